@@ -16,8 +16,10 @@ install(FILES lib/order/handler.h lib/order/limits.h
 install(FILES lib/trace/active.h lib/trace/cache.h lib/trace/prepare.h lib/trace/pull.h lib/trace/reader.h lib/trace/substreams.h
   lib/trace/survey.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
-install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/callstack.h lib/analysis/model.h
-  lib/analysis/report.h lib/analysis/span_pull.h lib/analysis/spans.h
+install(FILES lib/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/window)
+install(FILES lib/spans/callstack.h lib/spans/pull.h lib/spans/spans.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/spans)
+install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/model.h lib/analysis/report.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)
 
 # pkg-config, as the agent has it: installed, and from the build folder.

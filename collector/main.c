@@ -153,8 +153,7 @@ static void on_watchdog(uv_timer_t *timer) {
   if (d->ending || tc_pipeline_turns(d->pipeline, stuck))
     tc_notify("WATCHDOG=1");
   else
-    tc_log(TC_ERROR, "main", "thread=%s: stands still; the watchdog gets no sign of life",
-           stuck);
+    tc_log(TC_ERROR, "main", "thread=%s: stands still; the watchdog gets no sign of life", stuck);
 }
 
 static void on_status(uv_timer_t *timer) {

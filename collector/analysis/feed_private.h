@@ -64,7 +64,7 @@ TB_MUST tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t fir
 /* feed_events.c */
 uint64_t tc__event_types(unsigned kinds);
 void tc__publish_event(struct tc_feed_encoder *source, const struct to_generation *gen,
-                    const struct to_event *ev);
+                       const struct to_event *ev);
 void tc__span_event(struct tc_feed_encoder *source, const struct to_watched *span);
 void tc__flush_events(struct tc_feed_encoder *source);
 

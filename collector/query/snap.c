@@ -78,7 +78,8 @@ tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest
 
   if (from->stream.len != 0 && from->stream.len != TC_STREAM_BYTES)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-  if (recorders == NULL) return tb_fail(diag, TB_UNSUPPORTED, "this collector asks no agent for snaps");
+  if (recorders == NULL)
+    return tb_fail(diag, TB_UNSUPPORTED, "this collector asks no agent for snaps");
   tb_rc rc = tc_recorders_ask(recorders, &ask, &w->arena, diag, &rows, &n);
   if (rc == TB_NOTFOUND) return say_who_is_missing(w, &ask, diag);
   TB_TRY(rc);

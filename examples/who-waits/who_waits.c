@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "analysis/spans.h"
+#include "spans/spans.h"
 #include "trace/reader.h"
 
 enum { ROWS = 4096 };

@@ -9,6 +9,8 @@
 
 enum { REPORT_CHUNK_BYTES = 16 << 10 };
 
+_Static_assert(TO_ANALYSIS_KINDS <= 32, "a bit for each kind");
+
 static const struct {
   const char *name, *about;
   const struct to_analysis_ops *ops;
@@ -40,32 +42,39 @@ bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
 
 /* ---- spans ---- */
 
-static uint32_t bit_of(const struct to_span *span) {
-  return span->kind == TO_SPAN_GOROUTINE ? UINT32_C(1) << (16 + span->state)
-                                         : UINT32_C(1) << span->kind;
+static unsigned bit_of(const struct to_span *span) {
+  return span->kind == TO_SPAN_GOROUTINE ? 16u + span->state : span->kind;
 }
 
 static tb_rc take_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
                         size_t n) {
   struct to_analyses *a = self;
 
-  for (const struct to_span *span = spans; span < spans + n; span++) {
-    uint32_t bit = bit_of(span);
-    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      if ((analyses[k].ops->spans & bit) != 0) TB_TRY(analyses[k].ops->span(a, gen, span));
-  }
+  for (const struct to_span *span = spans; span < spans + n; span++)
+    for (uint32_t kinds = a->takers[bit_of(span)]; kinds != 0; kinds &= kinds - 1)
+      TB_TRY(analyses[__builtin_ctz(kinds)].ops->span(a, gen, span));
   return TB_OK;
 }
 
 /* ---- begin and end ---- */
 
 static tb_rc init(struct to_analyses *a) {
+  a->wanted = TO_ANALYSIS_EVENT(SYNC);
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
 
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) config.wanted |= analyses[k].ops->spans;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
+    config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
+    for (unsigned bit = 0; bit < 32; bit++)
+      if (analyses[k].ops->spans >> bit & 1) a->takers[bit] |= UINT32_C(1) << k;
+    a->wanted |= analyses[k].ops->events;
+    for (unsigned type = 0; type < 64; type++)
+      if (analyses[k].ops->events >> type & 1) a->event_takers[type] |= UINT32_C(1) << k;
+  }
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
+  TB_TRY(to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, a->config.stacks_max));
+  a->spans->sums = &a->sums;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     size_t bytes = analyses[k].ops->state_bytes;
     if (bytes > 0) TB_TRY(tb_mem_take(a->mem, bytes, &a->state[k]));
@@ -100,6 +109,7 @@ void to_analyses_free(struct to_analyses *a) {
     if (analyses[k].ops->fini != NULL) analyses[k].ops->fini(a);
     tb_mem_give(a->mem, a->state[k], analyses[k].ops->state_bytes);
   }
+  to_span_sums_fini(&a->sums);
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
@@ -107,6 +117,15 @@ void to_analyses_free(struct to_analyses *a) {
 }
 
 /* ---- events ---- */
+
+static tb_rc move_windows(struct to_analyses *a, to_ns time) {
+  bool opens = time < a->windows.open_begin || time >= to_windows_border(&a->windows);
+
+  TB_TRY(to_windows_move(&a->windows, time));
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && opens; k++)
+    if (analyses[k].ops->slot != NULL) TB_TRY(analyses[k].ops->slot(a));
+  return TB_OK;
+}
 
 static void note_generation(struct to_analyses *a, const struct to_generation *gen) {
   struct to_clock clock;
@@ -123,14 +142,13 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
 
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  uint64_t wanted = TO_ANALYSIS_EVENT(SYNC) | a->watch.events;
+  uint64_t wanted = a->wanted | a->watch.events;
 
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) wanted |= analyses[k].ops->events;
   for (const struct to_event *ev = events; ev < events + n; ev++) {
     if (ev->type >= 64 || (wanted >> ev->type & 1) == 0) continue;
     if (ev->type == TW_EV_SYNC) note_generation(a, gen);
-    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      if (analyses[k].ops->events >> ev->type & 1) TB_TRY(analyses[k].ops->event(a, gen, ev));
+    for (uint32_t kinds = a->event_takers[ev->type]; kinds != 0; kinds &= kinds - 1)
+      TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
     if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
   }
   return TB_OK;
@@ -161,7 +179,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
   if (a->report_arena.bytes > 0)
     tb_arena_reset(&a->report_arena); /* the last report was lent until now */
   while (n > 0) {
-    TB_TRY(to_windows_move(&a->windows, events[0].time));
+    TB_TRY(move_windows(a, events[0].time));
     size_t here = count_before(events, n, to_windows_border(&a->windows));
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
@@ -205,12 +223,19 @@ void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   to_spans_want_pieces(a->spans, a->watch.span != NULL);
 }
 
+static tb_rc settle_sums(struct to_analyses *a) {
+  if (a->sums.n_held == 0) return TB_OK;
+  to_windows_note(&a->windows, 0, 0, a->windows.last); /* a view is out of date */
+  return to_span_sums_settle(&a->sums, 0);
+}
+
 tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
                          size_t rows_max, const struct to_report **out) {
   struct to_draft draft;
   struct to_view view;
 
   tb_arena_reset(&a->report_arena);
+  TB_TRY(settle_sums(a));
   TB_TRY(to_windows_view(&a->windows, window, &view));
   a->report = (struct to_report){
     .kind = kind,

@@ -8,8 +8,8 @@
  *
  * A report says which stretch of time it covers: everything in it is exact for [from, until].
  * A window reaches back at least its own length and at most one slot further: 1 s for 10s, 5 s for
- * 1m, 30 s for 5m, nothing for all (analysis/window.h). Quantiles are at most 0.1 % above the true
- * ones (analysis/histogram.h). The same events give the same report, from a file as live.
+ * 1m, 30 s for 5m, nothing for all (window/window.h). Quantiles are at most 0.1 % above the true
+ * ones (window/histogram.h). The same events give the same report, from a file as live.
  *
  * Memory    everything from mem. Rows are bounded by stacks_max; what is beyond is summed in the
  *           row "other". A report is lent until the next call on the same object; a NUL follows

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the analyses, and how one is written: private to this room.
  *
- * An analysis is one file and one row in analyses.def. It counts the spans it wants into series of the shared windows,
- * names stacks by their number in the shared table, and fills a report that its schema describes.
+ * An analysis is one file and one row in analyses.def. It adds up the shared sums of goroutines' spans
+ * (spans/sums.h), or counts the spans it wants into series of the shared windows; it names stacks by their number in the shared
+ * table, and fills a report that its schema describes.
  */
 #ifndef TO_ANALYSIS_ANALYSIS_STATE_H
 #define TO_ANALYSIS_ANALYSIS_STATE_H
 
 #include "analysis/analysis.h"
 #include "analysis/draft.h"
-#include "analysis/spans_state.h"
-#include "analysis/stack_table.h"
-#include "analysis/window.h"
 #include "base/arena.h"
+#include "spans/stack_table.h"
+#include "spans/state.h"
+#include "spans/sums.h"
+#include "window/window.h"
 #include "wire/spec.h"
 
 struct to_analyses {
@@ -22,6 +24,10 @@ struct to_analyses {
   struct to_windows windows;
   struct to_spans *spans;
   struct to_stack_table *stacks; /* the spans' */
+  struct to_span_sums sums;
+  uint64_t wanted;           /* bits of enum tw_event: some analysis takes these */
+  uint32_t event_takers[64]; /* by enum tw_event: kinds whose event() gets it, a bit each */
+  uint32_t takers[32];       /* by bit of TO_WANT: kinds whose span() gets it, a bit each */
   void *state[TO_ANALYSIS_KINDS];
   const struct to_generation *generation; /* whose events come; NULL: between two */
   tb_rc failed;                           /* of what answers nothing */
@@ -38,13 +44,16 @@ struct to_analyses {
 struct to_analysis_ops {
   struct to_schema schema;
   size_t state_bytes; /* of a->state[kind]: zeros at first */
-  uint32_t spans;     /* TO_WANT bits: these come to span() */
+  uint32_t
+      spans; /* TO_WANT bits: these come to span(); a->spans->longer_than[] may let only long ones through */
+  uint32_t wants; /* TO_WANT bits: these are followed, for to_spans_open() */
   /* Bits of enum tw_event below 64: these come to event(), before the spans that they end. */
   uint64_t events;
   tb_rc (*init)(struct to_analyses *a);
   void (*fini)(struct to_analyses *a);
   tb_rc (*span)(struct to_analyses *a, const struct to_generation *gen, const struct to_span *span);
   tb_rc (*event)(struct to_analyses *a, const struct to_generation *gen, const struct to_event *ev);
+  tb_rc (*slot)(struct to_analyses *a);  /* before the first event of a slot */
   tb_rc (*slice)(struct to_analyses *a); /* after some events, all of the open slot */
   void (*epoch)(struct to_analyses *a);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);

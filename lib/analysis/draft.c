@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/top_rows.h"
+#include "window/top_rows.h"
 
 static tb_rc take_values(struct to_draft *d, const struct to_field *field, unsigned n,
                          struct to_draft_value **out) {

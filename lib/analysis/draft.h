@@ -13,9 +13,9 @@
 #define TO_ANALYSIS_DRAFT_H
 
 #include "analysis/report.h"
-#include "analysis/window.h"
 #include "base/arena.h"
 #include "base/map.h"
+#include "window/window.h"
 
 struct to_draft_sum {
   struct to_distribution distribution;

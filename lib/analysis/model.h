@@ -24,7 +24,7 @@
 #ifndef TO_ANALYSIS_MODEL_H
 #define TO_ANALYSIS_MODEL_H
 
-#include "analysis/spans.h"
+#include "spans/spans.h"
 
 struct to_model;
 

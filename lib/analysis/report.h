@@ -12,20 +12,9 @@
 #ifndef TO_ANALYSIS_REPORT_H
 #define TO_ANALYSIS_REPORT_H
 
-#include "analysis/callstack.h"
 #include "event/generation.h"
-
-/* Durations of spans that ended in the window. */
-struct to_sum {
-  uint64_t count, total_ns, max_ns;
-  uint64_t lower_bounds; /* of count: began before the first sync */
-};
-/* Quantiles are at most 0.1 % above the true ones. They are not kept for every row: analysis/counters.h. */
-struct to_distribution {
-  struct to_sum sum;
-  bool has_quantiles; /* else the next four are 0 */
-  uint64_t p50_ns, p90_ns, p99_ns, p999_ns;
-};
+#include "spans/callstack.h"
+#include "window/distribution.h"
 
 enum to_value_type {
   TO_VALUE_COUNT, /* number */
@@ -98,11 +87,6 @@ static inline const struct to_value *to_table_row(const struct to_table_schema *
                                                   const struct to_table *table, size_t row) {
   return table->value + row * schema->columns;
 }
-
-enum to_window { TO_WINDOW_10S, TO_WINDOW_1MIN, TO_WINDOW_5MIN, TO_WINDOW_ALL, TO_WINDOWS };
-
-const char *to_window_name(enum to_window window); /* "10s", "1m", "5m", "all" */
-bool to_window_find(const char *name, enum to_window *out);
 
 enum to_analysis_kind {
 #define TO_ANALYSIS(ID, name, about) TO_ANALYSIS_##ID,

@@ -1,48 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for a P, and how long: the time a goroutine is runnable before it runs.
+/* How long goroutines wait for a P: the time in which a goroutine is runnable before it runs.
  *
- * A wait is counted once, in the series of its combination: the goroutine's own stack, the stack of what made it
- * runnable, and why. The tables are sums over combinations, made when a report is asked for. The function that a
- * goroutine began with is the outermost one of its stack.
- *
- * Combinations beyond stacks_max share one for each cause. A span costs a look into a small cache of this generation's
- * stack ids, a bucket and a sum: about 8 ns. */
+ * Waits are counted in the shared sums (spans/sums.h); the tables add them up when a report is asked for. What is kept here are
+ * the longest waits. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/top_rows.h"
-#include "base/grow.h"
-
-enum { RECENT = 256, LONGEST = 16, CANDIDATES_MAX = 512 };
-
-struct combination {
-  uint32_t stack, waker, series;
-  uint8_t cause;
-};
-struct recent {
-  uint64_t stack, waker; /* ids of the generation, or kept */
-  uint32_t generation;   /* 0: a free place */
-  uint32_t combination;
-  uint8_t cause;
-};
-struct wait {
-  to_ns from, until;
-  int64_t goroutine, waker;
-  uint32_t combination;
-  uint32_t longer; /* waits that came later */
-};
+#include "analysis/longest.h"
 
 struct to_sched {
-  uint32_t all, cut, wasted; /* series */
-  struct tb_map by_key;
-  struct combination *combination; /* the first ones are those of the rest, by cause */
-  size_t n, room;
-  struct recent recent[RECENT];
-  uint64_t wasted_ns; /* counted so far */
-  /* The longest waits of the open slot, and those of older slots that may be among the longest of some window. */
-  struct wait longest[LONGEST], *candidate;
-  size_t n_longest, n_candidates, candidates_room;
-  to_ns slot, shortest; /* of the longest, once there are enough */
+  uint32_t wasted, cut; /* series */
+  uint64_t wasted_ns;   /* counted so far */
+  struct to_longest longest;
 };
 
 static struct to_sched *state(const struct to_analyses *a) {
@@ -140,164 +109,38 @@ static const struct to_table_schema table[TABLES] = {
   [BY_WAKER] = BY_KEY("by_waker", "By the waker's stack", waker_column),
 };
 
-/* ---- combinations ---- */
-
-static tb_rc add_combination(struct to_analyses *a, uint32_t stack, uint32_t waker,
-                             enum to_cause cause) {
-  struct to_sched *s = state(a);
-  uint32_t series;
-
-  TB_TRY(TB_MEM_GROW(a->mem, s->combination, s->room, s->n));
-  TB_TRY(to_windows_series(&a->windows, s->all, &series));
-  s->combination[s->n++] = (struct combination){ stack, waker, series, (uint8_t)cause };
-  return TB_OK;
-}
-
 static tb_rc sched_init(struct to_analyses *a) {
-  struct to_sched *s = state(a);
-
-  tb_map_init(&s->by_key, a->mem, tb_seed());
-  s->slot = INT64_MIN;
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->all));
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->cut));
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->wasted));
-  for (unsigned cause = 0; cause < TO_CAUSES; cause++)
-    TB_TRY(add_combination(a, TO_STACK_OTHER, TO_STACK_OTHER, (enum to_cause)cause));
-  return TB_OK;
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->cut));
+  return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->wasted);
 }
 
 static void sched_fini(struct to_analyses *a) {
-  struct to_sched *s = state(a);
-
-  tb_map_fini(&s->by_key);
-  tb_mem_give(a->mem, s->combination, s->room * sizeof(*s->combination));
-  tb_mem_give(a->mem, s->candidate, s->candidates_room * sizeof(*s->candidate));
-}
-
-/* The generation's stacks have got their numbers. */
-static tb_rc find_combination(struct to_analyses *a, uint32_t stack, uint32_t waker,
-                              enum to_cause cause, uint32_t *out) {
-  struct to_sched *s = state(a);
-  uint64_t key = ((uint64_t)stack << 32 | waker) * TO_CAUSES + cause, *place;
-  bool fresh;
-
-  *out = cause;
-  if (s->n - TO_CAUSES >= a->config.stacks_max && tb_map_find(&s->by_key, key) == NULL)
-    return TB_OK;
-  TB_TRY(tb_map_put(&s->by_key, key, &place, &fresh));
-  if (fresh) {
-    tb_rc rc = add_combination(a, stack, waker, cause);
-    if (rc != TB_OK) {
-      tb_map_remove(&s->by_key, key);
-      return rc;
-    }
-    *place = s->n - 1;
-  }
-  *out = (uint32_t)*place;
-  return TB_OK;
-}
-
-static __attribute__((noinline)) tb_rc look_up(struct to_analyses *a,
-                                               const struct to_generation *gen,
-                                               const struct to_span *span, struct recent *recent) {
-  uint32_t stack, waker, combination;
-
-  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
-  TB_TRY(to_spans_stack(a->spans, gen, span->by_stack, &waker));
-  TB_TRY(find_combination(a, stack, waker, (enum to_cause)span->cause, &combination));
-  *recent = (struct recent){ .stack = span->stack,
-                             .waker = span->by_stack,
-                             .generation = a->stacks->epoch,
-                             .combination = combination,
-                             .cause = span->cause };
-  return TB_OK;
+  to_longest_fini(&state(a)->longest, a->mem);
 }
 
 /* ---- the longest waits ---- */
 
-static void drop_shortest(struct to_sched *s) {
-  size_t at = 0;
-
-  for (size_t i = 1; i < s->n_candidates; i++)
-    if (s->candidate[i].until - s->candidate[i].from <
-        s->candidate[at].until - s->candidate[at].from)
-      at = i;
-  s->n_candidates--;
-  memmove(s->candidate + at, s->candidate + at + 1, (s->n_candidates - at) * sizeof(*s->candidate));
+static tb_rc sched_slot(struct to_analyses *a) {
+  a->spans->longer_than[TO_GO_RUNNABLE] = -1;
+  return to_longest_slot(&state(a)->longest, a->mem);
 }
-
-/* A wait of an older slot matters while fewer than LONGEST later ones are longer. Those are about LONGEST * log(slots);
- * more than CANDIDATES_MAX only where waits get ever shorter. */
-static tb_rc keep_candidate(struct to_analyses *a, const struct wait *wait) {
-  struct to_sched *s = state(a);
-  size_t kept = 0;
-
-  for (size_t i = 0; i < s->n_candidates; i++) {
-    struct wait *older = &s->candidate[i];
-    older->longer += wait->until - wait->from > older->until - older->from;
-    if (older->longer < LONGEST) s->candidate[kept++] = *older;
-  }
-  s->n_candidates = kept;
-  if (kept == CANDIDATES_MAX) drop_shortest(s);
-  TB_TRY(TB_MEM_GROW(a->mem, s->candidate, s->candidates_room, s->n_candidates));
-  s->candidate[s->n_candidates++] = *wait;
-  return TB_OK;
-}
-
-static tb_rc close_slot(struct to_analyses *a) {
-  struct to_sched *s = state(a);
-
-  for (size_t i = 0; i < s->n_longest; i++) TB_TRY(keep_candidate(a, &s->longest[i]));
-  s->n_longest = 0;
-  s->shortest = -1;
-  s->slot = a->windows.open_begin;
-  return TB_OK;
-}
-
-static void note_long(struct to_sched *s, const struct to_span *span, uint32_t combination) {
-  struct wait wait = { .from = span->from,
-                       .until = span->until,
-                       .goroutine = span->id,
-                       .waker = span->by,
-                       .combination = combination };
-  size_t place = s->n_longest;
-
-  if (place < LONGEST) {
-    s->longest[s->n_longest++] = wait;
-  } else {
-    place = 0;
-    for (size_t i = 1; i < LONGEST; i++)
-      if (s->longest[i].until - s->longest[i].from <
-          s->longest[place].until - s->longest[place].from)
-        place = i;
-    s->longest[place] = wait;
-  }
-  if (s->n_longest < LONGEST) return;
-  s->shortest = INT64_MAX;
-  for (size_t i = 0; i < LONGEST; i++)
-    if (s->longest[i].until - s->longest[i].from < s->shortest)
-      s->shortest = s->longest[i].until - s->longest[i].from;
-}
-
-/* ---- spans ---- */
 
 static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
                         const struct to_span *span) {
   struct to_sched *s = state(a);
-  struct recent *recent =
-      &s->recent[(span->stack * 31 + span->by_stack * 7 + span->cause) % RECENT];
 
-  if (TB_UNLIKELY(!span->until_known)) {
+  if (!span->until_known) {
     to_windows_sum(&a->windows, s->cut, span->from, span->until, 0, false);
     return TB_OK;
   }
-  if (TB_UNLIKELY(recent->stack != span->stack || recent->waker != span->by_stack ||
-                  recent->cause != span->cause || recent->generation != a->stacks->epoch))
-    TB_TRY(look_up(a, gen, span, recent));
-  if (TB_UNLIKELY(s->slot != a->windows.open_begin)) TB_TRY(close_slot(a));
-  if (TB_UNLIKELY(span->until - span->from > s->shortest)) note_long(s, span, recent->combination);
-  return to_windows_add(&a->windows, s->combination[recent->combination].series, span->from,
-                        span->until, 0, !span->from_known);
+  /* Spans come in slices: the bound may have risen since this one ended. */
+  if (span->until - span->from <= a->spans->longer_than[TO_GO_RUNNABLE]) return TB_OK;
+  struct to_long_span wait = {
+    .from = span->from, .until = span->until, .goroutine = span->id, .waker = span->by
+  };
+  TB_TRY(to_span_sums_find(&a->sums, gen, span, &wait.sum));
+  a->spans->longer_than[TO_GO_RUNNABLE] = to_longest_note(&s->longest, &wait);
+  return TB_OK;
 }
 
 static tb_rc sched_slice(struct to_analyses *a) {
@@ -312,26 +155,20 @@ static tb_rc sched_slice(struct to_analyses *a) {
 
 /* ---- the report ---- */
 
-static const struct to_frame *entry_of(const struct to_callstack *stack) {
-  return stack != NULL && stack->len > 0 ? stack->frames[stack->len - 1] : NULL;
-}
-
 static struct to_string cause_text(enum to_cause cause) {
   const char *name = to_cause_name(cause);
   return (struct to_string){ name, strlen(name) };
 }
 
-/* Texts of a stack table are kept once: their place is their name. */
-static tb_rc add_entry(struct to_analyses *a, struct to_draft *d, const struct combination *c) {
-  const struct to_frame *entry = entry_of(to_stack_table_stack(a->stacks, c->stack));
+static tb_rc add_entry(struct to_analyses *a, struct to_draft *d, const struct to_span_sum *sum) {
   struct to_draft_value *row;
 
-  if (c->stack == TO_STACK_OTHER)
+  if (sum->entry == TO_ENTRY_OTHER)
     TB_TRY(to_draft_other(d, BY_ENTRY, &row));
   else
-    TB_TRY(to_draft_row(d, BY_ENTRY, entry == NULL ? 0 : (uintptr_t)entry->function.data, &row));
-  if (entry != NULL) to_draft_text(&row[KEY], entry->function);
-  return to_draft_series(d, &row[KEY_LATENCY], c->series);
+    TB_TRY(to_draft_row(d, BY_ENTRY, sum->entry, &row));
+  to_draft_text(&row[KEY], to_span_sums_entry(&a->sums, sum->entry));
+  return to_draft_series(d, &row[KEY_LATENCY], sum->series);
 }
 
 static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, unsigned by, uint32_t stack,
@@ -346,66 +183,50 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, unsigned by, u
   return to_draft_series(d, &row[KEY_LATENCY], series);
 }
 
-static bool has_waker(enum to_cause cause) {
+static bool has_waker(unsigned cause) {
   return cause == TO_CAUSE_CREATED || cause == TO_CAUSE_UNBLOCKED;
 }
 
-static tb_rc report_combinations(struct to_analyses *a, struct to_draft *d) {
-  const struct to_sched *s = state(a);
+static tb_rc report_sums(struct to_analyses *a, struct to_draft *d) {
+  const struct to_span_sum *sum = NULL;
   struct to_draft_value *row;
 
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), s->all));
-  for (const struct combination *c = s->combination; c < s->combination + s->n; c++) {
-    if (to_view_cell(d->view, c->series) == NULL) continue;
-    TB_TRY(to_draft_series(d, to_draft_figure(d, LATENCY), c->series));
-    TB_TRY(add_entry(a, d, c));
-    TB_TRY(to_draft_row(d, BY_CAUSE, c->cause, &row));
-    to_draft_text(&row[KEY], cause_text((enum to_cause)c->cause));
-    TB_TRY(to_draft_series(d, &row[KEY_LATENCY], c->series));
-    TB_TRY(add_stack(a, d, BY_STACK, c->stack, c->series));
-    if (has_waker((enum to_cause)c->cause)) TB_TRY(add_stack(a, d, BY_WAKER, c->waker, c->series));
+  TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), a->sums.of_state[TO_GO_RUNNABLE]));
+  while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_RUNNABLE, sum)) != NULL) {
+    TB_TRY(to_draft_series(d, to_draft_figure(d, LATENCY), sum->series));
+    TB_TRY(add_entry(a, d, sum));
+    TB_TRY(to_draft_row(d, BY_CAUSE, sum->why, &row));
+    to_draft_text(&row[KEY], cause_text((enum to_cause)sum->why));
+    TB_TRY(to_draft_series(d, &row[KEY_LATENCY], sum->series));
+    TB_TRY(add_stack(a, d, BY_STACK, sum->stack, sum->series));
+    if (has_waker(sum->why)) TB_TRY(add_stack(a, d, BY_WAKER, sum->by_stack, sum->series));
   }
   return TB_OK;
 }
 
-static tb_rc add_long(struct to_analyses *a, struct to_draft *d, const struct wait *wait) {
-  const struct combination *c = &state(a)->combination[wait->combination];
+static tb_rc add_long(struct to_analyses *a, struct to_draft *d, const struct to_long_span *wait) {
+  const struct to_span_sum *sum = &a->sums.sum[wait->sum];
   struct to_draft_value *row;
 
   TB_TRY(to_draft_new_row(d, LONGEST_WAITS, &row));
   to_draft_number(&row[LONG_GOROUTINE], wait->goroutine);
   to_draft_number(&row[LONG_BEGIN], wait->from);
   to_draft_number(&row[LONG_LATENCY], wait->until - wait->from);
-  to_draft_text(&row[LONG_CAUSE], cause_text((enum to_cause)c->cause));
-  to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, c->stack));
-  if (!has_waker((enum to_cause)c->cause)) return TB_OK;
+  to_draft_text(&row[LONG_CAUSE], cause_text((enum to_cause)sum->why));
+  to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, sum->stack));
+  if (!has_waker(sum->why)) return TB_OK;
   if (wait->waker != TO_NONE) to_draft_number(&row[LONG_WAKER], wait->waker);
-  to_draft_stack(&row[LONG_WAKER_STACK], to_stack_table_stack(a->stacks, c->waker));
+  to_draft_stack(&row[LONG_WAKER_STACK], to_stack_table_stack(a->stacks, sum->by_stack));
   return TB_OK;
-}
-
-static bool longer(const void *waits, uint32_t a, uint32_t b) {
-  const struct wait *x = (const struct wait *)waits + a, *y = (const struct wait *)waits + b;
-  to_ns x_ns = x->until - x->from, y_ns = y->until - y->from;
-
-  return x_ns != y_ns ? x_ns > y_ns : a < b;
 }
 
 /* What is beyond the first ones need not be all there is. */
 static tb_rc report_longest(struct to_analyses *a, struct to_draft *d) {
-  const struct to_sched *s = state(a);
-  struct wait *wait;
-  uint32_t *rank, n = 0;
+  const struct to_long_span *wait;
+  size_t n;
 
-  TB_TRY(tb_arena_take(d->arena, (s->n_candidates + LONGEST) * sizeof(*wait), &wait));
-  TB_TRY(tb_arena_take(d->arena, (s->n_candidates + LONGEST) * sizeof(*rank), &rank));
-  for (size_t i = 0; i < s->n_candidates + s->n_longest; i++) {
-    wait[n] = i < s->n_candidates ? s->candidate[i] : s->longest[i - s->n_candidates];
-    rank[n] = n;
-    n += wait[n].until >= d->view->from;
-  }
-  to_top_rows(rank, n, LONGEST, longer, wait);
-  for (uint32_t i = 0; i < n && i < LONGEST; i++) TB_TRY(add_long(a, d, &wait[rank[i]]));
+  TB_TRY(to_longest_since(&state(a)->longest, d->view->from, d->arena, &wait, &n));
+  for (size_t i = 0; i < n; i++) TB_TRY(add_long(a, d, &wait[i]));
   return TB_OK;
 }
 
@@ -429,8 +250,7 @@ static tb_rc add_open(void *self, const struct to_span *span) {
   to_draft_text(&row[NOW_CAUSE], cause_text((enum to_cause)span->cause));
   to_draft_number(&row[NOW_LOWER_BOUND], !span->from_known);
   to_draft_stack(&row[NOW_STACK], to_stack_table_stack(open->a->stacks, stack));
-  if (has_waker((enum to_cause)span->cause) && span->by != TO_NONE)
-    to_draft_number(&row[NOW_WAKER], span->by);
+  if (has_waker(span->cause) && span->by != TO_NONE) to_draft_number(&row[NOW_WAKER], span->by);
   return TB_OK;
 }
 
@@ -443,14 +263,14 @@ static double wasted_share(const struct to_analyses *a, const struct to_view *vi
 
 static tb_rc sched_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   struct open_waits open = { .a = a, .draft = d };
-  const struct to_sched *s = state(a);
+  uint32_t cut = state(a)->cut;
 
-  TB_TRY(report_combinations(a, d));
+  TB_TRY(report_sums(a, d));
   TB_TRY(report_longest(a, d));
   TB_TRY(to_spans_open(a->spans, add_open, &open));
   to_draft_number(to_draft_figure(d, WAITING), open.n);
   to_draft_share(to_draft_figure(d, WASTED), wasted_share(a, view));
-  to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, s->cut).count);
+  to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, cut).count);
   return TB_OK;
 }
 
@@ -461,6 +281,7 @@ const struct to_analysis_ops to__analysis_sched = {
   .init = sched_init,
   .fini = sched_fini,
   .span = sched_span,
+  .slot = sched_slot,
   .slice = sched_slice,
   .report = sched_report,
 };

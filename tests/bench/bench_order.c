@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "analysis/analysis.h"
-#include "analysis/spans.h"
+#include "spans/spans.h"
 #include "trace/prepare.h"
 #include "trace/reader.h"
 #include "wire/split.h"

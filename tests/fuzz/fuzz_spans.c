@@ -5,13 +5,13 @@
  * leaves nothing open, and cuts what was; who wants less gets the same spans of it; all memory comes back. */
 #include <string.h>
 
-#include "analysis/spans.h"
 #include "base/crc32c.h"
 #include "base/map.h"
 #include "event/view.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
+#include "spans/spans.h"
 #include "trace/reader.h"
 
 enum {

@@ -11,15 +11,13 @@ struct toy {
 
 enum { ACTIVE, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [ACTIVE] = { "active", TO_VALUE_DISTRIBUTION,
-               .about = "Ranges that ended.",
+  [ACTIVE] = { "active", TO_VALUE_DISTRIBUTION, .about = "Ranges that ended.",
                .metric = "trace_toy_seconds" },
 };
 enum { KIND, KIND_ACTIVE, COLUMNS };
 static const struct to_field column[COLUMNS] = {
   [KIND] = { "range", TO_VALUE_TEXT, .about = "As Go names it.", .label = "range" },
-  [KIND_ACTIVE] = { "active", TO_VALUE_DISTRIBUTION,
-                    .about = "Ranges that ended, by kind.",
+  [KIND_ACTIVE] = { "active", TO_VALUE_DISTRIBUTION, .about = "Ranges that ended, by kind.",
                     .metric = "trace_toy_range_seconds" },
 };
 enum { BY_RANGE, TABLES };

@@ -79,7 +79,8 @@ Test(experiments, what_is_wrong_is_named_with_its_line) {
   refused("experiment A id=255\n", true, "id is not 2 to 254");
   refused("experiment A id=2\nevent B id=136\n", true, "id is not 137 to 255");
   refused("experiment A id=2\nevent B id=1000\n", true, "id is not 137 to 255");
-  refused("experiment A id=2\nexperiment B id=2\n", true, "already declared with another name or number");
+  refused("experiment A id=2\nexperiment B id=2\n", true,
+          "already declared with another name or number");
 }
 
 Test(experiments, what_is_told_again_must_be_the_same) {

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "analysis/span_pull.h"
+#include "spans/pull.h"
 
 struct tk_goroutine_row {
   int64_t id;

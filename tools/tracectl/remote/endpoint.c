@@ -176,8 +176,7 @@ static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_en
     if (errno == EACCES && denied == NULL) denied = folders[i];
   }
   if (denied != NULL)
-    return tb_fail(diag, TB_IO,
-                   "%s: permission denied; readers are members of its group", denied);
+    return tb_fail(diag, TB_IO, "%s: permission denied; readers are members of its group", denied);
   return tb_fail(diag, TB_NOTFOUND,
                  "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
                  "--server",

@@ -12,10 +12,10 @@
 #ifndef TK_REPORT_GO_PROFILE_H
 #define TK_REPORT_GO_PROFILE_H
 
-#include "analysis/stack_table.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "proto/report.pb-c.h"
+#include "spans/stack_table.h"
 
 struct tk_go_profile {
   struct tb_arena arena;

@@ -61,7 +61,8 @@ Test(http, what_is_not_served_is_said) {
   expect(s, "GET http://localhost:1/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 200",
          "tracecollect_up");
   expect(s, "GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "Host is missing");
-  expect(s, "GET /metrics HTTP/2.0\r\nHost: localhost\r\n\r\n", "HTTP/1.1 505", "1.1 are supported");
+  expect(s, "GET /metrics HTTP/2.0\r\nHost: localhost\r\n\r\n", "HTTP/1.1 505",
+         "1.1 are supported");
   expect(s, "\x16\x03\x01 this is not HTTP\r\n\r\n", "HTTP/1.1 501", "error");
   snprintf(big, sizeof big, "GET /%04000d HTTP/1.1\r\nHost: localhost\r\n\r\n", 0);
   expect(s, big, "HTTP/1.1 414", "URL is too long");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each step of the reader orders a slice of events. Their spans are copied, with their texts: those are gone when the
  * sink returns. */
-#include "analysis/span_pull.h"
+#include "spans/pull.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  *
  * A stack that was seen in another generation is recognised by its program counters alone, which the
  * generation has at hand. Frames without a counter (a C program may write such) differ by their text. */
-#include "analysis/stack_table.h"
+#include "spans/stack_table.h"
 #include "base/grow.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sorts numbers of rows by what the rows hold, in place and without memory (libc's may take some). */
-#ifndef TO_ANALYSIS_TOP_ROWS_H
-#define TO_ANALYSIS_TOP_ROWS_H
+#ifndef TO_WINDOW_TOP_ROWS_H
+#define TO_WINDOW_TOP_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The object that makes spans: its begin and end, its slices, and the stacks that outlive their generation. */
-#include "analysis/spans.h"
+#include "spans/spans.h"
 
 #include <string.h>
 
-#include "analysis/spans_state.h"
+#include "spans/state.h"
 
 enum { SLOTS_MIN = 64, WALKED_PER_EVENT = 8, WALKED_FREE = 1 << 22 };
 
@@ -60,7 +60,8 @@ static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     if (s->lives[slot].life == 0) continue;
     TB_TRY(to__spans_keep(s, gen, &s->lives[slot].stack));
-    if (s->lives[slot].state == TO_GO_RUNNABLE && to__wants(s, TO_WANT_GO(RUNNABLE)))
+    if (s->lives[slot].state == TO_GO_RUNNABLE &&
+        (s->sums != NULL || to__wants(s, TO_WANT_GO(RUNNABLE))))
       TB_TRY(to__spans_keep(s, gen, &s->lives[slot].made_by_stack));
     if (!to__wants(s, TO_WANT(LIFE))) continue;
     TB_TRY(to__spans_keep(s, gen, &s->births[slot].entry));
@@ -79,16 +80,21 @@ tb_rc to_spans_generation_ends(struct to_spans *s, const struct to_generation *g
   return TB_OK;
 }
 
-tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
-                     uint32_t *out) {
+tb_rc to__stack_number(struct to_stack_table *stacks, const struct to_generation *gen,
+                       uint64_t stack, uint32_t *out) {
   uint64_t number = stack & ~TO_STACK_KEPT;
 
   *out = TO_STACK_EMPTY;
   if (stack >= TO_STACK_KEPT) { /* a made-up trace may have such an id */
-    if (number < s->stacks.count) *out = (uint32_t)number;
+    if (number < stacks->count) *out = (uint32_t)number;
     return TB_OK;
   }
-  return stack == 0 || gen == NULL ? TB_OK : to_stack_table_index(&s->stacks, gen, stack, out);
+  return stack == 0 || gen == NULL ? TB_OK : to_stack_table_index(stacks, gen, stack, out);
+}
+
+tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
+                     uint32_t *out) {
+  return to__stack_number(&s->stacks, gen, stack, out);
 }
 
 uint32_t to_spans_stacks(const struct to_spans *s) {
@@ -150,7 +156,8 @@ static void clear(struct to_spans *s) {
 
 tb_rc to_spans_epoch(struct to_spans *s) {
   if (!s->heard) return TB_OK;
-  tb_rc rc = to_spans_open(s, put_cut, s);
+  tb_rc rc = s->sums == NULL ? TB_OK : to_span_sums_settle(s->sums, 0);
+  if (rc == TB_OK) rc = to_spans_open(s, put_cut, s);
   tb_rc flushed = to__spans_flush(s, NULL);
   clear(s);
   return rc != TB_OK ? rc : flushed;
@@ -164,6 +171,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->mem = mem;
   s->sink = sink;
   s->wanted = config->wanted;
+  for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) s->longer_than[state] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans that go on. */
-#include "analysis/spans_state.h"
+#include "spans/state.h"
 
 struct asked {
   const struct to_spans *s;
@@ -38,6 +38,7 @@ static tb_rc open_life(const struct asked *a, uint32_t slot) {
 
   span.id = g->id;
   span.life = g->life;
+  span.slot = slot;
   span.by_life = birth->creator;
   span.by = birth->creator_id;
   span.by_thread = birth->creator_thread;
@@ -49,12 +50,14 @@ static tb_rc open_life(const struct asked *a, uint32_t slot) {
                        (struct to_span_more){ .name = to__name_text(label->name) });
 }
 
-static tb_rc open_state(const struct asked *a, const struct to_life *g) {
+static tb_rc open_state(const struct asked *a, uint32_t slot) {
+  const struct to_life *g = &a->s->lives[slot];
   struct to_span span = open_span(a->s, TO_SPAN_GOROUTINE, g->since, g->known);
   struct to_span_more label = { .value = 0 };
 
   span.id = g->id;
   span.life = g->life;
+  span.slot = slot;
   span.stack = g->stack;
   span.state = g->state;
   span.reason = g->reason;
@@ -87,7 +90,7 @@ static tb_rc open_lives(const struct asked *a) {
   for (uint32_t slot = 0; slot < a->s->slots_end; slot++) {
     if (a->s->lives[slot].life == 0) continue;
     TB_TRY(open_life(a, slot));
-    TB_TRY(open_state(a, &a->s->lives[slot]));
+    TB_TRY(open_state(a, slot));
   }
   return TB_OK;
 }
@@ -167,6 +170,7 @@ static tb_rc open_regions(const struct asked *a) {
       struct to_span span = open_span(a->s, TO_SPAN_REGION, open->since, true);
       span.id = a->s->lives[slot].id;
       span.life = a->s->lives[slot].life;
+      span.slot = (uint32_t)slot;
       span.stack = open->stack;
       TB_TRY(hand_out_more(
           a, TO_WANT(REGION), &span,

@@ -38,17 +38,17 @@
  *
  * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 24 a
  *           thread that was ever seen (if wanted), and what is open of ranges, regions and tasks; stacks as in
- *           analysis/stack_table.h. A span and its texts are lent for the call.
+ *           spans/stack_table.h. A span and its texts are lent for the call.
  * Threads   use each object from one thread at a time.
  * Time      trace clock nanoseconds.
  * Errors    TB_BUDGET, TB_NOMEM: spans are missing from then on; to_spans_epoch() starts again. The sink's answer.
  */
-#ifndef TO_ANALYSIS_SPANS_H
-#define TO_ANALYSIS_SPANS_H
+#ifndef TO_SPANS_SPANS_H
+#define TO_SPANS_SPANS_H
 
-#include "analysis/callstack.h"
 #include "base/mem.h"
 #include "event/view.h"
+#include "spans/callstack.h"
 
 enum to_span_kind {
   TO_SPAN_GOROUTINE,
@@ -113,6 +113,8 @@ struct to_span {
   bool open;        /* it goes on: until is now */
   bool lost_proc;   /* of a call: seen before or at its end; of a piece: that is its end */
   const struct to_span_more *more; /* what few kinds have; NULL: nothing */
+  uint32_t
+      slot; /* of goroutines, pieces, lives, regions, logs, samples: the goroutine's, as in event/event.h */
 };
 
 /* What a sink wants to get: bits, ORed. What is not wanted costs next to nothing. */

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "analysis/spans.h"
+#include "spans/spans.h"
 #include "tests/unit/analysis/fake_generation.h"
 #include "wire/spec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/counters.h"
+#include "window/counters.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
-#include "analysis/window.h"
+#include "window/window.h"
 
 #define MS     INT64_C(1000000)
 #define SECOND (1000 * MS)

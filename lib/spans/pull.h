@@ -7,12 +7,12 @@
  * Memory    from mem: the reader's and the spans' own, and 50 KiB. A span, its texts and its generation are lent until
  *           the next call.
  * Threads   use each object from one thread at a time.
- * Errors    as of trace/pull.h, after every span before the fault; as of analysis/spans.h.
+ * Errors    as of trace/pull.h, after every span before the fault; as of spans/spans.h.
  */
-#ifndef TO_ANALYSIS_SPAN_PULL_H
-#define TO_ANALYSIS_SPAN_PULL_H
+#ifndef TO_SPANS_PULL_H
+#define TO_SPANS_PULL_H
 
-#include "analysis/spans.h"
+#include "spans/spans.h"
 #include "trace/pull.h"
 
 struct to_span_pull;

@@ -2,7 +2,7 @@
 /* A slot is coarsened together with its neighbours only when all of them are older than the window
  * that needs them fine, so every window begins on the border of a slot, whatever has been merged.
  * Each sum is packed once and merged at most twice: the cost of aging is O(1) a span. */
-#include "analysis/window.h"
+#include "window/window.h"
 
 #include <assert.h>
 #include <string.h>

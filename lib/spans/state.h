@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that make spans: private to this room.
  *
- * spans.c passes over the events and keeps the states of goroutines and Ps; spans_rare.c has what is rare: ranges,
- * tasks, regions, labels, threads. spans_open.c lists what is open, spans_object.c has the rest. */
-#ifndef TO_ANALYSIS_SPANS_STATE_H
-#define TO_ANALYSIS_SPANS_STATE_H
+ * spans.c passes over the events and keeps the states of goroutines and Ps; rare.c has what is rare: ranges,
+ * tasks, regions, labels, threads. open.c lists what is open, object.c has the rest. */
+#ifndef TO_SPANS_STATE_H
+#define TO_SPANS_STATE_H
 
-#include "analysis/spans.h"
-#include "analysis/stack_table.h"
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/spans.h"
+#include "spans/stack_table.h"
+#include "spans/sums.h"
 
 #define TO_FREE_SLOT INT64_MIN
 
@@ -106,6 +107,9 @@ struct to_spans {
   struct tb_mem *mem;
   uint32_t wanted;
   struct to_span_sink sink;
+  to_ns longer_than[TO_GO_SYSCALL +
+                    1];      /* of these states only spans that are longer come out; -1: all */
+  struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */
@@ -218,6 +222,9 @@ static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_
 }
 /* Stacks of a generation that is gone, and were not kept, are no longer known. */
 TB_MUST tb_rc to__spans_lose_stacks(struct to_spans *s);
+/* to_spans_stack() */
+TB_MUST tb_rc to__stack_number(struct to_stack_table *stacks, const struct to_generation *gen,
+                               uint64_t stack, uint32_t *out);
 /* Makes the stack last beyond its generation. gen NULL: it is lost. */
 TB_MUST tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack);
 /* Of all that is open but goroutines. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed, a word is two varints: by how much its key is above the one before, and its count. */
-#include "analysis/buckets.h"
+#include "window/buckets.h"
 
 #include <string.h>
 
-#include "analysis/top_rows.h"
 #include "base/seed.h"
+#include "window/top_rows.h"
 #include "wire/varint.h"
 
 enum { PLACES_MIN = 256, ALMOST_EMPTY = 8, RADIX = 256 };

@@ -9,7 +9,7 @@
  *
  * The slots depend on event times alone, so that a file and a live stream give the same figures.
  *
- * Quantiles of every series come from one pool of words (analysis/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
+ * Quantiles of every series come from one pool of words (window/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
  * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
  * as part of another one, which gets its words where they are too many.
  *
@@ -20,13 +20,13 @@
  *           start again, and the sums since the start stay.
  * Errors    TB_BUDGET, TB_NOMEM; nothing counted so far is lost.
  */
-#ifndef TO_ANALYSIS_WINDOW_H
-#define TO_ANALYSIS_WINDOW_H
+#ifndef TO_WINDOW_WINDOW_H
+#define TO_WINDOW_WINDOW_H
 
-#include "analysis/buckets.h"
-#include "analysis/counters.h"
-#include "analysis/histogram.h"
-#include "analysis/report.h"
+#include "window/buckets.h"
+#include "window/counters.h"
+#include "window/distribution.h"
+#include "window/histogram.h"
 
 enum {
   TO_SLOTS_MAX = 64,
@@ -100,6 +100,17 @@ TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series
     TB_TRY(to_windows_grow(w));
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);
   return TB_OK;
+}
+/* The same where neither the earliest begin nor a tag is looked at. False: there is no room for the word. */
+TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t series, to_ns begin,
+                                                 to_ns end, bool lower_bound) {
+  uint64_t ns = (uint64_t)end - (uint64_t)begin;
+
+  if (TB_UNLIKELY(!to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS |
+                                                        to_histogram_bucket(ns))))
+    return false;
+  to_counters_add_length(&w->open, series, begin, ns, lower_bound);
+  return true;
 }
 /* As a sum only: another series has its length. */
 static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,

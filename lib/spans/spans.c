@@ -4,85 +4,15 @@
  *
  * A goroutine in a call whose P was taken is no longer found by its P, but by its thread: such calls, few among all,
  * stand in a map. */
-#include "analysis/spans.h"
+#include "spans/spans.h"
 
 #include <string.h>
 
-#include "analysis/spans_state.h"
 #include "event/status.h"
-
-/* The pass is one loop; left to itself the compiler calls what most events do. */
-#ifdef TC_SANITIZED
-#define HOT static inline
-#else
-#define HOT static inline __attribute__((always_inline))
-#endif
-#define COLD static __attribute__((noinline))
+#include "spans/out.h"
+#include "spans/state.h"
 
 /* --- what comes out ---------------------------------------------------------------------------- */
-
-/* A goroutine's span. Every field is written: the place holds an older span. */
-HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
-                        const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
-                        uint64_t by_stack) {
-  struct to_span *span = &s->out[s->n++];
-
-  span->from = g->since;
-  span->until = ev->time;
-  span->id = g->id;
-  span->life = g->life;
-  span->proc = on_thread ? g->proc : TO_NONE;
-  span->thread = on_thread ? g->thread : TO_NONE;
-  span->by_life = by_life;
-  span->by = ev->g;
-  span->by_thread = ev->m;
-  span->stack = g->stack;
-  span->end_stack = end_stack;
-  span->by_stack = by_stack;
-  memcpy(&span->state, &g->state,
-         sizeof g->state + sizeof g->reason + sizeof g->cause + sizeof g->known);
-  span->kind = TO_SPAN_GOROUTINE;
-  span->until_known = true;
-  span->open = false;
-  span->more = NULL;
-  return span;
-}
-
-COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span *span) {
-  struct to_string label = to__spans_label(s, g);
-
-  if (label.len > 0) to__spans_more(s, span)->name = label;
-}
-
-HOT void put_state(struct to_spans *s, const struct to_life *g, enum to_go_state state,
-                   const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
-                   uint64_t by_stack, bool lost_proc) {
-  bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
-
-  if ((s->wanted & (UINT32_C(1) << (16 + state))) == 0) return;
-  struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
-  if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
-  if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
-}
-
-/* Its waker, not the thread that found it, is what a reader of the span looks for. */
-HOT void put_runnable(struct to_spans *s, const struct to_life *g, const struct to_event *ev) {
-  if (!to__wants(s, TO_WANT_GO(RUNNABLE))) return;
-  put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
-}
-
-/* by: of the event's context. */
-HOT void put_piece(struct to_spans *s, const struct to_life *g, const struct to_event *ev,
-                   uint64_t by_life, bool loses_proc) {
-  if (!to__wants(s, TO_WANT(SYSCALL))) return;
-  struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
-  span->kind = TO_SPAN_SYSCALL;
-  span->lost_proc = loses_proc;
-  span->from = g->piece_since;
-  span->state = !g->without_p;
-  span->from_known = g->known || g->piece_since != g->since;
-  if (g->without_p) span->proc = TO_NONE;
-}
 
 struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                               enum to_span_kind kind) {
@@ -96,7 +26,8 @@ struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                             .by_life = by == NULL ? 0 : by->life,
                             .by = ev->g,
                             .by_thread = ev->m,
-                            .until_known = true };
+                            .until_known = true,
+                            .slot = by == NULL ? 0 : slot_of(s, by) };
   return span;
 }
 
@@ -132,6 +63,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     *place = slot;
   }
   struct to_life *g = &s->lives[slot];
+  if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
   bool was_runnable = g->life != 0 && g->state == TO_GO_RUNNABLE; /* a made-up trace */
   to__spans_runnable(s, was_runnable, state == TO_GO_RUNNABLE, at);
   *g = (struct to_life){ .since = at,
@@ -159,10 +91,6 @@ HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = &s->lives[ev->slot];
 
   return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
-}
-
-static uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
-  return (uint32_t)(g - s->lives);
 }
 
 HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state state, enum to_cause cause,
@@ -304,11 +232,13 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
   struct to_string label = { 0 };
 
   if (TB_UNLIKELY(g->more != 0)) TB_TRY(to__spans_end_more(s, gen, ev, g, &label));
+  if (s->sums != NULL) TB_TRY(to_span_sums_settle(s->sums, g->life));
   if (to__wants(s, TO_WANT(LIFE))) {
     struct to_span *span = to__spans_put(s, ev, TO_SPAN_LIFE);
     span->from = birth->at;
     span->id = g->id;
     span->life = g->life;
+    span->slot = slot_of(s, g);
     span->by_life = birth->creator;
     span->by = birth->creator_id;
     span->by_thread = birth->creator_thread;
@@ -324,11 +254,11 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
   return TB_OK;
 }
 
-HOT tb_rc start(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
   struct to_life *g = subject(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
-  put_runnable(s, g, ev);
+  put_runnable(s, gen, g, ev);
   enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->thread = ev->m;
   g->proc = ev->p;
@@ -360,7 +290,7 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
   enter(s, g, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
@@ -375,17 +305,18 @@ COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const st
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, 0, 0, false);
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, 0, 0, false);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   return end_life(s, gen, ev, g);
 }
 
-HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack) {
+HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                  uint64_t stack) {
   struct to_life *g = subject(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   const struct to_life *by = to__spans_context(s, ev);
-  put_state(s, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
   enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;
@@ -393,12 +324,13 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_event *ev, uint64_t stack)
 
 /* --- system calls ------------------------------------------------------------------------------ */
 
-HOT tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
   uint64_t stack = ev->args[1];
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
   enter(s, g, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->piece_since = ev->time;
@@ -406,12 +338,12 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
 }
 
-HOT tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
+HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
-  put_piece(s, g, ev, g->life, false);
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
+  put_piece(s, gen, g, ev, g->life, false);
   forget_thread(s, g);
   enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
@@ -419,12 +351,13 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_event *ev) {
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
+                            const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
-  put_piece(s, g, ev, g->life, false);
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
+  put_piece(s, gen, g, ev, g->life, false);
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
@@ -437,8 +370,8 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
-  put_state(s, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
-  put_piece(s, g, ev, g->life, false);
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  put_piece(s, gen, g, ev, g->life, false);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
@@ -456,12 +389,13 @@ static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread)
   return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
-COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc, int64_t thread) {
+COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                     int64_t proc, int64_t thread) {
   struct to_life *g = in_call(s, proc, thread);
 
   if (g == NULL || g->without_p) return TB_OK;
   const struct to_life *by = to__spans_context(s, ev);
-  put_piece(s, g, ev, by == NULL ? 0 : by->life, true);
+  put_piece(s, gen, g, ev, by == NULL ? 0 : by->life, true);
   g->piece_since = ev->time;
   g->without_p = true;
   TB_TRY(find_by_thread(s, g));
@@ -469,20 +403,21 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_event *ev, int64_t proc
 }
 
 /* An abandoned P's thread has moved on: its next call is not the one that lost it. */
-COLD tb_rc steal(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc steal(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
   TB_TRY(to__spans_proc_status(s, ev));
   bool by_its_own_end =
       ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
-  return lose_proc(s, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
+  return lose_proc(s, gen, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
 }
 
-COLD tb_rc stop_proc(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc stop_proc(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
   struct to_life *g = ev->g == TO_NONE ? NULL : to__spans_context(s, ev);
 
   TB_TRY(to__spans_proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
   if (g == NULL) return TB_OK;
-  return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, ev, ev->p, ev->m);
+  return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, gen, ev, ev->p, ev->m);
 }
 
 /* --- statuses ---------------------------------------------------------------------------------- */
@@ -545,15 +480,15 @@ HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
   switch (ev->type) {
   case TW_EV_SYNC: return begin_generation(s);
-  case TW_EV_GO_START: return start(s, ev);
+  case TW_EV_GO_START: return start(s, gen, ev);
   case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
   case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);
-  case TW_EV_GO_UNBLOCK: return unblock(s, ev, ev->args[2]);
+  case TW_EV_GO_UNBLOCK: return unblock(s, gen, ev, ev->args[2]);
   case TW_EV_GO_SWITCH:
-  case TW_EV_GO_SWITCH_DESTROY: return unblock(s, ev, 0);
-  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(s, ev);
-  case TW_EV_GO_SYSCALL_END: return end_call(s, ev);
-  case TW_EV_GO_SYSCALL_END_BLOCKED: return end_blocked_call(s, ev);
+  case TW_EV_GO_SWITCH_DESTROY: return unblock(s, gen, ev, 0);
+  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(s, gen, ev);
+  case TW_EV_GO_SYSCALL_END: return end_call(s, gen, ev);
+  case TW_EV_GO_SYSCALL_END_BLOCKED: return end_blocked_call(s, gen, ev);
   case TW_EV_GO_CREATE: return create(s, ev, TO_GO_RUNNABLE);
   case TW_EV_GO_CREATE_BLOCKED: return create(s, ev, TO_GO_WAITING);
   case TW_EV_GO_CREATE_SYSCALL: return create_in_call(s, ev);
@@ -563,8 +498,8 @@ HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
   case TW_EV_GO_STATUS_STACK: return go_status(s, ev);
   case TW_EV_PROC_START:
     return to__spans_proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
-  case TW_EV_PROC_STOP: return stop_proc(s, ev);
-  case TW_EV_PROC_STEAL: return steal(s, ev);
+  case TW_EV_PROC_STOP: return stop_proc(s, gen, ev);
+  case TW_EV_PROC_STEAL: return steal(s, gen, ev);
   case TW_EV_PROC_STATUS: return to__spans_proc_status(s, ev);
   default: return to__spans_rare(s, gen, ev);
   }

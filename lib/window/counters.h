@@ -8,8 +8,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; sums then are as they were.
  */
-#ifndef TO_ANALYSIS_COUNTERS_H
-#define TO_ANALYSIS_COUNTERS_H
+#ifndef TO_WINDOW_COUNTERS_H
+#define TO_WINDOW_COUNTERS_H
 
 #include "base/mem.h"
 #include "event/event.h"
@@ -50,6 +50,21 @@ static inline void to_counters_add(struct to_counters *counters, uint32_t series
     cell->max_ns = ns;
     cell->tag = tag;
   }
+}
+
+/* Where neither the earliest begin nor a tag is looked at: its cells have those of the first span. */
+static inline void to_counters_add_length(struct to_counters *counters, uint32_t series,
+                                          to_ns begin, uint64_t ns, bool lower_bound) {
+  struct to_cell *cell = &counters->cell[series];
+
+  if (TB_UNLIKELY(cell->count == 0)) {
+    counters->used[counters->used_len++] = series;
+    *cell = (struct to_cell){ .since = begin };
+  }
+  cell->count++;
+  cell->total_ns += ns;
+  cell->lower_bounds += lower_bound;
+  if (ns > cell->max_ns) cell->max_ns = ns;
 }
 
 /* into has room for from's series. */

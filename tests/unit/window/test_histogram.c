@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
-#include "analysis/histogram.h"
+#include "window/histogram.h"
 
 static uint64_t random_state = 88172645463325252u;
 static uint64_t next_random(void) {

@@ -5,8 +5,8 @@
  * bucket is read back as the largest value it holds, so a quantile is never below the true one and
  * at most 1/1024 of it (0.1 %) above, from 1 ns to 2^63 ns.
  */
-#ifndef TO_ANALYSIS_HISTOGRAM_H
-#define TO_ANALYSIS_HISTOGRAM_H
+#ifndef TO_WINDOW_HISTOGRAM_H
+#define TO_WINDOW_HISTOGRAM_H
 
 #include <stdint.h>
 

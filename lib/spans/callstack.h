@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stack that outlives its generation: frames from the innermost outwards, as the stack was when it was first seen.
  * Two stacks are one if their program counters are equal (where there is none: their text). A NUL follows each text. */
-#ifndef TO_ANALYSIS_CALLSTACK_H
-#define TO_ANALYSIS_CALLSTACK_H
+#ifndef TO_SPANS_CALLSTACK_H
+#define TO_SPANS_CALLSTACK_H
 
 #include "event/generation.h"
 

@@ -11,12 +11,12 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; the table stays as it was.
  */
-#ifndef TO_ANALYSIS_STACK_TABLE_H
-#define TO_ANALYSIS_STACK_TABLE_H
+#ifndef TO_SPANS_STACK_TABLE_H
+#define TO_SPANS_STACK_TABLE_H
 
-#include "analysis/callstack.h"
 #include "base/arena.h"
 #include "base/map.h"
+#include "spans/callstack.h"
 
 enum {
   TO_STACK_RECENT = 256,

@@ -2,7 +2,7 @@
 /* What few events are about: ranges, tasks, regions, labels, moments, Ps, threads. Each is found in a map. */
 #include <string.h>
 
-#include "analysis/spans_state.h"
+#include "spans/state.h"
 
 /* --- names that last --------------------------------------------------------------------------- */
 
@@ -237,6 +237,7 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   span->from_known = open != NULL;
   span->id = g->id;
   span->life = g->life;
+  span->slot = (uint32_t)slot_of(s, g);
   struct to_span_more *more = to__spans_more(s, span);
   if (open == NULL) return span;
   span->stack = open->stack;

@@ -2,7 +2,7 @@
 /* How many values fell into which bucket of which series: the quantiles of every row, in bounded memory.
  *
  * A word is one bucket of one series and how often it was met: key in the upper half (series << 16 | bucket of
- * analysis/histogram.h), count in the lower one. A count that is too large for its half stands in several words.
+ * window/histogram.h), count in the lower one. A count that is too large for its half stands in several words.
  * While a slot is open its words lie in a hash table; after that they are sorted and packed, about 2.5 bytes each.
  *
  * What is too much is folded: the series with the fewest values give theirs to the series they are a part of. That
@@ -12,8 +12,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; everything is then as it was.
  */
-#ifndef TO_ANALYSIS_BUCKETS_H
-#define TO_ANALYSIS_BUCKETS_H
+#ifndef TO_WINDOW_BUCKETS_H
+#define TO_WINDOW_BUCKETS_H
 
 #include "base/mem.h"
 

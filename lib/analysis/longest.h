@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The longest spans of any window.
+ *
+ * A slot of the windows keeps its longest ones; those of older slots stay while they may be among the longest of some window.
+ *
+ * Memory    64 bytes a span, from mem.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM: a span is missing.
+ */
+#ifndef TO_ANALYSIS_LONGEST_H
+#define TO_ANALYSIS_LONGEST_H
+
+#include "base/arena.h"
+#include "event/event.h"
+
+enum { TO_LONGEST = 16 };
+
+struct to_long_span {
+  to_ns from, until;
+  int64_t goroutine, waker;
+  uint32_t sum;    /* of spans/sums.h */
+  uint32_t longer; /* spans that came later and are longer */
+};
+
+struct to_longest {
+  struct to_long_span open[TO_LONGEST]; /* of the open slot */
+  struct to_long_span *older;
+  size_t n_open, n_older, older_room;
+};
+
+void to_longest_fini(struct to_longest *l, struct tb_mem *mem); /* accepts a zeroed one */
+/* A span of the open slot. Answers the bound: spans that are no longer than it need not be noted; -1: all are. */
+to_ns to_longest_note(struct to_longest *l, const struct to_long_span *span);
+/* The next slot begins. */
+TB_MUST tb_rc to_longest_slot(struct to_longest *l, struct tb_mem *mem);
+/* At most TO_LONGEST spans that ended at this time or later, the longest first. */
+TB_MUST tb_rc to_longest_since(const struct to_longest *l, to_ns time, struct tb_arena *arena,
+                               const struct to_long_span **out, size_t *out_n);
+
+#endif

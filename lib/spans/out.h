@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes out where a state of a goroutine ends: it is counted in the sums, and a span is written if one is wanted. Part of the pass in spans.c. */
+#ifndef TO_SPANS_OUT_H
+#define TO_SPANS_OUT_H
+
+#include <string.h>
+
+#include "spans/state.h"
+
+/* The pass is one loop; left to itself the compiler calls what most events do. */
+#ifdef TC_SANITIZED
+#define HOT static inline
+#else
+#define HOT static inline __attribute__((always_inline))
+#endif
+#define COLD static __attribute__((noinline))
+
+HOT uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
+  return (uint32_t)(g - s->lives);
+}
+
+/* A goroutine's span. Every field is written: the place holds an older span. */
+HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
+                        const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                        uint64_t by_stack) {
+  struct to_span *span = &s->out[s->n++];
+
+  span->from = g->since;
+  span->until = ev->time;
+  span->id = g->id;
+  span->life = g->life;
+  span->proc = on_thread ? g->proc : TO_NONE;
+  span->thread = on_thread ? g->thread : TO_NONE;
+  span->by_life = by_life;
+  span->by = ev->g;
+  span->by_thread = ev->m;
+  span->stack = g->stack;
+  span->end_stack = end_stack;
+  span->by_stack = by_stack;
+  memcpy(&span->state, &g->state,
+         sizeof g->state + sizeof g->reason + sizeof g->cause + sizeof g->known);
+  span->kind = TO_SPAN_GOROUTINE;
+  span->until_known = true;
+  span->open = false;
+  span->more = NULL;
+  span->slot = slot_of(s, g);
+  return span;
+}
+
+COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span *span) {
+  struct to_string label = to__spans_label(s, g);
+
+  if (label.len > 0) to__spans_more(s, span)->name = label;
+}
+
+/* The span of g that ends with ev. */
+static struct to_span make(const struct to_spans *s, const struct to_life *g,
+                           const struct to_event *ev, uint64_t end_stack, uint64_t by_stack) {
+  return (struct to_span){ .from = g->since,
+                           .until = ev->time,
+                           .id = g->id,
+                           .life = g->life,
+                           .slot = slot_of(s, g),
+                           .stack = g->stack,
+                           .end_stack = end_stack,
+                           .by_stack = by_stack,
+                           .state = g->state,
+                           .reason = g->reason,
+                           .cause = g->cause,
+                           .from_known = g->known,
+                           .kind = TO_SPAN_GOROUTINE,
+                           .until_known = true };
+}
+
+COLD void count_far(struct to_spans *s, const struct to_generation *gen,
+                    const struct to_span *span) {
+  tb_rc rc = to_span_sums_take(s->sums, gen, span);
+
+  if (rc != TB_OK) s->failed = rc;
+}
+
+HOT void count_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                     enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
+                     uint64_t by_stack) {
+  bool is_plain = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
+  bool done;
+
+  if (s->sums == NULL) return;
+  if (is_plain)
+    done = to_span_sums_add_plain(s->sums, slot_of(s, g), state, g->since, ev->time, g->known);
+  else
+    done = to_span_sums_add(s->sums, slot_of(s, g), state,
+                            state == TO_GO_WAITING ? g->reason : g->cause, g->stack, by_stack,
+                            g->since, ev->time, g->known);
+  if (TB_LIKELY(done)) return;
+  struct to_span span = make(s, g, ev, end_stack, by_stack);
+  count_far(s, gen, &span);
+}
+
+HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                   const struct to_event *ev) {
+  return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 &&
+         ev->time - g->since > s->longer_than[state];
+}
+
+/* by_life: of the event's context. g->state is state, but in a made-up trace. */
+HOT void put_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                   enum to_go_state state, const struct to_event *ev, uint64_t by_life,
+                   uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
+  bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
+
+  count_state(s, gen, g, state, ev, end_stack, by_stack);
+  if (!comes_out(s, g, state, ev)) return;
+  struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
+  if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
+  if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
+}
+
+/* Its waker, not the thread that found it, is what a reader of the span looks for. */
+HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                      const struct to_event *ev) {
+  count_state(s, gen, g, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
+  if (!comes_out(s, g, TO_GO_RUNNABLE, ev)) return;
+  put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
+}
+
+static void make_piece(const struct to_life *g, struct to_span *span) {
+  span->kind = TO_SPAN_SYSCALL;
+  span->from = g->piece_since;
+  span->state = !g->without_p;
+  span->from_known = g->known || g->piece_since != g->since;
+}
+
+COLD void count_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                      const struct to_event *ev) {
+  struct to_span span = make(s, g, ev, 0, 0);
+
+  make_piece(g, &span);
+  count_far(s, gen, &span);
+}
+
+/* by: of the event's context. */
+HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                   const struct to_event *ev, uint64_t by_life, bool loses_proc) {
+  if (s->sums != NULL && g->without_p) count_piece(s, gen, g, ev);
+  if (!to__wants(s, TO_WANT(SYSCALL))) return;
+  struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
+  make_piece(g, span);
+  span->lost_proc = loses_proc;
+  if (g->without_p) span->proc = TO_NONE;
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spans/sums.h"
+
+#include <string.h>
+
+#include "base/grow.h"
+#include "spans/state.h"
+
+enum { STATE_BITS = 3, WHY_BITS = 5, ENTRY_BITS = 14, STACK_BITS = 21 };
+_Static_assert(STATE_BITS + WHY_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
+_Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
+_Static_assert(TO_REASONS <= 1 << WHY_BITS && (int)TO_CAUSES <= 1 << WHY_BITS, "a reason fits");
+_Static_assert(TO_GO_SYSCALL < 1 << STATE_BITS, "a state fits");
+
+/* How many reasons each state has. */
+static const uint8_t whys[TO_GO_SYSCALL + 1] = {
+  [TO_GO_RUNNABLE] = TO_CAUSES,
+  [TO_GO_RUNNING] = 1,
+  [TO_GO_WAITING] = TO_REASONS,
+  [TO_GO_SYSCALL] = 2,
+};
+
+/* ---- sums ---- */
+
+static tb_rc add_sum(struct to_span_sums *s, const struct to_span_sum *like, uint32_t parent) {
+  struct to_span_sum sum = *like;
+
+  TB_TRY(TB_MEM_GROW(s->mem, s->sum, s->room, s->n));
+  TB_TRY(to_windows_series(s->windows, parent, &sum.series));
+  s->sum[s->n++] = sum;
+  return TB_OK;
+}
+
+static uint32_t rest_of(uint8_t state, uint8_t why) {
+  uint32_t place = why;
+
+  for (uint8_t before = 0; before < state; before++) place += whys[before];
+  return place;
+}
+
+static tb_rc add_rests(struct to_span_sums *s) {
+  for (uint8_t state = 0; state <= TO_GO_SYSCALL; state++) {
+    if (whys[state] == 0) continue;
+    TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_state[state]));
+    for (uint8_t why = 0; why < whys[state]; why++)
+      TB_TRY(add_sum(s,
+                     &(struct to_span_sum){ .entry = TO_ENTRY_OTHER,
+                                            .stack = TO_STACK_OTHER,
+                                            .by_stack = TO_STACK_OTHER,
+                                            .state = state,
+                                            .why = why },
+                     s->of_state[state]));
+  }
+  return TB_OK;
+}
+
+static uint64_t key_of(const struct to_span_sum *sum) {
+  uint64_t key = sum->state;
+
+  key = key << WHY_BITS | sum->why;
+  key = key << ENTRY_BITS | sum->entry;
+  key = key << STACK_BITS | sum->stack;
+  return key << STACK_BITS | sum->by_stack;
+}
+
+static tb_rc find_sum(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
+  uint64_t key = key_of(like), *place;
+  bool fresh;
+
+  *out = rest_of(like->state, like->why);
+  if (s->of[like->state] >= s->sums_max && tb_map_find(&s->by_key, key) == NULL) return TB_OK;
+  TB_TRY(tb_map_put(&s->by_key, key, &place, &fresh));
+  if (fresh) {
+    tb_rc rc = add_sum(s, like, s->sum[*out].series);
+    if (rc != TB_OK) {
+      tb_map_remove(&s->by_key, key);
+      return rc;
+    }
+    *place = s->n - 1;
+    s->of[like->state]++;
+  }
+  *out = (uint32_t)*place;
+  return TB_OK;
+}
+
+/* ---- entry functions ---- */
+
+static tb_rc find_plain(struct to_span_sums *s, uint32_t entry, enum to_go_state state,
+                        uint32_t *out_series) {
+  struct to_span_sum like = { .entry = entry, .state = (uint8_t)state };
+  uint32_t sum;
+
+  TB_TRY(find_sum(s, &like, &sum));
+  *out_series = s->sum[sum].series;
+  return TB_OK;
+}
+
+static tb_rc add_entry(struct to_span_sums *s, struct to_string text) {
+  struct to_sums_entry entry = { .text = text };
+  uint32_t number = (uint32_t)s->entries;
+
+  TB_TRY(TB_MEM_GROW(s->mem, s->entry, s->entries_room, s->entries));
+  TB_TRY(find_plain(s, number, TO_GO_RUNNING, &entry.running));
+  TB_TRY(find_plain(s, number, TO_GO_SYSCALL, &entry.calling));
+  s->entry[s->entries++] = entry;
+  return TB_OK;
+}
+
+static tb_rc find_entry(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
+  const struct to_callstack *frames = to_stack_table_stack(s->stacks, stack);
+  uint64_t *place;
+  bool fresh;
+
+  *out = TO_ENTRY_OTHER;
+  if (frames == NULL || frames->len == 0) return TB_OK;
+  struct to_string text = frames->frames[frames->len - 1]->function;
+  uint64_t key = (uintptr_t)text.data;
+  if (s->entries == TO_ENTRIES_MAX && tb_map_find(&s->entry_of, key) == NULL) return TB_OK;
+  TB_TRY(tb_map_put(&s->entry_of, key, &place, &fresh));
+  if (fresh) {
+    tb_rc rc = add_entry(s, text);
+    if (rc != TB_OK) {
+      tb_map_remove(&s->entry_of, key);
+      return rc;
+    }
+    *place = s->entries - 1;
+  }
+  *out = (uint32_t)*place;
+  return TB_OK;
+}
+
+static tb_rc entry_of_stack(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
+  while (s->entry_of_stacks <= stack) {
+    size_t room = s->entry_of_stacks;
+    TB_TRY(TB_MEM_GROW(s->mem, s->entry_of_stack, room, s->entry_of_stacks));
+    memset(s->entry_of_stack + s->entry_of_stacks, 0,
+           (room - s->entry_of_stacks) * sizeof(*s->entry_of_stack));
+    s->entry_of_stacks = room;
+  }
+  if (s->entry_of_stack[stack] == TO_ENTRY_UNKNOWN)
+    TB_TRY(find_entry(s, stack, &s->entry_of_stack[stack]));
+  *out = s->entry_of_stack[stack];
+  return TB_OK;
+}
+
+/* ---- begin and end ---- */
+
+tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
+                        struct to_stack_table *stacks, size_t sums_max) {
+  *s = (struct to_span_sums){
+    .mem = mem, .windows = windows, .stacks = stacks, .sums_max = sums_max
+  };
+  tb_map_init(&s->by_key, mem, tb_seed());
+  tb_map_init(&s->entry_of, mem, tb_seed());
+  TB_TRY(add_rests(s));
+  for (unsigned i = 0; i <= TO_ENTRY_OTHER; i++) TB_TRY(add_entry(s, (struct to_string){ "", 0 }));
+  return TB_OK;
+}
+
+void to_span_sums_fini(struct to_span_sums *s) {
+  if (s->mem == NULL) return;
+  tb_map_fini(&s->by_key);
+  tb_map_fini(&s->entry_of);
+  tb_mem_give(s->mem, s->sum, s->room * sizeof(*s->sum));
+  tb_mem_give(s->mem, s->entry, s->entries_room * sizeof(*s->entry));
+  tb_mem_give(s->mem, s->entry_of_stack, s->entry_of_stacks * sizeof(*s->entry_of_stack));
+  tb_mem_give(s->mem, s->goroutine, s->goroutines * sizeof(*s->goroutine));
+}
+
+struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry) {
+  return s->entry[entry].text;
+}
+
+static tb_rc grow(struct to_span_sums *s, uint32_t slot) {
+  size_t room = s->goroutines < TO_SUMS_HELD_MAX ? TO_SUMS_HELD_MAX : s->goroutines;
+  void *block = s->goroutine;
+
+  while (room <= slot) room *= 2;
+  TB_TRY(tb_mem_resize(s->mem, &block, s->goroutines * sizeof(*s->goroutine),
+                       room * sizeof(*s->goroutine)));
+  s->goroutine = block;
+  memset(s->goroutine + s->goroutines, 0, (room - s->goroutines) * sizeof(*s->goroutine));
+  s->goroutines = room;
+  return TB_OK;
+}
+
+tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
+  if (slot >= s->goroutines) TB_TRY(grow(s, slot));
+  s->goroutine[slot] = (struct to_sums_goroutine){ .entry = TO_ENTRY_UNKNOWN };
+  return TB_OK;
+}
+
+/* ---- spans ---- */
+
+static uint8_t why_of(const struct to_span *span) {
+  if (span->kind == TO_SPAN_SYSCALL) return TO_CALL_WITHOUT_PROC;
+  if (span->state == TO_GO_RUNNABLE) return span->cause;
+  return span->state == TO_GO_WAITING ? span->reason : 0;
+}
+
+static enum to_go_state state_of(const struct to_span *span) {
+  return span->kind == TO_SPAN_SYSCALL ? TO_GO_SYSCALL : (enum to_go_state)span->state;
+}
+
+static bool has_stacks(enum to_go_state state) {
+  return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
+}
+
+/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
+static bool has_waker(const struct to_span *span) {
+  return span->state != TO_GO_RUNNABLE || span->cause == TO_CAUSE_CREATED ||
+         span->cause == TO_CAUSE_UNBLOCKED;
+}
+
+static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *gen,
+                           const struct to_span *span, uint32_t entry, uint32_t *out) {
+  struct to_span_sum like = { .entry = entry, .state = state_of(span), .why = why_of(span) };
+
+  if (has_stacks((enum to_go_state)like.state)) {
+    TB_TRY(to__stack_number(s->stacks, gen, span->stack, &like.stack));
+    if (has_waker(span)) TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
+  }
+  return find_sum(s, &like, out);
+}
+
+tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
+                        const struct to_span *span, uint32_t *out) {
+  return find_of_entry(s, gen, span, s->goroutine[span->slot].entry, out);
+}
+
+static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
+                   const struct to_span *span, uint32_t entry) {
+  enum to_go_state state = state_of(span);
+  uint32_t sum;
+
+  TB_TRY(find_of_entry(s, gen, span, entry, &sum));
+  uint32_t series = s->sum[sum].series;
+  if (!has_stacks(state)) {
+    to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
+    return TB_OK;
+  }
+  uint64_t what = to_sums_what(s, entry, state, why_of(span));
+  *to_sums_recent(s, what, span->stack, span->by_stack) = (struct to_sums_recent){
+    .stack = span->stack, .by_stack = span->by_stack, .what = what, .series = series
+  };
+  return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
+}
+
+/* Counts spans that wait: those of one life, or all (life 0). */
+static tb_rc release(struct to_span_sums *s, uint64_t life, uint32_t entry) {
+  size_t kept = 0, n = s->n_held;
+  tb_rc rc = TB_OK;
+
+  for (size_t i = 0; i < n; i++) {
+    struct to_span span = s->held[i];
+    if (life != 0 && span.life != life)
+      s->held[kept++] = span;
+    else if (rc == TB_OK)
+      rc = count(s, NULL, &span, entry);
+  }
+  s->n_held = kept;
+  return rc;
+}
+
+tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life) {
+  return s->n_held == 0 ? TB_OK : release(s, life, TO_ENTRY_UNKNOWN);
+}
+
+/* Its stacks are none, but for the waker's: that one is kept by its number. */
+static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
+                  const struct to_span *span) {
+  uint32_t waker;
+
+  TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &waker));
+  if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(release(s, s->held[0].life, TO_ENTRY_UNKNOWN));
+  s->held[s->n_held] = *span;
+  s->held[s->n_held].by_stack = TO_STACK_KEPT | waker;
+  s->held[s->n_held++].more = NULL;
+  return TB_OK;
+}
+
+/* The goroutine's first stack: its entry is known from now on. */
+static tb_rc meet(struct to_span_sums *s, const struct to_generation *gen,
+                  const struct to_span *span, uint64_t stack) {
+  uint32_t number, entry;
+
+  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+  TB_TRY(entry_of_stack(s, number, &entry));
+  s->goroutine[span->slot] = (struct to_sums_goroutine){ .entry = entry,
+                                                         .running = s->entry[entry].running,
+                                                         .calling = s->entry[entry].calling };
+  return s->n_held > 0 ? release(s, span->life, entry) : TB_OK;
+}
+
+/* Now that the entry is known. */
+static bool add_again(struct to_span_sums *s, const struct to_span *span) {
+  enum to_go_state state = state_of(span);
+
+  if (span->kind == TO_SPAN_SYSCALL) return false;
+  if (has_stacks(state))
+    return to_span_sums_add(s, span->slot, state, why_of(span), span->stack, span->by_stack,
+                            span->from, span->until, span->from_known);
+  return to_span_sums_add_plain(s, span->slot, state, span->from, span->until, span->from_known);
+}
+
+tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
+                        const struct to_span *span) {
+  uint64_t stack = span->stack != 0 ? span->stack : span->end_stack;
+
+  if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) {
+    if (stack == 0) return hold(s, gen, span);
+    TB_TRY(meet(s, gen, span, stack));
+    if (add_again(s, span)) return TB_OK;
+  }
+  return count(s, gen, span, s->goroutine[span->slot].entry);
+}
+
+/* ---- questions ---- */
+
+const struct to_span_sum *to_span_sums_next(const struct to_span_sums *s,
+                                            const struct to_view *view, enum to_go_state state,
+                                            const struct to_span_sum *sum) {
+  for (sum = sum == NULL ? s->sum : sum + 1; sum < s->sum + s->n; sum++)
+    if (sum->state == state && to_view_cell(view, sum->series) != NULL) return sum;
+  return NULL;
+}
