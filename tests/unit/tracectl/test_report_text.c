@@ -83,6 +83,42 @@ Test(report_text, an_empty_table_says_so) {
   tt_toy_report_free();
 }
 
+static void infect(char **text_of) {
+  static char escape[] = "\033[2J\xC2\x9B";
+  *text_of = escape;
+}
+
+static void infect_fields(Tracecollect__V1__FieldSchema **field, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    infect(&field[i]->name);
+    infect(&field[i]->about);
+  }
+}
+
+/* A table with two stacks, of which each row says the name. */
+Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  Tracecollect__V1__ReportSchema *schema = report->report->schema;
+
+  schema->tables[2]->columns[0]->type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+  report->report->tables[1]->n_rows = 0;
+  infect(&report->kind);
+  infect(&report->service);
+  infect(&report->window);
+  infect_fields(schema->figures, schema->n_figures);
+  infect_fields(schema->options, schema->n_options);
+  for (size_t t = 0; t < schema->n_tables; t++) {
+    infect(&schema->tables[t]->name);
+    infect(&schema->tables[t]->about);
+    infect(&schema->tables[t]->order);
+    infect_fields(schema->tables[t]->columns, schema->tables[t]->n_columns);
+  }
+  print(report, 100, 4);
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+    cr_assert(*c == '\n' || (*c >= ' ' && *c < 0x7F), "%02x in\n%s", *c, text);
+  tt_toy_report_free();
+}
+
 Test(report_text, a_collector_that_describes_no_report_is_named) {
   Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
 

@@ -166,8 +166,10 @@ static void choose_slots(struct layout *l, unsigned parts) {
   for (size_t c = 0; c < l->table->schema->n_columns; c++) {
     if (!has_value(l, c)) continue;
     if (is_stack(l, c)) {
-      size_t name = strlen(field_of(l, c)->name) + GAP;
-      if (name > l->label) l->label = name;
+      char name[TK_CELL_BYTES];
+      tk_cell_name(field_of(l, c), name);
+      size_t width = tk_cell_width(name) < TEXT_MAX ? tk_cell_width(name) : TEXT_MAX;
+      if (width + GAP > l->label) l->label = width + GAP;
       l->stacks++;
     } else if (field_of(l, c)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION) {
       add_slot(l, c, TK_PART_WHOLE);
@@ -236,6 +238,15 @@ static void put_stack(const struct layout *l, size_t column, const Value *stack)
   if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
 }
 
+/* The stack's name, where a row has several. */
+static void put_label(const struct layout *l, size_t column) {
+  char name[TK_CELL_BYTES];
+
+  tk_cell_name(field_of(l, column), name);
+  size_t width = put_cut(l->style->out, name, l->label - GAP);
+  fprintf(l->style->out, "%*s", (int)(l->label - width), "");
+}
+
 /* Ends the row's line. */
 static void put_stacks(const struct layout *l, const Row *row) {
   size_t column = l->below ? STACK_BELOW : l->width, put = 0;
@@ -248,7 +259,7 @@ static void put_stacks(const struct layout *l, const Row *row) {
   for (size_t c = 0; c < l->table->schema->n_columns; c++) {
     if (!is_stack(l, c) || !has_value(l, c)) continue;
     if (put++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
-    if (l->label > 0) fprintf(l->style->out, "%-*s", (int)l->label, field_of(l, c)->name);
+    if (l->label > 0) put_label(l, c);
     put_stack(l, column + l->label, tp_row_value(row, c));
   }
 }

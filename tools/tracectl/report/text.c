@@ -201,7 +201,9 @@ static void print_table(const StreamReport *report, size_t t, Style *style) {
   size_t n = table.table->n_rows;
 
   if (n == 0) {
-    fprintf(style->out, "\n%s: none.\n", table.schema->about);
+    snprintf(line, sizeof(line), "%s: none.", table.schema->about);
+    fputc('\n', style->out);
+    tk_words_print(line, 0, style);
     return;
   }
   if (table.table->rows[n - 1]->other) n--;
@@ -227,7 +229,9 @@ static void print_title(const StreamReport *report, const char *source, Style *s
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
   tk_plain_text(line);
   tk_heading_print(line, style);
-  fprintf(style->out, "window %s: %s", report->window, tk_format_ns(ns, span));
+  fputs("window ", style->out);
+  tk_put_plain(style->out, report->window);
+  fprintf(style->out, ": %s", tk_format_ns(ns, span));
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
     fprintf(style->out, " until %s", until);
