@@ -86,6 +86,7 @@ tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_ser
     .home = has_words ? number : w->series[parent].home,
     .place = has_words ? number : w->series[parent].place,
   };
+  if (parent != TO_NO_SERIES) w->series[parent].is_parent = true;
   w->series_n++;
   *out_series = number;
   return TB_OK;
@@ -256,6 +257,8 @@ static tb_rc close_slot(struct to_windows *w, to_ns now) {
     for (size_t i = 0; i < words.n; i++) to_buckets_put(&w->closed_buckets, words.word[i]);
   to_words_fini(&words);
   to_counters_merge(&w->closed, &w->open);
+  for (size_t i = 0; i < w->open.used_len; i++)
+    w->series[w->open.used[i]].values += w->open.cell[w->open.used[i]].count;
   stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
   clear_open(w);

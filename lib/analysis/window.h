@@ -11,10 +11,11 @@
  *
  * Quantiles of every series come from one pool of words (analysis/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
  * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
- * as part of another one, which gets its words where they are too many.
+ * as part of another one, which gets its words where they are too many. The few that are a part of none have theirs
+ * besides: at most TO_HISTOGRAM_BUCKETS each.
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
- *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 1 MiB more.
+ *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
@@ -30,9 +31,9 @@
 
 enum {
   TO_SLOTS_MAX = 64,
-  TO_WORDS_OPEN_MAX = 24 << 10,
-  TO_WORDS_SLOT_MAX = 8 << 10,
-  TO_WORDS_CLOSED_MAX = 32 << 10,
+  TO_WORDS_OPEN_MAX = 48 << 10,
+  TO_WORDS_SLOT_MAX = 32 << 10,
+  TO_WORDS_CLOSED_MAX = 128 << 10,
   TO_WORDS_LOOSE_MIN =
       1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
 };
@@ -120,6 +121,8 @@ TB_MUST tb_rc to_windows_retired(struct to_windows *w, const struct to_series_se
 /* The number is used again, as a part of another series. */
 static inline void to_windows_reuse(struct to_windows *w, uint32_t series, uint32_t parent) {
   w->series[series].parent = parent;
+  w->series[series].values = 0;
+  w->series[parent].is_parent = true;
 }
 
 /* Lent until the next call. */
