@@ -5,6 +5,9 @@
  * runnable, and why. The tables are sums over combinations, made when a report is asked for. The function that a
  * goroutine began with is the outermost one of its stack.
  *
+ * A combination is a part of its entry function with that cause, which is a part of the cause: where lengths are too
+ * many for the pool, the tables of few rows lose their quantiles last.
+ *
  * Combinations beyond stacks_max share one for each cause. A span costs a look into a small cache of this generation's
  * stack ids, a bucket and a sum: about 8 ns. */
 #include <string.h>
@@ -17,7 +20,11 @@ enum { RECENT = 256, LONGEST = 16, CANDIDATES_MAX = 512 };
 
 struct combination {
   uint32_t stack, waker, series;
+  uint32_t entry; /* its place + 1; 0: none */
   uint8_t cause;
+};
+struct entry { /* a function with a cause: only parts of it are counted */
+  uint32_t stack, series;
 };
 struct recent {
   uint64_t stack, waker; /* ids of the generation, or kept */
@@ -34,7 +41,10 @@ struct wait {
 
 struct to_sched {
   uint32_t all, cut, wasted; /* series */
-  struct tb_map by_key;
+  uint32_t by_cause[TO_CAUSES];
+  struct tb_map by_key, entry_of;
+  struct entry *entry;
+  size_t entries, entries_room;
   struct combination *combination; /* the first ones are those of the rest, by cause */
   size_t n, room;
   struct recent recent[RECENT];
@@ -142,14 +152,48 @@ static const struct to_table_schema table[TABLES] = {
 
 /* ---- combinations ---- */
 
-static tb_rc add_combination(struct to_analyses *a, uint32_t stack, uint32_t waker,
-                             enum to_cause cause) {
+static const struct to_frame *entry_frame(const struct to_callstack *stack) {
+  return stack != NULL && stack->len > 0 ? stack->frames[stack->len - 1] : NULL;
+}
+
+static tb_rc add_entry(struct to_analyses *a, uint32_t stack, enum to_cause cause) {
   struct to_sched *s = state(a);
   uint32_t series;
 
+  TB_TRY(TB_MEM_GROW(a->mem, s->entry, s->entries_room, s->entries));
+  TB_TRY(to_windows_series(&a->windows, s->by_cause[cause], &series));
+  s->entry[s->entries++] = (struct entry){ stack, series };
+  return TB_OK;
+}
+
+/* Texts of a stack table are kept once: their place is their name. */
+static tb_rc find_entry(struct to_analyses *a, uint32_t stack, enum to_cause cause, uint32_t *out) {
+  const struct to_frame *frame = entry_frame(to_stack_table_stack(a->stacks, stack));
+  struct to_sched *s = state(a);
+  uint64_t *place;
+
+  *out = 0;
+  if (frame == NULL) return TB_OK;
+  uint64_t key = (uint64_t)(uintptr_t)frame->function.data * TO_CAUSES + cause;
+  TB_TRY(tb_map_put(&s->entry_of, key, &place, NULL));
+  if (*place == 0) {
+    TB_TRY(add_entry(a, stack, cause));
+    *place = s->entries;
+  }
+  *out = (uint32_t)*place;
+  return TB_OK;
+}
+
+static tb_rc add_combination(struct to_analyses *a, uint32_t stack, uint32_t waker,
+                             enum to_cause cause) {
+  struct to_sched *s = state(a);
+  uint32_t series, entry;
+
+  TB_TRY(find_entry(a, stack, cause, &entry));
   TB_TRY(TB_MEM_GROW(a->mem, s->combination, s->room, s->n));
-  TB_TRY(to_windows_series(&a->windows, s->all, &series));
-  s->combination[s->n++] = (struct combination){ stack, waker, series, (uint8_t)cause };
+  TB_TRY(to_windows_series(&a->windows, entry > 0 ? s->entry[entry - 1].series : s->by_cause[cause],
+                           &series));
+  s->combination[s->n++] = (struct combination){ stack, waker, series, entry, (uint8_t)cause };
   return TB_OK;
 }
 
@@ -157,10 +201,13 @@ static tb_rc sched_init(struct to_analyses *a) {
   struct to_sched *s = state(a);
 
   tb_map_init(&s->by_key, a->mem, tb_seed());
+  tb_map_init(&s->entry_of, a->mem, tb_seed());
   s->slot = INT64_MIN;
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->all));
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->cut));
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->wasted));
+  for (unsigned cause = 0; cause < TO_CAUSES; cause++)
+    TB_TRY(to_windows_series(&a->windows, s->all, &s->by_cause[cause]));
   for (unsigned cause = 0; cause < TO_CAUSES; cause++)
     TB_TRY(add_combination(a, TO_STACK_OTHER, TO_STACK_OTHER, (enum to_cause)cause));
   return TB_OK;
@@ -170,6 +217,8 @@ static void sched_fini(struct to_analyses *a) {
   struct to_sched *s = state(a);
 
   tb_map_fini(&s->by_key);
+  tb_map_fini(&s->entry_of);
+  tb_mem_give(a->mem, s->entry, s->entries_room * sizeof(*s->entry));
   tb_mem_give(a->mem, s->combination, s->room * sizeof(*s->combination));
   tb_mem_give(a->mem, s->candidate, s->candidates_room * sizeof(*s->candidate));
 }
@@ -312,26 +361,25 @@ static tb_rc sched_slice(struct to_analyses *a) {
 
 /* ---- the report ---- */
 
-static const struct to_frame *entry_of(const struct to_callstack *stack) {
-  return stack != NULL && stack->len > 0 ? stack->frames[stack->len - 1] : NULL;
-}
-
 static struct to_string cause_text(enum to_cause cause) {
   const char *name = to_cause_name(cause);
   return (struct to_string){ name, strlen(name) };
 }
 
-/* Texts of a stack table are kept once: their place is their name. */
-static tb_rc add_entry(struct to_analyses *a, struct to_draft *d, const struct combination *c) {
-  const struct to_frame *entry = entry_of(to_stack_table_stack(a->stacks, c->stack));
-  struct to_draft_value *row;
+static tb_rc entry_row(struct to_analyses *a, struct to_draft *d, uint32_t stack,
+                       struct to_draft_value **row) {
+  const struct to_frame *entry = entry_frame(to_stack_table_stack(a->stacks, stack));
 
-  if (c->stack == TO_STACK_OTHER)
-    TB_TRY(to_draft_other(d, BY_ENTRY, &row));
-  else
-    TB_TRY(to_draft_row(d, BY_ENTRY, entry == NULL ? 0 : (uintptr_t)entry->function.data, &row));
-  if (entry != NULL) to_draft_text(&row[KEY], entry->function);
-  return to_draft_series(d, &row[KEY_LATENCY], c->series);
+  if (stack == TO_STACK_OTHER) return to_draft_other(d, BY_ENTRY, row);
+  TB_TRY(to_draft_row(d, BY_ENTRY, entry == NULL ? 0 : (uintptr_t)entry->function.data, row));
+  if (entry != NULL) to_draft_text(&(*row)[KEY], entry->function);
+  return TB_OK;
+}
+
+static tb_rc cause_row(struct to_draft *d, enum to_cause cause, struct to_draft_value **row) {
+  TB_TRY(to_draft_row(d, BY_CAUSE, cause, row));
+  to_draft_text(&(*row)[KEY], cause_text(cause));
+  return TB_OK;
 }
 
 static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, unsigned by, uint32_t stack,
@@ -350,17 +398,44 @@ static bool has_waker(enum to_cause cause) {
   return cause == TO_CAUSE_CREATED || cause == TO_CAUSE_UNBLOCKED;
 }
 
-static tb_rc report_combinations(struct to_analyses *a, struct to_draft *d) {
+/* What parts gave to a series goes, once, where the parts go. */
+static tb_rc add_whole(struct to_analyses *a, struct to_draft *d, const struct combination *c,
+                       bool *by_cause, bool *by_entry) {
   const struct to_sched *s = state(a);
+  uint32_t cause = s->by_cause[c->cause];
   struct to_draft_value *row;
 
+  if (!by_cause[c->cause]) {
+    by_cause[c->cause] = true;
+    TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), cause));
+    TB_TRY(cause_row(d, (enum to_cause)c->cause, &row));
+    TB_TRY(to_draft_lengths(d, &row[KEY_LATENCY], cause));
+  }
+  if (by_entry[c->entry] || c->entry == 0) return TB_OK;
+  by_entry[c->entry] = true;
+  const struct entry *entry = &s->entry[c->entry - 1];
+  TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), entry->series));
+  TB_TRY(cause_row(d, (enum to_cause)c->cause, &row));
+  TB_TRY(to_draft_lengths(d, &row[KEY_LATENCY], entry->series));
+  TB_TRY(entry_row(a, d, entry->stack, &row));
+  return to_draft_lengths(d, &row[KEY_LATENCY], entry->series);
+}
+
+static tb_rc report_combinations(struct to_analyses *a, struct to_draft *d) {
+  const struct to_sched *s = state(a);
+  bool by_cause[TO_CAUSES] = { false }, *by_entry;
+  struct to_draft_value *row;
+
+  TB_TRY(tb_arena_take(d->arena, s->entries + 1, &by_entry));
+  memset(by_entry, false, s->entries + 1);
   TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), s->all));
   for (const struct combination *c = s->combination; c < s->combination + s->n; c++) {
     if (to_view_cell(d->view, c->series) == NULL) continue;
+    TB_TRY(add_whole(a, d, c, by_cause, by_entry));
     TB_TRY(to_draft_series(d, to_draft_figure(d, LATENCY), c->series));
-    TB_TRY(add_entry(a, d, c));
-    TB_TRY(to_draft_row(d, BY_CAUSE, c->cause, &row));
-    to_draft_text(&row[KEY], cause_text((enum to_cause)c->cause));
+    TB_TRY(entry_row(a, d, c->stack, &row));
+    TB_TRY(to_draft_series(d, &row[KEY_LATENCY], c->series));
+    TB_TRY(cause_row(d, (enum to_cause)c->cause, &row));
     TB_TRY(to_draft_series(d, &row[KEY_LATENCY], c->series));
     TB_TRY(add_stack(a, d, BY_STACK, c->stack, c->series));
     if (has_waker((enum to_cause)c->cause)) TB_TRY(add_stack(a, d, BY_WAKER, c->waker, c->series));
