@@ -16,7 +16,7 @@
 #include "analysis/top_rows.h"
 #include "base/grow.h"
 
-enum { RECENT = 256, LONGEST = 16, CANDIDATES_MAX = 512 };
+enum { RECENT = 256, LONGEST = 16, CANDIDATES_MAX = (TO_SLOTS_MAX + 2) * LONGEST };
 
 struct combination {
   uint32_t stack, waker, series;
@@ -37,6 +37,7 @@ struct wait {
   int64_t goroutine, waker;
   uint32_t combination;
   uint32_t longer; /* waits that came later */
+  bool past;       /* the clock has fallen since: it is in no window but all */
 };
 
 struct to_sched {
@@ -53,6 +54,7 @@ struct to_sched {
   struct wait longest[LONGEST], *candidate;
   size_t n_longest, n_candidates, candidates_room;
   to_ns slot, shortest; /* of the longest, once there are enough */
+  to_ns first;          /* of the windows, when the slot began */
 };
 
 static struct to_sched *state(const struct to_analyses *a) {
@@ -264,30 +266,57 @@ static __attribute__((noinline)) tb_rc look_up(struct to_analyses *a,
 
 /* ---- the longest waits ---- */
 
-static void drop_shortest(struct to_sched *s) {
-  size_t at = 0;
+static to_ns length_of(const struct wait *wait) {
+  return wait->until - wait->from;
+}
 
-  for (size_t i = 1; i < s->n_candidates; i++)
-    if (s->candidate[i].until - s->candidate[i].from <
-        s->candidate[at].until - s->candidate[at].from)
-      at = i;
-  s->n_candidates--;
-  memmove(s->candidate + at, s->candidate + at + 1, (s->n_candidates - at) * sizeof(*s->candidate));
+/* The slot of the windows that a wait lies in, from 1; 0: it is in no window but all. */
+static size_t slot_of(const struct to_windows *w, const struct wait *wait) {
+  size_t n = w->slots;
+
+  while (n > 0 && w->slot[n - 1].begin > wait->until) n--;
+  return wait->past ? 0 : n;
+}
+
+/* Leaves the longest of n waits, in their order. */
+static size_t leave_longest(struct wait *wait, size_t n) {
+  for (; n > LONGEST; n--) {
+    size_t at = 0;
+    for (size_t i = 1; i < n; i++)
+      if (length_of(&wait[i]) < length_of(&wait[at])) at = i;
+    memmove(&wait[at], &wait[at + 1], (n - 1 - at) * sizeof(*wait));
+  }
+  return n;
+}
+
+/* A window is a sum of slots, so the longest of each slot are enough. They stand in the order of slots. */
+static void keep_longest_of_slots(struct to_analyses *a) {
+  struct to_sched *s = state(a);
+  size_t kept = 0, end;
+
+  for (size_t begin = 0; begin < s->n_candidates; begin = end) {
+    size_t slot = slot_of(&a->windows, &s->candidate[begin]);
+    end = begin + 1;
+    while (end < s->n_candidates && slot_of(&a->windows, &s->candidate[end]) == slot) end++;
+    memmove(&s->candidate[kept], &s->candidate[begin], (end - begin) * sizeof(*s->candidate));
+    kept += leave_longest(&s->candidate[kept], end - begin);
+  }
+  s->n_candidates = kept;
 }
 
 /* A wait of an older slot matters while fewer than LONGEST later ones are longer. Those are about LONGEST * log(slots);
- * more than CANDIDATES_MAX only where waits get ever shorter. */
+ * many more only where waits get ever shorter. */
 static tb_rc keep_candidate(struct to_analyses *a, const struct wait *wait) {
   struct to_sched *s = state(a);
   size_t kept = 0;
 
   for (size_t i = 0; i < s->n_candidates; i++) {
     struct wait *older = &s->candidate[i];
-    older->longer += wait->until - wait->from > older->until - older->from;
+    older->longer += length_of(wait) > length_of(older);
     if (older->longer < LONGEST) s->candidate[kept++] = *older;
   }
   s->n_candidates = kept;
-  if (kept == CANDIDATES_MAX) drop_shortest(s);
+  if (kept == CANDIDATES_MAX) keep_longest_of_slots(a);
   TB_TRY(TB_MEM_GROW(a->mem, s->candidate, s->candidates_room, s->n_candidates));
   s->candidate[s->n_candidates++] = *wait;
   return TB_OK;
@@ -297,9 +326,12 @@ static tb_rc close_slot(struct to_analyses *a) {
   struct to_sched *s = state(a);
 
   for (size_t i = 0; i < s->n_longest; i++) TB_TRY(keep_candidate(a, &s->longest[i]));
+  if (s->first != a->windows.windows_first || s->slot > a->windows.open_begin)
+    for (size_t i = 0; i < s->n_candidates; i++) s->candidate[i].past = true;
   s->n_longest = 0;
   s->shortest = -1;
   s->slot = a->windows.open_begin;
+  s->first = a->windows.windows_first;
   return TB_OK;
 }
 
@@ -469,15 +501,18 @@ static bool longer(const void *waits, uint32_t a, uint32_t b) {
 /* What is beyond the first ones need not be all there is. */
 static tb_rc report_longest(struct to_analyses *a, struct to_draft *d) {
   const struct to_sched *s = state(a);
+  bool is_all = a->report.window == TO_WINDOW_ALL;
   struct wait *wait;
   uint32_t *rank, n = 0;
+
+  if (s->slot != a->windows.open_begin) TB_TRY(close_slot(a)); /* no wait has ended in it yet */
 
   TB_TRY(tb_arena_take(d->arena, (s->n_candidates + LONGEST) * sizeof(*wait), &wait));
   TB_TRY(tb_arena_take(d->arena, (s->n_candidates + LONGEST) * sizeof(*rank), &rank));
   for (size_t i = 0; i < s->n_candidates + s->n_longest; i++) {
     wait[n] = i < s->n_candidates ? s->candidate[i] : s->longest[i - s->n_candidates];
     rank[n] = n;
-    n += wait[n].until >= d->view->from;
+    n += is_all || (!wait[n].past && wait[n].until >= d->view->from);
   }
   to_top_rows(rank, n, LONGEST, longer, wait);
   for (uint32_t i = 0; i < n && i < LONGEST; i++) TB_TRY(add_long(a, d, &wait[rank[i]]));
