@@ -65,7 +65,9 @@ static struct to_sched *state(const struct to_analyses *a) {
 
 enum { LATENCY, WAITING, WASTED, CUT, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "Time from runnable to running.",
+  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
+                .about =
+                    "How long goroutines that could run waited for a P, the right to run Go code.",
                 .metric = "trace_sched_latency_seconds" },
   [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait for a P now." },
   [WASTED] = { "wasted_share", TO_VALUE_SHARE,
@@ -117,7 +119,8 @@ static const struct to_field stack_column[KEY_COLUMNS] = {
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 static const struct to_field waker_column[KEY_COLUMNS] = {
-  [KEY] = { "waker_stack", TO_VALUE_STACK, .about = "Where it was made runnable." },
+  [KEY] = { "waker_stack", TO_VALUE_STACK,
+            .about = "Where it was made runnable; empty: by the runtime (network, timers)." },
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 

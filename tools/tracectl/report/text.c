@@ -93,7 +93,7 @@ static void note_lower_bounds(const Report *r, Style *style) {
 
 /* The figures that are distributions, as a table of their own. */
 static void print_distributions(const StreamReport *report, Style *style) {
-  static char no_name[] = "", count_name[] = "count";
+  static char no_name[] = "";
   FieldSchema name = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
   FieldSchema count = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
   FieldSchema *columns[] = { &name, &count };
@@ -106,7 +106,6 @@ static void print_distributions(const StreamReport *report, Style *style) {
   if (row != NULL && rows.rows != NULL) rows.n_rows = fill_rows(report->report, row, rows.rows);
   name.name = no_name;
   name.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
-  count.name = count_name; /* the heading over the first number of a distribution */
   count.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
   schema.columns = columns;
   schema.n_columns = 2;
