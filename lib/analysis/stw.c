@@ -212,7 +212,8 @@ static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
   struct to_series_set retired = { 0 };
   struct to_stw *s = state(a);
 
-  if (s->retired > now - RETIRE_EVERY_NS) return TB_OK;
+  if ((uint64_t)now - (uint64_t)s->retired < (uint64_t)RETIRE_EVERY_NS)
+    return TB_OK; /* the clock may fall */
   s->retired = now;
   for (size_t i = 0; i < s->whos;) {
     struct to_stw_who *who = &s->who[i], *last = &s->who[s->whos - 1];

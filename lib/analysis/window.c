@@ -335,7 +335,8 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
                        struct to_series_set *retired) {
   to_ns oldest = w->slots > 0 ? w->slot[0].begin : w->open_begin;
 
-  if (last >= oldest) return false;
+  /* What seems to come was before the clock fell. */
+  if (last >= oldest && last <= w->last) return false;
   to_counters_move(&w->closed, series, into);
   drop_view(w);
   if (series < TO_BUCKET_SERIES_MAX) retired->bits[series / 64] |= UINT64_C(1) << series % 64;
