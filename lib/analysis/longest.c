@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "window/top_rows.h"
 
-enum { OLDER_MAX = 512 };
+enum { OLDER_MAX = (TO_SLOTS_MAX + 2) * TO_LONGEST };
 
 void to_longest_fini(struct to_longest *l, struct tb_mem *mem) {
   tb_mem_give(mem, l->older, l->older_room * sizeof(*l->older));
@@ -31,9 +31,41 @@ to_ns to_longest_note(struct to_longest *l, const struct to_long_span *span) {
   return l->n_open < TO_LONGEST ? -1 : length(&l->open[shortest_of(l->open, TO_LONGEST)]);
 }
 
+/* The slot of the windows that a span lies in, from 1; 0: it is in no window but all. */
+static size_t slot_of(const struct to_windows *w, const struct to_long_span *span) {
+  size_t n = w->slots;
+
+  while (n > 0 && w->slot[n - 1].begin > span->until) n--;
+  return span->past ? 0 : n;
+}
+
+/* Leaves the longest of n spans, in their order. */
+static size_t leave_longest(struct to_long_span *span, size_t n) {
+  for (; n > TO_LONGEST; n--) {
+    size_t at = shortest_of(span, n);
+    memmove(&span[at], &span[at + 1], (n - 1 - at) * sizeof(*span));
+  }
+  return n;
+}
+
+/* A window is a sum of slots, so the longest of each slot are enough. They stand in the order of slots. */
+static void keep_longest_of_slots(struct to_longest *l, const struct to_windows *w) {
+  size_t kept = 0, end;
+
+  for (size_t begin = 0; begin < l->n_older; begin = end) {
+    size_t slot = slot_of(w, &l->older[begin]);
+    end = begin + 1;
+    while (end < l->n_older && slot_of(w, &l->older[end]) == slot) end++;
+    memmove(&l->older[kept], &l->older[begin], (end - begin) * sizeof(*l->older));
+    kept += leave_longest(&l->older[kept], end - begin);
+  }
+  l->n_older = kept;
+}
+
 /* A span of an older slot matters while fewer than TO_LONGEST later ones are longer. Those are about
- * TO_LONGEST * log(slots); more than OLDER_MAX only where spans get ever shorter. */
-static tb_rc keep(struct to_longest *l, struct tb_mem *mem, const struct to_long_span *span) {
+ * TO_LONGEST * log(slots); many more only where spans get ever shorter. */
+static tb_rc keep(struct to_longest *l, const struct to_windows *w,
+                  const struct to_long_span *span) {
   size_t kept = 0;
 
   for (size_t i = 0; i < l->n_older; i++) {
@@ -42,21 +74,21 @@ static tb_rc keep(struct to_longest *l, struct tb_mem *mem, const struct to_long
     if (older->longer < TO_LONGEST) l->older[kept++] = *older;
   }
   l->n_older = kept;
-  if (kept == OLDER_MAX) {
-    size_t at = shortest_of(l->older, kept);
-    l->n_older--;
-    memmove(l->older + at, l->older + at + 1, (l->n_older - at) * sizeof(*l->older));
-  }
-  TB_TRY(TB_MEM_GROW(mem, l->older, l->older_room, l->n_older));
+  if (kept == OLDER_MAX) keep_longest_of_slots(l, w);
+  TB_TRY(TB_MEM_GROW(w->mem, l->older, l->older_room, l->n_older));
   l->older[l->n_older++] = *span;
   return TB_OK;
 }
 
-tb_rc to_longest_slot(struct to_longest *l, struct tb_mem *mem) {
+tb_rc to_longest_slot(struct to_longest *l, const struct to_windows *w) {
+  bool has_fallen = l->first != w->windows_first || l->slot > w->open_begin;
   tb_rc rc = TB_OK;
 
-  for (size_t i = 0; i < l->n_open && rc == TB_OK; i++) rc = keep(l, mem, &l->open[i]);
+  for (size_t i = 0; i < l->n_open && rc == TB_OK; i++) rc = keep(l, w, &l->open[i]);
+  for (size_t i = 0; i < l->n_older && has_fallen; i++) l->older[i].past = true;
   l->n_open = 0;
+  l->slot = w->open_begin;
+  l->first = w->windows_first;
   return rc;
 }
 
@@ -67,8 +99,8 @@ static bool longer(const void *spans, uint32_t a, uint32_t b) {
   return length(x) != length(y) ? length(x) > length(y) : a < b;
 }
 
-tb_rc to_longest_since(const struct to_longest *l, to_ns time, struct tb_arena *arena,
-                       const struct to_long_span **out, size_t *out_n) {
+tb_rc to_longest_in(const struct to_longest *l, const struct to_view *view, enum to_window window,
+                    struct tb_arena *arena, const struct to_long_span **out, size_t *out_n) {
   struct to_long_span *span, *sorted;
   uint32_t *rank, n = 0;
 
@@ -78,7 +110,7 @@ tb_rc to_longest_since(const struct to_longest *l, to_ns time, struct tb_arena *
   for (size_t i = 0; i < l->n_older + l->n_open; i++) {
     span[n] = i < l->n_older ? l->older[i] : l->open[i - l->n_older];
     rank[n] = n;
-    n += span[n].until >= time;
+    n += window == TO_WINDOW_ALL || (!span[n].past && span[n].until >= view->from);
   }
   to_top_rows(rank, n, TO_LONGEST, longer, span);
   *out_n = n < TO_LONGEST ? n : TO_LONGEST;

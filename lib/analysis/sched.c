@@ -22,7 +22,9 @@ static struct to_sched *state(const struct to_analyses *a) {
 
 enum { LATENCY, WAITING, WASTED, CUT, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "Time from runnable to running.",
+  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
+                .about =
+                    "How long goroutines that could run waited for a P, the right to run Go code.",
                 .metric = "trace_sched_latency_seconds" },
   [WAITING] = { "waiting", TO_VALUE_COUNT, .about = "Goroutines that wait for a P now." },
   [WASTED] = { "wasted_share", TO_VALUE_SHARE,
@@ -74,7 +76,8 @@ static const struct to_field stack_column[KEY_COLUMNS] = {
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 static const struct to_field waker_column[KEY_COLUMNS] = {
-  [KEY] = { "waker_stack", TO_VALUE_STACK, .about = "Where it was made runnable." },
+  [KEY] = { "waker_stack", TO_VALUE_STACK,
+            .about = "Where it was made runnable; empty: by the runtime (network, timers)." },
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 
@@ -122,7 +125,7 @@ static void sched_fini(struct to_analyses *a) {
 
 static tb_rc sched_slot(struct to_analyses *a) {
   a->spans->longer_than[TO_GO_RUNNABLE] = -1;
-  return to_longest_slot(&state(a)->longest, a->mem);
+  return to_longest_slot(&state(a)->longest, &a->windows);
 }
 
 static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
@@ -191,7 +194,6 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d) {
   const struct to_span_sum *sum = NULL;
   struct to_draft_value *row;
 
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, LATENCY), a->sums.of_state[TO_GO_RUNNABLE]));
   while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_RUNNABLE, sum)) != NULL) {
     TB_TRY(to_draft_series(d, to_draft_figure(d, LATENCY), sum->series));
     TB_TRY(add_entry(a, d, sum));
@@ -225,7 +227,7 @@ static tb_rc report_longest(struct to_analyses *a, struct to_draft *d) {
   const struct to_long_span *wait;
   size_t n;
 
-  TB_TRY(to_longest_since(&state(a)->longest, d->view->from, d->arena, &wait, &n));
+  TB_TRY(to_longest_in(&state(a)->longest, d->view, a->report.window, d->arena, &wait, &n));
   for (size_t i = 0; i < n; i++) TB_TRY(add_long(a, d, &wait[i]));
   return TB_OK;
 }

@@ -67,9 +67,11 @@ static struct to_stw *state(const struct to_analyses *a) {
 
 enum { STOPPED, TIME_TO_STOP, WALL, FIGURES };
 static const struct to_field figure[FIGURES] = {
-  [STOPPED] = { "stopped", TO_VALUE_DISTRIBUTION, .about = "Stops of the world that ended." },
+  [STOPPED] = { "stopped", TO_VALUE_DISTRIBUTION,
+                .about = "Stops of the world (of all goroutines at once) that ended." },
   [TIME_TO_STOP] = { "time_to_stop", TO_VALUE_DISTRIBUTION,
-                     .about = "Of that, until the last P stood, where the trace gives it." },
+                     .about =
+                         "The part of each until the last P stood, where the trace shows it." },
   [WALL] = { "wall_share", TO_VALUE_SHARE,
              .about = "Share of the window in which the world stood still." },
 };
@@ -210,7 +212,8 @@ static tb_rc retire_whos(struct to_analyses *a, to_ns now) {
   struct to_series_set retired = { 0 };
   struct to_stw *s = state(a);
 
-  if (s->retired > now - RETIRE_EVERY_NS) return TB_OK;
+  if ((uint64_t)now - (uint64_t)s->retired < (uint64_t)RETIRE_EVERY_NS)
+    return TB_OK; /* the clock may fall */
   s->retired = now;
   for (size_t i = 0; i < s->whos;) {
     struct to_stw_who *who = &s->who[i], *last = &s->who[s->whos - 1];

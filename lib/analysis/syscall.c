@@ -34,7 +34,8 @@ static const struct to_field option[OPTIONS] = {
 enum { CALLS, BLOCKED, OPEN, BORN, DIED, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "System calls that ended." },
-  [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION, .about = "System calls that lost their P.",
+  [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION,
+                .about = "System calls that took so long that the runtime took their P away.",
                 .metric = "trace_blocked_syscall_seconds" },
   [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not." },
   [BORN] = { "born", TO_VALUE_COUNT, .about = "Goroutines that began in a call (cgo callbacks)." },

@@ -3,7 +3,10 @@
 
 #include "event/event.h"
 
+/* Any of these messages may be missing, and any number may be in it: a collector sends them. */
+
 static void sum_join(Tracecollect__V1__Sum *into, const Tracecollect__V1__Sum *from) {
+  if (into == NULL || from == NULL) return;
   into->count += from->count;
   into->total_ns += from->total_ns;
   into->lower_bounds += from->lower_bounds;
@@ -49,16 +52,24 @@ static void distribution_join(Tracecollect__V1__Distribution *into,
   into->no_quantiles = true;
 }
 
-/* Shares, texts and stacks have no sum. */
+static bool has_sum(Tracecollect__V1__ValueType type) {
+  switch (type) {
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION:
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT:
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS:
+  case TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES: return true;
+  default: return false;
+  }
+}
+
 static void value_join(Tracecollect__V1__Value *into, const Tracecollect__V1__Value *from,
                        Tracecollect__V1__ValueType type) {
   if (into->is_case != from->is_case) return;
   if (into->is_case == TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION)
     distribution_join(into->distribution, from->distribution);
-  else if (type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT ||
-           type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS ||
-           type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_BYTES)
-    into->number += from->number;
+  else if (into->is_case == TRACECOLLECT__V1__VALUE__IS_NUMBER && has_sum(type) &&
+           __builtin_add_overflow(into->number, from->number, &into->number))
+    into->number = from->number < 0 ? INT64_MIN : INT64_MAX;
 }
 
 static void row_join(const Tracecollect__V1__TableSchema *schema, Tracecollect__V1__Row *into,
@@ -78,12 +89,9 @@ static void trim_table(const Tracecollect__V1__TableSchema *schema, Tracecollect
   if (schema->list) return;
   Tracecollect__V1__Row *other = table->rows[table->n_rows++];
   other->other = true;
-  for (size_t c = 0; c < other->n_values && c < schema->n_columns; c++) {
-    Tracecollect__V1__ValueType type = schema->columns[c]->type;
-    if (c < schema->keys || type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT ||
-        type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK)
+  for (size_t c = 0; c < other->n_values && c < schema->n_columns; c++)
+    if (c < schema->keys || !has_sum(schema->columns[c]->type))
       other->values[c]->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET;
-  }
   for (size_t i = rows + 1; i < n; i++) row_join(schema, other, table->rows[i]);
 }
 

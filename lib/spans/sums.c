@@ -7,6 +7,7 @@
 #include "spans/state.h"
 
 enum { STATE_BITS = 3, WHY_BITS = 5, ENTRY_BITS = 14, STACK_BITS = 21 };
+enum { NO_STACK = (1 << STACK_BITS) - 1 };
 _Static_assert(STATE_BITS + WHY_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
 _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
 _Static_assert(TO_REASONS <= 1 << WHY_BITS && (int)TO_CAUSES <= 1 << WHY_BITS, "a reason fits");
@@ -41,15 +42,19 @@ static uint32_t rest_of(uint8_t state, uint8_t why) {
 static tb_rc add_rests(struct to_span_sums *s) {
   for (uint8_t state = 0; state <= TO_GO_SYSCALL; state++) {
     if (whys[state] == 0) continue;
-    TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_state[state]));
-    for (uint8_t why = 0; why < whys[state]; why++)
+    uint32_t of_state;
+    TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &of_state));
+    for (uint8_t why = 0; why < whys[state]; why++) {
+      uint32_t *of_why = &s->of_why[s->n];
+      TB_TRY(to_windows_series(s->windows, of_state, of_why));
       TB_TRY(add_sum(s,
                      &(struct to_span_sum){ .entry = TO_ENTRY_OTHER,
                                             .stack = TO_STACK_OTHER,
                                             .by_stack = TO_STACK_OTHER,
                                             .state = state,
                                             .why = why },
-                     s->of_state[state]));
+                     *of_why));
+    }
   }
   return TB_OK;
 }
@@ -63,15 +68,44 @@ static uint64_t key_of(const struct to_span_sum *sum) {
   return key << STACK_BITS | sum->by_stack;
 }
 
+static bool has_stacks(enum to_go_state state) {
+  return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
+}
+
+/* Of an entry function in this state for this reason: its sums are parts of it, so that tables of few rows lose their quantiles last. */
+static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
+  struct to_span_sum all = *like;
+  uint64_t *place;
+  bool fresh;
+
+  *out = s->of_why[rest_of(like->state, like->why)];
+  if (!has_stacks((enum to_go_state)like->state)) return TB_OK;
+  all.stack = all.by_stack = NO_STACK;
+  TB_TRY(tb_map_put(&s->by_key, key_of(&all), &place, &fresh));
+  if (fresh) {
+    uint32_t series;
+    tb_rc rc = to_windows_series(s->windows, *out, &series);
+    if (rc != TB_OK) {
+      tb_map_remove(&s->by_key, key_of(&all));
+      return rc;
+    }
+    *place = series;
+  }
+  *out = (uint32_t)*place;
+  return TB_OK;
+}
+
 static tb_rc find_sum(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
   uint64_t key = key_of(like), *place;
+  uint32_t parent;
   bool fresh;
 
   *out = rest_of(like->state, like->why);
   if (s->of[like->state] >= s->sums_max && tb_map_find(&s->by_key, key) == NULL) return TB_OK;
+  TB_TRY(find_parent(s, like, &parent));
   TB_TRY(tb_map_put(&s->by_key, key, &place, &fresh));
   if (fresh) {
-    tb_rc rc = add_sum(s, like, s->sum[*out].series);
+    tb_rc rc = add_sum(s, like, parent);
     if (rc != TB_OK) {
       tb_map_remove(&s->by_key, key);
       return rc;
@@ -200,10 +234,6 @@ static uint8_t why_of(const struct to_span *span) {
 
 static enum to_go_state state_of(const struct to_span *span) {
   return span->kind == TO_SPAN_SYSCALL ? TO_GO_SYSCALL : (enum to_go_state)span->state;
-}
-
-static bool has_stacks(enum to_go_state state) {
-  return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
 }
 
 /* A goroutine that yielded or was preempted is its own waker: its stack says it all. */

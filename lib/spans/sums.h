@@ -36,6 +36,7 @@ enum {
   TO_ENTRIES_MAX = 1 << 14,
   TO_SUMS_RECENT = 256,
   TO_SUMS_HELD_MAX = 64,
+  TO_SUMS_RESTS = TO_CAUSES + 1 + TO_REASONS + 2, /* one for each reason of each state */
 };
 
 /* Whole calls, and of those that lost their P the part after it. */
@@ -65,10 +66,10 @@ struct to_span_sums {
   size_t goroutines;
   struct to_sums_recent recent[TO_SUMS_RECENT];
 
-  uint32_t of_state[TO_GO_SYSCALL + 1]; /* series: parents of all others */
-  struct to_span_sum *sum;              /* the first ones are the rests */
-  size_t n, room, sums_max;             /* sums_max: of each state, rests not counted */
-  size_t of[TO_GO_SYSCALL + 1];         /* sums by state, rests not counted */
+  uint32_t of_why[TO_SUMS_RESTS]; /* series by state and reason: only parts of them are counted */
+  struct to_span_sum *sum;        /* the first ones are the rests */
+  size_t n, room, sums_max;       /* sums_max: of each state, rests not counted */
+  size_t of[TO_GO_SYSCALL + 1];   /* sums by state, rests not counted */
   struct tb_map by_key;
 
   struct to_sums_entry {

@@ -168,22 +168,28 @@ tb_rc to_words_by_bucket(struct to_words *words) {
 /* ---- folding ---- */
 
 struct extent {
-  uint64_t values;
+  uint64_t values; /* ever */
   uint32_t series, words;
+  bool is_parent;
 };
 
 static bool fewer_values(const void *rows, uint32_t a, uint32_t b) {
   const struct extent *x = (const struct extent *)rows + a, *y = (const struct extent *)rows + b;
 
+  if (x->is_parent != y->is_parent) return y->is_parent;
   return x->values != y->values ? x->values < y->values : x->series < y->series;
 }
 
-static size_t find_extents(const struct to_words *words, struct extent *extent) {
+static size_t find_extents(const struct to_words *words, const struct to_series *series,
+                           struct extent *extent) {
   size_t n = 0;
 
   for (size_t i = 0; i < words->n; i++) {
-    uint32_t series = to_word_series(words->word[i]);
-    if (n == 0 || extent[n - 1].series != series) extent[n++] = (struct extent){ .series = series };
+    uint32_t number = to_word_series(words->word[i]);
+    if (n == 0 || extent[n - 1].series != number)
+      extent[n++] = (struct extent){ .values = series[number].values,
+                                     .series = number,
+                                     .is_parent = series[number].is_parent };
     extent[n - 1].values += (uint32_t)words->word[i];
     extent[n - 1].words++;
   }
@@ -194,10 +200,18 @@ static bool is_folded(const uint64_t *folded, uint32_t series) {
   return folded[series / 64] >> series % 64 & 1;
 }
 
-/* Marks what goes; false: nothing can. */
+static size_t count_of_parts(const struct to_words *words, const struct to_series *series) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < words->n; i++)
+    n += series[to_word_series(words->word[i])].parent != TO_NO_SERIES;
+  return n;
+}
+
+/* Marks what goes, of left words that can; false: nothing does. */
 static bool choose(const struct to_words *words, struct extent *extent, uint32_t *rank,
-                   const struct to_series *series, size_t max, uint64_t *folded) {
-  size_t n = find_extents(words, extent), left = words->n;
+                   const struct to_series *series, size_t left, size_t max, uint64_t *folded) {
+  size_t n = find_extents(words, series, extent);
   bool any = false;
 
   for (size_t i = 0; i < n; i++) rank[i] = (uint32_t)i;
@@ -229,13 +243,17 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   struct extent *extent = NULL;
   size_t bytes = words->n * (sizeof(*extent) + sizeof(uint32_t));
   tb_rc rc = TB_OK;
+  size_t left = words->n <= max ? words->n : count_of_parts(words, series);
 
-  if (words->n <= max) return TB_OK;
+  if (left <= max) return TB_OK;
   TB_TRY(tb_mem_take(words->mem, bytes, &extent));
   uint32_t *rank = (uint32_t *)(extent + words->n);
   /* A parent grows by what its children gave it: more than enough goes at once, or else again. */
-  while (rc == TB_OK && words->n > max && choose(words, extent, rank, series, max / 4 * 3, folded))
+  while (rc == TB_OK && left > max &&
+         choose(words, extent, rank, series, left, max / 4 * 3, folded)) {
     rc = to_words_give_parents(words, series, folded);
+    left = count_of_parts(words, series);
+  }
   tb_mem_give(words->mem, extent, bytes);
   if (out_folded != NULL) memcpy(out_folded, folded, sizeof folded);
   return rc;

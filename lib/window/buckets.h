@@ -90,10 +90,13 @@ struct to_series {
   uint32_t parent; /* the one it is a part of; TO_NO_SERIES: of none */
   uint32_t home;   /* the one that has its words: itself, unless it never gets any */
   uint32_t place;  /* and for now: home, or one that home was folded into */
+  bool is_parent;
+  uint64_t values; /* in slots that have closed */
 };
 
-/* Gives values of series to their parents, those with the fewest values first, until
- * at most max words are left or only series without a parent. folded: a bit a series; may be NULL. */
+/* Gives values of series to their parents, those with the fewest values ever first, until series with a parent have at
+ * most max words: those without one are few, and their words are not counted. Parents go last. The same series go in
+ * each slot, so that in a window of many slots some have all of theirs. folded: a bit a series; may be NULL. */
 TB_MUST tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size_t max,
                             uint64_t folded[TO_BUCKET_SERIES_MAX / 64]);
 /* The words of these series become their parents'. */

@@ -52,7 +52,7 @@ static void drop_view(struct to_windows *w) {
   if (!w->viewed) return;
   w->viewed = false;
   to_words_fini(&w->view_words);
-  tb_mem_give(w->mem, w->view_begin, w->view_begins * sizeof(*w->view_begin));
+  tb_mem_give(w->mem, w->view_begin, 3 * w->view_begins * sizeof(*w->view_begin));
   w->view_begin = NULL;
   w->view_begins = 0;
 }
@@ -86,6 +86,7 @@ tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_ser
     .home = has_words ? number : w->series[parent].home,
     .place = has_words ? number : w->series[parent].place,
   };
+  if (parent != TO_NO_SERIES) w->series[parent].is_parent = true;
   w->series_n++;
   *out_series = number;
   return TB_OK;
@@ -256,6 +257,8 @@ static tb_rc close_slot(struct to_windows *w, to_ns now) {
     for (size_t i = 0; i < words.n; i++) to_buckets_put(&w->closed_buckets, words.word[i]);
   to_words_fini(&words);
   to_counters_merge(&w->closed, &w->open);
+  for (size_t i = 0; i < w->open.used_len; i++)
+    w->series[w->open.used[i]].values += w->open.cell[w->open.used[i]].count;
   stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
   clear_open(w);
@@ -332,7 +335,8 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
                        struct to_series_set *retired) {
   to_ns oldest = w->slots > 0 ? w->slot[0].begin : w->open_begin;
 
-  if (last >= oldest) return false;
+  /* What seems to come was before the clock fell. */
+  if (last >= oldest && last <= w->last) return false;
   to_counters_move(&w->closed, series, into);
   drop_view(w);
   if (series < TO_BUCKET_SERIES_MAX) retired->bits[series / 64] |= UINT64_C(1) << series % 64;
@@ -382,6 +386,17 @@ static tb_rc view_buckets(struct to_windows *w, const struct to_buckets *buckets
   return rc;
 }
 
+/* A series that is in the view only by its parts is a part itself. */
+static void count_parts(struct to_windows *w) {
+  for (size_t i = 0; i < w->scratch.used_len; i++) {
+    uint32_t series = w->scratch.used[i];
+    for (bool counts = true; counts && w->series[series].parent != TO_NO_SERIES;) {
+      series = w->series[series].parent;
+      counts = w->view_parts[series]++ == 0 && w->scratch.cell[series].count == 0;
+    }
+  }
+}
+
 static tb_rc fill_view(struct to_windows *w, enum to_window window, to_ns begin) {
   to_counters_clear(&w->scratch);
   to_words_init(&w->view_words, w->mem);
@@ -397,9 +412,12 @@ static tb_rc fill_view(struct to_windows *w, enum to_window window, to_ns begin)
   }
   to_counters_merge(&w->scratch, &w->open);
   TB_TRY(view_buckets(w, &w->open_buckets));
-  TB_TRY(tb_mem_take(w->mem, (w->series_n + 1) * sizeof(*w->view_begin), &w->view_begin));
+  TB_TRY(tb_mem_take(w->mem, 3 * (w->series_n + 1) * sizeof(*w->view_begin), &w->view_begin));
   w->view_begins = w->series_n + 1;
+  w->view_parts = w->view_begin + w->view_begins;
+  w->view_met = w->view_parts + w->view_begins;
   to_words_begins(&w->view_words, w->view_begin, w->series_n);
+  count_parts(w);
   return TB_OK;
 }
 
@@ -466,34 +484,75 @@ static size_t words_of(const struct to_windows *w, uint32_t series, const uint64
   return w->view_begin[series + 1] - w->view_begin[series];
 }
 
+/* Where the words of a row stand. */
+struct gathered {
+  const struct to_windows *w;
+  size_t lists, words;
+  const uint64_t *one; /* the last list */
+  size_t one_n;
+  struct to_words all; /* if there are several, the second time */
+};
+
+static void gather(struct gathered *g, uint32_t series) {
+  const uint64_t *word;
+  size_t n = words_of(g->w, series, &word);
+
+  if (n == 0) return;
+  if (g->all.word != NULL) {
+    memcpy(g->all.word + g->all.n, word, n * sizeof(*word));
+    g->all.n += n;
+    return;
+  }
+  g->lists++;
+  g->words += n;
+  g->one = word;
+  g->one_n = n;
+}
+
+/* The series, and each that it completes: all parts of which are in the row. One that counts values of its own stands in the
+ * list itself, or does not belong to the row. */
+static void gather_with_parents(struct gathered *g, uint32_t series) {
+  const struct to_windows *w = g->w;
+
+  gather(g, series);
+  for (;;) {
+    series = w->series[series].parent;
+    if (series == TO_NO_SERIES || ++w->view_met[series] < w->view_parts[series] ||
+        w->scratch.cell[series].count > 0)
+      return;
+    gather(g, series);
+  }
+}
+
+static void forget_met(const struct to_windows *w, const struct to_view_part *part,
+                       uint32_t first) {
+  for (uint32_t p = first; p != 0; p = part[p - 1].next)
+    for (uint32_t series = w->series[part[p - 1].series].parent; series != TO_NO_SERIES;
+         series = w->series[series].parent)
+      w->view_met[series] = 0;
+}
+
+static void gather_list(struct gathered *g, const struct to_view_part *part, uint32_t first) {
+  for (uint32_t p = first; p != 0; p = part[p - 1].next) gather_with_parents(g, part[p - 1].series);
+  forget_met(g->w, part, first);
+}
+
 tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part, uint32_t first,
                         struct to_distribution *d) {
-  const struct to_windows *w = view->windows;
-  size_t lists = 0, n = 0, one_n = 0;
-  const uint64_t *word, *one = NULL;
-  struct to_words all;
+  struct gathered g = { .w = view->windows };
 
-  for (uint32_t p = first; p != 0; p = part[p - 1].next) {
-    size_t here = words_of(w, part[p - 1].series, &word);
-    if (here == 0) continue;
-    lists++;
-    n += here;
-    one = word;
-    one_n = here;
-  }
-  if (lists <= 1) { /* sorted already */
-    take_quantiles(one, one_n, d);
+  gather_list(&g, part, first);
+  if (g.lists <= 1) { /* sorted already */
+    take_quantiles(g.one, g.one_n, d);
     return TB_OK;
   }
-  to_words_init(&all, w->mem);
-  tb_rc rc = to_words_reserve(&all, n);
-  for (uint32_t p = first; p != 0 && rc == TB_OK; p = part[p - 1].next) {
-    size_t here = words_of(w, part[p - 1].series, &word);
-    memcpy(all.word + all.n, word, here * sizeof(*word));
-    all.n += here;
+  to_words_init(&g.all, view->windows->mem);
+  tb_rc rc = to_words_reserve(&g.all, g.words);
+  if (rc == TB_OK) {
+    gather_list(&g, part, first);
+    rc = to_words_by_bucket(&g.all);
   }
-  if (rc == TB_OK) rc = to_words_by_bucket(&all);
-  if (rc == TB_OK) take_quantiles(all.word, all.n, d);
-  to_words_fini(&all);
+  if (rc == TB_OK) take_quantiles(g.all.word, g.all.n, d);
+  to_words_fini(&g.all);
   return rc;
 }

@@ -11,10 +11,11 @@
  *
  * Quantiles of every series come from one pool of words (window/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
  * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
- * as part of another one, which gets its words where they are too many.
+ * as part of another one, which gets its words where they are too many. The few that are a part of none have theirs
+ * besides: at most TO_HISTOGRAM_BUCKETS each.
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
- *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 1 MiB more.
+ *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
@@ -30,9 +31,9 @@
 
 enum {
   TO_SLOTS_MAX = 64,
-  TO_WORDS_OPEN_MAX = 24 << 10,
-  TO_WORDS_SLOT_MAX = 8 << 10,
-  TO_WORDS_CLOSED_MAX = 32 << 10,
+  TO_WORDS_OPEN_MAX = 48 << 10,
+  TO_WORDS_SLOT_MAX = 32 << 10,
+  TO_WORDS_CLOSED_MAX = 128 << 10,
   TO_WORDS_LOOSE_MIN =
       1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
 };
@@ -58,6 +59,8 @@ struct to_windows {
   struct to_buckets closed_buckets; /* what came since they were packed, a small part of them */
   struct to_words view_words;
   uint32_t *view_begin; /* by series: the first of its words, one more than there were series */
+  uint32_t *view_parts; /* by series: how many of its direct parts the view has something of */
+  uint32_t *view_met;   /* by series, zeros: of those, how many a row has */
   size_t view_begins;
   struct to_series *series;
   size_t series_n, series_room;
@@ -131,6 +134,8 @@ TB_MUST tb_rc to_windows_retired(struct to_windows *w, const struct to_series_se
 /* The number is used again, as a part of another series. */
 static inline void to_windows_reuse(struct to_windows *w, uint32_t series, uint32_t parent) {
   w->series[series].parent = parent;
+  w->series[series].values = 0;
+  w->series[parent].is_parent = true;
 }
 
 /* Lent until the next call. */
@@ -145,7 +150,8 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series);
 struct to_view_part {
   uint32_t series, next; /* next: its place, from 1; 0: the last one */
 };
-/* Fills in the quantiles beside the sum of what the list, from place first on, has. */
+/* Fills in the quantiles beside the sum of what the list, from place first on, has. Lengths that parts gave to a series whose parts
+ * are all in the list are found by themselves. A series stands in a list once. */
 TB_MUST tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part,
                                 uint32_t first, struct to_distribution *d);
 /* NULL if nothing of this series is in the view. */

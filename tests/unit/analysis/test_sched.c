@@ -177,10 +177,44 @@ Test(an_sched, the_longest_waits_are_known_where_waits_get_ever_shorter) {
     unblock(&t, i * SECOND + 1, 1, 1, 2);
     start(&t, i * SECOND + 1 + 5000 - i, 2, 2);
   }
-  const struct to_report *r = report(&t, TO_WINDOW_ALL);
-  for (int64_t row = 0; row < 16; row++)
-    cr_assert_eq(tt_cell(r, "longest", (size_t)row, "latency_ns")->number, 5000 - 1 - row);
+  for (unsigned w = 0; w < TO_WINDOWS; w++) {
+    const struct to_report *r = report(&t, (enum to_window)w);
+    int64_t first = r->from / SECOND > 0 ? r->from / SECOND : 1;
+    cr_assert_eq(tt_table(r, "longest")->rows, w == TO_WINDOW_10S ? 11 : 16);
+    for (int64_t row = 0; row < (int64_t)tt_table(r, "longest")->rows; row++)
+      cr_assert_eq(tt_cell(r, "longest", (size_t)row, "latency_ns")->number, 5000 - first - row,
+                   "window %u", w);
+  }
   tt_analyses_close(&t);
+}
+
+/* The clock falls by five seconds: what was before is in the window of all alone, whatever its times say. */
+Test(an_sched, the_longest_waits_before_the_clock_fell_are_in_no_window) {
+  struct tt_analyses t;
+
+  for (to_ns before = 0; before < 2; before++) {
+    open_stream(&t, 100);
+    status(&t, 1, 1, TW_GO_RUNNING);
+    status(&t, 1, 2, TW_GO_RUNNING);
+    block(&t, 100 * SECOND, 2, 2);
+    unblock(&t, 100 * SECOND + 1, 1, 1, 2);
+    start(&t, 100 * SECOND + 7001, 2, 2);
+    if (before == 1) TT_FEED(&t, &gen1, .time = 102 * SECOND, .m = 9, .type = TW_EV_HEAP_ALLOC);
+    to_analyses_epoch(t.a);
+    TT_FEED(&t, &gen1, .time = 97 * SECOND, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+            .type = TW_EV_SYNC);
+    cr_assert_eq(tt_table(report(&t, TO_WINDOW_1MIN), "longest")->rows, 0);
+    status(&t, 97 * SECOND + 1, 1, TW_GO_RUNNING);
+    status(&t, 97 * SECOND + 2, 2, TW_GO_RUNNING);
+    block(&t, 101 * SECOND, 2, 2);
+    unblock(&t, 101 * SECOND + 1, 1, 1, 2);
+    start(&t, 101 * SECOND + 4001, 2, 2);
+    const struct to_report *r = report(&t, TO_WINDOW_10S);
+    cr_assert_eq(tt_table(r, "longest")->rows, 1);
+    cr_assert_eq(tt_cell(r, "longest", 0, "latency_ns")->number, 4000);
+    cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "longest")->rows, 2);
+    tt_analyses_close(&t);
+  }
 }
 
 Test(an_sched, combinations_beyond_the_limit_are_summed_by_cause) {
@@ -209,5 +243,41 @@ Test(an_sched, combinations_beyond_the_limit_are_summed_by_cause) {
                4 + 5 + 6 + 7 + 8);
   cr_assert_eq(tt_cell(r, "by_cause", 0, "latency")->distribution->sum.count, 8);
   cr_assert_eq(tt_distribution(r, "latency")->sum.total_ns, 36);
+  tt_analyses_close(&t);
+}
+
+/* Eight stacks with eight thousand lengths each. */
+Test(an_sched, tables_of_few_rows_have_quantiles_where_stacks_are_too_many_for_the_pool) {
+  enum { LENGTHS = 8000 };
+  static struct to_generation many = { .number = 1 };
+  struct tt_analyses t;
+  size_t without = 0;
+  to_ns now = 1000;
+
+  for (uint64_t i = 1; i <= TT_FAKE_STACKS; i++)
+    many.stack[i][0] = (struct tt_fake_frame){ 1000 + i, i, "f", "f.c" };
+  tt_analyses_open(&t, 10 * MS, 100);
+  TT_FEED(&t, &many, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC);
+  status(&t, 1, 1, TW_GO_RUNNING);
+  status(&t, 1, 2, TW_GO_RUNNING);
+  for (to_ns i = 0; i < TT_FAKE_STACKS * LENGTHS; i++) {
+    to_ns length = i % LENGTHS < 2048 ? i % LENGTHS : (1024 + i % 1024) << (i % LENGTHS / 1024 - 1);
+    TT_FEED(&t, &many, .time = now, .m = 2, .p = 2, .g = 2, .type = TW_EV_GO_BLOCK,
+            .args = { 1, (uint64_t)(1 + i / LENGTHS) });
+    TT_FEED(&t, &many, .time = now, .m = 1, .p = 1, .g = 1, .slot = slot(2),
+            .type = TW_EV_GO_UNBLOCK, .args = { 2, 2, 0 });
+    now += length;
+    TT_FEED(&t, &many, .time = now, .m = 2, .p = 2, .g = TO_NONE, .slot = slot(2),
+            .type = TW_EV_GO_START, .args = { 2, 1 });
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_10S);
+  cr_assert(tt_distribution(r, "latency")->has_quantiles);
+  cr_assert(tt_cell(r, "by_cause", 0, "latency")->distribution->has_quantiles);
+  cr_assert(tt_cell(r, "by_entry", 0, "latency")->distribution->has_quantiles);
+  cr_assert_eq(tt_cell(r, "by_entry", 0, "latency")->distribution->p99_ns,
+               tt_distribution(r, "latency")->p99_ns);
+  for (size_t row = 0; row < tt_table(r, "by_stack")->rows; row++)
+    without += !tt_cell(r, "by_stack", row, "latency")->distribution->has_quantiles;
+  cr_assert_gt(without, 0, "the pool was too small for all");
   tt_analyses_close(&t);
 }

@@ -159,6 +159,24 @@ Test(an_stw, stoppers_that_no_window_shows_make_room_and_stay_counted) {
   tt_analyses_close(&t);
 }
 
+/* Rows from before the fall seem to be of times that are still to come. */
+Test(an_stw, stoppers_make_room_after_the_clock_fell) {
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 1, 100);
+  for (int64_t begin = 100000; begin >= 0; begin -= 100000) {
+    sync_event(&t, begin * SECOND);
+    for (int64_t i = begin + 1; i <= begin + 2000; i++)
+      stop(&t, i * SECOND, 0, 1000 + i, MARK), go_on(&t, i * SECOND + 10, 1000 + i);
+    cr_assert_eq(tt_table(report(&t, TO_WINDOW_10S), "by_goroutine")->rows, 11);
+    to_analyses_epoch(t.a);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_10S);
+  cr_assert_eq(tt_cell(r, "by_goroutine", 10, "goroutine")->number, 3000);
+  cr_assert_eq(tt_distribution(report(&t, TO_WINDOW_ALL), "stopped")->sum.count, 4000);
+  tt_analyses_close(&t);
+}
+
 Test(an_stw, reasons_beyond_the_limit_share_a_row) {
   static char names[60][16];
   struct to_generation gen = { .number = 1 };

@@ -201,6 +201,63 @@ Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
   explode("stoppers", &bomb, TB_OK);
 }
 
+/* ---- waits ---- */
+
+/* A goroutine is created, waits so long and ends; so does the one that made it, but for its end. */
+static void wait_for_proc(struct bomb *bomb, uint64_t before, uint64_t length, uint64_t stack,
+                          uint64_t waker, uint64_t seq) {
+  bomb_room(bomb);
+  ADD(bomb, TW_EV_GO_CREATE, before, 1000 + seq, stack, waker);
+  ADD(bomb, TW_EV_GO_STOP, 0, 0, 0);
+  ADD(bomb, TW_EV_GO_START, length, 1000 + seq, 1);
+  ADD(bomb, TW_EV_GO_DESTROY, 0);
+  ADD(bomb, TW_EV_GO_START, 0, 1, seq);
+}
+
+static void small_stacks(struct bomb *bomb, uint64_t n) {
+  bomb->thread = BOMB_NO_THREAD;
+  for (uint64_t stack = 1; stack <= n; stack++) {
+    bomb_room(bomb);
+    if (bomb->batch.len == 0) ADD(bomb, TW_EV_STACKS);
+    const uint64_t frame[] = { stack, 0, 0, stack };
+    ADD(bomb, TW_EV_STACK, stack, 1);
+    bomb_numbers(bomb, frame, 4);
+  }
+  bomb_flush(bomb);
+}
+
+/* Each wait with stacks that no other one has together, of ever new goroutines. */
+static void wait_bomb(const char *what, uint64_t frequency, uint64_t before, uint64_t longest) {
+  enum { STACKS = 4000 };
+  struct bomb bomb;
+
+  bomb_begin(&bomb, frequency);
+  small_stacks(&bomb, STACKS);
+  known(&bomb, 0);
+  for (uint64_t n = 1; bomb.trace.len < 2 * MB; n++)
+    wait_for_proc(&bomb, before, longest > n ? longest - n : 1, 1 + n % STACKS,
+                  1 + (n / STACKS + n * 7) % STACKS, n);
+  bomb_flush(&bomb);
+  explode(what, &bomb, TB_OK);
+}
+
+Test(bomb_costs, waits_with_ever_new_pairs_of_stacks) {
+  wait_bomb("pairs of stacks", FAST, 1, 1);
+}
+
+Test(bomb_costs, a_slot_a_wait) {
+  wait_bomb("waits", SECOND, 1, 1);
+}
+
+/* None makes an earlier one uninteresting. */
+Test(bomb_costs, waits_that_get_ever_shorter) {
+  wait_bomb("shorter waits", FAST, FAST, 1000000);
+}
+
+Test(bomb_costs, many_waits_a_slot_that_get_ever_shorter) {
+  wait_bomb("shorter waits", FAST, FAST / 50, 1000000);
+}
+
 /* ---- reasons ---- */
 
 Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {

@@ -95,6 +95,9 @@ Test(condition, says_what_is_wrong_with_it) {
   refused("orders.queud_now > 3", "near: orders.queued_now");
   refused("orders.served.p99 3ms", "no comparison");
   refused("orders.served.p99 > ", "no value");
+  refused("orders.served.count > nan", "no value");
+  refused("orders.served.p99 > infs", "no value");
+  refused("orders.idle < 1e999", "no value");
   refused("orders.served.p99 > 3", "unit");
   refused("orders.served.count > 3 apples", "too much");
   refused("orders.queued > 3 %", "too much");

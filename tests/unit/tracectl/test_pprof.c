@@ -214,6 +214,8 @@ Test(pprof, the_measures_of_a_table_are_the_values_of_a_sample) {
   cr_expect_eq(p->sample[0]->n_location_id, 2, "a frame that is not there is left out");
   static const int64_t values[] = { 3, 3000000, 2, 500, 4 };
   for (size_t i = 0; i < 5; i++) cr_expect_eq(p->sample[0]->value[i], values[i]);
+  cr_assert_eq(p->sample[1]->n_location_id, 1);
+  cr_expect_str_eq(function_of(p, 1), "(no stack)");
   cr_expect_str_eq(function_of(p, 2), "(other stacks)");
   tracecollect__pprof__profile__free_unpacked(p, NULL);
   tt_toy_report_free();

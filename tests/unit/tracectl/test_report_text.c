@@ -72,6 +72,33 @@ Test(report_text, tables_follow_their_schema) {
   expect_piece("1.23 ms   yes  (stack unknown)\n");
 }
 
+/* The heading "count", since there is one distribution; 0 ns is a time, and a key that is not there is unknown. */
+Test(report_text, a_row_says_what_is_zero_and_what_is_unknown) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  Tracecollect__V1__Row *small = report->report->tables[1]->rows[1];
+
+  small->values[0]->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET;
+  small->values[1]->distribution->p50_ns = 0;
+  print(report, 100, 4);
+  expect_piece("\ntype           count    total     mean      p50      p90      p99      max");
+  expect_piece("\n(unknown)          1     9 ns     9 ns     0 ns     9 ns     9 ns     9 ns");
+  tt_toy_report_free();
+}
+
+Test(report_text, of_several_stacks_those_are_shown_that_a_row_has) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  Tracecollect__V1__Table *stacks = report->report->tables[0];
+
+  report->report->schema->tables[0]->columns[3]->type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+  stacks->rows[0]->values[3]->is_case = TRACECOLLECT__V1__VALUE__IS__NOT_SET;
+  print(report, 100, 4);
+  expect_piece("stack    runtime.write  write.go:8\n");
+  const char *first = strstr(text, "retries  (stack unknown)\n");
+  cr_assert_not_null(first, "%s", text);
+  cr_assert_null(strstr(first + 1, "retries  "), "%s", text);
+  tt_toy_report_free();
+}
+
 Test(report_text, an_empty_table_says_so) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
   size_t rows = report->report->tables[2]->n_rows;
@@ -80,6 +107,42 @@ Test(report_text, an_empty_table_says_so) {
   print(report, 100, 4);
   report->report->tables[2]->n_rows = rows;
   expect_piece("\nQueued now: none.\n");
+  tt_toy_report_free();
+}
+
+static void infect(char **text_of) {
+  static char escape[] = "\033[2J\xC2\x9B";
+  *text_of = escape;
+}
+
+static void infect_fields(Tracecollect__V1__FieldSchema **field, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    infect(&field[i]->name);
+    infect(&field[i]->about);
+  }
+}
+
+/* A table with two stacks, of which each row says the name. */
+Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  Tracecollect__V1__ReportSchema *schema = report->report->schema;
+
+  schema->tables[2]->columns[0]->type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+  report->report->tables[1]->n_rows = 0;
+  infect(&report->kind);
+  infect(&report->service);
+  infect(&report->window);
+  infect_fields(schema->figures, schema->n_figures);
+  infect_fields(schema->options, schema->n_options);
+  for (size_t t = 0; t < schema->n_tables; t++) {
+    infect(&schema->tables[t]->name);
+    infect(&schema->tables[t]->about);
+    infect(&schema->tables[t]->order);
+    infect_fields(schema->tables[t]->columns, schema->tables[t]->n_columns);
+  }
+  print(report, 100, 4);
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+    cr_assert(*c == '\n' || (*c >= ' ' && *c < 0x7F), "%02x in\n%s", *c, text);
   tt_toy_report_free();
 }
 

@@ -185,10 +185,10 @@ static int by_length(const void *a, const void *b) {
 /* More series and lengths than the pool holds: the small ones give theirs to the one they are a part of, which knows
  * every length. */
 Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quantiles) {
-  enum { SERIES = 2000, LENGTHS = 60 };
+  enum { SERIES = 2000, LENGTHS = 60, SECONDS = 90 };
   static uint32_t series[SERIES];
   static struct to_view_part part[SERIES + 2];
-  static to_ns length[30 * (SERIES + 22 * 10 * LENGTHS)];
+  static to_ns length[SECONDS * (SERIES + 22 * 10 * LENGTHS)];
   size_t lengths = 0;
   struct to_distribution d = { 0 };
   uint32_t parts = 0;
@@ -199,7 +199,7 @@ Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quant
   setup_windows(&f);
   for (int i = 0; i < SERIES; i++)
     cr_assert_eq(to_windows_series(&f.w, f.plain, &series[i]), TB_OK);
-  for (int second = 0; second < 30; second++)
+  for (int second = 0; second < SECONDS; second++)
     for (int i = 0; i < SERIES; i++) {
       to_ns now = second * SECOND + i * 100000;
       cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
@@ -217,7 +217,6 @@ Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quant
     d = (struct to_distribution){ 0 };
     parts = 0;
     with = 0;
-    part[parts++] = (struct to_view_part){ .series = f.plain, .next = parts + 1 };
     for (int i = 0; i < SERIES; i++) {
       struct to_sum sum = to_view_sum(&v, series[i]);
       d.sum.count += sum.count;
@@ -227,13 +226,42 @@ Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quant
     }
     part[parts - 1].next = 0;
     cr_assert_eq(to_view_quantiles(&v, part, 1, &d), TB_OK);
-    cr_assert(d.has_quantiles, "the whole has every length");
+    cr_assert(d.has_quantiles, "the whole has every length: those that parts gave away, too");
   }
   qsort(length, lengths, sizeof *length, by_length);
   to_ns p99 = length[(lengths * 99 + 99) / 100 - 1];
   cr_assert(d.p99_ns >= (uint64_t)p99 && d.p99_ns - (uint64_t)p99 <= (uint64_t)p99 / 1000);
   cr_assert_lt(with, SERIES, "the pool was too small for all");
   cr_assert_gt(with, 0);
-  cr_assert_lt(f.mem.bytes, 2 << 20);
+  cr_assert_lt(f.mem.bytes, 4 << 20);
+  close_windows(&f);
+}
+
+/* A sum of so many lengths that its buckets alone are more than a slot keeps of its parts. */
+Test(window, the_parts_with_the_most_lengths_keep_them_in_every_slot) {
+  enum { PARTS = 40, SECONDS = 60, LENGTHS = 60000, QUIET = 31 };
+  uint32_t part[PARTS];
+  struct fixture f;
+  struct to_view v;
+
+  setup_windows(&f);
+  for (int i = 0; i < PARTS; i++) cr_assert_eq(to_windows_series(&f.w, f.plain, &part[i]), TB_OK);
+  for (int second = 0; second < SECONDS; second++) {
+    to_ns now = second * SECOND;
+    cr_assert_eq(to_windows_move(&f.w, now), TB_OK);
+    to_windows_note(&f.w, 1, 1, now);
+    for (int k = 0; k < (second == QUIET ? 20 : LENGTHS); k++) { /* a tenth is the first part's */
+      to_ns length = k % 10 == 0 ? k % 500 : (to_ns)(1024 + k % 1024) << (k / 4096 + second % 16);
+      uint32_t of = part[k % 10 == 0 ? 0 : 1 + k % (PARTS - 1)];
+      cr_assert_eq(to_windows_add(&f.w, of, now - length, now, 0, false), TB_OK);
+    }
+  }
+  for (unsigned k = 0; k <= TO_WINDOW_ALL; k++) {
+    cr_assert_eq(to_windows_view(&f.w, (enum to_window)k, &v), TB_OK);
+    struct to_distribution d = distribution(&v, part[0]);
+    cr_assert(d.has_quantiles, "window %u", k);
+    cr_assert_eq(d.p50_ns, 240);
+    cr_assert_not(distribution(&v, part[PARTS - 1]).has_quantiles, "too many for the pool");
+  }
   close_windows(&f);
 }

@@ -90,19 +90,27 @@ static void write_number(const StreamReport *report, const FieldSchema *field, i
   }
 }
 
+/* A dash is for what did not happen, not for what took no time. */
+static void write_length(const Distribution *d, uint64_t ns, char out[TK_CELL_BYTES]) {
+  if (d->count > 0 && ns == 0)
+    snprintf(out, TK_CELL_BYTES, "0 ns");
+  else
+    write_ns(ns, out);
+}
+
 static void write_quantile(const Distribution *d, uint64_t ns, char out[TK_CELL_BYTES]) {
-  if (!d->no_quantiles) write_ns(ns, out);
+  if (!d->no_quantiles) write_length(d, ns, out);
 }
 
 static void write_part(const Distribution *d, enum tk_part part, char out[TK_CELL_BYTES]) {
   switch (part) {
   case TK_PART_COUNT: write_count(d->count, out); break;
-  case TK_PART_TOTAL: write_ns(d->total_ns, out); break;
-  case TK_PART_MEAN: write_ns(d->count > 0 ? d->total_ns / d->count : 0, out); break;
+  case TK_PART_TOTAL: write_length(d, d->total_ns, out); break;
+  case TK_PART_MEAN: write_length(d, d->count > 0 ? d->total_ns / d->count : 0, out); break;
   case TK_PART_P50: write_quantile(d, d->p50_ns, out); break;
   case TK_PART_P90: write_quantile(d, d->p90_ns, out); break;
   case TK_PART_P99: write_quantile(d, d->p99_ns, out); break;
-  default: write_ns(d->max_ns, out); break;
+  default: write_length(d, d->max_ns, out); break;
   }
 }
 

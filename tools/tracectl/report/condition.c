@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/report/condition.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,8 @@ static tb_rc parse_value(const char *at, struct tb_diag *diag, struct tk_conditi
   bool taken;
 
   c->value = strtod(at, &end);
-  if (end == at) return tb_fail(diag, TB_BROKEN, "no value in \"%s\"", c->text);
+  if (end == at || !isfinite(c->value))
+    return tb_fail(diag, TB_BROKEN, "no value in \"%s\"", c->text);
   while (*end == ' ') end++;
   switch (c->path.type) {
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS:

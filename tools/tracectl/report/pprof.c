@@ -21,6 +21,7 @@
 
 enum { CHUNK_BYTES = 256 << 10, NAME_BYTES = 128 };
 #define OTHER_STACKS "(other stacks)"
+#define NO_STACK     "(no stack)"
 
 typedef Tracecollect__V1__FieldSchema FieldSchema;
 typedef Tracecollect__V1__TableSchema TableSchema;
@@ -250,8 +251,10 @@ static tb_rc add_sample(struct profile *p, const struct tk_pprof_ask *ask,
     TB_TRY(location_id(p, f->pc, f->function, f->file, f->line,
                        &sample->location_id[sample->n_location_id++]));
   }
-  if (row->other) {
-    TB_TRY(location_id(p, 0, OTHER_STACKS, "", 0, &sample->location_id[0]));
+  /* pprof leaves out a sample of no place. Go's profiles have none of these, and are left as Go writes them. */
+  const char *place = row->other ? OTHER_STACKS : NO_STACK;
+  if (row->other || (sample->n_location_id == 0 && ask->go_measure == NULL)) {
+    TB_TRY(location_id(p, 0, place, "", 0, &sample->location_id[0]));
     sample->n_location_id = 1;
   }
   TB_TRY(tb_arena_take(&p->arena, p->types.n * sizeof(int64_t), &sample->value));

@@ -73,8 +73,19 @@ static bool is_stack(const struct layout *l, size_t column) {
   return field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
 }
 
+static bool has_one_distribution(const struct layout *l) {
+  size_t n = 0;
+
+  for (size_t c = 0; c < l->table->schema->n_columns; c++)
+    n += field_of(l, c)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  return n == 1;
+}
+
+/* Where there are several, the first number of each stands below its name. */
 static void head_text(const struct layout *l, const struct slot *slot, char out[TK_CELL_BYTES]) {
-  if (slot->part <= TK_PART_COUNT)
+  bool is_named = slot->part == TK_PART_COUNT && !has_one_distribution(l);
+
+  if (slot->part == TK_PART_WHOLE || is_named)
     tk_cell_name(field_of(l, slot->column), out);
   else
     snprintf(out, TK_CELL_BYTES, "%s", tk_part_name(slot->part));
@@ -90,7 +101,10 @@ static void row_text(const struct layout *l, const struct slot *slot, const Row 
   const FieldSchema *field = field_of(l, slot->column);
 
   tk_cell_text(l->report, field, tp_row_value(row, slot->column), slot->part, out);
-  if (row->other && slot == l->slot && is_named(l)) snprintf(out, TK_CELL_BYTES, "(others)");
+  if (row->other && slot == l->slot && is_named(l))
+    snprintf(out, TK_CELL_BYTES, "(others)");
+  else if (out[0] == '\0' && slot->left && slot->column < l->table->schema->keys && !row->other)
+    snprintf(out, TK_CELL_BYTES, "(unknown)");
   if (field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_FLAG && strcmp(out, "no") == 0)
     out[0] = '\0';
 }
@@ -166,8 +180,10 @@ static void choose_slots(struct layout *l, unsigned parts) {
   for (size_t c = 0; c < l->table->schema->n_columns; c++) {
     if (!has_value(l, c)) continue;
     if (is_stack(l, c)) {
-      size_t name = strlen(field_of(l, c)->name) + GAP;
-      if (name > l->label) l->label = name;
+      char name[TK_CELL_BYTES];
+      tk_cell_name(field_of(l, c), name);
+      size_t width = tk_cell_width(name) < TEXT_MAX ? tk_cell_width(name) : TEXT_MAX;
+      if (width + GAP > l->label) l->label = width + GAP;
       l->stacks++;
     } else if (field_of(l, c)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION) {
       add_slot(l, c, TK_PART_WHOLE);
@@ -236,6 +252,15 @@ static void put_stack(const struct layout *l, size_t column, const Value *stack)
   if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
 }
 
+/* The stack's name, where a row has several. */
+static void put_label(const struct layout *l, size_t column) {
+  char name[TK_CELL_BYTES];
+
+  tk_cell_name(field_of(l, column), name);
+  size_t width = put_cut(l->style->out, name, l->label - GAP);
+  fprintf(l->style->out, "%*s", (int)(l->label - width), "");
+}
+
 /* Ends the row's line. */
 static void put_stacks(const struct layout *l, const Row *row) {
   size_t column = l->below ? STACK_BELOW : l->width, put = 0;
@@ -246,11 +271,15 @@ static void put_stacks(const struct layout *l, const Row *row) {
     return;
   }
   for (size_t c = 0; c < l->table->schema->n_columns; c++) {
+    const Value *stack = tp_row_value(row, c);
     if (!is_stack(l, c) || !has_value(l, c)) continue;
+    if (l->label > 0 && (stack == NULL || stack->is_case == TRACECOLLECT__V1__VALUE__IS__NOT_SET))
+      continue; /* a preempted goroutine has no waker */
     if (put++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
-    if (l->label > 0) fprintf(l->style->out, "%-*s", (int)l->label, field_of(l, c)->name);
-    put_stack(l, column + l->label, tp_row_value(row, c));
+    if (l->label > 0) put_label(l, c);
+    put_stack(l, column + l->label, stack);
   }
+  if (put == 0) fputs("(stack unknown)\n", l->style->out);
 }
 
 /* ---- rows ---- */

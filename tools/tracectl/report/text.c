@@ -93,7 +93,7 @@ static void note_lower_bounds(const Report *r, Style *style) {
 
 /* The figures that are distributions, as a table of their own. */
 static void print_distributions(const StreamReport *report, Style *style) {
-  static char no_name[] = "", count_name[] = "count";
+  static char no_name[] = "";
   FieldSchema name = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
   FieldSchema count = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
   FieldSchema *columns[] = { &name, &count };
@@ -106,7 +106,6 @@ static void print_distributions(const StreamReport *report, Style *style) {
   if (row != NULL && rows.rows != NULL) rows.n_rows = fill_rows(report->report, row, rows.rows);
   name.name = no_name;
   name.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT;
-  count.name = count_name; /* the heading over the first number of a distribution */
   count.type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
   schema.columns = columns;
   schema.n_columns = 2;
@@ -201,7 +200,9 @@ static void print_table(const StreamReport *report, size_t t, Style *style) {
   size_t n = table.table->n_rows;
 
   if (n == 0) {
-    fprintf(style->out, "\n%s: none.\n", table.schema->about);
+    snprintf(line, sizeof(line), "%s: none.", table.schema->about);
+    fputc('\n', style->out);
+    tk_words_print(line, 0, style);
     return;
   }
   if (table.table->rows[n - 1]->other) n--;
@@ -227,7 +228,9 @@ static void print_title(const StreamReport *report, const char *source, Style *s
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
   tk_plain_text(line);
   tk_heading_print(line, style);
-  fprintf(style->out, "window %s: %s", report->window, tk_format_ns(ns, span));
+  fputs("window ", style->out);
+  tk_put_plain(style->out, report->window);
+  fprintf(style->out, ": %s", tk_format_ns(ns, span));
   if (report->until_wall_ns != 0) {
     tc_time_format(report->until_wall_ns, until);
     fprintf(style->out, " until %s", until);
