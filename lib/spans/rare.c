@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What few events are about: ranges, tasks, regions, labels, moments, Ps, threads. Each is found in a map. */
+/* What few events are about: ranges, tasks, regions, labels, moments. Each is found in a map. */
 #include <string.h>
 
 #include "spans/state.h"
@@ -128,7 +128,10 @@ static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
   struct to_open_range *open = take_open(&s->ranges[range->kind], range->id, range->text);
 
-  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
+  if (open == NULL) return;
+  if (range->kind == TO_RANGE_GC_MARK_ASSIST)
+    to__region_assists(s, goroutine_of(s, ev, range), open->since, ev->time);
+  put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
@@ -154,9 +157,9 @@ static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
   to_event_user(ev, &user);
   TB_TRY(tb_map_claim(&s->tasks, user.task, sizeof *open, &open, &fresh));
   let_go(s, open->name);
-  *open = (struct to_open_task){ .since = ev->time,
-                                 .parent = user.parent,
-                                 .life = context_life(s, ev) };
+  *open = (struct to_open_task){
+    .since = ev->time, .parent = user.parent, .life = context_life(s, ev), .goroutine = ev->g
+  };
   open->stack = stack_of(ev);
   return hold(s, gen, user.name, &open->name);
 }
@@ -177,6 +180,7 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   span->stack = open == NULL ? 0 : open->stack;
   more->value = user.task;
   more->parent = user.parent;
+  more->goroutine = open == NULL ? TO_NONE : open->goroutine;
   if (gen != NULL) more->name = to_generation_extra_string(gen, user.name);
   if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
   if (open == NULL) return TB_OK;
@@ -200,6 +204,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
+  to__region_counts(s, g, g->state, ev->time);
   TB_TRY(tb_map_put(&s->regions, slot_of(s, g), &top, NULL));
   tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
   if (rc != TB_OK) {
@@ -208,7 +213,9 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
   }
   *open = (struct to_open_region){ .below = (struct to_open_region *)(uintptr_t)*top,
                                    .task = user.task,
-                                   .since = ev->time };
+                                   .since = ev->time,
+                                   .counted_until = ev->time };
+  open->time.in_its_task = to__region_in_its_task(open);
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
   open->stack = stack_of(ev);
@@ -216,17 +223,29 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
 }
 
 /* The innermost region of a goroutine: taken out, and the caller's to give back. NULL: none is open. */
-static struct to_open_region *take_region(struct to_spans *s, struct to_life *g) {
+static struct to_open_region *take_region(struct to_spans *s, struct to_life *g, to_ns now) {
   uint64_t *top = tb_map_find(&s->regions, slot_of(s, g));
 
   if (top == NULL) return NULL;
+  to__region_counts(s, g, g->state, now);
   struct to_open_region *open = (struct to_open_region *)(uintptr_t)*top;
+  to__region_joins(open, now);
   *top = (uintptr_t)open->below;
   if (*top == 0) {
     tb_map_remove(&s->regions, slot_of(s, g));
     g->more &= (uint8_t)~TO_MORE_REGIONS;
   }
   return open;
+}
+
+/* Of a task that is open. */
+static struct to_string lend_task_name(struct to_spans *s, uint64_t id) {
+  struct to_open_task *task = tb_map_at(&s->tasks, id);
+
+  if (task == NULL || task->name == NULL || task->name->holders == UINT32_MAX)
+    return (struct to_string){ 0 };
+  task->name->holders++;
+  return lend(s, task->name);
 }
 
 static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
@@ -243,6 +262,9 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   span->stack = open->stack;
   more->value = open->task;
   more->name = lend(s, open->name);
+  more->text = lend_task_name(s, open->task);
+  s->region_time[span - s->out] = open->time;
+  more->region = &s->region_time[span - s->out];
   return span;
 }
 
@@ -253,7 +275,7 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
-  struct to_open_region *open = take_region(s, g);
+  struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
   span->end_stack = span->by_stack = stack_of(ev);
@@ -318,7 +340,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          struct to_string *out_label) {
   struct to_label *label;
 
-  for (struct to_open_region *open; (open = take_region(s, g)) != NULL;) {
+  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
     tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
     if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
       put_region(s, ev, g, open)->until_known = false;
@@ -390,26 +412,11 @@ static uint32_t wanted_for(enum to_event_kind kind) {
   }
 }
 
-static void note_idle(struct to_spans *s, int64_t id, bool is_idle, to_ns now) {
-  uint64_t place = (uint64_t)id + 1;
-
-  if (place == 0 || place > TO_SPANS_PROCS_NEAR || s->idle_procs[place] == is_idle) return;
-  s->idle_procs[place] = is_idle;
-  s->idle += is_idle ? 1 : -1u;
-  to__spans_waste(s, now);
-}
-
-/* Ps from this number on do not exist any more: they only look idle. */
-static void note_procs(struct to_spans *s, const struct to_event *ev) {
-  for (uint64_t id = ev->args[0]; id < TO_SPANS_PROCS_NEAR; id++)
-    note_idle(s, (int64_t)id, false, ev->time);
-}
-
 tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
   enum to_event_kind kind = to_event_kind(ev);
 
-  if (ev->type == TW_EV_PROCS_CHANGE) note_procs(s, ev);
+  if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
   if (!to__wants(s, wanted_for(kind))) return TB_OK;
   switch (kind) {
   case TO_KIND_RANGE_BEGIN:
@@ -425,69 +432,6 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }
-}
-
-/* --- Ps ---------------------------------------------------------------------------------------- */
-
-tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
-                        enum to_proc_state state, int64_t thread, bool known) {
-  struct to_proc_life *p;
-  bool fresh;
-
-  if (to__wants(s, TO_WANT_WASTE)) note_idle(s, id, state == TO_PROC_IDLE, ev->time);
-  if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
-  TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
-  if (fresh) {
-    *p = (struct to_proc_life){ .since = known ? ev->time : s->began,
-                                .id = id,
-                                .thread = thread,
-                                .state = (uint8_t)state,
-                                .known = known };
-    return TB_OK;
-  }
-  if (p->state == state) return TB_OK;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
-  span->from = p->since;
-  span->id = id;
-  span->proc = id;
-  span->thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
-  span->state = p->state;
-  span->from_known = p->known;
-  p->since = ev->time;
-  p->state = (uint8_t)state;
-  p->thread = thread;
-  p->known = true;
-  return TB_OK;
-}
-
-tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev) {
-  struct to_transition tr;
-
-  to_event_transition(ev, &tr);
-  return to__spans_proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m,
-                           tr.from != TO_PROC_UNDETERMINED);
-}
-
-/* --- threads ----------------------------------------------------------------------------------- */
-
-tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
-                              enum to_thread_state state) {
-  bool fresh, stated = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
-  struct to_thread_life *t;
-
-  if (id == TO_NONE) return TB_OK;
-  TB_TRY(tb_map_claim(&s->threads, (uint64_t)id, sizeof *t, &t, &fresh));
-  if (fresh)
-    *t = (struct to_thread_life){ .since = s->began,
-                                  .state = stated ? (uint8_t)state : TO_THREAD_IDLE };
-  if (t->state == state) return TB_OK;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_THREAD);
-  span->from = t->since;
-  span->id = span->thread = id;
-  span->state = t->state;
-  span->from_known = t->known;
-  *t = (struct to_thread_life){ .since = ev->time, .state = (uint8_t)state, .known = true };
-  return TB_OK;
 }
 
 /* --- stacks of what is open -------------------------------------------------------------------- */
