@@ -376,6 +376,16 @@ static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
+static void put_sample(struct to_spans *s, const struct to_event *ev) {
+  struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
+  const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
+
+  if (g == NULL) return;
+  span->state = g->state;
+  struct to_string label = to__spans_label(s, g);
+  if (label.len > 0) to__spans_more(s, span)->name = label;
+}
+
 static void put_log(struct to_spans *s, const struct to_generation *gen,
                     const struct to_event *ev) {
   struct to_span_more *more = to__spans_more(s, put_moment(s, ev, TO_SPAN_LOG));
@@ -404,7 +414,8 @@ static uint32_t wanted_for(enum to_event_kind kind) {
   case TO_KIND_TASK_END: return TO_WANT(TASK);
   case TO_KIND_REGION_BEGIN:
   case TO_KIND_REGION_END: return TO_WANT(REGION);
-  case TO_KIND_LABEL: return TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL);
+  case TO_KIND_LABEL:
+    return TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SAMPLE);
   case TO_KIND_LOG: return TO_WANT(LOG);
   case TO_KIND_STACK_SAMPLE: return TO_WANT(SAMPLE);
   case TO_KIND_METRIC: return TO_WANT(METRIC);
@@ -428,7 +439,7 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
   case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
-  case TO_KIND_STACK_SAMPLE: put_moment(s, ev, TO_SPAN_SAMPLE); return TB_OK;
+  case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return TB_OK;
   case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }

@@ -25,10 +25,10 @@
  *   REGION     name: its type; value: its task's id; text: its task's type, if that began in the trace and is open;
  *              region: what its goroutine did in it, if it began in the trace and has ended
  *   LOG        a moment. name: category, text: message, value: the task's id
- *   SAMPLE     a moment: a CPU sample
+ *   SAMPLE     a moment: a CPU sample. state: its goroutine's then
  *   METRIC     a moment. state: enum to_metric, value
  *
- * A goroutine's label is the name of its LIFE, and of the spans RUNNING and SYSCALL that it was set in or before: it
+ * A goroutine's label is the name of its LIFE, and of the spans RUNNING, SYSCALL and SAMPLE that it was set in or before: it
  * lasts until the goroutine leaves its thread.
  *
  * A goroutine id may come again, another goroutine's. A life is one goroutine: a number from 1 that the stream uses
