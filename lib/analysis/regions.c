@@ -178,7 +178,6 @@ const struct to_analysis_ops to__analysis_regions = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_regions),
   .spans = TO_WANT(REGION),
-  .wants = TO_WANT(RANGE), /* mark assists */
   .init = regions_init,
   .fini = regions_fini,
   .span = regions_span,

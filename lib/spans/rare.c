@@ -128,10 +128,7 @@ static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
   struct to_open_range *open = take_open(&s->ranges[range->kind], range->id, range->text);
 
-  if (open == NULL) return;
-  if (range->kind == TO_RANGE_GC_MARK_ASSIST)
-    to__region_assists(s, goroutine_of(s, ev, range), open->since, ev->time);
-  put_range(s, ev, range->kind, range->id, open);
+  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
@@ -428,6 +425,8 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   enum to_event_kind kind = to_event_kind(ev);
 
   if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
+  if (ev->type == TW_EV_GC_MARK_ASSIST_BEGIN || ev->type == TW_EV_GC_MARK_ASSIST_END)
+    to__region_assists(s, ev);
   if (!to__wants(s, wanted_for(kind))) return TB_OK;
   switch (kind) {
   case TO_KIND_RANGE_BEGIN:
