@@ -28,7 +28,7 @@
  * A label belongs to the span that encloses it: it is there from its GoLabel event until the goroutine
  * leaves its thread (a system call in between does not end it), and the event that ends the span carries it.
  *
- * It is spans (analysis/spans.h), asked event by event. Who wants spans as such is better off with those.
+ * The model is made of spans (analysis/spans.h), event by event; a user of spans alone takes those.
  *
  * Memory    from mem: 30 KiB, and what spans of all that is listed here take.
  * Threads   use each object from one thread at a time.

@@ -57,12 +57,13 @@ static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
 
 /* --- memory of what is open -------------------------------------------------------------------- */
 
-/* Ranges and regions begin and end at every turn: a block waits for the next one. */
+/* Ranges, tasks and regions begin and end at every turn: a block waits for the next one. */
 struct to_spare {
   struct to_spare *next;
 };
 enum { BLOCK = sizeof(struct to_open_range) };
-_Static_assert(sizeof(struct to_open_region) <= BLOCK, "either fits");
+_Static_assert(sizeof(struct to_open_region) <= BLOCK && sizeof(struct to_open_task) <= BLOCK,
+               "any of them fits");
 
 static tb_rc take_block(struct to_spans *s, void *out) {
   struct to_spare *spare = s->spare;
@@ -91,7 +92,14 @@ static void drop_spare(struct to_spans *s) {
 /* --- ranges ------------------------------------------------------------------------------------ */
 
 static bool is_of_goroutine(unsigned kind) {
-  return to_range_info((enum to_range_kind)kind)->scope == TO_RESOURCE_GOROUTINE;
+  static const bool is[TO_RANGES] = {
+#define TO_RANGE(ID, begin, name, id, scope, ...)                                                  \
+  [TO_RANGE_##ID] = TO_RESOURCE_##scope == TO_RESOURCE_GOROUTINE,
+#include "event/ranges.def"
+#undef TO_RANGE
+  };
+
+  return is[kind];
 }
 
 /* Of a range of one goroutine. NULL: it is another's, or not known. */
@@ -185,14 +193,33 @@ static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
 
 /* --- tasks ------------------------------------------------------------------------------------- */
 
+/* A fresh one has no name; what else it holds is not set. */
+static tb_rc claim_task(struct to_spans *s, uint64_t id, struct to_open_task **out) {
+  uint64_t *place;
+  bool fresh;
+
+  TB_TRY(tb_map_put(&s->tasks, id, &place, &fresh));
+  if (!fresh) {
+    *out = (struct to_open_task *)(uintptr_t)*place;
+    return TB_OK;
+  }
+  tb_rc rc = take_block(s, out);
+  if (rc != TB_OK) {
+    tb_map_remove(&s->tasks, id);
+    return rc;
+  }
+  (*out)->name = NULL;
+  *place = (uintptr_t)*out;
+  return TB_OK;
+}
+
 static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_open_task *open;
   struct to_user_event user;
-  bool fresh;
 
   to_event_user(ev, &user);
-  TB_TRY(tb_map_claim(&s->tasks, user.task, sizeof *open, &open, &fresh));
+  TB_TRY(claim_task(s, user.task, &open));
   let_go(s, open->name);
   *open = (struct to_open_task){ .since = ev->time,
                                  .parent = user.parent,
@@ -221,7 +248,7 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
   if (open == NULL) return TB_OK;
   tb_map_remove(&s->tasks, user.task);
-  tb_mem_give(s->mem, open, sizeof *open);
+  give_block(s, open);
   return TB_OK;
 }
 
@@ -405,33 +432,45 @@ static void put_log(struct to_spans *s, const struct to_generation *gen,
   more->text = string_of(s, gen, user.text);
 }
 
-static void put_metric(struct to_spans *s, const struct to_event *ev) {
+static void take_metric(struct to_spans *s, const struct to_event *ev) {
+  if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
+  if (!to__wants(s, TO_WANT(METRIC))) return;
   struct to_span *span = put_moment(s, ev, TO_SPAN_METRIC);
 
   span->state = (uint8_t)to_event_metric(ev);
   to__spans_more(s, span)->value = ev->args[0];
 }
 
-/* What is not wanted is not followed. By kind of event. */
-static const uint32_t wanted_for[TO_KIND_EXPERIMENTAL + 1] = {
-  [TO_KIND_RANGE_BEGIN] = TO_WANT(RANGE),
-  [TO_KIND_RANGE_ACTIVE] = TO_WANT(RANGE),
-  [TO_KIND_RANGE_END] = TO_WANT(RANGE),
-  [TO_KIND_TASK_BEGIN] = TO_WANT(TASK),
-  [TO_KIND_TASK_END] = TO_WANT(TASK),
-  [TO_KIND_REGION_BEGIN] = TO_WANT(REGION),
-  [TO_KIND_REGION_END] = TO_WANT(REGION),
-  [TO_KIND_LABEL] = TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL),
-  [TO_KIND_LOG] = TO_WANT(LOG),
-  [TO_KIND_STACK_SAMPLE] = TO_WANT(SAMPLE),
-  [TO_KIND_METRIC] = TO_WANT(METRIC),
+/* What is not wanted is not followed. */
+enum {
+  FOR_TASK_BEGIN = TO_WANT(TASK),
+  FOR_TASK_END = TO_WANT(TASK),
+  FOR_REGION_BEGIN = TO_WANT(REGION),
+  FOR_REGION_END = TO_WANT(REGION),
+  FOR_LOG = TO_WANT(LOG),
+  FOR_LABEL = TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL),
+  FOR_STACK_SAMPLE = TO_WANT(SAMPLE),
+  FOR_SYNC = 0,
+};
+static const uint32_t wanted_for[UINT8_MAX + 1] = {
+#define GO(...)
+#define PROC(...)
+#define RANGE(event, ...)       [TW_EV_##event] = TO_WANT(RANGE),
+#define USER(event, which, ...) [TW_EV_##event] = FOR_##which,
+#define METRIC(event, ...)      [TW_EV_##event] = TO_WANT(METRIC) | TO_WANT_WASTE,
+#define OTHER(event, which)     [TW_EV_##event] = FOR_##which,
+#include "event/meanings.def"
+#undef GO
+#undef PROC
+#undef RANGE
+#undef USER
+#undef METRIC
+#undef OTHER
 };
 
-static __attribute__((noinline)) tb_rc take_wanted(struct to_spans *s,
-                                                   const struct to_generation *gen,
-                                                   const struct to_event *ev,
-                                                   enum to_event_kind kind) {
-  switch (kind) {
+static __attribute__((noinline)) tb_rc
+take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  switch (to_event_kind(ev)) {
   case TO_KIND_RANGE_BEGIN:
   case TO_KIND_RANGE_ACTIVE:
   case TO_KIND_RANGE_END: return take_range(s, gen, ev);
@@ -442,17 +481,14 @@ static __attribute__((noinline)) tb_rc take_wanted(struct to_spans *s,
   case TO_KIND_LABEL: return set_label(s, gen, ev);
   case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
   case TO_KIND_STACK_SAMPLE: put_moment(s, ev, TO_SPAN_SAMPLE); return TB_OK;
-  case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
+  case TO_KIND_METRIC: take_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }
 }
 
 tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
-  enum to_event_kind kind = to_event_kind(ev);
-
-  if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
-  return to__wants(s, wanted_for[kind]) ? take_wanted(s, gen, ev, kind) : TB_OK;
+  return to__wants(s, wanted_for[ev->type]) ? take_wanted(s, gen, ev) : TB_OK;
 }
 
 /* --- stacks of what is open -------------------------------------------------------------------- */
@@ -505,7 +541,7 @@ static void drop_tasks(struct to_spans *s) {
   for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);) {
     struct to_open_task *open = (struct to_open_task *)(uintptr_t)value;
     let_go(s, open->name);
-    tb_mem_give(s->mem, open, sizeof *open);
+    give_block(s, open);
   }
   tb_map_clear(&s->tasks);
 }

@@ -127,7 +127,7 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
-  struct to_spare *spare; /* of ranges and regions */
+  struct to_spare *spare; /* blocks of what has ended */
   struct tb_map tasks;   /* id -> struct to_open_task */
   struct tb_map regions; /* slot -> struct to_open_region */
   struct tb_map labels;  /* slot -> struct to_label */
