@@ -171,7 +171,7 @@ static tb_rc learn_ids(struct to_spans *s) {
   return TB_OK;
 }
 
-static struct to_life *find_by_id(struct to_spans *s, int64_t id) {
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id) {
   tb_rc rc = learn_ids(s);
 
   if (rc != TB_OK) {
@@ -189,7 +189,7 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
   if (ev->g == TO_NONE) return NULL;
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
   bool by_thread = slot != NULL && s->lives[*slot].id == ev->g && s->lives[*slot].life != 0;
-  struct to_life *g = by_thread ? &s->lives[*slot] : find_by_id(s, ev->g);
+  struct to_life *g = by_thread ? &s->lives[*slot] : to__spans_by_id(s, ev->g);
   if (g != NULL) found_with_proc(s, g, ev);
   return g;
 }
@@ -512,10 +512,12 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
   if (n == 0) return TB_OK;
   if (!s->heard) s->began = events->time;
   s->heard = true;
-  for (const struct to_event *ev = events; ev < events + n && rc == TB_OK; ev++) {
+  const struct to_event *ev = events;
+  for (; ev < events + n && rc == TB_OK; ev++) {
     if (TB_UNLIKELY(s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX)) rc = to__spans_flush(s, gen);
     if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
   }
+  s->taken = (size_t)(ev - events);
   s->now = events[n - 1].time;
   s->events += n;
   tb_rc flushed = to__spans_flush(s, gen);

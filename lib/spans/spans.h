@@ -36,7 +36,7 @@
  * Stacks are named by the generation that the span ends in, and looked up only where somebody asks. Those of what is
  * open are kept when their generation ends: to_spans_generation_ends(). Without that call they are lost.
  *
- * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 24 a
+ * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 40 a
  *           thread that was ever seen (if wanted), and what is open of ranges, regions and tasks; stacks as in
  *           spans/stack_table.h. A span and its texts are lent for the call.
  * Threads   use each object from one thread at a time.
@@ -126,6 +126,8 @@ struct to_span {
 struct to_spans_config {
   uint32_t wanted;   /* TO_WANT(GOROUTINE): all its states */
   size_t stacks_max; /* 0: TO_SPANS_STACKS_MAX */
+  bool
+      times_only; /* ranges, tasks and regions have no names and no stacks, and there are no labels */
 };
 enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
 

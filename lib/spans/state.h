@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that make spans: private to this room.
  *
- * spans.c passes over the events and keeps the states of goroutines and Ps; rare.c has what is rare: ranges,
- * tasks, regions, labels, threads. open.c lists what is open, object.c has the rest. */
+ * spans.c passes over the events and keeps the states of goroutines; threads.c has those of Ps and threads, rare.c what is
+ * rare: ranges, tasks, regions, labels. open.c lists what is open, object.c has the rest. */
 #ifndef TO_SPANS_STATE_H
 #define TO_SPANS_STATE_H
 
@@ -97,8 +97,11 @@ struct to_proc_life {
 
 struct to_thread_life {
   to_ns since;
+  int64_t goroutine;
+  int64_t proc;  /* only if Ps are wanted as well */
   uint8_t state; /* enum to_thread_state */
   bool known;
+  bool seen; /* with a goroutine; else only with a P */
 };
 
 enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
@@ -106,6 +109,7 @@ enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 
 struct to_spans {
   struct tb_mem *mem;
   uint32_t wanted;
+  bool times_only;
   struct to_span_sink sink;
   to_ns longer_than[TO_GO_SYSCALL +
                     1];      /* of these states only spans that are longer come out; -1: all */
@@ -126,6 +130,7 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct to_spare *spare;          /* blocks of what has ended */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
@@ -135,6 +140,7 @@ struct to_spans {
   tb_rc failed;            /* of what answers NULL where nothing is known */
   tb_rc rc;                /* of what answers NULL */
   uint64_t events, walked; /* slots at the ends of generations */
+  size_t taken;            /* events of the last slice, the one that failed included */
   bool heard;              /* an event in this epoch */
 
   /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
@@ -196,6 +202,8 @@ static inline void to__spans_runnable(struct to_spans *s, bool before, bool afte
   to__spans_waste(s, now);
 }
 
+/* NULL: none is known, or s->failed. */
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
 
 /* The goroutine of the event's context; NULL: none is known. */
@@ -236,6 +244,7 @@ static inline struct to_string to__name_text(const struct to_name *name) {
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
+void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
 /* A P's state, if spans of Ps are wanted. known: it changes with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
                                 enum to_proc_state state, int64_t thread, bool known);
@@ -255,6 +264,9 @@ void to__spans_label_off(struct to_spans *s, const struct to_life *g);
 TB_MUST tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                                  const struct to_event *ev, struct to_life *g,
                                  struct to_string *out_label);
+void to__spans_threads_init(struct to_spans *s);
+void to__spans_threads_clear(struct to_spans *s); /* forgets all */
+void to__spans_threads_fini(struct to_spans *s);
 void to__spans_rare_init(struct to_spans *s);
 void to__spans_rare_clear(struct to_spans *s); /* forgets all that is open */
 void to__spans_rare_fini(struct to_spans *s);
