@@ -136,6 +136,17 @@ COLD void count_piece(struct to_spans *s, const struct to_generation *gen, const
   struct to_span span = make(s, g, ev, 0, 0);
 
   make_piece(g, &span);
+  span.cause = to__lost_proc(g) ? TO_CALL_WITHOUT_PROC : TO_CALL_NEVER_PROC;
+  count_far(s, gen, &span);
+}
+
+/* A call that the trace begins in, without a P as far as is known: what has passed until the trace states it. */
+COLD void count_unstated(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_life *g, const struct to_event *ev) {
+  if (s->sums == NULL) return;
+  struct to_span span = make(s, g, ev, 0, 0);
+  make_piece(g, &span);
+  span.cause = TO_CALL_UNSTATED;
   count_far(s, gen, &span);
 }
 

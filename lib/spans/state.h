@@ -145,6 +145,11 @@ struct to_spans {
   to_ns wasting_since;
   uint64_t wasted;
 
+  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  struct to_state_count {
+    uint64_t n, most, area;
+  } state_count[TO_GO_SYSCALL + 1];
+
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
 
@@ -194,6 +199,17 @@ static inline void to__spans_runnable(struct to_spans *s, bool before, bool afte
   if (!to__wants(s, TO_WANT_WASTE) || before == after) return;
   s->runnable += (size_t)after - (size_t)before;
   to__spans_waste(s, now);
+}
+
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
+                                   enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *to = &s->state_count[after];
+  s->state_count[before].n--;
+  s->state_count[before].area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
