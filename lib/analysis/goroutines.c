@@ -11,7 +11,7 @@
 
 /* Of the goroutines with one entry function that live now. */
 struct open_entry {
-  uint64_t total, running, runnable, call, call_lost;
+  uint64_t total, running, runnable, call, call_lost, without_p;
   uint64_t waiting[TO_REASONS];
   to_ns oldest;
 };
@@ -61,6 +61,7 @@ enum {
   ENTRY_CALL,
   ENTRY_CALL_BLOCK,
   ENTRY_UNKNOWN,
+  ENTRY_WITHOUT_P,
   ENTRY_ALIVE,
   ENTRY_OLDEST,
   ENTRY_COLUMNS
@@ -76,6 +77,9 @@ static const struct to_field entry_column[ENTRY_COLUMNS] = {
   [ENTRY_CALL_BLOCK] = { "syscall_block_ns", TO_VALUE_NS,
                          .about = "Time in system calls after they had lost their P." },
   [ENTRY_UNKNOWN] = { "unknown_ns", TO_VALUE_NS, .about = "The rest of the time." },
+  [ENTRY_WITHOUT_P] = { "without_p_ns", TO_VALUE_NS,
+                        .about =
+                            "Time in system calls without a P; it is part of the columns above." },
   [ENTRY_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
   [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives." },
 };
@@ -216,7 +220,8 @@ static void add_state(const struct to_life *g, to_ns born, to_ns now, struct ope
   case TO_GO_RUNNABLE: e->runnable += ns; break;
   case TO_GO_SYSCALL:
     e->call += ns;
-    if (to__lost_proc(g)) e->call_lost += (uint64_t)now - (uint64_t)g->piece_since;
+    if (g->without_p) e->without_p += (uint64_t)now - (uint64_t)g->piece_since;
+    if (to__lost_proc(g) && !g->unseen) e->call_lost += (uint64_t)now - (uint64_t)g->piece_since;
     break;
   case TO_GO_WAITING:
     if (g->reason != TO_REASON_FOREVER)
@@ -307,6 +312,8 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
   case TO_GO_WAITING: add(&row[ENTRY_BLOCK], of.total_ns); return add_wait(a, d, sum, of.total_ns);
   case TO_GO_SYSCALL:
     if (sum->why == TO_CALL_WHOLE) add(&row[ENTRY_CALL], of.total_ns);
+    if (sum->why != TO_CALL_WHOLE && sum->why != TO_CALL_UNSTATED)
+      add(&row[ENTRY_WITHOUT_P], of.total_ns);
     if (sum->why != TO_CALL_WITHOUT_PROC && sum->why != TO_CALL_UNSTATED) return TB_OK;
     add(&row[ENTRY_CALL], -of.total_ns);
     add(&row[ENTRY_CALL_BLOCK], of.total_ns);
@@ -325,6 +332,7 @@ static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t e
   add(&row[ENTRY_EXECUTION], e->running);
   add(&row[ENTRY_SCHED_WAIT], e->runnable + e->call_lost);
   add(&row[ENTRY_CALL], e->call);
+  add(&row[ENTRY_WITHOUT_P], e->without_p);
   for (unsigned reason = 0; reason < TO_REASONS; reason++) {
     if (e->waiting[reason] == 0) continue;
     add(&row[ENTRY_BLOCK], e->waiting[reason]);

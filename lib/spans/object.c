@@ -149,6 +149,7 @@ static void clear(struct to_spans *s) {
   s->slots_end = 1;
   s->lives[0] = (struct to_life){ .id = TO_FREE_SLOT };
   memset(s->runs_on, 0, sizeof s->runs_on);
+  memset(s->calls_on, 0, sizeof s->calls_on);
   tb_map_clear(&s->runs_on_far);
   for (size_t i = 0; tb_map_next(&s->procs, &i, &id, &value);)
     tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_proc_life));

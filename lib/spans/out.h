@@ -136,7 +136,9 @@ COLD void count_piece(struct to_spans *s, const struct to_generation *gen, const
   struct to_span span = make(s, g, ev, 0, 0);
 
   make_piece(g, &span);
-  span.cause = to__lost_proc(g) ? TO_CALL_WITHOUT_PROC : TO_CALL_NEVER_PROC;
+  span.cause = !to__lost_proc(g) ? TO_CALL_NEVER_PROC
+               : g->unseen       ? TO_CALL_UNSEEN
+                                 : TO_CALL_WITHOUT_PROC;
   count_far(s, gen, &span);
 }
 

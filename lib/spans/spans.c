@@ -335,6 +335,12 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   return TB_OK;
 }
 
+HOT void set_call_on(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR)) s->calls_on[place] = slot;
+}
+
 /* --- system calls ------------------------------------------------------------------------------ */
 
 HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
@@ -348,6 +354,7 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
   g->stack = stack;
   g->piece_since = ev->time;
   g->without_p = false;
+  set_call_on(s, ev->p, slot_of(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
 }
 
@@ -357,6 +364,7 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const st
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   forget_thread(s, g);
   enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
@@ -371,6 +379,7 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   if (g == NULL) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
@@ -385,6 +394,7 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   if (g == NULL) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
@@ -411,6 +421,8 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const 
   put_piece(s, gen, g, ev, by == NULL ? 0 : by->life, true);
   g->piece_since = ev->time;
   g->without_p = true;
+  g->unseen = (uint64_t)proc < TO_SPANS_PROCS_NEAR && s->calls_on[proc + 1] != slot_of(s, g);
+  set_call_on(s, proc, 0);
   TB_TRY(find_by_thread(s, g));
   return to__spans_thread(s, ev, thread, TO_THREAD_BLOCKED);
 }
@@ -456,6 +468,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
     g->proc = TO_NONE;
     g->without_p = ev->p == TO_NONE;
     if (g->without_p) count_unstated(s, gen, g, ev);
+    set_call_on(s, ev->p, ev->slot);
     TB_TRY(find_by_thread(s, g));
   } else {
     g->proc = ev->p;

@@ -36,6 +36,7 @@ struct to_life {
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
   bool by_thread; /* it stands in calls_by_thread */
+  bool unseen;    /* in a call: Go's summaries do not see that it lost its P */
   uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
@@ -119,6 +120,9 @@ struct to_spans {
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
+  /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
+   * summaries see a P being lost by this alone. */
+  uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */

@@ -39,7 +39,9 @@ enum {
   TO_ENTRIES_MAX = 1 << 14,
   TO_SUMS_RECENT = 256,
   TO_SUMS_HELD_MAX = 64,
-  TO_SUMS_RESTS = 1 + TO_CAUSES + 1 + TO_REASONS + 4, /* one for each reason of each state */
+  TO_SUMS_CALL_PARTS = 5,
+  TO_SUMS_RESTS =
+      1 + TO_CAUSES + 1 + TO_REASONS + TO_SUMS_CALL_PARTS, /* one for each reason of each state */
   TO_SITES_MAX = 1 << 10,
   TO_SITE_UNKNOWN = 0, /* created before the trace began, or by no goroutine */
   TO_SITE_OTHER = 1,   /* one that is not told apart */
@@ -50,10 +52,12 @@ enum {
 enum to_call_part {
   TO_CALL_WHOLE,
   TO_CALL_WITHOUT_PROC,
+  TO_CALL_UNSEEN, /* the same where Go's summaries do not see the loss */
   TO_CALL_NEVER_PROC,
   TO_CALL_UNSTATED,
   TO_CALL_PARTS
 };
+_Static_assert((int)TO_CALL_PARTS == (int)TO_SUMS_CALL_PARTS, "each has a rest");
 
 struct to_span_sum {
   uint32_t entry, stack, by_stack;
