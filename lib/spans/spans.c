@@ -387,12 +387,28 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
+/* Go's summaries have the moment between the two as one without a P. */
+static void note_leaving(struct to_spans *s, const struct to_event *ev) {
+  if (ev->args[0] >= TO_SPANS_PROCS_NEAR) return;
+  const struct to_life *g = &s->lives[s->calls_on[ev->args[0] + 1]];
+  if (g->life == 0 || g->state != TO_GO_SYSCALL || g->thread != ev->m) return;
+  s->leaving = g->life;
+  s->leaving_since = ev->time;
+}
+
+static void count_leaving(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_life *g, const struct to_event *ev) {
+  if (s->leaving != g->life) return;
+  count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
+}
+
 COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
                            const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
 
   if (g == NULL) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  count_leaving(s, gen, g, ev);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
@@ -432,6 +448,7 @@ COLD tb_rc steal(struct to_spans *s, const struct to_generation *gen, const stru
   TB_TRY(to__spans_proc_status(s, ev));
   bool by_its_own_end =
       ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
+  if (by_its_own_end) note_leaving(s, ev);
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
   return lose_proc(s, gen, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
 }
@@ -467,7 +484,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
   if (state == TO_GO_SYSCALL) {
     g->proc = TO_NONE;
     g->without_p = ev->p == TO_NONE;
-    if (g->without_p) count_unstated(s, gen, g, ev);
+    if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
     set_call_on(s, ev->p, ev->slot);
     TB_TRY(find_by_thread(s, g));
   } else {
