@@ -119,6 +119,16 @@ uint64_t to_spans_wasted(const struct to_spans *s) {
   return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
 }
 
+void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
+  for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) {
+    struct to_state_count *count = &s->state_count[state];
+    out->state[state] = (struct to_spans_in_state){
+      .now = count->n, .most = count->most, .total = count->area + count->n * (uint64_t)s->now
+    };
+    count->most = count->n;
+  }
+}
+
 /* --- begin and end ----------------------------------------------------------------------------- */
 
 static tb_rc put_cut(void *self, const struct to_span *span) {
@@ -138,11 +148,13 @@ static void clear(struct to_spans *s) {
   s->slots_end = 1;
   s->lives[0] = (struct to_life){ .id = TO_FREE_SLOT };
   memset(s->runs_on, 0, sizeof s->runs_on);
+  memset(s->calls_on, 0, sizeof s->calls_on);
   tb_map_clear(&s->runs_on_far);
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
   s->runnable = s->idle = 0;
+  memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
   s->failed = TB_OK;
@@ -155,6 +167,7 @@ tb_rc to_spans_epoch(struct to_spans *s) {
   tb_rc rc = s->sums == NULL ? TB_OK : to_span_sums_settle(s->sums, 0);
   if (rc == TB_OK) rc = to_spans_open(s, put_cut, s);
   tb_rc flushed = to__spans_flush(s, NULL);
+  if (s->sums != NULL) to_span_sums_clear(s->sums);
   clear(s);
   return rc != TB_OK ? rc : flushed;
 }

@@ -121,6 +121,7 @@ struct to_span {
 #define TO_WANT(kind)     (UINT32_C(1) << TO_SPAN_##kind)
 #define TO_WANT_GO(state) (UINT32_C(1) << (16 + TO_GO_##state))
 #define TO_WANT_WASTE     (UINT32_C(1) << 15) /* no span: to_spans_wasted() */
+#define TO_WANT_STATES    (UINT32_C(1) << 14) /* no span: to_spans_states() */
 #define TO_WANT_ALL       UINT32_MAX
 
 struct to_spans_config {
@@ -157,6 +158,15 @@ TB_MUST tb_rc to_spans_open(const struct to_spans *s,
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);
+/* How many goroutines are in each state, by enum to_go_state. */
+struct to_spans_states {
+  struct to_spans_in_state {
+    uint64_t now;
+    uint64_t most;  /* since the last call */
+    uint64_t total; /* time that goroutines were in it, nanoseconds, since the start of the epoch */
+  } state[TO_GO_SYSCALL + 1];
+};
+void to_spans_states(struct to_spans *s, struct to_spans_states *out);
 /* From now on pieces of calls, TO_WANT(SYSCALL), come out or not. */
 void to_spans_want_pieces(struct to_spans *s, bool wanted);
 

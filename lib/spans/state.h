@@ -36,6 +36,7 @@ struct to_life {
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
   bool by_thread; /* it stands in calls_by_thread */
+  bool unseen;    /* in a call: Go's summaries do not see that it lost its P */
   uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
@@ -123,6 +124,11 @@ struct to_spans {
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
+  /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
+   * summaries see a P being lost by this alone. */
+  uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  uint64_t leaving; /* the life that gave its P up just before its end in a call */
+  to_ns leaving_since;
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
@@ -150,6 +156,11 @@ struct to_spans {
   bool wasting;
   to_ns wasting_since;
   uint64_t wasted;
+
+  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  struct to_state_count {
+    uint64_t n, most, area;
+  } state_count[TO_GO_SYSCALL + 1];
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
@@ -204,6 +215,17 @@ static inline void to__spans_runnable(struct to_spans *s, bool before, bool afte
 
 /* NULL: none is known, or s->failed. */
 struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
+                                   enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *to = &s->state_count[after];
+  s->state_count[before].n--;
+  s->state_count[before].area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
+}
+
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
 
 /* The goroutine of the event's context; NULL: none is known. */
