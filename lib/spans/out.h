@@ -109,6 +109,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
                    uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
   bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
 
+  to__region_time(s, g, state, ev->time);
   count_state(s, gen, g, state, ev, end_stack, by_stack);
   if (!comes_out(s, g, state, ev)) return;
   struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
@@ -119,6 +120,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
 /* Its waker, not the thread that found it, is what a reader of the span looks for. */
 HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                       const struct to_event *ev) {
+  to__region_time(s, g, TO_GO_RUNNABLE, ev->time);
   count_state(s, gen, g, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
   if (!comes_out(s, g, TO_GO_RUNNABLE, ev)) return;
   put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;

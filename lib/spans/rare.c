@@ -61,9 +61,12 @@ static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
 struct to_spare {
   struct to_spare *next;
 };
-enum { BLOCK = sizeof(struct to_open_range) };
-_Static_assert(sizeof(struct to_open_region) <= BLOCK && sizeof(struct to_open_task) <= BLOCK,
-               "any of them fits");
+union block {
+  struct to_open_range range;
+  struct to_open_region region;
+  struct to_open_task task;
+};
+enum { BLOCK = sizeof(union block) };
 
 static tb_rc take_block(struct to_spans *s, void *out) {
   struct to_spare *spare = s->spare;
@@ -176,7 +179,10 @@ static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
   struct to_open_range *open = take_open(s, range->kind, range->id, range->text);
 
-  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
+  if (open == NULL) return;
+  if (range->kind == TO_RANGE_GC_MARK_ASSIST)
+    to__region_assists(s, goroutine_of(s, ev, range), open->since, ev->time);
+  put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
@@ -221,9 +227,9 @@ static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
   to_event_user(ev, &user);
   TB_TRY(claim_task(s, user.task, &open));
   let_go(s, open->name);
-  *open = (struct to_open_task){ .since = ev->time,
-                                 .parent = user.parent,
-                                 .life = context_life(s, ev) };
+  *open = (struct to_open_task){
+    .since = ev->time, .parent = user.parent, .life = context_life(s, ev), .goroutine = ev->g
+  };
   open->stack = stack_of(s, ev);
   return hold(s, gen, user.name, &open->name);
 }
@@ -244,6 +250,7 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   span->stack = open == NULL ? 0 : open->stack;
   more->value = user.task;
   more->parent = user.parent;
+  more->goroutine = open == NULL ? TO_NONE : open->goroutine;
   if (!s->times_only && gen != NULL) more->name = to_generation_extra_string(gen, user.name);
   if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
   if (open == NULL) return TB_OK;
@@ -267,6 +274,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
+  to__region_counts(s, g, g->state, ev->time);
   TB_TRY(tb_map_put(&s->regions, slot_of(s, g), &top, NULL));
   tb_rc rc = take_block(s, &open);
   if (rc != TB_OK) {
@@ -275,7 +283,9 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
   }
   *open = (struct to_open_region){ .below = (struct to_open_region *)(uintptr_t)*top,
                                    .task = user.task,
-                                   .since = ev->time };
+                                   .since = ev->time,
+                                   .counted_until = ev->time };
+  open->time.in_its_task = to__region_in_its_task(open);
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
   open->stack = stack_of(s, ev);
@@ -283,17 +293,29 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
 }
 
 /* The innermost region of a goroutine: taken out, and the caller's to give back. NULL: none is open. */
-static struct to_open_region *take_region(struct to_spans *s, struct to_life *g) {
+static struct to_open_region *take_region(struct to_spans *s, struct to_life *g, to_ns now) {
   uint64_t *top = tb_map_find(&s->regions, slot_of(s, g));
 
   if (top == NULL) return NULL;
+  to__region_counts(s, g, g->state, now);
   struct to_open_region *open = (struct to_open_region *)(uintptr_t)*top;
+  to__region_joins(open, now);
   *top = (uintptr_t)open->below;
   if (*top == 0) {
     tb_map_remove(&s->regions, slot_of(s, g));
     g->more &= (uint8_t)~TO_MORE_REGIONS;
   }
   return open;
+}
+
+/* Of a task that is open. */
+static struct to_string lend_task_name(struct to_spans *s, uint64_t id) {
+  struct to_open_task *task = tb_map_at(&s->tasks, id);
+
+  if (task == NULL || task->name == NULL || task->name->holders == UINT32_MAX)
+    return (struct to_string){ 0 };
+  task->name->holders++;
+  return lend(s, task->name);
 }
 
 static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
@@ -310,6 +332,9 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   span->stack = open->stack;
   more->value = open->task;
   more->name = lend(s, open->name);
+  more->text = lend_task_name(s, open->task);
+  s->region_time[span - s->out] = open->time;
+  more->region = &s->region_time[span - s->out];
   return span;
 }
 
@@ -320,7 +345,7 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
-  struct to_open_region *open = take_region(s, g);
+  struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
   span->end_stack = span->by_stack = stack_of(s, ev);
@@ -386,7 +411,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          struct to_string *out_label) {
   struct to_label *label;
 
-  for (struct to_open_region *open; (open = take_region(s, g)) != NULL;) {
+  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
     tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
     if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
       put_region(s, ev, g, open)->until_known = false;
@@ -422,6 +447,16 @@ static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
+static void put_sample(struct to_spans *s, const struct to_event *ev) {
+  struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
+  const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
+
+  if (g == NULL) return;
+  span->state = g->state;
+  struct to_string label = to__spans_label(s, g);
+  if (label.len > 0) to__spans_more(s, span)->name = label;
+}
+
 static void put_log(struct to_spans *s, const struct to_generation *gen,
                     const struct to_event *ev) {
   struct to_span_more *more = to__spans_more(s, put_moment(s, ev, TO_SPAN_LOG));
@@ -449,7 +484,7 @@ enum {
   FOR_REGION_BEGIN = TO_WANT(REGION),
   FOR_REGION_END = TO_WANT(REGION),
   FOR_LOG = TO_WANT(LOG),
-  FOR_LABEL = TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL),
+  FOR_LABEL = TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SAMPLE),
   FOR_STACK_SAMPLE = TO_WANT(SAMPLE),
   FOR_SYNC = 0,
 };
@@ -480,8 +515,10 @@ take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to
   case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
-  case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
-  case TO_KIND_STACK_SAMPLE: put_moment(s, ev, TO_SPAN_SAMPLE); return TB_OK;
+  case TO_KIND_LOG:
+    put_log(s, gen, ev);
+    return TB_OK;
+  case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return TB_OK;
   case TO_KIND_METRIC: take_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }

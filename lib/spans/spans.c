@@ -435,6 +435,7 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const 
   if (g == NULL || g->without_p) return TB_OK;
   const struct to_life *by = to__spans_context(s, ev);
   put_piece(s, gen, g, ev, by == NULL ? 0 : by->life, true);
+  to__region_time(s, g, g->state, ev->time);
   g->piece_since = ev->time;
   g->without_p = true;
   g->unseen = (uint64_t)proc < TO_SPANS_PROCS_NEAR && s->calls_on[proc + 1] != slot_of(s, g);

@@ -21,13 +21,14 @@
  *   THREAD     a thread is in one state (enum to_thread_state)
  *   RANGE      a range is active (enum to_range_kind: STW, GC_MARK, GC_SWEEP, GC_MARK_ASSIST);
  *              name: why the world stopped
- *   TASK       name: its type; value: its id; parent: its parent's
- *   REGION     name: its type; value: its task's id
+ *   TASK       name: its type; value: its id; parent: its parent's; goroutine: that began it
+ *   REGION     name: its type; value: its task's id; text: its task's type, if that began in the trace and is open;
+ *              region: what its goroutine did in it, if it began in the trace and has ended
  *   LOG        a moment. name: category, text: message, value: the task's id
- *   SAMPLE     a moment: a CPU sample
+ *   SAMPLE     a moment: a CPU sample. state: its goroutine's then
  *   METRIC     a moment. state: enum to_metric, value
  *
- * A goroutine's label is the name of its LIFE, and of the spans RUNNING and SYSCALL that it was set in or before: it
+ * A goroutine's label is the name of its LIFE, and of the spans RUNNING, SYSCALL and SAMPLE that it was set in or before: it
  * lasts until the goroutine leaves its thread.
  *
  * A goroutine id may come again, another goroutine's. A life is one goroutine: a number from 1 that the stream uses
@@ -87,9 +88,30 @@ enum to_cause {
 };
 const char *to_cause_name(enum to_cause cause); /* "unblocked" */
 
+/* What a goroutine did in a region, those inside it included: disjoint parts, whose sum is its length. */
+enum to_region_part {
+  TO_PART_RUNNING,
+  TO_PART_RUNNABLE, /* it waited for a P */
+  TO_PART_SYNC,     /* it waited for a mutex, a condition, a wait group */
+  TO_PART_CHAN,
+  TO_PART_NET,
+  TO_PART_SLEEP,
+  TO_PART_WAITING,      /* for anything else */
+  TO_PART_SYSCALL,      /* with its P */
+  TO_PART_SYSCALL_NO_P, /* after it had lost it */
+  TO_REGION_PARTS
+};
+struct to_region_time {
+  uint64_t ns[TO_REGION_PARTS];
+  uint64_t assist_ns; /* it helped the collector: of the above */
+  bool in_its_task;   /* no region around it is of its task (the nearest 64 are looked at) */
+};
+
 struct to_span_more {
   struct to_string name, text; /* len 0: none */
   uint64_t value, parent;
+  int64_t goroutine;                   /* TO_NONE: not known */
+  const struct to_region_time *region; /* NULL: not known */
 };
 
 struct to_span {
@@ -155,6 +177,9 @@ TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 /* Each wanted span that goes on, in no order. each() must not feed events; a code other than TB_OK ends it. */
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
+/* Tasks or regions that go on. */
+TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
+                               tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);

@@ -2,7 +2,8 @@
 /* Shared by the files that make spans: private to this room.
  *
  * spans.c passes over the events and keeps the states of goroutines; threads.c has those of Ps and threads, rare.c what is
- * rare: ranges, tasks, regions, labels. open.c lists what is open, object.c has the rest. */
+ * rare: ranges, tasks, regions, labels; region_time.c counts what goroutines do in regions. open.c lists what is open, object.c has
+ * the rest. */
 #ifndef TO_SPANS_STATE_H
 #define TO_SPANS_STATE_H
 
@@ -72,6 +73,8 @@ struct to_open_region {
   struct to_name *name;
   uint64_t task, stack;
   to_ns since;
+  to_ns counted_until; /* time has what came before; of the innermost one */
+  struct to_region_time time;
 };
 
 struct to_open_range {
@@ -86,6 +89,7 @@ struct to_open_range {
 struct to_open_task {
   struct to_name *name;
   uint64_t life, parent, stack;
+  int64_t goroutine;
   to_ns since;
 };
 
@@ -170,10 +174,11 @@ struct to_spans {
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
-  struct to_name *done[2 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
+  struct to_name *done[3 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
   unsigned n, n_done;
   struct to_span out[TO_SPANS_SLICE];
   struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */
+  struct to_region_time region_time[TO_SPANS_SLICE]; /* likewise */
 };
 
 /* Of a goroutine in a call: the trace has shown how it lost its P. */
@@ -266,6 +271,7 @@ static inline struct to_string to__name_text(const struct to_name *name) {
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
+/* Ps from a number on do not exist any more: they only look idle. */
 void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
 /* A P's state, if spans of Ps are wanted. known: it changes with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
@@ -278,6 +284,19 @@ TB_MUST static inline tb_rc to__spans_thread(struct to_spans *s, const struct to
                                              int64_t id, enum to_thread_state state) {
   return TB_LIKELY(!to__wants(s, TO_WANT(THREAD))) ? TB_OK
                                                    : to__spans_change_thread(s, ev, id, state);
+}
+/* The innermost region that is open on the goroutine, if any, counts its state up to now. */
+void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned state, to_ns now);
+/* The innermost one ends, and the one around it goes on. */
+void to__region_joins(struct to_open_region *region, to_ns now);
+/* A mark assist has ended; g may be NULL. */
+void to__region_assists(struct to_spans *s, const struct to_life *g, to_ns from, to_ns until);
+/* No region around it is of its task. */
+bool to__region_in_its_task(const struct to_open_region *region);
+/* A state of the goroutine ends. */
+static inline void to__region_time(struct to_spans *s, const struct to_life *g, unsigned state,
+                                   to_ns now) {
+  if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
 }
 /* The label of a goroutine that is on its thread. */
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
