@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Figures of `tracectl report` against an independent sum over `go tool trace -d=parsed`, and its
-profile against `go tool trace -pprof=syscall`: equal to the nanosecond.
+profiles against `go tool trace -pprof=KIND`: equal to the nanosecond.
 
 usage: reports.py TRACECTL FOLDER|TRACE...     (.zst too)
 Exit: 0 equal, 1 not, 77 skipped: no Go >= 1.22, no zstd or no traces here.
@@ -26,6 +26,7 @@ SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GO_TRACE = GO_PPROF = None
+GO_PROFILES = ("net", "sync", "syscall", "sched")
 
 
 class Expected:
@@ -232,20 +233,20 @@ def read_profile(path):
     return stacks, raw[:4]
 
 
-def check_profile(check, tracectl, trace, folder):
+def check_profile(check, tracectl, trace, folder, kind):
     theirs, ours = folder / "go.pprof", folder / "our.pprof"
     with open(theirs, "wb") as file:
-        subprocess.run([GO_TRACE, "-pprof=syscall", trace], check=True, stdout=file,
+        subprocess.run([GO_TRACE, f"-pprof={kind}", trace], check=True, stdout=file,
                        stderr=subprocess.DEVNULL)
-    subprocess.run([tracectl, "report", "syscall", trace, "--pprof", ours, "--no-progress"],
+    subprocess.run([tracectl, "report", kind, trace, "--pprof", ours, "--no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
     (want, want_head), (got, got_head) = read_profile(theirs), read_profile(ours)
-    check.equal("head of the profile", [line for line in got_head if "Binary" not in line],
+    check.equal(f"{kind}: head of the profile", [line for line in got_head if "Binary" not in line],
                 [line for line in want_head if "Binary" not in line])
-    check.equal("stacks of the profile", len(got), len(want))
+    check.equal(f"{kind}: stacks of the profile", len(got), len(want))
     for stack in sorted(set(want) | set(got)):
         if got.get(stack) != want.get(stack):
-            check.equal(f"profile at {stack[:2]}...", got.get(stack), want.get(stack))
+            check.equal(f"{kind}: profile at {stack[:2]}...", got.get(stack), want.get(stack))
     return len(want)
 
 
@@ -278,6 +279,9 @@ def main():
         return skip("there is no Go >= 1.22 here")
     if not traces or shutil.which("zstd") is None:
         return skip("there are no traces here, or no zstd")
+    schema = subprocess.run([tracectl, "report", "all", "--schema", "--json"], check=True, stdout=subprocess.PIPE)
+    ours = {report["name"] for report in map(json.loads, schema.stdout.splitlines())}
+    kinds = [kind for kind in GO_PROFILES if kind in ours]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -287,9 +291,9 @@ def main():
                 path = folder / trace.stem
                 subprocess.run(["zstd", "-dqf", trace, "-o", path], check=True)
             want = check_figures(check, tracectl, path)
-            stacks = check_profile(check, tracectl, path, folder)
-            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls of "
-                  f"{stacks} stacks, {sum(map(len, want.stops.values()))} stops, "
+            stacks = sum(check_profile(check, tracectl, path, folder, kind) for kind in kinds)
+            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls, "
+                  f"{stacks} stacks in {len(kinds)} profiles, {sum(map(len, want.stops.values()))} stops, "
                   f"{len(want.time_to_stop)} times to stop", flush=True)
             failed += check.wrong > 0
             passed += check.wrong == 0
