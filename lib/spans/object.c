@@ -149,6 +149,7 @@ static void clear(struct to_spans *s) {
   s->runnable = s->idle = 0;
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
+  if (s->queues != NULL) to_queues_epoch(s->queues);
   s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;

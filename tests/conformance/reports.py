@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from waits import Waits
+
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
 RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
 PROCS = re.compile(r'^M=.* Metric Time=(\d+) Name="/sched/gomaxprocs:threads" Value=Value{Uint64\((\d+)\)}')
@@ -26,6 +28,8 @@ SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GO_TRACE = GO_PPROF = None
+REASON_NAMES = {"sync": "sync", "sync.Cond": "sync.(*Cond).Wait", "channel send": "chan send",
+                "channel receive": "chan receive", "select": "select"}
 GO_PROFILES = ("net", "sync", "syscall", "sched")
 
 
@@ -160,12 +164,14 @@ class Check:
 
 
 def check_figures(check, tracectl, trace):
-    want = Expected()
+    want, waits = Expected(), Waits()
     env = {**os.environ, "TZ": "UTC"}
     with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
+            waits.line(line)
+    waits.end()
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
@@ -193,6 +199,8 @@ def check_figures(check, tracectl, trace):
         check.distribution(f"goroutine {row['goroutine']}", row["stopped"],
                            want.by_goroutine[row["goroutine"], row["reason"]])
     check_sched(check, reports["sched"], want)
+    check_contention(check, reports["contention"], waits)
+    check_wake(check, reports["wake"], waits)
     return want
 
 
@@ -209,6 +217,35 @@ def check_sched(check, report, want):
     wall = report["until_ns"] - report["from_ns"]
     wasted = want.wasted + (report["until_ns"] - want.wasting_since if want.wasting_since is not None else 0)
     check.equal("wasted share", round(figures["wasted_share"], 9), round(wasted / wall if wall else 0, 9))
+
+
+def stack_of(row, name):
+    return tuple(frame["pc"] for frame in row[name] or ())
+
+
+def sum_of(spread):
+    return spread["count"], spread["total_ns"], spread["max_ns"]
+
+
+def check_contention(check, report, want):
+    figures, tables = report["figures"], report["tables"]
+    pairs = {(REASON_NAMES[row["reason"]], stack_of(row, "stack"), stack_of(row, "waker_stack")): sum_of(row["waits"])
+             for row in tables["by_pair"]}
+    for key in set(pairs) | set(want.pairs):
+        check.equal(f"contention: {key}", pairs.get(key), tuple(want.pairs[key]) if key in want.pairs else None)
+    queues = {stack_of(row, "stack"): (row["longest_queue"], row["waiting"]) for row in tables["queues"]}
+    check.equal("queues", queues, {stack: (length, want.waiting[stack])
+                                   for stack, length in want.longest.items() if length > 1})
+    check.equal("waiting", figures["waiting"], sum(want.waiting.values()))
+    check.equal("longest queue", figures["longest_queue"], max(list(queues.values()) + [(0, 0)])[0])
+    check.equal("convoys", {stack_of(row, "stack") for row in tables["convoys"]}, want.convoys)
+
+
+def check_wake(check, report, want):
+    pairs = {(row["waker"], row["woken"]): (sum_of(row["waits"]), sum_of(row["latency"]))
+             for row in report["tables"]["by_pair"]}
+    check.equal("wakes", pairs, {pair: (tuple(sums["waits"]), tuple(sums["latency"]))
+                                 for pair, sums in want.by_entry().items()})
 
 
 def read_profile(path):
