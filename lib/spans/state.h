@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
 #include "spans/sums.h"
@@ -29,6 +30,7 @@ struct to_life {
       int64_t made_by;
       uint64_t made_by_life, made_by_stack;
     };
+    uint32_t queue; /* it waits, for a reason of those in queues: its number there */
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
@@ -119,6 +121,7 @@ struct to_spans {
   to_ns longer_than[TO_GO_SYSCALL +
                     1];      /* of these states only spans that are longer come out; -1: all */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
+  struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */
