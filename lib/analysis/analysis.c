@@ -198,7 +198,10 @@ static size_t count_before(const struct to_event *events, size_t n, to_ns border
 
 tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  if (gen == NULL) return TB_OK;
+  if (gen == NULL) { /* the Sync at a file's end */
+    if (n > 0) a->ended = events[n - 1].time;
+    return TB_OK;
+  }
   TB_TRY(a->failed);
   uint64_t number = to_generation_number(gen);
 

@@ -34,6 +34,8 @@ struct to_analyses {
   struct tb_arena report_arena;
   struct to_report report;
   uint64_t gen, epochs;
+  to_ns
+      ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */
   bool met_experiment; /* among the events of this slice */
   bool in_epoch;
   bool has_clock;

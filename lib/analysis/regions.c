@@ -22,7 +22,7 @@ static const struct to_field figure[FIGURES] = {
                 .metric = "trace_region_seconds" },
   [OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
   [BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
-                      .about = "Regions that ended and began before the trace: they are in no "
+                      .about = "Regions that ended without a begin in the trace: they are in no "
                                "latency." },
   [CUT] = { "cut", TO_VALUE_COUNT,
             .about =

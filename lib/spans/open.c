@@ -114,6 +114,7 @@ static tb_rc open_threads(const struct asked *a) {
 
   for (size_t i = 0; tb_map_next(&a->s->threads, &i, &id, &value);) {
     const struct to_thread_life *t = (const struct to_thread_life *)(uintptr_t)value;
+    if (!t->seen) continue;
     struct to_span span = open_span(a->s, TO_SPAN_THREAD, t->since, t->known);
     span.id = span.thread = (int64_t)id;
     span.state = t->state;

@@ -37,7 +37,7 @@
  * Stacks are named by the generation that the span ends in, and looked up only where somebody asks. Those of what is
  * open are kept when their generation ends: to_spans_generation_ends(). Without that call they are lost.
  *
- * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 24 a
+ * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 40 a
  *           thread that was ever seen (if wanted), and what is open of ranges, regions and tasks; stacks as in
  *           spans/stack_table.h. A span and its texts are lent for the call.
  * Threads   use each object from one thread at a time.
@@ -143,11 +143,14 @@ struct to_span {
 #define TO_WANT(kind)     (UINT32_C(1) << TO_SPAN_##kind)
 #define TO_WANT_GO(state) (UINT32_C(1) << (16 + TO_GO_##state))
 #define TO_WANT_WASTE     (UINT32_C(1) << 15) /* no span: to_spans_wasted() */
+#define TO_WANT_STATES    (UINT32_C(1) << 14) /* no span: to_spans_states() */
 #define TO_WANT_ALL       UINT32_MAX
 
 struct to_spans_config {
   uint32_t wanted;   /* TO_WANT(GOROUTINE): all its states */
   size_t stacks_max; /* 0: TO_SPANS_STACKS_MAX */
+  bool
+      times_only; /* ranges, tasks and regions have no names and no stacks, and there are no labels */
 };
 enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
 
@@ -180,6 +183,15 @@ TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);
+/* How many goroutines are in each state, by enum to_go_state. */
+struct to_spans_states {
+  struct to_spans_in_state {
+    uint64_t now;
+    uint64_t most;  /* since the last call */
+    uint64_t total; /* time that goroutines were in it, nanoseconds, since the start of the epoch */
+  } state[TO_GO_SYSCALL + 1];
+};
+void to_spans_states(struct to_spans *s, struct to_spans_states *out);
 /* From now on pieces of calls, TO_WANT(SYSCALL), come out or not. */
 void to_spans_want_pieces(struct to_spans *s, bool wanted);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that make spans: private to this room.
  *
- * spans.c passes over the events and keeps the states of goroutines and Ps; rare.c has what is rare: ranges,
- * tasks, regions, labels; region_time.c counts what goroutines do in regions; procs.c has Ps and threads. open.c lists what is
- * open, object.c has the rest. */
+ * spans.c passes over the events and keeps the states of goroutines; threads.c has those of Ps and threads, rare.c what is
+ * rare: ranges, tasks, regions, labels; region_time.c counts what goroutines do in regions. open.c lists what is open, object.c has
+ * the rest. */
 #ifndef TO_SPANS_STATE_H
 #define TO_SPANS_STATE_H
 
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
 #include "spans/sums.h"
@@ -29,6 +30,7 @@ struct to_life {
       int64_t made_by;
       uint64_t made_by_life, made_by_stack;
     };
+    uint32_t queue; /* it waits, for a reason of those in queues: its number there */
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
@@ -37,6 +39,7 @@ struct to_life {
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
   bool by_thread; /* it stands in calls_by_thread */
+  bool unseen;    /* in a call: Go's summaries do not see that it lost its P */
   uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
@@ -103,8 +106,11 @@ struct to_proc_life {
 
 struct to_thread_life {
   to_ns since;
+  int64_t goroutine;
+  int64_t proc;  /* only if Ps are wanted as well */
   uint8_t state; /* enum to_thread_state */
   bool known;
+  bool seen; /* with a goroutine; else only with a P */
 };
 
 enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
@@ -112,10 +118,12 @@ enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 
 struct to_spans {
   struct tb_mem *mem;
   uint32_t wanted;
+  bool times_only;
   struct to_span_sink sink;
   to_ns longer_than[TO_GO_SYSCALL +
                     1];      /* of these states only spans that are longer come out; -1: all */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
+  struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */
@@ -125,6 +133,11 @@ struct to_spans {
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
+  /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
+   * summaries see a P being lost by this alone. */
+  uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  uint64_t leaving; /* the life that gave its P up just before its end in a call */
+  to_ns leaving_since;
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
@@ -132,6 +145,7 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct to_spare *spare;          /* blocks of what has ended */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
@@ -141,6 +155,7 @@ struct to_spans {
   tb_rc failed;            /* of what answers NULL where nothing is known */
   tb_rc rc;                /* of what answers NULL */
   uint64_t events, walked; /* slots at the ends of generations */
+  size_t taken;            /* events of the last slice, the one that failed included */
   bool heard;              /* an event in this epoch */
 
   /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
@@ -150,6 +165,11 @@ struct to_spans {
   bool wasting;
   to_ns wasting_since;
   uint64_t wasted;
+
+  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  struct to_state_count {
+    uint64_t n, most, area;
+  } state_count[TO_GO_SYSCALL + 1];
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
@@ -203,6 +223,19 @@ static inline void to__spans_runnable(struct to_spans *s, bool before, bool afte
   to__spans_waste(s, now);
 }
 
+/* NULL: none is known, or s->failed. */
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
+                                   enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *to = &s->state_count[after];
+  s->state_count[before].n--;
+  s->state_count[before].area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
+}
+
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
 
 /* The goroutine of the event's context; NULL: none is known. */
@@ -240,6 +273,25 @@ static inline struct to_string to__name_text(const struct to_name *name) {
   return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
 }
 
+static inline struct to_string to__string_of(const struct to_spans *s,
+                                             const struct to_generation *gen, uint64_t id) {
+  struct to_string text = { 0 };
+
+  if (!s->times_only && gen != NULL && !to_generation_string(gen, id, &text))
+    text = (struct to_string){ 0 };
+  return text;
+}
+
+static inline uint64_t to__stack_of(const struct to_spans *s, const struct to_event *ev) {
+  uint64_t id = s->times_only ? TO_NO_STACK : to_event_stack(ev);
+
+  return id == TO_NO_STACK ? 0 : id;
+}
+
+/* Spans of moments. */
+void to__spans_sample(struct to_spans *s, const struct to_event *ev);
+void to__spans_log(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev);
+void to__spans_metric(struct to_spans *s, const struct to_event *ev);
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
@@ -277,6 +329,9 @@ void to__spans_label_off(struct to_spans *s, const struct to_life *g);
 TB_MUST tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                                  const struct to_event *ev, struct to_life *g,
                                  struct to_string *out_label);
+void to__spans_threads_init(struct to_spans *s);
+void to__spans_threads_clear(struct to_spans *s); /* forgets all */
+void to__spans_threads_fini(struct to_spans *s);
 void to__spans_rare_init(struct to_spans *s);
 void to__spans_rare_clear(struct to_spans *s); /* forgets all that is open */
 void to__spans_rare_fini(struct to_spans *s);
