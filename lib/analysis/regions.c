@@ -146,7 +146,7 @@ static tb_rc list_open(struct to_analyses *a, struct to_draft *d, const struct t
   TB_TRY(to_draft_new_row(d, OPEN_NOW, &row));
   to_draft_number(&row[NOW_GOROUTINE], span->id);
   to_draft_text(&row[NOW_TYPE], type);
-  to_draft_number(&row[NOW_AGE], span->until > span->from ? span->until - span->from : 0);
+  to_draft_number(&row[NOW_AGE], to_user_length(span->from, span->until));
   if (span->more->value != 0) to_draft_number(&row[NOW_TASK], (int64_t)span->more->value);
   to_draft_stack(&row[NOW_STACK], to_stack_table_stack(a->stacks, stack));
   return TB_OK;

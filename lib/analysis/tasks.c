@@ -160,7 +160,7 @@ static tb_rc report_slowest(struct to_analyses *a, struct to_draft *d) {
     to_draft_number(&row[LONG_TASK], task->waker);
     if (task->sum != TO_USER_OTHER) to_draft_text(&row[LONG_TYPE], s->types.type[task->sum].text);
     to_draft_number(&row[LONG_BEGIN], task->from);
-    to_draft_number(&row[LONG_LATENCY], task->until - task->from);
+    to_draft_number(&row[LONG_LATENCY], to_user_length(task->from, task->until));
     if (task->goroutine != TO_NONE) to_draft_number(&row[LONG_GOROUTINE], task->goroutine);
     to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, task->stack));
   }
@@ -190,7 +190,7 @@ static tb_rc list_open(struct to_analyses *a, struct to_draft *d, const struct t
   TB_TRY(to_draft_new_row(d, OPEN_NOW, &row));
   to_draft_number(&row[NOW_TASK], (int64_t)span->more->value);
   to_draft_text(&row[NOW_TYPE], type);
-  to_draft_number(&row[NOW_AGE], span->until > span->from ? span->until - span->from : 0);
+  to_draft_number(&row[NOW_AGE], to_user_length(span->from, span->until));
   if (span->more->parent != TO_NO_TASK)
     to_draft_number(&row[NOW_PARENT], (int64_t)span->more->parent);
   if (span->more->goroutine != TO_NONE) to_draft_number(&row[NOW_GOROUTINE], span->more->goroutine);

@@ -151,7 +151,7 @@ static tb_rc report_times(const struct to_user_types *t, struct to_draft *d, uns
     if (to_view_cell(d->view, series[TO_USER_COUNT]) == NULL) continue;
     TB_TRY(find_row(t, d, table, number, &row));
     for (unsigned i = 0; i < TO_USER_COUNT; i++)
-      to_draft_number(&row[TO_TYPE_TIME + i], (int64_t)to_view_sum(d->view, series[i]).total_ns);
+      to_draft_number(&row[TO_TYPE_TIME + i], to_user_ns(to_view_sum(d->view, series[i]).total_ns));
     to_draft_number(&row[TO_TYPE_TIME + TO_USER_COUNT],
                     (int64_t)to_view_sum(d->view, series[TO_USER_COUNT]).count);
   }

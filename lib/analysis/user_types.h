@@ -81,6 +81,13 @@ enum {
       [TO_TYPE_TIME + TO_USER_COUNT] = { "regions", TO_VALUE_COUNT,                                \
                                          .about = "Regions that these times are of." }
 
+/* Times of a made-up trace may be far apart. */
+static inline int64_t to_user_ns(uint64_t ns) {
+  return ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
+}
+static inline int64_t to_user_length(to_ns from, to_ns until) {
+  return until > from ? to_user_ns((uint64_t)until - (uint64_t)from) : 0;
+}
 /* Fills in the figure and the table of a report: all but what is open. */
 TB_MUST tb_rc to_user_types_report(const struct to_user_types *t, struct to_draft *d,
                                    unsigned figure, unsigned table);
