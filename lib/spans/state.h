@@ -119,7 +119,9 @@ struct to_spans {
   bool times_only;
   struct to_span_sink sink;
   to_ns longer_than[TO_GO_SYSCALL +
-                    1];      /* of these states only spans that are longer come out; -1: all */
+                    1]; /* of these states only spans that are longer come out; -1: all */
+  to_ns waits_longer_than
+      [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
   struct to_stack_table stacks;

@@ -70,7 +70,8 @@ static bool has_stacks(enum to_go_state state) {
   return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
 }
 
-/* Of an entry function in this state for this reason: its sums are parts of it, so that tables of few rows lose their quantiles last. */
+/* Of an entry function in this state for this reason, idle or not: its sums are parts of it, so that tables of few rows lose their
+ * quantiles last. */
 static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
   struct to_span_sum all = *like;
   uint64_t *place;
@@ -78,7 +79,8 @@ static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like,
 
   *out = s->of_why[rest_of(like->state, like->why)];
   if (!has_stacks((enum to_go_state)like->state)) return TB_OK;
-  all.stack = all.by_stack = NO_STACK;
+  all.stack = NO_STACK;
+  all.by_stack = like->idle ? TO_STACK_EMPTY : NO_STACK;
   TB_TRY(tb_map_put(&s->by_key, key_of(&all), &place, &fresh));
   if (fresh) {
     uint32_t series;
@@ -218,9 +220,9 @@ static tb_rc init_sites(struct to_span_sums *s) {
 /* ---- begin and end ---- */
 
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
-                        struct to_stack_table *stacks, size_t sums_max) {
+                        struct to_stack_table *stacks, struct to_idle *idle, size_t sums_max) {
   *s = (struct to_span_sums){
-    .mem = mem, .windows = windows, .stacks = stacks, .sums_max = sums_max
+    .mem = mem, .windows = windows, .stacks = stacks, .idle = idle, .sums_max = sums_max
   };
   tb_map_init(&s->by_key, mem, tb_seed());
   tb_map_init(&s->entry_of, mem, tb_seed());
@@ -323,6 +325,8 @@ static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *g
   if (has_stacks((enum to_go_state)like.state)) {
     TB_TRY(to__stack_number(s->stacks, gen, span->stack, &like.stack));
     if (has_waker(span)) TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
+    if (like.state == TO_GO_WAITING && s->idle != NULL)
+      TB_TRY(to_idle_ask(s->idle, like.stack, like.why, &like.idle));
   }
   return find_sum(s, &like, out);
 }
@@ -344,9 +348,12 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     return TB_OK;
   }
   uint64_t what = to_sums_what(s, entry, state, why_of(span));
-  *to_sums_recent(s, what, span->stack, span->by_stack) = (struct to_sums_recent){
-    .stack = span->stack, .by_stack = span->by_stack, .what = what, .series = series
-  };
+  *to_sums_recent(s, what, span->stack, span->by_stack) =
+      (struct to_sums_recent){ .stack = span->stack,
+                               .by_stack = span->by_stack,
+                               .what = what,
+                               .series = series,
+                               .idle = s->sum[sum].idle };
   return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
 }
 

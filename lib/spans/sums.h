@@ -29,6 +29,7 @@
 #define TO_SPANS_SUMS_H
 
 #include "base/map.h"
+#include "spans/idle.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
 #include "window/window.h"
@@ -64,18 +65,21 @@ struct to_span_sum {
   uint32_t series;
   uint8_t state; /* enum to_go_state */
   uint8_t why;
+  bool idle; /* of WAITING: spans/idle.h */
 };
 
 struct to_sums_recent {
   uint64_t stack, by_stack; /* ids of the generation, or kept */
   uint64_t what;            /* to_sums_what(); 0: a free place */
   uint32_t series;
+  bool idle;
 };
 
 struct to_span_sums {
   struct tb_mem *mem;
   struct to_windows *windows;
   struct to_stack_table *stacks;
+  struct to_idle *idle; /* NULL: no wait is */
   struct to_sums_goroutine {
     uint32_t entry;            /* TO_ENTRY_UNKNOWN: so far */
     uint32_t running, calling; /* series of its entry, once that is known */
@@ -115,7 +119,7 @@ struct to_span_sums {
 
 TB_MUST tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem,
                                 struct to_windows *windows, struct to_stack_table *stacks,
-                                size_t sums_max);
+                                struct to_idle *idle, size_t sums_max);
 void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
 
 /* The pass over events counts spans here as they end (spans/spans.c). A life begins in this slot: */
@@ -158,7 +162,16 @@ TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slo
     return false;
   return to_windows_add_length(s->windows, recent->series, from, until, !from_known);
 }
-/* The same of RUNNING, and of whole calls. */
+/* A wait that was just counted is known to be idle. */
+static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, unsigned why,
+                                        uint64_t stack, uint64_t by_stack) {
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_GO_WAITING, why);
+  const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
+
+  return recent->what == what && recent->stack == stack && recent->by_stack == by_stack &&
+         recent->idle;
+}
+/* to_span_sums_add() of RUNNING, and of whole calls. */
 TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32_t slot,
                                                   enum to_go_state state, to_ns from, to_ns until,
                                                   bool from_known) {

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import blocked_waits
 from waits import Waits
 
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
@@ -260,14 +261,16 @@ class Check:
 
 
 def check_figures(check, tracectl, trace):
-    want, waits = Expected(), Waits()
+    want, waits, blocked = Expected(), Waits(), blocked_waits.Waits()
     env = {**os.environ, "TZ": "UTC"}
     with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
             waits.line(line)
+            blocked.line(line.rstrip("\n"))
     waits.end()
+    blocked.finish()
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
@@ -304,6 +307,7 @@ def check_figures(check, tracectl, trace):
     check_cpu(check, reports["cpu"], want)
     check_contention(check, reports["contention"], waits)
     check_wake(check, reports["wake"], waits)
+    blocked_waits.check_block(check, tracectl, trace, blocked, reports)
     return want
 
 

@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import re
+import urllib.request
 
 from harness import Case, Collector, wait_until
 
@@ -27,6 +29,34 @@ class Report(Case):
                 self.assertEqual(self._figures(of_stream), self._figures(of_file))
         self.assertEqual(collector.stop(), 0)
 
+    def test_what_is_idle_is_a_key_of_the_collector_and_an_option_for_a_file(self):
+        trace = self.trace("g26-gens")
+        idle = "chan receive:main.runLong*,!runtime.*"
+        collector = Collector(self, f"analysis.idle={idle}")
+        collector.send(trace, "report")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "report")))
+        fetched = collector.fetch(self.folder / "fetched", "report")
+        for kind in ("block", "sync", "net"):
+            with self.subTest(kind=kind):
+                usual, of_file = (json.loads(self.tracectl("report", kind, fetched, "--json", *more).out)
+                                  for more in ((), ("--idle", idle)))
+                live = json.loads(collector.ask("report", kind, "--service", "report", "--json").out)
+                self.assertEqual(self._figures(live), self._figures(of_file))
+                if kind == "block":
+                    self.assertNotEqual(of_file["figures"]["idle"], usual["figures"]["idle"])
+                    self._expect_metric(collector, of_file["tables"]["by_reason"])
+        self.assertEqual(collector.stop(), 0)
+
+    def _expect_metric(self, collector, rows):
+        """One counter a reason, of block alone."""
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        self.assertIn("# TYPE trace_block_seconds_total counter\n", text)
+        shown = dict(re.findall(r'^trace_block_seconds_total\{service="report",instance="one",reason="(.*)"\} (.*)$', text, re.M))
+        self.assertEqual(shown, {row["id"].lstrip("/").replace("/", "."): f"{row['blocked_ns'] // 10**9}.{row['blocked_ns'] % 10**9:09}"
+                                 for row in rows})
+
     @staticmethod
     def _figures(report):
         """A report without the names of where it came from."""
@@ -42,6 +72,12 @@ class Verb(Case):
         for kind in ("syscall", "stw", "all"):
             self.assertIn(f"  {kind} ", done.err)
         self.assertEqual(done.out, "")
+
+    def test_what_is_idle_is_refused_where_it_means_nothing(self):
+        trace = self.trace("g26-gens")
+        done = self.tracectl("report", "block", trace, "--idle", "main.f,nett:main.f", expect=2)
+        self.assertIn('--idle: "nett:main.f" is neither NAME nor REASON:NAME', done.err)
+        self.assertIn("analysis.idle", self.tracectl("report", "block", "--idle", "main.f", expect=2).err)
 
     def test_conditions_are_told_by_the_exit_code(self):
         trace = self.trace("g26-gens")
@@ -145,8 +181,8 @@ class Verb(Case):
         text = self.tracectl("report", "stw", trace, "--table", "by_reason").out
         self.assertIn("By reason: ", text)
         self.assertNotIn("Goroutines that stopped the world", text)
-        lines = self.tracectl("report", "all", trace, "--table", "by_reason", "--json").out.splitlines()
-        self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_reason"])])
+        lines = self.tracectl("report", "all", trace, "--table", "by_goroutine", "--json").out.splitlines()
+        self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_goroutine"])])
 
     def test_a_broken_trace_is_reported_up_to_its_fault(self):
         cut = self.folder / "cut.trace"
