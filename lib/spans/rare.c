@@ -34,21 +34,6 @@ static void let_go(struct to_spans *s, struct to_name *name) {
   if (name != NULL) to__name_let_go(&s->names, name);
 }
 
-static struct to_string string_of(const struct to_spans *s, const struct to_generation *gen,
-                                  uint64_t id) {
-  struct to_string text = { 0 };
-
-  if (!s->times_only && gen != NULL && !to_generation_string(gen, id, &text))
-    text = (struct to_string){ 0 };
-  return text;
-}
-
-static uint64_t stack_of(const struct to_spans *s, const struct to_event *ev) {
-  uint64_t id = s->times_only ? TO_NO_STACK : to_event_stack(ev);
-
-  return id == TO_NO_STACK ? 0 : id;
-}
-
 static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
   const struct to_life *g = to__spans_context(s, ev);
 
@@ -128,7 +113,7 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
   }
   *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
                                   .text = range->text,
-                                  .stack = stack_of(s, ev),
+                                  .stack = to__stack_of(s, ev),
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
   *top = (uintptr_t)open;
@@ -230,7 +215,7 @@ static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
   *open = (struct to_open_task){
     .since = ev->time, .parent = user.parent, .life = context_life(s, ev), .goroutine = ev->g
   };
-  open->stack = stack_of(s, ev);
+  open->stack = to__stack_of(s, ev);
   return hold(s, gen, user.name, &open->name);
 }
 
@@ -243,7 +228,7 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   struct to_open_task *open = tb_map_at(&s->tasks, user.task);
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_TASK);
   struct to_span_more *more = to__spans_more(s, span);
-  span->end_stack = span->by_stack = stack_of(s, ev);
+  span->end_stack = span->by_stack = to__stack_of(s, ev);
   span->from = open == NULL ? s->began : open->since;
   span->from_known = open != NULL;
   span->life = open == NULL ? 0 : open->life;
@@ -288,7 +273,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
   open->time.in_its_task = to__region_in_its_task(open);
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
-  open->stack = stack_of(s, ev);
+  open->stack = to__stack_of(s, ev);
   return hold(s, gen, user.name, &open->name);
 }
 
@@ -348,8 +333,8 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
   struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
-  span->end_stack = span->by_stack = stack_of(s, ev);
-  if (more->name.len == 0) more->name = string_of(s, gen, user.name);
+  span->end_stack = span->by_stack = to__stack_of(s, ev);
+  if (more->name.len == 0) more->name = to__string_of(s, gen, user.name);
   if (open == NULL) more->value = user.task;
   give_block(s, open);
   return TB_OK;
@@ -431,51 +416,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
   return let_go_later(s, gen, name);
 }
 
-/* --- moments ----------------------------------------------------------------------------------- */
-
-static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
-                                  enum to_span_kind kind) {
-  struct to_span *span = to__spans_put(s, ev, kind);
-
-  span->from = ev->time;
-  span->from_known = true;
-  span->id = ev->g;
-  span->life = span->by_life;
-  span->thread = ev->m;
-  span->proc = ev->p;
-  span->stack = span->end_stack = span->by_stack = stack_of(s, ev);
-  return span;
-}
-
-static void put_sample(struct to_spans *s, const struct to_event *ev) {
-  struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
-  const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
-
-  if (g == NULL) return;
-  span->state = g->state;
-  struct to_string label = to__spans_label(s, g);
-  if (label.len > 0) to__spans_more(s, span)->name = label;
-}
-
-static void put_log(struct to_spans *s, const struct to_generation *gen,
-                    const struct to_event *ev) {
-  struct to_span_more *more = to__spans_more(s, put_moment(s, ev, TO_SPAN_LOG));
-  struct to_user_event user;
-
-  to_event_user(ev, &user);
-  more->value = user.task;
-  more->name = string_of(s, gen, user.name);
-  more->text = string_of(s, gen, user.text);
-}
-
-static void take_metric(struct to_spans *s, const struct to_event *ev) {
-  if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
-  if (!to__wants(s, TO_WANT(METRIC))) return;
-  struct to_span *span = put_moment(s, ev, TO_SPAN_METRIC);
-
-  span->state = (uint8_t)to_event_metric(ev);
-  to__spans_more(s, span)->value = ev->args[0];
-}
+/* --- events ----------------------------------------------------------------------------------- */
 
 /* What is not wanted is not followed. */
 enum {
@@ -515,9 +456,9 @@ take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to
   case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
-  case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
-  case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return TB_OK;
-  case TO_KIND_METRIC: take_metric(s, ev); return TB_OK;
+  case TO_KIND_LOG:
+  case TO_KIND_STACK_SAMPLE:
+  case TO_KIND_METRIC: to__spans_moment(s, gen, ev); return TB_OK;
   default: return TB_OK;
   }
 }

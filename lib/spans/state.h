@@ -273,10 +273,29 @@ static inline struct to_string to__name_text(const struct to_name *name) {
   return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
 }
 
+/* Text and stack as the event names them; none where only times are wanted. */
+static inline struct to_string to__string_of(const struct to_spans *s,
+                                             const struct to_generation *gen, uint64_t id) {
+  struct to_string text = { 0 };
+
+  if (!s->times_only && gen != NULL && !to_generation_string(gen, id, &text))
+    text = (struct to_string){ 0 };
+  return text;
+}
+
+static inline uint64_t to__stack_of(const struct to_spans *s, const struct to_event *ev) {
+  uint64_t id = s->times_only ? TO_NO_STACK : to_event_stack(ev);
+
+  return id == TO_NO_STACK ? 0 : id;
+}
+
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
 /* Ps from a number on do not exist any more: they only look idle. */
+/* A log, a sample, a metric. */
+void to__spans_moment(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *ev);
 void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
 /* A P's state, if spans of Ps are wanted. known: it changes with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
