@@ -196,8 +196,10 @@ class Verb(Case):
 
     def test_an_empty_profile_is_written_too(self):
         profile = self.folder / "empty.pb.gz"
-        self.tracectl("report", "syscall", self.trace("g26-iter"), "--pprof", profile)
-        self.assertIn(b"contentions", gzip.decompress(profile.read_bytes()))
+        for kind in ("syscall", "sched"):
+            self.tracectl("report", kind, self.trace("g26-blobs"), "--pprof", profile)
+            self.assertIn(b"contentions", gzip.decompress(profile.read_bytes()))
+            profile.unlink()
         self.tracectl("report", "stw", self.trace("g26-iter"), "--pprof", profile, expect=2)
 
     def test_lines_fit_a_page_and_carry_no_control_characters(self):
