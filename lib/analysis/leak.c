@@ -158,7 +158,8 @@ static tb_rc add_waiter(struct to_analyses *a, struct to_draft *d, struct tb_map
   }
   w = (struct waiters *)(uintptr_t)*place;
   w->count++;
-  if (a->spans->now - g->since > w->oldest) w->oldest = a->spans->now - g->since;
+  to_ns wait = a->spans->now - g->since;
+  if (wait > w->oldest) w->oldest = wait;
   return TB_OK;
 }
 
