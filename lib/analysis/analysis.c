@@ -209,6 +209,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
   uint64_t number = to_generation_number(gen);
 
   a->generation = gen;
+  if (n > 0) a->ended = events[n - 1].time;
   if (a->report_arena.bytes > 0)
     tb_arena_reset(&a->report_arena); /* the last report was lent until now */
   while (n > 0) {

@@ -270,13 +270,30 @@ tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
   return TB_OK;
 }
 
+static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
+                     uint32_t *out) {
+  struct to_sums_recent_site *recent = &s->recent_site[stack % TO_SUMS_RECENT_SITES];
+  uint32_t number;
+
+  *out = TO_SITE_UNKNOWN;
+  if (stack == 0) return TB_OK;
+  if (recent->stack != stack || recent->epoch != s->stacks->epoch) {
+    TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+    if (number == TO_STACK_EMPTY) return TB_OK;
+    recent->epoch = 0;
+    TB_TRY(find_site(s, number, &recent->site));
+    recent->stack = stack;
+    recent->epoch = s->stacks->epoch;
+  }
+  *out = recent->site;
+  return TB_OK;
+}
+
 tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                            uint64_t stack, to_ns now) {
-  uint32_t number, site;
+  uint32_t site;
 
-  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
-  TB_TRY(number == TO_STACK_EMPTY ? TB_OK : find_site(s, number, &site));
-  if (number == TO_STACK_EMPTY) site = TO_SITE_UNKNOWN;
+  TB_TRY(site_of(s, gen, stack, &site));
   s->site[s->goroutine[slot].site].alive--;
   s->goroutine[slot].site = site;
   s->site[site].alive++;
@@ -291,7 +308,10 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
 
   entry->alive--;
   site->alive--;
-  to_windows_sum(s->windows, entry->lives, from, until, 0, !from_known);
+  to_counters_add_length(&s->windows->open, entry->lives, from, (uint64_t)until - (uint64_t)from,
+                         !from_known);
+  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, from, until, !from_known)))
+    return TB_OK;
   return to_windows_add(s->windows, site->lives, from, until, 0, !from_known);
 }
 

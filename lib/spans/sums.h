@@ -43,6 +43,7 @@ enum {
   TO_SUMS_CALL_PARTS = 5,
   TO_SUMS_RESTS =
       1 + TO_CAUSES + 1 + TO_REASONS + TO_SUMS_CALL_PARTS, /* one for each reason of each state */
+  TO_SUMS_RECENT_SITES = 64,
   TO_SITES_MAX = 1 << 10,
   TO_SITE_UNKNOWN = 0, /* created before the trace began, or by no goroutine */
   TO_SITE_OTHER = 1,   /* one that is not told apart */
@@ -110,6 +111,11 @@ struct to_span_sums {
     uint32_t created, lives; /* series: moments, and whole lives with their lengths */
   } * site;
   size_t sites, sites_room;
+  struct to_sums_recent_site {
+    uint64_t stack; /* id of the generation */
+    uint32_t epoch; /* of the stack table; 0: a free place */
+    uint32_t site;
+  } recent_site[TO_SUMS_RECENT_SITES];
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
   struct tb_map site_of;         /* by the stack's number */
 
