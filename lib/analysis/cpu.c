@@ -11,6 +11,10 @@ enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, LABELS_MAX = 1024 };
 
 /* Numbers of labels. */
 enum { NO_LABEL, OTHER_LABEL, LABELS_FIRST };
+#define NO_SAMPLES                                                                                 \
+  "This trace has no CPU samples. A Go program writes them while it is profiled "                  \
+  "(runtime/pprof.StartCPUProfile), a C program with samples_hz in its agent's configuration "     \
+  "(TRACEAGENT_SAMPLES)."
 #define NO_LABEL_TEXT "(no label)"
 
 enum sampled { NO_GOROUTINE, RUNNING, IN_SYSCALL, NOT_RUNNING, STATES };
@@ -48,11 +52,7 @@ enum { SAMPLES, HAS_SAMPLES, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [SAMPLES] = { "samples", TO_VALUE_COUNT,
                 .about = "CPU samples; Go takes 100 in each second of CPU time." },
-  [HAS_SAMPLES] = { "has_samples", TO_VALUE_FLAG,
-                    .about = "1: the trace has CPU samples. A Go program writes them while it "
-                             "is profiled (runtime/pprof.StartCPUProfile), a C program with "
-                             "samples_hz in its "
-                             "agent's configuration (TRACEAGENT_SAMPLES)." },
+  [HAS_SAMPLES] = { "has_samples", TO_VALUE_FLAG, .about = "1: the trace has CPU samples." },
 };
 enum { KEY, KEY_SAMPLES, KEY_SHARE, KEY_COLUMNS };
 #define COLUMNS(its_name, its_type, its_about)                                                     \
@@ -283,7 +283,7 @@ static tb_rc cpu_report(struct to_analyses *a, const struct to_view *view, struc
   report_shares(d, samples);
   to_draft_number(to_draft_figure(d, SAMPLES), (int64_t)samples);
   to_draft_number(to_draft_figure(d, HAS_SAMPLES), state(a)->seen);
-  return TB_OK;
+  return state(a)->seen ? TB_OK : to_draft_note(d, NO_SAMPLES);
 }
 
 const struct to_analysis_ops to__analysis_cpu = {

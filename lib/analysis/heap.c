@@ -10,6 +10,10 @@
 
 #define SECOND INT64_C(1000000000)
 
+#define NO_OBJECTS                                                                                 \
+  "This trace does not show objects. A Go program (1.23 or later) writes them with "               \
+  "GODEBUG=traceallocfree=1, a C program with allocfree in its agent's configuration."
+
 enum { SECONDS_MAX = 331, STRETCHES_MAX = 64 };
 
 struct to_heap_stretch {
@@ -58,10 +62,7 @@ static const struct to_field figure[FIGURES] = {
              .about = "Size at which the garbage collector wants to have finished its next cycle.",
              .metric = "trace_heap_goal_bytes" },
   [ALLOCFREE] = { "has_objects", TO_VALUE_FLAG,
-                  .about = "1: the trace shows each object, so the figures below are known. A Go "
-                           "program writes that with GODEBUG=traceallocfree=1 (Go 1.23 or later), "
-                           "a C program "
-                           "with allocfree in its agent's configuration." },
+                  .about = "1: the trace shows each object, so the figures below are known." },
   [LIVE] = { "live_objects", TO_VALUE_COUNT, .about = "Objects that have not been freed.",
              .metric = "trace_heap_live_objects" },
   [LIVE_BYTES] = { "live_bytes", TO_VALUE_BYTES, .about = "What they take.",
@@ -363,7 +364,7 @@ static tb_rc report_objects(struct to_analyses *a, const struct to_view *view, s
 static tb_rc heap_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   TB_TRY(report_size(a, view, d));
   to_draft_number(to_draft_figure(d, ALLOCFREE), state(a)->objects.seen);
-  return state(a)->objects.seen ? report_objects(a, view, d) : TB_OK;
+  return state(a)->objects.seen ? report_objects(a, view, d) : to_draft_note(d, NO_OBJECTS);
 }
 
 const struct to_analysis_ops to__analysis_heap = {

@@ -22,7 +22,7 @@ static const struct to_field figure[FIGURES] = {
                 .metric = "trace_region_seconds" },
   [OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
   [BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
-                      .about = "Regions that ended and began before the trace: they are in no "
+                      .about = "Regions that ended without a begin in the trace: they are in no "
                                "latency." },
   [CUT] = { "cut", TO_VALUE_COUNT,
             .about =
@@ -178,7 +178,6 @@ const struct to_analysis_ops to__analysis_regions = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_regions),
   .spans = TO_WANT(REGION),
-  .wants = TO_WANT(RANGE), /* mark assists */
   .init = regions_init,
   .fini = regions_fini,
   .span = regions_span,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What few events are about: ranges, tasks, regions, labels, moments. Each is found in a map. */
+/* What few events are about: ranges, tasks, regions, labels. Each is found in a map. */
 #include <string.h>
 
 #include "spans/state.h"
@@ -164,17 +164,16 @@ static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
   struct to_open_range *open = take_open(s, range->kind, range->id, range->text);
 
-  if (open == NULL) return;
-  if (range->kind == TO_RANGE_GC_MARK_ASSIST)
-    to__region_assists(s, goroutine_of(s, ev, range), open->since, ev->time);
-  put_range(s, ev, range->kind, range->id, open);
+  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_event_range range;
 
-  if (!to_event_range(ev, &range)) return TB_OK;
+  if (ev->type == TW_EV_GC_MARK_ASSIST_BEGIN || ev->type == TW_EV_GC_MARK_ASSIST_END)
+    to__region_assists(s, ev);
+  if (!to__wants(s, TO_WANT(RANGE)) || !to_event_range(ev, &range)) return TB_OK;
   if (range.phase == TO_KIND_RANGE_END)
     end_range(s, ev, &range);
   else
@@ -432,7 +431,7 @@ enum {
 static const uint32_t wanted_for[UINT8_MAX + 1] = {
 #define GO(...)
 #define PROC(...)
-#define RANGE(event, ...)       [TW_EV_##event] = TO_WANT(RANGE),
+#define RANGE(event, ...)       [TW_EV_##event] = TO_WANT(RANGE) | TO_WANT(REGION), /* mark assists */
 #define USER(event, which, ...) [TW_EV_##event] = FOR_##which,
 #define METRIC(event, ...)      [TW_EV_##event] = TO_WANT(METRIC) | TO_WANT_WASTE,
 #define OTHER(event, which)     [TW_EV_##event] = FOR_##which,

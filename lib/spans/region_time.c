@@ -27,9 +27,13 @@ static enum to_region_part part_of(const struct to_life *g, unsigned state) {
   }
 }
 
+/* NULL: none is open. */
+static struct to_open_region *innermost(const struct to_spans *s, const struct to_life *g) {
+  return (g->more & TO_MORE_REGIONS) == 0 ? NULL : tb_map_at(&s->regions, (uint64_t)(g - s->lives));
+}
+
 void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned state, to_ns now) {
-  struct to_open_region *region =
-      (g->more & TO_MORE_REGIONS) == 0 ? NULL : tb_map_at(&s->regions, (uint64_t)(g - s->lives));
+  struct to_open_region *region = innermost(s, g);
 
   if (region == NULL) return;
   region->time.ns[part_of(g, state)] += (uint64_t)now - (uint64_t)region->counted_until;
@@ -46,14 +50,16 @@ void to__region_joins(struct to_open_region *region, to_ns now) {
   around->counted_until = now;
 }
 
-void to__region_assists(struct to_spans *s, const struct to_life *g, to_ns from, to_ns until) {
-  struct to_open_region *region = g == NULL || (g->more & TO_MORE_REGIONS) == 0
-                                      ? NULL
-                                      : tb_map_at(&s->regions, (uint64_t)(g - s->lives));
+/* No region begins or ends within an assist: that is the runtime's. */
+void to__region_assists(struct to_spans *s, const struct to_event *ev) {
+  const struct to_life *g = to__wants(s, TO_WANT(REGION)) ? to__spans_context(s, ev) : NULL;
+  struct to_open_region *region = g == NULL ? NULL : innermost(s, g);
 
   if (region == NULL) return;
-  if (from < region->since) from = region->since;
-  region->time.assist_ns += (uint64_t)until - (uint64_t)from;
+  if (region->assists && ev->type == TW_EV_GC_MARK_ASSIST_END)
+    region->time.assist_ns += (uint64_t)ev->time - (uint64_t)region->assists_since;
+  region->assists = ev->type == TW_EV_GC_MARK_ASSIST_BEGIN;
+  region->assists_since = ev->time;
 }
 
 bool to__region_in_its_task(const struct to_open_region *region) {

@@ -22,7 +22,7 @@
  *   RANGE      a range is active (enum to_range_kind: STW, GC_MARK, GC_SWEEP, GC_MARK_ASSIST);
  *              name: why the world stopped
  *   TASK       name: its type; value: its id; parent: its parent's; goroutine: that began it
- *   REGION     name: its type; value: its task's id; text: its task's type, if that began in the trace and is open;
+ *   REGION     name: its type; value: its task's id; text: its task's type, if tasks are wanted and it is open;
  *              region: what its goroutine did in it, if it began in the trace and has ended
  *   LOG        a moment. name: category, text: message, value: the task's id
  *   SAMPLE     a moment: a CPU sample. state: its goroutine's then

@@ -76,6 +76,8 @@ struct to_open_region {
   uint64_t task, stack;
   to_ns since;
   to_ns counted_until; /* time has what came before; of the innermost one */
+  to_ns assists_since; /* if it assists */
+  bool assists;
   struct to_region_time time;
 };
 
@@ -313,8 +315,8 @@ TB_MUST static inline tb_rc to__spans_thread(struct to_spans *s, const struct to
 void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned state, to_ns now);
 /* The innermost one ends, and the one around it goes on. */
 void to__region_joins(struct to_open_region *region, to_ns now);
-/* A mark assist has ended; g may be NULL. */
-void to__region_assists(struct to_spans *s, const struct to_life *g, to_ns from, to_ns until);
+/* A mark assist begins or ends. */
+void to__region_assists(struct to_spans *s, const struct to_event *ev);
 /* No region around it is of its task. */
 bool to__region_in_its_task(const struct to_open_region *region);
 /* A state of the goroutine ends. */

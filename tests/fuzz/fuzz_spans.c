@@ -96,7 +96,8 @@ static void mix_span(uint64_t *hash, const struct to_span *span) {
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mix(hash, fields[i]);
   if (span->more != NULL) more = *span->more;
   mix_text(hash, more.name);
-  mix_text(hash, more.text);
+  if (span->kind != TO_SPAN_REGION)
+    mix_text(hash, more.text); /* its task's type, if tasks are wanted */
   mix(hash, more.value);
   mix(hash, more.parent);
 }
