@@ -31,7 +31,7 @@ TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
                                const struct tc_activation *sockets, const char *version,
                                struct tc_pipeline_sink sink, struct tb_diag *diag,
                                struct tc_pipeline **out);
-/* Certificates are read again; if they do not fit together all the old ones stay. The configuration is
+/* In certificates.c. Certificates are read again; if they do not fit together all the old ones stay. The configuration is
  * read at each use: its owner changes it with tc_config_reload(). */
 TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
 /* For /metrics: how a reload of configuration and certificates went. */
@@ -46,8 +46,8 @@ struct tc_addresses {
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
 
-/* True: every loop and both threads of the store have turned since the last question; else the name of
- * one that has not. */
+/* True: every thread of ours has turned since the last question (loops, store, feed, leases, listeners); else the name
+ * of one that has not. */
 enum { TC_THREAD_NAME_MAX = 15 };
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connection is held by a limit of its own or of its quota's, and for how much of the time. A short hold is
+/* session.c decides that a connection waits; here its waits are timed and reported: which connection is held by a limit of its own or of its quota's, and for how much of the time. A short hold is
  * how the limits work; one that lasts half of the time is news for the agent and for the operator.
  *
  * Where nothing is stored the agent learns why, too: it cannot see a disk. The operator has the store's own lines. */

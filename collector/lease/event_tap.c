@@ -29,8 +29,8 @@ struct tc_tap_event {
   struct tc_event_tap *tap;
   uint64_t version; /* of the tap's leases, when lines were made */
   struct tp_bundle_about about;
-  struct to_durations durations;
-  uint64_t position; /* of the next event in its generation */
+  struct to_model *model; /* of durations; NULL: no memory for it, so events come without */
+  uint64_t position;      /* of the next event in its generation */
   struct line *lines;
   size_t n_lines;
 };
@@ -155,7 +155,6 @@ static struct tc_tap_event *tapped_new(struct tc_event_tap *tap,
   t->about = (struct tp_bundle_about){ .stream = about->stream,
                                        .service = about->service,
                                        .instance = about->instance };
-  to_durations_init(&t->durations, &tap->mem);
   t->next = tap->tapped;
   t->at = &tap->tapped;
   if (t->next != NULL) t->next->at = &t->next;
@@ -168,7 +167,7 @@ void tc_tap_event_free(struct tc_tap_event *t) {
   *t->at = t->next;
   if (t->next != NULL) t->next->at = t->at;
   for (size_t i = 0; i < t->n_lines; i++) line_fini(&t->lines[i]);
-  to_durations_fini(&t->durations);
+  to_model_free(t->model);
   free(t->lines);
   free(t);
 }
@@ -196,6 +195,9 @@ void tc_event_tap_begin(struct tc_event_tap *tap, const struct tc_tap_event_abou
   if ((*tapped)->n_lines == 0) {
     tc_tap_event_free(*tapped);
     *tapped = NULL;
+  } else if ((*tapped)->model == NULL &&
+             to_model_new_durations(&tap->mem, &(*tapped)->model) != TB_OK) {
+    (*tapped)->model = NULL;
   }
 }
 
@@ -205,9 +207,9 @@ static void add_slice(struct tc_tap_event *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
   struct to_duration lasted[SLICE_EVENTS_MAX];
 
-  for (size_t i = 0; i < n; i++)
-    if (to_durations_event(&t->durations, &events[i], &lasted[i]) != TB_OK)
-      lasted[i] = (struct to_duration){ 0 }; /* its duration stays unknown */
+  tb_rc rc = t->model == NULL ? TB_NOMEM : to_model_durations(t->model, gen, events, n, lasted);
+  if (t->model == NULL) memset(lasted, 0, n * sizeof *lasted);
+  (void)rc; /* what has no memory has no duration */
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
     for (size_t i = 0; i < n; i++)
       if (to_filter_fits(&line->filter, &events[i], &lasted[i]))
@@ -232,7 +234,7 @@ void tc_tap_event_end(struct tc_tap_event *t) {
 }
 
 void tc_tap_event_epoch(struct tc_tap_event *t) {
-  to_durations_epoch(&t->durations);
+  if (t->model != NULL) to_model_epoch(t->model);
 }
 
 void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns) {

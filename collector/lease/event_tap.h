@@ -9,7 +9,7 @@
  * some 128 KiB and at the generation's end. Nothing waits: a bundle that finds no room on the
  * way is dropped, and the next one says how many events it held.
  *
- * Memory    bundles being filled and open spans: at most TC_EVENT_TAP_BYTES_MAX.
+ * Memory    bundles being filled and what durations need (30 KiB a stream, 120 bytes a goroutine): at most TC_EVENT_TAP_BYTES_MAX.
  * Threads   all calls on the loop's thread.
  * Errors    new: TB_NOMEM. Nothing else leaves here: what has no memory is counted as lost.
  */
@@ -19,7 +19,7 @@
 #include "collector/lease/broker.h"
 #include "event/generation.h"
 
-enum { TC_EVENT_TAP_BYTES_MAX = 64 << 20 };
+enum { TC_EVENT_TAP_BYTES_MAX = 128 << 20 };
 
 struct tc_event_tap;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shortage of the log or the archive, from the first failed try until it is over.
+/* The shortage of the log (commit/thread.c) or the archive (sealer/thread.c), from the first failed try until it is over.
  *
  * A wait is logged when it begins and when it is over. It is over when something was written since the last
  * failure, and nothing has failed for a second. This time doubles, to a minute at most, with each wait that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by sealer*.c and retention's caller there. */
+/* Shared by the files of this room. */
 #ifndef TC_SEALER_PRIVATE_H
 #define TC_SEALER_PRIVATE_H
 

@@ -148,13 +148,40 @@ static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
   uint64_t wanted = a->wanted | a->watch.events;
 
   for (const struct to_event *ev = events; ev < events + n; ev++) {
-    if (ev->type >= 64 || (wanted >> ev->type & 1) == 0) continue;
+    if (TB_UNLIKELY(ev->type >= 64)) {
+      a->met_experiment = true;
+      continue;
+    }
+    if ((wanted >> ev->type & 1) == 0) continue;
     if (ev->type == TW_EV_SYNC) note_generation(a, gen);
     for (uint32_t kinds = a->event_takers[ev->type]; kinds != 0; kinds &= kinds - 1)
       TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
     if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
   }
   return TB_OK;
+}
+
+/* Few traces have any: their spans are made piece by piece, so that each event meets its goroutine as it is then. */
+static tb_rc take_experiments(struct to_analyses *a, const struct to_generation *gen,
+                              const struct to_event *events, size_t n) {
+  size_t done = 0;
+
+  a->met_experiment = false;
+  for (size_t i = 0; i < n; i++) {
+    if (events[i].type < 64) continue;
+    TB_TRY(to_spans_events(a->spans, gen, events + done, i + 1 - done));
+    done = i + 1;
+    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+      if (analyses[k].ops->experiment != NULL)
+        TB_TRY(analyses[k].ops->experiment(a, gen, &events[i]));
+  }
+  return done == n ? TB_OK : to_spans_events(a->spans, gen, events + done, n - done);
+}
+
+static tb_rc make_spans(struct to_analyses *a, const struct to_generation *gen,
+                        const struct to_event *events, size_t n) {
+  return a->met_experiment ? take_experiments(a, gen, events, n)
+                           : to_spans_events(a->spans, gen, events, n);
 }
 
 /* How many of n events, n > 0, lie before the open slot's end. */
@@ -174,7 +201,10 @@ static size_t count_before(const struct to_event *events, size_t n, to_ns border
 
 tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  if (gen == NULL) return TB_OK;
+  if (gen == NULL) { /* the Sync at a file's end */
+    if (n > 0) a->ended = events[n - 1].time;
+    return TB_OK;
+  }
   TB_TRY(a->failed);
   uint64_t number = to_generation_number(gen);
 
@@ -187,7 +217,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     TB_TRY(take_events(a, gen, events, here));
-    TB_TRY(to_spans_events(a->spans, gen, events, here));
+    TB_TRY(make_spans(a, gen, events, here));
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       if (analyses[k].ops->slice != NULL) TB_TRY(analyses[k].ops->slice(a));
     events += here;

@@ -36,6 +36,9 @@ struct to_analyses {
   struct tb_arena report_arena;
   struct to_report report;
   uint64_t gen, epochs;
+  to_ns
+      ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */
+  bool met_experiment; /* among the events of this slice */
   bool in_epoch;
   bool has_clock;
   to_ns clock_trace_ns;
@@ -55,6 +58,9 @@ struct to_analysis_ops {
   void (*fini)(struct to_analyses *a);
   tb_rc (*span)(struct to_analyses *a, const struct to_generation *gen, const struct to_span *span);
   tb_rc (*event)(struct to_analyses *a, const struct to_generation *gen, const struct to_event *ev);
+  /* Events of experiments, after all spans that end before them. */
+  tb_rc (*experiment)(struct to_analyses *a, const struct to_generation *gen,
+                      const struct to_event *ev);
   tb_rc (*slot)(struct to_analyses *a);  /* before the first event of a slot */
   tb_rc (*slice)(struct to_analyses *a); /* after some events, all of the open slot */
   void (*epoch)(struct to_analyses *a);

@@ -121,6 +121,15 @@ tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t
   return to_draft_lengths(d, value, series);
 }
 
+tb_rc to_draft_note(struct to_draft *d, const char *sentence) {
+  void *notes = d->note;
+
+  TB_TRY(grow(d->arena, &notes, &d->notes_capacity, d->notes, sizeof(*d->note)));
+  d->note = notes;
+  d->note[d->notes++] = sentence;
+  return TB_OK;
+}
+
 /* ---- the rest ---- */
 
 static void join_values(struct to_draft *d, struct to_draft_value *into,
@@ -224,5 +233,7 @@ tb_rc to_draft_finish(struct to_draft *d, size_t rows_max, struct to_report *rep
   TB_TRY(tb_arena_take(d->arena, (schema->tables + 1) * sizeof(*tables), &tables));
   for (unsigned t = 0; t < schema->tables; t++) TB_TRY(finish_table(d, t, rows_max, &tables[t]));
   report->table = tables;
+  report->notes = d->notes;
+  report->note = d->note;
   return TB_OK;
 }

@@ -40,12 +40,14 @@ struct to_draft {
   struct to_draft_table *table;
   struct to_view_part *part;
   size_t parts, parts_capacity;
+  const char **note;
+  size_t notes, notes_capacity;
 };
 
 TB_MUST tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema,
                              const struct to_view *view, struct tb_arena *arena);
 void to_draft_fini(struct to_draft *d); /* the maps; accepts one whose begin failed */
-/* Sorts, cuts each table to rows_max rows and an "other", and fills the report's last three fields. */
+/* Sorts, cuts each table to rows_max rows and an "other", and fills the report's last five fields. */
 TB_MUST tb_rc to_draft_finish(struct to_draft *d, size_t rows_max, struct to_report *report);
 
 static inline struct to_draft_value *to_draft_figure(struct to_draft *d, unsigned figure) {
@@ -74,5 +76,8 @@ static inline void to_draft_stack(struct to_draft_value *value, const struct to_
 TB_MUST tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series);
 /* Its lengths only: a parent's, or those of the parts of a series that was summed itself. */
 TB_MUST tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series);
+
+/* A sentence for the reader of this report. It is lent as long as the report. */
+TB_MUST tb_rc to_draft_note(struct to_draft *d, const char *sentence);
 
 #endif

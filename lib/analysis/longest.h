@@ -18,10 +18,11 @@ enum { TO_LONGEST = 16 };
 
 struct to_long_span {
   to_ns from, until;
-  int64_t goroutine, waker;
-  uint32_t sum;    /* of spans/sums.h */
-  uint32_t longer; /* spans that came later and are longer */
-  bool past;       /* the clock has fallen since: it is in no window but all */
+  int64_t goroutine, waker; /* waker: of a task its id */
+  uint32_t sum;             /* of spans/sums.h; of a task its type */
+  uint32_t longer;          /* spans that came later and are longer */
+  uint32_t stack;           /* of a task: where it began */
+  bool past;                /* the clock has fallen since: it is in no window but all */
 };
 
 struct to_longest {

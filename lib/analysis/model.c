@@ -1,366 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines, threads and procs by id, each a small block of its own; the events' rules were checked by the
- * orderer, so what does not fit here (a goroutine that is not known yet) is simply added. Since when a goroutine
- * is in its state, and which ranges are under way, is left to analysis/durations.h. */
+/* Each event goes to the spans, and what it ends comes back through their sink at once. Questions go to their tables. */
 #include "analysis/model.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "analysis/durations.h"
-#include "base/map.h"
-#include "wire/spec.h"
-
-enum { REASONS_KEPT = 64 }; /* string ids of a generation whose reason is known; Go uses some 20 */
-
-struct goroutine {
-  int64_t id, m;
-  to_ns call_since; /* in a system call: its begin */
-  int64_t call_proc;
-  uint64_t call_stack, call_gen;
-  char *label; /* label_len bytes from mem */
-  size_t label_len;
-  uint8_t state; /* enum to_go_state */
-  uint8_t reason;
-  bool call_lower_bound, blocked;
-};
-
-struct thread {
-  int64_t id, g, p;
-  to_ns since; /* in its state */
-  bool lower_bound;
-};
-
-struct proc {
-  int64_t id, m;
-  to_ns since;
-  uint8_t state; /* enum to_proc_state */
-  bool lower_bound;
-};
+#include "spans/state.h"
 
 struct to_model {
   struct tb_mem *mem;
-  struct tb_map goroutines, threads, procs;
-  struct to_durations durations;
+  struct to_spans *spans;
   uint64_t gomaxprocs;
   uint64_t in_gen; /* the generation that has begun; TB_NO_GEN: none */
-  uint64_t gen;    /* the generation of `reasons` */
-  struct {
-    uint64_t string;
-    uint8_t reason;
-    bool known;
-  } reasons[REASONS_KEPT];
-  char *last_label; /* of a span that has just ended: lent with the news */
-  size_t last_label_len;
+
+  const struct to_event *ev;  /* that is taken: its spans come next */
+  struct to_duration *lasted; /* its own */
+  struct to_effects *out;     /* NULL: only durations are wanted */
+  struct to_name *label;      /* of the span that it ends: lent with its effects */
 };
 
-static void drop_all(struct tb_map *map, struct tb_mem *mem, size_t bytes) {
-  uint64_t key, value;
+/* --- what an event ends ------------------------------------------------------------------------ */
 
-  for (size_t pos = 0; tb_map_next(map, &pos, &key, &value);)
-    tb_mem_give(mem, (void *)(uintptr_t)value, bytes);
-  tb_map_clear(map);
+/* A task or a region that was not seen to begin is one that we know nothing of. */
+static bool has_duration(const struct to_span *span) {
+  switch (span->kind) {
+  case TO_SPAN_GOROUTINE: return span->state != TO_GO_UNDETERMINED;
+  case TO_SPAN_RANGE: return true;
+  case TO_SPAN_TASK:
+  case TO_SPAN_REGION: return span->from_known;
+  default: return false;
+  }
 }
 
-static void drop_goroutines(struct to_model *model) {
-  uint64_t key, value;
+static struct to_duration duration_of(const struct to_span *span) {
+  return (struct to_duration){ true, !span->from_known,
+                               (uint64_t)span->until - (uint64_t)span->from };
+}
 
-  for (size_t pos = 0; tb_map_next(&model->goroutines, &pos, &key, &value);) {
-    struct goroutine *g = (void *)(uintptr_t)value;
-    tb_mem_give(model->mem, g->label, g->label_len);
+/* A piece of a call. The first one that ends by losing its P says that the call blocks, at the latest the end does. */
+static void add_piece(struct to_model *model, const struct to_generation *gen,
+                      const struct to_span *span) {
+  const struct to_event *ev = model->ev;
+  struct to_effects *out = model->out;
+  bool is_whole = model->lasted->known && model->lasted->ns == duration_of(span).ns;
+  bool ends_blocked = ev->type == TW_EV_GO_SYSCALL_END_BLOCKED && is_whole;
+  bool has_stack = span->stack != 0 && span->stack < TO_STACK_KEPT;
+
+  if (!span->lost_proc && !ends_blocked) return;
+  int64_t proc = ev->type == TW_EV_PROC_STEAL ? (int64_t)ev->args[0] : span->proc;
+  out->syscall_blocked = true;
+  out->blocked =
+      (struct to_blocked_syscall){ .g = span->id,
+                                   .m = span->thread,
+                                   .p = ev->type == TW_EV_PROC_STOP ? ev->p : proc,
+                                   .since = span->from,
+                                   .stack = has_stack ? span->stack : TO_NO_STACK,
+                                   .gen = gen == NULL ? TB_NO_GEN : to_generation_number(gen),
+                                   .lower_bound = !span->from_known };
+}
+
+static void add_proc(struct to_model *model, const struct to_span *span) {
+  *model->lasted = duration_of(span);
+  if (model->ev->type == TW_EV_PROC_STEAL) model->out->stolen_from = span->thread;
+}
+
+static void add_thread(struct to_model *model, const struct to_span *span) {
+  const struct to_thread_life *t = tb_map_at(&model->spans->threads, (uint64_t)span->id);
+  struct to_effects *out = model->out;
+
+  if (t == NULL || out->threads == TO_THREAD_CHANGES_MAX) return;
+  out->thread[out->threads++] = (struct to_thread_change){
+    .m = span->id,
+    .g = t->goroutine,
+    .from = (enum to_thread_state)span->state,
+    .to = (enum to_thread_state)t->state,
+    .lasted_ns = (uint64_t)span->until - (uint64_t)span->from,
+    .lower_bound = !span->from_known,
+  };
+}
+
+static tb_rc add_effects(struct to_model *model, const struct to_generation *gen,
+                         const struct to_span *span) {
+  switch (span->kind) {
+  case TO_SPAN_GOROUTINE:
+    if (span->more == NULL || model->label != NULL) return TB_OK;
+    return to__name_hold(&model->spans->names, span->more->name, &model->label);
+  case TO_SPAN_SYSCALL: add_piece(model, gen, span); return TB_OK;
+  case TO_SPAN_PROC: add_proc(model, span); return TB_OK;
+  case TO_SPAN_THREAD: add_thread(model, span); return TB_OK;
+  default: return TB_OK;
   }
-  drop_all(&model->goroutines, model->mem, sizeof(struct goroutine));
+}
+
+static tb_rc take_spans(void *self, const struct to_generation *gen, const struct to_span *span,
+                        size_t n) {
+  struct to_model *model = self;
+
+  for (; n > 0; n--, span++) {
+    if (!span->until_known) continue; /* cut: its own end has not come */
+    const struct to_event *ev = model->ev;
+    while (ev->time != span->until) ev++;
+    model->lasted += ev - model->ev;
+    model->ev = ev;
+    if (has_duration(span)) *model->lasted = duration_of(span);
+    if (model->out != NULL) TB_TRY(add_effects(model, gen, span));
+  }
+  return TB_OK;
+}
+
+/* --- begin and end ----------------------------------------------------------------------------- */
+
+static void drop_label(struct to_model *model) {
+  if (model->label != NULL) to__name_let_go(&model->spans->names, model->label);
+  model->label = NULL;
 }
 
 void to_model_epoch(struct to_model *model) {
-  drop_goroutines(model);
-  drop_all(&model->threads, model->mem, sizeof(struct thread));
-  drop_all(&model->procs, model->mem, sizeof(struct proc));
-  to_durations_epoch(&model->durations);
+  drop_label(model);
+  tb_rc rc = to_spans_epoch(model->spans);
+  assert(rc == TB_OK); /* the sink's answer */
+  (void)rc;
   model->gomaxprocs = 0;
-  model->gen = model->in_gen = TB_NO_GEN;
+  model->in_gen = TB_NO_GEN;
+}
+
+static tb_rc new_of(struct tb_mem *mem, const struct to_spans_config *config,
+                    struct to_model **out) {
+  struct to_model *model;
+
+  TB_TRY(tb_mem_take(mem, sizeof *model, &model));
+  model->mem = mem;
+  tb_rc rc = to_spans_new(mem, config, (struct to_span_sink){ model, take_spans }, &model->spans);
+  if (rc == TB_OK)
+    *out = model;
+  else
+    tb_mem_give(mem, model, sizeof *model);
+  return rc;
+}
+
+enum { DURATIONS = TO_WANT(GOROUTINE) | TO_WANT(RANGE) | TO_WANT(TASK) | TO_WANT(REGION) };
+
+tb_rc to_model_new_durations(struct tb_mem *mem, struct to_model **out) {
+  const struct to_spans_config config = { .wanted = DURATIONS, .times_only = true };
+
+  return new_of(mem, &config, out);
 }
 
 tb_rc to_model_new(struct tb_mem *mem, struct to_model **out) {
-  struct to_model *model;
+  const struct to_spans_config config = { .wanted = DURATIONS | TO_WANT(SYSCALL) | TO_WANT(PROC) |
+                                                    TO_WANT(THREAD) };
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_model), &model));
-  model->mem = mem;
-  tb_map_init(&model->goroutines, mem, tb_seed());
-  tb_map_init(&model->threads, mem, tb_seed());
-  tb_map_init(&model->procs, mem, tb_seed());
-  to_durations_init(&model->durations, mem);
-  *out = model;
-  return TB_OK;
+  return new_of(mem, &config, out);
 }
 
 void to_model_free(struct to_model *model) {
   if (model == NULL) return;
-  to_model_epoch(model);
-  tb_mem_give(model->mem, model->last_label, model->last_label_len);
-  tb_map_fini(&model->goroutines);
-  tb_map_fini(&model->threads);
-  tb_map_fini(&model->procs);
-  to_durations_fini(&model->durations);
+  drop_label(model);
+  to_spans_free(model->spans);
   tb_mem_give(model->mem, model, sizeof *model);
 }
 
-static void *find(const struct tb_map *map, int64_t id) {
-  return tb_map_at(map, (uint64_t)id);
-}
-
-static void drop(struct to_model *model, struct tb_map *map, int64_t id, size_t bytes) {
-  void *block = find(map, id);
-
-  if (block == NULL) return;
-  tb_mem_give(model->mem, block, bytes);
-  tb_map_remove(map, (uint64_t)id);
-}
-
-static tb_rc claim_goroutine(struct to_model *model, int64_t id, struct goroutine **out) {
-  bool fresh;
-
-  TB_TRY(tb_map_claim(&model->goroutines, (uint64_t)id, sizeof **out, out, &fresh));
-  if (fresh)
-    **out = (struct goroutine){
-      .id = id, .m = TO_NONE, .call_proc = TO_NONE, .call_stack = TO_NO_STACK
-    };
-  return TB_OK;
-}
-
-static tb_rc claim_thread(struct to_model *model, int64_t id, struct thread **out) {
-  bool fresh;
-
-  TB_TRY(tb_map_claim(&model->threads, (uint64_t)id, sizeof **out, out, &fresh));
-  if (fresh) **out = (struct thread){ id, TO_NONE, TO_NONE, model->durations.began, true };
-  return TB_OK;
-}
-
-static tb_rc claim_proc(struct to_model *model, int64_t id, struct proc **out) {
-  bool fresh;
-
-  TB_TRY(tb_map_claim(&model->procs, (uint64_t)id, sizeof **out, out, &fresh));
-  if (fresh)
-    **out = (struct proc){
-      .id = id, .m = TO_NONE, .since = model->durations.began, .lower_bound = true
-    };
-  return TB_OK;
-}
-
-/* --- labels and reasons -------------------------------------------------------------------------- */
-
-static tb_rc set_label(struct to_model *model, struct goroutine *g, struct to_string text) {
-  void *block = g->label;
-
-  TB_TRY(tb_mem_resize(model->mem, &block, g->label_len, text.len));
-  g->label = block;
-  g->label_len = text.len;
-  if (text.len > 0) memcpy(g->label, text.data, text.len);
-  return TB_OK;
-}
-
-/* The goroutine leaves its thread: its label goes out with the news. */
-static void end_label(struct to_model *model, struct goroutine *g) {
-  tb_mem_give(model->mem, model->last_label, model->last_label_len);
-  model->last_label = g->label;
-  model->last_label_len = g->label_len;
-  g->label = NULL;
-  g->label_len = 0;
-}
-
-static enum to_reason reason_of(struct to_model *model, const struct to_generation *gen,
-                                uint64_t id) {
-  uint64_t number = to_generation_number(gen);
-  size_t at = id % REASONS_KEPT;
-  struct to_string text;
-
-  if (number != model->gen) memset(model->reasons, 0, sizeof model->reasons);
-  model->gen = number;
-  if (model->reasons[at].known && model->reasons[at].string == id)
-    return (enum to_reason)model->reasons[at].reason;
-  if (!to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
-  model->reasons[at].string = id;
-  model->reasons[at].reason = (uint8_t)to_reason_find(text);
-  model->reasons[at].known = true;
-  return (enum to_reason)model->reasons[at].reason;
-}
-
-/* --- goroutines ---------------------------------------------------------------------------------- */
-
-/* Off the thread it was on, if that one still thinks so. */
-static void leave_thread(struct to_model *model, struct goroutine *g) {
-  struct thread *t = g->m == TO_NONE ? NULL : find(&model->threads, g->m);
-
-  if (t != NULL && t->g == g->id) t->g = TO_NONE;
-  g->m = TO_NONE;
-}
-
-static tb_rc enter_thread(struct to_model *model, struct goroutine *g, int64_t m) {
-  struct thread *t;
-
-  leave_thread(model, g);
-  if (m == TO_NONE) return TB_OK;
-  TB_TRY(claim_thread(model, m, &t));
-  t->g = g->id;
-  g->m = m;
-  return TB_OK;
-}
-
-static void begin_call(const struct to_model *model, struct goroutine *g, uint64_t stack,
-                       const struct to_generation *gen) {
-  const struct thread *t = g->m == TO_NONE ? NULL : find(&model->threads, g->m);
-
-  (void)to_durations_state(&model->durations, g->id, &g->call_since, &g->call_lower_bound);
-  g->call_proc = t == NULL ? TO_NONE : t->p;
-  g->call_stack = stack;
-  g->call_gen = gen == NULL ? TB_NO_GEN : to_generation_number(gen);
-  g->blocked = false;
-}
-
-static void note_blocked(struct goroutine *g, int64_t m, struct to_effects *out) {
-  if (g->blocked) return;
-  g->blocked = true;
-  out->syscall_blocked = true;
-  out->blocked =
-      (struct to_blocked_syscall){ g->id,         m,           g->call_proc,       g->call_since,
-                                   g->call_stack, g->call_gen, g->call_lower_bound };
-}
-
-/* A thread that sits in a call has lost its proc. */
-static void lose_proc(struct to_model *model, struct thread *t, struct to_effects *out) {
-  struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
-
-  if (g != NULL && g->state == TO_GO_SYSCALL) note_blocked(g, t->id, out);
-  t->p = TO_NONE;
-}
-
-static void destroy_goroutine(struct to_model *model, struct goroutine *g) {
-  leave_thread(model, g);
-  tb_mem_give(model->mem, g->label, g->label_len);
-  drop(model, &model->goroutines, g->id, sizeof *g);
-}
-
-static int64_t thread_of(const struct to_event *ev, uint8_t to) {
-  if (to != TO_GO_RUNNING && to != TO_GO_SYSCALL) return TO_NONE;
-  bool status = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
-  return status && to == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
-}
-
-static tb_rc move_goroutine(struct to_model *model, const struct to_generation *gen,
-                            const struct to_event *ev, const struct to_transition *tr,
-                            struct to_effects *out) {
-  struct goroutine *g;
-
-  if (tr->id == TO_NONE) return TB_OK;
-  TB_TRY(claim_goroutine(model, tr->id, &g));
-  if (g->state == tr->to && tr->from == tr->to) return TB_OK; /* a status that says what is known */
-  if (ev->type == TW_EV_GO_SYSCALL_END_BLOCKED && g->state == TO_GO_SYSCALL)
-    note_blocked(g, ev->m, out); /* at the latest */
-  if (tr->to != TO_GO_SYSCALL && tr->to != TO_GO_RUNNING) end_label(model, g);
-  if (tr->to == TO_GO_NOT_EXIST) {
-    destroy_goroutine(model, g);
-    return TB_OK;
-  }
-  if (tr->reason != 0 && gen != NULL) out->reason = reason_of(model, gen, tr->reason);
-  g->reason = (uint8_t)out->reason;
-  g->state = tr->to;
-  g->blocked = false;
-  TB_TRY(enter_thread(model, g, thread_of(ev, tr->to)));
-  if (tr->to == TO_GO_SYSCALL) begin_call(model, g, tr->stack, gen);
-  return TB_OK;
-}
-
-/* --- procs --------------------------------------------------------------------------------------- */
-
-static tb_rc move_proc(struct to_model *model, const struct to_event *ev,
-                       const struct to_transition *tr, struct to_effects *out) {
-  struct proc *p;
-  struct thread *t;
-
-  if (tr->id == TO_NONE) return TB_OK;
-  TB_TRY(claim_proc(model, tr->id, &p));
-  struct thread *had = p->m == TO_NONE ? NULL : find(&model->threads, p->m);
-  if (ev->type == TW_EV_PROC_STEAL) out->stolen_from = p->m;
-  if (p->state != tr->to || p->m != (tr->to == TO_PROC_RUNNING ? ev->m : TO_NONE)) {
-    if (p->state != TO_PROC_UNDETERMINED && p->state != tr->to) {
-      out->ends = true;
-      out->lasted_ns = (uint64_t)ev->time - (uint64_t)p->since;
-      out->lower_bound = p->lower_bound;
-    }
-    if (p->state != tr->to) {
-      p->lower_bound = tr->from == TO_PROC_UNDETERMINED;
-      p->since = p->lower_bound ? model->durations.began : ev->time;
-    }
-    if (had != NULL && had->p == p->id) lose_proc(model, had, out);
-    p->m = TO_NONE;
-  }
-  p->state = tr->to;
-  if (tr->to != TO_PROC_RUNNING || ev->m == TO_NONE) return TB_OK;
-  TB_TRY(claim_thread(model, ev->m, &t));
-  t->p = p->id;
-  p->m = t->id;
-  return TB_OK;
-}
-
-/* --- samples ------------------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------------ */
 
 static bool is_mismatch(const struct to_model *model, const struct to_event *ev) {
-  const struct thread *t = find(&model->threads, ev->m);
+  struct to_thread_now thread;
 
-  if (ev->m == TO_NONE || t == NULL) return false; /* nothing to compare with */
-  return (ev->g != TO_NONE && ev->g != t->g) || (ev->p != TO_NONE && ev->p != t->p);
-}
-
-/* --- threads ------------------------------------------------------------------------------------- */
-
-static enum to_thread_state thread_state(const struct to_model *model, const struct thread *t) {
-  const struct goroutine *g = t->g == TO_NONE ? NULL : find(&model->goroutines, t->g);
-
-  if (g == NULL) return TO_THREAD_IDLE;
-  if (g->state != TO_GO_SYSCALL) return TO_THREAD_RUNNING;
-  /* On its way out of a call that lost its proc it may have got another already. */
-  return g->blocked || t->p == TO_NONE ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
-}
-
-/* Threads whose state an event may change, and what they were before it. A thread's first known state is no
- * change: it was so before. */
-struct watched {
-  int64_t m[TO_THREAD_CHANGES_MAX]; /* TO_NONE: not looked at */
-  enum to_thread_state was[TO_THREAD_CHANGES_MAX];
-};
-
-static void watch_threads(const struct to_model *model, const struct to_event *ev,
-                          const struct to_transition *tr, struct watched *out) {
-  bool steal = ev->type == TW_EV_PROC_STEAL && (int64_t)ev->args[2] != ev->m;
-  bool known = tr->from != TO_GO_UNDETERMINED; /* the same number for a proc */
-
-  *out = (struct watched){ .m = { known ? ev->m : TO_NONE,
-                                  known && steal ? (int64_t)ev->args[2] : TO_NONE } };
-  for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
-    const struct thread *t = out->m[i] == TO_NONE ? NULL : find(&model->threads, out->m[i]);
-    if (t != NULL)
-      out->was[i] = thread_state(model, t);
-    else
-      out->m[i] = TO_NONE;
-  }
-}
-
-static void report_threads(const struct to_model *model, const struct to_event *ev,
-                           const struct watched *watched, struct to_effects *out) {
-  for (int i = 0; i < TO_THREAD_CHANGES_MAX; i++) {
-    struct thread *t = watched->m[i] == TO_NONE ? NULL : find(&model->threads, watched->m[i]);
-    if (t == NULL) continue;
-    enum to_thread_state now = thread_state(model, t);
-    if (now == watched->was[i]) continue;
-    out->thread[out->threads++] =
-        (struct to_thread_change){ .m = t->id,
-                                   .g = t->g,
-                                   .from = watched->was[i],
-                                   .to = now,
-                                   .lasted_ns = (uint64_t)ev->time - (uint64_t)t->since,
-                                   .lower_bound = t->lower_bound };
-    t->since = ev->time;
-    t->lower_bound = false;
-  }
+  if (ev->m == TO_NONE || !to_model_thread(model, ev->m, &thread))
+    return false; /* nothing to compare with */
+  return (ev->g != TO_NONE && ev->g != thread.g) || (ev->p != TO_NONE && ev->p != thread.p);
 }
 
 static void report_generation(struct to_model *model, const struct to_generation *gen,
@@ -371,111 +178,151 @@ static void report_generation(struct to_model *model, const struct to_generation
   out->gomaxprocs = model->gomaxprocs;
 }
 
-tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
+static void add_rest(struct to_model *model, const struct to_generation *gen,
                      const struct to_event *ev, struct to_effects *out) {
-  struct to_duration lasted;
-  struct to_transition tr;
-  struct watched watched;
-
-  TB_TRY(to_durations_event(&model->durations, ev, &lasted));
-  *out = (struct to_effects){ .ends = lasted.known,
-                              .lasted_ns = lasted.ns,
-                              .lower_bound = lasted.lower_bound,
-                              .stolen_from = TO_NONE };
-  tb_mem_give(model->mem, model->last_label, model->last_label_len);
-  model->last_label = NULL;
-  model->last_label_len = 0;
   switch (to_event_kind(ev)) {
-  case TO_KIND_TRANSITION:
-    to_event_transition(ev, &tr);
-    watch_threads(model, ev, &tr, &watched);
-    TB_TRY(tr.resource == TO_RESOURCE_PROC ? move_proc(model, ev, &tr, out)
-                                           : move_goroutine(model, gen, ev, &tr, out));
-    report_threads(model, ev, &watched, out);
-    break;
+  case TO_KIND_SYNC: report_generation(model, gen, out); break;
+  case TO_KIND_STACK_SAMPLE: out->context_mismatch = is_mismatch(model, ev); break;
   case TO_KIND_METRIC:
     if (to_event_metric(ev) == TO_METRIC_GOMAXPROCS)
       model->gomaxprocs = out->gomaxprocs = ev->args[0];
     break;
-  case TO_KIND_SYNC: report_generation(model, gen, out); break;
-  case TO_KIND_STACK_SAMPLE: out->context_mismatch = is_mismatch(model, ev); break;
-  case TO_KIND_LABEL: {
-    struct goroutine *g = find(&model->goroutines, ev->g);
-    struct to_string text;
-    if (g != NULL && gen != NULL && to_generation_string(gen, ev->args[0], &text))
-      TB_TRY(set_label(model, g, text));
-    break;
-  }
   default: break;
   }
-  const struct goroutine *g = ev->g == TO_NONE ? NULL : find(&model->goroutines, ev->g);
-  if (model->last_label_len > 0)
-    out->label = (struct to_string){ model->last_label, model->last_label_len };
-  else if (g != NULL && g->label_len > 0)
-    out->label = (struct to_string){ g->label, g->label_len };
+}
+
+tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
+                     const struct to_event *ev, struct to_effects *out) {
+  struct to_spans *s = model->spans;
+
+  *out = (struct to_effects){ .stolen_from = TO_NONE };
+  drop_label(model);
+  const struct to_life *by = to__spans_context(s, ev);
+  size_t slot = by == NULL ? 0 : (size_t)(by - s->lives);
+  uint64_t life = by == NULL ? 0 : by->life;
+  struct to_duration lasted = { 0 };
+  model->ev = ev;
+  model->lasted = &lasted;
+  model->out = out;
+  TB_TRY(to_spans_events(s, gen, ev, 1));
+  out->ends = lasted.known;
+  out->lasted_ns = lasted.ns;
+  out->lower_bound = lasted.lower_bound;
+  add_rest(model, gen, ev, out);
+  by = &s->lives[slot]; /* the table may stand elsewhere now */
+  bool is_alive = life != 0 && by->life == life;
+  if (is_alive && (ev->type == TW_EV_GO_BLOCK || ev->type == TW_EV_GO_STOP))
+    out->reason = (enum to_reason)by->reason;
+  if (model->label != NULL)
+    out->label = to__name_text(model->label);
+  else if (is_alive)
+    out->label = to__spans_label(s, by);
   return TB_OK;
 }
 
-_Static_assert((int)TO_GO_UNDETERMINED == (int)TO_PROC_UNDETERMINED, "watch_threads takes either");
+tb_rc to_model_durations(struct to_model *model, const struct to_generation *gen,
+                         const struct to_event *events, size_t n, struct to_duration *out) {
+  tb_rc first = TB_OK;
 
-/* --- questions ----------------------------------------------------------------------------------- */
+  memset(out, 0, n * sizeof *out);
+  model->ev = events;
+  model->lasted = out;
+  model->out = NULL;
+  for (size_t taken; n > 0; events += taken, n -= taken) {
+    tb_rc rc = to_spans_events(model->spans, gen, events, n);
+    if (first == TB_OK) first = rc;
+    taken = model->spans->taken;
+  }
+  return first;
+}
 
-static void describe(const struct to_model *model, const struct goroutine *g,
+/* --- questions --------------------------------------------------------------------------------- */
+
+static const struct to_thread_life *find_thread(const struct to_model *model, int64_t id) {
+  return tb_map_at(&model->spans->threads, (uint64_t)id);
+}
+
+static void describe(const struct to_model *model, const struct to_life *g,
                      struct to_goroutine *out) {
-  const struct thread *t = g->m == TO_NONE ? NULL : find(&model->threads, g->m);
+  bool on_thread = g->state == TO_GO_RUNNING || g->state == TO_GO_SYSCALL;
+  const struct to_thread_life *t = on_thread ? find_thread(model, g->thread) : NULL;
 
   *out = (struct to_goroutine){ .id = g->id,
                                 .state = (enum to_go_state)g->state,
-                                .m = g->m,
-                                .p = t == NULL ? TO_NONE : t->p,
+                                .since = g->since,
+                                .lower_bound = !g->known,
+                                .m = on_thread ? g->thread : TO_NONE,
+                                .p = t == NULL ? TO_NONE : t->proc,
                                 .reason = (enum to_reason)g->reason,
-                                .blocked = g->blocked,
-                                .label = { g->label, g->label_len } };
-  (void)to_durations_state(&model->durations, g->id, &out->since, &out->lower_bound);
+                                .blocked = g->state == TO_GO_SYSCALL && to__lost_proc(g),
+                                .label = to__spans_label(model->spans, g) };
+}
+
+static bool is_known(const struct to_life *g) {
+  return g->life != 0 && g->id != TO_NONE;
 }
 
 bool to_model_goroutine(const struct to_model *model, int64_t id, struct to_goroutine *out) {
-  const struct goroutine *g = find(&model->goroutines, id);
+  const struct to_life *g = to__spans_by_id(model->spans, id);
 
-  if (g != NULL) describe(model, g, out);
-  return g != NULL;
-}
-
-bool to_model_next_goroutine(const struct to_model *model, size_t *pos, struct to_goroutine *out) {
-  uint64_t key, value;
-
-  if (!tb_map_next(&model->goroutines, pos, &key, &value)) return false;
-  describe(model, (const struct goroutine *)(uintptr_t)value, out);
+  if (g == NULL || !is_known(g) || g->id != id) return false;
+  describe(model, g, out);
   return true;
 }
 
+bool to_model_next_goroutine(const struct to_model *model, size_t *pos, struct to_goroutine *out) {
+  const struct to_spans *s = model->spans;
+
+  while (++*pos < s->slots_end) { /* slot 0 is no goroutine's */
+    if (!is_known(&s->lives[*pos])) continue;
+    describe(model, &s->lives[*pos], out);
+    return true;
+  }
+  return false;
+}
+
 size_t to_model_goroutines(const struct to_model *model) {
-  return model->goroutines.count;
+  const struct to_spans *s = model->spans;
+  size_t n = 0;
+
+  for (size_t slot = 1; slot < s->slots_end; slot++) n += is_known(&s->lives[slot]);
+  return n;
 }
 
 bool to_model_thread(const struct to_model *model, int64_t id, struct to_thread_now *out) {
-  const struct thread *t = find(&model->threads, id);
+  const struct to_thread_life *t = find_thread(model, id);
 
   if (t == NULL) return false;
-  *out =
-      (struct to_thread_now){ t->id, t->g, t->p, thread_state(model, t), t->since, t->lower_bound };
+  *out = (struct to_thread_now){ .id = id,
+                                 .g = t->goroutine,
+                                 .p = t->proc,
+                                 .state = (enum to_thread_state)t->state,
+                                 .since = t->since,
+                                 .lower_bound = !t->known };
   return true;
 }
 
 bool to_model_proc(const struct to_model *model, int64_t id, struct to_proc_now *out) {
-  const struct proc *p = find(&model->procs, id);
+  const struct to_proc_life *p = tb_map_at(&model->spans->procs, (uint64_t)id);
   struct to_thread_now thread;
 
   if (p == NULL) return false;
-  *out = (struct to_proc_now){ p->id, p->m, (enum to_proc_state)p->state, false };
-  if (p->m != TO_NONE && to_model_thread(model, p->m, &thread))
-    out->syscall = thread.state == TO_THREAD_SYSCALL;
+  *out = (struct to_proc_now){ .id = id,
+                               .m = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE,
+                               .state = (enum to_proc_state)p->state };
+  out->syscall = out->m != TO_NONE && to_model_thread(model, out->m, &thread) &&
+                 thread.state == TO_THREAD_SYSCALL;
   return true;
 }
 
 bool to_model_range(const struct to_model *model, enum to_range_kind kind, int64_t id,
                     to_ns *out_since, bool *out_lower_bound) {
-  return to_durations_range(&model->durations, kind, id, out_since, out_lower_bound);
+  const struct to_open_range *open = tb_map_at(&model->spans->ranges[kind], (uint64_t)id);
+
+  if (open == NULL) return false;
+  *out_since = open->since;
+  *out_lower_bound = !open->known;
+  return true;
 }
 
 uint64_t to_model_gomaxprocs(const struct to_model *model) {

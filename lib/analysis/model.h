@@ -10,16 +10,30 @@
  *   }
  *
  * Beside what an event says itself (event/view.h) it says what takes knowledge of those before it: how long
- * the state lasted that it ends (analysis/durations.h, lower bounds included), that a system call has begun to
- * block, which label a span had.
+ * the state lasted that it ends, that a system call has begun to block, which label a span had.
+ *
+ * These have a duration, known at this event:
+ *   a goroutine's state        the transition that leaves it: runnable (GoStart), running (GoStop, GoBlock,
+ *                              GoDestroy, GoSyscallBegin), waiting (GoUnblock, GoSwitch), in a system
+ *                              call (GoSyscallEnd, GoSyscallEndBlocked, GoDestroySyscall)
+ *   a P's state                the transition that leaves it
+ *   stop of the world, GC,     its end event
+ *   sweep, mark assist
+ *   task, region               its end event
+ * All other events have none. A state that was under way when it was first heard of (a status, an Active
+ * event) has lasted since the first event seen here or since the epoch's first, for the trace names all there
+ * is before any of it changes: it is measured from there, and a lower bound. A state that was not heard of has no
+ * duration.
  *
  * A label belongs to the span that encloses it: it is there from its GoLabel event until the goroutine
  * leaves its thread (a system call in between does not end it), and the event that ends the span carries it.
  *
- * Memory    from mem: about 150 bytes a live goroutine, 60 a thread, proc or range in progress, and labels.
+ * The model is made of spans (spans/spans.h), event by event; a user of spans alone takes those.
+ *
+ * Memory    from mem: 30 KiB, and what spans of all that is listed here take.
  * Threads   use each object from one thread at a time.
  * Time      trace clock nanoseconds.
- * Errors    TB_BUDGET, TB_NOMEM: the model is behind from then on; to_model_epoch() starts again.
+ * Errors    TB_BUDGET, TB_NOMEM: of what the event begins or ends nothing is known; to_model_epoch() starts again.
  */
 #ifndef TO_ANALYSIS_MODEL_H
 #define TO_ANALYSIS_MODEL_H
@@ -29,6 +43,8 @@
 struct to_model;
 
 TB_MUST tb_rc to_model_new(struct tb_mem *mem, struct to_model **out);
+/* One for to_model_durations() alone, at a fraction of the cost: it follows no P and no thread. */
+TB_MUST tb_rc to_model_new_durations(struct tb_mem *mem, struct to_model **out);
 void to_model_free(struct to_model *model); /* accepts NULL */
 /* A hole or a broken generation: nothing is known any more. */
 void to_model_epoch(struct to_model *model);
@@ -37,8 +53,9 @@ void to_model_epoch(struct to_model *model);
 struct to_blocked_syscall {
   int64_t g, m, p; /* p: the proc it lost; TO_NONE: unknown */
   to_ns since;
-  uint64_t stack, gen; /* the stack id holds in that generation only; TO_NO_STACK: unknown */
-  bool lower_bound;    /* it began before `since` */
+  uint64_t stack,
+      gen; /* the stack's id in this generation; TO_NO_STACK: unknown, or of an older one */
+  bool lower_bound; /* it began before `since` */
 };
 
 /* The same event as threads see it: for who wants goroutines on threads and no procs. */
@@ -79,6 +96,15 @@ struct to_effects {
 TB_MUST tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
                              const struct to_event *ev, struct to_effects *out);
 
+struct to_duration {
+  bool known, lower_bound;
+  uint64_t ns;
+};
+/* Instead, for a slice of events of which only the durations are wanted, and those of no P: out has room for n. Goes on
+ * after an error, so that the durations of few are unknown; answers the first one. */
+TB_MUST tb_rc to_model_durations(struct to_model *model, const struct to_generation *gen,
+                                 const struct to_event *events, size_t n, struct to_duration *out);
+
 struct to_goroutine {
   int64_t id;
   enum to_go_state state;
@@ -93,7 +119,8 @@ struct to_goroutine {
 bool to_model_goroutine(const struct to_model *model, int64_t id, struct to_goroutine *out);
 /* for (size_t pos = 0; to_model_next_goroutine(model, &pos, &g);) in no order; no event meanwhile. */
 bool to_model_next_goroutine(const struct to_model *model, size_t *pos, struct to_goroutine *out);
-size_t to_model_goroutines(const struct to_model *model); /* live ones that are known */
+size_t
+to_model_goroutines(const struct to_model *model); /* live ones that are known: counted each time */
 
 struct to_thread_now {
   int64_t id, g, p; /* TO_NONE */

@@ -106,6 +106,9 @@ struct to_report {
   uint64_t epochs;                        /* over the whole stream; 0: nothing came yet */
   const struct to_value *option, *figure; /* in the schema's order */
   const struct to_table *table;
+  size_t notes;
+  const char *const
+      *note; /* sentences about this report: what the trace lacks, and how to have it */
 };
 
 /* By name; -1: there is none. */

@@ -91,7 +91,7 @@ struct to_reason_info {
   const char *about;
 };
 const struct to_reason_info *to_reason_info(enum to_reason reason);
-/* Compares texts: find a generation's reasons once, by string id (analysis/model.h does). */
+/* Compares texts: find a generation's reasons once, by string id (spans/spans.h does). */
 enum to_reason to_reason_find(struct to_string text);
 
 enum to_range_kind {

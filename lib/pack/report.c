@@ -216,6 +216,13 @@ static tb_rc fill_table(struct packer *p, const struct to_table_schema *schema,
   return TB_OK;
 }
 
+static tb_rc take_notes(struct packer *p, const struct to_report *r) {
+  TP_TAKE(p->arena, char *, r->notes, p->message->notes);
+  for (; p->message->n_notes < r->notes; p->message->n_notes++)
+    p->message->notes[p->message->n_notes] = lend(r->note[p->message->n_notes]);
+  return TB_OK;
+}
+
 static tb_rc take_report(struct packer *p, const struct to_report *r,
                          Tracecollect__V1__Report **out) {
   const struct to_schema *schema = r->schema;
@@ -236,6 +243,7 @@ static tb_rc take_report(struct packer *p, const struct to_report *r,
     tracecollect__v1__table__init(&tables[t]);
     TB_TRY(fill_table(p, &schema->table[t], &r->table[t], &tables[t]));
   }
+  TB_TRY(take_notes(p, r));
   *out = p->message;
   return TB_OK;
 }

@@ -124,6 +124,15 @@ static void write_rows_total(struct tb_buf *out, const Report *r) {
   }
 }
 
+static void write_notes(struct tb_buf *out, const Report *r) {
+  bool first = true;
+
+  for (size_t i = 0; i < r->n_notes; i++) {
+    write_comma(out, &first);
+    tp_json_text(out, r->notes[i]);
+  }
+}
+
 static void write_report(struct tb_buf *out, const Report *r) {
   const Tracecollect__V1__ReportSchema *schema = r->schema;
 
@@ -135,7 +144,9 @@ static void write_report(struct tb_buf *out, const Report *r) {
   write_tables(out, r);
   tb_buf_text(out, "},\"rows_total\":{");
   write_rows_total(out, r);
-  tb_buf_byte(out, '}');
+  tb_buf_text(out, "},\"notes\":[");
+  write_notes(out, r);
+  tb_buf_byte(out, ']');
 }
 
 void tp_report_json(struct tb_buf *out, const Tracecollect__V1__StreamReport *report) {

@@ -119,6 +119,16 @@ uint64_t to_spans_wasted(const struct to_spans *s) {
   return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
 }
 
+void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
+  for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) {
+    struct to_state_count *count = &s->state_count[state];
+    out->state[state] = (struct to_spans_in_state){
+      .now = count->n, .most = count->most, .total = count->area + count->n * (uint64_t)s->now
+    };
+    count->most = count->n;
+  }
+}
+
 /* --- begin and end ----------------------------------------------------------------------------- */
 
 static tb_rc put_cut(void *self, const struct to_span *span) {
@@ -133,20 +143,18 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
 }
 
 static void clear(struct to_spans *s) {
-  uint64_t id, value;
-
   to__spans_rare_clear(s);
+  to__spans_threads_clear(s);
   s->slots_end = 1;
   s->lives[0] = (struct to_life){ .id = TO_FREE_SLOT };
   memset(s->runs_on, 0, sizeof s->runs_on);
+  memset(s->calls_on, 0, sizeof s->calls_on);
   tb_map_clear(&s->runs_on_far);
-  for (size_t i = 0; tb_map_next(&s->procs, &i, &id, &value);)
-    tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_proc_life));
-  tb_map_clear(&s->procs);
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
   s->runnable = s->idle = 0;
+  memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
   s->failed = TB_OK;
@@ -159,6 +167,7 @@ tb_rc to_spans_epoch(struct to_spans *s) {
   tb_rc rc = s->sums == NULL ? TB_OK : to_span_sums_settle(s->sums, 0);
   if (rc == TB_OK) rc = to_spans_open(s, put_cut, s);
   tb_rc flushed = to__spans_flush(s, NULL);
+  if (s->sums != NULL) to_span_sums_clear(s->sums);
   clear(s);
   return rc != TB_OK ? rc : flushed;
 }
@@ -173,14 +182,15 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->wanted = config->wanted;
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) s->longer_than[state] = -1;
   for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
+  s->times_only = config->times_only;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
   tb_map_init(&s->runs_on_far, mem, tb_seed());
-  tb_map_init(&s->procs, mem, tb_seed());
   tb_map_init(&s->calls_by_thread, mem, tb_seed());
   tb_map_init(&s->by_id, mem, tb_seed());
   to__spans_rare_init(s);
+  to__spans_threads_init(s);
   tb_rc rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
   if (rc == TB_OK) rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->births, &s->births);
   if (rc != TB_OK) {
@@ -199,8 +209,8 @@ void to_spans_free(struct to_spans *s) {
   if (s == NULL) return;
   if (s->lives != NULL) clear(s);
   to__spans_rare_fini(s);
+  to__spans_threads_fini(s);
   tb_map_fini(&s->runs_on_far);
-  tb_map_fini(&s->procs);
   tb_map_fini(&s->calls_by_thread);
   tb_map_fini(&s->by_id);
   to_stack_table_fini(&s->stacks);

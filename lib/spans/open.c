@@ -114,6 +114,7 @@ static tb_rc open_threads(const struct asked *a) {
 
   for (size_t i = 0; tb_map_next(&a->s->threads, &i, &id, &value);) {
     const struct to_thread_life *t = (const struct to_thread_life *)(uintptr_t)value;
+    if (!t->seen) continue;
     struct to_span span = open_span(a->s, TO_SPAN_THREAD, t->since, t->known);
     span.id = span.thread = (int64_t)id;
     span.state = t->state;
@@ -156,7 +157,8 @@ static tb_rc open_tasks(const struct asked *a) {
     TB_TRY(hand_out_more(a, TO_WANT(TASK), &span,
                          (struct to_span_more){ .name = to__name_text(open->name),
                                                 .value = id,
-                                                .parent = open->parent }));
+                                                .parent = open->parent,
+                                                .goroutine = open->goroutine }));
   }
   return TB_OK;
 }
@@ -178,6 +180,13 @@ static tb_rc open_regions(const struct asked *a) {
     }
   }
   return TB_OK;
+}
+
+tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
+                       tb_rc (*each)(void *self, const struct to_span *span), void *self) {
+  const struct asked a = { s, each, self };
+
+  return kind == TO_SPAN_TASK ? open_tasks(&a) : open_regions(&a);
 }
 
 tb_rc to_spans_open(const struct to_spans *s, tb_rc (*each)(void *self, const struct to_span *span),

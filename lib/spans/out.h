@@ -110,6 +110,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
                    uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
   bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
 
+  to__region_time(s, g, state, ev->time);
   count_state(s, gen, g, state, ev, end_stack, by_stack);
   if (!comes_out(s, g, state, ev)) return;
   if (state == TO_GO_WAITING && s->sums != NULL &&
@@ -123,6 +124,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
 /* Its waker, not the thread that found it, is what a reader of the span looks for. */
 HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                       const struct to_event *ev) {
+  to__region_time(s, g, TO_GO_RUNNABLE, ev->time);
   count_state(s, gen, g, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
   if (!comes_out(s, g, TO_GO_RUNNABLE, ev)) return;
   put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
@@ -135,18 +137,27 @@ static void make_piece(const struct to_life *g, struct to_span *span) {
   span->from_known = g->known || g->piece_since != g->since;
 }
 
-COLD void count_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
-                      const struct to_event *ev) {
+/* Of a call: a part without its P, for the sums alone. */
+COLD void count_part(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                     const struct to_event *ev, to_ns since, enum to_call_part part) {
   struct to_span span = make(s, g, ev, 0, 0);
 
+  if (s->sums == NULL) return;
   make_piece(g, &span);
+  span.from = since;
+  span.cause = (uint8_t)part;
   count_far(s, gen, &span);
+}
+
+static enum to_call_part part_of(const struct to_life *g) {
+  if (!to__lost_proc(g)) return TO_CALL_NEVER_PROC;
+  return g->unseen ? TO_CALL_UNSEEN : TO_CALL_WITHOUT_PROC;
 }
 
 /* by: of the event's context. */
 HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                    const struct to_event *ev, uint64_t by_life, bool loses_proc) {
-  if (s->sums != NULL && g->without_p) count_piece(s, gen, g, ev);
+  if (TB_UNLIKELY(g->without_p)) count_part(s, gen, g, ev, g->piece_since, part_of(g));
   if (!to__wants(s, TO_WANT(SYSCALL))) return;
   struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
   make_piece(g, span);

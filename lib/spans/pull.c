@@ -14,6 +14,7 @@ enum { TEXT_CHUNK_BYTES = 4 << 10 };
 struct kept {
   struct to_span span;
   struct to_span_more more;
+  struct to_region_time region;
   const struct to_generation *gen;
 };
 
@@ -55,6 +56,7 @@ static tb_rc keep(void *self, const struct to_generation *gen, const struct to_s
     kept->gen = gen;
     if (spans[i].more != NULL) {
       kept->more = *spans[i].more;
+      if (kept->more.region != NULL) kept->region = *kept->more.region;
       TB_TRY(copy_text(pull, &kept->more.name));
       TB_TRY(copy_text(pull, &kept->more.text));
     }
@@ -114,7 +116,10 @@ tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
                         const struct to_generation **out_gen) {
   if (pull->next == pull->count) TB_TRY(fill(pull));
   struct kept *kept = &pull->kept[pull->next++];
-  if (kept->span.more != NULL) kept->span.more = &kept->more;
+  if (kept->span.more != NULL) {
+    kept->span.more = &kept->more;
+    if (kept->more.region != NULL) kept->more.region = &kept->region;
+  }
   *out = &kept->span;
   *out_gen = kept->gen;
   return TB_OK;

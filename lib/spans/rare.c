@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What few events are about: ranges, tasks, regions, labels, moments, Ps, threads. Each is found in a map. */
+/* What few events are about: ranges, tasks, regions, labels, moments. Each is found in a map. */
 #include <string.h>
 
 #include "spans/state.h"
@@ -11,7 +11,8 @@ static tb_rc hold(struct to_spans *s, const struct to_generation *gen, uint64_t 
   struct to_string text;
 
   *out = NULL;
-  if (gen == NULL || !to_generation_string(gen, id, &text) || text.len == 0) return TB_OK;
+  if (s->times_only || gen == NULL || !to_generation_string(gen, id, &text) || text.len == 0)
+    return TB_OK;
   return to__name_hold(&s->names, text, out);
 }
 
@@ -33,15 +34,17 @@ static void let_go(struct to_spans *s, struct to_name *name) {
   if (name != NULL) to__name_let_go(&s->names, name);
 }
 
-static struct to_string string_of(const struct to_generation *gen, uint64_t id) {
+static struct to_string string_of(const struct to_spans *s, const struct to_generation *gen,
+                                  uint64_t id) {
   struct to_string text = { 0 };
 
-  if (gen != NULL && !to_generation_string(gen, id, &text)) text = (struct to_string){ 0 };
+  if (!s->times_only && gen != NULL && !to_generation_string(gen, id, &text))
+    text = (struct to_string){ 0 };
   return text;
 }
 
-static uint64_t stack_of(const struct to_event *ev) {
-  uint64_t id = to_event_stack(ev);
+static uint64_t stack_of(const struct to_spans *s, const struct to_event *ev) {
+  uint64_t id = s->times_only ? TO_NO_STACK : to_event_stack(ev);
 
   return id == TO_NO_STACK ? 0 : id;
 }
@@ -52,10 +55,54 @@ static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
   return g == NULL ? 0 : g->life;
 }
 
+/* --- memory of what is open -------------------------------------------------------------------- */
+
+/* Ranges, tasks and regions begin and end at every turn: a block waits for the next one. */
+struct to_spare {
+  struct to_spare *next;
+};
+union block {
+  struct to_open_range range;
+  struct to_open_region region;
+  struct to_open_task task;
+};
+enum { BLOCK = sizeof(union block) };
+
+static tb_rc take_block(struct to_spans *s, void *out) {
+  struct to_spare *spare = s->spare;
+
+  if (spare == NULL) return tb_mem_take(s->mem, BLOCK, out);
+  s->spare = spare->next;
+  memcpy(out, &spare, sizeof spare);
+  return TB_OK;
+}
+
+static void give_block(struct to_spans *s, void *block) {
+  struct to_spare *spare = block;
+
+  if (spare == NULL) return;
+  spare->next = s->spare;
+  s->spare = spare;
+}
+
+static void drop_spare(struct to_spans *s) {
+  for (struct to_spare *spare; (spare = s->spare) != NULL;) {
+    s->spare = spare->next;
+    tb_mem_give(s->mem, spare, BLOCK);
+  }
+}
+
 /* --- ranges ------------------------------------------------------------------------------------ */
 
 static bool is_of_goroutine(unsigned kind) {
-  return to_range_info((enum to_range_kind)kind)->scope == TO_RESOURCE_GOROUTINE;
+  static const bool is[TO_RANGES] = {
+#define TO_RANGE(ID, begin, name, id, scope, ...)                                                  \
+  [TO_RANGE_##ID] = TO_RESOURCE_##scope == TO_RESOURCE_GOROUTINE,
+#include "event/ranges.def"
+#undef TO_RANGE
+  };
+
+  return is[kind];
 }
 
 /* Of a range of one goroutine. NULL: it is another's, or not known. */
@@ -74,14 +121,14 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
 
   TB_TRY(tb_map_put(&s->ranges[range->kind], (uint64_t)range->id, &top, NULL));
   if (active && *top != 0) return TB_OK;
-  tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
+  tb_rc rc = take_block(s, &open);
   if (rc != TB_OK) {
     if (*top == 0) tb_map_remove(&s->ranges[range->kind], (uint64_t)range->id);
     return rc;
   }
   *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
                                   .text = range->text,
-                                  .stack = stack_of(ev),
+                                  .stack = stack_of(s, ev),
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
   *top = (uintptr_t)open;
@@ -94,7 +141,9 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
 }
 
 /* Out of the list. NULL: none with this text is open. (The world may be stopped for two reasons by one goroutine.) */
-static struct to_open_range *take_open(struct tb_map *ranges, int64_t id, uint64_t text) {
+static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_t id,
+                                       uint64_t text) {
+  struct tb_map *ranges = &s->ranges[kind];
   uint64_t *top = tb_map_find(ranges, (uint64_t)id);
 
   if (top == NULL) return NULL;
@@ -104,7 +153,9 @@ static struct to_open_range *take_open(struct tb_map *ranges, int64_t id, uint64
   if (open == NULL) return NULL;
   *at = open->below;
   *top = (uintptr_t)first;
-  if (first == NULL) tb_map_remove(ranges, (uint64_t)id);
+  /* Else the next one is soon there; those of a goroutine go with it. */
+  if (first == NULL && is_of_goroutine(kind) && open->life == 0)
+    tb_map_remove(ranges, (uint64_t)id);
   return open;
 }
 
@@ -120,15 +171,18 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
   span->stack = open->stack;
   span->from_known = open->known;
   if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
-  tb_mem_give(s->mem, open, sizeof *open);
+  give_block(s, open);
   return span;
 }
 
 static void end_range(struct to_spans *s, const struct to_event *ev,
                       const struct to_event_range *range) {
-  struct to_open_range *open = take_open(&s->ranges[range->kind], range->id, range->text);
+  struct to_open_range *open = take_open(s, range->kind, range->id, range->text);
 
-  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
+  if (open == NULL) return;
+  if (range->kind == TO_RANGE_GC_MARK_ASSIST)
+    to__region_assists(s, goroutine_of(s, ev, range), open->since, ev->time);
+  put_range(s, ev, range->kind, range->id, open);
 }
 
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
@@ -145,19 +199,38 @@ static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
 
 /* --- tasks ------------------------------------------------------------------------------------- */
 
+/* A fresh one has no name; what else it holds is not set. */
+static tb_rc claim_task(struct to_spans *s, uint64_t id, struct to_open_task **out) {
+  uint64_t *place;
+  bool fresh;
+
+  TB_TRY(tb_map_put(&s->tasks, id, &place, &fresh));
+  if (!fresh) {
+    *out = (struct to_open_task *)(uintptr_t)*place;
+    return TB_OK;
+  }
+  tb_rc rc = take_block(s, out);
+  if (rc != TB_OK) {
+    tb_map_remove(&s->tasks, id);
+    return rc;
+  }
+  (*out)->name = NULL;
+  *place = (uintptr_t)*out;
+  return TB_OK;
+}
+
 static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_open_task *open;
   struct to_user_event user;
-  bool fresh;
 
   to_event_user(ev, &user);
-  TB_TRY(tb_map_claim(&s->tasks, user.task, sizeof *open, &open, &fresh));
+  TB_TRY(claim_task(s, user.task, &open));
   let_go(s, open->name);
-  *open = (struct to_open_task){ .since = ev->time,
-                                 .parent = user.parent,
-                                 .life = context_life(s, ev) };
-  open->stack = stack_of(ev);
+  *open = (struct to_open_task){
+    .since = ev->time, .parent = user.parent, .life = context_life(s, ev), .goroutine = ev->g
+  };
+  open->stack = stack_of(s, ev);
   return hold(s, gen, user.name, &open->name);
 }
 
@@ -170,18 +243,19 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   struct to_open_task *open = tb_map_at(&s->tasks, user.task);
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_TASK);
   struct to_span_more *more = to__spans_more(s, span);
-  span->end_stack = span->by_stack = stack_of(ev);
+  span->end_stack = span->by_stack = stack_of(s, ev);
   span->from = open == NULL ? s->began : open->since;
   span->from_known = open != NULL;
   span->life = open == NULL ? 0 : open->life;
   span->stack = open == NULL ? 0 : open->stack;
   more->value = user.task;
   more->parent = user.parent;
-  if (gen != NULL) more->name = to_generation_extra_string(gen, user.name);
+  more->goroutine = open == NULL ? TO_NONE : open->goroutine;
+  if (!s->times_only && gen != NULL) more->name = to_generation_extra_string(gen, user.name);
   if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
   if (open == NULL) return TB_OK;
   tb_map_remove(&s->tasks, user.task);
-  tb_mem_give(s->mem, open, sizeof *open);
+  give_block(s, open);
   return TB_OK;
 }
 
@@ -200,33 +274,48 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
+  to__region_counts(s, g, g->state, ev->time);
   TB_TRY(tb_map_put(&s->regions, slot_of(s, g), &top, NULL));
-  tb_rc rc = tb_mem_take(s->mem, sizeof *open, &open);
+  tb_rc rc = take_block(s, &open);
   if (rc != TB_OK) {
     if (*top == 0) tb_map_remove(&s->regions, slot_of(s, g));
     return rc;
   }
   *open = (struct to_open_region){ .below = (struct to_open_region *)(uintptr_t)*top,
                                    .task = user.task,
-                                   .since = ev->time };
+                                   .since = ev->time,
+                                   .counted_until = ev->time };
+  open->time.in_its_task = to__region_in_its_task(open);
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
-  open->stack = stack_of(ev);
+  open->stack = stack_of(s, ev);
   return hold(s, gen, user.name, &open->name);
 }
 
 /* The innermost region of a goroutine: taken out, and the caller's to give back. NULL: none is open. */
-static struct to_open_region *take_region(struct to_spans *s, struct to_life *g) {
+static struct to_open_region *take_region(struct to_spans *s, struct to_life *g, to_ns now) {
   uint64_t *top = tb_map_find(&s->regions, slot_of(s, g));
 
   if (top == NULL) return NULL;
+  to__region_counts(s, g, g->state, now);
   struct to_open_region *open = (struct to_open_region *)(uintptr_t)*top;
+  to__region_joins(open, now);
   *top = (uintptr_t)open->below;
   if (*top == 0) {
     tb_map_remove(&s->regions, slot_of(s, g));
     g->more &= (uint8_t)~TO_MORE_REGIONS;
   }
   return open;
+}
+
+/* Of a task that is open. */
+static struct to_string lend_task_name(struct to_spans *s, uint64_t id) {
+  struct to_open_task *task = tb_map_at(&s->tasks, id);
+
+  if (task == NULL || task->name == NULL || task->name->holders == UINT32_MAX)
+    return (struct to_string){ 0 };
+  task->name->holders++;
+  return lend(s, task->name);
 }
 
 static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
@@ -243,6 +332,9 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   span->stack = open->stack;
   more->value = open->task;
   more->name = lend(s, open->name);
+  more->text = lend_task_name(s, open->task);
+  s->region_time[span - s->out] = open->time;
+  more->region = &s->region_time[span - s->out];
   return span;
 }
 
@@ -253,13 +345,13 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
-  struct to_open_region *open = take_region(s, g);
+  struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
-  span->end_stack = span->by_stack = stack_of(ev);
-  if (more->name.len == 0) more->name = string_of(gen, user.name);
+  span->end_stack = span->by_stack = stack_of(s, ev);
+  if (more->name.len == 0) more->name = string_of(s, gen, user.name);
   if (open == NULL) more->value = user.task;
-  tb_mem_give(s->mem, open, sizeof *open);
+  give_block(s, open);
   return TB_OK;
 }
 
@@ -270,7 +362,7 @@ static tb_rc set_label(struct to_spans *s, const struct to_generation *gen,
   struct to_name *name;
   bool fresh;
 
-  if (g == NULL) return TB_OK;
+  if (g == NULL || s->times_only) return TB_OK;
   TB_TRY(hold(s, gen, ev->args[0], &name));
   tb_rc rc = tb_map_claim(&s->labels, slot_of(s, g), sizeof *label, &label, &fresh);
   if (rc != TB_OK) {
@@ -304,11 +396,12 @@ static tb_rc end_ranges(struct to_spans *s, const struct to_generation *gen,
 
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     struct tb_map *ranges = &s->ranges[kinds[i]];
-    for (uint64_t *top; (top = tb_map_find(ranges, (uint64_t)g->id)) != NULL;) {
-      struct to_open_range *open = (struct to_open_range *)(uintptr_t)*top;
+    for (struct to_open_range *open; (open = tb_map_at(ranges, (uint64_t)g->id)) != NULL;) {
       if (s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX) TB_TRY(to__spans_flush(s, gen));
-      put_range(s, ev, kinds[i], g->id, take_open(ranges, g->id, open->text))->until_known = false;
+      open = take_open(s, kinds[i], g->id, open->text);
+      put_range(s, ev, kinds[i], g->id, open)->until_known = false;
     }
+    tb_map_remove(ranges, (uint64_t)g->id);
   }
   return TB_OK;
 }
@@ -318,13 +411,13 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          struct to_string *out_label) {
   struct to_label *label;
 
-  for (struct to_open_region *open; (open = take_region(s, g)) != NULL;) {
+  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
     tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
     if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
       put_region(s, ev, g, open)->until_known = false;
     else
       let_go(s, open->name);
-    tb_mem_give(s->mem, open, sizeof *open);
+    give_block(s, open);
     TB_TRY(rc);
   }
   if ((g->more & TO_MORE_RANGES) != 0) TB_TRY(end_ranges(s, gen, ev, g));
@@ -350,8 +443,18 @@ static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
   span->life = span->by_life;
   span->thread = ev->m;
   span->proc = ev->p;
-  span->stack = span->end_stack = span->by_stack = stack_of(ev);
+  span->stack = span->end_stack = span->by_stack = stack_of(s, ev);
   return span;
+}
+
+static void put_sample(struct to_spans *s, const struct to_event *ev) {
+  struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
+  const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
+
+  if (g == NULL) return;
+  span->state = g->state;
+  struct to_string label = to__spans_label(s, g);
+  if (label.len > 0) to__spans_more(s, span)->name = label;
 }
 
 static void put_log(struct to_spans *s, const struct to_generation *gen,
@@ -361,11 +464,13 @@ static void put_log(struct to_spans *s, const struct to_generation *gen,
 
   to_event_user(ev, &user);
   more->value = user.task;
-  more->name = string_of(gen, user.name);
-  more->text = string_of(gen, user.text);
+  more->name = string_of(s, gen, user.name);
+  more->text = string_of(s, gen, user.text);
 }
 
-static void put_metric(struct to_spans *s, const struct to_event *ev) {
+static void take_metric(struct to_spans *s, const struct to_event *ev) {
+  if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
+  if (!to__wants(s, TO_WANT(METRIC))) return;
   struct to_span *span = put_moment(s, ev, TO_SPAN_METRIC);
 
   span->state = (uint8_t)to_event_metric(ev);
@@ -373,45 +478,35 @@ static void put_metric(struct to_spans *s, const struct to_event *ev) {
 }
 
 /* What is not wanted is not followed. */
-static uint32_t wanted_for(enum to_event_kind kind) {
-  switch (kind) {
-  case TO_KIND_RANGE_BEGIN:
-  case TO_KIND_RANGE_ACTIVE:
-  case TO_KIND_RANGE_END: return TO_WANT(RANGE);
-  case TO_KIND_TASK_BEGIN:
-  case TO_KIND_TASK_END: return TO_WANT(TASK);
-  case TO_KIND_REGION_BEGIN:
-  case TO_KIND_REGION_END: return TO_WANT(REGION);
-  case TO_KIND_LABEL: return TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL);
-  case TO_KIND_LOG: return TO_WANT(LOG);
-  case TO_KIND_STACK_SAMPLE: return TO_WANT(SAMPLE);
-  case TO_KIND_METRIC: return TO_WANT(METRIC);
-  default: return 0;
-  }
-}
+enum {
+  FOR_TASK_BEGIN = TO_WANT(TASK),
+  FOR_TASK_END = TO_WANT(TASK),
+  FOR_REGION_BEGIN = TO_WANT(REGION),
+  FOR_REGION_END = TO_WANT(REGION),
+  FOR_LOG = TO_WANT(LOG),
+  FOR_LABEL = TO_WANT(LIFE) | TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SAMPLE),
+  FOR_STACK_SAMPLE = TO_WANT(SAMPLE),
+  FOR_SYNC = 0,
+};
+static const uint32_t wanted_for[UINT8_MAX + 1] = {
+#define GO(...)
+#define PROC(...)
+#define RANGE(event, ...)       [TW_EV_##event] = TO_WANT(RANGE),
+#define USER(event, which, ...) [TW_EV_##event] = FOR_##which,
+#define METRIC(event, ...)      [TW_EV_##event] = TO_WANT(METRIC) | TO_WANT_WASTE,
+#define OTHER(event, which)     [TW_EV_##event] = FOR_##which,
+#include "event/meanings.def"
+#undef GO
+#undef PROC
+#undef RANGE
+#undef USER
+#undef METRIC
+#undef OTHER
+};
 
-static void note_idle(struct to_spans *s, int64_t id, bool is_idle, to_ns now) {
-  uint64_t place = (uint64_t)id + 1;
-
-  if (place == 0 || place > TO_SPANS_PROCS_NEAR || s->idle_procs[place] == is_idle) return;
-  s->idle_procs[place] = is_idle;
-  s->idle += is_idle ? 1 : -1u;
-  to__spans_waste(s, now);
-}
-
-/* Ps from this number on do not exist any more: they only look idle. */
-static void note_procs(struct to_spans *s, const struct to_event *ev) {
-  for (uint64_t id = ev->args[0]; id < TO_SPANS_PROCS_NEAR; id++)
-    note_idle(s, (int64_t)id, false, ev->time);
-}
-
-tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
-                     const struct to_event *ev) {
-  enum to_event_kind kind = to_event_kind(ev);
-
-  if (ev->type == TW_EV_PROCS_CHANGE) note_procs(s, ev);
-  if (!to__wants(s, wanted_for(kind))) return TB_OK;
-  switch (kind) {
+static __attribute__((noinline)) tb_rc
+take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  switch (to_event_kind(ev)) {
   case TO_KIND_RANGE_BEGIN:
   case TO_KIND_RANGE_ACTIVE:
   case TO_KIND_RANGE_END: return take_range(s, gen, ev);
@@ -420,74 +515,18 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
-  case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
-  case TO_KIND_STACK_SAMPLE: put_moment(s, ev, TO_SPAN_SAMPLE); return TB_OK;
-  case TO_KIND_METRIC: put_metric(s, ev); return TB_OK;
+  case TO_KIND_LOG:
+    put_log(s, gen, ev);
+    return TB_OK;
+  case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return TB_OK;
+  case TO_KIND_METRIC: take_metric(s, ev); return TB_OK;
   default: return TB_OK;
   }
 }
 
-/* --- Ps ---------------------------------------------------------------------------------------- */
-
-tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
-                        enum to_proc_state state, int64_t thread, bool known) {
-  struct to_proc_life *p;
-  bool fresh;
-
-  if (to__wants(s, TO_WANT_WASTE)) note_idle(s, id, state == TO_PROC_IDLE, ev->time);
-  if (id == TO_NONE || !to__wants(s, TO_WANT(PROC))) return TB_OK;
-  TB_TRY(tb_map_claim(&s->procs, (uint64_t)id, sizeof *p, &p, &fresh));
-  if (fresh) {
-    *p = (struct to_proc_life){ .since = known ? ev->time : s->began,
-                                .id = id,
-                                .thread = thread,
-                                .state = (uint8_t)state,
-                                .known = known };
-    return TB_OK;
-  }
-  if (p->state == state) return TB_OK;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
-  span->from = p->since;
-  span->id = id;
-  span->proc = id;
-  span->thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
-  span->state = p->state;
-  span->from_known = p->known;
-  p->since = ev->time;
-  p->state = (uint8_t)state;
-  p->thread = thread;
-  p->known = true;
-  return TB_OK;
-}
-
-tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev) {
-  struct to_transition tr;
-
-  to_event_transition(ev, &tr);
-  return to__spans_proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m,
-                           tr.from != TO_PROC_UNDETERMINED);
-}
-
-/* --- threads ----------------------------------------------------------------------------------- */
-
-tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
-                              enum to_thread_state state) {
-  bool fresh, stated = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
-  struct to_thread_life *t;
-
-  if (id == TO_NONE) return TB_OK;
-  TB_TRY(tb_map_claim(&s->threads, (uint64_t)id, sizeof *t, &t, &fresh));
-  if (fresh)
-    *t = (struct to_thread_life){ .since = s->began,
-                                  .state = stated ? (uint8_t)state : TO_THREAD_IDLE };
-  if (t->state == state) return TB_OK;
-  struct to_span *span = to__spans_put(s, ev, TO_SPAN_THREAD);
-  span->from = t->since;
-  span->id = span->thread = id;
-  span->state = t->state;
-  span->from_known = t->known;
-  *t = (struct to_thread_life){ .since = ev->time, .state = (uint8_t)state, .known = true };
-  return TB_OK;
+tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  return to__wants(s, wanted_for[ev->type]) ? take_wanted(s, gen, ev) : TB_OK;
 }
 
 /* --- stacks of what is open -------------------------------------------------------------------- */
@@ -512,21 +551,12 @@ tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen)
 /* --- begin and end ----------------------------------------------------------------------------- */
 
 void to__spans_rare_init(struct to_spans *s) {
-  tb_map_init(&s->threads, s->mem, tb_seed());
   for (unsigned kind = 0; kind < TO_RANGES; kind++)
     tb_map_init(&s->ranges[kind], s->mem, tb_seed());
   tb_map_init(&s->tasks, s->mem, tb_seed());
   tb_map_init(&s->regions, s->mem, tb_seed());
   tb_map_init(&s->labels, s->mem, tb_seed());
   to__names_init(&s->names, s->mem);
-}
-
-static void drop_threads(struct to_spans *s) {
-  uint64_t key, value;
-
-  for (size_t i = 0; tb_map_next(&s->threads, &i, &key, &value);)
-    tb_mem_give(s->mem, (void *)(uintptr_t)value, sizeof(struct to_thread_life));
-  tb_map_clear(&s->threads);
 }
 
 static void drop_ranges(struct to_spans *s, struct tb_map *ranges) {
@@ -537,7 +567,7 @@ static void drop_ranges(struct to_spans *s, struct tb_map *ranges) {
          open != NULL; open = below) {
       below = open->below;
       let_go(s, open->name);
-      tb_mem_give(s->mem, open, sizeof *open);
+      give_block(s, open);
     }
   }
   tb_map_clear(ranges);
@@ -549,7 +579,7 @@ static void drop_tasks(struct to_spans *s) {
   for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);) {
     struct to_open_task *open = (struct to_open_task *)(uintptr_t)value;
     let_go(s, open->name);
-    tb_mem_give(s->mem, open, sizeof *open);
+    give_block(s, open);
   }
   tb_map_clear(&s->tasks);
 }
@@ -562,7 +592,7 @@ static void drop_regions(struct to_spans *s) {
          open != NULL; open = below) {
       below = open->below;
       let_go(s, open->name);
-      tb_mem_give(s->mem, open, sizeof *open);
+      give_block(s, open);
     }
   }
   tb_map_clear(&s->regions);
@@ -580,16 +610,15 @@ static void drop_labels(struct to_spans *s) {
 }
 
 void to__spans_rare_clear(struct to_spans *s) {
-  drop_threads(s);
   for (unsigned kind = 0; kind < TO_RANGES; kind++) drop_ranges(s, &s->ranges[kind]);
   drop_tasks(s);
   drop_regions(s);
+  drop_spare(s);
   drop_labels(s);
 }
 
 void to__spans_rare_fini(struct to_spans *s) {
   to__spans_rare_clear(s);
-  tb_map_fini(&s->threads);
   for (unsigned kind = 0; kind < TO_RANGES; kind++) tb_map_fini(&s->ranges[kind]);
   tb_map_fini(&s->tasks);
   tb_map_fini(&s->regions);

@@ -63,7 +63,10 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     *place = slot;
   }
   struct to_life *g = &s->lives[slot];
+  if (TB_UNLIKELY(g->life != 0 && s->sums != NULL)) /* a made-up trace */
+    TB_TRY(to_span_sums_end(s->sums, slot, s->births[slot].at, at, s->births[slot].known));
   if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
+  to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
   bool was_runnable = g->life != 0 && g->state == TO_GO_RUNNABLE; /* a made-up trace */
   to__spans_runnable(s, was_runnable, state == TO_GO_RUNNABLE, at);
   *g = (struct to_life){ .since = at,
@@ -96,6 +99,7 @@ HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
 HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state state, enum to_cause cause,
                const struct to_event *ev) {
   to__spans_runnable(s, g->state == TO_GO_RUNNABLE, state == TO_GO_RUNNABLE, ev->time);
+  to__spans_count(s, (enum to_go_state)g->state, state, ev->time);
   g->since = ev->time;
   g->state = (uint8_t)state;
   g->reason = TO_REASON_OTHER;
@@ -171,7 +175,7 @@ static tb_rc learn_ids(struct to_spans *s) {
   return TB_OK;
 }
 
-static struct to_life *find_by_id(struct to_spans *s, int64_t id) {
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id) {
   tb_rc rc = learn_ids(s);
 
   if (rc != TB_OK) {
@@ -189,12 +193,13 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
   if (ev->g == TO_NONE) return NULL;
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
   bool by_thread = slot != NULL && s->lives[*slot].id == ev->g && s->lives[*slot].life != 0;
-  struct to_life *g = by_thread ? &s->lives[*slot] : find_by_id(s, ev->g);
+  struct to_life *g = by_thread ? &s->lives[*slot] : to__spans_by_id(s, ev->g);
   if (g != NULL) found_with_proc(s, g, ev);
   return g;
 }
 
-COLD tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_state state) {
+COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                  enum to_go_state state) {
   const struct to_life *creator = to__spans_context(s, ev);
   uint64_t creator_life = creator == NULL ? 0 : creator->life;
   struct to_life *g;
@@ -209,10 +214,13 @@ COLD tb_rc create(struct to_spans *s, const struct to_event *ev, enum to_go_stat
   birth->creator_thread = ev->m;
   birth->entry = ev->args[1];
   birth->stack = ev->args[2];
-  return TB_OK;
+  if (s->sums == NULL) return TB_OK;
+  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->time));
+  return to_span_sums_meet(s->sums, gen, ev->slot, g->life, ev->args[1]);
 }
 
-COLD tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_event *ev) {
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
@@ -221,6 +229,7 @@ COLD tb_rc create_in_call(struct to_spans *s, const struct to_event *ev) {
   g->proc = TO_NONE;
   g->piece_since = ev->time;
   g->without_p = true;
+  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, ev->time));
   TB_TRY(find_by_thread(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
 }
@@ -232,7 +241,10 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
   struct to_string label = { 0 };
 
   if (TB_UNLIKELY(g->more != 0)) TB_TRY(to__spans_end_more(s, gen, ev, g, &label));
-  if (s->sums != NULL) TB_TRY(to_span_sums_settle(s->sums, g->life));
+  if (s->sums != NULL) {
+    TB_TRY(to_span_sums_settle(s->sums, g->life));
+    TB_TRY(to_span_sums_end(s->sums, slot_of(s, g), birth->at, ev->time, birth->known));
+  }
   if (to__wants(s, TO_WANT(LIFE))) {
     struct to_span *span = to__spans_put(s, ev, TO_SPAN_LIFE);
     span->from = birth->at;
@@ -249,6 +261,7 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
   }
   if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
   to__spans_runnable(s, g->state == TO_GO_RUNNABLE, false, ev->time);
+  to__spans_count(s, (enum to_go_state)g->state, TO_GO_NOT_EXIST, ev->time);
   g->life = 0;
   g->id = TO_FREE_SLOT;
   return TB_OK;
@@ -322,6 +335,12 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   return TB_OK;
 }
 
+HOT void set_call_on(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR)) s->calls_on[place] = slot;
+}
+
 /* --- system calls ------------------------------------------------------------------------------ */
 
 HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
@@ -335,6 +354,7 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
   g->stack = stack;
   g->piece_since = ev->time;
   g->without_p = false;
+  set_call_on(s, ev->p, slot_of(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
 }
 
@@ -344,6 +364,7 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const st
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   forget_thread(s, g);
   enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
@@ -358,11 +379,27 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   if (g == NULL) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
   made_by(g, g->id, g->life, 0);
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+/* Go's summaries have the moment between the two as one without a P. */
+static void note_leaving(struct to_spans *s, const struct to_event *ev) {
+  if (ev->args[0] >= TO_SPANS_PROCS_NEAR) return;
+  const struct to_life *g = &s->lives[s->calls_on[ev->args[0] + 1]];
+  if (g->life == 0 || g->state != TO_GO_SYSCALL || g->thread != ev->m) return;
+  s->leaving = g->life;
+  s->leaving_since = ev->time;
+}
+
+static void count_leaving(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_life *g, const struct to_event *ev) {
+  if (s->leaving != g->life) return;
+  count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
 }
 
 COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
@@ -371,7 +408,9 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  count_leaving(s, gen, g, ev);
   put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
@@ -396,8 +435,11 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const 
   if (g == NULL || g->without_p) return TB_OK;
   const struct to_life *by = to__spans_context(s, ev);
   put_piece(s, gen, g, ev, by == NULL ? 0 : by->life, true);
+  to__region_time(s, g, g->state, ev->time);
   g->piece_since = ev->time;
   g->without_p = true;
+  g->unseen = (uint64_t)proc < TO_SPANS_PROCS_NEAR && s->calls_on[proc + 1] != slot_of(s, g);
+  set_call_on(s, proc, 0);
   TB_TRY(find_by_thread(s, g));
   return to__spans_thread(s, ev, thread, TO_THREAD_BLOCKED);
 }
@@ -407,6 +449,7 @@ COLD tb_rc steal(struct to_spans *s, const struct to_generation *gen, const stru
   TB_TRY(to__spans_proc_status(s, ev));
   bool by_its_own_end =
       ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
+  if (by_its_own_end) note_leaving(s, ev);
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
   return lose_proc(s, gen, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
 }
@@ -429,18 +472,21 @@ static enum to_thread_state thread_state_of(const struct to_life *g) {
 
 /* A goroutine that was not known is in this state for longer than we can see. In a call it may have a P or not: which
  * one, if any, is not said, so it is found by its thread. */
-static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_go_state state,
-                         uint64_t stack) {
+static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, enum to_go_state state, uint64_t stack) {
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
   g->stack = stack;
+  if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;
   g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
   g->piece_since = s->began;
   if (state == TO_GO_SYSCALL) {
     g->proc = TO_NONE;
     g->without_p = ev->p == TO_NONE;
+    if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
+    set_call_on(s, ev->p, ev->slot);
     TB_TRY(find_by_thread(s, g));
   } else {
     g->proc = ev->p;
@@ -449,15 +495,17 @@ static tb_rc state_first(struct to_spans *s, const struct to_event *ev, enum to_
   return to__spans_thread(s, ev, g->thread, thread_state_of(g));
 }
 
-COLD tb_rc go_status(struct to_spans *s, const struct to_event *ev) {
+COLD tb_rc go_status(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
   struct to_transition tr;
 
   to_event_transition(ev, &tr);
   uint64_t stack = tr.stack == TO_NO_STACK ? 0 : tr.stack;
   bool is_known = ev->slot < s->slots_end && s->lives[ev->slot].life != 0;
-  if (!is_known) return state_first(s, ev, (enum to_go_state)tr.to, stack);
+  if (!is_known) return state_first(s, gen, ev, (enum to_go_state)tr.to, stack);
   struct to_life *g = &s->lives[ev->slot];
   if (g->stack == 0) g->stack = stack;
+  if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   bool elsewhere = ev->m != g->thread || ev->p != g->proc;
   if (TB_LIKELY(g->state != TO_GO_RUNNING || tr.to != TO_GO_RUNNING || !elsewhere)) return TB_OK;
   g->thread = ev->m; /* a made-up trace: no event has moved it there */
@@ -489,13 +537,13 @@ HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
   case TW_EV_GO_SYSCALL_BEGIN: return begin_call(s, gen, ev);
   case TW_EV_GO_SYSCALL_END: return end_call(s, gen, ev);
   case TW_EV_GO_SYSCALL_END_BLOCKED: return end_blocked_call(s, gen, ev);
-  case TW_EV_GO_CREATE: return create(s, ev, TO_GO_RUNNABLE);
-  case TW_EV_GO_CREATE_BLOCKED: return create(s, ev, TO_GO_WAITING);
-  case TW_EV_GO_CREATE_SYSCALL: return create_in_call(s, ev);
+  case TW_EV_GO_CREATE: return create(s, gen, ev, TO_GO_RUNNABLE);
+  case TW_EV_GO_CREATE_BLOCKED: return create(s, gen, ev, TO_GO_WAITING);
+  case TW_EV_GO_CREATE_SYSCALL: return create_in_call(s, gen, ev);
   case TW_EV_GO_DESTROY: return destroy(s, gen, ev);
   case TW_EV_GO_DESTROY_SYSCALL: return destroy_in_call(s, gen, ev);
   case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK: return go_status(s, ev);
+  case TW_EV_GO_STATUS_STACK: return go_status(s, gen, ev);
   case TW_EV_PROC_START:
     return to__spans_proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
   case TW_EV_PROC_STOP: return stop_proc(s, gen, ev);
@@ -512,10 +560,12 @@ tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
   if (n == 0) return TB_OK;
   if (!s->heard) s->began = events->time;
   s->heard = true;
-  for (const struct to_event *ev = events; ev < events + n && rc == TB_OK; ev++) {
+  const struct to_event *ev = events;
+  for (; ev < events + n && rc == TB_OK; ev++) {
     if (TB_UNLIKELY(s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX)) rc = to__spans_flush(s, gen);
     if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
   }
+  s->taken = (size_t)(ev - events);
   s->now = events[n - 1].time;
   s->events += n;
   tb_rc flushed = to__spans_flush(s, gen);

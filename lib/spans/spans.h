@@ -21,13 +21,14 @@
  *   THREAD     a thread is in one state (enum to_thread_state)
  *   RANGE      a range is active (enum to_range_kind: STW, GC_MARK, GC_SWEEP, GC_MARK_ASSIST);
  *              name: why the world stopped
- *   TASK       name: its type; value: its id; parent: its parent's
- *   REGION     name: its type; value: its task's id
+ *   TASK       name: its type; value: its id; parent: its parent's; goroutine: that began it
+ *   REGION     name: its type; value: its task's id; text: its task's type, if that began in the trace and is open;
+ *              region: what its goroutine did in it, if it began in the trace and has ended
  *   LOG        a moment. name: category, text: message, value: the task's id
- *   SAMPLE     a moment: a CPU sample
+ *   SAMPLE     a moment: a CPU sample. state: its goroutine's then
  *   METRIC     a moment. state: enum to_metric, value
  *
- * A goroutine's label is the name of its LIFE, and of the spans RUNNING and SYSCALL that it was set in or before: it
+ * A goroutine's label is the name of its LIFE, and of the spans RUNNING, SYSCALL and SAMPLE that it was set in or before: it
  * lasts until the goroutine leaves its thread.
  *
  * A goroutine id may come again, another goroutine's. A life is one goroutine: a number from 1 that the stream uses
@@ -36,7 +37,7 @@
  * Stacks are named by the generation that the span ends in, and looked up only where somebody asks. Those of what is
  * open are kept when their generation ends: to_spans_generation_ends(). Without that call they are lost.
  *
- * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 24 a
+ * Memory    from mem: 120 bytes for each goroutine of the most that lived at once, rounded up to a power of two; 48 a P, 40 a
  *           thread that was ever seen (if wanted), and what is open of ranges, regions and tasks; stacks as in
  *           spans/stack_table.h. A span and its texts are lent for the call.
  * Threads   use each object from one thread at a time.
@@ -87,9 +88,30 @@ enum to_cause {
 };
 const char *to_cause_name(enum to_cause cause); /* "unblocked" */
 
+/* What a goroutine did in a region, those inside it included: disjoint parts, whose sum is its length. */
+enum to_region_part {
+  TO_PART_RUNNING,
+  TO_PART_RUNNABLE, /* it waited for a P */
+  TO_PART_SYNC,     /* it waited for a mutex, a condition, a wait group */
+  TO_PART_CHAN,
+  TO_PART_NET,
+  TO_PART_SLEEP,
+  TO_PART_WAITING,      /* for anything else */
+  TO_PART_SYSCALL,      /* with its P */
+  TO_PART_SYSCALL_NO_P, /* after it had lost it */
+  TO_REGION_PARTS
+};
+struct to_region_time {
+  uint64_t ns[TO_REGION_PARTS];
+  uint64_t assist_ns; /* it helped the collector: of the above */
+  bool in_its_task;   /* no region around it is of its task (the nearest 64 are looked at) */
+};
+
 struct to_span_more {
   struct to_string name, text; /* len 0: none */
   uint64_t value, parent;
+  int64_t goroutine;                   /* TO_NONE: not known */
+  const struct to_region_time *region; /* NULL: not known */
 };
 
 struct to_span {
@@ -121,11 +143,14 @@ struct to_span {
 #define TO_WANT(kind)     (UINT32_C(1) << TO_SPAN_##kind)
 #define TO_WANT_GO(state) (UINT32_C(1) << (16 + TO_GO_##state))
 #define TO_WANT_WASTE     (UINT32_C(1) << 15) /* no span: to_spans_wasted() */
+#define TO_WANT_STATES    (UINT32_C(1) << 14) /* no span: to_spans_states() */
 #define TO_WANT_ALL       UINT32_MAX
 
 struct to_spans_config {
   uint32_t wanted;   /* TO_WANT(GOROUTINE): all its states */
   size_t stacks_max; /* 0: TO_SPANS_STACKS_MAX */
+  bool
+      times_only; /* ranges, tasks and regions have no names and no stacks, and there are no labels */
 };
 enum { TO_SPANS_STACKS_MAX = 4096, TO_SPANS_SLICE = 64 };
 
@@ -152,9 +177,21 @@ TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 /* Each wanted span that goes on, in no order. each() must not feed events; a code other than TB_OK ends it. */
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
+/* Tasks or regions that go on. */
+TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
+                               tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);
+/* How many goroutines are in each state, by enum to_go_state. */
+struct to_spans_states {
+  struct to_spans_in_state {
+    uint64_t now;
+    uint64_t most;  /* since the last call */
+    uint64_t total; /* time that goroutines were in it, nanoseconds, since the start of the epoch */
+  } state[TO_GO_SYSCALL + 1];
+};
+void to_spans_states(struct to_spans *s, struct to_spans_states *out);
 /* From now on pieces of calls, TO_WANT(SYSCALL), come out or not. */
 void to_spans_want_pieces(struct to_spans *s, bool wanted);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that make spans: private to this room.
  *
- * spans.c passes over the events and keeps the states of goroutines and Ps; rare.c has what is rare: ranges,
- * tasks, regions, labels, threads. open.c lists what is open, object.c has the rest. */
+ * spans.c passes over the events and keeps the states of goroutines; threads.c has those of Ps and threads, rare.c what is
+ * rare: ranges, tasks, regions, labels; region_time.c counts what goroutines do in regions. open.c lists what is open, object.c has
+ * the rest. */
 #ifndef TO_SPANS_STATE_H
 #define TO_SPANS_STATE_H
 
@@ -36,6 +37,7 @@ struct to_life {
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
   bool by_thread; /* it stands in calls_by_thread */
+  bool unseen;    /* in a call: Go's summaries do not see that it lost its P */
   uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
@@ -71,6 +73,8 @@ struct to_open_region {
   struct to_name *name;
   uint64_t task, stack;
   to_ns since;
+  to_ns counted_until; /* time has what came before; of the innermost one */
+  struct to_region_time time;
 };
 
 struct to_open_range {
@@ -85,6 +89,7 @@ struct to_open_range {
 struct to_open_task {
   struct to_name *name;
   uint64_t life, parent, stack;
+  int64_t goroutine;
   to_ns since;
 };
 
@@ -97,8 +102,11 @@ struct to_proc_life {
 
 struct to_thread_life {
   to_ns since;
+  int64_t goroutine;
+  int64_t proc;  /* only if Ps are wanted as well */
   uint8_t state; /* enum to_thread_state */
   bool known;
+  bool seen; /* with a goroutine; else only with a P */
 };
 
 enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
@@ -106,6 +114,7 @@ enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 
 struct to_spans {
   struct tb_mem *mem;
   uint32_t wanted;
+  bool times_only;
   struct to_span_sink sink;
   to_ns longer_than[TO_GO_SYSCALL +
                     1]; /* of these states only spans that are longer come out; -1: all */
@@ -121,6 +130,11 @@ struct to_spans {
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
+  /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
+   * summaries see a P being lost by this alone. */
+  uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  uint64_t leaving; /* the life that gave its P up just before its end in a call */
+  to_ns leaving_since;
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
@@ -128,6 +142,7 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct to_spare *spare;          /* blocks of what has ended */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
@@ -137,6 +152,7 @@ struct to_spans {
   tb_rc failed;            /* of what answers NULL where nothing is known */
   tb_rc rc;                /* of what answers NULL */
   uint64_t events, walked; /* slots at the ends of generations */
+  size_t taken;            /* events of the last slice, the one that failed included */
   bool heard;              /* an event in this epoch */
 
   /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
@@ -147,6 +163,11 @@ struct to_spans {
   to_ns wasting_since;
   uint64_t wasted;
 
+  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  struct to_state_count {
+    uint64_t n, most, area;
+  } state_count[TO_GO_SYSCALL + 1];
+
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
 
@@ -155,10 +176,11 @@ struct to_spans {
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
-  struct to_name *done[2 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
+  struct to_name *done[3 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
   unsigned n, n_done;
   struct to_span out[TO_SPANS_SLICE];
   struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */
+  struct to_region_time region_time[TO_SPANS_SLICE]; /* likewise */
 };
 
 /* Of a goroutine in a call: the trace has shown how it lost its P. */
@@ -196,6 +218,19 @@ static inline void to__spans_runnable(struct to_spans *s, bool before, bool afte
   if (!to__wants(s, TO_WANT_WASTE) || before == after) return;
   s->runnable += (size_t)after - (size_t)before;
   to__spans_waste(s, now);
+}
+
+/* NULL: none is known, or s->failed. */
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
+                                   enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *to = &s->state_count[after];
+  s->state_count[before].n--;
+  s->state_count[before].area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
@@ -238,6 +273,8 @@ static inline struct to_string to__name_text(const struct to_name *name) {
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
+/* Ps from a number on do not exist any more: they only look idle. */
+void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
 /* A P's state, if spans of Ps are wanted. known: it changes with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
                                 enum to_proc_state state, int64_t thread, bool known);
@@ -250,6 +287,19 @@ TB_MUST static inline tb_rc to__spans_thread(struct to_spans *s, const struct to
   return TB_LIKELY(!to__wants(s, TO_WANT(THREAD))) ? TB_OK
                                                    : to__spans_change_thread(s, ev, id, state);
 }
+/* The innermost region that is open on the goroutine, if any, counts its state up to now. */
+void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned state, to_ns now);
+/* The innermost one ends, and the one around it goes on. */
+void to__region_joins(struct to_open_region *region, to_ns now);
+/* A mark assist has ended; g may be NULL. */
+void to__region_assists(struct to_spans *s, const struct to_life *g, to_ns from, to_ns until);
+/* No region around it is of its task. */
+bool to__region_in_its_task(const struct to_open_region *region);
+/* A state of the goroutine ends. */
+static inline void to__region_time(struct to_spans *s, const struct to_life *g, unsigned state,
+                                   to_ns now) {
+  if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
+}
 /* The label of a goroutine that is on its thread. */
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
 void to__spans_label_off(struct to_spans *s, const struct to_life *g);
@@ -257,6 +307,9 @@ void to__spans_label_off(struct to_spans *s, const struct to_life *g);
 TB_MUST tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                                  const struct to_event *ev, struct to_life *g,
                                  struct to_string *out_label);
+void to__spans_threads_init(struct to_spans *s);
+void to__spans_threads_clear(struct to_spans *s); /* forgets all */
+void to__spans_threads_fini(struct to_spans *s);
 void to__spans_rare_init(struct to_spans *s);
 void to__spans_rare_clear(struct to_spans *s); /* forgets all that is open */
 void to__spans_rare_fini(struct to_spans *s);

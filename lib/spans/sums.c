@@ -15,10 +15,8 @@ _Static_assert(TO_GO_SYSCALL < 1 << STATE_BITS, "a state fits");
 
 /* How many reasons each state has. */
 static const uint8_t whys[TO_GO_SYSCALL + 1] = {
-  [TO_GO_RUNNABLE] = TO_CAUSES,
-  [TO_GO_RUNNING] = 1,
-  [TO_GO_WAITING] = TO_REASONS,
-  [TO_GO_SYSCALL] = 2,
+  [TO_GO_NOT_EXIST] = 1,        [TO_GO_RUNNABLE] = TO_CAUSES,    [TO_GO_RUNNING] = 1,
+  [TO_GO_WAITING] = TO_REASONS, [TO_GO_SYSCALL] = TO_CALL_PARTS,
 };
 
 /* ---- sums ---- */
@@ -138,6 +136,7 @@ static tb_rc add_entry(struct to_span_sums *s, struct to_string text) {
   TB_TRY(TB_MEM_GROW(s->mem, s->entry, s->entries_room, s->entries));
   TB_TRY(find_plain(s, number, TO_GO_RUNNING, &entry.running));
   TB_TRY(find_plain(s, number, TO_GO_SYSCALL, &entry.calling));
+  TB_TRY(find_plain(s, number, TO_GO_NOT_EXIST, &entry.lives));
   s->entry[s->entries++] = entry;
   return TB_OK;
 }
@@ -179,6 +178,45 @@ static tb_rc entry_of_stack(struct to_span_sums *s, uint32_t stack, uint32_t *ou
   return TB_OK;
 }
 
+/* ---- places of creation ---- */
+
+static tb_rc add_site(struct to_span_sums *s, uint32_t stack) {
+  struct to_sums_site site = { .stack = stack };
+
+  TB_TRY(TB_MEM_GROW(s->mem, s->site, s->sites_room, s->sites));
+  TB_TRY(to_windows_series(s->windows, s->of_creation, &site.created));
+  TB_TRY(to_windows_series(s->windows, s->of_life, &site.lives));
+  s->site[s->sites++] = site;
+  return TB_OK;
+}
+
+static tb_rc find_site(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
+  uint64_t *place;
+  bool fresh;
+
+  *out = TO_SITE_OTHER;
+  if (stack == TO_STACK_OTHER) return TB_OK;
+  if (s->sites == TO_SITES_MAX && tb_map_find(&s->site_of, stack) == NULL) return TB_OK;
+  TB_TRY(tb_map_put(&s->site_of, stack, &place, &fresh));
+  if (fresh) {
+    tb_rc rc = add_site(s, stack);
+    if (rc != TB_OK) {
+      tb_map_remove(&s->site_of, stack);
+      return rc;
+    }
+    *place = s->sites - 1;
+  }
+  *out = (uint32_t)*place;
+  return TB_OK;
+}
+
+static tb_rc init_sites(struct to_span_sums *s) {
+  TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_creation));
+  TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_life));
+  TB_TRY(add_site(s, TO_STACK_EMPTY));
+  return add_site(s, TO_STACK_OTHER);
+}
+
 /* ---- begin and end ---- */
 
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
@@ -188,15 +226,18 @@ tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_wi
   };
   tb_map_init(&s->by_key, mem, tb_seed());
   tb_map_init(&s->entry_of, mem, tb_seed());
+  tb_map_init(&s->site_of, mem, tb_seed());
   TB_TRY(add_rests(s));
   for (unsigned i = 0; i <= TO_ENTRY_OTHER; i++) TB_TRY(add_entry(s, (struct to_string){ "", 0 }));
-  return TB_OK;
+  return init_sites(s);
 }
 
 void to_span_sums_fini(struct to_span_sums *s) {
   if (s->mem == NULL) return;
   tb_map_fini(&s->by_key);
   tb_map_fini(&s->entry_of);
+  tb_map_fini(&s->site_of);
+  tb_mem_give(s->mem, s->site, s->sites_room * sizeof(*s->site));
   tb_mem_give(s->mem, s->sum, s->room * sizeof(*s->sum));
   tb_mem_give(s->mem, s->entry, s->entries_room * sizeof(*s->entry));
   tb_mem_give(s->mem, s->entry_of_stack, s->entry_of_stacks * sizeof(*s->entry_of_stack));
@@ -222,14 +263,47 @@ static tb_rc grow(struct to_span_sums *s, uint32_t slot) {
 
 tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
   if (slot >= s->goroutines) TB_TRY(grow(s, slot));
-  s->goroutine[slot] = (struct to_sums_goroutine){ .entry = TO_ENTRY_UNKNOWN };
+  s->goroutine[slot] =
+      (struct to_sums_goroutine){ .entry = TO_ENTRY_UNKNOWN, .site = TO_SITE_UNKNOWN };
+  s->entry[TO_ENTRY_UNKNOWN].alive++;
+  s->site[TO_SITE_UNKNOWN].alive++;
   return TB_OK;
+}
+
+tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
+                           uint64_t stack, to_ns now) {
+  uint32_t number, site;
+
+  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+  TB_TRY(number == TO_STACK_EMPTY ? TB_OK : find_site(s, number, &site));
+  if (number == TO_STACK_EMPTY) site = TO_SITE_UNKNOWN;
+  s->site[s->goroutine[slot].site].alive--;
+  s->goroutine[slot].site = site;
+  s->site[site].alive++;
+  to_windows_sum(s->windows, s->site[site].created, now, now, 0, false);
+  return TB_OK;
+}
+
+tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns until,
+                       bool from_known) {
+  struct to_sums_entry *entry = &s->entry[s->goroutine[slot].entry];
+  struct to_sums_site *site = &s->site[s->goroutine[slot].site];
+
+  entry->alive--;
+  site->alive--;
+  to_windows_sum(s->windows, entry->lives, from, until, 0, !from_known);
+  return to_windows_add(s->windows, site->lives, from, until, 0, !from_known);
+}
+
+void to_span_sums_clear(struct to_span_sums *s) {
+  for (size_t i = 0; i < s->entries; i++) s->entry[i].alive = 0;
+  for (size_t i = 0; i < s->sites; i++) s->site[i].alive = 0;
 }
 
 /* ---- spans ---- */
 
 static uint8_t why_of(const struct to_span *span) {
-  if (span->kind == TO_SPAN_SYSCALL) return TO_CALL_WITHOUT_PROC;
+  if (span->kind == TO_SPAN_SYSCALL) return span->cause;
   if (span->state == TO_GO_RUNNABLE) return span->cause;
   return span->state == TO_GO_WAITING ? span->reason : 0;
 }
@@ -317,16 +391,20 @@ static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
 }
 
 /* The goroutine's first stack: its entry is known from now on. */
-static tb_rc meet(struct to_span_sums *s, const struct to_generation *gen,
-                  const struct to_span *span, uint64_t stack) {
+tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
+                        uint64_t life, uint64_t stack) {
+  struct to_sums_goroutine *g = &s->goroutine[slot];
   uint32_t number, entry;
 
+  if (g->entry != TO_ENTRY_UNKNOWN || stack == 0) return TB_OK;
   TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
   TB_TRY(entry_of_stack(s, number, &entry));
-  s->goroutine[span->slot] = (struct to_sums_goroutine){ .entry = entry,
-                                                         .running = s->entry[entry].running,
-                                                         .calling = s->entry[entry].calling };
-  return s->n_held > 0 ? release(s, span->life, entry) : TB_OK;
+  g->entry = entry;
+  g->running = s->entry[entry].running;
+  g->calling = s->entry[entry].calling;
+  s->entry[TO_ENTRY_UNKNOWN].alive--;
+  s->entry[entry].alive++;
+  return s->n_held > 0 ? release(s, life, entry) : TB_OK;
 }
 
 /* Now that the entry is known. */
@@ -346,7 +424,7 @@ tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
 
   if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) {
     if (stack == 0) return hold(s, gen, span);
-    TB_TRY(meet(s, gen, span, stack));
+    TB_TRY(to_span_sums_meet(s, gen, span->slot, span->life, stack));
     if (add_again(s, span)) return TB_OK;
   }
   return count(s, gen, span, s->goroutine[span->slot].entry);

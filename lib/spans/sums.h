@@ -11,6 +11,9 @@
  *   WAITING   enum to_reason          both                   in the window's pool
  *   RUNNING   0                       none                   sum only
  *   SYSCALL   enum to_call_part       none                   sum only
+ *   NOT_EXIST 0                       none                   sum only: whole lives, from the birth to the end
+ *
+ * Goroutines that live are counted by entry function and by the place where they were created.
  *
  * The entry function of a goroutine is the outermost frame of the first stack that the trace shows of it. Spans before
  * that one wait until the entry is known, or until a report is asked for.
@@ -18,7 +21,7 @@
  * Where sums are too many, further spans are counted in the rest of their state and reason: its stacks are
  * TO_STACK_OTHER, its entry TO_ENTRY_OTHER.
  *
- * Memory    from mem: some 250 bytes a sum, 16 for each goroutine of the most that lived at once.
+ * Memory    from mem: some 250 bytes a sum, 16 for each goroutine of the most that lived at once, 48 a place of creation.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: this span is not counted.
  */
@@ -37,11 +40,25 @@ enum {
   TO_ENTRIES_MAX = 1 << 14,
   TO_SUMS_RECENT = 256,
   TO_SUMS_HELD_MAX = 64,
-  TO_SUMS_RESTS = TO_CAUSES + 1 + TO_REASONS + 2, /* one for each reason of each state */
+  TO_SUMS_CALL_PARTS = 5,
+  TO_SUMS_RESTS =
+      1 + TO_CAUSES + 1 + TO_REASONS + TO_SUMS_CALL_PARTS, /* one for each reason of each state */
+  TO_SITES_MAX = 1 << 10,
+  TO_SITE_UNKNOWN = 0, /* created before the trace began, or by no goroutine */
+  TO_SITE_OTHER = 1,   /* one that is not told apart */
 };
 
-/* Whole calls, and of those that lost their P the part after it. */
-enum to_call_part { TO_CALL_WHOLE, TO_CALL_WITHOUT_PROC };
+/* Whole calls; of those that lost their P the part after it; calls that had no P from the begin on, or from the begin of
+ * the trace; of the latter the part before the trace stated them. */
+enum to_call_part {
+  TO_CALL_WHOLE,
+  TO_CALL_WITHOUT_PROC,
+  TO_CALL_UNSEEN, /* the same where Go's summaries do not see the loss */
+  TO_CALL_NEVER_PROC,
+  TO_CALL_UNSTATED,
+  TO_CALL_PARTS
+};
+_Static_assert((int)TO_CALL_PARTS == (int)TO_SUMS_CALL_PARTS, "each has a rest");
 
 struct to_span_sum {
   uint32_t entry, stack, by_stack;
@@ -66,6 +83,7 @@ struct to_span_sums {
   struct to_sums_goroutine {
     uint32_t entry;            /* TO_ENTRY_UNKNOWN: so far */
     uint32_t running, calling; /* series of its entry, once that is known */
+    uint32_t site;             /* where it was created */
   } * goroutine;               /* by slot */
   size_t goroutines;
   struct to_sums_recent recent[TO_SUMS_RECENT];
@@ -78,12 +96,22 @@ struct to_span_sums {
 
   struct to_sums_entry {
     struct to_string text;
-    uint32_t running, calling; /* series */
+    uint32_t running, calling, lives; /* series */
+    uint32_t alive;                   /* goroutines now */
   } * entry;
   size_t entries, entries_room;
   struct tb_map entry_of;   /* by the text's place: a stack table keeps each once */
   uint32_t *entry_of_stack; /* by the stack's number; TO_ENTRY_UNKNOWN: not looked up */
   size_t entry_of_stacks;
+
+  struct to_sums_site {
+    uint32_t stack;
+    uint32_t alive;          /* goroutines now */
+    uint32_t created, lives; /* series: moments, and whole lives with their lengths */
+  } * site;
+  size_t sites, sites_room;
+  uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
+  struct tb_map site_of;         /* by the stack's number */
 
   struct to_span held[TO_SUMS_HELD_MAX]; /* of goroutines whose entry is not known yet */
   size_t n_held;
@@ -96,6 +124,17 @@ void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
 
 /* The pass over events counts spans here as they end (spans/spans.c). A life begins in this slot: */
 TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
+/* It was created now, by a goroutine with this stack. */
+TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
+                                   uint32_t slot, uint64_t stack, to_ns now);
+/* A stack of the goroutine, before a span of it has ended. */
+TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
+                                uint32_t slot, uint64_t life, uint64_t stack);
+/* The life in this slot ends, or is cut. */
+TB_MUST tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns until,
+                               bool from_known);
+/* A hole in the stream: nothing lives. */
+void to_span_sums_clear(struct to_span_sums *s);
 /* A goroutine's span that has ended, or a piece of a call after it has lost its P. gen: its generation. */
 TB_MUST tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span);

@@ -135,17 +135,29 @@ tb_rc to_words_take(struct to_words *words, const struct to_buckets *from) {
   return TB_OK;
 }
 
+static void put_rest(struct to_words *words, const struct to_words *from, size_t first) {
+  size_t n = from->n - first;
+
+  if (n > 0) memcpy(words->word + words->n, from->word + first, n * sizeof(*from->word));
+  words->n += n;
+}
+
 tb_rc to_words_join(struct to_words *words, const struct to_words *other) {
   struct to_words joined = { .mem = words->mem };
   size_t a = 0, b = 0;
 
   if (other->n == 0) return TB_OK;
   TB_TRY(to_words_reserve(&joined, words->n + other->n));
-  while (a < words->n || b < other->n) {
-    bool first = b == other->n ||
-                 (a < words->n && to_word_key(words->word[a]) <= to_word_key(other->word[b]));
-    joined.n = append(joined.word, joined.n, first ? words->word[a++] : other->word[b++]);
+  while (a < words->n && b < other->n) { /* no branch that cannot be foretold */
+    uint64_t x = words->word[a], y = other->word[b];
+    uint32_t key_x = to_word_key(x), key_y = to_word_key(y);
+    bool both = key_x == key_y && TB_LIKELY((uint32_t)x <= UINT32_MAX - (uint32_t)y);
+    joined.word[joined.n++] = (key_x <= key_y ? x : y) + (both ? (uint32_t)y : 0);
+    a += key_x <= key_y;
+    b += key_y < key_x || both;
   }
+  put_rest(&joined, words, a);
+  put_rest(&joined, other, b);
   to_words_fini(words);
   *words = joined;
   return TB_OK;
@@ -167,10 +179,19 @@ tb_rc to_words_by_bucket(struct to_words *words) {
 
 /* ---- folding ---- */
 
+enum { FAMILIES_MAX = 64 };
+
 struct extent {
   uint64_t values; /* ever */
   uint32_t series, words;
+  uint32_t family;
   bool is_parent;
+};
+/* All that are a part of one series, parts of parts included. */
+struct families {
+  size_t n;
+  uint32_t root[FAMILIES_MAX];
+  size_t words[FAMILIES_MAX]; /* those that can be folded */
 };
 
 static bool fewer_values(const void *rows, uint32_t a, uint32_t b) {
@@ -196,6 +217,45 @@ static size_t find_extents(const struct to_words *words, const struct to_series 
   return n;
 }
 
+/* The last place is shared by all that find none. */
+static uint32_t find_family(struct families *f, const struct to_series *series, uint32_t number) {
+  uint32_t place = 0;
+
+  while (series[number].parent != TO_NO_SERIES) number = series[number].parent;
+  while (place < f->n && f->root[place] != number) place++;
+  if (place == FAMILIES_MAX) return FAMILIES_MAX - 1;
+  if (place == f->n) f->root[f->n++] = number;
+  return place;
+}
+
+static void find_families(struct families *f, const struct to_series *series, struct extent *extent,
+                          size_t n) {
+  *f = (struct families){ 0 };
+  for (size_t i = 0; i < n; i++) {
+    if (series[extent[i].series].parent == TO_NO_SERIES) continue;
+    extent[i].family = find_family(f, series, extent[i].series);
+    f->words[extent[i].family] += extent[i].words;
+  }
+}
+
+/* How many words each family may have, so that all have max at most: the small ones keep all of theirs. */
+static size_t share_of_each(const struct families *f, size_t max) {
+  size_t share = max, left = max, kept = 0;
+
+  for (size_t before = 0; kept < f->n; before = share) {
+    size_t newly = 0;
+    share = left / (f->n - kept);
+    for (size_t i = 0; i < f->n; i++) {
+      if (f->words[i] > share || (before > 0 && f->words[i] <= before)) continue;
+      newly++;
+      left -= f->words[i];
+    }
+    if (newly == 0) return share;
+    kept += newly;
+  }
+  return max;
+}
+
 static bool is_folded(const uint64_t *folded, uint32_t series) {
   return folded[series / 64] >> series % 64 & 1;
 }
@@ -208,19 +268,22 @@ static size_t count_of_parts(const struct to_words *words, const struct to_serie
   return n;
 }
 
-/* Marks what goes, of left words that can; false: nothing does. */
+/* Marks what goes; false: nothing can. */
 static bool choose(const struct to_words *words, struct extent *extent, uint32_t *rank,
-                   const struct to_series *series, size_t left, size_t max, uint64_t *folded) {
-  size_t n = find_extents(words, series, extent);
+                   const struct to_series *series, size_t max, uint64_t *folded) {
+  size_t n = find_extents(words, series, extent), share;
+  struct families families;
   bool any = false;
 
+  find_families(&families, series, extent, n);
+  share = share_of_each(&families, max);
   for (size_t i = 0; i < n; i++) rank[i] = (uint32_t)i;
   to_top_rows(rank, n, n, fewer_values, extent);
-  for (size_t i = 0; i < n && left > max; i++) {
-    uint32_t number = extent[rank[i]].series;
-    if (series[number].parent == TO_NO_SERIES) continue;
-    folded[number / 64] |= UINT64_C(1) << number % 64;
-    left -= extent[rank[i]].words;
+  for (size_t i = 0; i < n; i++) {
+    const struct extent *e = &extent[rank[i]];
+    if (series[e->series].parent == TO_NO_SERIES || families.words[e->family] <= share) continue;
+    folded[e->series / 64] |= UINT64_C(1) << e->series % 64;
+    families.words[e->family] -= e->words;
     any = true;
   }
   return any;
@@ -249,8 +312,7 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   TB_TRY(tb_mem_take(words->mem, bytes, &extent));
   uint32_t *rank = (uint32_t *)(extent + words->n);
   /* A parent grows by what its children gave it: more than enough goes at once, or else again. */
-  while (rc == TB_OK && left > max &&
-         choose(words, extent, rank, series, left, max / 4 * 3, folded)) {
+  while (rc == TB_OK && left > max && choose(words, extent, rank, series, max / 4 * 3, folded)) {
     rc = to_words_give_parents(words, series, folded);
     left = count_of_parts(words, series);
   }

@@ -94,8 +94,9 @@ struct to_series {
   uint64_t values; /* in slots that have closed */
 };
 
-/* Gives values of series to their parents, those with the fewest values ever first, until series with a parent have at
- * most max words: those without one are few, and their words are not counted. Parents go last. The same series go in
+/* Gives values of series to their parents until series with a parent have at most max words: those without one are few,
+ * and their words are not counted. All parts of one of those are a family; families have equal shares, and what one does not need
+ * is the others'. In a family those with the fewest values ever go first, parents last. The same series go in
  * each slot, so that in a window of many slots some have all of theirs. folded: a bit a series; may be NULL. */
 TB_MUST tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size_t max,
                             uint64_t folded[TO_BUCKET_SERIES_MAX / 64]);

@@ -116,6 +116,9 @@ static void free_slots(struct to_windows *w, size_t first, size_t n) {
 static tb_rc join_runs(struct to_words *words, const struct to_runs *runs) {
   struct to_words more;
 
+  if (runs == NULL) return TB_OK;
+  if (words->n == 0) return to_words_unpack(words, runs);
+
   to_words_init(&more, words->mem);
   tb_rc rc = to_words_unpack(&more, runs);
   if (rc == TB_OK) rc = to_words_join(words, &more);
@@ -370,10 +373,19 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
   return stretch;
 }
 
-static tb_rc view_runs(struct to_windows *w, const struct to_runs *runs) {
-  if (runs == NULL) return TB_OK;
-  TB_TRY(join_runs(&w->view_words, runs));
-  return to_words_fold(&w->view_words, w->series, TO_WORDS_CLOSED_MAX, NULL);
+/* Adds the words of n slots. By halves: each word is joined as often as the number of slots can be halved. */
+static tb_rc view_slots(struct to_windows *w, size_t first, size_t n, struct to_words *words) {
+  struct to_words half;
+
+  if (n == 0) return TB_OK;
+  if (n == 1) return join_runs(words, w->slot[first].runs);
+  TB_TRY(view_slots(w, first, n / 2, words));
+  to_words_init(&half, w->mem);
+  tb_rc rc = view_slots(w, first + n / 2, n - n / 2, &half);
+  if (rc == TB_OK) rc = to_words_join(words, &half);
+  if (rc == TB_OK) rc = to_words_fold(words, w->series, TO_WORDS_CLOSED_MAX, NULL);
+  to_words_fini(&half);
+  return rc;
 }
 
 static tb_rc view_buckets(struct to_windows *w, const struct to_buckets *buckets) {
@@ -402,14 +414,14 @@ static tb_rc fill_view(struct to_windows *w, enum to_window window, to_ns begin)
   to_words_init(&w->view_words, w->mem);
   if (window == TO_WINDOW_ALL) {
     to_counters_merge(&w->scratch, &w->closed);
-    TB_TRY(view_runs(w, w->closed_runs));
+    TB_TRY(join_runs(&w->view_words, w->closed_runs));
     TB_TRY(view_buckets(w, &w->closed_buckets));
   }
-  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++) {
-    if (w->slot[i].begin < begin) continue;
+  size_t first = window == TO_WINDOW_ALL ? w->slots : 0;
+  while (first < w->slots && w->slot[first].begin < begin) first++;
+  for (size_t i = first; i < w->slots; i++)
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
-    TB_TRY(view_runs(w, w->slot[i].runs));
-  }
+  TB_TRY(view_slots(w, first, w->slots - first, &w->view_words));
   to_counters_merge(&w->scratch, &w->open);
   TB_TRY(view_buckets(w, &w->open_buckets));
   TB_TRY(tb_mem_take(w->mem, 3 * (w->series_n + 1) * sizeof(*w->view_begin), &w->view_begin));

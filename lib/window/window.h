@@ -32,8 +32,8 @@
 enum {
   TO_SLOTS_MAX = 64,
   TO_WORDS_OPEN_MAX = 48 << 10,
-  TO_WORDS_SLOT_MAX = 32 << 10,
-  TO_WORDS_CLOSED_MAX = 128 << 10,
+  TO_WORDS_SLOT_MAX = 64 << 10,
+  TO_WORDS_CLOSED_MAX = 160 << 10,
   TO_WORDS_LOOSE_MIN =
       1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the analyses cost on top of ordering, and what publishing their reports costs.
  *
- * bench_analyses TRACE...: prints for each a row "name events order_ns analyses_ns report_us": CPU time
+ * bench_analyses TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB": CPU time
  * of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, report_us
  * is for all kinds and windows, as the collector packs them after each generation. */
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct trace {
 
 struct outcome {
   uint64_t events, cpu_ns, report_ns;
-  size_t memory_peak; /* of the analyses */
+  size_t memory_peak, memory; /* of the analyses: while reports are made; before */
 };
 
 static uint64_t cpu_ns(void) {
@@ -96,6 +96,7 @@ static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *o
   uint64_t start = cpu_ns();
   tb_rc rc = order(trace, (struct to_event_sink){ analyses, analyse ? take_all : take_none }, out);
   out->cpu_ns = cpu_ns() - start;
+  out->memory = mem.bytes;
   start = cpu_ns();
   for (int i = 0; i < PUBLISH_ROUNDS && rc == TB_OK && analyse; i++) rc = publish(analyses, &mem);
   out->report_ns = (cpu_ns() - start) / PUBLISH_ROUNDS;
@@ -131,8 +132,8 @@ static bool map_trace(const char *path, struct trace *out) {
 int main(int argc, char **argv) {
   int failed = 0;
 
-  printf("%-24s %10s %10s %12s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
-         "report_us", "peak_KiB");
+  printf("%-24s %10s %10s %12s %10s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
+         "report_us", "KiB", "peak_KiB");
   for (int i = 1; i < argc; i++) {
     struct outcome best[2] = { { 0 }, { 0 } };
     const char *slash = strrchr(argv[i], '/');
@@ -146,10 +147,10 @@ int main(int argc, char **argv) {
       continue;
     }
     double n = (double)best[0].events;
-    printf("%-24s %10" PRIu64 " %10.2f %12.2f %10.1f %10zu\n", slash == NULL ? argv[i] : slash + 1,
-           best[0].events, (double)best[0].cpu_ns / n,
+    printf("%-24s %10" PRIu64 " %10.2f %12.2f %10.1f %10zu %10zu\n",
+           slash == NULL ? argv[i] : slash + 1, best[0].events, (double)best[0].cpu_ns / n,
            ((double)best[1].cpu_ns - (double)best[0].cpu_ns) / n, (double)best[1].report_ns / 1000,
-           best[1].memory_peak >> 10);
+           best[1].memory >> 10, best[1].memory_peak >> 10);
   }
   return failed;
 }

@@ -1,27 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# bench_reader.sh: what reading, ordering and both analyses cost, beside Go's own reader on the same traces
+# bench_reader.sh: what reading, ordering and all analyses cost, beside Go's own reader on the same traces
 # in the same run: one core each, CPU time, rounds in turn, the best of each side.
-#
-# The traces are those of the shared benchmark where the folder "shared" lies beside the checkout (made
-# once, in a minute or two), else one dense trace of our own.
 . tests/bench/lib.sh
 rounds=${BENCH_ROUNDS:-3}
 declare -A faster=([xl-chan]=11 [xl-mutex]=8 [xl-net]=14 [xl-gc]=12 [xl-gcdeep]=26 [xl-manyg]=13) # than Go's, at least
-
-bench_traces() {
-  local make=../shared/bench/go-reader/bench.sh xl=$BENCH_DIR/xl
-  if [ -e "$make" ] && [ ! -e "$xl/made" ]; then
-    mkdir -p "$xl"
-    say "making large traces in $xl"
-    PATH=$(dirname "$GO"):$PATH bash "$make" --quick "$xl" >"$dir/log" 2>&1 && touch "$xl/made"
-  fi
-  if [ -e "$xl/made" ]; then
-    for name in chan mutex net gc gcdeep manyg; do echo "$xl/xl-$name.trace"; done
-  else
-    dense_trace
-  fi
-}
 
 peak_mib() { # COMMAND...: of a child's resident memory. (Not by Python, whose own a child begins with.)
   /usr/bin/time -f %M -o "$dir/peak" "$@" >/dev/null && awk '{ printf "%.1f", $1 / 1024 }' "$dir/peak"
@@ -69,7 +52,7 @@ for trace in $traces; do
       'BEGIN { print (p > bp ? p : bp), (f > bf ? f : bf), (g > bg ? g : bg) }')
   done
   million() { awk -v v="$1" 'BEGIN { printf "%.2f", v / 1e6 }'; }
-  row "ordered, both analyses, $name" "$(million "$best_full")" Mev/s "$(million "$best_go")" \
+  row "ordered, all analyses, $name" "$(million "$best_full")" Mev/s "$(million "$best_go")" \
     "Go's reader (x/exp/trace), ordered only" ">= $(awk -v g="$best_go" 'BEGIN { printf "%.2f", 4 * g / 1e6 }')"
   row "  ordered only" "$(million "$best_plain")" Mev/s "$(million "$best_go")" "the same" \
     ">= $(awk -v g="$best_go" -v n="${faster[$name]:-0}" 'BEGIN { printf "%.2f", n * g / 1e6 }')"

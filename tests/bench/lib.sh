@@ -38,6 +38,22 @@ paced_trace() { # prints the path of one of about 10 MB a second, hence 10 MB a 
   echo "$trace"
 }
 
+# Those of the shared benchmark where the folder "shared" lies beside the checkout (made once, in a minute or two),
+# else one dense trace of our own.
+bench_traces() {
+  local make=../shared/bench/go-reader/bench.sh xl=$BENCH_DIR/xl
+  if [ -e "$make" ] && [ ! -e "$xl/made" ]; then
+    mkdir -p "$xl"
+    say "making large traces in $xl"
+    PATH=$(dirname "$GO"):$PATH bash "$make" --quick "$xl" >"$dir/log" 2>&1 && touch "$xl/made"
+  fi
+  if [ -e "$xl/made" ]; then
+    for name in chan mutex net gc gcdeep manyg; do echo "$xl/xl-$name.trace"; done
+  else
+    dense_trace
+  fi
+}
+
 start_collector() { # SETTING...: leaves $dir/ready, $dir/certs, $collector
   local sets=() setting i
   for setting in "state=$dir/state" "certs=$dir/certs" listen.agents=127.0.0.1:0 listen.http=127.0.0.1:0 "$@"; do

@@ -19,6 +19,13 @@ import tempfile
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
 RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
 PROCS = re.compile(r'^M=.* Metric Time=(\d+) Name="/sched/gomaxprocs:threads" Value=Value{Uint64\((\d+)\)}')
+TASK = re.compile(r'^M=.* G=(-?\d+) Task(Begin|End) Time=(\d+) ID=(\d+) Parent=\d+ Type=(".*")$')
+REGION = re.compile(r'^M=.* G=(-?\d+) Region(Begin|End) Time=(\d+) Task=(\d+) Type=(".*")$')
+HEAP = re.compile(r'^M=.* Metric Time=\d+ Name="(/memory/classes/heap/objects:bytes|/gc/heap/goal:bytes)" Value=Value{Uint64\((\d+)\)}')
+OBJECT = re.compile(r"^M=.* Experimental Time=\d+ Name=HeapObject(|Alloc|Free) Args=\[id=Value{Uint64\((\d+)\)}")
+CPU_SAMPLE = re.compile(r"^M=.* G=(-?\d+) StackSample ")
+WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
+            "select": "chan_ns", "network": "net_ns", "sleep": "sleep_ns"}
 CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 WAIT = re.compile(r'^M=.* StateTransition Time=(\d+) GoID=(\d+) (\w+)->(\w+) Reason="(.*)"$')
 FRAME = re.compile(r"^\t(?!\t).* @ 0x([0-9a-f]+)$")
@@ -62,6 +69,75 @@ class Waits:
             self.ended.append((reason, own, tuple(by_stack), int(time) - since, known))
 
 
+class User:
+    """Tasks and regions, and what goroutines do in regions."""
+
+    def __init__(self):
+        self.states = {}  # goroutine: its state
+        self.tasks = collections.defaultdict(list)  # type: lengths
+        self.regions = collections.defaultdict(list)
+        self.times = collections.defaultdict(collections.Counter)  # type of region: nanoseconds by column
+        self.tasks_begin_unknown = self.regions_begin_unknown = self.regions_cut = 0
+        self.open_tasks, self._open = {}, collections.defaultdict(list)
+        self._since, self._reason, self._without_p, self._calls_on = {}, {}, set(), {}
+
+    def _count(self, goroutine, time):
+        """What the goroutine did since its state was last looked at is time of all regions that are open on it."""
+        state, since = self.states.get(goroutine), self._since.get(goroutine)
+        self._since[goroutine] = time
+        if since is None:
+            return
+        column = {"Running": "execution_ns", "Runnable": "sched_wait_ns",
+                  "Syscall": "syscall_block_ns" if goroutine in self._without_p else "syscall_ns",
+                  }.get(state) or WAITS_OF.get(self._reason.get(goroutine), "block_other_ns")
+        for _, _, times in self._open[goroutine]:
+            times[column] += time - since
+
+    def transition(self, line, time, what, ident, old, new):
+        if what == "ProcID":
+            goroutine = self._calls_on.get(ident)
+            if new == "Idle" and old != new and goroutine is not None:
+                self._count(goroutine, time)
+                self._without_p.add(goroutine)
+            return
+        if old == new:
+            return
+        self._count(ident, time)
+        self.states[ident] = new
+        self._without_p.discard(ident)
+        self._calls_on = {proc: caller for proc, caller in self._calls_on.items() if caller != ident}
+        reason = re.search(r'Reason="(.*?)"', line)
+        self._reason[ident] = reason.group(1) if reason else ""
+        if new == "Syscall":
+            self._calls_on[CONTEXT_P.match(line).group(1)] = ident
+        if new == "NotExist":
+            self.regions_cut += len(self._open.pop(ident, []))
+            del self.states[ident], self._since[ident]
+
+    def task(self, _, edge, time, ident, name):
+        if edge == "Begin":
+            self.open_tasks[ident] = (name, int(time))
+        elif ident in self.open_tasks:
+            name, since = self.open_tasks.pop(ident)
+            self.tasks[name].append(int(time) - since)
+        else:
+            self.tasks_begin_unknown += 1
+
+    def region(self, goroutine, edge, time, _, name):
+        self._count(goroutine, int(time))
+        if edge == "Begin":
+            self._open[goroutine].append((name, int(time), collections.Counter()))
+        elif self._open[goroutine]:
+            name, since, times = self._open[goroutine].pop()
+            self.regions[name].append(int(time) - since)
+            self.times[name] += times
+        else:
+            self.regions_begin_unknown += 1
+
+    def open_regions(self):
+        return sum(map(len, self._open.values()))
+
+
 class Expected:
     """What the parsed text says, summed in the plainest way."""
 
@@ -80,6 +156,9 @@ class Expected:
         self._stopped_since = {}
         self._running, self._syncs, self._procs_known = set(), 0, False
         self._pending = None  # a stop whose other Ps still run: (begin, own P)
+        self.user = User()
+        self.sizes, self.goal = [], None
+        self.alive, self.allocations, self.samples = set(), 0, collections.Counter()
 
     def line(self, line):
         if not line.startswith("M="):
@@ -94,6 +173,23 @@ class Expected:
             _, time, what, ident, old, new = match.groups()
             (self._goroutine if what == "GoID" else self._proc)(int(time), ident, old, new)
             self._waste(int(time))
+            self.user.transition(line, int(time), what, ident, old, new)
+        elif match := TASK.match(line):
+            self.user.task(*match.groups())
+        elif match := REGION.match(line):
+            self.user.region(*match.groups())
+        elif match := HEAP.match(line):
+            name, value = match.groups()
+            if name.startswith("/memory"):
+                self.sizes.append(int(value))
+            else:
+                self.goal = int(value)
+        elif match := OBJECT.match(line):
+            verb, ident = match.groups()
+            (self.alive.discard if verb == "Free" else self.alive.add)(ident)
+            self.allocations += verb == "Alloc"
+        elif match := CPU_SAMPLE.match(line):
+            self.samples[self.user.states.get(match.group(1), "")] += 1
         elif match := PROCS.match(line):
             time, procs = map(int, match.groups())
             self._idle -= {ident for ident in self._idle if int(ident) >= procs}
@@ -228,8 +324,78 @@ def check_figures(check, tracectl, trace):
         check.distribution(f"goroutine {row['goroutine']}", row["stopped"],
                            want.by_goroutine[row["goroutine"], row["reason"]])
     check_sched(check, reports["sched"], want)
+    check_user(check, reports["tasks"], want.user.tasks, want.user.tasks_begin_unknown, len(want.user.open_tasks))
+    check_user(check, reports["regions"], want.user.regions, want.user.regions_begin_unknown,
+               want.user.open_regions())
+    check.equal("cut regions", reports["regions"]["figures"]["cut"], want.user.regions_cut)
+    check_region_times(check, reports["regions"]["tables"]["by_type"], want.user.times)
+    check_heap(check, reports["heap"], want)
+    check_cpu(check, reports["cpu"], want)
     check_block(check, tracectl, trace, waits, reports)
     return want
+
+
+def unquote(name):
+    """As the report has a name that the text shows in Go's quotes; None: not all of it can be said in JSON."""
+    try:
+        return json.loads(name)
+    except ValueError:
+        return None
+
+
+def check_user(check, report, want, begin_unknown, still_open):
+    kind, figures = report["kind"], report["figures"]
+    check.distribution(kind, figures["latency"], sum(want.values(), []))
+    check.equal(f"{kind}: begin unknown", figures["begin_unknown"], begin_unknown)
+    check.equal(f"{kind}: open", figures["open"], still_open)
+    rows = {row["type"]: row["latency"] for row in report["tables"]["by_type"] if row["latency"]["count"]}
+    check.equal(f"{kind}: types", len(rows), len(want))
+    for name, lengths in want.items():
+        if unquote(name) in rows:
+            check.distribution(f"{kind} {name}", rows[unquote(name)], lengths)
+    if kind == "tasks":
+        longest = sorted(sum(want.values(), []), reverse=True)[:16]
+        check.equal("slowest tasks", [row["latency_ns"] for row in report["tables"]["slowest"]], longest)
+
+
+def check_region_times(check, rows, want):
+    by_name = {unquote(name): times for name, times in want.items()}
+    for row in rows:
+        times = {name: row[name] for name in row if name in (*WAITS_OF.values(), "execution_ns", "sched_wait_ns",
+                                                             "block_other_ns", "syscall_ns", "syscall_block_ns")}
+        if not row["latency"]["count"]:
+            continue
+        check.equal(f"times of {row['type']}: sum", sum(times.values()), row["latency"]["total_ns"])
+        if row["type"] in by_name:
+            check.equal(f"times of {row['type']}", {name: time for name, time in times.items() if time},
+                        {name: time for name, time in by_name[row["type"]].items() if time})
+
+
+def check_heap(check, report, want):
+    figures, tables = report["figures"], report["tables"]
+    check.equal("heap", (figures["heap_bytes"], figures["heap_min_bytes"], figures["heap_max_bytes"]),
+                (want.sizes[-1], min(want.sizes), max(want.sizes)) if want.sizes else (None, None, None))
+    check.equal("heap goal", figures["goal_bytes"], want.goal)
+    if not figures["has_objects"]:
+        check.equal("objects", len(want.alive), 0)
+        return
+    check.equal("live objects", figures["live_objects"], len(want.alive))
+    check.equal("allocations", figures["allocations"], want.allocations)
+    for table in ("by_type", "by_entry"):
+        for name in ("live_objects", "live_bytes", "allocations", "allocated_bytes"):
+            check.equal(f"sum of {table}: {name}", sum(row[name] for row in tables[table]), figures[name])
+
+
+def check_cpu(check, report, want):
+    figures, tables = report["figures"], report["tables"]
+    check.equal("samples", figures["samples"], sum(want.samples.values()))
+    for table in ("by_stack", "by_entry", "by_label"):
+        check.equal(f"sum of {table}", sum(row["samples"] for row in tables[table]), figures["samples"])
+    names = {"Running": "running", "Syscall": "syscall", "": "no goroutine"}
+    states = collections.Counter()
+    for state, count in want.samples.items():
+        states[names.get(state, "not running")] += count
+    check.equal("samples by state", {row["state"]: row["samples"] for row in tables["by_state"]}, dict(states))
 
 
 def is_sync(reason):
@@ -374,7 +540,9 @@ def main():
             stacks = check_profile(check, tracectl, path, folder)
             print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls of "
                   f"{stacks} stacks, {sum(map(len, want.stops.values()))} stops, "
-                  f"{len(want.time_to_stop)} times to stop", flush=True)
+                  f"{len(want.time_to_stop)} times to stop, {sum(map(len, want.user.tasks.values()))} tasks, "
+                  f"{sum(map(len, want.user.regions.values()))} regions, {want.allocations} allocations, "
+                  f"{sum(want.samples.values())} samples", flush=True)
             failed += check.wrong > 0
             passed += check.wrong == 0
             if path != trace:

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# spans.sh WHERE-TIME-GOES FOLDER|--fresh: how long goroutines, Ps and ranges were in which state, for which reason: the sums
+# spans.sh WHERE-TIME-GOES|TRACECTL FOLDER|--fresh: how long goroutines, Ps and ranges were in which state, for which reason: the sums
 # of our spans (examples/where-time-goes) against those of a plain program on Go's own public reader
 # (tests/conformance/span-sums), equal to the nanosecond. FOLDER holds traces (NAME.trace.zst); --fresh makes some here and now.
+# With a TRACECTL: the time of goroutines by entry function, `tracectl report goroutines` against the definitions of Go's own
+# summaries, worked out once more in span-sums.
 #
 # FOLDER may be a sister of the checkout that is not there: that is a failure in CI and a skip (77) elsewhere.
 set -u
@@ -26,9 +28,15 @@ if ! (cd tests/conformance/span-sums && GOWORK=off "$GO" build -buildvcs=false -
   exit 77
 fi
 passed=0 failed=0
+our_sums() { "$ours" "$1"; }
+their_sums() { "$theirs" "$1"; }
+if [ "$(basename "$ours")" = tracectl ]; then
+  our_sums() { python3 tests/conformance/goroutine_sums.py "$ours" "$1"; }
+  their_sums() { "$theirs" --goroutines "$1"; }
+fi
 
 judge() { # NAME TRACE
-  if "$ours" "$2" >"$work/ours.raw" 2>"$work/why" && "$theirs" "$2" >"$work/theirs" 2>>"$work/why" &&
+  if our_sums "$2" >"$work/ours.raw" 2>"$work/why" && their_sums "$2" >"$work/theirs" 2>>"$work/why" &&
     sort "$work/ours.raw" >"$work/ours" && cmp -s "$work/ours" "$work/theirs"; then
     passed=$((passed + 1))
     return

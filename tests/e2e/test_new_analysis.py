@@ -59,10 +59,11 @@ class NewAnalysis(harness.Case):
         trace = self.trace("g26-gens")
         self.assertIn("toy", self.tracectl("report", "nothing", trace, expect=2).err)
         text = self.tracectl("report", "toy", trace).out
-        for part in ("By range", "GC concurrent mark phase", "Ranges that ended"):
+        for part in ("By range", "GC concurrent mark phase", "Ranges that ended", "A toy counts ranges that have ended."):
             self.assertIn(part, text)
         report = json.loads(self.tracectl("report", "toy", trace, "--json").out)
         rows = report["tables"]["by_range"]
+        self.assertEqual(report["notes"], ["A toy counts ranges that have ended."])
         self.assertGreater(report["figures"]["active"]["count"], 0)
         self.assertEqual(report["figures"]["active"]["count"], sum(row["active"]["count"] for row in rows))
         self.assertEqual(report["figures"]["active"]["total_ns"], sum(row["active"]["total_ns"] for row in rows))
@@ -88,6 +89,7 @@ class NewAnalysis(harness.Case):
         live = wait_until("its report is there", lambda: self.live(collector))
         wait_until("all of it is in order", lambda: self.live(collector)["figures"] == offline["figures"])
         self.assertEqual(self.live(collector)["tables"], offline["tables"])
+        self.assertEqual(self.live(collector)["notes"], offline["notes"])
         wait_until("the feed has it", lambda: "/report/toy" in self.log("tail"))
         metrics = self.get(collector, "/metrics")
         total = offline["figures"]["active"]["count"]

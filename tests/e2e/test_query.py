@@ -102,10 +102,11 @@ class Query(Case):
 
     def test_a_query_only_reads_and_errors_point_at_the_place(self):
         trace = self.trace("g25-mix")
-        for sql, words in (("ATTACH 'x.db' AS x", "ATTACH is refused"), ("CREATE TABLE t(a)", "is refused"),
+        for sql, words in (("ATTACH 'x.db' AS x", "ATTACH is refused"), ("CREATE TABLE t(a)", "CREATE is refused"), ("DROP TABLE spans", "DROP is refused"),
                            ("CREATE TEMP TABLE t(a)", "is refused"), ("PRAGMA writable_schema=1", "PRAGMA is refused"),
                            ("SELECT load_extension('x')", "function is refused"), ("VACUUM INTO 'x.db'", "refused"),
                            ("SELECT * FORM spans", "SELECT * FORM spans\n           ^"), ("SELECT\n nope FROM spans", " nope FROM spans\n   ^"),
+                           ("SELECT *\nFROM spanz", "FROM spanz\n       ^"),
                            ("SELECT 1; SELECT 2", "one statement at a time"), ("", "a SELECT is wanted")):
             done = self.tracectl("query", trace, sql, expect=2)
             self.assertIn(words, done.err, sql)

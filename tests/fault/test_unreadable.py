@@ -77,6 +77,7 @@ class Unreadable(FaultCase):
         for reason in reasons:
             self.assertRegex(reason, r"trace|part")
             self.assertRegex(reason, "from offset [0-9]+ on cannot be read: Input/output error")
+        wait_until("none of the other stream waits", lambda: "pending" not in self.verdicts(collector, OTHER))
         self.assertEqual(set(self.verdicts(collector, OTHER)), {"ok"})
         self.finish_all(collector, agents)
 

@@ -395,7 +395,8 @@ static void check_trace(struct checker *c, const uint8_t *data, size_t size) {
   tb_diag_clear(&diag);
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
   c->stacks_max = 4 + size % 40;
-  const struct to_spans_config all = { TO_WANT_ALL, c->stacks_max }, few = { c->few_wanted, 0 };
+  const struct to_spans_config all = { .wanted = TO_WANT_ALL, .stacks_max = c->stacks_max },
+                               few = { .wanted = c->few_wanted };
   FUZZ_CHECK(to_spans_new(&mem, &all, (struct to_span_sink){ c, take_all }, &c->all) == TB_OK);
   FUZZ_CHECK(to_spans_new(&c->own, &few, (struct to_span_sink){ c, take_few }, &c->few) == TB_OK);
   FUZZ_CHECK(to_reader_new(&mem, &limits, TO_READER_BYTES_STAY,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
- * reader takes no trace with a hole in its generations, so a hole begins another file. */
+ * reader takes no trace with a hole in its generations, so a hole begins another file (fetch/plan.c finds it). */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>

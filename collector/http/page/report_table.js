@@ -167,7 +167,8 @@ export class ReportView {
     this.name = element("span");
     this.figures = schema.figures.map(makeFigure);
     this.tables = schema.tables.map((table) => new Table(table));
-    this.node = element("article", { className: "report" }, element("h3", {}, this.name, " ", this.about), element("div", { className: "tiles" }, ...this.figures), ...this.tables.map((t) => t.node));
+    this.notes = element("p", { className: "muted", hidden: true });
+    this.node = element("article", { className: "report" }, element("h3", {}, this.name, " ", this.about), this.notes, element("div", { className: "tiles" }, ...this.figures), ...this.tables.map((t) => t.node));
     new ResizeObserver(([entry]) => this.fit(entry.contentRect.width)).observe(this.node);
   }
 
@@ -184,6 +185,8 @@ export class ReportView {
     setData(this.node, "kind", report.kind);
     setText(this.name, `${report.service} / ${report.instance}`);
     setText(this.about, [`${duration(report.until_ns - report.from_ns)} of the trace`, ...until, `${count(report.events)} events`, ...options].join(", "));
+    setText(this.notes, (report.notes ?? []).join(" "));
+    this.notes.hidden = this.notes.textContent === "";
     for (const [i, field] of this.schema.figures.entries()) this.figures[i].update(report.figures[field.name], report);
     return this.tables.map((table) => table.show(report)).some(Boolean);
   }

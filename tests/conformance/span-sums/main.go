@@ -2,7 +2,8 @@
 
 // Span-sums adds up how long goroutines, Ps and ranges were in which state, in the plainest way, on Go's own public reader: the
 // truth that our spans are compared with. It prints "kind state reason count ns", tab-separated and sorted, of the spans
-// whose begin and end the trace shows.
+// whose begin and end the trace shows. With --goroutines: "entry count total running runnable waiting syscall syscall-without-P", by entry
+// function.
 package main
 
 import (
@@ -119,8 +120,12 @@ func read(name string) error {
 }
 
 func main() {
-	for _, name := range os.Args[1:] {
-		if err := read(name); err != nil {
+	names, sums := os.Args[1:], read
+	if len(names) > 0 && names[0] == "--goroutines" {
+		names, sums = names[1:], readLives
+	}
+	for _, name := range names {
+		if err := sums(name); err != nil {
 			fmt.Fprintln(os.Stderr, "span-sums:", name, err)
 			os.Exit(1)
 		}

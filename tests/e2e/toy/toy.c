@@ -61,7 +61,7 @@ static tb_rc toy_report(struct to_analyses *a, const struct to_view *view, struc
     TB_TRY(to_draft_series(d, &row[KIND_ACTIVE], state(a)->of_kind[kind]));
     TB_TRY(to_draft_series(d, to_draft_figure(d, ACTIVE), state(a)->of_kind[kind]));
   }
-  return TB_OK;
+  return to_draft_note(d, "A toy counts ranges that have ended.");
 }
 
 const struct to_analysis_ops to__analysis_toy = {

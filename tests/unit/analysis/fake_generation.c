@@ -65,6 +65,17 @@ bool to_generation_clock(const struct to_generation *gen, struct to_clock *out) 
   return gen->clock.wall_s != 0;
 }
 
+size_t to_generation_experimental(const struct to_generation *gen,
+                                  const struct to_experimental **out) {
+  *out = gen->experimental;
+  return gen->experimentals;
+}
+
+const struct tw_spec *to_generation_spec(const struct to_generation *gen, uint8_t type) {
+  (void)gen;
+  return tw_spec(type);
+}
+
 void tt_analyses_open(struct tt_analyses *t, to_ns blocked_after_ns, size_t stacks_max) {
   struct to_analysis_config config = { .blocked_after_ns = blocked_after_ns,
                                        .stacks_max = stacks_max };

@@ -19,6 +19,8 @@ struct to_generation {
     const char *function, *file;
   } stack[TT_FAKE_STACKS + 1][TT_FAKE_FRAMES];
   struct to_clock clock; /* wall_s 0: none */
+  const struct to_experimental *experimental;
+  size_t experimentals;
 };
 
 /* The analyses with a tb_mem that a test can look at. */

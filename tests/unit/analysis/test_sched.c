@@ -246,9 +246,9 @@ Test(an_sched, combinations_beyond_the_limit_are_summed_by_cause) {
   tt_analyses_close(&t);
 }
 
-/* Eight stacks with eight thousand lengths each. */
+/* Eight stacks, each woken from eight, with two thousand lengths each. */
 Test(an_sched, tables_of_few_rows_have_quantiles_where_stacks_are_too_many_for_the_pool) {
-  enum { LENGTHS = 8000 };
+  enum { LENGTHS = 2048 };
   static struct to_generation many = { .number = 1 };
   struct tt_analyses t;
   size_t without = 0;
@@ -260,13 +260,13 @@ Test(an_sched, tables_of_few_rows_have_quantiles_where_stacks_are_too_many_for_t
   TT_FEED(&t, &many, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC);
   status(&t, 1, 1, TW_GO_RUNNING);
   status(&t, 1, 2, TW_GO_RUNNING);
-  for (to_ns i = 0; i < TT_FAKE_STACKS * LENGTHS; i++) {
-    to_ns length = i % LENGTHS < 2048 ? i % LENGTHS : (1024 + i % 1024) << (i % LENGTHS / 1024 - 1);
+  for (to_ns i = 0; i < TT_FAKE_STACKS * TT_FAKE_STACKS * LENGTHS; i++) {
+    uint64_t pair = (uint64_t)(i / LENGTHS);
     TT_FEED(&t, &many, .time = now, .m = 2, .p = 2, .g = 2, .type = TW_EV_GO_BLOCK,
-            .args = { 1, (uint64_t)(1 + i / LENGTHS) });
+            .args = { 1, 1 + pair % TT_FAKE_STACKS });
     TT_FEED(&t, &many, .time = now, .m = 1, .p = 1, .g = 1, .slot = slot(2),
-            .type = TW_EV_GO_UNBLOCK, .args = { 2, 2, 0 });
-    now += length;
+            .type = TW_EV_GO_UNBLOCK, .args = { 2, 2, 1 + pair / TT_FAKE_STACKS });
+    now += i % LENGTHS;
     TT_FEED(&t, &many, .time = now, .m = 2, .p = 2, .g = TO_NONE, .slot = slot(2),
             .type = TW_EV_GO_START, .args = { 2, 1 });
   }

@@ -39,7 +39,8 @@ Test(report_json, a_report_of_an_unknown_kind_is_written_by_its_schema) {
   expect_piece(text, "\"queued\":1,\"heap_bytes\":3145728,\"idle_share\":0.125,\"paused\":true,"
                      "\"seen_ns\":-5,\"owner\":\"a\\nb\",\"lost\":null}");
   expect_piece(text, "{\"goroutine\":17,\"age_ns\":1234567,\"late\":true,\"stack\":[]}");
-  expect_piece(text, "\"rows_total\":{\"by_stack\":7,\"by_type\":2,\"queued_now\":1}}");
+  expect_piece(text, "\"rows_total\":{\"by_stack\":7,\"by_type\":2,\"queued_now\":1},\"notes\":["
+                     "\"Prices\\u001B lack \\\"tax\\\".\",\"Open the shop.\"]}");
   cr_assert_null(strstr(text, "\"report\""), "the message itself is not written");
   tt_toy_report_free();
   tb_buf_fini(&buf);

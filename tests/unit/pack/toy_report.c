@@ -119,7 +119,8 @@ static Report report = {
   LIST(stacks, &(Stack){ BASE(stack), .n_frames = 0 },
        &(Stack){ BASE(stack), .n_frames = 3, .frames = (uint32_t[]){ 0, 1, 77 } }),
   LIST(frames, FRAME("runtime.write", "/go/write.go", 8, 64),
-       FRAME("shop.(*Till).serve", "/shop/till.go", 21, 128))
+       FRAME("shop.(*Till).serve", "/shop/till.go", 21, 128)),
+  LIST(notes, TEXT("Prices\x1b lack \"tax\"."), TEXT("Open the shop."))
 };
 
 static struct tb_mem mem;

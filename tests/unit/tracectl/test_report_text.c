@@ -51,6 +51,7 @@ TestSuite(report_text, .fini = free_text);
 Test(report_text, figures_come_with_their_sentence) {
   print_toy(100, 4);
   expect_piece("orders  shop/a:1\nwindow all: 1.00 s, generations 1 to 3, 12,345 events\n");
+  expect_piece("\n\nPrices? lack \"tax\".\nOpen the shop.\n\n");
   expect_piece("        count    total     mean");
   expect_piece("\nserved     13  3.00 ms   231 us");
   expect_piece("\n2 of served began before the first sync: their times are lower bounds.\n");

@@ -34,15 +34,18 @@ static bool may(int action, const char *first, const char *second) {
   }
 }
 
-static const char *action_name(int action) {
+/* SQLite asks about the schema's own table before it says CREATE or DROP. */
+static const char *action_name(int action, const char *first) {
+  bool is_schema = first != NULL && strncmp(first, "sqlite_", strlen("sqlite_")) == 0;
+
   switch (action) {
   case SQLITE_ATTACH: return "ATTACH";
   case SQLITE_DETACH: return "DETACH";
   case SQLITE_PRAGMA: return "this PRAGMA";
   case SQLITE_FUNCTION: return "this function";
-  case SQLITE_INSERT: return "INSERT";
-  case SQLITE_UPDATE: return "UPDATE";
-  case SQLITE_DELETE: return "DELETE";
+  case SQLITE_INSERT: return is_schema ? "CREATE" : "INSERT";
+  case SQLITE_UPDATE: return is_schema ? "ALTER" : "UPDATE";
+  case SQLITE_DELETE: return is_schema ? "DROP" : "DELETE";
   case SQLITE_TRANSACTION:
   case SQLITE_SAVEPOINT: return "a transaction";
   default: return "what changes something";
@@ -59,7 +62,7 @@ static int authorize(void *self, int action, const char *first, const char *seco
   if (may(action, first, second)) return SQLITE_OK;
   if (q->refused[0] == 0)
     snprintf(q->refused, sizeof q->refused, "%s is refused: a query only reads",
-             action_name(action));
+             action_name(action, first));
   return SQLITE_DENY;
 }
 
@@ -71,8 +74,19 @@ static void point_at(const char *sql, int offset) {
   fprintf(stderr, "  %.*s\n  %*s^\n", (int)(end - begin), begin, (int)(sql + offset - begin), "");
 }
 
-static int fail(const struct query *q) {
+/* SQLite does not say where a table stands that there is not. */
+static int error_offset(const struct query *q) {
+  static const char no_table[] = "no such table: ";
+  const char *why = sqlite3_errmsg(q->db);
   int offset = sqlite3_error_offset(q->db);
+
+  if (offset >= 0 || strncmp(why, no_table, strlen(no_table)) != 0) return offset;
+  const char *at = strstr(q->sql, why + strlen(no_table));
+  return at != NULL ? (int)(at - q->sql) : -1;
+}
+
+static int fail(const struct query *q) {
+  int offset = error_offset(q);
 
   if (q->refused[0] != 0) return tk_usage("query", "%s", q->refused);
   if (sqlite3_errmsg(q->db)[0] != 0)

@@ -218,6 +218,11 @@ static void print_table(const StreamReport *report, size_t t, Style *style) {
 
 /* ---- a report ---- */
 
+static void print_notes(const Report *r, Style *style) {
+  if (r->n_notes > 0) fputc('\n', style->out);
+  for (size_t i = 0; i < r->n_notes; i++) tk_words_print(r->notes[i], 0, style);
+}
+
 static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
@@ -254,6 +259,7 @@ void tk_report_print(const StreamReport *report, const char *source, Style *styl
     fputs("\nThe collector is older than this tracectl: --json shows what it sent.\n", style->out);
     return;
   }
+  print_notes(r, style);
   print_figures(report, style);
   for (size_t t = 0; t < r->schema->n_tables && t < r->n_tables; t++) print_table(report, t, style);
 }

@@ -27,7 +27,7 @@ struct stream {
   char *service, *instance;
   struct to_reader *reader;
   struct tb_diag diag;
-  struct to_durations durations;
+  struct to_model *model; /* of durations */
   struct tp_bundle bundle;
   uint64_t before;   /* generations up to here are not wanted */
   uint64_t gen;      /* last ordered; 0: none */
@@ -76,7 +76,7 @@ static tb_rc add_event(struct stream *s, const struct to_generation *gen,
                                          .instance = s->instance };
   struct to_duration lasted;
 
-  TB_TRY(to_durations_event(&s->durations, ev, &lasted));
+  TB_TRY(to_model_durations(s->model, gen, ev, 1, &lasted));
   uint64_t position = s->position++;
   if (s->gen <= s->before || !to_filter_fits(&s->replay->filter, ev, &lasted)) return TB_OK;
   if (s->bundle.count == 0) TB_TRY(tp_bundle_begin(&s->bundle, gen, &about));
@@ -116,10 +116,10 @@ static struct stream *stream_of(struct replay *r, const segment_info *info) {
   s->instance = strdup(info->instance);
   const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, s->id);
   if (c != NULL && c->gen == 0) s->before = c->base; /* else the cursor knows it to the event */
-  to_durations_init(&s->durations, &tk_mem);
   tp_bundle_init(&s->bundle, &tk_mem);
   sink.self = s;
   bool made = s->service != NULL && s->instance != NULL &&
+              to_model_new_durations(&tk_mem, &s->model) == TB_OK &&
               to_reader_new(&tk_mem, &(struct to_limits){ 0 }, TO_READER_BYTES_STAY, sink, &s->diag,
                             &s->reader) == TB_OK;
   return made ? s : NULL;
@@ -129,7 +129,7 @@ static void streams_free(struct stream *s) {
   for (struct stream *next; s != NULL; s = next) {
     next = s->next;
     to_reader_free(s->reader);
-    to_durations_fini(&s->durations);
+    to_model_free(s->model);
     tp_bundle_fini(&s->bundle);
     free(s->service);
     free(s->instance);
@@ -182,7 +182,7 @@ static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned
                   "%s/%s: generations %" PRIu64 "..%" PRIu64 " are not in the archive", s->service,
                   s->instance, s->gen + 1, seg->first_gen - 1);
     to_reader_epoch(s->reader);
-    to_durations_epoch(&s->durations);
+    to_model_epoch(s->model);
   }
   TB_TRY(to_reader_begin(s->reader));
   tb_rc rc = to_reader_read(s->reader, bytes, len);
@@ -192,7 +192,7 @@ static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned
     tk_lines_note(r->tail->lines, false, "%s/%s: %s; %s", s->service, s->instance,
                   s->diag.rc != TB_OK ? s->diag.text : tb_rc_text(rc),
                   "what comes before that was shown");
-    to_durations_epoch(&s->durations);
+    to_model_epoch(s->model);
     if (tb_rc_class(rc) == TB_HOST) return rc;
   }
   s->gen = seg->last_gen;

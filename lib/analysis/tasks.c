@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks of the program (runtime/trace.NewTask; ta_task_begin): how long those of each type took from begin to end.
+ *
+ * The goroutines that serve a task are seen in its regions: the times beside a type are what goroutines did in regions of such
+ * tasks. Each is counted where the region ends, whether or not the task has ended. */
+#include "analysis/analysis_state.h"
+#include "analysis/longest.h"
+#include "analysis/user_types.h"
+
+struct to_tasks {
+  struct to_user_types types;
+  struct to_longest longest;
+  to_ns longer_than;           /* a task must be, to be noted */
+  uint32_t begin_unknown, cut; /* series */
+};
+
+static struct to_tasks *state(const struct to_analyses *a) {
+  return a->state[TO_ANALYSIS_TASKS];
+}
+
+/* ---- what it says ---- */
+
+enum { LATENCY, OPEN, BEGIN_UNKNOWN, CUT, FIGURES };
+static const struct to_field figure[FIGURES] = {
+  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
+                .about = "How long tasks took that began and ended in the trace.",
+                .metric = "trace_task_seconds" },
+  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Tasks that have begun and not ended.",
+             .metric = "trace_tasks_open" },
+  [BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
+                      .about = "Tasks that ended without a begin in the trace: they are in no "
+                               "latency." },
+  [CUT] = { "cut", TO_VALUE_COUNT,
+            .about = "Tasks that a hole in the stream cut off: they are in no latency." },
+};
+
+static const struct to_field type_column[TO_TYPE_COLUMNS] = {
+  [TO_TYPE] = { "type", TO_VALUE_TEXT, .about = "As the program names it." },
+  [TO_TYPE_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "From begin to end." },
+  [TO_TYPE_OPEN] = { "open", TO_VALUE_COUNT, .about = "Those that have not ended." },
+  TO_TYPE_TIME_FIELDS,
+};
+enum { NOW_TASK, NOW_TYPE, NOW_AGE, NOW_PARENT, NOW_GOROUTINE, NOW_STACK, NOW_COLUMNS };
+static const struct to_field now_column[NOW_COLUMNS] = {
+  [NOW_TASK] = { "task", TO_VALUE_ID },
+  [NOW_TYPE] = { "type", TO_VALUE_TEXT },
+  [NOW_AGE] = { "age_ns", TO_VALUE_NS },
+  [NOW_PARENT] = { "parent", TO_VALUE_ID, .about = "The task that it is a part of." },
+  [NOW_GOROUTINE] = { "goroutine", TO_VALUE_ID, .about = "The goroutine that began it." },
+  [NOW_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it began." },
+};
+enum { LONG_TASK, LONG_TYPE, LONG_BEGIN, LONG_LATENCY, LONG_GOROUTINE, LONG_STACK, LONG_COLUMNS };
+static const struct to_field long_column[LONG_COLUMNS] = {
+  [LONG_TASK] = { "task", TO_VALUE_ID },
+  [LONG_TYPE] = { "type", TO_VALUE_TEXT },
+  [LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
+  [LONG_LATENCY] = { "latency_ns", TO_VALUE_NS },
+  [LONG_GOROUTINE] = { "goroutine", TO_VALUE_ID, .about = "The goroutine that began it." },
+  [LONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it began." },
+};
+
+enum { BY_TYPE, OPEN_NOW, SLOWEST, TABLES };
+static const struct to_table_schema table[TABLES] = {
+  [BY_TYPE] = { .name = "by_type",
+                .about = "By type, with what goroutines did in regions of such tasks",
+                .order_about = "most time first",
+                .keys = 1,
+                .columns = TO_TYPE_COLUMNS,
+                .column = type_column,
+                .order = { { TO_TYPE_LATENCY + 1 }, { TO_TYPE_OPEN + 1 } } },
+  [OPEN_NOW] = { .name = "open_now",
+                 .about = "Tasks that are open now",
+                 .order_about = "oldest first",
+                 .keys = 1,
+                 .columns = NOW_COLUMNS,
+                 .column = now_column,
+                 .order = { { NOW_AGE + 1 }, { NOW_TASK + 1, .rising = true } },
+                 .is_list = true },
+  [SLOWEST] = { .name = "slowest",
+                .about = "Slowest tasks",
+                .order_about = "longest first",
+                .keys = 1,
+                .columns = LONG_COLUMNS,
+                .column = long_column,
+                .order = { { LONG_LATENCY + 1 }, { LONG_BEGIN + 1, .rising = true } },
+                .is_list = true },
+};
+
+static tb_rc tasks_init(struct to_analyses *a) {
+  TB_TRY(to_user_types_init(&state(a)->types, &a->windows, a->config.stacks_max));
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->begin_unknown));
+  return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->cut);
+}
+
+static void tasks_fini(struct to_analyses *a) {
+  to_longest_fini(&state(a)->longest, a->mem);
+  to_user_types_fini(&state(a)->types);
+}
+
+/* ---- spans ---- */
+
+static tb_rc tasks_slot(struct to_analyses *a) {
+  state(a)->longer_than = -1;
+  return to_longest_slot(&state(a)->longest, &a->windows);
+}
+
+static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
+                       const struct to_span *span) {
+  struct to_tasks *s = state(a);
+  uint32_t type, stack;
+
+  if (!span->until_known || !span->from_known) {
+    to_windows_sum(&a->windows, span->until_known ? s->begin_unknown : s->cut, span->from,
+                   span->until, 0, false);
+    return TB_OK;
+  }
+  TB_TRY(to_user_types_find(&s->types, span->more->name, &type));
+  TB_TRY(to_user_types_add(&s->types, type, TO_STACK_EMPTY, span->from, span->until));
+  if (span->until - span->from <= s->longer_than) return TB_OK;
+  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  s->longer_than =
+      to_longest_note(&s->longest, &(struct to_long_span){ .from = span->from,
+                                                           .until = span->until,
+                                                           .goroutine = span->more->goroutine,
+                                                           .waker = (int64_t)span->more->value,
+                                                           .sum = type,
+                                                           .stack = stack });
+  return TB_OK;
+}
+
+/* A region counts for its task, unless one around it does. */
+static tb_rc region_ends(struct to_analyses *a, const struct to_span *span) {
+  const struct to_span_more *more = span->more;
+  uint32_t type;
+
+  if (!span->until_known || more->region == NULL || !more->region->in_its_task ||
+      more->text.len == 0)
+    return TB_OK;
+  TB_TRY(to_user_types_find(&state(a)->types, more->text, &type));
+  to_user_types_add_time(&state(a)->types, type, more->region, span->until);
+  return TB_OK;
+}
+
+static tb_rc tasks_span(struct to_analyses *a, const struct to_generation *gen,
+                        const struct to_span *span) {
+  return span->kind == TO_SPAN_TASK ? task_ends(a, gen, span) : region_ends(a, span);
+}
+
+/* ---- the report ---- */
+
+static tb_rc report_slowest(struct to_analyses *a, struct to_draft *d) {
+  const struct to_tasks *s = state(a);
+  const struct to_long_span *task;
+  struct to_draft_value *row;
+  size_t n;
+
+  TB_TRY(to_longest_in(&s->longest, d->view, a->report.window, d->arena, &task, &n));
+  for (; n > 0; n--, task++) {
+    TB_TRY(to_draft_new_row(d, SLOWEST, &row));
+    to_draft_number(&row[LONG_TASK], task->waker);
+    if (task->sum != TO_USER_OTHER) to_draft_text(&row[LONG_TYPE], s->types.type[task->sum].text);
+    to_draft_number(&row[LONG_BEGIN], task->from);
+    to_draft_number(&row[LONG_LATENCY], task->until - task->from);
+    if (task->goroutine != TO_NONE) to_draft_number(&row[LONG_GOROUTINE], task->goroutine);
+    to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, task->stack));
+  }
+  return TB_OK;
+}
+
+struct open_tasks {
+  struct to_analyses *a;
+  struct to_draft *draft;
+  struct to_user_open *oldest;
+};
+
+static tb_rc add_open(void *self, const struct to_span *span) {
+  struct open_tasks *open = self;
+
+  to_user_open_note(open->oldest, span);
+  return to_user_types_open(&state(open->a)->types, open->draft, BY_TYPE, span->more->name);
+}
+
+static tb_rc list_open(struct to_analyses *a, struct to_draft *d, const struct to_span *span) {
+  struct to_draft_value *row;
+  struct to_string type;
+  uint32_t stack;
+
+  TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
+  TB_TRY(to_user_text(d, span->more->name, &type));
+  TB_TRY(to_draft_new_row(d, OPEN_NOW, &row));
+  to_draft_number(&row[NOW_TASK], (int64_t)span->more->value);
+  to_draft_text(&row[NOW_TYPE], type);
+  to_draft_number(&row[NOW_AGE], span->until > span->from ? span->until - span->from : 0);
+  if (span->more->parent != TO_NO_TASK)
+    to_draft_number(&row[NOW_PARENT], (int64_t)span->more->parent);
+  if (span->more->goroutine != TO_NONE) to_draft_number(&row[NOW_GOROUTINE], span->more->goroutine);
+  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(a->stacks, stack));
+  return TB_OK;
+}
+
+static tb_rc report_open(struct to_analyses *a, struct to_draft *d) {
+  struct open_tasks open = { .a = a, .draft = d };
+
+  TB_TRY(to_user_open_new(d, &open.oldest));
+  TB_TRY(to_spans_open_of(a->spans, TO_SPAN_TASK, add_open, &open));
+  for (size_t i = 0; i < open.oldest->n; i++) TB_TRY(list_open(a, d, &open.oldest->span[i]));
+  to_draft_number(to_draft_figure(d, OPEN), open.oldest->total);
+  return TB_OK;
+}
+
+static tb_rc tasks_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
+  const struct to_tasks *s = state(a);
+
+  TB_TRY(to_user_types_report(&s->types, d, LATENCY, BY_TYPE));
+  TB_TRY(report_slowest(a, d));
+  TB_TRY(report_open(a, d));
+  to_draft_number(to_draft_figure(d, BEGIN_UNKNOWN),
+                  (int64_t)to_view_sum(view, s->begin_unknown).count);
+  to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, s->cut).count);
+  return TB_OK;
+}
+
+const struct to_analysis_ops to__analysis_tasks = {
+  .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .state_bytes = sizeof(struct to_tasks),
+  .spans = TO_WANT(TASK) | TO_WANT(REGION),
+  .init = tasks_init,
+  .fini = tasks_fini,
+  .span = tasks_span,
+  .slot = tasks_slot,
+  .report = tasks_report,
+};

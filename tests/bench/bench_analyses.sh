@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench_analyses.sh: what spans and all analyses cost over ordering, what the reports of one stream cost, and their memory.
+# One core, CPU time, the best of five rounds in turn.
+. tests/bench/lib.sh
+order=build/release/tests/bench_order analyses=build/release/tests/bench_analyses
+kinds=$(grep -c '^TO_ANALYSIS(' lib/analysis/analyses.def)
+traces=$(bench_traces) || exit 1
+for trace in $traces; do
+  name=$(basename "$trace" .trace)
+  read -r _ _ plain _ < <("$order" -n 5 "$trace") || fail "bench_order failed"
+  read -r _ _ states _ < <("$order" -n 5 --states "$trace") || fail "bench_order failed"
+  read -r _ _ ordering more report memory _ < <("$analyses" "$trace" | tail -1) || fail "bench_analyses failed"
+  row "spans of waits, $name" "$(awk -v s="$states" -v p="$plain" 'BEGIN { printf "%.1f", s - p }')" "ns/event" \
+    "$plain" "ordering alone" "<= 4"
+  row "ordered, $kinds analyses, $name" "$(awk -v o="$ordering" -v m="$more" 'BEGIN { printf "%.1f", o + m }')" "ns/event" \
+    "$ordering" "ordering alone" "<= $(awk -v o="$ordering" 'BEGIN { printf "%.1f", 1.6 * o }')"
+  row "  their reports, each in four windows, $name" "$(awk -v r="$report" 'BEGIN { printf "%.1f", r / 1000 }')" ms - - "<= 2"
+  row "  their memory, $name" "$memory" KiB - - "<= 4096"
+done
