@@ -157,6 +157,7 @@ static void clear(struct to_spans *s) {
   memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
+  if (s->queues != NULL) to_queues_epoch(s->queues);
   s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;

@@ -515,9 +515,7 @@ take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to
   case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
-  case TO_KIND_LOG:
-    put_log(s, gen, ev);
-    return TB_OK;
+  case TO_KIND_LOG: put_log(s, gen, ev); return TB_OK;
   case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return TB_OK;
   case TO_KIND_METRIC: take_metric(s, ev); return TB_OK;
   default: return TB_OK;

@@ -50,6 +50,12 @@ COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   return TB_OK;
 }
 
+/* A goroutine waits no more. */
+HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
+  if (g->state == TO_GO_WAITING && to_queues_want(s->queues, g->reason))
+    to_queues_leave(s->queues, g->queue);
+}
+
 /* A life begins. Slots below slots_end have been used in this epoch. */
 static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
                         enum to_go_state state, bool known, struct to_life **out) {
@@ -69,6 +75,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
   to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
   bool was_runnable = g->life != 0 && g->state == TO_GO_RUNNABLE; /* a made-up trace */
   to__spans_runnable(s, was_runnable, state == TO_GO_RUNNABLE, at);
+  if (TB_UNLIKELY(g->life != 0)) leave_queue(s, g);
   *g = (struct to_life){ .since = at,
                          .id = id,
                          .life = ++s->last_life,
@@ -262,6 +269,7 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
   if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
   to__spans_runnable(s, g->state == TO_GO_RUNNABLE, false, ev->time);
   to__spans_count(s, (enum to_go_state)g->state, TO_GO_NOT_EXIST, ev->time);
+  leave_queue(s, g);
   g->life = 0;
   g->id = TO_FREE_SLOT;
   return TB_OK;
@@ -296,6 +304,14 @@ HOT uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint6
                                                     : find_reason(s, gen, id);
 }
 
+/* A goroutine waits, and others may wait at the same stack. */
+TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
+                              struct to_life *g) {
+  g->queue = TO_STACK_OTHER;
+  TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
+  return to_queues_enter(s->queues, g->queue, g->reason);
+}
+
 /* A goroutine leaves its thread by itself. */
 HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                 enum to_go_state state) {
@@ -308,7 +324,10 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   enter(s, g, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->reason = reason_of(s, gen, ev->args[0]);
-  if (state != TO_GO_RUNNABLE) return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  if (state != TO_GO_RUNNABLE) {
+    if (to_queues_want(s->queues, g->reason)) TB_TRY(enter_queue(s, gen, g));
+    return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  }
   made_by(g, g->id, g->life, stack);
   g->cause = g->reason == TO_REASON_PREEMPTED ? TO_CAUSE_PREEMPTED : TO_CAUSE_YIELDED;
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
@@ -330,6 +349,7 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   const struct to_life *by = to__spans_context(s, ev);
   put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  leave_queue(s, g);
   enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;

@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
 #include "spans/sums.h"
@@ -29,6 +30,7 @@ struct to_life {
       int64_t made_by;
       uint64_t made_by_life, made_by_stack;
     };
+    uint32_t queue; /* it waits, for a reason of those in queues: its number there */
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
@@ -121,6 +123,7 @@ struct to_spans {
   to_ns waits_longer_than
       [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
+  struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */

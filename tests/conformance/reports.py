@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Figures of `tracectl report` against an independent sum over `go tool trace -d=parsed`, and its
-profile against `go tool trace -pprof=syscall`: equal to the nanosecond.
+profiles against `go tool trace -pprof=KIND`: equal to the nanosecond.
 
 usage: reports.py TRACECTL FOLDER|TRACE...     (.zst too)
 Exit: 0 equal, 1 not, 77 skipped: no Go >= 1.22, no zstd or no traces here.
@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from waits import Waits
 
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
 RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
@@ -35,9 +37,12 @@ SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GO_TRACE = GO_PPROF = None
+REASON_NAMES = {"sync": "sync", "sync.Cond": "sync.(*Cond).Wait", "channel send": "chan send",
+                "channel receive": "chan receive", "select": "select"}
+GO_PROFILES = ("net", "sync", "syscall", "sched")
 
 
-class Waits:
+class BlockedWaits:
     """Every wait of a goroutine: reason, stack and waker's stack (program counters), length, and whether its begin was seen."""
 
     def __init__(self):
@@ -289,14 +294,16 @@ class Check:
 
 
 def check_figures(check, tracectl, trace):
-    want, waits = Expected(), Waits()
+    want, waits, blocked = Expected(), Waits(), BlockedWaits()
     env = {**os.environ, "TZ": "UTC"}
     with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
-            waits.line(line.rstrip("\n"))
-    waits.finish()
+            waits.line(line)
+            blocked.line(line.rstrip("\n"))
+    waits.end()
+    blocked.finish()
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
@@ -331,7 +338,9 @@ def check_figures(check, tracectl, trace):
     check_region_times(check, reports["regions"]["tables"]["by_type"], want.user.times)
     check_heap(check, reports["heap"], want)
     check_cpu(check, reports["cpu"], want)
-    check_block(check, tracectl, trace, waits, reports)
+    check_block(check, tracectl, trace, blocked, reports)
+    check_contention(check, reports["contention"], waits)
+    check_wake(check, reports["wake"], waits)
     return want
 
 
@@ -460,6 +469,35 @@ def check_sched(check, report, want):
     check.equal("wasted share", round(figures["wasted_share"], 9), round(wasted / wall if wall else 0, 9))
 
 
+def stack_of(row, name):
+    return tuple(frame["pc"] for frame in row[name] or ())
+
+
+def sum_of(spread):
+    return spread["count"], spread["total_ns"], spread["max_ns"]
+
+
+def check_contention(check, report, want):
+    figures, tables = report["figures"], report["tables"]
+    pairs = {(REASON_NAMES[row["reason"]], stack_of(row, "stack"), stack_of(row, "waker_stack")): sum_of(row["waits"])
+             for row in tables["by_pair"]}
+    for key in set(pairs) | set(want.pairs):
+        check.equal(f"contention: {key}", pairs.get(key), tuple(want.pairs[key]) if key in want.pairs else None)
+    queues = {stack_of(row, "stack"): (row["longest_queue"], row["waiting"]) for row in tables["queues"]}
+    check.equal("queues", queues, {stack: (length, want.waiting[stack])
+                                   for stack, length in want.longest.items() if length > 1})
+    check.equal("waiting", figures["waiting"], sum(want.waiting.values()))
+    check.equal("longest queue", figures["longest_queue"], max(list(queues.values()) + [(0, 0)])[0])
+    check.equal("convoys", {stack_of(row, "stack") for row in tables["convoys"]}, want.convoys)
+
+
+def check_wake(check, report, want):
+    pairs = {(row["waker"], row["woken"]): (sum_of(row["waits"]), sum_of(row["latency"]))
+             for row in report["tables"]["by_pair"]}
+    check.equal("wakes", pairs, {pair: (tuple(sums["waits"]), tuple(sums["latency"]))
+                                 for pair, sums in want.by_entry().items()})
+
+
 def read_profile(path):
     """{stack of (address, frame): [count, nanoseconds]} and the types of a profile."""
     raw = subprocess.run([GO_PPROF, "-raw", path], check=True, text=True,
@@ -482,20 +520,20 @@ def read_profile(path):
     return stacks, raw[:4]
 
 
-def check_profile(check, tracectl, trace, folder):
+def check_profile(check, tracectl, trace, folder, kind):
     theirs, ours = folder / "go.pprof", folder / "our.pprof"
     with open(theirs, "wb") as file:
-        subprocess.run([GO_TRACE, "-pprof=syscall", trace], check=True, stdout=file,
+        subprocess.run([GO_TRACE, f"-pprof={kind}", trace], check=True, stdout=file,
                        stderr=subprocess.DEVNULL)
-    subprocess.run([tracectl, "report", "syscall", trace, "--pprof", ours, "--no-progress"],
+    subprocess.run([tracectl, "report", kind, trace, "--pprof", ours, "--no-progress"],
                    check=True, stdout=subprocess.DEVNULL)
     (want, want_head), (got, got_head) = read_profile(theirs), read_profile(ours)
-    check.equal("head of the profile", [line for line in got_head if "Binary" not in line],
+    check.equal(f"{kind}: head of the profile", [line for line in got_head if "Binary" not in line],
                 [line for line in want_head if "Binary" not in line])
-    check.equal("stacks of the profile", len(got), len(want))
+    check.equal(f"{kind}: stacks of the profile", len(got), len(want))
     for stack in sorted(set(want) | set(got)):
         if got.get(stack) != want.get(stack):
-            check.equal(f"profile at {stack[:2]}...", got.get(stack), want.get(stack))
+            check.equal(f"{kind}: profile at {stack[:2]}...", got.get(stack), want.get(stack))
     return len(want)
 
 
@@ -528,6 +566,9 @@ def main():
         return skip("there is no Go >= 1.22 here")
     if not traces or shutil.which("zstd") is None:
         return skip("there are no traces here, or no zstd")
+    schema = subprocess.run([tracectl, "report", "all", "--schema", "--json"], check=True, stdout=subprocess.PIPE)
+    ours = {report["name"] for report in map(json.loads, schema.stdout.splitlines())}
+    kinds = [kind for kind in GO_PROFILES if kind in ours]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -537,9 +578,9 @@ def main():
                 path = folder / trace.stem
                 subprocess.run(["zstd", "-dqf", trace, "-o", path], check=True)
             want = check_figures(check, tracectl, path)
-            stacks = check_profile(check, tracectl, path, folder)
-            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls of "
-                  f"{stacks} stacks, {sum(map(len, want.stops.values()))} stops, "
+            stacks = sum(check_profile(check, tracectl, path, folder, kind) for kind in kinds)
+            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}: {len(want.calls)} calls, "
+                  f"{stacks} stacks in {len(kinds)} profiles, {sum(map(len, want.stops.values()))} stops, "
                   f"{len(want.time_to_stop)} times to stop, {sum(map(len, want.user.tasks.values()))} tasks, "
                   f"{sum(map(len, want.user.regions.values()))} regions, {want.allocations} allocations, "
                   f"{sum(want.samples.values())} samples", flush=True)

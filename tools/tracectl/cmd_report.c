@@ -148,21 +148,21 @@ static int resolve_table(struct report_options *o, const char *kind_text) {
 
 /* The table of the profile: what --table says, else what Go's tool shows, else the first that has a stack as key. */
 static int resolve_profile(struct report_options *o, const char *kind_text) {
-  const char *go_table = NULL, *go_measure = NULL;
+  const struct tk_go_kind *go = o->table == NULL ? tk_go_kind_find(kind_text) : NULL;
 
   if (o->pprof == NULL) return TK_DONE;
   if (o->kinds > 1) return tk_usage("report", "--pprof is of one report: name its KIND, not all");
-  bool is_go = tk_go_profile_find(kind_text, &go_table, &go_measure) && o->table == NULL;
+  bool has_table = go != NULL && go->table != NULL;
   for (size_t t = 0; t < o->schemas[0]->n_tables && o->profile.table == NULL; t++) {
     const TableSchema *table = o->schemas[0]->tables[t];
-    const char *name = o->table != NULL ? o->table : is_go ? go_table : table->name;
+    const char *name = o->table != NULL ? o->table : has_table ? go->table : table->name;
     if (strcmp(table->name, name) == 0 && tk_pprof_stack(table) != NULL) o->profile.table = table;
   }
   if (o->profile.table == NULL)
     return tk_usage("report", "--pprof needs a table whose key is a stack: %s%s%s has none",
                     kind_text, o->table != NULL ? "." : "", o->table != NULL ? o->table : "");
-  if (is_go) o->profile.go_measure = go_measure;
-  o->ask.go_profile = is_go;
+  if (has_table) o->profile.go_measure = go->measure;
+  o->ask.go_profile = go;
   o->ask.every_stack = true;
   return TK_DONE;
 }
@@ -260,15 +260,18 @@ static bool is_met(const struct tk_condition *condition, const struct tk_report_
   return false;
 }
 
-static int write_profile(const struct report_options *o, const struct tk_report_set *set) {
+static int write_profile(const struct report_options *o, struct tk_report_set *set) {
+  struct tk_pprof_ask ask = o->profile;
   struct tb_diag diag;
-  tb_rc rc;
+  tb_rc rc = TB_OK;
 
   tb_diag_clear(&diag);
+  if (set->profile != NULL) rc = tk_go_profile_ask(&set->arena, &ask);
+  if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
   if (set->profile != NULL)
-    rc = tk_pprof_write(o->pprof, &o->profile, &set->profile, 1, &diag);
+    rc = tk_pprof_write(o->pprof, &ask, &set->profile, 1, &diag);
   else
-    rc = tk_pprof_write(o->pprof, &o->profile, set->report, set->n, &diag);
+    rc = tk_pprof_write(o->pprof, &ask, set->report, set->n, &diag);
   if (rc == TB_IO && strcmp(o->pprof, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }

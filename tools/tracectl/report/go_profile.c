@@ -1,50 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A goroutine's calls are kept in two sums: those that ended before it was seen running in its
- * present life, and those after. Whether the first count is known only at the end: they do if the
- * last life of the id never ran. */
+/* A goroutine's waits are kept in three sums a stack: those that ended before its present life was seen running, those
+ * after, and those after it waited "forever", which Go takes for its end. What counts is known only at the end. */
 #include "tools/tracectl/report/go_profile.h"
 
 #include <string.h>
 
-#include "pack/report_read.h"
-#include "wire/spec.h"
-
-typedef Tracecollect__V1__Report Report;
-typedef Tracecollect__V1__Table Table;
-typedef Tracecollect__V1__Row Row;
-typedef Tracecollect__V1__Value Value;
+#include "base/hash.h"
+#include "pack/text.h"
 
 enum { CHUNK_BYTES = 256 << 10, STACK_BITS = 24 };
 
+/* ---- kinds ---- */
+
+static bool has(struct to_string text, const char *word) {
+  return memmem(text.data, text.len, word, strlen(word)) != NULL;
+}
+
+static bool is_network(struct to_string reason) {
+  return reason.len == strlen("network") && has(reason, "network");
+}
+
+static bool is_sync(struct to_string reason) {
+  return has(reason, "chan") || has(reason, "sync") || has(reason, "select");
+}
+
+static const struct tk_go_kind kinds[] = {
+  { "net", NULL, NULL, TO_GO_WAITING, is_network },
+  { "sync", NULL, NULL, TO_GO_WAITING, is_sync },
+  { "syscall", "by_stack", "calls", TO_GO_SYSCALL, NULL },
+  { "sched", NULL, NULL, TO_GO_RUNNABLE, NULL },
+};
+
+const struct tk_go_kind *tk_go_kind_find(const char *name) {
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+    if (strcmp(kinds[i].name, name) == 0) return &kinds[i];
+  return NULL;
+}
+
+/* ---- events ---- */
+
+enum phase { BEFORE_IT_RAN, SINCE_IT_RAN, PAST_ITS_END, PHASES };
+
 struct sum {
   uint64_t count, ns;
+  uint64_t last; /* the last wait's number in the trace */
 };
 
 struct entry {        /* one goroutine with one stack */
   struct entry *next; /* of the same goroutine */
   uint32_t stack;
-  struct sum before, after;
+  bool is_listed;
+  struct sum sum[PHASES];
 };
 
 struct goroutine {
-  bool has_run;
   struct entry *entries;
-};
-
-struct call {
-  int64_t g;
-  to_ns begin;
+  to_ns since; /* it is in the kind's state */
   uint32_t stack;
-  bool open;
+  bool waits;
+  uint8_t phase;
+  bool has_run;
 };
 
-void tk_go_profile_init(struct tk_go_profile *p, struct tb_mem *mem) {
-  *p = (struct tk_go_profile){ 0 };
+void tk_go_profile_init(struct tk_go_profile *p, const struct tk_go_kind *kind,
+                        struct tb_mem *mem) {
+  *p = (struct tk_go_profile){ .kind = kind };
   tb_arena_init(&p->arena, mem, CHUNK_BYTES);
   to_stack_table_init(&p->stacks, mem, (1 << STACK_BITS) - 2);
   tb_map_init(&p->goroutines, mem, tb_seed());
   tb_map_init(&p->entries, mem, tb_seed());
-  tb_map_init(&p->calls, mem, tb_seed());
 }
 
 void tk_go_profile_fini(struct tk_go_profile *p) {
@@ -52,7 +76,6 @@ void tk_go_profile_fini(struct tk_go_profile *p) {
   to_stack_table_fini(&p->stacks);
   tb_map_fini(&p->goroutines);
   tb_map_fini(&p->entries);
-  tb_map_fini(&p->calls);
 }
 
 /* The zeroed thing of size bytes that map has for key, made if it is not there. */
@@ -71,92 +94,102 @@ static tb_rc find_or_make(struct tk_go_profile *p, struct tb_map *map, uint64_t 
   return TB_OK;
 }
 
-static tb_rc find_goroutine(struct tk_go_profile *p, int64_t g, struct goroutine **out) {
+static tb_rc find_entry(struct tk_go_profile *p, uint64_t id, struct goroutine *g,
+                        struct entry **out) {
   void *found;
 
-  TB_TRY(find_or_make(p, &p->goroutines, (uint64_t)g, sizeof(**out), &found));
+  TB_TRY(find_or_make(p, &p->entries, id << STACK_BITS | g->stack, sizeof(**out), &found));
   *out = found;
+  if ((*out)->is_listed) return TB_OK;
+  **out = (struct entry){ .next = g->entries, .stack = g->stack, .is_listed = true };
+  g->entries = *out;
   return TB_OK;
 }
 
-static tb_rc begin_call(struct tk_go_profile *p, const struct to_generation *gen, int64_t m,
-                        int64_t g, to_ns time, uint64_t stack_id) {
-  void *found;
+static bool is_of_kind(const struct tk_go_kind *kind, const struct to_generation *gen,
+                       const struct to_transition *tr) {
+  struct to_string reason = { "", 0 };
 
-  TB_TRY(find_or_make(p, &p->calls, (uint64_t)m, sizeof(struct call), &found));
-  struct call *call = found;
-  *call = (struct call){ .g = g, .begin = time, .open = true };
-  return to_stack_table_index(&p->stacks, gen, stack_id, &call->stack);
+  if (tr->to != kind->state) return false;
+  if (kind->is == NULL) return true;
+  (void)to_generation_string(gen, tr->reason, &reason);
+  return kind->is(reason);
 }
 
-static tb_rc end_call(struct tk_go_profile *p, int64_t m, to_ns time, bool runs_on) {
-  const uint64_t *place = tb_map_find(&p->calls, (uint64_t)m);
-  struct goroutine *goroutine;
-  void *found;
+static void join(struct sum *into, const struct sum *from) {
+  into->count += from->count;
+  into->ns += from->ns;
+  if (from->last > into->last) into->last = from->last;
+}
 
-  if (place == NULL) return TB_OK;
-  struct call *call = (struct call *)(uintptr_t)*place;
-  if (!call->open) return TB_OK;
-  call->open = false;
-  TB_TRY(find_goroutine(p, call->g, &goroutine));
-  TB_TRY(find_or_make(p, &p->entries, (uint64_t)call->g << STACK_BITS | call->stack,
-                      sizeof(struct entry), &found));
-  struct entry *entry = found;
-  if (entry->before.count + entry->after.count == 0) {
-    entry->stack = call->stack;
-    entry->next = goroutine->entries;
-    goroutine->entries = entry;
+/* A wait begins or ends. */
+static tb_rc follow(struct tk_go_profile *p, const struct to_generation *gen,
+                    const struct to_event *ev, const struct to_transition *tr,
+                    struct goroutine *g) {
+  struct entry *entry;
+
+  if (!g->waits) {
+    if (!is_of_kind(p->kind, gen, tr)) return TB_OK;
+    uint64_t stack = to_event_stack(ev);
+    g->waits = true;
+    g->since = ev->time;
+    return to_stack_table_index(&p->stacks, gen, stack == TO_NO_STACK ? 0 : stack, &g->stack);
   }
-  struct sum *sum = goroutine->has_run ? &entry->after : &entry->before;
-  sum->count++;
-  sum->ns += (uint64_t)time - (uint64_t)call->begin;
-  goroutine->has_run |= runs_on;
+  if (tr->to == p->kind->state) return TB_OK; /* a status restates it */
+  g->waits = false;
+  if (ev->time == g->since) return TB_OK;
+  TB_TRY(find_entry(p, (uint64_t)tr->id, g, &entry));
+  uint64_t ns = (uint64_t)ev->time - (uint64_t)g->since;
+  join(&entry->sum[g->phase], &(struct sum){ .count = 1, .ns = ns, .last = ++p->waits });
   return TB_OK;
 }
 
-/* The id begins another life. */
-static tb_rc be_born(struct tk_go_profile *p, int64_t g) {
-  struct goroutine *goroutine;
-
-  TB_TRY(find_goroutine(p, g, &goroutine));
-  goroutine->has_run = false;
-  for (struct entry *e = goroutine->entries; e != NULL; e = e->next) {
-    e->before.count += e->after.count;
-    e->before.ns += e->after.ns;
-    e->after = (struct sum){ 0 };
+static void move_sums(struct goroutine *g, enum phase from, enum phase to) {
+  for (struct entry *e = g->entries; e != NULL; e = e->next) {
+    join(&e->sum[to], &e->sum[from]);
+    e->sum[from] = (struct sum){ 0 };
   }
-  return TB_OK;
+}
+
+static bool is_forever(const struct to_generation *gen, const struct to_transition *tr) {
+  struct to_string reason = { "", 0 };
+
+  return tr->to == TO_GO_WAITING && to_generation_string(gen, tr->reason, &reason) &&
+         reason.len == strlen("forever") && has(reason, "forever");
+}
+
+/* Where Go sees the goroutine's begin, its first run and its end. */
+static void live(const struct to_generation *gen, const struct to_transition *tr,
+                 struct goroutine *g) {
+  if (tr->from == tr->to) return;
+  if (tr->from == TO_GO_UNDETERMINED || tr->from == TO_GO_NOT_EXIST) {
+    move_sums(g, SINCE_IT_RAN, BEFORE_IT_RAN);
+    move_sums(g, PAST_ITS_END, BEFORE_IT_RAN);
+    g->has_run = false;
+    g->phase = BEFORE_IT_RAN;
+  }
+  if (tr->to == TO_GO_RUNNING && !g->has_run) {
+    g->has_run = true;
+    if (g->phase == BEFORE_IT_RAN) g->phase = SINCE_IT_RAN;
+  }
+  if (tr->to != TO_GO_NOT_EXIST && !is_forever(gen, tr)) return;
+  move_sums(g, PAST_ITS_END, g->has_run ? SINCE_IT_RAN : BEFORE_IT_RAN);
+  g->phase = PAST_ITS_END;
 }
 
 static tb_rc take_event(struct tk_go_profile *p, const struct to_generation *gen,
                         const struct to_event *ev) {
-  struct goroutine *goroutine;
-  const uint64_t *place;
+  struct to_transition tr;
+  void *found;
 
-  switch (ev->type) {
-  case TW_EV_SYNC: to_stack_table_generation(&p->stacks); return TB_OK;
-  case TW_EV_GO_SYSCALL_BEGIN:
-    TB_TRY(find_goroutine(p, ev->g, &goroutine));
-    goroutine->has_run = true; /* it does, up to here */
-    return begin_call(p, gen, ev->m, ev->g, ev->time, ev->args[1]);
-  case TW_EV_GO_SYSCALL_END: return end_call(p, ev->m, ev->time, true);
-  case TW_EV_GO_SYSCALL_END_BLOCKED:
-  case TW_EV_GO_DESTROY_SYSCALL: return end_call(p, ev->m, ev->time, false);
-  case TW_EV_GO_CREATE_SYSCALL:
-    TB_TRY(be_born(p, (int64_t)ev->args[0]));
-    return begin_call(p, gen, ev->m, (int64_t)ev->args[0], ev->time, 0);
-  case TW_EV_GO_STATUS:
-  case TW_EV_GO_STATUS_STACK:
-    if ((uint32_t)ev->args[2] != TW_GO_SYSCALL || ev->args[2] >> 32 != TO_GO_UNDETERMINED)
-      return TB_OK;
-    return begin_call(p, gen, (int64_t)ev->args[1], (int64_t)ev->args[0], ev->time,
-                      ev->type == TW_EV_GO_STATUS_STACK ? ev->args[3] : 0);
-  case TW_EV_GO_START:
-    place = tb_map_find(&p->goroutines, ev->args[0]);
-    if (place != NULL) ((struct goroutine *)(uintptr_t)*place)->has_run = true;
-    return TB_OK;
-  default: return TB_OK;
-  }
+  if (ev->type == TW_EV_SYNC) to_stack_table_generation(&p->stacks);
+  if (to_event_kind(ev) != TO_KIND_TRANSITION) return TB_OK;
+  to_event_transition(ev, &tr);
+  if (tr.resource != TO_RESOURCE_GOROUTINE) return TB_OK;
+  TB_TRY(find_or_make(p, &p->goroutines, (uint64_t)tr.id, sizeof(struct goroutine), &found));
+  TB_TRY(follow(p, gen, ev, &tr, found));
+  live(gen, &tr, found);
+  return TB_OK;
 }
 
 tb_rc tk_go_profile_events(struct tk_go_profile *p, const struct to_generation *gen,
@@ -167,110 +200,230 @@ tb_rc tk_go_profile_events(struct tk_go_profile *p, const struct to_generation *
 
 /* ---- the report ---- */
 
-/* What `go tool trace -pprof=KIND` shows of a kind of report. */
-static const struct {
-  const char *kind, *table, *measure;
-} go_profiles[] = {
-  { "syscall", "by_stack", "calls" },
-};
+enum { STACK, DELAY, COLUMNS };
+static const char table_name[] = "go_profile", measure_name[] = "delay";
 
-bool tk_go_profile_find(const char *kind, const char **out_table, const char **out_measure) {
-  for (size_t i = 0; i < sizeof(go_profiles) / sizeof(*go_profiles); i++)
-    if (strcmp(go_profiles[i].kind, kind) == 0) {
-      *out_table = go_profiles[i].table;
-      *out_measure = go_profiles[i].measure;
-      return true;
-    }
-  return false;
+static char *lend(const char *text) {
+  return (char *)(uintptr_t)text;
 }
 
-static bool same_stack(const struct to_callstack *a, const Report *r, const Value *b) {
-  if (a->len != tp_stack_length(r, b)) return false;
-  for (size_t i = 0; i < a->len; i++) {
-    const Tracecollect__V1__Frame *frame = tp_stack_frame(r, b, i);
-    if (frame == NULL || a->frames[i]->pc != frame->pc || a->frames[i]->line != frame->line)
-      return false;
+static tb_rc take_schema(struct tb_arena *arena, Tracecollect__V1__TableSchema **out) {
+  Tracecollect__V1__FieldSchema *fields;
+
+  TP_TAKE(arena, Tracecollect__V1__TableSchema, 1, *out);
+  TP_TAKE(arena, Tracecollect__V1__FieldSchema, COLUMNS, fields);
+  tracecollect__v1__table_schema__init(*out);
+  (*out)->name = lend(table_name);
+  (*out)->keys = 1;
+  TP_TAKE(arena, Tracecollect__V1__FieldSchema *, COLUMNS, (*out)->columns);
+  for (; (*out)->n_columns < COLUMNS; (*out)->n_columns++) {
+    (*out)->columns[(*out)->n_columns] = &fields[(*out)->n_columns];
+    tracecollect__v1__field_schema__init(&fields[(*out)->n_columns]);
   }
+  fields[STACK].name = lend("stack");
+  fields[STACK].type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+  fields[DELAY].name = lend(measure_name);
+  fields[DELAY].type = TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+  return TB_OK;
+}
+
+tb_rc tk_go_profile_ask(struct tb_arena *arena, struct tk_pprof_ask *out) {
+  Tracecollect__V1__TableSchema *schema;
+
+  TB_TRY(take_schema(arena, &schema));
+  *out = (struct tk_pprof_ask){ .table = schema, .go_measure = measure_name };
+  return TB_OK;
+}
+
+static tb_rc sum_by_stack(const struct tk_go_profile *p, struct tb_arena *arena, struct sum **out) {
+  struct sum *by_stack;
+  uint64_t id, value;
+
+  TP_TAKE(arena, struct sum, p->stacks.count, by_stack);
+  memset(by_stack, 0, p->stacks.count * sizeof(*by_stack));
+  for (size_t i = 0; tb_map_next(&p->goroutines, &i, &id, &value);) {
+    const struct goroutine *g = (const struct goroutine *)(uintptr_t)value;
+    for (const struct entry *e = g->entries; e != NULL; e = e->next) {
+      join(&by_stack[e->stack], &e->sum[SINCE_IT_RAN]);
+      if (!g->has_run) join(&by_stack[e->stack], &e->sum[BEFORE_IT_RAN]);
+    }
+  }
+  *out = by_stack;
+  return TB_OK;
+}
+
+static uint64_t counter(const struct to_callstack *stack, size_t frame) {
+  return frame < stack->len ? stack->frames[frame]->pc : 0;
+}
+
+static bool same_counters(const struct to_callstack *a, const struct to_callstack *b) {
+  for (size_t i = 0; i < a->len || i < b->len; i++)
+    if (counter(a, i) != counter(b, i)) return false;
   return true;
 }
 
-static void sum_by_stack(const struct tk_go_profile *p, struct sum *by_stack) {
-  uint64_t key, value;
+static uint64_t hash_counters(const struct to_callstack *stack) {
+  uint64_t hash = TB_HASH_START;
 
-  for (size_t i = 0; tb_map_next(&p->goroutines, &i, &key, &value);) {
-    const struct goroutine *g = (const struct goroutine *)(uintptr_t)value;
-    for (const struct entry *e = g->entries; e != NULL; e = e->next) {
-      by_stack[e->stack].count += e->after.count + (g->has_run ? 0 : e->before.count);
-      by_stack[e->stack].ns += e->after.ns + (g->has_run ? 0 : e->before.ns);
+  for (size_t i = 0; i < stack->len; i++) {
+    uint64_t pc = counter(stack, i);
+    if (pc != 0) hash = tb_hash(hash, &pc, sizeof(pc)); /* those at the end are as none */
+  }
+  return hash;
+}
+
+/* Go tells stacks apart by their counters alone, so frames without one are as none, and shows the one it saw last. Two such
+ * stacks become one here: the sum of the earlier one goes to the later one. */
+static tb_rc join_same(const struct tk_go_profile *p, struct tb_map *by_counters,
+                       struct sum *by_stack) {
+  for (uint32_t i = 0; i < p->stacks.count; i++) {
+    const struct to_callstack *stack = to_stack_table_stack(&p->stacks, i), *other = NULL;
+    uint64_t *place;
+
+    if (by_stack[i].count == 0 || stack == NULL) continue;
+    for (uint64_t key = hash_counters(stack);; key++) {
+      TB_TRY(tb_map_put(by_counters, key, &place, NULL));
+      if (*place == 0) break;
+      other = to_stack_table_stack(&p->stacks, (uint32_t)*place - 1);
+      if (same_counters(stack, other)) break;
     }
+    uint32_t known = *place == 0 ? i : (uint32_t)*place - 1;
+    uint32_t shown = by_stack[known].last > by_stack[i].last ? known : i;
+    uint32_t hidden = shown == i ? known : i;
+    if (hidden != shown) {
+      join(&by_stack[shown], &by_stack[hidden]);
+      by_stack[hidden] = (struct sum){ 0 };
+    }
+    *place = shown + 1;
   }
+  return TB_OK;
 }
 
-/* The table's index of a row's stack. Both found the stacks in much the same order, so the search
- * goes on from where the last one ended. */
-static size_t find_stack(const struct tk_go_profile *p, const Report *r, const Value *row,
-                         size_t *hint) {
-  for (size_t tried = 0; tried < p->stacks.count; tried++, ++*hint) {
-    if (*hint >= p->stacks.count) *hint = 0;
-    const struct to_callstack *stack = to_stack_table_stack(&p->stacks, (uint32_t)*hint);
-    if (stack != NULL && same_stack(stack, r, row)) return *hint;
+struct writer {
+  struct tb_arena *arena;
+  struct tb_map by_counters; /* hash of a stack's counters: its number + 1 */
+  struct tb_map frames;      /* by address: place in the report, from 1 */
+  size_t frames_room;
+  Tracecollect__V1__Report *report;
+};
+
+static tb_rc add_frame(struct writer *w, const struct to_frame *frame) {
+  Tracecollect__V1__Report *r = w->report;
+  Tracecollect__V1__Frame *message;
+
+  if (r->n_frames == w->frames_room) {
+    Tracecollect__V1__Frame **more;
+    w->frames_room = w->frames_room == 0 ? 256 : 2 * w->frames_room;
+    TP_TAKE(w->arena, Tracecollect__V1__Frame *, w->frames_room, more);
+    if (r->n_frames > 0) memcpy(more, r->frames, r->n_frames * sizeof(*more));
+    r->frames = more;
   }
-  return TO_STACK_OTHER;
+  TP_TAKE(w->arena, Tracecollect__V1__Frame, 1, message);
+  tracecollect__v1__frame__init(message);
+  TB_TRY(tp_copy_text(w->arena, frame->function, &message->function));
+  TB_TRY(tp_copy_text(w->arena, frame->file, &message->file));
+  message->line = frame->line;
+  message->pc = frame->pc;
+  r->frames[r->n_frames++] = message;
+  return TB_OK;
 }
 
-/* A copy of the row with these figures in the place of its measure. */
-static tb_rc copy_row(struct tb_arena *arena, const Row *row, size_t measure, const struct sum *sum,
-                      Row **out) {
+static tb_rc add_stack(struct writer *w, const struct to_callstack *stack) {
+  Tracecollect__V1__Stack *message;
+  uint64_t *place;
+
+  TP_TAKE(w->arena, Tracecollect__V1__Stack, 1, message);
+  tracecollect__v1__stack__init(message);
+  TP_TAKE(w->arena, uint32_t, stack->len, message->frames);
+  for (; message->n_frames < stack->len; message->n_frames++) {
+    const struct to_frame *frame = stack->frames[message->n_frames];
+    TB_TRY(tb_map_put(&w->frames, (uintptr_t)frame, &place, NULL));
+    if (*place == 0) {
+      TB_TRY(add_frame(w, frame));
+      *place = w->report->n_frames;
+    }
+    message->frames[message->n_frames] = (uint32_t)*place - 1;
+  }
+  w->report->stacks[w->report->n_stacks++] = message;
+  return TB_OK;
+}
+
+/* Of the stack that was added last. */
+static tb_rc add_row(struct writer *w, const struct sum *sum) {
+  Tracecollect__V1__Table *table = w->report->tables[0];
   Tracecollect__V1__Distribution *d;
-  Value *value;
+  Tracecollect__V1__Value *values;
+  Tracecollect__V1__Row *row;
 
-  TB_TRY(tb_arena_copy(arena, row, sizeof(*row), out));
-  TB_TRY(tb_arena_copy(arena, row->values, row->n_values * sizeof(*row->values), &(*out)->values));
-  TB_TRY(tb_arena_copy(arena, row->values[measure], sizeof(*value), &value));
-  TB_TRY(tb_arena_copy(arena, value->distribution, sizeof(*d), &d));
+  TP_TAKE(w->arena, Tracecollect__V1__Row, 1, row);
+  TP_TAKE(w->arena, Tracecollect__V1__Value, COLUMNS, values);
+  TP_TAKE(w->arena, Tracecollect__V1__Distribution, 1, d);
+  tracecollect__v1__row__init(row);
+  TP_TAKE(w->arena, Tracecollect__V1__Value *, COLUMNS, row->values);
+  for (; row->n_values < COLUMNS; row->n_values++) {
+    row->values[row->n_values] = &values[row->n_values];
+    tracecollect__v1__value__init(&values[row->n_values]);
+  }
+  tracecollect__v1__distribution__init(d);
   d->count = sum->count;
   d->total_ns = sum->ns;
-  value->distribution = d;
-  (*out)->values[measure] = value;
+  values[STACK].is_case = TRACECOLLECT__V1__VALUE__IS_STACK;
+  values[STACK].stack = (uint32_t)w->report->n_stacks - 1;
+  values[DELAY].is_case = TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION;
+  values[DELAY].distribution = d;
+  table->rows[table->n_rows++] = row;
   return TB_OK;
 }
 
-static tb_rc copy_rows(const struct tk_go_profile *p, const struct tp_table *from, const char *name,
-                       struct tb_arena *arena, Table *table) {
-  size_t measure = tp_table_column(from, name), stack = tp_table_column(from, "stack"), hint = 0;
+static tb_rc begin_report(struct writer *w, size_t rows) {
+  Tracecollect__V1__ReportSchema *schema;
+  Tracecollect__V1__Table *table;
+
+  TP_TAKE(w->arena, Tracecollect__V1__Report, 1, w->report);
+  tracecollect__v1__report__init(w->report);
+  TP_TAKE(w->arena, Tracecollect__V1__ReportSchema, 1, schema);
+  tracecollect__v1__report_schema__init(schema);
+  TP_TAKE(w->arena, Tracecollect__V1__TableSchema *, 1, schema->tables);
+  TB_TRY(take_schema(w->arena, &schema->tables[0]));
+  schema->n_tables = 1;
+  w->report->schema = schema;
+  TP_TAKE(w->arena, Tracecollect__V1__Table, 1, table);
+  tracecollect__v1__table__init(table);
+  TP_TAKE(w->arena, Tracecollect__V1__Row *, rows, table->rows);
+  TP_TAKE(w->arena, Tracecollect__V1__Table *, 1, w->report->tables);
+  w->report->tables[0] = table;
+  w->report->n_tables = 1;
+  TP_TAKE(w->arena, Tracecollect__V1__Stack *, rows, w->report->stacks);
+  return TB_OK;
+}
+
+static tb_rc fill_report(const struct tk_go_profile *p, struct writer *w) {
   struct sum *by_stack;
 
-  TB_TRY(tb_arena_take(arena, (from->table->n_rows + 1) * sizeof(*table->rows), &table->rows));
-  TB_TRY(tb_arena_take(arena, (p->stacks.count + 2) * sizeof(*by_stack), &by_stack));
-  memset(by_stack, 0, (p->stacks.count + 2) * sizeof(*by_stack));
-  sum_by_stack(p, by_stack);
-  table->n_rows = 0;
-  for (size_t i = 0; i < from->table->n_rows; i++) {
-    const Row *row = from->table->rows[i];
-    if (tp_row_distribution(row, measure) == NULL) continue;
-    const struct sum *sum = &by_stack[find_stack(p, from->report, tp_row_value(row, stack), &hint)];
-    if (sum->count == 0) continue;
-    TB_TRY(copy_row(arena, row, measure, sum, &table->rows[table->n_rows++]));
+  TB_TRY(sum_by_stack(p, w->arena, &by_stack));
+  TB_TRY(join_same(p, &w->by_counters, by_stack));
+  TB_TRY(begin_report(w, p->stacks.count));
+  for (uint32_t i = 0; i < p->stacks.count; i++) {
+    const struct to_callstack *stack = to_stack_table_stack(&p->stacks, i);
+    if (by_stack[i].count == 0 || stack == NULL) continue;
+    TB_TRY(add_stack(w, stack));
+    TB_TRY(add_row(w, &by_stack[i]));
   }
   return TB_OK;
 }
 
-tb_rc tk_go_profile_report(const struct tk_go_profile *p,
-                           const Tracecollect__V1__StreamReport *report, struct tb_arena *arena,
+tb_rc tk_go_profile_report(const struct tk_go_profile *p, struct tb_arena *arena,
                            Tracecollect__V1__StreamReport **out) {
-  const char *name, *measure;
-  struct tp_table from;
-  Report *r;
-  size_t at = 0;
+  struct writer w = { .arena = arena };
 
-  TB_TRY(tb_arena_copy(arena, report, sizeof(*report), out));
-  if (!tk_go_profile_find(report->kind, &name, &measure) ||
-      !tp_report_table(report->report, name, &from))
-    return TB_OK;
-  TB_TRY(tb_arena_copy(arena, report->report, sizeof(*r), &r));
-  TB_TRY(tb_arena_copy(arena, r->tables, r->n_tables * sizeof(*r->tables), &r->tables));
-  while (r->tables[at] != from.table) at++;
-  TB_TRY(tb_arena_copy(arena, from.table, sizeof(*from.table), &r->tables[at]));
-  (*out)->report = r;
-  return copy_rows(p, &from, measure, arena, r->tables[at]);
+  tb_map_init(&w.frames, arena->mem, tb_seed());
+  tb_map_init(&w.by_counters, arena->mem, tb_seed());
+  tb_rc rc = fill_report(p, &w);
+  tb_map_fini(&w.by_counters);
+  tb_map_fini(&w.frames);
+  if (rc != TB_OK) return rc;
+  TP_TAKE(arena, Tracecollect__V1__StreamReport, 1, *out);
+  tracecollect__v1__stream_report__init(*out);
+  (*out)->report = w.report;
+  return TB_OK;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls by stack as `go tool trace -pprof=syscall` counts them.
+/* What `go tool trace -pprof=KIND` counts: the time of goroutines in one state, by stack.
  *
- * That tool looks at each goroutine from when it was first seen running to its end, and knows one
- * life of each goroutine id. So it leaves out a call that began before the trace if its goroutine
- * ran later, the first call of a goroutine that a cgo callback made, and all calls of an id's
- * earlier lives. A report has them; a profile that is to be equal has not.
+ * A wait begins with the event that brings a goroutine into the state, for a reason of the kind, and counts under that
+ * event's own stack: of sched where the goroutine was made runnable, of the others where it waits. Go looks at a
+ * goroutine from when it was first seen running to its end, and knows one life of each goroutine id. So it leaves out
+ * what was before the first run (the wait of a new goroutine, a call that began before the trace, the first call of a
+ * goroutine that a cgo callback made), all of an id's earlier lives, and waits without length or end. Of an id whose last
+ * life never ran it counts everything. A report counts otherwise; a profile that is to be equal does as Go does.
  *
  * Memory    from mem: an entry for each goroutine with each of its stacks.
  * Errors    TB_BUDGET, TB_NOMEM.
@@ -14,27 +16,36 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "event/view.h"
 #include "proto/report.pb-c.h"
 #include "spans/stack_table.h"
+#include "tools/tracectl/report/pprof.h"
+
+struct tk_go_kind {
+  const char *name;               /* of Go's profile, and of the report */
+  const char *table, *measure;    /* the report's nearest, for streams of a collector; NULL: none */
+  uint8_t state;                  /* enum to_go_state */
+  bool (*is)(struct to_string s); /* a reason of the kind; NULL: any */
+};
+/* NULL: Go has no such profile. */
+const struct tk_go_kind *tk_go_kind_find(const char *name);
 
 struct tk_go_profile {
+  const struct tk_go_kind *kind;
   struct tb_arena arena;
   struct to_stack_table stacks;
-  struct tb_map goroutines, entries, calls; /* by id; by goroutine and stack; by thread */
+  struct tb_map goroutines, entries; /* by id; by goroutine and stack */
+  uint64_t waits;                    /* ended so far */
 };
 
-void tk_go_profile_init(struct tk_go_profile *p, struct tb_mem *mem);
+void tk_go_profile_init(struct tk_go_profile *p, const struct tk_go_kind *kind, struct tb_mem *mem);
 void tk_go_profile_fini(struct tk_go_profile *p);
 TB_MUST tb_rc tk_go_profile_events(struct tk_go_profile *p, const struct to_generation *gen,
                                    const struct to_event *events, size_t n);
 
-/* The table and the distribution in it that `go tool trace -pprof=KIND` shows. False: it has no such profile. */
-bool tk_go_profile_find(const char *kind, const char **out_table, const char **out_measure);
-
-/* Another report with these figures in the rows of that table: rows without a call are left out. It lives in arena
- * and lends the rest from report. */
-TB_MUST tb_rc tk_go_profile_report(const struct tk_go_profile *p,
-                                   const Tracecollect__V1__StreamReport *report,
-                                   struct tb_arena *arena, Tracecollect__V1__StreamReport **out);
+/* As a report of one table, in arena: a row a stack. tk_pprof_write() wants it with what tk_go_profile_ask() fills in. */
+TB_MUST tb_rc tk_go_profile_report(const struct tk_go_profile *p, struct tb_arena *arena,
+                                   Tracecollect__V1__StreamReport **out);
+TB_MUST tb_rc tk_go_profile_ask(struct tb_arena *arena, struct tk_pprof_ask *out);
 
 #endif

@@ -51,7 +51,7 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
                          size_t n) {
   struct work *work = self;
 
-  if (work->ask->go_profile) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
+  if (work->ask->go_profile != NULL) TB_TRY(tk_go_profile_events(&work->profile, gen, events, n));
   return to_analyses_events(work->analyses, gen, events, n);
 }
 
@@ -75,8 +75,8 @@ static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *s
     if (rc == TB_OK) rc = tk_report_set_add(set, packed.data, packed.len);
   }
   tb_buf_fini(&packed);
-  if (ask->go_profile && set->n > 0 && rc == TB_OK)
-    rc = tk_go_profile_report(&work->profile, set->report[0], &set->arena, &set->profile);
+  if (ask->go_profile != NULL && rc == TB_OK)
+    rc = tk_go_profile_report(&work->profile, &set->arena, &set->profile);
   return rc;
 }
 
@@ -110,7 +110,7 @@ int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);
   if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
-  tk_go_profile_init(&work.profile, &tk_mem);
+  tk_go_profile_init(&work.profile, ask->go_profile, &tk_mem);
   int code = run_file(&work, path, set);
   tk_go_profile_fini(&work.profile);
   to_analyses_free(work.analyses);

@@ -10,6 +10,8 @@
 #include "base/arena.h"
 #include "proto/report.pb-c.h"
 
+struct tk_go_kind;
+
 struct tk_report_ask {
   bool kind[TO_ANALYSIS_KINDS]; /* wanted */
   enum to_window window;
@@ -17,7 +19,8 @@ struct tk_report_ask {
   const char *idle;       /* of a file: patterns, as in spans/idle.h; a collector has its own */
   size_t rows_max;        /* of a file, in each table: a collector has its own limit */
   bool every_stack;       /* of a file: every stack gets a row of its own */
-  bool go_profile;        /* of a file, with one kind wanted: what Go's tool counts is found out */
+  const struct tk_go_kind *
+      go_profile; /* of a file, with one kind wanted: what Go's tool counts is found out; NULL: not */
   bool progress;
   unsigned threads; /* of a file: tools/tracectl/trace_file/trace_run.h */
 };
@@ -26,7 +29,7 @@ struct tk_report_set {
   struct tb_arena arena;
   Tracecollect__V1__StreamReport **report;
   size_t n, capacity;
-  Tracecollect__V1__StreamReport *profile; /* NULL, or what the profile of a file is made of */
+  Tracecollect__V1__StreamReport *profile; /* NULL, or the one of a file that Go's tool has, too */
 };
 
 void tk_report_set_init(struct tk_report_set *set);
