@@ -80,12 +80,12 @@ static void show(struct tc_feed_encoder *source, const struct to_watched *span,
                      to_analyses_wall(source->analyses, span->end), &message);
 }
 
-/* Blocked is what has lost its P, or runs for syscall.blocked_after. */
+/* Blocked is what has lost its P, or runs for syscall.blocked_after. A call that waits for work is not. */
 static bool blocks_too_long(const struct tc_feed_encoder *source, const struct to_watched *span) {
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
 
-  return config->alert_syscall_blocked > 0 && !span->reported &&
+  return config->alert_syscall_blocked > 0 && !span->reported && !span->idle &&
          length >= config->alert_syscall_blocked &&
          (span->blocked || length >= config->syscall_blocked_after);
 }

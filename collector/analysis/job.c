@@ -198,7 +198,8 @@ static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *st
 static tb_rc prepare_analysis(struct tc__understood *s) {
   const struct tc_config *config = s->u->env.config;
   struct to_analysis_config analysis = { .blocked_after_ns = (to_ns)config->syscall_blocked_after,
-                                         .stacks_max = config->analysis_stacks_max };
+                                         .stacks_max = config->analysis_stacks_max,
+                                         .idle = config->analysis_idle };
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
   struct to_event_sink sink = { s, on_events };
 

@@ -69,13 +69,14 @@ static void set_label(label out, const char *text) {
   if (fits) memcpy(out, text, len + 1);
 }
 
-/* "/stw/gc/mark-termination" of a report "stw" as a label: gc.mark-termination */
+/* "/stw/gc/mark-termination" of a report "stw" as a label: gc.mark-termination; "/chan/send" of another: chan.send */
 static void set_row_label(label out, const char *kind, const char *text) {
   size_t kind_len = strlen(kind), len = 0;
   char plain[2 * LABEL_MAX];
 
   if (text[0] == '/' && strncmp(text + 1, kind, kind_len) == 0 && text[1 + kind_len] == '/')
     text += kind_len + 2;
+  text += text[0] == '/';
   for (; text[len] != '\0' && len < sizeof plain - 1; len++)
     plain[len] = text[len] == '/' ? '.' : text[len];
   plain[len] = '\0';

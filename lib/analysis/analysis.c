@@ -73,7 +73,9 @@ static tb_rc init(struct to_analyses *a) {
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
-  TB_TRY(to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, a->config.stacks_max));
+  TB_TRY(to_idle_init(&a->idle, a->mem, a->stacks, a->config.idle));
+  TB_TRY(
+      to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, &a->idle, a->config.stacks_max));
   a->spans->sums = &a->sums;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     size_t bytes = analyses[k].ops->state_bytes;
@@ -110,6 +112,7 @@ void to_analyses_free(struct to_analyses *a) {
     tb_mem_give(a->mem, a->state[k], analyses[k].ops->state_bytes);
   }
   to_span_sums_fini(&a->sums);
+  to_idle_fini(&a->idle);
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
@@ -206,6 +209,7 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
   uint64_t number = to_generation_number(gen);
 
   a->generation = gen;
+  if (n > 0) a->ended = events[n - 1].time;
   if (a->report_arena.bytes > 0)
     tb_arena_reset(&a->report_arena); /* the last report was lent until now */
   while (n > 0) {

@@ -32,6 +32,8 @@ bool to_analysis_find(const char *name, enum to_analysis_kind *out);
 struct to_analysis_config {
   to_ns blocked_after_ns; /* key syscall.blocked_after: a call this long counts as blocked now */
   size_t stacks_max;      /* rows kept by stack; the rest is summed in one row "other" */
+  const char *
+      idle; /* key analysis.idle: patterns of waits that are idle, as in spans/idle.h; NULL: none */
 };
 
 enum { TO_STACKS_MAX_DEFAULT = 4096 };
@@ -73,6 +75,7 @@ struct to_watched {
   bool blocked;                     /* the call lost its P */
   bool lower_bound;                 /* it began before the first sync */
   bool reported;                    /* TO_SYSCALL_ENDED: as TO_SYSCALL_LONG before */
+  bool idle;                        /* of a call: it waits for work; spans/idle.h */
   const struct to_callstack *stack; /* valid as long as the analyses; NULL: not kept */
   struct to_string reason;          /* TO_WORLD_RESTARTED: as the trace says it, and canonical */
   const char *id;

@@ -11,6 +11,7 @@
 #include "analysis/analysis.h"
 #include "analysis/draft.h"
 #include "base/arena.h"
+#include "spans/idle.h"
 #include "spans/stack_table.h"
 #include "spans/state.h"
 #include "spans/sums.h"
@@ -24,6 +25,7 @@ struct to_analyses {
   struct to_windows windows;
   struct to_spans *spans;
   struct to_stack_table *stacks; /* the spans' */
+  struct to_idle idle;
   struct to_span_sums sums;
   uint64_t wanted;           /* bits of enum tw_event: some analysis takes these */
   uint32_t event_takers[64]; /* by enum tw_event: kinds whose event() gets it, a bit each */
@@ -48,7 +50,7 @@ struct to_analysis_ops {
   struct to_schema schema;
   size_t state_bytes; /* of a->state[kind]: zeros at first */
   uint32_t
-      spans; /* TO_WANT bits: these come to span(); a->spans->longer_than[] may let only long ones through */
+      spans; /* TO_WANT bits: these come to span(); a->spans->longer_than[] and waits_longer_than[] may let only long ones through */
   uint32_t wants; /* TO_WANT bits: these are followed, for to_spans_open() */
   /* Bits of enum tw_event below 64: these come to event(), before the spans that they end. */
   uint64_t events;

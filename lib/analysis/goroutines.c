@@ -149,6 +149,15 @@ static void goroutines_fini(struct to_analyses *a) {
   tb_mem_give(a->mem, s->oldest, s->sites * sizeof(*s->oldest));
 }
 
+/* In a made-up trace sums have no bound. */
+static int64_t bounded(uint64_t number) {
+  return number < INT64_MAX ? (int64_t)number : INT64_MAX;
+}
+
+static void add(struct to_draft_value *value, uint64_t number) {
+  to_draft_number(value, bounded((uint64_t)value->value.number + (uint64_t)bounded(number)));
+}
+
 /* ---- states over time ---- */
 
 /* The number of goroutines is written as a length: its sum is the time, its maximum the most at once. */
@@ -185,9 +194,9 @@ static tb_rc report_states(struct to_analyses *a, struct to_draft *d) {
     TB_TRY(to_draft_new_row(d, STATES, &row));
     to_draft_text(&row[STATE], (struct to_string){ name, strlen(name) });
     to_draft_number(&row[STATE_NOW], (int64_t)s->states.state[i].now);
-    to_draft_number(&row[STATE_MEAN], wall == 0 ? 0 : (int64_t)((area + wall / 2) / wall));
+    to_draft_number(&row[STATE_MEAN], wall == 0 ? 0 : bounded((area + wall / 2) / wall));
     to_draft_number(&row[STATE_MOST], (int64_t)to_view_sum(d->view, s->most[i]).max_ns);
-    to_draft_number(&row[STATE_TIME], (int64_t)area);
+    to_draft_number(&row[STATE_TIME], bounded(area));
   }
   return TB_OK;
 }
@@ -197,6 +206,10 @@ static tb_rc report_states(struct to_analyses *a, struct to_draft *d) {
 /* A file ends with a moment of its own, in which goroutines go on. */
 static to_ns now_of(const struct to_analyses *a) {
   return a->ended > a->spans->now ? a->ended : a->spans->now;
+}
+
+static int64_t age(const struct to_analyses *a, to_ns born) {
+  return now_of(a) > born ? bounded((uint64_t)now_of(a) - (uint64_t)born) : 0;
 }
 
 static tb_rc make_room(struct to_analyses *a, void *array, size_t *have, size_t wanted,
@@ -261,10 +274,6 @@ static tb_rc walk(struct to_analyses *a) {
 
 /* ---- by entry function ---- */
 
-static void add(struct to_draft_value *value, uint64_t number) {
-  to_draft_number(value, (int64_t)((uint64_t)value->value.number + number));
-}
-
 static tb_rc entry_row(struct to_analyses *a, struct to_draft *d, uint32_t entry,
                        struct to_draft_value **out) {
   if (entry == TO_ENTRY_OTHER)
@@ -314,9 +323,10 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
     if (sum->why == TO_CALL_WHOLE) add(&row[ENTRY_CALL], of.total_ns);
     if (sum->why != TO_CALL_WHOLE && sum->why != TO_CALL_UNSTATED)
       add(&row[ENTRY_WITHOUT_P], of.total_ns);
-    if (sum->why != TO_CALL_WITHOUT_PROC && sum->why != TO_CALL_UNSTATED) return TB_OK;
-    add(&row[ENTRY_CALL], -of.total_ns);
-    add(&row[ENTRY_CALL_BLOCK], of.total_ns);
+    /* It is counted before its call: only the window that has both. */
+    if (sum->why == TO_CALL_WITHOUT_PROC ||
+        (sum->why == TO_CALL_UNSTATED && a->report.window == TO_WINDOW_ALL))
+      add(&row[ENTRY_CALL_BLOCK], of.total_ns);
     return TB_OK;
   default: return TB_OK;
   }
@@ -342,11 +352,18 @@ static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t e
   return TB_OK;
 }
 
-static void set_unknown(struct to_draft_value *row) {
+static int64_t less(int64_t from, int64_t number) {
+  return from > number ? from - number : 0;
+}
+
+static void set_rests(struct to_draft_value *row) {
+  int64_t call = less(row[ENTRY_CALL].value.number, row[ENTRY_CALL_BLOCK].value.number);
   int64_t rest = row[ENTRY_TOTAL].value.number;
 
-  for (unsigned c = ENTRY_EXECUTION; c <= ENTRY_CALL_BLOCK; c++) rest -= row[c].value.number;
-  to_draft_number(&row[ENTRY_UNKNOWN], rest > 0 ? rest : 0);
+  to_draft_number(&row[ENTRY_CALL], call);
+  for (unsigned c = ENTRY_EXECUTION; c <= ENTRY_CALL_BLOCK; c++)
+    rest = less(rest, row[c].value.number);
+  to_draft_number(&row[ENTRY_UNKNOWN], rest);
 }
 
 static tb_rc report_open_entries(struct to_analyses *a, struct to_draft *d) {
@@ -358,7 +375,7 @@ static tb_rc report_open_entries(struct to_analyses *a, struct to_draft *d) {
     if (alive == 0) continue;
     TB_TRY(entry_row(a, d, i, &row));
     add(&row[ENTRY_ALIVE], alive);
-    to_draft_number(&row[ENTRY_OLDEST], now_of(a) - s->entry[i].oldest);
+    to_draft_number(&row[ENTRY_OLDEST], age(a, s->entry[i].oldest));
     if (a->report.window == TO_WINDOW_ALL) TB_TRY(add_open_time(a, d, i, &s->entry[i], row));
   }
   return TB_OK;
@@ -374,8 +391,8 @@ static tb_rc report_entries(struct to_analyses *a, struct to_draft *d) {
          (sum = to_span_sums_next(&a->sums, d->view, states[i], sum)) != NULL;)
       TB_TRY(add_sum(a, d, sum));
   TB_TRY(report_open_entries(a, d));
-  for (size_t i = 0; i < rows->rows; i++) set_unknown(rows->row[i]);
-  if (rows->other != NULL) set_unknown(rows->other);
+  for (size_t i = 0; i < rows->rows; i++) set_rests(rows->row[i]);
+  if (rows->other != NULL) set_rests(rows->other);
   return TB_OK;
 }
 
@@ -398,7 +415,7 @@ static tb_rc add_site(struct to_analyses *a, struct to_draft *d, uint32_t i) {
   if (i != TO_SITE_OTHER) to_draft_stack(&row[SITE], to_stack_table_stack(a->stacks, site->stack));
   to_draft_number(&row[SITE_ALIVE], site->alive);
   to_draft_number(&row[SITE_CREATED], (int64_t)created.count);
-  if (site->alive > 0) to_draft_number(&row[SITE_OLDEST], now_of(a) - state(a)->oldest[i]);
+  if (site->alive > 0) to_draft_number(&row[SITE_OLDEST], age(a, state(a)->oldest[i]));
   return to_draft_series(d, &row[SITE_LIFE], site->lives);
 }
 

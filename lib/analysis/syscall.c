@@ -61,13 +61,15 @@ static const struct to_field now_column[NOW_COLUMNS] = {
                         .about = "It began before the first sync: it is older than its age." },
   [NOW_STACK] = { "stack", TO_VALUE_STACK },
 };
-enum { STACK, STACK_BLOCKED, STACK_CALLS, STACK_COLUMNS };
+enum { STACK, STACK_BLOCKED, STACK_CALLS, STACK_IDLE, STACK_COLUMNS };
 static const struct to_field stack_column[STACK_COLUMNS] = {
   [STACK] = { "stack", TO_VALUE_STACK },
   [STACK_BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION, .about = "Calls that lost their P." },
   [STACK_CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "All calls." },
+  [STACK_IDLE] = { "idle", TO_VALUE_FLAG,
+                   .about = "These calls wait for work, or are our own agent's." },
 };
-enum { BLOCKED_NOW, BY_STACK, TABLES };
+enum { BLOCKED_NOW, BY_STACK, IDLE_NOW, TABLES };
 static const struct to_table_schema table[TABLES] = {
   [BLOCKED_NOW] = { .name = "blocked_now",
                     .about = "Blocked now",
@@ -84,6 +86,14 @@ static const struct to_table_schema table[TABLES] = {
                  .columns = STACK_COLUMNS,
                  .column = stack_column,
                  .order = { { STACK_BLOCKED + 1 }, { STACK_CALLS + 1 } } },
+  [IDLE_NOW] = { .name = "idle_now",
+                 .about = "Idle now: as long as blocked ones, but they wait for work",
+                 .order_about = "oldest first",
+                 .keys = 2,
+                 .columns = NOW_COLUMNS,
+                 .column = now_column,
+                 .order = { { NOW_AGE + 1 }, { NOW_THREAD + 1, .rising = true } },
+                 .is_list = true },
 };
 
 static tb_rc syscall_init(struct to_analyses *a) {
@@ -136,8 +146,10 @@ static __attribute__((noinline)) tb_rc report(struct to_analyses *a,
                                               enum to_watched_event what) {
   const struct to_syscall *s = state(a);
   uint32_t stack;
+  bool idle;
 
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  TB_TRY(to_idle_ask(&a->idle, stack, TO_IDLE_CALL, &idle));
   struct to_watched watched = { .what = what,
                                 .begin = begin_of(s, span),
                                 .end = span->until,
@@ -146,6 +158,7 @@ static __attribute__((noinline)) tb_rc report(struct to_analyses *a,
                                 .blocked = span->lost_proc,
                                 .lower_bound = !span->from_known,
                                 .reported = tb_map_find(&s->reported, span->life) != NULL,
+                                .idle = idle,
                                 .stack = to_stack_table_stack(a->stacks, stack) };
   a->watch.span(a->watch.self, &watched);
   return TB_OK;
@@ -247,6 +260,7 @@ static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t 
 static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
   const struct to_syscall *s = state(a);
   struct to_draft_value *row;
+  bool idle;
 
   TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->kept_all));
   TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->blocked_all));
@@ -260,6 +274,8 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
     else
       TB_TRY(to_draft_new_row(d, BY_STACK, &row));
     to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, i));
+    TB_TRY(to_idle_ask(&a->idle, i, TO_IDLE_CALL, &idle));
+    if (i != TO_STACK_OTHER) to_draft_number(&row[STACK_IDLE], idle);
     TB_TRY(add_calls(d, row, kept));
   }
   return TB_OK;
@@ -275,6 +291,7 @@ static tb_rc add_open(void *self, const struct to_span *span) {
   struct open_calls *open = self;
   struct to_draft_value *row;
   uint32_t stack;
+  bool idle;
 
   if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_SYSCALL) return TB_OK;
   to_ns begin = begin_of(state(open->a), span), now = span->until;
@@ -282,7 +299,8 @@ static tb_rc add_open(void *self, const struct to_span *span) {
   open->n++;
   if (!span->lost_proc && age < open->a->config.blocked_after_ns) return TB_OK;
   TB_TRY(to_spans_stack(open->a->spans, open->a->generation, span->stack, &stack));
-  TB_TRY(to_draft_new_row(open->draft, BLOCKED_NOW, &row));
+  TB_TRY(to_idle_ask(&open->a->idle, stack, TO_IDLE_CALL, &idle));
+  TB_TRY(to_draft_new_row(open->draft, idle ? IDLE_NOW : BLOCKED_NOW, &row));
   to_draft_number(&row[NOW_GOROUTINE], span->id);
   to_draft_number(&row[NOW_THREAD], span->thread);
   to_draft_number(&row[NOW_START], begin);

@@ -14,6 +14,7 @@
 #include "config/table.h"
 #include "config/url_list.h"
 #include "feed/topic.h"
+#include "spans/idle.h"
 
 static tb_rc own(char **place, char *text, struct tb_diag *diag) {
   if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -172,13 +173,22 @@ static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
   return rc;
 }
 
+static tb_rc check_idle(const struct tc_config *c, struct tb_diag *diag) {
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  tb_rc rc = to_idle_check(c->analysis_idle, &why);
+  return rc == TB_OK ? rc : tb_fail(diag, rc, "analysis.idle: %s", why.text);
+}
+
 static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
   unsigned bits;
 
   if (strcmp(c->top_sync, "durable") != 0 && strcmp(c->top_sync, "process") != 0)
     return tb_fail(diag, TB_BROKEN, "sync: \"%.40s\" is neither durable nor process", c->top_sync);
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
-  return tc_feed_window_list(c->feed_windows, diag, &bits);
+  TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
+  return check_idle(c, diag);
 }
 
 static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {

@@ -167,14 +167,24 @@ void to_event_user(const struct to_event *ev, struct to_user_event *out) {
 }
 
 static const struct to_reason_info reasons[] = {
-  [TO_REASON_OTHER] = { NULL, "other", "/other", 22, "A reason this program does not know." },
-#define TO_REASON(ID, text, display, id, since, about) { text, display, id, since, about },
+  [TO_REASON_OTHER] = { NULL, "other", "/other", 22, TO_WAIT_OTHER,
+                        "A reason this program does not know." },
+#define TO_REASON(ID, text, display, id, since, wait, about)                                       \
+  { text, display, id, since, TO_WAIT_##wait, about },
 #include "event/reasons.def"
 #undef TO_REASON
 };
 
 const struct to_reason_info *to_reason_info(enum to_reason reason) {
   return &reasons[reason];
+}
+
+const char *to_wait_class_name(enum to_wait_class which) {
+  static const char *const names[TO_WAIT_CLASSES] = {
+    [TO_WAIT_OTHER] = "other", [TO_WAIT_SYNC] = "sync",   [TO_WAIT_CHAN] = "chan",
+    [TO_WAIT_NET] = "net",     [TO_WAIT_SLEEP] = "sleep", [TO_WAIT_GC] = "gc",
+  };
+  return names[which];
 }
 
 enum to_reason to_reason_find(struct to_string text) {

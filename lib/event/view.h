@@ -72,11 +72,22 @@ enum to_reason {
 #undef TO_REASON
   TO_REASONS
 };
+enum to_wait_class {
+  TO_WAIT_OTHER,
+  TO_WAIT_SYNC, /* a mutex, a condition, a group */
+  TO_WAIT_CHAN, /* a channel, a select */
+  TO_WAIT_NET,
+  TO_WAIT_SLEEP,
+  TO_WAIT_GC,
+  TO_WAIT_CLASSES
+};
+const char *to_wait_class_name(enum to_wait_class which); /* "sync" */
 struct to_reason_info {
   const char *text;    /* as the trace says it; NULL: OTHER */
   const char *display; /* as users are shown it: "I/O wait" for "network" */
   const char *id;      /* canonical */
   unsigned since;      /* first Go 1.N that says it */
+  enum to_wait_class wait_class;
   const char *about;
 };
 const struct to_reason_info *to_reason_info(enum to_reason reason);

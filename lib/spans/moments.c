@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has no length: samples, logs, metrics. */
+/* Spans that are moments: logs, samples, metrics. */
 #include "spans/state.h"
 
 static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
@@ -16,7 +16,7 @@ static struct to_span *put_moment(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
-void to__spans_sample(struct to_spans *s, const struct to_event *ev) {
+static void put_sample(struct to_spans *s, const struct to_event *ev) {
   struct to_span *span = put_moment(s, ev, TO_SPAN_SAMPLE);
   const struct to_life *g = span->life == 0 ? NULL : &s->lives[span->slot];
 
@@ -26,7 +26,8 @@ void to__spans_sample(struct to_spans *s, const struct to_event *ev) {
   if (label.len > 0) to__spans_more(s, span)->name = label;
 }
 
-void to__spans_log(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+static void put_log(struct to_spans *s, const struct to_generation *gen,
+                    const struct to_event *ev) {
   struct to_span_more *more = to__spans_more(s, put_moment(s, ev, TO_SPAN_LOG));
   struct to_user_event user;
 
@@ -36,11 +37,20 @@ void to__spans_log(struct to_spans *s, const struct to_generation *gen, const st
   more->text = to__string_of(s, gen, user.text);
 }
 
-void to__spans_metric(struct to_spans *s, const struct to_event *ev) {
+static void take_metric(struct to_spans *s, const struct to_event *ev) {
   if (ev->type == TW_EV_PROCS_CHANGE) to__spans_procs_change(s, ev);
   if (!to__wants(s, TO_WANT(METRIC))) return;
   struct to_span *span = put_moment(s, ev, TO_SPAN_METRIC);
 
   span->state = (uint8_t)to_event_metric(ev);
   to__spans_more(s, span)->value = ev->args[0];
+}
+
+void to__spans_moment(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *ev) {
+  switch (to_event_kind(ev)) {
+  case TO_KIND_LOG: put_log(s, gen, ev); return;
+  case TO_KIND_STACK_SAMPLE: put_sample(s, ev); return;
+  default: take_metric(s, ev);
+  }
 }

@@ -183,6 +183,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->wanted = config->wanted;
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) s->longer_than[state] = -1;
   s->times_only = config->times_only;
+  for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);

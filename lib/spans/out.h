@@ -99,8 +99,9 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
 
 HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
                    const struct to_event *ev) {
-  return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 &&
-         ev->time - g->since > s->longer_than[state];
+  to_ns bound = state == TO_GO_WAITING ? s->waits_longer_than[g->reason] : s->longer_than[state];
+
+  return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 && ev->time - g->since > bound;
 }
 
 /* by_life: of the event's context. g->state is state, but in a made-up trace. */
@@ -112,6 +113,9 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
   to__region_time(s, g, state, ev->time);
   count_state(s, gen, g, state, ev, end_stack, by_stack);
   if (!comes_out(s, g, state, ev)) return;
+  if (state == TO_GO_WAITING && s->sums != NULL &&
+      to_span_sums_is_idle(s->sums, slot_of(s, g), g->reason, g->stack, by_stack))
+    return;
   struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
   if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
   if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);

@@ -9,7 +9,9 @@ enum { ROOM_MIN = 64 };
 
 tb_rc to_queues_init(struct to_queues *q, struct tb_mem *mem, struct to_windows *windows,
                      struct to_stack_table *stacks) {
-  *q = (struct to_queues){ .mem = mem, .windows = windows, .stacks = stacks };
+  *q = (struct to_queues){
+    .mem = mem, .windows = windows, .stacks = stacks, .first = TO_QUEUE_NONE
+  };
   return to_windows_series(windows, TO_NO_SERIES, &q->parent);
 }
 
@@ -42,8 +44,14 @@ static void set_peak(struct to_queue *queue) {
 }
 
 tb_rc to_queues_rise(struct to_queues *q, struct to_queue *queue) {
+  if (queue->slot != q->slot) queue->slot_max = 0;
+  queue->slot = q->slot;
+  if (!queue->is_listed) {
+    queue->is_listed = true;
+    queue->next = q->first;
+    q->first = (uint32_t)(queue - q->queue);
+  }
   bool rises = queue->waiting > queue->slot_max;
-
   if (rises) queue->slot_max = queue->waiting;
   if (queue->waiting > queue->gen_max) queue->gen_max = queue->waiting;
   set_peak(queue);
@@ -51,7 +59,10 @@ tb_rc to_queues_rise(struct to_queues *q, struct to_queue *queue) {
 }
 
 tb_rc to_queues_slot(struct to_queues *q) {
-  for (struct to_queue *queue = q->queue; queue < q->queue + q->room; queue++) {
+  q->slot++;
+  for (uint32_t i = q->first; i != TO_QUEUE_NONE; i = q->queue[i].next) {
+    struct to_queue *queue = &q->queue[i];
+    queue->slot = q->slot;
     queue->slot_max = queue->waiting;
     set_peak(queue);
     TB_TRY(note(q, queue));
@@ -73,13 +84,27 @@ static tb_rc end_generation(struct to_queues *q, struct to_queue *queue, to_ns t
 }
 
 tb_rc to_queues_generation(struct to_queues *q, to_ns time) {
-  for (struct to_queue *queue = q->queue; queue < q->queue + q->room; queue++)
+  uint32_t *link = &q->first;
+
+  while (*link != TO_QUEUE_NONE) {
+    struct to_queue *queue = &q->queue[*link];
     TB_TRY(end_generation(q, queue, time));
+    if (queue->waiting > 0 || queue->generations > 0) {
+      link = &queue->next;
+    } else { /* its peak is 0: the next goroutine lists it again */
+      queue->is_listed = false;
+      *link = queue->next;
+    }
+  }
   q->generation = time;
   return TB_OK;
 }
 
 void to_queues_epoch(struct to_queues *q) {
-  for (struct to_queue *queue = q->queue; queue < q->queue + q->room; queue++)
+  for (uint32_t i = q->first; i != TO_QUEUE_NONE; i = q->queue[i].next) {
+    struct to_queue *queue = &q->queue[i];
     queue->waiting = queue->peak = queue->slot_max = queue->gen_max = queue->generations = 0;
+    queue->is_listed = false;
+  }
+  q->first = TO_QUEUE_NONE;
 }

@@ -4,7 +4,7 @@
  * A goroutine is in the queue of its stack from the event that blocks it to the one that wakes it. The pass over events
  * counts (spans/spans.c); one that waited already when the trace began is in no queue, its reason is not known.
  *
- * Memory    from mem: 48 bytes for each stack number of the stack table, and a series for each queue of two or more.
+ * Memory    from mem: 56 bytes for each stack number of the stack table, and a series for each queue of two or more.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the goroutine is in no queue.
  */
@@ -15,6 +15,7 @@
 #include "spans/stack_table.h"
 #include "window/window.h"
 
+#define TO_QUEUE_NONE UINT32_MAX
 enum { TO_CONVOY_LENGTH = 3, TO_CONVOY_GENERATIONS = 3 };
 
 struct to_queue {
@@ -27,6 +28,10 @@ struct to_queue {
   uint32_t generations; /* so many whole ones in a row had TO_CONVOY_LENGTH or more */
   uint8_t reason;       /* enum to_reason: the last one */
   to_ns since;          /* where the first of those began */
+  uint32_t slot;        /* slot_max is of this one */
+  uint32_t next;        /* if it is listed: the next one's number */
+  bool
+      is_listed; /* goroutines waited there in this generation, or the one before had a long queue */
 };
 
 struct to_queues {
@@ -38,6 +43,8 @@ struct to_queues {
   uint32_t parent;        /* series */
   struct to_queue *queue; /* by the stack's number */
   size_t room;
+  uint32_t first;   /* the first listed one; TO_QUEUE_NONE: there is none */
+  uint32_t slot;    /* of the windows, counted */
   to_ns generation; /* where it began */
 };
 _Static_assert(TO_REASONS <= 32, "a bit for each reason");
@@ -65,7 +72,7 @@ static inline void to_queues_leave(struct to_queues *q, uint32_t number) {
 
 TB_MUST tb_rc to_queues_slot(struct to_queues *q); /* a slot of the windows begins */
 TB_MUST tb_rc to_queues_generation(struct to_queues *q, to_ns time); /* one begins */
-void to_queues_epoch(struct to_queues *q);                           /* nobody waits any more */
+void to_queues_epoch(struct to_queues *q); /* no goroutine waits any more */
 
 /* Of the generation under way, too. */
 static inline uint32_t to_queue_generations(const struct to_queue *queue) {

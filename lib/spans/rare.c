@@ -415,6 +415,8 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
   return let_go_later(s, gen, name);
 }
 
+/* --- events ----------------------------------------------------------------------------------- */
+
 /* What is not wanted is not followed. */
 enum {
   FOR_TASK_BEGIN = TO_WANT(TASK),
@@ -453,9 +455,9 @@ take_wanted(struct to_spans *s, const struct to_generation *gen, const struct to
   case TO_KIND_REGION_BEGIN: return begin_region(s, gen, ev);
   case TO_KIND_REGION_END: return end_region(s, gen, ev);
   case TO_KIND_LABEL: return set_label(s, gen, ev);
-  case TO_KIND_LOG: to__spans_log(s, gen, ev); return TB_OK;
-  case TO_KIND_STACK_SAMPLE: to__spans_sample(s, ev); return TB_OK;
-  case TO_KIND_METRIC: to__spans_metric(s, ev); return TB_OK;
+  case TO_KIND_LOG:
+  case TO_KIND_STACK_SAMPLE:
+  case TO_KIND_METRIC: to__spans_moment(s, gen, ev); return TB_OK;
   default: return TB_OK;
   }
 }

@@ -121,7 +121,9 @@ struct to_spans {
   bool times_only;
   struct to_span_sink sink;
   to_ns longer_than[TO_GO_SYSCALL +
-                    1];      /* of these states only spans that are longer come out; -1: all */
+                    1]; /* of these states only spans that are longer come out; -1: all */
+  to_ns waits_longer_than
+      [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
   struct to_stack_table stacks;
@@ -273,6 +275,7 @@ static inline struct to_string to__name_text(const struct to_name *name) {
   return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
 }
 
+/* Text and stack as the event names them; none where only times are wanted. */
 static inline struct to_string to__string_of(const struct to_spans *s,
                                              const struct to_generation *gen, uint64_t id) {
   struct to_string text = { 0 };
@@ -288,14 +291,13 @@ static inline uint64_t to__stack_of(const struct to_spans *s, const struct to_ev
   return id == TO_NO_STACK ? 0 : id;
 }
 
-/* Spans of moments. */
-void to__spans_sample(struct to_spans *s, const struct to_event *ev);
-void to__spans_log(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev);
-void to__spans_metric(struct to_spans *s, const struct to_event *ev);
 /* Ranges, tasks, regions, labels, logs, samples, metrics. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
 /* Ps from a number on do not exist any more: they only look idle. */
+/* A log, a sample, a metric. */
+void to__spans_moment(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *ev);
 void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
 /* A P's state, if spans of Ps are wanted. known: it changes with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,

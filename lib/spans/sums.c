@@ -70,7 +70,8 @@ static bool has_stacks(enum to_go_state state) {
   return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
 }
 
-/* Of an entry function in this state for this reason: its sums are parts of it, so that tables of few rows lose their quantiles last. */
+/* Of an entry function in this state for this reason, idle or not: its sums are parts of it, so that tables of few rows lose their
+ * quantiles last. */
 static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
   struct to_span_sum all = *like;
   uint64_t *place;
@@ -78,7 +79,8 @@ static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like,
 
   *out = s->of_why[rest_of(like->state, like->why)];
   if (!has_stacks((enum to_go_state)like->state)) return TB_OK;
-  all.stack = all.by_stack = NO_STACK;
+  all.stack = NO_STACK;
+  all.by_stack = like->idle ? TO_STACK_EMPTY : NO_STACK;
   TB_TRY(tb_map_put(&s->by_key, key_of(&all), &place, &fresh));
   if (fresh) {
     uint32_t series;
@@ -218,9 +220,9 @@ static tb_rc init_sites(struct to_span_sums *s) {
 /* ---- begin and end ---- */
 
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
-                        struct to_stack_table *stacks, size_t sums_max) {
+                        struct to_stack_table *stacks, struct to_idle *idle, size_t sums_max) {
   *s = (struct to_span_sums){
-    .mem = mem, .windows = windows, .stacks = stacks, .sums_max = sums_max
+    .mem = mem, .windows = windows, .stacks = stacks, .idle = idle, .sums_max = sums_max
   };
   tb_map_init(&s->by_key, mem, tb_seed());
   tb_map_init(&s->entry_of, mem, tb_seed());
@@ -268,13 +270,30 @@ tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
   return TB_OK;
 }
 
+static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
+                     uint32_t *out) {
+  struct to_sums_recent_site *recent = &s->recent_site[stack % TO_SUMS_RECENT_SITES];
+  uint32_t number;
+
+  *out = TO_SITE_UNKNOWN;
+  if (stack == 0) return TB_OK;
+  if (recent->stack != stack || recent->epoch != s->stacks->epoch) {
+    TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+    if (number == TO_STACK_EMPTY) return TB_OK;
+    recent->epoch = 0;
+    TB_TRY(find_site(s, number, &recent->site));
+    recent->stack = stack;
+    recent->epoch = s->stacks->epoch;
+  }
+  *out = recent->site;
+  return TB_OK;
+}
+
 tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                            uint64_t stack, to_ns now) {
-  uint32_t number, site;
+  uint32_t site;
 
-  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
-  TB_TRY(number == TO_STACK_EMPTY ? TB_OK : find_site(s, number, &site));
-  if (number == TO_STACK_EMPTY) site = TO_SITE_UNKNOWN;
+  TB_TRY(site_of(s, gen, stack, &site));
   s->site[s->goroutine[slot].site].alive--;
   s->goroutine[slot].site = site;
   s->site[site].alive++;
@@ -289,7 +308,10 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
 
   entry->alive--;
   site->alive--;
-  to_windows_sum(s->windows, entry->lives, from, until, 0, !from_known);
+  to_counters_add_length(&s->windows->open, entry->lives, from, (uint64_t)until - (uint64_t)from,
+                         !from_known);
+  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, from, until, !from_known)))
+    return TB_OK;
   return to_windows_add(s->windows, site->lives, from, until, 0, !from_known);
 }
 
@@ -323,6 +345,8 @@ static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *g
   if (has_stacks((enum to_go_state)like.state)) {
     TB_TRY(to__stack_number(s->stacks, gen, span->stack, &like.stack));
     if (has_waker(span)) TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
+    if (like.state == TO_GO_WAITING && s->idle != NULL)
+      TB_TRY(to_idle_ask(s->idle, like.stack, like.why, &like.idle));
   }
   return find_sum(s, &like, out);
 }
@@ -344,9 +368,12 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     return TB_OK;
   }
   uint64_t what = to_sums_what(s, entry, state, why_of(span));
-  *to_sums_recent(s, what, span->stack, span->by_stack) = (struct to_sums_recent){
-    .stack = span->stack, .by_stack = span->by_stack, .what = what, .series = series
-  };
+  *to_sums_recent(s, what, span->stack, span->by_stack) =
+      (struct to_sums_recent){ .stack = span->stack,
+                               .by_stack = span->by_stack,
+                               .what = what,
+                               .series = series,
+                               .idle = s->sum[sum].idle };
   return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
 }
 

@@ -29,6 +29,7 @@
 #define TO_SPANS_SUMS_H
 
 #include "base/map.h"
+#include "spans/idle.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
 #include "window/window.h"
@@ -42,6 +43,7 @@ enum {
   TO_SUMS_CALL_PARTS = 5,
   TO_SUMS_RESTS =
       1 + TO_CAUSES + 1 + TO_REASONS + TO_SUMS_CALL_PARTS, /* one for each reason of each state */
+  TO_SUMS_RECENT_SITES = 64,
   TO_SITES_MAX = 1 << 10,
   TO_SITE_UNKNOWN = 0, /* created before the trace began, or by no goroutine */
   TO_SITE_OTHER = 1,   /* one that is not told apart */
@@ -64,18 +66,21 @@ struct to_span_sum {
   uint32_t series;
   uint8_t state; /* enum to_go_state */
   uint8_t why;
+  bool idle; /* of WAITING: spans/idle.h */
 };
 
 struct to_sums_recent {
   uint64_t stack, by_stack; /* ids of the generation, or kept */
   uint64_t what;            /* to_sums_what(); 0: a free place */
   uint32_t series;
+  bool idle;
 };
 
 struct to_span_sums {
   struct tb_mem *mem;
   struct to_windows *windows;
   struct to_stack_table *stacks;
+  struct to_idle *idle; /* NULL: no wait is */
   struct to_sums_goroutine {
     uint32_t entry;            /* TO_ENTRY_UNKNOWN: so far */
     uint32_t running, calling; /* series of its entry, once that is known */
@@ -106,6 +111,11 @@ struct to_span_sums {
     uint32_t created, lives; /* series: moments, and whole lives with their lengths */
   } * site;
   size_t sites, sites_room;
+  struct to_sums_recent_site {
+    uint64_t stack; /* id of the generation */
+    uint32_t epoch; /* of the stack table; 0: a free place */
+    uint32_t site;
+  } recent_site[TO_SUMS_RECENT_SITES];
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
   struct tb_map site_of;         /* by the stack's number */
 
@@ -115,7 +125,7 @@ struct to_span_sums {
 
 TB_MUST tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem,
                                 struct to_windows *windows, struct to_stack_table *stacks,
-                                size_t sums_max);
+                                struct to_idle *idle, size_t sums_max);
 void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
 
 /* The pass over events counts spans here as they end (spans/spans.c). A life begins in this slot: */
@@ -158,7 +168,16 @@ TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slo
     return false;
   return to_windows_add_length(s->windows, recent->series, from, until, !from_known);
 }
-/* The same of RUNNING, and of whole calls. */
+/* A wait that was just counted is known to be idle. */
+static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, unsigned why,
+                                        uint64_t stack, uint64_t by_stack) {
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_GO_WAITING, why);
+  const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
+
+  return recent->what == what && recent->stack == stack && recent->by_stack == by_stack &&
+         recent->idle;
+}
+/* to_span_sums_add() of RUNNING, and of whole calls. */
 TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32_t slot,
                                                   enum to_go_state state, to_ns from, to_ns until,
                                                   bool from_known) {

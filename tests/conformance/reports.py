@@ -3,7 +3,7 @@
 """Figures of `tracectl report` against an independent sum over `go tool trace -d=parsed`, and its
 profiles against `go tool trace -pprof=KIND`: equal to the nanosecond.
 
-usage: reports.py TRACECTL FOLDER|TRACE...     (.zst too)
+usage: reports.py TRACECTL FOLDER|TRACE...|--fresh     (.zst too; --fresh makes some here and now)
 Exit: 0 equal, 1 not, 77 skipped: no Go >= 1.22, no zstd or no traces here.
 """
 import collections
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import blocked_waits
 from waits import Waits
 
 TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
@@ -260,14 +261,16 @@ class Check:
 
 
 def check_figures(check, tracectl, trace):
-    want, waits = Expected(), Waits()
+    want, waits, blocked = Expected(), Waits(), blocked_waits.Waits()
     env = {**os.environ, "TZ": "UTC"}
     with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
                           errors="replace", stdout=subprocess.PIPE) as parsed:
         for line in parsed.stdout:
             want.line(line)
             waits.line(line)
+            blocked.line(line.rstrip("\n"))
     waits.end()
+    blocked.finish()
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
@@ -304,6 +307,7 @@ def check_figures(check, tracectl, trace):
     check_cpu(check, reports["cpu"], want)
     check_contention(check, reports["contention"], waits)
     check_wake(check, reports["wake"], waits)
+    blocked_waits.check_block(check, tracectl, trace, blocked, reports)
     return want
 
 
@@ -466,9 +470,26 @@ def find_go_tool(name):
     return found.stdout.strip() if found.returncode == 0 else None
 
 
-def find_traces(names):
+# Some of several generations: what goes on from one to the next is one span.
+FRESH = ("chan,mutex,gc,stw", "syscall,net,annot", "longrun,labels,manyg", "midstart,sleep,gc")
+
+
+def make_traces(folder):
+    made = subprocess.run([SOURCE / "tests/workload/build.sh", "local", folder / "tracegen"], stdout=subprocess.DEVNULL)
+    for scenarios in FRESH if made.returncode == 0 else ():
+        trace = folder / f"fresh-{scenarios}.trace"
+        env = {**os.environ, "GODEBUG": "traceadvanceperiod=20000000"}
+        done = subprocess.run([folder / "tracegen", "-scenario", scenarios, "-ops", "600", "-seconds", "0.2", "-o", trace],
+                              env=env, timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if done.returncode == 0:
+            yield trace
+
+
+def find_traces(names, folder):
     for path in map(pathlib.Path, names):
-        if path.is_dir():
+        if str(path) == "--fresh":
+            yield from make_traces(folder)
+        elif path.is_dir():
             yield from sorted(path.glob("*.trace.zst"))
         elif path.exists():
             yield path
@@ -476,19 +497,19 @@ def find_traces(names):
 
 def main():
     global GO_TRACE, GO_PPROF
-    tracectl, traces = sys.argv[1], list(find_traces(sys.argv[2:]))
+    tracectl = sys.argv[1]
     GO_TRACE, GO_PPROF = find_go_tool("trace"), find_go_tool("pprof")
     if not GO_TRACE or not GO_PPROF:
         return skip("there is no Go >= 1.22 here")
-    if not traces or shutil.which("zstd") is None:
-        return skip("there are no traces here, or no zstd")
+    if shutil.which("zstd") is None:
+        return skip("there is no zstd")
     schema = subprocess.run([tracectl, "report", "all", "--schema", "--json"], check=True, stdout=subprocess.PIPE)
     ours = {report["name"] for report in map(json.loads, schema.stdout.splitlines())}
     kinds = [kind for kind in GO_PROFILES if kind in ours]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for trace in traces:
+        for trace in find_traces(sys.argv[2:], folder):
             check, path = Check(trace.name), trace
             if trace.suffix == ".zst":
                 path = folder / trace.stem
@@ -504,6 +525,8 @@ def main():
             passed += check.wrong == 0
             if path != trace:
                 path.unlink()
+    if passed + failed == 0:
+        return skip("there are no traces here")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

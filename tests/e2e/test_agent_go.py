@@ -8,7 +8,7 @@ import shutil
 import signal
 import unittest
 
-from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
 
 PACKAGE = SOURCE / "agent/go"
 MODULE = f"""module program
@@ -253,6 +253,25 @@ class InstalledModule(Case):
         self._shell("go build")
         self.assertNotIn("libtraceagent.so.0", self._needed(self.module / "hello"))
         self._expect_traced(self.module / "hello")
+
+    def test_a_call_of_the_agent_is_idle_and_no_alert(self):
+        self.collector.stop()
+        self.collector = Collector(self, "alert.syscall_blocked=1us", "syscall.blocked_after=1us", "alert.every=0")
+        self._write(self.collector.ready["agents"], self.certs)
+        subscriber = self.spawn("tail", TRACECTL, "tail", "checkout/", "--server", self.collector.to, "--certs", self.certs, "--json")
+        self._use()
+        self._shell("go build")
+        self._expect_traced(self.module / "hello")
+        report = json.loads(self.collector.ask("report", "syscall", "--service", "checkout", "--json", "--top", "0").out)
+        rows = [row for row in report["tables"]["by_stack"]
+                if any("traceagent._Cfunc_" in frame["function"] for frame in row["stack"])]
+        self.assertGreater(sum(row["calls"]["count"] for row in rows), 0)
+        self.assertEqual({row["idle"] for row in rows}, {True})
+        wait_until("the subscriber has heard of it", lambda: "/report/syscall" in self.log("tail"))
+        alerts = [line for line in self.log("tail").splitlines() if "/alert" in line]
+        self.assertNotIn("traceagent._Cfunc_", "".join(alerts))
+        self.assertNotIn("traceagent._Cfunc_", json.dumps(report["tables"]["blocked_now"]))
+        subscriber.terminate()
 
     def test_a_workspace_finds_the_module(self):
         for line in self._lines("docs/guide/trace-a-program.md", "A Go program", "go work"):

@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import re
+import urllib.request
 
 from harness import Case, Collector, wait_until
 
@@ -24,8 +26,53 @@ class Report(Case):
         self.assertEqual(len(offline), len(live))
         for of_file, of_stream in zip(offline, live):
             with self.subTest(kind=of_file["kind"]):
+                if of_file["kind"] == "goroutines":
+                    self._expect_near(of_stream["tables"], of_file["tables"], of_file["figures"]["alive"])
+                    del of_stream["tables"], of_file["tables"]
                 self.assertEqual(self._figures(of_stream), self._figures(of_file))
         self.assertEqual(collector.stop(), 0)
+
+    def test_what_is_idle_is_a_key_of_the_collector_and_an_option_for_a_file(self):
+        trace = self.trace("g26-gens")
+        idle = "chan receive:main.runLong*,!runtime.*"
+        collector = Collector(self, f"analysis.idle={idle}")
+        collector.send(trace, "report")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "report")))
+        fetched = collector.fetch(self.folder / "fetched", "report")
+        for kind in ("block", "sync", "net"):
+            with self.subTest(kind=kind):
+                usual, of_file = (json.loads(self.tracectl("report", kind, fetched, "--json", *more).out)
+                                  for more in ((), ("--idle", idle)))
+                live = json.loads(collector.ask("report", kind, "--service", "report", "--json").out)
+                self.assertEqual(self._figures(live), self._figures(of_file))
+                if kind == "block":
+                    self.assertNotEqual(of_file["figures"]["idle"], usual["figures"]["idle"])
+                    self._expect_metric(collector, of_file["tables"]["by_reason"])
+        self.assertEqual(collector.stop(), 0)
+
+    def _expect_metric(self, collector, rows):
+        """One counter a reason, of block alone."""
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        self.assertIn("# TYPE trace_block_seconds_total counter\n", text)
+        shown = dict(re.findall(r'^trace_block_seconds_total\{service="report",instance="one",reason="(.*)"\} (.*)$', text, re.M))
+        self.assertEqual(shown, {row["id"].lstrip("/").replace("/", "."): f"{row['blocked_ns'] // 10**9}.{row['blocked_ns'] % 10**9:09}"
+                                 for row in rows})
+
+    def _expect_near(self, one, other, ns):
+        """A file ends with a Sync of its own, 1 ns later: so much longer is each goroutine that lives there."""
+        if isinstance(one, dict):
+            self.assertEqual(one.keys(), other.keys())
+            one, other = list(one.values()), list(other.values())
+        if isinstance(one, list):
+            self.assertEqual(len(one), len(other))
+            for a, b in zip(one, other):
+                self._expect_near(a, b, ns)
+        elif isinstance(one, int):
+            self.assertLessEqual(abs(one - other), ns)
+        else:
+            self.assertEqual(one, other)
 
     @staticmethod
     def _figures(report):
@@ -42,6 +89,12 @@ class Verb(Case):
         for kind in ("syscall", "stw", "all"):
             self.assertIn(f"  {kind} ", done.err)
         self.assertEqual(done.out, "")
+
+    def test_what_is_idle_is_refused_where_it_means_nothing(self):
+        trace = self.trace("g26-gens")
+        done = self.tracectl("report", "block", trace, "--idle", "main.f,nett:main.f", expect=2)
+        self.assertIn('--idle: "nett:main.f" is neither NAME nor REASON:NAME', done.err)
+        self.assertIn("analysis.idle", self.tracectl("report", "block", "--idle", "main.f", expect=2).err)
 
     def test_conditions_are_told_by_the_exit_code(self):
         trace = self.trace("g26-gens")
@@ -145,8 +198,8 @@ class Verb(Case):
         text = self.tracectl("report", "stw", trace, "--table", "by_reason").out
         self.assertIn("By reason: ", text)
         self.assertNotIn("Goroutines that stopped the world", text)
-        lines = self.tracectl("report", "all", trace, "--table", "by_reason", "--json").out.splitlines()
-        self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_reason"])])
+        lines = self.tracectl("report", "all", trace, "--table", "by_goroutine", "--json").out.splitlines()
+        self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_goroutine"])])
 
     def test_a_broken_trace_is_reported_up_to_its_fault(self):
         cut = self.folder / "cut.trace"
@@ -160,8 +213,10 @@ class Verb(Case):
 
     def test_an_empty_profile_is_written_too(self):
         profile = self.folder / "empty.pb.gz"
-        self.tracectl("report", "syscall", self.trace("g26-iter"), "--pprof", profile)
-        self.assertIn(b"contentions", gzip.decompress(profile.read_bytes()))
+        for kind in ("syscall", "sched"):
+            self.tracectl("report", kind, self.trace("g26-blobs"), "--pprof", profile)
+            self.assertIn(b"contentions", gzip.decompress(profile.read_bytes()))
+            profile.unlink()
         self.tracectl("report", "stw", self.trace("g26-iter"), "--pprof", profile, expect=2)
 
     def test_lines_fit_a_page_and_carry_no_control_characters(self):

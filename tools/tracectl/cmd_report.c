@@ -10,6 +10,7 @@
 
 #include "pack/report.h"
 #include "pack/trim.h"
+#include "spans/idle.h"
 #include "tools/tracectl/args/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
@@ -35,6 +36,7 @@ enum {
   OPT_CSV,
   OPT_TABLE,
   OPT_SCHEMA,
+  OPT_IDLE,
 };
 
 typedef Tracecollect__V1__ReportSchema Schema;
@@ -205,6 +207,10 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case OPT_CSV: o->csv = true; return TK_DONE;
   case OPT_TABLE: o->table = value; return TK_DONE;
   case OPT_SCHEMA: o->schema = true; return TK_DONE;
+  case OPT_IDLE:
+    o->ask.idle = value;
+    if (to_idle_check(value, &diag) == TB_OK) return TK_DONE;
+    return tk_usage("report", "--idle: %s", diag.text);
   case OPT_WATCH: o->watch = true; return TK_DONE;
   case OPT_THREADS:
     if (tk_threads_parse(value, &o->ask.threads)) return TK_DONE;
@@ -420,6 +426,8 @@ static int report(struct report_options *o, int argc, char **argv) {
   if (o->schema && (argc > 1 || o->remote || o->csv || o->conditions > 0 || o->pprof != NULL))
     return tk_usage("report", "--schema goes with a KIND and --json alone");
   if (o->schema) return report_schema(o);
+  if (argc == 1 && o->ask.idle != NULL)
+    return tk_usage("report", "--idle is for a FILE: a collector has its key analysis.idle");
   if (argc == 1) return report_live(o);
   if (o->remote) return tk_usage("report", "a FILE, or a collector's streams: not both");
   if (o->watch) return tk_usage("report", "--watch is for a collector's streams");
@@ -439,6 +447,7 @@ int tk_cmd_report(int argc, char **argv) {
     { "csv", no_argument, NULL, OPT_CSV },
     { "table", required_argument, NULL, OPT_TABLE },
     { "schema", no_argument, NULL, OPT_SCHEMA },
+    { "idle", required_argument, NULL, OPT_IDLE },
     { "no-progress", no_argument, NULL, 'P' },
     TK_SELECTOR_STREAM_OPTIONS,
     TK_CLIENT_OPTIONS,

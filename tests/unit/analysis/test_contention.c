@@ -147,7 +147,7 @@ Test(an_contention, three_that_wait_for_a_lock_in_three_generations_are_a_convoy
   tt_analyses_close(&t);
 }
 
-Test(an_contention, after_a_hole_nobody_waits) {
+Test(an_contention, after_a_hole_no_goroutine_waits) {
   struct tt_analyses t;
 
   open_stream(&t, 4);
@@ -176,5 +176,23 @@ Test(an_contention, stacks_that_are_not_told_apart_have_no_queue) {
   const struct to_report *r = report(&t, TO_WINDOW_ALL);
   cr_assert_eq(tt_figure(r, "waiting")->number, 3);
   cr_assert_eq(tt_figure(r, "longest_queue")->number, 0);
+  tt_analyses_close(&t);
+}
+
+/* Between its two queues no goroutine waits, generations end, and slots begin. */
+Test(an_contention, a_stack_that_was_empty_for_long_has_a_queue_again) {
+  struct tt_analyses t;
+
+  open_stream(&t, 4);
+  for (int64_t g = 2; g <= 4; g++) block(&t, 100 * g, g, SYNC, LOCK);
+  for (int64_t g = 2; g <= 4; g++) wake(&t, 1000 + g, g);
+  next_generation(&t, 2000);
+  next_generation(&t, 30 * SECOND);
+  block(&t, 30 * SECOND + 1, 2, SYNC, LOCK);
+  block(&t, 30 * SECOND + 2, 3, SYNC, LOCK);
+  const struct to_report *r = report(&t, TO_WINDOW_10S);
+  cr_assert_eq(tt_figure(r, "longest_queue")->number, 2);
+  cr_assert_eq(tt_figure(r, "waiting")->number, 2);
+  cr_assert_eq(tt_figure(report(&t, TO_WINDOW_1MIN), "longest_queue")->number, 3);
   tt_analyses_close(&t);
 }

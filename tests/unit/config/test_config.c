@@ -160,6 +160,8 @@ Test(config, finish_checks_keys_against_each_other) {
   expect_unfit("listen.feed=ws://127.0.0.1:1",
                "listen.feed: \"ws://127.0.0.1:1\" is not an ipc:// or tls+tcp:// URL");
   expect_unfit("log.group_bytes=64MiB", "log.group_bytes: must be at most half of log.file_bytes");
+  expect_unfit("analysis.idle=main.worker,nett:main.f",
+               "analysis.idle: \"nett:main.f\" is neither NAME nor REASON:NAME");
   expect_unfit("agents.heartbeat=1h", "agents.abandon_after: must be at least");
   expect_unfit("log.held_bytes_max=16MiB", "log.held_bytes_max: must be at least");
   expect_unfit("state=/"

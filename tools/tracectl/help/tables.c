@@ -114,8 +114,15 @@ static void fill_reasons(struct tk_table *t) {
     const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
     char since[16];
     snprintf(since, sizeof since, "1.%u", info->since);
-    ROW(t, info->text, info->display, info->id, since, info->about);
+    ROW(t, info->text, info->display, info->id, since, to_wait_class_name(info->wait_class),
+        info->about);
   }
+}
+
+static void fill_idle(struct tk_table *t) {
+#define TO_IDLE(reason, name, about) ROW(t, reason, name, about);
+#include "spans/idle.def"
+#undef TO_IDLE
 }
 
 static void fill_stw_reasons(struct tk_table *t) {
@@ -170,12 +177,14 @@ const struct tk_table_of tk_tables[] = {
   { "events", ">NUMBER,EVENT,SINCE,KIND,ARGUMENTS,OPENED BY", "Every event of the trace format.",
     fill_events },
   { "frames", ">KIND,NAME,CLASS,FROM", "What agent and collector say to each other.", fill_frames },
+  { "idle", "REASON,FUNCTION,ABOUT", "Where waiting goroutines and system calls are idle.",
+    fill_idle },
   { "kinds", "KIND,ABOUT,EVENTS", "Kinds of events that `tail --kind` and a lease ask for.",
     fill_kinds },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
   { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,SINCE GO,ABOUT",
     "Every kind of range a trace may hold.", fill_ranges },
-  { "reasons", "REASON,SHOWN AS,ID,SINCE GO,ABOUT",
+  { "reasons", "REASON,SHOWN AS,ID,SINCE GO,CLASS,ABOUT",
     "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
   { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
   { "rules", "EVENT,ALWAYS M P G,READY,THEN M P G,APPLY",

@@ -104,7 +104,8 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
   struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
                                        .stacks_max = ask->every_stack ? UINT32_MAX / 4
-                                                                      : TO_STACKS_MAX_DEFAULT };
+                                                                      : TO_STACKS_MAX_DEFAULT,
+                                       .idle = ask->idle };
   struct work work = { .ask = ask };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);

@@ -16,7 +16,8 @@
 static const struct to_generation gen1 = {
   .number = 1,
   .string = { [1] = "order", [2] = "GC mark termination", [3] = "paid \xff", [4] = "bill" },
-  .stack = { [1] = { { 100, 7, "read", "io.c" }, { 200, 9, "main", "main.c" } } },
+  .stack = { [1] = { { 100, 7, "read", "io.c" }, { 200, 9, "main", "main.c" } },
+             [3] = { { 300, 1, "tracecollect.invalid/traceagent._Cfunc_ta_forward_write", "" } } },
   .clock = { .trace_ns = 1000, .wall_s = 5, .wall_ns = 0 },
 };
 
@@ -486,6 +487,25 @@ Test(feed_source, a_call_that_goes_on_is_one_alert_not_two) {
   cr_assert_eq(a->duration_ns, 20 * MS);
   FEED(.time = 40 * MS, .m = 4, .p = TO_NONE, .g = 12, .type = TW_EV_GO_SYSCALL_END_BLOCKED);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
+  end();
+}
+
+/* Our own agent's call, and it is as long as one that is an alert. */
+Test(feed_source, a_call_that_waits_for_work_is_no_alert) {
+  static const char *const sets[] = { "alert.syscall_blocked=5ms", "alert.every=0", NULL };
+
+  begin(sets);
+  sync_event(1000);
+  runs(10 * MS, 4, 12);
+  for (int i = 0; i < 2; i++) {
+    FEED(.time = (10 + 40 * i) * MS, .m = 4, .p = 4, .g = 12, .type = TW_EV_GO_SYSCALL_BEGIN,
+         .args = { 1, 3 });
+    if (i == 0) FEED(.time = 30 * MS, .m = 4, .p = 4, .g = 12, .type = TW_EV_GO_SYSCALL_END);
+  }
+  FEED(.time = 90 * MS, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
+  hear_generation(1);
+  cr_assert_eq(atomic_load(&b.metrics.alerts_total), 0);
   end();
 }
 

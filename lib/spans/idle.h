@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which waits are idle: a table of functions (spans/idle.def), and what users add to it.
+ *
+ * A user's list has commas between its patterns. A pattern is a function's name with * at its begin, its end, or both;
+ * before it there may be a reason and a colon: "main.(*pool).worker, net:main.accept*, syscall:*". With a ! before all of
+ * that, what it matches is not idle, whatever the table says. The last pattern that matches decides. spans/idle.def
+ * says where in a stack it is looked for.
+ *
+ * A verdict is made once for each stack, when it is first asked for.
+ *
+ * Memory    from mem: 4 bytes a stack, 24 and its text a pattern.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BROKEN: a list that to_idle_check() refuses. TB_BUDGET, TB_NOMEM.
+ */
+#ifndef TO_SPANS_IDLE_H
+#define TO_SPANS_IDLE_H
+
+#include "base/mem.h"
+#include "base/result.h"
+#include "event/view.h"
+#include "spans/stack_table.h"
+
+struct to_idle {
+  struct tb_mem *mem;
+  const struct to_stack_table *stacks;
+  struct to_idle_rule *rule;
+  size_t rules, rules_room;
+  char *text; /* of the user's patterns */
+  size_t text_bytes;
+  uint32_t *of_stack; /* TO_IDLE_KNOWN, and what it is idle for */
+  size_t of_stacks;
+};
+
+/* Bits of a verdict: by enum to_reason, and: */
+enum { TO_IDLE_CALL = 30, TO_IDLE_KNOWN };
+
+/* TB_BROKEN, with the pattern in diag. */
+TB_MUST tb_rc to_idle_check(const char *patterns, struct tb_diag *diag);
+TB_MUST tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem,
+                           const struct to_stack_table *stacks, const char *patterns);
+void to_idle_fini(struct to_idle *idle); /* accepts a zeroed one */
+
+/* which: enum to_reason, or TO_IDLE_CALL of a system call. */
+TB_MUST tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out);
+
+#endif

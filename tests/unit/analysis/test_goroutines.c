@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "unit/analysis/fake_generation.h"
+
+enum { WAITS = 1, SITE = 2, BEGIN = 3 };
+
+static const struct to_generation gen1 = {
+  .number = 1,
+  .string = { [1] = "chan receive", [2] = "forever" },
+  .stack = { [WAITS] = { { 100, 7, "main.wait", "main.go" }, { 201, 9, "main.worker", "main.go" } },
+             [SITE] = { { 300, 8, "main.main", "main.go" } },
+             [BEGIN] = { { 200, 9, "main.worker", "main.go" } } },
+};
+
+static void feed(struct tt_analyses *t, to_ns time, int64_t g, uint8_t type, uint64_t a,
+                 uint64_t b) {
+  TT_FEED(t, &gen1, .time = time, .m = g, .p = g, .g = g, .type = type, .args = { a, b });
+}
+
+static void open_stream(struct tt_analyses *t) {
+  tt_analyses_open(t, 10000000, 100);
+  TT_FEED(t, &gen1, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC,
+          .args = { 1 });
+  TT_FEED(t, &gen1, .time = 11, .m = 1, .p = 1, .g = TO_NONE, .slot = 1, .type = TW_EV_GO_STATUS,
+          .args = { 1, 1, TW_GO_RUNNING });
+}
+
+static void create(struct tt_analyses *t, to_ns time, int64_t g) {
+  TT_FEED(t, &gen1, .time = time, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g,
+          .type = TW_EV_GO_CREATE, .args = { (uint64_t)g, BEGIN, SITE });
+}
+
+static void start(struct tt_analyses *t, to_ns time, int64_t g) {
+  TT_FEED(t, &gen1, .time = time, .m = g, .p = g, .g = TO_NONE, .slot = (uint32_t)g,
+          .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
+}
+
+static void unblock(struct tt_analyses *t, to_ns time, int64_t g) {
+  TT_FEED(t, &gen1, .time = time, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g,
+          .type = TW_EV_GO_UNBLOCK, .args = { (uint64_t)g, 2, SITE });
+}
+
+static const struct to_report *report(struct tt_analyses *t, enum to_window window) {
+  return tt_report(t, TO_ANALYSIS_GOROUTINES, window);
+}
+
+static size_t row_of(const struct to_report *r, const char *entry) {
+  for (size_t row = 0; row < tt_table(r, "by_entry")->rows; row++)
+    if (strcmp(tt_cell(r, "by_entry", row, "entry")->text.data, entry) == 0) return row;
+  cr_assert_fail("no %s", entry);
+  return 0;
+}
+
+static void expect(const struct to_report *r, const char *entry, const char *column, int64_t n) {
+  cr_expect_eq(tt_cell(r, "by_entry", row_of(r, entry), column)->number, n, "%s.%s is %lld", entry,
+               column, (long long)tt_cell(r, "by_entry", row_of(r, entry), column)->number);
+}
+
+Test(an_goroutines, time_adds_up_by_entry_function_with_what_goes_on) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  create(&t, 101, 2);
+  start(&t, 121, 2);
+  feed(&t, 151, 2, TW_EV_GO_BLOCK, 1, WAITS);
+  unblock(&t, 191, 2);
+  start(&t, 241, 2);
+  feed(&t, 301, 2, TW_EV_GO_DESTROY, 0, 0);
+  create(&t, 401, 3);
+  start(&t, 411, 3);
+  feed(&t, 421, 3, TW_EV_GO_SYSCALL_BEGIN, 0, WAITS);
+  feed(&t, 501, 3, TW_EV_GO_SYSCALL_END, 0, 0);
+  feed(&t, 511, 3, TW_EV_GO_BLOCK, 1, WAITS);
+  TT_FEED(&t, &gen1, .time = 1001, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  expect(r, "main.worker", "count", 2);
+  expect(r, "main.worker", "total_ns", 200 + 600);
+  expect(r, "main.worker", "execution_ns", 30 + 60 + 10 + 10);
+  expect(r, "main.worker", "sched_wait_ns", 20 + 50 + 10);
+  expect(r, "main.worker", "block_ns", 40 + 490);
+  expect(r, "main.worker", "syscall_ns", 80);
+  expect(r, "main.worker", "syscall_block_ns", 0);
+  expect(r, "main.worker", "unknown_ns", 0);
+  expect(r, "main.worker", "alive", 1);
+  expect(r, "main.worker", "oldest_ns", 600);
+  expect(r, "", "count", 1);
+  expect(r, "", "execution_ns", 1000);
+  cr_expect_eq(tt_cell(r, "by_entry_reason", 0, "block_ns")->number, 530);
+  cr_expect_eq(tt_cell(r, "by_entry_reason", 0, "wait")->distribution->sum.total_ns, 40);
+  r = report(&t, TO_WINDOW_10S);
+  expect(r, "main.worker", "count", 1);
+  expect(r, "main.worker", "total_ns", 200);
+  expect(r, "main.worker", "block_ns", 40);
+  expect(r, "main.worker", "alive", 1);
+  tt_analyses_close(&t);
+}
+
+Test(an_goroutines, places_of_creation_and_states_over_time) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  create(&t, 101, 2);
+  create(&t, 101, 3);
+  start(&t, 201, 2);
+  feed(&t, 301, 2, TW_EV_GO_DESTROY, 0, 0);
+  TT_FEED(&t, &gen1, .time = 1001, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_expect_eq(tt_figure(r, "alive")->number, 2);
+  cr_expect_eq(tt_figure(r, "created")->number, 2);
+  cr_expect_eq(tt_distribution(r, "life")->sum.total_ns, 200);
+  cr_expect_eq(tt_cell(r, "by_site", 1, "alive")->number, 1);
+  cr_expect_eq(tt_cell(r, "by_site", 1, "created")->number, 2);
+  cr_expect_eq(tt_cell(r, "by_site", 1, "oldest_ns")->number, 900);
+  cr_expect_eq(tt_cell(r, "by_site", 1, "creation_stack")->stack->frames[0]->pc, 300);
+  cr_expect_str_eq(tt_cell(r, "states", 0, "state")->text.data, "Running");
+  cr_expect_eq(tt_cell(r, "states", 0, "now")->number, 1);
+  cr_expect_eq(tt_cell(r, "states", 0, "max")->number, 2);
+  cr_expect_eq(tt_cell(r, "states", 0, "time_ns")->number, 1000 + 100);
+  cr_expect_str_eq(tt_cell(r, "states", 1, "state")->text.data, "Runnable");
+  cr_expect_eq(tt_cell(r, "states", 1, "max")->number, 2);
+  cr_expect_eq(tt_cell(r, "states", 1, "time_ns")->number, 100 + 900);
+  cr_expect_eq(tt_cell(r, "states", 1, "mean")->number, 1);
+  to_analyses_epoch(t.a);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_expect_eq(tt_figure(r, "alive")->number, 0);
+  tt_analyses_close(&t);
+}
+
+/* For Go's summaries one that can never be woken has ended. */
+Test(an_goroutines, one_that_waits_forever_has_ended) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  create(&t, 101, 2);
+  start(&t, 201, 2);
+  feed(&t, 301, 2, TW_EV_GO_BLOCK, 2, WAITS);
+  TT_FEED(&t, &gen1, .time = 1001, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  expect(r, "main.worker", "total_ns", 200);
+  expect(r, "main.worker", "block_ns", 0);
+  expect(r, "main.worker", "alive", 1);
+  tt_analyses_close(&t);
+}
