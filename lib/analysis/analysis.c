@@ -143,16 +143,25 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
                       (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);
 }
 
+void to__analysis_take(struct to_analyses *a, enum to_analysis_kind kind, uint64_t events) {
+  uint32_t bit = UINT32_C(1) << kind;
+
+  events |= analyses[kind].ops->events;
+  a->wanted = TO_ANALYSIS_EVENT(SYNC);
+  for (unsigned type = 0; type < 64; type++) {
+    a->event_takers[type] = (a->event_takers[type] & ~bit) | (events >> type & 1 ? bit : 0);
+    if (a->event_takers[type] != 0) a->wanted |= UINT64_C(1) << type;
+  }
+}
+
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
-  uint64_t wanted = a->wanted | a->watch.events;
-
   for (const struct to_event *ev = events; ev < events + n; ev++) {
     if (TB_UNLIKELY(ev->type >= 64)) {
       a->met_experiment = true;
       continue;
     }
-    if ((wanted >> ev->type & 1) == 0) continue;
+    if (((a->wanted | a->watch.events) >> ev->type & 1) == 0) continue;
     if (ev->type == TW_EV_SYNC) note_generation(a, gen);
     for (uint32_t kinds = a->event_takers[ev->type]; kinds != 0; kinds &= kinds - 1)
       TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));

@@ -27,7 +27,7 @@ struct to_analyses {
   struct to_stack_table *stacks; /* the spans' */
   struct to_idle idle;
   struct to_span_sums sums;
-  uint64_t wanted;           /* bits of enum tw_event: some analysis takes these */
+  uint64_t wanted; /* bits of enum tw_event: some analysis takes these, or to__analysis_take() */
   uint32_t event_takers[64]; /* by enum tw_event: kinds whose event() gets it, a bit each */
   uint32_t takers[32];       /* by bit of TO_WANT: kinds whose span() gets it, a bit each */
   void *state[TO_ANALYSIS_KINDS];
@@ -67,6 +67,9 @@ struct to_analysis_ops {
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
 };
 #define TO_ANALYSIS_EVENT(ID) (UINT64_C(1) << TW_EV_##ID)
+
+/* From the next event on the kind takes these as well as its ops.events, and no others. */
+void to__analysis_take(struct to_analyses *a, enum to_analysis_kind kind, uint64_t events);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "analysis/analyses.def"

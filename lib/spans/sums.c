@@ -217,6 +217,16 @@ static tb_rc init_sites(struct to_span_sums *s) {
   return add_site(s, TO_STACK_OTHER);
 }
 
+tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
+                            uint32_t *out) {
+  uint32_t number;
+
+  *out = TO_ENTRY_UNKNOWN;
+  if (stack == 0) return TB_OK;
+  TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
+  return entry_of_stack(s, number, out);
+}
+
 /* ---- begin and end ---- */
 
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,

@@ -191,6 +191,9 @@ TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32
 
 /* "" where it is not known. Valid as long as the object. */
 struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry);
+/* The entry function of the goroutine that a stack is of. */
+TB_MUST tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *gen,
+                                    uint64_t stack, uint32_t *out);
 /* The sum of a goroutine's span. */
 TB_MUST tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span, uint32_t *out);

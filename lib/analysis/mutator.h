@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the Ps the program itself has while the garbage collector works: stops of the world for it, background workers and
+ * mark assists take from it.
+ *
+ * There are two answers. as_go is that of Go's own tools (internal/trace, MutatorUtilizationV2), to compare with them: there a
+ * background worker counts twice from its second start on, at its start and at its label, and its P never counts as the
+ * program's again. exact counts a worker from its label until it leaves its P.
+ *
+ * Memory    from mem: 8 bytes a P, 17 to 34 for each goroutine that worked for the collector; utilization.h.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM.
+ */
+#ifndef TO_ANALYSIS_MUTATOR_H
+#define TO_ANALYSIS_MUTATOR_H
+
+#include "analysis/utilization.h"
+#include "base/map.h"
+#include "event/generation.h"
+
+enum { TO_MUTATOR_PROCS_MAX = 1 << 14, TO_MUTATOR_WATCHED_MAX = 1 << 16, TO_MUTATOR_MAYBE = 64 };
+
+struct to_mutator {
+  struct tb_mem *mem;
+  struct to_utilization as_go, exact;
+  struct to_mutator_proc {
+    int32_t as_go, exact; /* what of the collector is on it */
+  } * proc;
+  size_t procs_room;
+  uint32_t procs;              /* GOMAXPROCS; 0: not known yet */
+  uint32_t as_go_on, exact_on; /* Ps that the collector has */
+  uint32_t last_procs;         /* before it changed with this event */
+  int64_t stops;               /* of the world, for the collector */
+  struct tb_map watched;       /* goroutines that worked for it: bits */
+  uint64_t maybe
+      [TO_MUTATOR_MAYBE]; /* a bit for some of all: none of them is watched where it is not set */
+  size_t awake;           /* of those: they may go on without a sign */
+  size_t working, idling; /* background workers that run, and those that have a P that is free */
+  uint64_t worked_ns, idled_ns; /* the time that they ran, up to now */
+  to_ns now;                    /* of the last event */
+  unsigned syncs;               /* in this epoch */
+  bool marking;
+};
+
+void to_mutator_init(struct to_mutator *m, struct tb_mem *mem);
+void to_mutator_fini(struct to_mutator *m);
+/* Of Sync, ProcsChange, GoLabel, cycles, assists and stops each one; while to_mutator_watches(), GoStart, GoUnblock, GoStop, GoBlock and GoDestroy as well. */
+TB_MUST tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
+                               const struct to_event *ev);
+static inline bool to_mutator_watches(const struct to_mutator *m) {
+  return m->marking || m->awake > 0;
+}
+void to_mutator_epoch(struct to_mutator *m);
+
+#endif

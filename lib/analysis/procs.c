@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How busy the Ps are. A P is busy while a thread holds it: for Go code, or for a system call that may be short.
+ *
+ * Times are totals (analysis/totals.h), not spans: a P may run for minutes. */
+#include <string.h>
+
+#include "analysis/analysis_state.h"
+#include "analysis/totals.h"
+#include "event/view.h"
+
+enum { PROCS_MAX = 1024, CHANGES_KEPT = 64 };
+enum { RUNNING, IDLE, STOLEN, OF_PROC }; /* totals of a P: OF_PROC * its number and these */
+
+struct to_procs_change {
+  to_ns at;
+  int64_t before, after; /* before -1: not known */
+};
+
+struct to_procs {
+  struct to_totals of_proc, of_busy; /* of_busy: time by how many were busy */
+  struct {
+    to_ns since;
+    uint8_t state; /* enum to_proc_state; UNDETERMINED: not known */
+  } proc[PROCS_MAX];
+  size_t seen; /* Ps beyond are not known */
+  size_t busy;
+  to_ns since;                                 /* so many are busy */
+  bool heard;                                  /* a P's state, in this epoch */
+  int64_t procs;                               /* GOMAXPROCS; -1: not known */
+  struct to_procs_change change[CHANGES_KEPT]; /* a ring */
+  uint64_t changes;
+};
+
+static struct to_procs *state(const struct to_analyses *a) {
+  return a->state[TO_ANALYSIS_PROCS];
+}
+
+enum { PROCS, BUSY, CHANGES, FIGURES };
+static const struct to_field figure[FIGURES] = {
+  [PROCS] = { "procs", TO_VALUE_COUNT,
+              .about = "Ps that there are now (GOMAXPROCS): so many goroutines can run at once.",
+              .metric = "trace_gomaxprocs" },
+  [BUSY] = { "busy_share", TO_VALUE_SHARE, .about = "Share of their time in which Ps were busy.",
+             .metric = "trace_procs_busy_share" },
+  [CHANGES] = { "changes", TO_VALUE_COUNT, .about = "Changes of GOMAXPROCS since the start." },
+};
+enum { PROC, PROC_BUSY, PROC_RUNNING, PROC_IDLE, PROC_STOLEN, PROC_COLUMNS };
+static const struct to_field proc_column[PROC_COLUMNS] = {
+  [PROC] = { "proc", TO_VALUE_ID },
+  [PROC_BUSY] = { "busy_share", TO_VALUE_SHARE,
+                  .about = "Of the time in which its state is known." },
+  [PROC_RUNNING] = { "running_ns", TO_VALUE_NS,
+                     .about = "A thread held it: for Go code, or for a system call." },
+  [PROC_IDLE] = { "idle_ns", TO_VALUE_NS },
+  [PROC_STOLEN] = { "stolen", TO_VALUE_COUNT,
+                    .about = "Times it was taken from a thread that sat in a system call." },
+};
+enum { AT_ONCE, AT_ONCE_TIME, AT_ONCE_SHARE, AT_ONCE_COLUMNS };
+static const struct to_field busy_column[AT_ONCE_COLUMNS] = {
+  [AT_ONCE] = { "busy", TO_VALUE_ID, .about = "Ps that were busy at once." },
+  [AT_ONCE_TIME] = { "time_ns", TO_VALUE_NS },
+  [AT_ONCE_SHARE] = { "time_share", TO_VALUE_SHARE },
+};
+enum { CHANGE_AT, CHANGE_BEFORE, CHANGE_AFTER, CHANGE_COLUMNS };
+static const struct to_field change_column[CHANGE_COLUMNS] = {
+  [CHANGE_AT] = { "time_ns", TO_VALUE_TIME },
+  [CHANGE_BEFORE] = { "before", TO_VALUE_COUNT },
+  [CHANGE_AFTER] = { "procs", TO_VALUE_COUNT },
+};
+enum { BY_PROC, BY_BUSY, GOMAXPROCS, TABLES };
+static const struct to_table_schema table[TABLES] = {
+  [BY_PROC] = { .name = "by_proc",
+                .about = "By P",
+                .order_about = "busiest first",
+                .keys = 1,
+                .columns = PROC_COLUMNS,
+                .column = proc_column,
+                .order = { { PROC_RUNNING + 1 }, { PROC + 1, .rising = true } } },
+  [BY_BUSY] = { .name = "by_busy",
+                .about = "By the number of Ps that were busy at once",
+                .order_about = "fewest first",
+                .keys = 1,
+                .columns = AT_ONCE_COLUMNS,
+                .column = busy_column,
+                .order = { { AT_ONCE + 1, .rising = true } } },
+  [GOMAXPROCS] = { .name = "gomaxprocs",
+                   .about = "Changes of GOMAXPROCS",
+                   .order_about = "latest first",
+                   .keys = 1,
+                   .columns = CHANGE_COLUMNS,
+                   .column = change_column,
+                   .order = { { CHANGE_AT + 1 } },
+                   .is_list = true },
+};
+
+static tb_rc procs_init(struct to_analyses *a) {
+  state(a)->procs = -1;
+  return TB_OK;
+}
+
+static void procs_fini(struct to_analyses *a) {
+  to_totals_fini(&state(a)->of_proc, a->mem);
+  to_totals_fini(&state(a)->of_busy, a->mem);
+}
+
+/* ---- time ---- */
+
+static uint64_t between(to_ns from, to_ns until) {
+  return until > from ? (uint64_t)until - (uint64_t)from : 0;
+}
+
+/* A P's time until now goes into its totals. */
+static void settle_proc(struct to_procs *s, size_t p, to_ns now) {
+  uint64_t *total = &s->of_proc.now[OF_PROC * p];
+
+  if (s->proc[p].state == TO_PROC_RUNNING) total[RUNNING] += between(s->proc[p].since, now);
+  if (s->proc[p].state == TO_PROC_IDLE) total[IDLE] += between(s->proc[p].since, now);
+  s->proc[p].since = now;
+}
+
+static void settle_busy(struct to_procs *s, to_ns now) {
+  if (s->heard) s->of_busy.now[s->busy] += between(s->since, now);
+  s->since = now;
+}
+
+static void settle(struct to_procs *s, to_ns now) {
+  for (size_t p = 0; p < s->seen; p++) settle_proc(s, p, now);
+  settle_busy(s, now);
+}
+
+/* ---- events ---- */
+
+static tb_rc turn(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
+  struct to_procs *s = state(a);
+  uint8_t from = s->proc[p].state;
+
+  if (p >= s->seen) {
+    TB_TRY(to_totals_reserve(&s->of_proc, a->mem, OF_PROC * (p + 1)));
+    s->seen = p + 1;
+  }
+  if (s->of_busy.n < s->busy + 2) TB_TRY(to_totals_reserve(&s->of_busy, a->mem, s->busy + 2));
+  if (from == to) return TB_OK;
+  settle_proc(s, p, now);
+  settle_busy(s, now);
+  s->heard = true;
+  s->proc[p].state = to;
+  s->busy += (size_t)(to == TO_PROC_RUNNING) - (size_t)(from == TO_PROC_RUNNING);
+  return TB_OK;
+}
+
+static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
+  struct to_procs *s = state(a);
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  if (tr.id < 0 || tr.id >= PROCS_MAX) return TB_OK;
+  TB_TRY(turn(a, (size_t)tr.id, tr.to, ev->time));
+  if (ev->type == TW_EV_PROC_STEAL) s->of_proc.now[OF_PROC * (size_t)tr.id + STOLEN]++;
+  return TB_OK;
+}
+
+static void take_change(struct to_procs *s, const struct to_event *ev) {
+  int64_t after = ev->args[0] > INT64_MAX ? INT64_MAX : (int64_t)ev->args[0];
+
+  if (after == s->procs) return; /* each generation says it */
+  if (s->procs >= 0)
+    s->change[s->changes++ % CHANGES_KEPT] =
+        (struct to_procs_change){ .at = ev->time, .before = s->procs, .after = after };
+  s->procs = after;
+}
+
+static tb_rc procs_event(struct to_analyses *a, const struct to_generation *gen,
+                         const struct to_event *ev) {
+  (void)gen;
+  if (ev->type != TW_EV_PROCS_CHANGE) return take_proc(a, ev);
+  take_change(state(a), ev);
+  return TB_OK;
+}
+
+static tb_rc procs_slot(struct to_analyses *a) {
+  settle(state(a), a->windows.open_begin);
+  TB_TRY(to_totals_slot(&state(a)->of_proc, &a->windows));
+  return to_totals_slot(&state(a)->of_busy, &a->windows);
+}
+
+static void procs_epoch(struct to_analyses *a) {
+  struct to_procs *s = state(a);
+
+  settle(s, a->windows.last);
+  memset(s->proc, 0, sizeof(s->proc));
+  s->busy = 0;
+  s->heard = false;
+}
+
+/* ---- the report ---- */
+
+static double share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : (double)part / (double)whole;
+}
+
+static tb_rc report_procs(struct to_analyses *a, struct to_draft *d) {
+  const struct to_procs *s = state(a);
+  uint64_t all_running = 0, all_idle = 0;
+  enum to_window window = a->report.window;
+  struct to_draft_value *row;
+
+  for (size_t p = 0; p < s->seen; p++) {
+    uint64_t running = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + RUNNING);
+    uint64_t idle = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + IDLE);
+    uint64_t stolen = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + STOLEN);
+    if (running + idle == 0) continue;
+    TB_TRY(to_draft_new_row(d, BY_PROC, &row));
+    to_draft_number(&row[PROC], (int64_t)p);
+    to_draft_share(&row[PROC_BUSY], share(running, running + idle));
+    to_draft_number(&row[PROC_RUNNING], (int64_t)running);
+    to_draft_number(&row[PROC_IDLE], (int64_t)idle);
+    to_draft_number(&row[PROC_STOLEN], (int64_t)stolen);
+    all_running += running;
+    all_idle += idle;
+  }
+  to_draft_share(to_draft_figure(d, BUSY), share(all_running, all_running + all_idle));
+  return TB_OK;
+}
+
+static tb_rc report_busy(struct to_analyses *a, struct to_draft *d) {
+  const struct to_procs *s = state(a);
+  enum to_window window = a->report.window;
+  struct to_draft_value *row;
+  uint64_t all = 0;
+
+  for (size_t i = 0; i < s->of_busy.n; i++) all += to_totals_in(&s->of_busy, d->view, window, i);
+  for (size_t i = 0; i < s->of_busy.n; i++) {
+    uint64_t ns = to_totals_in(&s->of_busy, d->view, window, i);
+    if (ns == 0) continue;
+    TB_TRY(to_draft_new_row(d, BY_BUSY, &row));
+    to_draft_number(&row[AT_ONCE], (int64_t)i);
+    to_draft_number(&row[AT_ONCE_TIME], (int64_t)ns);
+    to_draft_share(&row[AT_ONCE_SHARE], share(ns, all));
+  }
+  return TB_OK;
+}
+
+static tb_rc report_changes(struct to_analyses *a, struct to_draft *d) {
+  const struct to_procs *s = state(a);
+  bool all = a->report.window == TO_WINDOW_ALL;
+  struct to_draft_value *row;
+
+  for (uint64_t i = s->changes; i > 0 && s->changes - i < CHANGES_KEPT; i--) {
+    const struct to_procs_change *change = &s->change[(i - 1) % CHANGES_KEPT];
+    if (!all && change->at < d->view->from) continue;
+    TB_TRY(to_draft_new_row(d, GOMAXPROCS, &row));
+    to_draft_number(&row[CHANGE_AT], change->at);
+    to_draft_number(&row[CHANGE_BEFORE], change->before);
+    to_draft_number(&row[CHANGE_AFTER], change->after);
+  }
+  return TB_OK;
+}
+
+static tb_rc procs_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
+  struct to_procs *s = state(a);
+
+  settle(s, view->until);
+  if (s->procs >= 0) to_draft_number(to_draft_figure(d, PROCS), s->procs);
+  to_draft_number(to_draft_figure(d, CHANGES), (int64_t)s->changes);
+  TB_TRY(report_procs(a, d));
+  TB_TRY(report_busy(a, d));
+  return report_changes(a, d);
+}
+
+const struct to_analysis_ops to__analysis_procs = {
+  .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .state_bytes = sizeof(struct to_procs),
+  .events = TO_ANALYSIS_EVENT(PROC_START) | TO_ANALYSIS_EVENT(PROC_STOP) |
+            TO_ANALYSIS_EVENT(PROC_STEAL) | TO_ANALYSIS_EVENT(PROC_STATUS) |
+            TO_ANALYSIS_EVENT(PROCS_CHANGE),
+  .init = procs_init,
+  .fini = procs_fini,
+  .event = procs_event,
+  .slot = procs_slot,
+  .epoch = procs_epoch,
+  .report = procs_report,
+};
