@@ -90,8 +90,8 @@ static uint64_t bits_of(const struct to_mutator *m, int64_t g) {
   return bits == NULL ? 0 : *bits;
 }
 
-static tb_rc set_bits(struct to_mutator *m, int64_t g, uint64_t bits) {
-  uint64_t old = bits_of(m, g), *place;
+static tb_rc set_bits(struct to_mutator *m, int64_t g, uint64_t old, uint64_t bits) {
+  uint64_t *place;
 
   if (bits == old) return TB_OK;
   if ((bits & (ASSISTS | WORKER | IDLES)) == 0) {
@@ -114,7 +114,7 @@ static tb_rc begin_assist(struct to_mutator *m, const struct to_event *ev, int64
   bool runs = g == ev->g && (bits & ASSISTS) == 0;
 
   TB_TRY(add(m, ev->p, 1, runs));
-  return set_bits(m, g, (bits | ASSISTS) & ~(uint64_t)RESTS);
+  return set_bits(m, g, bits, (bits | ASSISTS) & ~(uint64_t)RESTS);
 }
 
 /* Go's reader counts it on the P of the event, whoever's it is. */
@@ -131,7 +131,7 @@ static tb_rc end_assist(struct to_mutator *m, const struct to_event *ev) {
   uint64_t bits = bits_of(m, ev->g);
 
   TB_TRY(add(m, ev->p, -1, (bits & ASSISTS) != 0 ? -1 : 0));
-  return set_bits(m, ev->g, bits & ~(uint64_t)ASSISTS);
+  return set_bits(m, ev->g, bits, bits & ~(uint64_t)ASSISTS);
 }
 
 /* 0: it is none. */
@@ -151,9 +151,9 @@ static tb_rc take_label(struct to_mutator *m, const struct to_generation *gen,
   if (bit == 0) return TB_OK;
   if (bit == WORKS) {
     TB_TRY(add(m, ev->p, 1, (bits & WORKS) == 0));
-    bits |= WORKER;
+    bit |= WORKER;
   }
-  return set_bits(m, ev->g, (bits | bit) & ~(uint64_t)RESTS);
+  return set_bits(m, ev->g, bits, (bits | bit) & ~(uint64_t)RESTS);
 }
 
 static tb_rc start(struct to_mutator *m, const struct to_event *ev) {
@@ -162,14 +162,15 @@ static tb_rc start(struct to_mutator *m, const struct to_event *ev) {
 
   if (bits == 0) return TB_OK;
   if ((bits & (ASSISTS | WORKER)) != 0) TB_TRY(add(m, ev->p, 1, (bits & ASSISTS) != 0));
-  return set_bits(m, g, bits & ~(uint64_t)RESTS);
+  return set_bits(m, g, bits, bits & ~(uint64_t)RESTS);
 }
 
 /* A worker that is woken before the cycle's end may run after it. */
 static tb_rc wake(struct to_mutator *m, const struct to_event *ev) {
   int64_t g = (int64_t)ev->args[0];
+  uint64_t bits = bits_of(m, g);
 
-  return set_bits(m, g, bits_of(m, g) & ~(uint64_t)RESTS);
+  return set_bits(m, g, bits, bits & ~(uint64_t)RESTS);
 }
 
 static tb_rc stop(struct to_mutator *m, const struct to_event *ev) {
@@ -178,8 +179,8 @@ static tb_rc stop(struct to_mutator *m, const struct to_event *ev) {
   if (bits == 0) return TB_OK;
   if ((bits & (ASSISTS | WORKER)) != 0)
     TB_TRY(add(m, ev->p, -1, -((bits & ASSISTS) != 0) - ((bits & WORKS) != 0)));
-  if (ev->type == TW_EV_GO_DESTROY) return set_bits(m, ev->g, 0);
-  return set_bits(m, ev->g, (bits & ~(uint64_t)(WORKS | IDLES)) | rests);
+  if (ev->type == TW_EV_GO_DESTROY) return set_bits(m, ev->g, bits, 0);
+  return set_bits(m, ev->g, bits, (bits & ~(uint64_t)(WORKS | IDLES)) | rests);
 }
 
 /* ---- events ---- */

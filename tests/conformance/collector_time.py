@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`tracectl report gc` and `procs` against plain sums over `go tool trace -d=parsed`: cycles, assists and sweeps, times of Ps, how many
+were busy at once, and the lowest utilisation of every window, tried at each moment at which an edge of it meets a change.
+
+usage: collector_time.py TRACECTL FOLDER|TRACE...     (.zst too)
+Exit: 0 equal, 1 not, 77 skipped: no Go >= 1.22, no zstd or no traces here.
+"""
+import bisect
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import reports
+
+HEAD = re.compile(r"^M=(-?\d+) P=(-?\d+) G=(-?\d+) (\w+) Time=(\d+)(.*)")
+MOVE = re.compile(r" (GoID|ProcID)=(\d+) (\w+)->(\w+)")
+NAME = re.compile(r' Name="([^"]*)"')
+LENGTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]  # ms
+EXECUTING = ("Running", "Syscall")
+
+
+class Utilization:
+    """Steps of the time the program has, as changes of what is taken from it. What is found to have been so from the start is
+    taken from all steps before."""
+
+    def __init__(self):
+        self.steps = []  # [time, level]
+
+    def put(self, time, level):
+        if not self.steps or self.steps[-1][1] != level:
+            self.steps.append([time, level])
+
+    def lowest(self, length):
+        times = [time for time, _ in self.steps]
+        sums = [0.0]
+        for (begin, level), (end, _) in zip(self.steps, self.steps[1:]):
+            sums.append(sums[-1] + level * (end - begin))
+        length = min(length, times[-1] - times[0])
+        if length <= 0:
+            return 1.0
+
+        def integral(time):
+            i = bisect.bisect_right(times, time) - 1
+            return sums[i] + self.steps[i][1] * (time - times[i])
+        begins = {time for time in times if time + length <= times[-1]}
+        begins |= {time - length for time in times if time - length >= times[0]}
+        return min((integral(time + length) - integral(time)) / length for time in begins)
+
+
+class Expected:
+    def __init__(self):
+        self.cycles, self.assists, self.sweeps = [], [], []
+        self.since = {}
+        self.running, self.idle = collections.Counter(), collections.Counter()
+        self.at_once = collections.Counter()
+        self.procs = {}  # P: (state, since)
+        self.busy_since = None
+        self.syncs, self.now, self.first = 0, 0, None
+        self.maxprocs, self.changes = 0, 0
+        self.as_go, self.exact = Utilization(), Utilization()
+        self.taken, self.exactly = collections.Counter(), collections.Counter()  # by P
+        self.stops, self.assisting, self.workers, self.working = 0, set(), set(), set()
+
+    def line(self, line):
+        match = HEAD.match(line)
+        if not match:
+            return
+        _, proc, goroutine, kind, time, rest = match.groups()
+        before, self.now = self.now, int(time)
+        self.first = self.first or self.now
+        name = NAME.search(rest)
+        name = name.group(1) if name else ""
+        if kind == "Sync":
+            self.syncs += 1
+            self.before_sync = before
+        elif kind == "Metric" and name == "/sched/gomaxprocs:threads":
+            self._maxprocs(int(re.search(r"Uint64\((\d+)\)", rest).group(1)))
+        elif kind.startswith("Range"):
+            self._range(kind, name, proc, goroutine, rest)
+        elif kind == "StateTransition" and (move := MOVE.search(rest)):
+            self._move(proc, *move.groups())
+        elif kind == "Label":
+            self._label(proc, goroutine, re.search(r'Label="([^"]*)"', rest).group(1))
+        self._note()
+
+    def _note(self):
+        if not self.maxprocs:
+            return
+        for curve, taken in ((self.as_go, self.taken), (self.exact, self.exactly)):
+            gone = sum(n > 0 for n in taken.values())
+            curve.put(self.now, 0.0 if self.stops > 0 else 1 - gone / self.maxprocs)
+
+    def _maxprocs(self, procs):
+        if self.maxprocs and procs != self.maxprocs:
+            self.changes += 1
+        if not self.as_go.steps:
+            self.as_go.put(self.now, 1.0)
+            self.exact.put(self.now, 1.0)
+        for taken in (self.taken, self.exactly):
+            for proc in [proc for proc in taken if int(proc) >= procs]:
+                del taken[proc]
+        self.maxprocs = procs
+
+    def _range(self, kind, name, proc, goroutine, rest):
+        whole = kind == "RangeEnd"
+        scope = re.search(r"Scope=(\S+)", rest).group(1)
+        lists = {"GC concurrent mark phase": self.cycles, "GC mark assist": self.assists,
+                 "GC incremental sweep": self.sweeps}
+        if name in lists:
+            if whole:
+                lists[name].append(self.now - self.since.pop((name, scope)))
+            elif kind == "RangeBegin" or (name, scope) not in self.since:
+                self.since[name, scope] = self.now if kind == "RangeBegin" or name.endswith("phase") else self.first
+        if name.startswith("stop-the-world") and "GC" in name:
+            self.stops += -1 if whole else 1
+        if name != "GC mark assist" or not self.maxprocs:
+            return
+        whose = re.search(r"Goroutine\((\d+)\)", scope).group(1)
+        if whole:
+            self.taken[proc] -= 1
+            self.exactly[proc] -= whose in self.assisting
+            self.assisting.discard(whose)
+            return
+        if kind == "RangeActive":
+            if self.syncs > 1:
+                return
+            for curve, goes in ((self.as_go, goroutine != "-1"), (self.exact, goroutine == whose)):
+                for step in curve.steps if goes else []:
+                    step[1] = max(0.0, step[1] - 1 / self.maxprocs)
+        self.taken[proc] += 1
+        self.exactly[proc] += whose == goroutine
+        self.assisting.add(whose)
+
+    def _label(self, proc, goroutine, label):
+        if label.startswith("GC ") and label != "GC (idle)":
+            self.taken[proc] += 1
+            self.exactly[proc] += goroutine not in self.working
+            self.workers.add(goroutine)
+            self.working.add(goroutine)
+
+    def _move(self, proc, what, ident, old, new):
+        if what == "ProcID":
+            self._proc(ident, new)
+            return
+        change = (new in EXECUTING) - (old in EXECUTING)
+        if not change or old == "Undetermined":
+            return
+        if ident in self.assisting or ident in self.workers:
+            self.taken[proc] += change
+        self.exactly[proc] += change * (ident in self.assisting)
+        if change < 0 and ident in self.working:
+            self.exactly[proc] -= 1
+            self.working.discard(ident)
+
+    def _proc(self, proc, new):
+        busy = sum(state == "Running" for state, _ in self.procs.values())
+        self._settle(proc)
+        if self.busy_since is not None:
+            self.at_once[busy] += self.now - self.busy_since
+        self.busy_since = self.now
+        self.procs[proc] = (new, self.now)
+
+    def _settle(self, proc):
+        state, since = self.procs.get(proc, ("", self.now))
+        {"Running": self.running, "Idle": self.idle}.get(state, collections.Counter())[proc] += self.now - since
+
+    def end(self):
+        """The last Sync belongs to no generation: time ends before it but for utilisation."""
+        for curve in (self.as_go, self.exact):
+            curve.put(self.now, 0.0)
+        self.now = self.before_sync
+        for proc in self.procs:
+            self._settle(proc)
+        if self.busy_since is not None:
+            busy = sum(state == "Running" for state, _ in self.procs.values())
+            self.at_once[busy] += self.now - self.busy_since
+
+
+def check_trace(check, tracectl, trace):
+    want = Expected()
+    with subprocess.Popen([reports.GO_TRACE, "-d=parsed", trace], env={**os.environ, "TZ": "UTC"}, text=True,
+                          errors="replace", stdout=subprocess.PIPE) as parsed:
+        for line in parsed.stdout:
+            want.line(line)
+    want.end()
+    run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
+                         check=True, stdout=subprocess.PIPE)
+    got = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
+    gc, procs = got["gc"], got["procs"]
+    check.distribution("cycles", gc["figures"]["cycles"], want.cycles)
+    check.distribution("assists", gc["figures"]["assist"], want.assists)
+    check.distribution("sweeps", gc["figures"]["sweep"], want.sweeps)
+    check.equal("sum of entries", sum(row["assist"]["total_ns"] for row in gc["tables"]["by_entry"]), sum(want.assists))
+    check.equal("windows", [row["window_ns"] for row in gc["tables"]["mmu"]],
+                [length * 10**6 for length in LENGTHS] if want.maxprocs else [])
+    for row in gc["tables"]["mmu"]:
+        for curve, column in ((want.as_go, "utilization"), (want.exact, "exact_utilization")):
+            lowest = curve.lowest(row["window_ns"])
+            if abs(row[column] - lowest) > 1e-9:
+                check.equal(f"{column} of {row['window_ns']} ns", row[column], lowest)
+    check.equal("procs", procs["figures"]["procs"], want.maxprocs or None)
+    check.equal("changes", procs["figures"]["changes"], want.changes)
+    for column, sums in (("running_ns", want.running), ("idle_ns", want.idle)):
+        check.equal(column, {row["proc"]: row[column] for row in procs["tables"]["by_proc"] if row[column]},
+                    {int(proc): ns for proc, ns in sums.items() if ns})
+    check.equal("busy at once", {row["busy"]: row["time_ns"] for row in procs["tables"]["by_busy"]},
+                {busy: ns for busy, ns in want.at_once.items() if ns})
+
+
+def main():
+    tracectl, traces = sys.argv[1], list(reports.find_traces(sys.argv[2:]))
+    reports.GO_TRACE = reports.find_go_tool("trace")
+    if not reports.GO_TRACE:
+        return reports.skip("there is no Go >= 1.22 here")
+    if not traces or shutil.which("zstd") is None:
+        return reports.skip("there are no traces here, or no zstd")
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for trace in traces:
+            check, path = reports.Check(trace.name), trace
+            if trace.suffix == ".zst":
+                path = pathlib.Path(folder) / trace.stem
+                subprocess.run(["zstd", "-dqf", trace, "-o", path], check=True)
+            check_trace(check, tracectl, path)
+            print(f"{trace.name}: {'differs' if check.wrong else 'equal'}", flush=True)
+            failed += check.wrong > 0
+    print(f"{len(traces) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "unit/analysis/fake_generation.h"
+
+#define MS     INT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum { SWEEP = 1, MARK = 2, WORKER = 3, IDLE = 4 };
+static const struct to_generation gen1 = {
+  .number = 1,
+  .string = { [SWEEP] = "GC sweep termination",
+              [MARK] = "GC mark termination",
+              [WORKER] = "GC (fractional)",
+              [IDLE] = "GC (idle)" },
+  .stack = { [1] = { { 100, 7, "runtime.mallocgc", "malloc.go" },
+                     { 200, 9, "main.worker", "main.go" } } },
+};
+
+static void event(struct tt_analyses *t, to_ns time, int64_t p, int64_t g, enum tw_event type,
+                  uint64_t first, uint64_t second) {
+  TT_FEED(t, &gen1, .time = time, .m = p, .p = p, .g = g, .slot = (uint32_t)first + 1,
+          .type = (uint8_t)type, .args = { first, second });
+}
+
+static void procs(struct tt_analyses *t, to_ns time, uint64_t n) {
+  event(t, time, 0, 1, TW_EV_PROCS_CHANGE, n, 0);
+}
+
+static void open_stream(struct tt_analyses *t, uint64_t n) {
+  tt_analyses_open(t, 10 * MS, 100);
+  TT_FEED(t, &gen1, .time = 0, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC,
+          .args = { 1 });
+  for (uint64_t g = 1; g <= 9; g++)
+    TT_FEED(t, &gen1, .time = 0, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .slot = (uint32_t)g + 1,
+            .type = TW_EV_GO_STATUS, .args = { g, TO_NONE, TW_GO_WAITING });
+  procs(t, 0, n);
+}
+
+/* A worker runs on the P. */
+static void work(struct tt_analyses *t, to_ns from, to_ns until, int64_t p, uint64_t g,
+                 uint64_t label) {
+  event(t, from - 1, p, TO_NONE, TW_EV_GO_START, g, 1);
+  event(t, from, p, (int64_t)g, TW_EV_GO_LABEL, label, 0);
+  event(t, until, p, (int64_t)g, TW_EV_GO_BLOCK, 0, 1);
+}
+
+static const struct to_report *report(struct tt_analyses *t, enum to_window window) {
+  return tt_report(t, TO_ANALYSIS_GC, window);
+}
+
+static double utilization(struct tt_analyses *t, enum to_window window, size_t row,
+                          const char *column) {
+  return tt_cell(report(t, window), "mmu", row, column)->share;
+}
+
+Test(gc, a_cycle_has_its_stops_workers_assists_and_heap) {
+  struct tt_analyses t;
+
+  open_stream(&t, 4);
+  event(&t, 10, 0, 5, TW_EV_HEAP_ALLOC, 900, 0);
+  event(&t, 11, 0, 5, TW_EV_HEAP_GOAL, 1000, 0);
+  event(&t, 100, 0, 5, TW_EV_GC_BEGIN, 1, 1);
+  event(&t, 110, 0, 5, TW_EV_STW_BEGIN, SWEEP, 1);
+  event(&t, 130, 0, 5, TW_EV_STW_END, SWEEP, 0);
+  work(&t, 200, 300, 1, 7, WORKER);
+  work(&t, 210, 250, 2, 8, IDLE);
+  event(&t, 400, 0, 5, TW_EV_GC_MARK_ASSIST_BEGIN, 1, 0);
+  event(&t, 470, 0, 5, TW_EV_GC_MARK_ASSIST_END, 0, 0);
+  event(&t, 500, 0, 5, TW_EV_STW_BEGIN, MARK, 1);
+  event(&t, 510, 0, 5, TW_EV_HEAP_ALLOC, 300, 0);
+  event(&t, 520, 0, 5, TW_EV_GC_END, 2, 0);
+  event(&t, 540, 0, 5, TW_EV_STW_END, MARK, 0);
+  event(&t, 550, 0, 5, TW_EV_HEAP_GOAL, 600, 0);
+  event(&t, 1000, 0, 5, TW_EV_GC_BEGIN, 3, 1);
+  event(&t, 1100, 0, 5, TW_EV_HEAP_ALLOC, 500, 0);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "cycles")->sum.count, 1);
+  cr_assert_eq(tt_distribution(r, "cycles")->sum.total_ns, 420);
+  cr_assert_float_eq(tt_figure(r, "wall_share")->share, 520.0 / 1100, 1e-9, "the open one counts");
+  cr_assert_eq(tt_figure(r, "background_ns")->number, 100);
+  cr_assert_eq(tt_figure(r, "idle_ns")->number, 40);
+  cr_assert_eq(tt_figure(r, "heap_bytes")->number, 500);
+  cr_assert_eq(tt_figure(r, "heap_goal_bytes")->number, 600);
+  cr_assert_eq(tt_distribution(r, "assist")->sum.total_ns, 70);
+  cr_assert_eq(tt_table(r, "by_entry")->rows, 1);
+  cr_assert_str_eq(tt_cell(r, "by_entry", 0, "entry")->text.data, "main.worker");
+  cr_assert_eq(tt_table(r, "cycles")->rows, 2);
+  cr_assert_eq(tt_cell(r, "cycles", 0, "open")->number, 1);
+  cr_assert_eq(tt_cell(r, "cycles", 0, "duration_ns")->number, 100);
+  cr_assert(tt_cell(r, "cycles", 0, "heap_after_bytes")->none);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "start_ns")->number, 100);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "duration_ns")->number, 420);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "sweep_termination_ns")->number, 20);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "mark_termination_ns")->number, 40);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "background_ns")->number, 100);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "idle_ns")->number, 40);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "assist_ns")->number, 70);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "heap_before_bytes")->number, 900);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "heap_after_bytes")->number, 300);
+  cr_assert_eq(tt_cell(r, "cycles", 1, "heap_goal_bytes")->number, 1000);
+  tt_analyses_close(&t);
+}
+
+Test(gc, a_worker_that_starts_twice_counts_for_ever_as_in_go_and_not_in_fact) {
+  struct tt_analyses t;
+
+  open_stream(&t, 2);
+  event(&t, MS, 0, 5, TW_EV_GC_BEGIN, 1, 1);
+  work(&t, 10 * MS, 11 * MS, 1, 7, WORKER);
+  work(&t, 20 * MS, 21 * MS, 1, 7, WORKER);
+  event(&t, 22 * MS, 0, 5, TW_EV_GC_END, 2, 0);
+  procs(&t, 40 * MS, 2);
+  /* 1 ms: all of it with a worker on one of two Ps */
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 0.5, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "exact_utilization"), 0.5, 1e-12);
+  /* 10 ms: Go has the P gone from 20 ms - 1 ns on */
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "utilization"), 0.5, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "exact_utilization"), 0.95, 1e-12);
+  /* longer than the stream: the mean of all of it */
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 9, "exact_utilization"), 39.0 / 40, 1e-12);
+  tt_analyses_close(&t);
+}
+
+Test(gc, stops_and_assists_take_from_the_program_and_other_stops_do_not) {
+  struct tt_analyses t;
+  static const struct to_generation other = { .number = 1, .string = { [1] = "read mem stats" } };
+
+  open_stream(&t, 4);
+  TT_FEED(&t, &other, .time = MS, .m = 1, .p = 0, .g = 5, .type = TW_EV_STW_BEGIN,
+          .args = { 1, 0 });
+  TT_FEED(&t, &other, .time = 2 * MS, .m = 1, .p = 0, .g = 5, .type = TW_EV_STW_END, .args = { 1 });
+  procs(&t, 5 * MS, 4);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 1, 1e-12);
+  event(&t, 10 * MS, 0, 5, TW_EV_GC_BEGIN, 1, 1);
+  event(&t, 11 * MS, 0, 5, TW_EV_GC_MARK_ASSIST_BEGIN, 1, 0);
+  event(&t, 12 * MS, 0, 5, TW_EV_GO_BLOCK, 0, 1); /* it waits: its P is the program's */
+  event(&t, 15 * MS, 1, TO_NONE, TW_EV_GO_START, 5, 2);
+  event(&t, 16 * MS, 1, 5, TW_EV_GC_MARK_ASSIST_END, 0, 0);
+  procs(&t, 30 * MS, 4);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 0.75, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 2, "utilization"), 1 - 0.5 / 5, 1e-12,
+                     "5 ms hold both parts of it");
+  event(&t, 40 * MS, 1, 5, TW_EV_STW_BEGIN, MARK, 0);
+  event(&t, 40 * MS + MS / 2, 1, 5, TW_EV_STW_END, MARK, 0);
+  procs(&t, 60 * MS, 4);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 0, "utilization"), 0.5, 1e-12);
+  cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu")->rows, 10);
+  cr_assert_eq(tt_cell(report(&t, TO_WINDOW_ALL), "mmu", 9, "window_ns")->number, SECOND);
+  tt_analyses_close(&t);
+}
+
+Test(gc, an_assist_that_the_first_generation_meets_was_there_from_its_begin) {
+  struct tt_analyses t;
+
+  open_stream(&t, 2);
+  procs(&t, 3 * MS, 2);
+  event(&t, 4 * MS, 0, 5, TW_EV_GC_MARK_ASSIST_ACTIVE, 5, 0);
+  event(&t, 5 * MS, 0, 5, TW_EV_GC_MARK_ASSIST_END, 0, 0);
+  procs(&t, 10 * MS, 2);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 2, "utilization"), 0.5, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "utilization"), 0.75, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "exact_utilization"), 0.75, 1e-12);
+  tt_analyses_close(&t);
+}
+
+Test(gc, a_window_forgets_what_is_older_and_all_does_not) {
+  struct tt_analyses t;
+
+  open_stream(&t, 2);
+  TT_FEED(&t, &gen1, .time = 1, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC,
+          .args = { 2 });
+  event(&t, SECOND, 0, 5, TW_EV_STW_BEGIN, MARK, 0);
+  event(&t, SECOND + 5 * MS, 0, 5, TW_EV_STW_END, MARK, 0);
+  for (to_ns i = 2; i <= 9; i++) procs(&t, i * SECOND, 2);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_10S, 3, "exact_utilization"), 0.5, 1e-12);
+  for (to_ns i = 10; i <= 30; i++) procs(&t, i * SECOND, 2);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_10S, 3, "exact_utilization"), 1, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_1MIN, 3, "exact_utilization"), 0.5, 1e-12);
+  for (to_ns i = 31; i <= 500; i++) procs(&t, i * SECOND, 2);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_5MIN, 3, "exact_utilization"), 1, 1e-12);
+  cr_assert_float_eq(utilization(&t, TO_WINDOW_ALL, 3, "exact_utilization"), 0.5, 1e-12);
+  tt_analyses_close(&t);
+}
+
+Test(gc, steps_are_bounded_and_what_is_joined_is_a_lower_bound) {
+  struct tt_analyses t;
+
+  open_stream(&t, 2);
+  for (to_ns i = 1; i <= 40000; i++) { /* 10 us of each 20 us stand still */
+    event(&t, i * 20000, 0, 5, TW_EV_STW_BEGIN, MARK, 0);
+    event(&t, i * 20000 + 10000, 0, 5, TW_EV_STW_END, MARK, 0);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_gt(tt_figure(r, "joined_steps")->number, 0);
+  double lowest = tt_cell(r, "mmu", 0, "exact_utilization")->share;
+  cr_assert(lowest >= 0 && lowest <= 0.5);
+  cr_assert_lt(t.mem.bytes, 4 << 20);
+  tt_analyses_close(&t);
+}
+
+Test(gc, a_hole_ends_what_goes_on) {
+  struct tt_analyses t;
+
+  open_stream(&t, 2);
+  event(&t, MS, 0, 5, TW_EV_GC_BEGIN, 1, 1);
+  event(&t, 2 * MS, 0, 5, TW_EV_STW_BEGIN, MARK, 0);
+  to_analyses_epoch(t.a);
+  procs(&t, 100 * MS, 2);
+  procs(&t, 120 * MS, 2);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "cycles")->rows, 0);
+  cr_assert_eq(tt_distribution(r, "cycles")->sum.count, 0);
+  cr_assert_float_eq(tt_cell(r, "mmu", 3, "utilization")->share, 1, 1e-12);
+  tt_analyses_close(&t);
+}
