@@ -215,7 +215,7 @@ def check_trace(check, tracectl, trace):
 
 
 def main():
-    tracectl, traces = sys.argv[1], list(reports.find_traces(sys.argv[2:]))
+    tracectl, traces = sys.argv[1], list(reports.find_traces(sys.argv[2:], None))
     reports.GO_TRACE = reports.find_go_tool("trace")
     if not reports.GO_TRACE:
         return reports.skip("there is no Go >= 1.22 here")
