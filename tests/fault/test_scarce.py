@@ -27,7 +27,8 @@ STAYING = (OWN, LIBRARIES, CALLS_FAIL, CALLS_SHORT)  # an interruption that stay
 STEP_FROM = int(os.environ.get("TC_SEED", "0"))  # which of each step
 SHORTAGE_S = 0.03  # of one that stays
 # What a library answers with abort(): a daemon ends by it as by kill -9, and the next start has all that was acked.
-LIBRARY_ABORTS = re.compile(r"SIGABRT\n(?:.*(?:scarce_shim|libc|libasan)\S*\n)*.*(libnng|libuv|libcrypto|libstdc)")
+# Lines of another thread may stand between those of the stack: then the frame that called abort() says it.
+LIBRARY_ABORTS = re.compile(r"SIGABRT\n(?:(?:.*(?:scarce_shim|libc|libasan)\S*\n)*|(?:.*\n)*?.*\(abort\+\S*\n).*(libnng|libuv|libcrypto|libstdc)")
 # nng that cannot set itself up takes down what it has not made yet: it crashes, or waits for itself.
 NNG_CRASHES = re.compile(r"a signal that ends the process\n(?:.*(?:scarce_shim|libc)\S*\n)*.*libnng")
 NNG_FAILED = re.compile(r"scarce: fails: .*\n(?:.*(?:scarce_shim|libc|ld-linux)\S*\n)*.*libnng")
