@@ -128,8 +128,10 @@ class Table {
     if (row.other) setText(node.firstElementChild, "all other rows");
   }
 
+  // What columns take is a guess: a long number or name may need more.
   fit(width) {
     this.node.classList.toggle("blocks", width < this.width);
+    if (this.node.scrollWidth > this.node.clientWidth) this.node.classList.add("blocks");
   }
 
   show(report) {
@@ -188,6 +190,8 @@ export class ReportView {
     setText(this.notes, (report.notes ?? []).join(" "));
     this.notes.hidden = this.notes.textContent === "";
     for (const [i, field] of this.schema.figures.entries()) this.figures[i].update(report.figures[field.name], report);
-    return this.tables.map((table) => table.show(report)).some(Boolean);
+    const more = this.tables.map((table) => table.show(report)).some(Boolean);
+    if (this.node.clientWidth > 0) this.fit(this.node.clientWidth);
+    return more;
   }
 }
