@@ -113,6 +113,11 @@ class Browser:
                      mobile=width < 600)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def draw(self):
+        """A frame is drawn, and observers of sizes have run: on a busy machine a page without a screen may draw none for long."""
+        self.command("Page.captureScreenshot", clip={"x": 0, "y": 0, "width": 1, "height": 1, "scale": 1})
+        return True
+
     def open(self, url):
         self.command("Page.navigate", url=url)
 

@@ -187,7 +187,7 @@ class Page(Case):
                     self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
                     self.assertEqual(page.ask("[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility()"
                                               " && b.getBoundingClientRect().right > innerWidth).length"), 0)
-                    wait_until("no table is cut", lambda: page.ask("[...document.querySelectorAll('.scroll')].every((n) =>"
+                    wait_until("no table is cut", lambda: page.draw() and page.ask("[...document.querySelectorAll('.scroll')].every((n) =>"
                                                                    " n.scrollWidth <= n.clientWidth)"))
                     ratio, where = page.ask(CONTRAST)
                     self.assertGreaterEqual(ratio, 4.5, where)
@@ -297,8 +297,8 @@ class Page(Case):
                     page.look(width, 1080, scheme)
                     wait_until("it has the width it is given", lambda: page.ask("innerWidth") == width)
                     self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
-                    wait_until("no table is cut", lambda: page.ask("[...document.querySelectorAll('.report .scroll')].every((n) =>"
-                                                                   " n.scrollWidth <= n.clientWidth)"))
+                    wait_until("no table is cut", lambda: page.draw() and page.ask(
+                        "[...document.querySelectorAll('.report .scroll')].every((n) => n.scrollWidth <= n.clientWidth)"))
                     ratio, where = page.ask(CONTRAST)
                     self.assertGreaterEqual(ratio, 4.5, where)
                     page.screenshot(SHOTS / f"report-{schema['name']}-{scheme}-{width}.png", whole=True)
