@@ -117,7 +117,7 @@ static tb_rc begin_assist(struct to_mutator *m, const struct to_event *ev, int64
   return set_bits(m, g, bits, (bits | ASSISTS) & ~(uint64_t)RESTS);
 }
 
-/* Go's reader counts it on the P of the event, whoever's it is. */
+/* Go's reader counts it on the event's P, whichever goroutine runs there. */
 static tb_rc meet_assist(struct to_mutator *m, const struct to_event *ev) {
   int64_t g = (int64_t)ev->args[0];
 

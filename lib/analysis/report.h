@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report: figures and tables, and the schema that says what they are.
  *
- * An analysis declares its schema as data and fills values in. Whoever shows, sends, sums or compares reports reads
+ * An analysis declares its schema as data and fills values in. Code that shows, sends, sums or compares reports reads
  * the schema and knows no analysis by name.
  *
  * A name says its unit at its end: _ns, _bytes, _share (0..1); without one it is a number of things. Distributions
