@@ -74,7 +74,8 @@ static inline void to_draft_stack(struct to_draft_value *value, const struct to_
 }
 /* Adds what the view has of a series: its sum, and its lengths for the quantiles. */
 TB_MUST tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series);
-/* Its lengths only: a parent's, or those of the parts of a series that was summed itself. */
+/* Its lengths only: those of a part of a series that was summed itself. (Lengths that parts gave to a series without a sum of its own
+ * come by themselves: to_view_quantiles().) */
 TB_MUST tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series);
 
 /* A sentence for the reader of this report. It is lent as long as the report. */

@@ -428,7 +428,7 @@ static tb_rc goroutines_report(struct to_analyses *a, const struct to_view *view
   to_draft_number(to_draft_figure(d, ALIVE), 0);
   to_draft_number(to_draft_figure(d, CREATED), 0);
   for (uint32_t i = 0; i < a->sums.sites; i++) TB_TRY(add_site(a, d, i));
-  return to_draft_lengths(d, to_draft_figure(d, ENDED), a->sums.of_life);
+  return TB_OK;
 }
 
 const struct to_analysis_ops to__analysis_goroutines = {

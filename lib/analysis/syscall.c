@@ -262,9 +262,6 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
   struct to_draft_value *row;
   bool idle;
 
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->kept_all));
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, CALLS), s->blocked_all));
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, BLOCKED), s->blocked_all));
   for (uint32_t i = 0; i < s->rows; i++) {
     uint32_t kept = s->row_of[i];
     if (kept == 0) continue;

@@ -52,7 +52,6 @@ static tb_rc toy_span(struct to_analyses *a, const struct to_generation *gen,
 static tb_rc toy_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   struct to_draft_value *row;
 
-  TB_TRY(to_draft_lengths(d, to_draft_figure(d, ACTIVE), state(a)->all));
   for (unsigned kind = 0; kind < TO_RANGES; kind++) {
     const char *name = to_range_info((enum to_range_kind)kind)->name;
     if (to_view_cell(view, state(a)->of_kind[kind]) == NULL) continue;

@@ -333,3 +333,30 @@ Test(an_syscall, an_overdue_call_is_told_once_and_known_when_it_ends) {
   cr_assert_not(seen[2].reported);
   tt_analyses_close(&t);
 }
+
+/* Eight stacks with eight thousand lengths each, at the same time: the pool has no room for all. */
+Test(an_syscall, all_calls_have_quantiles_where_stacks_are_too_many_for_the_pool) {
+  enum { LENGTHS = 8192, THREADS = TT_FAKE_STACKS };
+  static struct to_generation many = { .number = 1 };
+  struct tt_analyses t;
+  size_t without = 0;
+  to_ns now = 1000;
+
+  for (uint64_t i = 1; i <= TT_FAKE_STACKS; i++)
+    many.stack[i][0] = (struct tt_fake_frame){ 1000 + i, i, "f", "f.c" };
+  tt_analyses_open(&t, 10 * MS, 100);
+  sync_event(&t, &many, 1);
+  for (to_ns i = 0; i < LENGTHS; i++) {
+    to_ns length = i < 2048 ? i : (1024 + i % 1024) << (i / 1024 - 1);
+    for (int64_t m = 1; m <= THREADS; m++) begin(&t, &many, now, m, m, (uint64_t)m);
+    now += length;
+    for (int64_t m = 1; m <= THREADS; m++) end(&t, &many, now, m, m, false);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "calls")->sum.count, LENGTHS * THREADS);
+  cr_assert(tt_distribution(r, "calls")->has_quantiles);
+  for (size_t row = 0; row < tt_table(r, "by_stack")->rows; row++)
+    without += !tt_cell(r, "by_stack", row, "calls")->distribution->has_quantiles;
+  cr_assert_gt(without, 0, "the pool was too small for all");
+  tt_analyses_close(&t);
+}
