@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/hex.h"
 #include "collector/analysis/feed_private.h"
 #include "pack/report.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 #include "proto/meta.pb-c.h"
+#include "wire/varint.h"
 
 enum {
   CHUNK_BYTES = 16 << 10,
@@ -18,7 +20,9 @@ enum {
   FETCH_BYTES = 256,
   LENGTH_DELIMITED = 2,
   REPORTS_FIELD = 16, /* FeedMessage.reports */
+  REPORT_FIELD = 17,  /* StreamReport.report */
 };
+static const uint64_t unchanged_every_ns = 10000000000;
 
 /* --- publishing -------------------------------------------------------------------------------- */
 
@@ -194,15 +198,57 @@ static tb_rc publish_report(struct tc_feed_encoder *source, enum tc_feed_slot sl
   return TB_OK;
 }
 
+unsigned tc_feed_encoder_report_windows(struct tc_feed_encoder *source) {
+  if (tc_feed_reports_wanted(source->env.feed)) return source->windows;
+  if (source->published_any) memset(source->published, 0, sizeof source->published);
+  source->published_any = false; /* the next subscriber knows none */
+  return 0;
+}
+
+static const unsigned char *skip_varint(const unsigned char *at, const unsigned char *end,
+                                        uint64_t *out) {
+  int n = tw_varint_read(at, end, out);
+
+  return n > 0 ? at + n : end;
+}
+
+/* Of figures and rows alone: the stretch that they are for moves on. We have packed it: what stands before them are numbers and
+ * fields with a length. */
+static uint32_t crc_of(const unsigned char *at, size_t len) {
+  const unsigned char *end = at + len;
+
+  while (at < end) {
+    uint64_t key, value;
+    at = skip_varint(skip_varint(at, end, &key), end, &value);
+    if (key == (REPORT_FIELD << 3 | LENGTH_DELIMITED)) break;
+    if ((key & 7) == LENGTH_DELIMITED) at += value;
+  }
+  return tb_crc32c(0, at, (size_t)(end - at));
+}
+
+/* And the subscribers have it since less than 10 s. */
+static bool is_unchanged(struct tc_feed_encoder *source, enum to_analysis_kind kind,
+                         enum to_window window, const void *bytes, size_t len, uint64_t mono_ns) {
+  struct tc__published_report *last = &source->published[window][kind];
+  uint32_t crc = crc_of(bytes, len);
+
+  if (last->mono_ns != 0 && last->crc == crc && mono_ns - last->mono_ns < unchanged_every_ns)
+    return true;
+  *last = (struct tc__published_report){ mono_ns, crc };
+  source->published_any = true;
+  return false;
+}
+
 void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                             enum to_window window, uint64_t broken_generations, const void *bytes,
-                            size_t len) {
+                            size_t len, uint64_t mono_ns) {
   enum tc_feed_slot slot = (enum tc_feed_slot)(TC_FEED_REPORTS + kind);
   size_t bytes_max = tc_feed_note_bytes_max(source->env.feed) - TC__FIELD_BYTES_MAX;
   struct tb_buf shorter;
   tb_rc rc = TB_OK;
 
-  if ((source->windows >> window & 1) == 0 || !tc_feed_wanted(source->env.feed)) return;
+  if ((source->windows >> window & 1) == 0 || !tc_feed_reports_wanted(source->env.feed)) return;
+  if (is_unchanged(source, kind, window, bytes, len, mono_ns)) return;
   tb_buf_init(&shorter, &source->mem);
   if (len > bytes_max) {
     rc = pack_shorter(source, kind, window, broken_generations, bytes_max, &shorter);

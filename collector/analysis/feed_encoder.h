@@ -49,10 +49,13 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
 void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict);
 
-/* After tp_report_pack() of the same kind and window, which gave the bytes. */
+/* A bit for each window of which reports are to be published now; 0: there is no subscriber. */
+unsigned tc_feed_encoder_report_windows(struct tc_feed_encoder *source);
+/* After tp_report_pack() of the same kind and window, which gave the bytes. One that says the same as the last one is published
+ * 10 s after that. */
 void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                             enum to_window window, uint64_t broken_generations, const void *bytes,
-                            size_t len);
+                            size_t len, uint64_t mono_ns);
 
 /* TC_REPLY_ARCHIVED, TC_REPLY_LOST */
 void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply);

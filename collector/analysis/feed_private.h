@@ -31,6 +31,12 @@ struct tc__packed_stack {
   struct tb_buf bytes;
 };
 
+/* What subscribers know of a kind and window. */
+struct tc__published_report {
+  uint64_t mono_ns; /* 0: nothing */
+  uint32_t crc;
+};
+
 struct tc_feed_encoder {
   struct tc_feed_encoder_env env;
   struct tc_feed_origin origin;
@@ -47,6 +53,8 @@ struct tc_feed_encoder {
   struct tc__draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];
   struct tc__alert_gate syscall_gate, stw_gate;
+  bool published_any;
+  struct tc__published_report published[TO_WINDOWS][TO_ANALYSIS_KINDS];
 };
 
 /* A length-delimited field's tag and length; at most TC__FIELD_BYTES_MAX bytes. */

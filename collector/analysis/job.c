@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. Packing
- * a report takes longer and begins a slice. */
+/* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +11,6 @@
 #include "base/clock.h"
 #include "collector/analysis/private.h"
 #include "collector/base/logger.h"
-#include "pack/report.h"
 #include "proto/meta.pb-c.h"
 #include "wire/batch.h"
 
@@ -20,7 +18,6 @@ enum {
   READ_BYTES = 1 << 20,
   FEED_BYTES = 256 << 10,
   RUN_EVENTS = 512,
-  PAUSE_REASONS_MAX = 64,
   BYTES_PART = 4, /* of the share, 1/4: what the bytes of all generations in work may take */
 };
 
@@ -327,67 +324,11 @@ static bool step_report(struct tc__understood *s) {
   }
   s->step = TC__SCHEDULER_NEXT_JOB;
   s->heard_ns = uv_hrtime();
-  /* A stream that lags shows itself once a second; one that keeps up after each generation. */
-  if (s->jobs->next == NULL || s->heard_ns - s->reported_ns >= TC__SCHEDULER_REPORT_NS)
-    s->report = 0;
   s->closed = s->jobs->stored->stream_closed;
   tc__understood_job_drop(s);
+  tc__understood_news(s);
+  if (s->closed) tc__understood_last_reports(s);
   return true;
-}
-
-/* Of the report that was made last: stw, all. */
-static void note_pauses(struct tc__understood *s) {
-  const struct to_report *report = to_analyses_last_report(s->analyses);
-  struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
-  struct tc_pause_total total[PAUSE_REASONS_MAX];
-  int t = to_schema_table(report->schema, "by_reason");
-  const struct to_table_schema *schema = &report->schema->table[t];
-  int id = to_fields_find(schema->column, schema->columns, "id");
-  int stopped = to_fields_find(schema->column, schema->columns, "stopped");
-  size_t n = 0;
-
-  for (; n < report->table[t].rows && n < PAUSE_REASONS_MAX; n++) {
-    const struct to_value *row = to_table_row(schema, &report->table[t], n);
-    total[n].id = row[id].none ? "" : row[id].text.data;
-    total[n].total_ns = row[stopped].distribution->sum.total_ns;
-  }
-  tc_pauses_history_stops(s->u->env.history, &of, total, n, tc_wall_ns());
-  s->in_history = true;
-}
-
-void tc__understood_report(struct tc__understood *s) {
-  struct tc_scheduler *u = s->u;
-  /* Kind by kind in each window: the second of a window finds it summed. */
-  enum to_analysis_kind kind = (enum to_analysis_kind)(s->report % TO_ANALYSIS_KINDS);
-  enum to_window window = (enum to_window)(s->report / TO_ANALYSIS_KINDS);
-  struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
-  struct tb_buf buf;
-  tb_rc rc;
-
-  s->report++;
-  if (s->analyses == NULL) return;
-  tb_buf_init(&buf, &s->mem);
-  rc = tp_report_pack(s->analyses, kind, window, TP_REPORT_ROWS_LIVE, &about, &buf);
-  if (rc == TB_OK) {
-    struct tc_report report = {
-      .stream = s->id,
-      .service = s->service,
-      .instance = s->instance,
-      .kind = to_analysis_name(kind),
-      .window = to_window_name(window),
-      .bytes = buf.data,
-      .len = buf.len,
-    };
-    rc = tc_reports_publish(u->env.reports, &report);
-    if (kind == TO_ANALYSIS_STW && window == TO_WINDOW_ALL) {
-      note_pauses(s);
-    }
-    if (s->feed != NULL)
-      tc_feed_encoder_report(s->feed, kind, window, s->broken, buf.data, buf.len);
-  }
-  if (rc != TB_OK) tc_metric_add(&u->env.metrics->reports_refused_total, 1);
-  tb_buf_fini(&buf);
-  if (s->report == TC__SCHEDULER_REPORTS) s->reported_ns = uv_hrtime();
 }
 
 tb_rc tc__understood_step(struct tc__understood *s) {
@@ -398,8 +339,8 @@ tb_rc tc__understood_step(struct tc__understood *s) {
   case TC__SCHEDULER_FEED: step_feed(s); break;
   case TC__SCHEDULER_RUN:
     step_run(s);
-    if (s->step == TC__SCHEDULER_RUN && uv_hrtime() - s->reported_ns >= TC__SCHEDULER_REPORT_NS) {
-      s->report = 0;
+    if (s->step == TC__SCHEDULER_RUN && uv_hrtime() - s->told_ns >= TC__SCHEDULER_REPORT_NS) {
+      tc__understood_news(s);
       if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
     }
     break;

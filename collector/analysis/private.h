@@ -3,7 +3,8 @@
  *
  *   scheduler.c  the ring of streams with work, a slice a turn, what comes in
  *   stream.c     one stream: made, found, forgotten, its memory charged twice
- *   job.c        one stream's work: read, feed, run, report the verdict, pack reports
+ *   job.c        one stream's work: read, feed, run, report the verdict
+ *   reports.c    when a stream's reports are made, and for whom
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
@@ -17,10 +18,10 @@
 #include "trace/reader.h"
 
 enum {
-  TC__SCHEDULER_HEADER_BYTES = 16, /* of a trace */
-  TC__SCHEDULER_REPORTS = TO_ANALYSIS_KINDS * TO_WINDOWS,
+  TC__SCHEDULER_HEADER_BYTES = 16,      /* of a trace */
   TC__SCHEDULER_SPARE_BYTES = 32 << 20, /* at most, for each loop */
-  TC__SCHEDULER_REPORT_NS = 1000000000, /* at least so often, of a stream that lags */
+  TC__SCHEDULER_REPORT_NS =
+      1000000000, /* figures are published once in this time: at most, and at least */
 };
 
 struct tc__scheduler_job { /* one stored generation */
@@ -55,11 +56,20 @@ struct tc__understood {
   bool share_spent; /* memory was refused because all streams together have taken theirs */
   bool new_epoch;   /* ordering begins again with the next generation */
   bool in_history;  /* its stops so far */
-  bool closed;      /* its last generation has been worked through */
+  bool closed; /* its last generation has been worked through: it goes once its reports are made */
   uint64_t broken;
   TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
-  uint64_t heard_ns, reported_ns;
-  int report; /* the next to pack; TC__SCHEDULER_REPORTS: none */
+  uint64_t heard_ns;
+
+  /* Reports to be made, and those of them that go out on the feed as well. */
+  struct tc_report_set due, due_on_feed;
+  bool in_asked; /* readers wait for some */
+  TAILQ_ENTRY(tc__understood) asked;
+  uint64_t told_ns;       /* history and feed have the figures of then, */
+  bool in_told, has_news; /* and there are newer ones: for the history, */
+  unsigned news_on_feed;  /* and for the feed, a bit for each window */
+  uint64_t window_told_ns[TO_WINDOWS];
+  TAILQ_ENTRY(tc__understood) by_told; /* in the order of told_ns */
 
   struct tc__scheduler_job *jobs, **jobs_end;
   size_t waiting;
@@ -79,6 +89,7 @@ struct tc__understood {
 struct tc_scheduler {
   struct tc_scheduler_env env;
   uv_idle_t work;
+  uv_async_t wake;
   uv_timer_t retry; /* a verdict found the store's queue full */
   struct tb_mem mem;
   struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
@@ -91,6 +102,9 @@ struct tc_scheduler {
   size_t waiting, waiting_max; /* generations of all streams here */
   STAILQ_HEAD(, tc__understood) ring;
   TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
+  struct tc_report_maker *maker;
+  TAILQ_HEAD(, tc__understood) asked;
+  TAILQ_HEAD(, tc__understood) by_told; /* since less than TC__SCHEDULER_REPORT_NS */
 };
 
 /* --- stream.c ------------------------------------------------------------------------ */
@@ -113,7 +127,25 @@ void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
 /* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
  * TB_BUDGET: other streams must end a generation first, go on with them. */
 TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
-/* Packs and publishes the next report of those that are due. */
+
+/* --- scheduler.c --------------------------------------------------------------------- */
+
+void tc__scheduler_work(struct tc__understood *s); /* puts it into the ring */
+
+/* --- reports.c --------------------------------------------------------------------- */
+
+/* Has it reports to be made? */
+bool tc__understood_is_due(const struct tc__understood *s);
+/* Makes and publishes the next one. */
 void tc__understood_report(struct tc__understood *s);
+/* It has new figures. */
+void tc__understood_news(struct tc__understood *s);
+/* It is about to go: all that is out of date is due. */
+void tc__understood_last_reports(struct tc__understood *s);
+/* Another thread waits for reports: takes over what is asked for. */
+void tc__scheduler_take_asked(struct tc_scheduler *u);
+/* For the streams whose last figures came too soon after others. */
+void tc__scheduler_tell_late(struct tc_scheduler *u);
+void tc__understood_reports_forget(struct tc__understood *s);
 
 #endif

@@ -2,63 +2,23 @@
 /* Streams in a list by their first publication, found by id in a table of chains, and each with a short list
  * of reports. Those that have ended are in a list of their own, too: the first to give way. A report is one block with a count of its
  * holders: the table is one, every reader that found it in a snapshot is another. */
-#include "collector/analysis/report_table.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "collector/analysis/report_private.h"
 
-enum {
-  REPORT_NAME_MAX = 64,
-  REPORT_KIND_MAX = 31,
-  REPORT_WINDOW_MAX = 15,
-  ID_PARTS = TC_REPORT_STREAM_BYTES / 4,
-  BUCKETS_MIN = 256
-};
+enum { BUCKETS_MIN = 256 };
 
-struct snapshot {
-  struct snapshot *next; /* of the same stream */
-  atomic_uint holders;
-  uint64_t published_ns;
-  size_t len;
-  char kind[REPORT_KIND_MAX + 1], window[REPORT_WINDOW_MAX + 1];
-  unsigned char bytes[];
-};
-
-struct stream {
-  TAILQ_ENTRY(stream) all;         /* in order of first publication */
-  struct stream *chain;            /* of the same bucket */
-  TAILQ_ENTRY(stream) closed_ones; /* in order of their end */
-  unsigned char id[TC_REPORT_STREAM_BYTES];
-  char service[REPORT_NAME_MAX + 1], instance[REPORT_NAME_MAX + 1];
-  bool closed;
-  struct snapshot *reports;
-};
-
-struct tc_reports {
-  pthread_mutex_t lock;
-  uint64_t factors[ID_PARTS];
-  struct stream **buckets;
-  size_t bucket_count, streams; /* bucket_count: a power of two */
-  TAILQ_HEAD(, stream) all;
-  TAILQ_HEAD(, stream) closed_ones;
-  size_t bytes, bytes_max;
-  unsigned closed;
-};
-
-static void snapshot_release(struct snapshot *s) {
+static void snapshot_release(struct tc__report_snapshot *s) {
   if (atomic_fetch_sub_explicit(&s->holders, 1, memory_order_acq_rel) == 1) free(s);
 }
 
 /* --- under the lock --------------------------------------------------------------------------- */
 
-static void table_drop_report(struct tc_reports *reports, struct snapshot **at) {
-  struct snapshot *gone = *at;
+static void table_drop_report(struct tc_reports *reports, struct tc__report_snapshot **at) {
+  struct tc__report_snapshot *gone = *at;
 
   *at = gone->next;
   reports->bytes -= gone->len;
@@ -66,17 +26,18 @@ static void table_drop_report(struct tc_reports *reports, struct snapshot **at) 
 }
 
 /* Peers choose the ids, so the factors are secret. */
-static struct stream **table_bucket(const struct tc_reports *reports, const unsigned char *id) {
-  uint32_t part[ID_PARTS];
+static struct tc__report_stream **table_bucket(const struct tc_reports *reports,
+                                               const unsigned char *id) {
+  uint32_t part[TC__REPORT_ID_PARTS];
   uint64_t hash = 0;
 
   memcpy(part, id, sizeof part);
-  for (unsigned i = 0; i < ID_PARTS; i++) hash += reports->factors[i] * part[i];
+  for (unsigned i = 0; i < TC__REPORT_ID_PARTS; i++) hash += reports->factors[i] * part[i];
   return &reports->buckets[(hash >> 32) & (reports->bucket_count - 1)];
 }
 
-static void table_link(struct tc_reports *reports, struct stream *s) {
-  struct stream **bucket = table_bucket(reports, s->id);
+static void table_link(struct tc_reports *reports, struct tc__report_stream *s) {
+  struct tc__report_stream **bucket = table_bucket(reports, s->id);
 
   s->chain = *bucket;
   *bucket = s;
@@ -85,40 +46,42 @@ static void table_link(struct tc_reports *reports, struct stream *s) {
 /* Without memory for it chains grow longer, and nothing else. */
 static void table_grow(struct tc_reports *reports) {
   size_t count = reports->bucket_count * 2;
-  struct stream **buckets = calloc(count, sizeof(struct stream *));
+  struct tc__report_stream **buckets = calloc(count, sizeof(struct tc__report_stream *));
 
   if (buckets == NULL) return;
   free(reports->buckets);
   reports->buckets = buckets;
   reports->bucket_count = count;
-  for (struct stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
+  for (struct tc__report_stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
     table_link(reports, s);
 }
 
-static struct stream *table_find(const struct tc_reports *reports, const unsigned char *id) {
-  struct stream *s = *table_bucket(reports, id);
+struct tc__report_stream *tc__reports_find(const struct tc_reports *reports,
+                                           const unsigned char *id) {
+  struct tc__report_stream *s = *table_bucket(reports, id);
 
   while (s != NULL && memcmp(s->id, id, sizeof s->id) != 0) s = s->chain;
   return s;
 }
 
-static void table_open(struct tc_reports *reports, struct stream *s) {
+static void table_open(struct tc_reports *reports, struct tc__report_stream *s) {
   if (!s->closed) return;
   s->closed = false;
   TAILQ_REMOVE(&reports->closed_ones, s, closed_ones);
   reports->closed--;
 }
 
-static void table_close(struct tc_reports *reports, struct stream *s) {
+static void table_close(struct tc_reports *reports, struct tc__report_stream *s) {
   if (s->closed) return;
   s->closed = true;
   TAILQ_INSERT_TAIL(&reports->closed_ones, s, closed_ones);
   reports->closed++;
 }
 
-static void table_drop_stream(struct tc_reports *reports, struct stream *gone) {
-  struct stream **link = table_bucket(reports, gone->id);
+static void table_drop_stream(struct tc_reports *reports, struct tc__report_stream *gone) {
+  struct tc__report_stream **link = table_bucket(reports, gone->id);
 
+  tc__reports_leave(reports, gone);
   while (gone->reports != NULL) table_drop_report(reports, &gone->reports);
   table_open(reports, gone);
   while (*link != gone) link = &(*link)->chain;
@@ -134,24 +97,25 @@ static bool table_drop_oldest_closed(struct tc_reports *reports) {
   return true;
 }
 
-static struct stream *table_add(struct tc_reports *reports, const struct tc_report *report) {
-  struct stream *s = calloc(1, sizeof *s);
+static struct tc__report_stream *table_add(struct tc_reports *reports, const unsigned char *id,
+                                           const char *service, const char *instance) {
+  struct tc__report_stream *s = calloc(1, sizeof *s);
 
   if (s == NULL) return NULL;
-  memcpy(s->id, report->stream, sizeof s->id);
-  strncpy(s->service, report->service, REPORT_NAME_MAX);
-  strncpy(s->instance, report->instance, REPORT_NAME_MAX);
+  memcpy(s->id, id, sizeof s->id);
+  strncpy(s->service, service, TC__REPORT_NAME_MAX);
+  strncpy(s->instance, instance, TC__REPORT_NAME_MAX);
   TAILQ_INSERT_TAIL(&reports->all, s, all);
   table_link(reports, s);
   if (++reports->streams > reports->bucket_count) table_grow(reports);
   return s;
 }
 
-static tb_rc table_stream(struct tc_reports *reports, const struct tc_report *report,
-                          struct stream **out) {
-  struct stream *s = table_find(reports, report->stream);
+tb_rc tc__reports_stream(struct tc_reports *reports, const unsigned char *id, const char *service,
+                         const char *instance, struct tc__report_stream **out) {
+  struct tc__report_stream *s = tc__reports_find(reports, id);
 
-  if (s == NULL) s = table_add(reports, report);
+  if (s == NULL) s = table_add(reports, id, service, instance);
   if (s == NULL) return TB_NOMEM;
   table_open(reports, s); /* it may have come back: it must not give way to its own report */
   *out = s;
@@ -159,8 +123,9 @@ static tb_rc table_stream(struct tc_reports *reports, const struct tc_report *re
 }
 
 /* Kinds and windows stay in order of name, so that every answer lists them alike. */
-static void table_put(struct tc_reports *reports, struct stream *stream, struct snapshot *fresh) {
-  struct snapshot **at = &stream->reports;
+static void table_put(struct tc_reports *reports, struct tc__report_stream *stream,
+                      struct tc__report_snapshot *fresh) {
+  struct tc__report_snapshot **at = &stream->reports;
   int order = -1;
 
   for (; *at != NULL; at = &(*at)->next) {
@@ -181,10 +146,11 @@ tb_rc tc_reports_new(size_t bytes_max, struct tc_reports **out) {
 
   if (reports == NULL) return TB_NOMEM;
   pthread_mutex_init(&reports->lock, NULL);
+  tc_cond_init(&reports->answered);
   TAILQ_INIT(&reports->all);
   TAILQ_INIT(&reports->closed_ones);
   reports->bucket_count = BUCKETS_MIN;
-  reports->buckets = calloc(BUCKETS_MIN, sizeof(struct stream *));
+  reports->buckets = calloc(BUCKETS_MIN, sizeof(struct tc__report_stream *));
   if (reports->buckets == NULL) {
     tc_reports_free(reports);
     return TB_NOMEM;
@@ -202,48 +168,70 @@ void tc_reports_free(struct tc_reports *reports) {
   if (reports == NULL) return;
   while (!TAILQ_EMPTY(&reports->all)) table_drop_stream(reports, TAILQ_FIRST(&reports->all));
   free(reports->buckets);
+  pthread_cond_destroy(&reports->answered);
   pthread_mutex_destroy(&reports->lock);
   free(reports);
 }
 
-tb_rc tc_reports_publish(struct tc_reports *reports, const struct tc_report *report) {
-  struct snapshot *fresh = malloc(sizeof *fresh + report->len);
-  struct stream *stream;
-  tb_rc rc;
+static struct tc__report_snapshot *snapshot_of(const struct tc_report *report) {
+  struct tc__report_snapshot *fresh = malloc(sizeof *fresh + report->len);
+  enum to_analysis_kind kind;
 
-  if (fresh == NULL) return TB_NOMEM;
+  if (fresh == NULL) return NULL;
   memset(fresh, 0, sizeof *fresh);
   atomic_init(&fresh->holders, 1);
   fresh->published_ns = tc_mono_ns();
   fresh->len = report->len;
-  strncpy(fresh->kind, report->kind, REPORT_KIND_MAX);
-  strncpy(fresh->window, report->window, REPORT_WINDOW_MAX);
+  strncpy(fresh->kind, report->kind, TC__REPORT_KIND_MAX);
+  strncpy(fresh->window, report->window, TC__REPORT_WINDOW_MAX);
+  if (to_analysis_find(report->kind, &kind)) fresh->kinds = UINT32_C(1) << kind;
   memcpy(fresh->bytes, report->bytes, report->len);
+  return fresh;
+}
+
+/* fresh may be NULL: there was no memory for it. */
+static tb_rc table_take(struct tc_reports *reports, const struct tc_report *report,
+                        struct tc__report_snapshot *fresh) {
+  struct tc__report_stream *stream;
+  enum to_analysis_kind kind;
+  enum to_window window;
+
+  if (fresh == NULL) return TB_NOMEM;
+  tb_rc rc =
+      tc__reports_stream(reports, report->stream, report->service, report->instance, &stream);
+  if (rc != TB_OK) {
+    snapshot_release(fresh);
+    return rc;
+  }
+  table_put(reports, stream, fresh);
+  while (reports->bytes > reports->bytes_max && table_drop_oldest_closed(reports)) {
+  }
+  if (reports->bytes > reports->bytes_max) {
+    struct tc__report_snapshot **at = &stream->reports;
+
+    while (*at != fresh) at = &(*at)->next;
+    table_drop_report(reports, at);
+    rc = TB_BUDGET;
+  }
+  if (to_analysis_find(report->kind, &kind) && to_window_find(report->window, &window))
+    tc__reports_answer(reports, stream, kind, window);
+  return rc;
+}
+
+tb_rc tc_reports_publish(struct tc_reports *reports, const struct tc_report *report) {
+  struct tc__report_snapshot *fresh = snapshot_of(report);
 
   pthread_mutex_lock(&reports->lock);
-  rc = table_stream(reports, report, &stream);
-  if (rc == TB_OK) {
-    table_put(reports, stream, fresh);
-    while (reports->bytes > reports->bytes_max && table_drop_oldest_closed(reports)) {
-    }
-    if (reports->bytes > reports->bytes_max) {
-      struct snapshot **at = &stream->reports;
-
-      while (*at != fresh) at = &(*at)->next;
-      table_drop_report(reports, at);
-      rc = TB_BUDGET;
-    }
-    fresh = NULL;
-  }
+  tb_rc rc = table_take(reports, report, fresh);
   pthread_mutex_unlock(&reports->lock);
-  free(fresh);
   return rc;
 }
 
 void tc_reports_close(struct tc_reports *reports, const unsigned char *stream) {
   pthread_mutex_lock(&reports->lock);
-  struct stream *s = table_find(reports, stream);
+  struct tc__report_stream *s = tc__reports_find(reports, stream);
   if (s != NULL) {
+    tc__reports_leave(reports, s);
     table_close(reports, s);
     if (reports->closed > TC_REPORTS_CLOSED_MAX) (void)table_drop_oldest_closed(reports);
   }
@@ -253,9 +241,9 @@ void tc_reports_close(struct tc_reports *reports, const unsigned char *stream) {
 /* --- snapshots -------------------------------------------------------------------------------- */
 
 struct held {
-  struct snapshot *snapshot;
+  struct tc__report_snapshot *snapshot;
   unsigned char id[TC_REPORT_STREAM_BYTES];
-  char service[REPORT_NAME_MAX + 1], instance[REPORT_NAME_MAX + 1];
+  char service[TC__REPORT_NAME_MAX + 1], instance[TC__REPORT_NAME_MAX + 1];
   bool closed;
 };
 
@@ -263,20 +251,23 @@ static bool text_fits(const char *want, const char *have) {
   return want == NULL || want[0] == '\0' || strcmp(want, have) == 0;
 }
 
-static bool stream_fits(const struct tc_report_select *select, const struct stream *s) {
+bool tc__report_stream_fits(const struct tc_report_select *select,
+                            const struct tc__report_stream *s) {
   return text_fits(select->service, s->service) && text_fits(select->instance, s->instance);
 }
 
-static bool report_fits(const struct tc_report_select *select, const struct snapshot *r) {
+static bool report_fits(const struct tc_report_select *select,
+                        const struct tc__report_snapshot *r) {
+  if (select->kinds != 0 && (select->kinds & r->kinds) == 0) return false;
   return text_fits(select->kind, r->kind) && text_fits(select->window, r->window);
 }
 
-static size_t walk_stream(struct stream *s, const struct tc_report_select *select,
+static size_t walk_stream(struct tc__report_stream *s, const struct tc_report_select *select,
                           struct held *held) {
   size_t n = 0;
 
-  if (s == NULL || !stream_fits(select, s)) return 0;
-  for (struct snapshot *r = s->reports; r != NULL; r = r->next) {
+  if (s == NULL || !tc__report_stream_fits(select, s)) return 0;
+  for (struct tc__report_snapshot *r = s->reports; r != NULL; r = r->next) {
     if (!report_fits(select, r)) continue;
     if (held != NULL) {
       atomic_fetch_add_explicit(&r->holders, 1, memory_order_relaxed);
@@ -296,8 +287,9 @@ static size_t table_walk(struct tc_reports *reports, const struct tc_report_sele
                          struct held *held) {
   size_t n = 0;
 
-  if (select->stream != NULL) return walk_stream(table_find(reports, select->stream), select, held);
-  for (struct stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
+  if (select->stream != NULL)
+    return walk_stream(tc__reports_find(reports, select->stream), select, held);
+  for (struct tc__report_stream *s = TAILQ_FIRST(&reports->all); s != NULL; s = TAILQ_NEXT(s, all))
     n += walk_stream(s, select, held != NULL ? held + n : NULL);
   return n;
 }
@@ -306,9 +298,9 @@ tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_sele
                          tc_report_fn *each, void *self) {
   struct held *held;
   size_t n;
-  tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&reports->lock);
+  tb_rc rc = tc__reports_ask(reports, select);
   n = table_walk(reports, select, NULL);
   held = calloc(n + 1, sizeof *held);
   if (held != NULL) table_walk(reports, select, held);
@@ -316,7 +308,7 @@ tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_sele
   if (held == NULL) return TB_NOMEM;
 
   for (size_t i = 0; i < n; i++) {
-    struct snapshot *s = held[i].snapshot;
+    struct tc__report_snapshot *s = held[i].snapshot;
     struct tc_report report = {
       .stream = held[i].id,
       .service = held[i].service,

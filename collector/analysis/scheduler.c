@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream with work stands in a ring; each turn of the loop gives the first one a slice and puts it
- * behind the others. A slice is a run of steps, and the clock is read after every one. */
+ * behind the others. A slice is a run of steps, and the clock is read after every one. Streams of whose reports some
+ * reader waits stand in a line of their own: half a slice of each turn is theirs. */
 #include "collector/analysis/scheduler.h"
 
 #include <inttypes.h>
@@ -15,13 +16,17 @@ enum { RETRY_MS = 1, SWEEP_NS = 2000000 };
 
 static void on_work(uv_idle_t *handle);
 
-static void ring_add(struct tc__understood *s) {
+static void begin_work(struct tc_scheduler *u) {
+  if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
+}
+
+void tc__scheduler_work(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
 
   if (s->in_ring) return;
   s->in_ring = true;
   STAILQ_INSERT_TAIL(&u->ring, s, in_work);
-  if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
+  begin_work(u);
 }
 
 static struct tc__understood *ring_take(struct tc_scheduler *u) {
@@ -39,35 +44,73 @@ static void on_retry(uv_timer_t *timer) {
   uv_idle_start(&u->work, on_work);
 }
 
-static void on_work(uv_idle_t *handle) {
+static void on_wake(uv_async_t *handle) {
   struct tc_scheduler *u = handle->data;
-  struct tc__understood *s = ring_take(u);
+
+  tc__scheduler_take_asked(u);
+  if (!TAILQ_EMPTY(&u->asked)) begin_work(u);
+}
+
+static void count_time(struct tc_scheduler *u, uint64_t took) {
+  tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
+  tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
+}
+
+/* One report of each stream in turn. */
+static void answer_readers(struct tc_scheduler *u) {
+  uint64_t began = uv_hrtime(), took = 0;
+  struct tc__understood *s;
+
+  while (took < u->env.config->analysis_slice / 2 && (s = TAILQ_FIRST(&u->asked)) != NULL) {
+    TAILQ_REMOVE(&u->asked, s, asked);
+    s->in_asked = false;
+    if (tc__understood_is_due(s)) tc__understood_report(s);
+    tc__understood_report_memory(s);
+    if (tc__understood_is_due(s)) {
+      TAILQ_INSERT_TAIL(&u->asked, s, asked);
+      s->in_asked = true;
+    }
+    took = uv_hrtime() - began;
+  }
+  if (took > 0) count_time(u, took);
+}
+
+/* Answers TB_END where the stream has no work left. */
+static tb_rc work_on(struct tc__understood *s) {
+  struct tc_scheduler *u = s->u;
   uint64_t began = uv_hrtime(), took = 0;
   tb_rc rc = TB_OK;
 
-  if (s == NULL) {
-    uv_idle_stop(&u->work);
-    return;
-  }
-  if (s->report < TC__SCHEDULER_REPORTS) {
+  if (tc__understood_is_due(s)) {
     tc__understood_report(s);
     took = uv_hrtime() - began;
   }
   /* The other half is for the step that was begun last. */
-  while (rc == TB_OK && s->report == TC__SCHEDULER_REPORTS &&
-         took < u->env.config->analysis_slice / 2) {
+  while (rc == TB_OK && !tc__understood_is_due(s) && took < u->env.config->analysis_slice / 2) {
     rc = tc__understood_step(s);
     took = uv_hrtime() - began;
   }
   if (s->feed != NULL) tc_feed_encoder_pause(s->feed, began + took);
   tc__understood_report_memory(s);
-  tc_metric_add(&u->env.metrics->analysis_seconds_total, took);
-  tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
+  count_time(u, took);
+  return rc;
+}
+
+static void on_work(uv_idle_t *handle) {
+  struct tc_scheduler *u = handle->data;
+
+  answer_readers(u);
+  struct tc__understood *s = ring_take(u);
+  if (s == NULL) {
+    if (TAILQ_EMPTY(&u->asked)) uv_idle_stop(&u->work);
+    return;
+  }
+  tb_rc rc = work_on(s);
   if (rc == TB_END) {
     if (s->closed) tc__understood_forget(s);
     return;
   }
-  ring_add(s);
+  tc__scheduler_work(s);
   if (rc != TB_AGAIN) return;
   uv_idle_stop(&u->work);
   uv_timer_start(&u->retry, on_retry, RETRY_MS, 0);
@@ -134,7 +177,7 @@ static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   s->jobs_end = &job->next;
   tc__understood_heard(s);
   tc_metric_add(&u->env.metrics->generations_waiting, 1);
-  ring_add(s);
+  tc__scheduler_work(s);
 }
 
 void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
@@ -150,31 +193,58 @@ void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
   tc_reply_free(reply);
 }
 
-/* Streams that ended without a word, longest silent first; what SWEEP_NS does not suffice for goes at the
- * next tick. */
+/* A stream that ended without a word goes as one that said so: once its last reports are made. */
+static void abandon(struct tc__understood *s) {
+  tc__understood_last_reports(s);
+  if (!tc__understood_is_due(s)) {
+    tc__understood_forget(s);
+    return;
+  }
+  s->closed = true;
+  tc__scheduler_work(s);
+}
+
+/* Longest silent first; what SWEEP_NS does not suffice for goes at the next tick. */
 void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime();
   struct tc__understood *newer;
 
+  tc__scheduler_tell_late(u);
+
   for (struct tc__understood *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
     newer = TAILQ_NEXT(s, by_heard);
     if (began - s->heard_ns < u->env.config->agents_abandon_after) return;
-    if (!s->in_ring) tc__understood_forget(s);
+    if (!s->in_ring) abandon(s);
     if (uv_hrtime() - began >= SWEEP_NS) return;
   }
 }
 
 bool tc_scheduler_is_idle(const struct tc_scheduler *u) {
-  return STAILQ_EMPTY(&u->ring);
+  return STAILQ_EMPTY(&u->ring) && TAILQ_EMPTY(&u->asked);
+}
+
+/* On a reader's thread. */
+static void wake(void *self) {
+  struct tc_scheduler *u = self;
+
+  uv_async_send(&u->wake);
 }
 
 tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler **out) {
   struct tc_scheduler *u = calloc(1, sizeof *u);
 
   if (u == NULL) return TB_NOMEM;
+  if (tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
+      uv_async_init(env->uv, &u->wake, on_wake) != 0) {
+    tc_report_maker_free(u->maker);
+    free(u);
+    return TB_NOMEM;
+  }
   u->env = *env;
   STAILQ_INIT(&u->ring);
   TAILQ_INIT(&u->by_heard);
+  TAILQ_INIT(&u->asked);
+  TAILQ_INIT(&u->by_told);
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
@@ -183,7 +253,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
               0x9e3779b97f4a7c15u); /* refs are the store's: no secret needed */
   uv_idle_init(env->uv, &u->work);
   uv_timer_init(env->uv, &u->retry);
-  u->work.data = u->retry.data = u;
+  u->work.data = u->retry.data = u->wake.data = u;
   *out = u;
   return TB_OK;
 }
@@ -191,6 +261,8 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
 void tc_scheduler_close(struct tc_scheduler *u) {
   uint64_t key, value;
 
+  tc_report_maker_free(TB_MOVE(u->maker));
+  uv_close((uv_handle_t *)&u->wake, NULL);
   uv_close((uv_handle_t *)&u->work, NULL);
   uv_close((uv_handle_t *)&u->retry, NULL);
   while (ring_take(u) != NULL) {

@@ -75,6 +75,7 @@ void tc__understood_forget(struct tc__understood *s) {
   if (u->first_in_line == s) u->first_in_line = NULL;
   tb_map_remove(&u->by_ref, s->ref);
   TAILQ_REMOVE(&u->by_heard, s, by_heard);
+  tc__understood_reports_forget(s);
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);
@@ -83,7 +84,6 @@ void tc__understood_forget(struct tc__understood *s) {
   tc__understood_bytes_drop(s);
   tc__understood_report_memory(s);
   assert(s->mem.bytes == 0);
-  tc_reports_close(u->env.reports, s->id);
   free(s);
 }
 
@@ -111,9 +111,8 @@ static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
   s->ref = said->stream;
   s->fd = -1;
   s->jobs_end = &s->jobs;
-  s->report = TC__SCHEDULER_REPORTS;
   heard_add(s);
-  s->reported_ns = s->heard_ns;
+  s->told_ns = s->heard_ns;
   tb_mem_init(&s->mem, take_share, s, u->env.config->agents_memory_max);
   memcpy(s->id, said->stream_id, sizeof s->id);
   memcpy(s->service, said->service, sizeof s->service);

@@ -64,18 +64,29 @@ static void count_dropped(struct tc_feed *feed, uint64_t messages) {
 
 /* --- publishing -------------------------------------------------------------------------------- */
 
-static bool reader_listens(const struct tc_feed *feed) {
+static bool reader_listens(const struct tc_feed *feed, bool to_reports) {
   for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
     const struct tc_feed_reader *reader = atomic_load(&feed->readers[i]);
 
-    if (reader != NULL && tc_feed_reader_listens(reader)) return true;
+    if (reader != NULL && tc_feed_reader_listens(reader) &&
+        (!to_reports || tc_feed_reader_wants_reports(reader)))
+      return true;
   }
   return false;
 }
 
-bool tc_feed_wanted(const struct tc_feed *feed) {
+/* What they take of it is known on their side alone. */
+static bool has_subscribers(const struct tc_feed *feed) {
   return atomic_load(&feed->outlets[PLAIN].subscribers) > 0 ||
-         atomic_load(&feed->outlets[OVER_TLS].subscribers) > 0 || reader_listens(feed);
+         atomic_load(&feed->outlets[OVER_TLS].subscribers) > 0;
+}
+
+bool tc_feed_wanted(const struct tc_feed *feed) {
+  return has_subscribers(feed) || reader_listens(feed, false);
+}
+
+bool tc_feed_reports_wanted(const struct tc_feed *feed) {
+  return has_subscribers(feed) || reader_listens(feed, true);
 }
 
 size_t tc_feed_note_bytes_max(const struct tc_feed *feed) {
@@ -168,7 +179,7 @@ static void on_bundle(void *self, const struct tc_feed_bundle *bundle) {
   tc_metric_add(&feed->metrics.feed_messages_total, bundle->messages);
   tc_metric_add(&feed->metrics.feed_bundles_total, 1);
   tc_metric_add(&feed->metrics.feed_bytes_total, bundle->len);
-  if (reader_listens(feed)) send_to_readers(feed, bundle);
+  if (reader_listens(feed, false)) send_to_readers(feed, bundle);
   for (struct outlet *o = feed->outlets; o < feed->outlets + OUTLETS; o++)
     if (atomic_load(&o->subscribers) > 0 && !send_to_subscribers(o, bundle))
       count_dropped(feed, bundle->messages);

@@ -66,6 +66,7 @@ struct tc_feed_note {
 
 /* Is there a subscriber? If not, packing a note is in vain. */
 bool tc_feed_wanted(const struct tc_feed *feed);
+bool tc_feed_reports_wanted(const struct tc_feed *feed); /* one that takes reports? */
 void tc_feed_publish(struct tc_feed *feed, unsigned port, struct tc_feed_origin *origin,
                      const struct tc_feed_note *note);
 /* Messages that were not even packed (a rate was passed): a gap in the count, like any other. */

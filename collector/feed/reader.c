@@ -8,7 +8,7 @@
 struct tc_feed_reader {
   struct tc_spsc_queue inbox;
   atomic_size_t bytes; /* in inbox */
-  atomic_bool listens;
+  atomic_bool listens, wants_reports;
 };
 
 void tc_feed_message_let_go(struct tc_feed_message *message) {
@@ -22,6 +22,7 @@ tb_rc tc_feed_reader_new(void (*wake)(void *self), void *self, struct tc_feed_re
   tc_spsc_queue_init(&reader->inbox, wake, self);
   atomic_init(&reader->bytes, 0);
   atomic_init(&reader->listens, false);
+  atomic_init(&reader->wants_reports, true);
   *out = reader;
   return TB_OK;
 }
@@ -40,6 +41,14 @@ void tc_feed_reader_listen(struct tc_feed_reader *reader, bool listens) {
 
 bool tc_feed_reader_listens(const struct tc_feed_reader *reader) {
   return atomic_load(&reader->listens);
+}
+
+void tc_feed_reader_want_reports(struct tc_feed_reader *reader, bool wants) {
+  atomic_store(&reader->wants_reports, wants);
+}
+
+bool tc_feed_reader_wants_reports(const struct tc_feed_reader *reader) {
+  return atomic_load(&reader->wants_reports);
 }
 
 struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader) {

@@ -39,6 +39,9 @@ void tc_feed_reader_free(struct tc_feed_reader *reader); /* after tc_feed_stop()
 
 void tc_feed_reader_listen(struct tc_feed_reader *reader, bool listens);
 bool tc_feed_reader_listens(const struct tc_feed_reader *reader);
+/* False: reports need not be made for it. It wants them until it says otherwise. */
+void tc_feed_reader_want_reports(struct tc_feed_reader *reader, bool wants);
+bool tc_feed_reader_wants_reports(const struct tc_feed_reader *reader);
 /* NULL: none. The caller is a holder. */
 struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader);
 

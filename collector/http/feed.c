@@ -72,9 +72,19 @@ static void wake_up(void *self) {
   uv_async_send(self);
 }
 
+static bool wants_reports(const struct tc_http *http) {
+  bool wants = false;
+
+  for (unsigned kind = 0; kind < TO_ANALYSIS_KINDS; kind++)
+    wants |=
+        tc_live_wanted(http->live, tc_feed_slot_name((enum tc_feed_slot)(TC_FEED_REPORTS + kind)));
+  return wants;
+}
+
 void tc__feed_listen(struct tc_http *http) {
-  if (http->feed != NULL && !http->closing)
-    tc_feed_reader_listen(http->feed->reader, tc_live_readers(http->live) > 0);
+  if (http->feed == NULL || http->closing) return;
+  tc_feed_reader_want_reports(http->feed->reader, wants_reports(http));
+  tc_feed_reader_listen(http->feed->reader, tc_live_readers(http->live) > 0);
 }
 
 tb_rc tc__feed_open(struct tc_http *http) {

@@ -389,8 +389,28 @@ static void write_table(struct tb_buf *out, struct table *t) {
   tb_buf_printf(out, "tracecollect_peer_series_left_out %zu\n", t->left_out);
 }
 
+static bool has_metric(const struct to_field *field, unsigned n) {
+  for (unsigned i = 0; i < n; i++)
+    if (field[i].metric != NULL) return true;
+  return false;
+}
+
+/* The others need not be made for a scrape. */
+static uint32_t kinds_with_metrics(void) {
+  uint32_t kinds = 0;
+
+  for (unsigned kind = 0; kind < TO_ANALYSIS_KINDS; kind++) {
+    const struct to_schema *schema = to_analysis_schema((enum to_analysis_kind)kind);
+    bool has = has_metric(schema->figure, schema->figures);
+    for (unsigned t = 0; t < schema->tables && !has; t++)
+      has = has_metric(schema->table[t].column, schema->table[t].columns);
+    kinds |= has ? UINT32_C(1) << kind : 0;
+  }
+  return kinds;
+}
+
 tb_rc tc_metrics_peers(struct tb_buf *out, struct tc_reports *reports) {
-  const struct tc_report_select select = { .window = "all" };
+  const struct tc_report_select select = { .window = "all", .kinds = kinds_with_metrics() };
   struct table t = { .n = 0 };
 
   tb_mem_init(&t.mem, tb_mem_libc, NULL, VIEW_MEMORY_MAX);

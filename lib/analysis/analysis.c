@@ -272,8 +272,8 @@ static tb_rc settle_sums(struct to_analyses *a) {
   return to_span_sums_settle(&a->sums, 0);
 }
 
-tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
-                         size_t rows_max, const struct to_report **out) {
+static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
+                         size_t rows_max, bool totals, const struct to_report **out) {
   struct to_draft draft;
   struct to_view view;
 
@@ -294,11 +294,22 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .epochs = a->epochs,
   };
   tb_rc rc = to_draft_begin(&draft, a->report.schema, &view, &a->report_arena);
+  draft.totals = totals;
   if (rc == TB_OK) rc = analyses[kind].ops->report(a, &view, &draft);
   if (rc == TB_OK) rc = to_draft_finish(&draft, rows_max, &a->report);
   to_draft_fini(&draft);
   *out = &a->report;
   return rc;
+}
+
+tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
+                         size_t rows_max, const struct to_report **out) {
+  return make_report(a, kind, window, rows_max, false, out);
+}
+
+tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
+                         size_t rows_max, const struct to_report **out) {
+  return make_report(a, kind, window, rows_max, true, out);
 }
 
 const struct to_report *to_analyses_last_report(const struct to_analyses *a) {

@@ -96,6 +96,10 @@ void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind,
                                  enum to_window window, size_t rows_max,
                                  const struct to_report **out);
+/* The same without quantiles: it costs a part of that. */
+TB_MUST tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind kind,
+                                 enum to_window window, size_t rows_max,
+                                 const struct to_report **out);
 /* The last call's answer, lent likewise. */
 const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 

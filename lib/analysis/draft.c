@@ -181,7 +181,8 @@ static tb_rc settle(struct to_draft *d, unsigned n, const struct to_draft_value 
                     struct to_value *out) {
   for (unsigned i = 0; i < n; i++) {
     struct to_draft_sum *sum = values[i].sum;
-    if (sum != NULL) TB_TRY(to_view_quantiles(d->view, d->part, sum->first, &sum->distribution));
+    if (sum != NULL && !d->totals)
+      TB_TRY(to_view_quantiles(d->view, d->part, sum->first, &sum->distribution));
     out[i] = values[i].value;
   }
   return TB_OK;

@@ -42,6 +42,7 @@ struct to_draft {
   size_t parts, parts_capacity;
   const char **note;
   size_t notes, notes_capacity;
+  bool totals; /* quantiles are not looked up */
 };
 
 TB_MUST tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema,

@@ -69,9 +69,22 @@ void to_words_fini(struct to_words *words) {
 }
 
 tb_rc to_words_reserve(struct to_words *words, size_t n) {
-  TB_TRY(tb_mem_take(words->mem, (n + 1) * sizeof(*words->word), &words->word));
+  void *block = NULL;
+
+  TB_TRY(tb_mem_resize(words->mem, &block, 0, (n + 1) * sizeof(*words->word)));
+  words->word = block;
   words->room = n + 1;
   words->n = 0;
+  return TB_OK;
+}
+
+tb_rc to_words_shrink(struct to_words *words) {
+  void *block = words->word;
+
+  TB_TRY(tb_mem_resize(words->mem, &block, words->room * sizeof(*words->word),
+                       (words->n + 1) * sizeof(*words->word)));
+  words->word = block;
+  words->room = words->n + 1;
   return TB_OK;
 }
 
@@ -171,12 +184,6 @@ void to_words_begins(const struct to_words *words, uint32_t *begin, size_t n) {
   while (series <= n) begin[series++] = (uint32_t)words->n;
 }
 
-tb_rc to_words_by_bucket(struct to_words *words) {
-  for (size_t i = 0; i < words->n; i++)
-    words->word[i] &= (UINT64_C(1) << (32 + TO_BUCKET_BITS)) - 1;
-  return sort_and_sum(words);
-}
-
 /* ---- folding ---- */
 
 enum { FAMILIES_MAX = 64 };
@@ -260,7 +267,7 @@ static bool is_folded(const uint64_t *folded, uint32_t series) {
   return folded[series / 64] >> series % 64 & 1;
 }
 
-static size_t count_of_parts(const struct to_words *words, const struct to_series *series) {
+size_t to_words_of_parts(const struct to_words *words, const struct to_series *series) {
   size_t n = 0;
 
   for (size_t i = 0; i < words->n; i++)
@@ -289,15 +296,40 @@ static bool choose(const struct to_words *words, struct extent *extent, uint32_t
   return any;
 }
 
+static uint64_t moved_to(uint64_t word, uint32_t series) {
+  return (uint64_t)series << (32 + TO_BUCKET_BITS) |
+         (word & ((UINT64_C(1) << (32 + TO_BUCKET_BITS)) - 1));
+}
+
+static size_t count_folded(const struct to_words *words, const uint64_t *folded) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < words->n; i++) n += is_folded(folded, to_word_series(words->word[i]));
+  return n;
+}
+
+/* What stays is in order; what moves is sorted and joined to it. */
 tb_rc to_words_give_parents(struct to_words *words, const struct to_series *series,
                             const uint64_t folded[TO_BUCKET_SERIES_MAX / 64]) {
+  struct to_words moved;
+  size_t kept = 0;
+
+  to_words_init(&moved, words->mem);
+  TB_TRY(to_words_reserve(&moved, count_folded(words, folded)));
   for (size_t i = 0; i < words->n; i++) {
     uint32_t number = to_word_series(words->word[i]);
+    if (!is_folded(folded, number)) {
+      words->word[kept++] = words->word[i];
+      continue;
+    }
     while (is_folded(folded, number)) number = series[series[number].parent].home;
-    words->word[i] = (uint64_t)number << (32 + TO_BUCKET_BITS) |
-                     (words->word[i] & ((UINT64_C(1) << (32 + TO_BUCKET_BITS)) - 1));
+    moved.word[moved.n++] = moved_to(words->word[i], number);
   }
-  return sort_and_sum(words);
+  words->n = kept;
+  tb_rc rc = sort_and_sum(&moved);
+  if (rc == TB_OK) rc = to_words_join(words, &moved);
+  to_words_fini(&moved);
+  return rc;
 }
 
 tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size_t max,
@@ -306,7 +338,7 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   struct extent *extent = NULL;
   size_t bytes = words->n * (sizeof(*extent) + sizeof(uint32_t));
   tb_rc rc = TB_OK;
-  size_t left = words->n <= max ? words->n : count_of_parts(words, series);
+  size_t left = words->n <= max ? words->n : to_words_of_parts(words, series);
 
   if (left <= max) return TB_OK;
   TB_TRY(tb_mem_take(words->mem, bytes, &extent));
@@ -314,7 +346,7 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   /* A parent grows by what its children gave it: more than enough goes at once, or else again. */
   while (rc == TB_OK && left > max && choose(words, extent, rank, series, max / 4 * 3, folded)) {
     rc = to_words_give_parents(words, series, folded);
-    left = count_of_parts(words, series);
+    left = to_words_of_parts(words, series);
   }
   tb_mem_give(words->mem, extent, bytes);
   if (out_folded != NULL) memcpy(out_folded, folded, sizeof folded);

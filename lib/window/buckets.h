@@ -81,6 +81,8 @@ void to_words_init(struct to_words *words, struct tb_mem *mem);
 void to_words_fini(struct to_words *words); /* accepts a zeroed one */
 /* Room for n words; it has none yet. */
 TB_MUST tb_rc to_words_reserve(struct to_words *words, size_t n);
+/* Gives back the room that is not used. */
+TB_MUST tb_rc to_words_shrink(struct to_words *words);
 TB_MUST tb_rc to_words_take(struct to_words *words, const struct to_buckets *from);
 /* Adds what is packed. */
 TB_MUST tb_rc to_words_join(struct to_words *words, const struct to_words *other);
@@ -94,6 +96,8 @@ struct to_series {
   uint64_t values; /* in slots that have closed */
 };
 
+/* How many words are of series that have a parent. */
+size_t to_words_of_parts(const struct to_words *words, const struct to_series *series);
 /* Gives values of series to their parents until series with a parent have at most max words: those without one are few,
  * and their words are not counted. All parts of one of those are a family; families have equal shares, and what one does not need
  * is the others'. In a family those with the fewest values ever go first, parents last. The same series go in
@@ -103,8 +107,6 @@ TB_MUST tb_rc to_words_fold(struct to_words *words, const struct to_series *seri
 /* The words of these series become their parents'. */
 TB_MUST tb_rc to_words_give_parents(struct to_words *words, const struct to_series *series,
                                     const uint64_t folded[TO_BUCKET_SERIES_MAX / 64]);
-/* Sorts by bucket alone, and sums what series have in one: they do not count any more. */
-TB_MUST tb_rc to_words_by_bucket(struct to_words *words);
 /* Where each series' words begin, for series 0 to n: n + 1 places. */
 void to_words_begins(const struct to_words *words, uint32_t *begin, size_t n);
 

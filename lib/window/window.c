@@ -2,7 +2,7 @@
 /* A slot is coarsened together with its neighbours only when all of them are older than the window
  * that needs them fine, so every window begins on the border of a slot, whatever has been merged.
  * Each sum is packed once and merged at most twice: the cost of aging is O(1) a span. */
-#include "window/window.h"
+#include "window/private.h"
 
 #include <assert.h>
 #include <string.h>
@@ -48,21 +48,12 @@ static void slot_fini(struct to_windows *w, struct to_slot *slot) {
   to_runs_free(slot->runs, w->mem);
 }
 
-static void drop_view(struct to_windows *w) {
-  if (!w->viewed) return;
-  w->viewed = false;
-  to_words_fini(&w->view_words);
-  tb_mem_give(w->mem, w->view_begin, 3 * w->view_begins * sizeof(*w->view_begin));
-  w->view_begin = NULL;
-  w->view_begins = 0;
-}
-
 void to_windows_fini(struct to_windows *w) {
   for (size_t i = 0; i < w->slots; i++) slot_fini(w, &w->slot[i]);
   to_counters_fini(&w->open);
   to_counters_fini(&w->closed);
   to_counters_fini(&w->scratch);
-  drop_view(w);
+  to__windows_drop_view(w);
   if (w->mem != NULL) {
     to_buckets_fini(&w->open_buckets, w->mem);
     to_buckets_fini(&w->closed_buckets, w->mem);
@@ -98,12 +89,12 @@ static to_ns round_down(to_ns time, to_ns step) {
 }
 
 /* Where the window that ends at time begins, rounded to its slots. */
-static to_ns window_begin(enum to_window window, to_ns time) {
+to_ns to__window_begin(enum to_window window, to_ns time) {
   if (windows[window].length_ns == 0 || time < TIME_MIN) return INT64_MIN;
   return round_down(time - windows[window].length_ns, windows[window].slot_ns);
 }
 
-static void stretch_join(struct to_stretch *into, const struct to_stretch *from) {
+void to__stretch_join(struct to_stretch *into, const struct to_stretch *from) {
   into->events += from->events;
   if (into->first_gen == 0) into->first_gen = from->first_gen;
   if (from->last_gen != 0) into->last_gen = from->last_gen;
@@ -113,7 +104,7 @@ static void free_slots(struct to_windows *w, size_t first, size_t n) {
   for (size_t i = first; i < first + n; i++) slot_fini(w, &w->slot[i]);
 }
 
-static tb_rc join_runs(struct to_words *words, const struct to_runs *runs) {
+tb_rc to__windows_join_runs(struct to_words *words, const struct to_runs *runs) {
   struct to_words more;
 
   if (runs == NULL) return TB_OK;
@@ -138,7 +129,8 @@ static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, struct
   tb_rc rc = TB_OK;
 
   to_words_init(&words, w->mem);
-  for (size_t i = first; i < first + n && rc == TB_OK; i++) rc = join_runs(&words, w->slot[i].runs);
+  for (size_t i = first; i < first + n && rc == TB_OK; i++)
+    rc = to__windows_join_runs(&words, w->slot[i].runs);
   if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_SLOT_MAX, out);
   to_words_fini(&words);
   return rc;
@@ -148,11 +140,11 @@ static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, struct
 static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
-  drop_view(w);
+  to__windows_drop_view(w);
   to_counters_clear(&w->scratch);
   for (size_t i = first; i < first + n; i++) {
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
-    if (i > first) stretch_join(&joined.stretch, &w->slot[i].stretch);
+    if (i > first) to__stretch_join(&joined.stretch, &w->slot[i].stretch);
     joined.end = w->slot[i].end;
   }
   TB_TRY(join_slot_runs(w, first, n, &joined.runs));
@@ -170,7 +162,7 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
 
 /* Joins what lies in one slot of the next window and is too old for this one. */
 static tb_rc thin_out(struct to_windows *w, enum to_window window, to_ns now) {
-  to_ns old = window_begin(window, now), step = windows[window + 1].slot_ns;
+  to_ns old = to__window_begin(window, now), step = windows[window + 1].slot_ns;
 
   for (size_t i = 0; i < w->slots; i++) {
     to_ns begin = round_down(w->slot[i].begin, step);
@@ -183,7 +175,7 @@ static tb_rc thin_out(struct to_windows *w, enum to_window window, to_ns now) {
 }
 
 static void drop_old(struct to_windows *w, to_ns now) {
-  to_ns begin = window_begin(TO_WINDOW_ALL - 1, now);
+  to_ns begin = to__window_begin(TO_WINDOW_ALL - 1, now);
   size_t n = 0;
 
   while (n < w->slots && w->slot[n].begin < begin) n++;
@@ -200,7 +192,7 @@ static tb_rc pack_closed(struct to_windows *w, const struct to_words *more, stru
   to_words_init(&words, w->mem);
   tb_rc rc = to_words_take(&words, &w->closed_buckets);
   if (rc == TB_OK && more != NULL) rc = to_words_join(&words, more);
-  if (rc == TB_OK) rc = join_runs(&words, w->closed_runs);
+  if (rc == TB_OK) rc = to__windows_join_runs(&words, w->closed_runs);
   if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_CLOSED_MAX, out);
   to_words_fini(&words);
   return rc;
@@ -241,7 +233,7 @@ static tb_rc close_slot(struct to_windows *w, to_ns now) {
   struct to_runs *closed = NULL;
   struct to_words words;
 
-  drop_view(w);
+  to__windows_drop_view(w);
   drop_old(w, now);
   for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
   assert(w->slots < TO_SLOTS_MAX);
@@ -262,7 +254,7 @@ static tb_rc close_slot(struct to_windows *w, to_ns now) {
   to_counters_merge(&w->closed, &w->open);
   for (size_t i = 0; i < w->open.used_len; i++)
     w->series[w->open.used[i]].values += w->open.cell[w->open.used[i]].count;
-  stretch_join(&w->closed_stretch, &w->open_stretch);
+  to__stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
   clear_open(w);
   return TB_OK;
@@ -295,10 +287,10 @@ tb_rc to_windows_move(struct to_windows *w, to_ns time) {
 }
 
 void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last) {
-  stretch_join(&w->open_stretch,
-               &(struct to_stretch){ .events = n, .first_gen = gen, .last_gen = gen });
+  to__stretch_join(&w->open_stretch,
+                   &(struct to_stretch){ .events = n, .first_gen = gen, .last_gen = gen });
   w->last = last;
-  drop_view(w);
+  to__windows_drop_view(w);
 }
 
 /* The words of the open slot, folded to half of what there may be. */
@@ -341,7 +333,7 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
   /* What seems to come was before the clock fell. */
   if (last >= oldest && last <= w->last) return false;
   to_counters_move(&w->closed, series, into);
-  drop_view(w);
+  to__windows_drop_view(w);
   if (series < TO_BUCKET_SERIES_MAX) retired->bits[series / 64] |= UINT64_C(1) << series % 64;
   return true;
 }
@@ -360,211 +352,4 @@ tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retir
   if (rc != TB_OK) return rc;
   take_closed(w, closed);
   return TB_OK;
-}
-
-static struct to_stretch view_stretch(const struct to_windows *w, enum to_window window,
-                                      to_ns begin) {
-  struct to_stretch stretch = { 0 };
-
-  if (window == TO_WINDOW_ALL) stretch = w->closed_stretch;
-  for (size_t i = 0; i < w->slots && window != TO_WINDOW_ALL; i++)
-    if (w->slot[i].begin >= begin) stretch_join(&stretch, &w->slot[i].stretch);
-  stretch_join(&stretch, &w->open_stretch);
-  return stretch;
-}
-
-/* Adds the words of n slots. By halves: each word is joined as often as the number of slots can be halved. */
-static tb_rc view_slots(struct to_windows *w, size_t first, size_t n, struct to_words *words) {
-  struct to_words half;
-
-  if (n == 0) return TB_OK;
-  if (n == 1) return join_runs(words, w->slot[first].runs);
-  TB_TRY(view_slots(w, first, n / 2, words));
-  to_words_init(&half, w->mem);
-  tb_rc rc = view_slots(w, first + n / 2, n - n / 2, &half);
-  if (rc == TB_OK) rc = to_words_join(words, &half);
-  if (rc == TB_OK) rc = to_words_fold(words, w->series, TO_WORDS_CLOSED_MAX, NULL);
-  to_words_fini(&half);
-  return rc;
-}
-
-static tb_rc view_buckets(struct to_windows *w, const struct to_buckets *buckets) {
-  struct to_words words;
-
-  to_words_init(&words, w->mem);
-  tb_rc rc = to_words_take(&words, buckets);
-  if (rc == TB_OK) rc = to_words_join(&w->view_words, &words);
-  to_words_fini(&words);
-  return rc;
-}
-
-/* A series that is in the view only by its parts is a part itself. */
-static void count_parts(struct to_windows *w) {
-  for (size_t i = 0; i < w->scratch.used_len; i++) {
-    uint32_t series = w->scratch.used[i];
-    for (bool counts = true; counts && w->series[series].parent != TO_NO_SERIES;) {
-      series = w->series[series].parent;
-      counts = w->view_parts[series]++ == 0 && w->scratch.cell[series].count == 0;
-    }
-  }
-}
-
-static tb_rc fill_view(struct to_windows *w, enum to_window window, to_ns begin) {
-  to_counters_clear(&w->scratch);
-  to_words_init(&w->view_words, w->mem);
-  if (window == TO_WINDOW_ALL) {
-    to_counters_merge(&w->scratch, &w->closed);
-    TB_TRY(join_runs(&w->view_words, w->closed_runs));
-    TB_TRY(view_buckets(w, &w->closed_buckets));
-  }
-  size_t first = window == TO_WINDOW_ALL ? w->slots : 0;
-  while (first < w->slots && w->slot[first].begin < begin) first++;
-  for (size_t i = first; i < w->slots; i++)
-    to_counters_merge_packed(&w->scratch, w->slot[i].packed);
-  TB_TRY(view_slots(w, first, w->slots - first, &w->view_words));
-  to_counters_merge(&w->scratch, &w->open);
-  TB_TRY(view_buckets(w, &w->open_buckets));
-  TB_TRY(tb_mem_take(w->mem, 3 * (w->series_n + 1) * sizeof(*w->view_begin), &w->view_begin));
-  w->view_begins = w->series_n + 1;
-  w->view_parts = w->view_begin + w->view_begins;
-  w->view_met = w->view_parts + w->view_begins;
-  to_words_begins(&w->view_words, w->view_begin, w->series_n);
-  count_parts(w);
-  return TB_OK;
-}
-
-tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out) {
-  to_ns begin = window_begin(window, w->last);
-  to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
-
-  /* Reports of several kinds look at the same window one after the other. */
-  if (!w->viewed || w->viewed_window != window) {
-    drop_view(w);
-    w->viewed = true; /* or a part of it: drop_view() takes it back */
-    w->viewed_window = TO_WINDOWS;
-    TB_TRY(fill_view(w, window, begin));
-    w->viewed_window = window;
-  }
-  *out = (struct to_view){ .from = begin > first ? begin : first,
-                           .until = w->last,
-                           .stretch = view_stretch(w, window, begin),
-                           .windows = w };
-  return TB_OK;
-}
-
-const struct to_cell *to_view_cell(const struct to_view *view, uint32_t series) {
-  const struct to_cell *cell = &view->windows->scratch.cell[series];
-  return cell->count > 0 ? cell : NULL;
-}
-
-struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
-  const struct to_cell *cell = to_view_cell(view, series);
-
-  if (cell == NULL) return (struct to_sum){ 0 };
-  return (struct to_sum){ .count = cell->count,
-                          .total_ns = cell->total_ns,
-                          .max_ns = cell->max_ns,
-                          .lower_bounds = cell->lower_bounds };
-}
-
-/* The rank of a quantile, rounded up, from 1. */
-static uint64_t rank_of(uint64_t count, unsigned permille) {
-  uint64_t rank = count / 1000 * permille + (count % 1000 * permille + 999) / 1000;
-  return rank > 0 ? rank : 1;
-}
-
-/* word: by bucket. */
-static void take_quantiles(const uint64_t *word, size_t n, struct to_distribution *d) {
-  static const unsigned permille[] = { 500, 900, 990, 999 };
-  uint64_t *const out[] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
-  uint64_t count = 0, seen = 0;
-  size_t q = 0;
-
-  for (size_t i = 0; i < n; i++) count += (uint32_t)word[i];
-  d->has_quantiles = count == d->sum.count;
-  for (size_t i = 0; i < n && d->has_quantiles; i++) {
-    seen += (uint32_t)word[i];
-    for (; q < 4 && rank_of(count, permille[q]) <= seen; q++) {
-      uint64_t top = to_histogram_bucket_top(to_word_bucket(word[i]));
-      *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* it may lie above the largest value */
-    }
-  }
-}
-
-static size_t words_of(const struct to_windows *w, uint32_t series, const uint64_t **out) {
-  *out = w->view_words.word + w->view_begin[series];
-  return w->view_begin[series + 1] - w->view_begin[series];
-}
-
-/* Where the words of a row stand. */
-struct gathered {
-  const struct to_windows *w;
-  size_t lists, words;
-  const uint64_t *one; /* the last list */
-  size_t one_n;
-  struct to_words all; /* if there are several, the second time */
-};
-
-static void gather(struct gathered *g, uint32_t series) {
-  const uint64_t *word;
-  size_t n = words_of(g->w, series, &word);
-
-  if (n == 0) return;
-  if (g->all.word != NULL) {
-    memcpy(g->all.word + g->all.n, word, n * sizeof(*word));
-    g->all.n += n;
-    return;
-  }
-  g->lists++;
-  g->words += n;
-  g->one = word;
-  g->one_n = n;
-}
-
-/* The series, and each that it completes: all parts of which are in the row. One that counts values of its own stands in the
- * list itself, or does not belong to the row. */
-static void gather_with_parents(struct gathered *g, uint32_t series) {
-  const struct to_windows *w = g->w;
-
-  gather(g, series);
-  for (;;) {
-    series = w->series[series].parent;
-    if (series == TO_NO_SERIES || ++w->view_met[series] < w->view_parts[series] ||
-        w->scratch.cell[series].count > 0)
-      return;
-    gather(g, series);
-  }
-}
-
-static void forget_met(const struct to_windows *w, const struct to_view_part *part,
-                       uint32_t first) {
-  for (uint32_t p = first; p != 0; p = part[p - 1].next)
-    for (uint32_t series = w->series[part[p - 1].series].parent; series != TO_NO_SERIES;
-         series = w->series[series].parent)
-      w->view_met[series] = 0;
-}
-
-static void gather_list(struct gathered *g, const struct to_view_part *part, uint32_t first) {
-  for (uint32_t p = first; p != 0; p = part[p - 1].next) gather_with_parents(g, part[p - 1].series);
-  forget_met(g->w, part, first);
-}
-
-tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part, uint32_t first,
-                        struct to_distribution *d) {
-  struct gathered g = { .w = view->windows };
-
-  gather_list(&g, part, first);
-  if (g.lists <= 1) { /* sorted already */
-    take_quantiles(g.one, g.one_n, d);
-    return TB_OK;
-  }
-  to_words_init(&g.all, view->windows->mem);
-  tb_rc rc = to_words_reserve(&g.all, g.words);
-  if (rc == TB_OK) {
-    gather_list(&g, part, first);
-    rc = to_words_by_bucket(&g.all);
-  }
-  if (rc == TB_OK) take_quantiles(g.all.word, g.all.n, d);
-  to_words_fini(&g.all);
-  return rc;
 }

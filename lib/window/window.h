@@ -50,6 +50,11 @@ struct to_slot {
   struct to_runs *runs;
 };
 
+struct to_view_list {
+  const uint64_t *word;
+  size_t n;
+};
+
 struct to_windows {
   struct tb_mem *mem;
   struct to_counters open, closed,
@@ -58,6 +63,15 @@ struct to_windows {
   struct to_runs *closed_runs;      /* NULL: none yet */
   struct to_buckets closed_buckets; /* what came since they were packed, a small part of them */
   struct to_words view_words;
+  size_t view_first; /* the first slot of these */
+  bool view_exact;   /* nothing of them is folded */
+  struct to_words
+      base_words; /* of a shorter window: those of slots from base_first on, and of the open one */
+  size_t base_first;
+  bool base_exact;
+  bool folds[TO_WINDOWS]; /* its words had to be folded */
+  struct to_view_list
+      *view_lists;      /* room for a list of each series; in one block with the next three */
   uint32_t *view_begin; /* by series: the first of its words, one more than there were series */
   uint32_t *view_parts; /* by series: how many of its direct parts the view has something of */
   uint32_t *view_met;   /* by series, zeros: of those, how many a row has */
@@ -71,7 +85,8 @@ struct to_windows {
   to_ns windows_first;               /* of those since the clock last fell */
   struct to_slot slot[TO_SLOTS_MAX]; /* rising */
   size_t slots;
-  bool viewed; /* scratch holds the view of viewed_window, and nothing came since */
+  bool viewed;       /* scratch holds the view of viewed_window, and nothing came since */
+  bool viewed_words; /* and view_words its words */
   enum to_window viewed_window;
 };
 

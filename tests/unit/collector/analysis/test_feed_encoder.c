@@ -282,7 +282,7 @@ Test(feed_source, kinds_that_are_not_listed_are_not_told) {
   sync_event(1000);
   stop(2000, 5000);
   FEED(.time = 6000, .m = 3, .p = 2, .g = 9, .type = TW_EV_USER_LOG, .args = { 42, 4, 3, 0 });
-  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_ALL, 0, "", 0);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_ALL, 0, "", 0, 1);
   hear("event/logs", 0);
   cr_assert_eq(count("event/stw"), 0);
   cr_assert_eq(count("report/stw"), 0);
@@ -353,7 +353,7 @@ Test(feed_source, a_report_is_the_message_that_report_proto_says) {
   stop(2000, 5000);
   tb_buf_init(&buf, &b.t.mem);
   cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_STW, TO_WINDOW_10S, 10, &about, &buf), TB_OK);
-  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_10S, 0, buf.data, buf.len);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, TO_WINDOW_10S, 0, buf.data, buf.len, 1);
   tb_buf_fini(&buf);
   const Tracecollect__V1__FeedMessage *m = hear("report/stw", 0);
   cr_assert_eq(m->n_reports, 1);
@@ -362,6 +362,70 @@ Test(feed_source, a_report_is_the_message_that_report_proto_says) {
                3000);
   cr_assert_eq(m->generation, 1);
   cr_assert_eq(m->until_wall_ns, m->reports[0]->until_wall_ns);
+  end();
+}
+
+static void publish_stw(enum to_window window, uint64_t mono_ns) {
+  const struct tp_report_about about = { NULL, "shop", "host:1", 0 };
+  struct tb_buf buf;
+
+  tb_buf_init(&buf, &b.t.mem);
+  cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_STW, window, 10, &about, &buf), TB_OK);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_STW, window, 0, buf.data, buf.len, mono_ns);
+  tb_buf_fini(&buf);
+}
+
+/* The n-th report, from 0; they may have been joined. */
+static const Tracecollect__V1__StreamReport *hear_report(const char *kind, size_t n) {
+  size_t bundle = 0;
+
+  for (; n >= hear(kind, bundle)->n_reports; bundle++) n -= hear(kind, bundle)->n_reports;
+  return hear(kind, bundle)->reports[n];
+}
+
+static uint64_t stopped_in(size_t n) {
+  const Tracecollect__V1__StreamReport *report = hear_report("report/stw", n);
+
+  return tp_value_distribution(tp_report_figure(report->report, "stopped"))->total_ns;
+}
+
+Test(feed_source, a_report_that_says_the_same_comes_every_10_s) {
+  const uint64_t s = 1000000000;
+
+  begin(NULL);
+  sync_event(1000);
+  stop(2000, 5000);
+  publish_stw(TO_WINDOW_ALL, 1 * s);
+  FEED(.time = 7000, .m = 1, .p = 0, .g = 7, .type = TW_EV_SYNC, .args = { 1 });
+  publish_stw(TO_WINDOW_ALL, 2 * s); /* its stretch alone is another */
+  publish_stw(TO_WINDOW_10S, 2 * s); /* another window */
+  publish_stw(TO_WINDOW_ALL, 11 * s - 1);
+  stop(8000, 12000);
+  publish_stw(TO_WINDOW_ALL, 11 * s - 1);
+  publish_stw(TO_WINDOW_ALL, 21 * s - 2);
+  publish_stw(TO_WINDOW_ALL, 21 * s - 1);
+  cr_assert_eq(stopped_in(0), 3000);
+  cr_assert_str_eq(hear_report("report/stw", 1)->window, "10s");
+  cr_assert_eq(stopped_in(2), 7000, "it says something new");
+  cr_assert_eq(stopped_in(3), 7000, "10 s later");
+  publish_stw(TO_WINDOW_5MIN, 22 * s);
+  cr_assert_str_eq(hear_report("report/stw", 4)->window, "5m", "nothing lies between");
+  end();
+}
+
+Test(feed_source, the_next_subscriber_gets_each_report) {
+  begin(NULL);
+  sync_event(1000);
+  stop(2000, 5000);
+  publish_stw(TO_WINDOW_ALL, 1000);
+  hear_report("report/stw", 0);
+  cr_assert_eq(tc_feed_encoder_report_windows(b.source), (1u << TO_WINDOWS) - 1);
+  tc_feed_reader_want_reports(b.ear.reader, false);
+  cr_assert_eq(tc_feed_encoder_report_windows(b.source), 0);
+  publish_stw(TO_WINDOW_ALL, 2000);
+  tc_feed_reader_want_reports(b.ear.reader, true);
+  publish_stw(TO_WINDOW_ALL, 3000);
+  cr_assert_str_eq(hear_report("report/stw", 1)->window, "all");
   end();
 }
 
@@ -406,7 +470,7 @@ Test(feed_source, a_report_too_long_for_a_message_has_shorter_lists) {
   tb_buf_init(&buf, &b.t.mem);
   cr_assert_eq(tp_report_pack(b.t.a, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 256, &about, &buf), TB_OK);
   cr_assert_gt(buf.len, 16 << 10);
-  tc_feed_encoder_report(b.source, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 0, buf.data, buf.len);
+  tc_feed_encoder_report(b.source, TO_ANALYSIS_SYSCALL, TO_WINDOW_ALL, 0, buf.data, buf.len, 1);
   tb_buf_fini(&buf);
   const Tracecollect__V1__Report *r = hear("report/syscall", 0)->reports[0]->report;
   struct tp_table stacks;

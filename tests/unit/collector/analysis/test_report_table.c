@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "collector/analysis/report_table.h"
 
 static struct tc_report report_of(const unsigned char *id, const char *kind, const char *window,
@@ -142,17 +145,187 @@ Test(reports, readers_see_whole_reports_while_a_loop_publishes) {
   tc_reports_free(reports);
 }
 
+static tb_rc count(void *self, const struct tc_report *report) {
+  (void)report;
+  ++*(unsigned *)self;
+  return TB_OK;
+}
+
+/* A loop that makes what it is asked for. */
+struct loop {
+  struct tc_reports *reports;
+  struct tc_report_maker *maker;
+  sem_t woken;
+  atomic_bool stop;
+  unsigned made; /* reports, ever */
+};
+
+static void wake_loop(void *self) {
+  struct loop *loop = self;
+
+  sem_post(&loop->woken);
+}
+
+static void make(struct loop *loop, uint32_t ref, unsigned kind, unsigned window) {
+  unsigned char id[16] = { (unsigned char)ref };
+  char text[16];
+
+  snprintf(text, sizeof text, "made%u", ++loop->made);
+  struct tc_report r = report_of(id, to_analysis_name((enum to_analysis_kind)kind),
+                                 to_window_name((enum to_window)window), text);
+  cr_assert_eq(tc_reports_publish(loop->reports, &r), TB_OK);
+}
+
+static void *run_loop(void *self) {
+  struct loop *loop = self;
+  struct tc_report_set set;
+  uint32_t ref;
+
+  while (sem_wait(&loop->woken) == 0 && !atomic_load(&loop->stop))
+    while (tc_reports_asked(loop->maker, &ref, &set))
+      for (unsigned w = 0; w < TO_WINDOWS; w++)
+        for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+          if (set.kinds[w] >> k & 1) make(loop, ref, k, w);
+  return NULL;
+}
+
+static void loop_begin(struct loop *loop, pthread_t *thread) {
+  *loop = (struct loop){ .made = 0 };
+  sem_init(&loop->woken, 0, 0);
+  cr_assert_eq(tc_reports_new(1 << 20, &loop->reports), TB_OK);
+  cr_assert_eq(tc_report_maker_new(loop->reports, wake_loop, loop, &loop->maker), TB_OK);
+  cr_assert_eq(pthread_create(thread, NULL, run_loop, loop), 0);
+}
+
+static void loop_end(struct loop *loop, pthread_t thread) {
+  atomic_store(&loop->stop, true);
+  sem_post(&loop->woken);
+  pthread_join(thread, NULL);
+  tc_report_maker_free(loop->maker);
+  tc_reports_free(loop->reports);
+}
+
+static void outdate(struct loop *loop, uint32_t ref) {
+  unsigned char id[16] = { (unsigned char)ref };
+
+  cr_assert_eq(tc_reports_outdate(loop->maker, id, "shop", "host:1", ref), TB_OK);
+}
+
+static void expect_of(struct loop *loop, const struct tc_report_select *select, const char *text) {
+  struct seen seen = { .n = 0 };
+
+  cr_assert_eq(tc_reports_collect(loop->reports, select, see, &seen), TB_OK);
+  cr_assert_str_eq(seen.text, text);
+}
+
+Test(reports, a_report_is_made_when_it_is_asked_for_and_out_of_date) {
+  const struct tc_report_select stw = { .kind = "stw", .window = "10s" };
+  static struct loop loop;
+  pthread_t thread;
+
+  loop_begin(&loop, &thread);
+  expect_of(&loop, &stw, "");
+  outdate(&loop, 1);
+  cr_assert_eq(loop.made, 0, "no reader asked");
+  expect_of(&loop, &stw, "stw/10s=made1 ");
+  expect_of(&loop, &stw, "stw/10s=made1 ");
+  outdate(&loop, 1);
+  outdate(&loop, 2);
+  expect_of(&loop, &stw, "stw/10s=made2 stw/10s=made3 ");
+  cr_assert_eq(loop.made, 3, "one report of two streams, and no other");
+  loop_end(&loop, thread);
+}
+
+Test(reports, a_reader_waits_for_all_that_it_selects) {
+  const struct tc_report_select all = { .service = "shop" },
+                                few = { .kinds = 1u << TO_ANALYSIS_STW | 1u << TO_ANALYSIS_SCHED,
+                                        .window = "all" };
+  struct seen seen = { .n = 0 };
+  static struct loop loop;
+  unsigned n = 0;
+  pthread_t thread;
+
+  loop_begin(&loop, &thread);
+  outdate(&loop, 1);
+  cr_assert_eq(tc_reports_collect(loop.reports, &few, see, &seen), TB_OK);
+  cr_assert_eq(seen.n, 2);
+  cr_assert_eq(loop.made, 2);
+  cr_assert_eq(tc_reports_collect(loop.reports, &all, count, &n), TB_OK);
+  cr_assert_eq(n, TO_ANALYSIS_KINDS * TO_WINDOWS);
+  cr_assert_eq(loop.made, TO_ANALYSIS_KINDS * TO_WINDOWS);
+  loop_end(&loop, thread);
+}
+
+/* As a loop that is closed, a stream that ended, a report that cannot be made. */
+static void *answer_otherwise(void *self) {
+  struct loop *loop = self;
+  struct tc_report_set set;
+  unsigned char id[16] = { 1 };
+  uint32_t ref;
+
+  sem_wait(&loop->woken);
+  cr_assert(tc_reports_asked(loop->maker, &ref, &set));
+  cr_assert_eq(set.kinds[TO_WINDOW_ALL], 1u << TO_ANALYSIS_STW);
+  tc_reports_missed(loop->reports, id, TO_ANALYSIS_STW, TO_WINDOW_ALL);
+  sem_wait(&loop->woken);
+  tc_reports_close(loop->reports, id);
+  sem_wait(&loop->woken);
+  tc_report_maker_free(loop->maker);
+  return NULL;
+}
+
+Test(reports, no_reader_waits_for_what_is_not_made) {
+  const struct tc_report_select stw = { .kind = "stw", .window = "all" };
+  static struct loop loop;
+  pthread_t thread;
+  uint64_t began;
+
+  sem_init(&loop.woken, 0, 0);
+  cr_assert_eq(tc_reports_new(1 << 20, &loop.reports), TB_OK);
+  cr_assert_eq(tc_report_maker_new(loop.reports, wake_loop, &loop, &loop.maker), TB_OK);
+  cr_assert_eq(pthread_create(&thread, NULL, answer_otherwise, &loop), 0);
+  began = tc_mono_ns();
+  for (int i = 0; i < 3; i++) {
+    outdate(&loop, 1);
+    expect_of(&loop, &stw, "");
+  }
+  pthread_join(thread, NULL);
+  cr_assert_lt(tc_mono_ns() - began, UINT64_C(1000000) * TC_REPORTS_WAIT_MS);
+  tc_reports_free(loop.reports);
+}
+
+static void no_wake(void *self) {
+  ++*(unsigned *)self;
+}
+
+Test(reports, a_loop_that_does_not_turn_holds_a_reader_for_a_time_only) {
+  const struct tc_report_select stw = { .kind = "stw", .window = "all" };
+  static const unsigned char id[16] = { 1 };
+  struct tc_report old = report_of(id, "stw", "all", "old");
+  struct loop loop = { .made = 0 };
+  unsigned woken = 0;
+
+  cr_assert_eq(tc_reports_new(1 << 20, &loop.reports), TB_OK);
+  cr_assert_eq(tc_report_maker_new(loop.reports, no_wake, &woken, &loop.maker), TB_OK);
+  outdate(&loop, 1);
+  cr_assert_eq(tc_reports_publish(loop.reports, &old), TB_OK);
+  expect_of(&loop, &stw, "stw/all=old ");
+  cr_assert_eq(woken, 0, "it is up to date");
+  outdate(&loop, 1);
+  expect_of(&loop, &stw, "stw/all=old ");
+  expect_of(&loop, &stw, "stw/all=old ");
+  cr_assert_eq(woken, 1, "it stands in line");
+  cr_assert_eq(tc_reports_outdated(loop.reports, id).kinds[TO_WINDOW_ALL],
+               (1u << TO_ANALYSIS_KINDS) - 1);
+  tc_report_maker_free(loop.maker);
+  tc_reports_free(loop.reports);
+}
+
 static double cpu_s(void) {
   struct timespec now;
 
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static tb_rc count(void *self, const struct tc_report *report) {
-  (void)report;
-  ++*(unsigned *)self;
-  return TB_OK;
 }
 
 /* The list was walked for each: 1,500 streams took 18 % of the collector's time. */

@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,12 +183,31 @@ static tb_rc count_report(void *self, const struct tc_report *report) {
   return TB_OK;
 }
 
-static unsigned reports_of(struct bench *b, const char *kind) {
-  struct tc_report_select select = { .kind = kind };
-  unsigned n = 0;
+/* A reader is a thread of its own: it waits for the loop. */
+struct reader {
+  struct bench *b;
+  const char *kind;
+  unsigned n;
+  atomic_bool ended;
+};
 
-  cr_assert_eq(tc_reports_collect(b->reports, &select, count_report, &n), TB_OK);
-  return n;
+static void *read_reports(void *self) {
+  struct reader *reader = self;
+  struct tc_report_select select = { .kind = reader->kind };
+
+  cr_assert_eq(tc_reports_collect(reader->b->reports, &select, count_report, &reader->n), TB_OK);
+  atomic_store(&reader->ended, true);
+  return NULL;
+}
+
+static unsigned reports_of(struct bench *b, const char *kind) {
+  struct reader reader = { .b = b, .kind = kind };
+  pthread_t thread;
+
+  cr_assert_eq(pthread_create(&thread, NULL, read_reports, &reader), 0);
+  while (!atomic_load(&reader.ended)) uv_run(&b->uv, UV_RUN_NOWAIT);
+  pthread_join(thread, NULL);
+  return reader.n;
 }
 
 static tb_rc ignore_events(void *self, const struct to_generation *gen,
@@ -415,6 +436,47 @@ Test(understand, a_closed_stream_leaves_its_reports_and_no_memory) {
   bench_end(&b);
 }
 
+static size_t memory_of(struct bench *b) {
+  return (size_t)b->metrics.analysis_bytes;
+}
+
+/* 64 reports were made after each generation: most of the collector's time, for no reader. */
+Test(understand, a_report_that_no_reader_asks_for_is_not_made) {
+  static const unsigned char id[16] = { 3 };
+  struct bench b;
+
+  bench_begin(&b);
+  store_generation(&b, 0, true, false);
+  turn_until_idle(&b);
+  struct tc_report_set set = tc_reports_outdated(b.reports, id);
+  for (unsigned w = 0; w < TO_WINDOWS; w++)
+    cr_assert_eq(set.kinds[w], (1u << TO_ANALYSIS_KINDS) - 1);
+  cr_assert_eq(reports_of(&b, "sched"), TO_WINDOWS);
+  set = tc_reports_outdated(b.reports, id);
+  for (unsigned w = 0; w < TO_WINDOWS; w++)
+    cr_assert_eq(set.kinds[w], (1u << TO_ANALYSIS_KINDS) - 1 - (1u << TO_ANALYSIS_SCHED));
+  cr_assert_gt(memory_of(&b), 0);
+  store_generation(&b, 1, false, false);
+  turn_until_idle(&b);
+  set = tc_reports_outdated(b.reports, id);
+  cr_assert_eq(set.kinds[0], (1u << TO_ANALYSIS_KINDS) - 1, "there are new figures");
+  bench_end(&b);
+}
+
+Test(understand, a_stream_that_ended_without_a_word_leaves_its_reports) {
+  struct bench b;
+
+  bench_begin(&b);
+  store_generation(&b, 0, true, false);
+  turn_until_idle(&b);
+  b.config.agents_abandon_after = 1;
+  tc_scheduler_tick(b.u);
+  turn_until_idle(&b);
+  cr_assert_eq(memory_of(&b), 0);
+  cr_assert_eq(reports_of(&b, "sched"), TO_WINDOWS);
+  bench_end(&b);
+}
+
 Test(understand, a_queue_that_is_full_leaves_generations_out_and_others_in) {
   struct bench b;
   size_t left_out = 0, ordered = 0;
@@ -459,8 +521,10 @@ Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   tc_scheduler_tick(b.u);
   cr_assert_gt(b.metrics.analysis_bytes, 0, "not before their time");
   b.config.agents_abandon_after = 1;
-  for (int ticks = 0; ticks < STREAMS / 2 && b.metrics.analysis_bytes > 0; ticks++)
+  for (int ticks = 0; ticks < STREAMS / 2 && b.metrics.analysis_bytes > 0; ticks++) {
     tc_scheduler_tick(b.u);
+    turn_until_idle(&b);
+  }
   cr_assert_eq(b.metrics.analysis_bytes, 0);
   bench_end(&b);
 }

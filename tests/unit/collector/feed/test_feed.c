@@ -67,6 +67,10 @@ Test(feed, while_nobody_listens_nothing_is_wanted) {
   static struct tt_ear ear;
 
   tt_ear_open(&ear, NULL);
+  cr_assert(tc_feed_reports_wanted(ear.feed));
+  tc_feed_reader_want_reports(ear.reader, false);
+  cr_assert(tc_feed_wanted(ear.feed));
+  cr_assert_not(tc_feed_reports_wanted(ear.feed));
   tc_feed_reader_listen(ear.reader, false);
   cr_assert_not(tc_feed_wanted(ear.feed));
   tt_ear_close(&ear);

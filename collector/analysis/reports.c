@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* New figures of a stream make its reports out of date, and no more: a report is made when a reader asks for it. Only two
+ * are there unasked, the feed while it has a subscriber, and the history of stops; they have a stream's figures once a
+ * second, and less often those of long windows. What comes sooner waits for that time, or for the next figures.
+ *
+ * What readers wait for goes before all other work. Making a report takes longer than a step of the work, so a slice
+ * begins with it. */
+#include "base/clock.h"
+#include "collector/analysis/private.h"
+#include "pack/report.h"
+
+enum { PAUSE_REASONS_MAX = 64 };
+/* Between two reports of a window on the feed, less the half of a second: a generation may come a bit early. */
+static const uint64_t window_pause_ns[TO_WINDOWS] = {
+  [TO_WINDOW_10S] = 0, /* but TC__SCHEDULER_REPORT_NS */
+  [TO_WINDOW_1MIN] = 2500000000,
+  [TO_WINDOW_5MIN] = 9500000000,
+  [TO_WINDOW_ALL] = 2500000000,
+};
+
+bool tc__understood_is_due(const struct tc__understood *s) {
+  uint32_t any = 0;
+
+  for (unsigned w = 0; w < TO_WINDOWS; w++) any |= s->due.kinds[w];
+  return any != 0;
+}
+
+static void add_due(struct tc__understood *s, const struct tc_report_set *set) {
+  for (unsigned w = 0; w < TO_WINDOWS; w++) s->due.kinds[w] |= set->kinds[w];
+}
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+/* Kind by kind in each window: the second of a window finds it summed. */
+static void take_due(struct tc__understood *s, enum to_analysis_kind *kind, enum to_window *window,
+                     bool *on_feed) {
+  unsigned w = 0;
+
+  while (s->due.kinds[w] == 0) w++;
+  uint32_t bit = s->due.kinds[w] & (0 - s->due.kinds[w]);
+  *kind = (enum to_analysis_kind)__builtin_ctz(bit);
+  *window = (enum to_window)w;
+  *on_feed = (s->due_on_feed.kinds[w] & bit) != 0;
+  s->due.kinds[w] &= ~bit;
+  s->due_on_feed.kinds[w] &= ~bit;
+}
+
+static tb_rc publish(struct tc__understood *s, enum to_analysis_kind kind, enum to_window window,
+                     const struct tb_buf *packed) {
+  const struct tc_report report = {
+    .stream = s->id,
+    .service = s->service,
+    .instance = s->instance,
+    .kind = to_analysis_name(kind),
+    .window = to_window_name(window),
+    .bytes = packed->data,
+    .len = packed->len,
+  };
+  return tc_reports_publish(s->u->env.reports, &report);
+}
+
+void tc__understood_report(struct tc__understood *s) {
+  struct tc_scheduler *u = s->u;
+  struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
+  enum to_analysis_kind kind;
+  enum to_window window;
+  struct tb_buf buf;
+  bool on_feed;
+
+  take_due(s, &kind, &window, &on_feed);
+  if (s->analyses == NULL) {
+    tc_reports_missed(u->env.reports, s->id, kind, window);
+    return;
+  }
+  tb_buf_init(&buf, &s->mem);
+  tb_rc rc = tp_report_pack(s->analyses, kind, window, TP_REPORT_ROWS_LIVE, &about, &buf);
+  if (rc == TB_OK) {
+    rc = publish(s, kind, window, &buf);
+    if (on_feed)
+      tc_feed_encoder_report(s->feed, kind, window, s->broken, buf.data, buf.len, uv_hrtime());
+  }
+  if (rc != TB_OK) {
+    tc_metric_add(&u->env.metrics->reports_refused_total, 1);
+    tc_reports_missed(u->env.reports, s->id, kind, window);
+  }
+  tb_buf_fini(&buf);
+}
+
+/* --- for history and feed ---------------------------------------------------------------------- */
+
+static void note_pauses(struct tc__understood *s) {
+  struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
+  struct tc_pause_total total[PAUSE_REASONS_MAX];
+  const struct to_report *report;
+  size_t n = 0;
+
+  if (s->u->env.history == NULL) return;
+  if (to_analyses_totals(s->analyses, TO_ANALYSIS_STW, TO_WINDOW_ALL, PAUSE_REASONS_MAX, &report) !=
+      TB_OK)
+    return; /* the next ones are totals, too */
+  int t = to_schema_table(report->schema, "by_reason");
+  const struct to_table_schema *schema = &report->schema->table[t];
+  int id = to_fields_find(schema->column, schema->columns, "id");
+  int stopped = to_fields_find(schema->column, schema->columns, "stopped");
+
+  for (; n < report->table[t].rows && n < PAUSE_REASONS_MAX; n++) {
+    const struct to_value *row = to_table_row(schema, &report->table[t], n);
+    total[n].id = row[id].none ? "" : row[id].text.data;
+    total[n].total_ns = row[stopped].distribution->sum.total_ns;
+  }
+  tc_pauses_history_stops(s->u->env.history, &of, total, n, tc_wall_ns());
+  s->in_history = true;
+}
+
+/* All that has news, but windows only as often as they move on; at the end all at once. */
+static void publish_on_feed(struct tc__understood *s, uint64_t now, bool at_end) {
+  unsigned windows = s->feed != NULL ? tc_feed_encoder_report_windows(s->feed) : 0;
+
+  s->news_on_feed &= windows;
+  for (unsigned w = 0; w < TO_WINDOWS; w++) {
+    if ((s->news_on_feed >> w & 1) == 0) continue;
+    if (!at_end && now - s->window_told_ns[w] < window_pause_ns[w]) continue;
+    s->news_on_feed &= ~(1u << w);
+    s->window_told_ns[w] = now;
+    s->due_on_feed.kinds[w] = (uint32_t)((UINT64_C(1) << TO_ANALYSIS_KINDS) - 1);
+    s->due.kinds[w] |= s->due_on_feed.kinds[w];
+  }
+}
+
+static void leave_told(struct tc__understood *s) {
+  if (s->in_told) TAILQ_REMOVE(&s->u->by_told, s, by_told);
+  s->in_told = false;
+}
+
+static void tell(struct tc__understood *s, bool at_end) {
+  leave_told(s);
+  s->told_ns = uv_hrtime();
+  s->in_told = true;
+  TAILQ_INSERT_TAIL(&s->u->by_told, s, by_told);
+  if (s->has_news) note_pauses(s);
+  s->has_news = false;
+  publish_on_feed(s, s->told_ns, at_end);
+}
+
+void tc__understood_news(struct tc__understood *s) {
+  if (s->analyses == NULL) return;
+  if (tc_reports_outdate(s->u->maker, s->id, s->service, s->instance, s->ref) != TB_OK)
+    tc_metric_add(&s->u->env.metrics->reports_refused_total, 1);
+  s->has_news = true;
+  s->news_on_feed = (1u << TO_WINDOWS) - 1;
+  if (!s->in_told || uv_hrtime() - s->told_ns >= TC__SCHEDULER_REPORT_NS) tell(s, false);
+}
+
+void tc__understood_last_reports(struct tc__understood *s) {
+  if (s->analyses == NULL) return;
+  if (s->has_news || s->news_on_feed != 0) tell(s, true);
+  const struct tc_report_set set = tc_reports_outdated(s->u->env.reports, s->id);
+  add_due(s, &set);
+}
+
+void tc__scheduler_tell_late(struct tc_scheduler *u) {
+  uint64_t now = uv_hrtime();
+  struct tc__understood *s;
+
+  while ((s = TAILQ_FIRST(&u->by_told)) != NULL && now - s->told_ns >= TC__SCHEDULER_REPORT_NS) {
+    leave_told(s);
+    if (s->analyses == NULL || (!s->has_news && s->news_on_feed == 0)) continue;
+    tell(s, false);
+    if (tc__understood_is_due(s)) tc__scheduler_work(s);
+  }
+}
+
+/* --- for readers ------------------------------------------------------------------------------- */
+
+void tc__scheduler_take_asked(struct tc_scheduler *u) {
+  struct tc_report_set set;
+  uint32_t ref;
+
+  while (tc_reports_asked(u->maker, &ref, &set)) {
+    struct tc__understood *s = tb_map_at(&u->by_ref, ref);
+
+    if (s == NULL) continue; /* it is forgotten in this moment: no reader waits any more */
+    add_due(s, &set);
+    if (s->in_asked) continue;
+    s->in_asked = true;
+    TAILQ_INSERT_TAIL(&u->asked, s, asked);
+  }
+}
+
+void tc__understood_reports_forget(struct tc__understood *s) {
+  leave_told(s);
+  if (s->in_asked) TAILQ_REMOVE(&s->u->asked, s, asked);
+  s->in_asked = false;
+  tc_reports_close(s->u->env.reports, s->id);
+}
