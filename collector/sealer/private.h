@@ -40,6 +40,8 @@ struct tc__file {
   struct tc__stream *stream;
   struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
   struct tc__losses losses;   /* reported before it */
+  size_t shown_gens;          /* so many of its generations the catalog shows */
+  bool verdict_shown;         /* and with the verdicts they have */
   bool new_run;               /* a hole, or nothing, lies before its first generation */
   bool dirty;                 /* in sealer->dirty */
   bool checkpointed;          /* the log relies on it */
@@ -169,7 +171,7 @@ struct tc_sealer {
   atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
   bool reported_failed, live_soon;
   struct tc_wait wait;
-  uint64_t retry_mono_ns, live_mono_ns;
+  uint64_t retry_mono_ns, live_mono_ns, aged_mono_ns;
   uint64_t
       short_mono_ns; /* something that others may give back is short since then; 0: it is not */
   struct tc_reserve reserve;
@@ -204,6 +206,18 @@ void tc__take_totals(struct tc_sealer *sealer);
 /* The state of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
+
+/* open_runs.c: the catalog shows the complete generations of the runs that are written, as they are now. */
+tb_rc tc__show_open_runs(struct tc_sealer *sealer, struct tb_diag *diag);
+/* The catalog was made again: it shows none. */
+void tc__forget_shown_runs(struct tc_sealer *sealer);
+/* The run will not be sealed. */
+tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file, struct tb_diag *diag);
+/* How old a run gets: segment.seconds_max or up to a quarter less, so that runs that began together do not end
+ * together. */
+uint64_t tc__run_age_max(const struct tc_sealer *sealer, const struct tc__stream *stream);
+/* Runs that are old enough are sealed at their last border, also where nothing more comes. */
+tb_rc tc__seal_old_runs(struct tc_sealer *sealer, struct tb_diag *diag);
 
 /* records.c: what a durable record does. On failure it may be called again. */
 struct tc__item {

@@ -149,6 +149,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
   bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
   struct tc__losses *successor = reports ? &file->losses : successor_of(file);
   TB_TRY(tc__losses_reserve(successor, file->losses.n + segment->ngens));
+  TB_TRY(tc__hide_open_run(sealer, file, diag));
   TB_TRY(tc__quarantine_file(sealer, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];

@@ -226,10 +226,12 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
   return tc__losses_add(&stream->losses, &loss);
 }
 
-static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
-  return segment->ngens >= config->segment_generations_max ||
-         segment->bytes >= config->segment_bytes_max ||
-         tc_mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
+static bool past_limits(const struct tc_sealer *sealer, const struct tc__stream *stream) {
+  const struct tc_segment *segment = stream->open->segment;
+
+  return segment->ngens >= sealer->opt.config->segment_generations_max ||
+         segment->bytes >= sealer->opt.config->segment_bytes_max ||
+         tc_mono_ns() - segment->opened_mono_ns >= tc__run_age_max(sealer, stream);
 }
 
 /* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
@@ -246,7 +248,7 @@ static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *str
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     tc__offer(sealer, file, path);
   }
-  if (past_limits(sealer->opt.config, file->segment)) seal_open(sealer, stream);
+  if (past_limits(sealer, stream)) seal_open(sealer, stream);
 }
 
 static tb_rc fail_memory(struct tb_diag *diag) {
@@ -457,6 +459,7 @@ tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struc
       return rc;
     }
     tc_day(rest->segment->first_wall_ns, rest->day);
+    rest->segment->opened_mono_ns = tc_mono_ns();
   }
   unmark_dirty(sealer, file);
   seal_open(sealer, stream);
