@@ -12,17 +12,12 @@ static bool is_shown(const struct tc__file *file) {
          (file->shown_gens == file->segment->ngens && file->verdict_shown);
 }
 
-/* The bytes of its complete generations. */
-static uint64_t border_of(const struct tc_segment *segment) {
-  return segment->in_gen ? segment->now.offset : segment->bytes;
-}
-
 static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   char path[sizeof "open/" + TC_FILE_NAME_BYTES];
   tc_meta *meta = tc__build_meta(sealer, file);
 
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
-  meta->bytes = border_of(file->segment);
+  meta->bytes = tc_segment_border(file->segment);
   meta->sha256.len = 0; /* of a whole file only */
   snprintf(path, sizeof path, "open/%s", file->segment->name);
   tb_rc rc = tc_catalog_put_open(sealer->catalog, meta, path, diag);

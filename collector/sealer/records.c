@@ -241,12 +241,13 @@ static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *str
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
+  file->border_lsn = sealer->end_lsn; /* as it was before this record */
   file->offered = sealer->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
   if (file->offered) {
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
-    tc__offer(sealer, file, path);
+    tc__offer(sealer, file, file->segment->ngens - 1, path);
   }
   if (past_limits(sealer, stream)) seal_open(sealer, stream);
 }
