@@ -16,6 +16,7 @@
 #include "collector/net/tls_context.h"
 #include "support/archive_host.h"
 #include "support/certs.h"
+#include "support/patience.h"
 #include "tools/tracectl/remote/client.h"
 
 static struct tt_host host;
@@ -328,7 +329,7 @@ Test(archive, verify_finds_a_flipped_bit) {
   tt_flip(&host.store, path, 4711);
   cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
   /* What is fresh is left for later; then it must be seen. */
-  for (int i = 0; i < 400 && seen->problem_count == 0 && seen->fresh != 0; i++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS && seen->problem_count == 0 && seen->fresh != 0; ms += 25) {
     nng_msleep(25);
     cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
   }
