@@ -46,6 +46,19 @@ static struct tt_writer writer(uint64_t conn, unsigned id) {
   return tt_host_writer(&host, conn, id);
 }
 
+/* On a slow disk a catalog is rebuilt for longer than the service waits. */
+static tb_rc ask_patiently(struct tk_client *c, Tracecollect__V1__Request *request,
+                           const Tracecollect__V1__Reply **out) {
+  tb_rc rc;
+
+  for (int waits = 0; waits < TT_PATIENCE_S / 3; waits++) {
+    tb_diag_clear(&diag);
+    rc = tk_client_ask(c, request, &diag, out);
+    if (rc != TB_IO || strstr(diag.text, "; ask again") == NULL) break;
+  }
+  return rc;
+}
+
 static const Tracecollect__V1__ListReply *
 list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uint64_t after) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
@@ -59,7 +72,7 @@ list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uin
   ask.detail = true;
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
   request.list = &ask;
-  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
+  tb_rc rc = ask_patiently(c, &request, &reply);
   cr_assert_eq(rc, TB_OK, "%s", diag.text);
   return reply->list;
 }
