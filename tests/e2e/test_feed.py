@@ -98,7 +98,7 @@ class Python(Feed):
         collector = Collector(self)
         self.subscribe(collector, "shop/one/report/", "--table", "by_stack")
         collector.send(self.trace("g26-annot"), "shop")
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/reports", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/reports", timeout=DEADLINE) as answer:
             schemas = json.loads(answer.read())["reports"]
         for schema in schemas:
             names = [field["name"] for field in schema["figures"]]

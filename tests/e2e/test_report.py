@@ -7,7 +7,7 @@ import json
 import re
 import urllib.request
 
-from harness import Case, Collector, wait_until
+from harness import DEADLINE, Case, Collector, wait_until
 
 
 class Report(Case):
@@ -53,7 +53,7 @@ class Report(Case):
 
     def _expect_metric(self, collector, rows):
         """One counter a reason, of block alone."""
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
             text = answer.read().decode()
         self.assertIn("# TYPE trace_block_seconds_total counter\n", text)
         shown = dict(re.findall(r'^trace_block_seconds_total\{service="report",instance="one",reason="(.*)"\} (.*)$', text, re.M))

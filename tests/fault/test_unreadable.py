@@ -8,7 +8,7 @@ import signal
 import urllib.error
 import urllib.request
 
-from harness import Collector, wait_until
+from harness import DEADLINE, Collector, wait_until
 from faults import Agent, FaultCase, Shim
 
 SECTOR = (4096, 8192)
@@ -44,7 +44,7 @@ class Unreadable(FaultCase):
         return [row["analysis"] for row in self.segments(collector, seed)]
 
     def get(self, collector, path):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=DEADLINE) as answer:
             return answer.read()
 
     def assert_other_kept(self, collector, agents, words):
@@ -175,7 +175,7 @@ class Unreadable(FaultCase):
         self.assertEqual(collector.stop(), 0)
 
     def ready(self, collector):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/readyz", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/readyz", timeout=DEADLINE) as answer:
             return answer.status
 
     def test_metas_of_streams_at_a_start(self):

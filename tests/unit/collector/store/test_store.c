@@ -412,7 +412,7 @@ Test(store, the_log_is_deleted_as_generations_are_sealed) {
     tt_generation(&w, gen, 10, 60000);
     tt_barrier(&tt);
   }
-  /* A barrier waits for the log, not for the sealer: on a slow disk that is some generations behind. */
+  /* A barrier waits for the sealer, and the log is trimmed behind it: on a slow disk some generations later. */
   struct tc_store_stats stats;
   TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.log_bytes < stats.record_bytes));
   cr_assert_geq(stats.log_bytes, 1, "what was deleted does not count");
