@@ -21,8 +21,7 @@ def port_of(url):
 class Listeners(Case):
     def setUp(self):
         super().setUp()
-        # Without reports, so that a tail which is ended has got all there is: nng may keep a pipe that is closed in a message.
-        self.collector = Collector(self, *BOTH, "feed.windows=")
+        self.collector = Collector(self, *BOTH)
         self.ready = self.collector.ready
 
     def _ask(self, server, verb, *args, **options):
