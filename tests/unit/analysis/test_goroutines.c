@@ -143,3 +143,33 @@ Test(an_goroutines, one_that_waits_forever_has_ended) {
   expect(r, "main.worker", "alive", 1);
   tt_analyses_close(&t);
 }
+
+/* Eight places of creation with eight thousand lives each, in the same second: the pool has no room for all. */
+Test(an_goroutines, all_lives_have_quantiles_where_places_are_too_many_for_the_pool) {
+  enum { LENGTHS = 8192 };
+  static struct to_generation many = { .number = 1 };
+  struct tt_analyses t;
+  size_t without = 0;
+  to_ns now = 1000;
+
+  for (uint64_t i = 1; i <= TT_FAKE_STACKS; i++)
+    many.stack[i][0] = (struct tt_fake_frame){ 1000 + i, i, "f", "f.c" };
+  open_stream(&t);
+  for (to_ns i = 0; i < LENGTHS; i++) {
+    to_ns length = i < 2048 ? i : (1024 + i % 1024) << (i / 1024 - 1);
+    for (uint64_t g = 1; g <= TT_FAKE_STACKS; g++) {
+      TT_FEED(&t, &many, .time = now, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g + 1,
+              .type = TW_EV_GO_CREATE, .args = { g + 1, 1, g });
+      start(&t, now, (int64_t)g + 1);
+    }
+    now += length;
+    for (int64_t g = 2; g <= TT_FAKE_STACKS + 1; g++) feed(&t, now, g, TW_EV_GO_DESTROY, 0, 0);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "life")->sum.count, LENGTHS * TT_FAKE_STACKS);
+  cr_assert(tt_distribution(r, "life")->has_quantiles);
+  for (size_t row = 0; row < tt_table(r, "by_site")->rows; row++)
+    without += !tt_cell(r, "by_site", row, "life")->distribution->has_quantiles;
+  cr_assert_gt(without, 0, "the pool was too small for all");
+  tt_analyses_close(&t);
+}
