@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "analysis/longest.h"
+#include "measure/longest.h"
 #include "window/top_rows.h"
 
 struct to_block {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/live_objects.h"
+#include "measure/live_objects.h"
 
 #define SECOND INT64_C(1000000000)
 

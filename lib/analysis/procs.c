@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How busy the Ps are. A P is busy while a thread holds it: for Go code, or for a system call that may be short.
  *
- * Times are totals (analysis/totals.h), not spans: a P may run for minutes. */
+ * Times are totals (measure/totals.h), not spans: a P may run for minutes. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/totals.h"
+#include "measure/totals.h"
 #include "event/view.h"
 
 enum { PROCS_MAX = 1024, CHANGES_KEPT = 64 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/longest.h"
+#include "measure/longest.h"
 
 struct to_sched {
   uint32_t wasted, cut; /* series */

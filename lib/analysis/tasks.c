@@ -4,7 +4,7 @@
  * The goroutines that serve a task are seen in its regions: the times beside a type are what goroutines did in regions of such
  * tasks. Each is counted where the region ends, whether or not the task has ended. */
 #include "analysis/analysis_state.h"
-#include "analysis/longest.h"
+#include "measure/longest.h"
 #include "analysis/user_types.h"
 
 struct to_tasks {

@@ -11,8 +11,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the event is not counted.
  */
-#ifndef TO_ANALYSIS_LIVE_OBJECTS_H
-#define TO_ANALYSIS_LIVE_OBJECTS_H
+#ifndef TO_MEASURE_LIVE_OBJECTS_H
+#define TO_MEASURE_LIVE_OBJECTS_H
 
 #include "base/arena.h"
 #include "event/allocfree.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/live_objects.h"
+#include "measure/live_objects.h"
 
 #include <string.h>
 
