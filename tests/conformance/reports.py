@@ -27,7 +27,7 @@ REGION = re.compile(r'^M=.* G=(-?\d+) Region(Begin|End) Time=(\d+) Task=(\d+) Ty
 HEAP = re.compile(r'^M=.* Metric Time=\d+ Name="(/memory/classes/heap/objects:bytes|/gc/heap/goal:bytes)" Value=Value{Uint64\((\d+)\)}')
 OBJECT = re.compile(r"^M=.* Experimental Time=\d+ Name=HeapObject(|Alloc|Free) Args=\[id=Value{Uint64\((\d+)\)}")
 CPU_SAMPLE = re.compile(r"^M=.* G=(-?\d+) StackSample ")
-WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
+WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "synctest": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
             "select": "chan_ns", "network": "net_ns", "sleep": "sleep_ns"}
 CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
