@@ -119,6 +119,10 @@ uint64_t to_spans_wasted(const struct to_spans *s) {
   return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
 }
 
+uint64_t to_spans_stopped(const struct to_spans *s) {
+  return s->stops.total + (s->stops.n > 0 ? to__runnable_time(s, s->now) - s->stops.since : 0);
+}
+
 void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) {
     struct to_state_count *count = &s->state_count[state];
@@ -154,6 +158,8 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
   s->runnable = s->idle = 0;
+  s->stops.total = to_spans_stopped(s);
+  s->stops.n = 0;
   memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);

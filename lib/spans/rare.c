@@ -117,6 +117,7 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
   *top = (uintptr_t)open;
+  if (range->kind == TO_RANGE_STW) to__spans_stop(s, true, ev->time);
   struct to_life *g = goroutine_of(s, ev, range);
   if (g != NULL) {
     open->life = g->life;
@@ -148,6 +149,7 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
                                  int64_t id, struct to_open_range *open) {
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_RANGE);
 
+  if (kind == TO_RANGE_STW) to__spans_stop(s, false, ev->time);
   span->from = open->since;
   span->id = id;
   span->life =

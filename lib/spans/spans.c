@@ -497,6 +497,7 @@ static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  to__spans_stop_meets(s, state, ev->time);
   g->stack = stack;
   if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;

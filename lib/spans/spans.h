@@ -183,6 +183,9 @@ TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);
+/* Time since the start that goroutines were runnable while the world stood still, from a stop's begin to its end, all together. It needs
+ * TO_WANT(RANGE) and TO_WANT_STATES. */
+uint64_t to_spans_stopped(const struct to_spans *s);
 /* How many goroutines are in each state, by enum to_go_state. */
 struct to_spans_states {
   struct to_spans_in_state {

@@ -173,6 +173,12 @@ struct to_spans {
     uint64_t n, most, area;
   } state_count[TO_GO_SYSCALL + 1];
 
+  struct {
+    unsigned n;     /* stops of the world that go on */
+    uint64_t since; /* time of runnable goroutines when the first of them began */
+    uint64_t total; /* in stops that are over */
+  } stops;
+
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
 
@@ -236,6 +242,26 @@ static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
   s->state_count[before].area += (uint64_t)now;
   to->area -= (uint64_t)now;
   if (++to->n > to->most) to->most = to->n;
+}
+
+/* The time that goroutines were runnable up to now, but for a constant. */
+static inline uint64_t to__runnable_time(const struct to_spans *s, to_ns now) {
+  const struct to_state_count *count = &s->state_count[TO_GO_RUNNABLE];
+
+  return count->area + count->n * (uint64_t)now;
+}
+
+/* A stop of the world begins, or ends. */
+static inline void to__spans_stop(struct to_spans *s, bool begins, to_ns now) {
+  if (begins && s->stops.n++ == 0) s->stops.since = to__runnable_time(s, now);
+  if (!begins && s->stops.n > 0 && --s->stops.n == 0)
+    s->stops.total += to__runnable_time(s, now) - s->stops.since;
+}
+
+/* A goroutine is known from now on: in a stop its time before counts for nothing. */
+static inline void to__spans_stop_meets(struct to_spans *s, enum to_go_state state, to_ns now) {
+  if (s->stops.n > 0 && state == TO_GO_RUNNABLE)
+    s->stops.since += (uint64_t)now - (uint64_t)s->began;
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);

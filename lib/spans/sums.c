@@ -342,19 +342,14 @@ static enum to_go_state state_of(const struct to_span *span) {
   return span->kind == TO_SPAN_SYSCALL ? TO_GO_SYSCALL : (enum to_go_state)span->state;
 }
 
-/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
-static bool has_waker(const struct to_span *span) {
-  return span->state != TO_GO_RUNNABLE || span->cause == TO_CAUSE_CREATED ||
-         span->cause == TO_CAUSE_UNBLOCKED;
-}
-
 static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *gen,
                            const struct to_span *span, uint32_t entry, uint32_t *out) {
   struct to_span_sum like = { .entry = entry, .state = state_of(span), .why = why_of(span) };
 
   if (has_stacks((enum to_go_state)like.state)) {
     TB_TRY(to__stack_number(s->stacks, gen, span->stack, &like.stack));
-    if (has_waker(span)) TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
+    if (to_sum_has_waker(span->state, span->cause))
+      TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
     if (like.state == TO_GO_WAITING && s->idle != NULL)
       TB_TRY(to_idle_ask(s->idle, like.stack, like.why, &like.idle));
   }

@@ -198,6 +198,11 @@ TB_MUST tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_gene
 TB_MUST tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span, uint32_t *out);
 
+/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
+static inline bool to_sum_has_waker(unsigned state, unsigned why) {
+  return state != TO_GO_RUNNABLE || why == TO_CAUSE_CREATED || why == TO_CAUSE_UNBLOCKED;
+}
+
 /* for (const struct to_span_sum *sum = NULL; (sum = to_span_sums_next(s, view, state, sum)) != NULL;)
  * Each sum of this state that the view has something of. */
 const struct to_span_sum *to_span_sums_next(const struct to_span_sums *s,
