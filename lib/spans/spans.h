@@ -177,7 +177,7 @@ TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 /* Each wanted span that goes on, in no order. each() must not feed events; a code other than TB_OK ends it. */
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
-/* Tasks or regions that go on. */
+/* Tasks, regions or ranges that go on. by_life and slot of a range: the goroutine that was there when it began; 0: not known. */
 TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
                                tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */

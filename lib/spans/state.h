@@ -85,8 +85,9 @@ struct to_open_range {
   struct to_open_range *below; /* of the same kind and goroutine: another reason */
   struct to_name *name;        /* NULL: none */
   uint64_t text;               /* the same, as the begin has it */
-  uint64_t life, stack;
+  uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
   to_ns since;
+  uint32_t slot; /* of the life */
   bool known;
 };
 
