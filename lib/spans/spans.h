@@ -186,6 +186,9 @@ uint64_t to_spans_wasted(const struct to_spans *s);
 /* Time since the start that goroutines were runnable while the world stood still, from a stop's begin to its end, all together. It needs
  * TO_WANT(RANGE) and TO_WANT_STATES. */
 uint64_t to_spans_stopped(const struct to_spans *s);
+/* Time since the start in which a goroutine sat in a call with this P, up to now; a call that the trace met under way counts from the event
+ * that states it. now: not before the last event. 0 for Ps from number 256 on. */
+uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now);
 /* How many goroutines are in each state, by enum to_go_state. */
 struct to_spans_states {
   struct to_spans_in_state {

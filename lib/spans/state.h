@@ -139,8 +139,11 @@ struct to_spans {
   /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
    * summaries see a P being lost by this alone. */
   uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  /* By P, id + 1: the time in which calls held it, those that go on left out. */
+  uint64_t call_ns[TO_SPANS_PROCS_NEAR + 1];
   uint64_t leaving; /* the life that gave its P up just before its end in a call */
   to_ns leaving_since;
+  bool leaving_seen; /* by Go's summaries */
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */

@@ -61,6 +61,9 @@ class Expected:
         self.running, self.idle = collections.Counter(), collections.Counter()
         self.at_once = collections.Counter()
         self.procs = {}  # P: (state, since)
+        self.calls, self.in_calls = {}, collections.Counter()  # P: (goroutine, since, thread); time by P
+        self.losses = {name: collections.Counter() for name in ("retaken", "claimed", "stopped")}
+        self.given_up = collections.Counter()  # by the call itself
         self.busy_since = None
         self.syncs, self.now, self.first = 0, 0, None
         self.maxprocs, self.changes = 0, 0
@@ -72,7 +75,7 @@ class Expected:
         match = HEAD.match(line)
         if not match:
             return
-        _, proc, goroutine, kind, time, rest = match.groups()
+        thread, proc, goroutine, kind, time, rest = match.groups()
         before, self.now = self.now, int(time)
         self.first = self.first or self.now
         name = NAME.search(rest)
@@ -85,6 +88,7 @@ class Expected:
         elif kind.startswith("Range"):
             self._range(kind, name, proc, goroutine, rest)
         elif kind == "StateTransition" and (move := MOVE.search(rest)):
+            self._call(thread, proc, goroutine, *move.groups())
             self._move(proc, *move.groups())
         elif kind == "Label":
             self._label(proc, goroutine, re.search(r'Label="([^"]*)"', rest).group(1))
@@ -145,6 +149,27 @@ class Expected:
             self.workers.add(goroutine)
             self.working.add(goroutine)
 
+    def _call(self, thread, proc, goroutine, what, ident, old, new):
+        """A call holds the P on which it began until the goroutine leaves it, or the P is taken."""
+        if what == "GoID":
+            for its, (whose, _, _) in list(self.calls.items()):
+                if whose == ident and old == "Syscall" != new:
+                    self._end_call(its)
+            if new == "Syscall" != old and proc != "-1":
+                self.calls[proc] = (ident, self.now, thread)
+        elif new == "Idle" and old == "Running":
+            if proc == ident:
+                self.given_up[ident] += goroutine != "-1"
+            elif proc != "-1":
+                self.losses["stopped"][ident] += 1
+            elif thread != self.calls.get(ident, ("", 0, ""))[2]:
+                self.losses["retaken" if goroutine == "-1" else "claimed"][ident] += 1
+            self._end_call(ident)
+
+    def _end_call(self, proc):
+        if proc in self.calls:
+            self.in_calls[proc] += self.now - self.calls.pop(proc)[1]
+
     def _move(self, proc, what, ident, old, new):
         if what == "ProcID":
             self._proc(ident, new)
@@ -178,6 +203,8 @@ class Expected:
         self.now = self.before_sync
         for proc in self.procs:
             self._settle(proc)
+        for proc in list(self.calls):
+            self._end_call(proc)
         if self.busy_since is not None:
             busy = sum(state == "Running" for state, _ in self.procs.values())
             self.at_once[busy] += self.now - self.busy_since
@@ -207,9 +234,14 @@ def check_trace(check, tracectl, trace):
                 check.equal(f"{column} of {row['window_ns']} ns", row[column], lowest)
     check.equal("procs", procs["figures"]["procs"], want.maxprocs or None)
     check.equal("changes", procs["figures"]["changes"], want.changes)
-    for column, sums in (("running_ns", want.running), ("idle_ns", want.idle)):
+    for column, sums in (("running_ns", want.running), ("idle_ns", want.idle), ("syscall_ns", want.in_calls),
+                         *want.losses.items()):
         check.equal(column, {row["proc"]: row[column] for row in procs["tables"]["by_proc"] if row[column]},
                     {int(proc): ns for proc, ns in sums.items() if ns})
+    for row in procs["tables"]["by_proc"]:  # the text does not tell a thread that stops its P from one that takes it from itself
+        others = row["stolen"] - sum(row[name] for name in want.losses)
+        if not 0 <= want.given_up[str(row["proc"])] - row["handed_off"] <= others:
+            check.equal("handed off", row["handed_off"], (want.given_up[str(row["proc"])], others))
     check.equal("busy at once", {row["busy"]: row["time_ns"] for row in procs["tables"]["by_busy"]},
                 {busy: ns for busy, ns in want.at_once.items() if ns})
 
