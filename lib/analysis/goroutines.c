@@ -88,7 +88,8 @@ static const struct to_field entry_column[ENTRY_COLUMNS] = {
                         .about =
                             "Time in system calls without a P; it is part of the columns above." },
   [ENTRY_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
-  [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives." },
+  [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
+                     .greatest = true },
   [ENTRY_ASSIST] = { "gc_assist_ns", TO_VALUE_NS,
                      .about = "They helped the garbage collector to mark; it is a part of the "
                               "times above, as the next two are." },
@@ -107,7 +108,8 @@ enum { SITE, SITE_ALIVE, SITE_OLDEST, SITE_CREATED, SITE_LIFE, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
   [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created." },
   [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
-  [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives." },
+  [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
+                    .greatest = true },
   [SITE_CREATED] = { "created", TO_VALUE_COUNT, .about = "Those created in the window." },
   [SITE_LIFE] = { "life", TO_VALUE_DISTRIBUTION, .about = "Lives that have ended." },
 };
