@@ -227,6 +227,8 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     TB_TRY(take_events(a, gen, events, here));
+    if (TB_UNLIKELY(a->mutators != NULL))
+      TB_TRY(to_mutators_events(a->mutators, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       if (analyses[k].ops->slice != NULL) TB_TRY(analyses[k].ops->slice(a));

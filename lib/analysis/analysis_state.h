@@ -10,6 +10,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/draft.h"
+#include "analysis/mutators.h"
 #include "base/arena.h"
 #include "spans/idle.h"
 #include "spans/stack_table.h"
@@ -35,6 +36,7 @@ struct to_analyses {
   tb_rc failed;                           /* of what answers nothing */
   struct tb_arena report_arena;
   struct to_report report;
+  struct to_mutators *mutators; /* gc's; NULL: a live stream, which does without */
   uint64_t gen, epochs;
   to_ns
       ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */

@@ -134,14 +134,25 @@ static tb_rc end_assist(struct to_mutator *m, const struct to_event *ev) {
   return set_bits(m, ev->g, bits, bits & ~(uint64_t)ASSISTS);
 }
 
-/* 0: it is none. */
-static uint64_t worker_bit(const struct to_generation *gen, uint64_t string) {
-  static const char idle[] = "GC (idle)";
-  struct to_string label;
+static bool is_text(struct to_string text, const char *other) {
+  return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
+}
 
-  if (!to_generation_string(gen, string, &label) || label.len < 3) return 0;
-  if (memcmp(label.data, "GC ", 3) != 0) return 0;
-  return label.len == sizeof(idle) - 1 && memcmp(label.data, idle, label.len) == 0 ? IDLES : WORKS;
+enum to_worker to_mutator_worker(const struct to_generation *gen, uint64_t label) {
+  struct to_string text;
+
+  if (!to_generation_string(gen, label, &text) || text.len < 3) return TO_WORKER_NONE;
+  if (memcmp(text.data, "GC ", 3) != 0) return TO_WORKER_NONE;
+  if (is_text(text, "GC (idle)")) return TO_WORKER_IDLE;
+  return is_text(text, "GC (dedicated)") ? TO_WORKER_DEDICATED : TO_WORKER_OTHER;
+}
+
+/* 0: it is none. */
+static uint64_t worker_bit(const struct to_generation *gen, uint64_t label) {
+  enum to_worker worker = to_mutator_worker(gen, label);
+
+  if (worker == TO_WORKER_NONE) return 0;
+  return worker == TO_WORKER_IDLE ? IDLES : WORKS;
 }
 
 static tb_rc take_label(struct to_mutator *m, const struct to_generation *gen,
@@ -185,7 +196,7 @@ static tb_rc stop(struct to_mutator *m, const struct to_event *ev) {
 
 /* ---- events ---- */
 
-static bool is_for_gc(const struct to_generation *gen, uint64_t string) {
+bool to_mutator_stops(const struct to_generation *gen, uint64_t string) {
   struct to_string reason;
 
   if (!to_generation_string(gen, string, &reason)) return false;
@@ -198,8 +209,8 @@ static tb_rc take(struct to_mutator *m, const struct to_generation *gen,
                   const struct to_event *ev) {
   switch (ev->type) {
   case TW_EV_PROCS_CHANGE: set_procs(m, ev->args[0]); return TB_OK;
-  case TW_EV_STW_BEGIN: m->stops += is_for_gc(gen, ev->args[0]); return TB_OK;
-  case TW_EV_STW_END: m->stops -= is_for_gc(gen, ev->args[0]); return TB_OK;
+  case TW_EV_STW_BEGIN: m->stops += to_mutator_stops(gen, ev->args[0]); return TB_OK;
+  case TW_EV_STW_END: m->stops -= to_mutator_stops(gen, ev->args[0]); return TB_OK;
   case TW_EV_GC_MARK_ASSIST_ACTIVE: return meet_assist(m, ev);
   case TW_EV_GC_MARK_ASSIST_BEGIN: return begin_assist(m, ev, ev->g);
   case TW_EV_GC_MARK_ASSIST_END: return end_assist(m, ev);

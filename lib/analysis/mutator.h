@@ -51,4 +51,10 @@ static inline bool to_mutator_watches(const struct to_mutator *m) {
 }
 void to_mutator_epoch(struct to_mutator *m);
 
+/* By a label of Go's background workers. */
+enum to_worker { TO_WORKER_NONE, TO_WORKER_IDLE, TO_WORKER_DEDICATED, TO_WORKER_OTHER };
+enum to_worker to_mutator_worker(const struct to_generation *gen, uint64_t label);
+/* A stop of the world for this reason is the collector's. */
+bool to_mutator_stops(const struct to_generation *gen, uint64_t reason);
+
 #endif

@@ -21,7 +21,7 @@ static void join(struct to_lowest *into, const struct to_lowest *from) {
 }
 
 void to_utilization_init(struct to_utilization *u) {
-  *u = (struct to_utilization){ .starts = true };
+  *u = (struct to_utilization){ .starts = true, .steps_max = TO_STEPS_MAX };
   forget(&u->all);
   forget(&u->open);
 }
@@ -131,9 +131,9 @@ tb_rc to_utilization_step(struct to_utilization *u, struct tb_mem *mem, to_ns ti
     if (time < last->time) to_utilization_cut(u); /* the clock fell */
     if (u->n > 0 && last->level == level && last->lowers == u->lowers) return TB_OK;
   }
-  if (u->n == TO_STEPS_MAX) {
+  if (u->n == u->steps_max) {
     if (!u->starts) drop_old(u);
-    if (u->n > TO_STEPS_MAX / 2) join_steps(u);
+    if (u->n > u->steps_max / 2) join_steps(u);
   }
   TB_TRY(TB_MEM_GROW(mem, u->step, u->room, u->n));
   u->step[u->n++] =

@@ -10,7 +10,7 @@
  * A window counts in the slot that it ends in. Where the utilisation is 0 now, those that end now do not count yet (Go does
  * the same at the end of a trace).
  *
- * Memory    from the windows' mem: 32 bytes a step, at most TO_STEPS_MAX of them; 88 bytes a slot. Where a second has more, neighbours
+ * Memory    from the windows' mem: 32 bytes a step, at most TO_STEPS_MAX of them, or steps_max if that is set; 88 bytes a slot. Where a second has more, neighbours
  *           become one with the lower utilisation: the answer is a lower bound then, and `joined` says how many.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the step is missing.
@@ -39,7 +39,7 @@ struct to_lowest {
 
 struct to_utilization {
   struct to_step *step;
-  size_t n, room;
+  size_t n, room, steps_max;
   size_t known;            /* steps that have been looked at */
   size_t left[TO_LENGTHS]; /* the step in which the last window began */
   to_ns first, end;        /* of this run; windows that end up to here have been looked at */

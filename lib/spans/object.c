@@ -119,6 +119,27 @@ uint64_t to_spans_wasted(const struct to_spans *s) {
   return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
 }
 
+uint64_t to_spans_stopped(const struct to_spans *s) {
+  return s->stops.total + (s->stops.n > 0 ? to__runnable_time(s, s->now) - s->stops.since : 0);
+}
+
+/* Of the goroutine in this slot. */
+static bool is_in_call(const struct to_spans *s, uint32_t slot, int64_t proc) {
+  const struct to_life *g = &s->lives[slot];
+
+  return g->life != 0 && g->state == TO_GO_SYSCALL && !g->without_p && g->proc == proc;
+}
+
+uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (place > TO_SPANS_PROCS_NEAR) return 0;
+  /* One that the trace met in its call did not run on the P before. */
+  uint32_t slot = is_in_call(s, s->runs_on[place], proc) ? s->runs_on[place] : s->calls_on[place];
+  if (!is_in_call(s, slot, proc)) return s->call_ns[place];
+  return s->call_ns[place] + ((uint64_t)now - (uint64_t)s->lives[slot].piece_since);
+}
+
 void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) {
     struct to_state_count *count = &s->state_count[state];
@@ -142,6 +163,11 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
   return TB_OK;
 }
 
+static void settle_calls(struct to_spans *s) {
+  for (int64_t proc = TO_NONE; proc < TO_SPANS_PROCS_NEAR; proc++)
+    s->call_ns[proc + 1] = to_spans_call_time(s, proc, s->now);
+}
+
 static void clear(struct to_spans *s) {
   to__spans_rare_clear(s);
   to__spans_threads_clear(s);
@@ -154,6 +180,8 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
   s->runnable = s->idle = 0;
+  s->stops.total = to_spans_stopped(s);
+  s->stops.n = 0;
   memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
@@ -169,6 +197,7 @@ tb_rc to_spans_epoch(struct to_spans *s) {
   if (rc == TB_OK) rc = to_spans_open(s, put_cut, s);
   tb_rc flushed = to__spans_flush(s, NULL);
   if (s->sums != NULL) to_span_sums_clear(s->sums);
+  settle_calls(s);
   clear(s);
   return rc != TB_OK ? rc : flushed;
 }

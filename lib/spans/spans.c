@@ -407,21 +407,6 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
 }
 
-/* Go's summaries have the moment between the two as one without a P. */
-static void note_leaving(struct to_spans *s, const struct to_event *ev) {
-  if (ev->args[0] >= TO_SPANS_PROCS_NEAR) return;
-  const struct to_life *g = &s->lives[s->calls_on[ev->args[0] + 1]];
-  if (g->life == 0 || g->state != TO_GO_SYSCALL || g->thread != ev->m) return;
-  s->leaving = g->life;
-  s->leaving_since = ev->time;
-}
-
-static void count_leaving(struct to_spans *s, const struct to_generation *gen,
-                          const struct to_life *g, const struct to_event *ev) {
-  if (s->leaving != g->life) return;
-  count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
-}
-
 COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
                            const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
@@ -434,18 +419,6 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
-}
-
-/* The goroutine that sits in a call on this thread, and has or had this P. */
-static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
-  struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
-  const uint64_t *slot;
-
-  if (thread == TO_NONE) return NULL;
-  if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
-  slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
-  g = slot == NULL ? NULL : &s->lives[*slot];
-  return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
 COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
@@ -490,21 +463,23 @@ static enum to_thread_state thread_state_of(const struct to_life *g) {
   return g->without_p ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
-/* A goroutine that was not known is in this state for longer than we can see. In a call it may have a P or not: which
- * one, if any, is not said, so it is found by its thread. */
+/* A goroutine that was not known is in this state for longer than we can see. One in a call is found by its thread, for it may have
+ * no P. */
 static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, enum to_go_state state, uint64_t stack) {
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  to__spans_stop_meets(s, state, ev->time);
   g->stack = stack;
   if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;
   g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
   g->piece_since = s->began;
   if (state == TO_GO_SYSCALL) {
-    g->proc = TO_NONE;
+    g->proc = ev->p;
     g->without_p = ev->p == TO_NONE;
+    count_call(s, ev->p, ev->time, s->began); /* the P was not known before */
     if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
     set_call_on(s, ev->p, ev->slot);
     TB_TRY(find_by_thread(s, g));

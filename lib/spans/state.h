@@ -85,8 +85,9 @@ struct to_open_range {
   struct to_open_range *below; /* of the same kind and goroutine: another reason */
   struct to_name *name;        /* NULL: none */
   uint64_t text;               /* the same, as the begin has it */
-  uint64_t life, stack;
+  uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
   to_ns since;
+  uint32_t slot; /* of the life */
   bool known;
 };
 
@@ -138,8 +139,11 @@ struct to_spans {
   /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
    * summaries see a P being lost by this alone. */
   uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  /* By P, id + 1: the time in which calls held it, those that go on left out. */
+  uint64_t call_ns[TO_SPANS_PROCS_NEAR + 1];
   uint64_t leaving; /* the life that gave its P up just before its end in a call */
   to_ns leaving_since;
+  bool leaving_seen; /* by Go's summaries */
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
@@ -172,6 +176,12 @@ struct to_spans {
   struct to_state_count {
     uint64_t n, most, area;
   } state_count[TO_GO_SYSCALL + 1];
+
+  struct {
+    unsigned n;     /* stops of the world that go on */
+    uint64_t since; /* time of runnable goroutines when the first of them began */
+    uint64_t total; /* in stops that are over */
+  } stops;
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
@@ -236,6 +246,26 @@ static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
   s->state_count[before].area += (uint64_t)now;
   to->area -= (uint64_t)now;
   if (++to->n > to->most) to->most = to->n;
+}
+
+/* The time that goroutines were runnable up to now, but for a constant. */
+static inline uint64_t to__runnable_time(const struct to_spans *s, to_ns now) {
+  const struct to_state_count *count = &s->state_count[TO_GO_RUNNABLE];
+
+  return count->area + count->n * (uint64_t)now;
+}
+
+/* A stop of the world begins, or ends. */
+static inline void to__spans_stop(struct to_spans *s, bool begins, to_ns now) {
+  if (begins && s->stops.n++ == 0) s->stops.since = to__runnable_time(s, now);
+  if (!begins && s->stops.n > 0 && --s->stops.n == 0)
+    s->stops.total += to__runnable_time(s, now) - s->stops.since;
+}
+
+/* A goroutine is known from now on: in a stop its time before counts for nothing. */
+static inline void to__spans_stop_meets(struct to_spans *s, enum to_go_state state, to_ns now) {
+  if (s->stops.n > 0 && state == TO_GO_RUNNABLE)
+    s->stops.since += (uint64_t)now - (uint64_t)s->began;
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);

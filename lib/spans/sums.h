@@ -13,7 +13,8 @@
  *   SYSCALL   enum to_call_part       none                   sum only
  *   NOT_EXIST 0                       none                   sum only: whole lives, from the birth to the end
  *
- * Goroutines that live are counted by entry function and by the place where they were created.
+ * Goroutines that live are counted by entry function and by the place where they were created. Ranges of a goroutine (mark assists,
+ * sweeps, stops of the world) are summed by its entry function.
  *
  * The entry function of a goroutine is the outermost frame of the first stack that the trace shows of it. Spans before
  * that one wait until the entry is known, or until a report is asked for.
@@ -61,6 +62,9 @@ enum to_call_part {
 };
 _Static_assert((int)TO_CALL_PARTS == (int)TO_SUMS_CALL_PARTS, "each has a rest");
 
+/* Ranges that are a goroutine's. */
+enum to_sums_range { TO_SUMS_ASSIST, TO_SUMS_SWEEP, TO_SUMS_STOP, TO_SUMS_RANGES };
+
 struct to_span_sum {
   uint32_t entry, stack, by_stack;
   uint32_t series;
@@ -98,6 +102,7 @@ struct to_span_sums {
   struct to_sums_entry {
     struct to_string text;
     uint32_t running, calling, lives; /* series */
+    uint32_t range[TO_SUMS_RANGES];   /* series + 1; 0: none yet */
     uint32_t alive;                   /* goroutines now */
   } * entry;
   size_t entries, entries_room;
@@ -116,6 +121,7 @@ struct to_span_sums {
     uint32_t epoch; /* of the stack table; 0: a free place */
     uint32_t site;
   } recent_site[TO_SUMS_RECENT_SITES];
+  uint32_t of_range;             /* series: those of the entries' ranges are parts of it */
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
   struct tb_map site_of;         /* by the stack's number */
 
@@ -146,6 +152,12 @@ TB_MUST tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generati
                                 const struct to_span *span);
 /* A goroutine has ended, or a report is asked for (life 0: all goroutines): spans that wait for an entry are counted without one. */
 TB_MUST tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life);
+
+/* A range (its state says the kind) of the goroutine in this slot has ended: its length counts, as a sum only. Of one that Go's summaries
+ * do not give to a goroutine nothing counts. */
+TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range);
+/* False: a range of this kind is no goroutine's. */
+bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
 
 /* What a recent one has besides stacks. */
 static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry,
@@ -197,6 +209,11 @@ TB_MUST tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_gene
 /* The sum of a goroutine's span. */
 TB_MUST tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span, uint32_t *out);
+
+/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
+static inline bool to_sum_has_waker(unsigned state, unsigned why) {
+  return state != TO_GO_RUNNABLE || why == TO_CAUSE_CREATED || why == TO_CAUSE_UNBLOCKED;
+}
 
 /* for (const struct to_span_sum *sum = NULL; (sum = to_span_sums_next(s, view, state, sum)) != NULL;)
  * Each sum of this state that the view has something of. */
