@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each event meets one bit test; most concern no analysis and cost about 1 ns. A slice is
+/* Each event meets one look into a table; most concern no analysis and cost about 1 ns. A slice is
  * cut at the borders of the windows' slots, so that nothing below looks at the time for that. */
 #include "analysis/analysis.h"
 
@@ -8,6 +8,9 @@
 #include "analysis/analysis_state.h"
 
 enum { REPORT_CHUNK_BYTES = 16 << 10 };
+
+/* What an event of a type meets. */
+enum meets { MEETS_NONE, MEETS_BY_ARG, MEETS_BY_CONTEXT, MEETS_KINDS, MEETS_EXPERIMENT };
 
 _Static_assert(TO_ANALYSIS_KINDS <= 32, "a bit for each kind");
 
@@ -56,20 +59,57 @@ static tb_rc take_spans(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
+/* ---- types of events ---- */
+
+static enum meets follows(uint64_t type) {
+  switch (type) {
+  case TW_EV_GO_START:
+  case TW_EV_GO_UNBLOCK: return MEETS_BY_ARG;
+  case TW_EV_GO_STOP:
+  case TW_EV_GO_BLOCK:
+  case TW_EV_GO_DESTROY: return MEETS_BY_CONTEXT;
+  default: return MEETS_NONE;
+  }
+}
+
+static void set_meets(struct to_analyses *a, unsigned type) {
+  bool for_all = type == TW_EV_SYNC || a->event_takers[type] != 0 || (a->watch.events >> type & 1);
+
+  a->meets[type] = MEETS_NONE;
+  if (for_all)
+    a->meets[type] = MEETS_KINDS;
+  else if (a->followed != NULL)
+    a->meets[type] = (uint8_t)follows(type);
+}
+
+static void set_all_meets(struct to_analyses *a) {
+  memset(a->meets, MEETS_EXPERIMENT, sizeof(a->meets));
+  for (unsigned type = 0; type < 64; type++) set_meets(a, type);
+}
+
+void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
+                         struct to_followed *goroutines) {
+  static const uint8_t types[] = { TW_EV_GO_START, TW_EV_GO_UNBLOCK, TW_EV_GO_STOP, TW_EV_GO_BLOCK,
+                                   TW_EV_GO_DESTROY };
+
+  a->followed = goroutines;
+  a->follower = UINT32_C(1) << kind;
+  for (size_t i = 0; i < sizeof(types); i++) set_meets(a, types[i]);
+}
+
 /* ---- begin and end ---- */
 
 static tb_rc init(struct to_analyses *a) {
-  a->wanted = TO_ANALYSIS_EVENT(SYNC);
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
     for (unsigned bit = 0; bit < 32; bit++)
       if (analyses[k].ops->spans >> bit & 1) a->takers[bit] |= UINT32_C(1) << k;
-    a->wanted |= analyses[k].ops->events;
     for (unsigned type = 0; type < 64; type++)
       if (analyses[k].ops->events >> type & 1) a->event_takers[type] |= UINT32_C(1) << k;
   }
+  set_all_meets(a);
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
@@ -143,29 +183,34 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
                       (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);
 }
 
-void to__analysis_take(struct to_analyses *a, enum to_analysis_kind kind, uint64_t events) {
-  uint32_t bit = UINT32_C(1) << kind;
+static bool is_followed(const struct to_analyses *a, const struct to_event *ev, enum meets meets) {
+  int64_t g = meets == MEETS_BY_ARG ? (int64_t)ev->args[0] : ev->g;
 
-  events |= analyses[kind].ops->events;
-  a->wanted = TO_ANALYSIS_EVENT(SYNC);
-  for (unsigned type = 0; type < 64; type++) {
-    a->event_takers[type] = (a->event_takers[type] & ~bit) | (events >> type & 1 ? bit : 0);
-    if (a->event_takers[type] != 0) a->wanted |= UINT64_C(1) << type;
-  }
+  return to_followed_has(a->followed, g);
+}
+
+static tb_rc take_event(struct to_analyses *a, const struct to_generation *gen,
+                        const struct to_event *ev) {
+  uint32_t kinds = a->event_takers[ev->type];
+  enum meets follow = a->followed != NULL ? follows(ev->type) : MEETS_NONE;
+
+  if (ev->type == TW_EV_SYNC) note_generation(a, gen);
+  if (follow != MEETS_NONE && is_followed(a, ev, follow)) kinds |= a->follower;
+  for (; kinds != 0; kinds &= kinds - 1)
+    TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
+  if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
+  return TB_OK;
 }
 
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
   for (const struct to_event *ev = events; ev < events + n; ev++) {
-    if (TB_UNLIKELY(ev->type >= 64)) {
+    enum meets meets = (enum meets)a->meets[ev->type];
+    if (TB_LIKELY(meets == MEETS_NONE)) continue;
+    if (meets == MEETS_EXPERIMENT)
       a->met_experiment = true;
-      continue;
-    }
-    if (((a->wanted | a->watch.events) >> ev->type & 1) == 0) continue;
-    if (ev->type == TW_EV_SYNC) note_generation(a, gen);
-    for (uint32_t kinds = a->event_takers[ev->type]; kinds != 0; kinds &= kinds - 1)
-      TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
-    if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
+    else if (meets == MEETS_KINDS || is_followed(a, ev, meets))
+      TB_TRY(take_event(a, gen, ev));
   }
   return TB_OK;
 }
@@ -264,6 +309,7 @@ uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
   to_spans_want_pieces(a->spans, a->watch.span != NULL);
+  set_all_meets(a);
 }
 
 static tb_rc settle_sums(struct to_analyses *a) {
