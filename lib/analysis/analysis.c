@@ -161,11 +161,21 @@ void to_analyses_free(struct to_analyses *a) {
 
 /* ---- events ---- */
 
+static tb_rc settle(struct to_analyses *a) {
+  if (a->settled) return TB_OK;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->settle != NULL) TB_TRY(analyses[k].ops->settle(a));
+  a->settled = true;
+  return TB_OK;
+}
+
 static tb_rc move_windows(struct to_analyses *a, to_ns time) {
   bool opens = time < a->windows.open_begin || time >= to_windows_border(&a->windows);
 
+  if (TB_LIKELY(!opens)) return TB_OK;
+  TB_TRY(settle(a));
   TB_TRY(to_windows_move(&a->windows, time));
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && opens; k++)
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->slot != NULL) TB_TRY(analyses[k].ops->slot(a));
   return TB_OK;
 }
@@ -271,10 +281,9 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     size_t here = count_before(events, n, to_windows_border(&a->windows));
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
+    a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
-    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      if (analyses[k].ops->slice != NULL) TB_TRY(analyses[k].ops->slice(a));
     events += here;
     n -= here;
   }
@@ -289,7 +298,8 @@ tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generat
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
   a->generation = NULL;
-  a->failed = to_spans_epoch(a->spans);
+  a->failed = settle(a);
+  if (a->failed == TB_OK) a->failed = to_spans_epoch(a->spans);
   to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: a view is out of date */
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->epoch != NULL) analyses[k].ops->epoch(a);
@@ -325,6 +335,7 @@ tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum
 
   tb_arena_reset(&a->report_arena);
   TB_TRY(settle_sums(a));
+  TB_TRY(settle(a));
   TB_TRY(to_windows_view(&a->windows, window, &view));
   a->report = (struct to_report){
     .kind = kind,

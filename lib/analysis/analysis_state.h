@@ -42,6 +42,7 @@ struct to_analyses {
       ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */
   bool met_experiment; /* among the events of this slice */
   bool in_epoch;
+  bool settled; /* no event came since settle() */
   bool has_clock;
   to_ns clock_trace_ns;
   uint64_t clock_wall_ns;
@@ -63,8 +64,8 @@ struct to_analysis_ops {
   /* Events of experiments, after all spans that end before them. */
   tb_rc (*experiment)(struct to_analyses *a, const struct to_generation *gen,
                       const struct to_event *ev);
-  tb_rc (*slot)(struct to_analyses *a);  /* before the first event of a slot */
-  tb_rc (*slice)(struct to_analyses *a); /* after some events, all of the open slot */
+  tb_rc (*slot)(struct to_analyses *a);   /* before the first event of a slot */
+  tb_rc (*settle)(struct to_analyses *a); /* before the open slot closes, or is looked at */
   void (*epoch)(struct to_analyses *a);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
 };

@@ -146,7 +146,7 @@ static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-static tb_rc sched_slice(struct to_analyses *a) {
+static tb_rc sched_settle(struct to_analyses *a) {
   struct to_sched *s = state(a);
   uint64_t wasted = to_spans_wasted(a->spans), more = wasted - s->wasted_ns;
 
@@ -284,6 +284,6 @@ const struct to_analysis_ops to__analysis_sched = {
   .fini = sched_fini,
   .span = sched_span,
   .slot = sched_slot,
-  .slice = sched_slice,
+  .settle = sched_settle,
   .report = sched_report,
 };
