@@ -153,7 +153,7 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
-  s->runnable = s->idle = 0;
+  s->idle = 0;
   memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
@@ -185,6 +185,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->times_only = config->times_only;
   for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
+  if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
   tb_map_init(&s->runs_on_far, mem, tb_seed());

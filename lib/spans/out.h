@@ -83,15 +83,15 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
                      enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
                      uint64_t by_stack) {
   bool is_plain = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
-  bool done;
+  uint64_t ns = (uint64_t)ev->time - (uint64_t)g->since;
+  bool done = false;
 
   if (s->sums == NULL) return;
-  if (is_plain)
-    done = to_span_sums_add_plain(s->sums, slot_of(s, g), state, g->since, ev->time, g->known);
-  else
-    done = to_span_sums_add(s->sums, slot_of(s, g), state,
-                            state == TO_GO_WAITING ? g->reason : g->cause, g->stack, by_stack,
-                            g->since, ev->time, g->known);
+  if (TB_LIKELY(g->known)) {
+    unsigned how = TO_SUMS_HOW(state, state == TO_GO_WAITING ? g->reason : g->cause);
+    done = is_plain ? to_span_sums_add_plain(s->sums, slot_of(s, g), state, ns)
+                    : to_span_sums_add(s->sums, slot_of(s, g), how, g->stack, by_stack, ns);
+  }
   if (TB_LIKELY(done)) return;
   struct to_span span = make(s, g, ev, end_stack, by_stack);
   count_far(s, gen, &span);

@@ -163,12 +163,11 @@ struct to_spans {
   /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
   bool idle_procs[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1 */
   unsigned idle;
-  size_t runnable;
   bool wasting;
   to_ns wasting_since;
   uint64_t wasted;
 
-  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  /* TO_WANT_STATES, which TO_WANT_WASTE needs. area: the sum of the moments of leaving the state less that of entering it */
   struct to_state_count {
     uint64_t n, most, area;
   } state_count[TO_GO_SYSCALL + 1];
@@ -206,38 +205,35 @@ static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc)
   return far == NULL ? 0 : (uint32_t)*far;
 }
 
+void to__spans_waste_begins(struct to_spans *s, to_ns now);
+void to__spans_waste_ends(struct to_spans *s, to_ns now);
 /* A goroutine or a P has changed its state. */
 static inline void to__spans_waste(struct to_spans *s, to_ns now) {
-  bool wastes = s->runnable > 0 && s->idle > 0;
+  bool wastes = s->state_count[TO_GO_RUNNABLE].n > 0 && s->idle > 0;
 
   if (wastes == s->wasting) return;
   if (wastes)
-    s->wasting_since = now;
+    to__spans_waste_begins(s, now);
   else
-    s->wasted += (uint64_t)now - (uint64_t)s->wasting_since;
-  s->wasting = wastes;
+    to__spans_waste_ends(s, now);
 }
 
-/* before, after: the goroutine is runnable. */
-static inline void to__spans_runnable(struct to_spans *s, bool before, bool after, to_ns now) {
-  if (!to__wants(s, TO_WANT_WASTE) || before == after) return;
-  s->runnable += (size_t)after - (size_t)before;
-  to__spans_waste(s, now);
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline __attribute__((always_inline)) void
+to__spans_count(struct to_spans *s, enum to_go_state before, enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *from = &s->state_count[before], *to = &s->state_count[after];
+  from->n--;
+  from->area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
+  if (before == TO_GO_RUNNABLE && TB_UNLIKELY(s->wasting) && from->n == 0)
+    to__spans_waste_ends(s, now);
+  if (after == TO_GO_RUNNABLE && s->idle > 0 && !s->wasting) to__spans_waste_begins(s, now);
 }
 
 /* NULL: none is known, or s->failed. */
 struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
-/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
-static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
-                                   enum to_go_state after, to_ns now) {
-  if (!to__wants(s, TO_WANT_STATES)) return;
-  struct to_state_count *to = &s->state_count[after];
-  s->state_count[before].n--;
-  s->state_count[before].area += (uint64_t)now;
-  to->area -= (uint64_t)now;
-  if (++to->n > to->most) to->most = to->n;
-}
-
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
 
 /* The goroutine of the event's context; NULL: none is known. */
