@@ -319,6 +319,7 @@ uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
   to_spans_want_pieces(a->spans, a->watch.span != NULL);
+  to__syscall_bound(a);
   set_all_meets(a);
 }
 

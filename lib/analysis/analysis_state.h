@@ -87,6 +87,9 @@ static inline void to_followed_add(struct to_followed *set, int64_t g) {
 void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
                          struct to_followed *goroutines);
 
+/* The watch has changed: which calls come out as spans (syscall.c). */
+void to__syscall_bound(struct to_analyses *a);
+
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "analysis/analyses.def"
 #undef TO_ANALYSIS

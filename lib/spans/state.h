@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/calls.h"
 #include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
@@ -126,6 +127,7 @@ struct to_spans {
       [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
+  struct to_calls *calls;    /* and calls here, whose spans do not come out then; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */
