@@ -105,6 +105,16 @@ const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t
   return to_stack_table_stack(&s->stacks, number);
 }
 
+uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+  struct to_string text;
+
+  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
+  s->reasons[at].string = id + 1;
+  s->reasons[at].reason = (uint8_t)to_reason_find(text);
+  return s->reasons[at].reason;
+}
+
 /* --- questions ---------------------------------------------------------------------------------- */
 
 to_ns to_spans_now(const struct to_spans *s) {

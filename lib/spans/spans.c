@@ -293,23 +293,6 @@ HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struc
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-COLD uint8_t find_reason(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-  struct to_string text;
-
-  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
-  s->reasons[at].string = id + 1;
-  s->reasons[at].reason = (uint8_t)to_reason_find(text);
-  return s->reasons[at].reason;
-}
-
-HOT uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-
-  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
-                                                    : find_reason(s, gen, id);
-}
-
 /* A goroutine waits, and others may wait at the same stack. */
 TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
                               struct to_life *g) {
@@ -334,7 +317,7 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNING, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
-  g->reason = reason_of(s, gen, ev->args[0]);
+  g->reason = to__reason_of(s, gen, ev->args[0]);
   if (state != TO_GO_RUNNABLE) {
     if (to_queues_want(s->queues, g->reason)) TB_TRY(enter_queue(s, gen, g));
     return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);

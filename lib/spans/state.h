@@ -245,6 +245,16 @@ static inline struct to_life *to__spans_context(struct to_spans *s, const struct
   return TB_LIKELY(g->id == ev->g && g->life != 0) ? g : to__spans_context_far(s, ev);
 }
 
+uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id);
+/* The reason that a string of the generation says. */
+static inline uint8_t to__reason_of(struct to_spans *s, const struct to_generation *gen,
+                                    uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+
+  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
+                                                    : to__reason_find(s, gen, id);
+}
+
 enum { TO_KEPT_BIT = 63 };
 #define TO_STACK_KEPT (UINT64_C(1) << TO_KEPT_BIT) /* else the id is one of this generation */
 
