@@ -2,7 +2,7 @@
 /* Garbage collection: its cycles, from GCBegin to GCEnd, the assists that goroutines were made to give, and how much of the Ps it
  * left to the program (analysis/mutator.h).
  *
- * The events of scheduling are taken only while a cycle marks: outside of one no goroutine works for the collector. */
+ * The events of scheduling are taken only while a cycle marks, and of goroutines that worked for it: outside of one none does. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
@@ -226,14 +226,12 @@ static void end_cycle(struct to_analyses *a, to_ns end) {
 
 /* While one marks, events of scheduling are taken as well. */
 static void watch(struct to_analyses *a) {
-  static const uint64_t scheduling = TO_ANALYSIS_EVENT(GO_START) | TO_ANALYSIS_EVENT(GO_UNBLOCK) |
-                                     TO_ANALYSIS_EVENT(GO_STOP) | TO_ANALYSIS_EVENT(GO_BLOCK) |
-                                     TO_ANALYSIS_EVENT(GO_DESTROY);
-  bool watches = to_mutator_watches(&state(a)->mutator);
+  struct to_mutator *m = &state(a)->mutator;
+  bool watches = to_mutator_watches(m);
 
   if (watches == state(a)->watches) return;
   state(a)->watches = watches;
-  to__analysis_take(a, TO_ANALYSIS_GC, watches ? scheduling : 0);
+  to__analysis_follow(a, TO_ANALYSIS_GC, watches ? &m->follows : NULL);
 }
 
 static int64_t bytes_of(const struct to_event *ev) {

@@ -176,7 +176,7 @@ static void add(struct to_draft_value *value, uint64_t number) {
 /* ---- states over time ---- */
 
 /* The number of goroutines is written as a length: its sum is the time, its maximum the most at once. */
-static tb_rc goroutines_slice(struct to_analyses *a) {
+static tb_rc goroutines_settle(struct to_analyses *a) {
   struct to_goroutines *s = state(a);
 
   to_spans_states(a->spans, &s->states);
@@ -511,7 +511,7 @@ const struct to_analysis_ops to__analysis_goroutines = {
   .wants = TO_WANT_STATES | TO_WANT(RANGE),
   .init = goroutines_init,
   .fini = goroutines_fini,
-  .slice = goroutines_slice,
+  .settle = goroutines_settle,
   .epoch = goroutines_epoch,
   .report = goroutines_report,
 };

@@ -148,7 +148,7 @@ static void count_more(struct to_analyses *a, uint32_t series, uint64_t *counted
   to_windows_sum(&a->windows, series, a->windows.last - (to_ns)more, a->windows.last, 0, false);
 }
 
-static tb_rc sched_slice(struct to_analyses *a) {
+static tb_rc sched_settle(struct to_analyses *a) {
   struct to_sched *s = state(a);
 
   count_more(a, s->wasted, &s->wasted_ns, to_spans_wasted(a->spans));
@@ -270,6 +270,6 @@ const struct to_analysis_ops to__analysis_sched = {
   .fini = sched_fini,
   .span = sched_span,
   .slot = sched_slot,
-  .slice = sched_slice,
+  .settle = sched_settle,
   .report = sched_report,
 };

@@ -2,7 +2,7 @@
 /* A utilisation over time (0..1, a step function), and the lowest mean of it that any window of a length has.
  *
  * The mean of a window that slides along is a line between the moments at which one of its edges meets a step, so the lowest
- * one is found at those, as the steps come. Kept are the steps of the last second, and the lowest means by slot.
+ * one is at one of those from which on it rises. They are found as the steps come. Kept are the steps of the last second, and the lowest means by slot.
  *
  *   TB_TRY(to_utilization_step(u, time, 0.5));             -- from this time on
  *   double lowest = to_utilization_lowest(u, view, TO_WINDOW_ALL, 3);
@@ -33,8 +33,8 @@ struct to_step {
 };
 
 struct to_lowest {
-  to_ns begin; /* of its slot */
-  double mean[TO_LENGTHS];
+  to_ns begin;            /* of its slot */
+  double sum[TO_LENGTHS]; /* the mean times the length */
 };
 
 struct to_utilization {

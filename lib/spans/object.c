@@ -105,6 +105,16 @@ const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t
   return to_stack_table_stack(&s->stacks, number);
 }
 
+uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+  struct to_string text;
+
+  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
+  s->reasons[at].string = id + 1;
+  s->reasons[at].reason = (uint8_t)to_reason_find(text);
+  return s->reasons[at].reason;
+}
+
 /* --- questions ---------------------------------------------------------------------------------- */
 
 to_ns to_spans_now(const struct to_spans *s) {
@@ -179,7 +189,7 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
-  s->runnable = s->idle = 0;
+  s->idle = 0;
   s->stops.total = to_spans_stopped(s);
   s->stops.n = 0;
   memset(s->state_count, 0, sizeof s->state_count);
@@ -214,6 +224,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->times_only = config->times_only;
   for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
+  if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
   tb_map_init(&s->runs_on_far, mem, tb_seed());

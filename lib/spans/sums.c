@@ -319,11 +319,14 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
 
   entry->alive--;
   site->alive--;
-  to_counters_add_length(&s->windows->open, entry->lives, from, (uint64_t)until - (uint64_t)from,
-                         !from_known);
-  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, from, until, !from_known)))
-    return TB_OK;
-  return to_windows_add(s->windows, site->lives, from, until, 0, !from_known);
+  if (TB_UNLIKELY(!from_known)) {
+    to_windows_sum(s->windows, entry->lives, from, until, 0, true);
+    return to_windows_add(s->windows, site->lives, from, until, 0, true);
+  }
+  uint64_t ns = (uint64_t)until - (uint64_t)from;
+  to_windows_sum_length(s->windows, entry->lives, ns);
+  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, ns))) return TB_OK;
+  return to_windows_add(s->windows, site->lives, from, until, 0, false);
 }
 
 void to_span_sums_clear(struct to_span_sums *s) {
@@ -373,7 +376,7 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
     return TB_OK;
   }
-  uint64_t what = to_sums_what(s, entry, state, why_of(span));
+  uint64_t what = to_sums_what(s, entry, TO_SUMS_HOW(state, why_of(span)));
   *to_sums_recent(s, what, span->stack, span->by_stack) =
       (struct to_sums_recent){ .stack = span->stack,
                                .by_stack = span->by_stack,
@@ -482,12 +485,13 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
 /* Now that the entry is known. */
 static bool add_again(struct to_span_sums *s, const struct to_span *span) {
   enum to_go_state state = state_of(span);
+  uint64_t ns = (uint64_t)span->until - (uint64_t)span->from;
 
-  if (span->kind == TO_SPAN_SYSCALL) return false;
+  if (span->kind == TO_SPAN_SYSCALL || !span->from_known) return false;
   if (has_stacks(state))
-    return to_span_sums_add(s, span->slot, state, why_of(span), span->stack, span->by_stack,
-                            span->from, span->until, span->from_known);
-  return to_span_sums_add_plain(s, span->slot, state, span->from, span->until, span->from_known);
+    return to_span_sums_add(s, span->slot, TO_SUMS_HOW(state, why_of(span)), span->stack,
+                            span->by_stack, ns);
+  return to_span_sums_add_plain(s, span->slot, state, ns);
 }
 
 tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,

@@ -39,7 +39,8 @@ enum {
   TO_ENTRY_UNKNOWN = 0, /* the trace never showed a stack */
   TO_ENTRY_OTHER = 1,   /* one that is not told apart */
   TO_ENTRIES_MAX = 1 << 14,
-  TO_SUMS_RECENT = 256,
+  TO_SUMS_RECENT_BITS = 8,
+  TO_SUMS_RECENT = 1 << TO_SUMS_RECENT_BITS,
   TO_SUMS_HELD_MAX = 64,
   TO_SUMS_CALL_PARTS = 5,
   TO_SUMS_RESTS =
@@ -159,31 +160,32 @@ TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *r
 /* False: a range of this kind is no goroutine's. */
 bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
 
-/* What a recent one has besides stacks. */
-static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry,
-                                    enum to_go_state state, unsigned why) {
-  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | (unsigned)state << 5 | why;
+/* What a recent one has besides stacks. how: TO_SUMS_HOW(). */
+#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 5 | (unsigned)(why))
+static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry, unsigned how) {
+  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | how;
 }
 static inline struct to_sums_recent *to_sums_recent(struct to_span_sums *s, uint64_t what,
                                                     uint64_t stack, uint64_t by_stack) {
-  return &s->recent[(stack * 31 + by_stack * 7 + what * 3 + (what >> 8)) % TO_SUMS_RECENT];
+  uint64_t mixed = what * UINT64_C(0x9e3779b97f4a7c15) + stack * UINT64_C(0xc2b2ae3d27d4eb4f) +
+                   by_stack * UINT64_C(0x165667b19e3779f9);
+
+  return &s->recent[mixed >> (64 - TO_SUMS_RECENT_BITS)];
 }
-/* False: it is none of the recent ones: to_span_sums_take(). */
-TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slot,
-                                            enum to_go_state state, unsigned why, uint64_t stack,
-                                            uint64_t by_stack, to_ns from, to_ns until,
-                                            bool from_known) {
-  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, state, why);
-  struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
+/* A span whose begin is known. False: it is none of the recent ones: to_span_sums_take(). */
+TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slot, unsigned how,
+                                            uint64_t stack, uint64_t by_stack, uint64_t ns) {
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, how);
+  const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
 
   if (TB_UNLIKELY(recent->what != what || recent->stack != stack || recent->by_stack != by_stack))
     return false;
-  return to_windows_add_length(s->windows, recent->series, from, until, !from_known);
+  return to_windows_add_length(s->windows, recent->series, ns);
 }
 /* A wait that was just counted is known to be idle. */
 static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, unsigned why,
                                         uint64_t stack, uint64_t by_stack) {
-  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_GO_WAITING, why);
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_SUMS_HOW(TO_GO_WAITING, why));
   const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
 
   return recent->what == what && recent->stack == stack && recent->by_stack == by_stack &&
@@ -191,13 +193,11 @@ static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, u
 }
 /* to_span_sums_add() of RUNNING, and of whole calls. */
 TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32_t slot,
-                                                  enum to_go_state state, to_ns from, to_ns until,
-                                                  bool from_known) {
+                                                  enum to_go_state state, uint64_t ns) {
   const struct to_sums_goroutine *g = &s->goroutine[slot];
 
   if (TB_UNLIKELY(g->entry == TO_ENTRY_UNKNOWN)) return false;
-  to_counters_add_length(&s->windows->open, state == TO_GO_RUNNING ? g->running : g->calling, from,
-                         (uint64_t)until - (uint64_t)from, !from_known);
+  to_windows_sum_length(s->windows, state == TO_GO_RUNNING ? g->running : g->calling, ns);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "analysis/mutator.h"
 #include "unit/analysis/fake_generation.h"
 
 #define MS     INT64_C(1000000)
@@ -322,4 +323,93 @@ Test(gc, a_live_stream_does_without_these_tables) {
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu_with_sweep")->rows, 0);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu_per_proc")->rows, 0);
   tt_analyses_close(&t);
+}
+
+/* ---- against all windows, one by one ---- */
+
+enum { STOPS = 400 };
+
+struct stops {
+  to_ns at[2 * STOPS]; /* begins and ends in turn */
+  size_t n;
+};
+
+static double stood_until(const struct stops *s, to_ns time) {
+  double ns = 0;
+
+  for (size_t i = 0; i + 1 < s->n && s->at[i] < time; i += 2)
+    ns += (double)((s->at[i + 1] < time ? s->at[i + 1] : time) - s->at[i]);
+  return ns;
+}
+
+static void look_at(const struct stops *s, to_ns end, to_ns length, to_ns from, to_ns until,
+                    double *lowest) {
+  if (end < from || end > until || end < length) return;
+  double mean = 1 - (stood_until(s, end) - stood_until(s, end - length)) / (double)length;
+  if (mean < *lowest) *lowest = mean;
+}
+
+static double lowest(const struct stops *s, to_ns length, to_ns from, to_ns until) {
+  double mean = 2;
+
+  for (size_t i = 0; i < s->n; i++) {
+    look_at(s, s->at[i], length, from, until, &mean);
+    look_at(s, s->at[i] + length, length, from, until, &mean);
+  }
+  look_at(s, from, length, from, until, &mean);
+  look_at(s, until, length, from, until, &mean);
+  return mean;
+}
+
+Test(gc, the_worst_stretch_is_that_of_all_there_are) {
+  static struct stops s;
+  struct tt_analyses t;
+  uint64_t chance = 1;
+  to_ns now = 0;
+
+  open_stream(&t, 2);
+  while (s.n < 2 * STOPS) {
+    chance = chance * UINT64_C(6364136223846793005) + 1442695040888963407;
+    now += 1 + (to_ns)(chance >> 40) * (chance >> 39 & 1 ? 10 : 1);
+    event(&t, now, 0, 5, s.n % 2 == 0 ? TW_EV_STW_BEGIN : TW_EV_STW_END, MARK, 0);
+    s.at[s.n++] = now;
+  }
+  cr_assert_gt(now, 15 * SECOND);
+  procs(&t, now + 3 * MS, 2);
+  for (unsigned w = TO_WINDOW_10S; w <= TO_WINDOW_ALL; w++) {
+    const struct to_report *r = report(&t, (enum to_window)w);
+    for (size_t row = 0; row < 10; row++) {
+      to_ns length = tt_cell(r, "mmu", row, "window_ns")->number;
+      double share = tt_cell(r, "mmu", row, "exact_utilization")->share;
+      cr_assert_float_eq(share, lowest(&s, length, r->from, now + 3 * MS), 1e-9, "%u, %zu", w, row);
+    }
+  }
+  tt_analyses_close(&t);
+}
+
+static void take(struct to_mutator *m, to_ns time, int64_t g, enum tw_event type, uint64_t first) {
+  struct to_event ev = { .time = time, .p = 0, .g = g, .type = (uint8_t)type, .args = { first } };
+  cr_assert_eq(to_mutator_event(m, &gen1, &ev), TB_OK);
+}
+
+Test(gc, goroutines_that_helped_in_a_cycle_are_not_followed_after_it) {
+  struct to_mutator m;
+  struct tb_mem mem;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  to_mutator_init(&m, &mem);
+  take(&m, 1, TO_NONE, TW_EV_SYNC, 1);
+  take(&m, 2, 1, TW_EV_PROCS_CHANGE, 2);
+  take(&m, 3, 1, TW_EV_GC_BEGIN, 1);
+  take(&m, 4, 77, TW_EV_GO_LABEL, WORKER);
+  for (int64_t g = 1000; g < 2000; g++) {
+    take(&m, 2 * g, g, TW_EV_GC_MARK_ASSIST_BEGIN, 1);
+    cr_assert(to_followed_has(&m.follows, g));
+    take(&m, 2 * g + 1, g, TW_EV_GC_MARK_ASSIST_END, 0);
+  }
+  take(&m, 5000, 1, TW_EV_GC_END, 2);
+  cr_assert(to_followed_has(&m.follows, 77), "a worker is");
+  for (int64_t g = 1000; g < 2000; g++) cr_assert(!to_followed_has(&m.follows, g), "%ld", (long)g);
+  to_mutator_fini(&m);
+  cr_assert_eq(mem.bytes, 0);
 }
