@@ -124,7 +124,6 @@ static void watch_revocations(struct tc_pipeline *p) {
 
 void tc__pipeline_watch_certificates(struct tc_pipeline *p) {
   watch_revocations(p);
-  tc_nng_tls_end_revoked();
   if (tc_mono_ns() - p->warned_mono_ns >= EXPIRY_WARNING_S * UINT64_C(1000000000))
     tc__pipeline_warn_of_expiry(p);
 }

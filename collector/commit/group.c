@@ -82,7 +82,7 @@ static tb_rc stage_report(struct tc_commit *commit, struct tc_settled *settled) 
     tc_settled_to_log(settled, &message);
     return stage_message(commit, &head, &message.base);
   }
-  head.kind = TC_LOG_CHECKPOINT;
+  head.kind = checkpoint->run ? TC_LOG_RUN : TC_LOG_CHECKPOINT;
   head.seq = checkpoint->seq;
   head.len = (uint32_t)checkpoint->len;
   return tc_log_stage(commit->log, &head, checkpoint->packed,

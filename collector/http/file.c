@@ -86,9 +86,14 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
 }
 
-static void write_tag(struct tc__http_answer *a, const unsigned char sha256[32]) {
-  a->tag[0] = '"';
-  strcat(tb_hex(sha256, 32, a->tag + 1), "\"");
+/* A run that is still written is known by its length: what is there of it stays. */
+static void write_tag(struct tc__http_answer *a, const struct tc_segment_row *row) {
+  char hex[2 * sizeof row->sha256 + 1];
+
+  if (row->open)
+    snprintf(a->tag, sizeof a->tag, "\"%" PRIu64 "-%" PRIu64 "\"", row->id, row->bytes);
+  else
+    snprintf(a->tag, sizeof a->tag, "\"%s\"", tb_hex(row->sha256, sizeof row->sha256, hex));
 }
 
 /* The part of the file that the request's fields name: 200, 206, 304 or 416. */
@@ -98,8 +103,8 @@ static void shape(const struct tc_http_request *r, struct tc__http_file *f,
   struct tc_http_range range = { TC_HTTP_WHOLE, 0, total };
   int n = 0;
 
-  write_tag(a, f->row.sha256);
-  a->caching = "private, max-age=31536000, immutable";
+  write_tag(a, &f->row);
+  a->caching = f->row.open ? "private, no-cache" : "private, max-age=31536000, immutable";
   if (r->if_range[0] == '\0' || tc_http_tag_listed(r->if_range, a->tag, false))
     range = tc_http_range_of(r->range, total);
   if (tc_http_tag_listed(r->if_none_match, a->tag, true)) {

@@ -179,6 +179,7 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   s->last_arrival_ns = row->last_arrival_ns;
   s->go_version = row->go_version;
   s->expired = row->expired;
+  s->open = row->open;
   s->unsafe_experiment = row->unsafe_experiment;
   return list_add(to->arena, &to->list, s);
 }
@@ -199,19 +200,32 @@ static tb_rc move_in(struct tb_arena *arena, const ProtobufCMessage *message, vo
   return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
 }
 
-/* Figures that only the .meta has. A meta that cannot be read now (retention or a sealing thread is at
- * work on it) leaves its segment without detail. */
-static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s) {
-  TB_CLEANUP(meta_freep) tc_meta *meta = NULL;
-  struct list generations = { 0 }, losses = { 0 };
+/* The meta of a segment; NULL: it cannot be read now, as retention or the sealer is at work on it. */
+static tb_rc read_meta(struct tc__worker *w, const Tracecollect__V1__SegmentInfo *s,
+                       struct tb_diag *diag, tc_meta **out) {
   char path[256];
-  void *copy;
-
   const char *dot = strrchr(s->path, '.');
+
+  *out = NULL;
+  if (s->open) {
+    tb_rc rc = tc_catalog_open_meta(w->catalog, s->id, diag, out);
+    return rc == TB_NOTFOUND ? TB_OK : rc; /* sealed since */
+  }
   if (dot == NULL) return TB_OK;
   snprintf(path, sizeof path, "%.*s.meta", (int)(dot - s->path), s->path);
-  if (tc_meta_read(tc_store_dirfd(w->archive->env.store), path, NULL, &meta) != TB_OK) return TB_OK;
+  if (tc_meta_read(tc_store_dirfd(w->archive->env.store), path, NULL, out) != TB_OK) *out = NULL;
+  return TB_OK;
+}
 
+/* Figures that only the meta has. */
+static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s,
+                        struct tb_diag *diag) {
+  TB_CLEANUP(meta_freep) tc_meta *meta = NULL;
+  struct list generations = { 0 }, losses = { 0 };
+  void *copy;
+
+  TB_TRY(read_meta(w, s, diag, &meta));
+  if (meta == NULL) return TB_OK;
   for (size_t i = 0; meta->n_generations > 1 && i < meta->n_generations; i++) {
     TB_TRY(move_in(&w->arena, &meta->generations[i]->base, &copy));
     TB_TRY(list_add(&w->arena, &generations, copy));
@@ -270,7 +284,7 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
       w->catalog, &select, add_segment, &segments, diag));
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
-    TB_TRY(add_detail(w, segments.list.items[i]));
+    TB_TRY(add_detail(w, segments.list.items[i], diag));
 
   Tracecollect__V1__ListReply *list;
   TB_TRY(tb_arena_take(&w->arena, sizeof *reply->list, &list));

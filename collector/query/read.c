@@ -11,6 +11,8 @@
 #include "base/crc32c.h"
 #include "collector/query/private.h"
 
+enum { OPEN_TRIES = 3 };
+
 struct found {
   struct tc_segment_row row;
   bool any;
@@ -24,20 +26,32 @@ static tb_rc keep(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
-                       struct tc_segment_row *out_row, int *out_fd) {
+static tb_rc find(struct tc__worker *w, uint64_t id, struct found *found, struct tb_diag *diag) {
   struct tc_select select = { .segment = id, .limit = 1 };
-  struct found found = { .any = false };
 
-  if (id == 0) return tb_fail(diag, TB_NOTFOUND, "no segment was named");
+  found->any = false;
   TB_TRY(tc__archive_catalog(w, diag));
-  TB_TRY(tc_catalog_segments(w->catalog, &select, keep, &found, diag));
-  if (!found.any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
-  if (found.row.expired)
+  TB_TRY(tc_catalog_segments(w->catalog, &select, keep, found, diag));
+  if (!found->any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
+  if (found->row.expired)
     return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes",
                    id);
-  int fd = openat(tc_store_dirfd(w->archive->env.store), found.row.path,
-                  O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  return TB_OK;
+}
+
+tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
+                       struct tc_segment_row *out_row, int *out_fd) {
+  int state_fd = tc_store_dirfd(w->archive->env.store), fd = -1;
+  struct found found;
+
+  if (id == 0) return tb_fail(diag, TB_NOTFOUND, "no segment was named");
+  /* A run that is sealed between the two looks has another path, but the same bytes: its row will say so. */
+  for (int tries = 0; fd < 0 && tries < OPEN_TRIES; tries++) {
+    TB_TRY(find(w, id, &found, diag));
+    fd = openat(state_fd, found.row.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && (errno != ENOENT || !found.row.open)) break;
+    if (fd < 0) TB_TRY(tc__archive_settle(w, diag));
+  }
   if (fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", found.row.path,
                    strerror(errno));
@@ -46,15 +60,15 @@ tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
   return TB_OK;
 }
 
-static tb_rc read_chunk(struct tc__worker *w, const char *path, int fd,
+static tb_rc read_chunk(struct tc__worker *w, const struct tc_segment_row *row, int fd,
                         const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
                         Tracecollect__V1__ReadReply *reply) {
   size_t wanted = ask->bytes == 0 ? TC__CHUNK_BYTES : ask->bytes;
   struct stat st;
   void *bytes;
 
-  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
-  uint64_t total = (uint64_t)st.st_size;
+  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", row->path, strerror(errno));
+  uint64_t total = row->open ? row->bytes : (uint64_t)st.st_size;
   if (ask->offset > total)
     return tb_fail(diag, TB_NOTFOUND, "offset %" PRIu64 " lies behind the segment's end",
                    ask->offset);
@@ -62,7 +76,7 @@ static tb_rc read_chunk(struct tc__worker *w, const char *path, int fd,
   size_t n = wanted < total - ask->offset ? wanted : (size_t)(total - ask->offset);
 
   TB_TRY(tb_arena_take(&w->arena, n, &bytes));
-  TB_TRY(tc_read_exactly(fd, path, bytes, n, ask->offset, diag));
+  TB_TRY(tc_read_exactly(fd, row->path, bytes, n, ask->offset, diag));
   reply->data = (ProtobufCBinaryData){ .len = n, .data = bytes };
   reply->crc = tb_crc32c(0, bytes, n);
   reply->total = total;
@@ -79,7 +93,7 @@ tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest
   TB_TRY(tb_arena_take(&w->arena, sizeof **out, &reply));
   tracecollect__v1__read_reply__init(reply);
   TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
-  tb_rc rc = read_chunk(w, row.path, fd, ask, diag, reply);
+  tb_rc rc = read_chunk(w, &row, fd, ask, diag, reply);
   close(fd);
   if (rc == TB_OK) *out = reply;
   return rc;

@@ -21,8 +21,7 @@
 
 typedef Tracecollect__V1__LogCheckpoint message_t;
 
-static tb_rc sync_part(struct tc_sealer *sealer, const struct tc__file *file,
-                       struct tb_diag *diag) {
+tb_rc tc__sync_part(struct tc_sealer *sealer, const struct tc__file *file, struct tb_diag *diag) {
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (!sealer->opt.durable) return TB_OK;
   TB_TRY(tc_segment_sync(file->segment, diag));
@@ -86,11 +85,22 @@ static tb_rc report(struct tc_sealer *sealer, struct tc__stream *stream, const m
     free(settled);
     return TB_NOMEM;
   }
-  *checkpoint = (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .len = len };
+  *checkpoint =
+      (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .run = m->n_whole > 0, .len = len };
   tracecollect__v1__log_checkpoint__pack(m, checkpoint->packed);
   *settled = (struct tc_settled){ .stream = stream->ref, .checkpoint = checkpoint };
   sealer->settled_wait[sealer->nsettled_wait++] = settled;
   return TB_OK;
+}
+
+tb_rc tc__report_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream, message_t *m,
+                            struct tb_diag *diag) {
+  tb_rc rc = fill_losses(m, stream);
+
+  if (rc == TB_OK) rc = report(sealer, stream, m);
+  for (size_t i = 0; i < m->n_losses; i++) free(m->losses[i]);
+  free(m->losses);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "archive: no memory for a checkpoint");
 }
 
 tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
@@ -98,7 +108,8 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
   message_t m;
 
   if (stream->over) return TB_OK; /* settled with its end */
-  /* A whole generation leaves the log by being published. */
+  if (tc__run_takes_checkpoint(stream)) return tc__checkpoint_run(sealer, stream, diag);
+  /* Else a whole generation leaves the log by being published. */
   TB_TRY(tc__seal_border(sealer, stream, diag));
   TB_TRY(tc__publish_queue(sealer, diag));
   struct tc__file *file = stream->open;
@@ -111,14 +122,10 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
   m.new_run = stream->run_broken;
   m.abandoned_gen = stream->abandoned_gen;
   if (file != NULL) {
-    TB_TRY(sync_part(sealer, file, diag));
+    TB_TRY(tc__sync_part(sealer, file, diag));
     describe_part(&m, file);
   }
-  tb_rc rc = fill_losses(&m, stream);
-  if (rc == TB_OK) rc = report(sealer, stream, &m);
-  for (size_t i = 0; i < m.n_losses; i++) free(m.losses[i]);
-  free(m.losses);
-  if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for a checkpoint");
+  TB_TRY(tc__report_checkpoint(sealer, stream, &m, diag));
   if (file != NULL) file->checkpointed = true;
   return TB_OK;
 }
@@ -137,7 +144,7 @@ static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   return TB_OK;
 }
 
-static void put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
+void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
@@ -159,15 +166,15 @@ static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, c
 
   tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
-  put_part_aside(sealer, stream, m->gen);
+  tc__put_part_aside(sealer, stream, m->gen);
   tc_count(&sealer->opt.stats->generations_broken, 1);
   return tc__losses_add(&stream->losses, &loss);
 }
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
-static tb_rc fetch_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
-                        struct tb_diag *diag) {
+tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
+                          struct tb_diag *diag) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
@@ -183,7 +190,7 @@ static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, c
                           const char *why) {
   stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);
   if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why);
-  put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
+  tc__put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
 
@@ -211,7 +218,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
   uint64_t reported = tc__reported_of(stream, m->gen, m->first_seq);
 
   if (reported > 0) { /* given up after the checkpoint */
-    put_part_aside(sealer, stream, m->gen);
+    tc__put_part_aside(sealer, stream, m->gen);
     stream->reported_batches = reported > m->batches ? reported - m->batches : 0;
     return TB_OK;
   }
@@ -224,11 +231,15 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
   /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
   TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(fetch_back(sealer, stream, m->gen, diag));
+  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &now, m->part_crc, &why,
-                               &file->segment);
+  struct tc_segment_part part = { .first_gen = m->gen,
+                                  .bytes = m->part_bytes,
+                                  .header_len = m->offset,
+                                  .crc = m->part_crc,
+                                  .now = &now };
+  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, &why, &file->segment);
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
@@ -254,7 +265,7 @@ tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t ref, const unsigned ch
   tp_allocator_init(&heap);
   message_t *m = tracecollect__v1__log_checkpoint__unpack(&heap.allocator, len, packed);
   if (m == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
-  if (m == NULL || (m->has_part && m->gen == TB_NO_GEN)) {
+  if (m == NULL || ((m->has_part || m->n_whole > 0) && m->gen == TB_NO_GEN)) {
     if (m != NULL) tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
     return TB_BROKEN;
   }
@@ -263,10 +274,10 @@ tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t ref, const unsigned ch
   stream->last_gen = m->last_gen;
   stream->last_seq = m->seq;
   if (m->has_part || m->abandoned_gen != 0) stream->abandoned_gen = m->abandoned_gen;
-  if (!m->has_part)
+  if (!m->has_part && m->n_whole == 0)
     stream->run_broken = m->new_run;
   else if (rc == TB_OK)
-    rc = resume_part(sealer, stream, m, diag, out_skip_to);
+    rc = (m->n_whole > 0 ? tc__resume_run : resume_part)(sealer, stream, m, diag, out_skip_to);
   tracecollect__v1__log_checkpoint__free_unpacked(m, NULL);
   return rc;
 }

@@ -18,6 +18,7 @@
 #include "collector/segment/reserve.h"
 #include "collector/segment/retention.h"
 #include "collector/segment/writer.h"
+#include "proto/log.pb-c.h"
 
 struct tc__loss {
   uint64_t first_gen, last_gen, batches, bytes, seq;
@@ -40,10 +41,15 @@ struct tc__file {
   struct tc__stream *stream;
   struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
   struct tc__losses losses;   /* reported before it */
-  bool new_run;               /* a hole, or nothing, lies before its first generation */
-  bool dirty;                 /* in sealer->dirty */
-  bool checkpointed;          /* the log relies on it */
-  bool offered;               /* its last generation: understand has it */
+  size_t shown_gens;          /* so many of its generations the catalog shows */
+  bool verdict_shown;         /* and with the verdicts they have */
+  uint64_t
+      noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
+  uint64_t border_lsn; /* what comes behind them lies behind it in the log; 0: unknown */
+  bool new_run;        /* a hole, or nothing, lies before its first generation */
+  bool dirty;          /* in sealer->dirty */
+  bool checkpointed;   /* the log relies on it */
+  bool offered;        /* its last generation: understand has it */
   const char *
       ended; /* "clean", "exec": clean, as its program ran another; "unclean"; NULL: the stream goes on */
   uint64_t produced_batches, produced_bytes; /* with `ended` */
@@ -90,6 +96,7 @@ struct tc__stream {
   bool run_broken;           /* a hole lies before the next generation */
   uint64_t abandoned_gen;    /* given up here, and not over: each batch that comes of it is lost */
   bool begun;                /* a generation of it was written or offered since the start */
+  bool resumed;              /* its run was taken up, and none of it was offered since */
   uint64_t last_seq;
   bool damaged;              /* recovery found a gap in its records: to be put down */
   struct tc_settled settled; /* as last reported */
@@ -169,7 +176,7 @@ struct tc_sealer {
   atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
   bool reported_failed, live_soon;
   struct tc_wait wait;
-  uint64_t retry_mono_ns, live_mono_ns;
+  uint64_t retry_mono_ns, live_mono_ns, aged_mono_ns;
   uint64_t
       short_mono_ns; /* something that others may give back is short since then; 0: it is not */
   struct tc_reserve reserve;
@@ -204,6 +211,19 @@ void tc__take_totals(struct tc_sealer *sealer);
 /* The state of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
+
+/* open_runs.c: the catalog shows the complete generations of the runs that are written, as they are now. */
+tb_rc tc__show_open_runs(struct tc_sealer *sealer, struct tb_diag *diag);
+/* The catalog was made again: it shows none. */
+void tc__forget_shown_runs(struct tc_sealer *sealer);
+/* The run will not be sealed. */
+tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
+                        struct tb_diag *diag);
+/* How old a run gets: segment.seconds_max or up to a quarter less, so that runs that began together do not end
+ * together. */
+uint64_t tc__run_age_max(const struct tc_sealer *sealer, const struct tc__stream *stream);
+/* Runs that are old enough are sealed at their last border, also where nothing more comes. */
+tb_rc tc__seal_old_runs(struct tc_sealer *sealer, struct tb_diag *diag);
 
 /* records.c: what a durable record does. On failure it may be called again. */
 struct tc__item {
@@ -250,6 +270,24 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
 /* checkpoint.c */
 tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag);
+/* All of an open file is on the disk, its name, too. */
+tb_rc tc__sync_part(struct tc_sealer *sealer, const struct tc__file *file, struct tb_diag *diag);
+/* Adds the losses that no meta has yet. */
+tb_rc tc__report_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
+                            Tracecollect__V1__LogCheckpoint *m, struct tb_diag *diag);
+void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen);
+tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
+                          struct tb_diag *diag);
+
+/* run_checkpoint.c */
+/* A checkpoint of the stream's run lets the log go; else the run has to be sealed for it. */
+bool tc__run_takes_checkpoint(const struct tc__stream *stream);
+tb_rc tc__checkpoint_run(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
+tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream,
+                     const Tracecollect__V1__LogCheckpoint *m, struct tb_diag *diag,
+                     uint64_t *out_skip_to);
+/* What was taken up and has no verdict is offered again, before what comes behind it. */
+void tc__offer_resumed(struct tc_sealer *sealer);
 
 /* accounting.c: whenever counters came, and when a record was archived. */
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
@@ -293,7 +331,8 @@ struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
 void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
                      const struct tc__loss *loss, const char *why);
-void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path);
+/* The file's i-th generation. */
+void tc__offer(struct tc_sealer *sealer, const struct tc__file *file, size_t i, const char *path);
 /* Reports stream->settled to the log. */
 tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream);
 /* Room for one more report. */

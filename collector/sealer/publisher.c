@@ -46,15 +46,16 @@ struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply
   return reply;
 }
 
-/* The file's last generation. */
-void tc__offer(struct tc_sealer *sealer, struct tc__file *file, const char *path) {
+void tc__offer(struct tc_sealer *sealer, const struct tc__file *file, size_t i, const char *path) {
   const struct tc_segment *segment = file->segment;
-  const struct tc_segment_gen *gen = &segment->gens[segment->ngens - 1];
+  const struct tc_segment_gen *gen = &segment->gens[i];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
 
   if (reply == NULL) return; /* stays pending: offered again after the next start */
   reply->gen = gen->gen;
-  reply->new_run = file->new_run && segment->ngens == 1;
+  reply->new_run = (file->new_run && i == 0) || file->stream->resumed;
+  file->stream->resumed = false;
+  file->stream->begun = true;
   reply->offset = gen->offset;
   reply->len = gen->bytes;
   struct tc_wall wall = tc_segment_gen_wall(gen);
@@ -149,6 +150,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
   bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
   struct tc__losses *successor = reports ? &file->losses : successor_of(file);
   TB_TRY(tc__losses_reserve(successor, file->losses.n + segment->ngens));
+  TB_TRY(tc__hide_open_run(sealer, file, diag));
   TB_TRY(tc__quarantine_file(sealer, segment, diag));
   for (size_t i = 0; i < segment->ngens; i++) {
     const struct tc_segment_gen *gen = &segment->gens[i];
@@ -501,7 +503,7 @@ static tb_rc take_leave(struct tc_sealer *sealer, struct tc__file *file) {
     char path[192];
     tc__archive_path(file->day, stream->hex, file->segment->first_gen, path);
     report_archived(sealer, file, path);
-    if (!file->offered) tc__offer(sealer, file, path);
+    if (!file->offered) tc__offer(sealer, file, file->segment->ngens - 1, path);
     tc_count(&sealer->opt.stats->segments_sealed, 1);
     tc_count(&sealer->opt.stats->segment_bytes, file->segment->bytes);
   }

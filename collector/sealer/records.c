@@ -226,10 +226,12 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
   return tc__losses_add(&stream->losses, &loss);
 }
 
-static bool past_limits(const struct tc_config *config, const struct tc_segment *segment) {
-  return segment->ngens >= config->segment_generations_max ||
-         segment->bytes >= config->segment_bytes_max ||
-         tc_mono_ns() - segment->opened_mono_ns >= config->segment_seconds_max;
+static bool past_limits(const struct tc_sealer *sealer, const struct tc__stream *stream) {
+  const struct tc_segment *segment = stream->open->segment;
+
+  return segment->ngens >= sealer->opt.config->segment_generations_max ||
+         segment->bytes >= sealer->opt.config->segment_bytes_max ||
+         tc_mono_ns() - segment->opened_mono_ns >= tc__run_age_max(sealer, stream);
 }
 
 /* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
@@ -239,14 +241,15 @@ static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *str
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
+  file->border_lsn = sealer->end_lsn; /* as it was before this record */
   file->offered = sealer->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
   if (file->offered) {
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
-    tc__offer(sealer, file, path);
+    tc__offer(sealer, file, file->segment->ngens - 1, path);
   }
-  if (past_limits(sealer->opt.config, file->segment)) seal_open(sealer, stream);
+  if (past_limits(sealer, stream)) seal_open(sealer, stream);
 }
 
 static tb_rc fail_memory(struct tb_diag *diag) {
@@ -457,6 +460,7 @@ tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struc
       return rc;
     }
     tc_day(rest->segment->first_wall_ns, rest->day);
+    rest->segment->opened_mono_ns = tc_mono_ns();
   }
   unmark_dirty(sealer, file);
   seal_open(sealer, stream);

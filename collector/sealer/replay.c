@@ -215,6 +215,10 @@ static tb_rc publish_replayed(struct tc_sealer *sealer, struct tb_diag *diag) {
   return TB_OK;
 }
 
+void tc_sealer_replay_from(struct tc_sealer *sealer, uint64_t lsn) {
+  sealer->end_lsn = lsn;
+}
+
 tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, uint64_t seq,
                        uint64_t gen, const unsigned char *payload, uint32_t len, uint32_t crc,
                        uint64_t wall_ns, struct tb_diag *diag, uint64_t *out_skip_to) {
@@ -290,6 +294,8 @@ tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct t
   sealer->end_lsn = end_lsn;
   tc__take_totals(sealer); /* with what was adopted */
   if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && !stream->open->segment->in_gen) stream->open->border_lsn = end_lsn;
   /* A generation taken up continues what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
@@ -415,6 +421,7 @@ tb_rc tc_sealer_offer_pending(struct tc_sealer *sealer,
 
   tb_rc rc = offer_rows(&pending);
   if (rc == TB_OK) rc = put_ahead(&pending); /* not while rows are walked */
+  if (rc == TB_OK) tc__offer_resumed(sealer);
   for (size_t i = 0; i < pending.nahead; i++) tc_meta_free(pending.ahead[i]);
   free(pending.ahead);
   return rc;

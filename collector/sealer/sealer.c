@@ -114,6 +114,8 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
   if (rc == TB_OK) rc = tc_catalog_open(sealer->opt.dirs->state, true, &diag, &sealer->catalog);
   sealer->opt.stats->catalog_stale = rc != TB_OK;
   tc__take_totals(sealer);
+  tc__forget_shown_runs(sealer);
+  if (rc == TB_OK) rc = tc__show_open_runs(sealer, &diag);
   if (rc == TB_OK) return;
   tc__note_as(sealer, TC_ERROR, 0,
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);

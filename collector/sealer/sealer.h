@@ -41,6 +41,7 @@ enum tc_work_kind {
 struct tc_checkpoint {
   uint64_t seq;
   uint64_t lsn; /* the stream's later ones lie behind it */
+  bool run;     /* of whole generations: a record of kind TC_LOG_RUN */
   size_t len;
   unsigned char packed[]; /* LogCheckpoint */
 };
@@ -137,6 +138,8 @@ void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t stream, u
 bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name);
 /* How far the stream is settled, segments it took as they were included; of a stream that was added. */
 const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t stream);
+/* The records that are replayed from here on lie at lsn or behind it. */
+void tc_sealer_replay_from(struct tc_sealer *sealer, uint64_t lsn);
 /* One durable record; the payload is borrowed until tc_sealer_replay_flush(). *out_skip_to: records up to this seq
  * are in a segment already that the last run published without saying so; 0: none. */
 TB_MUST tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t stream, unsigned kind,

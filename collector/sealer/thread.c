@@ -16,7 +16,7 @@ static const uint64_t TURN_NS = 50000000;
 /* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
 static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
-static const uint64_t RESERVE_EVERY_NS = 1000000000;
+static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
 bool tc__is_late(const struct tc_sealer *sealer) {
@@ -77,7 +77,7 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
     free_records(sealer, work);
     return TB_OK;
   }
-  if (work->kind == TC_WORK_BARRIER) return tc__seal_borders(sealer, diag);
+  if (work->kind == TC_WORK_BARRIER) return TB_OK; /* answered once all before it is published */
   if (stream == NULL) return TB_OK;
   switch (work->kind) {
   case TC_WORK_ATTACHED:
@@ -129,6 +129,14 @@ static void answer_barriers(struct tc_sealer *sealer) {
     free(work);
   }
   sealer->barriers_tail = &sealer->barriers;
+}
+
+/* They see all that is published, and the runs that are written as they are now. */
+static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
+  if (sealer->barriers == NULL) return TB_OK;
+  TB_TRY(tc__show_open_runs(sealer, diag));
+  answer_barriers(sealer);
+  return TB_OK;
 }
 
 static bool has_inbox(struct tc_sealer *sealer) {
@@ -187,14 +195,18 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
     }
     if (is_much_queued(sealer) || sealer->barriers != NULL) {
       TB_TRY(publish(sealer, diag));
-      answer_barriers(sealer);
+      TB_TRY(settle_barriers(sealer, diag));
     }
     tc_reply_queue_flush(&sealer->replies);
     retain_between(sealer);
     if (tc_mono_ns() >= until_ns) break;
   }
+  if (tc_mono_ns() - sealer->aged_mono_ns >= RUNS_EVERY_NS) {
+    sealer->aged_mono_ns = tc_mono_ns();
+    TB_TRY(tc__seal_old_runs(sealer, diag));
+  }
   TB_TRY(publish(sealer, diag));
-  if (sealer->barriers != NULL) answer_barriers(sealer); /* of a turn in which the disk failed */
+  TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
   tc_reply_queue_flush(&sealer->replies);
   return apply_more_verdicts(sealer, until_ns, diag);
 }

@@ -41,6 +41,7 @@ static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   if (gen == NULL) return false;
   if (file->meta == NULL) {
     set_verdict(gen, verdict);
+    file->verdict_shown = false;
     free(verdict);
     return true;
   }

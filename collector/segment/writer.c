@@ -139,35 +139,40 @@ static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *d
   return rc;
 }
 
-tb_rc tc_segment_resume(int open_fd, const char *stream_hex, const struct tc_segment_gen *now,
-                        uint32_t crc, struct tb_diag *diag, struct tc_segment **out) {
+tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_part *part,
+                        struct tb_diag *diag, struct tc_segment **out) {
   struct tc_segment *segment;
-  uint64_t bytes = now->offset + now->bytes;
 
-  TB_TRY(segment_alloc(open_fd, stream_hex, now->gen, diag, &segment));
+  TB_TRY(segment_alloc(open_fd, stream_hex, part->first_gen, diag, &segment));
   tb_rc rc = TB_OK;
   segment->fd = openat(open_fd, segment->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (segment->fd < 0)
     rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
                  segment->name, strerror(errno));
   else
-    rc = sum_up(segment, bytes, diag);
-  if (rc == TB_OK && (segment->crc != crc || now->offset > sizeof segment->header))
+    rc = sum_up(segment, part->bytes, diag);
+  if (rc == TB_OK && (segment->crc != part->crc || part->header_len > sizeof segment->header))
     rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
-  if (rc == TB_OK && tc_read_all(segment->fd, segment->header, now->offset, 0) != 0)
+  if (rc == TB_OK && tc_read_all(segment->fd, segment->header, part->header_len, 0) != 0)
     rc = fail_read(segment, 0, diag);
-  if (rc == TB_OK && ftruncate(segment->fd, (off_t)bytes) != 0) rc = fail_file(segment, diag);
+  if (rc == TB_OK && ftruncate(segment->fd, (off_t)part->bytes) != 0) rc = fail_file(segment, diag);
   if (rc != TB_OK) {
     tc_segment_free(segment);
     return rc;
   }
-  segment->header_len = now->offset;
-  segment->go_version = tc_go_version(segment->header, (uint32_t)now->offset);
-  segment->written = bytes;
-  segment->now = *now;
-  segment->in_gen = true;
+  segment->header_len = part->header_len;
+  segment->go_version = tc_go_version(segment->header, (uint32_t)part->header_len);
+  segment->written = part->bytes;
+  segment->in_gen = part->now != NULL;
+  if (part->now != NULL) segment->now = *part->now;
+  segment->gens = TB_MOVE(part->gens);
+  segment->ngens = segment->gens_cap = part->ngens;
   *out = segment;
   return TB_OK;
+}
+
+uint64_t tc_segment_border(const struct tc_segment *segment) {
+  return segment->in_gen ? segment->now.offset : segment->bytes;
 }
 
 void tc_segment_free(struct tc_segment *segment) {

@@ -70,11 +70,18 @@ struct tc_segment {
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
                              const void *header, size_t header_len, struct tb_diag *diag,
                              struct tc_segment **out);
-/* One that was written before up to the end of `now`, which is still open; what lies behind is cut off.
+/* What a file had when it was noted: whole generations, or none of them and one that is open. */
+struct tc_segment_part {
+  uint64_t first_gen, bytes, header_len;
+  uint32_t crc;                     /* of its bytes */
+  const struct tc_segment_gen *now; /* NULL: none is open */
+  struct tc_segment_gen *gens;      /* malloc; becomes the segment's, where it is taken up */
+  size_t ngens;
+};
+/* One that was written before; what lies behind part->bytes is cut off.
  * TB_CORRUPT: there is no such file, or it is shorter, or it does not have that checksum. TB_IO: it cannot be read now,
  * which says nothing of what is in it. */
-TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex,
-                                const struct tc_segment_gen *now, uint32_t crc,
+TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_part *part,
                                 struct tb_diag *diag, struct tc_segment **out);
 /* Closes the file; the one that renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
@@ -91,6 +98,9 @@ void tc_segment_to_disk(struct tc_segment *segment, bool all);
  * would say yes. The next call writes all of it to a new file first, if it can still be read and its checksum is right;
  * else it fails until the next start, for which the log has the records. */
 TB_MUST tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag);
+
+/* The bytes of its complete generations, and the header. */
+uint64_t tc_segment_border(const struct tc_segment *segment);
 
 struct tc_segment_claim { /* what GENEND says */
   uint64_t gen, seq, batches, bytes, end_wall_ns;

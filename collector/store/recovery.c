@@ -164,7 +164,7 @@ static tb_rc learn_known(struct recovery *recovery) {
       if (settled == NULL) continue;
       rc = note_settled(recovery, entry->head.ref, settled);
       tracecollect__v1__log_settled__free_unpacked(settled, NULL);
-    } else if (entry->head.kind == TC_LOG_CHECKPOINT) {
+    } else if (entry->head.kind == TC_LOG_CHECKPOINT || entry->head.kind == TC_LOG_RUN) {
       rc = note_checkpoint(recovery, entry);
     }
   }
@@ -342,12 +342,14 @@ static tb_rc replay(struct recovery *recovery) {
   for (size_t i = 0; i < recovery->scan.nentries; i++) {
     const struct tc_log_entry *entry = &recovery->scan.entries[i];
     recovery->lsn = entry->head.lsn;
+    tc_sealer_replay_from(recovery->sealer, entry->head.lsn);
     switch (entry->head.kind) {
     case TC_LOG_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
     case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
     case TC_LOG_STREAM: break;  /* added before */
     case TC_LOG_SETTLED: break; /* learned before */
-    case TC_LOG_CHECKPOINT: hold_checkpoint(recovery, entry); break;
+    case TC_LOG_CHECKPOINT:
+    case TC_LOG_RUN: hold_checkpoint(recovery, entry); break;
     default: TB_TRY(replay_record(recovery, entry));
     }
   }

@@ -38,6 +38,7 @@ enum tc_log_kind {
   TC_LOG_SETTLED = 67,    /* LogSettled */
   TC_LOG_PAD = 68,        /* zeros, up to where the next group begins */
   TC_LOG_CHECKPOINT = 69, /* LogCheckpoint */
+  TC_LOG_RUN = 70,        /* LogCheckpoint with whole generations; critical: versions before it cannot go on from it */
 };
 
 struct tc_log_head {

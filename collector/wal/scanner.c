@@ -264,7 +264,8 @@ static bool known_kind(unsigned kind) {
   case TC_LOG_STREAM:
   case TC_LOG_SETTLED:
   case TC_LOG_PAD:
-  case TC_LOG_CHECKPOINT: return true;
+  case TC_LOG_CHECKPOINT:
+  case TC_LOG_RUN: return true;
   default: return false;
   }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each event meets one bit test; most concern no analysis and cost about 1 ns. A slice is
+/* Each event meets one look into a table; most concern no analysis and cost about 1 ns. A slice is
  * cut at the borders of the windows' slots, so that nothing below looks at the time for that. */
 #include "analysis/analysis.h"
 
@@ -8,6 +8,9 @@
 #include "analysis/analysis_state.h"
 
 enum { REPORT_CHUNK_BYTES = 16 << 10 };
+
+/* What an event of a type meets. */
+enum meets { MEETS_NONE, MEETS_BY_ARG, MEETS_BY_CONTEXT, MEETS_KINDS, MEETS_EXPERIMENT };
 
 _Static_assert(TO_ANALYSIS_KINDS <= 32, "a bit for each kind");
 
@@ -56,20 +59,57 @@ static tb_rc take_spans(void *self, const struct to_generation *gen, const struc
   return TB_OK;
 }
 
+/* ---- types of events ---- */
+
+static enum meets follows(uint64_t type) {
+  switch (type) {
+  case TW_EV_GO_START:
+  case TW_EV_GO_UNBLOCK: return MEETS_BY_ARG;
+  case TW_EV_GO_STOP:
+  case TW_EV_GO_BLOCK:
+  case TW_EV_GO_DESTROY: return MEETS_BY_CONTEXT;
+  default: return MEETS_NONE;
+  }
+}
+
+static void set_meets(struct to_analyses *a, unsigned type) {
+  bool for_all = type == TW_EV_SYNC || a->event_takers[type] != 0 || (a->watch.events >> type & 1);
+
+  a->meets[type] = MEETS_NONE;
+  if (for_all)
+    a->meets[type] = MEETS_KINDS;
+  else if (a->followed != NULL)
+    a->meets[type] = (uint8_t)follows(type);
+}
+
+static void set_all_meets(struct to_analyses *a) {
+  memset(a->meets, MEETS_EXPERIMENT, sizeof(a->meets));
+  for (unsigned type = 0; type < 64; type++) set_meets(a, type);
+}
+
+void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
+                         struct to_followed *goroutines) {
+  static const uint8_t types[] = { TW_EV_GO_START, TW_EV_GO_UNBLOCK, TW_EV_GO_STOP, TW_EV_GO_BLOCK,
+                                   TW_EV_GO_DESTROY };
+
+  a->followed = goroutines;
+  a->follower = UINT32_C(1) << kind;
+  for (size_t i = 0; i < sizeof(types); i++) set_meets(a, types[i]);
+}
+
 /* ---- begin and end ---- */
 
 static tb_rc init(struct to_analyses *a) {
-  a->wanted = TO_ANALYSIS_EVENT(SYNC);
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
 
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     config.wanted |= analyses[k].ops->spans | analyses[k].ops->wants;
     for (unsigned bit = 0; bit < 32; bit++)
       if (analyses[k].ops->spans >> bit & 1) a->takers[bit] |= UINT32_C(1) << k;
-    a->wanted |= analyses[k].ops->events;
     for (unsigned type = 0; type < 64; type++)
       if (analyses[k].ops->events >> type & 1) a->event_takers[type] |= UINT32_C(1) << k;
   }
+  set_all_meets(a);
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
@@ -121,11 +161,21 @@ void to_analyses_free(struct to_analyses *a) {
 
 /* ---- events ---- */
 
+static tb_rc settle(struct to_analyses *a) {
+  if (a->settled) return TB_OK;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->settle != NULL) TB_TRY(analyses[k].ops->settle(a));
+  a->settled = true;
+  return TB_OK;
+}
+
 static tb_rc move_windows(struct to_analyses *a, to_ns time) {
   bool opens = time < a->windows.open_begin || time >= to_windows_border(&a->windows);
 
+  if (TB_LIKELY(!opens)) return TB_OK;
+  TB_TRY(settle(a));
   TB_TRY(to_windows_move(&a->windows, time));
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && opens; k++)
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->slot != NULL) TB_TRY(analyses[k].ops->slot(a));
   return TB_OK;
 }
@@ -143,29 +193,34 @@ static void note_generation(struct to_analyses *a, const struct to_generation *g
                       (uint64_t)clock.wall_s * UINT64_C(1000000000) + (uint64_t)clock.wall_ns);
 }
 
-void to__analysis_take(struct to_analyses *a, enum to_analysis_kind kind, uint64_t events) {
-  uint32_t bit = UINT32_C(1) << kind;
+static bool is_followed(const struct to_analyses *a, const struct to_event *ev, enum meets meets) {
+  int64_t g = meets == MEETS_BY_ARG ? (int64_t)ev->args[0] : ev->g;
 
-  events |= analyses[kind].ops->events;
-  a->wanted = TO_ANALYSIS_EVENT(SYNC);
-  for (unsigned type = 0; type < 64; type++) {
-    a->event_takers[type] = (a->event_takers[type] & ~bit) | (events >> type & 1 ? bit : 0);
-    if (a->event_takers[type] != 0) a->wanted |= UINT64_C(1) << type;
-  }
+  return to_followed_has(a->followed, g);
+}
+
+static tb_rc take_event(struct to_analyses *a, const struct to_generation *gen,
+                        const struct to_event *ev) {
+  uint32_t kinds = a->event_takers[ev->type];
+  enum meets follow = a->followed != NULL ? follows(ev->type) : MEETS_NONE;
+
+  if (ev->type == TW_EV_SYNC) note_generation(a, gen);
+  if (follow != MEETS_NONE && is_followed(a, ev, follow)) kinds |= a->follower;
+  for (; kinds != 0; kinds &= kinds - 1)
+    TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
+  if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
+  return TB_OK;
 }
 
 static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
                          const struct to_event *events, size_t n) {
   for (const struct to_event *ev = events; ev < events + n; ev++) {
-    if (TB_UNLIKELY(ev->type >= 64)) {
+    enum meets meets = (enum meets)a->meets[ev->type];
+    if (TB_LIKELY(meets == MEETS_NONE)) continue;
+    if (meets == MEETS_EXPERIMENT)
       a->met_experiment = true;
-      continue;
-    }
-    if (((a->wanted | a->watch.events) >> ev->type & 1) == 0) continue;
-    if (ev->type == TW_EV_SYNC) note_generation(a, gen);
-    for (uint32_t kinds = a->event_takers[ev->type]; kinds != 0; kinds &= kinds - 1)
-      TB_TRY(analyses[__builtin_ctz(kinds)].ops->event(a, gen, ev));
-    if (a->watch.events >> ev->type & 1) a->watch.event(a->watch.self, gen, ev);
+    else if (meets == MEETS_KINDS || is_followed(a, ev, meets))
+      TB_TRY(take_event(a, gen, ev));
   }
   return TB_OK;
 }
@@ -226,10 +281,11 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     size_t here = count_before(events, n, to_windows_border(&a->windows));
     if (here == 0) here = n; /* the last slot there is: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
+    a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
+    if (TB_UNLIKELY(a->mutators != NULL))
+      TB_TRY(to_mutators_events(a->mutators, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
-    for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
-      if (analyses[k].ops->slice != NULL) TB_TRY(analyses[k].ops->slice(a));
     events += here;
     n -= here;
   }
@@ -244,7 +300,8 @@ tb_rc to_analyses_generation_ends(struct to_analyses *a, const struct to_generat
 void to_analyses_epoch(struct to_analyses *a) {
   a->in_epoch = false;
   a->generation = NULL;
-  a->failed = to_spans_epoch(a->spans);
+  a->failed = settle(a);
+  if (a->failed == TB_OK) a->failed = to_spans_epoch(a->spans);
   to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: a view is out of date */
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->epoch != NULL) analyses[k].ops->epoch(a);
@@ -264,6 +321,8 @@ uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
   to_spans_want_pieces(a->spans, a->watch.span != NULL);
+  to__syscall_bound(a);
+  set_all_meets(a);
 }
 
 static tb_rc settle_sums(struct to_analyses *a) {
@@ -279,6 +338,7 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
 
   tb_arena_reset(&a->report_arena);
   TB_TRY(settle_sums(a));
+  TB_TRY(settle(a));
   TB_TRY(to_windows_view(&a->windows, window, &view));
   a->report = (struct to_report){
     .kind = kind,

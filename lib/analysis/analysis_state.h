@@ -10,6 +10,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/draft.h"
+#include "analysis/mutators.h"
 #include "base/arena.h"
 #include "spans/idle.h"
 #include "spans/stack_table.h"
@@ -27,19 +28,23 @@ struct to_analyses {
   struct to_stack_table *stacks; /* the spans' */
   struct to_idle idle;
   struct to_span_sums sums;
-  uint64_t wanted; /* bits of enum tw_event: some analysis takes these, or to__analysis_take() */
-  uint32_t event_takers[64]; /* by enum tw_event: kinds whose event() gets it, a bit each */
-  uint32_t takers[32];       /* by bit of TO_WANT: kinds whose span() gets it, a bit each */
+  uint8_t meets[256];           /* by type of event: enum meets in analysis.c */
+  uint32_t event_takers[64];    /* by enum tw_event: kinds whose event() gets it, a bit each */
+  struct to_followed *followed; /* goroutines: to__analysis_follow(); NULL: none are */
+  uint32_t follower;            /* the kind that follows them: its bit */
+  uint32_t takers[32];          /* by bit of TO_WANT: kinds whose span() gets it, a bit each */
   void *state[TO_ANALYSIS_KINDS];
   const struct to_generation *generation; /* whose events come; NULL: between two */
   tb_rc failed;                           /* of what answers nothing */
   struct tb_arena report_arena;
   struct to_report report;
+  struct to_mutators *mutators; /* gc's; NULL: a live stream, which does without */
   uint64_t gen, epochs;
   to_ns
       ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */
   bool met_experiment; /* among the events of this slice */
   bool in_epoch;
+  bool settled; /* no event came since settle() */
   bool has_clock;
   to_ns clock_trace_ns;
   uint64_t clock_wall_ns;
@@ -61,15 +66,31 @@ struct to_analysis_ops {
   /* Events of experiments, after all spans that end before them. */
   tb_rc (*experiment)(struct to_analyses *a, const struct to_generation *gen,
                       const struct to_event *ev);
-  tb_rc (*slot)(struct to_analyses *a);  /* before the first event of a slot */
-  tb_rc (*slice)(struct to_analyses *a); /* after some events, all of the open slot */
+  tb_rc (*slot)(struct to_analyses *a);   /* before the first event of a slot */
+  tb_rc (*settle)(struct to_analyses *a); /* before the open slot closes, or is looked at */
   void (*epoch)(struct to_analyses *a);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
 };
 #define TO_ANALYSIS_EVENT(ID) (UINT64_C(1) << TW_EV_##ID)
 
-/* From the next event on the kind takes these as well as its ops.events, and no others. */
-void to__analysis_take(struct to_analyses *a, enum to_analysis_kind kind, uint64_t events);
+/* A set of goroutines, with some that are not in it: a bit for several of them. */
+enum { TO_FOLLOWED_WORDS = 64 };
+struct to_followed {
+  uint64_t word[TO_FOLLOWED_WORDS];
+};
+static inline bool to_followed_has(const struct to_followed *set, int64_t g) {
+  return (set->word[(uint64_t)g / 64 % TO_FOLLOWED_WORDS] >> ((uint64_t)g % 64) & 1) != 0;
+}
+static inline void to_followed_add(struct to_followed *set, int64_t g) {
+  set->word[(uint64_t)g / 64 % TO_FOLLOWED_WORDS] |= UINT64_C(1) << ((uint64_t)g % 64);
+}
+/* From the next event on the kind, one at most, takes scheduling of these goroutines as well as its ops.events: GoStart, GoUnblock, GoStop, GoBlock and
+ * GoDestroy. NULL: not any more. */
+void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
+                         struct to_followed *goroutines);
+
+/* The watch has changed: which calls come out as spans (syscall.c). */
+void to__syscall_bound(struct to_analyses *a);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "analysis/analyses.def"

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-#include "analysis/longest.h"
-#include "window/top_rows.h"
+#include "analysis/waits.h"
 
 struct to_block {
   struct {
@@ -61,24 +60,14 @@ static const struct to_field now_column[NOW_COLUMNS] = {
                         .about = "It waits for longer: since before the first sync." },
   [NOW_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it waits." },
 };
-enum {
-  LONG_GOROUTINE,
-  LONG_BEGIN,
-  LONG_WAITED,
-  LONG_REASON,
-  LONG_WAKER,
-  LONG_STACK,
-  LONG_WAKER_STACK,
-  LONG_COLUMNS
-};
-static const struct to_field long_column[LONG_COLUMNS] = {
-  [LONG_GOROUTINE] = { A_GOROUTINE },
-  [LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
-  [LONG_WAITED] = { "waited_ns", TO_VALUE_NS },
-  [LONG_REASON] = { A_REASON, .about = "What it waited for, as the trace says it." },
-  [LONG_WAKER] = { "waker", TO_VALUE_ID, .about = "The goroutine that ended the wait." },
-  [LONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it waited." },
-  [LONG_WAKER_STACK] = { "waker_stack", TO_VALUE_STACK, .about = "Where the wait was ended." },
+static const struct to_field long_column[TO_LONG_COLUMNS] = {
+  [TO_LONG_GOROUTINE] = { A_GOROUTINE },
+  [TO_LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
+  [TO_LONG_LENGTH] = { "waited_ns", TO_VALUE_NS },
+  [TO_LONG_WHY] = { A_REASON, .about = "What it waited for, as the trace says it." },
+  [TO_LONG_WAKER] = { "waker", TO_VALUE_ID, .about = "The goroutine that ended the wait." },
+  [TO_LONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it waited." },
+  [TO_LONG_WAKER_STACK] = { "waker_stack", TO_VALUE_STACK, .about = "Where the wait was ended." },
 };
 #define BLOCKED_COLUMN                                                                             \
   { "blocked", TO_VALUE_DISTRIBUTION, .about = "Waits that ended, idle ones left out." }
@@ -155,9 +144,10 @@ enum { WAITING_NOW, LONGEST_WAITS, BY_REASON, BY_STACK, BY_WAKER, BY_ENTRY };
                         .about = "Longest waits, idle ones left out",                              \
                         .order_about = "longest first",                                            \
                         .keys = 2,                                                                 \
-                        .columns = LONG_COLUMNS,                                                   \
+                        .columns = TO_LONG_COLUMNS,                                                \
                         .column = long_column,                                                     \
-                        .order = { { LONG_WAITED + 1 }, { LONG_BEGIN + 1, .rising = true } },      \
+                        .order = { { TO_LONG_LENGTH + 1 },                                         \
+                                   { TO_LONG_BEGIN + 1, .rising = true } },                        \
                         .is_list = true },                                                         \
     [BY_REASON] = BY_KEY("by_reason", "By reason", 3, REASON_COLUMNS, its_reason_column,           \
                          REASON_BLOCKED, REASON_IDLE),                                             \
@@ -299,19 +289,9 @@ static tb_rc add_waker(struct to_analyses *a, struct to_draft *d, const struct t
   return add_time(d, sum, &row[WAKER_BLOCKED], &row[WAKER_IDLE]);
 }
 
-static tb_rc add_entry(struct to_analyses *a, struct to_draft *d, const struct to_span_sum *sum) {
-  struct to_draft_value *row;
-
-  if (sum->entry == TO_ENTRY_OTHER)
-    TB_TRY(to_draft_other(d, BY_ENTRY, &row));
-  else
-    TB_TRY(to_draft_row(d, BY_ENTRY, sum->entry, &row));
-  to_draft_text(&row[ENTRY], to_span_sums_entry(&a->sums, sum->entry));
-  return add_time(d, sum, &row[ENTRY_BLOCKED], &row[ENTRY_IDLE]);
-}
-
 static tb_rc report_sums(struct to_analyses *a, struct to_draft *d, enum to__block_part part) {
   const struct to_span_sum *sum = NULL;
+  struct to_draft_value *row;
 
   while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_WAITING, sum)) != NULL) {
     if (!takes(part, sum->why)) continue;
@@ -319,73 +299,24 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d, enum to__blo
     TB_TRY(add_reason(d, sum));
     TB_TRY(add_stack(a, d, sum));
     TB_TRY(add_waker(a, d, sum));
-    TB_TRY(add_entry(a, d, sum));
+    TB_TRY(to__waits_entry(a, d, BY_ENTRY, sum->entry, &row));
+    TB_TRY(add_time(d, sum, &row[ENTRY_BLOCKED], &row[ENTRY_IDLE]));
   }
   return TB_OK;
 }
 
 /* ---- lists ---- */
 
-static tb_rc add_long(struct to_analyses *a, struct to_draft *d, const struct to_long_span *wait) {
-  const struct to_span_sum *sum = &a->sums.sum[wait->sum];
-  struct to_draft_value *row;
-
-  TB_TRY(to_draft_new_row(d, LONGEST_WAITS, &row));
-  to_draft_number(&row[LONG_GOROUTINE], wait->goroutine);
-  to_draft_number(&row[LONG_BEGIN], wait->from);
-  to_draft_number(&row[LONG_WAITED], wait->until - wait->from);
-  to_draft_text(&row[LONG_REASON], reason_text(sum->why));
-  if (wait->waker != TO_NONE) to_draft_number(&row[LONG_WAKER], wait->waker);
-  to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, sum->stack));
-  to_draft_stack(&row[LONG_WAKER_STACK], to_stack_table_stack(a->stacks, sum->by_stack));
-  return TB_OK;
+static struct to_string why(const struct to_span_sum *sum) {
+  return reason_text(sum->why);
 }
 
-static tb_rc report_longest(struct to_analyses *a, struct to_draft *d, enum to__block_part part) {
-  const struct to_long_span *wait;
-  size_t n;
-
-  TB_TRY(
-      to_longest_in(&state(a)->part[part].longest, d->view, a->report.window, d->arena, &wait, &n));
-  for (size_t i = 0; i < n; i++) TB_TRY(add_long(a, d, &wait[i]));
-  return TB_OK;
-}
-
-/* Of what waits now the oldest are listed. Twice as many are kept at most while they are looked for. */
-enum { NOW_LISTED = 1024, NOW_ROOM = 2 * NOW_LISTED };
-struct now {
-  to_ns since;
-  int64_t goroutine;
-  uint32_t stack;
-  uint8_t reason;
-  bool idle, known;
-};
 struct waiting {
   struct to_analyses *a;
   enum to__block_part part;
   int64_t n[2]; /* blocked, idle */
-  struct now *now, *spare;
-  uint32_t *rank;
-  size_t kept;
+  struct to_waits_now now;
 };
-
-static bool stands_before(const void *waits, uint32_t a, uint32_t b) {
-  const struct now *x = (const struct now *)waits + a, *y = (const struct now *)waits + b;
-
-  if (x->idle != y->idle) return y->idle;
-  return x->since != y->since ? x->since < y->since : x->goroutine < y->goroutine;
-}
-
-static void keep_first(struct waiting *w) {
-  struct now *kept = w->spare;
-
-  for (size_t i = 0; i < w->kept; i++) w->rank[i] = (uint32_t)i;
-  to_top_rows(w->rank, w->kept, NOW_LISTED, stands_before, w->now);
-  for (size_t i = 0; i < NOW_LISTED; i++) kept[i] = w->now[w->rank[i]];
-  w->spare = w->now;
-  w->now = kept;
-  w->kept = NOW_LISTED;
-}
 
 static tb_rc add_waiting(void *self, const struct to_span *span) {
   struct waiting *w = self;
@@ -398,39 +329,34 @@ static tb_rc add_waiting(void *self, const struct to_span *span) {
   TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
   TB_TRY(to_idle_ask(&a->idle, stack, span->reason, &idle));
   w->n[idle]++;
-  if (w->kept == NOW_ROOM) keep_first(w);
-  w->now[w->kept++] = (struct now){ .since = span->from,
-                                    .goroutine = span->id,
-                                    .stack = stack,
-                                    .reason = span->reason,
-                                    .idle = idle,
-                                    .known = span->from_known };
+  to__waits_now_note(&w->now, &(struct to_wait_now){ .since = span->from,
+                                                     .goroutine = span->id,
+                                                     .waker = TO_NONE,
+                                                     .stack = TO_STACK_KEPT | stack,
+                                                     .why = span->reason,
+                                                     .idle = idle,
+                                                     .known = span->from_known });
   return TB_OK;
 }
 
-static tb_rc add_now(struct to_analyses *a, struct to_draft *d, const struct now *now) {
-  to_ns until = to_spans_now(a->spans);
+static tb_rc add_now(struct to_analyses *a, struct to_draft *d, const struct to_wait_now *wait) {
+  const struct to_callstack *stack;
   struct to_draft_value *row;
 
-  TB_TRY(to_draft_new_row(d, WAITING_NOW, &row));
-  to_draft_number(&row[NOW_GOROUTINE], now->goroutine);
-  to_draft_number(&row[NOW_AGE], until > now->since ? until - now->since : 0);
-  to_draft_text(&row[NOW_REASON], reason_text(now->reason));
-  to_draft_number(&row[NOW_IDLE], now->idle);
-  to_draft_number(&row[NOW_LOWER_BOUND], !now->known);
-  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(a->stacks, now->stack));
+  TB_TRY(to__waits_now_row(a, d, WAITING_NOW, wait, reason_text(wait->why), &row, &stack));
+  to_draft_number(&row[NOW_IDLE], wait->idle);
+  to_draft_number(&row[NOW_LOWER_BOUND], !wait->known);
+  to_draft_stack(&row[NOW_STACK], stack);
   return TB_OK;
 }
 
 static tb_rc report_waiting(struct to_analyses *a, struct to_draft *d, enum to__block_part part) {
   struct waiting w = { .a = a, .part = part };
 
-  TB_TRY(tb_arena_take(d->arena, NOW_ROOM * sizeof(*w.now), &w.now));
-  TB_TRY(tb_arena_take(d->arena, NOW_ROOM * sizeof(*w.spare), &w.spare));
-  TB_TRY(tb_arena_take(d->arena, NOW_ROOM * sizeof(*w.rank), &w.rank));
+  TB_TRY(to__waits_now_begin(&w.now, d));
   TB_TRY(to_spans_open(a->spans, add_waiting, &w));
-  if (w.kept > NOW_LISTED) keep_first(&w);
-  for (size_t i = 0; i < w.kept; i++) TB_TRY(add_now(a, d, &w.now[i]));
+  to__waits_now_end(&w.now);
+  for (size_t i = 0; i < w.now.n; i++) TB_TRY(add_now(a, d, &w.now.wait[i]));
   to_draft_number(to_draft_figure(d, WAITING), w.n[false]);
   to_draft_number(to_draft_figure(d, WAITING_IDLE), w.n[true]);
   return TB_OK;
@@ -441,7 +367,7 @@ tb_rc to__block_report(struct to_analyses *a, const struct to_view *view, struct
   uint32_t cut = state(a)->part[part].cut;
 
   TB_TRY(report_sums(a, d, part));
-  TB_TRY(report_longest(a, d, part));
+  TB_TRY(to__waits_longest(a, d, LONGEST_WAITS, &state(a)->part[part].longest, why));
   TB_TRY(report_waiting(a, d, part));
   to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, cut).count);
   return TB_OK;

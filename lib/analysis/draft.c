@@ -133,8 +133,8 @@ tb_rc to_draft_note(struct to_draft *d, const char *sentence) {
 /* ---- the rest ---- */
 
 static void join_values(struct to_draft *d, struct to_draft_value *into,
-                        const struct to_draft_value *from, enum to_value_type type) {
-  switch (type) {
+                        const struct to_draft_value *from, const struct to_field *field) {
+  switch (field->type) {
   case TO_VALUE_DISTRIBUTION:
     sum_join(&into->sum->distribution.sum, &from->sum->distribution.sum);
     if (from->sum->first == 0) return;
@@ -148,7 +148,10 @@ static void join_values(struct to_draft *d, struct to_draft_value *into,
   case TO_VALUE_NS:
   case TO_VALUE_BYTES:
     if (from->value.none) return;
-    into->value = (struct to_value){ .number = into->value.number + from->value.number };
+    if (!field->greatest)
+      to_draft_number(into, into->value.number + from->value.number);
+    else if (into->value.none || from->value.number > into->value.number)
+      to_draft_number(into, from->value.number);
     return;
   default: return; /* no sum of these */
   }
@@ -213,7 +216,7 @@ static tb_rc finish_table(struct to_draft *d, unsigned table, size_t rows_max,
     struct to_draft_value *other;
     TB_TRY(to_draft_other(d, table, &other));
     for (unsigned c = schema->keys; c < schema->columns; c++)
-      join_values(d, &other[c], &t->row[rank[i]][c], schema->column[c].type);
+      join_values(d, &other[c], &t->row[rank[i]][c], &schema->column[c]);
   }
   out->has_other = t->other != NULL;
   out->rows = listed + out->has_other;

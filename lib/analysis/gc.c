@@ -2,7 +2,7 @@
 /* Garbage collection: its cycles, from GCBegin to GCEnd, the assists that goroutines were made to give, and how much of the Ps it
  * left to the program (analysis/mutator.h).
  *
- * The events of scheduling are taken only while a cycle marks: outside of one no goroutine works for the collector. */
+ * The events of scheduling are taken only while a cycle marks, and of goroutines that worked for it: outside of one none does. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
@@ -116,7 +116,26 @@ static const struct to_field mmu_column[MMU_COLUMNS] = {
                   .about = "The same with mark workers only while they run." },
 };
 
-enum { BY_ENTRY, MMU, CYCLE_LIST, TABLES };
+/* By P, without sweeps and with them. */
+enum { PROC_WINDOW, PROC_AS_GO, PROC_EXACT, PROC_SWEEP_AS_GO, PROC_SWEEP_EXACT, PROC_COLUMNS };
+static const struct to_field proc_column[PROC_COLUMNS] = {
+  [PROC_WINDOW] = { "window_ns", TO_VALUE_NS, .about = "The length of time that is looked at." },
+  [PROC_AS_GO] = { "utilization", TO_VALUE_SHARE, .about = "As Go's tools compute it." },
+  [PROC_EXACT] = { "exact_utilization", TO_VALUE_SHARE,
+                   .about = "The same with mark workers only while they run." },
+  [PROC_SWEEP_AS_GO] = { "with_sweep_utilization", TO_VALUE_SHARE,
+                         .about = "As utilization, and sweeps take from it, too." },
+  [PROC_SWEEP_EXACT] = { "with_sweep_exact_utilization", TO_VALUE_SHARE,
+                         .about = "As exact_utilization, and sweeps take from it, too." },
+};
+
+enum { BY_ENTRY, MMU, CYCLE_LIST, MMU_SWEEP, MMU_PROC, TABLES };
+#define MMU_TABLE(its_name, its_about, its_columns, its_column)                                    \
+  {                                                                                                \
+    .name = its_name, .about = its_about, .order_about = "shortest first", .keys = 1,              \
+    .columns = its_columns, .column = its_column, .order = { { MMU_WINDOW + 1, .rising = true } }, \
+    .is_list = true                                                                                \
+  }
 static const struct to_table_schema table[TABLES] = {
   [BY_ENTRY] = { .name = "by_entry",
                  .about = "Mark assists by entry function",
@@ -125,14 +144,13 @@ static const struct to_table_schema table[TABLES] = {
                  .columns = KEY_COLUMNS,
                  .column = entry_column,
                  .order = { { KEY_ASSIST + 1 } } },
-  [MMU] = { .name = "mmu",
-            .about = "What the program had of its Ps in the worst stretch of each length",
-            .order_about = "shortest first",
-            .keys = 1,
-            .columns = MMU_COLUMNS,
-            .column = mmu_column,
-            .order = { { MMU_WINDOW + 1, .rising = true } },
-            .is_list = true },
+  [MMU] = MMU_TABLE("mmu", "What the program had of its Ps in the worst stretch of each length",
+                    MMU_COLUMNS, mmu_column),
+  [MMU_SWEEP] =
+      MMU_TABLE("mmu_with_sweep", "The same where sweeps take from it, too (of a file only)",
+                MMU_COLUMNS, mmu_column),
+  [MMU_PROC] = MMU_TABLE("mmu_per_proc", "What it had of the P that had the least (of a file only)",
+                         PROC_COLUMNS, proc_column),
   [CYCLE_LIST] = { .name = "cycles",
                    .about = "The last cycles",
                    .order_about = "latest first",
@@ -148,6 +166,7 @@ static tb_rc gc_init(struct to_analyses *a) {
   uint32_t *const series[] = { &s->cycle, &s->assist, &s->sweep, &s->background, &s->idle };
 
   to_mutator_init(&s->mutator, a->mem);
+  if (a->config.is_file) TB_TRY(to_mutators_new(a->mem, &a->mutators));
   s->heap = s->goal = -1;
   for (size_t i = 0; i < sizeof(series) / sizeof(*series); i++)
     TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, series[i]));
@@ -156,6 +175,7 @@ static tb_rc gc_init(struct to_analyses *a) {
 
 static void gc_fini(struct to_analyses *a) {
   to_mutator_fini(&state(a)->mutator);
+  to_mutators_free(a->mutators);
   tb_mem_give(a->mem, state(a)->of_entry, state(a)->of_entries * sizeof(uint32_t));
 }
 
@@ -206,14 +226,12 @@ static void end_cycle(struct to_analyses *a, to_ns end) {
 
 /* While one marks, events of scheduling are taken as well. */
 static void watch(struct to_analyses *a) {
-  static const uint64_t scheduling = TO_ANALYSIS_EVENT(GO_START) | TO_ANALYSIS_EVENT(GO_UNBLOCK) |
-                                     TO_ANALYSIS_EVENT(GO_STOP) | TO_ANALYSIS_EVENT(GO_BLOCK) |
-                                     TO_ANALYSIS_EVENT(GO_DESTROY);
-  bool watches = to_mutator_watches(&state(a)->mutator);
+  struct to_mutator *m = &state(a)->mutator;
+  bool watches = to_mutator_watches(m);
 
   if (watches == state(a)->watches) return;
   state(a)->watches = watches;
-  to__analysis_take(a, TO_ANALYSIS_GC, watches ? scheduling : 0);
+  to__analysis_follow(a, TO_ANALYSIS_GC, watches ? &m->follows : NULL);
 }
 
 static int64_t bytes_of(const struct to_event *ev) {
@@ -301,6 +319,7 @@ static tb_rc gc_span(struct to_analyses *a, const struct to_generation *gen,
 }
 
 static tb_rc gc_slot(struct to_analyses *a) {
+  if (a->mutators != NULL) TB_TRY(to_mutators_slot(a->mutators, &a->windows));
   TB_TRY(to_utilization_slot(&state(a)->mutator.as_go, &a->windows));
   return to_utilization_slot(&state(a)->mutator.exact, &a->windows);
 }
@@ -311,6 +330,7 @@ static void gc_epoch(struct to_analyses *a) {
 
   if (cycle != NULL && cycle->open) s->cycles--; /* a hole: its end is not known */
   to_mutator_epoch(&s->mutator);
+  if (a->mutators != NULL) to_mutators_epoch(a->mutators);
   watch(a);
   s->heap = s->goal = -1;
 }
@@ -391,7 +411,44 @@ static tb_rc report_mmu(struct to_analyses *a, struct to_draft *d) {
     if (to_utilization_length[i] == 10000000)
       to_draft_share(to_draft_figure(d, LOWEST_10MS), exact);
   }
-  to_draft_number(to_draft_figure(d, JOINED), (int64_t)(m->as_go.joined + m->exact.joined));
+  uint64_t joined = m->as_go.joined + m->exact.joined;
+  if (a->mutators != NULL) joined += to_mutators_joined(a->mutators);
+  to_draft_number(to_draft_figure(d, JOINED), (int64_t)joined);
+  return TB_OK;
+}
+
+/* Each way of a set is a column. */
+static bool fill(struct to_analyses *a, struct to_draft *d, enum to_mutators_set set,
+                 unsigned length, struct to_draft_value *column) {
+  to_ns until = a->ended > d->view->until ? a->ended : d->view->until;
+  double lowest;
+
+  for (unsigned way = 0; way < TO_MUTATORS_WAYS; way++) {
+    if (!to_mutators_lowest(a->mutators, set, (enum to_mutators_way)way, d->view, a->report.window,
+                            until, length, &lowest))
+      return false;
+    to_draft_share(&column[way], lowest);
+  }
+  return true;
+}
+
+static tb_rc report_mutators(struct to_analyses *a, struct to_draft *d) {
+  struct to_draft_value sweep[TO_MUTATORS_WAYS] = { 0 }, proc[2][TO_MUTATORS_WAYS] = { 0 };
+  struct to_draft_value *row;
+
+  for (unsigned i = 0; i < TO_LENGTHS && a->mutators != NULL; i++) {
+    if (fill(a, d, TO_MUTATORS_SWEEP, i, sweep)) {
+      TB_TRY(to_draft_new_row(d, MMU_SWEEP, &row));
+      to_draft_number(&row[MMU_WINDOW], to_utilization_length[i]);
+      memcpy(&row[MMU_AS_GO], sweep, sizeof(sweep));
+    }
+    if (fill(a, d, TO_MUTATORS_PROC, i, proc[0]) &&
+        fill(a, d, TO_MUTATORS_PROC_SWEEP, i, proc[1])) {
+      TB_TRY(to_draft_new_row(d, MMU_PROC, &row));
+      to_draft_number(&row[PROC_WINDOW], to_utilization_length[i]);
+      memcpy(&row[PROC_AS_GO], proc, sizeof(proc));
+    }
+  }
   return TB_OK;
 }
 
@@ -426,6 +483,7 @@ static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct
   set_bytes(to_draft_figure(d, GOAL), s->goal);
   TB_TRY(report_assists(a, d));
   TB_TRY(report_mmu(a, d));
+  TB_TRY(report_mutators(a, d));
   return report_cycles(a, d);
 }
 

@@ -12,7 +12,7 @@
 /* Of the goroutines with one entry function that live now. */
 struct open_entry {
   uint64_t total, running, runnable, call, call_lost, without_p;
-  uint64_t waiting[TO_REASONS];
+  uint64_t waiting[TO_REASONS], range[TO_SUMS_RANGES];
   to_ns oldest;
 };
 
@@ -34,12 +34,16 @@ static struct to_goroutines *state(const struct to_analyses *a) {
 
 /* ---- what it says ---- */
 
-enum { ALIVE, CREATED, ENDED, FIGURES };
+enum { ALIVE, CREATED, ENDED, CREATED_RATE, ENDED_RATE, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Goroutines that live now." },
   [CREATED] = { "created", TO_VALUE_COUNT, .about = "Goroutines that were created." },
   [ENDED] = { "life", TO_VALUE_DISTRIBUTION,
               .about = "How long goroutines lived that have ended." },
+  [CREATED_RATE] = { "created_per_s", TO_VALUE_COUNT,
+                     .about = "Goroutines created per second of the window, rounded." },
+  [ENDED_RATE] = { "ended_per_s", TO_VALUE_COUNT,
+                   .about = "Goroutines that ended per second of the window, rounded." },
 };
 
 enum { STATE, STATE_NOW, STATE_MEAN, STATE_MOST, STATE_TIME, STATE_COLUMNS };
@@ -64,6 +68,9 @@ enum {
   ENTRY_WITHOUT_P,
   ENTRY_ALIVE,
   ENTRY_OLDEST,
+  ENTRY_ASSIST,
+  ENTRY_SWEEP,
+  ENTRY_STOP,
   ENTRY_COLUMNS
 };
 static const struct to_field entry_column[ENTRY_COLUMNS] = {
@@ -81,7 +88,14 @@ static const struct to_field entry_column[ENTRY_COLUMNS] = {
                         .about =
                             "Time in system calls without a P; it is part of the columns above." },
   [ENTRY_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
-  [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives." },
+  [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
+                     .greatest = true },
+  [ENTRY_ASSIST] = { "gc_assist_ns", TO_VALUE_NS,
+                     .about = "They helped the garbage collector to mark; it is a part of the "
+                              "times above, as the next two are." },
+  [ENTRY_SWEEP] = { "gc_sweep_ns", TO_VALUE_NS,
+                    .about = "They swept memory that the garbage collector left free." },
+  [ENTRY_STOP] = { "stw_ns", TO_VALUE_NS, .about = "They had the world stopped." },
 };
 enum { REASON_ENTRY, REASON, REASON_BLOCK, REASON_ENDED, REASON_COLUMNS };
 static const struct to_field reason_column[REASON_COLUMNS] = {
@@ -94,7 +108,8 @@ enum { SITE, SITE_ALIVE, SITE_OLDEST, SITE_CREATED, SITE_LIFE, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
   [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created." },
   [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
-  [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives." },
+  [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
+                    .greatest = true },
   [SITE_CREATED] = { "created", TO_VALUE_COUNT, .about = "Those created in the window." },
   [SITE_LIFE] = { "life", TO_VALUE_DISTRIBUTION, .about = "Lives that have ended." },
 };
@@ -161,7 +176,7 @@ static void add(struct to_draft_value *value, uint64_t number) {
 /* ---- states over time ---- */
 
 /* The number of goroutines is written as a length: its sum is the time, its maximum the most at once. */
-static tb_rc goroutines_slice(struct to_analyses *a) {
+static tb_rc goroutines_settle(struct to_analyses *a) {
   struct to_goroutines *s = state(a);
 
   to_spans_states(a->spans, &s->states);
@@ -246,16 +261,50 @@ static void add_state(const struct to_life *g, to_ns born, to_ns now, struct ope
   }
 }
 
+struct open_ranges {
+  struct to_analyses *a;
+  to_ns now;
+  bool met; /* some began before the trace: of a goroutine that is not known yet */
+};
+
+static tb_rc add_range(void *self, const struct to_span *span) {
+  struct open_ranges *open = self;
+  const struct to_analyses *a = open->a;
+  enum to_sums_range kind;
+
+  if (!to_sums_range_of(span->state, &kind)) return TB_OK;
+  open->met |= span->by_life == 0;
+  if (span->by_life == 0 || a->spans->lives[span->slot].life != span->by_life) return TB_OK;
+  state(a)->entry[a->sums.goroutine[span->slot].entry].range[kind] +=
+      (uint64_t)open->now - (uint64_t)span->from;
+  return TB_OK;
+}
+
+static void add_met_ranges(const struct to_spans *spans, int64_t g, to_ns now,
+                           struct open_entry *e) {
+  static const struct {
+    enum to_range_kind kind;
+    enum to_sums_range of;
+  } kinds[] = { { TO_RANGE_GC_MARK_ASSIST, TO_SUMS_ASSIST }, { TO_RANGE_STW, TO_SUMS_STOP } };
+
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+    for (const struct to_open_range *range = tb_map_at(&spans->ranges[kinds[i].kind], (uint64_t)g);
+         range != NULL; range = range->below)
+      if (range->life == 0) e->range[kinds[i].of] += (uint64_t)now - (uint64_t)range->since;
+}
+
 static tb_rc walk(struct to_analyses *a) {
   struct to_goroutines *s = state(a);
   const struct to_spans *spans = a->spans;
   to_ns now = now_of(a);
+  struct open_ranges open = { .a = a, .now = now };
 
   if (s->walked && s->walked_at == spans->events && s->walked_until == now) return TB_OK;
   TB_TRY(make_room(a, &s->entry, &s->entries, a->sums.entries, sizeof(*s->entry)));
   TB_TRY(make_room(a, &s->oldest, &s->sites, a->sums.sites, sizeof(*s->oldest)));
   for (size_t i = 0; i < s->entries; i++) s->entry[i].oldest = INT64_MAX;
   for (size_t i = 0; i < s->sites; i++) s->oldest[i] = INT64_MAX;
+  TB_TRY(to_spans_open_of(spans, TO_SPAN_RANGE, add_range, &open));
   for (uint32_t slot = 0; slot < spans->slots_end; slot++) {
     const struct to_life *g = &spans->lives[slot];
     if (g->life == 0) continue;
@@ -263,6 +312,7 @@ static tb_rc walk(struct to_analyses *a) {
     const struct to_sums_goroutine *of = &a->sums.goroutine[slot];
     struct open_entry *e = &s->entry[of->entry];
     add_state(g, born, now, e);
+    if (open.met) add_met_ranges(spans, g->id, now, e);
     if (born < e->oldest) e->oldest = born;
     if (born < s->oldest[of->site]) s->oldest[of->site] = born;
   }
@@ -282,7 +332,8 @@ static tb_rc entry_row(struct to_analyses *a, struct to_draft *d, uint32_t entry
     TB_TRY(to_draft_row(d, BY_ENTRY, entry, out));
   if (!(*out)[ENTRY_COUNT].value.none) return TB_OK;
   if (entry != TO_ENTRY_OTHER) to_draft_text(&(*out)[ENTRY], to_span_sums_entry(&a->sums, entry));
-  for (unsigned c = ENTRY_COUNT; c < ENTRY_OLDEST; c++) to_draft_number(&(*out)[c], 0);
+  for (unsigned c = ENTRY_COUNT; c < ENTRY_COLUMNS; c++)
+    if (c != ENTRY_OLDEST) to_draft_number(&(*out)[c], 0);
   return TB_OK;
 }
 
@@ -343,6 +394,7 @@ static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t e
   add(&row[ENTRY_SCHED_WAIT], e->runnable + e->call_lost);
   add(&row[ENTRY_CALL], e->call);
   add(&row[ENTRY_WITHOUT_P], e->without_p);
+  for (unsigned r = 0; r < TO_SUMS_RANGES; r++) add(&row[ENTRY_ASSIST + r], e->range[r]);
   for (unsigned reason = 0; reason < TO_REASONS; reason++) {
     if (e->waiting[reason] == 0) continue;
     add(&row[ENTRY_BLOCK], e->waiting[reason]);
@@ -366,12 +418,25 @@ static void set_rests(struct to_draft_value *row) {
   to_draft_number(&row[ENTRY_UNKNOWN], rest);
 }
 
+static tb_rc report_ranges(struct to_analyses *a, struct to_draft *d, uint32_t entry) {
+  struct to_draft_value *row;
+
+  for (unsigned r = 0; r < TO_SUMS_RANGES; r++) {
+    uint32_t series = a->sums.entry[entry].range[r];
+    if (series == 0 || to_view_cell(d->view, series - 1) == NULL) continue;
+    TB_TRY(entry_row(a, d, entry, &row));
+    add(&row[ENTRY_ASSIST + r], to_view_sum(d->view, series - 1).total_ns);
+  }
+  return TB_OK;
+}
+
 static tb_rc report_open_entries(struct to_analyses *a, struct to_draft *d) {
   const struct to_goroutines *s = state(a);
   struct to_draft_value *row;
 
   for (uint32_t i = 0; i < a->sums.entries; i++) {
     uint32_t alive = a->sums.entry[i].alive;
+    TB_TRY(report_ranges(a, d, i));
     if (alive == 0) continue;
     TB_TRY(entry_row(a, d, i, &row));
     add(&row[ENTRY_ALIVE], alive);
@@ -419,25 +484,34 @@ static tb_rc add_site(struct to_analyses *a, struct to_draft *d, uint32_t i) {
   return to_draft_series(d, &row[SITE_LIFE], site->lives);
 }
 
+static int64_t per_second(uint64_t count, const struct to_view *view) {
+  double seconds = (double)((uint64_t)view->until - (uint64_t)view->from) / 1e9;
+
+  return seconds > 0 ? (int64_t)((double)count / seconds + 0.5) : 0;
+}
+
 static tb_rc goroutines_report(struct to_analyses *a, const struct to_view *view,
                                struct to_draft *d) {
-  (void)view;
   TB_TRY(walk(a));
   TB_TRY(report_states(a, d));
   TB_TRY(report_entries(a, d));
   to_draft_number(to_draft_figure(d, ALIVE), 0);
   to_draft_number(to_draft_figure(d, CREATED), 0);
   for (uint32_t i = 0; i < a->sums.sites; i++) TB_TRY(add_site(a, d, i));
+  uint64_t created = (uint64_t)to_draft_figure(d, CREATED)->value.number;
+  uint64_t ended = to_draft_figure(d, ENDED)->sum->distribution.sum.count;
+  to_draft_number(to_draft_figure(d, CREATED_RATE), per_second(created, view));
+  to_draft_number(to_draft_figure(d, ENDED_RATE), per_second(ended, view));
   return TB_OK;
 }
 
 const struct to_analysis_ops to__analysis_goroutines = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_goroutines),
-  .wants = TO_WANT_STATES,
+  .wants = TO_WANT_STATES | TO_WANT(RANGE),
   .init = goroutines_init,
   .fini = goroutines_fini,
-  .slice = goroutines_slice,
+  .settle = goroutines_settle,
   .epoch = goroutines_epoch,
   .report = goroutines_report,
 };

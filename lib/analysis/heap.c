@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/live_objects.h"
+#include "measure/live_objects.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -85,7 +85,16 @@ static const struct to_field time_column[TIME_COLUMNS] = {
   [TIME_MAX] = { "heap_max_bytes", TO_VALUE_BYTES },
   [TIME_GOAL] = { "goal_bytes", TO_VALUE_BYTES },
 };
-enum { KEY, KEY_LIVE, KEY_LIVE_BYTES, KEY_ALLOCATIONS, KEY_ALLOCATED, KEY_COLUMNS };
+enum {
+  KEY,
+  KEY_LIVE,
+  KEY_LIVE_BYTES,
+  KEY_ALLOCATIONS,
+  KEY_ALLOCATED,
+  KEY_RATE,
+  KEY_OLDEST,
+  KEY_COLUMNS
+};
 #define COLUMNS(its_name, its_about)                                                               \
   {                                                                                                \
     [KEY] = { its_name, TO_VALUE_TEXT, .about = its_about },                                       \
@@ -93,6 +102,11 @@ enum { KEY, KEY_LIVE, KEY_LIVE_BYTES, KEY_ALLOCATIONS, KEY_ALLOCATED, KEY_COLUMN
     [KEY_LIVE_BYTES] = { "live_bytes", TO_VALUE_BYTES },                                           \
     [KEY_ALLOCATIONS] = { "allocations", TO_VALUE_COUNT, .about = "In the window." },              \
     [KEY_ALLOCATED] = { "allocated_bytes", TO_VALUE_BYTES },                                       \
+    [KEY_RATE] = { "alloc_rate_bytes", TO_VALUE_BYTES,                                             \
+                   .about = "Bytes allocated per second of the window." },                         \
+    [KEY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .greatest = true,                                   \
+                     .about = "Age of the oldest that lives; of those that were there when the "   \
+                              "trace began, the time since then." },                               \
   }
 static const struct to_field type_column[KEY_COLUMNS] = COLUMNS("type", "Type of the objects.");
 static const struct to_field entry_column[KEY_COLUMNS] =
@@ -313,13 +327,29 @@ static void add_number(struct to_draft_value *value, uint64_t n) {
   number(value, (value->value.none ? 0 : (uint64_t)value->value.number) + n);
 }
 
-static void add_allocator(struct to_draft_value *row, const struct to_allocator *allocator,
-                          struct to_string key, const struct to_sum *sum, bool is_other) {
-  if (!is_other) to_draft_text(&row[KEY], key);
+static uint64_t per_second(const struct to_view *view, uint64_t bytes) {
+  double seconds = (double)((uint64_t)view->until - (uint64_t)view->from) / (double)SECOND;
+
+  return seconds > 0 ? (uint64_t)((double)bytes / seconds) : 0;
+}
+
+static void add_oldest(const struct to_analyses *a, const struct to_allocator *allocator,
+                       struct to_draft_value *oldest) {
+  if (allocator->live == 0) return;
+  int64_t age = to_spans_now(a->spans) - to_live_objects_oldest(&state(a)->objects, allocator);
+  if (oldest->value.none || age > oldest->value.number) to_draft_number(oldest, age);
+}
+
+static void add_allocator(const struct to_analyses *a, const struct to_view *view,
+                          struct to_draft_value *row, const struct to_allocator *allocator) {
+  struct to_sum sum = to_view_sum(view, allocator->series);
+
   add_number(&row[KEY_LIVE], allocator->live);
   add_number(&row[KEY_LIVE_BYTES], allocator->live_bytes);
-  add_number(&row[KEY_ALLOCATIONS], sum->count);
-  add_number(&row[KEY_ALLOCATED], sum->total_ns);
+  add_number(&row[KEY_ALLOCATIONS], sum.count);
+  add_number(&row[KEY_ALLOCATED], sum.total_ns);
+  number(&row[KEY_RATE], per_second(view, (uint64_t)row[KEY_ALLOCATED].value.number));
+  add_oldest(a, allocator, &row[KEY_OLDEST]);
 }
 
 static tb_rc report_allocator(struct to_analyses *a, struct to_draft *d,
@@ -332,13 +362,15 @@ static tb_rc report_allocator(struct to_analyses *a, struct to_draft *d,
     TB_TRY(to_draft_other(d, BY_TYPE, &row));
   else
     TB_TRY(to_draft_row(d, BY_TYPE, (uintptr_t)allocator->type.data, &row));
-  add_allocator(row, allocator, allocator->type, &sum, is_other);
+  if (!is_other) to_draft_text(&row[KEY], allocator->type);
+  add_allocator(a, d->view, row, allocator);
   is_other |= allocator->entry == TO_ENTRY_OTHER;
   if (is_other)
     TB_TRY(to_draft_other(d, BY_ENTRY, &row));
   else
     TB_TRY(to_draft_row(d, BY_ENTRY, allocator->entry, &row));
-  add_allocator(row, allocator, to_span_sums_entry(&a->sums, allocator->entry), &sum, is_other);
+  if (!is_other) to_draft_text(&row[KEY], to_span_sums_entry(&a->sums, allocator->entry));
+  add_allocator(a, d->view, row, allocator);
   add_number(to_draft_figure(d, ALLOCATIONS), sum.count);
   add_number(to_draft_figure(d, ALLOCATED), sum.total_ns);
   return TB_OK;
@@ -346,7 +378,6 @@ static tb_rc report_allocator(struct to_analyses *a, struct to_draft *d,
 
 static tb_rc report_objects(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   const struct to_live_objects *o = &state(a)->objects;
-  double seconds = (double)((uint64_t)view->until - (uint64_t)view->from) / (double)SECOND;
 
   add_number(to_draft_figure(d, ALLOCATIONS), 0);
   add_number(to_draft_figure(d, ALLOCATED), 0);
@@ -355,9 +386,8 @@ static tb_rc report_objects(struct to_analyses *a, const struct to_view *view, s
   number(to_draft_figure(d, LIVE), o->live);
   number(to_draft_figure(d, LIVE_BYTES), o->live_bytes);
   number(to_draft_figure(d, UNTRACKED), o->untracked);
-  if (seconds > 0)
-    number(to_draft_figure(d, ALLOC_RATE),
-           (uint64_t)((double)to_draft_figure(d, ALLOCATED)->value.number / seconds));
+  number(to_draft_figure(d, ALLOC_RATE),
+         per_second(view, (uint64_t)to_draft_figure(d, ALLOCATED)->value.number));
   return TB_OK;
 }
 

@@ -13,11 +13,12 @@
 #ifndef TO_ANALYSIS_MUTATOR_H
 #define TO_ANALYSIS_MUTATOR_H
 
+#include "analysis/analysis_state.h"
 #include "analysis/utilization.h"
 #include "base/map.h"
 #include "event/generation.h"
 
-enum { TO_MUTATOR_PROCS_MAX = 1 << 14, TO_MUTATOR_WATCHED_MAX = 1 << 16, TO_MUTATOR_MAYBE = 64 };
+enum { TO_MUTATOR_PROCS_MAX = 1 << 14, TO_MUTATOR_WATCHED_MAX = 1 << 16 };
 
 struct to_mutator {
   struct tb_mem *mem;
@@ -26,14 +27,17 @@ struct to_mutator {
     int32_t as_go, exact; /* what of the collector is on it */
   } * proc;
   size_t procs_room;
-  uint32_t procs;              /* GOMAXPROCS; 0: not known yet */
-  uint32_t as_go_on, exact_on; /* Ps that the collector has */
-  uint32_t last_procs;         /* before it changed with this event */
-  int64_t stops;               /* of the world, for the collector */
-  struct tb_map watched;       /* goroutines that worked for it: bits */
-  uint64_t maybe
-      [TO_MUTATOR_MAYBE]; /* a bit for some of all: none of them is watched where it is not set */
-  size_t awake;           /* of those: they may go on without a sign */
+  struct to_mutator_level {
+    uint32_t procs;           /* GOMAXPROCS; 0: not known yet */
+    uint32_t as_go, exact;    /* Ps that the collector has */
+    bool stops;               /* the world, for the collector */
+  } is, noted;                /* noted: the last steps are of it */
+  bool lowered;               /* steps were, since then */
+  int64_t stops;              /* of the world, for the collector */
+  struct tb_map watched;      /* goroutines that worked for it: bits */
+  struct to_followed follows; /* the watched ones */
+  size_t forgotten;           /* that are not watched any more, and still in it */
+  size_t awake;               /* of those: they may go on without a sign */
   size_t working, idling; /* background workers that run, and those that have a P that is free */
   uint64_t worked_ns, idled_ns; /* the time that they ran, up to now */
   to_ns now;                    /* of the last event */
@@ -43,12 +47,19 @@ struct to_mutator {
 
 void to_mutator_init(struct to_mutator *m, struct tb_mem *mem);
 void to_mutator_fini(struct to_mutator *m);
-/* Of Sync, ProcsChange, GoLabel, cycles, assists and stops each one; while to_mutator_watches(), GoStart, GoUnblock, GoStop, GoBlock and GoDestroy as well. */
+/* Of Sync, ProcsChange, GoLabel, cycles, assists and stops each one; while to_mutator_watches(), GoStart, GoUnblock, GoStop, GoBlock and GoDestroy of
+ * the goroutines in follows as well. */
 TB_MUST tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
                                const struct to_event *ev);
 static inline bool to_mutator_watches(const struct to_mutator *m) {
   return m->marking || m->awake > 0;
 }
 void to_mutator_epoch(struct to_mutator *m);
+
+/* By a label of Go's background workers. */
+enum to_worker { TO_WORKER_NONE, TO_WORKER_IDLE, TO_WORKER_DEDICATED, TO_WORKER_OTHER };
+enum to_worker to_mutator_worker(const struct to_generation *gen, uint64_t label);
+/* A stop of the world for this reason is the collector's. */
+bool to_mutator_stops(const struct to_generation *gen, uint64_t reason);
 
 #endif

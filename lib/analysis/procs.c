@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How busy the Ps are. A P is busy while a thread holds it: for Go code, or for a system call that may be short.
+/* How busy the Ps are, and how they are taken from system calls. A P is busy while a thread holds it: for Go code, or for a system call
+ * that may be short. The time of calls comes from the pass that makes spans.
  *
- * Times are totals (analysis/totals.h), not spans: a P may run for minutes. */
+ * Times are totals (measure/totals.h), not spans: a P may run for minutes. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/totals.h"
 #include "event/view.h"
+#include "measure/totals.h"
 
 enum { PROCS_MAX = 1024, CHANGES_KEPT = 64 };
-enum { RUNNING, IDLE, STOLEN, OF_PROC }; /* totals of a P: OF_PROC * its number and these */
+/* Totals of a P: OF_PROC * its number and these. */
+enum { RUNNING, IDLE, CALL, STOLEN, RETAKEN, CLAIMED, STOPPED, HANDED_OFF, OF_PROC };
 
 struct to_procs_change {
   to_ns at;
@@ -44,7 +46,19 @@ static const struct to_field figure[FIGURES] = {
              .metric = "trace_procs_busy_share" },
   [CHANGES] = { "changes", TO_VALUE_COUNT, .about = "Changes of GOMAXPROCS since the start." },
 };
-enum { PROC, PROC_BUSY, PROC_RUNNING, PROC_IDLE, PROC_STOLEN, PROC_COLUMNS };
+enum {
+  PROC,
+  PROC_BUSY,
+  PROC_RUNNING,
+  PROC_IDLE,
+  PROC_STOLEN,
+  PROC_CALL,
+  PROC_RETAKEN,
+  PROC_CLAIMED,
+  PROC_STOPPED,
+  PROC_HANDED_OFF,
+  PROC_COLUMNS
+};
 static const struct to_field proc_column[PROC_COLUMNS] = {
   [PROC] = { "proc", TO_VALUE_ID },
   [PROC_BUSY] = { "busy_share", TO_VALUE_SHARE,
@@ -54,6 +68,17 @@ static const struct to_field proc_column[PROC_COLUMNS] = {
   [PROC_IDLE] = { "idle_ns", TO_VALUE_NS },
   [PROC_STOLEN] = { "stolen", TO_VALUE_COUNT,
                     .about = "Times it was taken from a thread that sat in a system call." },
+  [PROC_CALL] = { "syscall_ns", TO_VALUE_NS,
+                  .about = "Of its running time, that in which a system call held it." },
+  [PROC_RETAKEN] = { "retaken", TO_VALUE_COUNT,
+                     .about = "Of stolen: by the runtime's monitor, for the call took long." },
+  [PROC_CLAIMED] = { "claimed", TO_VALUE_COUNT,
+                     .about = "Of stolen: by a goroutine that came back from another call." },
+  [PROC_STOPPED] = { "stopped", TO_VALUE_COUNT,
+                     .about = "Of stolen: by a goroutine that ran, most often to stop the world." },
+  [PROC_HANDED_OFF] = { "handed_off", TO_VALUE_COUNT,
+                        .about = "Times that a call gave it up at once, for it was known to block; "
+                                 "stolen does not have them." },
 };
 enum { AT_ONCE, AT_ONCE_TIME, AT_ONCE_SHARE, AT_ONCE_COLUMNS };
 static const struct to_field busy_column[AT_ONCE_COLUMNS] = {
@@ -118,13 +143,27 @@ static void settle_proc(struct to_procs *s, size_t p, to_ns now) {
   s->proc[p].since = now;
 }
 
+/* In a made-up trace a call may vanish from its P, and its time until then with it: a total only grows. */
+static void settle_calls(const struct to_analyses *a, to_ns now) {
+  struct to_procs *s = state(a);
+
+  for (size_t p = 0; p < s->seen; p++) {
+    uint64_t *total = &s->of_proc.now[OF_PROC * p + CALL];
+    uint64_t time = to_spans_call_time(a->spans, (int64_t)p, now);
+    if (time > *total) *total = time;
+  }
+}
+
 static void settle_busy(struct to_procs *s, to_ns now) {
   if (s->heard) s->of_busy.now[s->busy] += between(s->since, now);
   s->since = now;
 }
 
-static void settle(struct to_procs *s, to_ns now) {
+static void settle(const struct to_analyses *a, to_ns now) {
+  struct to_procs *s = state(a);
+
   for (size_t p = 0; p < s->seen; p++) settle_proc(s, p, now);
+  settle_calls(a, now);
   settle_busy(s, now);
 }
 
@@ -148,6 +187,21 @@ static tb_rc turn(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
   return TB_OK;
 }
 
+/* The event's own P and goroutine are those of what took the P: the monitor has neither, a goroutine in a call has no P. A thread
+ * takes its own P away when its goroutine ends in the call; one that has gone had left its P behind. */
+static void count_loss(const struct to_event *ev, uint64_t *total) {
+  bool by_itself = ev->p == (int64_t)ev->args[0] || ev->m == (int64_t)ev->args[2];
+
+  if (ev->type == TW_EV_PROC_STOP) total[HANDED_OFF] += ev->g != TO_NONE;
+  if (ev->type != TW_EV_PROC_STEAL) return;
+  total[STOLEN]++;
+  if (by_itself || ev->args[3] == TW_PROC_SYSCALL_ABANDONED) return;
+  if (ev->p != TO_NONE)
+    total[STOPPED]++;
+  else
+    total[ev->g == TO_NONE ? RETAKEN : CLAIMED]++;
+}
+
 static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
   struct to_procs *s = state(a);
   struct to_transition tr;
@@ -155,7 +209,7 @@ static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
   to_event_transition(ev, &tr);
   if (tr.id < 0 || tr.id >= PROCS_MAX) return TB_OK;
   TB_TRY(turn(a, (size_t)tr.id, tr.to, ev->time));
-  if (ev->type == TW_EV_PROC_STEAL) s->of_proc.now[OF_PROC * (size_t)tr.id + STOLEN]++;
+  count_loss(ev, &s->of_proc.now[OF_PROC * (size_t)tr.id]);
   return TB_OK;
 }
 
@@ -178,7 +232,7 @@ static tb_rc procs_event(struct to_analyses *a, const struct to_generation *gen,
 }
 
 static tb_rc procs_slot(struct to_analyses *a) {
-  settle(state(a), a->windows.open_begin);
+  settle(a, a->windows.open_begin);
   TB_TRY(to_totals_slot(&state(a)->of_proc, &a->windows));
   return to_totals_slot(&state(a)->of_busy, &a->windows);
 }
@@ -186,7 +240,7 @@ static tb_rc procs_slot(struct to_analyses *a) {
 static void procs_epoch(struct to_analyses *a) {
   struct to_procs *s = state(a);
 
-  settle(s, a->windows.last);
+  settle(a, a->windows.last);
   memset(s->proc, 0, sizeof(s->proc));
   s->busy = 0;
   s->heard = false;
@@ -198,25 +252,34 @@ static double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : (double)part / (double)whole;
 }
 
+/* A P's figures in the view. */
+static void take_totals(struct to_analyses *a, const struct to_draft *d, size_t p,
+                        uint64_t out[OF_PROC]) {
+  for (size_t i = 0; i < OF_PROC; i++)
+    out[i] = to_totals_in(&state(a)->of_proc, d->view, a->report.window, OF_PROC * p + i);
+}
+
 static tb_rc report_procs(struct to_analyses *a, struct to_draft *d) {
+  static const uint8_t column[OF_PROC] = {
+    [RUNNING] = PROC_RUNNING, [IDLE] = PROC_IDLE,
+    [CALL] = PROC_CALL,       [STOLEN] = PROC_STOLEN,
+    [RETAKEN] = PROC_RETAKEN, [CLAIMED] = PROC_CLAIMED,
+    [STOPPED] = PROC_STOPPED, [HANDED_OFF] = PROC_HANDED_OFF,
+  };
   const struct to_procs *s = state(a);
-  uint64_t all_running = 0, all_idle = 0;
-  enum to_window window = a->report.window;
+  uint64_t all_running = 0, all_idle = 0, of[OF_PROC];
   struct to_draft_value *row;
 
   for (size_t p = 0; p < s->seen; p++) {
-    uint64_t running = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + RUNNING);
-    uint64_t idle = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + IDLE);
-    uint64_t stolen = to_totals_in(&s->of_proc, d->view, window, OF_PROC * p + STOLEN);
-    if (running + idle == 0) continue;
+    take_totals(a, d, p, of);
+    if (of[RUNNING] + of[IDLE] == 0) continue;
     TB_TRY(to_draft_new_row(d, BY_PROC, &row));
     to_draft_number(&row[PROC], (int64_t)p);
-    to_draft_share(&row[PROC_BUSY], share(running, running + idle));
-    to_draft_number(&row[PROC_RUNNING], (int64_t)running);
-    to_draft_number(&row[PROC_IDLE], (int64_t)idle);
-    to_draft_number(&row[PROC_STOLEN], (int64_t)stolen);
-    all_running += running;
-    all_idle += idle;
+    to_draft_share(&row[PROC_BUSY], share(of[RUNNING], of[RUNNING] + of[IDLE]));
+    for (size_t i = 0; i < OF_PROC; i++) to_draft_number(&row[column[i]], (int64_t)of[i]);
+    if (p >= TO_SPANS_PROCS_NEAR) row[PROC_CALL].value.none = true;
+    all_running += of[RUNNING];
+    all_idle += of[IDLE];
   }
   to_draft_share(to_draft_figure(d, BUSY), share(all_running, all_running + all_idle));
   return TB_OK;
@@ -259,7 +322,7 @@ static tb_rc report_changes(struct to_analyses *a, struct to_draft *d) {
 static tb_rc procs_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   struct to_procs *s = state(a);
 
-  settle(s, view->until);
+  settle(a, view->until);
   if (s->procs >= 0) to_draft_number(to_draft_figure(d, PROCS), s->procs);
   to_draft_number(to_draft_figure(d, CHANGES), (int64_t)s->changes);
   TB_TRY(report_procs(a, d));

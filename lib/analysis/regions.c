@@ -4,37 +4,28 @@
 #include "analysis/analysis_state.h"
 #include "analysis/user_types.h"
 
-struct to_regions {
-  struct to_user_types types;
-  uint32_t begin_unknown, cut; /* series */
-};
-
-static struct to_regions *state(const struct to_analyses *a) {
+static struct to_user_types *types_of(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_REGIONS];
 }
 
 /* ---- what it says ---- */
 
-enum { LATENCY, OPEN, BEGIN_UNKNOWN, CUT, FIGURES };
-static const struct to_field figure[FIGURES] = {
-  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
-                .about = "How long regions took that began and ended in the trace.",
-                .metric = "trace_region_seconds" },
-  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
-  [BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
-                      .about = "Regions that ended without a begin in the trace: they are in no "
-                               "latency." },
-  [CUT] = { "cut", TO_VALUE_COUNT,
-            .about =
-                "Regions that the end of their goroutine or a hole in the stream cut off: they "
-                "are in no latency." },
+static const struct to_field figure[TO_USER_FIGURES] = {
+  [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
+                        .about = "How long regions took that began and ended in the trace.",
+                        .metric = "trace_region_seconds" },
+  [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
+  [TO_USER_BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
+                              .about =
+                                  "Regions that ended without a begin in the trace: they are in no "
+                                  "latency." },
+  [TO_USER_CUT] = { "cut", TO_VALUE_COUNT,
+                    .about = "Regions that the end of their goroutine or a hole in the stream cut "
+                             "off: they are in no latency." },
 };
 
 static const struct to_field type_column[TO_TYPE_COLUMNS] = {
-  [TO_TYPE] = { "type", TO_VALUE_TEXT, .about = "As the program names it." },
-  [TO_TYPE_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "From begin to end." },
-  [TO_TYPE_OPEN] = { "open", TO_VALUE_COUNT, .about = "Those that have not ended." },
-  TO_TYPE_TIME_FIELDS,
+  TO_TYPE_FIELDS,
 };
 enum { SITE_STACK, SITE_TYPE, SITE_LATENCY, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
@@ -78,36 +69,30 @@ static const struct to_table_schema table[TABLES] = {
 };
 
 static tb_rc regions_init(struct to_analyses *a) {
-  TB_TRY(to_user_types_init(&state(a)->types, &a->windows, a->config.stacks_max));
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->begin_unknown));
-  return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->cut);
+  return to_user_types_init(types_of(a), &a->windows, a->config.stacks_max);
 }
 
 static void regions_fini(struct to_analyses *a) {
-  to_user_types_fini(&state(a)->types);
+  to_user_types_fini(types_of(a));
 }
 
 static tb_rc regions_span(struct to_analyses *a, const struct to_generation *gen,
                           const struct to_span *span) {
-  struct to_regions *s = state(a);
+  struct to_user_types *types = types_of(a);
   uint32_t type, stack;
 
-  if (!span->until_known || !span->from_known) {
-    to_windows_sum(&a->windows, span->until_known ? s->begin_unknown : s->cut, span->from,
-                   span->until, 0, false);
-    return TB_OK;
-  }
-  TB_TRY(to_user_types_find(&s->types, span->more->name, &type));
+  if (to_user_types_pass_over(types, span)) return TB_OK;
+  TB_TRY(to_user_types_find(types, span->more->name, &type));
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
-  TB_TRY(to_user_types_add(&s->types, type, stack, span->from, span->until));
-  to_user_types_add_time(&s->types, type, span->more->region, span->until);
+  TB_TRY(to_user_types_add(types, type, stack, span->from, span->until));
+  to_user_types_add_time(types, type, span->more->region, span->until);
   return TB_OK;
 }
 
 /* ---- the report ---- */
 
 static tb_rc report_sites(struct to_analyses *a, struct to_draft *d) {
-  const struct to_user_types *t = &state(a)->types;
+  const struct to_user_types *t = types_of(a);
   struct to_draft_value *row;
 
   for (const struct to_user_site *site = t->site; site < t->site + t->sites; site++) {
@@ -123,60 +108,29 @@ static tb_rc report_sites(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-struct open_regions {
-  struct to_analyses *a;
-  struct to_draft *draft;
-  struct to_user_open *oldest;
-};
-
-static tb_rc add_open(void *self, const struct to_span *span) {
-  struct open_regions *open = self;
-
-  to_user_open_note(open->oldest, span);
-  return to_user_types_open(&state(open->a)->types, open->draft, BY_TYPE, span->more->name);
-}
-
-static tb_rc list_open(struct to_analyses *a, struct to_draft *d, const struct to_span *span) {
+static tb_rc list_open(struct to_draft *d, const struct to_user_open *open) {
+  uint64_t task = open->span->more->value;
   struct to_draft_value *row;
-  struct to_string type;
-  uint32_t stack;
 
-  TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
-  TB_TRY(to_user_text(d, span->more->name, &type));
   TB_TRY(to_draft_new_row(d, OPEN_NOW, &row));
-  to_draft_number(&row[NOW_GOROUTINE], span->id);
-  to_draft_text(&row[NOW_TYPE], type);
-  to_draft_number(&row[NOW_AGE], to_user_length(span->from, span->until));
-  if (span->more->value != 0) to_draft_number(&row[NOW_TASK], (int64_t)span->more->value);
-  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(a->stacks, stack));
-  return TB_OK;
-}
-
-static tb_rc report_open(struct to_analyses *a, struct to_draft *d) {
-  struct open_regions open = { .a = a, .draft = d };
-
-  TB_TRY(to_user_open_new(d, &open.oldest));
-  TB_TRY(to_spans_open_of(a->spans, TO_SPAN_REGION, add_open, &open));
-  for (size_t i = 0; i < open.oldest->n; i++) TB_TRY(list_open(a, d, &open.oldest->span[i]));
-  to_draft_number(to_draft_figure(d, OPEN), open.oldest->total);
+  to_draft_number(&row[NOW_GOROUTINE], open->span->id);
+  to_draft_text(&row[NOW_TYPE], open->type);
+  to_draft_number(&row[NOW_AGE], open->age_ns);
+  if (task != 0) to_draft_number(&row[NOW_TASK], (int64_t)task);
+  to_draft_stack(&row[NOW_STACK], open->stack);
   return TB_OK;
 }
 
 static tb_rc regions_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  const struct to_regions *s = state(a);
-
-  TB_TRY(to_user_types_report(&s->types, d, LATENCY, BY_TYPE));
+  (void)view;
+  TB_TRY(to_user_types_report(types_of(a), d, BY_TYPE));
   TB_TRY(report_sites(a, d));
-  TB_TRY(report_open(a, d));
-  to_draft_number(to_draft_figure(d, BEGIN_UNKNOWN),
-                  (int64_t)to_view_sum(view, s->begin_unknown).count);
-  to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, s->cut).count);
-  return TB_OK;
+  return to_user_types_report_open(types_of(a), a, d, TO_SPAN_REGION, BY_TYPE, list_open);
 }
 
 const struct to_analysis_ops to__analysis_regions = {
-  .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
-  .state_bytes = sizeof(struct to_regions),
+  .schema = { .figures = TO_USER_FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .state_bytes = sizeof(struct to_user_types),
   .spans = TO_WANT(REGION),
   .init = regions_init,
   .fini = regions_fini,

@@ -48,6 +48,8 @@ struct to_field {
   const char *about;  /* one sentence, as a dashboard shows it */
   const char *metric; /* its family in /metrics: of a column a series a row; NULL: none */
   const char *label;  /* of a text column: the label of the row's series in /metrics; NULL: none */
+  bool
+      greatest; /* of a column: the row of the rows left out has their greatest one, not their sum */
 };
 
 enum { TO_ORDERS_MAX = 3 };

@@ -5,12 +5,11 @@
  * the longest waits. */
 #include <string.h>
 
-#include "analysis/analysis_state.h"
-#include "analysis/longest.h"
+#include "analysis/waits.h"
 
 struct to_sched {
-  uint32_t wasted, cut; /* series */
-  uint64_t wasted_ns;   /* counted so far */
+  uint32_t wasted, stopped, cut;  /* series */
+  uint64_t wasted_ns, stopped_ns; /* counted so far */
   struct to_longest longest;
 };
 
@@ -20,7 +19,7 @@ static struct to_sched *state(const struct to_analyses *a) {
 
 /* ---- what it says ---- */
 
-enum { LATENCY, WAITING, WASTED, CUT, FIGURES };
+enum { LATENCY, WAITING, WASTED, CUT, STOPPED, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
                 .about =
@@ -31,6 +30,9 @@ static const struct to_field figure[FIGURES] = {
                .about = "Share of the window in which a goroutine waited while a P was idle." },
   [CUT] = { "cut", TO_VALUE_COUNT,
             .about = "Waits that a hole in the stream cut off: they are in no latency." },
+  [STOPPED] = { "stopped_ns", TO_VALUE_NS,
+                .about = "Time that goroutines waited for a P while the world stood still, all "
+                         "together: no number of Ps makes it less." },
 };
 
 enum { NOW_GOROUTINE, NOW_AGE, NOW_CAUSE, NOW_LOWER_BOUND, NOW_STACK, NOW_WAKER, NOW_COLUMNS };
@@ -43,24 +45,14 @@ static const struct to_field now_column[NOW_COLUMNS] = {
   [NOW_STACK] = { "stack", TO_VALUE_STACK },
   [NOW_WAKER] = { "waker", TO_VALUE_ID, .about = "The goroutine that made it runnable." },
 };
-enum {
-  LONG_GOROUTINE,
-  LONG_BEGIN,
-  LONG_LATENCY,
-  LONG_CAUSE,
-  LONG_WAKER,
-  LONG_STACK,
-  LONG_WAKER_STACK,
-  LONG_COLUMNS
-};
-static const struct to_field long_column[LONG_COLUMNS] = {
-  [LONG_GOROUTINE] = { "goroutine", TO_VALUE_ID },
-  [LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
-  [LONG_LATENCY] = { "latency_ns", TO_VALUE_NS },
-  [LONG_CAUSE] = { "cause", TO_VALUE_TEXT, .about = "Why it became runnable." },
-  [LONG_WAKER] = { "waker", TO_VALUE_ID, .about = "The goroutine that made it runnable." },
-  [LONG_STACK] = { "stack", TO_VALUE_STACK },
-  [LONG_WAKER_STACK] = { "waker_stack", TO_VALUE_STACK },
+static const struct to_field long_column[TO_LONG_COLUMNS] = {
+  [TO_LONG_GOROUTINE] = { "goroutine", TO_VALUE_ID },
+  [TO_LONG_BEGIN] = { "start_ns", TO_VALUE_TIME },
+  [TO_LONG_LENGTH] = { "latency_ns", TO_VALUE_NS },
+  [TO_LONG_WHY] = { "cause", TO_VALUE_TEXT, .about = "Why it became runnable." },
+  [TO_LONG_WAKER] = { "waker", TO_VALUE_ID, .about = "The goroutine that made it runnable." },
+  [TO_LONG_STACK] = { "stack", TO_VALUE_STACK },
+  [TO_LONG_WAKER_STACK] = { "waker_stack", TO_VALUE_STACK },
 };
 enum { KEY, KEY_LATENCY, KEY_COLUMNS };
 static const struct to_field entry_column[KEY_COLUMNS] = {
@@ -102,9 +94,9 @@ static const struct to_table_schema table[TABLES] = {
                       .about = "Longest waits for a P",
                       .order_about = "longest first",
                       .keys = 2,
-                      .columns = LONG_COLUMNS,
+                      .columns = TO_LONG_COLUMNS,
                       .column = long_column,
-                      .order = { { LONG_LATENCY + 1 }, { LONG_BEGIN + 1, .rising = true } },
+                      .order = { { TO_LONG_LENGTH + 1 }, { TO_LONG_BEGIN + 1, .rising = true } },
                       .is_list = true },
   [BY_ENTRY] = BY_KEY("by_entry", "By entry function", entry_column),
   [BY_CAUSE] = BY_KEY("by_cause", "By cause", cause_column),
@@ -114,6 +106,7 @@ static const struct to_table_schema table[TABLES] = {
 
 static tb_rc sched_init(struct to_analyses *a) {
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->cut));
+  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->stopped));
   return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->wasted);
 }
 
@@ -146,13 +139,20 @@ static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-static tb_rc sched_slice(struct to_analyses *a) {
-  struct to_sched *s = state(a);
-  uint64_t wasted = to_spans_wasted(a->spans), more = wasted - s->wasted_ns;
+/* What a total has risen by is time of the open slot. */
+static void count_more(struct to_analyses *a, uint32_t series, uint64_t *counted, uint64_t total) {
+  uint64_t more = total - *counted;
 
-  if (more == 0) return TB_OK;
-  s->wasted_ns = wasted;
-  to_windows_sum(&a->windows, s->wasted, a->windows.last - (to_ns)more, a->windows.last, 0, false);
+  *counted = total;
+  if (more == 0) return;
+  to_windows_sum(&a->windows, series, a->windows.last - (to_ns)more, a->windows.last, 0, false);
+}
+
+static tb_rc sched_settle(struct to_analyses *a) {
+  struct to_sched *s = state(a);
+
+  count_more(a, s->wasted, &s->wasted_ns, to_spans_wasted(a->spans));
+  count_more(a, s->stopped, &s->stopped_ns, to_spans_stopped(a->spans));
   return TB_OK;
 }
 
@@ -161,17 +161,6 @@ static tb_rc sched_slice(struct to_analyses *a) {
 static struct to_string cause_text(enum to_cause cause) {
   const char *name = to_cause_name(cause);
   return (struct to_string){ name, strlen(name) };
-}
-
-static tb_rc add_entry(struct to_analyses *a, struct to_draft *d, const struct to_span_sum *sum) {
-  struct to_draft_value *row;
-
-  if (sum->entry == TO_ENTRY_OTHER)
-    TB_TRY(to_draft_other(d, BY_ENTRY, &row));
-  else
-    TB_TRY(to_draft_row(d, BY_ENTRY, sum->entry, &row));
-  to_draft_text(&row[KEY], to_span_sums_entry(&a->sums, sum->entry));
-  return to_draft_series(d, &row[KEY_LATENCY], sum->series);
 }
 
 static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, unsigned by, uint32_t stack,
@@ -186,73 +175,69 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, unsigned by, u
   return to_draft_series(d, &row[KEY_LATENCY], series);
 }
 
-static bool has_waker(unsigned cause) {
-  return cause == TO_CAUSE_CREATED || cause == TO_CAUSE_UNBLOCKED;
-}
-
 static tb_rc report_sums(struct to_analyses *a, struct to_draft *d) {
   const struct to_span_sum *sum = NULL;
   struct to_draft_value *row;
 
   while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_RUNNABLE, sum)) != NULL) {
     TB_TRY(to_draft_series(d, to_draft_figure(d, LATENCY), sum->series));
-    TB_TRY(add_entry(a, d, sum));
+    TB_TRY(to__waits_entry(a, d, BY_ENTRY, sum->entry, &row));
+    TB_TRY(to_draft_series(d, &row[KEY_LATENCY], sum->series));
     TB_TRY(to_draft_row(d, BY_CAUSE, sum->why, &row));
     to_draft_text(&row[KEY], cause_text((enum to_cause)sum->why));
     TB_TRY(to_draft_series(d, &row[KEY_LATENCY], sum->series));
     TB_TRY(add_stack(a, d, BY_STACK, sum->stack, sum->series));
-    if (has_waker(sum->why)) TB_TRY(add_stack(a, d, BY_WAKER, sum->by_stack, sum->series));
+    if (to_sum_has_waker(sum->state, sum->why))
+      TB_TRY(add_stack(a, d, BY_WAKER, sum->by_stack, sum->series));
   }
   return TB_OK;
 }
 
-static tb_rc add_long(struct to_analyses *a, struct to_draft *d, const struct to_long_span *wait) {
-  const struct to_span_sum *sum = &a->sums.sum[wait->sum];
-  struct to_draft_value *row;
-
-  TB_TRY(to_draft_new_row(d, LONGEST_WAITS, &row));
-  to_draft_number(&row[LONG_GOROUTINE], wait->goroutine);
-  to_draft_number(&row[LONG_BEGIN], wait->from);
-  to_draft_number(&row[LONG_LATENCY], wait->until - wait->from);
-  to_draft_text(&row[LONG_CAUSE], cause_text((enum to_cause)sum->why));
-  to_draft_stack(&row[LONG_STACK], to_stack_table_stack(a->stacks, sum->stack));
-  if (!has_waker(sum->why)) return TB_OK;
-  if (wait->waker != TO_NONE) to_draft_number(&row[LONG_WAKER], wait->waker);
-  to_draft_stack(&row[LONG_WAKER_STACK], to_stack_table_stack(a->stacks, sum->by_stack));
-  return TB_OK;
+static struct to_string why(const struct to_span_sum *sum) {
+  return cause_text((enum to_cause)sum->why);
 }
 
-/* What is beyond the first ones need not be all there is. */
-static tb_rc report_longest(struct to_analyses *a, struct to_draft *d) {
-  const struct to_long_span *wait;
-  size_t n;
-
-  TB_TRY(to_longest_in(&state(a)->longest, d->view, a->report.window, d->arena, &wait, &n));
-  for (size_t i = 0; i < n; i++) TB_TRY(add_long(a, d, &wait[i]));
-  return TB_OK;
-}
-
-struct open_waits {
-  struct to_analyses *a;
-  struct to_draft *draft;
+struct waiting {
+  struct to_waits_now now;
   int64_t n;
 };
 
-static tb_rc add_open(void *self, const struct to_span *span) {
-  struct open_waits *open = self;
-  struct to_draft_value *row;
-  uint32_t stack;
+static tb_rc add_waiting(void *self, const struct to_span *span) {
+  struct waiting *w = self;
 
   if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_RUNNABLE) return TB_OK;
-  open->n++;
-  TB_TRY(to_spans_stack(open->a->spans, open->a->generation, span->stack, &stack));
-  TB_TRY(to_draft_new_row(open->draft, WAITING_NOW, &row));
-  to_draft_number(&row[NOW_GOROUTINE], span->id);
-  to_draft_number(&row[NOW_AGE], span->until > span->from ? span->until - span->from : 0);
-  to_draft_text(&row[NOW_CAUSE], cause_text((enum to_cause)span->cause));
-  to_draft_number(&row[NOW_LOWER_BOUND], !span->from_known);
-  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(open->a->stacks, stack));
-  if (has_waker(span->cause) && span->by != TO_NONE) to_draft_number(&row[NOW_WAKER], span->by);
+  w->n++;
+  to__waits_now_note(&w->now,
+                     &(struct to_wait_now){
+                         .since = span->from,
+                         .goroutine = span->id,
+                         .waker = to_sum_has_waker(span->state, span->cause) ? span->by : TO_NONE,
+                         .stack = span->stack,
+                         .why = span->cause,
+                         .known = span->from_known });
+  return TB_OK;
+}
+
+static tb_rc add_now(struct to_analyses *a, struct to_draft *d, const struct to_wait_now *wait) {
+  const struct to_callstack *stack;
+  struct to_draft_value *row;
+
+  TB_TRY(to__waits_now_row(a, d, WAITING_NOW, wait, cause_text((enum to_cause)wait->why), &row,
+                           &stack));
+  to_draft_number(&row[NOW_LOWER_BOUND], !wait->known);
+  to_draft_stack(&row[NOW_STACK], stack);
+  if (wait->waker != TO_NONE) to_draft_number(&row[NOW_WAKER], wait->waker);
+  return TB_OK;
+}
+
+static tb_rc report_waiting(struct to_analyses *a, struct to_draft *d) {
+  struct waiting w = { .n = 0 };
+
+  TB_TRY(to__waits_now_begin(&w.now, d));
+  TB_TRY(to_spans_open(a->spans, add_waiting, &w));
+  to__waits_now_end(&w.now);
+  for (size_t i = 0; i < w.now.n; i++) TB_TRY(add_now(a, d, &w.now.wait[i]));
+  to_draft_number(to_draft_figure(d, WAITING), w.n);
   return TB_OK;
 }
 
@@ -264,14 +249,14 @@ static double wasted_share(const struct to_analyses *a, const struct to_view *vi
 }
 
 static tb_rc sched_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  struct open_waits open = { .a = a, .draft = d };
+  int64_t stopped = (int64_t)to_view_sum(view, state(a)->stopped).total_ns;
   uint32_t cut = state(a)->cut;
 
   TB_TRY(report_sums(a, d));
-  TB_TRY(report_longest(a, d));
-  TB_TRY(to_spans_open(a->spans, add_open, &open));
-  to_draft_number(to_draft_figure(d, WAITING), open.n);
+  TB_TRY(to__waits_longest(a, d, LONGEST_WAITS, &state(a)->longest, why));
+  TB_TRY(report_waiting(a, d));
   to_draft_share(to_draft_figure(d, WASTED), wasted_share(a, view));
+  to_draft_number(to_draft_figure(d, STOPPED), stopped < 0 ? INT64_MAX : stopped);
   to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, cut).count);
   return TB_OK;
 }
@@ -280,10 +265,11 @@ const struct to_analysis_ops to__analysis_sched = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_sched),
   .spans = TO_WANT_GO(RUNNABLE) | TO_WANT_WASTE,
+  .wants = TO_WANT(RANGE) | TO_WANT_STATES,
   .init = sched_init,
   .fini = sched_fini,
   .span = sched_span,
   .slot = sched_slot,
-  .slice = sched_slice,
+  .settle = sched_settle,
   .report = sched_report,
 };

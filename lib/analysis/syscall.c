@@ -5,18 +5,15 @@
  * GoSyscallEndBlocked, or if the trace shows the loss. A call whose begin was not seen is a lower bound: it counts from the
  * event that stated it, and may have begun long before.
  *
- * About 8 ns a call; 80 bytes a stack and tally. */
+ * Most calls are counted by the pass over events (spans/calls.h): spans come of the others, about 8 ns each. 80 bytes a stack and
+ * tally. */
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "base/grow.h"
 
 struct to_syscall {
-  uint32_t born, died, kept_all,
-      blocked_all; /* series; the last two are the parents of the rows' */
-  uint32_t *
-      row_of; /* by stack: the series of its calls that kept their P, or 0; the next one is for the others */
-  size_t rows, rows_room;
+  uint32_t born, died; /* series */
+  struct to_calls calls;
   struct tb_map
       stated; /* life's goroutine: when its call was first stated, where its begin was not seen */
   struct tb_map reported; /* lives whose call was reported to the watch as long */
@@ -96,6 +93,13 @@ static const struct to_table_schema table[TABLES] = {
                  .is_list = true },
 };
 
+/* A call that was reported is looked for at its end. */
+void to__syscall_bound(struct to_analyses *a) {
+  to_ns bound = a->watch.span != NULL ? a->watch.syscall_ns - 1 : INT64_MAX;
+
+  a->spans->longer_than[TO_GO_SYSCALL] = state(a)->reported.count > 0 ? -1 : bound;
+}
+
 static tb_rc syscall_init(struct to_analyses *a) {
   struct to_syscall *s = state(a);
 
@@ -103,8 +107,10 @@ static tb_rc syscall_init(struct to_analyses *a) {
   tb_map_init(&s->reported, a->mem, tb_seed());
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->born));
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->died));
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->kept_all));
-  return to_windows_series(&a->windows, TO_NO_SERIES, &s->blocked_all);
+  TB_TRY(to_calls_init(&s->calls, a->mem, &a->windows, a->stacks));
+  a->spans->calls = &s->calls;
+  to__syscall_bound(a);
+  return TB_OK;
 }
 
 static void syscall_fini(struct to_analyses *a) {
@@ -112,24 +118,10 @@ static void syscall_fini(struct to_analyses *a) {
 
   tb_map_fini(&s->stated);
   tb_map_fini(&s->reported);
-  tb_mem_give(a->mem, s->row_of, s->rows_room * sizeof(*s->row_of));
+  to_calls_fini(&s->calls);
 }
 
 /* ---- spans ---- */
-
-static __attribute__((noinline)) tb_rc add_row(struct to_analyses *a, uint32_t stack) {
-  struct to_syscall *s = state(a);
-  uint32_t kept, blocked;
-
-  while (s->rows <= stack) {
-    TB_TRY(TB_MEM_GROW(a->mem, s->row_of, s->rows_room, s->rows));
-    s->row_of[s->rows++] = 0;
-  }
-  TB_TRY(to_windows_series(&a->windows, s->kept_all, &kept));
-  TB_TRY(to_windows_series(&a->windows, s->blocked_all, &blocked)); /* kept + 1 */
-  s->row_of[stack] = kept;
-  return TB_OK;
-}
 
 static to_ns begin_of(const struct to_syscall *s, const struct to_span *span) {
   const uint64_t *stated;
@@ -168,15 +160,15 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
                       const struct to_span *span) {
   struct to_syscall *s = state(a);
   to_ns begin = begin_of(s, span);
-  uint32_t stack;
+  uint32_t series;
 
   if (a->watch.span != NULL && (span->lost_proc || span->until - begin >= a->watch.syscall_ns))
     TB_TRY(report(a, gen, span, TO_SYSCALL_ENDED));
   if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
-  if (TB_UNLIKELY(s->reported.count > 0)) tb_map_remove(&s->reported, span->life);
-  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
-  if (TB_UNLIKELY(stack >= s->rows || s->row_of[stack] == 0)) TB_TRY(add_row(a, stack));
-  return to_windows_add(&a->windows, s->row_of[stack] + span->lost_proc, begin, span->until, 0,
+  if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life)))
+    to__syscall_bound(a);
+  TB_TRY(to_calls_find(&s->calls, gen, span->stack, &series));
+  return to_windows_add(&a->windows, series + span->lost_proc, begin, span->until, 0,
                         !span->from_known);
 }
 
@@ -217,6 +209,7 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
 static void syscall_epoch(struct to_analyses *a) {
   tb_map_clear(&state(a)->stated);
   tb_map_clear(&state(a)->reported);
+  to__syscall_bound(a);
 }
 
 struct overdue {
@@ -234,7 +227,9 @@ static tb_rc report_overdue(void *self, const struct to_span *span) {
   if (span->until - begin_of(s, span) < overdue->age_ns) return TB_OK;
   if (tb_map_find(&s->reported, span->life) != NULL) return TB_OK;
   TB_TRY(report(overdue->a, overdue->a->generation, span, TO_SYSCALL_LONG));
-  return tb_map_put(&s->reported, span->life, &place, &fresh);
+  TB_TRY(tb_map_put(&s->reported, span->life, &place, &fresh));
+  to__syscall_bound(overdue->a);
+  return TB_OK;
 }
 
 void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
@@ -262,8 +257,8 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
   struct to_draft_value *row;
   bool idle;
 
-  for (uint32_t i = 0; i < s->rows; i++) {
-    uint32_t kept = s->row_of[i];
+  for (uint32_t i = 0; i < s->calls.of_stacks; i++) {
+    uint32_t kept = s->calls.of_stack[i];
     if (kept == 0) continue;
     if (to_view_cell(d->view, kept) == NULL && to_view_cell(d->view, kept + 1) == NULL) continue;
     if (i == TO_STACK_OTHER)

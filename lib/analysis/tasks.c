@@ -4,14 +4,13 @@
  * The goroutines that serve a task are seen in its regions: the times beside a type are what goroutines did in regions of such
  * tasks. Each is counted where the region ends, whether or not the task has ended. */
 #include "analysis/analysis_state.h"
-#include "analysis/longest.h"
 #include "analysis/user_types.h"
+#include "measure/longest.h"
 
 struct to_tasks {
   struct to_user_types types;
   struct to_longest longest;
-  to_ns longer_than;           /* a task must be, to be noted */
-  uint32_t begin_unknown, cut; /* series */
+  to_ns longer_than; /* a task must be, to be noted */
 };
 
 static struct to_tasks *state(const struct to_analyses *a) {
@@ -20,25 +19,22 @@ static struct to_tasks *state(const struct to_analyses *a) {
 
 /* ---- what it says ---- */
 
-enum { LATENCY, OPEN, BEGIN_UNKNOWN, CUT, FIGURES };
-static const struct to_field figure[FIGURES] = {
-  [LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
-                .about = "How long tasks took that began and ended in the trace.",
-                .metric = "trace_task_seconds" },
-  [OPEN] = { "open", TO_VALUE_COUNT, .about = "Tasks that have begun and not ended.",
-             .metric = "trace_tasks_open" },
-  [BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
-                      .about = "Tasks that ended without a begin in the trace: they are in no "
-                               "latency." },
-  [CUT] = { "cut", TO_VALUE_COUNT,
-            .about = "Tasks that a hole in the stream cut off: they are in no latency." },
+static const struct to_field figure[TO_USER_FIGURES] = {
+  [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
+                        .about = "How long tasks took that began and ended in the trace.",
+                        .metric = "trace_task_seconds" },
+  [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Tasks that have begun and not ended.",
+                     .metric = "trace_tasks_open" },
+  [TO_USER_BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
+                              .about =
+                                  "Tasks that ended without a begin in the trace: they are in no "
+                                  "latency." },
+  [TO_USER_CUT] = { "cut", TO_VALUE_COUNT,
+                    .about = "Tasks that a hole in the stream cut off: they are in no latency." },
 };
 
 static const struct to_field type_column[TO_TYPE_COLUMNS] = {
-  [TO_TYPE] = { "type", TO_VALUE_TEXT, .about = "As the program names it." },
-  [TO_TYPE_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION, .about = "From begin to end." },
-  [TO_TYPE_OPEN] = { "open", TO_VALUE_COUNT, .about = "Those that have not ended." },
-  TO_TYPE_TIME_FIELDS,
+  TO_TYPE_FIELDS,
 };
 enum { NOW_TASK, NOW_TYPE, NOW_AGE, NOW_PARENT, NOW_GOROUTINE, NOW_STACK, NOW_COLUMNS };
 static const struct to_field now_column[NOW_COLUMNS] = {
@@ -87,9 +83,7 @@ static const struct to_table_schema table[TABLES] = {
 };
 
 static tb_rc tasks_init(struct to_analyses *a) {
-  TB_TRY(to_user_types_init(&state(a)->types, &a->windows, a->config.stacks_max));
-  TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->begin_unknown));
-  return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->cut);
+  return to_user_types_init(&state(a)->types, &a->windows, a->config.stacks_max);
 }
 
 static void tasks_fini(struct to_analyses *a) {
@@ -109,11 +103,7 @@ static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
   struct to_tasks *s = state(a);
   uint32_t type, stack;
 
-  if (!span->until_known || !span->from_known) {
-    to_windows_sum(&a->windows, span->until_known ? s->begin_unknown : s->cut, span->from,
-                   span->until, 0, false);
-    return TB_OK;
-  }
+  if (to_user_types_pass_over(&s->types, span)) return TB_OK;
   TB_TRY(to_user_types_find(&s->types, span->more->name, &type));
   TB_TRY(to_user_types_add(&s->types, type, TO_STACK_EMPTY, span->from, span->until));
   if (span->until - span->from <= s->longer_than) return TB_OK;
@@ -167,61 +157,31 @@ static tb_rc report_slowest(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-struct open_tasks {
-  struct to_analyses *a;
-  struct to_draft *draft;
-  struct to_user_open *oldest;
-};
-
-static tb_rc add_open(void *self, const struct to_span *span) {
-  struct open_tasks *open = self;
-
-  to_user_open_note(open->oldest, span);
-  return to_user_types_open(&state(open->a)->types, open->draft, BY_TYPE, span->more->name);
-}
-
-static tb_rc list_open(struct to_analyses *a, struct to_draft *d, const struct to_span *span) {
+static tb_rc list_open(struct to_draft *d, const struct to_user_open *open) {
+  const struct to_span_more *more = open->span->more;
   struct to_draft_value *row;
-  struct to_string type;
-  uint32_t stack;
 
-  TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
-  TB_TRY(to_user_text(d, span->more->name, &type));
   TB_TRY(to_draft_new_row(d, OPEN_NOW, &row));
-  to_draft_number(&row[NOW_TASK], (int64_t)span->more->value);
-  to_draft_text(&row[NOW_TYPE], type);
-  to_draft_number(&row[NOW_AGE], to_user_length(span->from, span->until));
-  if (span->more->parent != TO_NO_TASK)
-    to_draft_number(&row[NOW_PARENT], (int64_t)span->more->parent);
-  if (span->more->goroutine != TO_NONE) to_draft_number(&row[NOW_GOROUTINE], span->more->goroutine);
-  to_draft_stack(&row[NOW_STACK], to_stack_table_stack(a->stacks, stack));
-  return TB_OK;
-}
-
-static tb_rc report_open(struct to_analyses *a, struct to_draft *d) {
-  struct open_tasks open = { .a = a, .draft = d };
-
-  TB_TRY(to_user_open_new(d, &open.oldest));
-  TB_TRY(to_spans_open_of(a->spans, TO_SPAN_TASK, add_open, &open));
-  for (size_t i = 0; i < open.oldest->n; i++) TB_TRY(list_open(a, d, &open.oldest->span[i]));
-  to_draft_number(to_draft_figure(d, OPEN), open.oldest->total);
+  to_draft_number(&row[NOW_TASK], (int64_t)more->value);
+  to_draft_text(&row[NOW_TYPE], open->type);
+  to_draft_number(&row[NOW_AGE], open->age_ns);
+  if (more->parent != TO_NO_TASK) to_draft_number(&row[NOW_PARENT], (int64_t)more->parent);
+  if (more->goroutine != TO_NONE) to_draft_number(&row[NOW_GOROUTINE], more->goroutine);
+  to_draft_stack(&row[NOW_STACK], open->stack);
   return TB_OK;
 }
 
 static tb_rc tasks_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  const struct to_tasks *s = state(a);
+  const struct to_user_types *types = &state(a)->types;
 
-  TB_TRY(to_user_types_report(&s->types, d, LATENCY, BY_TYPE));
+  (void)view;
+  TB_TRY(to_user_types_report(types, d, BY_TYPE));
   TB_TRY(report_slowest(a, d));
-  TB_TRY(report_open(a, d));
-  to_draft_number(to_draft_figure(d, BEGIN_UNKNOWN),
-                  (int64_t)to_view_sum(view, s->begin_unknown).count);
-  to_draft_number(to_draft_figure(d, CUT), (int64_t)to_view_sum(view, s->cut).count);
-  return TB_OK;
+  return to_user_types_report_open(types, a, d, TO_SPAN_TASK, BY_TYPE, list_open);
 }
 
 const struct to_analysis_ops to__analysis_tasks = {
-  .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .schema = { .figures = TO_USER_FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_tasks),
   .spans = TO_WANT(TASK) | TO_WANT(REGION),
   .init = tasks_init,

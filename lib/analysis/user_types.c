@@ -51,6 +51,8 @@ tb_rc to_user_types_init(struct to_user_types *t, struct to_windows *windows, si
   tb_map_init(&t->by_site, windows->mem, tb_seed());
   TB_TRY(to_windows_series(windows, TO_NO_SERIES, &t->latency));
   TB_TRY(to_windows_series(windows, TO_NO_SERIES, &t->times));
+  TB_TRY(to_windows_series(windows, TO_NO_SERIES, &t->begin_unknown));
+  TB_TRY(to_windows_series(windows, TO_NO_SERIES, &t->cut));
   return add_type(t, (struct to_string){ "", 0 }, 0);
 }
 
@@ -61,6 +63,13 @@ void to_user_types_fini(struct to_user_types *t) {
   tb_map_fini(&t->by_site);
   tb_mem_give(t->windows->mem, t->type, t->types_room * sizeof(*t->type));
   tb_mem_give(t->windows->mem, t->site, t->sites_room * sizeof(*t->site));
+}
+
+bool to_user_types_pass_over(struct to_user_types *t, const struct to_span *span) {
+  if (span->until_known && span->from_known) return false;
+  to_windows_sum(t->windows, span->until_known ? t->begin_unknown : t->cut, span->from, span->until,
+                 0, false);
+  return true;
 }
 
 static bool is_text(struct to_string a, struct to_string b) {
@@ -158,20 +167,42 @@ static tb_rc report_times(const struct to_user_types *t, struct to_draft *d, uns
   return TB_OK;
 }
 
-tb_rc to_user_types_report(const struct to_user_types *t, struct to_draft *d, unsigned figure,
-                           unsigned table) {
+static void report_passed_over(struct to_draft *d, unsigned figure, uint32_t series) {
+  to_draft_number(to_draft_figure(d, figure), (int64_t)to_view_sum(d->view, series).count);
+}
+
+tb_rc to_user_types_report(const struct to_user_types *t, struct to_draft *d, unsigned table) {
   struct to_draft_value *row;
 
+  report_passed_over(d, TO_USER_BEGIN_UNKNOWN, t->begin_unknown);
+  report_passed_over(d, TO_USER_CUT, t->cut);
   for (const struct to_user_site *site = t->site; site < t->site + t->sites; site++) {
     if (to_view_cell(d->view, site->series) == NULL) continue;
-    TB_TRY(to_draft_series(d, to_draft_figure(d, figure), site->series));
+    TB_TRY(to_draft_series(d, to_draft_figure(d, TO_USER_LATENCY), site->series));
     TB_TRY(find_row(t, d, table, site->type, &row));
     TB_TRY(to_draft_series(d, &row[TO_TYPE_LATENCY], site->series));
   }
   return report_times(t, d, table);
 }
 
-tb_rc to_user_text(struct to_draft *d, struct to_string text, struct to_string *out) {
+/* ---- what is open ---- */
+
+/* The oldest ones, in no order. */
+struct oldest {
+  struct to_span span[TO_USER_OPEN_MAX];
+  struct to_span_more more[TO_USER_OPEN_MAX];
+  size_t n, youngest;
+};
+struct open_ones {
+  const struct to_user_types *types;
+  struct to_draft *draft;
+  unsigned table;
+  int64_t total;
+  struct oldest *oldest;
+};
+
+/* For the report, with a NUL behind it. */
+static tb_rc keep_text(struct to_draft *d, struct to_string text, struct to_string *out) {
   char *copy;
 
   if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
@@ -182,50 +213,70 @@ tb_rc to_user_text(struct to_draft *d, struct to_string text, struct to_string *
   return TB_OK;
 }
 
-tb_rc to_user_types_open(const struct to_user_types *t, struct to_draft *d, unsigned table,
-                         struct to_string text) {
+static tb_rc count_open(const struct open_ones *open, struct to_string text) {
+  const struct to_draft_table *rows = &open->draft->table[open->table];
+  struct to_draft *d = open->draft;
   struct to_draft_value *row;
   struct to_string copy;
 
   if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
-  uint64_t hash = hash_of(t, text);
-  if (d->table[table].rows > TO_USER_TYPES_MAX &&
-      tb_map_find(&d->table[table].by_key, hash) == NULL)
-    TB_TRY(to_draft_other(d, table, &row));
+  uint64_t hash = hash_of(open->types, text);
+  if (rows->rows > TO_USER_TYPES_MAX && tb_map_find(&rows->by_key, hash) == NULL)
+    TB_TRY(to_draft_other(d, open->table, &row));
   else
-    TB_TRY(to_draft_row(d, table, hash, &row));
-  if (row[TO_TYPE].value.none && row != d->table[table].other) {
-    TB_TRY(to_user_text(d, text, &copy));
+    TB_TRY(to_draft_row(d, open->table, hash, &row));
+  if (row[TO_TYPE].value.none && row != rows->other) {
+    TB_TRY(keep_text(d, text, &copy));
     to_draft_text(&row[TO_TYPE], copy);
   }
-  int64_t open = row[TO_TYPE_OPEN].value.none ? 0 : row[TO_TYPE_OPEN].value.number;
-  to_draft_number(&row[TO_TYPE_OPEN], open + 1);
+  int64_t so_far = row[TO_TYPE_OPEN].value.none ? 0 : row[TO_TYPE_OPEN].value.number;
+  to_draft_number(&row[TO_TYPE_OPEN], so_far + 1);
   return TB_OK;
 }
 
-/* ---- what is open ---- */
+static void note_oldest(struct oldest *oldest, const struct to_span *span) {
+  size_t at = oldest->n;
 
-tb_rc to_user_open_new(struct to_draft *d, struct to_user_open **out) {
-  TB_TRY(tb_arena_take(d->arena, sizeof(**out), out));
-  (*out)->n = (*out)->youngest = 0;
-  (*out)->total = 0;
-  return TB_OK;
+  if (oldest->n == TO_USER_OPEN_MAX) {
+    if (span->from >= oldest->span[oldest->youngest].from) return;
+    at = oldest->youngest;
+  } else {
+    oldest->n++;
+  }
+  oldest->span[at] = *span;
+  oldest->more[at] = *span->more;
+  oldest->span[at].more = &oldest->more[at];
+  if (oldest->n < TO_USER_OPEN_MAX) return;
+  for (size_t i = 0; i < oldest->n; i++)
+    if (oldest->span[i].from > oldest->span[oldest->youngest].from) oldest->youngest = i;
 }
 
-void to_user_open_note(struct to_user_open *open, const struct to_span *span) {
-  size_t at = open->n;
+static tb_rc take_open(void *self, const struct to_span *span) {
+  struct open_ones *open = self;
 
   open->total++;
-  if (open->n == TO_USER_OPEN_MAX) {
-    if (span->from >= open->span[open->youngest].from) return;
-    at = open->youngest;
-  } else {
-    open->n++;
+  note_oldest(open->oldest, span);
+  return count_open(open, span->more->name);
+}
+
+tb_rc to_user_types_report_open(const struct to_user_types *t, struct to_analyses *a,
+                                struct to_draft *d, enum to_span_kind kind, unsigned table,
+                                tb_rc (*list)(struct to_draft *d,
+                                              const struct to_user_open *open)) {
+  struct open_ones open = { .types = t, .draft = d, .table = table };
+  uint32_t stack;
+
+  TB_TRY(tb_arena_take(d->arena, sizeof(*open.oldest), &open.oldest));
+  open.oldest->n = open.oldest->youngest = 0;
+  TB_TRY(to_spans_open_of(a->spans, kind, take_open, &open));
+  to_draft_number(to_draft_figure(d, TO_USER_OPEN), open.total);
+  for (size_t i = 0; i < open.oldest->n; i++) {
+    const struct to_span *span = &open.oldest->span[i];
+    struct to_user_open one = { .span = span, .age_ns = to_user_length(span->from, span->until) };
+    TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
+    one.stack = to_stack_table_stack(a->stacks, stack);
+    TB_TRY(keep_text(d, span->more->name, &one.type));
+    TB_TRY(list(d, &one));
   }
-  open->span[at] = *span;
-  open->more[at] = *span->more;
-  open->span[at].more = &open->more[at];
-  if (open->n < TO_USER_OPEN_MAX) return;
-  for (size_t i = 0; i < open->n; i++)
-    if (open->span[i].from > open->span[open->youngest].from) open->youngest = i;
+  return TB_OK;
 }

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/utilization.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "base/grow.h"
 
-#define NONE_YET 2.0 /* above every mean */
+#define NONE_YET  DBL_MAX /* above every sum */
+#define NOT_KNOWN DBL_MAX /* above every level */
 
 const to_ns to_utilization_length[TO_LENGTHS] = { 1000000,   2000000,   5000000,   10000000,
                                                   20000000,  50000000,  100000000, 200000000,
                                                   500000000, 1000000000 };
 
 static void forget(struct to_lowest *lowest) {
-  for (unsigned i = 0; i < TO_LENGTHS; i++) lowest->mean[i] = NONE_YET;
+  for (unsigned i = 0; i < TO_LENGTHS; i++) lowest->sum[i] = NONE_YET;
 }
 
 static void join(struct to_lowest *into, const struct to_lowest *from) {
   for (unsigned i = 0; i < TO_LENGTHS; i++)
-    if (from->mean[i] < into->mean[i]) into->mean[i] = from->mean[i];
+    if (from->sum[i] < into->sum[i]) into->sum[i] = from->sum[i];
 }
 
 void to_utilization_init(struct to_utilization *u) {
-  *u = (struct to_utilization){ .starts = true };
+  *u = (struct to_utilization){ .starts = true, .steps_max = TO_STEPS_MAX };
   forget(&u->all);
   forget(&u->open);
 }
@@ -46,25 +48,46 @@ static double sum_at(const struct to_utilization *u, const struct to_step *step,
 
 /* The window that begins at this time. */
 static void look_at(struct to_utilization *u, unsigned i, to_ns begin) {
-  to_ns length = to_utilization_length[i];
-  double sum =
-      sum_at(u, &u->step[u->known - 1], begin + length) - sum_at(u, &u->step[u->left[i]], begin);
-  double mean = sum > 0 ? sum / (double)length : 0;
+  const struct to_step *right = &u->step[u->known - 1], *left = &u->step[u->left[i]];
+  double sum = sum_at(u, right, begin + to_utilization_length[i]) - sum_at(u, left, begin);
 
-  if (mean < u->open.mean[i]) u->open.mean[i] = mean;
+  if (sum < u->open.sum[i]) u->open.sum[i] = sum;
 }
 
-/* Windows that end up to this time; the last known step lasts until then. */
-static void slide(struct to_utilization *u, to_ns until) {
+/* The left edge moves to this time, the right one on a level. The mean falls while the right edge has less than the left one. */
+static void move_left(struct to_utilization *u, unsigned i, to_ns begin, double right) {
+  double before = level_of(u, &u->step[u->left[i]]);
+
+  while (u->left[i] + 1 < u->known && u->step[u->left[i] + 1].time <= begin) {
+    const struct to_step *left = &u->step[++u->left[i]];
+    double level = level_of(u, left);
+    if (right <= before && right >= level) look_at(u, i, left->time);
+    before = level;
+  }
+}
+
+/* Windows that end up to this time; the last known step lasts until then. Only those are looked at from which on the mean may
+ * rise. next: the level from then on; where it is not known, it may rise. */
+static void slide(struct to_utilization *u, to_ns until, double next) {
+  double right = level_of(u, &u->step[u->known - 1]);
+
   for (unsigned i = 0; i < TO_LENGTHS; i++) {
     to_ns begin = until - to_utilization_length[i];
     if (begin < u->first) break;
     if (u->end - to_utilization_length[i] < u->first) look_at(u, i, u->first);
-    while (u->left[i] + 1 < u->known && u->step[u->left[i] + 1].time <= begin)
-      look_at(u, i, u->step[++u->left[i]].time);
-    look_at(u, i, begin);
+    move_left(u, i, begin, right);
+    if (next > right && level_of(u, &u->step[u->left[i]]) <= next) look_at(u, i, begin);
   }
   u->end = until;
+}
+
+/* The last windows so far. */
+static void look_at_end(struct to_utilization *u) {
+  for (unsigned i = 0; i < TO_LENGTHS && u->known > 0; i++) {
+    to_ns begin = u->end - to_utilization_length[i];
+    if (begin < u->first) return;
+    look_at(u, i, begin);
+  }
 }
 
 static void know_next(struct to_utilization *u) {
@@ -75,7 +98,7 @@ static void know_next(struct to_utilization *u) {
     u->first = u->end = step->time;
   } else {
     step->sum = sum_at(u, step - 1, step->time);
-    if (step->time > u->end) slide(u, step->time);
+    if (step->time > u->end) slide(u, step->time, level_of(u, step));
   }
   u->known++;
 }
@@ -109,6 +132,7 @@ static void join_steps(struct to_utilization *u) {
   u->joined += u->n - n;
   u->n = u->known = n;
   for (unsigned i = 0; i < TO_LENGTHS; i++) u->left[i] /= 2;
+  look_at_end(u); /* levels before it are lower now */
 }
 
 /* Steps that no window reaches any more. */
@@ -131,9 +155,9 @@ tb_rc to_utilization_step(struct to_utilization *u, struct tb_mem *mem, to_ns ti
     if (time < last->time) to_utilization_cut(u); /* the clock fell */
     if (u->n > 0 && last->level == level && last->lowers == u->lowers) return TB_OK;
   }
-  if (u->n == TO_STEPS_MAX) {
+  if (u->n == u->steps_max) {
     if (!u->starts) drop_old(u);
-    if (u->n > TO_STEPS_MAX / 2) join_steps(u);
+    if (u->n > u->steps_max / 2) join_steps(u);
   }
   TB_TRY(TB_MEM_GROW(mem, u->step, u->room, u->n));
   u->step[u->n++] =
@@ -159,6 +183,7 @@ void to_utilization_started(struct to_utilization *u) {
 
 void to_utilization_cut(struct to_utilization *u) {
   catch_up(u);
+  look_at_end(u);
   join(&u->all, &u->open); /* a lowered step must not take them back */
   for (size_t i = 0; i < u->slots; i++) join(&u->all, &u->slot[i]);
   u->n = u->known = 0;
@@ -192,8 +217,11 @@ static void thin_out(struct to_utilization *u, const struct to_windows *w) {
 /* Now is later than all steps. */
 static void look_until(struct to_utilization *u, to_ns now) {
   catch_up(u);
-  if (u->known == 0 || now <= u->end || level_of(u, &u->step[u->known - 1]) <= 0) return;
-  slide(u, now);
+  if (u->known == 0) return;
+  if (now > u->end && level_of(u, &u->step[u->known - 1]) > 0)
+    slide(u, now, NOT_KNOWN);
+  else if (u->end >= u->open.begin)
+    look_at_end(u);
 }
 
 tb_rc to_utilization_slot(struct to_utilization *u, const struct to_windows *w) {
@@ -212,27 +240,30 @@ tb_rc to_utilization_slot(struct to_utilization *u, const struct to_windows *w) 
   }
   forget(&u->open);
   u->open.begin = w->open_begin;
+  if (u->end == w->open_begin) look_at_end(u); /* from there on it may rise */
   return TB_OK;
 }
 
 bool to_utilization_lowest(struct to_utilization *u, const struct to_view *view,
                            enum to_window window, to_ns until, unsigned length, double *out) {
-  double lowest = u->open.mean[length];
+  to_ns ns = to_utilization_length[length];
+  double lowest = u->open.sum[length];
 
   look_until(u, until);
-  if (u->open.mean[length] < lowest) lowest = u->open.mean[length];
+  if (u->open.sum[length] < lowest) lowest = u->open.sum[length];
   for (size_t i = 0; i < u->slots; i++)
     if ((window == TO_WINDOW_ALL || u->slot[i].begin >= view->from) &&
-        u->slot[i].mean[length] < lowest)
-      lowest = u->slot[i].mean[length];
-  if (window == TO_WINDOW_ALL && u->all.mean[length] < lowest) lowest = u->all.mean[length];
-  if (lowest >= NONE_YET) { /* less time than a window has */
+        u->slot[i].sum[length] < lowest)
+      lowest = u->slot[i].sum[length];
+  if (window == TO_WINDOW_ALL && u->all.sum[length] < lowest) lowest = u->all.sum[length];
+  if (lowest == NONE_YET) { /* less time than a window has */
     if (u->known == 0 || u->end == u->first) return false;
-    if (u->end - u->first >= to_utilization_length[length])
-      lowest = 0; /* it has been 0 all that time */
-    else
-      lowest = sum_at(u, &u->step[u->known - 1], u->end) / (double)(u->end - u->first);
+    lowest = 0; /* it has been 0 all that time, or: */
+    if (u->end - u->first < ns) {
+      lowest = sum_at(u, &u->step[u->known - 1], u->end);
+      ns = u->end - u->first;
+    }
   }
-  *out = lowest;
+  *out = lowest > 0 ? lowest / (double)ns : 0;
   return true;
 }

@@ -2,7 +2,7 @@
 /* A utilisation over time (0..1, a step function), and the lowest mean of it that any window of a length has.
  *
  * The mean of a window that slides along is a line between the moments at which one of its edges meets a step, so the lowest
- * one is found at those, as the steps come. Kept are the steps of the last second, and the lowest means by slot.
+ * one is at one of those from which on it rises. They are found as the steps come. Kept are the steps of the last second, and the lowest means by slot.
  *
  *   TB_TRY(to_utilization_step(u, time, 0.5));             -- from this time on
  *   double lowest = to_utilization_lowest(u, view, TO_WINDOW_ALL, 3);
@@ -10,7 +10,7 @@
  * A window counts in the slot that it ends in. Where the utilisation is 0 now, those that end now do not count yet (Go does
  * the same at the end of a trace).
  *
- * Memory    from the windows' mem: 32 bytes a step, at most TO_STEPS_MAX of them; 88 bytes a slot. Where a second has more, neighbours
+ * Memory    from the windows' mem: 32 bytes a step, at most TO_STEPS_MAX of them, or steps_max if that is set; 88 bytes a slot. Where a second has more, neighbours
  *           become one with the lower utilisation: the answer is a lower bound then, and `joined` says how many.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the step is missing.
@@ -33,13 +33,13 @@ struct to_step {
 };
 
 struct to_lowest {
-  to_ns begin; /* of its slot */
-  double mean[TO_LENGTHS];
+  to_ns begin;            /* of its slot */
+  double sum[TO_LENGTHS]; /* the mean times the length */
 };
 
 struct to_utilization {
   struct to_step *step;
-  size_t n, room;
+  size_t n, room, steps_max;
   size_t known;            /* steps that have been looked at */
   size_t left[TO_LENGTHS]; /* the step in which the last window began */
   to_ns first, end;        /* of this run; windows that end up to here have been looked at */

@@ -361,6 +361,7 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   struct verify *verify = self;
   struct segment key = { .first_gen = row->first_gen };
 
+  if (row->open) return TB_OK; /* has no meta yet */
   memcpy(key.stream, row->stream, sizeof key.stream);
   struct segment *segment = verify->nsegments == 0 ? NULL
                                                    : bsearch(&key, verify->segments,

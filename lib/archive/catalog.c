@@ -194,6 +194,7 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
       .first_arrival_ns = number(stmt, 18),
       .last_arrival_ns = number(stmt, 19),
       .wall_estimated = number(stmt, 20) != 0,
+      .open = number(stmt, 21) != 0,
     };
     copy_blob(stmt, 1, row.stream, sizeof row.stream);
     copy_text(stmt, 2, row.service, sizeof row.service);
@@ -273,6 +274,26 @@ tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *sele
   TB_TRY(tc__catalog_statement(catalog, TC__NEWEST, sql, diag, &stmt));
   bind_select(stmt, select);
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
+}
+
+tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment, struct tb_diag *diag,
+                           tc_meta **out) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_NOTFOUND;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__OPEN_META,
+                               "SELECT meta FROM open_metas WHERE segment = ?1", diag, &stmt));
+  sqlite3_bind_int64(stmt, 1, (int64_t)segment);
+  int step = sqlite3_step(stmt);
+  if (step == SQLITE_ROW) {
+    *out = tracecollect__v1__segment_meta__unpack(NULL, (size_t)sqlite3_column_bytes(stmt, 0),
+                                                  sqlite3_column_blob(stmt, 0));
+    rc = *out != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
+  } else if (step != SQLITE_DONE) {
+    rc = tc__catalog_fail(catalog, diag, "open meta");
+  }
+  sqlite3_reset(stmt);
+  return rc;
 }
 
 static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {

@@ -10,6 +10,7 @@
 #ifndef TC_ARCHIVE_CATALOG_H
 #define TC_ARCHIVE_CATALOG_H
 
+#include "archive/meta.h"
 #include "base/result.h"
 
 struct tc_catalog;
@@ -36,6 +37,7 @@ struct tc_segment_row {
   unsigned verdict; /* enum VerdictCode */
   char reason[256];
   bool expired, unsafe_experiment;
+  bool open; /* its run is still written: the file at path has these bytes, more may follow; no sha256 yet */
   unsigned char sha256[32];
 };
 
@@ -93,6 +95,9 @@ TB_MUST tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_se
 /* By the time each began, the newest first. */
 TB_MUST tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);
+/* The meta that the run of an open row would have now; the caller frees it. TB_NOTFOUND: it is not open any more. */
+TB_MUST tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment,
+                                   struct tb_diag *diag, tc_meta **out);
 TB_MUST tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
                                  tc_stream_row_fn *each, void *self, struct tb_diag *diag);
 

@@ -10,6 +10,9 @@
 
 enum tc__statement {
   TC__PUT,
+  TC__PUT_OPEN_META,
+  TC__OPEN_META,
+  TC__DROP_OPEN,
   TC__PUT_LIVE,
   TC__PUT_PRODUCED,
   TC__BEGIN,
@@ -48,6 +51,6 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
   "g.id, g.stream, g.service, g.instance, g.path, g.first_gen, g.last_gen, g.bytes, g.batches, "   \
   "g.events, "                                                                                     \
   "g.first_wall, g.last_wall, g.go_version, g.verdict, g.reason, g.expired, g.unsafe, g.sha256, "  \
-  "g.first_arrival, g.last_arrival, g.estimated "
+  "g.first_arrival, g.last_arrival, g.estimated, g.open "
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog's tables. A row of `segments` says what its meta says: *_arrival when it came, on the collector's clock,
+/* The catalog's tables. A row of `segments` says what its meta says, or, where it is open, what the meta of the run that
+ * is being written would say now; open_metas has that meta, and no total counts it. *_arrival when it came, on the collector's clock,
  * by which retention goes; *_wall when it was traced; `streams` and `totals` are sums over
  * it, kept by triggers, so that status never walks the archive. The columns from live_state on are what
  * is known of a stream while it is connected. */
@@ -7,12 +8,17 @@
 #define TC_ARCHIVE_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 4 };
+enum { TC__SCHEMA_VERSION = 5 };
 
 #define TC__TOTALS_OF(row) \
-  "bytes = bytes + (CASE " row ".expired WHEN 0 THEN " row ".bytes ELSE 0 END)," \
-  "segments = segments + (" row ".expired = 0 AND " row ".generations > 0)," \
+  "bytes = bytes + (CASE " row ".expired + " row ".open WHEN 0 THEN " row ".bytes ELSE 0 END)," \
+  "segments = segments + (" row ".expired + " row ".open = 0 AND " row ".generations > 0)," \
   "expired = expired + " row ".expired "
+
+#define TC__TOTALS_WITHOUT_OLD \
+  "bytes = bytes - (CASE OLD.expired + OLD.open WHEN 0 THEN OLD.bytes ELSE 0 END)," \
+  "segments = segments - (OLD.expired + OLD.open = 0 AND OLD.generations > 0)," \
+  "expired = expired - OLD.expired"
 
 static const char tc__catalog_schema[] =
   "CREATE TABLE IF NOT EXISTS segments ("
@@ -45,16 +51,23 @@ static const char tc__catalog_schema[] =
   "  lost_generations INTEGER NOT NULL,"
   "  last_seq INTEGER NOT NULL,"
   "  ended TEXT NOT NULL,"
+  "  open INTEGER NOT NULL DEFAULT 0,"
   "  UNIQUE (stream, first_gen)"
   ") STRICT;"
 
   "CREATE INDEX IF NOT EXISTS segments_age ON segments (last_arrival)"
-  "  WHERE expired = 0 AND generations > 0;"
+  "  WHERE expired = 0 AND open = 0 AND generations > 0;"
   "CREATE INDEX IF NOT EXISTS segments_service ON segments (service, last_arrival)"
-  "  WHERE expired = 0 AND generations > 0;"
+  "  WHERE expired = 0 AND open = 0 AND generations > 0;"
   "CREATE INDEX IF NOT EXISTS segments_time ON segments (first_wall) WHERE generations > 0;"
   "CREATE INDEX IF NOT EXISTS segments_pending ON segments (stream, first_gen)"
-  "  WHERE verdict = 0 AND expired = 0;"
+  "  WHERE verdict = 0 AND expired = 0 AND open = 0;"
+  "CREATE INDEX IF NOT EXISTS segments_open ON segments (open) WHERE open = 1;"
+
+  "CREATE TABLE IF NOT EXISTS open_metas ("
+  "  segment INTEGER PRIMARY KEY,"
+  "  meta BLOB NOT NULL"
+  ") STRICT;"
 
   "CREATE TABLE IF NOT EXISTS streams ("
   "  stream BLOB PRIMARY KEY,"
@@ -135,11 +148,28 @@ static const char tc__catalog_schema[] =
   "    last_arrival = max(last_arrival, NEW.last_arrival),"
   "    ended = CASE NEW.ended WHEN '' THEN ended ELSE NEW.ended END"
   "    WHERE stream = NEW.stream;"
-  "  UPDATE totals SET"
-  "    bytes = bytes - (CASE OLD.expired WHEN 0 THEN OLD.bytes ELSE 0 END),"
-  "    segments = segments - (OLD.expired = 0 AND OLD.generations > 0),"
-  "    expired = expired - OLD.expired;"
+  "  UPDATE totals SET " TC__TOTALS_WITHOUT_OLD ";"
   "  UPDATE totals SET " TC__TOTALS_OF("NEW") ";"
+  "END;"
+
+  "CREATE TRIGGER IF NOT EXISTS segment_sealed AFTER UPDATE ON segments"
+  "  WHEN OLD.open = 1 AND NEW.open = 0 BEGIN"
+  "  DELETE FROM open_metas WHERE segment = OLD.id;"
+  "END;"
+
+  "CREATE TRIGGER IF NOT EXISTS segment_gone AFTER DELETE ON segments BEGIN"
+  "  UPDATE streams SET"
+  "    batches = batches - OLD.batches,"
+  "    bytes = bytes - OLD.bytes,"
+  "    generations = generations - OLD.generations,"
+  "    broken = broken - OLD.broken,"
+  "    events = events - OLD.events,"
+  "    lost_batches = lost_batches - OLD.lost_batches,"
+  "    lost_bytes = lost_bytes - OLD.lost_bytes,"
+  "    lost_generations = lost_generations - OLD.lost_generations"
+  "    WHERE stream = OLD.stream;"
+  "  UPDATE totals SET " TC__TOTALS_WITHOUT_OLD ";"
+  "  DELETE FROM open_metas WHERE segment = OLD.id;"
   "END;";
 /* clang-format on */
 

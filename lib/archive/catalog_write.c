@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "archive/catalog_private.h"
 #include "archive/generation_time.h"
@@ -62,13 +63,11 @@ static struct sums sum_up(const tc_meta *meta) {
   return sums;
 }
 
-static void bind_path(sqlite3_stmt *stmt, int at, const tc_meta *meta, uint64_t first_gen) {
-  char stream[TC_STREAM_HEX_BYTES], path[192];
+static void path_of(const tc_meta *meta, uint64_t first_gen, char out[192]) {
+  char stream[TC_STREAM_HEX_BYTES];
 
   tb_hex(meta->stream.data, 16, stream);
-  snprintf(path, sizeof path, "archive/%.10s/%s/%016" PRIx64 ".trace", meta->day, stream,
-           first_gen);
-  sqlite3_bind_text(stmt, at, path, -1, SQLITE_TRANSIENT);
+  snprintf(out, 192, "archive/%.10s/%s/%016" PRIx64 ".trace", meta->day, stream, first_gen);
 }
 
 static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
@@ -83,31 +82,35 @@ static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struc
   return tc__catalog_run(catalog, stmt, diag, "put produced");
 }
 
-tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
+/* open_path: where the run is written; NULL: it is sealed. A sealed row of that name stays as it is. */
+static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char *open_path,
+                     struct tb_diag *diag) {
   static const char sql[] =
       "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
       " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
       " broken, reason, expired, unsafe, sha256, lost_batches, lost_bytes, lost_generations,"
-      " last_seq, ended, first_wall, last_wall, estimated)"
+      " last_seq, ended, first_wall, last_wall, estimated, open)"
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) ON CONFLICT (stream, first_gen)"
+      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29) ON CONFLICT (stream, first_gen)"
       " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
       " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
       " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, sha256 = ?20, lost_batches = ?21,"
       " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
-      " last_wall = ?27, estimated = ?28";
+      " last_wall = ?27, estimated = ?28, open = ?29 WHERE ?29 = 0 OR open = 1";
   struct sums sums = sum_up(meta);
   struct tc_wall wall = tc_meta_wall(meta);
   const char *reason;
   unsigned verdict = tc_meta_verdict(meta, &reason);
+  char path[192];
   sqlite3_stmt *stmt;
 
+  if (open_path == NULL) path_of(meta, sums.first_gen, path);
   TB_TRY(tc__catalog_statement(catalog, TC__PUT, sql, diag, &stmt));
   sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 2, meta->service, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 3, meta->instance, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 4, meta->identity, -1, SQLITE_STATIC);
-  bind_path(stmt, 5, meta, sums.first_gen);
+  sqlite3_bind_text(stmt, 5, open_path != NULL ? open_path : path, -1, SQLITE_TRANSIENT);
   sqlite3_bind_text(stmt, 17, reason, -1, SQLITE_STATIC);
   sqlite3_bind_blob(stmt, 20, meta->sha256.data != NULL ? (void *)meta->sha256.data : "",
                     (int)meta->sha256.len, SQLITE_STATIC);
@@ -136,11 +139,47 @@ tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_
     { 26, wall.first_ns },
     { 27, wall.last_ns },
     { 28, wall.estimated },
+    { 29, open_path != NULL },
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
-  TB_TRY(tc__catalog_run(catalog, stmt, diag, "put segment"));
+  return tc__catalog_run(catalog, stmt, diag, "put segment");
+}
+
+tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
+  TB_TRY(put_row(catalog, meta, NULL, diag));
   return meta->produced_batches > 0 ? put_produced(catalog, meta, diag) : TB_OK;
+}
+
+tb_rc tc_catalog_put_open(struct tc_catalog *catalog, const tc_meta *meta, const char *path,
+                          struct tb_diag *diag) {
+  static const char sql[] = "INSERT INTO open_metas (segment, meta) SELECT id, ?3 FROM segments"
+                            " WHERE stream = ?1 AND first_gen = ?2 AND open = 1"
+                            " ON CONFLICT (segment) DO UPDATE SET meta = ?3";
+  size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
+  sqlite3_stmt *stmt;
+
+  TB_TRY(put_row(catalog, meta, path, diag));
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT_OPEN_META, sql, diag, &stmt));
+  unsigned char *packed = malloc(len + 1);
+  if (packed == NULL) return tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
+  tracecollect__v1__segment_meta__pack(meta, packed);
+  sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)meta->generations[0]->gen);
+  sqlite3_bind_blob(stmt, 3, packed, (int)len, free);
+  return tc__catalog_run(catalog, stmt, diag, "put open meta");
+}
+
+tb_rc tc_catalog_drop_open(struct tc_catalog *catalog, const unsigned char stream[16],
+                           uint64_t first_gen, struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__DROP_OPEN,
+      "DELETE FROM segments WHERE stream = ?1 AND first_gen = ?2 AND open = 1", diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, stream, 16, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)first_gen);
+  return tc__catalog_run(catalog, stmt, diag, "drop open run");
 }
 
 tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
@@ -182,9 +221,10 @@ tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row
 }
 
 tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag) {
-  /* Streams without a segment were only known as live ones. */
+  /* Open runs are in the log: recovery shows them again. Streams without a segment were only known as live ones. */
   if (sqlite3_exec(
           catalog->db,
+          "DELETE FROM segments WHERE open = 1;"
           "UPDATE streams SET live_state = '', live_peer = '', cut_seq = 0"
           " WHERE live_state <> '' OR live_peer <> '';"
           "DELETE FROM streams WHERE generations = 0 AND lost_generations = 0 AND last_seq = 0",
@@ -238,11 +278,12 @@ tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *each, vo
                          struct tb_diag *diag) {
   sqlite3_stmt *stmt;
 
-  TB_TRY(tc__catalog_statement(catalog, TC__PENDING,
-                               "SELECT " TC__SEGMENT_COLUMNS
-                               "FROM segments g WHERE g.verdict = 0 AND g.expired = 0"
-                               " AND g.generations > 0 ORDER BY g.stream, g.first_gen",
-                               diag, &stmt));
+  TB_TRY(
+      tc__catalog_statement(catalog, TC__PENDING,
+                            "SELECT " TC__SEGMENT_COLUMNS
+                            "FROM segments g WHERE g.verdict = 0 AND g.expired = 0 AND g.open = 0"
+                            " AND g.generations > 0 ORDER BY g.stream, g.first_gen",
+                            diag, &stmt));
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 
@@ -253,7 +294,8 @@ tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
 
   TB_TRY(tc__catalog_statement(
       catalog, TC__OLDEST,
-      "SELECT " TC__SEGMENT_COLUMNS "FROM segments g WHERE g.expired = 0 AND g.generations > 0"
+      "SELECT " TC__SEGMENT_COLUMNS
+      "FROM segments g WHERE g.expired = 0 AND g.open = 0 AND g.generations > 0"
       " AND (?1 IS NULL OR g.service = ?1) AND (g.last_arrival, g.id) > (?3, ?4)"
       " ORDER BY g.last_arrival, g.id LIMIT ?2",
       diag, &stmt));
@@ -274,7 +316,7 @@ tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
 
   TB_TRY(tc__catalog_statement(
       catalog, TC__HEAVY,
-      "SELECT service, sum(bytes) FROM segments WHERE expired = 0 AND generations > 0"
+      "SELECT service, sum(bytes) FROM segments WHERE expired = 0 AND open = 0 AND generations > 0"
       " GROUP BY service HAVING sum(bytes) > ?1",
       diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)bytes);

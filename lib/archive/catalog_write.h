@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalog's writing side: a row per meta, totals per stream kept by triggers, so that every table
- * stays a function of the metas; and what is known of live streams, which is not.
+ * stays a function of the metas; and what is known of live streams and open runs, which is not.
  *
  * Threads   the segment thread only (and tools while no daemon runs).
  * Errors    as catalog.h.
@@ -19,11 +19,19 @@ void tc_catalog_rollback(struct tc_catalog *catalog);
 /* Replaces the row of the meta's stream and first generation, keeping its id. */
 TB_MUST tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag);
 
+/* What the meta of a run that is still written would be now, and the file in which its complete generations lie, by its
+ * path in the state folder. A sealed row of that name stays as it is; tc_catalog_put() seals this one. */
+TB_MUST tb_rc tc_catalog_put_open(struct tc_catalog *catalog, const tc_meta *meta, const char *path,
+                                  struct tb_diag *diag);
+/* The open run that begins with this generation will never be sealed. */
+TB_MUST tb_rc tc_catalog_drop_open(struct tc_catalog *catalog, const unsigned char stream[16],
+                                   uint64_t first_gen, struct tb_diag *diag);
+
 /* A stream's facts beside its metas: row's names, state, peer, go_version, acked_seq, produced,
  * spool and cut. */
 TB_MUST tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row *row,
                                   struct tb_diag *diag);
-/* After a start nothing is live. */
+/* After a start nothing is live or open. */
 TB_MUST tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag);
 
 struct tc_catalog_totals {

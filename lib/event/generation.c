@@ -265,15 +265,10 @@ bool to_stack_at(const struct to_generation *gen, uint64_t id, uint64_t depth,
 
 size_t to_stack_pcs(const struct to_generation *gen, uint64_t id, uint64_t *pcs, size_t max) {
   const struct to_stack *stack = find_stack(gen, id);
-  size_t n = 0;
 
   if (stack == NULL) return 0;
-  const unsigned char *pos = stack->frames;
-  for (; n < max && n < stack->nframes; n++) {
-    struct tw_frame frame;
-    pos = tw_frame_read(pos, &frame);
-    pcs[n] = frame.pc;
-  }
+  size_t n = stack->nframes < max ? stack->nframes : max;
+  tw_frame_pcs(stack->frames, n, pcs);
   return n;
 }
 

@@ -14,12 +14,11 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "nng/frames.h"
+#include "nng/stream.h"
 #include "tls/identity.h"
 #include "tls/tls_revocations.h"
 
@@ -48,9 +47,6 @@ struct nng_tls_engine_config {
   struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
 };
 
-/* Bits of a connection's state. */
-enum { SENDING = 1, RECEIVING = 2, ENDING = 4 };
-
 struct nng_tls_engine_conn {
   SSL *ssl;
   struct tc_nng_tls *terms;
@@ -61,10 +57,7 @@ struct nng_tls_engine_conn {
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
   int failure;                            /* of the handshake, once our alert is on its way */
-  struct tc_nng_frames out, in;
-  atomic_uint state;
-  uint32_t ending_pipe; /* to be closed; 0: none; under lock, as all that follow */
-  bool closed;
+  bool closed;                            /* under lock, as all that follow */
   void (*left)(void *self);
   void *left_self;
 };
@@ -255,46 +248,25 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
 }
 
 /* Each once. */
-static unsigned mark_revoked(void) {
-  unsigned marked = 0;
-
-  pthread_mutex_lock(&lock);
-  for (nng_tls_engine_conn *conn = verified_conns; conn != NULL; conn = conn->next) {
-    if (conn->pipe == 0 || !is_revoked(conn)) continue;
-    conn->ending_pipe = conn->pipe;
-    conn->pipe = 0;
-    atomic_fetch_or(&conn->state, ENDING);
-    marked++;
-  }
-  pthread_mutex_unlock(&lock);
-  return marked;
-}
-
-static bool take_ending(nng_pipe *out) {
+static bool take_revoked(nng_pipe *out) {
   pthread_mutex_lock(&lock);
   nng_tls_engine_conn *conn = verified_conns;
-  while (conn != NULL && (conn->ending_pipe == 0 || atomic_load(&conn->state) != ENDING))
-    conn = conn->next;
+  while (conn != NULL && (conn->pipe == 0 || !is_revoked(conn))) conn = conn->next;
   if (conn != NULL) {
-    out->id = conn->ending_pipe;
-    conn->ending_pipe = 0;
+    out->id = conn->pipe;
+    conn->pipe = 0;
   }
   pthread_mutex_unlock(&lock);
   return conn != NULL;
 }
 
 /* Closed outside of the lock: nng's own come before it. */
-void tc_nng_tls_end_revoked(void) {
+unsigned tc_nng_tls_recheck(void) {
+  unsigned ended = 0;
   nng_pipe pipe;
 
-  while (take_ending(&pipe)) nng_pipe_close(pipe);
-}
-
-unsigned tc_nng_tls_recheck(void) {
-  unsigned marked = mark_revoked();
-
-  tc_nng_tls_end_revoked();
-  return marked;
+  for (; take_revoked(&pipe); ended++) nng_pipe_close(pipe);
+  return ended;
 }
 
 STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
@@ -407,45 +379,16 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
   return NNG_EAGAIN;
 }
 
-/* --- messages ----------------------------------------------------------------------------------
- * nng 1.5.2 loses the end of a message where its pipe is closed in the moment between two parts of it: a part
- * is done, and nng's thread that is to start the next one finds the stream closed and says nothing. Then the
- * one thread that frees what is closed waits for that message for ever, and no pipe, descriptor or callback of
- * the whole process ends from there on. Every message has two parts at least: its length, and the rest.
- *
- * So a direction's bit is set from the call that moves a part that is not the last one to the next call. A connection
- * that is to end answers calls with an error, which is safe, and is closed while no bit is set; an error while the
- * other direction's bit is set is left to the call that comes there. Pipes that nng closes because TCP failed do not
- * come by here: there the window stays, but nng's queue of threads lies before it. */
-
-static bool begins(nng_tls_engine_conn *conn, unsigned bit) {
-  return (atomic_fetch_or(&conn->state, bit) & ENDING) == 0;
-}
-
-static int ends(nng_tls_engine_conn *conn, unsigned bit, int rv) {
-  unsigned other = (SENDING | RECEIVING) & ~bit;
-
-  if (rv != 0 && rv != NNG_EAGAIN) atomic_fetch_or(&conn->state, ENDING);
-  bool busy = (atomic_fetch_and(&conn->state, ~bit) & other) != 0;
-  return busy && rv != 0 ? NNG_EAGAIN : rv;
-}
-
 static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
-  if (!begins(conn, RECEIVING)) return ends(conn, RECEIVING, NNG_ECONNRESET);
   ERR_clear_error();
   int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
-  if (answer != 1) return ends(conn, RECEIVING, failed(conn, answer));
-  tc_nng_frames_pass(&conn->in, bytes, *n);
-  return tc_nng_frames_is_inside(&conn->in) ? 0 : ends(conn, RECEIVING, 0);
+  return answer == 1 ? 0 : failed(conn, answer);
 }
 
 static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
-  if (!begins(conn, SENDING)) return ends(conn, SENDING, NNG_ECONNRESET);
   ERR_clear_error();
   int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
-  if (answer != 1) return ends(conn, SENDING, failed(conn, answer));
-  tc_nng_frames_pass(&conn->out, bytes, *n);
-  return tc_nng_frames_is_inside(&conn->out) ? 0 : ends(conn, SENDING, 0);
+  return answer == 1 ? 0 : failed(conn, answer);
 }
 
 /* --- configurations ---------------------------------------------------------------------------- */
@@ -523,6 +466,7 @@ static const nng_tls_engine engine = {
 static void register_engine(void) {
   nng_socket first;
 
+  tc_nng_streams_init();
   if (nng_sub0_open(&first) != 0) return;
   nng_close(first);
   wire_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "nng");

@@ -37,12 +37,10 @@ void tc_nng_tls_free(struct tc_nng_tls *tls);
 /* To be called on NNG_PIPE_EV_ADD_PRE of a socket that listens with terms: from here on the pipe can be
  * closed, and named, by its certificate. left, which may be NULL, is called once when the pipe is closed, at once
  * where it is already: on any thread, with locks of nng held, and before nng_close() returns. nng's own
- * NNG_PIPE_EV_REM_POST comes later, and in 1.5.2 perhaps never (see tls_engine.c). False: a pipe without TLS. */
+ * NNG_PIPE_EV_REM_POST comes later. False: a pipe without TLS. */
 bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
-/* Ends all pipes whose certificate has been taken back; how many. Of those that are just in the middle of a message
- * some may be left to tc_nng_tls_end_revoked(), to be called from time to time. */
+/* Ends all pipes whose certificate has been taken back; how many. */
 unsigned tc_nng_tls_recheck(void);
-void tc_nng_tls_end_revoked(void);
 /* The peer's certificate of a pipe, verified; the caller's own. NULL: it has no TLS, or is gone. */
 STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 

@@ -42,6 +42,7 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
     list[i]->about = lend(field[i].about);
     list[i]->metric = lend(field[i].metric);
     list[i]->label = lend(field[i].label);
+    list[i]->greatest = field[i].greatest;
   }
   *out_n = n;
   *out = list;

@@ -62,21 +62,27 @@ static bool has_sum(Tracecollect__V1__ValueType type) {
   }
 }
 
+static void number_join(int64_t *into, int64_t from, bool greatest) {
+  if (greatest)
+    *into = from > *into ? from : *into;
+  else if (__builtin_add_overflow(*into, from, into))
+    *into = from < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static void value_join(Tracecollect__V1__Value *into, const Tracecollect__V1__Value *from,
-                       Tracecollect__V1__ValueType type) {
+                       const Tracecollect__V1__FieldSchema *schema) {
   if (into->is_case != from->is_case) return;
   if (into->is_case == TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION)
     distribution_join(into->distribution, from->distribution);
-  else if (into->is_case == TRACECOLLECT__V1__VALUE__IS_NUMBER && has_sum(type) &&
-           __builtin_add_overflow(into->number, from->number, &into->number))
-    into->number = from->number < 0 ? INT64_MIN : INT64_MAX;
+  else if (into->is_case == TRACECOLLECT__V1__VALUE__IS_NUMBER && has_sum(schema->type))
+    number_join(&into->number, from->number, schema->greatest);
 }
 
 static void row_join(const Tracecollect__V1__TableSchema *schema, Tracecollect__V1__Row *into,
                      const Tracecollect__V1__Row *from) {
   for (size_t c = schema->keys; c < schema->n_columns; c++)
     if (c < into->n_values && c < from->n_values)
-      value_join(into->values[c], from->values[c], schema->columns[c]->type);
+      value_join(into->values[c], from->values[c], schema->columns[c]);
 }
 
 /* The first row that is cut becomes the sum of the rest. */

@@ -105,6 +105,16 @@ const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t
   return to_stack_table_stack(&s->stacks, number);
 }
 
+uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+  struct to_string text;
+
+  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
+  s->reasons[at].string = id + 1;
+  s->reasons[at].reason = (uint8_t)to_reason_find(text);
+  return s->reasons[at].reason;
+}
+
 /* --- questions ---------------------------------------------------------------------------------- */
 
 to_ns to_spans_now(const struct to_spans *s) {
@@ -117,6 +127,31 @@ void to_spans_want_pieces(struct to_spans *s, bool wanted) {
 
 uint64_t to_spans_wasted(const struct to_spans *s) {
   return s->wasted + (s->wasting ? (uint64_t)s->now - (uint64_t)s->wasting_since : 0);
+}
+
+uint64_t to_spans_stopped(const struct to_spans *s) {
+  return s->stops.total + (s->stops.n > 0 ? to__runnable_time(s, s->now) - s->stops.since : 0);
+}
+
+/* Of the goroutine in this slot. */
+static bool is_in_call(const struct to_spans *s, uint32_t slot, int64_t proc) {
+  const struct to_life *g = &s->lives[slot];
+
+  return g->life != 0 && g->state == TO_GO_SYSCALL && !g->without_p && g->proc == proc;
+}
+
+uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (place > TO_SPANS_PROCS_NEAR) return 0;
+  /* One that the trace met in its call did not run on the P before. */
+  uint32_t slot = is_in_call(s, s->runs_on[place], proc) ? s->runs_on[place] : s->calls_on[place];
+  uint64_t ns = s->call_ns[place];
+  /* The pass is ahead of an analysis by a slice at most: the call may begin after now. */
+  if (is_in_call(s, slot, proc) && s->lives[slot].piece_since < now)
+    ns += (uint64_t)now - (uint64_t)s->lives[slot].piece_since;
+  /* In a made-up trace a call that was met may leave its P by none of the ways, and never count its time since the start. */
+  return (int64_t)ns < 0 ? 0 : ns;
 }
 
 void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
@@ -142,6 +177,11 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
   return TB_OK;
 }
 
+static void settle_calls(struct to_spans *s) {
+  for (int64_t proc = TO_NONE; proc < TO_SPANS_PROCS_NEAR; proc++)
+    s->call_ns[proc + 1] = to_spans_call_time(s, proc, s->now);
+}
+
 static void clear(struct to_spans *s) {
   to__spans_rare_clear(s);
   to__spans_threads_clear(s);
@@ -153,7 +193,9 @@ static void clear(struct to_spans *s) {
   tb_map_clear(&s->calls_by_thread);
   tb_map_clear(&s->by_id);
   s->knows_ids = false;
-  s->runnable = s->idle = 0;
+  s->idle = 0;
+  s->stops.total = to_spans_stopped(s);
+  s->stops.n = 0;
   memset(s->state_count, 0, sizeof s->state_count);
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
@@ -169,6 +211,7 @@ tb_rc to_spans_epoch(struct to_spans *s) {
   if (rc == TB_OK) rc = to_spans_open(s, put_cut, s);
   tb_rc flushed = to__spans_flush(s, NULL);
   if (s->sums != NULL) to_span_sums_clear(s->sums);
+  settle_calls(s);
   clear(s);
   return rc != TB_OK ? rc : flushed;
 }
@@ -185,6 +228,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->times_only = config->times_only;
   for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
+  if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
   tb_map_init(&s->runs_on_far, mem, tb_seed());

@@ -128,7 +128,9 @@ static tb_rc open_range(const struct asked *a, unsigned kind, int64_t id,
   struct to_span span = open_span(a->s, TO_SPAN_RANGE, open->since, open->known);
 
   span.id = id;
-  span.life = open->life;
+  if (kind != TO_RANGE_GC_SWEEP) span.life = open->life; /* that is a P's */
+  span.by_life = open->life;
+  span.slot = open->slot;
   span.state = (uint8_t)kind;
   span.stack = open->stack;
   return hand_out_more(a, TO_WANT(RANGE), &span,
@@ -186,6 +188,7 @@ tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
                        tb_rc (*each)(void *self, const struct to_span *span), void *self) {
   const struct asked a = { s, each, self };
 
+  if (kind == TO_SPAN_RANGE) return open_ranges(&a);
   return kind == TO_SPAN_TASK ? open_tasks(&a) : open_regions(&a);
 }
 

@@ -83,15 +83,15 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
                      enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
                      uint64_t by_stack) {
   bool is_plain = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
-  bool done;
+  uint64_t ns = (uint64_t)ev->time - (uint64_t)g->since;
+  bool done = false;
 
   if (s->sums == NULL) return;
-  if (is_plain)
-    done = to_span_sums_add_plain(s->sums, slot_of(s, g), state, g->since, ev->time, g->known);
-  else
-    done = to_span_sums_add(s->sums, slot_of(s, g), state,
-                            state == TO_GO_WAITING ? g->reason : g->cause, g->stack, by_stack,
-                            g->since, ev->time, g->known);
+  if (TB_LIKELY(g->known)) {
+    unsigned how = TO_SUMS_HOW(state, state == TO_GO_WAITING ? g->reason : g->cause);
+    done = is_plain ? to_span_sums_add_plain(s->sums, slot_of(s, g), state, ns)
+                    : to_span_sums_add(s->sums, slot_of(s, g), how, g->stack, by_stack, ns);
+  }
   if (TB_LIKELY(done)) return;
   struct to_span span = make(s, g, ev, end_stack, by_stack);
   count_far(s, gen, &span);
@@ -99,9 +99,21 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
 
 HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
                    const struct to_event *ev) {
-  to_ns bound = state == TO_GO_WAITING ? s->waits_longer_than[g->reason] : s->longer_than[state];
+  to_ns bound = state == TO_GO_WAITING   ? s->waits_longer_than[g->reason]
+                : state == TO_GO_SYSCALL ? -1 /* what is counted did not come here */
+                                         : s->longer_than[state];
 
   return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 && ev->time - g->since > bound;
+}
+
+/* A call of the goroutine that ends with ev is counted, and no more is wanted of it. */
+HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
+                         const struct to_event *ev, bool lost_proc) {
+  to_ns ns = ev->time - g->since;
+
+  if (s->calls == NULL || lost_proc || !g->known || ns > s->longer_than[TO_GO_SYSCALL])
+    return false;
+  return to_calls_add(s->calls, g->stack, (uint64_t)ns);
 }
 
 /* by_life: of the event's context. g->state is state, but in a made-up trace. */
@@ -112,6 +124,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
 
   to__region_time(s, g, state, ev->time);
   count_state(s, gen, g, state, ev, end_stack, by_stack);
+  if (state == TO_GO_SYSCALL && call_is_counted(s, g, ev, lost_proc)) return;
   if (!comes_out(s, g, state, ev)) return;
   if (state == TO_GO_WAITING && s->sums != NULL &&
       to_span_sums_is_idle(s->sums, slot_of(s, g), g->reason, g->stack, by_stack))
@@ -154,15 +167,57 @@ static enum to_call_part part_of(const struct to_life *g) {
   return g->unseen ? TO_CALL_UNSEEN : TO_CALL_WITHOUT_PROC;
 }
 
+/* A part of a call with its P ends. */
+HOT void count_call(struct to_spans *s, int64_t proc, to_ns from, to_ns until) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR))
+    s->call_ns[place] += (uint64_t)until - (uint64_t)from;
+}
+
 /* by: of the event's context. */
 HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                    const struct to_event *ev, uint64_t by_life, bool loses_proc) {
-  if (TB_UNLIKELY(g->without_p)) count_part(s, gen, g, ev, g->piece_since, part_of(g));
+  if (TB_UNLIKELY(g->without_p))
+    count_part(s, gen, g, ev, g->piece_since, part_of(g));
+  else
+    count_call(s, g->proc, g->piece_since, ev->time);
   if (!to__wants(s, TO_WANT(SYSCALL))) return;
   struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
   make_piece(g, span);
   span->lost_proc = loses_proc;
   if (g->without_p) span->proc = TO_NONE;
+}
+
+/* The goroutine that sits in a call on this thread, and has or had this P. */
+static inline struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
+  struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
+  const uint64_t *slot;
+
+  if (thread == TO_NONE) return NULL;
+  if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
+  g = slot == NULL ? NULL : &s->lives[*slot];
+  return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
+}
+
+/* A goroutine that ends in its call gives its P up just before: the moment between the two is one without a P. Go's summaries see it
+ * where they see the call by its P. */
+static void note_leaving(struct to_spans *s, const struct to_event *ev) {
+  const struct to_life *g = in_call(s, (int64_t)ev->args[0], ev->m);
+
+  if (g == NULL) return;
+  s->leaving = g->life;
+  s->leaving_since = ev->time;
+  s->leaving_seen =
+      ev->args[0] < TO_SPANS_PROCS_NEAR && s->calls_on[ev->args[0] + 1] == slot_of(s, g);
+}
+
+static void count_leaving(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_life *g, const struct to_event *ev) {
+  if (s->leaving != g->life) return;
+  count_call(s, g->proc, ev->time, s->leaving_since);
+  if (s->leaving_seen) count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
 }
 
 #endif

@@ -90,10 +90,11 @@ static bool is_of_goroutine(unsigned kind) {
   return is[kind];
 }
 
-/* Of a range of one goroutine. NULL: it is another's, or not known. */
+/* Of a range of one goroutine, or of the P that it is on. NULL: it is another's, or not known. */
 static struct to_life *goroutine_of(struct to_spans *s, const struct to_event *ev,
                                     const struct to_event_range *range) {
-  bool its_own = is_of_goroutine(range->kind) && range->id == ev->g;
+  bool its_own =
+      range->kind == TO_RANGE_GC_SWEEP || (is_of_goroutine(range->kind) && range->id == ev->g);
 
   return its_own ? to__spans_context(s, ev) : NULL;
 }
@@ -117,10 +118,12 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
   *top = (uintptr_t)open;
+  if (range->kind == TO_RANGE_STW) to__spans_stop(s, true, ev->time);
   struct to_life *g = goroutine_of(s, ev, range);
   if (g != NULL) {
     open->life = g->life;
-    g->more |= TO_MORE_RANGES;
+    open->slot = (uint32_t)(g - s->lives);
+    if (is_of_goroutine(range->kind)) g->more |= TO_MORE_RANGES;
   }
   return hold(s, gen, range->text, &open->name);
 }
@@ -144,17 +147,32 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   return open;
 }
 
+/* As Go's summaries: a P's range is a goroutine's that was on the P when it began and is when it ends. */
+static void sum_range(struct to_spans *s, const struct to_span *span,
+                      const struct to_open_range *open) {
+  bool met = open->life == 0 && is_of_goroutine(span->state) && span->id == span->by;
+  struct to_span range = *span;
+
+  if (s->sums == NULL || span->by_life == 0 || (open->life != span->by_life && !met)) return;
+  range.life = span->by_life;
+  range.stack = range.end_stack = range.by_stack = 0;
+  tb_rc rc = to_span_sums_range(s->sums, &range);
+  if (rc != TB_OK) s->failed = rc;
+}
+
 static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, unsigned kind,
                                  int64_t id, struct to_open_range *open) {
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_RANGE);
 
+  if (kind == TO_RANGE_STW) to__spans_stop(s, false, ev->time);
   span->from = open->since;
   span->id = id;
-  span->life =
-      open->life != 0 || !is_of_goroutine(kind) || id != ev->g ? open->life : span->by_life;
   span->state = (uint8_t)kind;
-  span->stack = open->stack;
   span->from_known = open->known;
+  sum_range(s, span, open);
+  if (is_of_goroutine(kind))
+    span->life = open->life != 0 || id != ev->g ? open->life : span->by_life;
+  span->stack = open->stack;
   if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
   give_block(s, open);
   return span;

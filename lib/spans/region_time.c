@@ -6,16 +6,13 @@
 enum { AROUND_MAX = 64 };
 
 static enum to_region_part part_of_wait(enum to_reason reason) {
-  switch (reason) {
-  case TO_REASON_SYNC:
-  case TO_REASON_SYNC_COND: return TO_PART_SYNC;
-  case TO_REASON_CHAN_SEND:
-  case TO_REASON_CHAN_RECEIVE:
-  case TO_REASON_SELECT: return TO_PART_CHAN;
-  case TO_REASON_NETWORK: return TO_PART_NET;
-  case TO_REASON_SLEEP: return TO_PART_SLEEP;
-  default: return TO_PART_WAITING;
-  }
+  static const enum to_region_part parts[TO_WAIT_CLASSES] = {
+    [TO_WAIT_OTHER] = TO_PART_WAITING, [TO_WAIT_SYNC] = TO_PART_SYNC,
+    [TO_WAIT_CHAN] = TO_PART_CHAN,     [TO_WAIT_NET] = TO_PART_NET,
+    [TO_WAIT_SLEEP] = TO_PART_SLEEP,   [TO_WAIT_GC] = TO_PART_WAITING,
+  };
+
+  return parts[to_reason_info(reason)->wait_class];
 }
 
 static enum to_region_part part_of(const struct to_life *g, unsigned state) {

@@ -73,8 +73,6 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     TB_TRY(to_span_sums_end(s->sums, slot, s->births[slot].at, at, s->births[slot].known));
   if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
   to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
-  bool was_runnable = g->life != 0 && g->state == TO_GO_RUNNABLE; /* a made-up trace */
-  to__spans_runnable(s, was_runnable, state == TO_GO_RUNNABLE, at);
   if (TB_UNLIKELY(g->life != 0)) leave_queue(s, g);
   *g = (struct to_life){ .since = at,
                          .id = id,
@@ -103,10 +101,18 @@ HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
   return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
 }
 
-HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state state, enum to_cause cause,
-               const struct to_event *ev) {
-  to__spans_runnable(s, g->state == TO_GO_RUNNABLE, state == TO_GO_RUNNABLE, ev->time);
-  to__spans_count(s, (enum to_go_state)g->state, state, ev->time);
+COLD void count_made_up(struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                        to_ns now) {
+  to__spans_count(s, (enum to_go_state)g->state, state, now);
+}
+
+/* before: its state until now, but in a made-up trace. */
+HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state before,
+               enum to_go_state state, enum to_cause cause, const struct to_event *ev) {
+  if (TB_LIKELY(g->state == before))
+    to__spans_count(s, before, state, ev->time);
+  else
+    count_made_up(s, g, state, ev->time);
   g->since = ev->time;
   g->state = (uint8_t)state;
   g->reason = TO_REASON_OTHER;
@@ -117,6 +123,7 @@ HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state state, en
 COLD tb_rc put_on_far_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t *place;
 
+  if (proc == TO_NONE) return TB_OK;
   TB_TRY(tb_map_put(&s->runs_on_far, (uint64_t)proc, &place, NULL));
   *place = slot;
   return TB_OK;
@@ -132,8 +139,8 @@ HOT void made_by(struct to_life *g, int64_t id, uint64_t life, uint64_t stack) {
 TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t place = (uint64_t)proc + 1;
 
-  if (TB_UNLIKELY(place > TO_SPANS_PROCS_NEAR)) return put_on_far_proc(s, proc, slot);
-  s->runs_on[place] = place == 0 ? 0 : slot;
+  if (TB_UNLIKELY(place - 1 >= TO_SPANS_PROCS_NEAR)) return put_on_far_proc(s, proc, slot);
+  s->runs_on[place] = slot;
   return TB_OK;
 }
 
@@ -267,7 +274,6 @@ COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const s
     if (label.len > 0) to__spans_more(s, span)->name = label;
   }
   if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
-  to__spans_runnable(s, g->state == TO_GO_RUNNABLE, false, ev->time);
   to__spans_count(s, (enum to_go_state)g->state, TO_GO_NOT_EXIST, ev->time);
   leave_queue(s, g);
   g->life = 0;
@@ -280,35 +286,23 @@ HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struc
 
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   put_runnable(s, gen, g, ev);
-  enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_RUNNABLE, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->thread = ev->m;
   g->proc = ev->p;
   TB_TRY(put_on_proc(s, ev->p, ev->slot));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-COLD uint8_t find_reason(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-  struct to_string text;
-
-  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
-  s->reasons[at].string = id + 1;
-  s->reasons[at].reason = (uint8_t)to_reason_find(text);
-  return s->reasons[at].reason;
-}
-
-HOT uint8_t reason_of(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-
-  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
-                                                    : find_reason(s, gen, id);
-}
-
 /* A goroutine waits, and others may wait at the same stack. */
 TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
                               struct to_life *g) {
+  bool is_near = g->stack - 1 < TO_STACK_KEPT - 1 && gen != NULL;
+
   g->queue = TO_STACK_OTHER;
-  TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
+  if (TB_LIKELY(is_near))
+    TB_TRY(to_stack_table_index(&s->stacks, gen, g->stack, &g->queue));
+  else
+    TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
   return to_queues_enter(s->queues, g->queue, g->reason);
 }
 
@@ -321,9 +315,9 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
   put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
-  enter(s, g, state, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_RUNNING, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
-  g->reason = reason_of(s, gen, ev->args[0]);
+  g->reason = to__reason_of(s, gen, ev->args[0]);
   if (state != TO_GO_RUNNABLE) {
     if (to_queues_want(s->queues, g->reason)) TB_TRY(enter_queue(s, gen, g));
     return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
@@ -350,7 +344,7 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   const struct to_life *by = to__spans_context(s, ev);
   put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
   leave_queue(s, g);
-  enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
+  enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;
 }
@@ -370,7 +364,7 @@ HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
 
   if (TB_UNLIKELY(g == NULL)) return TB_OK;
   put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
-  enter(s, g, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_RUNNING, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
   g->piece_since = ev->time;
   g->without_p = false;
@@ -386,7 +380,7 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const st
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
   forget_thread(s, g);
-  enter(s, g, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
   TB_TRY(put_on_proc(s, ev->p, slot_of(s, g)));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
@@ -402,24 +396,9 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   set_call_on(s, g->proc, 0);
   forget_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
-  enter(s, g, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
+  enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
   made_by(g, g->id, g->life, 0);
   return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
-}
-
-/* Go's summaries have the moment between the two as one without a P. */
-static void note_leaving(struct to_spans *s, const struct to_event *ev) {
-  if (ev->args[0] >= TO_SPANS_PROCS_NEAR) return;
-  const struct to_life *g = &s->lives[s->calls_on[ev->args[0] + 1]];
-  if (g->life == 0 || g->state != TO_GO_SYSCALL || g->thread != ev->m) return;
-  s->leaving = g->life;
-  s->leaving_since = ev->time;
-}
-
-static void count_leaving(struct to_spans *s, const struct to_generation *gen,
-                          const struct to_life *g, const struct to_event *ev) {
-  if (s->leaving != g->life) return;
-  count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
 }
 
 COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
@@ -434,18 +413,6 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
   forget_thread(s, g);
   return end_life(s, gen, ev, g);
-}
-
-/* The goroutine that sits in a call on this thread, and has or had this P. */
-static struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
-  struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
-  const uint64_t *slot;
-
-  if (thread == TO_NONE) return NULL;
-  if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
-  slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
-  g = slot == NULL ? NULL : &s->lives[*slot];
-  return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
 COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
@@ -490,21 +457,23 @@ static enum to_thread_state thread_state_of(const struct to_life *g) {
   return g->without_p ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
-/* A goroutine that was not known is in this state for longer than we can see. In a call it may have a P or not: which
- * one, if any, is not said, so it is found by its thread. */
+/* A goroutine that was not known is in this state for longer than we can see. One in a call is found by its thread, for it may have
+ * no P. */
 static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, enum to_go_state state, uint64_t stack) {
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  to__spans_stop_meets(s, state, ev->time);
   g->stack = stack;
   if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;
   g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
   g->piece_since = s->began;
   if (state == TO_GO_SYSCALL) {
-    g->proc = TO_NONE;
+    g->proc = ev->p;
     g->without_p = ev->p == TO_NONE;
+    count_call(s, ev->p, ev->time, s->began); /* the P was not known before */
     if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
     set_call_on(s, ev->p, ev->slot);
     TB_TRY(find_by_thread(s, g));

@@ -177,12 +177,18 @@ TB_MUST tb_rc to_spans_epoch(struct to_spans *s);
 /* Each wanted span that goes on, in no order. each() must not feed events; a code other than TB_OK ends it. */
 TB_MUST tb_rc to_spans_open(const struct to_spans *s,
                             tb_rc (*each)(void *self, const struct to_span *span), void *self);
-/* Tasks or regions that go on. */
+/* Tasks, regions or ranges that go on. by_life and slot of a range: the goroutine that was there when it began; 0: not known. */
 TB_MUST tb_rc to_spans_open_of(const struct to_spans *s, enum to_span_kind kind,
                                tb_rc (*each)(void *self, const struct to_span *span), void *self);
 to_ns to_spans_now(const struct to_spans *s); /* time of the last event */
 /* Time since the start in which a goroutine was runnable while a P was idle, as far as their states were known. */
 uint64_t to_spans_wasted(const struct to_spans *s);
+/* Time since the start that goroutines were runnable while the world stood still, from a stop's begin to its end, all together. It needs
+ * TO_WANT(RANGE) and TO_WANT_STATES. */
+uint64_t to_spans_stopped(const struct to_spans *s);
+/* Time since the start in which a goroutine sat in a call with this P, up to now; a call that the trace met under way counts from the event
+ * that states it. now: not before the last event. 0 for Ps from number 256 on. */
+uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now);
 /* How many goroutines are in each state, by enum to_go_state. */
 struct to_spans_states {
   struct to_spans_in_state {

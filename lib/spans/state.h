@@ -9,6 +9,7 @@
 
 #include "base/map.h"
 #include "event/names.h"
+#include "spans/calls.h"
 #include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
@@ -85,8 +86,9 @@ struct to_open_range {
   struct to_open_range *below; /* of the same kind and goroutine: another reason */
   struct to_name *name;        /* NULL: none */
   uint64_t text;               /* the same, as the begin has it */
-  uint64_t life, stack;
+  uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
   to_ns since;
+  uint32_t slot; /* of the life */
   bool known;
 };
 
@@ -126,6 +128,7 @@ struct to_spans {
       [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
+  struct to_calls *calls;    /* and calls here, whose spans do not come out then; NULL: nowhere */
   struct to_stack_table stacks;
 
   struct to_life *lives; /* by slot */
@@ -138,8 +141,11 @@ struct to_spans {
   /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
    * summaries see a P being lost by this alone. */
   uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
+  /* By P, id + 1: the time in which calls held it, those that go on left out. */
+  uint64_t call_ns[TO_SPANS_PROCS_NEAR + 1];
   uint64_t leaving; /* the life that gave its P up just before its end in a call */
   to_ns leaving_since;
+  bool leaving_seen; /* by Go's summaries */
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
   struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
@@ -163,15 +169,20 @@ struct to_spans {
   /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
   bool idle_procs[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1 */
   unsigned idle;
-  size_t runnable;
   bool wasting;
   to_ns wasting_since;
   uint64_t wasted;
 
-  /* TO_WANT_STATES. area: the sum of the moments of leaving the state less that of entering it */
+  /* TO_WANT_STATES, which TO_WANT_WASTE needs. area: the sum of the moments of leaving the state less that of entering it */
   struct to_state_count {
     uint64_t n, most, area;
   } state_count[TO_GO_SYSCALL + 1];
+
+  struct {
+    unsigned n;     /* stops of the world that go on */
+    uint64_t since; /* time of runnable goroutines when the first of them began */
+    uint64_t total; /* in stops that are over */
+  } stops;
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
@@ -206,36 +217,53 @@ static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc)
   return far == NULL ? 0 : (uint32_t)*far;
 }
 
+void to__spans_waste_begins(struct to_spans *s, to_ns now);
+void to__spans_waste_ends(struct to_spans *s, to_ns now);
 /* A goroutine or a P has changed its state. */
 static inline void to__spans_waste(struct to_spans *s, to_ns now) {
-  bool wastes = s->runnable > 0 && s->idle > 0;
+  bool wastes = s->state_count[TO_GO_RUNNABLE].n > 0 && s->idle > 0;
 
   if (wastes == s->wasting) return;
   if (wastes)
-    s->wasting_since = now;
+    to__spans_waste_begins(s, now);
   else
-    s->wasted += (uint64_t)now - (uint64_t)s->wasting_since;
-  s->wasting = wastes;
+    to__spans_waste_ends(s, now);
 }
 
-/* before, after: the goroutine is runnable. */
-static inline void to__spans_runnable(struct to_spans *s, bool before, bool after, to_ns now) {
-  if (!to__wants(s, TO_WANT_WASTE) || before == after) return;
-  s->runnable += (size_t)after - (size_t)before;
-  to__spans_waste(s, now);
+/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+static inline __attribute__((always_inline)) void
+to__spans_count(struct to_spans *s, enum to_go_state before, enum to_go_state after, to_ns now) {
+  if (!to__wants(s, TO_WANT_STATES)) return;
+  struct to_state_count *from = &s->state_count[before], *to = &s->state_count[after];
+  from->n--;
+  from->area += (uint64_t)now;
+  to->area -= (uint64_t)now;
+  if (++to->n > to->most) to->most = to->n;
+  if (before == TO_GO_RUNNABLE && TB_UNLIKELY(s->wasting) && from->n == 0)
+    to__spans_waste_ends(s, now);
+  if (after == TO_GO_RUNNABLE && s->idle > 0 && !s->wasting) to__spans_waste_begins(s, now);
 }
 
 /* NULL: none is known, or s->failed. */
 struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
-/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
-static inline void to__spans_count(struct to_spans *s, enum to_go_state before,
-                                   enum to_go_state after, to_ns now) {
-  if (!to__wants(s, TO_WANT_STATES)) return;
-  struct to_state_count *to = &s->state_count[after];
-  s->state_count[before].n--;
-  s->state_count[before].area += (uint64_t)now;
-  to->area -= (uint64_t)now;
-  if (++to->n > to->most) to->most = to->n;
+/* The time that goroutines were runnable up to now, but for a constant. */
+static inline uint64_t to__runnable_time(const struct to_spans *s, to_ns now) {
+  const struct to_state_count *count = &s->state_count[TO_GO_RUNNABLE];
+
+  return count->area + count->n * (uint64_t)now;
+}
+
+/* A stop of the world begins, or ends. */
+static inline void to__spans_stop(struct to_spans *s, bool begins, to_ns now) {
+  if (begins && s->stops.n++ == 0) s->stops.since = to__runnable_time(s, now);
+  if (!begins && s->stops.n > 0 && --s->stops.n == 0)
+    s->stops.total += to__runnable_time(s, now) - s->stops.since;
+}
+
+/* A goroutine is known from now on: in a stop its time before counts for nothing. */
+static inline void to__spans_stop_meets(struct to_spans *s, enum to_go_state state, to_ns now) {
+  if (s->stops.n > 0 && state == TO_GO_RUNNABLE)
+    s->stops.since += (uint64_t)now - (uint64_t)s->began;
 }
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
@@ -245,6 +273,16 @@ static inline struct to_life *to__spans_context(struct to_spans *s, const struct
   struct to_life *g = &s->lives[to__spans_runs_on(s, ev->p)];
 
   return TB_LIKELY(g->id == ev->g && g->life != 0) ? g : to__spans_context_far(s, ev);
+}
+
+uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id);
+/* The reason that a string of the generation says. */
+static inline uint8_t to__reason_of(struct to_spans *s, const struct to_generation *gen,
+                                    uint64_t id) {
+  size_t at = id % TO_SPANS_REASONS;
+
+  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
+                                                    : to__reason_find(s, gen, id);
 }
 
 enum { TO_KEPT_BIT = 63 };

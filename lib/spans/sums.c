@@ -238,6 +238,7 @@ tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_wi
   tb_map_init(&s->entry_of, mem, tb_seed());
   tb_map_init(&s->site_of, mem, tb_seed());
   TB_TRY(add_rests(s));
+  TB_TRY(to_windows_series(windows, TO_NO_SERIES, &s->of_range));
   for (unsigned i = 0; i <= TO_ENTRY_OTHER; i++) TB_TRY(add_entry(s, (struct to_string){ "", 0 }));
   return init_sites(s);
 }
@@ -318,11 +319,14 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
 
   entry->alive--;
   site->alive--;
-  to_counters_add_length(&s->windows->open, entry->lives, from, (uint64_t)until - (uint64_t)from,
-                         !from_known);
-  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, from, until, !from_known)))
-    return TB_OK;
-  return to_windows_add(s->windows, site->lives, from, until, 0, !from_known);
+  if (TB_UNLIKELY(!from_known)) {
+    to_windows_sum(s->windows, entry->lives, from, until, 0, true);
+    return to_windows_add(s->windows, site->lives, from, until, 0, true);
+  }
+  uint64_t ns = (uint64_t)until - (uint64_t)from;
+  to_windows_sum_length(s->windows, entry->lives, ns);
+  if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, ns))) return TB_OK;
+  return to_windows_add(s->windows, site->lives, from, until, 0, false);
 }
 
 void to_span_sums_clear(struct to_span_sums *s) {
@@ -342,19 +346,14 @@ static enum to_go_state state_of(const struct to_span *span) {
   return span->kind == TO_SPAN_SYSCALL ? TO_GO_SYSCALL : (enum to_go_state)span->state;
 }
 
-/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
-static bool has_waker(const struct to_span *span) {
-  return span->state != TO_GO_RUNNABLE || span->cause == TO_CAUSE_CREATED ||
-         span->cause == TO_CAUSE_UNBLOCKED;
-}
-
 static tb_rc find_of_entry(struct to_span_sums *s, const struct to_generation *gen,
                            const struct to_span *span, uint32_t entry, uint32_t *out) {
   struct to_span_sum like = { .entry = entry, .state = state_of(span), .why = why_of(span) };
 
   if (has_stacks((enum to_go_state)like.state)) {
     TB_TRY(to__stack_number(s->stacks, gen, span->stack, &like.stack));
-    if (has_waker(span)) TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
+    if (to_sum_has_waker(span->state, span->cause))
+      TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &like.by_stack));
     if (like.state == TO_GO_WAITING && s->idle != NULL)
       TB_TRY(to_idle_ask(s->idle, like.stack, like.why, &like.idle));
   }
@@ -377,7 +376,7 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
     return TB_OK;
   }
-  uint64_t what = to_sums_what(s, entry, state, why_of(span));
+  uint64_t what = to_sums_what(s, entry, TO_SUMS_HOW(state, why_of(span)));
   *to_sums_recent(s, what, span->stack, span->by_stack) =
       (struct to_sums_recent){ .stack = span->stack,
                                .by_stack = span->by_stack,
@@ -386,6 +385,33 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
                                .idle = s->sum[sum].idle };
   return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
 }
+
+/* ---- ranges ---- */
+
+bool to_sums_range_of(unsigned kind, enum to_sums_range *out) {
+  switch ((enum to_range_kind)kind) {
+  case TO_RANGE_GC_MARK_ASSIST: *out = TO_SUMS_ASSIST; return true;
+  case TO_RANGE_GC_SWEEP: *out = TO_SUMS_SWEEP; return true;
+  case TO_RANGE_STW: *out = TO_SUMS_STOP; return true;
+  default: return false;
+  }
+}
+
+static tb_rc count_range(struct to_span_sums *s, const struct to_span *range, uint32_t entry) {
+  enum to_sums_range kind;
+  uint32_t series;
+
+  if (!to_sums_range_of(range->state, &kind)) return TB_OK;
+  uint32_t *place = &s->entry[entry].range[kind];
+  if (*place == 0) {
+    TB_TRY(to_windows_series(s->windows, s->of_range, &series));
+    *place = series + 1;
+  }
+  to_windows_sum(s->windows, *place - 1, range->from, range->until, 0, !range->from_known);
+  return TB_OK;
+}
+
+/* ---- spans whose entry is not known yet ---- */
 
 /* Counts spans that wait: those of one life, or all (life 0). */
 static tb_rc release(struct to_span_sums *s, uint64_t life, uint32_t entry) {
@@ -397,7 +423,7 @@ static tb_rc release(struct to_span_sums *s, uint64_t life, uint32_t entry) {
     if (life != 0 && span.life != life)
       s->held[kept++] = span;
     else if (rc == TB_OK)
-      rc = count(s, NULL, &span, entry);
+      rc = span.kind == TO_SPAN_RANGE ? count_range(s, &span, entry) : count(s, NULL, &span, entry);
   }
   s->n_held = kept;
   return rc;
@@ -420,6 +446,25 @@ static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
   return TB_OK;
 }
 
+/* A goroutine may sweep very often before it shows a stack: ranges of one kind are one. */
+static tb_rc hold_range(struct to_span_sums *s, const struct to_span *range) {
+  for (struct to_span *held = s->held; held < s->held + s->n_held; held++) {
+    if (held->kind != TO_SPAN_RANGE || held->life != range->life || held->state != range->state)
+      continue;
+    to_ns so_far = held->until - held->from;
+    held->until = range->until;
+    held->from = range->from - so_far;
+    return TB_OK;
+  }
+  return hold(s, NULL, range);
+}
+
+tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range) {
+  uint32_t entry = s->goroutine[range->slot].entry;
+
+  return entry == TO_ENTRY_UNKNOWN ? hold_range(s, range) : count_range(s, range, entry);
+}
+
 /* The goroutine's first stack: its entry is known from now on. */
 tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                         uint64_t life, uint64_t stack) {
@@ -440,12 +485,13 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
 /* Now that the entry is known. */
 static bool add_again(struct to_span_sums *s, const struct to_span *span) {
   enum to_go_state state = state_of(span);
+  uint64_t ns = (uint64_t)span->until - (uint64_t)span->from;
 
-  if (span->kind == TO_SPAN_SYSCALL) return false;
+  if (span->kind == TO_SPAN_SYSCALL || !span->from_known) return false;
   if (has_stacks(state))
-    return to_span_sums_add(s, span->slot, state, why_of(span), span->stack, span->by_stack,
-                            span->from, span->until, span->from_known);
-  return to_span_sums_add_plain(s, span->slot, state, span->from, span->until, span->from_known);
+    return to_span_sums_add(s, span->slot, TO_SUMS_HOW(state, why_of(span)), span->stack,
+                            span->by_stack, ns);
+  return to_span_sums_add_plain(s, span->slot, state, ns);
 }
 
 tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,

@@ -13,7 +13,8 @@
  *   SYSCALL   enum to_call_part       none                   sum only
  *   NOT_EXIST 0                       none                   sum only: whole lives, from the birth to the end
  *
- * Goroutines that live are counted by entry function and by the place where they were created.
+ * Goroutines that live are counted by entry function and by the place where they were created. Ranges of a goroutine (mark assists,
+ * sweeps, stops of the world) are summed by its entry function.
  *
  * The entry function of a goroutine is the outermost frame of the first stack that the trace shows of it. Spans before
  * that one wait until the entry is known, or until a report is asked for.
@@ -38,7 +39,8 @@ enum {
   TO_ENTRY_UNKNOWN = 0, /* the trace never showed a stack */
   TO_ENTRY_OTHER = 1,   /* one that is not told apart */
   TO_ENTRIES_MAX = 1 << 14,
-  TO_SUMS_RECENT = 256,
+  TO_SUMS_RECENT_BITS = 8,
+  TO_SUMS_RECENT = 1 << TO_SUMS_RECENT_BITS,
   TO_SUMS_HELD_MAX = 64,
   TO_SUMS_CALL_PARTS = 5,
   TO_SUMS_RESTS =
@@ -60,6 +62,9 @@ enum to_call_part {
   TO_CALL_PARTS
 };
 _Static_assert((int)TO_CALL_PARTS == (int)TO_SUMS_CALL_PARTS, "each has a rest");
+
+/* Ranges that are a goroutine's. */
+enum to_sums_range { TO_SUMS_ASSIST, TO_SUMS_SWEEP, TO_SUMS_STOP, TO_SUMS_RANGES };
 
 struct to_span_sum {
   uint32_t entry, stack, by_stack;
@@ -98,6 +103,7 @@ struct to_span_sums {
   struct to_sums_entry {
     struct to_string text;
     uint32_t running, calling, lives; /* series */
+    uint32_t range[TO_SUMS_RANGES];   /* series + 1; 0: none yet */
     uint32_t alive;                   /* goroutines now */
   } * entry;
   size_t entries, entries_room;
@@ -116,6 +122,7 @@ struct to_span_sums {
     uint32_t epoch; /* of the stack table; 0: a free place */
     uint32_t site;
   } recent_site[TO_SUMS_RECENT_SITES];
+  uint32_t of_range;             /* series: those of the entries' ranges are parts of it */
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
   struct tb_map site_of;         /* by the stack's number */
 
@@ -147,31 +154,38 @@ TB_MUST tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generati
 /* A goroutine has ended, or a report is asked for (life 0: all goroutines): spans that wait for an entry are counted without one. */
 TB_MUST tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life);
 
-/* What a recent one has besides stacks. */
-static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry,
-                                    enum to_go_state state, unsigned why) {
-  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | (unsigned)state << 5 | why;
+/* A range (its state says the kind) of the goroutine in this slot has ended: its length counts, as a sum only. Of one that Go's summaries
+ * do not give to a goroutine nothing counts. */
+TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range);
+/* False: a range of this kind is no goroutine's. */
+bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
+
+/* What a recent one has besides stacks. how: TO_SUMS_HOW(). */
+#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 5 | (unsigned)(why))
+static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry, unsigned how) {
+  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | how;
 }
 static inline struct to_sums_recent *to_sums_recent(struct to_span_sums *s, uint64_t what,
                                                     uint64_t stack, uint64_t by_stack) {
-  return &s->recent[(stack * 31 + by_stack * 7 + what * 3 + (what >> 8)) % TO_SUMS_RECENT];
+  uint64_t mixed = what * UINT64_C(0x9e3779b97f4a7c15) + stack * UINT64_C(0xc2b2ae3d27d4eb4f) +
+                   by_stack * UINT64_C(0x165667b19e3779f9);
+
+  return &s->recent[mixed >> (64 - TO_SUMS_RECENT_BITS)];
 }
-/* False: it is none of the recent ones: to_span_sums_take(). */
-TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slot,
-                                            enum to_go_state state, unsigned why, uint64_t stack,
-                                            uint64_t by_stack, to_ns from, to_ns until,
-                                            bool from_known) {
-  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, state, why);
-  struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
+/* A span whose begin is known. False: it is none of the recent ones: to_span_sums_take(). */
+TB_MUST static inline bool to_span_sums_add(struct to_span_sums *s, uint32_t slot, unsigned how,
+                                            uint64_t stack, uint64_t by_stack, uint64_t ns) {
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, how);
+  const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
 
   if (TB_UNLIKELY(recent->what != what || recent->stack != stack || recent->by_stack != by_stack))
     return false;
-  return to_windows_add_length(s->windows, recent->series, from, until, !from_known);
+  return to_windows_add_length(s->windows, recent->series, ns);
 }
 /* A wait that was just counted is known to be idle. */
 static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, unsigned why,
                                         uint64_t stack, uint64_t by_stack) {
-  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_GO_WAITING, why);
+  uint64_t what = to_sums_what(s, s->goroutine[slot].entry, TO_SUMS_HOW(TO_GO_WAITING, why));
   const struct to_sums_recent *recent = to_sums_recent(s, what, stack, by_stack);
 
   return recent->what == what && recent->stack == stack && recent->by_stack == by_stack &&
@@ -179,13 +193,11 @@ static inline bool to_span_sums_is_idle(struct to_span_sums *s, uint32_t slot, u
 }
 /* to_span_sums_add() of RUNNING, and of whole calls. */
 TB_MUST static inline bool to_span_sums_add_plain(struct to_span_sums *s, uint32_t slot,
-                                                  enum to_go_state state, to_ns from, to_ns until,
-                                                  bool from_known) {
+                                                  enum to_go_state state, uint64_t ns) {
   const struct to_sums_goroutine *g = &s->goroutine[slot];
 
   if (TB_UNLIKELY(g->entry == TO_ENTRY_UNKNOWN)) return false;
-  to_counters_add_length(&s->windows->open, state == TO_GO_RUNNING ? g->running : g->calling, from,
-                         (uint64_t)until - (uint64_t)from, !from_known);
+  to_windows_sum_length(s->windows, state == TO_GO_RUNNING ? g->running : g->calling, ns);
   return true;
 }
 
@@ -197,6 +209,11 @@ TB_MUST tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_gene
 /* The sum of a goroutine's span. */
 TB_MUST tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
                                 const struct to_span *span, uint32_t *out);
+
+/* A goroutine that yielded or was preempted is its own waker: its stack says it all. */
+static inline bool to_sum_has_waker(unsigned state, unsigned why) {
+  return state != TO_GO_RUNNABLE || why == TO_CAUSE_CREATED || why == TO_CAUSE_UNBLOCKED;
+}
 
 /* for (const struct to_span_sum *sum = NULL; (sum = to_span_sums_next(s, view, state, sum)) != NULL;)
  * Each sum of this state that the view has something of. */

@@ -4,6 +4,16 @@
 
 /* --- idle Ps ----------------------------------------------------------------------------------- */
 
+__attribute__((noinline)) void to__spans_waste_begins(struct to_spans *s, to_ns now) {
+  s->wasting = true;
+  s->wasting_since = now;
+}
+
+__attribute__((noinline)) void to__spans_waste_ends(struct to_spans *s, to_ns now) {
+  s->wasting = false;
+  s->wasted += (uint64_t)now - (uint64_t)s->wasting_since;
+}
+
 static void note_idle(struct to_spans *s, int64_t id, bool is_idle, to_ns now) {
   uint64_t place = (uint64_t)id + 1;
 

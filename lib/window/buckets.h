@@ -46,17 +46,18 @@ void to_buckets_fini(struct to_buckets *b, struct tb_mem *mem); /* accepts a zer
 /* False: there is no room; to_buckets_grow() makes some. */
 static inline bool to_buckets_add(struct to_buckets *b, uint32_t key) {
   size_t i = (size_t)((key * b->multiplier) >> b->shift);
+  uint64_t none = (uint64_t)key << 32; /* its word, counting 0 */
 
-  if (TB_UNLIKELY(b->places == 0)) return false;
+  if (TB_UNLIKELY(b->word == NULL)) return false;
   for (;; i = (i + 1) & (b->places - 1)) {
     uint64_t word = b->word[i];
-    if (to_word_key(word) == key && word != 0 && (uint32_t)word != UINT32_MAX) {
+    if (TB_LIKELY(word - none - 1 < UINT32_MAX - 1)) { /* this bucket's, and it can count on */
       b->word[i] = word + 1;
       return true;
     }
     if (word != 0) continue;
     if (b->used >= b->places / 4 * 3) return false;
-    b->word[i] = (uint64_t)key << 32 | 1;
+    b->word[i] = none + 1;
     b->used++;
     return true;
   }

@@ -52,18 +52,17 @@ static inline void to_counters_add(struct to_counters *counters, uint32_t series
   }
 }
 
-/* Where neither the earliest begin nor a tag is looked at: its cells have those of the first span. */
+/* Where neither the earliest begin nor a tag is looked at, and ns is no lower bound. since: any time of about then. */
 static inline void to_counters_add_length(struct to_counters *counters, uint32_t series,
-                                          to_ns begin, uint64_t ns, bool lower_bound) {
+                                          to_ns since, uint64_t ns) {
   struct to_cell *cell = &counters->cell[series];
 
   if (TB_UNLIKELY(cell->count == 0)) {
     counters->used[counters->used_len++] = series;
-    *cell = (struct to_cell){ .since = begin };
+    *cell = (struct to_cell){ .since = since };
   }
   cell->count++;
   cell->total_ns += ns;
-  cell->lower_bounds += lower_bound;
   if (ns > cell->max_ns) cell->max_ns = ns;
 }
 

@@ -19,8 +19,8 @@ _Static_assert(TO_HISTOGRAM_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bi
 /* The value's leading eleven bits below its exponent: because value >> shift keeps its top bit, the numbers of
  * neighbouring powers join without a gap. */
 static inline unsigned to_histogram_bucket(uint64_t value) {
-  unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
-  unsigned shift = bits <= TO_HISTOGRAM_DIGIT_BITS + 1 ? 0 : bits - (TO_HISTOGRAM_DIGIT_BITS + 1);
+  uint64_t at_least = UINT64_C(1) << TO_HISTOGRAM_DIGIT_BITS;
+  unsigned shift = 63 - TO_HISTOGRAM_DIGIT_BITS - (unsigned)__builtin_clzll(value | at_least);
   return (shift << TO_HISTOGRAM_DIGIT_BITS) + (unsigned)(value >> shift);
 }
 

@@ -119,16 +119,19 @@ TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);
   return TB_OK;
 }
-/* The same where neither the earliest begin nor a tag is looked at. False: there is no room for the word. */
-TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t series, to_ns begin,
-                                                 to_ns end, bool lower_bound) {
-  uint64_t ns = (uint64_t)end - (uint64_t)begin;
+/* The same where neither the earliest begin nor a tag is looked at, and ns is no lower bound. False: there is no room for the word. */
+TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t series,
+                                                 uint64_t ns) {
+  uint32_t bucket = to_histogram_bucket(ns);
 
-  if (TB_UNLIKELY(!to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS |
-                                                        to_histogram_bucket(ns))))
+  if (TB_UNLIKELY(
+          !to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS | bucket)))
     return false;
-  to_counters_add_length(&w->open, series, begin, ns, lower_bound);
+  to_counters_add_length(&w->open, series, w->open_begin, ns);
   return true;
+}
+static inline void to_windows_sum_length(struct to_windows *w, uint32_t series, uint64_t ns) {
+  to_counters_add_length(&w->open, series, w->open_begin, ns);
 }
 /* As a sum only: another series has its length. */
 static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,

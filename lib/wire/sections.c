@@ -121,6 +121,33 @@ const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *ou
   return frame_number(pos, end, &out->line);
 }
 
+/* A frame whose counter takes at most eight bytes, and whose other numbers take eight together; eight bytes after it can be read.
+ * NULL: it is none. */
+static inline const unsigned char *short_frame(const unsigned char *pos, uint64_t *out_pc) {
+  uint64_t word = tw_load8(pos), ends = tw_ends(word);
+
+  if (TB_UNLIKELY(ends == 0)) return NULL;
+  *out_pc = tw_join_sevens(word & (ends ^ (ends - 1)));
+  pos += __builtin_ctzll(ends) / 8 + 1;
+  ends = tw_ends(tw_load8(pos));
+  ends &= ends - 1;
+  ends &= ends - 1; /* the function, and the file */
+  return TB_LIKELY(ends != 0) ? pos + __builtin_ctzll(ends) / 8 + 1 : NULL;
+}
+
+void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out) {
+  for (size_t i = 0; i < n; i++) {
+    struct tw_frame frame;
+    /* Each of the two frames after it has four bytes at least. */
+    const unsigned char *next = i + 2 < n ? short_frame(pos, &out[i]) : NULL;
+    if (TB_UNLIKELY(next == NULL)) {
+      next = tw_frame_read(pos, &frame);
+      out[i] = frame.pc;
+    }
+    pos = next;
+  }
+}
+
 tb_rc tw_cpu_sample_next(struct tw_section *section, struct tw_cpu_sample *out) {
   uint64_t m, p, g;
 

@@ -44,6 +44,8 @@ struct tw_frame {
 };
 /* Reads a frame of a checked stack; answers where the next begins. */
 const unsigned char *tw_frame_read(const unsigned char *pos, struct tw_frame *out);
+/* Program counters of the first n frames of a checked stack. */
+void tw_frame_pcs(const unsigned char *pos, size_t n, uint64_t *out);
 
 struct tw_cpu_sample {
   uint64_t time;

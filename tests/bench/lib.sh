@@ -38,6 +38,17 @@ paced_trace() { # prints the path of one of about 10 MB a second, hence 10 MB a 
   echo "$trace"
 }
 
+quiet_trace() { # prints the path of one of some 46 KB a second, 90 generations
+  local trace=$BENCH_DIR/quiet.trace
+  if [ ! -e "$trace" ]; then
+    build_go quiet-trace "$dir/quiet-trace"
+    say "making a quiet trace of 90 s"
+    "$dir/quiet-trace" -o "$trace.part" -seconds 90 || fail "no trace"
+    mv "$trace.part" "$trace"
+  fi
+  echo "$trace"
+}
+
 # Those of the shared benchmark where the folder "shared" lies beside the checkout (made once, in a minute or two),
 # else one dense trace of our own.
 bench_traces() {

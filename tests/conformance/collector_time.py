@@ -54,6 +54,65 @@ class Utilization:
         return min((integral(time + length) - integral(time)) / length for time in begins)
 
 
+class Shares:
+    """What the program has of its Ps where sweeps count as well, or each P for itself: of all curves the lowest one counts."""
+
+    def __init__(self, sweep, per_proc):
+        self.sweep, self.per_proc, self.curves, self.ended = sweep, per_proc, {}, []
+        self.on, self.maxprocs, self.workers, self.works = collections.Counter(), 0, set(), set()
+        self.exactly = collections.Counter()
+
+    def procs(self, procs, now):
+        for proc in [proc for proc in range(procs, self.maxprocs) if self.per_proc]:
+            for curve in self.curves.pop(proc):
+                curve.put(now, 0.0)
+                self.ended.append(curve)
+        for taken in (self.on, self.exactly):
+            for proc in [proc for proc in taken if int(proc) >= procs]:
+                del taken[proc]
+        for proc in range(procs) if self.per_proc else [0]:
+            if proc not in self.curves:
+                self.curves[proc] = (Utilization(), Utilization())
+                for curve in self.curves[proc]:
+                    curve.put(now, 1.0)
+        self.maxprocs = procs
+
+    def met(self, as_go, exact):
+        """It has been so since the begin. Of a P alone nothing was known before."""
+        for curve, goes in zip(self.curves[0], (as_go, exact)) if not self.per_proc else []:
+            for step in curve.steps if goes else []:
+                step[1] = max(0.0, step[1] - 1 / self.maxprocs)
+
+    def take(self, proc, as_go, exact):
+        self.on[proc] += as_go
+        self.exactly[proc] += exact
+
+    def label(self, proc, goroutine, label):
+        if not self.per_proc or label != "GC (dedicated)":
+            self.take(proc, 1, goroutine not in self.works)
+            self.workers.add(goroutine)
+            self.works.add(goroutine)
+
+    def move(self, proc, ident, change, assists):
+        works = change < 0 and ident in self.works
+        self.take(proc, change * (assists or ident in self.workers), change * assists - works)
+        if works:
+            self.works.discard(ident)
+
+    def note(self, now, stopped):
+        for proc, curves in self.curves.items():
+            for curve, on in zip(curves, (self.on, self.exactly)):
+                if self.per_proc:
+                    level = 0.0 if stopped or on[str(proc)] > 0 else 1.0
+                else:
+                    level = 0.0 if stopped else 1 - sum(n > 0 for n in on.values()) / self.maxprocs
+                curve.put(now, level)
+
+    def lowest(self, way, length):
+        return min(curve.lowest(length) for curve in [curves[way] for curves in self.curves.values()]
+                   + self.ended[way::2] if curve.steps[-1][0] > curve.steps[0][0])
+
+
 class Expected:
     def __init__(self):
         self.cycles, self.assists, self.sweeps = [], [], []
@@ -61,10 +120,14 @@ class Expected:
         self.running, self.idle = collections.Counter(), collections.Counter()
         self.at_once = collections.Counter()
         self.procs = {}  # P: (state, since)
+        self.calls, self.in_calls = {}, collections.Counter()  # P: (goroutine, since, thread); time by P
+        self.losses = {name: collections.Counter() for name in ("retaken", "claimed", "stopped")}
+        self.given_up = collections.Counter()  # by the call itself
         self.busy_since = None
         self.syncs, self.now, self.first = 0, 0, None
         self.maxprocs, self.changes = 0, 0
         self.as_go, self.exact = Utilization(), Utilization()
+        self.shares = [Shares(True, False), Shares(False, True), Shares(True, True)]
         self.taken, self.exactly = collections.Counter(), collections.Counter()  # by P
         self.stops, self.assisting, self.workers, self.working = 0, set(), set(), set()
 
@@ -72,7 +135,7 @@ class Expected:
         match = HEAD.match(line)
         if not match:
             return
-        _, proc, goroutine, kind, time, rest = match.groups()
+        thread, proc, goroutine, kind, time, rest = match.groups()
         before, self.now = self.now, int(time)
         self.first = self.first or self.now
         name = NAME.search(rest)
@@ -85,6 +148,7 @@ class Expected:
         elif kind.startswith("Range"):
             self._range(kind, name, proc, goroutine, rest)
         elif kind == "StateTransition" and (move := MOVE.search(rest)):
+            self._call(thread, proc, goroutine, *move.groups())
             self._move(proc, *move.groups())
         elif kind == "Label":
             self._label(proc, goroutine, re.search(r'Label="([^"]*)"', rest).group(1))
@@ -96,6 +160,8 @@ class Expected:
         for curve, taken in ((self.as_go, self.taken), (self.exact, self.exactly)):
             gone = sum(n > 0 for n in taken.values())
             curve.put(self.now, 0.0 if self.stops > 0 else 1 - gone / self.maxprocs)
+        for shares in self.shares:
+            shares.note(self.now, self.stops > 0)
 
     def _maxprocs(self, procs):
         if self.maxprocs and procs != self.maxprocs:
@@ -107,6 +173,8 @@ class Expected:
             for proc in [proc for proc in taken if int(proc) >= procs]:
                 del taken[proc]
         self.maxprocs = procs
+        for shares in self.shares:
+            shares.procs(procs, self.now)
 
     def _range(self, kind, name, proc, goroutine, rest):
         whole = kind == "RangeEnd"
@@ -120,12 +188,19 @@ class Expected:
                 self.since[name, scope] = self.now if kind == "RangeBegin" or name.endswith("phase") else self.first
         if name.startswith("stop-the-world") and "GC" in name:
             self.stops += -1 if whole else 1
+        if name == "GC incremental sweep" and self.maxprocs and (kind != "RangeActive" or self.syncs <= 1):
+            for shares in [shares for shares in self.shares if shares.sweep]:
+                if kind == "RangeActive":
+                    shares.met(True, True)
+                shares.take(proc, -1 if whole else 1, -1 if whole else 1)
         if name != "GC mark assist" or not self.maxprocs:
             return
         whose = re.search(r"Goroutine\((\d+)\)", scope).group(1)
         if whole:
             self.taken[proc] -= 1
             self.exactly[proc] -= whose in self.assisting
+            for shares in self.shares:
+                shares.take(proc, -1, -(whose in self.assisting))
             self.assisting.discard(whose)
             return
         if kind == "RangeActive":
@@ -134,6 +209,10 @@ class Expected:
             for curve, goes in ((self.as_go, goroutine != "-1"), (self.exact, goroutine == whose)):
                 for step in curve.steps if goes else []:
                     step[1] = max(0.0, step[1] - 1 / self.maxprocs)
+            for shares in self.shares:
+                shares.met(goroutine != "-1", goroutine == whose)
+        for shares in self.shares:
+            shares.take(proc, 1, whose == goroutine)
         self.taken[proc] += 1
         self.exactly[proc] += whose == goroutine
         self.assisting.add(whose)
@@ -144,6 +223,29 @@ class Expected:
             self.exactly[proc] += goroutine not in self.working
             self.workers.add(goroutine)
             self.working.add(goroutine)
+            for shares in self.shares:
+                shares.label(proc, goroutine, label)
+
+    def _call(self, thread, proc, goroutine, what, ident, old, new):
+        """A call holds the P on which it began until the goroutine leaves it, or the P is taken."""
+        if what == "GoID":
+            for its, (whose, _, _) in list(self.calls.items()):
+                if whose == ident and old == "Syscall" != new:
+                    self._end_call(its)
+            if new == "Syscall" != old and proc != "-1":
+                self.calls[proc] = (ident, self.now, thread)
+        elif new == "Idle" and old == "Running":
+            if proc == ident:
+                self.given_up[ident] += goroutine != "-1"
+            elif proc != "-1":
+                self.losses["stopped"][ident] += 1
+            elif thread != self.calls.get(ident, ("", 0, ""))[2]:
+                self.losses["retaken" if goroutine == "-1" else "claimed"][ident] += 1
+            self._end_call(ident)
+
+    def _end_call(self, proc):
+        if proc in self.calls:
+            self.in_calls[proc] += self.now - self.calls.pop(proc)[1]
 
     def _move(self, proc, what, ident, old, new):
         if what == "ProcID":
@@ -155,6 +257,8 @@ class Expected:
         if ident in self.assisting or ident in self.workers:
             self.taken[proc] += change
         self.exactly[proc] += change * (ident in self.assisting)
+        for shares in self.shares:
+            shares.move(proc, ident, change, ident in self.assisting)
         if change < 0 and ident in self.working:
             self.exactly[proc] -= 1
             self.working.discard(ident)
@@ -175,9 +279,14 @@ class Expected:
         """The last Sync belongs to no generation: time ends before it but for utilisation."""
         for curve in (self.as_go, self.exact):
             curve.put(self.now, 0.0)
+        for curves in [curves for shares in self.shares for curves in shares.curves.values()]:
+            for curve in curves:
+                curve.put(self.now, 0.0)
         self.now = self.before_sync
         for proc in self.procs:
             self._settle(proc)
+        for proc in list(self.calls):
+            self._end_call(proc)
         if self.busy_since is not None:
             busy = sum(state == "Running" for state, _ in self.procs.values())
             self.at_once[busy] += self.now - self.busy_since
@@ -205,11 +314,27 @@ def check_trace(check, tracectl, trace):
             lowest = curve.lowest(row["window_ns"])
             if abs(row[column] - lowest) > 1e-9:
                 check.equal(f"{column} of {row['window_ns']} ns", row[column], lowest)
+    sweep, proc, both = want.shares
+    for table, columns in (("mmu_with_sweep", {"utilization": (sweep, 0), "exact_utilization": (sweep, 1)}),
+                           ("mmu_per_proc", {"utilization": (proc, 0), "exact_utilization": (proc, 1),
+                                             "with_sweep_utilization": (both, 0),
+                                             "with_sweep_exact_utilization": (both, 1)})):
+        check.equal(f"rows of {table}", len(gc["tables"][table]), len(gc["tables"]["mmu"]))
+        for row in gc["tables"][table]:
+            for column, (shares, way) in columns.items():
+                lowest = shares.lowest(way, row["window_ns"])
+                if abs(row[column] - lowest) > 1e-9:
+                    check.equal(f"{table}: {column} of {row['window_ns']} ns", row[column], lowest)
     check.equal("procs", procs["figures"]["procs"], want.maxprocs or None)
     check.equal("changes", procs["figures"]["changes"], want.changes)
-    for column, sums in (("running_ns", want.running), ("idle_ns", want.idle)):
+    for column, sums in (("running_ns", want.running), ("idle_ns", want.idle), ("syscall_ns", want.in_calls),
+                         *want.losses.items()):
         check.equal(column, {row["proc"]: row[column] for row in procs["tables"]["by_proc"] if row[column]},
                     {int(proc): ns for proc, ns in sums.items() if ns})
+    for row in procs["tables"]["by_proc"]:  # the text does not tell a thread that stops its P from one that takes it from itself
+        others = row["stolen"] - sum(row[name] for name in want.losses)
+        if not 0 <= want.given_up[str(row["proc"])] - row["handed_off"] <= others:
+            check.equal("handed off", row["handed_off"], (want.given_up[str(row["proc"])], others))
     check.equal("busy at once", {row["busy"]: row["time_ns"] for row in procs["tables"]["by_busy"]},
                 {busy: ns for busy, ns in want.at_once.items() if ns})
 

@@ -5,7 +5,8 @@ import json
 import subprocess
 import sys
 
-COLUMNS = ("count", "total_ns", "execution_ns", "sched_wait_ns", "block_ns", "syscall_ns", "syscall_block_ns")
+COLUMNS = ("count", "total_ns", "execution_ns", "sched_wait_ns", "block_ns", "syscall_ns", "syscall_block_ns",
+           "gc_assist_ns", "gc_sweep_ns", "stw_ns")
 
 run = subprocess.run([sys.argv[1], "report", "goroutines", sys.argv[2], "--window", "all", "--top", "1000000", "--json"],
                      stdout=subprocess.PIPE, check=True)

@@ -27,7 +27,7 @@ REGION = re.compile(r'^M=.* G=(-?\d+) Region(Begin|End) Time=(\d+) Task=(\d+) Ty
 HEAP = re.compile(r'^M=.* Metric Time=\d+ Name="(/memory/classes/heap/objects:bytes|/gc/heap/goal:bytes)" Value=Value{Uint64\((\d+)\)}')
 OBJECT = re.compile(r"^M=.* Experimental Time=\d+ Name=HeapObject(|Alloc|Free) Args=\[id=Value{Uint64\((\d+)\)}")
 CPU_SAMPLE = re.compile(r"^M=.* G=(-?\d+) StackSample ")
-WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
+WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "synctest": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
             "select": "chan_ns", "network": "net_ns", "sleep": "sleep_ns"}
 CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
@@ -122,6 +122,7 @@ class Expected:
         self.time_to_stop = []
         self.waits, self.waits_lower_bounds = [], 0  # for a P
         self.wasted = 0
+        self.stopped, self._standing, self._last = 0, 0, None  # waits for a P while the world stands still
         self._began = None
         self._runnable, self._idle, self.wasting_since = {}, set(), None
         self._in_call = {}
@@ -136,8 +137,12 @@ class Expected:
         if not line.startswith("M="):
             return  # a frame of an event's stack
         self.events += 1
+        now = int(re.search(r" Time=(\d+)", line).group(1))
         if self._began is None:
-            self._began = int(re.search(r" Time=(\d+)", line).group(1))
+            self._began = self._last = now
+        if self._standing:
+            self.stopped += len(self._runnable) * (now - self._last)
+        self._last = now
         if " Sync Time=" in line:
             self._syncs += 1
             self._procs_known |= self._syncs > 1
@@ -218,6 +223,7 @@ class Expected:
             self._pending = None
 
     def _begin(self, goroutine, time, reason, own):
+        self._standing += 1
         self._stopped_since[goroutine] = time
         if reason == "start trace":
             self._procs_known = True
@@ -228,6 +234,7 @@ class Expected:
                 self.time_to_stop.append(0)
 
     def _end(self, goroutine, time, reason, _):
+        self._standing -= 1
         self._pending = None
         length = time - self._stopped_since.pop(goroutine)
         self.stops[reason].append(length)
@@ -384,6 +391,7 @@ def check_sched(check, report, want):
                         figures["latency"][field])
     longest = sorted(want.waits, reverse=True)[:16]
     check.equal("longest waits", [row["latency_ns"] for row in tables["longest"]], longest)
+    check.equal("waits while the world stands still", figures["stopped_ns"], want.stopped)
     wall = report["until_ns"] - report["from_ns"]
     wasted = want.wasted + (report["until_ns"] - want.wasting_since if want.wasting_since is not None else 0)
     check.equal("wasted share", round(figures["wasted_share"], 9), round(wasted / wall if wall else 0, 9))

@@ -57,7 +57,7 @@ def parse_metrics(text):
 
 class Daemon(Case):
     def _get(self, collector, path):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=DEADLINE) as answer:
             return answer.status, answer.headers, answer.read().decode()
 
     def test_threads_take_no_signals(self):

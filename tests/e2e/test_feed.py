@@ -5,6 +5,9 @@ import os
 import re
 import shlex
 import signal
+import socket
+import ssl
+import struct
 import subprocess
 import sys
 import unittest
@@ -98,7 +101,7 @@ class Python(Feed):
         collector = Collector(self)
         self.subscribe(collector, "shop/one/report/", "--table", "by_stack")
         collector.send(self.trace("g26-annot"), "shop")
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/reports", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/reports", timeout=DEADLINE) as answer:
             schemas = json.loads(answer.read())["reports"]
         for schema in schemas:
             names = [field["name"] for field in schema["figures"]]
@@ -254,3 +257,53 @@ class Stopped(Feed):
         self.assertEqual(self.metric(collector, "feed_dropped_total"), 0)
         stopped.send_signal(signal.SIGCONT)
         self.await_line(": lost ", name="stopped")
+
+
+class Gone(Feed):
+    """Subscribers that leave in the middle of a burst, without nng, each as rudely as the kernel lets it."""
+    GREETING = b"\0SP\0" + struct.pack(">HH", 33, 0)
+    ROUNDS = 12
+    LEAVE_SECONDS = 30  # of a busy machine; an idle one takes milliseconds
+
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self, "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
+        self.context = ssl.create_default_context(cafile=self.certs / "ca.pem")
+        self.context.load_cert_chain(self.certs / "reader.pem", self.certs / "reader.key")
+
+    def connect(self, over_tls):
+        if over_tls:
+            raw = socket.socket()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect(("127.0.0.1", int(self.collector.ready["feed.2"].rsplit(":", 1)[1])))
+            peer = self.context.wrap_socket(raw, server_hostname="127.0.0.1")
+        else:
+            peer = socket.socket(socket.AF_UNIX)
+            peer.connect(self.collector.ready["feed"].removeprefix("ipc://"))
+        peer.settimeout(DEADLINE)
+        before = self.subscribers_so_far(self.collector)
+        peer.sendall(self.GREETING)
+        self.await_subscriber(self.collector, before)
+        return peer
+
+    def leave(self, peer, how, over_tls):
+        """how: 0 closes; 1 has sent half a message; 2 resets the connection; 3 both."""
+        if how & 1:
+            peer.sendall((b"" if over_tls else b"\1") + struct.pack(">Q", 64) + b"half")
+        if how & 2 and over_tls:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.close()
+
+    def test_subscribers_that_leave_inside_a_message_are_counted_no_more(self):
+        trace = self.trace("g26-gens")
+        for turn in range(self.ROUNDS):
+            peers = [self.connect(over_tls) for over_tls in (False, True) * 4]
+            sends = [self.spawn(f"send{at}", TRACECTL, "send", trace, "--to", self.collector.to, "--certs", self.certs, "--service",
+                                f"shop{at}", "--instance", str(turn), "--no-progress") for at in range(2)]
+            for at, peer in enumerate(peers):
+                for _ in range(1 + at * 3):
+                    peer.recv(100 + 1000 * at)
+                self.leave(peer, at // 2, over_tls=at % 2 == 1)
+            for send in sends:
+                self.assertEqual(send.wait(DEADLINE), 0)
+            wait_until("all are counted as gone", lambda: self.metric(self.collector, "feed_subscribers") == 0, self.LEAVE_SECONDS)

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 
-from harness import DAEMON, SOURCE, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, wait_until
 
 
 class Http(Case):
@@ -26,7 +26,7 @@ class Http(Case):
 
     def get(self, path, **fields):
         request = urllib.request.Request(self.base + path, headers=fields)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
             return answer.read()
 
     def test_the_manuals_lines_run(self):
@@ -145,7 +145,7 @@ class Http(Case):
 
     def _live(self, query="", **fields):
         """What a reader hears until the first overview."""
-        connection = http.client.HTTPConnection(self.collector.ready["http"], timeout=60)
+        connection = http.client.HTTPConnection(self.collector.ready["http"], timeout=DEADLINE)
         connection.request("GET", f"/api/v1/live{query}", headers=fields)
         answer, heard = connection.getresponse(), ""
         while "event: overview\n" not in heard or not heard.endswith("\n\n"):
@@ -163,7 +163,7 @@ class Remote(Case):
             context = ssl.create_default_context(cafile=self.certs / "ca.pem")
             if name:
                 context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
-            connection = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=60)
+            connection = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=DEADLINE)
             connection.request("GET", path)
             answer = connection.getresponse()
             body = answer.read().decode()

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 import harness
-from harness import SANITIZE, SOURCE, Collector, wait_until
+from harness import DEADLINE, SANITIZE, SOURCE, Collector, wait_until
 
 ROW = 'TO_ANALYSIS(TOY, toy, "Time in which ranges of the runtime were active, by kind.")\n'
 
@@ -52,7 +52,7 @@ class NewAnalysis(harness.Case):
         return self.run_program(self.bin / "tracectl", *args, **options)
 
     def get(self, collector, path):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=DEADLINE) as answer:
             return answer.read().decode()
 
     def test_a_file_has_it(self):

@@ -9,7 +9,7 @@ import unittest
 import urllib.request
 
 import browser
-from harness import BUILD, Case, Collector, wait_until
+from harness import BUILD, DEADLINE, Case, Collector, wait_until
 
 SHOTS = BUILD / "page"
 READY = "document.querySelectorAll('#stream-rows tbody tr').length"
@@ -165,7 +165,7 @@ class Page(Case):
             if service:
                 self.assertEqual({s["service"] for s in listed}, {service})
                 self.assertEqual(len(listed), 26)
-            with urllib.request.urlopen(links[0], timeout=60) as answer:
+            with urllib.request.urlopen(links[0], timeout=DEADLINE) as answer:
                 self.assertIn("attachment", answer.headers["Content-Disposition"])
                 self.assertEqual(hashlib.sha256(answer.read()).hexdigest(), listed[0]["sha256"])
             page.press("Escape")
@@ -271,7 +271,7 @@ class Page(Case):
         wait_until("both streams are shown", lambda: page.ask(READY) == 2)
         page.ask("document.getElementById('reports').scrollIntoView()")
         wait_until("a report is shown", lambda: self.shown_report(page))
-        with urllib.request.urlopen(f"{self.base}/api/v1/reports", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.base}/api/v1/reports", timeout=DEADLINE) as answer:
             schemas = json.loads(answer.read())
         kinds = [schema["name"] for schema in schemas["reports"]]
         self.assertLessEqual({"syscall", "stw"}, set(kinds))

@@ -27,7 +27,7 @@ class Refusals(Case):
             context.set_alpn_protocols([alpn])
         if name:
             context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
-        with socket.create_connection(self.address, timeout=20) as plain:
+        with socket.create_connection(self.address, timeout=DEADLINE) as plain:
             try:
                 with context.wrap_socket(plain, server_hostname="localhost") as tls:
                     return f"closed after {len(tls.recv(1))} bytes"
@@ -85,7 +85,7 @@ class Refusals(Case):
         wait_until("the good stream flows", lambda: any(
             row.get("service") == "good" for row in self.collector.json_lines("status")))
         for junk in (b"", b"GET / HTTP/1.0\r\n\r\n", bytes(range(256)) * 64):
-            with socket.create_connection(self.address, timeout=20) as plain:
+            with socket.create_connection(self.address, timeout=DEADLINE) as plain:
                 plain.sendall(junk)
         self._answer(name=None)
         self._answer(name="reader")

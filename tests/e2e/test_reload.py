@@ -7,7 +7,7 @@ import ssl
 import time
 import urllib.request
 
-from harness import Case, Collector, Manager, wait_until
+from harness import DEADLINE, Case, Collector, Manager, wait_until
 
 QUICK = "retention:\n  every: 100ms\n"
 
@@ -32,7 +32,7 @@ class Reload(Case):
         wait_until("READY after SIGHUP", lambda: self.manager.count("READY") > done)
 
     def _metric(self, collector, name):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith(f"tracecollect_{name} "):
                     return float(line.split()[1])
@@ -45,7 +45,7 @@ class Reload(Case):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["tracecollect/1"])
-        with socket.create_connection((host, int(port)), timeout=20) as plain:
+        with socket.create_connection((host, int(port)), timeout=DEADLINE) as plain:
             with context.wrap_socket(plain) as tls:
                 return tls.getpeercert(binary_form=True)
 
@@ -78,7 +78,7 @@ class Reload(Case):
         collector = self._collector()
         self._reload(collector, QUICK + "agents:\n  connections_max: 1\n")
         host, port = collector.ready["agents"].rsplit(":", 1)
-        with socket.create_connection((host, int(port)), timeout=20):
+        with socket.create_connection((host, int(port)), timeout=DEADLINE):
             wait_until("the second is turned away", lambda: self._is_closed(host, port))
         self.assertIn("agents.connections_max is 1", self.log("collector"))
         self.assertEqual(collector.stop(), 0)

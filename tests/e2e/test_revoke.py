@@ -8,14 +8,14 @@ import ssl
 import time
 import urllib.request
 
-from harness import TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
 
 SECONDS = 5
 
 
 class Revoke(Case):
     def metric(self, collector, name):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith(f"tracecollect_{name} "):
                     return float(line.split()[1])
@@ -97,7 +97,7 @@ class Revoke(Case):
         def connect():
             context = ssl.create_default_context(cafile=self.certs / "ca.pem")
             context.load_cert_chain(self.certs / "reader.pem", self.certs / "reader.key")
-            return http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=20)
+            return http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=DEADLINE)
 
         live = connect()
         live.request("GET", "/api/v1/live")

@@ -8,7 +8,7 @@ import socket
 import sys
 import urllib.request
 
-from harness import DAEMON, TRACECTL, Case, Collector, Manager, wait_until
+from harness import DAEMON, DEADLINE, TRACECTL, Case, Collector, Manager, wait_until
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -124,7 +124,7 @@ class Sockets(Case):
         trace = self.trace("g26-labels")
         collector.send(trace, "handed")
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "handed"), trace)
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=DEADLINE) as answer:
             self.assertEqual(answer.status, 200)
         self.assertEqual(collector.stop(), 0)
 

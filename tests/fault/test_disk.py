@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 
-from harness import Collector, wait_until
+from harness import DEADLINE, Collector, wait_until
 from faults import FULL, STREAMING, Agent, FaultCase, Shim, full
 
 
@@ -36,7 +36,7 @@ class Disk(FaultCase):
 
     def healthz(self, collector):
         began = time.monotonic()
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=DEADLINE) as answer:
             answer.read()
         return time.monotonic() - began
 
@@ -91,7 +91,7 @@ class Disk(FaultCase):
 
     def client_of(self, collector):
         host, port = collector.ready["http"].rsplit(":", 1)
-        client = http.client.HTTPConnection(host, int(port), timeout=30)
+        client = http.client.HTTPConnection(host, int(port), timeout=DEADLINE)
         self.addCleanup(client.close)
         self.samples(client)
         return client
@@ -202,7 +202,7 @@ class Disk(FaultCase):
 
     def ready_text(self, collector):
         try:
-            with urllib.request.urlopen(f"http://{collector.ready['http']}/readyz", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://{collector.ready['http']}/readyz", timeout=DEADLINE) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.read().decode()

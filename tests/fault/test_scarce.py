@@ -16,7 +16,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import BUILD, SANITIZE, TRACECTL, Collector, die_with_parent, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, TRACECTL, Collector, die_with_parent, wait_until
 from faults import FULL, FaultCase, full
 
 SHIM = BUILD / "tests/scarce_shim.so"
@@ -109,7 +109,7 @@ class Scarce(FaultCase):
     def look(self, path):
         """None: refused, or cut off."""
         try:
-            with urllib.request.urlopen(f"http://{self.collector.ready['http']}{path}", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://{self.collector.ready['http']}{path}", timeout=DEADLINE) as answer:
                 return answer.read()
         except (OSError, http.client.HTTPException):
             return None

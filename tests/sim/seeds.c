@@ -305,6 +305,21 @@ static void give_up_soon(struct life *life) {
   config->log_held_bytes_max = config->log_checkpoint_bytes + sim_below(&chance, 60 << 10);
 }
 
+/* In one of three files of many generations, of which the log soon lets go. */
+static void write_long_runs(struct life *life) {
+  struct sim_chance chance = { .state = life->seed * UINT64_C(0xd1342543de82ef95) };
+  struct tc_config *config = &life->config;
+
+  if (!sim_once_in(&chance, 3)) return;
+  config->segment_generations_max = 100;
+  config->segment_bytes_max = 20000 + sim_below(&chance, 200000);
+  config->segment_seconds_max = SECOND + sim_below(&chance, 30 * SECOND);
+  if (life->agents.impatient) return;
+  config->log_file_bytes = 64 << 10;
+  config->log_group_bytes = 16 << 10;
+  config->log_checkpoint_bytes = 1 + sim_below(&chance, 30 << 10);
+}
+
 /* Answers a number that only this life comes to. */
 static uint64_t live_through(uint64_t seed, struct life *life) {
   *life = (struct life){ .seed = seed, .chance = { .state = seed } };
@@ -312,6 +327,7 @@ static uint64_t live_through(uint64_t seed, struct life *life) {
   sim_config(&life->config, 1 + (unsigned)sim_below(&life->chance, 3));
   keep_little(life);
   give_up_soon(life);
+  write_long_runs(life);
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     life->scripts[i] = sim_script_make(&life->chance, RECORDS, i == SIM_STREAMS - 1);
   life->agents.wired = true;

@@ -113,11 +113,24 @@ static struct tc_reply *find(struct tt_store *t, enum tc_reply_kind kind, unsign
   return found;
 }
 
+static unsigned replies_of(struct tt_store *t) {
+  pthread_mutex_lock(&t->lock);
+  unsigned n = t->nreplies;
+  pthread_mutex_unlock(&t->lock);
+  return n;
+}
+
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n) {
-  uint64_t deadline = now_ns() + TT_PATIENCE_S * UINT64_C(1000000000);
+  uint64_t patience = TT_PATIENCE_S * UINT64_C(1000000000), deadline = now_ns() + patience;
+  unsigned seen = 0;
   struct tc_reply *found;
 
-  while ((found = find(t, kind, n)) == NULL && now_ns() < deadline) pause_a_little();
+  while ((found = find(t, kind, n)) == NULL && now_ns() < deadline) {
+    unsigned came = replies_of(t);
+    if (came != seen) deadline = now_ns() + patience; /* a slow disk is at work */
+    seen = came;
+    pause_a_little();
+  }
   return found;
 }
 
@@ -193,7 +206,9 @@ void tt_barrier(struct tt_store *t) {
 
   msg->barrier = before + 1;
   tt_submit(t, msg);
-  tt_wait(t, TC_REPLY_BARRIER, before);
+  if (tt_wait(t, TC_REPLY_BARRIER, before) != NULL) return;
+  fprintf(stderr, "no barrier in %d s: %s\n", TT_PATIENCE_S, t->notes);
+  abort();
 }
 
 static void free_record(struct tc_record *record) {

@@ -30,7 +30,7 @@ void tt_store_stop(struct tt_store *t);                               /* forgets
 void tt_store_stop_by(struct tt_store *t, uint64_t deadline_mono_ns); /* as tc_store_close_by() */
 void tt_store_remove(struct tt_store *t);                             /* stop, and rm -r */
 
-/* Waits up to 10 s for a reply; the n-th (from 0) of that kind. NULL: none came. */
+/* Waits for a reply, the n-th (from 0) of that kind, as long as replies of any kind come. NULL: none came. */
 struct tc_reply *tt_wait(struct tt_store *t, enum tc_reply_kind kind, unsigned n);
 unsigned tt_count(struct tt_store *t, enum tc_reply_kind kind);
 bool tt_wait_acked(struct tt_store *t, uint32_t stream, uint64_t seq);
@@ -39,7 +39,9 @@ void tt_submit(struct tt_store *t, struct tc_submit *msg);
 void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *identity);
 uint32_t tt_attached(struct tt_store *t, uint64_t conn, uint64_t *out_seq); /* waits; 0: refused */
 void tt_detach(struct tt_store *t, uint64_t conn);
-void tt_barrier(struct tt_store *t); /* and waits for it */
+/* Waits until the sealer has published what was submitted before; abort(): in vain. What comes later is waited for with
+ * TT_WAIT_UNTIL(): the log is trimmed, verdicts are written and retention deletes behind a barrier's back. */
+void tt_barrier(struct tt_store *t);
 
 /* A stream as an agent writes it: seq and the generation's sums are kept here. */
 struct tt_writer {

@@ -166,8 +166,9 @@ static void add_row(struct tk_table *table, const segment_info *s, bool arrival)
   add_time(table, s->first_wall_ns, is_estimated(s));
   if (arrival) add_time(table, arrival_of(s), false);
   tk_table_add(table, s->go_version != 0 ? "1.%u" : "-", s->go_version);
-  tk_table_add(table, "%s%s%s%s", s->expired ? "expired" : s->analysis,
+  tk_table_add(table, "%s%s%s%s%s", s->expired ? "expired" : s->analysis,
                *s->reason != '\0' && !s->expired ? ": " : "", s->expired ? "" : s->reason,
+               s->open ? " (still written)" : "",
                s->unsafe_experiment ? " (experiment Go's tools cannot read)" : "");
 }
 

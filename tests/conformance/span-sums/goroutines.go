@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sort"
+	"strings"
 
 	"golang.org/x/exp/trace"
 )
@@ -21,12 +22,15 @@ type life struct {
 	state                                        trace.GoState
 	proc                                         trace.ProcID // where its call began
 	total, running, runnable, waiting, call, cut int64
+	ranges                                       map[string]int64      // by the first word of its name
+	active                                       map[string]trace.Time // since when, by name
 }
 
 type lives struct {
 	open map[trace.GoID]*life
 	all  []*life
 	call map[trace.ProcID]*life // the last call that began on a P
+	on   map[string]*life       // what ran on a P when its range began, by P and name
 	sync trace.Time
 	last trace.Time
 }
@@ -67,11 +71,55 @@ func (l *life) stop(now trace.Time) {
 			l.runnable += int64(now - l.lost)
 		}
 	}
+	l.end(now)
+}
+
+func (l *life) end(now trace.Time) {
 	l.total = int64(now - l.born)
+	for name := range l.active {
+		l.leaveRange(name, now)
+	}
+}
+
+func (l *life) leaveRange(name string, now trace.Time) {
+	if since, ok := l.active[name]; ok {
+		short, _, _ := strings.Cut(name, " (")
+		l.ranges[short] += int64(now - since)
+		delete(l.active, name)
+	}
+}
+
+// A range of a goroutine is its own; one of a P is the goroutine's that was on it at its begin and is at its end.
+func (s *lives) rangeEvent(ev trace.Event) {
+	r := ev.Range()
+	of := s.open[ev.Goroutine()]
+	key := r.Scope.String() + " " + r.Name
+	switch r.Scope.Kind {
+	case trace.ResourceGoroutine:
+		of = s.open[r.Scope.Goroutine()]
+	case trace.ResourceProc:
+		if ev.Kind() != trace.EventRangeEnd {
+			s.on[key] = of
+		} else if was := s.on[key]; was != of {
+			of = nil
+		}
+	default:
+		of = nil
+	}
+	switch {
+	case of == nil:
+	case ev.Kind() == trace.EventRangeEnd:
+		of.leaveRange(r.Name, ev.Time())
+	case ev.Kind() == trace.EventRangeActive:
+		of.leaveRange(r.Name, s.sync)
+		of.active[r.Name] = s.sync
+	default:
+		of.active[r.Name] = ev.Time()
+	}
 }
 
 func (s *lives) begin(id trace.GoID, born trace.Time) *life {
-	l := &life{born: born}
+	l := &life{born: born, ranges: map[string]int64{}, active: map[string]trace.Time{}}
 	s.open[id] = l
 	s.all = append(s.all, l)
 	return l
@@ -121,7 +169,7 @@ func (s *lives) goroutine(ev trace.Event, t trace.StateTransition) {
 	l.state, l.since, l.lost = to, ev.Time(), 0
 	switch {
 	case to == trace.GoNotExist, to == trace.GoWaiting && t.Reason == "forever":
-		l.total = int64(ev.Time() - l.born)
+		l.end(ev.Time())
 		delete(s.open, id)
 	case to == trace.GoSyscall:
 		l.proc = ev.Proc()
@@ -134,9 +182,15 @@ func (s *lives) take(ev trace.Event) {
 	if s.sync == 0 || ev.Kind() == trace.EventSync {
 		s.sync = ev.Time()
 	}
-	if ev.Kind() != trace.EventStateTransition {
-		return
+	switch ev.Kind() {
+	case trace.EventStateTransition:
+		s.transition(ev)
+	case trace.EventRangeBegin, trace.EventRangeActive, trace.EventRangeEnd:
+		s.rangeEvent(ev)
 	}
+}
+
+func (s *lives) transition(ev trace.Event) {
 	t := ev.StateTransition()
 	switch t.Resource.Kind {
 	case trace.ResourceGoroutine:
@@ -157,7 +211,7 @@ func readLives(name string) error {
 	}
 	defer file.Close()
 	reader, err := trace.NewReader(bufio.NewReaderSize(file, 1<<20))
-	s := lives{open: map[trace.GoID]*life{}, call: map[trace.ProcID]*life{}}
+	s := lives{open: map[trace.GoID]*life{}, call: map[trace.ProcID]*life{}, on: map[string]*life{}}
 	for err == nil {
 		var ev trace.Event
 		if ev, err = reader.ReadEvent(); err == nil {
@@ -167,17 +221,22 @@ func readLives(name string) error {
 	for _, l := range s.open {
 		l.stop(s.last)
 	}
-	sums := map[string][7]int64{}
+	sums := map[string][10]int64{}
 	for _, l := range s.all {
 		sum := sums[l.entry]
-		for i, n := range []int64{1, l.total, l.running, l.runnable, l.waiting, l.call, l.cut} {
+		for i, n := range []int64{1, l.total, l.running, l.runnable, l.waiting, l.call, l.cut,
+			l.ranges["GC mark assist"], l.ranges["GC incremental sweep"], l.ranges["stop-the-world"]} {
 			sum[i] += n
 		}
 		sums[l.entry] = sum
 	}
 	var lines []string
 	for entry, n := range sums {
-		lines = append(lines, fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d", entry, n[0], n[1], n[2], n[3], n[4], n[5], n[6]))
+		line := entry
+		for _, one := range n {
+			line += fmt.Sprintf("\t%d", one)
+		}
+		lines = append(lines, line)
 	}
 	sort.Strings(lines)
 	for _, line := range lines {

@@ -2,8 +2,8 @@
 
 // Span-sums adds up how long goroutines, Ps and ranges were in which state, in the plainest way, on Go's own public reader: the
 // truth that our spans are compared with. It prints "kind state reason count ns", tab-separated and sorted, of the spans
-// whose begin and end the trace shows. With --goroutines: "entry count total running runnable waiting syscall syscall-without-P", by entry
-// function.
+// whose begin and end the trace shows. With --goroutines: "entry count total running runnable waiting syscall syscall-without-P
+// mark-assist sweep stop-the-world", by entry function.
 package main
 
 import (

@@ -165,7 +165,7 @@ Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .ti
   struct ta_forward_config config = { .certs = s.dir, .service = "shop" };
   char server[32];
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   snprintf(server, sizeof server, "two.test:%d", tt_collector_port(s.collector));
   config.server = server;
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);

@@ -362,7 +362,7 @@ Test(forward, a_collector_that_lost_what_it_acked_gets_a_new_stream_and_is_told_
                                       .log_self = &effects };
   size_t one = (t.n - 16) / 4, acked = 16 + one + one / 2;
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   cr_assert_eq(ta_forward_write(s.f, t.bytes, acked), 0);
   cr_assert_eq(ta_forward_sync(s.f, TT_PATIENCE_MS),

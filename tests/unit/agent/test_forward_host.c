@@ -56,7 +56,7 @@ Test(forward_host, a_failed_check_of_the_writer_turns_off_the_stream_not_its_hos
   cr_assert_eq(error, TA_E_OFF);
   cr_assert(until(s.f, is_off, "self == NULL"));
   cr_assert_eq(ta_forward_write(s.f, t.bytes, 100), TA_E_OFF);
-  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), TA_E_OFF);
   tt_stream_free(&t);
   scene_end(&s);
 }
@@ -74,11 +74,11 @@ Test(forward_host, a_failed_check_of_the_sender_turns_off_the_stream_not_its_hos
                                       .log = log_a_mistake,
                                       .log_self = &s };
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);
   cr_assert(until(s.f, is_off, "check failed: test_forward_host.c: self == NULL"));
   cr_assert_eq(ta_forward_write(s.f, "go 1.26 trace\0\0", 16), TA_E_OFF);
-  cr_assert_eq(ta_forward_close(s.f, 10000), TA_E_OFF);
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS), TA_E_OFF);
   scene_end(&s);
 }
 
@@ -97,9 +97,9 @@ Test(forward_host, errno_and_the_signal_mask_stay_as_they_were) {
   ta_forward_write(s.f, t.bytes, t.n);
   cr_assert_eq(errno, 4711);
   ta_forward_status(s.f, &status);
-  ta_forward_sync(s.f, 10000);
+  ta_forward_sync(s.f, TT_PATIENCE_MS);
   cr_assert_eq(errno, 4711);
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   cr_assert_eq(errno, 4711);
   sigprocmask(SIG_BLOCK, NULL, &after);
   cr_assert_eq(memcmp(&before, &after, sizeof before), 0);
@@ -135,7 +135,7 @@ Test(forward_host, its_thread_takes_no_signal_but_of_a_crash) {
 
   /* The C library itself plays with a new thread's mask for a moment. */
   TT_WAIT_UNTIL(agents(blocks_all_but_its_own_faults, NULL) == 1);
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   scene_end(&s);
 }
 
@@ -181,12 +181,12 @@ Test(forward_host, its_thread_takes_on_neither_priority_nor_processor_of_who_ope
   pthread_t opener;
   pid_t agent = 0;
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   TT_WAIT_UNTIL(agents(note_id, &agent) == 0);
   cr_assert_eq(pthread_create(&opener, NULL, open_on_a_thread_of_note, &s), 0);
   cr_assert_eq(pthread_join(opener, NULL), 0);
   TT_WAIT_UNTIL(agents(note_id, &agent) == 1 && runs_as_the_process_does(agent));
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   scene_end(&s);
 }
 
@@ -207,7 +207,7 @@ Test(forward_host, a_descriptor_that_the_system_refuses_is_named) {
   cr_assert_eq(error, TA_E_SYSTEM);
   cr_assert_str_eq(ta_strerror(error), "no eventfd: Too many open files");
   ta_forward_abandon(late);
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   scene_end(&s);
 }
 
@@ -319,7 +319,7 @@ Test(forward_host, exit_while_streaming_never_crashes_and_is_quick, .timeout = 2
   long began_ms = clock_ms(CLOCK_MONOTONIC);
   uint64_t slowest_ms = 0, second_ms = 0; /* in one of them the machine may have stood still */
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   for (int i = 0; i < TIMES && (i < 2 || clock_ms(CLOCK_MONOTONIC) - began_ms < ENOUGH_MS); i++) {
     uint64_t ms = exit_ms(&s, i % 16);
     second_ms = ms < slowest_ms ? (ms > second_ms ? ms : second_ms) : slowest_ms;
@@ -335,7 +335,7 @@ Test(forward_host, the_off_switch_and_the_environment) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   ta_forward *f = NULL;
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   setenv("TRACEAGENT_DISABLE", "1", 1);
   cr_assert_eq(ta_forward_open(&(struct ta_forward_config){ 0 }, &f), TA_E_OFF);
   unsetenv("TRACEAGENT_DISABLE");

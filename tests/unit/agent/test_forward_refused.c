@@ -194,7 +194,7 @@ Test(forward_refused, who_talks_without_end_is_heard_in_pieces_and_left) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct talker t;
 
-  ta_forward_close(s.f, 10000);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   talker_start(&t);
   struct ta_forward_config config = { .server = t.address, .certs = s.dir, .service = "shop" };
   cr_assert_eq(ta_forward_open(&config, &s.f), 0);

@@ -143,3 +143,105 @@ Test(an_goroutines, one_that_waits_forever_has_ended) {
   expect(r, "main.worker", "alive", 1);
   tt_analyses_close(&t);
 }
+
+/* Eight places of creation with eight thousand lives each, in the same second: the pool has no room for all. */
+Test(an_goroutines, all_lives_have_quantiles_where_places_are_too_many_for_the_pool) {
+  enum { LENGTHS = 8192 };
+  static struct to_generation many = { .number = 1 };
+  struct tt_analyses t;
+  size_t without = 0;
+  to_ns now = 1000;
+
+  for (uint64_t i = 1; i <= TT_FAKE_STACKS; i++)
+    many.stack[i][0] = (struct tt_fake_frame){ 1000 + i, i, "f", "f.c" };
+  open_stream(&t);
+  for (to_ns i = 0; i < LENGTHS; i++) {
+    to_ns length = i < 2048 ? i : (1024 + i % 1024) << (i / 1024 - 1);
+    for (uint64_t g = 1; g <= TT_FAKE_STACKS; g++) {
+      TT_FEED(&t, &many, .time = now, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g + 1,
+              .type = TW_EV_GO_CREATE, .args = { g + 1, 1, g });
+      start(&t, now, (int64_t)g + 1);
+    }
+    now += length;
+    for (int64_t g = 2; g <= TT_FAKE_STACKS + 1; g++) feed(&t, now, g, TW_EV_GO_DESTROY, 0, 0);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "life")->sum.count, LENGTHS * TT_FAKE_STACKS);
+  cr_assert(tt_distribution(r, "life")->has_quantiles);
+  for (size_t row = 0; row < tt_table(r, "by_site")->rows; row++)
+    without += !tt_cell(r, "by_site", row, "life")->distribution->has_quantiles;
+  cr_assert_gt(without, 0, "the pool was too small for all");
+  tt_analyses_close(&t);
+}
+
+static void range(struct tt_analyses *t, to_ns time, int64_t g, uint8_t type) {
+  TT_FEED(t, &gen1, .time = time, .m = g, .p = g, .g = g, .type = type, .args = { 2, SITE });
+}
+
+/* Their first stack comes later than they do. */
+Test(an_goroutines, assists_sweeps_and_stops_are_summed_by_entry_function) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  for (to_ns at = 101; at < 301; at += 2) { /* more than can be kept one by one */
+    range(&t, at, 1, TW_EV_GC_SWEEP_BEGIN);
+    range(&t, at + 1, 1, TW_EV_GC_SWEEP_END);
+  }
+  range(&t, 301, 1, TW_EV_GC_MARK_ASSIST_BEGIN);
+  range(&t, 341, 1, TW_EV_GC_MARK_ASSIST_END);
+  feed(&t, 351, 1, TW_EV_GO_STOP, 1, WAITS);
+  start(&t, 351, 1);
+  create(&t, 401, 2);
+  start(&t, 401, 2);
+  range(&t, 411, 2, TW_EV_GC_MARK_ASSIST_BEGIN);
+  range(&t, 421, 2, TW_EV_STW_BEGIN);
+  range(&t, 428, 2, TW_EV_STW_END);
+  feed(&t, 431, 2, TW_EV_GO_DESTROY, 0, 0); /* with its assist */
+  range(&t, 501, 1, TW_EV_GC_SWEEP_BEGIN);
+  TT_FEED(&t, &gen1, .time = 601, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_10S);
+  expect(r, "main.worker", "gc_assist_ns", 40 + 20);
+  expect(r, "main.worker", "gc_sweep_ns", 100);
+  expect(r, "main.worker", "stw_ns", 7);
+  r = report(&t, TO_WINDOW_ALL);
+  expect(r, "main.worker", "gc_sweep_ns", 100 + 100);
+  expect(r, "main.worker", "gc_assist_ns", 40 + 20);
+  tt_analyses_close(&t);
+}
+
+/* A goroutine that the first generation states from another's thread, and one that was stopped by a hole. */
+Test(an_goroutines, ranges_that_the_trace_meets_count_from_its_begin_and_those_cut_do_not) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  TT_FEED(&t, &gen1, .time = 21, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .slot = 2,
+          .type = TW_EV_GO_STATUS_STACK, .args = { 2, TO_NONE, TW_GO_WAITING, BEGIN });
+  TT_FEED(&t, &gen1, .time = 21, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+          .type = TW_EV_GC_MARK_ASSIST_ACTIVE, .args = { 2 });
+  TT_FEED(&t, &gen1, .time = 101, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  expect(report(&t, TO_WINDOW_ALL), "main.worker", "gc_assist_ns", 100);
+  unblock(&t, 201, 2);
+  start(&t, 201, 2);
+  range(&t, 301, 2, TW_EV_GC_MARK_ASSIST_END);
+  expect(report(&t, TO_WINDOW_ALL), "main.worker", "gc_assist_ns", 300);
+  range(&t, 401, 2, TW_EV_GC_MARK_ASSIST_BEGIN);
+  to_analyses_epoch(t.a);
+  expect(report(&t, TO_WINDOW_ALL), "main.worker", "gc_assist_ns", 300);
+  tt_analyses_close(&t);
+}
+
+Test(an_goroutines, rates_are_those_of_the_window) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  for (int64_t g = 2; g < 27; g++) create(&t, 101, g);
+  start(&t, 201, 2);
+  feed(&t, 301, 2, TW_EV_GO_DESTROY, 0, 0);
+  TT_FEED(&t, &gen1, .time = 2000000001, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_expect_eq(tt_figure(r, "created_per_s")->number, 13, "25 in 2 s");
+  cr_expect_eq(tt_figure(r, "ended_per_s")->number, 1, "1 in 2 s");
+  TT_FEED(&t, &gen1, .time = 60000000001, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  cr_expect_eq(tt_figure(report(&t, TO_WINDOW_10S), "created_per_s")->number, 0);
+  tt_analyses_close(&t);
+}

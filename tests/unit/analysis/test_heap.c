@@ -168,3 +168,59 @@ Test(an_heap, an_object_takes_what_its_size_class_takes_until_it_is_freed) {
   cr_assert_eq(figure(report(&t, TO_WINDOW_ALL), "live_objects"), 0);
   tt_analyses_close(&t);
 }
+
+/* Objects of one type are freed from both ends and the middle of their row. */
+Test(an_heap, a_type_has_the_age_of_its_oldest_object_and_its_rate) {
+  struct tt_analyses t;
+
+  open_stream(&t, &gen1);
+  AF(1, SPAN, 0, 1, 5 << 2);
+  AF(1, HEAP_OBJECT, 6, 1);
+  for (to_ns i = 1; i <= 4; i++) AF(i * SECOND, HEAP_OBJECT_ALLOC, 6 + 6 * (uint64_t)i, 1);
+  AF(4 * SECOND + 1, HEAP_OBJECT_ALLOC, 1000000, 0);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_str_eq(tt_cell(r, "by_type", 0, "type")->text.data, "main.node");
+  cr_expect_eq(number(r, "by_type", 0, "oldest_ns"), 4 * SECOND, "there before");
+  cr_expect_eq(number(r, "by_type", 0, "alloc_rate_bytes"), 4 * 48 / 4);
+  cr_expect_eq(number(r, "by_type", 1, "oldest_ns"), 0);
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 6);
+  cr_expect_eq(number(report(&t, TO_WINDOW_ALL), "by_type", 0, "oldest_ns"), 4 * SECOND);
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 18); /* of second 2 */
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 12); /* of second 1 */
+  cr_expect_eq(number(report(&t, TO_WINDOW_ALL), "by_type", 0, "oldest_ns"), 2 * SECOND);
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 30);     /* the youngest */
+  AF(5 * SECOND, HEAP_OBJECT_ALLOC, 24, 1); /* the last one again: its end was not shown */
+  AF(6 * SECOND, HEAP_OBJECT_ALLOC, 12, 1);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_expect_eq(number(r, "by_type", 0, "live_objects"), 2);
+  cr_expect_eq(number(r, "by_type", 0, "oldest_ns"), SECOND);
+  AF(7 * SECOND, HEAP_OBJECT_FREE, 12);
+  AF(7 * SECOND, HEAP_OBJECT_FREE, 24);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_expect(tt_cell(r, "by_type", 0, "oldest_ns")->none, "none lives");
+  AF(8 * SECOND, HEAP_OBJECT_ALLOC, 36, 1);
+  to_analyses_epoch(t.a);
+  AF(9 * SECOND, HEAP_OBJECT_ALLOC, 42, 1);
+  AF(10 * SECOND, HEAP_OBJECT_FREE, 36);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_expect_eq(number(r, "by_type", 0, "live_objects"), 1);
+  cr_expect_eq(number(r, "by_type", 0, "oldest_ns"), SECOND);
+  tt_analyses_close(&t);
+}
+
+/* The rows that are left out have the age of their oldest, not all ages added up. */
+Test(an_heap, the_rest_has_the_greatest_age) {
+  struct tt_analyses t;
+  const struct to_report *r;
+
+  open_stream(&t, &gen1);
+  AF(10, SPAN, 0, 1, 5 << 2);
+  AF(SECOND, HEAP_OBJECT_ALLOC, 6, 1);
+  AF(2 * SECOND, HEAP_OBJECT_ALLOC, 1000000, 0);
+  AF(5 * SECOND, HEAP_OBJECT_FREE, 99);
+  cr_assert_eq(to_analyses_report(t.a, TO_ANALYSIS_HEAP, TO_WINDOW_ALL, 0, &r), TB_OK);
+  cr_assert_eq(tt_table(r, "by_type")->rows, 1);
+  cr_expect_eq(number(r, "by_type", 0, "live_objects"), 2);
+  cr_expect_eq(number(r, "by_type", 0, "oldest_ns"), 4 * SECOND);
+  tt_analyses_close(&t);
+}

@@ -281,3 +281,58 @@ Test(an_sched, tables_of_few_rows_have_quantiles_where_stacks_are_too_many_for_t
   cr_assert_gt(without, 0, "the pool was too small for all");
   tt_analyses_close(&t);
 }
+
+static void stop(struct tt_analyses *t, to_ns time, int64_t g, bool begins) {
+  TT_FEED(t, &gen1, .time = time, .m = g, .p = g, .g = g,
+          .type = begins ? TW_EV_STW_BEGIN : TW_EV_STW_END, .args = { 2, OWN });
+}
+
+Test(an_sched, waits_while_the_world_stands_still_are_set_apart) {
+  struct tt_analyses t;
+
+  open_stream(&t, 100);
+  status(&t, 10, 1, TW_GO_RUNNING);
+  status(&t, 20, 2, TW_GO_RUNNABLE);
+  status(&t, 20, 3, TW_GO_WAITING);
+  stop(&t, 100, 1, true);
+  stop(&t, 150, 1, true); /* one goroutine, for two reasons: it stands still once */
+  unblock(&t, 180, 1, 1, 3);
+  stop(&t, 200, 1, false);
+  status(&t, 290, 4, TW_GO_RUNNABLE); /* not known before */
+  stop(&t, 300, 1, false);
+  start(&t, 400, 2, 2);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_figure(r, "stopped_ns")->number, 200 + 120 + 10);
+  cr_assert_eq(tt_distribution(r, "latency")->sum.total_ns, 399, "it is a part of the waits");
+  stop(&t, 500, 1, true);
+  start(&t, 510, 4, 4);
+  start(&t, 520, 3, 3);
+  TT_FEED(&t, &gen1, .time = 600, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  cr_assert_eq(tt_figure(report(&t, TO_WINDOW_ALL), "stopped_ns")->number, 360, "it goes on");
+  to_analyses_epoch(t.a);
+  status(&t, 1000, 2, TW_GO_RUNNABLE);
+  status(&t, 1100, 1, TW_GO_RUNNING);
+  cr_assert_eq(tt_figure(report(&t, TO_WINDOW_ALL), "stopped_ns")->number, 360, "a hole");
+  tt_analyses_close(&t);
+}
+
+Test(an_sched, of_very_many_that_wait_the_oldest_are_listed_and_all_counted) {
+  enum { GOROUTINES = 5000 };
+  struct tt_analyses t;
+  const struct to_report *r;
+
+  open_stream(&t, 100);
+  status(&t, 10, 1, TW_GO_RUNNING);
+  for (int64_t i = GOROUTINES; i > 0; i--)
+    TT_FEED(&t, &gen1, .time = 20 + 10 * (GOROUTINES - i), .m = 1, .p = 1, .g = 1,
+            .slot = slot(i + 1), .type = TW_EV_GO_CREATE, .args = { (uint64_t)i + 1, OWN, WAKER });
+  cr_assert_eq(to_analyses_report(t.a, TO_ANALYSIS_SCHED, TO_WINDOW_ALL, 2 * GOROUTINES, &r),
+               TB_OK);
+  cr_assert_eq(tt_figure(r, "waiting")->number, GOROUTINES);
+  cr_assert_eq(tt_table(r, "waiting_now")->rows, 1024);
+  cr_assert_eq(tt_cell(r, "waiting_now", 0, "goroutine")->number, GOROUTINES + 1);
+  cr_assert_eq(tt_cell(r, "waiting_now", 0, "age_ns")->number, 10 * (GOROUTINES - 1));
+  cr_assert_eq(tt_cell(r, "waiting_now", 0, "waker")->number, 1);
+  cr_assert_eq(tt_cell(r, "waiting_now", 1023, "goroutine")->number, GOROUTINES + 1 - 1023);
+  tt_analyses_close(&t);
+}

@@ -334,6 +334,39 @@ Test(an_syscall, an_overdue_call_is_told_once_and_known_when_it_ends) {
   tt_analyses_close(&t);
 }
 
+Test(an_syscall, a_call_counts_once_whether_its_span_comes_out_or_not) {
+  struct to_watch long_ones = { .span = on_span, .syscall_ns = 500 };
+  struct tt_analyses t;
+
+  tt_analyses_open(&t, 10 * MS, 100);
+  sync_event(&t, &gen1, 1);
+  begin(&t, &gen1, 100, 1, 10, 1); /* the first one with this stack */
+  end(&t, &gen1, 101, 1, 10, false);
+  begin(&t, &gen1, 200, 1, 10, 1);
+  end(&t, &gen1, 210, 1, 10, false);
+  to_analyses_watch(t.a, &long_ones);
+  begin(&t, &gen1, 1000, 1, 10, 1);
+  end(&t, &gen1, 1499, 1, 10, false);
+  cr_assert_eq(seen_count, 0);
+  begin(&t, &gen1, 2000, 1, 10, 1);
+  end(&t, &gen1, 2500, 1, 10, false);
+  cr_assert_eq(seen_count, 1);
+  to_analyses_watch(t.a, NULL);
+  begin(&t, &gen1, 3000, 1, 10, 1);
+  end(&t, &gen1, 4000, 1, 10, false);
+  begin(&t, &gen1, 5000, 1, 10, 1);
+  end(&t, &gen1, 7000, 1, 10, true);
+  cr_assert_eq(seen_count, 1);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 1);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "calls")->distribution->sum.count, 6);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "calls")->distribution->sum.total_ns,
+               1 + 10 + 499 + 500 + 1000 + 2000);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "calls")->distribution->p50_ns, 499);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "blocked")->distribution->sum.total_ns, 2000);
+  tt_analyses_close(&t);
+}
+
 /* Eight stacks with eight thousand lengths each, at the same time: the pool has no room for all. */
 Test(an_syscall, all_calls_have_quantiles_where_stacks_are_too_many_for_the_pool) {
   enum { LENGTHS = 8192, THREADS = TT_FAKE_STACKS };

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "event/view.h"
 #include "unit/analysis/fake_generation.h"
 
 #define MS INT64_C(1000000)
@@ -200,6 +201,35 @@ Test(an_tasks, mark_assists_in_a_region_are_a_part_of_it) {
   cr_assert_eq(number(r, "by_type", 0, "execution_ns"), 200);
   cr_assert_eq(tt_table(report(&t, TO_ANALYSIS_TASKS), "by_type")->rows, 0, "it is of no task");
   tt_analyses_close(&t);
+}
+
+/* Every reason stands in the column of its class: reasons.def alone says which one that is. */
+Test(an_tasks, a_wait_in_a_region_is_time_of_its_reasons_class) {
+  static const char *const column[TO_WAIT_CLASSES] = {
+    [TO_WAIT_OTHER] = "block_other_ns", [TO_WAIT_SYNC] = "sync_ns",
+    [TO_WAIT_CHAN] = "chan_ns",         [TO_WAIT_NET] = "net_ns",
+    [TO_WAIT_SLEEP] = "sleep_ns",       [TO_WAIT_GC] = "block_other_ns",
+  };
+
+  for (unsigned reason = TO_REASON_OTHER + 1; reason < TO_REASONS; reason++) {
+    const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
+    struct to_generation gen = gen1;
+    struct tt_analyses t;
+    gen.string[1] = info->text;
+    open_stream(&t);
+    status(&t, 10, 1);
+    status(&t, 20, 2);
+    region(&t, 1000, 1, 0, true);
+    TT_FEED(&t, &gen, .time = 1100, .m = 1, .p = 1, .g = 1, .type = TW_EV_GO_BLOCK,
+            .args = { 1, OWN });
+    wake(&t, 1400, 2, 1);
+    start(&t, 1400, 1);
+    region(&t, 1500, 1, 0, false);
+    const struct to_report *r = report(&t, TO_ANALYSIS_REGIONS);
+    cr_expect_eq(number(r, "by_type", 0, column[info->wait_class]), 300, "%s", info->text);
+    cr_expect_eq(number(r, "by_type", 0, "execution_ns"), 200, "%s", info->text);
+    tt_analyses_close(&t);
+  }
 }
 
 Test(an_tasks, regions_that_are_open_have_an_age_and_those_of_a_goroutine_that_ended_are_cut) {

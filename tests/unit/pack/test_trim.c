@@ -48,6 +48,18 @@ Test(trim, a_sum_beyond_the_largest_number_is_the_largest_number) {
   }
 }
 
+Test(trim, the_rest_has_the_greatest_number_of_a_column_that_says_so) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+  Table *stacks = report->report->tables[BY_STACK];
+
+  report->report->schema->tables[BY_STACK]->columns[3]->greatest = true;
+  stacks->rows[1]->values[3]->number = 7;
+  stacks->rows[2]->values[3]->number = 5;
+  tp_report_trim(report, 1);
+  cr_assert_eq(stacks->rows[1]->values[3]->number, 7);
+  tt_toy_report_free();
+}
+
 Test(trim, rows_of_the_version_before_may_lack_their_sums) {
   Tracecollect__V1__SyscallStack stack[3], *stacks[3];
   Tracecollect__V1__StwStopper stopper[3], *stoppers[3];

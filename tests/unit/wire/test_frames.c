@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "wire/block.h"
@@ -142,5 +143,35 @@ Test(frames, a_stack_at_the_very_end_of_its_batch_is_read_and_a_shorter_one_is_c
     cr_assert_eq(section.pos, section.end);
     cr_assert_eq(section.string_id_max, max);
     cr_assert_eq(read_stack(n, frames, len - 1, &section, &diag), TB_BROKEN);
+  }
+}
+
+/* In a block of just their size: a byte read beyond them is found by ASAN. */
+Test(frames, their_program_counters_alone_are_those_of_reading_them) {
+  static unsigned char bytes[ROOM];
+
+  state = 4;
+  for (int round = 0; round < ROUNDS; round++) {
+    unsigned n = (unsigned)(random_number() % 9);
+    unsigned char *end = bytes;
+    for (unsigned i = 0; i < 4 * n; i++) {
+      end += tw_varint_write(end, random_up_to_bits(random_number() % 4 == 0 ? 64 : 14));
+      if (random_number() % 20 == 0 && end[-1] != 1) { /* padded; of ten bytes the last one is 1 */
+        end[-1] |= 0x80;
+        *end++ = 0;
+      }
+    }
+    size_t len = (size_t)(end - bytes);
+    unsigned char *copy = malloc(len + (len == 0));
+    const unsigned char *pos = copy;
+    uint64_t pcs[8];
+    memcpy(copy, bytes, len);
+    tw_frame_pcs(copy, n, pcs);
+    for (unsigned i = 0; i < n; i++) {
+      struct tw_frame frame;
+      pos = tw_frame_read(pos, &frame);
+      cr_assert_eq(pcs[i], frame.pc, "frame %u of %u", i, n);
+    }
+    free(copy);
   }
 }

@@ -105,7 +105,8 @@ int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_
   struct to_analysis_config config = { .blocked_after_ns = ask->blocked_after_ns,
                                        .stacks_max = ask->every_stack ? UINT32_MAX / 4
                                                                       : TO_STACKS_MAX_DEFAULT,
-                                       .idle = ask->idle };
+                                       .idle = ask->idle,
+                                       .is_file = ask->kind[TO_ANALYSIS_GC] };
   struct work work = { .ask = ask };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);

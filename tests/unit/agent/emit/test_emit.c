@@ -12,6 +12,7 @@
 
 #include "agent/host/clock.h"
 #include "support/order_text.h"
+#include "support/patience.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 #include "tests/unit/agent/emit/emit_shapes.h"
 #include "traceexperiment.h"
@@ -213,7 +214,7 @@ Test(emit, errno_is_the_hosts) {
   errno = 4711;
   ta_heap_alloc(1);
   ta_log(0, ta_name_of("key"), "text");
-  ta_emit_sync(10000);
+  ta_emit_sync(TT_PATIENCE_MS);
   ta_thread_detach();
   cr_assert_eq(errno, 4711);
   cr_assert_eq(emit_end(&e), 0);

@@ -34,7 +34,7 @@ struct old_emit_status {
   uint64_t lost_stacks, samples, lost_samples;
 };
 
-enum { CANARY = 0xa5, WAIT_MS = 20000 };
+enum { CANARY = 0xa5 };
 
 static void say(void) {
   ta_misuse_aborts = false;
@@ -55,10 +55,11 @@ Test(emit_status, a_program_of_the_old_layout_finds_every_field_where_it_was) {
   struct ta_emit_status now = { .size = sizeof now };
   struct ta_forward_status stream = { .size = sizeof stream };
 
-  cr_assert_eq(ta_forward_close(s.f, WAIT_MS), TA_OK); /* the collector takes one at a time */
+  cr_assert_eq(ta_forward_close(s.f, TT_PATIENCE_MS),
+               TA_OK); /* the collector takes one at a time */
   cr_assert_eq(ta_emit_start(&where, NULL), TA_OK);
   say();
-  cr_assert_eq(ta_emit_sync(WAIT_MS), TA_OK);
+  cr_assert_eq(ta_emit_sync(TT_PATIENCE_MS), TA_OK);
   memset(&old, CANARY, sizeof old);
   old.status.size = sizeof old.status;
   cr_assert_eq(ta_emit_status((struct ta_emit_status *)(void *)&old.status), TA_OK);
@@ -77,7 +78,7 @@ Test(emit_status, a_program_of_the_old_layout_finds_every_field_where_it_was) {
   cr_expect_eq(old.status.lost_stacks, 0);
   cr_expect_eq(old.status.lost_samples, 0);
   for (size_t i = 0; i < sizeof old.behind; i++) cr_assert_eq(old.behind[i], CANARY);
-  cr_assert_eq(ta_emit_stop(WAIT_MS), TA_OK);
+  cr_assert_eq(ta_emit_stop(TT_PATIENCE_MS), TA_OK);
   scene_end(&s);
 }
 

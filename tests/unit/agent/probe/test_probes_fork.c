@@ -20,6 +20,12 @@
 
 enum { CHILDREN = 30, ALONE = 1000000 };
 
+#ifdef __SANITIZE_THREAD__ /* it lets each child sleep for a second before it exits: two and a half minutes */
+const char *__tsan_default_options(void) {
+  return "atexit_sleep_ms=50";
+}
+#endif
+
 static char folder[] = "/tmp/tt-fork-XXXXXX";
 static atomic_bool over;
 static atomic_int events;

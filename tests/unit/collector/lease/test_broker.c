@@ -9,9 +9,10 @@
 #include <time.h>
 
 #include "collector/lease/broker.h"
+#include "support/patience.h"
 #include "tls/authority.h"
 
-enum { LOOPS = 2, ORDERS_MAX = 256, DEADLINE_S = 60 };
+enum { LOOPS = 2, ORDERS_MAX = 256 };
 
 static struct tc_config config;
 static struct tc_leases *leases;
@@ -66,7 +67,7 @@ static void wait_change(void) {
   struct timespec until;
 
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += DEADLINE_S;
+  until.tv_sec += TT_PATIENCE_S;
   cr_assert_eq(pthread_cond_timedwait(&changed, &lock, &until), 0, "nothing happened");
 }
 
@@ -200,7 +201,7 @@ static STACK_OF(X509) * chain_of(const char *dir, const char *name) {
   return chain;
 }
 
-static void revoke(const char *dir, const char *name) {
+static void revoke_by_name(const char *dir, const char *name) {
   struct tc_certs_revoked done;
   STACK_OF(X509_CRL) * lists;
   struct tb_diag diag;
@@ -235,7 +236,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   again.ask.reader = chain_of(dir, "reader");
   ask(&again, TC_LEASE_NEXT);
   wait_answer(&bad);
-  revoke(dir, "reader");
+  revoke_by_name(dir, "reader");
   tc_leases_recheck(leases);
   wait_answer(&again);
   cr_expect_eq(again.answer.rc, TB_REFUSED);

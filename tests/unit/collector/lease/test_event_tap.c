@@ -10,9 +10,10 @@
 #include <zstd.h>
 
 #include "collector/lease/event_tap.h"
+#include "support/patience.h"
 #include "trace/reader.h"
 
-enum { ORDERS_MAX = 16, DEADLINE_S = 60 };
+enum { ORDERS_MAX = 16 };
 
 static struct tc_config config;
 static struct tc_leases *leases;
@@ -80,7 +81,7 @@ static void ask(struct reader *r, enum tc_lease_ask_kind kind) {
       continue;
     }
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DEADLINE_S;
+    until.tv_sec += TT_PATIENCE_S;
     cr_assert_eq(pthread_cond_timedwait(&changed, &lock, &until), 0, "no answer");
   }
   pthread_mutex_unlock(&lock);

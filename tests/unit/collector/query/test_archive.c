@@ -16,6 +16,7 @@
 #include "collector/net/tls_context.h"
 #include "support/archive_host.h"
 #include "support/certs.h"
+#include "support/patience.h"
 #include "tools/tracectl/remote/client.h"
 
 static struct tt_host host;
@@ -45,6 +46,19 @@ static struct tt_writer writer(uint64_t conn, unsigned id) {
   return tt_host_writer(&host, conn, id);
 }
 
+/* On a slow disk a catalog is rebuilt for longer than the service waits. */
+static tb_rc ask_patiently(struct tk_client *c, Tracecollect__V1__Request *request,
+                           const Tracecollect__V1__Reply **out) {
+  tb_rc rc;
+
+  for (int waits = 0; waits < TT_PATIENCE_S / 3; waits++) {
+    tb_diag_clear(&diag);
+    rc = tk_client_ask(c, request, &diag, out);
+    if (rc != TB_IO || strstr(diag.text, "; ask again") == NULL) break;
+  }
+  return rc;
+}
+
 static const Tracecollect__V1__ListReply *
 list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uint64_t after) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
@@ -58,7 +72,7 @@ list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uin
   ask.detail = true;
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
   request.list = &ask;
-  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
+  tb_rc rc = ask_patiently(c, &request, &reply);
   cr_assert_eq(rc, TB_OK, "%s", diag.text);
   return reply->list;
 }
@@ -328,7 +342,7 @@ Test(archive, verify_finds_a_flipped_bit) {
   tt_flip(&host.store, path, 4711);
   cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
   /* What is fresh is left for later; then it must be seen. */
-  for (int i = 0; i < 400 && seen->problem_count == 0 && seen->fresh != 0; i++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS && seen->problem_count == 0 && seen->fresh != 0; ms += 25) {
     nng_msleep(25);
     cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
   }

@@ -8,8 +8,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM.
  */
-#ifndef TO_ANALYSIS_TOTALS_H
-#define TO_ANALYSIS_TOTALS_H
+#ifndef TO_MEASURE_TOTALS_H
+#define TO_MEASURE_TOTALS_H
 
 #include "window/window.h"
 

@@ -7,8 +7,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: a span is missing.
  */
-#ifndef TO_ANALYSIS_LONGEST_H
-#define TO_ANALYSIS_LONGEST_H
+#ifndef TO_MEASURE_LONGEST_H
+#define TO_MEASURE_LONGEST_H
 
 #include "base/arena.h"
 #include "event/event.h"

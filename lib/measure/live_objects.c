@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/live_objects.h"
+#include "measure/live_objects.h"
 
 #include <string.h>
 
 #include "base/grow.h"
 #include "base/hash.h"
 
-enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, SPAN_PAGES_MAX = 16, BYTES_BITS = 40 };
-#define BYTES_MAX ((UINT64_C(1) << BYTES_BITS) - 1)
+enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, SPAN_PAGES_MAX = 16 };
+#define BYTES_MAX ((UINT64_C(1) << 40) - 1) /* 2^19 of them can be added */
 #define NO_TYPE   "(no type)"
 
 /* Bytes that an object takes, by the runtime's number of its size class: Go 1.22 to 1.27. */
@@ -34,7 +34,7 @@ static tb_rc add_allocator(struct to_live_objects *o, struct to_string type, uin
 tb_rc to_live_objects_init(struct to_live_objects *o, struct to_windows *windows) {
   struct tb_mem *mem = windows->mem;
 
-  *o = (struct to_live_objects){ .windows = windows, .secret = tb_seed() };
+  *o = (struct to_live_objects){ .windows = windows, .n_objects = 1, .secret = tb_seed() };
   to_allocfree_init(&o->allocfree, mem);
   tb_arena_init(&o->text, mem, TEXT_CHUNK_BYTES);
   tb_map_init(&o->objects, mem, tb_seed());
@@ -54,6 +54,7 @@ void to_live_objects_fini(struct to_live_objects *o) {
   tb_map_fini(&o->by_type);
   tb_map_fini(&o->by_key);
   tb_mem_give(o->windows->mem, o->allocator, o->room * sizeof(*o->allocator));
+  tb_mem_give(o->windows->mem, o->object, o->objects_room * sizeof(*o->object));
 }
 
 tb_rc to_live_objects_generation(struct to_live_objects *o, const struct to_generation *gen) {
@@ -63,7 +64,12 @@ tb_rc to_live_objects_generation(struct to_live_objects *o, const struct to_gene
 void to_live_objects_forget(struct to_live_objects *o) {
   tb_map_clear(&o->objects);
   tb_map_clear(&o->pages);
-  for (size_t i = 0; i < o->allocators; i++) o->allocator[i].live = o->allocator[i].live_bytes = 0;
+  for (struct to_allocator *a = o->allocator; a < o->allocator + o->allocators; a++) {
+    a->live = a->live_bytes = 0;
+    a->oldest = a->youngest = 0;
+  }
+  o->n_objects = 1;
+  o->free_place = 0;
   o->live = o->live_bytes = 0;
 }
 
@@ -162,34 +168,81 @@ static uint64_t bytes_of(const struct to_live_objects *o, const struct to_heap_e
 
 /* ---- objects ---- */
 
-static void object_dies(struct to_live_objects *o, uint64_t id) {
-  const uint64_t *object = tb_map_find(&o->objects, id);
+static tb_rc take_place(struct to_live_objects *o, uint32_t *out) {
+  *out = o->free_place;
+  if (*out != 0) {
+    o->free_place = o->object[*out].younger;
+    return TB_OK;
+  }
+  TB_TRY(TB_MEM_GROW(o->windows->mem, o->object, o->objects_room, o->n_objects));
+  *out = (uint32_t)o->n_objects++;
+  return TB_OK;
+}
 
-  if (object == NULL) return;
-  struct to_allocator *allocator = &o->allocator[*object >> BYTES_BITS];
-  uint64_t bytes = *object & BYTES_MAX;
+static void give_place(struct to_live_objects *o, uint32_t place) {
+  o->object[place].younger = o->free_place;
+  o->free_place = place;
+}
+
+/* Objects come in the order in which they are made. */
+static void join_row(struct to_live_objects *o, uint32_t place) {
+  struct to_live_object *object = &o->object[place];
+  struct to_allocator *allocator = &o->allocator[object->allocator];
+
+  object->older = allocator->youngest;
+  object->younger = 0;
+  *(object->older != 0 ? &o->object[object->older].younger : &allocator->oldest) = place;
+  allocator->youngest = place;
+}
+
+static void leave_row(struct to_live_objects *o, const struct to_live_object *object) {
+  struct to_allocator *allocator = &o->allocator[object->allocator];
+
+  *(object->older != 0 ? &o->object[object->older].younger : &allocator->oldest) = object->younger;
+  *(object->younger != 0 ? &o->object[object->younger].older : &allocator->youngest) =
+      object->older;
+}
+
+static void object_dies(struct to_live_objects *o, uint64_t id) {
+  const uint64_t *found = tb_map_find(&o->objects, id);
+
+  if (found == NULL) return;
+  uint32_t place = (uint32_t)*found;
+  const struct to_live_object *object = &o->object[place];
+  struct to_allocator *allocator = &o->allocator[object->allocator];
   allocator->live--;
-  allocator->live_bytes -= bytes;
+  allocator->live_bytes -= object->bytes;
   o->live--;
-  o->live_bytes -= bytes;
+  o->live_bytes -= object->bytes;
+  leave_row(o, object);
+  give_place(o, place);
   tb_map_remove(&o->objects, id);
 }
 
-static tb_rc object_lives(struct to_live_objects *o, uint64_t id, uint32_t number, uint64_t bytes) {
-  struct to_allocator *allocator = &o->allocator[number];
-  uint64_t *object;
+static tb_rc object_lives(struct to_live_objects *o, uint64_t id,
+                          const struct to_live_object *object) {
+  struct to_allocator *allocator = &o->allocator[object->allocator];
+  uint64_t *found;
+  uint32_t place;
 
   object_dies(o, id); /* its end was not shown */
   if (o->objects.count >= TO_OBJECTS_MAX) {
     o->untracked++;
     return TB_OK;
   }
-  TB_TRY(tb_map_put(&o->objects, id, &object, NULL));
-  *object = (uint64_t)number << BYTES_BITS | bytes;
+  TB_TRY(take_place(o, &place));
+  tb_rc rc = tb_map_put(&o->objects, id, &found, NULL);
+  if (rc != TB_OK) {
+    give_place(o, place);
+    return rc;
+  }
+  *found = place;
+  o->object[place] = *object;
+  join_row(o, place);
   allocator->live++;
-  allocator->live_bytes += bytes;
+  allocator->live_bytes += object->bytes;
   o->live++;
-  o->live_bytes += bytes;
+  o->live_bytes += object->bytes;
   return TB_OK;
 }
 
@@ -204,7 +257,9 @@ static tb_rc take_object(struct to_live_objects *o, const struct to_heap_event *
   TB_TRY(find_allocator(o, heap->type, heap->verb == TO_HEAP_ALLOC ? entry : 0, &number));
   uint64_t bytes = bytes_of(o, heap);
   if (bytes > BYTES_MAX) bytes = BYTES_MAX;
-  TB_TRY(object_lives(o, heap->id, number, bytes));
+  TB_TRY(object_lives(
+      o, heap->id,
+      &(struct to_live_object){ .born = ev->time, .bytes = bytes, .allocator = number }));
   if (heap->verb == TO_HEAP_ALLOC)
     to_windows_sum(o->windows, o->allocator[number].series, ev->time - (to_ns)bytes, ev->time, 0,
                    false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/longest.h"
+#include "measure/longest.h"
 
 #include <string.h>
 

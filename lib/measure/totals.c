@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/totals.h"
+#include "measure/totals.h"
 
 #include <string.h>
 

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# bench_fleet.sh: a fleet of quiet programs on one collector: so many streams, each with a generation of some 46 KB a
+# second, sent by the real agent library. The peer is the same collector with a file for each generation
+# (segment.generations_max=1), in the same run.
+#
+# BENCH_STREAMS (300), BENCH_SECONDS (30). Agents and collector share the machine.
+. tests/bench/lib.sh
+streams=${BENCH_STREAMS:-300} seconds=${BENCH_SECONDS:-30}
+fleet=build/release/tests/fleet
+trace=$(quiet_trace) || exit 1
+
+# SETTING...: leaves the fleet's figures in $dir/figures, the collector's in $used_ms, $rss_mib and $files
+run_fleet() {
+  local before after
+  start_collector "$@"
+  before=$(cpu_ms "$collector")
+  "$fleet" "@$dir/ready" "$dir/certs" "$trace" streams "$streams" seconds "$seconds" \
+    >"$dir/figures" || fail "the fleet did not end well"
+  after=$(cpu_ms "$collector")
+  used_ms=$((after - before))
+  rss_mib=$(awk '/VmHWM/ { print int($2 / 1024) }' "/proc/$collector/status")
+  files=$(find "$dir/state/archive" -type f | wc -l)
+  local from to
+  from=$(date +%s%N)
+  end_collector
+  to=$(date +%s%N)
+  stop_s=$(awk -v ns="$((to - from))" 'BEGIN { printf "%.1f", ns / 1e9 }')
+  rm -rf "$dir/state"
+}
+figure() { awk -v name="$1" '$1 == name { print $2 }' "$dir/figures"; }
+per_generation() { awk -v ms="$used_ms" -v n="$(figure acked_generations)" 'BEGIN { printf "%.2f", ms / n }'; }
+acked_share() { awk -v a="$(figure acked_generations)" -v w="$(figure written_generations)" 'BEGIN { printf "%.1f", 100 * a / w }'; }
+
+run_fleet segment.generations_max=1
+one=("$(per_generation)" "$(figure ack_p99_ms)" "$rss_mib" "$files" "$(acked_share)" "$stop_s")
+run_fleet
+row "$streams streams: generations acked" "$(acked_share)" "%" "${one[4]}" "a file each" ">= 100"
+row "$streams streams: CPU of the collector" "$(per_generation)" "ms/gen" "${one[0]}" "a file each" -
+row "$streams streams: ack, 99th percentile" "$(figure ack_p99_ms)" "ms" "${one[1]}" "a file each" "<= 50"
+row "$streams streams: memory, at most" "$rss_mib" "MiB" "${one[2]}" "a file each" "<= 1536"
+row "$streams streams: files in ${seconds} s" "$files" "" "${one[3]}" "a file each" "<= $((40 * seconds))"
+row "$streams streams: SIGTERM to exit" "$stop_s" "s" "${one[5]}" "a file each" "<= 5"

@@ -1,0 +1,3 @@
+module tracecollect/tests/bench/quiet-trace
+
+go 1.22

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run that stays open while others write: the log goes all the same, the run is not cut for it, and nothing of it is
+ * lost when the collector is killed. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/patience.h"
+#include "support/store_fixture.h"
+
+enum {
+  LOG_FILE_BYTES = 4 << 20,
+  CHECKPOINT_BYTES = 8 << 20,
+  QUIET = 7,
+  BUSY = 8,
+  BATCHES = 3,
+  BATCH_BYTES = 1000,
+  HEADER_BYTES = 16,
+};
+
+static void configure(struct tc_config *config) {
+  config->segment_generations_max = 1000;
+  config->segment_bytes_max = UINT64_C(1) << 30;
+  config->log_file_bytes = LOG_FILE_BYTES;
+  config->log_checkpoint_bytes = CHECKPOINT_BYTES;
+}
+
+static struct tt_store copy;
+
+static void open_store(void) {
+  tt_fixture_open(configure);
+  tt_store_make(&copy);
+  configure(&copy.config);
+}
+
+static void remove_stores(void) {
+  tt_store_remove(&copy);
+  tt_fixture_remove();
+}
+
+TestSuite(store_run_checkpoint, .init = open_store, .fini = remove_stores);
+
+static void write_generations(struct tt_writer *w, uint64_t first, uint64_t last) {
+  for (uint64_t gen = first; gen <= last; gen++) tt_generation(w, gen, BATCHES, BATCH_BYTES);
+}
+
+static bool log_is_short(void) {
+  return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
+}
+
+/* Until the log has let go of what the quiet stream wrote before: a checkpoint is asked for once a second, so what comes
+ * then is little. */
+static void others_write(struct tt_writer *busy) {
+  const struct timespec pause = { .tv_nsec = 10000000 };
+  uint64_t first = busy->gen + 1, upto = first + 6 * CHECKPOINT_BYTES / (1 << 20);
+
+  for (uint64_t gen = first; gen < upto || !log_is_short(); gen++) {
+    busy->gen = gen;
+    tt_generation(busy, gen, gen < upto ? 17 : 1, gen < upto ? 60000 : 1000);
+    tt_barrier(&tt);
+    if (gen >= upto) nanosleep(&pause, NULL);
+    cr_assert_lt(gen, first + 4000, "the log does not get shorter: %s", tt.notes);
+  }
+}
+
+static void kill_and_start(void) {
+  char command[300];
+
+  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
+  cr_assert_eq(system(command), 0);
+  cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
+}
+
+/* The stream's archived traces, and the bytes of the first. */
+static unsigned archived(struct tt_store *t, size_t *out_bytes) {
+  char command[300], path[300] = "";
+  unsigned n = 0;
+
+  snprintf(command, sizeof command, "ls -d %s/archive/*/%.8s*/*.trace 2>/dev/null", t->dir,
+           "07070707");
+  FILE *ls = popen(command, "r");
+  cr_assert_not_null(ls);
+  *out_bytes = 0;
+  for (; fgets(path, sizeof path, ls) != NULL; n++) {
+    path[strcspn(path, "\n")] = '\0';
+    if (n > 0) continue;
+    free(tt_read_file(t, path + strlen(t->dir) + 1, out_bytes));
+  }
+  pclose(ls);
+  return n;
+}
+
+static size_t bytes_of(unsigned ngens) {
+  return HEADER_BYTES + (size_t)ngens * BATCHES * BATCH_BYTES;
+}
+
+Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  size_t bytes;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 10);
+  others_write(&busy);
+  cr_assert_eq(archived(&tt, &bytes), 0, "it was not cut for the log");
+  write_generations(&w, 11, 12);
+  tt_batch(&w, 13, "begun", 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  cr_assert_eq(again.seq, w.seq);
+  tt_batch(&again, 13, "ended", 5);
+  tt_end(&again, 13);
+  write_generations(&again, 14, 14);
+  tt_close(&again);
+  tt_barrier(&copy);
+  unsigned files = archived(&copy, &bytes);
+  cr_assert_eq(files, 1, "%u: %s", files, copy.notes);
+  cr_assert_eq(bytes, bytes_of(13) + 10);
+  struct tc_stream_row row = tt_stream_row(&copy, QUIET);
+  cr_assert_eq(row.generations, 14);
+  cr_assert_eq(row.lost_batches, 0);
+  tt_expect_proven(&copy);
+}
+
+/* Each is offered again, in order, the first one as the beginning of a run. */
+Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  unsigned offered = 0;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 4);
+  others_write(&busy);
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  write_generations(&again, 5, 5);
+  tt_barrier(&copy);
+  for (unsigned i = 0; i < tt_count(&copy, TC_REPLY_STORED); i++) {
+    struct tc_reply *stored = tt_wait(&copy, TC_REPLY_STORED, i);
+    if (stored->stream != again.stream) continue;
+    cr_assert_eq(stored->gen, ++offered, "%" PRIu64 " instead of %u", stored->gen, offered);
+    cr_assert_eq(stored->new_run, offered == 1);
+    cr_assert_eq(stored->offset, bytes_of(offered - 1));
+    cr_assert_eq(stored->len, BATCHES * BATCH_BYTES);
+  }
+  cr_assert_eq(offered, 5);
+}
+
+/* A cut behind a checkpoint: the sealed run is taken as it is, what was open is in the log. */
+Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  size_t bytes;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 6);
+  others_write(&busy);
+  tt_shell(&tt, "cp -r wal unsaid");
+  tt_close(&w);
+  tt_barrier(&tt);
+  cr_assert_eq(archived(&tt, &bytes), 1);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "rm -r wal && mv unsaid wal");
+  kill_and_start();
+  tt_barrier(&copy);
+  cr_assert_eq(archived(&copy, &bytes), 1);
+  cr_assert_eq(bytes, bytes_of(6));
+  cr_assert_eq(tt_stream_row(&copy, QUIET).generations, 6);
+  tt_expect_proven(&copy);
+}
+
+Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_counted) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  char part[300];
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 10);
+  others_write(&busy);
+  snprintf(part, sizeof part,
+           "cd open && mv 07*.part x && printf Z | dd of=x bs=1 seek=2000 "
+           "conv=notrunc 2>/dev/null && mv x 07070707070707070707070707070707-"
+           "0000000000000001.part");
+  tt_shell(&tt, part);
+  kill_and_start();
+  cr_assert_not_null(strstr(copy.notes,
+                            "checksum is wrong; the log relied on it: generations 1 to 10 "
+                            "are lost"),
+                     "%s", copy.notes);
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  write_generations(&again, 11, 12);
+  tt_close(&again);
+  tt_barrier(&copy);
+  struct tc_stream_row row = tt_stream_row(&copy, QUIET);
+  cr_assert_eq(row.lost_batches, 10 * BATCHES);
+  cr_assert_eq(row.lost_bytes, 10 * BATCHES * BATCH_BYTES);
+  cr_assert_eq(row.lost_generations, 10);
+  cr_assert_eq(row.generations, 2);
+  tt_expect_proven(&copy);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/patience.h"
+#include "support/store_fixture.h"
+
+enum { STREAM = 7, BATCHES = 3, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
+
+static void configure(struct tc_config *config) {
+  config->segment_generations_max = 100;
+}
+
+static void open_store(void) {
+  tt_fixture_open(configure);
+}
+
+TestSuite(store_runs, .init = open_store, .fini = tt_fixture_remove);
+
+struct rows {
+  struct tc_segment_row row[8];
+  unsigned n;
+};
+
+static tb_rc keep(void *self, const struct tc_segment_row *row) {
+  struct rows *rows = self;
+
+  cr_assert_lt(rows->n, 8u);
+  rows->row[rows->n++] = *row;
+  return TB_OK;
+}
+
+static struct tc_catalog *open_catalog(void) {
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+
+  cr_assert_eq(tc_catalog_open(tc_store_dirfd(tt.store), false, &diag, &catalog), TB_OK, "%s",
+               diag.text);
+  return catalog;
+}
+
+static struct rows list(void) {
+  struct tc_catalog *catalog = open_catalog();
+  struct tc_select all = { 0 };
+  struct tb_diag diag = { 0 };
+  struct rows rows = { 0 };
+
+  cr_assert_eq(tc_catalog_segments(catalog, &all, keep, &rows, &diag), TB_OK, "%s", diag.text);
+  tc_catalog_close(catalog);
+  return rows;
+}
+
+static void write_generations(struct tt_writer *w, uint64_t first, uint64_t last) {
+  for (uint64_t gen = first; gen <= last; gen++) tt_generation(w, gen, BATCHES, BATCH_BYTES);
+}
+
+static void expect_bytes(const struct tc_segment_row *row, uint64_t first, uint64_t last) {
+  unsigned char want[BATCH_BYTES];
+  size_t len, at = HEADER_BYTES;
+  char *bytes = tt_read_file(&tt, row->path, &len);
+
+  cr_assert_not_null(bytes, "%s", row->path);
+  cr_assert_geq(len, row->bytes);
+  for (uint64_t gen = first; gen <= last; gen++)
+    for (unsigned i = 0; i < BATCHES; i++, at += BATCH_BYTES) {
+      tt_fill(want, sizeof want, gen, i);
+      cr_assert_eq(memcmp(bytes + at, want, sizeof want), 0);
+    }
+  cr_assert_eq(at, row->bytes);
+  free(bytes);
+}
+
+Test(store_runs, a_run_is_listed_while_it_grows_and_keeps_its_id) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 5);
+  tt_batch(&w, 6, "begun", 5);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0, "it was not cut");
+  struct rows first = list();
+  cr_assert_eq(first.n, 1u);
+  cr_assert(first.row[0].open);
+  cr_assert_eq(first.row[0].first_gen, 1);
+  cr_assert_eq(first.row[0].last_gen, 5);
+  cr_assert_eq(first.row[0].batches, 5 * BATCHES);
+  expect_bytes(&first.row[0], 1, 5);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 5);
+
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog = open_catalog();
+  tc_meta *meta;
+  cr_assert_eq(tc_catalog_open_meta(catalog, first.row[0].id, &diag, &meta), TB_OK);
+  cr_assert_eq(meta->n_generations, 5u);
+  cr_assert_eq(meta->generations[4]->gen, 5);
+  cr_assert_eq(meta->generations[4]->offset, HEADER_BYTES + 4 * BATCHES * BATCH_BYTES);
+  tc_meta_free(meta);
+
+  tt_batch(&w, 6, "ended", 5);
+  tt_end(&w, 6);
+  tt_barrier(&tt);
+  struct rows second = list();
+  cr_assert_eq(second.n, 1u);
+  cr_assert_eq(second.row[0].id, first.row[0].id);
+  cr_assert_eq(second.row[0].last_gen, 6);
+
+  tt_close(&w);
+  tt_barrier(&tt);
+  struct rows sealed = list();
+  cr_assert_eq(sealed.n, 1u);
+  cr_assert_eq(sealed.row[0].id, first.row[0].id);
+  cr_assert_not(sealed.row[0].open);
+  cr_assert_eq(strncmp(sealed.row[0].path, "archive/", 8), 0);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
+  cr_assert_eq(tc_catalog_open_meta(catalog, first.row[0].id, &diag, &meta), TB_NOTFOUND);
+  tc_catalog_close(catalog);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).generations, 6);
+  tt_expect_proven(&tt);
+}
+
+/* What the archive holds is what is sealed: retention goes by it. */
+Test(store_runs, open_runs_are_in_no_total) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  struct tc_store_stats stats;
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  tt_barrier(&tt);
+  tc_store_stats(tt.store, &stats);
+  cr_assert_eq(stats.archive_segments, 0);
+  cr_assert_eq(stats.archive_bytes, 0);
+  tt_close(&w);
+  tt_barrier(&tt);
+  TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.archive_segments == 1));
+  cr_assert_eq(stats.archive_bytes, HEADER_BYTES + 3 * BATCHES * BATCH_BYTES);
+}
+
+Test(store_runs, a_run_is_sealed_at_its_age_though_nothing_more_comes) {
+  struct tt_writer w;
+
+  tt_store_stop(&tt);
+  tt.config.segment_seconds_max = 50000000;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  w = tt_attach_as(&tt, 1, STREAM);
+  tt_header(&w);
+  write_generations(&w, 1, 2);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") > 0);
+}
+
+/* The catalog is a copy: made again in the middle, it shows what it showed. */
+Test(store_runs, a_catalog_that_is_made_again_shows_open_runs) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  tt_barrier(&tt);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "rm catalog.sqlite*");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_go_on(&tt, 1, STREAM, &w);
+  write_generations(&again, 4, 6);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 2u, "%s", tt.notes);
+  cr_assert_not(rows.row[0].open);
+  cr_assert_eq(rows.row[0].last_gen, 3);
+  cr_assert(rows.row[1].open);
+  cr_assert_eq(rows.row[1].first_gen, 4);
+  expect_bytes(&rows.row[1], 4, 6);
+}
+
+/* A number that comes again does not take the row of the segment that has it. */
+Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 2);
+  tt_loss(&w, 3, 3, 1, 1000); /* the run ends */
+  tt_barrier(&tt);
+  struct rows before = list();
+  cr_assert_eq(before.n, 1u);
+  cr_assert_not(before.row[0].open);
+  write_generations(&w, 1, 1);
+  tt_barrier(&tt);
+  struct rows after = list();
+  cr_assert_eq(after.n, 1u);
+  cr_assert_eq(after.row[0].last_gen, 2);
+  cr_assert_not(after.row[0].open);
+}
