@@ -88,7 +88,7 @@ tb_rc tc__seal_old_runs(struct tc_sealer *sealer, struct tb_diag *diag) {
     const struct tc__file *file = stream->open;
     if (file == NULL || file->segment->ngens == 0) continue;
     uint64_t age = now - file->segment->opened_mono_ns, max = tc__run_age_max(sealer, stream);
-    if (age >= (file->segment->in_gen ? 2 * max : max))
+    if (file->broken || age >= (file->segment->in_gen ? 2 * max : max))
       TB_TRY(tc__seal_border(sealer, stream, diag));
   }
   return TB_OK;

@@ -43,6 +43,7 @@ struct tc__file {
   struct tc__losses losses;   /* reported before it */
   size_t shown_gens;          /* so many of its generations the catalog shows */
   bool verdict_shown;         /* and with the verdicts they have */
+  bool broken;                /* one of them is: no more shall come to it */
   uint64_t
       noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
   uint64_t border_lsn; /* what comes behind them lies behind it in the log; 0: unknown */
@@ -67,10 +68,13 @@ struct tc__file {
 /* A published segment whose verdict is still to come. */
 struct tc__recent {
   struct tc__recent *next, **at; /* in the stream's list */
+  struct tc__stream *stream;
   char day[TC_DAY_BYTES];
   uint64_t first_gen;
   size_t ngens;
-  size_t pending, queued; /* verdicts to come, verdicts to be written */
+  size_t pending;                                /* verdicts to come */
+  struct tc__verdict *verdicts, **verdicts_tail; /* to be written */
+  struct tc__recent *to_amend_next;              /* in the sealer's queue, while it has such */
 };
 
 struct tc__stream {
@@ -121,8 +125,6 @@ struct tc__stream {
 
 struct tc__verdict {
   struct tc__verdict *next;
-  struct tc__stream *stream;
-  struct tc__recent *recent;
   struct tc_verdict *verdict;
 };
 
@@ -156,7 +158,7 @@ struct tc_sealer {
   uint64_t queued_bytes;
   struct tc__file **dirty;
   size_t ndirty, dirty_cap;
-  struct tc__verdict *verdicts, **verdicts_tail;
+  struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
   struct tc__stream *live, **live_tail;
 
   struct tc_spsc_queue inbox, settled_box;
@@ -383,7 +385,7 @@ void tc__verdicts_free(struct tc__verdict *verdicts);
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n);
 void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
-/* Writes so many at most, the oldest first. */
+/* Writes those of so many metas at most, in the order in which the first of each came. */
 tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag);
 
 /* retention.c */

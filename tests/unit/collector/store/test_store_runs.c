@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
 enum { STREAM = 7, BATCHES = 3, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
+enum {
+  OK = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK,
+  BROKEN = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN
+};
 
 static void configure(struct tc_config *config) {
   config->segment_generations_max = 100;
@@ -148,6 +154,67 @@ Test(store_runs, a_run_is_sealed_at_its_age_though_nothing_more_comes) {
   tt_header(&w);
   write_generations(&w, 1, 2);
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") > 0);
+}
+
+/* Go's reader ends at the broken generation: those that come later get a file of their own, without that a reader has
+ * to wait for the run's age. The one that is open meanwhile goes on in the next file. */
+Test(store_runs, a_run_ends_behind_a_broken_generation) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  tt_batch(&w, 4, "begun", 5);
+  tt_verdict(&w, 1, OK);
+  tt_verdict(&w, 2, OK);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0);
+  tt_verdict(&w, 3, BROKEN);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 1);
+  tt_batch(&w, 4, "ended", 5);
+  tt_end(&w, 4);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 2u);
+  cr_assert_not(rows.row[0].open);
+  cr_assert_eq(rows.row[0].last_gen, 3);
+  expect_bytes(&rows.row[0], 1, 3);
+  cr_assert(rows.row[1].open);
+  cr_assert_eq(rows.row[1].first_gen, 4);
+  tt_expect_proven(&tt);
+}
+
+/* A long run that ended before its verdicts came: its meta is written again for many of them at once, in any order. */
+Test(store_runs, verdicts_join_a_sealed_run) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  static const uint64_t order[] = { 5, 1, 3, 2, 4 };
+  uint32_t code[] = { OK, OK, BROKEN, OK, OK };
+  struct tb_diag diag = { 0 };
+  tc_meta *meta;
+
+  tt_header(&w);
+  write_generations(&w, 1, 5);
+  tt_close(&w);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 1u);
+  cr_assert_not(rows.row[0].open);
+  for (unsigned i = 0; i < 5; i++) tt_verdict(&w, order[i], code[order[i] - 1]);
+  tt_store_stop(&tt);
+  char path[sizeof rows.row[0].path + 8];
+  int len = (int)(strlen(rows.row[0].path) - strlen(".trace"));
+  snprintf(path, sizeof path, "%.*s.meta", len, rows.row[0].path);
+  int state_fd = open(tt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  cr_assert_eq(tc_meta_read(state_fd, path, &diag, &meta), TB_OK, "%s", diag.text);
+  close(state_fd);
+  cr_assert_eq(meta->n_generations, 5u);
+  for (unsigned i = 0; i < 5; i++) {
+    cr_expect_eq(meta->generations[i]->verdict->code, code[i], "%u", i);
+    cr_expect_eq(meta->generations[i]->events, 10, "%u", i);
+  }
+  tc_meta_free(meta);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "none is ordered again");
 }
 
 /* The catalog is a copy: made again in the middle, it shows what it showed. */
