@@ -39,11 +39,13 @@ struct tc__losses {
 struct tc__file {
   struct tc__file *next; /* in the queue of files to seal */
   struct tc__stream *stream;
-  struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
-  struct tc__losses losses;   /* reported before it */
-  size_t shown_gens;          /* so many of its generations the catalog shows */
-  bool verdict_shown;         /* and with the verdicts they have */
-  bool broken;                /* one of them is: no more shall come to it */
+  struct tc_segment *segment;  /* NULL: only the stream's end is to be noted */
+  struct tc__losses losses;    /* reported before it */
+  size_t shown_gens;           /* so many of its generations the catalog shows */
+  struct tc_open_kept kept;    /* of these, those it will not be given again */
+  struct tc_open_kept to_keep; /* once the transaction is over */
+  bool verdict_shown;          /* and with the verdicts they have */
+  bool broken;                 /* one of them is: no more shall come to it */
   uint64_t
       noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
   uint64_t border_lsn; /* what comes behind them lies behind it in the log; 0: unknown */
@@ -169,6 +171,12 @@ struct tc_sealer {
   struct tc_settled **settled_wait;  /* not yet posted: the commit thread's queue was full */
   size_t nsettled_wait, settled_wait_cap;
   struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+  struct {
+    pthread_mutex_t lock;
+    pthread_cond_t is_done;
+    atomic_ullong asked; /* so many readers asked for open runs to be shown */
+    uint64_t done;       /* so many of them have what they asked for */
+  } show;
 
   struct tc_reply_queue replies;
   struct tc_wakeup wakeup;
@@ -221,6 +229,10 @@ void tc__forget_shown_runs(struct tc_sealer *sealer);
 /* The run will not be sealed. */
 tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
                         struct tb_diag *diag);
+/* For the readers that wait in tc_sealer_show_runs(). */
+bool tc__is_asked_to_show(struct tc_sealer *sealer);
+void tc__show_asked(struct tc_sealer *sealer);
+void tc__end_show(struct tc_sealer *sealer, uint64_t upto); /* UINT64_MAX: and of all to come */
 /* How old a run gets: segment.seconds_max or up to a quarter less, so that runs that began together do not end
  * together. */
 uint64_t tc__run_age_max(const struct tc_sealer *sealer, const struct tc__stream *stream);
@@ -357,6 +369,9 @@ size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[],
 /* meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
+/* Of these of its generations only; the file's losses are with the first one. */
+tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
+                           size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is

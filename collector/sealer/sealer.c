@@ -136,6 +136,8 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   if (sealer == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   sealer->opt = *options;
   sealer->wakeup.fd = -1;
+  pthread_mutex_init(&sealer->show.lock, NULL);
+  tc_cond_init(&sealer->show.is_done);
   tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   sealer->queue_tail = &sealer->queue;
@@ -219,6 +221,8 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   free(sealer->dirty);
   tc_catalog_close(sealer->catalog);
   tc_wakeup_fini(&sealer->wakeup);
+  pthread_cond_destroy(&sealer->show.is_done);
+  pthread_mutex_destroy(&sealer->show.lock);
   free(sealer);
 }
 

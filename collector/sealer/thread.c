@@ -207,6 +207,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   }
   TB_TRY(publish(sealer, diag));
   TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
+  tc__show_asked(sealer);
   tc_reply_queue_flush(&sealer->replies);
   return apply_more_verdicts(sealer, until_ns, diag);
 }
@@ -277,7 +278,7 @@ static bool has_work(void *self) {
   struct tc_sealer *sealer = self;
   unsigned head = atomic_load(&sealer->inbox.head), tail = atomic_load(&sealer->inbox.tail);
 
-  return head != tail || atomic_load(&sealer->stop);
+  return head != tail || atomic_load(&sealer->stop) || tc__is_asked_to_show(sealer);
 }
 
 /* The last turn left some for the next one. */
@@ -346,6 +347,7 @@ static void *run(void *self) {
   tc_reply_queue_flush(&sealer->replies);
   post_settled(sealer);
   tc__flush_live(sealer);
+  tc__end_show(sealer, UINT64_MAX);
   return NULL;
 }
 
