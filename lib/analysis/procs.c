@@ -143,11 +143,15 @@ static void settle_proc(struct to_procs *s, size_t p, to_ns now) {
   s->proc[p].since = now;
 }
 
+/* In a made-up trace a call may vanish from its P, and its time until then with it: a total only grows. */
 static void settle_calls(const struct to_analyses *a, to_ns now) {
   struct to_procs *s = state(a);
 
-  for (size_t p = 0; p < s->seen; p++)
-    s->of_proc.now[OF_PROC * p + CALL] = to_spans_call_time(a->spans, (int64_t)p, now);
+  for (size_t p = 0; p < s->seen; p++) {
+    uint64_t *total = &s->of_proc.now[OF_PROC * p + CALL];
+    uint64_t time = to_spans_call_time(a->spans, (int64_t)p, now);
+    if (time > *total) *total = time;
+  }
 }
 
 static void settle_busy(struct to_procs *s, to_ns now) {

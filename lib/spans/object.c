@@ -140,8 +140,12 @@ uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now) {
   if (place > TO_SPANS_PROCS_NEAR) return 0;
   /* One that the trace met in its call did not run on the P before. */
   uint32_t slot = is_in_call(s, s->runs_on[place], proc) ? s->runs_on[place] : s->calls_on[place];
-  if (!is_in_call(s, slot, proc)) return s->call_ns[place];
-  return s->call_ns[place] + ((uint64_t)now - (uint64_t)s->lives[slot].piece_since);
+  uint64_t ns = s->call_ns[place];
+  /* The pass is ahead of an analysis by a slice at most: the call may begin after now. */
+  if (is_in_call(s, slot, proc) && s->lives[slot].piece_since < now)
+    ns += (uint64_t)now - (uint64_t)s->lives[slot].piece_since;
+  /* In a made-up trace a call that was met may leave its P by none of the ways, and never count its time since the start. */
+  return (int64_t)ns < 0 ? 0 : ns;
 }
 
 void to_spans_states(struct to_spans *s, struct to_spans_states *out) {

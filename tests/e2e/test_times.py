@@ -114,7 +114,7 @@ class Times(Case):
             packed.extractall(self.folder)
         state = self.folder / "state"
         with sqlite3.connect(state / "catalog.sqlite") as old:
-            self.assertLess(old.execute("PRAGMA user_version").fetchone()[0], 4)
+            self.assertLess(old.execute("PRAGMA user_version").fetchone()[0], 5)
         self.collector = Collector(self, f"state={state}", "retention.age=0")
         wait_until("all of it is in order", lambda: {s["analysis"] for s in self.list()} == {"ok"})
         for segment in self.list():
@@ -125,7 +125,7 @@ class Times(Case):
             self.assertFalse(segment["wall_estimated"])
             self.assertNotEqual(segment["first_arrival_ns"], segment["first_wall_ns"])
         with sqlite3.connect(state / "catalog.sqlite") as new:
-            self.assertEqual(new.execute("PRAGMA user_version").fetchone()[0], 4)
+            self.assertEqual(new.execute("PRAGMA user_version").fetchone()[0], 5)
         self.assertEqual(self.collector.stop(), 0)
         self.tracectl("verify", state)
 

@@ -4,7 +4,7 @@
  *     seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
- * send writes generation after generation at that rate until SIGTERM, then waits up to a minute for the acks. Ten
+ * send writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten
  * times a second, and at the end, it prints what the agent says of itself as one line of JSON. With SPOOL_DIR it asks
  * ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill can lose it.
  * Exit 0: all acked, and of earlier programs in SPOOL_DIR nothing left.
@@ -23,7 +23,7 @@
 #include "traceagent.h"
 #include "wire/batch.h"
 
-enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 60000, SYNC_MS = 20 };
+enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 175000, SYNC_MS = 20 };
 
 static volatile sig_atomic_t stop;
 

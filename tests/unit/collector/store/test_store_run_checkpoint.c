@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/patience.h"
 #include "support/store_fixture.h"
@@ -50,14 +51,17 @@ static bool log_is_short(void) {
   return tt_count_files(&tt, "wal", ".wal") <= CHECKPOINT_BYTES / LOG_FILE_BYTES + 2;
 }
 
-/* Until the log has let go of what the quiet stream wrote before. */
+/* Until the log has let go of what the quiet stream wrote before: a checkpoint is asked for once a second, so what comes
+ * then is little. */
 static void others_write(struct tt_writer *busy) {
+  const struct timespec pause = { .tv_nsec = 10000000 };
   uint64_t first = busy->gen + 1, upto = first + 6 * CHECKPOINT_BYTES / (1 << 20);
 
   for (uint64_t gen = first; gen < upto || !log_is_short(); gen++) {
     busy->gen = gen;
-    tt_generation(busy, gen, 17, 60000);
+    tt_generation(busy, gen, gen < upto ? 17 : 1, gen < upto ? 60000 : 1000);
     tt_barrier(&tt);
+    if (gen >= upto) nanosleep(&pause, NULL);
     cr_assert_lt(gen, first + 4000, "the log does not get shorter: %s", tt.notes);
   }
 }
