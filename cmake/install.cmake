@@ -9,7 +9,7 @@ install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def l
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
   lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/ranges.def lib/event/reasons.def lib/event/view.h
+install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/locks.h lib/event/ranges.def lib/event/reasons.def lib/event/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)
 install(FILES lib/order/handler.h lib/order/limits.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/order)
@@ -17,7 +17,7 @@ install(FILES lib/trace/active.h lib/trace/cache.h lib/trace/prepare.h lib/trace
   lib/trace/survey.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
 install(FILES lib/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/window)
-install(FILES lib/spans/callstack.h lib/spans/pull.h lib/spans/spans.h
+install(FILES lib/spans/callstack.h lib/spans/lock_table.h lib/spans/pull.h lib/spans/spans.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/spans)
 install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/model.h lib/analysis/report.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)

@@ -320,6 +320,15 @@ enum ta_wait_reason {
 };
 TA_API void ta_wait_begin(ta_name reason);
 TA_API void ta_wait_end(void);
+/* The same for an object that others let go of: a lock, a queue, any address but NULL. Reports then count by object
+ * (`tracectl report contention`). Whatever lets go of it calls release() right before: that ends the wait of the
+ * thread that has waited longest, or of all, and says which thread held the object, and where it let go. A release that
+ * no thread waits for costs a load. A thread that goes on without one ends its own wait, with ta_wait_end() as ever.
+ *
+ *   ta_wait_begin_for(TA_WAIT_MUTEX, &my_lock); my_lock_take(&my_lock); ta_wait_end();
+ *   ta_wait_release(&my_lock, 0); my_lock_give(&my_lock); */
+TA_API void ta_wait_begin_for(ta_name reason, const void *object);
+TA_API void ta_wait_release(const void *object, int all);
 
 /* A system call; one of more than 20 us is shown as having blocked. */
 TA_API void ta_syscall_begin(void);

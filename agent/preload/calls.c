@@ -67,6 +67,16 @@ static inline bool try_thrd_join(thrd_t thread, int *out, int *answer) {
   return error != EBUSY;
 }
 
+/* The thread that has a lock, as libc keeps it in the lock itself; 0: none, or readers. The lock is there: the caller is
+ * about to wait for it. Of one that processes share it may be another process's thread. */
+static inline int owner_of(const pthread_mutex_t *mutex) {
+  return __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+}
+
+static inline int writer_of(const pthread_rwlock_t *lock) {
+  return __atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED);
+}
+
 /* NULL: it is locked more than once, and stays so. */
 static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   bool nests = (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
@@ -80,7 +90,7 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   TA_API ret name params {                                                                         \
     enum ta_trace what = traced_as;                                                                \
     if (!ta_traces(what)) return TA_REAL(name) args;                                               \
-    bool traced = ta_trace_begin(what, TA_CALL_##name, NULL, TA_FRAME);                            \
+    bool traced = ta_trace_begin(what, TA_CALL_##name, NULL, 0, TA_FRAME);                         \
     ret answer = TA_REAL(name) args;                                                               \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
@@ -89,7 +99,7 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
 #define CALL_IF(ret, name, params, args, when)                                                     \
   TA_API ret name params {                                                                         \
     if (!ta_traces(TA_TRACE_CALL) || !(when)) return TA_REAL(name) args;                           \
-    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME);                   \
+    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, 0, TA_FRAME);                \
     ret answer = TA_REAL(name) args;                                                               \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
@@ -99,18 +109,18 @@ static inline const pthread_mutex_t *free_after(const pthread_mutex_t *mutex) {
   TA_API ret name params {                                                                         \
     if (!ta_traces(TA_TRACE_COND)) return TA_REAL(name) args;                                      \
     TA_TRACE_WAKE(name, mutex, TA_WAKE_ONE);                                                       \
-    bool traced = ta_trace_begin(TA_TRACE_COND, TA_CALL_##name, cond, TA_FRAME);                   \
+    bool traced = ta_trace_begin(TA_TRACE_COND, TA_CALL_##name, cond, 0, TA_FRAME);                \
     ret answer = TA_REAL(name) args;                                                               \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
   }
 
-#define LOCK(traced_as, ret, name, params, args, what, attempt)                                    \
+#define LOCK(traced_as, ret, name, params, args, what, holder, attempt)                            \
   TA_API ret name params {                                                                         \
     ret answer;                                                                                    \
     if (!ta_traces(traced_as)) return TA_REAL(name) args;                                          \
     if (attempt) return answer;                                                                    \
-    bool traced = ta_trace_begin(traced_as, TA_CALL_##name, what, TA_FRAME);                       \
+    bool traced = ta_trace_begin(traced_as, TA_CALL_##name, what, holder, TA_FRAME);               \
     answer = TA_REAL(name) args;                                                                   \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \

@@ -4,7 +4,7 @@
 #define CALL(what, ret, name, params, args)    EACH(ret, name, params)
 #define CALL_IF(ret, name, params, args, when) EACH(ret, name, params)
 #define COND(ret, name, params, args)          EACH(ret, name, params)
-#define LOCK(what, ret, name, params, args, for, attempt) EACH(ret, name, params)
+#define LOCK(what, ret, name, params, args, for, holder, attempt) EACH(ret, name, params)
 #define WAKE(what, ret, name, params, args, for, how) EACH(ret, name, params)
 #define OWN(ret, name, params)   EACH(ret, name, params)
 #define PLAIN(ret, name, params) EACH(ret, name, params)

@@ -73,7 +73,7 @@ TA_API int pthread_barrier_wait(pthread_barrier_t *barrier) {
     if (comes_last(barrier))
       TA_TRACE_WAKE(pthread_barrier_wait, barrier, TA_WAKE_ALL);
     else
-      traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_pthread_barrier_wait, barrier, TA_FRAME);
+      traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_pthread_barrier_wait, barrier, 0, TA_FRAME);
   }
   int answer = TA_REAL(pthread_barrier_wait)(barrier);
   if (traced) ta_trace_end(TA_FRAME);

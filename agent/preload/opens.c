@@ -16,8 +16,8 @@
 #define OPEN(name)                                                                                 \
   TA_API int name(const char *path, int flags, ...) {                                              \
     WITH_MODE(flags, mode)                                                                         \
-    bool traced =                                                                                  \
-        ta_traces(TA_TRACE_CALL) && ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME); \
+    bool traced = ta_traces(TA_TRACE_CALL) &&                                                      \
+                  ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, 0, TA_FRAME);                \
     int fd = TA_REAL(name)(path, flags, mode);                                                     \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return ta_descriptors_keep(fd);                                                                \
@@ -26,8 +26,8 @@
 #define OPEN_AT(name)                                                                              \
   TA_API int name(int folder, const char *path, int flags, ...) {                                  \
     WITH_MODE(flags, mode)                                                                         \
-    bool traced =                                                                                  \
-        ta_traces(TA_TRACE_CALL) && ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME); \
+    bool traced = ta_traces(TA_TRACE_CALL) &&                                                      \
+                  ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, 0, TA_FRAME);                \
     int fd = TA_REAL(name)(folder, path, flags, mode);                                             \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return ta_descriptors_keep(fd);                                                                \

@@ -138,9 +138,10 @@ enum ta_call {
 };
 void ta_trace_name_calls(void);
 
-/* False: nothing was written, and there is nothing to end. For what: NULL, or what others let go of. frame: the
- * wrapper's. */
-bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame);
+/* False: nothing was written, and there is nothing to end. For what: NULL, or what others let go of. holder: the thread
+ * that has it, 0: not known. frame: the wrapper's. */
+bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, int holder,
+                    char *frame);
 void ta_trace_end(char *frame);
 /* Comes before the release, so that the waiter's wakeup is written before it can run. */
 void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);

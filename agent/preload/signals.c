@@ -87,7 +87,7 @@ static void leave_to_program(const sigset_t *set) {
   TA_API int name params {                                                                         \
     leave_to_program(set);                                                                         \
     bool traced = ta_traces(TA_TRACE_SLEEP) &&                                                     \
-                  ta_trace_begin(TA_TRACE_SLEEP, TA_CALL_##name, NULL, TA_FRAME);                  \
+                  ta_trace_begin(TA_TRACE_SLEEP, TA_CALL_##name, NULL, 0, TA_FRAME);               \
     int answer = TA_REAL(name) args;                                                               \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \

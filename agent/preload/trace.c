@@ -49,7 +49,14 @@ static void end_stack(void) {
   ta_hook_ends();
 }
 
-bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, char *frame) {
+/* What readers of a lock wait for and what writers do are two addresses, one after the other (TA_WRITERS_OF). A thread that is
+ * joined is no lock, and in some programs there are many. */
+static uintptr_t object_of(enum ta_trace what, const void *for_what) {
+  return what == TA_TRACE_JOIN ? 0 : (uintptr_t)for_what & ~(uintptr_t)1;
+}
+
+bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, int holder,
+                    char *frame) {
   struct ta_here *here = &ta_here;
   ta_name name = atomic_load_explicit(&names[call], memory_order_relaxed);
 
@@ -64,7 +71,9 @@ bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what,
   if (what == TA_TRACE_CALL)
     ta_syscall_begin_in(name);
   else
-    ta_wait_begin_for(name, (ta_name)what, for_what);
+    ta_wait_begin_in(name, (ta_name)what,
+                     (struct ta_waited_for){ for_what, object_of(what, for_what),
+                                             holder > 0 ? (uint32_t)holder : 0 });
   end_stack();
   return true;
 }

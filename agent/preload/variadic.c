@@ -23,7 +23,7 @@ TA_API raw_fcntl ta_raw_fcntl64 __asm__("fcntl64");
   int ta_raw_##name(int fd, int cmd, void *arg) {                                                  \
     bool waits = cmd == F_SETLKW || cmd == F_OFD_SETLKW;                                           \
     if (TB_LIKELY(!waits) || !ta_traces(TA_TRACE_CALL)) return REAL_FCNTL(name)(fd, cmd, arg);     \
-    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, TA_FRAME);                   \
+    bool traced = ta_trace_begin(TA_TRACE_CALL, TA_CALL_##name, NULL, 0, TA_FRAME);                \
     int answer = REAL_FCNTL(name)(fd, cmd, arg);                                                   \
     if (traced) ta_trace_end(TA_FRAME);                                                            \
     return answer;                                                                                 \
@@ -74,7 +74,7 @@ static __attribute__((noinline)) long futex(long number, long a, long b, long c,
   if (futex_wakes(b))
     TA_TRACE_WAKE(syscall, word, futex_wakes_many(b, c) ? TA_WAKE_ALL : TA_WAKE_ONE);
   else if (futex_waits(b, word, c))
-    traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_syscall, word, TA_FRAME);
+    traced = ta_trace_begin(TA_TRACE_MUTEX, TA_CALL_syscall, word, 0, TA_FRAME);
   long answer = real_call()(number, a, b, c, d, e, f);
   if (traced) ta_trace_end(TA_FRAME);
   return answer;

@@ -104,6 +104,7 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
   Tracecollect__V1__StatusReply *status;
   TB_TRY(tb_arena_take(&w->arena, sizeof *reply->status, &status));
   tracecollect__v1__status_reply__init(status);
+  tc_store_show_runs(w->archive->env.store);
   TB_TRY(tc__archive_catalog(w, diag));
   TB_TRY(tc_catalog_streams(w->catalog, &all, add_stream, &streams, diag));
   tc_store_stats(a->env.store, &stats);
@@ -272,6 +273,8 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   if (ask->settle) {
     TB_TRY(tc__archive_settle(w, diag));
     TB_TRY(tc__archive_await_rebuild(w, diag));
+  } else if (ask->after == 0) {
+    tc_store_show_runs(w->archive->env.store);
   }
   TB_TRY(tc__archive_catalog(w, diag));
 

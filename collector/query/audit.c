@@ -108,6 +108,8 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   reply->bytes = seen.bytes;
   reply->expired = seen.expired;
   reply->fresh = seen.fresh;
+  reply->open_runs = seen.open_runs;
+  reply->open_generations = seen.open_generations;
   say_closed(&seen.closed, reply);
   reply->live_streams = seen.live_streams;
   reply->live = say_living(&seen.live, living);

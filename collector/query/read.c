@@ -50,7 +50,7 @@ tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
     TB_TRY(find(w, id, &found, diag));
     fd = openat(state_fd, found.row.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno != ENOENT || !found.row.open)) break;
-    if (fd < 0) TB_TRY(tc__archive_settle(w, diag));
+    if (fd < 0) tc_store_show_runs(w->archive->env.store);
   }
   if (fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", found.row.path,

@@ -66,17 +66,22 @@ Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
 }
 
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file) {
+  return tc__build_meta_of(sealer, file, 0, file->segment != NULL ? file->segment->ngens : 0);
+}
+
+tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
+                           size_t upto) {
   struct tc__stream *stream = file->stream;
-  size_t ngens = file->segment != NULL ? file->segment->ngens : 0;
+  size_t nlosses = from == 0 ? file->losses.n : 0; /* they lie before the first one */
   tc_meta *meta = calloc(1, sizeof *meta);
 
   if (meta == NULL) return NULL;
   tracecollect__v1__segment_meta__init(meta);
-  meta->generations = calloc(ngens + 1, sizeof(void *));
-  meta->losses = calloc(file->losses.n + 1, sizeof(void *));
+  meta->generations = calloc(upto - from + 1, sizeof(void *));
+  meta->losses = calloc(nlosses + 1, sizeof(void *));
   bool good = meta->generations != NULL && meta->losses != NULL;
-  for (size_t i = 0; good && i < ngens; i++) good = add_generation(meta, &file->segment->gens[i]);
-  for (size_t i = 0; good && i < file->losses.n; i++) {
+  for (size_t i = from; good && i < upto; i++) good = add_generation(meta, &file->segment->gens[i]);
+  for (size_t i = 0; good && i < nlosses; i++) {
     Tracecollect__V1__LossMeta *loss = tc__loss_message(&file->losses.items[i]);
     good = loss != NULL;
     if (good) meta->losses[meta->n_losses++] = loss;

@@ -7,21 +7,43 @@
 #include "base/clock.h"
 #include "collector/sealer/private.h"
 
+enum { KEPT_AT_ONCE = 32, SHOW_MS = 1000 };
+
 static bool is_shown(const struct tc__file *file) {
   return file->segment->ngens == 0 ||
          (file->shown_gens == file->segment->ngens && file->verdict_shown);
 }
 
-static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
-  char path[sizeof "open/" + TC_FILE_NAME_BYTES];
-  tc_meta *meta = tc__build_meta(sealer, file);
+/* Those that have their last verdict, but for the last generation, which the row needs. */
+static size_t upto_kept(const struct tc__file *file) {
+  const struct tc_segment *segment = file->segment;
+  size_t i = file->kept.generations;
 
-  if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
-  meta->bytes = tc_segment_border(file->segment);
-  meta->sha256.len = 0; /* of a whole file only */
-  snprintf(path, sizeof path, "open/%s", file->segment->name);
-  tb_rc rc = tc_catalog_put_open(sealer->catalog, meta, path, diag);
-  tc__free_meta(meta);
+  while (i + 1 < segment->ngens &&
+         segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK)
+    i++;
+  return i - file->kept.generations >= KEPT_AT_ONCE ? i : file->kept.generations;
+}
+
+static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
+  size_t from = file->kept.generations, upto = upto_kept(file);
+  tc_meta *next = upto == from ? NULL : tc__build_meta_of(sealer, file, from, upto);
+  tc_meta *rest = tc__build_meta_of(sealer, file, upto, file->segment->ngens);
+  char path[sizeof "open/" + TC_FILE_NAME_BYTES];
+  tb_rc rc;
+
+  if (rest == NULL || (next == NULL && upto > from)) {
+    rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
+  } else {
+    rest->bytes = tc_segment_border(file->segment);
+    rest->sha256.len = 0; /* of a whole file only */
+    snprintf(path, sizeof path, "open/%s", file->segment->name);
+    struct tc_open_run run = { .path = path, .kept = file->kept, .next = next, .rest = rest };
+    rc = tc_catalog_put_open(sealer->catalog, &run, diag);
+    file->to_keep = run.kept;
+  }
+  tc__free_meta(next);
+  tc__free_meta(rest);
   return rc;
 }
 
@@ -39,9 +61,11 @@ static bool all_are_shown(const struct tc_sealer *sealer) {
 
 static void note_shown(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
-    if (stream->open == NULL) continue;
-    stream->open->shown_gens = stream->open->segment->ngens;
-    stream->open->verdict_shown = true;
+    struct tc__file *file = stream->open;
+    if (file == NULL || is_shown(file)) continue;
+    file->shown_gens = file->segment->ngens;
+    file->verdict_shown = true;
+    file->kept = file->to_keep;
   }
 }
 
@@ -58,9 +82,46 @@ tb_rc tc__show_open_runs(struct tc_sealer *sealer, struct tb_diag *diag) {
   return TB_OK;
 }
 
+bool tc__is_asked_to_show(struct tc_sealer *sealer) {
+  return atomic_load(&sealer->show.asked) != sealer->show.done;
+}
+
+/* Those that ask while it is at work may have come too late for it, and are served by the next turn. */
+void tc__show_asked(struct tc_sealer *sealer) {
+  uint64_t asked = atomic_load(&sealer->show.asked);
+  struct tb_diag diag = { 0 };
+
+  if (asked == sealer->show.done) return;
+  (void)!tc__show_open_runs(sealer, &diag); /* a failure is noted; they read what the catalog has */
+  tc__end_show(sealer, asked);
+}
+
+void tc__end_show(struct tc_sealer *sealer, uint64_t upto) {
+  pthread_mutex_lock(&sealer->show.lock);
+  sealer->show.done = upto;
+  pthread_cond_broadcast(&sealer->show.is_done);
+  pthread_mutex_unlock(&sealer->show.lock);
+}
+
+void tc_sealer_show_runs(struct tc_sealer *sealer) {
+  struct timespec deadline = tc_from_now(SHOW_MS);
+
+  if (sealer->opt.config->segment_generations_max <= 1) return; /* never open at a border */
+  pthread_mutex_lock(&sealer->show.lock);
+  uint64_t mine = atomic_fetch_add(&sealer->show.asked, 1) + 1;
+  tc_wakeup_wake(&sealer->wakeup);
+  int rc = 0;
+  while (rc == 0 && sealer->show.done < mine)
+    rc = pthread_cond_timedwait(&sealer->show.is_done, &sealer->show.lock, &deadline);
+  pthread_mutex_unlock(&sealer->show.lock);
+}
+
 void tc__forget_shown_runs(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
-    if (stream->open != NULL) stream->open->shown_gens = 0;
+    if (stream->open != NULL) {
+      stream->open->shown_gens = 0;
+      stream->open->kept = (struct tc_open_kept){ 0 };
+    }
 }
 
 tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
@@ -88,7 +149,7 @@ tb_rc tc__seal_old_runs(struct tc_sealer *sealer, struct tb_diag *diag) {
     const struct tc__file *file = stream->open;
     if (file == NULL || file->segment->ngens == 0) continue;
     uint64_t age = now - file->segment->opened_mono_ns, max = tc__run_age_max(sealer, stream);
-    if (age >= (file->segment->in_gen ? 2 * max : max))
+    if (file->broken || age >= (file->segment->in_gen ? 2 * max : max))
       TB_TRY(tc__seal_border(sealer, stream, diag));
   }
   return TB_OK;

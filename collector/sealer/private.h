@@ -39,10 +39,13 @@ struct tc__losses {
 struct tc__file {
   struct tc__file *next; /* in the queue of files to seal */
   struct tc__stream *stream;
-  struct tc_segment *segment; /* NULL: only the stream's end is to be noted */
-  struct tc__losses losses;   /* reported before it */
-  size_t shown_gens;          /* so many of its generations the catalog shows */
-  bool verdict_shown;         /* and with the verdicts they have */
+  struct tc_segment *segment;  /* NULL: only the stream's end is to be noted */
+  struct tc__losses losses;    /* reported before it */
+  size_t shown_gens;           /* so many of its generations the catalog shows */
+  struct tc_open_kept kept;    /* of these, those it will not be given again */
+  struct tc_open_kept to_keep; /* once the transaction is over */
+  bool verdict_shown;          /* and with the verdicts they have */
+  bool broken;                 /* one of them is: no more shall come to it */
   uint64_t
       noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
   uint64_t border_lsn; /* what comes behind them lies behind it in the log; 0: unknown */
@@ -67,10 +70,13 @@ struct tc__file {
 /* A published segment whose verdict is still to come. */
 struct tc__recent {
   struct tc__recent *next, **at; /* in the stream's list */
+  struct tc__stream *stream;
   char day[TC_DAY_BYTES];
   uint64_t first_gen;
   size_t ngens;
-  size_t pending, queued; /* verdicts to come, verdicts to be written */
+  size_t pending;                                /* verdicts to come */
+  struct tc__verdict *verdicts, **verdicts_tail; /* to be written */
+  struct tc__recent *to_amend_next;              /* in the sealer's queue, while it has such */
 };
 
 struct tc__stream {
@@ -121,8 +127,6 @@ struct tc__stream {
 
 struct tc__verdict {
   struct tc__verdict *next;
-  struct tc__stream *stream;
-  struct tc__recent *recent;
   struct tc_verdict *verdict;
 };
 
@@ -156,7 +160,7 @@ struct tc_sealer {
   uint64_t queued_bytes;
   struct tc__file **dirty;
   size_t ndirty, dirty_cap;
-  struct tc__verdict *verdicts, **verdicts_tail;
+  struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
   struct tc__stream *live, **live_tail;
 
   struct tc_spsc_queue inbox, settled_box;
@@ -167,6 +171,12 @@ struct tc_sealer {
   struct tc_settled **settled_wait;  /* not yet posted: the commit thread's queue was full */
   size_t nsettled_wait, settled_wait_cap;
   struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+  struct {
+    pthread_mutex_t lock;
+    pthread_cond_t is_done;
+    atomic_ullong asked; /* so many readers asked for open runs to be shown */
+    uint64_t done;       /* so many of them have what they asked for */
+  } show;
 
   struct tc_reply_queue replies;
   struct tc_wakeup wakeup;
@@ -219,6 +229,10 @@ void tc__forget_shown_runs(struct tc_sealer *sealer);
 /* The run will not be sealed. */
 tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
                         struct tb_diag *diag);
+/* For the readers that wait in tc_sealer_show_runs(). */
+bool tc__is_asked_to_show(struct tc_sealer *sealer);
+void tc__show_asked(struct tc_sealer *sealer);
+void tc__end_show(struct tc_sealer *sealer, uint64_t upto); /* UINT64_MAX: and of all to come */
 /* How old a run gets: segment.seconds_max or up to a quarter less, so that runs that began together do not end
  * together. */
 uint64_t tc__run_age_max(const struct tc_sealer *sealer, const struct tc__stream *stream);
@@ -355,6 +369,9 @@ size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[],
 /* meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
+/* Of these of its generations only; the file's losses are with the first one. */
+tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
+                           size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
@@ -383,7 +400,7 @@ void tc__verdicts_free(struct tc__verdict *verdicts);
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n);
 void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent);
-/* Writes so many at most, the oldest first. */
+/* Writes those of so many metas at most, in the order in which the first of each came. */
 tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag);
 
 /* retention.c */

@@ -229,7 +229,7 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
 static bool past_limits(const struct tc_sealer *sealer, const struct tc__stream *stream) {
   const struct tc_segment *segment = stream->open->segment;
 
-  return segment->ngens >= sealer->opt.config->segment_generations_max ||
+  return stream->open->broken || segment->ngens >= sealer->opt.config->segment_generations_max ||
          segment->bytes >= sealer->opt.config->segment_bytes_max ||
          tc_mono_ns() - segment->opened_mono_ns >= tc__run_age_max(sealer, stream);
 }

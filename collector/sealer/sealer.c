@@ -136,10 +136,12 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   if (sealer == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   sealer->opt = *options;
   sealer->wakeup.fd = -1;
+  pthread_mutex_init(&sealer->show.lock, NULL);
+  tc_cond_init(&sealer->show.is_done);
   tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   sealer->queue_tail = &sealer->queue;
-  sealer->verdicts_tail = &sealer->verdicts;
+  sealer->to_amend_tail = &sealer->to_amend;
   sealer->live_tail = &sealer->live;
   sealer->work_tail = &sealer->work;
   sealer->barriers_tail = &sealer->barriers;
@@ -204,11 +206,6 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     tc_settled_free(settled);
   for (size_t i = 0; i < sealer->nsettled_wait; i++) tc_settled_free(sealer->settled_wait[i]);
   free(sealer->settled_wait);
-  for (struct tc__verdict *item = sealer->verdicts, *next; item != NULL; item = next) {
-    next = item->next;
-    free(item->verdict);
-    free(item);
-  }
   for (struct tc__file *file = sealer->queue, *next; file != NULL; file = next) {
     next = file->next;
     tc__file_free(file);
@@ -224,6 +221,8 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   free(sealer->dirty);
   tc_catalog_close(sealer->catalog);
   tc_wakeup_fini(&sealer->wakeup);
+  pthread_cond_destroy(&sealer->show.is_done);
+  pthread_mutex_destroy(&sealer->show.lock);
   free(sealer);
 }
 

@@ -121,6 +121,9 @@ void tc_sealer_free(struct tc_sealer *sealer);
 bool tc_sealer_post(struct tc_sealer *sealer, struct tc_work *chain);
 struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer); /* NULL: none */
 void tc_work_free(struct tc_work *work);
+/* The catalog gets what the open runs have by now. Waits for that, for a second at most: a sealer that is busy or waits
+ * for the disk shows it later. Any thread, while the sealer runs. */
+void tc_sealer_show_runs(struct tc_sealer *sealer);
 
 /* ---- recovery, before start */
 TB_MUST tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intro *intro,

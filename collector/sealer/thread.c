@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "collector/sealer/private.h"
 
-enum { SEAL_FROM = 64, VERDICTS_AT_ONCE = 64 };
+enum { SEAL_FROM = 64, METAS_AT_ONCE = 64 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000, NO_REST_NS = 1;
 static const uint64_t TURN_NS = 50000000;
@@ -155,10 +155,10 @@ static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
 
 static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
-  while (sealer->verdicts != NULL && !has_inbox(sealer) && !tc__is_late(sealer) &&
+  while (sealer->to_amend != NULL && !has_inbox(sealer) && !tc__is_late(sealer) &&
          tc_mono_ns() < until_ns) {
     tc_count(&sealer->opt.stats->segment_turns, 1);
-    TB_TRY(tc__apply_verdicts(sealer, VERDICTS_AT_ONCE, diag));
+    TB_TRY(tc__apply_verdicts(sealer, METAS_AT_ONCE, diag));
   }
   return TB_OK;
 }
@@ -207,6 +207,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   }
   TB_TRY(publish(sealer, diag));
   TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
+  tc__show_asked(sealer);
   tc_reply_queue_flush(&sealer->replies);
   return apply_more_verdicts(sealer, until_ns, diag);
 }
@@ -277,12 +278,12 @@ static bool has_work(void *self) {
   struct tc_sealer *sealer = self;
   unsigned head = atomic_load(&sealer->inbox.head), tail = atomic_load(&sealer->inbox.tail);
 
-  return head != tail || atomic_load(&sealer->stop);
+  return head != tail || atomic_load(&sealer->stop) || tc__is_asked_to_show(sealer);
 }
 
 /* The last turn left some for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
-  return sealer->work != NULL || sealer->verdicts != NULL;
+  return sealer->work != NULL || sealer->to_amend != NULL;
 }
 
 static void retain_while_idle(struct tc_sealer *sealer) {
@@ -346,6 +347,7 @@ static void *run(void *self) {
   tc_reply_queue_flush(&sealer->replies);
   post_settled(sealer);
   tc__flush_live(sealer);
+  tc__end_show(sealer, UINT64_MAX);
   return NULL;
 }
 

@@ -42,6 +42,8 @@ static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   if (file->meta == NULL) {
     set_verdict(gen, verdict);
     file->verdict_shown = false;
+    /* Go's reader ends behind it: what comes later is better off in a file of its own. */
+    file->broken |= verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
     free(verdict);
     return true;
   }
@@ -82,34 +84,45 @@ void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
     return;
   }
   if (recent->pending > 0) recent->pending--;
-  recent->queued++;
-  *item = (struct tc__verdict){ .stream = stream, .recent = recent, .verdict = verdict };
-  *sealer->verdicts_tail = item;
-  sealer->verdicts_tail = &item->next;
+  item->verdict = verdict;
+  if (recent->verdicts == NULL) {
+    recent->to_amend_next = NULL;
+    *sealer->to_amend_tail = recent;
+    sealer->to_amend_tail = &recent->to_amend_next;
+  }
+  *recent->verdicts_tail = item;
+  recent->verdicts_tail = &item->next;
 }
 
-static tb_rc change_verdict(void *self, tc_meta *meta) {
-  const struct tc_verdict *verdict = self;
+static tb_rc change_verdict(Tracecollect__V1__GenerationMeta *gen,
+                            const struct tc_verdict *verdict) {
+  gen->events = verdict->events;
+  gen->first_ns = verdict->first_ns;
+  gen->last_ns = verdict->last_ns;
+  if (gen->verdict == NULL) {
+    gen->verdict = malloc(sizeof *gen->verdict);
+    if (gen->verdict == NULL) return TB_NOMEM;
+    tracecollect__v1__verdict__init(gen->verdict);
+  }
+  char *reason = strdup(verdict->reason);
+  if (reason != NULL) {
+    if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
+    gen->verdict->reason = reason;
+  }
+  gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
+  gen->verdict->thread = verdict->thread;
+  gen->verdict->offset = verdict->offset;
+  return TB_OK;
+}
 
-  for (size_t i = 0; i < meta->n_generations; i++) {
-    Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
-    if (gen->gen != verdict->gen) continue;
-    gen->events = verdict->events;
-    gen->first_ns = verdict->first_ns;
-    gen->last_ns = verdict->last_ns;
-    if (gen->verdict == NULL) {
-      gen->verdict = malloc(sizeof *gen->verdict);
-      if (gen->verdict == NULL) return TB_NOMEM;
-      tracecollect__v1__verdict__init(gen->verdict);
-    }
-    char *reason = strdup(verdict->reason);
-    if (reason != NULL) {
-      if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
-      gen->verdict->reason = reason;
-    }
-    gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
-    gen->verdict->thread = verdict->thread;
-    gen->verdict->offset = verdict->offset;
+static tb_rc change_verdicts(void *self, tc_meta *meta) {
+  const struct tc__recent *recent = self;
+
+  for (const struct tc__verdict *item = recent->verdicts; item != NULL; item = item->next) {
+    /* They follow one another. */
+    uint64_t i = meta->n_generations == 0 ? 0 : item->verdict->gen - meta->generations[0]->gen;
+    if (i < meta->n_generations && meta->generations[i]->gen == item->verdict->gen)
+      TB_TRY(change_verdict(meta->generations[i], item->verdict));
   }
   return TB_OK;
 }
@@ -121,6 +134,8 @@ struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, ui
   struct tc__recent *recent = calloc(1, sizeof *recent);
 
   if (recent == NULL) return NULL;
+  recent->stream = stream;
+  recent->verdicts_tail = &recent->verdicts;
   memcpy(recent->day, day, sizeof recent->day);
   recent->first_gen = first_gen;
   recent->ngens = n;
@@ -150,6 +165,7 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
   }
   *recent->at = recent->next;
   if (recent->next != NULL) recent->next->at = recent->at;
+  tc__verdicts_free(recent->verdicts);
   free(recent);
   if (stream->recents != NULL) return;
   struct tb_mem *mem = map->mem;
@@ -161,11 +177,11 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
 /* A request for it from here on reads it from the disk. Without this the archive of a busy collector
  * would push everything else of its host out of the page cache, and each new segment would take pages
  * that are new to the machine: in a virtual one the dearest part of writing a file. */
-static void leave_page_cache(struct tc_sealer *sealer, const struct tc__verdict *item) {
+static void leave_page_cache(struct tc_sealer *sealer, const struct tc__recent *recent) {
   char path[192];
 
   if (!sealer->opt.durable) return; /* then it may not be on the disk yet */
-  tc__archive_path(item->recent->day, item->stream->hex, item->recent->first_gen, path);
+  tc__archive_path(recent->day, recent->stream->hex, recent->first_gen, path);
   int fd = openat(sealer->opt.dirs->state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return; /* retention took it */
   (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -193,45 +209,51 @@ static tb_rc sync_folders(const struct tc_sealer *sealer, struct folders *folder
   return rc;
 }
 
-/* Takes the folder of the item's meta; -1: it was not changed. */
+/* Takes the folder of the meta; -1: it was not changed. */
 static tb_rc remember_folder(const struct tc_sealer *sealer, struct folders *folders, int fd,
-                             const struct tc__verdict *item, struct tb_diag *diag) {
+                             const struct tc__recent *recent, struct tb_diag *diag) {
   if (fd < 0) return TB_OK;
-  if (folders->stream == item->stream && strcmp(folders->day, item->recent->day) == 0) {
+  if (folders->stream == recent->stream && strcmp(folders->day, recent->day) == 0) {
     close(fd);
     return TB_OK;
   }
   tb_rc rc = folders->n < FOLDERS_AT_ONCE ? TB_OK : sync_folders(sealer, folders, diag);
   folders->fds[folders->n++] = fd;
-  folders->stream = item->stream;
-  memcpy(folders->day, item->recent->day, TC_DAY_BYTES);
+  folders->stream = recent->stream;
+  memcpy(folders->day, recent->day, TC_DAY_BYTES);
   return rc;
+}
+
+/* Its verdicts are written, or there is nothing to write them to. */
+static void let_go(struct tc_sealer *sealer, struct tc__recent *recent) {
+  sealer->to_amend = recent->to_amend_next;
+  if (sealer->to_amend == NULL) sealer->to_amend_tail = &sealer->to_amend;
+  tc__verdicts_free(recent->verdicts);
+  recent->verdicts = NULL;
+  recent->verdicts_tail = &recent->verdicts;
+  if (recent->pending > 0) return;
+  leave_page_cache(sealer, recent);
+  tc__recent_drop(recent->stream, recent);
 }
 
 /* unsynced: words if a folder cannot be synced; all goes on. */
 static tb_rc apply_verdicts(struct tc_sealer *sealer, size_t most, struct folders *folders,
                             struct tb_diag *unsynced, struct tb_diag *diag) {
-  for (; most > 0 && sealer->verdicts != NULL; most--) {
-    struct tc__verdict *item = sealer->verdicts;
+  for (; most > 0 && sealer->to_amend != NULL; most--) {
+    struct tc__recent *recent = sealer->to_amend;
+    struct tc__stream *stream = recent->stream;
     int dir_fd;
-    tb_rc rc = tc__amend(sealer, item->stream->hex, item->recent->day, item->recent->first_gen,
-                         change_verdict, item->verdict, &dir_fd, diag);
+    tb_rc rc = tc__amend(sealer, stream->hex, recent->day, recent->first_gen, change_verdicts,
+                         recent, &dir_fd, diag);
     if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
     if (rc != TB_OK && rc != TB_NOTFOUND) /* else retention took it */
-      tc__note_as(sealer, TC_ERROR, item->stream->ref,
-                  "archive/%s/%s/%s; the verdict on generation %" PRIu64 " is not noted",
-                  item->recent->day, item->stream->hex, diag->text, item->verdict->gen);
+      tc__note_as(sealer, TC_ERROR, stream->ref,
+                  "archive/%s/%s/%s; the verdict on generation %" PRIu64 "%s is not noted",
+                  recent->day, stream->hex, diag->text, recent->verdicts->verdict->gen,
+                  recent->verdicts->next != NULL ? " and on later ones" : "");
     tb_diag_clear(diag);
-    (void)!remember_folder(sealer, folders, dir_fd, item, unsynced);
-    sealer->verdicts = item->next;
-    if (item->next == NULL) sealer->verdicts_tail = &sealer->verdicts;
-    item->recent->queued--;
-    if (item->recent->pending == 0 && item->recent->queued == 0) {
-      leave_page_cache(sealer, item);
-      tc__recent_drop(item->stream, item->recent);
-    }
-    free(item->verdict);
-    free(item);
+    (void)!remember_folder(sealer, folders, dir_fd, recent, unsynced);
+    let_go(sealer, recent);
   }
   return TB_OK;
 }
@@ -241,7 +263,7 @@ tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *
   struct tb_diag words = { 0 }, unsynced = { 0 };
   struct folders folders = { 0 };
 
-  if (sealer->verdicts == NULL || most == 0) return TB_OK;
+  if (sealer->to_amend == NULL || most == 0) return TB_OK;
   if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &words) != TB_OK)
     TB_TRY(tc__catalog_failed(sealer, &words, diag));
   tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), reported = TB_OK;

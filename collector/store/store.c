@@ -139,6 +139,10 @@ bool tc_store_catalog_is_stale(const struct tc_store *store) {
   return atomic_load(&store->stats.catalog_stale);
 }
 
+void tc_store_show_runs(struct tc_store *store) {
+  tc_sealer_show_runs(store->sealer);
+}
+
 void tc_store_rebuild_catalog(struct tc_store *store) {
   atomic_store(&store->stats.catalog_stale, true);
 }

@@ -40,6 +40,8 @@ bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *
 int tc_store_dirfd(const struct tc_store *store); /* the state folder */
 /* Whether the catalog is to be rebuilt, or is being, because a write failed: it does not say what there is. */
 bool tc_store_catalog_is_stale(const struct tc_store *store);
+/* The catalog gets what is whole of the runs that are written. Waits for that, for a second at most. Any thread. */
+void tc_store_show_runs(struct tc_store *store);
 /* A reader found the catalog damaged: it is rebuilt. From any thread. */
 void tc_store_rebuild_catalog(struct tc_store *store);
 

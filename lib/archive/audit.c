@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "archive/audit_ledger.h"
+#include "archive/audit_open.h"
 #include "archive/catalog_write.h"
 #include "archive/walk.h"
 #include "base/crc32c.h"
@@ -467,6 +468,8 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
+  if (rc == TB_OK && verify.running)
+    rc = tc_audit_open_runs(state_fd, sink, verify.buf, READ_BYTES, diag, out);
   if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);
   close(archive_fd);
   tc_ledger_fini(&verify.ledger);

@@ -6,7 +6,8 @@
  * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
  * of a running daemon both come here.
  *
- * While a daemon writes the folder, a segment that is being published is left for the next time.
+ * While a daemon writes the folder, a segment that is being published is left for the next time, and the whole
+ * generations of the runs it writes are looked at as well.
  *
  * Memory    about 250 bytes a segment.
  * Threads   safe beside a running daemon, but with rebuild (refused then).
@@ -33,8 +34,9 @@ struct tc_audited_accounting {
 
 struct tc_audited {
   uint64_t segments, bytes, problems;
-  uint64_t expired; /* of the segments: only their meta is left */
-  uint64_t fresh;   /* left out: being published */
+  uint64_t expired;                     /* of the segments: only their meta is left */
+  uint64_t fresh;                       /* left out: being published */
+  uint64_t open_runs, open_generations; /* looked at, too: whole, in files that are still written */
   struct tc_audited_accounting
       closed;            /* streams that reported at their end how much they had produced */
   uint64_t live_streams; /* connected, or waited for */

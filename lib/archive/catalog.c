@@ -13,6 +13,7 @@
 
 #include "archive/catalog_private.h"
 #include "archive/catalog_schema.h"
+#include "base/buf.h"
 
 enum { LIMIT_DEFAULT = 1000 };
 
@@ -278,21 +279,29 @@ tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *sele
 
 tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment, struct tb_diag *diag,
                            tc_meta **out) {
+  static const char sql[] = "SELECT meta FROM open_metas WHERE segment = ?1 ORDER BY part";
+  struct tb_mem mem;
+  struct tb_buf parts;
   sqlite3_stmt *stmt;
+  int step;
   tb_rc rc = TB_NOTFOUND;
 
-  TB_TRY(tc__catalog_statement(catalog, TC__OPEN_META,
-                               "SELECT meta FROM open_metas WHERE segment = ?1", diag, &stmt));
+  TB_TRY(tc__catalog_statement(catalog, TC__OPEN_META, sql, diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)segment);
-  int step = sqlite3_step(stmt);
-  if (step == SQLITE_ROW) {
-    *out = tracecollect__v1__segment_meta__unpack(NULL, (size_t)sqlite3_column_bytes(stmt, 0),
-                                                  sqlite3_column_blob(stmt, 0));
-    rc = *out != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
-  } else if (step != SQLITE_DONE) {
-    rc = tc__catalog_fail(catalog, diag, "open meta");
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_buf_init(&parts, &mem);
+  while ((step = sqlite3_step(stmt)) == SQLITE_ROW) {
+    rc = TB_OK;
+    tb_buf_add(&parts, sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
   }
+  if (step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "open meta");
   sqlite3_reset(stmt);
+  if (rc == TB_OK) {
+    *out =
+        parts.rc != TB_OK ? NULL : tracecollect__v1__segment_meta__unpack(NULL, parts.len, parts.data);
+    if (*out == NULL) rc = tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
+  }
+  tb_buf_fini(&parts);
   return rc;
 }
 

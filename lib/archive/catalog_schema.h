@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalog's tables. A row of `segments` says what its meta says, or, where it is open, what the meta of the run that
- * is being written would say now; open_metas has that meta, and no total counts it. *_arrival when it came, on the collector's clock,
+ * is being written would say now; open_metas has that meta in parts, and no total counts it. *_arrival when it came, on the collector's clock,
  * by which retention goes; *_wall when it was traced; `streams` and `totals` are sums over
  * it, kept by triggers, so that status never walks the archive. The columns from live_state on are what
  * is known of a stream while it is connected. */
@@ -65,9 +65,11 @@ static const char tc__catalog_schema[] =
   "CREATE INDEX IF NOT EXISTS segments_open ON segments (open) WHERE open = 1;"
 
   "CREATE TABLE IF NOT EXISTS open_metas ("
-  "  segment INTEGER PRIMARY KEY,"
-  "  meta BLOB NOT NULL"
-  ") STRICT;"
+  "  segment INTEGER NOT NULL,"
+  "  part INTEGER NOT NULL,"
+  "  meta BLOB NOT NULL,"
+  "  PRIMARY KEY (segment, part)"
+  ") STRICT, WITHOUT ROWID;"
 
   "CREATE TABLE IF NOT EXISTS streams ("
   "  stream BLOB PRIMARY KEY,"

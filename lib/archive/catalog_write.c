@@ -82,8 +82,21 @@ static tb_rc put_produced(struct tc_catalog *catalog, const tc_meta *meta, struc
   return tc__catalog_run(catalog, stmt, diag, "put produced");
 }
 
-/* open_path: where the run is written; NULL: it is sealed. A sealed row of that name stays as it is. */
-static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char *open_path,
+static void add_kept(struct sums *sums, struct tc_wall *wall, const struct tc_open_kept *kept) {
+  if (kept->generations == 0) return;
+  sums->first_gen = kept->first_gen;
+  sums->batches += kept->batches;
+  sums->events += kept->events;
+  sums->lost_batches += kept->lost_batches;
+  sums->lost_bytes += kept->lost_bytes;
+  sums->lost_generations += kept->lost_generations;
+  if (kept->wall.first_ns < wall->first_ns) wall->first_ns = kept->wall.first_ns;
+  if (kept->wall.last_ns > wall->last_ns) wall->last_ns = kept->wall.last_ns;
+  wall->estimated |= kept->wall.estimated;
+}
+
+/* run: of which meta is the rest; NULL: it is sealed. A sealed row of that name stays as it is. */
+static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const struct tc_open_run *run,
                      struct tb_diag *diag) {
   static const char sql[] =
       "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
@@ -104,13 +117,16 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char
   char path[192];
   sqlite3_stmt *stmt;
 
-  if (open_path == NULL) path_of(meta, sums.first_gen, path);
+  if (run == NULL)
+    path_of(meta, sums.first_gen, path);
+  else
+    add_kept(&sums, &wall, &run->kept);
   TB_TRY(tc__catalog_statement(catalog, TC__PUT, sql, diag, &stmt));
   sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 2, meta->service, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 3, meta->instance, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 4, meta->identity, -1, SQLITE_STATIC);
-  sqlite3_bind_text(stmt, 5, open_path != NULL ? open_path : path, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_text(stmt, 5, run != NULL ? run->path : path, -1, SQLITE_TRANSIENT);
   sqlite3_bind_text(stmt, 17, reason, -1, SQLITE_STATIC);
   sqlite3_bind_blob(stmt, 20, meta->sha256.data != NULL ? (void *)meta->sha256.data : "",
                     (int)meta->sha256.len, SQLITE_STATIC);
@@ -121,7 +137,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char
   } numbers[] = {
     { 6, sums.first_gen },
     { 7, sums.last_gen },
-    { 8, meta->n_generations },
+    { 8, (run != NULL ? run->kept.generations : 0) + meta->n_generations },
     { 9, meta->bytes },
     { 10, sums.batches },
     { 11, sums.events },
@@ -131,7 +147,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char
     { 15, verdict },
     { 16, sums.broken },
     { 18, (uint64_t)meta->expired },
-    { 19, (uint64_t)meta->unsafe_experiment },
+    { 19, meta->unsafe_experiment || (run != NULL && run->kept.unsafe_experiment) },
     { 21, sums.lost_batches },
     { 22, sums.lost_bytes },
     { 23, sums.lost_generations },
@@ -139,7 +155,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const char
     { 26, wall.first_ns },
     { 27, wall.last_ns },
     { 28, wall.estimated },
-    { 29, open_path != NULL },
+    { 29, run != NULL },
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
@@ -151,23 +167,55 @@ tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_
   return meta->produced_batches > 0 ? put_produced(catalog, meta, diag) : TB_OK;
 }
 
-tb_rc tc_catalog_put_open(struct tc_catalog *catalog, const tc_meta *meta, const char *path,
-                          struct tb_diag *diag) {
-  static const char sql[] = "INSERT INTO open_metas (segment, meta) SELECT id, ?3 FROM segments"
-                            " WHERE stream = ?1 AND first_gen = ?2 AND open = 1"
-                            " ON CONFLICT (segment) DO UPDATE SET meta = ?3";
+/* Parts that follow one another are one message: protobuf's fields that repeat are joined. */
+static tb_rc put_part(struct tc_catalog *catalog, const struct tc_open_run *run, uint64_t first_gen,
+                      uint64_t part, const tc_meta *meta, struct tb_diag *diag) {
+  static const char sql[] =
+      "INSERT INTO open_metas (segment, part, meta) SELECT id, ?3, ?4 FROM segments"
+      " WHERE stream = ?1 AND first_gen = ?2 AND open = 1"
+      " ON CONFLICT (segment, part) DO UPDATE SET meta = ?4";
   size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
   sqlite3_stmt *stmt;
 
-  TB_TRY(put_row(catalog, meta, path, diag));
   TB_TRY(tc__catalog_statement(catalog, TC__PUT_OPEN_META, sql, diag, &stmt));
   unsigned char *packed = malloc(len + 1);
   if (packed == NULL) return tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
   tracecollect__v1__segment_meta__pack(meta, packed);
-  sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
-  sqlite3_bind_int64(stmt, 2, (int64_t)meta->generations[0]->gen);
-  sqlite3_bind_blob(stmt, 3, packed, (int)len, free);
+  sqlite3_bind_blob(stmt, 1, run->rest->stream.data, (int)run->rest->stream.len, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)first_gen);
+  sqlite3_bind_int64(stmt, 3, (int64_t)part);
+  sqlite3_bind_blob(stmt, 4, packed, (int)len, free);
   return tc__catalog_run(catalog, stmt, diag, "put open meta");
+}
+
+static void keep(struct tc_open_kept *kept, const tc_meta *meta) {
+  struct sums sums = sum_up(meta);
+  struct tc_wall wall = tc_meta_wall(meta);
+
+  add_kept(&sums, &wall, kept);
+  *kept = (struct tc_open_kept){ .parts = kept->parts + 1,
+                                 .generations = kept->generations + meta->n_generations,
+                                 .first_gen = sums.first_gen,
+                                 .batches = sums.batches,
+                                 .events = sums.events,
+                                 .lost_batches = sums.lost_batches,
+                                 .lost_bytes = sums.lost_bytes,
+                                 .lost_generations = sums.lost_generations,
+                                 .unsafe_experiment =
+                                     kept->unsafe_experiment || meta->unsafe_experiment,
+                                 .wall = wall };
+}
+
+tb_rc tc_catalog_put_open(struct tc_catalog *catalog, struct tc_open_run *run,
+                          struct tb_diag *diag) {
+  uint64_t part = run->kept.parts;
+
+  if (run->next != NULL) keep(&run->kept, run->next);
+  uint64_t first_gen =
+      run->kept.generations > 0 ? run->kept.first_gen : run->rest->generations[0]->gen;
+  TB_TRY(put_row(catalog, run->rest, run, diag));
+  if (run->next != NULL) TB_TRY(put_part(catalog, run, first_gen, part, run->next, diag));
+  return put_part(catalog, run, first_gen, run->kept.parts, run->rest, diag);
 }
 
 tb_rc tc_catalog_drop_open(struct tc_catalog *catalog, const unsigned char stream[16],

@@ -9,6 +9,7 @@
 #define TC_ARCHIVE_CATALOG_WRITE_H
 
 #include "archive/catalog.h"
+#include "archive/generation_time.h"
 #include "archive/meta.h"
 #include "archive/state_dir.h"
 
@@ -19,9 +20,22 @@ void tc_catalog_rollback(struct tc_catalog *catalog);
 /* Replaces the row of the meta's stream and first generation, keeping its id. */
 TB_MUST tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag);
 
-/* What the meta of a run that is still written would be now, and the file in which its complete generations lie, by its
- * path in the state folder. A sealed row of that name stays as it is; tc_catalog_put() seals this one. */
-TB_MUST tb_rc tc_catalog_put_open(struct tc_catalog *catalog, const tc_meta *meta, const char *path,
+/* Of a run that is still written: its first generations, which have their last verdict, "ok". Their part of the meta is
+ * written once and not again, so that a run which grows costs no more the longer it is. Zero: none yet. */
+struct tc_open_kept {
+  uint64_t parts, generations, first_gen, batches, events;
+  uint64_t lost_batches, lost_bytes, lost_generations;
+  bool unsafe_experiment;
+  struct tc_wall wall;
+};
+struct tc_open_run {
+  const char *path;         /* of the file that has its complete generations, in the state folder */
+  struct tc_open_kept kept; /* as the catalog has them; put_open() adds those of next */
+  const tc_meta *next; /* of the generations behind them that are kept from now on; NULL: none */
+  const tc_meta *rest; /* of those behind these, one at least, as it would be now */
+};
+/* A sealed row of that name stays as it is; tc_catalog_put() seals this one. */
+TB_MUST tb_rc tc_catalog_put_open(struct tc_catalog *catalog, struct tc_open_run *run,
                                   struct tb_diag *diag);
 /* The open run that begins with this generation will never be sealed. */
 TB_MUST tb_rc tc_catalog_drop_open(struct tc_catalog *catalog, const unsigned char stream[16],

@@ -86,7 +86,7 @@ struct to_reason_info {
   const char *text;    /* as the trace says it; NULL: OTHER */
   const char *display; /* as users are shown it: "I/O wait" for "network" */
   const char *id;      /* canonical */
-  unsigned since;      /* first Go 1.N that says it */
+  unsigned since;      /* first Go 1.N that says it; 0: the agent for C alone */
   enum to_wait_class wait_class;
   const char *about;
 };

@@ -97,22 +97,16 @@ tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64
   return to__stack_number(&s->stacks, gen, stack, out);
 }
 
+const struct to_lock_table *to_spans_locks(const struct to_spans *s) {
+  return &s->locks;
+}
+
 uint32_t to_spans_stacks(const struct to_spans *s) {
   return (uint32_t)s->stacks.count;
 }
 
 const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t number) {
   return to_stack_table_stack(&s->stacks, number);
-}
-
-uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-  struct to_string text;
-
-  if (gen == NULL || !to_generation_string(gen, id, &text)) return TO_REASON_OTHER;
-  s->reasons[at].string = id + 1;
-  s->reasons[at].reason = (uint8_t)to_reason_find(text);
-  return s->reasons[at].reason;
 }
 
 /* --- questions ---------------------------------------------------------------------------------- */
@@ -200,6 +194,7 @@ static void clear(struct to_spans *s) {
   memset(s->idle_procs, 0, sizeof s->idle_procs);
   to__spans_waste(s, s->now);
   if (s->queues != NULL) to_queues_epoch(s->queues);
+  if (s->lock_waits != NULL) to_queues_epoch(&s->lock_waits->queues);
   s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;
@@ -231,6 +226,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
                       config->stacks_max == 0 ? TO_SPANS_STACKS_MAX : config->stacks_max);
+  to_lock_table_init(&s->locks, mem);
   tb_map_init(&s->runs_on_far, mem, tb_seed());
   tb_map_init(&s->calls_by_thread, mem, tb_seed());
   tb_map_init(&s->by_id, mem, tb_seed());
@@ -259,6 +255,7 @@ void to_spans_free(struct to_spans *s) {
   tb_map_fini(&s->calls_by_thread);
   tb_map_fini(&s->by_id);
   to_stack_table_fini(&s->stacks);
+  to_lock_table_fini(&s->locks);
   tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
   tb_mem_give(s->mem, s->births, s->births_room * sizeof *s->births);
   tb_mem_give(s->mem, s, sizeof *s);

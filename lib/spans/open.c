@@ -61,6 +61,7 @@ static tb_rc open_state(const struct asked *a, uint32_t slot) {
   span.stack = g->stack;
   span.state = g->state;
   span.reason = g->reason;
+  if (g->state == TO_GO_WAITING) span.lock = g->lock;
   if (g->state == TO_GO_RUNNABLE) {
     span.cause = g->cause;
     span.by = g->made_by;

@@ -44,6 +44,7 @@ HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thr
   span->open = false;
   span->more = NULL;
   span->slot = slot_of(s, g);
+  span->lock = g->state == TO_GO_WAITING ? g->lock : TO_LOCK_NONE;
   return span;
 }
 

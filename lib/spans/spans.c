@@ -11,6 +11,7 @@
 #include "event/status.h"
 #include "spans/out.h"
 #include "spans/state.h"
+#include "spans/waits.h"
 
 /* --- what comes out ---------------------------------------------------------------------------- */
 
@@ -48,12 +49,6 @@ COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   s->lives = lives;
   s->slots = room;
   return TB_OK;
-}
-
-/* A goroutine waits no more. */
-HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
-  if (g->state == TO_GO_WAITING && to_queues_want(s->queues, g->reason))
-    to_queues_leave(s->queues, g->queue);
 }
 
 /* A life begins. Slots below slots_end have been used in this epoch. */
@@ -219,8 +214,10 @@ COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const str
   struct to_life *g;
 
   TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, state, true, &g));
-  if (state == TO_GO_RUNNABLE) g->cause = TO_CAUSE_CREATED;
-  made_by(g, ev->g, creator_life, ev->args[2]);
+  if (state == TO_GO_RUNNABLE) {
+    g->cause = TO_CAUSE_CREATED;
+    made_by(g, ev->g, creator_life, ev->args[2]);
+  }
   g->stack = ev->args[1];
   struct to_birth *birth = &s->births[ev->slot];
   birth->creator = creator_life;
@@ -293,19 +290,6 @@ HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struc
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-/* A goroutine waits, and others may wait at the same stack. */
-TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
-                              struct to_life *g) {
-  bool is_near = g->stack - 1 < TO_STACK_KEPT - 1 && gen != NULL;
-
-  g->queue = TO_STACK_OTHER;
-  if (TB_LIKELY(is_near))
-    TB_TRY(to_stack_table_index(&s->stacks, gen, g->stack, &g->queue));
-  else
-    TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
-  return to_queues_enter(s->queues, g->queue, g->reason);
-}
-
 /* A goroutine leaves its thread by itself. */
 HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                 enum to_go_state state) {
@@ -317,8 +301,11 @@ HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struc
   if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
   enter(s, g, TO_GO_RUNNING, state, TO_CAUSE_UNKNOWN, ev);
   g->stack = stack;
-  g->reason = to__reason_of(s, gen, ev->args[0]);
+  const struct to_reason_met *met = reason_of(s, gen, ev->args[0]);
+  g->reason = met->reason;
   if (state != TO_GO_RUNNABLE) {
+    g->lock = met->lock;
+    g->holder = met->holder;
     if (to_queues_want(s->queues, g->reason)) TB_TRY(enter_queue(s, gen, g));
     return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
   }
@@ -343,6 +330,8 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   if (TB_UNLIKELY(g == NULL)) return s->rc;
   const struct to_life *by = to__spans_context(s, ev);
   put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  if (TB_UNLIKELY(s->locks.n > 0) && s->lock_waits != NULL)
+    TB_TRY(count_lock(s, gen, g, by, ev, stack));
   leave_queue(s, g);
   enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
@@ -504,19 +493,20 @@ COLD tb_rc go_status(struct to_spans *s, const struct to_generation *gen,
 
 /* --- events ------------------------------------------------------------------------------------ */
 
-COLD tb_rc begin_generation(struct to_spans *s) {
+COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen) {
   tb_rc rc = s->kept ? TB_OK : to__spans_lose_stacks(s);
 
   s->kept = false;
   memset(s->reasons, 0, sizeof s->reasons);
   to_stack_table_generation(&s->stacks);
+  if (rc == TB_OK) rc = to_lock_table_generation(&s->locks, gen);
   return rc;
 }
 
 HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
   switch (ev->type) {
-  case TW_EV_SYNC: return begin_generation(s);
+  case TW_EV_SYNC: return begin_generation(s, gen);
   case TW_EV_GO_START: return start(s, gen, ev);
   case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
   case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);

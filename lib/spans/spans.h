@@ -50,6 +50,7 @@
 #include "base/mem.h"
 #include "event/view.h"
 #include "spans/callstack.h"
+#include "spans/lock_table.h"
 
 enum to_span_kind {
   TO_SPAN_GOROUTINE,
@@ -137,6 +138,8 @@ struct to_span {
   const struct to_span_more *more; /* what few kinds have; NULL: nothing */
   uint32_t
       slot; /* of goroutines, pieces, lives, regions, logs, samples: the goroutine's, as in event/event.h */
+  uint32_t
+      lock; /* of WAITING: the lock it is for, by to_spans_locks(); TO_LOCK_NONE: none is known */
 };
 
 /* What a sink wants to get: bits, ORed. What is not wanted costs next to nothing. */
@@ -206,6 +209,8 @@ void to_spans_want_pieces(struct to_spans *s, bool wanted);
 TB_MUST tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
                              uint32_t *out);
 uint32_t to_spans_stacks(const struct to_spans *s); /* numbers in use are below it */
+/* The locks of spans. A program in C names them; Go does not. */
+const struct to_lock_table *to_spans_locks(const struct to_spans *s);
 /* NULL for TO_STACK_OTHER. Valid as long as the object. */
 const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t number);
 

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "event/names.h"
 #include "spans/calls.h"
+#include "spans/lock_waits.h"
 #include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
@@ -31,7 +32,12 @@ struct to_life {
       int64_t made_by;
       uint64_t made_by_life, made_by_stack;
     };
-    uint32_t queue; /* it waits, for a reason of those in queues: its number there */
+    struct {               /* it waits */
+      int64_t last_thread; /* what it ran on, in the place of thread */
+      uint32_t queue;      /* for a reason of those in queues: its number there */
+      uint32_t lock;       /* TO_LOCK_NONE: none is known */
+      int64_t holder;      /* thread that held the lock when the wait began, TO_NONE: not known */
+    };
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
@@ -126,10 +132,12 @@ struct to_spans {
                     1]; /* of these states only spans that are longer come out; -1: all */
   to_ns waits_longer_than
       [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
-  struct to_span_sums *sums; /* every span of a goroutine is counted here; NULL: nowhere */
-  struct to_queues *queues;  /* and waits at a stack here; NULL: nowhere */
-  struct to_calls *calls;    /* and calls here, whose spans do not come out then; NULL: nowhere */
+  struct to_span_sums *sums;        /* every span of a goroutine is counted here; NULL: nowhere */
+  struct to_queues *queues;         /* and waits at a stack here; NULL: nowhere */
+  struct to_lock_waits *lock_waits; /* and waits for a lock here; NULL: nowhere */
+  struct to_calls *calls;           /* and calls here, whose spans do not come out then; NULL: nowhere */
   struct to_stack_table stacks;
+  struct to_lock_table locks;
 
   struct to_life *lives; /* by slot */
   struct to_birth *births;
@@ -187,8 +195,10 @@ struct to_spans {
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
 
-  struct {
+  struct to_reason_met {
     uint64_t string; /* id + 1; 0: none */
+    int64_t holder;  /* of the lock; TO_NONE: not known */
+    uint32_t lock;   /* that waits with this string are for */
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
@@ -273,16 +283,6 @@ static inline struct to_life *to__spans_context(struct to_spans *s, const struct
   struct to_life *g = &s->lives[to__spans_runs_on(s, ev->p)];
 
   return TB_LIKELY(g->id == ev->g && g->life != 0) ? g : to__spans_context_far(s, ev);
-}
-
-uint8_t to__reason_find(struct to_spans *s, const struct to_generation *gen, uint64_t id);
-/* The reason that a string of the generation says. */
-static inline uint8_t to__reason_of(struct to_spans *s, const struct to_generation *gen,
-                                    uint64_t id) {
-  size_t at = id % TO_SPANS_REASONS;
-
-  return TB_LIKELY(s->reasons[at].string == id + 1) ? s->reasons[at].reason
-                                                    : to__reason_find(s, gen, id);
 }
 
 enum { TO_KEPT_BIT = 63 };

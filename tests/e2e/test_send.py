@@ -36,16 +36,22 @@ class Send(Case):
         go = local_go()
         if go is None:
             self.skipTest("no Go >= 1.22 here")
-        collector, utc = Collector(self), {**os.environ, "TZ": "UTC"}
+        for most, segments_of_all in (1000, 3), (1, 28):
+            with self.subTest(generations_max=most):
+                self._expect_segments_are_traces(go, most, segments_of_all)
+
+    def _expect_segments_are_traces(self, go, most, segments_of_all):
+        collector = Collector(self, f"segment.generations_max={most}", name=f"most-{most}")
+        utc = {**os.environ, "TZ": "UTC"}
         for name in ("g22-mix", "g25-mix", "g26-gens"):
             collector.send(self.trace(name), "send", name)
             analysis_of(collector, name)
         self.assertEqual(collector.stop(), 0)
         segments = sorted(collector.state.glob("archive/*/*/*.trace"))
-        self.assertGreater(len(segments), 26)
+        self.assertEqual(len(segments), segments_of_all)
         verdicts = self.tracectl("check", *segments).out.splitlines()
         self.assertEqual([verdict for verdict in verdicts if ": ok:" not in verdict], [])
-        for segment in segments[::6]:
+        for segment in segments[::6] if most == 1 else segments:
             with self.subTest(segment=segment.name):
                 ours = self.tracectl("cat", "-d", "parsed", segment, env=utc).out
                 self.assertTrue(go.parsed(self, segment).out == ours, "Go's tool prints it otherwise")
@@ -59,14 +65,21 @@ class Send(Case):
         broken.write_bytes(bytes_)
         self.assertEqual(self.tracectl("check", broken, expect=1).returncode, 1)
 
-        collector = Collector(self)
+        for most in 1, 1000:
+            with self.subTest(generations_max=most):
+                self._expect_kept(broken, whole, most)
+
+    def _expect_kept(self, broken, whole, most):
+        collector = Collector(self, f"segment.generations_max={most}", name=f"most-{most}")
         collector.send(broken, "send", "broken")
         collector.send(whole, "send", "whole")
         rows = analysis_of(collector, "broken")
         bad = [row for row in rows if row["analysis"] == "broken"]
         self.assertEqual(len(bad), 1, rows)
         self.assertTrue(bad[0]["reason"], bad)
-        self.assertEqual(rows[0]["analysis"], "ok")
+        self.assertEqual(len(rows) > 1, most == 1, rows)
+        if most == 1:
+            self.assertEqual(rows[0]["analysis"], "ok")
         fetched = self.folder / "fetched"
         done = collector.ask("fetch", "--service", "send", "--instance", "broken", "-o", fetched)
         self.assertIn("broken", done.err)

@@ -34,7 +34,7 @@ class Times(Case):
         """A trace of days ago, as after an outage: 26 generations within a second."""
         trace = self.trace("g26-gens")
         rows = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()]
-        self.collector = Collector(self)
+        self.collector = Collector(self, "segment.generations_max=1", name="each")
         before = time.time_ns()
         self.collector.send(trace, "old")
         self.ordered(26)
@@ -54,6 +54,17 @@ class Times(Case):
         self.assertIn("nothing in the archive matches",
                       self.collector.ask("fetch", "--since", "-1h", "-o", self.folder / "none", expect=1).err)
 
+        self.find(segments, lambda generations: generations)
+        self.assertEqual(self.collector.stop(), 0)
+
+        # A run is listed where one of its generations is meant, and only that is fetched.
+        self.collector = Collector(self, name="run")
+        self.collector.send(trace, "old")
+        self.ordered(1)
+        self.find(segments, lambda generations: [1])
+
+    def find(self, segments, listed):
+        """By the times of each generation as a segment of its own. listed: what a list has then, by the first generation."""
         # Both ends belong to it, and generations that reach into it.
         fifth, sixth = segments[4], segments[5]
         self.assertLess(fifth["last_wall_ns"], sixth["first_wall_ns"])
@@ -62,14 +73,14 @@ class Times(Case):
         inside = rfc3339((sixth["first_wall_ns"] + sixth["last_wall_ns"]) // 2)
         for span, want in (((last, first), [5, 6]), ((after, first), [6]), ((last, earlier), [5]), ((inside, inside), [6])):
             asked = ("--since", span[0], "--until", span[1])
-            self.assertEqual(self.generations(*asked), want, asked)
+            self.assertEqual(self.generations(*asked), listed(want), asked)
             self.assertEqual(self.fetched(*asked), want, asked)
-        self.assertEqual(self.list("--since", after, "--until", earlier), [])
+        self.assertEqual(self.generations("--since", after, "--until", earlier), [] if listed([5]) == [5] else [1])
 
         # --last counts back from where the stream ends.
         want = [s["first_gen"] for s in segments if s["last_wall_ns"] >= segments[-1]["last_wall_ns"] - SECOND // 10]
         self.assertLess(len(want), 8)
-        self.assertEqual(self.generations("--last", "100ms"), want)
+        self.assertEqual(self.generations("--last", "100ms"), listed(want))
         self.assertEqual(self.fetched("--last", "100ms"), want)
 
         # tail means the same, so does what the page asks.
@@ -77,7 +88,7 @@ class Times(Case):
         self.assertEqual(json.loads(told)["generation"], 6)
         url = f"http://{self.collector.ready['http']}/api/v1/segments?since={inside}&until={inside}"
         with urllib.request.urlopen(url) as answer:
-            self.assertEqual([s["first_gen"] for s in json.load(answer)["segments"]], [6])
+            self.assertEqual([s["first_gen"] for s in json.load(answer)["segments"]], listed([6]))
 
     def test_folders_of_days_go_by_arrival(self):
         self.collector = Collector(self)
@@ -157,7 +168,7 @@ class Times(Case):
 
     def test_a_trace_has_one_number_of_events(self):
         """As the program wrote them: in whole, in generations, in the archive and out of it again."""
-        self.collector = Collector(self)
+        self.collector = Collector(self, "segment.generations_max=1")
         names = ("g22-mix", "g24-mix", "g25-mix", "g26-gens", "g26-cgo", "g26-iter", "g26-blobs", "g26-labels")
         for name in names:
             self.collector.send(self.trace(name), name)

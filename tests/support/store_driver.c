@@ -62,6 +62,7 @@ void tt_store_make(struct tt_store *t) {
   tc_config_init(&t->config);
   free(t->config.top_state);
   t->config.top_state = strdup(t->dir);
+  t->config.segment_generations_max = 1; /* tests of runs say so */
   t->config.log_file_bytes = 4 << 20;
   t->config.disk_free_min = 0;
   t->config.disk_reserve_bytes = 0;
@@ -291,6 +292,15 @@ void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t prod
   counters.produced_bytes = produced_bytes;
   if (produced_batches > 0) close.counters = &counters;
   tt_record(w, TP_CLOSE, 0, buf, tracecollect__v1__close__pack(&close, buf));
+}
+
+void tt_verdict(struct tt_writer *w, uint64_t gen, uint32_t code) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  msg->verdict = (struct tc_verdict){
+    .stream = w->stream, .gen = gen, .code = code, .events = 10, .thread = TB_NO_THREAD
+  };
+  tt_submit(w->t, msg);
 }
 
 void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t reported_seq,

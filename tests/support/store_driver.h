@@ -61,6 +61,8 @@ void tt_loss(struct tt_writer *w, uint64_t first_gen, uint64_t last_gen, uint64_
 void tt_close(struct tt_writer *w); /* says nothing of what was produced */
 void tt_close_with(struct tt_writer *w, uint64_t produced_batches, uint64_t produced_bytes);
 /* A heartbeat: the batches produced, and of them those that records up to reported_seq report; of 1000 bytes each. */
+/* As understand sends it: 10 events, no reason. code: enum VerdictCode of meta.proto. */
+void tt_verdict(struct tt_writer *w, uint64_t gen, uint32_t code);
 void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t reported_seq, uint64_t reported);
 /* A generation of n batches of len bytes each that only this stream, gen and position give. */
 void tt_generation(struct tt_writer *w, uint64_t gen, unsigned n, size_t len);

@@ -65,9 +65,10 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
 
   if (run->json) {
     printf("{\"segments\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"expired\":%" PRIu64
-           ",\"fresh\":%" PRIu64 ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
-           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->problems,
-           closed->streams);
+           ",\"fresh\":%" PRIu64 ",\"open_runs\":%" PRIu64 ",\"open_generations\":%" PRIu64
+           ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
+           seen->segments, seen->bytes, seen->expired, seen->fresh, seen->open_runs,
+           seen->open_generations, seen->problems, closed->streams);
     say_accounting_json("", closed, false);
     printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams,
            live->streams);
@@ -78,6 +79,9 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
   printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
          seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired,
          seen->problems);
+  if (seen->open_runs > 0)
+    printf("files that are still written: %" PRIu64 ", with %" PRIu64 " whole generations\n",
+           seen->open_runs, seen->open_generations);
   if (closed->streams > 0)
     printf("closed streams: %" PRIu64 ", produced %" PRIu64 " batches = %" PRIu64
            " archived + %" PRIu64 " expired + %" PRIu64 " lost\n",
@@ -166,6 +170,8 @@ static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, s
       .problems = seen->problem_count,
       .expired = seen->expired,
       .fresh = seen->fresh,
+      .open_runs = seen->open_runs,
+      .open_generations = seen->open_generations,
       .closed = { .streams = seen->closed_streams,
                   .produced = { seen->produced_batches, seen->produced_bytes },
                   .archived = { seen->archived_batches, seen->archived_bytes },

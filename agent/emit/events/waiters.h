@@ -2,7 +2,7 @@
 /* The waiters by what they wait for, so that the thread that ends a wait can write the wakeup: a mutex, a semaphore,
  * a thread that is joined, any address.
  *
- *   ta_wait_begin_for(call, TA_WAIT_MUTEX, mutex);   -- one thread; then it waits
+ *   ta_wait_begin_in(call, TA_WAIT_MUTEX, what);   -- one thread; then it waits
  *   ...
  *   if (ta_is_waited_for(mutex)) ta_wake(mutex, TA_WAKE_ONE, call, TA_CALLER);   -- another, before it lets go
  *
@@ -40,9 +40,14 @@ static inline bool ta_is_waited_for(const void *what) {
   return atomic_load_explicit(&ta_waited[ta_waited_at((uintptr_t)what)], memory_order_relaxed) != 0;
 }
 
+struct ta_waited_for {
+  const void *at;   /* what wakers look for; NULL: nothing */
+  uintptr_t object; /* as the trace names it (locks.h); 0: it does not */
+  uint32_t holder;  /* the thread that has it now, by its system id; 0: not known */
+};
 /* As ta_wait_begin() and ta_syscall_begin() (waits.c). call: a name that is their event's stack where the session
- * has no stacks. what: NULL, or what it waits for. */
-void ta_wait_begin_for(ta_name call, ta_name reason, const void *what);
+ * has no stacks. */
+void ta_wait_begin_in(ta_name call, ta_name reason, struct ta_waited_for what);
 void ta_syscall_begin_in(ta_name call);
 
 enum ta_wake { TA_WAKE_ONE, TA_WAKE_ALL };

@@ -8,7 +8,9 @@
  * its proc as yet: reports count it as blocked by its length. To let another thread take the proc in the trace, each
  * end of a call would have to ask whether one has. */
 #include "agent/emit/events/act.h"
+#include "agent/emit/events/locks.h"
 #include "agent/emit/events/waiters.h"
+#include "wire/locks.h"
 
 /* A system call that lasts longer is one that blocked: when Go's runtime begins to look, too. */
 enum { CALL_BLOCKS_TICKS = 20000 / TA_TICK_NS };
@@ -45,25 +47,43 @@ static struct ta_thread *end(enum ta_hold hold) {
   return NULL;
 }
 
-static inline __attribute__((always_inline)) void wait_begin(ta_name call, ta_name reason,
-                                                             const void *what, const void *from) {
+/* Of a wait: its string. */
+static inline uint64_t reason_of(const struct ta_thread *t, ta_name reason,
+                                 struct ta_waited_for what) {
+  if (what.object == 0 || ta_emit.version < TW_FIRST_VERSION_WITH_LOCKS)
+    return ta_string(t, reason);
+  return ta_locks_put(t, ta_name_known(reason), what.object, what.holder);
+}
+
+static inline __attribute__((always_inline)) void
+wait_begin(ta_name call, ta_name reason, struct ta_waited_for what, const void *from) {
   struct ta_thread *t = begin();
 
   if (t == NULL) return;
-  ta_put_called(t, TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, call, from);
+  ta_put_called(t, TW_EV_GO_BLOCK, 1, reason_of(t, reason, what), 0, call, from);
   ta_put_then(t, TW_EV_PROC_STOP, 0, 0, 0);
   ta_change_own(t, TA_GO_KEPT_WAITING, 0);
   ta_hold(t, t->go, TA_HOLDS_NOTHING);
-  if (what != NULL) ta_waiters_add(t, what);
+  if (what.at != NULL) ta_waiters_add(t, what.at);
   ta_leave(t);
 }
 
 void ta_wait_begin(ta_name reason) {
-  wait_begin(0, reason, NULL, TA_CALLER);
+  wait_begin(0, reason, (struct ta_waited_for){ 0 }, TA_CALLER);
 }
 
-void ta_wait_begin_for(ta_name call, ta_name reason, const void *what) {
+void ta_wait_begin_for(ta_name reason, const void *object) {
+  wait_begin(0, reason, (struct ta_waited_for){ .at = object, .object = (uintptr_t)object },
+             TA_CALLER);
+}
+
+void ta_wait_begin_in(ta_name call, ta_name reason, struct ta_waited_for what) {
   wait_begin(call, reason, what, TA_CALLER);
+}
+
+void ta_wait_release(const void *object, int all) {
+  if (TB_UNLIKELY(ta_is_waited_for(object)))
+    ta_wake(object, all != 0 ? TA_WAKE_ALL : TA_WAKE_ONE, 0, TA_CALLER);
 }
 
 enum ta_change ta_act_wait_end(struct ta_thread *t) {

@@ -13,6 +13,7 @@
 #include "agent/api/forward.h"
 #include "agent/emit/events/experiments.h"
 #include "agent/emit/events/gc.h"
+#include "agent/emit/events/locks.h"
 #include "agent/emit/generation/flusher.h"
 #include "agent/emit/generation/memory.h"
 #include "agent/emit/generation/samples.h"
@@ -202,7 +203,9 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_memory_begin();
   ta_gc_reset(gen);
   atomic_store(&ta_emit.done, gen - 1);
-  atomic_store(&ta_emit.ids, TA_NAMES_MAX); /* below are names */
+  atomic_store(&ta_emit.ids, TA_LOCKS_IDS_END); /* below are names and locks */
+  ta_locks_clear(0);
+  ta_locks_clear(1);
   atomic_store(&ta_emit.workers, 0);
   atomic_store(&ta_emit.generations, 0);
   atomic_store(&ta_emit.lost_generations, 0);

@@ -4,10 +4,12 @@
  * pointers are not kept what looks like a chain may be anything; but it has its first, if only as a number. */
 #include "agent/emit/generation/tables.h"
 
+#include "agent/emit/events/locks.h"
 #include "agent/emit/generation/samples.h"
 #include "agent/emit/stacks/stacks.h"
 #include "agent/emit/stacks/symbols.h"
 #include "base/check.h"
+#include "wire/locks.h"
 
 /* One entry more; what does not fit goes into the next batch. */
 static void write_string(struct ta_generation *k, uint32_t gen, uint64_t id, const char *text,
@@ -107,6 +109,57 @@ static void write_name_stack(struct ta_generation *k, uint32_t gen, uint32_t nam
   write_stack(k, gen, name, &frame, 1);
 }
 
+/* Locks. Each has a string that says the reason of waits for it, and those that lie in a module a name. */
+
+static void want_locks(uint32_t gen) {
+  struct ta_lock lock;
+
+  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) ta_symbols_want_data(lock.object);
+}
+
+static uint64_t name_of_lock(struct ta_generation *k, uint32_t gen, const struct ta_lock *lock) {
+  const struct ta_symbol *symbol = ta_symbols_of(lock->object);
+
+  return symbol == NULL ? 0 : string_of(k, gen, symbol->function);
+}
+
+static void write_lock_strings(struct ta_generation *k, uint32_t gen) {
+  struct ta_lock lock;
+  size_t len;
+
+  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
+    const char *reason = ta_names_text(lock.reason, &len);
+    write_string(k, gen, TA_LOCKS_FIRST_ID + i, reason, len);
+    name_of_lock(k, gen, &lock);
+  }
+}
+
+static void open_locks(struct ta_generation *k, uint32_t gen, uint64_t missed) {
+  struct tw_batch head = { .gen = ta_gen_number(gen),
+                           .thread = TB_NO_THREAD,
+                           .time = k->time,
+                           .experiment = TW_EXPERIMENT_ALLOC_FREE };
+
+  tw_write_open(&k->write, k->room, sizeof k->room, ta_emit.version, &head);
+  TB_CHECK(tw_write_locks(&k->write, missed) == TB_OK);
+}
+
+static void write_locks(struct ta_generation *k, uint32_t gen) {
+  struct ta_lock lock;
+
+  if (!ta_locks_at(gen, 0, &lock)) return;
+  open_locks(k, gen, ta_locks_missed(gen));
+  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
+    const struct tw_lock row = { TA_LOCKS_FIRST_ID + i, lock.object, lock.holder,
+                                 name_of_lock(k, gen, &lock) };
+    if (tw_write_lock(&k->write, &row) != TB_AGAIN) continue;
+    ta_generation_close_batch(k, gen);
+    open_locks(k, gen, 0);
+    TB_CHECK(tw_write_lock(&k->write, &row) == TB_OK);
+  }
+  ta_generation_close_batch(k, gen);
+}
+
 void ta_tables_write(struct ta_generation *k, uint32_t gen, uint64_t wait_ns) {
   uint32_t end = atomic_load(&ta_names_end);
 
@@ -114,18 +167,22 @@ void ta_tables_write(struct ta_generation *k, uint32_t gen, uint64_t wait_ns) {
   for (uint32_t name = 1; name < end; name++)
     if (in_use(name, gen) && ta_names_function(name) != 0) ta_symbols_want(ta_names_function(name));
   each_stack(k, gen, want);
+  want_locks(gen);
   ta_symbols_hold(ta_mono_ns() + wait_ns);
   ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
     if (in_use(name, gen)) write_name(k, gen, name);
   each_stack(k, gen, name_frames);
+  write_lock_strings(k, gen);
   ta_generation_close_batch(k, gen);
   ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)
     if (ta_name_used(name, gen, TA_AS_STACK)) write_name_stack(k, gen, name);
   each_stack(k, gen, write_frames);
   ta_generation_close_batch(k, gen);
+  write_locks(k, gen);
   ta_symbols_release();
   if (ta_stacks != NULL) ta_stacks_clear(gen);
+  ta_locks_clear(gen);
   ta_samples_write(k, gen);
 }

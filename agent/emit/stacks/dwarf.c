@@ -150,6 +150,21 @@ static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
   free(scopes);
 }
 
+/* One is in a structure or in an array; the name of what merely lies before it is not its name. */
+static bool name_variable(const char *name, GElf_Off offset, const GElf_Sym *symbol,
+                          struct ta_found *out) {
+  if (offset >= symbol->st_size && offset > 0) return false;
+  const char *spelled = spell(name, out);
+  size_t len = strlen(spelled);
+  if (len >= sizeof out->room - 32) return false;
+  if (spelled != out->room) memcpy(out->room, spelled, len + 1);
+  if (offset > 0) snprintf(out->room + len, 32, "+0x%llx", (unsigned long long)offset);
+  out->function = out->room;
+  out->file = NULL;
+  out->line = 0;
+  return true;
+}
+
 bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t pc,
                    struct ta_found *out) {
   GElf_Off offset;
@@ -162,6 +177,7 @@ bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t 
   if (m == NULL || !is_in_memory(m, module)) return false;
   const char *name = libdw.dwfl_module_addrinfo(m, pc, &offset, &symbol, NULL, NULL, NULL);
   if (name == NULL || *name == 0) return false;
+  if (GELF_ST_TYPE(symbol.st_info) == STT_OBJECT) return name_variable(name, offset, &symbol, out);
   out->function = spell(name, out);
   Dwfl_Line *line = libdw.dwfl_module_getsrc(m, pc);
   int number = 0;

@@ -25,7 +25,7 @@ struct ta_dwarf {
 };
 
 struct ta_found {
-  const char *function; /* as people write it; lent until the next find */
+  const char *function; /* or variable, as people write it; lent until the next find */
   const char *file;     /* NULL: not known */
   unsigned line;
   char room[1024]; /* for a name that was not read as it stands */

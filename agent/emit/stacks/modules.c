@@ -81,7 +81,9 @@ static int count(struct dl_phdr_info *info, size_t size, void *self) {
 __attribute__((no_sanitize("thread"))) static int list_one(struct dl_phdr_info *info, size_t size,
                                                            void *self) {
   struct list *list = self;
-  struct ta_module m = { .bias = info->dlpi_addr, .begin = UINT64_MAX, .path = info->dlpi_name };
+  struct ta_module m = {
+    .bias = info->dlpi_addr, .begin = UINT64_MAX, .low = UINT64_MAX, .path = info->dlpi_name
+  };
 
   (void)size;
   list->adds = info->dlpi_adds;
@@ -93,7 +95,10 @@ __attribute__((no_sanitize("thread"))) static int list_one(struct dl_phdr_info *
     uint64_t at = info->dlpi_addr + p->p_vaddr;
     if (p->p_type == PT_NOTE && m.build_id_len == 0)
       find_build_id((const char *)(uintptr_t)at, p->p_memsz, &m);
-    if (p->p_type != PT_LOAD || (p->p_flags & PF_X) == 0) continue;
+    if (p->p_type != PT_LOAD) continue;
+    if (at < m.low) m.low = at;
+    if (at + p->p_memsz > m.high) m.high = at + p->p_memsz;
+    if ((p->p_flags & PF_X) == 0) continue;
     if (at < m.begin) m.begin = at;
     if (at + p->p_memsz > m.end) m.end = at + p->p_memsz;
   }
@@ -132,5 +137,11 @@ bool ta_modules_look(void) {
 const struct ta_module *ta_modules_find(uint64_t pc) {
   for (unsigned i = 0; i < now->n; i++)
     if (pc >= now->module[i].begin && pc < now->module[i].end) return &now->module[i];
+  return NULL;
+}
+
+const struct ta_module *ta_modules_find_any(uint64_t at) {
+  for (unsigned i = 0; i < now->n; i++)
+    if (at >= now->module[i].low && at < now->module[i].high) return &now->module[i];
   return NULL;
 }

@@ -20,6 +20,7 @@ enum { TA_MODULES_MAX = 512, TA_BUILD_ID_MAX = 20 };
 struct ta_module {
   uint64_t bias;       /* where its address 0 lies */
   uint64_t begin, end; /* of what can be executed */
+  uint64_t low, high;  /* of all of it */
   const char *path;    /* lent until the next look() */
   uint8_t build_id[TA_BUILD_ID_MAX];
   uint8_t build_id_len; /* 0: it has none */
@@ -27,6 +28,7 @@ struct ta_module {
 
 /* True: addresses that belonged to one module belong to another now. */
 bool ta_modules_look(void);
-const struct ta_module *ta_modules_find(uint64_t pc); /* NULL: none */
+const struct ta_module *ta_modules_find(uint64_t pc);     /* NULL: none */
+const struct ta_module *ta_modules_find_any(uint64_t at); /* of variables, too */
 
 #endif

@@ -118,7 +118,7 @@ static struct ta_symbol *next_wanted(uint32_t *at) {
 static void look_up(struct ta_dwarf *dwarf, struct ta_symbol *symbol) {
   static struct ta_found found;
   struct ta_module module = { 0 };
-  const struct ta_module *in = ta_modules_find(symbol->pc);
+  const struct ta_module *in = ta_modules_find_any(symbol->pc);
   char path[4096];
   uint64_t pc = symbol->pc;
   uint32_t begun = epoch;
@@ -253,18 +253,24 @@ void ta_symbols_begin(void) {
   if (memory != NULL && (moved || full)) empty();
 }
 
-void ta_symbols_want(uint64_t pc) {
-  if (!make_memory()) return;
+static void want_in(const struct ta_module *module, uint64_t pc) {
+  if (module == NULL || !make_memory()) return;
   struct ta_symbol *symbol = place_of(pc);
   if (symbol->state != FREE) return;
-  const struct ta_module *module = ta_modules_find(pc);
-  if (module == NULL) return;
   full |= used == SYMBOLS_FULL;
   struct ta_text *text = full ? NULL : by_offset(module, pc);
   if (text == NULL) return;
   *symbol = (struct ta_symbol){ .pc = pc, .function = text, .state = WANTED };
   used++;
   wanted++;
+}
+
+void ta_symbols_want(uint64_t pc) {
+  want_in(ta_modules_find(pc), pc);
+}
+
+void ta_symbols_want_data(uint64_t at) {
+  want_in(ta_modules_find_any(at), at);
 }
 
 /* The usual size would be the program's limit of its first thread's stack. */

@@ -49,6 +49,8 @@ void ta_symbols_keep_or_forget(void); /* in a child, before its first session */
 /* The addresses are those that were called or interrupted, not where calls return to. */
 void ta_symbols_begin(void);
 void ta_symbols_want(uint64_t pc);
+void ta_symbols_want_data(
+    uint64_t at); /* of a variable; its symbol's function is the variable's name */
 void ta_symbols_hold(uint64_t until_ns);      /* on CLOCK_MONOTONIC */
 struct ta_symbol *ta_symbols_of(uint64_t pc); /* NULL: in no module, or never wanted */
 void ta_symbols_release(void);

@@ -154,6 +154,12 @@ static void threads_and_fibers(void) {
 
   CALL(ta_thread_attach, (0));
   CALL(ta_thread_attach, (UINT32_MAX));
+  CALL(ta_wait_begin_for, (UINT32_MAX, NULL));
+  CALL(ta_wait_release, (NULL, INT_MIN));
+  CALL(ta_wait_end, ());
+  CALL(ta_wait_begin_for, (UINT32_MAX, (const void *)UINTPTR_MAX));
+  CALL(ta_wait_release, ((const void *)UINTPTR_MAX, INT_MAX));
+  CALL(ta_wait_end, ());
   CALL(ta_wait_begin, (UINT32_MAX));
   CALL(ta_wait_end, ());
   COUNTED(ta_wait_end, ());

@@ -13,7 +13,7 @@ uint64_t to_generation_number(const struct to_generation *gen) {
 }
 
 bool to_generation_string(const struct to_generation *gen, uint64_t id, struct to_string *out) {
-  if (id >= 5 || (id > 0 && gen->string[id] == NULL)) return false;
+  if (id > TT_FAKE_STRINGS || (id > 0 && gen->string[id] == NULL)) return false;
   *out = text(id == 0 ? "" : gen->string[id]);
   return true;
 }

@@ -8,12 +8,12 @@
 #include "analysis/analysis.h"
 #include "wire/spec.h"
 
-enum { TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
+enum { TT_FAKE_STRINGS = 8, TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
 
-/* String ids: 1 to 4. Stack ids: 1 to TT_FAKE_STACKS; a stack ends at the first frame without pc. */
+/* String ids: 1 to TT_FAKE_STRINGS. Stack ids: 1 to TT_FAKE_STACKS; a stack ends at the first frame without pc. */
 struct to_generation {
   uint64_t number;
-  const char *string[5];
+  const char *string[TT_FAKE_STRINGS + 1];
   struct tt_fake_frame {
     uint64_t pc, line;
     const char *function, *file;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goroutine 1 wakes the others; each of those blocks on the P and thread of its own number. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "spans/lock_waits.h"
 #include "unit/analysis/fake_generation.h"
+#include "wire/locks.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -194,5 +197,277 @@ Test(an_contention, a_stack_that_was_empty_for_long_has_a_queue_again) {
   cr_assert_eq(tt_figure(r, "longest_queue")->number, 2);
   cr_assert_eq(tt_figure(r, "waiting")->number, 2);
   cr_assert_eq(tt_figure(report(&t, TO_WINDOW_1MIN), "longest_queue")->number, 3);
+  tt_analyses_close(&t);
+}
+
+/* ---- locks ---- */
+
+enum {
+  TABLE = 5,
+  CONFIG,
+  TABLE_NAME,
+  CONFIG_HELD
+}; /* strings: two locks, the first one's name, the second with its holder */
+enum { TABLE_AT = 0xa0, CONFIG_AT = 0xb0, HOLDER = 3 };
+
+static struct to_experimental locks;
+static struct to_generation with_locks;
+
+/* The same generation, and it names two locks. missed: waits that name none. */
+static void name_locks(struct tt_analyses *t, to_ns time, uint64_t missed) {
+  static unsigned char room[TW_WRITE_ROOM];
+  struct tw_batch head = { .gen = 1, .experiment = TW_EXPERIMENT_ALLOC_FREE }, read;
+  struct tb_diag diag = { 0 };
+  struct tw_write w;
+  size_t used;
+
+  tw_write_open(&w, room, sizeof room, 26, &head);
+  cr_assert_eq(tw_write_locks(&w, missed), TB_OK);
+  const struct tw_lock lock[] = { { TABLE, TABLE_AT, 0, TABLE_NAME },
+                                  { CONFIG, CONFIG_AT, 0, 0 },
+                                  { CONFIG_HELD, CONFIG_AT, HOLDER, 0 } };
+  for (int i = 0; i < 3; i++) cr_assert_eq(tw_write_lock(&w, &lock[i]), TB_OK);
+  size_t n = tw_write_close(&w);
+  cr_assert_eq(tw_batch_read(room, n, &diag, &read, &used), TB_OK);
+  locks = (struct to_experimental){ read.experiment, -1, read.data, read.len, 0 };
+  with_locks = gen1;
+  with_locks.string[TABLE] = with_locks.string[CONFIG] = with_locks.string[CONFIG_HELD] = "sync";
+  with_locks.string[TABLE_NAME] = "table_lock";
+  with_locks.experimental = &locks;
+  with_locks.experimentals = 1;
+  TT_FEED(t, &with_locks, .time = time, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+          .type = TW_EV_SYNC);
+}
+
+static void lock_blocks(struct tt_analyses *t, to_ns time, int64_t g, uint64_t string,
+                        uint64_t stack) {
+  TT_FEED(t, &with_locks, .time = time, .m = g, .p = g, .g = g, .type = TW_EV_GO_BLOCK,
+          .args = { string, stack });
+}
+
+/* by: the goroutine that lets go; TO_NONE: none is seen. */
+static void lets_go(struct tt_analyses *t, to_ns time, int64_t by, int64_t g, uint64_t stack) {
+  TT_FEED(t, &with_locks, .time = time, .m = by == TO_NONE ? g : by, .p = by, .g = by,
+          .slot = slot(g), .type = TW_EV_GO_UNBLOCK, .args = { (uint64_t)g, 2, stack });
+  TT_FEED(t, &with_locks, .time = time, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
+          .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
+}
+
+static void open_with_locks(struct tt_analyses *t, int64_t goroutines) {
+  open_stream(t, 0);
+  name_locks(t, 1, 0);
+  for (int64_t g = 1; g <= goroutines; g++)
+    TT_FEED(t, &with_locks, .time = 1, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
+            .type = TW_EV_GO_STATUS_STACK,
+            .args = { (uint64_t)g, (uint64_t)g, TW_GO_RUNNING, g == 1 ? UNLOCK : LOCK });
+}
+
+static const char *text(const struct to_report *r, const char *name, size_t row,
+                        const char *column) {
+  return tt_cell(r, name, row, column)->text.data;
+}
+
+static void expect_waits(const struct to_report *r, const char *name, size_t row, uint64_t count,
+                         uint64_t total) {
+  const struct to_sum *sum = &tt_cell(r, name, row, "waits")->distribution->sum;
+
+  cr_assert_eq(sum->count, count, "%s %zu: %lu", name, row, (unsigned long)sum->count);
+  cr_assert_eq(sum->total_ns, total, "%s %zu: %lu", name, row, (unsigned long)sum->total_ns);
+}
+
+Test(an_contention, a_known_lock_has_its_name_and_its_holder) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 4);
+  lock_blocks(&t, 100, 2, TABLE, LOCK);
+  lock_blocks(&t, 110, 3, TABLE, LOCK);
+  lets_go(&t, 200, 1, 2, UNLOCK);
+  lets_go(&t, 310, 4, 3, UNLOCK);
+  lock_blocks(&t, 400, 2, CONFIG, LOCK);
+  lets_go(&t, 410, 1, 2, QUEUE);
+  lock_blocks(&t, 500, 2, SYNC, LOCK);
+  lets_go(&t, 520, 1, 2, UNLOCK);
+  lock_blocks(&t, 600, 2, CONFIG, QUEUE);
+  lets_go(&t, 630, TO_NONE, 2, 0);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_distribution(r, "waits")->sum.count, 5);
+  cr_assert_eq(tt_distribution(r, "waits")->sum.total_ns, 100 + 200 + 10 + 20 + 30);
+  cr_assert_eq(tt_figure(r, "locks")->number, 2);
+
+  cr_assert_eq(tt_table(r, "by_lock")->rows, 2);
+  cr_assert_str_eq(text(r, "by_lock", 0, "object"), "table_lock");
+  expect_waits(r, "by_lock", 0, 2, 300);
+  cr_assert_eq(tt_cell(r, "by_lock", 0, "longest_queue")->number, 2);
+  cr_assert_eq(tt_cell(r, "by_lock", 0, "waiting")->number, 0);
+  cr_assert_str_eq(text(r, "by_lock", 1, "object"), "0xb0");
+  expect_waits(r, "by_lock", 1, 2, 40);
+
+  cr_assert_eq(tt_table(r, "by_holder")->rows, 4);
+  cr_assert_str_eq(text(r, "by_holder", 0, "object"), "table_lock");
+  cr_assert_str_eq(text(r, "by_holder", 0, "holder"), "main.worker");
+  expect_waits(r, "by_holder", 0, 1, 200);
+  cr_assert_str_eq(text(r, "by_holder", 1, "holder"), "main.main");
+  cr_assert_str_eq(text(r, "by_holder", 1, "reason"), "sync");
+  cr_assert_eq(tt_cell(r, "by_holder", 1, "stack")->stack->frames[0]->pc, 100);
+  cr_assert_eq(tt_cell(r, "by_holder", 1, "holder_stack")->stack->frames[0]->pc, 300);
+  expect_waits(r, "by_holder", 1, 1, 100);
+  cr_assert_str_eq(text(r, "by_holder", 2, "object"), "0xb0");
+  cr_assert_str_eq(text(r, "by_holder", 2, "holder"), "", "no release was seen");
+  expect_waits(r, "by_holder", 2, 1, 30);
+  cr_assert_str_eq(text(r, "by_holder", 3, "holder"), "main.main");
+  expect_waits(r, "by_holder", 3, 1, 10);
+
+  cr_assert_eq(tt_table(r, "by_pair")->rows, 4);
+  static const struct {
+    const char *how, *object;
+    uint64_t count, total;
+  } pair[] = { { "exact", "table_lock", 2, 300 },
+               { "unseen", "0xb0", 1, 30 },
+               { "inferred", NULL, 1, 20 },
+               { "exact", "0xb0", 1, 10 } };
+  for (size_t i = 0; i < 4; i++) {
+    const struct to_value *object = tt_cell(r, "by_pair", i, "object");
+    cr_assert_str_eq(text(r, "by_pair", i, "holder"), pair[i].how);
+    cr_assert_eq(object->none || object->text.len == 0, pair[i].object == NULL);
+    if (pair[i].object != NULL) cr_assert_str_eq(object->text.data, pair[i].object);
+    expect_waits(r, "by_pair", i, pair[i].count, pair[i].total);
+  }
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, a_pair_of_several_locks_says_so) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 2);
+  lock_blocks(&t, 100, 2, TABLE, LOCK);
+  lets_go(&t, 200, 1, 2, UNLOCK);
+  lock_blocks(&t, 300, 2, CONFIG, LOCK);
+  lets_go(&t, 320, 1, 2, UNLOCK);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_pair")->rows, 1);
+  cr_assert_str_eq(text(r, "by_pair", 0, "object"), "several");
+  expect_waits(r, "by_pair", 0, 2, 120);
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, a_lock_that_is_waited_for_now_has_its_holder) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 5);
+  lock_blocks(&t, 100, 2, CONFIG, LOCK);
+  lock_blocks(&t, 150, 4, CONFIG_HELD, LOCK);
+  lock_blocks(&t, 160, 5, TABLE, LOCK);
+  lock_blocks(&t, 170, HOLDER, TABLE, QUEUE);
+  TT_FEED(&t, &with_locks, .time = 1100, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "held")->rows, 2);
+  cr_assert_str_eq(text(r, "held", 0, "object"), "0xb0");
+  cr_assert_eq(tt_cell(r, "held", 0, "waiting")->number, 2);
+  cr_assert_eq(tt_cell(r, "held", 0, "age_ns")->number, 1000);
+  cr_assert_eq(tt_cell(r, "held", 0, "thread")->number, HOLDER);
+  cr_assert_eq(tt_cell(r, "held", 0, "goroutine")->number, HOLDER);
+  cr_assert_str_eq(text(r, "held", 0, "holder"), "main.worker");
+  cr_assert_str_eq(text(r, "held", 0, "state"), "Waiting");
+  cr_assert_eq(tt_cell(r, "held", 0, "holder_stack")->stack->frames[0]->pc, 500);
+  cr_assert_str_eq(text(r, "held", 1, "object"), "table_lock");
+  cr_assert_eq(tt_cell(r, "held", 1, "waiting")->number, 2);
+  cr_assert(tt_cell(r, "held", 1, "thread")->none);
+  lets_go(&t, 1200, 1, HOLDER, UNLOCK);
+  r = report(&t, TO_WINDOW_ALL);
+  cr_assert_str_eq(text(r, "held", 0, "state"), "Running");
+  cr_assert(tt_cell(r, "held", 0, "holder_stack")->none, "where it is now is not known");
+  to_analyses_epoch(t.a);
+  cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "held")->rows, 0);
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, three_that_wait_for_one_lock_are_a_convoy_wherever_they_wait) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 4);
+  lock_blocks(&t, 100, 2, TABLE, LOCK);
+  lock_blocks(&t, 110, 3, TABLE, QUEUE);
+  lock_blocks(&t, 120, 4, TABLE, UNLOCK);
+  for (to_ns time = 1000; time <= 2000; time += 1000) {
+    cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
+    name_locks(&t, time, 0);
+  }
+  TT_FEED(&t, &with_locks, .time = 2500, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_figure(r, "convoys")->number, 0, "no stack has one");
+  cr_assert_eq(tt_table(r, "convoys")->rows, 1);
+  cr_assert(tt_cell(r, "convoys", 0, "stack")->none);
+  cr_assert_str_eq(text(r, "convoys", 0, "object"), "table_lock");
+  cr_assert_eq(tt_cell(r, "convoys", 0, "longest_queue")->number, 3);
+  cr_assert_eq(tt_cell(r, "convoys", 0, "since_ns")->number, 1);
+  cr_assert_eq(tt_cell(r, "convoys", 0, "now")->number, 1);
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, a_wait_keeps_its_lock_over_generations) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 2);
+  lock_blocks(&t, 100, 2, TABLE, LOCK);
+  cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
+  sync_event(&t, 1000); /* a generation that names none */
+  wake(&t, 1100, 2);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_lock")->rows, 1);
+  cr_assert_str_eq(text(r, "by_lock", 0, "object"), "table_lock");
+  expect_waits(r, "by_lock", 0, 1, 1000);
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, waits_that_could_not_name_their_lock_are_said) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 2);
+  cr_assert_eq(report(&t, TO_WINDOW_ALL)->notes, 0);
+  name_locks(&t, 10, 7);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(r->notes, 1);
+  cr_assert_str_eq(r->note[0], "7 waits since the stream began name no lock, because more were "
+                               "waited for in one generation than the agent can name.");
+  tt_analyses_close(&t);
+}
+
+/* More pairs than are told apart: the rest is in one row, and no wait is missing. */
+Test(an_contention, sums_beyond_so_many_are_others) {
+  enum { TIMES = TO_LOCK_SUMS_MAX + 10 };
+  struct tt_analyses t;
+  uint64_t waits = 0, rows;
+
+  tt_analyses_open(&t, SECOND, 2 * TO_LOCK_SUMS_MAX);
+  name_locks(&t, 1, 0);
+  for (int64_t g = 1; g <= 2; g++)
+    TT_FEED(&t, &with_locks, .time = 1, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
+            .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, TW_GO_RUNNING });
+  for (int64_t g = 0; g < TIMES;
+       g++) { /* as many holders, each with an entry function of its own */
+    static struct to_generation one;
+    char function[32];
+    snprintf(function, sizeof function, "main.holder%d", (int)g);
+    one = with_locks;
+    one.stack[QUEUE][0] = (struct tt_fake_frame){ (uint64_t)g + 1000, 1, function, "m.go" };
+    one.stack[QUEUE][1] = (struct tt_fake_frame){ 0 };
+    TT_FEED(&t, &one, .time = 10 * g + 10, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+            .type = TW_EV_SYNC);
+    TT_FEED(&t, &one, .time = 10 * g + 11, .m = 2, .p = 2, .g = 2, .type = TW_EV_GO_BLOCK,
+            .args = { g & 1 ? TABLE : CONFIG, LOCK });
+    TT_FEED(&t, &one, .time = 10 * g + 15, .m = 1, .p = 1, .g = 1, .slot = slot(2),
+            .type = TW_EV_GO_UNBLOCK, .args = { 2, 2, QUEUE });
+    TT_FEED(&t, &one, .time = 10 * g + 15, .m = 2, .p = 2, .g = TO_NONE, .slot = slot(2),
+            .type = TW_EV_GO_START, .args = { 2, 1 });
+    cr_assert_eq(to_analyses_generation_ends(t.a, &one), TB_OK);
+  }
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  rows = tt_table(r, "by_lock")->rows;
+  for (size_t i = 0; i < rows; i++)
+    waits += tt_cell(r, "by_lock", i, "waits")->distribution->sum.count;
+  cr_assert_eq(waits, TIMES);
+  cr_assert_eq(rows, 3);
+  cr_assert(tt_table(r, "by_lock")->has_other);
+  expect_waits(r, "by_lock", 2, 10, 40);
   tt_analyses_close(&t);
 }

@@ -113,7 +113,7 @@ static void fill_reasons(struct tk_table *t) {
   for (unsigned reason = TO_REASON_OTHER + 1; reason < TO_REASONS; reason++) {
     const struct to_reason_info *info = to_reason_info((enum to_reason)reason);
     char since[16];
-    snprintf(since, sizeof since, "1.%u", info->since);
+    snprintf(since, sizeof since, info->since == 0 ? "-" : "1.%u", info->since);
     ROW(t, info->text, info->display, info->id, since, to_wait_class_name(info->wait_class),
         info->about);
   }

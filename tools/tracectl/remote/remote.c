@@ -88,6 +88,12 @@ static bool say_unknown(const Tracecollect__V1__StatusReply *s, const char *serv
   return true;
 }
 
+static tb_rc ignore(void *self, const Tracecollect__V1__ListReply *page) {
+  (void)self;
+  (void)page;
+  return TB_OK;
+}
+
 const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,
                                const char *otherwise) {
   static char text[NO_MATCH_BYTES];
@@ -97,9 +103,12 @@ const char *tk_remote_no_match(struct tk_client *client, const struct tk_selecto
   struct tb_diag ignored;
 
   if (selector->service == NULL) return otherwise;
+  tb_diag_clear(&ignored);
+  /* A stream that came a moment ago has its row once its first records are in files. */
+  struct tk_list_ask settle = { .selector = selector, .settle = true, .limit = 1 };
+  if (tk_remote_list(client, &settle, ignore, NULL, &ignored) != TB_OK) return otherwise;
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
   request.status = &status;
-  tb_diag_clear(&ignored);
   if (tk_client_ask(client, &request, &ignored, &reply) != TB_OK) return otherwise;
   return say_unknown(reply->status, selector->service, text, sizeof text) ? text : otherwise;
 }

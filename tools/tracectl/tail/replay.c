@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/generation_time.h"
 #include "base/grow.h"
 #include "pack/bundle.h"
 #include "proto/unpack.h"
@@ -35,8 +36,9 @@ struct stream {
   tb_rc rc;          /* of showing what was found */
 };
 
-struct segment {
-  uint64_t id, first_gen, last_gen, bytes;
+/* Of a segment, generations that follow one another. */
+struct piece {
+  uint64_t segment, first_gen, last_gen, offset, len;
   struct stream *stream;
 };
 
@@ -45,7 +47,8 @@ struct replay {
   struct to_filter filter;
   struct tb_arena unpacked;
   struct stream *streams;
-  struct segment *segments;
+  uint64_t since_wall_ns;
+  struct piece *pieces;
   size_t n, room;
   struct tb_diag *diag;
 };
@@ -147,6 +150,43 @@ static bool is_past(struct tk_tail *tail, const segment_info *info) {
   return c != NULL && info->last_gen < (c->gen != 0 ? c->gen : c->base);
 }
 
+static tb_rc add_piece(struct replay *r, const struct piece *piece) {
+  TB_TRY(TB_GROW(r->pieces, r->room, r->n));
+  r->pieces[r->n++] = *piece;
+  return TB_OK;
+}
+
+static bool is_asked(const struct replay *r, const struct tk_cursor *c, const segment_info *info,
+                     const Tracecollect__V1__GenerationMeta *g) {
+  struct tc_wall wall = tc_generation_wall(g, info->last_arrival_ns);
+
+  if (c != NULL && g->gen < (c->gen != 0 ? c->gen : c->base)) return false;
+  return wall.last_ns == 0 || wall.last_ns >= r->since_wall_ns;
+}
+
+/* A run, from the first generation that is meant. A broken one ends a piece: what comes later is ordered without it. */
+static tb_rc take_generations(struct replay *r, const segment_info *info, struct stream *stream) {
+  const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, stream->id);
+  struct piece piece = { .segment = info->id, .stream = stream };
+  size_t i = 0;
+
+  while (i < info->n_generations && !is_asked(r, c, info, info->generations[i])) i++;
+  for (; i < info->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *g = info->generations[i];
+    if (piece.len == 0) {
+      piece.first_gen = g->gen;
+      piece.offset = g->offset;
+    }
+    piece.last_gen = g->gen;
+    piece.len += g->bytes;
+    if (g->verdict == NULL || g->verdict->code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN)
+      continue;
+    TB_TRY(add_piece(r, &piece));
+    piece.len = 0;
+  }
+  return piece.len != 0 ? add_piece(r, &piece) : TB_OK;
+}
+
 static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   struct replay *r = self;
 
@@ -162,25 +202,32 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
                     info->service, info->instance, info->first_gen);
       continue;
     }
-    TB_TRY(TB_GROW(r->segments, r->room, r->n));
     struct stream *stream = stream_of(r, info);
     if (stream == NULL) return TB_NOMEM;
-    r->segments[r->n++] =
-        (struct segment){ info->id, info->first_gen, info->last_gen, info->bytes, stream };
+    struct piece whole = { info->id,
+                           info->first_gen,
+                           info->last_gen,
+                           TK_TRACE_HEADER_BYTES,
+                           info->bytes - TK_TRACE_HEADER_BYTES,
+                           stream };
+    if (info->n_generations > 0)
+      TB_TRY(take_generations(r, info, stream));
+    else if (info->bytes > TK_TRACE_HEADER_BYTES)
+      TB_TRY(add_piece(r, &whole));
   }
   return TB_OK;
 }
 
 /* Events before a fault are shown, as they are live. */
-static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned char *bytes,
-                           size_t len) {
-  struct stream *s = seg->stream;
+static tb_rc order_piece(struct replay *r, const struct piece *piece, unsigned char *bytes,
+                         size_t len) {
+  struct stream *s = piece->stream;
 
   tb_diag_clear(&s->diag);
-  if (s->gen != 0 && seg->first_gen != s->gen + 1) {
+  if (s->gen != 0 && piece->first_gen != s->gen + 1) {
     tk_lines_note(r->tail->lines, true,
                   "%s/%s: generations %" PRIu64 "..%" PRIu64 " are not in the archive", s->service,
-                  s->instance, s->gen + 1, seg->first_gen - 1);
+                  s->instance, s->gen + 1, piece->first_gen - 1);
     to_reader_epoch(s->reader);
     to_model_epoch(s->model);
   }
@@ -195,26 +242,23 @@ static tb_rc order_segment(struct replay *r, const struct segment *seg, unsigned
     to_model_epoch(s->model);
     if (tb_rc_class(rc) == TB_HOST) return rc;
   }
-  s->gen = seg->last_gen;
+  s->gen = piece->last_gen;
   struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, s->id);
-  if (c != NULL) tk_cursor_done(c, seg->last_gen);
+  if (c != NULL) tk_cursor_done(c, piece->last_gen);
   return TB_OK;
 }
 
-static tb_rc replay_segment(struct replay *r, struct tk_client *client, const struct segment *seg) {
-  struct tk_piece piece = { .segment = seg->id,
-                            .offset = TK_TRACE_HEADER_BYTES,
-                            .len = seg->bytes - TK_TRACE_HEADER_BYTES };
+static tb_rc replay_piece(struct replay *r, struct tk_client *client, const struct piece *piece) {
+  struct tk_piece asked = { .segment = piece->segment, .offset = piece->offset, .len = piece->len };
   struct tk_fetch fetch = { .client = client, .diag = r->diag, .full = true };
   char *bytes = NULL;
   size_t len = 0;
 
-  if (seg->bytes < TK_TRACE_HEADER_BYTES) return TB_OK;
   FILE *file = open_memstream(&bytes, &len);
   if (file == NULL) return TB_NOMEM;
-  tb_rc rc = tk_fetch_piece(&fetch, &piece, true, file);
+  tb_rc rc = tk_fetch_piece(&fetch, &asked, true, file);
   if (fclose(file) != 0 && rc == TB_OK) rc = TB_NOMEM;
-  if (rc == TB_OK) rc = order_segment(r, seg, (unsigned char *)bytes, len);
+  if (rc == TB_OK) rc = order_piece(r, piece, (unsigned char *)bytes, len);
   free(bytes);
   return rc;
 }
@@ -227,17 +271,17 @@ tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uint64_t si
                                           : tail->ask->service,
                                   .since_wall_ns = since_wall_ns,
                                   .since_arrival_ns = since_arrival_ns };
-  struct tk_list_ask list = { .selector = &selector, .settle = true };
-  struct replay r = { .tail = tail, .diag = diag };
+  struct tk_list_ask list = { .selector = &selector, .settle = true, .detail = true };
+  struct replay r = { .tail = tail, .since_wall_ns = since_wall_ns, .diag = diag };
   tb_rc rc;
 
   tk_tail_filter(tail->ask, &r.filter);
   tb_arena_init(&r.unpacked, &tk_mem, 1 << 20);
   rc = tk_remote_list(client, &list, take_page, &r, diag);
-  for (size_t i = 0; rc == TB_OK && i < r.n; i++) rc = replay_segment(&r, client, &r.segments[i]);
+  for (size_t i = 0; rc == TB_OK && i < r.n; i++) rc = replay_piece(&r, client, &r.pieces[i]);
   tk_lines_flush(tail->lines);
   streams_free(r.streams);
-  free(r.segments);
+  free(r.pieces);
   tb_arena_fini(&r.unpacked);
   return rc;
 }

@@ -73,6 +73,18 @@ static void waits_have_reasons(void) {
   ta_wait_end();
 }
 
+static void waits_have_objects(void) {
+  static char lock[3];
+
+  for (int i = 0; i < 9; i++) {
+    ta_wait_begin_for(i < 6 ? TA_WAIT_MUTEX : TA_WAIT_COND, &lock[i % 3]);
+    if (i == 4) gens(2);
+    ta_wait_release(&lock[i % 3], i & 1);
+    ta_wait_end();
+    if (i == 7) emit_end_generation();
+  }
+}
+
 static void a_wait_inside_another_says_nothing(void) {
   ta_wait_begin(TA_WAIT_COND);
   ta_syscall_begin();
@@ -606,6 +618,7 @@ const struct emit_shape emit_shapes[] = {
   SHAPE(memory_is_reported),
   SHAPE(a_new_name_is_taken),
   SHAPE(waits_have_reasons),
+  SHAPE(waits_have_objects),
   SHAPE(a_wait_inside_another_says_nothing),
   SHAPE(a_wait_lasts_for_generations),
   SHAPE(calls_return_at_once_or_not),

@@ -57,7 +57,7 @@ struct waiter {
 static void *wait_for(void *arg) {
   struct waiter *w = arg;
 
-  ta_wait_begin_for(0, TA_WAIT_MUTEX, w->what);
+  ta_wait_begin_for(TA_WAIT_MUTEX, w->what);
   w->go = ta_self->go;
   w->waits = 1;
   while (w->go_on == 0) poll(NULL, 0, 1);
@@ -162,14 +162,14 @@ Test(emit_waiters, a_later_wait_is_not_taken_for_the_one_that_was_meant) {
   ta_heap_alloc(1);
   struct ta_thread *t = ta_self;
   for (int gens = 0; gens < 3; gens++) {
-    ta_wait_begin_for(0, TA_WAIT_MUTEX, &lock);
+    ta_wait_begin_for(TA_WAIT_MUTEX, &lock);
     uint64_t begun = word_of(t->go);
     ta_wait_end();
     for (int i = 0; i < gens; i++) {
       emit_end_generation();
       ta_heap_alloc(1);
     }
-    ta_wait_begin_for(0, TA_WAIT_MUTEX, &other_lock);
+    ta_wait_begin_for(TA_WAIT_MUTEX, &other_lock);
     cr_assert_eq(ta_enter(), t);
     cr_assert_eq(ta_change_wait(t, t->go, begun, &seq), TA_UNFIT, "%d generations later", gens);
     ta_leave(t);
@@ -224,7 +224,7 @@ static void *live(void *arg) {
   for (int i = 0; i < ROUNDS; i++) {
     const void *what = &things[next(&seed) % THINGS];
     if (next(&seed) % 2 == 0) {
-      ta_wait_begin_for(0, TA_WAIT_COND, what);
+      ta_wait_begin_for(TA_WAIT_COND, what);
       for (volatile unsigned n = next(&seed) % 2000; n > 0;) n = n - 1;
       ta_wait_end();
     } else {
@@ -249,7 +249,7 @@ static void *live_on(void *arg) {
 
 static void *wait_in_pair(void *arg) {
   for (int i = 0; i < PAIRED; i++) {
-    ta_wait_begin_for(0, TA_WAIT_COND, &paired);
+    ta_wait_begin_for(TA_WAIT_COND, &paired);
     waited++;
     while (woken_up <= i) sched_yield();
     ta_wait_end();

@@ -39,14 +39,6 @@ static uint64_t cpu_ns(void) {
   return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
 }
 
-static void submit_verdict(const struct tt_writer *w, uint64_t gen) {
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-
-  cr_assert_not_null(msg);
-  msg->verdict = (struct tc_verdict){ .stream = w->stream, .gen = gen, .code = 1, .thread = -1 };
-  tt_submit(w->t, msg);
-}
-
 /* Those that are not analysed come first, those that wait come last: each was looked for behind all that wait. */
 Test(store_flood, verdicts_come_in_any_order, .timeout = 800) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
@@ -55,8 +47,10 @@ Test(store_flood, verdicts_come_in_any_order, .timeout = 800) {
   write_crowd(&w, CROWD);
   tt_barrier(&tt);
   uint64_t began = cpu_ns();
-  for (uint64_t gen = CROWD; gen > CROWD / 2; gen--) submit_verdict(&w, gen);
-  for (uint64_t gen = 1; gen <= CROWD / 2; gen++) submit_verdict(&w, gen);
+  for (uint64_t gen = CROWD; gen > CROWD / 2; gen--)
+    tt_verdict(&w, gen, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+  for (uint64_t gen = 1; gen <= CROWD / 2; gen++)
+    tt_verdict(&w, gen, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
   tt_barrier(&tt);
   cr_assert_lt(cpu_ns() - began, 30 * S);
   tt_store_stop(&tt);

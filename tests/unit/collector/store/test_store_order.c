@@ -119,17 +119,6 @@ static struct tt_writer publish_unsaid(void) {
   return w;
 }
 
-static void give_verdict(struct tt_store *t, const struct tt_writer *w, uint64_t gen) {
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-
-  msg->verdict = (struct tc_verdict){ .stream = w->stream,
-                                      .gen = gen,
-                                      .events = 10,
-                                      .thread = TB_NO_THREAD,
-                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK };
-  tt_submit(t, msg);
-}
-
 /* ---- the log */
 
 /* A file of the log that a power cut takes says where the one before it ends: what was given up would count again, and
@@ -403,7 +392,7 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_barrier(&tt);
   TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).generations == 1);
   tt_calls_watch(&tt);
-  give_verdict(&tt, &w, 1);
+  tt_verdict(&w, 1, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
   tt_close(&w);
   tt_barrier(&tt);
   int named = tt_call("rename archive/*.meta.new archive/*.meta", 0);
@@ -445,7 +434,7 @@ Test(store_order, a_catalog_that_lags_behind_is_marked_on_the_disk_and_rebuilt) 
   tt_barrier(&tt);
   tt_calls_watch(&tt);
   tt_calls_fail("sync archive/*-*/*0707", EIO, 1);
-  give_verdict(&tt, &w, 1);
+  tt_verdict(&w, 1, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
   TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0);
   cr_assert_eq(tt_calls_failed(), 1);
   expect_order("create catalog.stale", "sync .");
@@ -575,7 +564,7 @@ Test(store_order, a_row_follows_its_meta_once_the_metas_name_is_on_the_disk) {
   tt_shell(&tt, "cp catalog.sqlite before");
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   w = tt_attach_as(&tt, 1, STREAM);
-  give_verdict(&tt, &w, 1);
+  tt_verdict(&w, 1, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
   tt_barrier(&tt);
   tt_store_stop(&tt);
   tt_shell(&tt, "cp before catalog.sqlite");

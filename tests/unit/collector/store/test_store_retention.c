@@ -159,11 +159,8 @@ Test(store_retention, many_small_works_do_not_wait_for_a_round_each, .timeout = 
   tt.config.retention_bytes = 1;
   tt.config.retention_every = ONE_ROUND_NS;
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
-  for (uint64_t i = 0; i < VERDICTS; i++) {
-    struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-    msg->verdict = (struct tc_verdict){ .stream = w.stream, .gen = SEGMENTS + 1 + i };
-    tt_submit(&tt, msg);
-  }
+  for (uint64_t i = 0; i < VERDICTS; i++)
+    tt_verdict(&w, SEGMENTS + 1 + i, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
   tt_barrier(&tt);
   tc_store_stats(tt.store, &stats);
   cr_expect_lt(stats.expired_segments, SEGMENTS);

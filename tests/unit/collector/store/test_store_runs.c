@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "archive/audit.h"
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
 enum { STREAM = 7, BATCHES = 3, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
+enum {
+  OK = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK,
+  BROKEN = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN
+};
 
 static void configure(struct tc_config *config) {
   config->segment_generations_max = 100;
@@ -121,6 +128,98 @@ Test(store_runs, a_run_is_listed_while_it_grows_and_keeps_its_id) {
   tt_expect_proven(&tt);
 }
 
+/* Its first generations are given to the catalog once: what a reader sees is the same. */
+Test(store_runs, a_long_run_is_listed_in_parts) {
+  enum { GENERATIONS = 90, AT_ONCE = 9 };
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  struct tb_diag diag = { 0 };
+  tc_meta *meta;
+
+  tt_header(&w);
+  tt_loss(&w, 1, 2, 1, 1000);
+  for (uint64_t first = 3; first < GENERATIONS; first += AT_ONCE) {
+    write_generations(&w, first, first + AT_ONCE - 1);
+    tt_barrier(&tt);
+    for (uint64_t gen = first; gen < first + AT_ONCE; gen++) tt_verdict(&w, gen, OK);
+    tt_barrier(&tt);
+    struct rows rows = list();
+    cr_assert_eq(rows.n, 1u);
+    const struct tc_segment_row *row = &rows.row[0];
+    uint64_t n = first + AT_ONCE - 3;
+    cr_assert_eq(row->first_gen, 3);
+    cr_assert_eq(row->last_gen, first + AT_ONCE - 1);
+    cr_assert_eq(row->batches, n * BATCHES);
+    cr_assert_eq(row->events, n * 10);
+    cr_assert_eq(row->verdict, OK);
+    cr_assert_eq(tt_stream_row(&tt, STREAM).generations, n);
+    cr_assert_eq(tt_stream_row(&tt, STREAM).lost_batches, 1);
+    struct tc_catalog *catalog = open_catalog();
+    cr_assert_eq(tc_catalog_open_meta(catalog, row->id, &diag, &meta), TB_OK, "%s", diag.text);
+    cr_assert_eq(meta->n_generations, n);
+    cr_assert_eq(meta->n_losses, 1u);
+    cr_assert_eq(meta->bytes, row->bytes);
+    for (uint64_t i = 0; i < n; i++) {
+      cr_assert_eq(meta->generations[i]->gen, i + 3);
+      cr_assert_eq(meta->generations[i]->verdict->code, OK);
+    }
+    tc_meta_free(meta);
+    tc_catalog_close(catalog);
+  }
+  tt_close(&w);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 1u);
+  cr_assert_not(rows.row[0].open);
+  cr_assert_eq(rows.row[0].events, 90 * 10);
+  cr_assert_eq(tt_stream_row(&tt, STREAM).events, 90 * 10);
+}
+
+struct problems {
+  unsigned n;
+  char text[256];
+};
+
+static void keep_problem(void *self, const char *text) {
+  struct problems *problems = self;
+
+  problems->n++;
+  snprintf(problems->text, sizeof problems->text, "%s", text);
+}
+
+static struct tc_audited audit(struct problems *problems) {
+  struct tc_audit_sink sink = { .self = problems, .problem = keep_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_audited seen;
+
+  cr_assert_eq(tc_audit(tc_store_dirfd(tt.store), true, &sink, &diag, &seen), TB_OK, "%s",
+               diag.text);
+  return seen;
+}
+
+/* A running collector's whole generations are verified before their run is sealed. */
+Test(store_runs, damage_in_a_run_that_is_written_is_found) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  struct problems problems = { 0 };
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  tt_batch(&w, 4, "begun", 5);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  struct tc_audited seen = audit(&problems);
+  cr_assert_eq(problems.n, 0u, "%s", problems.text);
+  cr_assert_eq(seen.open_runs, 1);
+  cr_assert_eq(seen.open_generations, 3);
+  cr_assert_eq(seen.bytes, rows.row[0].bytes);
+
+  tt_flip(&tt, rows.row[0].path, HEADER_BYTES + 2 * BATCHES * BATCH_BYTES + 7);
+  (void)audit(&problems);
+  cr_assert_eq(problems.n, 1u);
+  char want[256];
+  snprintf(want, sizeof want, "%s: generation 3 is damaged", rows.row[0].path);
+  cr_assert_str_eq(problems.text, want);
+}
+
 /* What the archive holds is what is sealed: retention goes by it. */
 Test(store_runs, open_runs_are_in_no_total) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
@@ -148,6 +247,67 @@ Test(store_runs, a_run_is_sealed_at_its_age_though_nothing_more_comes) {
   tt_header(&w);
   write_generations(&w, 1, 2);
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") > 0);
+}
+
+/* Go's reader ends at the broken generation: those that come later get a file of their own, without that a reader has
+ * to wait for the run's age. The one that is open meanwhile goes on in the next file. */
+Test(store_runs, a_run_ends_behind_a_broken_generation) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  tt_batch(&w, 4, "begun", 5);
+  tt_verdict(&w, 1, OK);
+  tt_verdict(&w, 2, OK);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0);
+  tt_verdict(&w, 3, BROKEN);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 1);
+  tt_batch(&w, 4, "ended", 5);
+  tt_end(&w, 4);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 2u);
+  cr_assert_not(rows.row[0].open);
+  cr_assert_eq(rows.row[0].last_gen, 3);
+  expect_bytes(&rows.row[0], 1, 3);
+  cr_assert(rows.row[1].open);
+  cr_assert_eq(rows.row[1].first_gen, 4);
+  tt_expect_proven(&tt);
+}
+
+/* A long run that ended before its verdicts came: its meta is written again for many of them at once, in any order. */
+Test(store_runs, verdicts_join_a_sealed_run) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+  static const uint64_t order[] = { 5, 1, 3, 2, 4 };
+  uint32_t code[] = { OK, OK, BROKEN, OK, OK };
+  struct tb_diag diag = { 0 };
+  tc_meta *meta;
+
+  tt_header(&w);
+  write_generations(&w, 1, 5);
+  tt_close(&w);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 1u);
+  cr_assert_not(rows.row[0].open);
+  for (unsigned i = 0; i < 5; i++) tt_verdict(&w, order[i], code[order[i] - 1]);
+  tt_store_stop(&tt);
+  char path[sizeof rows.row[0].path + 8];
+  int len = (int)(strlen(rows.row[0].path) - strlen(".trace"));
+  snprintf(path, sizeof path, "%.*s.meta", len, rows.row[0].path);
+  int state_fd = open(tt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  cr_assert_eq(tc_meta_read(state_fd, path, &diag, &meta), TB_OK, "%s", diag.text);
+  close(state_fd);
+  cr_assert_eq(meta->n_generations, 5u);
+  for (unsigned i = 0; i < 5; i++) {
+    cr_expect_eq(meta->generations[i]->verdict->code, code[i], "%u", i);
+    cr_expect_eq(meta->generations[i]->events, 10, "%u", i);
+  }
+  tc_meta_free(meta);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_count(&tt, TC_REPLY_STORED), 0, "none is ordered again");
 }
 
 /* The catalog is a copy: made again in the middle, it shows what it showed. */
@@ -189,4 +349,18 @@ Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   cr_assert_eq(after.n, 1u);
   cr_assert_eq(after.row[0].last_gen, 2);
   cr_assert_not(after.row[0].open);
+}
+
+/* A reader that waits for nothing else sees what is whole all the same. */
+Test(store_runs, a_reader_asks_for_what_the_runs_have) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 3);
+  (void)tt_wait(&tt, TC_REPLY_STORED, 2);
+  tc_store_show_runs(tt.store);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 1u);
+  cr_assert(rows.row[0].open);
+  cr_assert_eq(rows.row[0].last_gen, 3);
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "archive/audit_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "archive/meta.h"
+#include "archive/state_dir.h"
+#include "base/crc32c.h"
+#include "base/grow.h"
+
+struct open_run {
+  uint64_t id;
+  char path[192];
+};
+
+struct look {
+  int state_fd;
+  const struct tc_audit_sink *sink;
+  struct tc_audited *out;
+  struct tc_catalog *catalog;
+  struct open_run *runs;
+  size_t nruns, cap;
+  unsigned char *buf;
+  size_t buf_bytes;
+};
+
+static void TB_PRINTF(2, 3) problem(struct look *look, const char *fmt, ...) {
+  char text[600];
+  va_list args;
+
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  look->out->problems++;
+  look->sink->problem(look->sink->self, text);
+}
+
+/* The rows are read to their end first: files take long, and a reader holds up the catalog's own cleaning. */
+static tb_rc note_run(void *self, const struct tc_segment_row *row) {
+  struct look *look = self;
+
+  if (!row->open) return TB_OK;
+  TB_TRY(TB_GROW(look->runs, look->cap, look->nruns));
+  struct open_run *run = &look->runs[look->nruns++];
+  run->id = row->id;
+  memcpy(run->path, row->path, sizeof run->path);
+  return TB_OK;
+}
+
+static tb_rc sum_generation(struct look *look, int fd, const char *path,
+                            const Tracecollect__V1__GenerationMeta *gen, struct tb_diag *why,
+                            uint32_t *out_crc) {
+  *out_crc = 0;
+  for (uint64_t at = gen->offset, end = at + gen->bytes; at < end;) {
+    size_t n = end - at < look->buf_bytes ? (size_t)(end - at) : look->buf_bytes;
+    if (look->sink->stop != NULL && look->sink->stop(look->sink->self)) return TB_END;
+    TB_TRY(tc_read_exactly(fd, path, look->buf, n, at, why));
+    *out_crc = tb_crc32c(*out_crc, look->buf, n);
+    at += n;
+  }
+  return TB_OK;
+}
+
+/* What a meta says of a file's whole generations stays so, however much it grows meanwhile. */
+static tb_rc check_generations(struct look *look, int fd, const char *path, const tc_meta *meta) {
+  uint64_t at = meta->trace_header.len;
+
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
+    struct tb_diag why = { 0 };
+    uint32_t crc;
+    if (gen->offset != at || (i > 0 && gen->gen != meta->generations[i - 1]->gen + 1)) {
+      problem(look, "%s: generation %" PRIu64 " does not follow the one before it", path, gen->gen);
+      return TB_OK;
+    }
+    tb_rc rc = sum_generation(look, fd, path, gen, &why, &crc);
+    if (rc == TB_END) return rc;
+    if (rc != TB_OK)
+      problem(look, "%s", why.text);
+    else if (crc != gen->crc)
+      problem(look, "%s: generation %" PRIu64 " is damaged", path, gen->gen);
+    at += gen->bytes;
+    look->out->open_generations++;
+  }
+  if (at != meta->bytes)
+    problem(look, "%s: the generations end at byte %" PRIu64 ", the catalog says %" PRIu64, path,
+            at, meta->bytes);
+  look->out->bytes += at;
+  look->out->open_runs++;
+  return TB_OK;
+}
+
+static tb_rc check_run(struct look *look, const struct open_run *run) {
+  struct tb_diag ignored = { 0 };
+  tc_meta *meta;
+
+  int fd = openat(look->state_fd, run->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 && errno == ENOENT) return TB_OK; /* it has another name now */
+  if (fd < 0) {
+    problem(look, "%s: %s", run->path, strerror(errno));
+    return TB_OK;
+  }
+  tb_rc rc = tc_catalog_open_meta(look->catalog, run->id, &ignored, &meta);
+  if (rc == TB_OK) {
+    rc = check_generations(look, fd, run->path, meta);
+    tc_meta_free(meta);
+  }
+  close(fd);
+  return rc == TB_NOTFOUND ? TB_OK : rc;
+}
+
+tb_rc tc_audit_open_runs(int state_fd, const struct tc_audit_sink *sink, unsigned char *buf,
+                         size_t n, struct tb_diag *diag, struct tc_audited *out) {
+  struct look look = { .state_fd = state_fd, .sink = sink, .out = out, .buf = buf, .buf_bytes = n };
+  struct tc_select all = { .limit = UINT32_MAX };
+  struct tb_diag why = { 0 };
+
+  if (tc_catalog_open(state_fd, false, &why, &look.catalog) != TB_OK) return TB_OK;
+  tb_rc rc = tc_catalog_segments(look.catalog, &all, note_run, &look, &why);
+  for (size_t i = 0; rc == TB_OK && i < look.nruns; i++) rc = check_run(&look, &look.runs[i]);
+  tc_catalog_close(look.catalog);
+  free(look.runs);
+  if (rc == TB_NOMEM) return tb_fail(diag, rc, "no memory for the open runs");
+  return rc == TB_END ? rc : TB_OK;
+}
