@@ -258,7 +258,7 @@ bool tc__report_stream_fits(const struct tc_report_select *select,
 
 static bool report_fits(const struct tc_report_select *select,
                         const struct tc__report_snapshot *r) {
-  if (select->kinds != 0 && (select->kinds & r->kinds) == 0) return false;
+  if (select->kinds != 0 && r->kinds != 0 && (select->kinds & r->kinds) == 0) return false;
   return text_fits(select->kind, r->kind) && text_fits(select->window, r->window);
 }
 

@@ -46,7 +46,8 @@ struct tc_report {
 struct tc_report_select {
   const unsigned char *stream;
   const char *service, *instance, *kind, *window;
-  uint32_t kinds; /* bits of enum to_analysis_kind */
+  uint32_t
+      kinds; /* bits of enum to_analysis_kind: of these alone, and of kinds that are none of ours; 0: all */
 };
 
 /* Some reports of one stream. */

@@ -9,12 +9,17 @@
 #include "window/private.h"
 
 /* Of a series while the words are there. */
-enum { VIEW_BYTES = sizeof(struct to_view_list) + 3 * sizeof(uint32_t) };
+enum { VIEW_BYTES = 4 * sizeof(uint32_t) };
+
+struct list {
+  const uint64_t *word; /* by bucket */
+  size_t n;
+};
 
 static void drop_words(struct to_windows *w) {
   to_words_fini(&w->view_words);
-  tb_mem_give(w->mem, w->view_lists, w->view_begins * VIEW_BYTES);
-  w->view_lists = NULL;
+  tb_mem_give(w->mem, w->view_begin, w->view_begins * VIEW_BYTES);
+  w->view_begin = NULL;
   w->view_begins = 0;
   w->viewed_words = false;
 }
@@ -175,10 +180,10 @@ static tb_rc join_words(struct to_windows *w) {
     take_base(w);
   else
     TB_TRY(join_all(w, first));
-  TB_TRY(tb_mem_take(w->mem, (w->series_n + 1) * VIEW_BYTES, &w->view_lists));
+  TB_TRY(tb_mem_take(w->mem, (w->series_n + 1) * VIEW_BYTES, &w->view_begin));
   w->view_begins = w->series_n + 1;
-  w->view_begin = (uint32_t *)(w->view_lists + w->view_begins);
-  w->view_parts = w->view_begin + w->view_begins;
+  w->view_row = w->view_begin + w->view_begins;
+  w->view_parts = w->view_row + w->view_begins;
   w->view_met = w->view_parts + w->view_begins;
   to_words_begins(&w->view_words, w->view_begin, w->series_n);
   count_parts(w);
@@ -260,18 +265,22 @@ static void set_quantile(struct to_distribution *d, unsigned q, unsigned bucket)
   *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* it may lie above the largest value */
 }
 
-/* word: by bucket. */
-static void quantiles_of_sorted(const struct to_view_list *list, struct to_distribution *d) {
+static struct list list_of(const struct to_windows *w, uint32_t series) {
+  return (struct list){ w->view_words.word + w->view_begin[series],
+                        w->view_begin[series + 1] - w->view_begin[series] };
+}
+
+static void quantiles_of_sorted(struct list list, struct to_distribution *d) {
   uint64_t count = 0, seen = 0;
   unsigned q = 0;
 
-  for (size_t i = 0; i < list->n; i++) count += (uint32_t)list->word[i];
+  for (size_t i = 0; i < list.n; i++) count += (uint32_t)list.word[i];
   d->has_quantiles = count == d->sum.count;
   if (!d->has_quantiles) return;
   for (size_t i = 0; q < QUANTILES; i++) {
-    seen += (uint32_t)list->word[i];
+    seen += (uint32_t)list.word[i];
     for (; q < QUANTILES && rank_of(d->sum.count, permille[q]) <= seen; q++)
-      set_quantile(d, q, to_word_bucket(list->word[i]));
+      set_quantile(d, q, to_word_bucket(list.word[i]));
   }
 }
 
@@ -292,32 +301,36 @@ struct row_counts {
 };
 
 /* Answers how many there are. */
-static uint64_t count_upper(struct row_counts *c, const struct to_view_list *list, size_t lists) {
+static uint64_t count_upper(struct row_counts *c, const struct to_windows *w, size_t lists) {
   uint64_t count = 0;
 
   memset(c, 0, offsetof(struct row_counts, lower));
-  for (size_t l = 0; l < lists; l++)
-    for (size_t i = 0; i < list[l].n; i++)
-      c->upper[to_word_bucket(list[l].word[i]) / BYTE] += (uint32_t)list[l].word[i];
+  for (size_t l = 0; l < lists; l++) {
+    struct list list = list_of(w, w->view_row[l]);
+    for (size_t i = 0; i < list.n; i++)
+      c->upper[to_word_bucket(list.word[i]) / BYTE] += (uint32_t)list.word[i];
+  }
   for (unsigned i = 0; i < BYTE; i++) count += c->upper[i];
   return count;
 }
 
-static void count_lower(struct row_counts *c, const struct to_view_list *list, size_t lists) {
-  for (size_t l = 0; l < lists; l++)
-    for (size_t i = 0; i < list[l].n; i++) {
-      unsigned bucket = to_word_bucket(list[l].word[i]), place = c->place[bucket / BYTE];
-      if (place > 0) c->lower[place - 1][bucket % BYTE] += (uint32_t)list[l].word[i];
+static void count_lower(struct row_counts *c, const struct to_windows *w, size_t lists) {
+  for (size_t l = 0; l < lists; l++) {
+    struct list list = list_of(w, w->view_row[l]);
+    for (size_t i = 0; i < list.n; i++) {
+      unsigned bucket = to_word_bucket(list.word[i]), place = c->place[bucket / BYTE];
+      if (place > 0) c->lower[place - 1][bucket % BYTE] += (uint32_t)list.word[i];
     }
+  }
 }
 
-static void quantiles_of_lists(const struct to_view_list *list, size_t lists,
+static void quantiles_of_lists(const struct to_windows *w, size_t lists,
                                struct to_distribution *d) {
   uint64_t rank[QUANTILES];
   unsigned upper[QUANTILES];
   struct row_counts c;
 
-  d->has_quantiles = count_upper(&c, list, lists) == d->sum.count;
+  d->has_quantiles = count_upper(&c, w, lists) == d->sum.count;
   if (!d->has_quantiles) return;
   for (unsigned q = 0; q < QUANTILES; q++) {
     rank[q] = rank_of(d->sum.count, permille[q]);
@@ -326,7 +339,7 @@ static void quantiles_of_lists(const struct to_view_list *list, size_t lists,
     memset(c.lower[c.places], 0, sizeof c.lower[0]);
     c.place[upper[q]] = (uint8_t)++c.places;
   }
-  count_lower(&c, list, lists);
+  count_lower(&c, w, lists);
   for (unsigned q = 0; q < QUANTILES; q++)
     set_quantile(d, q, upper[q] * BYTE + find_rank(c.lower[c.place[upper[q]] - 1], &rank[q]));
 }
@@ -334,10 +347,8 @@ static void quantiles_of_lists(const struct to_view_list *list, size_t lists,
 /* ---- the words of a row ---- */
 
 static size_t add_list(struct to_windows *w, size_t lists, uint32_t series) {
-  size_t n = w->view_begin[series + 1] - w->view_begin[series];
-
-  if (n == 0) return lists;
-  w->view_lists[lists] = (struct to_view_list){ w->view_words.word + w->view_begin[series], n };
+  if (w->view_begin[series + 1] == w->view_begin[series]) return lists;
+  w->view_row[lists] = series;
   return lists + 1;
 }
 
@@ -380,8 +391,8 @@ tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *p
   if (lists == 0)
     d->has_quantiles = d->sum.count == 0;
   else if (lists == 1)
-    quantiles_of_sorted(w->view_lists, d);
+    quantiles_of_sorted(list_of(w, w->view_row[0]), d);
   else
-    quantiles_of_lists(w->view_lists, lists, d);
+    quantiles_of_lists(w, lists, d);
   return TB_OK;
 }

@@ -50,11 +50,6 @@ struct to_slot {
   struct to_runs *runs;
 };
 
-struct to_view_list {
-  const uint64_t *word;
-  size_t n;
-};
-
 struct to_windows {
   struct tb_mem *mem;
   struct to_counters open, closed,
@@ -70,9 +65,9 @@ struct to_windows {
   size_t base_first;
   bool base_exact;
   bool folds[TO_WINDOWS]; /* its words had to be folded */
-  struct to_view_list
-      *view_lists;      /* room for a list of each series; in one block with the next three */
-  uint32_t *view_begin; /* by series: the first of its words, one more than there were series */
+  uint32_t *
+      view_begin; /* by series: the first of its words, one more than there were series; in one block with the next three */
+  uint32_t *view_row;   /* the series that a row's words are of */
   uint32_t *view_parts; /* by series: how many of its direct parts the view has something of */
   uint32_t *view_met;   /* by series, zeros: of those, how many a row has */
   size_t view_begins;

@@ -233,7 +233,6 @@ Test(window, series_beyond_the_pool_keep_their_sum_and_the_whole_keeps_its_quant
   cr_assert(d.p99_ns >= (uint64_t)p99 && d.p99_ns - (uint64_t)p99 <= (uint64_t)p99 / 1000);
   cr_assert_lt(with, SERIES, "the pool was too small for all");
   cr_assert_gt(with, 0);
-  fprintf(stderr, "BYTES %zu words %zu room %zu base %zu peak %zu\n", f.mem.bytes, f.w.view_words.n, f.w.view_words.room, f.w.base_words.n, f.mem.bytes_peak);
   cr_assert_lt(f.mem.bytes, 4 << 20);
   close_windows(&f);
 }

@@ -24,6 +24,7 @@ static struct scene {
   struct tc_config config;
   struct tc_leases *leases;
   struct tc_quotas *quotas;
+  struct tc_reports *reports;
   struct tc_worker *worker;
   atomic_uint handshakes;
 } scene;
@@ -40,15 +41,18 @@ static void open_station(void) {
   struct tc_leases_env leases_env = { .config = &scene.config, .loops = 1 };
   cr_assert_eq(tc_leases_new(&leases_env, &diag, &scene.leases), TB_OK, "%s", diag.text);
   cr_assert_eq(tc_quotas_new(&scene.quotas), TB_OK);
+  cr_assert_eq(tc_reports_new(1 << 20, &scene.reports), TB_OK);
   struct tc_worker_env env = { .config = &scene.config,
                                .leases = scene.leases,
                                .handshakes = &scene.handshakes,
-                               .quotas = scene.quotas };
+                               .quotas = scene.quotas,
+                               .reports = scene.reports };
   cr_assert_eq(tc_worker_open(&env, &scene.worker), TB_OK);
 }
 
 static void close_station(void) {
   tc_worker_close(scene.worker);
+  tc_reports_free(scene.reports);
   tc_quotas_free(scene.quotas);
   tc_leases_free(scene.leases);
   tc_config_fini(&scene.config);
