@@ -41,7 +41,7 @@ struct tc__file {
   struct tc__stream *stream;
   struct tc_segment *segment;  /* NULL: only the stream's end is to be noted */
   struct tc__losses losses;    /* reported before it */
-  size_t shown_gens;           /* so many of its generations the catalog shows */
+  size_t shown_gens;           /* the catalog shows this many of its generations */
   struct tc_open_kept kept;    /* of these, those it will not be given again */
   struct tc_open_kept to_keep; /* once the transaction is over */
   bool verdict_shown;          /* and with the verdicts they have */
@@ -174,8 +174,8 @@ struct tc_sealer {
   struct {
     pthread_mutex_t lock;
     pthread_cond_t is_done;
-    atomic_ullong asked; /* so many readers asked for open runs to be shown */
-    uint64_t done;       /* so many of them have what they asked for */
+    atomic_ullong asked; /* this many readers asked for open runs to be shown */
+    uint64_t done;       /* this many of them have what they asked for */
   } show;
 
   struct tc_reply_queue replies;

@@ -16,6 +16,7 @@
 
 #include "archive/audit_ledger.h"
 #include "archive/audit_open.h"
+#include "archive/audit_private.h"
 #include "archive/catalog_write.h"
 #include "archive/walk.h"
 #include "base/crc32c.h"
@@ -46,16 +47,19 @@ struct verify {
   unsigned char *buf;
 };
 
-static void TB_PRINTF(2, 3) problem(struct verify *verify, const char *fmt, ...) {
+void tc__audit_problem(const struct tc_audit_sink *sink, struct tc_audited *out, const char *fmt,
+                       ...) {
   char text[600];
   va_list args;
 
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  verify->out->problems++;
-  verify->sink->problem(verify->sink->self, text);
+  out->problems++;
+  sink->problem(sink->self, text);
 }
+
+#define problem(verify, ...) tc__audit_problem((verify)->sink, (verify)->out, __VA_ARGS__)
 
 static void path_of(const struct segment *segment, const char *ending, char out[192]) {
   char hex[TC_STREAM_HEX_BYTES];

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/audit_private.h"
 #include "archive/meta.h"
 #include "archive/state_dir.h"
 #include "base/crc32c.h"
@@ -30,17 +30,6 @@ struct look {
   unsigned char *buf;
   size_t buf_bytes;
 };
-
-static void TB_PRINTF(2, 3) problem(struct look *look, const char *fmt, ...) {
-  char text[600];
-  va_list args;
-
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  look->out->problems++;
-  look->sink->problem(look->sink->self, text);
-}
 
 /* The rows are read to their end first: files take long, and a reader holds up the catalog's own cleaning. */
 static tb_rc note_run(void *self, const struct tc_segment_row *row) {
@@ -77,21 +66,25 @@ static tb_rc check_generations(struct look *look, int fd, const char *path, cons
     struct tb_diag why = { 0 };
     uint32_t crc;
     if (gen->offset != at || (i > 0 && gen->gen != meta->generations[i - 1]->gen + 1)) {
-      problem(look, "%s: generation %" PRIu64 " does not follow the one before it", path, gen->gen);
+      tc__audit_problem(look->sink, look->out,
+                        "%s: generation %" PRIu64 " does not follow the one before it", path,
+                        gen->gen);
       return TB_OK;
     }
     tb_rc rc = sum_generation(look, fd, path, gen, &why, &crc);
     if (rc == TB_END) return rc;
     if (rc != TB_OK)
-      problem(look, "%s", why.text);
+      tc__audit_problem(look->sink, look->out, "%s", why.text);
     else if (crc != gen->crc)
-      problem(look, "%s: generation %" PRIu64 " is damaged", path, gen->gen);
+      tc__audit_problem(look->sink, look->out, "%s: generation %" PRIu64 " is damaged", path,
+                        gen->gen);
     at += gen->bytes;
     look->out->open_generations++;
   }
   if (at != meta->bytes)
-    problem(look, "%s: the generations end at byte %" PRIu64 ", the catalog says %" PRIu64, path,
-            at, meta->bytes);
+    tc__audit_problem(look->sink, look->out,
+                      "%s: the generations end at byte %" PRIu64 ", the catalog says %" PRIu64,
+                      path, at, meta->bytes);
   look->out->bytes += at;
   look->out->open_runs++;
   return TB_OK;
@@ -104,7 +97,7 @@ static tb_rc check_run(struct look *look, const struct open_run *run) {
   int fd = openat(look->state_fd, run->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 && errno == ENOENT) return TB_OK; /* it has another name now */
   if (fd < 0) {
-    problem(look, "%s: %s", run->path, strerror(errno));
+    tc__audit_problem(look->sink, look->out, "%s: %s", run->path, strerror(errno));
     return TB_OK;
   }
   tb_rc rc = tc_catalog_open_meta(look->catalog, run->id, &ignored, &meta);
