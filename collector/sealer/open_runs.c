@@ -47,38 +47,60 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
   return rc;
 }
 
-static tb_rc show_all(struct tc_sealer *sealer, struct tb_diag *diag) {
-  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
-    if (stream->open != NULL && !is_shown(stream->open)) TB_TRY(show(sealer, stream->open, diag));
+static bool is_to_show(const struct tc_sealer *sealer, const struct tc__file *file) {
+  return file != NULL && file->shown_pass != sealer->show.pass && !is_shown(file);
+}
+
+static struct tc__stream *next_to_show(const struct tc_sealer *sealer, struct tc__stream *from) {
+  while (from != NULL && !is_to_show(sealer, from->open)) from = from->next;
+  return from;
+}
+
+/* One at least. *out_end: the first that was not looked at; NULL: all were. */
+static tb_rc show_some(struct tc_sealer *sealer, struct tc__stream *first, uint64_t until_ns,
+                       struct tb_diag *diag, struct tc__stream **out_end) {
+  struct tc__stream *at = first;
+
+  do {
+    TB_TRY(show(sealer, at->open, diag));
+    at = next_to_show(sealer, at->next);
+  } while (at != NULL && tc_mono_ns() < until_ns);
+  *out_end = at;
   return TB_OK;
 }
 
-static bool all_are_shown(const struct tc_sealer *sealer) {
-  for (const struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
-    if (stream->open != NULL && !is_shown(stream->open)) return false;
-  return true;
-}
-
-static void note_shown(struct tc_sealer *sealer) {
-  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
-    struct tc__file *file = stream->open;
-    if (file == NULL || is_shown(file)) continue;
+static void note_shown(struct tc_sealer *sealer, struct tc__stream *first,
+                       const struct tc__stream *end) {
+  for (; first != end; first = first->next) {
+    struct tc__file *file = first->open;
+    if (!is_to_show(sealer, file)) continue;
+    file->shown_pass = sealer->show.pass;
     file->shown_gens = file->segment->ngens;
     file->verdict_shown = true;
     file->kept = file->to_keep;
   }
 }
 
-tb_rc tc__show_open_runs(struct tc_sealer *sealer, struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
+void tc__begin_show(struct tc_sealer *sealer) {
+  sealer->show.pass++;
+}
 
+tb_rc tc__show_open_runs(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag,
+                         bool *out_done) {
+  struct tb_diag why = { 0 };
+  struct tc__stream *first, *end;
+
+  *out_done = true;
   if (sealer->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
-  if (!tc__catalog_takes_rows(sealer) || all_are_shown(sealer)) return TB_OK;
+  if (!tc__catalog_takes_rows(sealer)) return TB_OK;
+  first = next_to_show(sealer, sealer->streams);
+  if (first == NULL) return TB_OK;
   tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
-  if (rc == TB_OK) rc = show_all(sealer, &why);
+  if (rc == TB_OK) rc = show_some(sealer, first, until_ns, &why, &end);
   if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
   if (rc != TB_OK) return tc__catalog_failed(sealer, &why, diag);
-  note_shown(sealer);
+  note_shown(sealer, first, end);
+  *out_done = end == NULL;
   return TB_OK;
 }
 
@@ -86,14 +108,20 @@ bool tc__is_asked_to_show(struct tc_sealer *sealer) {
   return atomic_load(&sealer->show.asked) != sealer->show.done;
 }
 
-/* Those that ask while it is at work may have come too late for it, and are served by the next turn. */
+/* Readers that ask while a pass is under way may have come too late for it: they have the next one. */
 void tc__show_asked(struct tc_sealer *sealer) {
   uint64_t asked = atomic_load(&sealer->show.asked);
   struct tb_diag diag = { 0 };
+  bool done;
 
   if (asked == sealer->show.done) return;
-  (void)!tc__show_open_runs(sealer, &diag); /* a failure is noted; they read what the catalog has */
-  tc__end_show(sealer, asked);
+  if (sealer->show.served == sealer->show.done) {
+    sealer->show.served = asked;
+    tc__begin_show(sealer);
+  }
+  /* A failure is noted; they read what the catalog has. */
+  (void)!tc__show_open_runs(sealer, tc_mono_ns() + TC__SHOW_NS, &diag, &done);
+  if (done) tc__end_show(sealer, sealer->show.served);
 }
 
 void tc__end_show(struct tc_sealer *sealer, uint64_t upto) {

@@ -45,6 +45,7 @@ struct tc__file {
   struct tc_open_kept kept;    /* of these, those it will not be given again */
   struct tc_open_kept to_keep; /* once the transaction is over */
   bool verdict_shown;          /* and with the verdicts they have */
+  uint64_t shown_pass;         /* of the last pass that looked at it */
   bool broken;                 /* one of them is: no more shall come to it */
   uint64_t
       noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
@@ -175,7 +176,9 @@ struct tc_sealer {
     pthread_mutex_t lock;
     pthread_cond_t is_done;
     atomic_ullong asked; /* this many readers asked for open runs to be shown */
-    uint64_t done;       /* this many of them have what they asked for */
+    uint64_t served,
+        done;      /* this many of them the pass that goes on is for, have what they asked for */
+    uint64_t pass; /* number of the pass over the open runs */
   } show;
 
   struct tc_reply_queue replies;
@@ -222,8 +225,14 @@ void tc__take_totals(struct tc_sealer *sealer);
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
 
-/* open_runs.c: the catalog shows the complete generations of the runs that are written, as they are now. */
-tb_rc tc__show_open_runs(struct tc_sealer *sealer, struct tb_diag *diag);
+/* open_runs.c: the catalog shows the complete generations of the runs that are written, as they are when a pass looks
+ * at them: in slices, so that records need not wait for thousands of runs. A pass that begins takes the place of the one
+ * that goes on. */
+enum { TC__SHOW_NS = 10000000 };
+void tc__begin_show(struct tc_sealer *sealer);
+/* A slice, of one run at least. *out_done: the pass is at its end. */
+tb_rc tc__show_open_runs(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag,
+                         bool *out_done);
 /* The catalog was made again: it shows none. */
 void tc__forget_shown_runs(struct tc_sealer *sealer);
 /* The run will not be sealed. */

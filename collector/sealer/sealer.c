@@ -115,7 +115,9 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
   sealer->opt.stats->catalog_stale = rc != TB_OK;
   tc__take_totals(sealer);
   tc__forget_shown_runs(sealer);
-  if (rc == TB_OK) rc = tc__show_open_runs(sealer, &diag);
+  tc__begin_show(sealer);
+  bool done;
+  if (rc == TB_OK) rc = tc__show_open_runs(sealer, UINT64_MAX, &diag, &done);
   if (rc == TB_OK) return;
   tc__note_as(sealer, TC_ERROR, 0,
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);

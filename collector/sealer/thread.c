@@ -133,9 +133,12 @@ static void answer_barriers(struct tc_sealer *sealer) {
 
 /* They see all that is published, and the runs that are written as they are now. */
 static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
+  uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TC__SHOW_NS;
+  bool done;
+
   if (sealer->barriers == NULL) return TB_OK;
-  TB_TRY(tc__show_open_runs(sealer, diag));
-  answer_barriers(sealer);
+  TB_TRY(tc__show_open_runs(sealer, until_ns, diag, &done));
+  if (done) answer_barriers(sealer);
   return TB_OK;
 }
 
@@ -190,6 +193,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
     if (work->kind == TC_WORK_BARRIER) {
       *sealer->barriers_tail = work;
       sealer->barriers_tail = &work->next;
+      tc__begin_show(sealer);
     } else {
       tc_work_free(work);
     }

@@ -364,3 +364,31 @@ Test(store_runs, a_reader_asks_for_what_the_runs_have) {
   cr_assert(rows.row[0].open);
   cr_assert_eq(rows.row[0].last_gen, 3);
 }
+
+static tb_rc count_open(void *self, const struct tc_segment_row *row) {
+  cr_assert(row->open);
+  cr_assert_eq(row->last_gen, 2);
+  ++*(unsigned *)self;
+  return TB_OK;
+}
+
+/* More than one slice of a pass takes: records go on meanwhile, and the barrier is answered once all are shown. */
+Test(store_runs, a_barrier_sees_all_of_many_runs) {
+  enum { RUNS = 600 };
+  struct tc_select all = { .limit = 2 * RUNS };
+  struct tb_diag diag = { 0 };
+  unsigned shown = 0;
+
+  for (unsigned i = 1; i <= RUNS; i++) {
+    struct tt_writer w = tt_attach_as(&tt, i, i);
+    tt_header(&w);
+    tt_generation(&w, 1, 1, 100);
+    tt_generation(&w, 2, 1, 100);
+  }
+  tt_barrier(&tt);
+  struct tc_catalog *catalog = open_catalog();
+  cr_assert_eq(tc_catalog_segments(catalog, &all, count_open, &shown, &diag), TB_OK, "%s",
+               diag.text);
+  tc_catalog_close(catalog);
+  cr_assert_eq(shown, RUNS);
+}
