@@ -168,6 +168,7 @@ void tt_attach(struct tt_store *t, uint64_t conn, unsigned id, const char *ident
 
   msg->conn = conn;
   memset(msg->attach.stream, (int)id, TC_STREAM_BYTES);
+  if (id > UINT8_MAX) memcpy(msg->attach.stream, &id, sizeof id);
   snprintf(msg->attach.identity, sizeof msg->attach.identity, "%s", identity);
   snprintf(msg->attach.service, sizeof msg->attach.service, "shop");
   snprintf(msg->attach.instance, sizeof msg->attach.instance, "host-%u", id);

@@ -366,7 +366,7 @@ Test(store_runs, a_reader_asks_for_what_the_runs_have) {
 }
 
 static tb_rc count_open(void *self, const struct tc_segment_row *row) {
-  cr_assert(row->open);
+  cr_assert(row->open, "%s: %lu..%lu", row->path, row->first_gen, row->last_gen);
   cr_assert_eq(row->last_gen, 2);
   ++*(unsigned *)self;
   return TB_OK;
