@@ -88,6 +88,7 @@ struct tc_work {
     } records;
     struct tc_verdict *verdict; /* malloc */
     uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
+    bool disk_begun;            /* of a checkpoint: the kernel writes its file already */
     struct {
       uint64_t cookie;
       unsigned loop;

@@ -65,6 +65,21 @@ static void free_records(struct tc_sealer *sealer, struct tc_work *work) {
   }
 }
 
+/* All streams that hold the same stretch of the log are asked for checkpoints at once: the kernel begins to write all of
+ * their files before the first is waited for, and one journal commit does for many. */
+static tb_rc begin_checkpoints(struct tc_sealer *sealer, struct tc_work *work,
+                               struct tb_diag *diag) {
+  for (; work != NULL && work->kind == TC_WORK_CHECKPOINT && !work->disk_begun; work = work->next) {
+    struct tc__stream *stream = tc__sealer_stream(sealer, work->stream);
+    struct tc_segment *segment =
+        stream != NULL && stream->open != NULL ? stream->open->segment : NULL;
+    if (segment != NULL) TB_TRY(tc_segment_flush(segment, diag));
+    if (segment != NULL && sealer->opt.durable) tc_segment_to_disk(segment, true);
+    work->disk_begun = true;
+  }
+  return TB_OK;
+}
+
 static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_diag *diag) {
   struct tc__stream *stream = tc__sealer_stream(sealer, work->stream);
 
@@ -95,7 +110,10 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
     break;
   case TC_WORK_COUNTERS: tc__count_in(sealer, stream, &work->counters); break;
   case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(sealer, stream, diag)); break;
-  case TC_WORK_CHECKPOINT: TB_TRY(tc__archive_checkpoint(sealer, stream, diag)); break;
+  case TC_WORK_CHECKPOINT:
+    TB_TRY(begin_checkpoints(sealer, work, diag));
+    TB_TRY(tc__archive_checkpoint(sealer, stream, diag));
+    break;
   case TC_WORK_GIVE_UP: TB_TRY(tc__archive_give_up(sealer, stream, work->give_up_seq, diag)); break;
   case TC_WORK_FORGET: tc__forget_stream(sealer, stream); return TB_OK;
   case TC_WORK_VERDICT:
