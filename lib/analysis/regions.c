@@ -4,6 +4,10 @@
 #include "analysis/analysis_state.h"
 #include "analysis/user_types.h"
 
+#define NO_REGIONS                                                                                 \
+  "This trace has no regions. A Go program makes them with trace.WithRegion (runtime/trace), a C " \
+  "program with ta_region_begin()."
+
 static struct to_user_types *types_of(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_REGIONS];
 }
@@ -125,7 +129,8 @@ static tb_rc regions_report(struct to_analyses *a, const struct to_view *view, s
   (void)view;
   TB_TRY(to_user_types_report(types_of(a), d, BY_TYPE));
   TB_TRY(report_sites(a, d));
-  return to_user_types_report_open(types_of(a), a, d, TO_SPAN_REGION, BY_TYPE, list_open);
+  return to_user_types_report_open(types_of(a), a, d, TO_SPAN_REGION, BY_TYPE, NO_REGIONS,
+                                   list_open);
 }
 
 const struct to_analysis_ops to__analysis_regions = {

@@ -7,6 +7,10 @@
 #include "analysis/user_types.h"
 #include "measure/longest.h"
 
+#define NO_TASKS                                                                                   \
+  "This trace has no tasks. A Go program makes them with trace.NewTask (runtime/trace), a C "      \
+  "program with ta_task_begin()."
+
 struct to_tasks {
   struct to_user_types types;
   struct to_longest longest;
@@ -177,7 +181,7 @@ static tb_rc tasks_report(struct to_analyses *a, const struct to_view *view, str
   (void)view;
   TB_TRY(to_user_types_report(types, d, BY_TYPE));
   TB_TRY(report_slowest(a, d));
-  return to_user_types_report_open(types, a, d, TO_SPAN_TASK, BY_TYPE, list_open);
+  return to_user_types_report_open(types, a, d, TO_SPAN_TASK, BY_TYPE, NO_TASKS, list_open);
 }
 
 const struct to_analysis_ops to__analysis_tasks = {

@@ -66,6 +66,7 @@ void to_user_types_fini(struct to_user_types *t) {
 }
 
 bool to_user_types_pass_over(struct to_user_types *t, const struct to_span *span) {
+  t->seen = true;
   if (span->until_known && span->from_known) return false;
   to_windows_sum(t->windows, span->until_known ? t->begin_unknown : t->cut, span->from, span->until,
                  0, false);
@@ -261,6 +262,7 @@ static tb_rc take_open(void *self, const struct to_span *span) {
 
 tb_rc to_user_types_report_open(const struct to_user_types *t, struct to_analyses *a,
                                 struct to_draft *d, enum to_span_kind kind, unsigned table,
+                                const char *none,
                                 tb_rc (*list)(struct to_draft *d,
                                               const struct to_user_open *open)) {
   struct open_ones open = { .types = t, .draft = d, .table = table };
@@ -278,5 +280,5 @@ tb_rc to_user_types_report_open(const struct to_user_types *t, struct to_analyse
     TB_TRY(keep_text(d, span->more->name, &one.type));
     TB_TRY(list(d, &one));
   }
-  return TB_OK;
+  return t->seen || open.total > 0 ? TB_OK : to_draft_note(d, none);
 }

@@ -40,6 +40,7 @@ struct to_user_types {
   uint64_t secret;
   uint32_t latency, times;     /* series */
   uint32_t begin_unknown, cut; /* series of those that are in no latency */
+  bool seen;                   /* one has ended */
 };
 
 TB_MUST tb_rc to_user_types_init(struct to_user_types *t, struct to_windows *windows,
@@ -114,9 +115,11 @@ struct to_user_open {
   struct to_string type;
   const struct to_callstack *stack; /* where it began; NULL: not kept */
 };
-/* Counts those of a kind that are open, in the figure and by type, and lists the oldest ones. */
+/* Counts those of a kind that are open, in the figure and by type, and lists the oldest ones. none: a note for a trace that
+ * has had none so far. */
 TB_MUST tb_rc to_user_types_report_open(const struct to_user_types *t, struct to_analyses *a,
                                         struct to_draft *d, enum to_span_kind kind, unsigned table,
+                                        const char *none,
                                         tb_rc (*list)(struct to_draft *d,
                                                       const struct to_user_open *open));
 

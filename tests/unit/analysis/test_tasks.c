@@ -280,3 +280,28 @@ Test(an_tasks, types_beyond_the_limit_are_summed) {
   cr_assert_eq(tt_distribution(r, "latency")->sum.count, TYPES);
   tt_analyses_close(&t);
 }
+
+/* A reader who sees no task learns how a program makes them; one who sees the first open one needs no advice. */
+Test(an_tasks, a_trace_without_any_says_how_to_have_them) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  status(&t, 10, 1);
+  cr_assert_eq(report(&t, TO_ANALYSIS_TASKS)->notes, 1);
+  cr_assert_str_eq(report(&t, TO_ANALYSIS_TASKS)->note[0],
+                   "This trace has no tasks. A Go program makes them with trace.NewTask "
+                   "(runtime/trace), a C program with ta_task_begin().");
+  cr_assert_eq(report(&t, TO_ANALYSIS_REGIONS)->notes, 1);
+  cr_assert_str_eq(report(&t, TO_ANALYSIS_REGIONS)->note[0],
+                   "This trace has no regions. A Go program makes them with trace.WithRegion "
+                   "(runtime/trace), a C program with ta_region_begin().");
+  task(&t, 100, 1, 7, TO_NO_TASK);
+  region(&t, 200, 1, 7, true);
+  cr_assert_eq(report(&t, TO_ANALYSIS_TASKS)->notes, 0);
+  cr_assert_eq(report(&t, TO_ANALYSIS_REGIONS)->notes, 0);
+  region(&t, 300, 1, 7, false);
+  task_end(&t, 400, 1, 7);
+  cr_assert_eq(report(&t, TO_ANALYSIS_TASKS)->notes, 0);
+  cr_assert_eq(report(&t, TO_ANALYSIS_REGIONS)->notes, 0);
+  tt_analyses_close(&t);
+}
