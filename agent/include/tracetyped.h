@@ -82,6 +82,9 @@ TA_INLINE void ta_typed_thread_attach(ta_typed_name name) {
 TA_INLINE void ta_typed_wait_begin(ta_typed_name reason) {
   ta_wait_begin(reason.plain);
 }
+TA_INLINE void ta_typed_wait_begin_for(ta_typed_name reason, const void *object) {
+  ta_wait_begin_for(reason.plain, object);
+}
 TA_INLINE ta_typed_fiber ta_typed_fiber_create(ta_typed_name name, int waits) {
   return ta_typed_of_fiber(ta_fiber_create(name.plain, waits));
 }
@@ -166,6 +169,7 @@ TA_INLINE void ta_typed_memory_tell(enum ta_memory what, const void *at, size_t 
 #define ta_name_of             ta_typed_name_of
 #define ta_thread_attach       ta_typed_thread_attach
 #define ta_wait_begin          ta_typed_wait_begin
+#define ta_wait_begin_for      ta_typed_wait_begin_for
 #define ta_fiber_create        ta_typed_fiber_create
 #define ta_fiber_self          ta_typed_fiber_self
 #define ta_fiber_stack         ta_typed_fiber_stack

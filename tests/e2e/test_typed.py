@@ -29,6 +29,8 @@ int main(void) {
   ta_label(TA_NO_NAME);
   ta_wait_begin(TA_WAIT_MUTEX);
   ta_wait_end();
+  ta_wait_begin_for(TA_WAIT_MUTEX, &sequence);
+  ta_wait_end();
   fiber = ta_fiber_create(name, 0);
   ta_fiber_stack(fiber, NULL, 0);
   ta_fiber_switch(fiber);
@@ -52,7 +54,7 @@ int main(void) {
 # What does not fit: a text, a number, another handle.
 FAULTS = [
     'ta_region_begin("serve", TA_NO_TASK);', "ta_region_begin(17, task);", "ta_region_begin(name, 0);", "ta_region_begin(task, task);",
-    "ta_region_begin(name, fiber);", 'ta_thread_attach("worker");', "ta_wait_begin(1);", "ta_fiber_create(fiber, 0);",
+    "ta_region_begin(name, fiber);", 'ta_thread_attach("worker");', "ta_wait_begin(1);", "ta_wait_begin_for(1, &sequence);", "ta_fiber_create(fiber, 0);",
     "ta_fiber_switch(0);", "ta_fiber_switch(task);", "ta_fiber_block(fiber);", 'ta_fiber_yield("its time is up");', "ta_fiber_unblock(1);",
     "task = ta_task_begin(task, name);", "task = 1;", "name = ta_fiber_self();", "ta_task_end(fiber);", "ta_log(name, name, 0);",
     'ta_log(task, "key", "text");', 'ta_label("label");', 'ta_pause_begin("reload");',

@@ -14,7 +14,7 @@ DEADLINE_S = 5  # shutdown.deadline
 class Flood(FaultCase):
     def start(self, *settings):
         self.tracectl("certs", "agent", self.certs, "other")
-        return Collector(self, *settings)
+        return Collector(self, "segment.generations_max=1", *settings)  # each generation costs a file
 
     def flood(self, collector, *size):
         with open(self.folder / "flood.out", "wb") as out:

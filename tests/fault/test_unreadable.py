@@ -22,7 +22,7 @@ class Unreadable(FaultCase):
         self.kept = 0
 
     def collector(self, *settings):
-        return Collector(self, *settings, env=self.shim.environment)
+        return Collector(self, "segment.generations_max=1", *settings, env=self.shim.environment)  # a generation is a file
 
     def agents(self, collector, **options):
         return [Agent(self, collector.ready["agents"], seed, **options) for seed in (ONE, OTHER)]
