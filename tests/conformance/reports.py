@@ -167,7 +167,8 @@ class Expected:
             (self.alive.discard if verb == "Free" else self.alive.add)(ident)
             self.allocations += verb == "Alloc"
         elif match := CPU_SAMPLE.match(line):
-            self.samples[self.user.states.get(match.group(1), "")] += 1
+            goroutine = match.group(1)  # it may have ended, or not begun, when the sample is read
+            self.samples["" if goroutine == "-1" else self.user.states.get(goroutine, "NotExist")] += 1
         elif match := PROCS.match(line):
             time, procs = map(int, match.groups())
             self._idle -= {ident for ident in self._idle if int(ident) >= procs}
