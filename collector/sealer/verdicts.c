@@ -106,7 +106,7 @@ static tb_rc change_verdict(Tracecollect__V1__GenerationMeta *gen,
   }
   char *reason = strdup(verdict->reason);
   if (reason != NULL) {
-    if (gen->verdict->reason != NULL && *gen->verdict->reason != '\0') free(gen->verdict->reason);
+    if (gen->verdict->reason != protobuf_c_empty_string) free(gen->verdict->reason);
     gen->verdict->reason = reason;
   }
   gen->verdict->code = (Tracecollect__V1__VerdictCode)verdict->code;
