@@ -56,22 +56,39 @@ static bool is_better(const struct to_spans *s, const struct to_held_lock *held,
   return g->since > s->lives[held->slot].since;
 }
 
+/* The first one that this thread holds; NULL: none. */
+static struct to_held_lock *first_of(struct to_held_lock *held, size_t n, int64_t holder) {
+  size_t begin = 0, end = n;
+
+  while (begin < end) {
+    size_t middle = begin + (end - begin) / 2;
+    if (held[middle].holder < holder)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin < n && held[begin].holder == holder ? &held[begin] : NULL;
+}
+
+/* A thread's goroutine is looked for once, however many locks the thread holds. */
 static void find_holders(const struct to_spans *s, struct to_held_lock *held, size_t n) {
   qsort(held, n, sizeof *held, by_holder);
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
     const struct to_life *g = &s->lives[slot];
-    const struct to_held_lock key = { .holder = thread_of(g) };
-    if (key.holder == TO_NONE) continue;
-    struct to_held_lock *at = bsearch(&key, held, n, sizeof *held, by_holder);
-    if (at == NULL) continue;
-    while (at > held && at[-1].holder == key.holder) at--;
-    for (; at < held + n && at->holder == key.holder; at++) {
-      if (!is_better(s, at, g)) continue;
-      at->is_found = true;
-      at->slot = slot;
-      at->goroutine = g->id;
-      at->state = g->state;
-    }
+    int64_t thread = thread_of(g);
+    struct to_held_lock *at = thread == TO_NONE ? NULL : first_of(held, n, thread);
+    if (at == NULL || !is_better(s, at, g)) continue;
+    at->is_found = true;
+    at->slot = slot;
+    at->goroutine = g->id;
+    at->state = g->state;
+  }
+  for (size_t i = 1; i < n; i++) {
+    if (held[i].holder != held[i - 1].holder) continue;
+    held[i].is_found = held[i - 1].is_found;
+    held[i].slot = held[i - 1].slot;
+    held[i].goroutine = held[i - 1].goroutine;
+    held[i].state = held[i - 1].state;
   }
   qsort(held, n, sizeof *held, by_lock);
 }

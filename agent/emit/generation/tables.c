@@ -117,10 +117,10 @@ static void want_locks(uint32_t gen) {
   for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) ta_symbols_want_data(lock.object);
 }
 
-static uint64_t name_of_lock(struct ta_generation *k, uint32_t gen, const struct ta_lock *lock) {
+static struct ta_text *name_of_lock(const struct ta_lock *lock) {
   const struct ta_symbol *symbol = ta_symbols_of(lock->object);
 
-  return symbol == NULL ? 0 : string_of(k, gen, symbol->function);
+  return symbol == NULL ? NULL : symbol->function;
 }
 
 static void write_lock_strings(struct ta_generation *k, uint32_t gen) {
@@ -130,8 +130,15 @@ static void write_lock_strings(struct ta_generation *k, uint32_t gen) {
   for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
     const char *reason = ta_names_text(lock.reason, &len);
     write_string(k, gen, TA_LOCKS_FIRST_ID + i, reason, len);
-    name_of_lock(k, gen, &lock);
+    string_of(k, gen, name_of_lock(&lock));
   }
+}
+
+/* A batch of locks takes no strings: a lock that a thread of an older generation has put here since has no name. */
+static uint64_t written_name(uint32_t gen, const struct ta_lock *lock) {
+  const struct ta_text *name = name_of_lock(lock);
+
+  return name == NULL || name->gen != gen ? 0 : name->id;
 }
 
 static void open_locks(struct ta_generation *k, uint32_t gen, uint64_t missed) {
@@ -151,7 +158,7 @@ static void write_locks(struct ta_generation *k, uint32_t gen) {
   open_locks(k, gen, ta_locks_missed(gen));
   for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
     const struct tw_lock row = { TA_LOCKS_FIRST_ID + i, lock.object, lock.holder,
-                                 name_of_lock(k, gen, &lock) };
+                                 written_name(gen, &lock) };
     if (tw_write_lock(&k->write, &row) != TB_AGAIN) continue;
     ta_generation_close_batch(k, gen);
     open_locks(k, gen, 0);

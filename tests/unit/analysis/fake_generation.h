@@ -8,7 +8,7 @@
 #include "analysis/analysis.h"
 #include "wire/spec.h"
 
-enum { TT_FAKE_STRINGS = 8, TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
+enum { TT_FAKE_STRINGS = 9, TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
 
 /* String ids: 1 to TT_FAKE_STRINGS. Stack ids: 1 to TT_FAKE_STACKS; a stack ends at the first frame without pc. */
 struct to_generation {

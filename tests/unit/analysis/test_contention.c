@@ -206,8 +206,9 @@ enum {
   TABLE = 5,
   CONFIG,
   TABLE_NAME,
-  CONFIG_HELD
-}; /* strings: two locks, the first one's name, the second with its holder */
+  CONFIG_HELD,
+  TABLE_HELD
+}; /* strings: two locks, the first one's name, each with its holder */
 enum { TABLE_AT = 0xa0, CONFIG_AT = 0xb0, HOLDER = 3 };
 
 static struct to_experimental locks;
@@ -225,13 +226,15 @@ static void name_locks(struct tt_analyses *t, to_ns time, uint64_t missed) {
   cr_assert_eq(tw_write_locks(&w, missed), TB_OK);
   const struct tw_lock lock[] = { { TABLE, TABLE_AT, 0, TABLE_NAME },
                                   { CONFIG, CONFIG_AT, 0, 0 },
-                                  { CONFIG_HELD, CONFIG_AT, HOLDER, 0 } };
-  for (int i = 0; i < 3; i++) cr_assert_eq(tw_write_lock(&w, &lock[i]), TB_OK);
+                                  { CONFIG_HELD, CONFIG_AT, HOLDER, 0 },
+                                  { TABLE_HELD, TABLE_AT, HOLDER, TABLE_NAME } };
+  for (int i = 0; i < 4; i++) cr_assert_eq(tw_write_lock(&w, &lock[i]), TB_OK);
   size_t n = tw_write_close(&w);
   cr_assert_eq(tw_batch_read(room, n, &diag, &read, &used), TB_OK);
   locks = (struct to_experimental){ read.experiment, -1, read.data, read.len, 0 };
   with_locks = gen1;
-  with_locks.string[TABLE] = with_locks.string[CONFIG] = with_locks.string[CONFIG_HELD] = "sync";
+  with_locks.string[TABLE] = with_locks.string[CONFIG] = with_locks.string[CONFIG_HELD] =
+      with_locks.string[TABLE_HELD] = "sync";
   with_locks.string[TABLE_NAME] = "table_lock";
   with_locks.experimental = &locks;
   with_locks.experimentals = 1;
@@ -378,6 +381,26 @@ Test(an_contention, a_lock_that_is_waited_for_now_has_its_holder) {
   cr_assert(tt_cell(r, "held", 0, "holder_stack")->none, "where it is now is not known");
   to_analyses_epoch(t.a);
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "held")->rows, 0);
+  tt_analyses_close(&t);
+}
+
+Test(an_contention, a_thread_that_holds_several_locks_is_the_holder_of_each) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 5);
+  lock_blocks(&t, 100, 2, CONFIG_HELD, LOCK);
+  lock_blocks(&t, 110, 4, TABLE_HELD, LOCK);
+  lock_blocks(&t, 120, 5, TABLE_HELD, LOCK);
+  TT_FEED(&t, &with_locks, .time = 1100, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "held")->rows, 2);
+  for (size_t row = 0; row < 2; row++) {
+    cr_assert_str_eq(text(r, "held", row, "object"), row == 0 ? "0xb0" : "table_lock");
+    cr_assert_eq(tt_cell(r, "held", row, "waiting")->number, (int64_t)row + 1);
+    cr_assert_eq(tt_cell(r, "held", row, "thread")->number, HOLDER);
+    cr_assert_eq(tt_cell(r, "held", row, "goroutine")->number, HOLDER);
+    cr_assert_str_eq(text(r, "held", row, "state"), "Running");
+  }
   tt_analyses_close(&t);
 }
 
