@@ -6,7 +6,7 @@
  * memory that others share; a new one takes its place by compare-and-swap. So a thread that is stopped in the middle
  * stops no other.
  *
- * Memory    static: 176 KiB, touched as it is used.
+ * Memory    static: 128 KiB, touched as it is used.
  * Threads   put: any that is in a section. The rest: the flusher, when no thread is in that generation.
  * Errors    no room: the reason's own string, and counted.
  */
