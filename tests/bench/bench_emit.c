@@ -3,8 +3,8 @@
  * collector. STACKS: "pointers" or "tables", by which the events that may have a stack take one, of DEPTH functions.
  *
  * Prints, tab-separated: the floor, ta_workers() (two numbers), ta_region_begin()/end() (three each), one
- * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), in ns of the thread's CPU
- * an event; bytes an event of the regions; how long one event of 10,000 takes at most, ns; events dropped.
+ * ta_fiber_switch(), ta_wait_begin() and end() (the first of which has a stack in Go, too), the same for one of a few locks,
+ * in ns of the thread's CPU an event; bytes an event of the regions; how long one event of 10,000 takes at most, ns; events dropped.
  *
  * The floor is the least that a writer can do: a call, a flag, a reading of the counter, and two varints into memory of
  * the thread's own. Rounds of it and of ours alternate, and the median of each counts. A round is a burst of events;
@@ -24,7 +24,7 @@ enum {
   ROUNDS = 60,
   THREADS_MAX = 16,
   BATCH = 64 << 10,
-  KINDS = 5,
+  KINDS = 6,
   SINGLE = 200000,
   DEPTH = 10
 };
@@ -97,8 +97,16 @@ static void wait_burst(void) {
     ta_wait_end();
   }
 }
-static void (*const bursts[KINDS])(void) = { floor_burst, workers_burst, region_burst, switch_burst,
-                                             wait_burst };
+static void lock_burst(void) {
+  static const char lock[16];
+
+  for (unsigned i = 0; i < BURST / 2; i++) {
+    ta_wait_begin_for(TA_WAIT_MUTEX, &lock[i % sizeof lock]);
+    ta_wait_end();
+  }
+}
+static void (*const bursts[KINDS])(void) = { floor_burst,  workers_burst, region_burst,
+                                             switch_burst, wait_burst,    lock_burst };
 
 /* So deep that each stack is as long as is asked for. */
 __attribute__((noinline)) static void run_under(unsigned depth, void (*burst)(void)) {
