@@ -161,7 +161,7 @@ class Attacks(Case):
 
     def test_many_streams_that_send_one_record_each(self):
         """At once; then they leave without a word. What a quarter of them has open takes no descriptor that agents need."""
-        rounds, streams, limit = full((4, 150, 380), (1, 10_000, None))
+        rounds, streams, limit = full((4, 160, 390), (1, 10_000, None))
         if limit is not None and shutil.which("prlimit") is None:
             self.skipTest("skipped, because prlimit is not installed")
         launcher = ["prlimit", f"--nofile={limit}:{limit}"] if limit is not None else []
