@@ -7,8 +7,11 @@
  *     seconds N       (20) of load; then all streams end and wait for their acks
  *     period_ms N     (1000) between two generations of a stream
  *     lives N         (0) generations until a stream ends and another comes in its place; 0: all the trace has
+ *     leave_percent N (0) of the streams, each minute, leave as well, and others join in their place
  *     kill_s N        (0) seconds between two kills of a process and its successor; 0: none
+ *     spool DIR       where a process has its spool on disk, DIR/NUMBER, which its successor takes over; default: none
  *     curve_s N       (0) length of a day: at its begin all streams write, at its noon a third of them; 0: always all
+ *     books FILE      what each stream wrote and was acked goes there (books.h), for check_books.py
  *
  * A stream starts at a generation of its own, since a trace may begin at any, and at a moment of its own within the
  * period. Ack times are taken of each PROBE_EVERYth stream: from the moment its generation is written until all of it is
@@ -23,11 +26,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "books.h"
 #include "traceagent.h"
 #include "wire/split.h"
 
@@ -42,13 +47,14 @@ enum {
 static const uint64_t MS = 1000000, S = 1000000000;
 
 struct options {
-  uint64_t streams, processes, seconds, period_ms, lives, kill_s, curve_s;
+  uint64_t streams, processes, seconds, period_ms, lives, leave_percent, kill_s, curve_s;
+  const char *spool, *books; /* NULL: none */
 };
 
 /* Between all processes. */
 struct figures {
   atomic_ullong written_gens, written_bytes, skipped_gens;
-  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened;
+  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills;
   atomic_ullong acks[ACK_MS_MAX + 1];
   atomic_ullong cpu_ns;
 };
@@ -64,8 +70,16 @@ struct trace {
   struct piece *gens;
 };
 
+/* One that wrote its last and waits for its acks. */
+struct leaver {
+  ta_forward *forward;
+  struct book *book;
+  uint64_t deadline_ns;
+};
+
 struct stream {
   ta_forward *forward;
+  struct book *book;
   unsigned number, lives;
   size_t at, left;     /* the next generation, and so many to come */
   uint64_t due_ns;     /* of the next one */
@@ -78,9 +92,14 @@ struct fleet {
   struct options options;
   struct trace trace;
   struct figures *figures;
+  struct books *books;
   struct stream *streams; /* of this process */
   size_t n;
+  struct leaver *leavers;
+  size_t nleavers, leavers_cap;
   unsigned process;
+  char spool[512]; /* of this process; "": none */
+  unsigned chance; /* of the next stream to leave */
   uint64_t began_ns;
 };
 
@@ -147,6 +166,14 @@ static void read_trace(struct trace *trace, const char *path) {
 
 /* ---- streams */
 
+static struct ta_forward_status look_at(ta_forward *forward, struct book *book) {
+  struct ta_forward_status status = { .size = sizeof status };
+
+  if (ta_forward_status(forward, &status) != TA_OK) fail("status", "off");
+  book_note(book, &status);
+  return status;
+}
+
 static void begin_stream(struct fleet *fleet, struct stream *stream) {
   const struct trace *trace = &fleet->trace;
   char service[32], instance[48];
@@ -158,7 +185,8 @@ static void begin_stream(struct fleet *fleet, struct stream *stream) {
                                       .certs = fleet->certs,
                                       .service = service,
                                       .instance = instance,
-                                      .spool_bytes = SPOOL_BYTES };
+                                      .spool_bytes = SPOOL_BYTES,
+                                      .spool_dir = fleet->spool[0] != '\0' ? fleet->spool : NULL };
   int error = ta_forward_open(&config, &stream->forward);
   if (error != TA_OK) fail("open", ta_strerror(error));
   stream->at = (stream->number * 7919u + stream->lives * 31u) % (trace->ngens / 2 + 1);
@@ -166,26 +194,55 @@ static void begin_stream(struct fleet *fleet, struct stream *stream) {
   if (fleet->options.lives != 0 && stream->left > fleet->options.lives)
     stream->left = fleet->options.lives;
   stream->lives++;
+  stream->book = books_open(fleet->books);
+  if (stream->book == NULL) fail("books", strerror(errno));
   stream->written_ns = stream->written_bytes = 0;
   atomic_fetch_add(&fleet->figures->streams_opened, 1);
+  look_at(stream->forward, stream->book);
   ta_forward_write(stream->forward, trace->bytes, trace->header_bytes);
 }
 
-static void count_status(struct fleet *fleet, const struct stream *stream) {
-  struct ta_forward_status status = { .size = sizeof status };
-
-  if (ta_forward_status(stream->forward, &status) != TA_OK) fail("status", "off");
-  atomic_fetch_add(&fleet->figures->acked_gens, status.acked_generations);
-  atomic_fetch_add(&fleet->figures->lost_gens, status.lost_generations);
+/* All is acked, and so is what a killed process left in the folder. */
+static bool has_ended(ta_forward *forward, struct book *book) {
+  return ta_forward_sync(forward, 0) == TA_OK && look_at(forward, book).old_streams == 0;
 }
 
-static void end_stream(struct fleet *fleet, struct stream *stream) {
+static void close_leaver(struct fleet *fleet, struct leaver *leaver, bool ended) {
+  struct ta_forward_status status = look_at(leaver->forward, leaver->book);
+
+  leaver->book->ended = ended;
+  if (!ended) atomic_fetch_add(&fleet->figures->unacked_streams, 1);
+  atomic_fetch_add(&fleet->figures->acked_gens, status.acked_generations);
+  atomic_fetch_add(&fleet->figures->lost_gens, status.lost_generations);
+  ta_forward_close(leaver->forward, 0);
+}
+
+/* It writes no more; the process goes on meanwhile. */
+static void leave(struct fleet *fleet, struct stream *stream) {
+  if (fleet->nleavers == fleet->leavers_cap) {
+    fleet->leavers_cap = fleet->leavers_cap * 2 + 16;
+    fleet->leavers = realloc(fleet->leavers, fleet->leavers_cap * sizeof *fleet->leavers);
+    if (fleet->leavers == NULL) fail("streams", "no memory");
+  }
   ta_forward_finish(stream->forward);
-  if (ta_forward_sync(stream->forward, CLOSE_MS) != TA_OK)
-    atomic_fetch_add(&fleet->figures->unacked_streams, 1);
-  count_status(fleet, stream);
-  ta_forward_close(stream->forward, 0);
+  fleet->leavers[fleet->nleavers++] =
+      (struct leaver){ stream->forward, stream->book, now_ns() + CLOSE_MS * MS };
   stream->forward = NULL;
+}
+
+static void look_after_leavers(struct fleet *fleet, uint64_t now) {
+  for (size_t i = fleet->nleavers; i-- > 0;) {
+    struct leaver *leaver = &fleet->leavers[i];
+    bool ended = has_ended(leaver->forward, leaver->book);
+    if (!ended && now < leaver->deadline_ns) continue;
+    close_leaver(fleet, leaver, ended);
+    *leaver = fleet->leavers[--fleet->nleavers];
+  }
+}
+
+static void replace(struct fleet *fleet, struct stream *stream) {
+  leave(fleet, stream);
+  begin_stream(fleet, stream);
 }
 
 /* A share of the streams is quiet around noon. */
@@ -208,6 +265,7 @@ static void write_generation(struct fleet *fleet, struct stream *stream, uint64_
     stream->due_ns = now;
   }
   if (!is_awake(fleet, stream, now)) return;
+  look_at(stream->forward, stream->book); /* before it: what a spool on disk has for sure */
   ta_forward_write(stream->forward, piece->bytes, piece->n);
   stream->written_bytes += piece->n;
   if (stream->written_ns == 0) {
@@ -217,16 +275,23 @@ static void write_generation(struct fleet *fleet, struct stream *stream, uint64_
   atomic_fetch_add(&fleet->figures->written_gens, 1);
   atomic_fetch_add(&fleet->figures->written_bytes, piece->n);
   stream->at++;
-  if (--stream->left > 0) return;
-  end_stream(fleet, stream);
-  begin_stream(fleet, stream);
+  if (--stream->left == 0) replace(fleet, stream);
+}
+
+/* So many leave by now, since the process began at `from_ns`; *gone have. */
+static void let_leave(struct fleet *fleet, uint64_t from_ns, uint64_t now, uint64_t *gone) {
+  uint64_t due = fleet->n * fleet->options.leave_percent * ((now - from_ns) / MS) / (100 * 60000);
+
+  for (; *gone < due; ++*gone) {
+    fleet->chance = fleet->chance * 1103515245u + 12345u;
+    replace(fleet, &fleet->streams[(fleet->chance >> 16) % fleet->n]);
+    atomic_fetch_add(&fleet->figures->streams_left, 1);
+  }
 }
 
 static void probe(struct fleet *fleet, struct stream *stream, uint64_t now) {
-  struct ta_forward_status status = { .size = sizeof status };
-
   if (stream->written_ns == 0) return;
-  if (ta_forward_status(stream->forward, &status) != TA_OK) fail("status", "off");
+  struct ta_forward_status status = look_at(stream->forward, stream->book);
   if (status.acked_bytes + status.lost_bytes < stream->probe_bytes) return;
   uint64_t ms = (now - stream->written_ns) / MS;
   atomic_fetch_add(&fleet->figures->acks[ms < ACK_MS_MAX ? ms : ACK_MS_MAX], 1);
@@ -258,6 +323,7 @@ static void begin_all(struct fleet *fleet) {
 /* The streams have one period, so they are due in turn. */
 static void run_process(struct fleet *fleet) {
   uint64_t end_ns = fleet->began_ns + fleet->options.seconds * S;
+  uint64_t from_ns = now_ns(), gone = 0;
   size_t next = 0;
   struct rusage use;
 
@@ -268,10 +334,12 @@ static void run_process(struct fleet *fleet) {
       next = (next + 1) % fleet->n;
     }
     for (size_t i = 0; i < fleet->n; i += PROBE_EVERY) probe(fleet, &fleet->streams[i], now);
+    let_leave(fleet, from_ns, now, &gone);
+    look_after_leavers(fleet, now);
     poll(NULL, 0, 1);
   }
-  for (size_t i = 0; i < fleet->n; i++) ta_forward_finish(fleet->streams[i].forward);
-  for (size_t i = 0; i < fleet->n; i++) end_stream(fleet, &fleet->streams[i]);
+  for (size_t i = 0; i < fleet->n; i++) leave(fleet, &fleet->streams[i]);
+  for (; fleet->nleavers > 0; poll(NULL, 0, 1)) look_after_leavers(fleet, now_ns());
   getrusage(RUSAGE_SELF, &use);
   atomic_fetch_add(&fleet->figures->cpu_ns,
                    (uint64_t)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * S +
@@ -285,6 +353,9 @@ static pid_t fork_process(struct fleet *fleet, unsigned process) {
   if (pid > 0) return pid;
   uint64_t all = fleet->options.streams, of = fleet->options.processes;
   fleet->process = process;
+  fleet->chance = process + (unsigned)getpid();
+  if (fleet->options.spool != NULL)
+    snprintf(fleet->spool, sizeof fleet->spool, "%s/%u", fleet->options.spool, process);
   fleet->n = (size_t)((all - process + of - 1) / of);
   run_process(fleet);
   exit(0);
@@ -305,6 +376,7 @@ static void run_fleet(struct fleet *fleet) {
     while (now_ns() < fleet->began_ns + n * kill_ns) poll(NULL, 0, 10);
     kill(pids[n % of], SIGKILL);
     waitpid(pids[n % of], &status, 0);
+    atomic_fetch_add(&fleet->figures->kills, 1);
     pids[n % of] = fork_process(fleet, (unsigned)(n % of));
   }
   for (unsigned i = 0; i < of; i++)
@@ -326,6 +398,8 @@ static uint64_t quantile(const struct figures *figures, double q) {
 static void print(const struct figures *figures, double seconds) {
   printf("seconds\t%.2f\n", seconds);
   printf("streams_opened\t%llu\n", (unsigned long long)figures->streams_opened);
+  printf("streams_left\t%llu\n", (unsigned long long)figures->streams_left);
+  printf("kills\t%llu\n", (unsigned long long)figures->kills);
   printf("written_generations\t%llu\n", (unsigned long long)figures->written_gens);
   printf("written_bytes\t%llu\n", (unsigned long long)figures->written_bytes);
   printf("late_generations\t%llu\n", (unsigned long long)figures->skipped_gens);
@@ -344,9 +418,12 @@ static void take_option(struct options *options, const char *name, const char *v
     uint64_t *place;
   } all[] = { { "streams", &options->streams }, { "processes", &options->processes },
               { "seconds", &options->seconds }, { "period_ms", &options->period_ms },
-              { "lives", &options->lives },     { "kill_s", &options->kill_s },
-              { "curve_s", &options->curve_s } };
+              { "lives", &options->lives },     { "leave_percent", &options->leave_percent },
+              { "kill_s", &options->kill_s },   { "curve_s", &options->curve_s } };
 
+  if (strcmp(name, "spool") == 0) options->spool = value;
+  if (strcmp(name, "books") == 0) options->books = value;
+  if (strcmp(name, "spool") == 0 || strcmp(name, "books") == 0) return;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (strcmp(name, all[i].name) == 0) {
       *all[i].place = strtoull(value, NULL, 10);
@@ -371,7 +448,13 @@ int main(int argc, char **argv) {
   fleet.figures =
       mmap(NULL, sizeof *fleet.figures, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (fleet.figures == MAP_FAILED) fail("mmap", strerror(errno));
+  fleet.books = books_new();
+  if (fleet.books == NULL) fail("mmap", strerror(errno));
+  if (fleet.options.spool != NULL && mkdir(fleet.options.spool, 0700) != 0 && errno != EEXIST)
+    fail(fleet.options.spool, strerror(errno));
   run_fleet(&fleet);
+  if (fleet.options.books != NULL && !books_write(fleet.books, fleet.options.books))
+    fail(fleet.options.books, strerror(errno));
   print(fleet.figures, (double)(now_ns() - fleet.began_ns) / 1e9);
   return 0;
 }

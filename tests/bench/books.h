@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each stream of a fleet wrote and was acked, in memory that outlives a process that is killed. At the end
+ * check_books.py compares it with what the collector has.
+ *
+ * Threads   one process writes an entry; the file is written when all processes have ended.
+ * Errors    NULL, false: errno.
+ */
+#ifndef TT_BENCH_BOOKS_H
+#define TT_BENCH_BOOKS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "traceagent.h"
+
+enum { BOOKS_MAX = 1 << 17 };
+
+struct book {
+  char stream[40];
+  atomic_ullong produced_batches, acked_batches, lost_batches; /* when it was last looked at */
+  atomic_bool ended; /* in order, all of it acked or lost */
+};
+
+struct books {
+  atomic_uint n;
+  struct book all[BOOKS_MAX];
+};
+
+struct books *books_new(void);
+struct book *books_open(struct books *books); /* NULL: all are taken */
+void book_note(struct book *book, const struct ta_forward_status *status);
+/* A line for each: STREAM ended|cut PRODUCED ACKED LOST, with tabs between. */
+bool books_write(const struct books *books, const char *path);
+
+#endif
