@@ -4,6 +4,10 @@
 # second, sent by the real agent library. The peer is the same collector with a file for each generation
 # (segment.generations_max=1), in the same run.
 #
+# A third run is of a restless fleet: as many streams as there are leave within a minute and others join, a process is
+# killed six times and takes its spool over, a day passes. In each run the books must close: what agents say was acked is in the
+# archive, what they say is lost is told as lost (check_books.py).
+#
 # BENCH_STREAMS (300), BENCH_SECONDS (30). Agents and collector share the machine.
 . tests/bench/lib.sh
 streams=${BENCH_STREAMS:-300} seconds=${BENCH_SECONDS:-30}
@@ -15,8 +19,10 @@ run_fleet() {
   local before after
   start_collector "$@"
   before=$(cpu_ms "$collector")
-  "$fleet" "@$dir/ready" "$dir/certs" "$trace" streams "$streams" seconds "$seconds" \
+  "$fleet" "@$dir/ready" "$dir/certs" "$trace" streams "$streams" seconds "$seconds" books "$dir/books" "${ways[@]}" \
     >"$dir/figures" || fail "the fleet did not end well"
+  tests/bench/check_books.py "$dir/books" "$bin/tracectl" "@$dir/ready" "$dir/certs" "${ways[@]:0:1}" >"$dir/checked" ||
+    fail "books do not close: $(cat "$dir/checked")"
   after=$(cpu_ms "$collector")
   used_ms=$((after - before))
   rss_mib=$(awk '/VmHWM/ { print int($2 / 1024) }' "/proc/$collector/status")
@@ -28,6 +34,7 @@ run_fleet() {
   stop_s=$(awk -v ns="$((to - from))" 'BEGIN { printf "%.1f", ns / 1e9 }')
   rm -rf "$dir/state"
 }
+ways=()
 figure() { awk -v name="$1" '$1 == name { print $2 }' "$dir/figures"; }
 per_generation() { awk -v ms="$used_ms" -v n="$(figure acked_generations)" 'BEGIN { printf "%.2f", ms / n }'; }
 acked_share() { awk -v a="$(figure acked_generations)" -v w="$(figure written_generations)" 'BEGIN { printf "%.1f", 100 * a / w }'; }
@@ -41,3 +48,13 @@ row "$streams streams: ack, 99th percentile" "$(figure ack_p99_ms)" "ms" "${one[
 row "$streams streams: memory, at most" "$rss_mib" "MiB" "${one[2]}" "a file each" "<= 1536"
 row "$streams streams: files in ${seconds} s" "$files" "" "${one[3]}" "a file each" "<= $((40 * seconds))"
 row "$streams streams: SIGTERM to exit" "$stop_s" "s" "${one[5]}" "a file each" "<= 5"
+
+ways=(spool "$dir/spool" leave_percent 100 kill_s "$(((seconds + 6) / 7))" curve_s "$seconds")
+run_fleet agents.heartbeat=1s agents.abandon_after=3s
+row "$streams restless streams: opened" "$(figure streams_opened)" "" - - -
+row "$streams restless streams: left" "$(figure streams_left)" "" - - -
+row "$streams restless streams: processes killed" "$(figure kills)" "" - - ">= 1"
+row "$streams restless streams: generations lost" "$(figure lost_generations)" "" - - "<= 0"
+row "$streams restless streams: streams whose books close" "$(python3 -c 'import json,sys; print(json.load(sys.stdin)["streams"])' <"$dir/checked")" "" - - ">= $streams"
+row "$streams restless streams: ack, 99th percentile" "$(figure ack_p99_ms)" "ms" - - -
+row "$streams restless streams: memory, at most" "$rss_mib" "MiB" - - "<= 1536"

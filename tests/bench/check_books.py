@@ -50,7 +50,7 @@ def main(path, tracectl, server, certs, *options):
     while True:
         rows = {row["stream"]: row for row in ask(tracectl, server, certs, "status") if row["type"] == "stream"}
         faults = list(faults_of(books, rows, "spool" in options))
-        if not faults or time.monotonic() > end:
+        if not faults or "now" in options or time.monotonic() > end:
             break
         time.sleep(0.2)
     proof = ask(tracectl, server, certs, "verify")[-1]

@@ -235,7 +235,8 @@ class Attacks(Case):
             self.assertLess(growth, 16 * MIB)
         for filler in fillers:
             filler.unlink()
-        libc.mount(b"none", str(disk).encode(), b"tmpfs", 32, b"remount,nr_inodes=100000")  # MS_REMOUNT: a file for each
+        done = libc.mount(b"none", str(disk).encode(), b"tmpfs", 32, b"size=256m,nr_inodes=100000")  # MS_REMOUNT
+        self.assertEqual(done, 0, os.strerror(ctypes.get_errno()))
         wait_until("all that was acked is archived", lambda: self.accounted(collector, "pace") == 1 + WAITING)
         wait_until("all is well", lambda: self.readiness(collector)["ready"])
         print(f"inodes: {WAITING} generations acked without an inode and archived later, acks p99 "

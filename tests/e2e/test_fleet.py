@@ -18,11 +18,22 @@ class Fleet(Case):
         out = self.run_program(BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
                                *(word for option in options.items() for word in option)).out
         figures = {name: float(value) for name, value in (line.split("\t") for line in out.splitlines())}
-        said = self.run_program("python3", SOURCE / "tests/bench/check_books.py", books, TRACECTL, collector.to, self.certs, "spool")
+        check = ("python3", SOURCE / "tests/bench/check_books.py", books, TRACECTL, collector.to, self.certs, "spool", "now")
+        said = self.run_program(*check[:-1])
         print(f"fleet: {out.split()} {said.out.strip()}", flush=True)
         self.assertEqual(figures["kills"], (seconds - 1) // kill_s)
         self.assertGreater(figures["streams_left"], 0)
         self.assertGreater(figures["streams_opened"], streams * (1 + figures["kills"] / 3))
         self.assertEqual((figures["unacked_streams"], figures["lost_generations"]), (0, 0))
+        self._expect_a_missing_batch_is_found(books, check)
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
+
+    def _expect_a_missing_batch_is_found(self, books, check):
+        lines = books.read_text().splitlines()
+        at = next(n for n, line in enumerate(lines) if "\tended\t" in line)
+        stream, state, produced, acked, lost = lines[at].split("\t")
+        lines[at] = "\t".join((stream, state, produced, str(int(acked) + 1), lost))
+        books.write_text("\n".join(lines) + "\n")
+        self.assertEqual(self.run_program(*check, expect=1).err.splitlines(),
+                         [f"{stream}: {int(acked) + 1} acked and {lost} lost, the collector has {acked} and {lost}"])
