@@ -329,6 +329,10 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
   return to_windows_add(s->windows, site->lives, from, until, 0, false);
 }
 
+void to_span_sums_idle_changed(struct to_span_sums *s) {
+  memset(s->recent, 0, sizeof(s->recent));
+}
+
 void to_span_sums_clear(struct to_span_sums *s) {
   for (size_t i = 0; i < s->entries; i++) s->entry[i].alive = 0;
   for (size_t i = 0; i < s->sites; i++) s->site[i].alive = 0;
