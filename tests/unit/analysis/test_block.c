@@ -330,6 +330,9 @@ Test(an_block, what_is_idle_can_be_changed_between_two_waits) {
   const struct to_report *r = report(&t, TO_ANALYSIS_BLOCK);
   cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, 200);
   cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, 500);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 1);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "blocked")->distribution->sum.total_ns, 200);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "idle_ns")->number, 500);
   tt_analyses_close(&t);
 }
 
