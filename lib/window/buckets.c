@@ -43,11 +43,6 @@ tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem) {
   return TB_OK;
 }
 
-tb_rc to_buckets_reserve(struct to_buckets *b, struct tb_mem *mem, size_t n) {
-  while (b->used + n > b->places / 4 * 3) TB_TRY(to_buckets_grow(b, mem));
-  return TB_OK;
-}
-
 void to_buckets_clear(struct to_buckets *b, struct tb_mem *mem) {
   if (b->places > PLACES_MIN && b->used < b->places / ALMOST_EMPTY) {
     to_buckets_fini(b, mem);
@@ -361,14 +356,15 @@ static size_t put_word(unsigned char *out, uint64_t word, uint32_t last) {
 }
 
 tb_rc to_words_pack(const struct to_words *words, struct to_runs **out) {
-  unsigned char scratch[2 * TW_VARINT_BYTES_MAX];
-  struct to_runs *runs;
   uint32_t last = 0;
   size_t len = 0;
+  void *block = NULL;
 
   for (size_t i = 0; i < words->n; last = to_word_key(words->word[i++]))
-    len += put_word(scratch, words->word[i], last);
-  TB_TRY(tb_mem_take(words->mem, sizeof(*runs) + len, &runs));
+    len += tw_varint_bytes(to_word_key(words->word[i]) - last) +
+           tw_varint_bytes((uint32_t)words->word[i]);
+  TB_TRY(tb_mem_resize(words->mem, &block, 0, sizeof(struct to_runs) + len));
+  struct to_runs *runs = block;
   *runs = (struct to_runs){ .bytes = sizeof(*runs) + len, .len = len, .words = words->n };
   unsigned char *at = (unsigned char *)(runs + 1);
   last = 0;

@@ -63,8 +63,6 @@ static inline bool to_buckets_add(struct to_buckets *b, uint32_t key) {
   }
 }
 TB_MUST tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem);
-/* Room for n words more. */
-TB_MUST tb_rc to_buckets_reserve(struct to_buckets *b, struct tb_mem *mem, size_t n);
 /* Keeps the table, unless it was almost empty. */
 void to_buckets_clear(struct to_buckets *b, struct tb_mem *mem);
 /* Adds a word's count; there is room for it. */
