@@ -114,13 +114,17 @@ static tb_rc check_generation(const segment_info *s, const generation_meta *g, u
                  s->id);
 }
 
+static bool is_broken(const generation_meta *g) {
+  return g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
+}
+
 /* A file of several generations gives the requested ones, in more than one piece where the program's clock was
- * set back meanwhile. */
+ * set back meanwhile, or behind a broken one. */
 static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
                               const struct tk_piece *whole, struct tb_diag *diag) {
   struct tk_piece piece = *whole;
   uint64_t end = 0;
-  size_t taken = 0;
+  size_t in_piece = 0;
 
   piece.len = 0;
   for (size_t i = 0; i < s->n_generations; i++) {
@@ -132,16 +136,20 @@ static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
       piece.len = 0;
       continue;
     }
-    taken++;
     if (piece.len == 0) {
       piece.first_gen = g->gen;
       piece.offset = g->offset;
+      in_piece = 0;
     }
+    in_piece++;
     piece.last_gen = g->gen;
     piece.len += g->bytes;
-    piece.whole = taken == s->n_generations;
-    if (g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN)
-      TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    piece.whole = in_piece == s->n_generations;
+    piece.ends_broken = is_broken(g);
+    if (!piece.ends_broken) continue;
+    TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    TB_TRY(add_piece(p, &piece, diag));
+    piece.len = 0;
   }
   return piece.len != 0 ? add_piece(p, &piece, diag) : TB_OK;
 }
@@ -178,7 +186,8 @@ static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_di
   if (s->sha256.len == sizeof piece.sha256)
     memcpy(piece.sha256, s->sha256.data, sizeof piece.sha256);
   if (s->n_generations != 0) return take_generations(p, s, &piece, diag);
-  if (strcmp(s->analysis, "broken") == 0) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
+  piece.ends_broken = strcmp(s->analysis, "broken") == 0;
+  if (piece.ends_broken) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
   return add_piece(p, &piece, diag);
 }
 
@@ -215,8 +224,8 @@ tb_rc tk_plan_finish(struct tk_plan *p, struct tb_diag *diag) {
       return tb_fail(diag, TB_BROKEN, "segments %" PRIu64 " and %" PRIu64 " overlap",
                      p->pieces[i - 1].segment, p->pieces[i].segment);
     uint64_t from = before + 1;
+    p->pieces[i].begins_file = to != from || p->pieces[i - 1].ends_broken;
     if (to == from) continue;
-    p->pieces[i].after_hole = true;
     TB_TRY(add_gap(p, from, to - 1, why_absent(p, from, to - 1), diag));
   }
   if (s->last_gen != 0 && last->last_gen < s->last_gen)
