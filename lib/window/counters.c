@@ -21,6 +21,13 @@ void to_counters_fini(struct to_counters *counters) {
   *counters = (struct to_counters){ 0 };
 }
 
+void to_counters_empty(struct to_counters *counters) {
+  struct tb_mem *mem = counters->mem;
+
+  to_counters_fini(counters);
+  to_counters_init(counters, mem);
+}
+
 void to_counters_clear(struct to_counters *counters) {
   for (size_t i = 0; i < counters->used_len; i++) counters->cell[counters->used[i]].count = 0;
   counters->used_len = 0;

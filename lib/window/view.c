@@ -27,6 +27,7 @@ static void drop_words(struct to_windows *w) {
 void to__windows_drop_view(struct to_windows *w) {
   if (!w->viewed) return;
   w->viewed = false;
+  to_counters_empty(&w->scratch);
   drop_words(w);
   to_words_fini(&w->base_words);
 }
@@ -61,12 +62,14 @@ static size_t first_slot(const struct to_windows *w, enum to_window window, to_n
   return first;
 }
 
-static void fill_sums(struct to_windows *w, enum to_window window, to_ns begin) {
+static tb_rc fill_sums(struct to_windows *w, enum to_window window, to_ns begin) {
+  TB_TRY(to_counters_reserve(&w->scratch, w->series_n));
   to_counters_clear(&w->scratch);
   if (window == TO_WINDOW_ALL) to_counters_merge(&w->scratch, &w->closed);
   for (size_t i = first_slot(w, window, begin); i < w->slots; i++)
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
   to_counters_merge(&w->scratch, &w->open);
+  return TB_OK;
 }
 
 enum { WORDS_AT_ONCE = TO_WORDS_CLOSED_MAX / 2 * 3 };
@@ -202,9 +205,13 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
   /* Reports of several kinds look at the same window one after the other. */
   if (!w->viewed || w->viewed_window != window) {
     leave_window(w, window, begin);
-    fill_sums(w, window, begin);
     w->viewed = true;
     w->viewed_window = window;
+    tb_rc rc = fill_sums(w, window, begin);
+    if (rc != TB_OK) {
+      to__windows_drop_view(w);
+      return rc;
+    }
   }
   *out = (struct to_view){ .from = begin > first ? begin : first,
                            .until = w->last,

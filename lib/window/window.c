@@ -69,7 +69,7 @@ tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_ser
   assert(parent == TO_NO_SERIES ? has_words : parent < number);
   TB_TRY(to_counters_reserve(&w->open, number + 1));
   TB_TRY(to_counters_reserve(&w->closed, number + 1));
-  TB_TRY(to_counters_reserve(&w->scratch, number + 1));
+  if (w->viewed) TB_TRY(to_counters_reserve(&w->scratch, number + 1));
   TB_TRY(TB_MEM_GROW(w->mem, w->series, w->series_room, w->series_n));
   w->series[number] = (struct to_series){
     .parent = parent,
@@ -147,14 +147,16 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
   to__windows_drop_view(w);
-  to_counters_clear(&w->scratch);
+  TB_TRY(to_counters_reserve(&w->scratch, w->series_n));
   for (size_t i = first; i < first + n; i++) {
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
     if (i > first) to__stretch_join(&joined.stretch, &w->slot[i].stretch);
     joined.end = w->slot[i].end;
   }
-  TB_TRY(join_slot_runs(w, first, n, &joined.runs));
-  tb_rc rc = to_counters_pack(&w->scratch, &joined.packed);
+  joined.runs = NULL;
+  tb_rc rc = join_slot_runs(w, first, n, &joined.runs);
+  if (rc == TB_OK) rc = to_counters_pack(&w->scratch, &joined.packed);
+  to_counters_empty(&w->scratch);
   if (rc != TB_OK) {
     to_runs_free(joined.runs, w->mem);
     return rc;

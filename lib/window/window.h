@@ -15,7 +15,7 @@
  * besides: at most TO_HISTOGRAM_BUCKETS each.
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
- *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
+ *           slot and about 2 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
