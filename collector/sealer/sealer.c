@@ -123,7 +123,18 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
+static tb_rc read_signer(struct tc_sealer *sealer, struct tb_diag *diag) {
+  const char *path = sealer->opt.config->archive_sign;
+  struct tb_diag why = { 0 };
+
+  if (*path == '\0') return TB_OK;
+  tb_rc rc = tc_keys_read_private(path, &why, &sealer->signer);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "archive.sign: %s", why.text);
+}
+
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
+  sealer->hash_kind = tc_hash_of_name(sealer->opt.config->archive_hash);
+  TB_TRY(read_signer(sealer, diag));
   TB_TRY(tc_wakeup_init(&sealer->wakeup, diag));
   if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
       TB_OK)
@@ -222,6 +233,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   tb_map_fini(&sealer->by_ref);
   free(sealer->dirty);
   tc_catalog_close(sealer->catalog);
+  tc_keys_free(sealer->signer);
   tc_wakeup_fini(&sealer->wakeup);
   pthread_cond_destroy(&sealer->show.is_done);
   pthread_mutex_destroy(&sealer->show.lock);
