@@ -123,18 +123,9 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
               "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
-static tb_rc read_signer(struct tc_sealer *sealer, struct tb_diag *diag) {
-  const char *path = sealer->opt.config->archive_sign;
-  struct tb_diag why = { 0 };
-
-  if (*path == '\0') return TB_OK;
-  tb_rc rc = tc_keys_read_private(path, &why, &sealer->signer);
-  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "archive.sign: %s", why.text);
-}
-
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
   sealer->hash_kind = tc_hash_of_name(sealer->opt.config->archive_hash);
-  TB_TRY(read_signer(sealer, diag));
+  TB_TRY(tc_keys_read_signer(sealer->opt.config->archive_sign, diag, &sealer->signer));
   TB_TRY(tc_wakeup_init(&sealer->wakeup, diag));
   if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
       TB_OK)

@@ -136,6 +136,15 @@ tb_rc tc_keys_read_public(const char *path, struct tb_diag *diag, struct tc_keys
   return read_keys(path, false, diag, out);
 }
 
+tb_rc tc_keys_read_signer(const char *path, struct tb_diag *diag, struct tc_keys **out) {
+  struct tb_diag why = { 0 };
+
+  *out = NULL;
+  if (*path == '\0') return TB_OK;
+  tb_rc rc = tc_keys_read_private(path, &why, out);
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "archive.sign: %s", why.text);
+}
+
 /* ---- using */
 
 tb_rc tc_keys_sign(const struct tc_keys *keys, const void *bytes, size_t n,

@@ -33,6 +33,8 @@ enum tc_signed {
 
 TB_MUST tb_rc tc_keys_read_private(const char *path, struct tb_diag *diag, struct tc_keys **out);
 TB_MUST tb_rc tc_keys_read_public(const char *path, struct tb_diag *diag, struct tc_keys **out);
+/* As tc_keys_read_private(), of the file that archive.sign names: the words say so. An empty path: NULL. */
+TB_MUST tb_rc tc_keys_read_signer(const char *path, struct tb_diag *diag, struct tc_keys **out);
 void tc_keys_free(struct tc_keys *keys);
 
 /* With the private key. */
