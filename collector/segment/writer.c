@@ -126,43 +126,67 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   return TB_OK;
 }
 
-/* Takes what lies in the file up to `upto` as its own; hashed: its hash is known. */
-static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, bool hashed, unsigned char *buf,
-                    struct tb_diag *diag) {
-  while (segment->bytes < upto) {
-    size_t n = upto - segment->bytes < COPY_BYTES ? (size_t)(upto - segment->bytes) : COPY_BYTES;
-    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
-      return fail_read(segment, segment->bytes, diag);
-    if (hashed)
-      count_bytes(segment, n, tb_crc32c(0, buf, n));
-    else
-      TB_TRY(add_bytes(segment, buf, n, tb_crc32c(0, buf, n), diag));
-  }
-  return TB_OK;
-}
+/* A file that is read from its beginning: header, whole generations, perhaps one that is open. */
+struct reading {
+  const struct tc_segment_part *part;
+  size_t next;   /* the generation behind the place */
+  uint64_t left; /* to its border */
+  bool known;    /* the hash of what is there; else it is made */
+  bool in_whole; /* a generation whose hash is made */
+};
 
 /* A generation has no hash where an older collector wrote it, or one that was configured for another kind. */
-static tb_rc sum_up_gen(struct tc_segment *segment, struct tc_segment_gen *gen, unsigned char *buf,
-                        struct tb_diag *diag) {
-  uint64_t end = segment->bytes + gen->bytes;
+static void next_border(struct tc_segment *segment, struct reading *reading) {
+  const struct tc_segment_part *part = reading->part;
+  bool is_xxh3 = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;
 
-  if (tc_hasher_kind(segment->hasher) == TC_HASH_XXH3 && gen->has_hash) {
-    tc_hasher_take(segment->hasher, gen->hash);
-    return sum_up(segment, end, true, buf, diag);
+  if (reading->in_whole) tc_hasher_end(segment->hasher, part->gens[reading->next - 1].hash);
+  reading->known = reading->in_whole = false;
+  if (reading->next == part->ngens) {
+    reading->left = UINT64_MAX;
+    if (part->now != NULL) tc_hasher_begin(segment->hasher);
+    return;
   }
-  gen->has_hash = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;
-  tc_hasher_begin(segment->hasher);
-  TB_TRY(sum_up(segment, end, false, buf, diag));
-  tc_hasher_end(segment->hasher, gen->hash);
+  struct tc_segment_gen *gen = &part->gens[reading->next++];
+  reading->left = gen->bytes;
+  reading->known = is_xxh3 && gen->has_hash;
+  reading->in_whole = !reading->known;
+  gen->has_hash = is_xxh3;
+  if (reading->known)
+    tc_hasher_take(segment->hasher, gen->hash);
+  else
+    tc_hasher_begin(segment->hasher);
+}
+
+static tb_rc take_bytes(struct tc_segment *segment, struct reading *reading,
+                        const unsigned char *bytes, size_t n, struct tb_diag *diag) {
+  while (n > 0) {
+    while (reading->left == 0) next_border(segment, reading);
+    size_t take = reading->left < n ? (size_t)reading->left : n;
+    if (reading->known)
+      count_bytes(segment, take, tb_crc32c(0, bytes, take));
+    else
+      TB_TRY(add_bytes(segment, bytes, take, tb_crc32c(0, bytes, take), diag));
+    bytes += take;
+    n -= take;
+    reading->left -= take;
+  }
   return TB_OK;
 }
 
-static tb_rc sum_up_parts(struct tc_segment *segment, const struct tc_segment_part *part,
-                          unsigned char *buf, struct tb_diag *diag) {
-  TB_TRY(sum_up(segment, part->header_len, false, buf, diag));
-  for (size_t i = 0; i < part->ngens; i++) TB_TRY(sum_up_gen(segment, &part->gens[i], buf, diag));
-  if (part->now != NULL) tc_hasher_begin(segment->hasher);
-  return sum_up(segment, part->bytes, false, buf, diag);
+static tb_rc sum_up(struct tc_segment *segment, const struct tc_segment_part *part,
+                    unsigned char *buf, struct tb_diag *diag) {
+  struct reading reading = { .part = part, .left = part->header_len };
+
+  while (segment->bytes < part->bytes) {
+    uint64_t left = part->bytes - segment->bytes;
+    size_t n = left < COPY_BYTES ? (size_t)left : COPY_BYTES;
+    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
+      return fail_read(segment, segment->bytes, diag);
+    TB_TRY(take_bytes(segment, &reading, buf, n, diag));
+  }
+  while (reading.left == 0) next_border(segment, &reading);
+  return TB_OK;
 }
 
 /* Takes what the part says as its own, if the file has it. */
@@ -176,7 +200,7 @@ static tb_rc sum_up_file(struct tc_segment *segment, const struct tc_segment_par
                    (uint64_t)st.st_size, part->bytes);
   unsigned char *buf = malloc(COPY_BYTES);
   if (buf == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
-  tb_rc rc = sum_up_parts(segment, part, buf, diag);
+  tb_rc rc = sum_up(segment, part, buf, diag);
   free(buf);
   return rc;
 }
