@@ -194,11 +194,11 @@ Test(segment_sha256, a_cut_leaves_two_files_that_each_match_their_sums) {
 
 /* The segment's file, taken up under another kind of hash or the same. */
 static struct tc_segment *take_up(enum tc_hash_kind kind) {
-  struct tc_segment_gen *gens = calloc(segment->ngens, sizeof *gens);
+  struct tc_segment_gen *gens = calloc(segment->ngens + 1, sizeof *gens);
   struct tc_segment *again;
 
   cr_assert_eq(tc_segment_flush(segment, &diag), TB_OK);
-  memcpy(gens, segment->gens, segment->ngens * sizeof *gens);
+  for (size_t i = 0; i < segment->ngens; i++) gens[i] = segment->gens[i];
   struct tc_segment_part part = { .first_gen = 5,
                                   .bytes = segment->bytes,
                                   .header_len = 16,
