@@ -167,7 +167,9 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   TB_TRY(copy_text(to->arena, row->path, &s->path));
   TB_TRY(copy_text(to->arena, verdict_word(row->verdict), &s->analysis));
   TB_TRY(copy_text(to->arena, row->reason, &s->reason));
-  TB_TRY(copy_bytes(to->arena, row->sha256, sizeof row->sha256, &s->sha256));
+  TB_TRY(copy_text(to->arena, tc_hash_name(row->hash.kind), &s->hash_kind));
+  TB_TRY(copy_bytes(to->arena, row->hash.bytes, tc_hash_len(row->hash.kind), &s->hash));
+  if (row->hash.kind == TC_HASH_SHA256) s->sha256 = s->hash;
   s->first_gen = row->first_gen;
   s->last_gen = row->last_gen;
   s->bytes = row->bytes;

@@ -231,7 +231,8 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
                                   .header_len = m->offset,
                                   .crc = m->part_crc,
                                   .now = &now };
-  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, &why, &file->segment);
+  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, sealer->hash_kind, &why,
+                               &file->segment);
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);

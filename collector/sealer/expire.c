@@ -105,10 +105,12 @@ static void sync_folders(struct batch *batch) {
 /* ---- steps */
 
 static tb_rc write_mark(struct batch *batch, struct item *item) {
-  (void)batch;
-  TB_TRY(tc_meta_read(item->folder->fd, item->name, &item->diag, &item->meta));
+  const struct tc_keys *signer;
+
+  TB_TRY(tc__read_to_change(batch->sealer, item->folder->fd, item->name, &item->diag, &item->meta,
+                            &signer));
   item->meta->expired = true;
-  return tc_meta_write(item->folder->fd, item->name, item->meta, false, &item->diag);
+  return tc_meta_write(item->folder->fd, item->name, item->meta, signer, false, &item->diag);
 }
 
 /* The first of these waits for the disk and takes the others' metadata along. */

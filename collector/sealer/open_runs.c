@@ -37,6 +37,7 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
   } else {
     rest->bytes = tc_segment_border(file->segment);
     rest->sha256.len = 0; /* of a whole file only */
+    rest->hash = NULL;
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     struct tc_open_run run = { .path = path, .kept = file->kept, .next = next, .rest = rest };
     rc = tc_catalog_put_open(sealer->catalog, &run, diag);

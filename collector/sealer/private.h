@@ -49,7 +49,7 @@ struct tc__file {
   int dir_fd;
   bool renamed;
   bool meta_unsure; /* a sync of it failed: it is written again */
-  unsigned char sha256[32];
+  struct tc_content_hash hash;
   tc_meta *meta;            /* as written */
   struct tc__verdict *late; /* came since: the meta is amended once it has its name */
 };
@@ -137,6 +137,8 @@ struct tc__half_gone {
 struct tc_sealer {
   struct tc_sealer_options opt;
   struct tc_catalog *catalog;
+  enum tc_hash_kind hash_kind; /* archive.hash */
+  struct tc_keys *signer;      /* archive.sign; NULL: metas are not signed */
   bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;
@@ -362,6 +364,10 @@ void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why, struct tb_diag *diag);
 tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_sealer *sealer);
+/* Reads a meta that is to be changed. *out_signer: signs it again; NULL where its signature is none of ours, as what is
+ * not ours must not become ours by being changed. */
+tb_rc tc__read_to_change(struct tc_sealer *sealer, int dir_fd, const char *name,
+                         struct tb_diag *diag, tc_meta **out, const struct tc_keys **out_signer);
 typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
 /* Changes of names in the folder reach the disk. */
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,

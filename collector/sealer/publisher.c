@@ -219,7 +219,7 @@ static void advance(struct tc__file *file) {
   memcpy(settled->day, file->day, sizeof settled->day);
   settled->first_gen = file->segment->first_gen;
   settled->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
-  memcpy(settled->sha256, file->sha256, sizeof settled->sha256);
+  settled->hash = file->hash;
   settled->has_segment = true;
 }
 
@@ -253,11 +253,11 @@ static tb_rc prepare(struct tc_sealer *sealer, struct tc__file *file, struct tb_
   TB_TRY(clear_place(sealer, file, &taken, diag));
   if (taken) return refuse(sealer, file, diag);
   if (sealer->opt.durable) tc_segment_to_disk(file->segment, true);
-  TB_TRY(tc_segment_sha256(file->segment, file->sha256));
+  TB_TRY(tc_segment_hash(file->segment, &file->hash));
   tc_meta *meta = tc__build_meta(sealer, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->segment->first_gen, name);
-  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, false, diag);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sealer->signer, false, diag);
   if (rc == TB_OK) {
     /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
     size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
@@ -298,14 +298,16 @@ static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct 
 
 /* The first of these waits for the disk; it takes the others' metadata along in the same journal
  * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
-static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
+static tb_rc sync_file(const struct tc_sealer *sealer, struct tc__file *file,
+                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   char name[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   TB_TRY(tc_segment_sync(file->segment, diag));
-  if (file->meta_unsure) TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, false, diag));
+  if (file->meta_unsure)
+    TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, sealer->signer, false, diag));
   tb_rc rc = tc_meta_sync(file->dir_fd, name, &why);
   if (rc == TB_NOTFOUND) return TB_OK; /* has its name since a try before */
   file->meta_unsure = rc != TB_OK;
@@ -319,7 +321,8 @@ static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
 
   for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(sealer, file, diag));
   file = first;
-  for (size_t i = 0; durable && i < n; i++, file = file->next) TB_TRY(sync_file(file, diag));
+  for (size_t i = 0; durable && i < n; i++, file = file->next)
+    TB_TRY(sync_file(sealer, file, diag));
   file = first;
   for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(sealer, file, diag));
   file = first;
@@ -373,7 +376,7 @@ static tb_rc make_note(struct tc_sealer *sealer, struct tc__file *file, uint64_t
 
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(gen, name);
-  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sealer->signer, true, diag);
   if (rc == TB_OK) rc = tc__mark_stale(sealer, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);

@@ -115,7 +115,7 @@ static tb_rc open_file(struct tc_sealer *sealer, struct tc__stream *stream, uint
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   tb_rc rc = tc_segment_new(sealer->opt.dirs->open, stream->hex, gen, stream->header,
-                            stream->header_len, diag, &file->segment);
+                            stream->header_len, sealer->hash_kind, diag, &file->segment);
   if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
   if (rc != TB_OK) {
     tc__file_free(file);

@@ -47,7 +47,7 @@ bool tc__sync_names(int dir_fd) {
 static tb_rc is_published(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
-         meta->sha256.len == 32;
+         tc_meta_hash(meta).kind != TC_HASH_NONE;
   if (*out && !meta->expired) TB_TRY(trace_matches(dir_fd, meta, gen, diag, out));
   if (!*out || !sealer->opt.durable || tc__sync_names(dir_fd)) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", meta->day, stream->hex,
@@ -88,7 +88,7 @@ static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc
 
   TB_TRY(tc__put_row(sealer, meta, diag));
   memcpy(settled->day, meta->day, TC_DAY_BYTES);
-  memcpy(settled->sha256, meta->sha256.data, sizeof settled->sha256);
+  settled->hash = tc_meta_hash(meta);
   settled->has_segment = true;
   settled->first_gen = first->gen;
   settled->last_gen = last->gen;

@@ -63,6 +63,8 @@ static void describe_generation(const struct tc_segment_gen *from, generation_t 
   to->first_wall_ns = from->first_wall_ns;
   to->end_wall_ns = from->end_wall_ns;
   to->unsafe_experiment = from->unsafe_experiment;
+  if (from->has_hash)
+    to->hash = (ProtobufCBinaryData){ sizeof from->hash, (unsigned char *)(uintptr_t)from->hash };
   to->has_ticks = from->ticks.any;
   to->first_ticks = from->ticks.first;
   to->last_ticks = from->ticks.last;
@@ -141,6 +143,8 @@ static tb_rc take_generation(const generation_t *from, uint64_t gen, uint64_t of
                                             from->snapshot_ticks, from->snapshot_wall_ns,
                                             from->has_ticks },
                                  .verdict.thread = TB_NO_THREAD };
+  to->has_hash = from->hash.len == sizeof to->hash;
+  if (to->has_hash) memcpy(to->hash, from->hash.data, sizeof to->hash);
   if (verdict == NULL) return TB_OK;
   to->verdict = (struct tc_segment_verdict){ .code = verdict->code,
                                              .events = from->events,
@@ -244,7 +248,8 @@ tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream, const 
   if (rc != TB_OK)
     tb_fail(&why, rc, "archive: no memory");
   else
-    rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, &why, &file->segment);
+    rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, sealer->hash_kind, &why,
+                           &file->segment);
   if (rc != TB_OK) {
     free_generations(part.gens, part.ngens);
     tc__file_free(file);

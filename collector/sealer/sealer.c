@@ -124,6 +124,8 @@ void tc__rebuild_catalog(struct tc_sealer *sealer) {
 }
 
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
+  sealer->hash_kind = tc_hash_of_name(sealer->opt.config->archive_hash);
+  TB_TRY(tc_keys_read_signer(sealer->opt.config->archive_sign, diag, &sealer->signer));
   TB_TRY(tc_wakeup_init(&sealer->wakeup, diag));
   if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
       TB_OK)
@@ -222,6 +224,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   tb_map_fini(&sealer->by_ref);
   free(sealer->dirty);
   tc_catalog_close(sealer->catalog);
+  tc_keys_free(sealer->signer);
   tc_wakeup_fini(&sealer->wakeup);
   pthread_cond_destroy(&sealer->show.is_done);
   pthread_mutex_destroy(&sealer->show.lock);

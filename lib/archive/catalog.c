@@ -169,6 +169,16 @@ static uint64_t number(sqlite3_stmt *stmt, int column) {
   return (uint64_t)sqlite3_column_int64(stmt, column);
 }
 
+static struct tc_content_hash read_hash(sqlite3_stmt *stmt, int kind_column, int column) {
+  struct tc_content_hash hash = { .kind = TC_HASH_NONE };
+  uint64_t kind = number(stmt, kind_column);
+
+  if (kind != TC_HASH_SHA256 && kind != TC_HASH_XXH3) return hash;
+  hash.kind = (enum tc_hash_kind)kind;
+  copy_blob(stmt, column, hash.bytes, tc_hash_len(hash.kind));
+  return hash;
+}
+
 tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
                                tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
@@ -202,7 +212,7 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
     copy_text(stmt, 3, row.instance, sizeof row.instance);
     copy_text(stmt, 4, row.path, sizeof row.path);
     copy_text(stmt, 14, row.reason, sizeof row.reason);
-    copy_blob(stmt, 17, row.sha256, sizeof row.sha256);
+    row.hash = read_hash(stmt, 22, 17);
     rc = each(self, &row);
   }
   sqlite3_reset(stmt);
@@ -297,8 +307,8 @@ tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment, struct 
   if (step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "open meta");
   sqlite3_reset(stmt);
   if (rc == TB_OK) {
-    *out =
-        parts.rc != TB_OK ? NULL : tracecollect__v1__segment_meta__unpack(NULL, parts.len, parts.data);
+    *out = parts.rc != TB_OK ? NULL
+                             : tracecollect__v1__segment_meta__unpack(NULL, parts.len, parts.data);
     if (*out == NULL) rc = tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
   }
   tb_buf_fini(&parts);

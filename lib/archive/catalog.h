@@ -37,8 +37,9 @@ struct tc_segment_row {
   unsigned verdict; /* enum VerdictCode */
   char reason[256];
   bool expired, unsafe_experiment;
-  bool open; /* its run is still written: the file at path has these bytes, more may follow; no sha256 yet */
-  unsigned char sha256[32];
+  bool
+      open; /* its run is still written: the file at path has these bytes, more may follow; no hash yet */
+  struct tc_content_hash hash;
 };
 
 struct tc_sum {

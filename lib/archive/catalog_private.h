@@ -50,7 +50,7 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
 #define TC__SEGMENT_COLUMNS                                                                        \
   "g.id, g.stream, g.service, g.instance, g.path, g.first_gen, g.last_gen, g.bytes, g.batches, "   \
   "g.events, "                                                                                     \
-  "g.first_wall, g.last_wall, g.go_version, g.verdict, g.reason, g.expired, g.unsafe, g.sha256, "  \
-  "g.first_arrival, g.last_arrival, g.estimated, g.open "
+  "g.first_wall, g.last_wall, g.go_version, g.verdict, g.reason, g.expired, g.unsafe, g.hash, "    \
+  "g.first_arrival, g.last_arrival, g.estimated, g.open, g.hash_kind "
 
 #endif

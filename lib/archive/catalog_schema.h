@@ -8,7 +8,7 @@
 #define TC_ARCHIVE_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 5 };
+enum { TC__SCHEMA_VERSION = 6 };
 
 #define TC__TOTALS_OF(row) \
   "bytes = bytes + (CASE " row ".expired + " row ".open WHEN 0 THEN " row ".bytes ELSE 0 END)," \
@@ -45,7 +45,8 @@ static const char tc__catalog_schema[] =
   "  reason TEXT NOT NULL,"
   "  expired INTEGER NOT NULL,"
   "  unsafe INTEGER NOT NULL,"
-  "  sha256 BLOB NOT NULL,"
+  "  hash_kind INTEGER NOT NULL,"  /* enum tc_hash_kind; 0: none, it is open */
+  "  hash BLOB NOT NULL,"
   "  lost_batches INTEGER NOT NULL,"
   "  lost_bytes INTEGER NOT NULL,"
   "  lost_generations INTEGER NOT NULL,"

@@ -52,7 +52,7 @@ row "  same" "$(per_mb "$used")" ms/MB 5.2 "rsyslog, TLS to a file, stores only 
 row "  same" "$(per_mb "$used")" ms/MB 0.5 "LTTng relayd, plain TCP, stores only (quoted)" -
 row "  loops: TLS, records, order, analyses" "$(per_mb "$of_loops")" ms/MB - - -
 row "  commit thread: log" "$(per_mb "$of_commit")" ms/MB - - -
-row "  segment thread: files, SHA-256, metas" "$(per_mb "$of_segment")" ms/MB - - -
+row "  segment thread: files, hashes, metas" "$(per_mb "$of_segment")" ms/MB - - -
 row "one stream sent and acked durable" "$(rate "$acked")" MB/s 49 "OpenTelemetry Collector, one core (quoted)" -
 row "one stream sent, acked, ordered, analysed" "$(rate "$judged")" MB/s - - -
 row "collector's peak memory, trace of $((bytes / 1000000)) MB" "$(awk '/VmHWM/ { printf "%.1f", $2 / 1024 }' "/proc/$collector/status")" MiB - - -
