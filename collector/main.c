@@ -103,7 +103,9 @@ static void on_end_signal(uv_signal_t *handle, int number) {
 /* --- reload ------------------------------------------------------------------------------------ */
 
 static void on_changed(void *self, const char *key, bool applied) {
-  (void)self;
+  struct daemon *d = self;
+
+  if (applied) tc_pipeline_config_changed(d->pipeline, key);
   tc_log(TC_NOTICE, "main", "key=%s: changed%s", key,
          applied ? "" : "; takes effect at the next start");
 }

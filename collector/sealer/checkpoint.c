@@ -56,22 +56,13 @@ static void describe_part(message_t *m, struct tc__file *file) {
   m->snapshot_wall_ns = now->ticks.snapshot_wall_ns;
 }
 
-static tb_rc add_losses(message_t *m, const struct tc__losses *losses) {
-  for (size_t i = 0; i < losses->n; i++) {
-    Tracecollect__V1__LossMeta *loss = tc__loss_message(&losses->items[i]);
-    if (loss == NULL) return TB_NOMEM;
-    m->losses[m->n_losses++] = loss;
-  }
-  return TB_OK;
-}
-
 static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
   size_t open = stream->open != NULL ? stream->open->losses.n : 0;
 
   m->losses = calloc(open + stream->losses.n + 1, sizeof(void *));
   if (m->losses == NULL) return TB_NOMEM;
-  if (open > 0) TB_TRY(add_losses(m, &stream->open->losses));
-  return add_losses(m, &stream->losses);
+  if (open > 0) TB_TRY(tc__losses_to_messages(&stream->open->losses, m->losses, &m->n_losses));
+  return tc__losses_to_messages(&stream->losses, m->losses, &m->n_losses);
 }
 
 static tb_rc report(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m) {
@@ -135,11 +126,12 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
 /* Some were reported after the checkpoint: they are settled since, or not even that, and may have grown by then. */
 static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
-    struct tc__loss loss = tc__loss_of(m->losses[i]);
-    uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss.seq);
-    if (reported > loss.batches) stream->reported_batches = reported - loss.batches;
-    if (loss.seq > stream->settled.seq && !tc__loss_was_reported(stream, &loss))
-      TB_TRY(tc__losses_add(&stream->losses, &loss));
+    const tc__loss_message *loss = m->losses[i];
+    uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss->seq);
+    if (reported > loss->batches) stream->reported_batches = reported - loss->batches;
+    if (loss->seq > stream->settled.seq &&
+        tc__losses_find(&stream->reported, loss->seq, loss->reason) == NULL)
+      TB_TRY(tc__losses_note_messages(&stream->losses, &m->losses[i], 1));
   }
   return TB_OK;
 }
@@ -168,7 +160,7 @@ static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, c
               "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
   tc__put_part_aside(sealer, stream, m->gen);
   tc_count(&sealer->opt.stats->generations_broken, 1);
-  return tc__losses_add(&stream->losses, &loss);
+  return tc__losses_note(&stream->losses, &loss);
 }
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the

@@ -58,21 +58,6 @@ static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
   return true;
 }
 
-Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
-  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
-
-  if (out == NULL) return NULL;
-  tracecollect__v1__loss_meta__init(out);
-  out->first_gen = loss->first_gen;
-  out->last_gen = loss->last_gen;
-  out->batches = loss->batches;
-  out->bytes = loss->bytes;
-  out->reason = loss->reason;
-  out->seq = loss->seq;
-  out->first_seq = loss->first_seq;
-  return out;
-}
-
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file) {
   return tc__build_meta_of(sealer, file, 0, file->segment != NULL ? file->segment->ngens : 0);
 }
@@ -90,11 +75,8 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
   meta->losses = calloc(nlosses + 1, sizeof(void *));
   bool good = meta->generations != NULL && meta->losses != NULL;
   for (size_t i = from; good && i < upto; i++) good = add_generation(meta, &file->segment->gens[i]);
-  for (size_t i = 0; good && i < nlosses; i++) {
-    Tracecollect__V1__LossMeta *loss = tc__loss_message(&file->losses.items[i]);
-    good = loss != NULL;
-    if (good) meta->losses[meta->n_losses++] = loss;
-  }
+  if (good && nlosses > 0)
+    good = tc__losses_to_messages(&file->losses, meta->losses, &meta->n_losses) == TB_OK;
   if (!good) {
     tc__free_meta(meta);
     return NULL;

@@ -14,26 +14,12 @@
 #include "collector/base/wakeup.h"
 #include "collector/model/reply_queue.h"
 #include "collector/model/shortage.h"
+#include "collector/sealer/losses.h"
 #include "collector/sealer/sealer.h"
 #include "collector/segment/reserve.h"
 #include "collector/segment/retention.h"
 #include "collector/segment/writer.h"
 #include "proto/log.pb-c.h"
-
-struct tc__loss {
-  uint64_t first_gen, last_gen, batches, bytes, seq;
-  uint32_t reason;
-  uint64_t
-      first_seq; /* LOSS_DAMAGED: the content of the records from here up to seq is not known */
-};
-
-/* The losses that one file reports; an agent that has more to report sends the last ones as one. */
-enum { TC__LOSSES_MAX = 4096 };
-
-struct tc__losses {
-  struct tc__loss *items;
-  size_t n, cap;
-};
 
 /* A file from its first byte until it is published. */
 struct tc__file {
@@ -319,26 +305,14 @@ void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters);
 void tc__cut_accounting(struct tc_sealer *sealer, struct tc__stream *stream);
 
-/* losses.c */
-void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
-struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
-/* The same loss again, as a crash between reporting and settling brings it? */
-bool tc__loss_is(const Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss);
-/* So many more can be added without asking for memory. */
-tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
-tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
-tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
-/* A batch of a generation that was given up is not kept, but counted. */
-tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
-/* Those of a meta without a segment, which a segment's meta is about to replace. */
-tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
-
 /* recorded.c */
 /* Before the first record comes again. */
 tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 /* Those of the meta that lie behind what is settled. */
 tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta);
-bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss);
+/* Unless that meta reports it already: it is noted among the losses. why: for the feed, which hears of a new one; NULL: it does not. */
+tb_rc tc__note_loss(struct tc_sealer *sealer, const struct tc__stream *stream,
+                    struct tc__losses *losses, const struct tc__loss *loss, const char *why);
 /* So many batches of gen, from record first_seq on, are reported as lost: it was given up. 0: it was not. */
 uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
 /* The record by which gen, open at record seq, was given up later, all of it reported as lost; 0: none. */
@@ -384,7 +358,6 @@ tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
 tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
                            size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
-Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
  * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
  * the catalog does not say it. An error: the mark cannot be made now. */

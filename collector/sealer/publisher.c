@@ -160,9 +160,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
                              .bytes = gen->bytes,
                              .seq = gen->last_seq,
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
-    if (tc__loss_was_reported(file->stream, &loss)) continue;
-    TB_TRY(tc__losses_add(&file->losses, &loss));
-    tc__report_lost(sealer, file->stream, &loss, "is in the archive already");
+    TB_TRY(tc__note_loss(sealer, file->stream, &file->losses, &loss, "is in the archive already"));
   }
   if (!reports) { /* until they are reported the log holds their records */
     TB_TRY(tc__losses_move(successor, &file->losses));
@@ -201,7 +199,8 @@ static tb_rc clear_place(struct tc_sealer *sealer, struct tc__file *file, bool *
   if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
   if (rc == TB_OK) {
     *out_taken = meta->expired || (exists && meta->n_generations > 0);
-    if (!*out_taken && meta->n_generations == 0) rc = tc__losses_take_note(&file->losses, meta);
+    if (!*out_taken && meta->n_generations == 0)
+      rc = tc__losses_note_messages(&file->losses, meta->losses, meta->n_losses);
     tc_meta_free(meta);
     if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
   }
@@ -334,38 +333,10 @@ static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
 
 /* ---- the stream's end, or losses, where no segment waits that could carry them */
 
-static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
-  if (meta->n_losses < TC__LOSSES_MAX) {
-    Tracecollect__V1__LossMeta *message = tc__loss_message(loss);
-    if (message == NULL) return TB_NOMEM;
-    meta->losses[meta->n_losses++] = message;
-    return TB_OK;
-  }
-  Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
-  struct tc__loss sum = tc__loss_of(last);
-  tc__loss_join(&sum, loss);
-  last->first_gen = sum.first_gen;
-  last->last_gen = sum.last_gen;
-  last->batches = sum.batches;
-  last->bytes = sum.bytes;
-  last->seq = sum.seq;
-  return TB_OK;
-}
-
-/* A generation given up from the same record on may have more batches by now. */
-static void raise_loss(Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss) {
-  if (loss->last_gen > reported->last_gen) reported->last_gen = loss->last_gen;
-  if (loss->batches > reported->batches) reported->batches = loss->batches;
-  if (loss->bytes > reported->bytes) reported->bytes = loss->bytes;
-}
-
 /* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
 static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
-  void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
 
-  if (moved == NULL) return TB_NOMEM;
-  meta->losses = moved;
   if (file->ended != NULL) {
     char *ended = strdup(file->ended);
     if (ended == NULL) return TB_NOMEM;
@@ -375,17 +346,7 @@ static tb_rc change_end(void *self, tc_meta *meta) {
     meta->produced_batches = file->produced_batches;
     meta->produced_bytes = file->produced_bytes;
   }
-  for (size_t i = 0; i < file->losses.n; i++) {
-    /* Before a crash, which brings the same records again, and more behind them. */
-    Tracecollect__V1__LossMeta *reported = NULL;
-    for (size_t k = 0; reported == NULL && k < meta->n_losses; k++)
-      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) reported = meta->losses[k];
-    if (reported != NULL)
-      raise_loss(reported, &file->losses.items[i]);
-    else
-      TB_TRY(add_loss(meta, &file->losses.items[i]));
-  }
-  return TB_OK;
+  return tc__losses_into_meta(&file->losses, meta);
 }
 
 /* A note of that name, or the meta of a segment: not one whose trace never came; that is made again. */

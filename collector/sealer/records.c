@@ -24,7 +24,7 @@ void tc__file_free(struct tc__file *file) {
   if (file->dir_fd >= 0) close(file->dir_fd);
   tc_segment_free(file->segment);
   tc_meta_free(file->meta);
-  free(file->losses.items);
+  tc__losses_fini(&file->losses);
   tc__verdicts_free(file->late);
   free(file);
 }
@@ -147,8 +147,9 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
       tc__reported_of(stream, gen, item->seq) > 0)
     stays_given_up(sealer, stream, gen);
   if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
-    return tc__batch_was_reported(stream, item) ? TB_OK
-                                                : tc__losses_add_late(&stream->losses, item);
+    return tc__batch_was_reported(stream, item)
+               ? TB_OK
+               : tc__losses_note_batch(&stream->losses, gen, item->seq, item->len);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
   if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
@@ -221,9 +222,7 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
               loss.first_gen, why);
   if (!note_loss) return TB_OK;
   stream->abandoned_gen = loss.first_gen;
-  if (tc__loss_was_reported(stream, &loss)) return TB_OK;
-  tc__report_lost(sealer, stream, &loss, why);
-  return tc__losses_add(&stream->losses, &loss);
+  return tc__note_loss(sealer, stream, &stream->losses, &loss, why);
 }
 
 static bool past_limits(const struct tc_sealer *sealer, const struct tc__stream *stream) {
@@ -334,10 +333,7 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
   /* An open generation was abandoned by the agent; its loss is what it reports here. */
   TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
-  if (!tc__loss_was_reported(stream, &loss)) {
-    TB_TRY(tc__losses_add(&stream->losses, &loss));
-    tc__report_lost(sealer, stream, &loss, "");
-  }
+  TB_TRY(tc__note_loss(sealer, stream, &stream->losses, &loss, ""));
   stream->abandoned_gen = 0;
   if (stream->open != NULL) seal_open(sealer, stream);
   stream->run_broken = true;

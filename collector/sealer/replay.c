@@ -271,7 +271,7 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   TB_TRY(tc__quarantine_open(sealer, stream, "records of it are damaged in the log", true, last_seq,
                              diag));
   stream->run_broken = stream->damaged = true;
-  return tc__loss_was_reported(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
+  return tc__note_loss(sealer, stream, &stream->losses, &gap, NULL);
 }
 
 /* Facts that recovery found must not be found again: the damaged file goes, and its gap would be an unknown

@@ -209,7 +209,7 @@ static tb_rc run_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, co
   tc__put_part_aside(sealer, stream, m->gen);
   stream->abandoned_gen = 0; /* nothing more comes of them */
   tc_count(&sealer->opt.stats->generations_broken, m->n_whole);
-  return tc__loss_was_reported(stream, &loss) ? TB_OK : tc__losses_add(&stream->losses, &loss);
+  return tc__note_loss(sealer, stream, &stream->losses, &loss, NULL);
 }
 
 static void take_up(struct tc__stream *stream, const message_t *m, struct tc__file *file) {

@@ -171,8 +171,8 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   if (stream->open != NULL && !stream->open->checkpointed)
     unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
-  free(stream->losses.items);
-  free(stream->reported.items);
+  tc__losses_fini(&stream->losses);
+  tc__losses_fini(&stream->reported);
   free(stream);
 }
 

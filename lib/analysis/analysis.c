@@ -159,6 +159,12 @@ void to_analyses_free(struct to_analyses *a) {
   tb_mem_give(a->mem, a, sizeof(*a));
 }
 
+tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns) {
+  TB_TRY(to_idle_replace(&a->idle, patterns));
+  to_span_sums_idle_changed(&a->sums);
+  return TB_OK;
+}
+
 /* ---- events ---- */
 
 static tb_rc settle(struct to_analyses *a) {

@@ -15,7 +15,7 @@
  * besides: at most TO_HISTOGRAM_BUCKETS each.
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
- *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
+ *           slot and about 2 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
@@ -34,8 +34,7 @@ enum {
   TO_WORDS_OPEN_MAX = 48 << 10,
   TO_WORDS_SLOT_MAX = 64 << 10,
   TO_WORDS_CLOSED_MAX = 160 << 10,
-  TO_WORDS_LOOSE_MIN =
-      1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
+  TO_WORDS_LOOSE_MIN = 2 << 10, /* closed slots with fewer are not yet added to the sum */
 };
 
 /* Besides the tally, what a stretch of the stream holds. */
@@ -55,8 +54,8 @@ struct to_windows {
   struct to_counters open, closed,
       scratch; /* the open slot; all closed ones since ever; a view's */
   struct to_buckets open_buckets;
-  struct to_runs *closed_runs;      /* NULL: none yet */
-  struct to_buckets closed_buckets; /* what came since they were packed, a small part of them */
+  struct to_runs *closed_runs; /* NULL: none yet */
+  size_t loose, loose_words;   /* the last slots: their words are not yet in closed_runs */
   struct to_words view_words;
   size_t view_first; /* the first slot of these */
   bool view_exact;   /* nothing of them is folded */

@@ -115,6 +115,10 @@ static tb_rc check_generation(const segment_info *s, const generation_meta *g, u
                  s->id);
 }
 
+static bool is_broken(const generation_meta *g) {
+  return g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
+}
+
 static tb_rc add_part(struct tk_piece *piece, const generation_meta *g, struct tb_diag *diag) {
   if (g->hash.len != TC_GENERATION_HASH_BYTES || piece->hash.kind == TC_HASH_SHA256) return TB_OK;
   TB_TRY(with_text(TB_GROW(piece->parts, piece->parts_room, piece->n_parts), diag));
@@ -141,11 +145,11 @@ static tb_rc end_piece(struct tk_plan *p, struct tk_piece *piece, struct tb_diag
 }
 
 /* A file of several generations gives the requested ones, in more than one piece where the program's clock was
- * set back meanwhile. */
+ * set back meanwhile, or behind a broken one. */
 static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk_piece *piece,
                              struct tb_diag *diag) {
   uint64_t end = 0;
-  size_t taken = 0;
+  size_t in_piece = 0;
 
   for (size_t i = 0; i < s->n_generations; i++) {
     const generation_meta *g = s->generations[i];
@@ -155,17 +159,20 @@ static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk
       TB_TRY(end_piece(p, piece, diag));
       continue;
     }
-    taken++;
     if (piece->len == 0) {
       piece->first_gen = g->gen;
       piece->offset = g->offset;
+      in_piece = 0;
     }
+    in_piece++;
     piece->last_gen = g->gen;
     piece->len += g->bytes;
-    piece->whole = taken == s->n_generations;
+    piece->whole = in_piece == s->n_generations;
+    piece->ends_broken = is_broken(g);
     TB_TRY(add_part(piece, g, diag));
-    if (g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN)
-      TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    if (!piece->ends_broken) continue;
+    TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    TB_TRY(end_piece(p, piece, diag));
   }
   return end_piece(p, piece, diag);
 }
@@ -220,7 +227,8 @@ static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_di
   };
   piece.hash = hash_of(s);
   if (s->n_generations != 0) return take_generations(p, s, &piece, diag);
-  if (strcmp(s->analysis, "broken") == 0) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
+  piece.ends_broken = strcmp(s->analysis, "broken") == 0;
+  if (piece.ends_broken) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
   return add_piece(p, &piece, diag);
 }
 
@@ -257,8 +265,8 @@ tb_rc tk_plan_finish(struct tk_plan *p, struct tb_diag *diag) {
       return tb_fail(diag, TB_BROKEN, "segments %" PRIu64 " and %" PRIu64 " overlap",
                      p->pieces[i - 1].segment, p->pieces[i].segment);
     uint64_t from = before + 1;
+    p->pieces[i].begins_file = to != from || p->pieces[i - 1].ends_broken;
     if (to == from) continue;
-    p->pieces[i].after_hole = true;
     TB_TRY(add_gap(p, from, to - 1, why_absent(p, from, to - 1), diag));
   }
   if (s->last_gen != 0 && last->last_gen < s->last_gen)

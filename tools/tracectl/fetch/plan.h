@@ -24,7 +24,8 @@ struct tk_piece {
   uint64_t first_gen, last_gen;
   uint64_t offset, len; /* of the generations' bytes, the header not counted */
   bool whole;           /* all of the file behind its header: hash covers it */
-  bool after_hole;      /* begins a new file */
+  bool ends_broken;     /* its last generation is: Go's reader goes no further */
+  bool begins_file;     /* a hole or a broken generation lies before it */
   bool unsafe;          /* holds an experiment Go's tools cannot read */
   unsigned go_version;
   struct tc_content_hash hash; /* of the file; TC_HASH_NONE: unknown */
