@@ -79,6 +79,8 @@ bool tc__intake(struct tc_commit *commit, struct tc_submit *msg);
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind,
                                 uint32_t stream); /* in order; NULL: no memory */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream);
+/* A stream that is over is known no more. False: there is no memory to say so. */
+bool tc__commit_forget(struct tc_commit *commit, struct tc_stream *stream);
 /* The stream's connection has to come again, and writes it no more. text: lives as long as the program. */
 void tc__send_away_writer(struct tc_commit *commit, struct tc_stream *stream, uint32_t code,
                           const char *text);

@@ -109,6 +109,21 @@ static struct tc_stream *new_stream(struct tc_commit *commit, const struct tc_at
   return stream;
 }
 
+bool tc__commit_forget(struct tc_commit *commit, struct tc_stream *stream) {
+  if (tc__commit_work(commit, TC_WORK_FORGET, stream->ref) == NULL) return false;
+  tc_streams_remove(&commit->streams, stream);
+  return true;
+}
+
+/* Where a name has all its streams, the oldest that is over gives way: programs that are killed again and again leave one
+ * each time, which is remembered for a day, and must not shut the others out so long. */
+static bool has_place(struct tc_commit *commit, const char identity[TC_IDENTITY_MAX]) {
+  if (tc_streams_of(&commit->streams, identity) < commit->opt.config->agents_identity_streams_max)
+    return true;
+  struct tc_stream *over = tc_streams_oldest_over(&commit->streams, identity);
+  return over != NULL && tc__commit_forget(commit, over);
+}
+
 /* Its writer learns that another one comes; it may be the younger one, if its HELLO overtook the other's. False:
  * there is no memory to say so. */
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
@@ -148,10 +163,10 @@ static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
   if (commit->nwork >= ATTACHES_WAIT_MAX)
     return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
                   "the archive waits, and too many agents have come meanwhile");
-  uint64_t most = commit->opt.config->agents_identity_streams_max;
-  if (stream == NULL && tc_streams_of(&commit->streams, attach->identity) >= most) {
+  if (stream == NULL && !has_place(commit, attach->identity)) {
     snprintf(text, sizeof text,
-             "agents.identity_streams_max is %" PRIu64 " for one certificate name", most);
+             "agents.identity_streams_max is %" PRIu64 " for one certificate name",
+             commit->opt.config->agents_identity_streams_max);
     return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET,
                   text);
   }

@@ -39,6 +39,7 @@ static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
   struct tc_unit *unit = TAILQ_FIRST(&stream->units);
 
   TAILQ_REMOVE(&stream->units, unit, of_stream);
+  stream->nunits--;
   if (TAILQ_EMPTY(&stream->units)) stream->unit_open = false;
   TAILQ_REMOVE(&streams->held, unit, in_log);
   if (unit != &stream->spare) free(unit);
@@ -96,6 +97,20 @@ size_t tc_streams_of(const struct tc_streams *streams, const char identity[TC_ID
   const uint64_t *count = tb_map_find(&streams->by_identity, identity_key(identity));
 
   return count != NULL ? (size_t)*count : 0;
+}
+
+struct tc_stream *tc_streams_oldest_over(const struct tc_streams *streams,
+                                         const char identity[TC_IDENTITY_MAX]) {
+  struct tc_stream *stream, *oldest = NULL;
+
+  LIST_FOREACH(stream, &streams->all, all) {
+    bool over = (stream->closed || stream->abandoned) && stream->conn == 0 && !stream->ack_due &&
+                stream->staged_seq == stream->durable_seq && TAILQ_EMPTY(&stream->units);
+    if (over && strncmp(stream->intro.identity, identity, TC_IDENTITY_MAX) == 0 &&
+        (oldest == NULL || stream->contact_mono_ns < oldest->contact_mono_ns))
+      oldest = stream;
+  }
+  return oldest;
 }
 
 static void count_out(struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]) {
@@ -175,9 +190,10 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
   stream->conn = 0;
 }
 
-/* NULL: there is no memory, and what comes belongs to the unit before it, which is kept a little longer then. Where
- * none is before it, the stream has one of its own: what is acked must not leave the log. */
+/* NULL: there is no memory, or there are many, and what comes belongs to the unit before it, which is kept a little longer
+ * then. Where none is before it, the stream has one of its own: what is acked must not leave the log. */
 static struct tc_unit *new_unit(struct tc_stream *stream) {
+  if (stream->nunits >= TC_UNITS_MAX) return NULL;
   struct tc_unit *unit = calloc(1, sizeof *unit);
 
   if (unit != NULL || !TAILQ_EMPTY(&stream->units)) return unit;
@@ -195,6 +211,7 @@ void tc_streams_hold(struct tc_streams *streams, struct tc_stream *stream, uint6
     unit->first_lsn = lsn;
     TAILQ_INSERT_TAIL(&streams->held, unit, in_log);
     TAILQ_INSERT_TAIL(&stream->units, unit, of_stream);
+    stream->nunits++;
   }
   TAILQ_LAST(&stream->units, tc_units)->last_seq = seq; /* the open one */
   if (ends) stream->unit_open = false;

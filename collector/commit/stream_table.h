@@ -14,6 +14,10 @@
 #include "collector/sealer/sealer.h"
 #include "proto/log.pb-c.h"
 
+/* So many units a stream has at most: what comes when it has them belongs to the last one. A stream that sends ends of
+ * generations, or losses, and nothing that could be settled, would have one for each. */
+enum { TC_UNITS_MAX = 4096 };
+
 /* Records from one that begins a generation (or a loss, or the header) to the one that ends it. */
 struct tc_unit {
   TAILQ_ENTRY(tc_unit) of_stream;
@@ -50,6 +54,7 @@ struct tc_stream {
 
   uint64_t asked_mono_ns;              /* when a checkpoint was last asked for */
   TAILQ_HEAD(tc_units, tc_unit) units; /* what the log must keep */
+  size_t nunits;
   bool unit_open;
   struct tc_unit spare; /* because memory was short */
 };
@@ -73,6 +78,10 @@ struct tc_stream *tc_streams_by_ref(const struct tc_streams *streams, uint32_t r
 struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
                                    const unsigned char id[TC_STREAM_BYTES]);
 size_t tc_streams_of(const struct tc_streams *streams, const char identity[TC_IDENTITY_MAX]);
+/* Of the streams of this name that are over, whether closed or given up, and of which the log keeps nothing: the one
+ * whose last connection ended first; NULL: there is none. */
+struct tc_stream *tc_streams_oldest_over(const struct tc_streams *streams,
+                                         const char identity[TC_IDENTITY_MAX]);
 /* ref 0: takes the next one. */
 TB_MUST tb_rc tc_streams_add(struct tc_streams *streams, const struct tc_stream_intro *intro,
                              struct tc_stream **out);

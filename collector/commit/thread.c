@@ -165,10 +165,8 @@ static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, u
   if (stream->conn != 0 || staged || stream->ack_due || idle < limit) return;
   if (!stream->closed && !stream->abandoned)
     stream->abandoned = tc__commit_work(commit, TC_WORK_ABANDON, stream->ref) != NULL;
-  else if (TAILQ_EMPTY(&stream->units) && (stream->closed || idle >= REMEMBER_NS)) {
-    if (tc__commit_work(commit, TC_WORK_FORGET, stream->ref) == NULL) return;
-    tc_streams_remove(&commit->streams, stream);
-  }
+  else if (TAILQ_EMPTY(&stream->units) && (stream->closed || idle >= REMEMBER_NS))
+    (void)tc__commit_forget(commit, stream);
 }
 
 static void look(struct tc_commit *commit, uint64_t now) {

@@ -238,6 +238,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
     return give_part_up(sealer, stream, m, why.text);
   }
+  tc_descriptors_add(&sealer->descriptors, file->segment);
   file->segment->first_wall_ns = m->first_wall_ns;
   file->segment->last_wall_ns = m->last_wall_ns;
   file->segment->opened_mono_ns = tc_mono_ns();

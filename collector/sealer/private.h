@@ -180,6 +180,7 @@ struct tc_sealer {
   uint64_t retry_mono_ns, live_mono_ns, aged_mono_ns;
   uint64_t
       short_mono_ns; /* something that others may give back is short since then; 0: it is not */
+  struct tc_descriptors descriptors; /* of the segments in open/ */
   struct tc_reserve reserve;
   uint64_t reserve_mono_ns;
   struct tc_retention retention;

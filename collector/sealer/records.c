@@ -121,6 +121,7 @@ static tb_rc open_file(struct tc_sealer *sealer, struct tc__stream *stream, uint
     tc__file_free(file);
     return rc;
   }
+  tc_descriptors_add(&sealer->descriptors, file->segment);
   tc_day(wall_ns, file->day);
   file->segment->first_wall_ns = file->segment->last_wall_ns = wall_ns;
   file->segment->opened_mono_ns = tc_mono_ns();

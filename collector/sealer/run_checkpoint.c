@@ -256,6 +256,7 @@ tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream, const 
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
     return run_is_lost(sealer, stream, m, why.text);
   }
+  tc_descriptors_add(&sealer->descriptors, file->segment);
   take_up(stream, m, file);
   return tc__losses_move(&file->losses, &stream->losses);
 }

@@ -9,13 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hex.h"
 #include "collector/sealer/private.h"
 
-enum { LIVE_ROWS_AT_ONCE = 1000 };
+enum {
+  LIVE_ROWS_AT_ONCE = 1000,
+  DESCRIPTORS_PART =
+      4, /* of those the system gives us, as many as this part of them are for segments */
+  DESCRIPTORS_MAX = 16384,
+};
 
 void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_level level,
                  uint32_t ref, const char *fmt, ...) {
@@ -133,6 +139,14 @@ static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
   return open_catalog(sealer, diag);
 }
 
+static size_t descriptors_max(void) {
+  struct rlimit limit;
+
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return DESCRIPTORS_MAX;
+  uint64_t part = limit.rlim_cur / DESCRIPTORS_PART;
+  return part == 0 ? 1 : part < DESCRIPTORS_MAX ? (size_t)part : DESCRIPTORS_MAX;
+}
+
 tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *diag,
                     struct tc_sealer **out) {
   struct tc_sealer *sealer = calloc(1, sizeof *sealer);
@@ -152,6 +166,7 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   tc_spsc_queue_init(&sealer->inbox, tc_wakeup_wake, &sealer->wakeup);
   tc_spsc_queue_init(&sealer->settled_box, options->wake_commit, options->wake_self);
   sealer->quarantine.changed = true; /* what earlier runs left */
+  tc_descriptors_init(&sealer->descriptors, descriptors_max());
   tc_reserve_init(&sealer->reserve, options->dirs->state, options->config->disk_reserve_bytes);
   tc_retention_init(&sealer->retention, tc_wall_ns(), tc_mono_ns());
   tb_rc rc = set_up(sealer, diag);

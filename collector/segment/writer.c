@@ -243,6 +243,7 @@ uint64_t tc_segment_border(const struct tc_segment *segment) {
 
 void tc_segment_free(struct tc_segment *segment) {
   if (segment == NULL) return;
+  tc_descriptors_remove(segment);
   if (segment->fd >= 0) close(segment->fd);
   tc_hasher_free(segment->hasher);
   tc_hasher_free(segment->border);
@@ -295,6 +296,7 @@ tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
   struct iovec *iov = segment->queue;
   unsigned left = segment->nqueue;
 
+  if (left > 0) TB_TRY(tc_descriptors_use(segment, diag));
   /* Bytes that were written stay out of the queue also when the disk fills in the middle. */
   while (left > 0) {
     ssize_t done = pwritev(segment->fd, iov, (int)left, (off_t)segment->written);
@@ -320,7 +322,7 @@ void tc_segment_to_disk(struct tc_segment *segment, bool all) {
   uint64_t from = segment->on_its_way, upto = segment->written;
 
   if (!all) upto -= upto % DISK_BYTES;
-  if (upto <= from) return;
+  if (upto <= from || segment->fd < 0) return;
   (void)sync_file_range(segment->fd, (off_t)from, (off_t)(upto - from), SYNC_FILE_RANGE_WRITE);
   segment->on_its_way = upto;
 }
@@ -368,13 +370,18 @@ static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
   close(segment->fd);
   segment->fd = fd;
   segment->unsure = false;
+  segment->synced = segment->written;
   return TB_OK;
 }
 
 tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
   assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  TB_TRY(tc_descriptors_use(segment, diag));
   if (segment->unsure) return renew(segment, diag);
-  if (fdatasync(segment->fd) == 0) return TB_OK;
+  if (fdatasync(segment->fd) == 0) {
+    segment->synced = segment->written;
+    return TB_OK;
+  }
   segment->unsure = true;
   return fail_file(segment, diag);
 }
@@ -447,6 +454,7 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   struct tc_segment *rest;
 
   assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  TB_TRY(tc_descriptors_use(segment, diag));
   TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
                         segment->header_len, tc_hasher_kind(segment->hasher), diag, &rest));
   tb_rc rc = copy_rest(segment, rest, diag);
@@ -466,8 +474,10 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   segment->in_gen = false;
   segment->bytes = segment->written = segment->now.offset;
   if (segment->on_its_way > segment->written) segment->on_its_way = segment->written;
+  if (segment->synced > segment->written) segment->synced = segment->written;
   segment->crc = segment->border_crc;
   part_hashes(segment, rest);
+  if (segment->descriptors != NULL) tc_descriptors_add(segment->descriptors, rest);
   *out_rest = rest;
   return TB_OK;
 }

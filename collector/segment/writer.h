@@ -20,6 +20,7 @@
 #include "archive/generation_time.h"
 #include "archive/state_dir.h"
 #include "base/result.h"
+#include "collector/segment/descriptors.h"
 
 enum { TC_SEGMENT_QUEUE = 64 };
 
@@ -42,8 +43,10 @@ struct tc_segment_gen {
 };
 
 struct tc_segment {
-  int open_fd; /* the folder open/, borrowed */
-  int fd;
+  int open_fd;                        /* the folder open/, borrowed */
+  int fd;                             /* -1: it rests */
+  struct tc_descriptors *descriptors; /* NULL: it never rests */
+  TAILQ_ENTRY(tc_segment) in_use;
   char name[TC_FILE_NAME_BYTES];
   uint64_t first_gen;
   unsigned char header[64];
@@ -66,7 +69,9 @@ struct tc_segment {
   unsigned nqueue;
   uint64_t written;
   uint64_t on_its_way; /* so much of it the kernel was asked to write to the disk */
-  bool unsure;         /* a sync failed: it is not known what of it the disk has */
+  uint64_t synced;     /* so much of it was written when it was last synced */
+  bool
+      unsure; /* a sync failed, or it was closed without one: it is not known what of it the disk has */
 };
 
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,

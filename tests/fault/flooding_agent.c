@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents for the flood tests, without the agent library: one that sends as many tiny generations as it is let, one that
- * sends a few and measures.
+/* Agents for the flood and attack tests, without the agent library.
  *
- *     flooding_agent flood ADDRESS CERTS NAME GENERATIONS [BATCHES]    as fast as credit lets: generations of one byte, or of
- *                                                                      so many batches of 40 KiB
- *     flooding_agent pace ADDRESS CERTS NAME GENERATIONS STATE    one after the other: prints p50 and the highest times to
- *                                                                 its ack and to its file in STATE/archive, in ms
- * CERTS/NAME.pem is the certificate. flood prints how many were sent, and what the ACKs said of a hold. */
+ *     flooding_agent flood ADDRESS CERTS NAME GENERATIONS [BATCHES]  as fast as credit lets: generations of one byte, or of
+ *                                                                    so many batches of 40 KiB
+ *     flooding_agent pace ADDRESS CERTS NAME GENERATIONS [STATE]     one after the other: prints p50 and the highest times
+ *                                                                    to its ack and to its file in STATE/archive, in ms
+ *     flooding_agent endless ADDRESS CERTS NAME BATCHES              one generation of so many batches, without an end
+ *     flooding_agent empty ADDRESS CERTS NAME GENERATIONS            ends of generations that have no batch
+ *     flooding_agent single ADDRESS CERTS NAME STREAMS               so many streams at once: of four, one sends its header
+ *                                                                    and no more, one a batch, one a loss, one its end
+ *     flooding_agent churn ADDRESS CERTS NAME MS                     opens a stream and leaves it, again and again: every
+ *                                                                    other one ends, the rest is cut off
+ * CERTS/NAME.pem is the certificate. Each prints one line of JSON: what was sent and acked. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
-#include "proto/frame.pb-c.h"
 #include "support/patience.h"
-#include "support/peer.h"
+#include "support/sender.h"
 
-enum { CHUNK_BYTES = 48 << 10, BATCH_BYTES_MAX = 40 << 10 };
-
-struct agent {
-  struct tt_peer peer;
-  unsigned char stream[16];
-  uint64_t seq, sent, credit, durable;
-  unsigned holds;
-  unsigned char chunk[CHUNK_BYTES + 1024];
-  size_t n;
+struct order {
+  struct tt_peer_terms terms;
+  const char *verb;
+  uint64_t count;
+  const char *more; /* NULL: no further argument */
 };
 
 static void must(bool done, const char *what) {
@@ -44,136 +42,189 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static void read_one(struct agent *a) {
-  struct tp_frame frame;
+static struct tt_sender *new_sender(void) {
+  struct tt_sender *sender = malloc(sizeof *sender);
 
-  must(tt_peer_read_frame(&a->peer, &frame), a->peer.why);
-  must(frame.kind != TP_REFUSE, "refused");
-  if (frame.kind == TP_WELCOME) {
-    Tracecollect__V1__Welcome *m =
-        tracecollect__v1__welcome__unpack(NULL, frame.len, frame.payload);
-    must(m != NULL, "WELCOME");
-    a->credit = m->credit_bytes;
-    tracecollect__v1__welcome__free_unpacked(m, NULL);
-  }
-  if (frame.kind != TP_ACK) return;
-  Tracecollect__V1__Ack *m = tracecollect__v1__ack__unpack(NULL, frame.len, frame.payload);
-  must(m != NULL, "ACK");
-  a->credit = m->credit_bytes;
-  a->durable = m->durable_seq;
-  a->holds |= 1U << m->hold;
-  tracecollect__v1__ack__free_unpacked(m, NULL);
+  must(sender != NULL, "no memory");
+  return sender;
 }
 
-static void flush(struct agent *a) {
-  while (a->sent + a->n > a->credit) read_one(a);
-  must(tt_peer_send(&a->peer, a->chunk, a->n), a->peer.why);
-  a->sent += a->n;
-  a->n = 0;
+static struct tt_sender *begin(const struct order *order) {
+  struct tt_sender *sender = new_sender();
+
+  must(tt_sender_open(sender, &order->terms, order->verb, "host:1"), sender->peer.why);
+  must(tt_sender_header(sender), sender->peer.why);
+  return sender;
 }
 
-static void add(struct agent *a, enum tp_kind kind, uint64_t gen, const void *payload, size_t n) {
-  struct tp_frame frame = { .kind = kind,
-                            .flags = TP_CRITICAL,
-                            .seq = ++a->seq,
-                            .gen = gen,
-                            .payload = payload,
-                            .len = (uint32_t)n };
-
-  if (a->n + TP_HEADER_BYTES + n > CHUNK_BYTES) flush(a);
-  tp_frame_head(&frame, a->chunk + a->n);
-  memcpy(a->chunk + a->n + TP_HEADER_BYTES, payload, n);
-  a->n += TP_HEADER_BYTES + n;
+static void end(struct tt_sender *sender) {
+  tt_sender_leave(sender);
+  free(sender);
 }
 
-/* Of so many batches of so many bytes, which are no events: the archive keeps them as they came. */
-static void add_generation(struct agent *a, uint64_t gen, unsigned batches, unsigned bytes) {
-  static const unsigned char batch[BATCH_BYTES_MAX];
-  Tracecollect__V1__GenerationEnd end = TRACECOLLECT__V1__GENERATION_END__INIT;
-  unsigned char buf[64], sum[4];
-  uint32_t crc = tb_crc32c(0, batch, bytes);
-
-  for (int i = 0; i < 4; i++) sum[i] = (unsigned char)(crc >> 8 * i);
-  for (unsigned i = 0; i < batches; i++) {
-    add(a, TP_BATCH, gen, batch, bytes);
-    end.crc = tb_crc32c(end.crc, sum, 4);
-  }
-  end.batches = batches;
-  end.bytes = (uint64_t)batches * bytes;
-  add(a, TP_GENEND, gen, buf, tracecollect__v1__generation_end__pack(&end, buf));
-}
-
-static void begin(struct agent *a, char **argv) {
-  struct tt_peer_terms terms = { argv[2], argv[3], NULL, argv[4], "tracecollect/1" };
-
-  must(getrandom(a->stream, sizeof a->stream, 0) == (ssize_t)sizeof a->stream, "getrandom");
-  must(tt_peer_open(&a->peer, &terms), a->peer.why);
-  must(tt_peer_hello(&a->peer, a->stream, argv[1]), a->peer.why);
-  while (a->credit == 0) read_one(a);
-  add(a, TP_HEADER, 0, "go 1.26 trace\0\0\0", 16);
-}
-
-static void flood(struct agent *a, uint64_t generations, unsigned batches) {
-  unsigned bytes = batches == 0 ? 1 : BATCH_BYTES_MAX;
+static void flood(const struct order *order) {
+  struct tt_sender *s = begin(order);
+  unsigned batches = order->more != NULL ? (unsigned)strtoul(order->more, NULL, 10) : 1;
+  unsigned bytes = order->more != NULL ? TT_SENDER_BATCH_MAX : 1;
   double began = now_ms();
 
-  for (uint64_t gen = 1; gen <= generations; gen++)
-    add_generation(a, gen, batches == 0 ? 1 : batches, bytes);
-  flush(a);
-  while (a->durable < a->seq) read_one(a);
-  printf("{\"generations\":%" PRIu64 ",\"ms\":%.0f,\"holds\":%u}\n", generations, now_ms() - began,
-         a->holds);
+  for (uint64_t gen = 1; gen <= order->count; gen++)
+    must(tt_sender_generation(s, gen, batches, bytes), s->peer.why);
+  must(tt_sender_sync(s), s->peer.why);
+  printf("{\"generations\":%" PRIu64 ",\"ms\":%.0f,\"holds\":%u}\n", order->count, now_ms() - began,
+         s->holds);
+  end(s);
 }
+
+/* ---- pace */
 
 static int by_size(const void *x, const void *y) {
   return (*(const double *)x > *(const double *)y) - (*(const double *)x < *(const double *)y);
 }
 
-static bool is_archived(const struct agent *a, const char *state, uint64_t gen) {
+static bool is_archived(const struct tt_sender *s, const char *state, uint64_t gen) {
   time_t now = time(NULL);
   char path[400], day[16], hex[33];
 
-  for (int i = 0; i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", a->stream[i]);
+  for (int i = 0; i < 16; i++) snprintf(hex + 2 * i, 3, "%02x", s->stream[i]);
   strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
   snprintf(path, sizeof path, "%s/archive/%s/%s/%016" PRIx64 ".trace", state, day, hex, gen);
   return access(path, F_OK) == 0;
 }
 
-static void pace(struct agent *a, uint64_t generations, const char *state) {
-  double *acked = calloc(generations, sizeof *acked),
-         *archived = calloc(generations, sizeof *archived);
+static void pace(const struct order *order) {
+  struct tt_sender *s = begin(order);
+  uint64_t n = order->count;
+  double *acked = calloc(n, sizeof *acked), *archived = calloc(n, sizeof *archived);
 
-  must(acked != NULL && archived != NULL, "memory");
-  for (uint64_t gen = 1; gen <= generations; gen++) {
+  must(acked != NULL && archived != NULL, "no memory");
+  for (uint64_t gen = 1; gen <= n; gen++) {
     double began = now_ms();
-    add_generation(a, gen, 1, 1);
-    flush(a);
-    while (a->durable < a->seq) read_one(a);
+    must(tt_sender_generation(s, gen, 1, 1) && tt_sender_sync(s), s->peer.why);
     acked[gen - 1] = now_ms() - began;
-    while (!is_archived(a, state, gen)) {
+    while (order->more != NULL && !is_archived(s, order->more, gen)) {
       usleep(1000);
       must(now_ms() - began < TT_PATIENCE_MS, "not archived");
     }
     archived[gen - 1] = now_ms() - began;
+    if (order->more == NULL) usleep(10000);
   }
-  qsort(acked, generations, sizeof *acked, by_size);
-  qsort(archived, generations, sizeof *archived, by_size);
-  printf("{\"acked_p50\":%.1f,\"acked_p99\":%.1f,\"archived_p50\":%.1f,\"archived_max\":%.1f}\n",
-         acked[generations / 2], acked[generations * 99 / 100], archived[generations / 2],
-         archived[generations - 1]);
+  qsort(acked, n, sizeof *acked, by_size);
+  qsort(archived, n, sizeof *archived, by_size);
+  printf("{\"acked_p50\":%.1f,\"acked_p99\":%.1f,\"acked_max\":%.1f,\"archived_p50\":%.1f,"
+         "\"archived_max\":%.1f}\n",
+         acked[n / 2], acked[n * 99 / 100], acked[n - 1], archived[n / 2], archived[n - 1]);
   free(acked);
   free(archived);
+  end(s);
+}
+
+/* ---- attacks */
+
+static void say_acked(uint64_t streams, uint64_t batches, uint64_t bytes, double began) {
+  printf("{\"streams\":%" PRIu64 ",\"acked_batches\":%" PRIu64 ",\"acked_bytes\":%" PRIu64
+         ",\"ms\":%.0f}\n",
+         streams, batches, bytes, now_ms() - began);
+}
+
+static void endless(const struct order *order) {
+  struct tt_sender *s = begin(order);
+  double began = now_ms();
+
+  for (uint64_t i = 0; i < order->count; i++)
+    must(tt_sender_batch(s, 1, TT_SENDER_BATCH_MAX), s->peer.why);
+  must(tt_sender_sync(s), s->peer.why);
+  say_acked(1, s->produced_batches, s->produced_bytes, began);
+  end(s);
+}
+
+static void empty(const struct order *order) {
+  struct tt_sender *s = begin(order);
+  double began = now_ms();
+
+  for (uint64_t gen = 1; gen <= order->count; gen++) must(tt_sender_end(s, gen, 0, 0), s->peer.why);
+  must(tt_sender_sync(s), s->peer.why);
+  say_acked(1, s->produced_batches, s->produced_bytes, began);
+  end(s);
+}
+
+static bool send_single(struct tt_sender *s, uint64_t number) {
+  switch (number % 4) {
+  case 0: return tt_sender_header(s);
+  case 1: return tt_sender_batch(s, 1, 100);
+  case 2: return tt_sender_loss(s, 1, 3, 300);
+  default: return tt_sender_end_stream(s);
+  }
+}
+
+static void single(const struct order *order) {
+  struct tt_sender **all = calloc(order->count, sizeof(struct tt_sender *));
+  struct tt_peer_terms terms = order->terms;
+  uint64_t batches = 0, bytes = 0;
+  double began = now_ms();
+  char instance[32];
+
+  must(all != NULL, "no memory");
+  for (uint64_t i = 0; i < order->count; i++) {
+    struct tt_sender *s = all[i] = new_sender();
+    snprintf(instance, sizeof instance, "host:%" PRIu64, i);
+    must(tt_sender_open(s, &terms, order->verb, instance), s->peer.why);
+    must(send_single(s, i) && tt_sender_sync(s), s->peer.why);
+    terms.ctx = all[0]->peer.ctx;
+    batches += s->produced_batches;
+    bytes += s->produced_bytes;
+  }
+  say_acked(order->count, batches, bytes, began);
+  for (uint64_t i = 0; i < order->count; i++) end(all[i]);
+  free(all);
+}
+
+static void churn(const struct order *order) {
+  struct tt_sender *s = new_sender();
+  struct tt_peer_terms terms = order->terms;
+  uint64_t streams = 0, refused = 0, batches = 0;
+  double began = now_ms();
+  SSL_CTX *ctx = NULL;
+  char refusal[200] = "";
+
+  while (now_ms() - began < (double)order->count) {
+    bool welcome = tt_sender_open(s, &terms, order->verb, "host:1");
+    must(welcome || s->refusal[0] != '\0', s->peer.why);
+    if (ctx == NULL) SSL_CTX_up_ref(ctx = terms.ctx = s->peer.ctx);
+    if (welcome) {
+      must(tt_sender_header(s) && tt_sender_generation(s, 1, 1, 100), s->peer.why);
+      if (streams++ % 2 == 0) must(tt_sender_end_stream(s), s->peer.why);
+      must(tt_sender_sync(s), s->peer.why);
+      batches++;
+    } else {
+      refused++;
+      memcpy(refusal, s->refusal, sizeof refusal);
+    }
+    tt_sender_close(s);
+  }
+  SSL_CTX_free(ctx);
+  free(s);
+  printf("{\"streams\":%" PRIu64 ",\"acked_batches\":%" PRIu64 ",\"refused\":%" PRIu64
+         ",\"refusal\":\"%s\",\"ms\":%.0f}\n",
+         streams, batches, refused, refusal, now_ms() - began);
 }
 
 int main(int argc, char **argv) {
-  static struct agent agent;
+  static const struct {
+    const char *name;
+    void (*run)(const struct order *order);
+  } verbs[] = { { "flood", flood }, { "pace", pace },     { "endless", endless },
+                { "empty", empty }, { "single", single }, { "churn", churn } };
 
   if (argc < 6) return 2;
-  begin(&agent, argv);
-  if (strcmp(argv[1], "flood") == 0)
-    flood(&agent, strtoull(argv[5], NULL, 10), argc > 6 ? (unsigned)strtoul(argv[6], NULL, 10) : 0);
-  else
-    pace(&agent, strtoull(argv[5], NULL, 10), argv[6]);
-  tt_peer_close(&agent.peer);
-  return 0;
+  struct order order = { .terms = { argv[2], argv[3], NULL, argv[4], "tracecollect/1", NULL },
+                         .verb = argv[1],
+                         .count = strtoull(argv[5], NULL, 10),
+                         .more = argc > 6 ? argv[6] : NULL };
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+    if (strcmp(argv[1], verbs[i].name) == 0) {
+      verbs[i].run(&order);
+      return 0;
+    }
+  return 2;
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +39,7 @@ static bool dial(struct tt_peer *peer, const char *address) {
   bool ok = peer->fd >= 0 && connect(peer->fd, found->ai_addr, found->ai_addrlen) == 0;
   freeaddrinfo(found);
   if (!ok) return fails(peer, "connect");
+  setsockopt(peer->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
   setsockopt(peer->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   setsockopt(peer->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
   return true;
@@ -46,6 +49,11 @@ static bool load(struct tt_peer *peer, const struct tt_peer_terms *terms) {
   const char *dir = terms->certs_dir != NULL ? terms->certs_dir : terms->ca_dir;
   char path[512];
 
+  if (terms->ctx != NULL) {
+    SSL_CTX_up_ref(terms->ctx);
+    peer->ctx = terms->ctx;
+    return true;
+  }
   peer->ctx = SSL_CTX_new(TLS_client_method());
   SSL_CTX_set_min_proto_version(peer->ctx, TLS1_3_VERSION);
   SSL_CTX_set_verify(peer->ctx, SSL_VERIFY_PEER, NULL);

@@ -264,3 +264,93 @@ Test(segment, the_header_tells_the_version) {
   cr_assert_eq(tc_go_version((const unsigned char *)"go 1.24 trace\0\0\0", 16), 0);
   cr_assert_eq(tc_go_version((const unsigned char *)"go 1.26 trace", 13), 0);
 }
+
+/* ---- descriptors */
+
+static struct tc_descriptors descriptors;
+
+static void share_descriptors(size_t max) {
+  tc_descriptors_init(&descriptors, max);
+  tc_descriptors_add(&descriptors, segment);
+}
+
+static struct tc_segment *another(uint64_t gen) {
+  struct tc_segment *made;
+
+  cr_assert_eq(tc_segment_new(fd, hex, gen, "go 1.26 trace\0\0\0", 16, TC_HASH_XXH3, &diag, &made),
+               TB_OK, "%s", diag.text);
+  tc_descriptors_add(&descriptors, made);
+  cr_assert_eq(tc_segment_flush(made, &diag), TB_OK);
+  return made;
+}
+
+static void flush(void) {
+  cr_assert_eq(tc_segment_flush(segment, &diag), TB_OK, "%s", diag.text);
+}
+
+Test(segment, of_many_only_the_ones_used_last_have_a_descriptor) {
+  struct tc_segment *others[3];
+
+  share_descriptors(2);
+  append(5, "one");
+  for (uint64_t i = 0; i < 3; i++) others[i] = another(6 + i);
+  cr_assert_geq(segment->fd, 0, "it has bytes to write");
+  cr_assert_eq(descriptors.n, 2);
+  flush();
+  cr_assert_eq(tc_descriptors_use(others[0], &diag), TB_OK);
+  cr_assert_eq(tc_descriptors_use(others[1], &diag), TB_OK);
+  cr_assert_eq(segment->fd, -1);
+  cr_assert_eq(descriptors.n, 2);
+  append(5, "two");
+  flush();
+  cr_assert_geq(segment->fd, 0);
+  cr_assert_eq(others[0]->fd, -1, "unused for the longest time");
+  cr_assert_eq(end(), TB_OK);
+  expect(segment, "onetwo");
+  for (uint64_t i = 0; i < 3; i++) tc_segment_free(others[i]);
+  cr_assert_eq(descriptors.n, 1);
+}
+
+Test(segment, what_was_closed_without_a_sync_is_proven_by_the_next_one) {
+  share_descriptors(1);
+  append(5, "one");
+  flush();
+  cr_assert_eq(tc_segment_sync(segment, &diag), TB_OK);
+  struct tc_segment *other = another(6);
+  cr_assert_eq(segment->fd, -1);
+  cr_assert_not(segment->unsure, "the disk has it");
+  append(5, "two");
+  flush();
+  cr_assert_eq(tc_descriptors_use(other, &diag), TB_OK);
+  cr_assert(segment->unsure);
+  int damaged = openat(fd, segment->name, O_WRONLY);
+  cr_assert_eq(pwrite(damaged, "x", 1, 17), 1);
+  cr_assert_eq(tc_segment_sync(segment, &diag), TB_IO);
+  cr_assert_eq(pwrite(damaged, "n", 1, 17), 1);
+  close(damaged);
+  cr_assert_eq(tc_segment_sync(segment, &diag), TB_OK, "%s", diag.text);
+  cr_assert_not(segment->unsure);
+  cr_assert_eq(end(), TB_OK);
+  expect(segment, "onetwo");
+  tc_segment_free(other);
+}
+
+Test(segment, one_that_rests_is_cut_and_both_parts_are_counted) {
+  struct tc_segment *rest, *other;
+
+  share_descriptors(1);
+  append(5, "five");
+  cr_assert_eq(end(), TB_OK);
+  append(6, "six");
+  flush();
+  other = another(9);
+  cr_assert_eq(segment->fd, -1);
+  cr_assert_eq(tc_segment_cut(segment, hex, &diag, &rest), TB_OK, "%s", diag.text);
+  cr_assert_eq(descriptors.n, 1);
+  cr_assert_eq(tc_descriptors_use(segment, &diag), TB_OK);
+  expect(segment, "five");
+  cr_assert_eq(tc_descriptors_use(rest, &diag), TB_OK);
+  expect(rest, "six");
+  tc_segment_free(rest);
+  tc_segment_free(other);
+}

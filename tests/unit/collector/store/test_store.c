@@ -475,6 +475,30 @@ Test(store, several_generations_share_a_file_where_configured) {
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 3);
 }
 
+Test(store, of_a_name_that_has_all_its_streams_the_oldest_that_was_cut_off_gives_way) {
+  struct tt_store t;
+
+  tt_store_make(&t);
+  t.config.agents_identity_streams_max = 2;
+  t.config.agents_abandon_after = 1000000;
+  cr_assert_eq(tt_store_start(&t), TB_OK);
+  tt_attach(&t, 1, 1, "tracecollect:agent/a");
+  tt_attach(&t, 2, 2, "tracecollect:agent/a");
+  cr_assert_neq(tt_attached(&t, 1, NULL), 0);
+  cr_assert_neq(tt_attached(&t, 2, NULL), 0);
+  tt_detach(&t, 1);
+  uint64_t conn = 3;
+  tt_attach(&t, conn, 3, "tracecollect:agent/a");
+  for (int ms = 0; tt_attached(&t, conn, NULL) == 0 && ms < TT_PATIENCE_MS; ms += 10) {
+    usleep(10000); /* until the first one is given up */
+    tt_attach(&t, ++conn, 3, "tracecollect:agent/a");
+  }
+  cr_assert_neq(tt_attached(&t, conn, NULL), 0);
+  tt_attach(&t, ++conn, 4, "tracecollect:agent/a");
+  cr_assert_eq(tt_attached(&t, conn, NULL), 0, "the two others are connected");
+  tt_store_remove(&t);
+}
+
 Test(store, one_identity_has_its_share_of_streams_and_known_ones_come_back) {
   struct tt_store t;
 
