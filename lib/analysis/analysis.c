@@ -134,6 +134,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);
+  a->windows.sparing = config->is_live;
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   tb_rc rc = init(a);
   if (rc != TB_OK) {

@@ -34,6 +34,7 @@ struct to_analysis_config {
   size_t stacks_max;      /* rows kept by stack; the rest is summed in one row "other" */
   const char *
       idle; /* key analysis.idle: patterns of waits that are idle, as in spans/idle.h; NULL: none */
+  bool is_live; /* one of many streams: one of few events keeps fewer lengths (window/window.h) */
   bool is_file; /* what is too dear for a live stream is worked out, too: tables of gc */
 };
 

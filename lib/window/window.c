@@ -123,6 +123,22 @@ tb_rc to__windows_join_runs(struct to_words *words, const struct to_runs *runs) 
   return rc;
 }
 
+enum { FULL_RATE = 1000000, WORDS_MIN = 2 << 10 };
+
+/* How many of max words a stretch of so many events keeps. */
+static size_t spare(const struct to_windows *w, size_t max, uint64_t events, to_ns length) {
+  uint64_t seconds = length > SECOND_NS ? (uint64_t)length / SECOND_NS : 1;
+
+  if (!w->sparing) return max;
+  for (uint64_t rate = FULL_RATE / 4; rate > 0 && events / seconds < rate; rate /= 4) max /= 2;
+  return max > WORDS_MIN ? max : WORDS_MIN;
+}
+
+static size_t slot_words_max(const struct to_windows *w, const struct to_slot *slot) {
+  return spare(w, TO_WORDS_SLOT_MAX, slot->stretch.events,
+               (to_ns)((uint64_t)slot->end - (uint64_t)slot->begin));
+}
+
 /* Packs at most max words of these; they are folded then. */
 static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max,
                         struct to_runs **out) {
@@ -130,14 +146,15 @@ static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max
   return to_words_pack(words, out);
 }
 
-static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, struct to_runs **out) {
+static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, size_t max,
+                            struct to_runs **out) {
   struct to_words words;
   tb_rc rc = TB_OK;
 
   to_words_init(&words, w->mem);
   for (size_t i = first; i < first + n && rc == TB_OK; i++)
     rc = to__windows_join_runs(&words, w->slot[i].runs);
-  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_SLOT_MAX, out);
+  if (rc == TB_OK) rc = pack_words(w, &words, max, out);
   to_words_fini(&words);
   return rc;
 }
@@ -154,7 +171,7 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
     joined.end = w->slot[i].end;
   }
   joined.runs = NULL;
-  tb_rc rc = join_slot_runs(w, first, n, &joined.runs);
+  tb_rc rc = join_slot_runs(w, first, n, slot_words_max(w, &joined), &joined.runs);
   if (rc == TB_OK) rc = to_counters_pack(&w->scratch, &joined.packed);
   to_counters_empty(&w->scratch);
   if (rc != TB_OK) {
@@ -220,6 +237,11 @@ static void take_closed(struct to_windows *w, struct to_runs *closed) {
   w->closed_runs = closed;
 }
 
+static size_t closed_words_max(const struct to_windows *w) {
+  return spare(w, TO_WORDS_CLOSED_MAX, w->closed_stretch.events,
+               (to_ns)((uint64_t)w->open_begin - (uint64_t)w->first));
+}
+
 /* Adds the words of the loose slots to those since the start. */
 static tb_rc close_loose(struct to_windows *w) {
   struct to_runs *closed = NULL;
@@ -228,7 +250,7 @@ static tb_rc close_loose(struct to_windows *w) {
   if (w->loose == 0) return TB_OK;
   to_words_init(&words, w->mem);
   tb_rc rc = sum_closed(w, &words);
-  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_CLOSED_MAX, &closed);
+  if (rc == TB_OK) rc = pack_words(w, &words, closed_words_max(w), &closed);
   to_words_fini(&words);
   if (rc != TB_OK) return rc;
   take_closed(w, closed);
@@ -260,7 +282,7 @@ static tb_rc pack_open(struct to_windows *w, struct to_slot *slot) {
 
   to_words_init(&words, w->mem);
   tb_rc rc = to_words_take(&words, &w->open_buckets);
-  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_SLOT_MAX, &slot->runs);
+  if (rc == TB_OK) rc = pack_words(w, &words, slot_words_max(w, slot), &slot->runs);
   if (rc == TB_OK) rc = to_counters_pack(&w->open, &slot->packed);
   to_words_fini(&words);
   return rc;

@@ -89,7 +89,8 @@ static int publish_rounds = PUBLISH_ROUNDS;
 
 static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *out) {
   struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
-                                       .stacks_max = TO_STACKS_MAX_DEFAULT };
+                                       .stacks_max = TO_STACKS_MAX_DEFAULT,
+                                       .is_live = true };
   struct to_analyses *analyses;
   struct tb_mem mem;
 
