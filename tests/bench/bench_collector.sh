@@ -58,6 +58,12 @@ row "one stream sent, acked, ordered, analysed" "$(rate "$judged")" MB/s - - -
 row "collector's peak memory, trace of $((bytes / 1000000)) MB" "$(awk '/VmHWM/ { printf "%.1f", $2 / 1024 }' "/proc/$collector/status")" MiB - - -
 end_collector
 
+start_collector archive.hash=sha256
+measure
+row "collector CPU, the same with archive.hash: sha256" "$(per_mb "$used")" ms/MB - - -
+row "  segment thread: files, hashes, metas" "$(per_mb "$of_segment")" ms/MB - - -
+end_collector
+
 # What the quoted ones do: the same without ordering, because no generation is small enough for it.
 start_collector agents.generation_bytes_max=1MiB
 measure

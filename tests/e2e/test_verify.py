@@ -86,6 +86,12 @@ class Verify(Case):
         self.assertIn(f"signatures: 6 metas are signed by a key of {public}", self.verify(collector.state, "--public-key", public).out)
         totals = json.loads(self.verify(collector.state, "--public-key", public, "--json").out.splitlines()[-1])
         self.assertEqual((totals["signed_metas"], totals["problems"]), (6, 0))
+        for meta in collector.state.glob("archive/*/*/*.meta"):  # as docs/FORMAT.md says it, by another program
+            file = meta.read_bytes()
+            (self.folder / "signed").write_bytes(file[:-91])
+            (self.folder / "signature").write_bytes(file[-68:-4])
+            self.run_program("openssl", "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", self.folder / "signed",
+                             "-sigfile", self.folder / "signature")
         self.verify(collector.state)
         done = self.verify(collector.state, "--public-key", other, expect=1)
         self.assertEqual(done.out.count(": is signed with another key, "), 6)
