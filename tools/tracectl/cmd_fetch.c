@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
- * reader takes no trace with a hole in its generations, and ends at a broken one, so what is behind either begins another file
- * (fetch/plan.c finds it). */
+ * reader takes no trace with a hole in its generations, so a hole begins another file; it ends at a broken generation, so with --split what is
+ * behind one does, too (fetch/plan.c finds both). */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ struct fetching {
   struct tk_client_args args;
   struct tk_selector selector;
   const char *path;
-  bool full, strict, json, no_progress;
+  bool full, split, strict, json, no_progress;
   struct tk_plan plan;
   struct tk_fetch fetch;
   uint64_t file_bytes[TK_OUT_FILES_MAX];
@@ -53,7 +53,7 @@ static void file_name(const struct fetching *f, unsigned number, char out[PATH_M
     snprintf(out, PATH_MAX, "%s.%u", f->path, number);
 }
 
-/* "; what follows is in FILE.2" behind this generation, if something does; else "". */
+/* "; what follows is in FILE.2" of this generation, if something does; else "". */
 static void where_more_is(const struct fetching *f, uint64_t gen, char out[PATH_MAX + 32]) {
   const struct tk_plan *p = &f->plan;
   char path[PATH_MAX];
@@ -74,7 +74,10 @@ static void say_plan(const struct fetching *f) {
   char more[PATH_MAX + 32];
 
   for (size_t i = 0; i < p->n_broken; i++) {
-    where_more_is(f, p->broken[i].gen, more);
+    bool is_last = p->broken[i].gen == p->pieces[p->n_pieces - 1].last_gen;
+    snprintf(more, sizeof more, "%s",
+             is_last ? "" : "; Go's tools end there, --split begins another file behind it");
+    if (p->splits_broken) where_more_is(f, p->broken[i].gen, more);
     say("generation %" PRIu64 " is broken as written: %s%s", p->broken[i].gen, p->broken[i].reason,
         more);
   }
@@ -203,12 +206,13 @@ static tb_rc run(struct fetching *f) {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-enum { OPT_FULL = 1, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FULL = 1, OPT_SPLIT, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
 
 static tb_rc take_option(struct fetching *f, int option, const char *value) {
   switch (option) {
   case 'o': f->path = value; return TB_OK;
   case OPT_FULL: f->full = true; return TB_OK;
+  case OPT_SPLIT: f->split = true; return TB_OK;
   case OPT_STRICT: f->strict = true; return TB_OK;
   case OPT_JSON: f->json = true; return TB_OK;
   case OPT_NO_PROGRESS: f->no_progress = true; return TB_OK;
@@ -231,6 +235,7 @@ int tk_cmd_fetch(int argc, char **argv) {
   static const struct option options[] = {
     { "output", required_argument, NULL, 'o' },
     { "full", no_argument, NULL, OPT_FULL },
+    { "split", no_argument, NULL, OPT_SPLIT },
     { "strict", no_argument, NULL, OPT_STRICT },
     { "json", no_argument, NULL, OPT_JSON },
     { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
@@ -254,6 +259,7 @@ int tk_cmd_fetch(int argc, char **argv) {
 
   f.fetch.full = f.full;
   tk_plan_init(&f.plan, &f.selector);
+  f.plan.splits_broken = f.split;
   if (rc == TB_OK) rc = run(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);

@@ -151,7 +151,7 @@ Test(fetch, several_streams_are_listed_and_one_must_be_chosen) {
   expect_file("t.trace", 1, 1);
 }
 
-Test(fetch, a_broken_generation_is_named_and_ends_its_file) {
+Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
   struct tt_writer w = write_generations(7, 1, 4);
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
 
@@ -164,12 +164,17 @@ Test(fetch, a_broken_generation_is_named_and_ends_its_file) {
   snprintf(msg->verdict.reason, sizeof msg->verdict.reason, "goroutine 3 started twice");
   tt_submit(&host.store, msg);
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice; Go's tools end "
+                     "there, --split begins another file behind it"),
+            "%s", said);
+  expect_file("t.trace", 1, 4);
+  cr_assert_eq(run("fetch --split -o t.trace"), 0, "%s", said);
   cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice; what follows "
                      "is in t.trace.2"),
             "%s", said);
   expect_file("t.trace", 1, 2);
   expect_file("t.trace.2", 3, 4);
-  cr_assert_eq(run("fetch -o - >/dev/null"), 1);
+  cr_assert_eq(run("fetch --split -o - >/dev/null"), 1);
   cr_assert(has_said("a broken generation lies before generation 3"), "%s", said);
   cr_assert_eq(run("fetch --gen 1..2 -o t.trace"), 0, "%s", said);
   cr_assert(has_said("goroutine 3 started twice\n"), "%s", said);

@@ -101,7 +101,7 @@ Test(fetch_plan, a_clock_that_was_set_back_parts_what_is_asked_for) {
   tk_plan_fini(&plan);
 }
 
-Test(fetch_plan, a_file_is_cut_behind_a_broken_generation) {
+Test(fetch_plan, a_file_may_be_cut_behind_a_broken_generation) {
   enum { PIECE = 100 };
   generation_meta gen[4], *gens[] = { &gen[0], &gen[1], &gen[2], &gen[3] };
   Tracecollect__V1__Verdict broken = TRACECOLLECT__V1__VERDICT__INIT;
@@ -128,6 +128,13 @@ Test(fetch_plan, a_file_is_cut_behind_a_broken_generation) {
   page.n_segments = 1;
   tb_diag_clear(&diag);
   tk_plan_init(&plan, &selector);
+  cr_assert_eq(tk_plan_take(&plan, &page, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_plan_finish(&plan, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(plan.n_pieces, 1);
+  cr_assert(plan.pieces[0].whole);
+  tk_plan_fini(&plan);
+  tk_plan_init(&plan, &selector);
+  plan.splits_broken = true;
   cr_assert_eq(tk_plan_take(&plan, &page, &diag), TB_OK, "%s", diag.text);
   cr_assert_eq(tk_plan_finish(&plan, &diag), TB_OK, "%s", diag.text);
   cr_assert_eq(plan.n_broken, 1);

@@ -145,7 +145,7 @@ static tb_rc end_piece(struct tk_plan *p, struct tk_piece *piece, struct tb_diag
 }
 
 /* A file of several generations gives the requested ones, in more than one piece where the program's clock was
- * set back meanwhile, or behind a broken one. */
+ * set back meanwhile, or behind a broken one that splits. */
 static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk_piece *piece,
                              struct tb_diag *diag) {
   uint64_t end = 0;
@@ -172,7 +172,7 @@ static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk
     TB_TRY(add_part(piece, g, diag));
     if (!piece->ends_broken) continue;
     TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
-    TB_TRY(end_piece(p, piece, diag));
+    if (p->splits_broken) TB_TRY(end_piece(p, piece, diag));
   }
   return end_piece(p, piece, diag);
 }
@@ -265,7 +265,7 @@ tb_rc tk_plan_finish(struct tk_plan *p, struct tb_diag *diag) {
       return tb_fail(diag, TB_BROKEN, "segments %" PRIu64 " and %" PRIu64 " overlap",
                      p->pieces[i - 1].segment, p->pieces[i].segment);
     uint64_t from = before + 1;
-    p->pieces[i].begins_file = to != from || p->pieces[i - 1].ends_broken;
+    p->pieces[i].begins_file = to != from || (p->splits_broken && p->pieces[i - 1].ends_broken);
     if (to == from) continue;
     TB_TRY(add_gap(p, from, to - 1, why_absent(p, from, to - 1), diag));
   }

@@ -25,7 +25,7 @@ struct tk_piece {
   uint64_t offset, len; /* of the generations' bytes, the header not counted */
   bool whole;           /* all of the file behind its header: hash covers it */
   bool ends_broken;     /* its last generation is: Go's reader goes no further */
-  bool begins_file;     /* a hole or a broken generation lies before it */
+  bool begins_file;     /* a hole lies before it, or a broken generation that splits */
   bool unsafe;          /* holds an experiment Go's tools cannot read */
   unsigned go_version;
   struct tc_content_hash hash; /* of the file; TC_HASH_NONE: unknown */
@@ -47,6 +47,7 @@ struct tk_broken {
 
 struct tk_plan {
   const struct tk_selector *selector;
+  bool splits_broken; /* what follows a broken generation begins a file */
   /* From the selector, or its --last counted back from where the stream's newest generation ends. */
   uint64_t since_wall_ns, until_wall_ns;
   struct tk_piece *pieces;
