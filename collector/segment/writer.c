@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "base/grow.h"
+#include "collector/segment/private.h"
 
 enum {
   EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
@@ -60,10 +61,14 @@ static tb_rc fail_read(const struct tc_segment *segment, uint64_t offset, struct
                  offset, strerror(errno));
 }
 
+bool tc__segment_hash(struct tc_segment *segment, const void *bytes, size_t n) {
+  return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
+}
+
 static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
   segment->crc = tb_crc32c_join(segment->crc, crc, n);
   segment->bytes += n;
-  return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
+  return segment->owed.bytes > 0 || tc__segment_hash(segment, bytes, n);
 }
 
 void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]) {
@@ -149,7 +154,7 @@ tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_p
   if (segment->fd < 0)
     rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
                  segment->name, strerror(errno));
-  else
+  else if (!part->is_vouched_for || !tc__segment_trust(segment, part))
     rc = sum_up(segment, part->bytes, diag);
   if (rc == TB_OK && (segment->crc != part->crc || part->header_len > sizeof segment->header))
     rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
@@ -185,12 +190,16 @@ void tc_segment_free(struct tc_segment *segment) {
   free(segment);
 }
 
+bool tc__segment_mark_border(struct tc_segment *segment) {
+  if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
+  return segment->border_sha != NULL && EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) == 1;
+}
+
 /* Remembers the border before a generation that begins behind complete ones. */
 static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq,
                        struct tb_diag *diag) {
   if (segment->ngens > 0) {
-    if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
-    if (segment->border_sha == NULL || EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) != 1)
+    if (segment->owed.bytes == 0 && !tc__segment_mark_border(segment))
       return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
     segment->border_crc = segment->crc;
   }
@@ -303,7 +312,7 @@ static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
 }
 
 tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
-  assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  assert(segment->nqueue == 0 && segment->written == segment->bytes && segment->owed.bytes == 0);
   if (segment->unsure) return renew(segment, diag);
   if (fdatasync(segment->fd) == 0) return TB_OK;
   segment->unsure = true;
@@ -335,14 +344,15 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
   return TB_OK;
 }
 
-static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
+tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto,
+                       struct tc_segment *to, struct tb_diag *diag) {
   static const size_t step = COPY_BYTES;
   unsigned char *buf = malloc(step);
   tb_rc rc =
       buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
 
-  for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
-    size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
+  while (rc == TB_OK && at < upto) {
+    size_t n = upto - at < step ? (size_t)(upto - at) : step;
     if (tc_read_all(from->fd, buf, n, at) != 0)
       rc = fail_read(from, at, diag);
     else if (tc_write_all(to->fd, buf, n, to->written) != 0)
@@ -360,10 +370,10 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
                      struct tc_segment **out_rest) {
   struct tc_segment *rest;
 
-  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0 && segment->owed.bytes == 0);
   TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
                         segment->header_len, diag, &rest));
-  tb_rc rc = copy_rest(segment, rest, diag);
+  tb_rc rc = tc__segment_copy(segment, segment->now.offset, segment->written, rest, diag);
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
     rc = fail_file(segment, diag);
   if (rc != TB_OK) {
@@ -389,6 +399,7 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
 }
 
 tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]) {
+  assert(segment->owed.bytes == 0);
   EVP_MD_CTX *copy = EVP_MD_CTX_new();
   unsigned len = 32;
   bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 &&

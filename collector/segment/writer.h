@@ -39,6 +39,15 @@ struct tc_segment_gen {
   struct tc_segment_verdict verdict;
 };
 
+/* Bytes of an earlier run of the program that its checkpoint vouches for and that were not read back yet (proof.h). */
+struct tc_segment_owed {
+  uint64_t bytes; /* from the file's beginning; 0: nothing is owed, and the SHA-256 has all */
+  size_t ngens;   /* that lie in them */
+  uint32_t crc;   /* which they must have */
+  uint64_t read;  /* the SHA-256 has so many of the file */
+  uint32_t read_crc;
+};
+
 struct tc_segment {
   int open_fd; /* the folder open/, borrowed */
   int fd;
@@ -57,6 +66,7 @@ struct tc_segment {
   struct tc_segment_gen now;
   EVP_MD_CTX *border_sha; /* as it was before `now`, if a generation lies before it */
   uint32_t border_crc;
+  struct tc_segment_owed owed;
 
   uint64_t first_wall_ns, last_wall_ns, opened_mono_ns;
 
@@ -77,6 +87,8 @@ struct tc_segment_part {
   const struct tc_segment_gen *now; /* NULL: none is open */
   struct tc_segment_gen *gens;      /* malloc; becomes the segment's, where it is taken up */
   size_t ngens;
+  bool
+      is_vouched_for; /* it was synced before it was noted: to be read later, where it looks as it should (proof.h) */
 };
 /* One that was written before; what lies behind part->bytes is cut off.
  * TB_CORRUPT: there is no such file, or it is shorter, or it does not have that checksum. TB_IO: it cannot be read now,
