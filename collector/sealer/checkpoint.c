@@ -99,6 +99,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
   message_t m;
 
   if (stream->over) return TB_OK; /* settled with its end */
+  TB_TRY(tc__prove_open(sealer, stream, diag));
   if (tc__run_takes_checkpoint(stream)) return tc__checkpoint_run(sealer, stream, diag);
   /* Else a whole generation leaves the log by being published. */
   TB_TRY(tc__seal_border(sealer, stream, diag));
@@ -148,7 +149,7 @@ void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uin
 
 /* The part that the file should have held is lost; what of it is there is kept aside. */
 static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                          const char *why) {
+                          const char *why, struct tb_diag *diag) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
                            .batches = m->batches,
@@ -156,6 +157,9 @@ static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, c
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
+  /* The last run may have died between its meta's name and its trace's. */
+  if (tc_day_valid(m->day))
+    TB_TRY(tc__take_back(sealer, stream, m->day, m->gen, m->first_seq, diag));
   tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
   tc__put_part_aside(sealer, stream, m->gen);
@@ -166,22 +170,21 @@ static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, c
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
 tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
-                          struct tb_diag *diag) {
+                          struct tb_diag *diag, bool *out_was_aside) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
-  if (renameat2(sealer->opt.dirs->quarantine, name, sealer->opt.dirs->open, name,
-                RENAME_NOREPLACE) == 0 ||
-      errno == ENOENT || errno == EEXIST)
-    return TB_OK;
+  *out_was_aside = renameat2(sealer->opt.dirs->quarantine, name, sealer->opt.dirs->open, name,
+                             RENAME_NOREPLACE) == 0;
+  if (*out_was_aside || errno == ENOENT || errno == EEXIST) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
 }
 
 /* Lost, unless it was reported as lost later on. */
 static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                          const char *why) {
+                          const char *why, struct tb_diag *diag) {
   stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);
-  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why);
+  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why, diag);
   tc__put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
@@ -208,6 +211,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
   uint64_t reported = tc__reported_of(stream, m->gen, m->first_seq);
+  bool was_aside;
 
   if (reported > 0) { /* given up after the checkpoint */
     tc__put_part_aside(sealer, stream, m->gen);
@@ -218,12 +222,12 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
     snprintf(why.text, sizeof why.text,
              "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
              m->seq);
-    return give_part_up(sealer, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text, diag);
   }
   /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
   TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag));
+  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag, &was_aside));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   struct tc_segment_part part = { .first_gen = m->gen,
@@ -236,7 +240,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
-    return give_part_up(sealer, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text, diag);
   }
   tc_descriptors_add(&sealer->descriptors, file->segment);
   file->segment->first_wall_ns = m->first_wall_ns;

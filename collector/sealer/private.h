@@ -147,6 +147,7 @@ struct tc_sealer {
   struct tc__file *queue, **queue_tail; /* to seal */
   size_t queued;
   uint64_t queued_bytes;
+  size_t unproven; /* files that a start took up, and that were not read back yet */
   struct tc__file **dirty;
   size_t ndirty, dirty_cap;
   struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
@@ -263,6 +264,7 @@ tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *str
  * still comes of it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
+void tc__unmark_dirty(struct tc_sealer *sealer, struct tc__file *file);
 tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
@@ -279,6 +281,11 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to);
 
+/* What the last run published of the generations from this record on cannot be taken as it is; its names go, which is on
+ * the disk then. */
+tb_rc tc__take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
+                    uint64_t gen, uint64_t first_seq, struct tb_diag *diag);
+
 /* checkpoint.c */
 tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag);
@@ -288,8 +295,9 @@ tb_rc tc__sync_part(struct tc_sealer *sealer, const struct tc__file *file, struc
 tb_rc tc__report_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                             Tracecollect__V1__LogCheckpoint *m, struct tb_diag *diag);
 void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen);
+/* *out_was_aside: it lay in quarantine. */
 tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
-                          struct tb_diag *diag);
+                          struct tb_diag *diag, bool *out_was_aside);
 
 /* run_checkpoint.c */
 /* A checkpoint of the stream's run lets the log go; else the run has to be sealed for it. */
@@ -300,6 +308,20 @@ tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream,
                      uint64_t *out_skip_to);
 /* What was taken up and has no verdict is offered again, before what comes behind it. */
 void tc__offer_resumed(struct tc_sealer *sealer);
+
+/* proof.c: what a run that was taken up owes. A file that turns out not to be what its checkpoint says may be gone
+ * afterwards, or have another segment: open ones are to be asked for again. */
+bool tc__is_proven(const struct tc__file *file);
+/* TB_AGAIN: not all of it by then, or before the deadline of a stop. */
+tb_rc tc__prove(struct tc_sealer *sealer, struct tc__file *file, uint64_t until_ns,
+                struct tb_diag *diag);
+tb_rc tc__prove_open(struct tc_sealer *sealer, const struct tc__stream *stream,
+                     struct tb_diag *diag);
+tb_rc tc__prove_queue(struct tc_sealer *sealer, struct tb_diag *diag);
+/* Open ones. TB_AGAIN: not all of them by then. */
+tb_rc tc__prove_some(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag);
+/* All generations of an open file that have no verdict. */
+void tc__offer_pending(struct tc_sealer *sealer, const struct tc__file *file);
 
 /* accounting.c: whenever counters came, and when a record was archived. */
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,

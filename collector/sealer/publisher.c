@@ -515,6 +515,7 @@ static size_t count_next(const struct tc_sealer *sealer) {
 tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag) {
   while (sealer->queued > 0) {
     if (tc__is_late(sealer)) return TB_AGAIN;
+    TB_TRY(tc__prove_queue(sealer, diag));
     TB_TRY(publish_some(sealer, count_next(sealer), diag));
     if (sealer->queued == 0) sealer->queued_bytes = 0;
     tc_count(&sealer->opt.stats->segment_turns, 1);

@@ -164,8 +164,8 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
 
 /* A file that the last run published from this record on cannot be taken as it is: an earlier segment's names did
  * not reach the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
-static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
-                       uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
+tb_rc tc__take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
+                    uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
   tc_meta *meta = NULL;
   int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, stream->hex, false);
@@ -194,6 +194,7 @@ static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, cons
     rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
   if (rc == TB_OK && ours && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
     rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
+  if (rc == TB_OK && ours && has_meta) rc = tc__sync_name(sealer, dir_fd, name, diag);
   close(dir_fd);
   return rc;
 }
@@ -234,7 +235,7 @@ tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, ui
     if (stream->open == NULL && stream->queued == NULL)
       TB_TRY(tc__adopt_published(sealer, stream, day, gen, seq, diag, out_skip_to));
     if (*out_skip_to != 0) return TB_OK;
-    TB_TRY(take_back(sealer, stream, day, gen, seq, diag));
+    TB_TRY(tc__take_back(sealer, stream, day, gen, seq, diag));
   }
   struct tc__item item = { .kind = kind,
                            .seq = seq,

@@ -195,7 +195,7 @@ static bool is_consistent(const message_t *m) {
 
 /* As for an open generation: what of the file is there is kept aside. */
 static tb_rc run_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                         const char *why) {
+                         const char *why, struct tb_diag *diag) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen + m->n_whole - 1,
                            .bytes = m->part_bytes > m->offset ? m->part_bytes - m->offset : 0,
@@ -203,6 +203,9 @@ static tb_rc run_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, co
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
   for (size_t i = 0; i < m->n_whole; i++) loss.batches += m->whole[i]->batches;
+  /* The last run may have died between its meta's name and its trace's. */
+  if (tc_day_valid(m->day))
+    TB_TRY(tc__take_back(sealer, stream, m->day, m->gen, m->first_seq, diag));
   tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generations %" PRIu64 " to %" PRIu64 " are lost", why,
               loss.first_gen, loss.last_gen);
@@ -228,21 +231,24 @@ static void take_up(struct tc__stream *stream, const message_t *m, struct tc__fi
 tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                      struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tb_diag why = { 0 };
+  bool was_aside;
 
   if (!is_consistent(m)) {
     snprintf(why.text, sizeof why.text,
              "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
              m->seq);
-    return run_is_lost(sealer, stream, m, why.text);
+    return run_is_lost(sealer, stream, m, why.text, diag);
   }
   TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag));
+  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag, &was_aside));
   struct tc_segment_part part = { .first_gen = m->gen,
                                   .bytes = m->part_bytes,
                                   .header_len = m->offset,
                                   .crc = m->part_crc,
-                                  .ngens = m->n_whole };
+                                  .ngens = m->n_whole,
+                                  /* It lies in quarantine where it was found to be wrong. */
+                                  .is_vouched_for = !was_aside };
   struct tc__file *file = tc__file_new(stream);
   tb_rc rc = file != NULL ? take_generations(m, &part.gens) : TB_NOMEM;
   if (rc != TB_OK)
@@ -254,22 +260,16 @@ tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream, const 
     free_generations(part.gens, part.ngens);
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
-    return run_is_lost(sealer, stream, m, why.text);
+    return run_is_lost(sealer, stream, m, why.text, diag);
   }
   tc_descriptors_add(&sealer->descriptors, file->segment);
   take_up(stream, m, file);
+  sealer->unproven += !tc__is_proven(file);
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
 void tc__offer_resumed(struct tc_sealer *sealer) {
-  char path[192];
-
-  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
-    struct tc__file *file = stream->open;
-    if (file == NULL || !stream->resumed) continue;
-    snprintf(path, sizeof path, "open/%s", file->segment->name);
-    for (size_t i = 0; i < file->segment->ngens; i++)
-      if (file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING)
-        tc__offer(sealer, file, i, path);
-  }
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && stream->resumed && tc__is_proven(stream->open))
+      tc__offer_pending(sealer, stream->open);
 }

@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "base/grow.h"
+#include "collector/segment/private.h"
 
 enum {
   EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
@@ -215,7 +216,7 @@ tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_p
   if (segment->fd < 0)
     rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
                  segment->name, strerror(errno));
-  else
+  else if (!part->is_vouched_for || !tc__segment_trust(segment, part))
     rc = sum_up_file(segment, part, diag);
   if (rc == TB_OK && (segment->crc != part->crc || part->header_len > sizeof segment->header))
     rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
@@ -375,7 +376,7 @@ static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
 }
 
 tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
-  assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  assert(segment->nqueue == 0 && segment->written == segment->bytes && segment->owed.bytes == 0);
   TB_TRY(tc_descriptors_use(segment, diag));
   if (segment->unsure) return renew(segment, diag);
   if (fdatasync(segment->fd) == 0) {
@@ -413,16 +414,17 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
   return TB_OK;
 }
 
-/* Of XXH3-128 the open generation's hash goes on; of SHA-256 it begins behind another header. */
-static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
+/* Of XXH3-128 the hashes are moved, too; of SHA-256 that of the open generation begins behind another header. */
+tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto,
+                       struct tc_segment *to, struct tb_diag *diag) {
   bool hashed = tc_hasher_kind(from->hasher) == TC_HASH_XXH3;
   unsigned char *buf = malloc(COPY_BYTES);
   tb_rc rc =
       buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
 
   if (!hashed) tc_hasher_begin(to->hasher);
-  for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
-    size_t n = from->written - at < COPY_BYTES ? (size_t)(from->written - at) : COPY_BYTES;
+  while (rc == TB_OK && at < upto) {
+    size_t n = upto - at < COPY_BYTES ? (size_t)(upto - at) : COPY_BYTES;
     if (tc_read_all(from->fd, buf, n, at) != 0)
       rc = fail_read(from, at, diag);
     else if (tc_write_all(to->fd, buf, n, to->written) != 0)
@@ -453,11 +455,11 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
                      struct tc_segment **out_rest) {
   struct tc_segment *rest;
 
-  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0 && segment->owed.bytes == 0);
   TB_TRY(tc_descriptors_use(segment, diag));
   TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
                         segment->header_len, tc_hasher_kind(segment->hasher), diag, &rest));
-  tb_rc rc = copy_rest(segment, rest, diag);
+  tb_rc rc = tc__segment_copy(segment, segment->now.offset, segment->written, rest, diag);
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
     rc = fail_file(segment, diag);
   if (rc != TB_OK) {
@@ -483,5 +485,6 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
 }
 
 tb_rc tc_segment_hash(const struct tc_segment *segment, struct tc_content_hash *out) {
+  assert(segment->owed.bytes == 0);
   return tc_hasher_result(segment->hasher, out);
 }

@@ -42,6 +42,15 @@ struct tc_segment_gen {
   struct tc_segment_verdict verdict;
 };
 
+/* Bytes of an earlier run of the program that its checkpoint vouches for and that were not read back yet (proof.h). */
+struct tc_segment_owed {
+  uint64_t bytes; /* from the file's beginning; 0: nothing is owed */
+  size_t ngens;   /* that lie in them */
+  uint32_t crc;   /* which they must have */
+  uint64_t read;  /* so many of them were read back */
+  uint32_t read_crc;
+};
+
 struct tc_segment {
   int open_fd;                        /* the folder open/, borrowed */
   int fd;                             /* -1: it rests */
@@ -62,6 +71,7 @@ struct tc_segment {
   struct tc_segment_gen now;
   struct tc_hasher *border; /* of SHA-256: as it was before `now`, if a generation lies before it */
   uint32_t border_crc;
+  struct tc_segment_owed owed;
 
   uint64_t first_wall_ns, last_wall_ns, opened_mono_ns;
 
@@ -84,6 +94,8 @@ struct tc_segment_part {
   const struct tc_segment_gen *now; /* NULL: none is open */
   struct tc_segment_gen *gens;      /* malloc; becomes the segment's, where it is taken up */
   size_t ngens;
+  bool
+      is_vouched_for; /* it was synced before it was noted: to be read later, where it looks as it should (proof.h) */
 };
 /* One that was written before; what lies behind part->bytes is cut off. Generations of which the hash is known are not
  * hashed again.

@@ -128,12 +128,12 @@ static tb_rc check_run(struct look *look, const struct open_run *run) {
 tb_rc tc_audit_open_runs(int state_fd, const struct tc_audit_sink *sink, unsigned char *buf,
                          size_t n, struct tb_diag *diag, struct tc_audited *out) {
   struct look look = { .state_fd = state_fd, .sink = sink, .out = out, .buf = buf, .buf_bytes = n };
-  struct tc_select all = { .limit = UINT32_MAX };
+  const struct tc_select open_runs = { .only_open = true, .limit = UINT32_MAX };
   struct tb_diag why = { 0 };
 
   if (tc_catalog_open(state_fd, false, &why, &look.catalog) != TB_OK) return TB_OK;
   tb_rc rc = tc_hasher_new(TC_HASH_XXH3, &look.hasher);
-  if (rc == TB_OK) rc = tc_catalog_segments(look.catalog, &all, note_run, &look, &why);
+  if (rc == TB_OK) rc = tc_catalog_segments(look.catalog, &open_runs, note_run, &look, &why);
   for (size_t i = 0; rc == TB_OK && i < look.nruns; i++) rc = check_run(&look, &look.runs[i]);
   tc_catalog_close(look.catalog);
   tc_hasher_free(look.hasher);

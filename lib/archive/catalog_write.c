@@ -365,10 +365,7 @@ tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
   int step = SQLITE_DONE;
 
   TB_TRY(tc__catalog_statement(
-      catalog, TC__HEAVY,
-      "SELECT service, sum(bytes) FROM segments WHERE expired = 0 AND open = 0 AND generations > 0"
-      " GROUP BY service HAVING sum(bytes) > ?1",
-      diag, &stmt));
+      catalog, TC__HEAVY, "SELECT service, bytes FROM services WHERE bytes > ?1", diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)bytes);
   while (rc == TB_OK && (step = sqlite3_step(stmt)) == SQLITE_ROW)
     rc = each(self, (const char *)sqlite3_column_text(stmt, 0),

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "collector/segment/writer.h"
+#include "collector/segment/proof.h"
 
 static char dir[] = "/tmp/tc-segment-XXXXXX";
 static int fd;
@@ -248,6 +248,112 @@ Test(segment, a_known_hash_is_taken_and_not_made_again) {
   cr_assert_eq(tc_hasher_result(hasher, &want), TB_OK);
   cr_assert(tc_hash_equal(&hash, &want));
   tc_hasher_free(hasher);
+}
+
+/* What a checkpoint notes of generations 5 and 6, "five" and "six", is taken up again by the next start. */
+static void take_up_vouched(void) {
+  append(5, "five");
+  cr_assert_eq(end(), TB_OK);
+  append(6, "six");
+  cr_assert_eq(end(), TB_OK);
+  cr_assert_eq(tc_segment_flush(segment, &diag), TB_OK);
+  struct tc_segment_part part = { .first_gen = 5,
+                                  .bytes = segment->bytes,
+                                  .header_len = 16,
+                                  .crc = segment->crc,
+                                  .gens = calloc(2, sizeof *part.gens),
+                                  .ngens = 2,
+                                  .is_vouched_for = true };
+  memcpy(part.gens, segment->gens, 2 * sizeof *part.gens);
+  tc_segment_free(segment);
+  segment = NULL;
+  cr_assert_eq(tc_segment_resume(fd, hex, &part, TC_HASH_XXH3, &diag, &segment), TB_OK, "%s",
+               diag.text);
+}
+
+static void damage(off_t offset) {
+  cr_assert_eq(pwrite(segment->fd, "?", 1, offset), 1);
+}
+
+Test(segment, what_was_vouched_for_is_read_back_with_what_came_behind_it) {
+  struct tc_segment *rest;
+
+  take_up_vouched();
+  cr_assert(!tc_segment_is_proven(segment));
+  append(7, "seven");
+  cr_assert_eq(end(), TB_OK);
+  append(8, "ei");
+  cr_assert_eq(tc_segment_prove(segment, &diag), TB_OK, "%s", diag.text);
+  cr_assert(tc_segment_is_proven(segment));
+  append(8, "ght");
+  expect(segment, "fivesixseveneight");
+  cr_assert_eq(tc_segment_cut(segment, hex, &diag, &rest), TB_OK, "%s", diag.text);
+  expect(segment, "fivesixseven");
+  expect(rest, "eight");
+  tc_segment_free(rest);
+}
+
+Test(segment, what_came_behind_damaged_bytes_gets_a_segment_of_its_own) {
+  struct tc_segment *rest;
+
+  take_up_vouched();
+  damage(17); /* in "five" */
+  append(7, "seven");
+  cr_assert_eq(end(), TB_OK);
+  append(8, "eig");
+  for (int again = 0; again < 2; again++) {
+    tb_diag_clear(&diag);
+    cr_assert_eq(tc_segment_prove(segment, &diag), TB_CORRUPT);
+    cr_assert_str_eq(diag.text, "open/00112233445566778899aabbccddeeff-0000000000000005.part: "
+                                "checksum is wrong");
+  }
+  cr_assert_eq(tc_segment_part_off(segment, hex, "go 1.26 trace\0\0\0", 16, &diag, &rest), TB_OK,
+               "%s", diag.text);
+  cr_assert_eq(lseek(segment->fd, 0, SEEK_END), 16 + 7, "as it was noted");
+  tc_segment_free(segment);
+  segment = rest;
+  cr_assert_eq(rest->first_gen, 7);
+  cr_assert_eq(rest->ngens, 1);
+  cr_assert_eq(rest->gens[0].gen, 7);
+  cr_assert_eq(rest->gens[0].offset, 16);
+  append(8, "ht");
+  expect(rest, "seveneight");
+  cr_assert_eq(tc_segment_cut(rest, hex, &diag, &rest), TB_OK, "%s", diag.text);
+  expect(segment, "seven");
+  expect(rest, "eight");
+  tc_segment_free(rest);
+}
+
+Test(segment, nothing_came_behind_damaged_bytes) {
+  struct tc_segment *rest;
+
+  take_up_vouched();
+  damage(18);
+  cr_assert_eq(tc_segment_prove(segment, &diag), TB_CORRUPT);
+  cr_assert_eq(tc_segment_part_off(segment, hex, "", 0, &diag, &rest), TB_OK, "%s", diag.text);
+  cr_assert_null(rest);
+}
+
+/* Of a file that ends too soon, or whose last generation is not what it was, all is read at once. */
+Test(segment, a_seam_that_does_not_fit_is_seen_when_it_is_taken_up) {
+  struct tc_segment_part part = {
+    .first_gen = 5, .header_len = 16, .ngens = 1, .is_vouched_for = true
+  };
+
+  append(5, "five");
+  cr_assert_eq(end(), TB_OK);
+  cr_assert_eq(tc_segment_flush(segment, &diag), TB_OK);
+  part.bytes = segment->bytes;
+  part.crc = segment->crc;
+  part.gens = segment->gens;
+  damage(19);
+  struct tc_segment *again;
+  cr_assert_eq(tc_segment_resume(fd, hex, &part, TC_HASH_XXH3, &diag, &again), TB_CORRUPT);
+  cr_assert_not_null(strstr(diag.text, "checksum is wrong"), "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(ftruncate(segment->fd, 19), 0);
+  cr_assert_eq(tc_segment_resume(fd, hex, &part, TC_HASH_XXH3, &diag, &again), TB_CORRUPT);
+  cr_assert_not_null(strstr(diag.text, "has 19 bytes of 20"), "%s", diag.text);
 }
 
 Test(segment, experiments_that_go_tools_cannot_read_are_seen) {

@@ -244,20 +244,24 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   tt_expect_proven(&copy);
 }
 
+/* Far from the last generation, so that a start does not see it. */
+static void damage_the_run(void) {
+  tt_shell(
+      &tt,
+      "cd open && mv 07*.part x && printf Z | dd of=x bs=1 seek=2000 conv=notrunc 2>/dev/null && "
+      "mv x 07070707070707070707070707070707-0000000000000001.part");
+}
+
 Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_counted) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
-  char part[300];
 
   tt_header(&busy);
   tt_header(&w);
   write_generations(&w, 1, 10);
   others_write(&busy);
-  snprintf(part, sizeof part,
-           "cd open && mv 07*.part x && printf Z | dd of=x bs=1 seek=2000 "
-           "conv=notrunc 2>/dev/null && mv x 07070707070707070707070707070707-"
-           "0000000000000001.part");
-  tt_shell(&tt, part);
+  damage_the_run();
   kill_and_start();
+  tt_barrier(&copy);
   cr_assert_not_null(strstr(copy.notes,
                             "checksum is wrong; the log relied on it: generations 1 to 10 "
                             "are lost"),
@@ -271,5 +275,46 @@ Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_count
   cr_assert_eq(row.lost_bytes, 10 * BATCHES * BATCH_BYTES);
   cr_assert_eq(row.lost_generations, 10);
   cr_assert_eq(row.generations, 2);
+  tt_expect_proven(&copy);
+}
+
+/* What the log still had came behind it before anybody knew. */
+Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  unsigned offered = 10;
+  size_t bytes;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 10);
+  others_write(&busy);
+  damage_the_run();
+  write_generations(&w, 11, 12);
+  tt_batch(&w, 13, "begun", 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  tt_batch(&again, 13, "ended", 5);
+  tt_end(&again, 13);
+  tt_barrier(&copy);
+  for (unsigned i = 0; i < tt_count(&copy, TC_REPLY_STORED); i++) {
+    struct tc_reply *stored = tt_wait(&copy, TC_REPLY_STORED, i);
+    if (stored->stream != again.stream) continue;
+    cr_assert_eq(stored->gen, ++offered, "%" PRIu64 " instead of %u", stored->gen, offered);
+    cr_assert_eq(stored->new_run, offered == 11);
+    cr_assert_eq(stored->offset, bytes_of(offered - 11));
+  }
+  cr_assert_eq(offered, 13);
+  tt_close(&again);
+  tt_barrier(&copy);
+  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  cr_assert_eq(bytes, bytes_of(2) + 10);
+  struct tc_stream_row row = tt_stream_row(&copy, QUIET);
+  cr_assert_eq(row.generations, 3);
+  cr_assert_eq(row.lost_generations, 10);
+  cr_assert_eq(row.lost_batches, 10 * BATCHES);
+  cr_assert_eq(row.lost_bytes, 10 * BATCHES * BATCH_BYTES);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
   tt_expect_proven(&copy);
 }
