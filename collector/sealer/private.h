@@ -191,6 +191,7 @@ struct tc_sealer {
   uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
   bool retained;                                /* there was one */
   struct tc__half_gone half_gone;
+  size_t expire_at_once; /* so many are marked together; 0: none was yet */
   struct tc__quarantine quarantine;
 };
 
@@ -364,15 +365,19 @@ void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_ge
 
 /* expire.c */
 enum { TC__EXPIRE_MAX = 32 };
-struct tc__expiry {
-  void *self;
-  /* For each, in order; diag->rc: how it went. */
-  void (*done)(void *self, const struct tc_segment_row *row, const struct tb_diag *diag);
-  uint64_t until_ns; /* by the monotonic clock: no further one is begun */
-};
-/* The first ones of rows, one at least; how many. The catalog's mark is on the disk. */
-size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
-                  struct tc__expiry *expiry);
+enum { TC__SLICE_NS = 20000000 };
+struct tc__expiry;
+/* For each, in order; diag->rc: how it went. */
+typedef void tc__expired_fn(void *self, const struct tc_segment_row *row,
+                            const struct tb_diag *diag);
+/* Begins with the first ones of rows, one at least: they are marked. The rows stay where they are until the end. NULL: no
+ * memory. The catalog's mark is on the disk. */
+struct tc__expiry *tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[],
+                              size_t n);
+/* False: not all fitted before then; a call at least was made if there was time at all. */
+bool tc__expire_go_on(struct tc__expiry *expiry, uint64_t until_ns);
+size_t tc__expire_end(struct tc__expiry *expiry, tc__expired_fn *done, void *self); /* how many */
+void tc__expire_free(struct tc__expiry *expiry); /* half gone: the next start goes on */
 
 /* meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
@@ -420,6 +425,9 @@ struct tc__round;
  * while there is more. */
 void tc__retain(struct tc_sealer *sealer);
 bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
+/* A stop: what is half gone goes, and the catalog's mark with it. */
+void tc__end_retention(struct tc_sealer *sealer);
+void tc__round_free(struct tc__round *round);
 uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
 /* quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it

@@ -229,7 +229,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     next = file->next;
     tc__file_free(file);
   }
-  free(sealer->round);
+  tc__round_free(sealer->round);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
   for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {

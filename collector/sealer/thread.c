@@ -371,6 +371,7 @@ static void *run(void *self) {
   struct tb_diag diag = { 0 };
   if (sealer->work == NULL && !tc__is_late(sealer) && tc__seal_borders(sealer, &diag) == TB_OK)
     (void)!tc__publish_queue(sealer, &diag);
+  if (!tc__is_late(sealer)) tc__end_retention(sealer);
   if (tc__is_late(sealer))
     tc__note(sealer, "shutdown: the archive is not done in shutdown.deadline; what is left is in "
                      "the log, the next start goes on with it");
