@@ -205,19 +205,43 @@ static void abandon(struct tc__understood *s) {
   tc__scheduler_work(s);
 }
 
+/* Where streams that say nothing any more take the memory, those that come find none: above three quarters of it a stream
+ * is as good as gone once its agent would be, were it silent so long. */
+static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
+  const struct tc_config *config = u->env.config;
+  uint64_t short_ns = 3 * config->agents_heartbeat;
+  bool is_crowded = u->share.bytes > let_go + u->share.bytes_max / 4 * 3;
+
+  return is_crowded && short_ns < config->agents_abandon_after ? short_ns
+                                                               : config->agents_abandon_after;
+}
+
 /* Longest silent first; what SWEEP_NS does not suffice for goes at the next tick. */
 void tc_scheduler_tick(struct tc_scheduler *u) {
-  uint64_t began = uv_hrtime();
+  uint64_t began = uv_hrtime(), abandon_after = u->env.config->agents_abandon_after;
   struct tc__understood *newer;
+  size_t early = 0, let_go = 0;
 
   tc__scheduler_tell_late(u);
 
   for (struct tc__understood *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
+    uint64_t silent_ns = began - s->heard_ns;
     newer = TAILQ_NEXT(s, by_heard);
-    if (began - s->heard_ns < u->env.config->agents_abandon_after) return;
-    if (!s->in_ring) abandon(s);
-    if (uv_hrtime() - began >= SWEEP_NS) return;
+    if (silent_ns < patience_ns(u, let_go)) break;
+    if (!s->in_ring) {
+      size_t bytes = s->mem.bytes, before = u->share.bytes;
+      abandon(s);
+      if (u->share.bytes == before) let_go += bytes; /* once its reports are made */
+      early += silent_ns < abandon_after;
+    }
+    if (uv_hrtime() - began >= SWEEP_NS) break;
   }
+  if (early > 0)
+    tc_log(
+        TC_WARN, "understand",
+        "the memory for analyses is almost spent (analysis.memory_max): %zu silent streams are no "
+        "longer reported",
+        early);
 }
 
 bool tc_scheduler_is_idle(const struct tc_scheduler *u) {

@@ -14,7 +14,8 @@
  * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
  *           analysis.memory_max, in equal shares. The bytes of a generation are
  *           charged to the latter, a quarter of it at most. A stream without
- *           news for agents.abandon_after is forgotten, totals included.
+ *           news for agents.abandon_after is forgotten, totals included; where three quarters of
+ *           analysis.memory_max are taken, after three heartbeats.
  * Threads   all calls on the loop's thread.
  * Errors    none leave here: a generation that cannot be understood has a verdict that says why.
  */

@@ -5,7 +5,8 @@
  *                                                                    so many batches of 40 KiB
  *     flooding_agent pace ADDRESS CERTS NAME GENERATIONS [STATE]     one after the other: prints p50 and the highest times
  *                                                                    to its ack and to its file in STATE/archive, in ms
- *     flooding_agent endless ADDRESS CERTS NAME BATCHES              one generation of so many batches, without an end
+ *     flooding_agent endless ADDRESS CERTS NAME BATCHES [MS]         one generation of so many batches of 40 KiB, without an
+ *                                                                    end; rests so long after each MB is acked
  *     flooding_agent empty ADDRESS CERTS NAME GENERATIONS            ends of generations that have no batch
  *     flooding_agent single ADDRESS CERTS NAME STREAMS               so many streams at once: of four, one sends its header
  *                                                                    and no more, one a batch, one a loss, one its end
@@ -21,6 +22,8 @@
 
 #include "support/patience.h"
 #include "support/sender.h"
+
+enum { RESTS_EVERY = 25 }; /* batches: a MB */
 
 struct order {
   struct tt_peer_terms terms;
@@ -129,10 +132,15 @@ static void say_acked(uint64_t streams, uint64_t batches, uint64_t bytes, double
 
 static void endless(const struct order *order) {
   struct tt_sender *s = begin(order);
+  unsigned rest_ms = order->more != NULL ? (unsigned)strtoul(order->more, NULL, 10) : 0;
   double began = now_ms();
 
-  for (uint64_t i = 0; i < order->count; i++)
+  for (uint64_t i = 1; i <= order->count; i++) {
     must(tt_sender_batch(s, 1, TT_SENDER_BATCH_MAX), s->peer.why);
+    if (rest_ms == 0 || i % RESTS_EVERY != 0) continue;
+    must(tt_sender_sync(s), s->peer.why);
+    usleep(1000 * rest_ms);
+  }
   must(tt_sender_sync(s), s->peer.why);
   say_acked(1, s->produced_batches, s->produced_bytes, began);
   end(s);

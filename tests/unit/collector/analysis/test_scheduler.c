@@ -528,3 +528,30 @@ Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   cr_assert_eq(b.metrics.analysis_bytes, 0);
   bench_end(&b);
 }
+
+/* Streams that were cut off took all the memory for minutes, and later ones were not analysed. */
+Test(understand, where_memory_is_short_silent_streams_make_room_and_no_more_than_that) {
+  enum { STREAMS = 9 };
+  struct bench b;
+
+  bench_begin(&b);
+  store_generation_of(&b, 1, 0, true, false);
+  turn_until_idle(&b);
+  uint64_t one = b.metrics.analysis_bytes;
+  bench_end(&b);
+  bench_begin_within(&b, (STREAMS + 1) * one);
+  for (unsigned char i = 1; i <= STREAMS; i++) store_generation_of(&b, i, 0, true, false);
+  turn_until_idle(&b);
+  cr_assert_eq(b.metrics.analysis_bytes, STREAMS * one);
+  tc_scheduler_tick(b.u);
+  turn_until_idle(&b);
+  cr_assert_eq(b.metrics.analysis_bytes, STREAMS * one, "none is silent long enough");
+  b.config.agents_heartbeat = 0;
+  for (int ticks = 0; ticks < STREAMS; ticks++) {
+    tc_scheduler_tick(b.u);
+    turn_until_idle(&b);
+  }
+  cr_assert_leq(b.metrics.analysis_bytes, (STREAMS + 1) * one / 4 * 3);
+  cr_assert_geq(b.metrics.analysis_bytes, (STREAMS + 1) * one / 2);
+  bench_end(&b);
+}
