@@ -168,6 +168,14 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
   tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
+  if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
+  /* The last run may have died before its name was on the disk (sim_seeds, 712228), or its row in the catalog: what it
+   * reports counts from here on. */
+  if (rc == TB_OK && stream->reported.n > 0) {
+    rc = tc__sync_name(sealer, dir_fd, name, &why);
+    if (rc == TB_OK) rc = tc__put_row(sealer, meta, &why);
+  }
+  tc_meta_free(meta);
   close(dir_fd);
   if (rc == TB_UNREADABLE) { /* better a loss reported twice than no start */
     tc__note_as(sealer, TC_ERROR, stream->ref,
@@ -175,8 +183,6 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
                 stream->hex, why.text);
     return TB_OK;
   }
-  if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
-  tc_meta_free(meta);
   return rc == TB_OK ? TB_OK
                      : tb_fail(diag, rc, "%s", rc == TB_NOMEM ? "recovery: no memory" : why.text);
 }
