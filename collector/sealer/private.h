@@ -139,6 +139,9 @@ struct tc_sealer {
   struct tc_catalog *catalog;
   enum tc_hash_kind hash_kind; /* archive.hash */
   struct tc_keys *signer;      /* archive.sign; NULL: metas are not signed */
+  struct tc_rebuild *rebuild;  /* goes on; NULL: none does */
+  uint64_t rebuild_next_ns;    /* not begun before then */
+  bool is_rebuilt;   /* it has all but the open runs, and takes rows, but is stale still */
   bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;
@@ -209,7 +212,16 @@ struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref); /*
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
 tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag);
 void tc__unmark_stale(struct tc_sealer *sealer);
+/* rebuild.c: in one go, before the start. */
 void tc__rebuild_catalog(struct tc_sealer *sealer);
+/* A slice of it, where it is to be done; begun again at once a second at most. */
+void tc__rebuild_some(struct tc_sealer *sealer);
+bool tc__rebuilds(const struct tc_sealer *sealer); /* there is more to do */
+/* What is published meanwhile; where that fails, the rebuilding begins again. */
+void tc__rebuild_take(struct tc_sealer *sealer, const tc_meta *meta);
+/* To do before a catalog is made: what is half gone is finished by it. */
+tb_rc tc__begin_rebuild(struct tc_sealer *sealer, struct tb_diag *diag);
+tb_rc tc__make_catalog_again(struct tc_sealer *sealer, struct tb_diag *diag);
 /* The catalog has changed, and with it the sizes that retention goes by. */
 void tc__take_totals(struct tc_sealer *sealer);
 /* The state of live streams: marked when it changes, written in bundles. */

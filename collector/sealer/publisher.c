@@ -121,7 +121,12 @@ static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n
                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(sealer)) return tc__mark_stale(sealer, diag);
+  if (!tc__catalog_takes_rows(sealer)) {
+    TB_TRY(tc__mark_stale(sealer, diag));
+    for (size_t i = 0; i < n; i++, first = first->next)
+      if (first->meta != NULL) tc__rebuild_take(sealer, first->meta);
+    return TB_OK;
+  }
   tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
     if (first->meta != NULL) rc = tc_catalog_put(sealer->catalog, first->meta, &why);

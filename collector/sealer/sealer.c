@@ -37,10 +37,6 @@ void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_lev
 
 /* ---- lifecycle */
 
-static void note_rebuild(void *self, const char *text) {
-  tc__note_as((struct tc_sealer *)self, TC_WARN, 0, "%s", text);
-}
-
 tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (sealer->stale_marked) return TB_OK;
   TB_TRY(tc_catalog_mark_stale(sealer->opt.dirs->state, sealer->opt.durable, diag));
@@ -51,20 +47,6 @@ tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
 void tc__unmark_stale(struct tc_sealer *sealer) {
   tc_catalog_unmark_stale(sealer->opt.dirs->state);
   sealer->stale_marked = false;
-}
-
-/* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
-static tb_rc make_again(struct tc_sealer *sealer, struct tb_diag *diag) {
-  int state_fd = sealer->opt.dirs->state;
-  struct tc_rebuilt done;
-
-  TB_TRY(tc__mark_stale(sealer, diag));
-  sealer->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
-  TB_TRY(
-      tc_catalog_rebuild(state_fd, sealer->opt.dirs->archive, diag, note_rebuild, sealer, &done));
-  if (done.unread > 0) return TB_OK;
-  tc__unmark_stale(sealer);
-  return TB_OK;
 }
 
 static tb_rc take_totals(struct tc_sealer *sealer, struct tb_diag *diag) {
@@ -100,7 +82,7 @@ static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (!missing)
     tc__note_as(sealer, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
                 stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(make_again(sealer, diag));
+  TB_TRY(tc__make_catalog_again(sealer, diag));
   return begin_with(sealer, diag);
 }
 
@@ -109,24 +91,6 @@ void tc__take_totals(struct tc_sealer *sealer) {
 
   if (tc__catalog_takes_rows(sealer) && take_totals(sealer, &diag) == TB_CORRUPT)
     (void)!tc__catalog_failed(sealer, &diag, &words);
-}
-
-void tc__rebuild_catalog(struct tc_sealer *sealer) {
-  struct tb_diag diag = { 0 };
-
-  tc_catalog_close(sealer->catalog);
-  sealer->catalog = NULL;
-  tb_rc rc = make_again(sealer, &diag);
-  if (rc == TB_OK) rc = tc_catalog_open(sealer->opt.dirs->state, true, &diag, &sealer->catalog);
-  sealer->opt.stats->catalog_stale = rc != TB_OK;
-  tc__take_totals(sealer);
-  tc__forget_shown_runs(sealer);
-  tc__begin_show(sealer);
-  bool done;
-  if (rc == TB_OK) rc = tc__show_open_runs(sealer, UINT64_MAX, &diag, &done);
-  if (rc == TB_OK) return;
-  tc__note_as(sealer, TC_ERROR, 0,
-              "%s; segments are archived, but neither listed nor deleted by age", diag.text);
 }
 
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
@@ -230,6 +194,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     tc__file_free(file);
   }
   tc__round_free(sealer->round);
+  tc_catalog_rebuild_free(sealer->rebuild);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
   for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {

@@ -313,7 +313,8 @@ static bool has_work(void *self) {
 
 /* The last turn left some for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
-  return sealer->work != NULL || sealer->to_amend != NULL || sealer->unproven > 0;
+  return sealer->work != NULL || sealer->to_amend != NULL || sealer->unproven > 0 ||
+         tc__rebuilds(sealer);
 }
 
 static void retain_while_idle(struct tc_sealer *sealer) {
@@ -335,9 +336,9 @@ static void turn(struct tc_sealer *sealer) {
   if (now - sealer->live_mono_ns >= (sealer->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     sealer->live_mono_ns = now;
     sealer->live_soon = false;
-    if (sealer->opt.stats->catalog_stale) tc__rebuild_catalog(sealer);
     tc__flush_live(sealer);
   }
+  tc__rebuild_some(sealer);
   if (sealer->retry_mono_ns == 0 &&
       (sealer->reserve_mono_ns == 0 || now - sealer->reserve_mono_ns >= RESERVE_EVERY_NS)) {
     sealer->reserve_mono_ns = now;

@@ -122,3 +122,27 @@ Test(store_slices, an_end_in_the_middle_of_a_round_leaves_nothing_half_gone) {
   cr_assert_null(strstr(tt.notes, "catalog.sqlite is rebuilt"), "%s", tt.notes);
   tt_expect_proven(&tt);
 }
+
+/* Each folder that is looked at is synced, so that a slice has one of them; what comes meanwhile is in the new catalog. */
+Test(store_slices, a_catalog_is_made_again_between_other_work) {
+  struct tt_writer w;
+
+  write_segments();
+  w = tt_attach_as(&tt, STREAMS + 1, STREAMS + 1);
+  tt_header(&w);
+  begin_slowly();
+  tt.config.retention_bytes = 0;
+  uint64_t turns = stats_now().segment_turns;
+  tc_store_rebuild_catalog(tt.store);
+  tt_generation(&w, 1, 3, 1000);
+  tt_barrier(&tt);
+  TT_WAIT_UNTIL(!tc_store_catalog_is_stale(tt.store));
+  cr_assert_geq(stats_now().segment_turns - turns, STREAMS);
+  slow = false;
+  tt_generation(&w, 2, 3, 1000);
+  tt_barrier(&tt);
+  cr_assert_eq(tt_stream_row(&tt, STREAMS + 1).generations, 2);
+  cr_assert_eq(stats_now().archive_segments, STREAMS * SEGMENTS + 2);
+  cr_assert_eq(tt_count_files(&tt, ".", "catalog.stale"), 0);
+  tt_expect_proven(&tt);
+}
