@@ -176,6 +176,17 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   return TB_OK;
 }
 
+void tc_pipeline_config_changed(struct tc_pipeline *p, const char *key) {
+  if (strcmp(key, "analysis.idle") != 0) return;
+  for (unsigned i = 0; i < p->count; i++) {
+    struct tc_order order = { .kind = TC_ORDER_IDLE, .text = strdup(p->config->analysis_idle) };
+
+    if (order.text != NULL && tc_worker_order(p->workers[i], &order)) continue;
+    free(order.text);
+    tc_log(TC_ERROR, "analysis", "loop %u takes no orders: it keeps its old analysis.idle", i);
+  }
+}
+
 void tc_pipeline_count_reload(struct tc_pipeline *p, bool done) {
   tc_metric_add(done ? &p->metrics.reloads_total : &p->metrics.reloads_failed_total, 1);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "archive/signature.h"
 #include "collector/base/logger.h"
 #include "collector/daemon/options.h"
 #include "collector/daemon/sd_notify.h"
@@ -102,7 +103,9 @@ static void on_end_signal(uv_signal_t *handle, int number) {
 /* --- reload ------------------------------------------------------------------------------------ */
 
 static void on_changed(void *self, const char *key, bool applied) {
-  (void)self;
+  struct daemon *d = self;
+
+  if (applied) tc_pipeline_config_changed(d->pipeline, key);
   tc_log(TC_NOTICE, "main", "key=%s: changed%s", key,
          applied ? "" : "; takes effect at the next start");
 }
@@ -227,10 +230,20 @@ static int run(struct daemon *d) {
   return d->exit_code;
 }
 
+/* Before anything is made; the sealer reads it again. */
+static tb_rc require_signer(const struct tc_config *config, struct tb_diag *diag) {
+  struct tc_keys *keys;
+
+  TB_TRY(tc_keys_read_signer(config->archive_sign, diag, &keys));
+  tc_keys_free(keys);
+  return TB_OK;
+}
+
 static tb_rc configure(struct tc_command *command, struct tc_config *config, struct tb_diag *diag) {
   TB_TRY(tc_activation_take(&command->sockets, diag));
   TB_TRY(tc_command_configure(command, config, diag));
-  return require_certs(config, diag);
+  TB_TRY(require_certs(config, diag));
+  return require_signer(config, diag);
 }
 
 int main(int argc, char **argv) {

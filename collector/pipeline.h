@@ -34,6 +34,8 @@ TB_MUST tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 /* In certificates.c. Certificates are read again; if they do not fit together all the old ones stay. The configuration is
  * read at each use: its owner changes it with tc_config_reload(). */
 TB_MUST tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag);
+/* A key was changed that is not read at each use: all that have a copy get the new one. */
+void tc_pipeline_config_changed(struct tc_pipeline *p, const char *key);
 /* For /metrics: how a reload of configuration and certificates went. */
 void tc_pipeline_count_reload(struct tc_pipeline *p, bool done);
 /* Ends within the configured deadline; sink.ended() follows. */

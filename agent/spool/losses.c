@@ -105,15 +105,15 @@ static uint32_t oldest_unsent(struct ta_spool *s, uint32_t *out_before) {
   return TA_NONE;
 }
 
-/* Waits for acks where the writer may; false: it may not, or has waited enough. */
+/* Waits for acks where the writer may; false: it may not, or has waited enough. The spool may have moved meanwhile. */
 static bool waited(struct ta_spool *s) {
   if (s->impatient == NULL || s->over) return false;
-  if (s->impatient(s->impatient_self)) {
-    s->over = true;
-    return false;
-  }
   struct timespec until = ta_timespec(ta_mono_ns() + WAIT_STEP_NS);
   pthread_cond_timedwait(&s->moved, &s->lock, &until);
+  pthread_mutex_unlock(&s->lock); /* it may look at the spool */
+  bool enough = s->impatient(s->impatient_self);
+  pthread_mutex_lock(&s->lock);
+  if (enough) s->over = true;
   return true;
 }
 

@@ -196,14 +196,18 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
   const struct tc_config *config = s->u->env.config;
   struct to_analysis_config analysis = { .blocked_after_ns = (to_ns)config->syscall_blocked_after,
                                          .stacks_max = config->analysis_stacks_max,
-                                         .idle = config->analysis_idle };
+                                         .is_live = true,
+                                         .idle = s->u->idle_patterns };
   struct to_limits limits = { .generation_bytes_max = config->agents_generation_bytes_max };
   struct to_event_sink sink = { s, on_events };
 
   if (s->analyses == NULL) {
     TB_TRY(to_analyses_new(&s->mem, &analysis, &s->analyses));
     if (s->feed != NULL) tc_feed_encoder_watch(s->feed, s->analyses);
+  } else if (s->idle_version != s->u->idle_version) {
+    TB_TRY(to_analyses_idle(s->analyses, s->u->idle_patterns));
   }
+  s->idle_version = s->u->idle_version;
   if (s->reader == NULL) {
     TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
     to_reader_on_end(s->reader, s, on_end);

@@ -52,6 +52,7 @@ struct tc__understood {
   struct to_analyses *analyses;
   struct tc_tap_event *tapped;  /* NULL: no lease wants its events */
   struct tc_feed_encoder *feed; /* NULL: no agent gets one */
+  unsigned idle_version;        /* the scheduler's, that analyses know */
   bool analyses_failed;         /* the fault was theirs, not the reader's */
   bool share_spent; /* memory was refused because all streams together have taken theirs */
   bool new_epoch;   /* ordering begins again with the next generation */
@@ -94,6 +95,8 @@ struct tc_scheduler {
   struct tb_mem mem;
   struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
   struct tb_map by_ref;
+  char *idle_patterns; /* the key analysis.idle */
+  unsigned idle_version;
   struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
   size_t bytes_held;                    /* of the generations that are worked through */
   void *

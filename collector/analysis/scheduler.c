@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "collector/analysis/private.h"
@@ -258,13 +259,16 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   struct tc_scheduler *u = calloc(1, sizeof *u);
 
   if (u == NULL) return TB_NOMEM;
-  if (tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
+  char *idle_patterns = strdup(env->config->analysis_idle);
+  if (idle_patterns == NULL || tc_report_maker_new(env->reports, wake, u, &u->maker) != TB_OK ||
       uv_async_init(env->uv, &u->wake, on_wake) != 0) {
     tc_report_maker_free(u->maker);
+    free(idle_patterns);
     free(u);
     return TB_NOMEM;
   }
   u->env = *env;
+  u->idle_patterns = idle_patterns;
   STAILQ_INIT(&u->ring);
   TAILQ_INIT(&u->by_heard);
   TAILQ_INIT(&u->asked);
@@ -299,5 +303,12 @@ void tc_scheduler_close(struct tc_scheduler *u) {
 void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
+  free(u->idle_patterns);
   free(u);
+}
+
+void tc_scheduler_idle_patterns(struct tc_scheduler *u, char *patterns) {
+  free(u->idle_patterns);
+  u->idle_patterns = patterns;
+  u->idle_version++;
 }

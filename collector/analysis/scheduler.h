@@ -52,6 +52,9 @@ TB_MUST tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_sch
 void tc_scheduler_close(struct tc_scheduler *u); /* drops what waits; free() after the last turn */
 void tc_scheduler_free(struct tc_scheduler *u);
 
+/* Another value of the key analysis.idle, for each stream from its next generation on. Owns it. */
+void tc_scheduler_idle_patterns(struct tc_scheduler *u, char *patterns);
+
 /* TC_REPLY_STORED; TC_REPLY_ARCHIVED and TC_REPLY_LOST are for the feed. Owns it. */
 void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply);
 void tc_scheduler_tick(struct tc_scheduler *u);

@@ -25,7 +25,7 @@ tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
   size_t n = commit->streams.count;
   struct parts {
     Tracecollect__V1__LogStream stream;
-    Tracecollect__V1__LogSettled settled;
+    struct tc_settled_message settled;
   } * parts;
   struct tc__payload *memory =
       malloc(sizeof *memory + n * (sizeof *parts + sizeof(void *)) + 2 * _Alignof(max_align_t));
@@ -73,14 +73,14 @@ static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
 
 static tb_rc stage_report(struct tc_commit *commit, struct tc_settled *settled) {
   const struct tc_checkpoint *checkpoint = settled->checkpoint;
-  Tracecollect__V1__LogSettled message;
+  struct tc_settled_message message;
   struct tc_log_head head = {
     .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
   };
 
   if (checkpoint == NULL) {
     tc_settled_to_log(settled, &message);
-    return stage_message(commit, &head, &message.base);
+    return stage_message(commit, &head, &message.settled.base);
   }
   head.kind = checkpoint->run ? TC_LOG_RUN : TC_LOG_CHECKPOINT;
   head.seq = checkpoint->seq;
@@ -99,7 +99,7 @@ static tb_rc stage_settled(struct tc_commit *commit) {
 
 static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
   Tracecollect__V1__LogStream message;
-  Tracecollect__V1__LogSettled settled;
+  struct tc_settled_message settled;
   struct tc_log_head head = { .kind = TC_LOG_STREAM, .flags = TP_CRITICAL, .ref = stream->ref };
 
   tc_stream_to_log(stream, &message, &settled);

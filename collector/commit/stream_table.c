@@ -248,7 +248,9 @@ uint64_t tc_streams_hold_lsn(const struct tc_streams *streams) {
   return TAILQ_EMPTY(&streams->held) ? UINT64_MAX : TAILQ_FIRST(&streams->held)->first_lsn;
 }
 
-void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out) {
+void tc_settled_to_log(struct tc_settled *settled, struct tc_settled_message *message) {
+  Tracecollect__V1__LogSettled *out = &message->settled;
+
   tracecollect__v1__log_settled__init(out);
   out->seq = settled->seq;
   out->abandoned_gen = settled->abandoned_gen;
@@ -256,22 +258,23 @@ void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled 
   out->day = settled->day;
   out->first_gen = settled->first_gen;
   out->last_gen = settled->last_gen;
-  out->sha256 = (ProtobufCBinaryData){ sizeof settled->sha256, settled->sha256 };
+  tc_hash_put(&settled->hash, &message->hash, &out->sha256, &out->hash);
 }
 
 void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref,
                          struct tc_settled *out) {
   *out = (struct tc_settled){ .stream = ref, .seq = in->seq, .abandoned_gen = in->abandoned_gen };
-  if (in->sha256.len != sizeof out->sha256 || !tc_day_valid(in->day)) return;
+  struct tc_content_hash hash = tc_hash_read(&in->sha256, in->hash);
+  if (hash.kind == TC_HASH_NONE || !tc_day_valid(in->day)) return;
   out->has_segment = true;
   memcpy(out->day, in->day, TC_DAY_BYTES);
-  memcpy(out->sha256, in->sha256.data, sizeof out->sha256);
+  out->hash = hash;
   out->first_gen = in->first_gen;
   out->last_gen = in->last_gen;
 }
 
 void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out,
-                      Tracecollect__V1__LogSettled *settled) {
+                      struct tc_settled_message *settled) {
   tracecollect__v1__log_stream__init(out);
   out->ref = stream->ref;
   out->stream = (ProtobufCBinaryData){ sizeof stream->intro.id, stream->intro.id };
@@ -283,7 +286,7 @@ void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out
   out->closed = stream->closed;
   out->contact_wall_ns = stream->contact_wall_ns;
   tc_settled_to_log(&stream->intro.settled, settled);
-  out->settled = settled;
+  out->settled = &settled->settled;
 }
 
 tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops,

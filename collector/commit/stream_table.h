@@ -107,10 +107,15 @@ void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
 /* The log is needed from here on; UINT64_MAX: not at all. */
 uint64_t tc_streams_hold_lsn(const struct tc_streams *streams);
 
-/* Log messages; strings and bytes are borrowed from the stream. */
+/* Log messages; strings and bytes are borrowed from the stream. A message names its parts by address: it stays where it
+ * is. */
+struct tc_settled_message {
+  Tracecollect__V1__LogSettled settled;
+  Tracecollect__V1__ContentHash hash;
+};
 void tc_stream_to_log(struct tc_stream *stream, Tracecollect__V1__LogStream *out,
-                      Tracecollect__V1__LogSettled *settled);
-void tc_settled_to_log(struct tc_settled *settled, Tracecollect__V1__LogSettled *out);
+                      struct tc_settled_message *settled);
+void tc_settled_to_log(struct tc_settled *settled, struct tc_settled_message *out);
 void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref,
                          struct tc_settled *out);
 TB_MUST tb_rc tc_intro_from_log(const Tracecollect__V1__LogStream *in, unsigned loops,

@@ -53,6 +53,13 @@ static void quiet_down(struct tc_worker *st) {
   atomic_store(&st->quiet, true);
 }
 
+static void take_idle_patterns(struct tc_worker *st, char *text) {
+  if (st->understanding)
+    tc_scheduler_idle_patterns(st->understand, text);
+  else
+    free(text);
+}
+
 static void carry_out(struct tc_worker *st, struct tc_order *order) {
   switch (order->kind) {
   case TC_ORDER_ACCEPT:
@@ -63,6 +70,7 @@ static void carry_out(struct tc_worker *st, struct tc_order *order) {
     SSL_CTX_free(st->context);
     st->context = order->context;
     break;
+  case TC_ORDER_IDLE: take_idle_patterns(st, order->text); break;
   case TC_ORDER_RECHECK: tc_connections_recheck(st->connections); break;
   case TC_ORDER_DRAIN: tc_connections_drain(st->connections, "shutdown"); break;
   case TC_ORDER_ABORT: tc_connections_abort(st->connections); break;
@@ -133,6 +141,7 @@ static void on_stop(void *self) {
 static void drop_order(struct tc_order *order) {
   if (order->kind == TC_ORDER_ACCEPT) close(order->fd);
   if (order->kind == TC_ORDER_CONTEXT) SSL_CTX_free(order->context);
+  if (order->kind == TC_ORDER_IDLE) free(order->text);
   free(order);
 }
 

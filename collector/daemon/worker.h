@@ -39,6 +39,7 @@ void tc_worker_close(struct tc_worker *worker); /* joins a started and stopped o
 enum tc_order_kind {
   TC_ORDER_ACCEPT,  /* fd, peer: a new connection */
   TC_ORDER_CONTEXT, /* context: for connections from here on */
+  TC_ORDER_IDLE,    /* text: a new value of analysis.idle */
   TC_ORDER_RECHECK, /* certificates were taken back: end whose they are */
   TC_ORDER_DRAIN,   /* say GOAWAY, see that what was taken is acked, close */
   TC_ORDER_ABORT,   /* close what is still open */
@@ -51,6 +52,7 @@ struct tc_order {
   char peer[64];
   uint64_t source;  /* the limiter's */
   SSL_CTX *context; /* counted */
+  char *text;
 };
 
 /* Owns what the order holds, if it answers true; false: no room or no memory. */

@@ -88,12 +88,13 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
 
 /* A run that is still written is known by its length: what is there of it stays. */
 static void write_tag(struct tc__http_answer *a, const struct tc_segment_row *row) {
-  char hex[2 * sizeof row->sha256 + 1];
+  char hex[2 * TC_HASH_BYTES_MAX + 1];
 
   if (row->open)
     snprintf(a->tag, sizeof a->tag, "\"%" PRIu64 "-%" PRIu64 "\"", row->id, row->bytes);
   else
-    snprintf(a->tag, sizeof a->tag, "\"%s\"", tb_hex(row->sha256, sizeof row->sha256, hex));
+    snprintf(a->tag, sizeof a->tag, "\"%s\"",
+             tb_hex(row->hash.bytes, tc_hash_len(row->hash.kind), hex));
 }
 
 /* The part of the file that the request's fields name: 200, 206, 304 or 416. */

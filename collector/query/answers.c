@@ -167,7 +167,9 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   TB_TRY(copy_text(to->arena, row->path, &s->path));
   TB_TRY(copy_text(to->arena, verdict_word(row->verdict), &s->analysis));
   TB_TRY(copy_text(to->arena, row->reason, &s->reason));
-  TB_TRY(copy_bytes(to->arena, row->sha256, sizeof row->sha256, &s->sha256));
+  TB_TRY(copy_text(to->arena, tc_hash_name(row->hash.kind), &s->hash_kind));
+  TB_TRY(copy_bytes(to->arena, row->hash.bytes, tc_hash_len(row->hash.kind), &s->hash));
+  if (row->hash.kind == TC_HASH_SHA256) s->sha256 = s->hash;
   s->first_gen = row->first_gen;
   s->last_gen = row->last_gen;
   s->bytes = row->bytes;
@@ -273,7 +275,7 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   if (ask->settle) {
     TB_TRY(tc__archive_settle(w, diag));
     TB_TRY(tc__archive_await_rebuild(w, diag));
-  } else if (ask->after == 0) {
+  } else if (ask->after == 0 && ask->after_stream.len == 0) {
     tc_store_show_runs(w->archive->env.store);
   }
   TB_TRY(tc__archive_catalog(w, diag));
@@ -282,6 +284,13 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   TB_TRY(tc_catalog_streams(w->catalog, &select, add_stream, &streams, diag));
   if (ask->limit != 0 && ask->limit < TC__SEGMENTS_MAX) segments.limit = ask->limit;
   select.after = ask->after;
+  if (ask->after_stream.len != 0) {
+    if (ask->after_stream.len != sizeof((struct tc_segment_row){ 0 }).stream)
+      return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+    select.place.stream = ask->after_stream.data;
+    select.place.first_gen = ask->after_gen;
+    select.place.first_wall_ns = ask->after_wall_ns;
+  }
   select.limit =
       (unsigned)segments.limit + 1; /* one more than is shown, to know whether there are more */
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(

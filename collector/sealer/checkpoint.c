@@ -56,22 +56,13 @@ static void describe_part(message_t *m, struct tc__file *file) {
   m->snapshot_wall_ns = now->ticks.snapshot_wall_ns;
 }
 
-static tb_rc add_losses(message_t *m, const struct tc__losses *losses) {
-  for (size_t i = 0; i < losses->n; i++) {
-    Tracecollect__V1__LossMeta *loss = tc__loss_message(&losses->items[i]);
-    if (loss == NULL) return TB_NOMEM;
-    m->losses[m->n_losses++] = loss;
-  }
-  return TB_OK;
-}
-
 static tb_rc fill_losses(message_t *m, const struct tc__stream *stream) {
   size_t open = stream->open != NULL ? stream->open->losses.n : 0;
 
   m->losses = calloc(open + stream->losses.n + 1, sizeof(void *));
   if (m->losses == NULL) return TB_NOMEM;
-  if (open > 0) TB_TRY(add_losses(m, &stream->open->losses));
-  return add_losses(m, &stream->losses);
+  if (open > 0) TB_TRY(tc__losses_to_messages(&stream->open->losses, m->losses, &m->n_losses));
+  return tc__losses_to_messages(&stream->losses, m->losses, &m->n_losses);
 }
 
 static tb_rc report(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m) {
@@ -108,6 +99,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
   message_t m;
 
   if (stream->over) return TB_OK; /* settled with its end */
+  TB_TRY(tc__prove_open(sealer, stream, diag));
   if (tc__run_takes_checkpoint(stream)) return tc__checkpoint_run(sealer, stream, diag);
   /* Else a whole generation leaves the log by being published. */
   TB_TRY(tc__seal_border(sealer, stream, diag));
@@ -135,11 +127,12 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
 /* Some were reported after the checkpoint: they are settled since, or not even that, and may have grown by then. */
 static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
-    struct tc__loss loss = tc__loss_of(m->losses[i]);
-    uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss.seq);
-    if (reported > loss.batches) stream->reported_batches = reported - loss.batches;
-    if (loss.seq > stream->settled.seq && !tc__loss_was_reported(stream, &loss))
-      TB_TRY(tc__losses_add(&stream->losses, &loss));
+    const tc__loss_message *loss = m->losses[i];
+    uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss->seq);
+    if (reported > loss->batches) stream->reported_batches = reported - loss->batches;
+    if (loss->seq > stream->settled.seq &&
+        tc__losses_find(&stream->reported, loss->seq, loss->reason) == NULL)
+      TB_TRY(tc__losses_note_messages(&stream->losses, &m->losses[i], 1));
   }
   return TB_OK;
 }
@@ -156,7 +149,7 @@ void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uin
 
 /* The part that the file should have held is lost; what of it is there is kept aside. */
 static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                          const char *why) {
+                          const char *why, struct tb_diag *diag) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen,
                            .batches = m->batches,
@@ -164,32 +157,34 @@ static tb_rc part_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, c
                            .seq = m->first_seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
+  /* The last run may have died between its meta's name and its trace's. */
+  if (tc_day_valid(m->day))
+    TB_TRY(tc__take_back(sealer, stream, m->day, m->gen, m->first_seq, diag));
   tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generation %" PRIu64 " is lost", why, m->gen);
   tc__put_part_aside(sealer, stream, m->gen);
   tc_count(&sealer->opt.stats->generations_broken, 1);
-  return tc__losses_add(&stream->losses, &loss);
+  return tc__losses_note(&stream->losses, &loss);
 }
 
 /* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
  * checkpoint, and will again. */
 tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
-                          struct tb_diag *diag) {
+                          struct tb_diag *diag, bool *out_was_aside) {
   char name[TC_FILE_NAME_BYTES];
 
   tc_segment_name(stream->hex, gen, name);
-  if (renameat2(sealer->opt.dirs->quarantine, name, sealer->opt.dirs->open, name,
-                RENAME_NOREPLACE) == 0 ||
-      errno == ENOENT || errno == EEXIST)
-    return TB_OK;
+  *out_was_aside = renameat2(sealer->opt.dirs->quarantine, name, sealer->opt.dirs->open, name,
+                             RENAME_NOREPLACE) == 0;
+  if (*out_was_aside || errno == ENOENT || errno == EEXIST) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
 }
 
 /* Lost, unless it was reported as lost later on. */
 static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                          const char *why) {
+                          const char *why, struct tb_diag *diag) {
   stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);
-  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why);
+  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why, diag);
   tc__put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
@@ -216,6 +211,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
                                 .verdict.thread = TB_NO_THREAD };
   struct tb_diag why = { 0 };
   uint64_t reported = tc__reported_of(stream, m->gen, m->first_seq);
+  bool was_aside;
 
   if (reported > 0) { /* given up after the checkpoint */
     tc__put_part_aside(sealer, stream, m->gen);
@@ -226,12 +222,12 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
     snprintf(why.text, sizeof why.text,
              "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
              m->seq);
-    return give_part_up(sealer, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text, diag);
   }
   /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
   TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag));
+  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag, &was_aside));
   struct tc__file *file = tc__file_new(stream);
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   struct tc_segment_part part = { .first_gen = m->gen,
@@ -239,11 +235,12 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
                                   .header_len = m->offset,
                                   .crc = m->part_crc,
                                   .now = &now };
-  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, &why, &file->segment);
+  tb_rc rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, sealer->hash_kind, &why,
+                               &file->segment);
   if (rc != TB_OK) {
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
-    return give_part_up(sealer, stream, m, why.text);
+    return give_part_up(sealer, stream, m, why.text, diag);
   }
   tc_descriptors_add(&sealer->descriptors, file->segment);
   file->segment->first_wall_ns = m->first_wall_ns;

@@ -6,12 +6,17 @@
  *   traces     their names are gone, on the disk too
  *   catalog    its rows say the same
  *
+ * A batch is put down between any two calls that may wait for the disk, but for those of the marks, and goes on after
+ * other work: a slice ends where the next call, if it takes as long as the last one, would not fit into it. How many
+ * segments are marked together goes by how long it took before.
+ *
  * A failure ends the steps of its own segment. Between the first step and the last a segment is half gone: the catalog
  * still has it, so the next round goes on with it, and a next start finds the catalog's mark, rebuilds it from the metas
  * and finishes what was begun here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,21 +38,23 @@ struct item {
   struct tb_diag diag;
 };
 
-struct batch {
+struct tc__expiry {
   struct tc_sealer *sealer;
   struct item items[TC__EXPIRE_MAX];
   size_t n;
   struct folder folders[TC__EXPIRE_MAX];
   size_t nfolders;
+  size_t step, at;  /* the next call: of this step, for this item */
+  uint64_t took_ns; /* the last one */
 };
 
-typedef tb_rc step_fn(struct batch *batch, struct item *item);
+typedef tb_rc step_fn(struct tc__expiry *batch, struct item *item);
 
 static bool goes_on(const struct item *item) {
   return item->diag.rc == TB_OK;
 }
 
-static void for_all(struct batch *batch, step_fn *step) {
+static void for_all(struct tc__expiry *batch, step_fn *step) {
   for (size_t i = 0; i < batch->n; i++)
     if (goes_on(&batch->items[i])) (void)!step(batch, &batch->items[i]);
 }
@@ -61,7 +68,7 @@ static tb_rc fail_errno(struct item *item, const char *name) {
 /* ---- folders */
 
 /* Segments next to each other mostly lie in one folder. */
-static void find_folder(struct batch *batch, struct item *item) {
+static void find_folder(struct tc__expiry *batch, struct item *item) {
   struct folder *last = &batch->folders[batch->nfolders], now = { .fd = -1 };
 
   /* "archive/YYYY-MM-DD/...": the row was made from a meta of ours. */
@@ -77,7 +84,7 @@ static void find_folder(struct batch *batch, struct item *item) {
   batch->nfolders++;
 }
 
-static tb_rc open_folder(struct batch *batch, struct item *item) {
+static tb_rc open_folder(struct tc__expiry *batch, struct item *item) {
   struct folder *folder = item->folder;
 
   if (folder->fd >= 0) return TB_OK;
@@ -88,43 +95,41 @@ static tb_rc open_folder(struct batch *batch, struct item *item) {
   return folder->fd >= 0 ? TB_OK : fail_errno(item, "");
 }
 
-static void sync_folders(struct batch *batch) {
-  const struct folder *synced = NULL;
+/* Once for all that lie in it next to each other; where that fails, for each. */
+static tb_rc sync_folder(struct tc__expiry *batch, struct item *item) {
+  const struct item *before = item;
 
-  if (!batch->sealer->opt.durable) return;
-  for (size_t i = 0; i < batch->n; i++) {
-    struct item *item = &batch->items[i];
-    if (!goes_on(item) || item->folder == synced) continue;
-    if (fsync(item->folder->fd) == 0)
-      synced = item->folder;
-    else
-      (void)!fail_errno(item, "");
-  }
+  if (!batch->sealer->opt.durable) return TB_OK;
+  while (before > batch->items && before[-1].folder == item->folder)
+    if (goes_on(--before)) return TB_OK;
+  return fsync(item->folder->fd) == 0 ? TB_OK : fail_errno(item, "");
 }
 
 /* ---- steps */
 
-static tb_rc write_mark(struct batch *batch, struct item *item) {
-  (void)batch;
-  TB_TRY(tc_meta_read(item->folder->fd, item->name, &item->diag, &item->meta));
+static tb_rc write_mark(struct tc__expiry *batch, struct item *item) {
+  const struct tc_keys *signer;
+
+  TB_TRY(tc__read_to_change(batch->sealer, item->folder->fd, item->name, &item->diag, &item->meta,
+                            &signer));
   item->meta->expired = true;
-  return tc_meta_write(item->folder->fd, item->name, item->meta, false, &item->diag);
+  return tc_meta_write(item->folder->fd, item->name, item->meta, signer, false, &item->diag);
 }
 
 /* The first of these waits for the disk and takes the others' metadata along. */
-static tb_rc sync_mark(struct batch *batch, struct item *item) {
+static tb_rc sync_mark(struct tc__expiry *batch, struct item *item) {
   return batch->sealer->opt.durable ? tc_meta_sync(item->folder->fd, item->name, &item->diag)
                                     : TB_OK;
 }
 
-static tb_rc name_mark(struct batch *batch, struct item *item) {
+static tb_rc name_mark(struct tc__expiry *batch, struct item *item) {
   (void)batch;
   TB_TRY(tc_meta_publish(item->folder->fd, item->name, &item->diag));
   item->begun = true;
   return TB_OK;
 }
 
-static tb_rc unlink_trace(struct batch *batch, struct item *item) {
+static tb_rc unlink_trace(struct tc__expiry *batch, struct item *item) {
   char trace[32];
 
   (void)batch;
@@ -133,12 +138,18 @@ static tb_rc unlink_trace(struct batch *batch, struct item *item) {
   return fail_errno(item, trace);
 }
 
-static tb_rc put_row(struct batch *batch, struct item *item) {
-  return tc__put_row(batch->sealer, item->meta, &item->diag);
+/* The meta as it is now: losses, or the stream's end, may have joined it. */
+static tb_rc put_row(struct tc__expiry *batch, struct item *item) {
+  tc_meta *meta;
+
+  TB_TRY(tc_meta_read(item->folder->fd, item->name, &item->diag, &meta));
+  tc_meta_free(item->meta);
+  item->meta = meta;
+  return tc__put_row(batch->sealer, meta, &item->diag);
 }
 
 /* The catalog has its mark already, so a failure here only means that it is rebuilt. */
-static void put_rows(struct batch *batch) {
+static void put_rows(struct tc__expiry *batch) {
   struct tc_sealer *sealer = batch->sealer;
   struct tb_diag why = { 0 }, ignored = { 0 };
 
@@ -164,7 +175,7 @@ static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half)
     half->more = true;
 }
 
-static void begin(struct batch *batch, const struct tc_segment_row *row) {
+static void begin(struct tc__expiry *batch, const struct tc_segment_row *row) {
   struct item *item = &batch->items[batch->n++];
 
   *item = (struct item){ .row = row };
@@ -173,33 +184,80 @@ static void begin(struct batch *batch, const struct tc_segment_row *row) {
   if (open_folder(batch, item) == TB_OK) (void)!write_mark(batch, item);
 }
 
-static void end(struct batch *batch, struct tc__expiry *expiry) {
-  for (size_t i = 0; i < batch->n; i++) {
+/* At most twice as many as the last time, and no more than fit at the pace of then. */
+static void learn_pace(struct tc_sealer *sealer, size_t n, uint64_t took_ns) {
+  uint64_t each = took_ns / n + 1, fit = TC__SLICE_NS * 7 / 8 / each;
+
+  if (fit > 2 * n) fit = 2 * n;
+  if (fit > TC__EXPIRE_MAX) fit = TC__EXPIRE_MAX;
+  sealer->expire_at_once = fit == 0 ? 1 : fit;
+}
+
+/* Their temporary names are nobody else's until they have their own: this is not interrupted. */
+static void mark(struct tc__expiry *batch, const struct tc_segment_row *rows[], size_t n) {
+  uint64_t began_ns = tc_mono_ns();
+  size_t most = batch->sealer->expire_at_once;
+
+  do begin(batch, rows[batch->n]);
+  while (batch->n < n && batch->n < most);
+  for_all(batch, sync_mark);
+  for_all(batch, name_mark);
+  batch->took_ns = tc_mono_ns() - began_ns;
+  learn_pace(batch->sealer, batch->n, batch->took_ns);
+}
+
+struct tc__expiry *tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[],
+                              size_t n) {
+  struct tc__expiry *batch = calloc(1, sizeof *batch);
+
+  if (batch == NULL) return NULL;
+  batch->sealer = sealer;
+  if (sealer->expire_at_once == 0) sealer->expire_at_once = 1;
+  mark(batch, rows, n);
+  return batch;
+}
+
+/* At the beginning of a slice whatever it may take. */
+static bool fits(const struct tc__expiry *batch, uint64_t now_ns, uint64_t until_ns) {
+  return now_ns + TC__SLICE_NS * 7 / 8 < until_ns || now_ns + batch->took_ns < until_ns;
+}
+
+bool tc__expire_go_on(struct tc__expiry *batch, uint64_t until_ns) {
+  static step_fn *const steps[] = { sync_folder, unlink_trace, sync_folder };
+  uint64_t now = tc_mono_ns();
+
+  for (; batch->step < sizeof steps / sizeof *steps; batch->step++, batch->at = 0)
+    for (; batch->at < batch->n; batch->at++) {
+      struct item *item = &batch->items[batch->at];
+      if (!goes_on(item)) continue;
+      if (!fits(batch, now, until_ns)) return false;
+      (void)!steps[batch->step](batch, item);
+      batch->took_ns = tc_mono_ns() - now;
+      now += batch->took_ns;
+    }
+  if (!fits(batch, now, until_ns)) return false;
+  put_rows(batch);
+  return true;
+}
+
+size_t tc__expire_end(struct tc__expiry *batch, tc__expired_fn *done, void *self) {
+  size_t n = batch->n;
+
+  for (size_t i = 0; i < n; i++) {
     struct item *item = &batch->items[i];
     if (item->diag.rc == TB_NOTFOUND) /* there is no such segment */
       batch->sealer->opt.stats->catalog_stale = true;
     if (item->begun) remember_half(&batch->sealer->half_gone, item->row->id, !goes_on(item));
-    expiry->done(expiry->self, item->row, &item->diag);
-    tc_meta_free(item->meta);
+    done(self, item->row, &item->diag);
   }
-  for (size_t i = 0; i < batch->nfolders; i++)
-    if (batch->folders[i].fd >= 0) close(batch->folders[i].fd);
+  tc__expire_free(batch);
+  return n;
 }
 
-size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
-                  struct tc__expiry *expiry) {
-  struct batch batch;
-
-  batch.sealer = sealer;
-  batch.n = batch.nfolders = 0;
-  do begin(&batch, rows[batch.n]);
-  while (batch.n < n && batch.n < TC__EXPIRE_MAX && tc_mono_ns() < expiry->until_ns);
-  for_all(&batch, sync_mark);
-  for_all(&batch, name_mark);
-  sync_folders(&batch);
-  for_all(&batch, unlink_trace);
-  sync_folders(&batch);
-  put_rows(&batch);
-  end(&batch, expiry);
-  return batch.n;
+void tc__expire_free(struct tc__expiry *batch) {
+  if (batch == NULL) return;
+  for (size_t i = 0; i < batch->n; i++) tc_meta_free(batch->items[i].meta);
+  for (size_t i = 0; i < batch->nfolders; i++)
+    if (batch->folders[i].fd >= 0) close(batch->folders[i].fd);
+  free(batch);
 }

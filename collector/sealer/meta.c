@@ -17,6 +17,11 @@ void tc__free_meta(tc_meta *meta) {
   free(meta);
 }
 
+struct built {
+  tc_meta meta; /* first: it is freed by this address */
+  Tracecollect__V1__ContentHash hash, previous;
+};
+
 struct generation_parts {
   Tracecollect__V1__GenerationMeta meta;
   Tracecollect__V1__Verdict verdict;
@@ -39,6 +44,9 @@ static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
   parts->meta.crc = gen->crc;
   parts->meta.first_seq = gen->first_seq;
   parts->meta.last_seq = gen->last_seq;
+  if (gen->has_hash)
+    parts->meta.hash =
+        (ProtobufCBinaryData){ sizeof gen->hash, (unsigned char *)(uintptr_t)gen->hash };
   parts->meta.verdict = &parts->verdict;
   tc_clock_ticks_put(&gen->ticks, &parts->meta);
   parts->verdict.code = (Tracecollect__V1__VerdictCode)gen->verdict.code;
@@ -50,21 +58,6 @@ static bool add_generation(tc_meta *meta, const struct tc_segment_gen *gen) {
   return true;
 }
 
-Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss) {
-  Tracecollect__V1__LossMeta *out = malloc(sizeof *out);
-
-  if (out == NULL) return NULL;
-  tracecollect__v1__loss_meta__init(out);
-  out->first_gen = loss->first_gen;
-  out->last_gen = loss->last_gen;
-  out->batches = loss->batches;
-  out->bytes = loss->bytes;
-  out->reason = loss->reason;
-  out->seq = loss->seq;
-  out->first_seq = loss->first_seq;
-  return out;
-}
-
 tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file) {
   return tc__build_meta_of(sealer, file, 0, file->segment != NULL ? file->segment->ngens : 0);
 }
@@ -73,19 +66,17 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
                            size_t upto) {
   struct tc__stream *stream = file->stream;
   size_t nlosses = from == 0 ? file->losses.n : 0; /* they lie before the first one */
-  tc_meta *meta = calloc(1, sizeof *meta);
+  struct built *built = calloc(1, sizeof *built);
 
-  if (meta == NULL) return NULL;
+  if (built == NULL) return NULL;
+  tc_meta *meta = &built->meta;
   tracecollect__v1__segment_meta__init(meta);
   meta->generations = calloc(upto - from + 1, sizeof(void *));
   meta->losses = calloc(nlosses + 1, sizeof(void *));
   bool good = meta->generations != NULL && meta->losses != NULL;
   for (size_t i = from; good && i < upto; i++) good = add_generation(meta, &file->segment->gens[i]);
-  for (size_t i = 0; good && i < nlosses; i++) {
-    Tracecollect__V1__LossMeta *loss = tc__loss_message(&file->losses.items[i]);
-    good = loss != NULL;
-    if (good) meta->losses[meta->n_losses++] = loss;
-  }
+  if (good && nlosses > 0)
+    good = tc__losses_to_messages(&file->losses, meta->losses, &meta->n_losses) == TB_OK;
   if (!good) {
     tc__free_meta(meta);
     return NULL;
@@ -107,10 +98,9 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
   if (file->segment == NULL) return meta;
   meta->bytes = file->segment->bytes;
   meta->crc = file->segment->crc;
-  meta->sha256 = (ProtobufCBinaryData){ sizeof file->sha256, file->sha256 };
+  tc_hash_put(&file->hash, &built->hash, &meta->sha256, &meta->hash);
   if (stream->settled.has_segment)
-    meta->previous_sha256 =
-        (ProtobufCBinaryData){ sizeof stream->settled.sha256, stream->settled.sha256 };
+    tc_hash_put(&stream->settled.hash, &built->previous, &meta->previous_sha256, &meta->previous);
   meta->first_wall_ns = file->segment->first_wall_ns;
   meta->last_wall_ns = file->segment->last_wall_ns;
   return meta;
@@ -119,6 +109,7 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
 tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why,
                          struct tb_diag *diag) {
   if (sealer->catalog != NULL) tc_catalog_rollback(sealer->catalog);
+  sealer->is_rebuilt = false;
   if (!sealer->opt.stats->catalog_stale)
     tc__note_as(sealer, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
   sealer->opt.stats->catalog_stale = true;
@@ -128,13 +119,17 @@ tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why,
 tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(sealer)) return tc__mark_stale(sealer, diag);
+  if (!tc__catalog_takes_rows(sealer)) {
+    TB_TRY(tc__mark_stale(sealer, diag));
+    tc__rebuild_take(sealer, meta);
+    return TB_OK;
+  }
   if (tc_catalog_put(sealer->catalog, meta, &why) == TB_OK) return TB_OK;
   return tc__catalog_failed(sealer, &why, diag);
 }
 
 bool tc__catalog_takes_rows(const struct tc_sealer *sealer) {
-  return sealer->catalog != NULL && !sealer->opt.stats->catalog_stale;
+  return sealer->catalog != NULL && (!sealer->opt.stats->catalog_stale || sealer->is_rebuilt);
 }
 
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
@@ -143,17 +138,30 @@ tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
 }
 
+tb_rc tc__read_to_change(struct tc_sealer *sealer, int dir_fd, const char *name,
+                         struct tb_diag *diag, tc_meta **out, const struct tc_keys **out_signer) {
+  enum tc_signed by = TC_SIGNED_NOT;
+
+  TB_TRY(tc_meta_read_signed(dir_fd, name, sealer->signer, diag, out, &by));
+  *out_signer = by == TC_SIGNED_RIGHT ? sealer->signer : NULL;
+  if (by == TC_SIGNED_WRONG)
+    tc__note_as(sealer, TC_ERROR, 0,
+                "archive/%s/%s: its signature is wrong; it is not signed again", (*out)->day, name);
+  return TB_OK;
+}
+
 /* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
-static tb_rc change_meta(const struct tc_sealer *sealer, int dir_fd, const char *name,
+static tb_rc change_meta(struct tc_sealer *sealer, int dir_fd, const char *name,
                          tc__meta_change_fn *change, void *self, struct tb_diag *diag,
                          tc_meta **out) {
+  const struct tc_keys *signer;
   tc_meta *meta;
 
-  TB_TRY(tc_meta_read(dir_fd, name, diag, &meta));
+  TB_TRY(tc__read_to_change(sealer, dir_fd, name, diag, &meta, &signer));
   tc_meta_find_clocks(dir_fd, meta);
   tb_rc rc = change(self, meta);
   if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
-  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, sealer->opt.durable, diag);
+  if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, signer, sealer->opt.durable, diag);
   if (rc == TB_OK) rc = tc_meta_publish(dir_fd, name, diag);
   if (rc != TB_OK) {
     tc_meta_free(meta);

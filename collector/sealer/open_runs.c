@@ -37,6 +37,7 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
   } else {
     rest->bytes = tc_segment_border(file->segment);
     rest->sha256.len = 0; /* of a whole file only */
+    rest->hash = NULL;
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     struct tc_open_run run = { .path = path, .kept = file->kept, .next = next, .rest = rest };
     rc = tc_catalog_put_open(sealer->catalog, &run, diag);
@@ -48,7 +49,8 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
 }
 
 static bool is_to_show(const struct tc_sealer *sealer, const struct tc__file *file) {
-  return file != NULL && file->shown_pass != sealer->show.pass && !is_shown(file);
+  return file != NULL && file->shown_pass != sealer->show.pass && !is_shown(file) &&
+         tc__is_proven(file);
 }
 
 static struct tc__stream *next_to_show(const struct tc_sealer *sealer, struct tc__stream *from) {
@@ -85,15 +87,13 @@ void tc__begin_show(struct tc_sealer *sealer) {
   sealer->show.pass++;
 }
 
-tb_rc tc__show_open_runs(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag,
-                         bool *out_done) {
+/* Those that can be shown; a slice of them, one at least. */
+static tb_rc show_slice(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag,
+                        bool *out_done) {
+  struct tc__stream *first = next_to_show(sealer, sealer->streams), *end;
   struct tb_diag why = { 0 };
-  struct tc__stream *first, *end;
 
   *out_done = true;
-  if (sealer->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
-  if (!tc__catalog_takes_rows(sealer)) return TB_OK;
-  first = next_to_show(sealer, sealer->streams);
   if (first == NULL) return TB_OK;
   tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
   if (rc == TB_OK) rc = show_some(sealer, first, until_ns, &why, &end);
@@ -102,6 +102,20 @@ tb_rc tc__show_open_runs(struct tc_sealer *sealer, uint64_t until_ns, struct tb_
   note_shown(sealer, first, end);
   *out_done = end == NULL;
   return TB_OK;
+}
+
+tb_rc tc__show_open_runs(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag,
+                         bool *out_done) {
+  *out_done = true;
+  if (sealer->opt.config->segment_generations_max <= 1) return TB_OK; /* never open at a border */
+  if (!tc__catalog_takes_rows(sealer)) return TB_OK;
+  TB_TRY(show_slice(sealer, until_ns, diag, out_done));
+  if (!*out_done || sealer->unproven == 0) return TB_OK;
+  /* A pass is over when it has shown those, too, that are read back first. */
+  *out_done = false;
+  tb_rc rc = tc__prove_some(sealer, until_ns, diag);
+  if (rc != TB_OK) return rc == TB_AGAIN ? TB_OK : rc;
+  return show_slice(sealer, until_ns, diag, out_done);
 }
 
 bool tc__is_asked_to_show(struct tc_sealer *sealer) {

@@ -14,26 +14,12 @@
 #include "collector/base/wakeup.h"
 #include "collector/model/reply_queue.h"
 #include "collector/model/shortage.h"
+#include "collector/sealer/losses.h"
 #include "collector/sealer/sealer.h"
 #include "collector/segment/reserve.h"
 #include "collector/segment/retention.h"
 #include "collector/segment/writer.h"
 #include "proto/log.pb-c.h"
-
-struct tc__loss {
-  uint64_t first_gen, last_gen, batches, bytes, seq;
-  uint32_t reason;
-  uint64_t
-      first_seq; /* LOSS_DAMAGED: the content of the records from here up to seq is not known */
-};
-
-/* The losses that one file reports; an agent that has more to report sends the last ones as one. */
-enum { TC__LOSSES_MAX = 4096 };
-
-struct tc__losses {
-  struct tc__loss *items;
-  size_t n, cap;
-};
 
 /* A file from its first byte until it is published. */
 struct tc__file {
@@ -63,7 +49,7 @@ struct tc__file {
   int dir_fd;
   bool renamed;
   bool meta_unsure; /* a sync of it failed: it is written again */
-  unsigned char sha256[32];
+  struct tc_content_hash hash;
   tc_meta *meta;            /* as written */
   struct tc__verdict *late; /* came since: the meta is amended once it has its name */
 };
@@ -151,6 +137,11 @@ struct tc__half_gone {
 struct tc_sealer {
   struct tc_sealer_options opt;
   struct tc_catalog *catalog;
+  enum tc_hash_kind hash_kind; /* archive.hash */
+  struct tc_keys *signer;      /* archive.sign; NULL: metas are not signed */
+  struct tc_rebuild *rebuild;  /* goes on; NULL: none does */
+  uint64_t rebuild_next_ns;    /* not begun before then */
+  bool is_rebuilt;   /* it has all but the open runs, and takes rows, but is stale still */
   bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
   struct tc__stream *streams; /* in no order */
   struct tb_mem mem;
@@ -159,6 +150,7 @@ struct tc_sealer {
   struct tc__file *queue, **queue_tail; /* to seal */
   size_t queued;
   uint64_t queued_bytes;
+  size_t unproven; /* files that a start took up, and that were not read back yet */
   struct tc__file **dirty;
   size_t ndirty, dirty_cap;
   struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
@@ -202,6 +194,7 @@ struct tc_sealer {
   uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
   bool retained;                                /* there was one */
   struct tc__half_gone half_gone;
+  size_t expire_at_once; /* so many are marked together; 0: none was yet */
   struct tc__quarantine quarantine;
 };
 
@@ -219,7 +212,16 @@ struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref); /*
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
 tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag);
 void tc__unmark_stale(struct tc_sealer *sealer);
+/* rebuild.c: in one go, before the start. */
 void tc__rebuild_catalog(struct tc_sealer *sealer);
+/* A slice of it, where it is to be done; begun again at once a second at most. */
+void tc__rebuild_some(struct tc_sealer *sealer);
+bool tc__rebuilds(const struct tc_sealer *sealer); /* there is more to do */
+/* What is published meanwhile; where that fails, the rebuilding begins again. */
+void tc__rebuild_take(struct tc_sealer *sealer, const tc_meta *meta);
+/* To do before a catalog is made: what is half gone is finished by it. */
+tb_rc tc__begin_rebuild(struct tc_sealer *sealer, struct tb_diag *diag);
+tb_rc tc__make_catalog_again(struct tc_sealer *sealer, struct tb_diag *diag);
 /* The catalog has changed, and with it the sizes that retention goes by. */
 void tc__take_totals(struct tc_sealer *sealer);
 /* The state of live streams: marked when it changes, written in bundles. */
@@ -275,6 +277,7 @@ tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *str
  * still comes of it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
+void tc__unmark_dirty(struct tc_sealer *sealer, struct tc__file *file);
 tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
@@ -291,6 +294,11 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to);
 
+/* What the last run published of the generations from this record on cannot be taken as it is; its names go, which is on
+ * the disk then. */
+tb_rc tc__take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
+                    uint64_t gen, uint64_t first_seq, struct tb_diag *diag);
+
 /* checkpoint.c */
 tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                              struct tb_diag *diag);
@@ -300,8 +308,9 @@ tb_rc tc__sync_part(struct tc_sealer *sealer, const struct tc__file *file, struc
 tb_rc tc__report_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
                             Tracecollect__V1__LogCheckpoint *m, struct tb_diag *diag);
 void tc__put_part_aside(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen);
+/* *out_was_aside: it lay in quarantine. */
 tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *stream, uint64_t gen,
-                          struct tb_diag *diag);
+                          struct tb_diag *diag, bool *out_was_aside);
 
 /* run_checkpoint.c */
 /* A checkpoint of the stream's run lets the log go; else the run has to be sealed for it. */
@@ -313,31 +322,33 @@ tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream,
 /* What was taken up and has no verdict is offered again, before what comes behind it. */
 void tc__offer_resumed(struct tc_sealer *sealer);
 
+/* proof.c: what a run that was taken up owes. A file that turns out not to be what its checkpoint says may be gone
+ * afterwards, or have another segment: open ones are to be asked for again. */
+bool tc__is_proven(const struct tc__file *file);
+/* TB_AGAIN: not all of it by then, or before the deadline of a stop. */
+tb_rc tc__prove(struct tc_sealer *sealer, struct tc__file *file, uint64_t until_ns,
+                struct tb_diag *diag);
+tb_rc tc__prove_open(struct tc_sealer *sealer, const struct tc__stream *stream,
+                     struct tb_diag *diag);
+tb_rc tc__prove_queue(struct tc_sealer *sealer, struct tb_diag *diag);
+/* Open ones. TB_AGAIN: not all of them by then. */
+tb_rc tc__prove_some(struct tc_sealer *sealer, uint64_t until_ns, struct tb_diag *diag);
+/* All generations of an open file that have no verdict. */
+void tc__offer_pending(struct tc_sealer *sealer, const struct tc__file *file);
+
 /* accounting.c: whenever counters came, and when a record was archived. */
 void tc__count_in(struct tc_sealer *sealer, struct tc__stream *stream,
                   const struct tc_counters *counters);
 void tc__cut_accounting(struct tc_sealer *sealer, struct tc__stream *stream);
-
-/* losses.c */
-void tc__loss_join(struct tc__loss *sum, const struct tc__loss *loss);
-struct tc__loss tc__loss_of(const Tracecollect__V1__LossMeta *message);
-/* The same loss again, as a crash between reporting and settling brings it? */
-bool tc__loss_is(const Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss);
-/* So many more can be added without asking for memory. */
-tb_rc tc__losses_reserve(struct tc__losses *losses, size_t more);
-tb_rc tc__losses_add(struct tc__losses *losses, const struct tc__loss *loss);
-tb_rc tc__losses_move(struct tc__losses *to, struct tc__losses *from);
-/* A batch of a generation that was given up is not kept, but counted. */
-tb_rc tc__losses_add_late(struct tc__losses *losses, const struct tc__item *item);
-/* Those of a meta without a segment, which a segment's meta is about to replace. */
-tb_rc tc__losses_take_note(struct tc__losses *losses, const tc_meta *note);
 
 /* recorded.c */
 /* Before the first record comes again. */
 tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 /* Those of the meta that lie behind what is settled. */
 tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta);
-bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss);
+/* Unless that meta reports it already: it is noted among the losses. why: for the feed, which hears of a new one; NULL: it does not. */
+tb_rc tc__note_loss(struct tc_sealer *sealer, const struct tc__stream *stream,
+                    struct tc__losses *losses, const struct tc__loss *loss, const char *why);
 /* So many batches of gen, from record first_seq on, are reported as lost: it was given up. 0: it was not. */
 uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq);
 /* The record by which gen, open at record seq, was given up later, all of it reported as lost; 0: none. */
@@ -366,15 +377,19 @@ void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_ge
 
 /* expire.c */
 enum { TC__EXPIRE_MAX = 32 };
-struct tc__expiry {
-  void *self;
-  /* For each, in order; diag->rc: how it went. */
-  void (*done)(void *self, const struct tc_segment_row *row, const struct tb_diag *diag);
-  uint64_t until_ns; /* by the monotonic clock: no further one is begun */
-};
-/* The first ones of rows, one at least; how many. The catalog's mark is on the disk. */
-size_t tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[], size_t n,
-                  struct tc__expiry *expiry);
+enum { TC__SLICE_NS = 20000000 };
+struct tc__expiry;
+/* For each, in order; diag->rc: how it went. */
+typedef void tc__expired_fn(void *self, const struct tc_segment_row *row,
+                            const struct tb_diag *diag);
+/* Begins with the first ones of rows, one at least: they are marked. The rows stay where they are until the end. NULL: no
+ * memory. The catalog's mark is on the disk. */
+struct tc__expiry *tc__expire(struct tc_sealer *sealer, const struct tc_segment_row *rows[],
+                              size_t n);
+/* False: not all fitted before then; a call at least was made if there was time at all. */
+bool tc__expire_go_on(struct tc__expiry *expiry, uint64_t until_ns);
+size_t tc__expire_end(struct tc__expiry *expiry, tc__expired_fn *done, void *self); /* how many */
+void tc__expire_free(struct tc__expiry *expiry); /* half gone: the next start goes on */
 
 /* meta.c */
 /* Strings and bytes are borrowed from the stream and the file. */
@@ -383,13 +398,16 @@ tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
 tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
                            size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
-Tracecollect__V1__LossMeta *tc__loss_message(const struct tc__loss *loss);
 /* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
  * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
  * the catalog does not say it. An error: the mark cannot be made now. */
 tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why, struct tb_diag *diag);
 tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag);
 bool tc__catalog_takes_rows(const struct tc_sealer *sealer);
+/* Reads a meta that is to be changed. *out_signer: signs it again; NULL where its signature is none of ours, as what is
+ * not ours must not become ours by being changed. */
+tb_rc tc__read_to_change(struct tc_sealer *sealer, int dir_fd, const char *name,
+                         struct tb_diag *diag, tc_meta **out, const struct tc_keys **out_signer);
 typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
 /* Changes of names in the folder reach the disk. */
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
@@ -419,6 +437,9 @@ struct tc__round;
  * while there is more. */
 void tc__retain(struct tc_sealer *sealer);
 bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
+/* A stop: what is half gone goes, and the catalog's mark with it. */
+void tc__end_retention(struct tc_sealer *sealer);
+void tc__round_free(struct tc__round *round);
 uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
 /* quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it

@@ -121,7 +121,12 @@ static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n
                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (!tc__catalog_takes_rows(sealer)) return tc__mark_stale(sealer, diag);
+  if (!tc__catalog_takes_rows(sealer)) {
+    TB_TRY(tc__mark_stale(sealer, diag));
+    for (size_t i = 0; i < n; i++, first = first->next)
+      if (first->meta != NULL) tc__rebuild_take(sealer, first->meta);
+    return TB_OK;
+  }
   tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
   for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
     if (first->meta != NULL) rc = tc_catalog_put(sealer->catalog, first->meta, &why);
@@ -160,9 +165,7 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
                              .bytes = gen->bytes,
                              .seq = gen->last_seq,
                              .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
-    if (tc__loss_was_reported(file->stream, &loss)) continue;
-    TB_TRY(tc__losses_add(&file->losses, &loss));
-    tc__report_lost(sealer, file->stream, &loss, "is in the archive already");
+    TB_TRY(tc__note_loss(sealer, file->stream, &file->losses, &loss, "is in the archive already"));
   }
   if (!reports) { /* until they are reported the log holds their records */
     TB_TRY(tc__losses_move(successor, &file->losses));
@@ -201,7 +204,8 @@ static tb_rc clear_place(struct tc_sealer *sealer, struct tc__file *file, bool *
   if (rc != TB_OK && rc != TB_NOTFOUND && rc != TB_CORRUPT) return fail_meta(diag, file, rc, &why);
   if (rc == TB_OK) {
     *out_taken = meta->expired || (exists && meta->n_generations > 0);
-    if (!*out_taken && meta->n_generations == 0) rc = tc__losses_take_note(&file->losses, meta);
+    if (!*out_taken && meta->n_generations == 0)
+      rc = tc__losses_note_messages(&file->losses, meta->losses, meta->n_losses);
     tc_meta_free(meta);
     if (rc != TB_OK) return tb_fail(diag, rc, "archive: no memory for the losses of a note");
   }
@@ -220,7 +224,7 @@ static void advance(struct tc__file *file) {
   memcpy(settled->day, file->day, sizeof settled->day);
   settled->first_gen = file->segment->first_gen;
   settled->last_gen = file->segment->gens[file->segment->ngens - 1].gen;
-  memcpy(settled->sha256, file->sha256, sizeof settled->sha256);
+  settled->hash = file->hash;
   settled->has_segment = true;
 }
 
@@ -254,11 +258,11 @@ static tb_rc prepare(struct tc_sealer *sealer, struct tc__file *file, struct tb_
   TB_TRY(clear_place(sealer, file, &taken, diag));
   if (taken) return refuse(sealer, file, diag);
   if (sealer->opt.durable) tc_segment_to_disk(file->segment, true);
-  TB_TRY(tc_segment_sha256(file->segment, file->sha256));
+  TB_TRY(tc_segment_hash(file->segment, &file->hash));
   tc_meta *meta = tc__build_meta(sealer, file);
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(file->segment->first_gen, name);
-  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, false, diag);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sealer->signer, false, diag);
   if (rc == TB_OK) {
     /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
     size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
@@ -299,14 +303,16 @@ static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct 
 
 /* The first of these waits for the disk; it takes the others' metadata along in the same journal
  * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
-static tb_rc sync_file(struct tc__file *file, struct tb_diag *diag) {
+static tb_rc sync_file(const struct tc_sealer *sealer, struct tc__file *file,
+                       struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   char name[32];
 
   if (file->segment == NULL || file->renamed) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   TB_TRY(tc_segment_sync(file->segment, diag));
-  if (file->meta_unsure) TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, false, diag));
+  if (file->meta_unsure)
+    TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, sealer->signer, false, diag));
   tb_rc rc = tc_meta_sync(file->dir_fd, name, &why);
   if (rc == TB_NOTFOUND) return TB_OK; /* has its name since a try before */
   file->meta_unsure = rc != TB_OK;
@@ -320,7 +326,8 @@ static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
 
   for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(prepare(sealer, file, diag));
   file = first;
-  for (size_t i = 0; durable && i < n; i++, file = file->next) TB_TRY(sync_file(file, diag));
+  for (size_t i = 0; durable && i < n; i++, file = file->next)
+    TB_TRY(sync_file(sealer, file, diag));
   file = first;
   for (size_t i = 0; i < n; i++, file = file->next) TB_TRY(give_names(sealer, file, diag));
   file = first;
@@ -331,38 +338,10 @@ static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
 
 /* ---- the stream's end, or losses, where no segment waits that could carry them */
 
-static tb_rc add_loss(tc_meta *meta, const struct tc__loss *loss) {
-  if (meta->n_losses < TC__LOSSES_MAX) {
-    Tracecollect__V1__LossMeta *message = tc__loss_message(loss);
-    if (message == NULL) return TB_NOMEM;
-    meta->losses[meta->n_losses++] = message;
-    return TB_OK;
-  }
-  Tracecollect__V1__LossMeta *last = meta->losses[meta->n_losses - 1];
-  struct tc__loss sum = tc__loss_of(last);
-  tc__loss_join(&sum, loss);
-  last->first_gen = sum.first_gen;
-  last->last_gen = sum.last_gen;
-  last->batches = sum.batches;
-  last->bytes = sum.bytes;
-  last->seq = sum.seq;
-  return TB_OK;
-}
-
-/* A generation given up from the same record on may have more batches by now. */
-static void raise_loss(Tracecollect__V1__LossMeta *reported, const struct tc__loss *loss) {
-  if (loss->last_gen > reported->last_gen) reported->last_gen = loss->last_gen;
-  if (loss->batches > reported->batches) reported->batches = loss->batches;
-  if (loss->bytes > reported->bytes) reported->bytes = loss->bytes;
-}
-
 /* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
 static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
-  void *moved = reallocarray(meta->losses, meta->n_losses + file->losses.n + 1, sizeof(void *));
 
-  if (moved == NULL) return TB_NOMEM;
-  meta->losses = moved;
   if (file->ended != NULL) {
     char *ended = strdup(file->ended);
     if (ended == NULL) return TB_NOMEM;
@@ -372,17 +351,7 @@ static tb_rc change_end(void *self, tc_meta *meta) {
     meta->produced_batches = file->produced_batches;
     meta->produced_bytes = file->produced_bytes;
   }
-  for (size_t i = 0; i < file->losses.n; i++) {
-    /* Before a crash, which brings the same records again, and more behind them. */
-    Tracecollect__V1__LossMeta *reported = NULL;
-    for (size_t k = 0; reported == NULL && k < meta->n_losses; k++)
-      if (tc__loss_is(meta->losses[k], &file->losses.items[i])) reported = meta->losses[k];
-    if (reported != NULL)
-      raise_loss(reported, &file->losses.items[i]);
-    else
-      TB_TRY(add_loss(meta, &file->losses.items[i]));
-  }
-  return TB_OK;
+  return tc__losses_into_meta(&file->losses, meta);
 }
 
 /* A note of that name, or the meta of a segment: not one whose trace never came; that is made again. */
@@ -412,7 +381,7 @@ static tb_rc make_note(struct tc_sealer *sealer, struct tc__file *file, uint64_t
 
   if (meta == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   tc_meta_name(gen, name);
-  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, true, diag);
+  tb_rc rc = tc_meta_write(file->dir_fd, name, meta, sealer->signer, true, diag);
   if (rc == TB_OK) rc = tc__mark_stale(sealer, diag);
   if (rc == TB_OK) rc = tc_meta_publish(file->dir_fd, name, diag);
   if (rc == TB_OK && fsync(file->dir_fd) != 0) rc = fail_name(diag, file, name);
@@ -551,6 +520,7 @@ static size_t count_next(const struct tc_sealer *sealer) {
 tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag) {
   while (sealer->queued > 0) {
     if (tc__is_late(sealer)) return TB_AGAIN;
+    TB_TRY(tc__prove_queue(sealer, diag));
     TB_TRY(publish_some(sealer, count_next(sealer), diag));
     if (sealer->queued == 0) sealer->queued_bytes = 0;
     tc_count(&sealer->opt.stats->segment_turns, 1);

@@ -13,21 +13,18 @@
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 
-static const struct tc__loss *find_reported(const struct tc__stream *stream, uint64_t seq,
-                                            uint32_t reason) {
-  for (size_t i = 0; i < stream->reported.n; i++)
-    if (stream->reported.items[i].seq == seq && stream->reported.items[i].reason == reason)
-      return &stream->reported.items[i];
-  return NULL;
-}
-
-bool tc__loss_was_reported(const struct tc__stream *stream, const struct tc__loss *loss) {
-  return find_reported(stream, loss->seq, loss->reason) != NULL;
+tb_rc tc__note_loss(struct tc_sealer *sealer, const struct tc__stream *stream,
+                    struct tc__losses *losses, const struct tc__loss *loss, const char *why) {
+  if (tc__losses_find(&stream->reported, loss->seq, loss->reason) != NULL) return TB_OK;
+  bool is_new = tc__losses_find(losses, loss->seq, loss->reason) == NULL;
+  TB_TRY(tc__losses_note(losses, loss));
+  if (is_new && why != NULL) tc__report_lost(sealer, stream, loss, why);
+  return TB_OK;
 }
 
 uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
   const struct tc__loss *reported =
-      find_reported(stream, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
+      tc__losses_find(&stream->reported, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
 
   return reported != NULL && reported->first_gen == gen && reported->last_gen == gen
              ? reported->batches
@@ -57,10 +54,9 @@ bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *it
 }
 
 tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta) {
-  for (size_t i = 0; i < meta->n_losses; i++) {
-    struct tc__loss loss = tc__loss_of(meta->losses[i]);
-    if (loss.seq > stream->settled.seq) TB_TRY(tc__losses_add(&stream->reported, &loss));
-  }
+  for (size_t i = 0; i < meta->n_losses; i++)
+    if (meta->losses[i]->seq > stream->settled.seq)
+      TB_TRY(tc__losses_note_messages(&stream->reported, &meta->losses[i], 1));
   return TB_OK;
 }
 
@@ -172,6 +168,14 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
   tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
+  if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
+  /* The last run may have died before its name was on the disk (sim_seeds, 712228), or its row in the catalog: what it
+   * reports counts from here on. */
+  if (rc == TB_OK && stream->reported.n > 0) {
+    rc = tc__sync_name(sealer, dir_fd, name, &why);
+    if (rc == TB_OK) rc = tc__put_row(sealer, meta, &why);
+  }
+  tc_meta_free(meta);
   close(dir_fd);
   if (rc == TB_UNREADABLE) { /* better a loss reported twice than no start */
     tc__note_as(sealer, TC_ERROR, stream->ref,
@@ -179,8 +183,6 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
                 stream->hex, why.text);
     return TB_OK;
   }
-  if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
-  tc_meta_free(meta);
   return rc == TB_OK ? TB_OK
                      : tb_fail(diag, rc, "%s", rc == TB_NOMEM ? "recovery: no memory" : why.text);
 }

@@ -24,7 +24,7 @@ void tc__file_free(struct tc__file *file) {
   if (file->dir_fd >= 0) close(file->dir_fd);
   tc_segment_free(file->segment);
   tc_meta_free(file->meta);
-  free(file->losses.items);
+  tc__losses_fini(&file->losses);
   tc__verdicts_free(file->late);
   free(file);
 }
@@ -37,7 +37,7 @@ static tb_rc mark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
   return TB_OK;
 }
 
-static void unmark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
+void tc__unmark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
   if (!file->dirty) return;
   file->dirty = false;
   for (size_t i = sealer->ndirty; i-- > 0;) { /* it came last, as a rule */
@@ -95,12 +95,15 @@ static void seal_open(struct tc_sealer *sealer, struct tc__stream *stream) {
 }
 
 /* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
- * in the archive must be taken before the second one asks for it. */
+ * in the archive must be taken before the second one asks for it. And one that is still to be proven: what comes behind
+ * it depends on how that ends. */
 static tb_rc make_way(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
-  if (stream->queued == NULL || gen > stream->queued_gen_max) return TB_OK;
+  if (stream->queued == NULL || (gen > stream->queued_gen_max && sealer->unproven == 0))
+    return TB_OK;
   for (struct tc__file *file = sealer->queue; file != NULL; file = file->next) {
-    if (file->stream != stream || file->segment == NULL || file->segment->first_gen != gen)
+    if (file->stream != stream || file->segment == NULL ||
+        (file->segment->first_gen != gen && tc__is_proven(file)))
       continue;
     TB_TRY(tc__flush_dirty(sealer, true, diag));
     return tc__publish_queue(sealer, diag);
@@ -115,7 +118,7 @@ static tb_rc open_file(struct tc_sealer *sealer, struct tc__stream *stream, uint
 
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   tb_rc rc = tc_segment_new(sealer->opt.dirs->open, stream->hex, gen, stream->header,
-                            stream->header_len, diag, &file->segment);
+                            stream->header_len, sealer->hash_kind, diag, &file->segment);
   if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
   if (rc != TB_OK) {
     tc__file_free(file);
@@ -148,8 +151,9 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
       tc__reported_of(stream, gen, item->seq) > 0)
     stays_given_up(sealer, stream, gen);
   if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
-    return tc__batch_was_reported(stream, item) ? TB_OK
-                                                : tc__losses_add_late(&stream->losses, item);
+    return tc__batch_was_reported(stream, item)
+               ? TB_OK
+               : tc__losses_note_batch(&stream->losses, gen, item->seq, item->len);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
   if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
@@ -186,9 +190,9 @@ static void put_rest_aside(struct tc_sealer *sealer, struct tc_segment *rest) {
 
 tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
+  if (stream->open == NULL || !stream->open->segment->in_gen) return TB_OK;
+  TB_TRY(tc__prove_open(sealer, stream, diag));
   struct tc__file *file = stream->open;
-
-  if (file == NULL || !file->segment->in_gen) return TB_OK;
   struct tc_segment_gen *now = &file->segment->now;
   struct tc__loss loss = { .first_gen = now->gen,
                            .last_gen = now->gen,
@@ -206,12 +210,12 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
     put_rest_aside(sealer, rest);
     tc_segment_free(rest);
-    unmark_dirty(sealer, file);
+    tc__unmark_dirty(sealer, file);
     seal_open(sealer, stream);
   } else {
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc__quarantine_file(sealer, file->segment, diag));
-    unmark_dirty(sealer, file);
+    tc__unmark_dirty(sealer, file);
     stream->open = NULL;
     tc__file_free(file);
   }
@@ -222,9 +226,7 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
               loss.first_gen, why);
   if (!note_loss) return TB_OK;
   stream->abandoned_gen = loss.first_gen;
-  if (tc__loss_was_reported(stream, &loss)) return TB_OK;
-  tc__report_lost(sealer, stream, &loss, why);
-  return tc__losses_add(&stream->losses, &loss);
+  return tc__note_loss(sealer, stream, &stream->losses, &loss, why);
 }
 
 static bool past_limits(const struct tc_sealer *sealer, const struct tc__stream *stream) {
@@ -245,7 +247,7 @@ static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *str
   file->border_lsn = sealer->end_lsn; /* as it was before this record */
   file->offered = sealer->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
-  if (file->offered) {
+  if (file->offered && tc__is_proven(file)) { /* else behind those before it */
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     tc__offer(sealer, file, file->segment->ngens - 1, path);
@@ -335,10 +337,7 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
   /* An open generation was abandoned by the agent; its loss is what it reports here. */
   TB_TRY(tc__quarantine_open(sealer, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
-  if (!tc__loss_was_reported(stream, &loss)) {
-    TB_TRY(tc__losses_add(&stream->losses, &loss));
-    tc__report_lost(sealer, stream, &loss, "");
-  }
+  TB_TRY(tc__note_loss(sealer, stream, &stream->losses, &loss, ""));
   stream->abandoned_gen = 0;
   if (stream->open != NULL) seal_open(sealer, stream);
   stream->run_broken = true;
@@ -374,7 +373,7 @@ static tb_rc finish(struct tc_sealer *sealer, struct tc__stream *stream, const c
   TB_TRY(tc__quarantine_open(sealer, stream, why, true, seq, diag));
   if (stream->open != NULL) {
     TB_TRY(tc_segment_flush(stream->open->segment, diag));
-    unmark_dirty(sealer, stream->open);
+    tc__unmark_dirty(sealer, stream->open);
     seal_open(sealer, stream);
   }
   TB_TRY(note_end(sealer, stream, ended, seq)); /* else it is tried again: it is not over yet */
@@ -449,6 +448,10 @@ tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
 tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
+  if (file != NULL && file->segment->in_gen) {
+    TB_TRY(tc__prove_open(sealer, stream, diag));
+    file = stream->open;
+  }
   if (file == NULL || file->segment->ngens == 0) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
   if (file->segment->in_gen) {
@@ -463,7 +466,7 @@ tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struc
     tc_day(rest->segment->first_wall_ns, rest->day);
     rest->segment->opened_mono_ns = tc_mono_ns();
   }
-  unmark_dirty(sealer, file);
+  tc__unmark_dirty(sealer, file);
   seal_open(sealer, stream);
   stream->open = rest;
   return TB_OK;

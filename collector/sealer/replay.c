@@ -47,7 +47,7 @@ bool tc__sync_names(int dir_fd) {
 static tb_rc is_published(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
-         meta->sha256.len == 32;
+         tc_meta_hash(meta).kind != TC_HASH_NONE;
   if (*out && !meta->expired) TB_TRY(trace_matches(dir_fd, meta, gen, diag, out));
   if (!*out || !sealer->opt.durable || tc__sync_names(dir_fd)) return TB_OK;
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", meta->day, stream->hex,
@@ -88,7 +88,7 @@ static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc
 
   TB_TRY(tc__put_row(sealer, meta, diag));
   memcpy(settled->day, meta->day, TC_DAY_BYTES);
-  memcpy(settled->sha256, meta->sha256.data, sizeof settled->sha256);
+  settled->hash = tc_meta_hash(meta);
   settled->has_segment = true;
   settled->first_gen = first->gen;
   settled->last_gen = last->gen;
@@ -164,8 +164,8 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
 
 /* A file that the last run published from this record on cannot be taken as it is: an earlier segment's names did
  * not reach the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
-static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
-                       uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
+tb_rc tc__take_back(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
+                    uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];
   tc_meta *meta = NULL;
   int dir_fd = tc_statedir_stream(sealer->opt.dirs->archive, day, stream->hex, false);
@@ -194,6 +194,7 @@ static tb_rc take_back(struct tc_sealer *sealer, struct tc__stream *stream, cons
     rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", name, strerror(errno));
   if (rc == TB_OK && ours && unlinkat(dir_fd, trace, 0) != 0 && errno != ENOENT)
     rc = tb_fail(diag, tc_errno_rc(errno), "%s: %s", trace, strerror(errno));
+  if (rc == TB_OK && ours && has_meta) rc = tc__sync_name(sealer, dir_fd, name, diag);
   close(dir_fd);
   return rc;
 }
@@ -234,7 +235,7 @@ tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, ui
     if (stream->open == NULL && stream->queued == NULL)
       TB_TRY(tc__adopt_published(sealer, stream, day, gen, seq, diag, out_skip_to));
     if (*out_skip_to != 0) return TB_OK;
-    TB_TRY(take_back(sealer, stream, day, gen, seq, diag));
+    TB_TRY(tc__take_back(sealer, stream, day, gen, seq, diag));
   }
   struct tc__item item = { .kind = kind,
                            .seq = seq,
@@ -271,7 +272,7 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
   TB_TRY(tc__quarantine_open(sealer, stream, "records of it are damaged in the log", true, last_seq,
                              diag));
   stream->run_broken = stream->damaged = true;
-  return tc__loss_was_reported(stream, &gap) ? TB_OK : tc__losses_add(&stream->losses, &gap);
+  return tc__note_loss(sealer, stream, &stream->losses, &gap, NULL);
 }
 
 /* Facts that recovery found must not be found again: the damaged file goes, and its gap would be an unknown

@@ -17,7 +17,6 @@ enum {
   SLICES_MAX = 10,
 };
 
-static const uint64_t SLICE_NS = 20000000;
 static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 
 struct tc__round {
@@ -31,6 +30,8 @@ struct tc__round {
   struct tc_segment_row after; /* the last one that was looked at */
   bool has_after;
   uint64_t slice_end_ns;
+  struct tc__expiry *expiry; /* under way, of rows[upto - 1] and some before it; NULL: none is */
+  const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   char services[AT_ONCE][65];
   uint64_t over[AT_ONCE];
   size_t nservices, service; /* service: the next one; before them come the oldest of all */
@@ -170,31 +171,55 @@ static void go_behind(struct tc__round *round, size_t at) {
   round->has_after = true;
 }
 
-/* Takes from the oldest on, or from what lies behind the last one, while the rules say so. A catalog that fails
- * meanwhile knows neither what there is nor how much: the rebuilt one does. */
-static enum step take_some(struct tc__round *round, const char *service) {
+/* False: to be gone on with in the next slice. Else *out_at lies behind the last of them. */
+static bool end_expiry(struct tc__round *round, size_t *out_at) {
+  if (!tc__expire_go_on(round->expiry, round->slice_end_ns)) return false;
+  size_t done = tc__expire_end(TB_MOVE(round->expiry), on_done, round);
+  *out_at = (size_t)(round->chosen[done - 1] - round->rows) + 1;
+  go_behind(round, *out_at);
+  if (tc__catalog_takes_rows(round->sealer)) tc__take_totals(round->sealer);
+  return true;
+}
+
+/* Some rows from the oldest on, or behind the last one that was looked at. A catalog that fails meanwhile knows neither
+ * what there is nor how much: the rebuilt one does. */
+static bool find_rows(struct tc__round *round, const char *service) {
   struct tc_sealer *sealer = round->sealer;
-  struct tc__expiry expiry = { round, on_done, round->slice_end_ns - SLICE_NS * 7 / 8 };
-  const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   struct tb_diag diag = { 0 };
-  size_t at = 0, n;
 
   round->nrows = 0;
-  if (!tc__catalog_takes_rows(sealer)) return STEP_DONE;
+  if (!tc__catalog_takes_rows(sealer)) return false;
   if (tc_catalog_oldest(sealer->catalog, service, round->has_after ? &round->after : NULL, AT_ONCE,
-                        collect, round, &diag) != TB_OK) {
-    catalog_is_unread(sealer, &diag);
+                        collect, round, &diag) == TB_OK)
+    return true;
+  catalog_is_unread(sealer, &diag);
+  return false;
+}
+
+/* So much of the slice is over that the next batch has no room in it. */
+static bool is_begun(const struct tc__round *round) {
+  return tc_mono_ns() + TC__SLICE_NS * 7 / 8 >= round->slice_end_ns;
+}
+
+/* Takes them while the rules say so. */
+static enum step take_some(struct tc__round *round, const char *service) {
+  size_t at = 0, n;
+
+  if (round->expiry != NULL) {
+    if (!end_expiry(round, &at)) return STEP_LATER;
+  } else if (!find_rows(round, service)) {
     return STEP_DONE;
   }
-  while ((n = choose_some(round, service, &at, chosen)) > 0) {
-    if (tc_mono_ns() >= expiry.until_ns) return STEP_LATER;
-    if (!begin(sealer)) return STEP_DONE;
-    size_t done = tc__expire(sealer, chosen, n, &expiry);
-    at = (size_t)(chosen[done - 1] - round->rows) + 1;
-    go_behind(round, at);
-    if (!tc__catalog_takes_rows(sealer)) return STEP_DONE;
-    tc__take_totals(sealer);
-    if (round->is_stuck) return STEP_DONE;
+  for (;;) {
+    if (!tc__catalog_takes_rows(round->sealer) || round->is_stuck) return STEP_DONE;
+    n = choose_some(round, service, &at, round->chosen);
+    if (n == 0) break;
+    if (is_begun(round)) return STEP_LATER;
+    if (!begin(round->sealer)) return STEP_DONE;
+    if (is_begun(round)) return STEP_LATER; /* the mark of the catalog took it */
+    round->expiry = tc__expire(round->sealer, round->chosen, n);
+    if (round->expiry == NULL) return STEP_DONE;
+    if (!end_expiry(round, &at)) return STEP_LATER;
   }
   go_behind(round, at);
   return at == AT_ONCE ? STEP_MORE : STEP_DONE;
@@ -223,7 +248,7 @@ static void find_services(struct tc__round *round) {
 
 /* False: to be gone on with. */
 static bool go_on(struct tc__round *round) {
-  round->slice_end_ns = tc_mono_ns() + SLICE_NS;
+  round->slice_end_ns = tc_mono_ns() + TC__SLICE_NS;
   if (!round->at_services) {
     if (!take_oldest(round, NULL)) return false;
     find_services(round);
@@ -233,6 +258,11 @@ static bool go_on(struct tc__round *round) {
     if (++round->service < round->nservices) round->service_over = round->over[round->service];
   }
   return true;
+}
+
+void tc__round_free(struct tc__round *round) {
+  if (round != NULL) tc__expire_free(round->expiry);
+  free(round);
 }
 
 static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
@@ -305,13 +335,24 @@ static void begin_due(struct tc_sealer *sealer) {
   sealer->round = begin_round(sealer, is_timed);
 }
 
+void tc__end_retention(struct tc_sealer *sealer) {
+  struct tc__round *round = sealer->round;
+  size_t at;
+
+  if (round == NULL) return;
+  round->slice_end_ns = UINT64_MAX;
+  if (round->expiry != NULL) (void)end_expiry(round, &at);
+  end_round(round);
+  tc__round_free(TB_MOVE(sealer->round));
+}
+
 bool tc__retains(const struct tc_sealer *sealer) {
   return sealer->round != NULL || sealer->quarantine.pass != NULL;
 }
 
 /* True: there is more to do. */
 static bool do_slice(struct tc_sealer *sealer) {
-  uint64_t until_ns = tc_mono_ns() + SLICE_NS;
+  uint64_t until_ns = tc_mono_ns() + TC__SLICE_NS;
 
   tc_count(&sealer->opt.stats->segment_turns, 1);
   tc_count(&sealer->opt.stats->retention_slices, 1);
@@ -319,7 +360,7 @@ static bool do_slice(struct tc_sealer *sealer) {
     tc__quarantine_go_on(sealer, until_ns);
   } else if (go_on(sealer->round)) {
     end_round(sealer->round);
-    free(TB_MOVE(sealer->round));
+    tc__round_free(TB_MOVE(sealer->round));
   }
   return tc__retains(sealer);
 }

@@ -63,6 +63,8 @@ static void describe_generation(const struct tc_segment_gen *from, generation_t 
   to->first_wall_ns = from->first_wall_ns;
   to->end_wall_ns = from->end_wall_ns;
   to->unsafe_experiment = from->unsafe_experiment;
+  if (from->has_hash)
+    to->hash = (ProtobufCBinaryData){ sizeof from->hash, (unsigned char *)(uintptr_t)from->hash };
   to->has_ticks = from->ticks.any;
   to->first_ticks = from->ticks.first;
   to->last_ticks = from->ticks.last;
@@ -141,6 +143,8 @@ static tb_rc take_generation(const generation_t *from, uint64_t gen, uint64_t of
                                             from->snapshot_ticks, from->snapshot_wall_ns,
                                             from->has_ticks },
                                  .verdict.thread = TB_NO_THREAD };
+  to->has_hash = from->hash.len == sizeof to->hash;
+  if (to->has_hash) memcpy(to->hash, from->hash.data, sizeof to->hash);
   if (verdict == NULL) return TB_OK;
   to->verdict = (struct tc_segment_verdict){ .code = verdict->code,
                                              .events = from->events,
@@ -191,7 +195,7 @@ static bool is_consistent(const message_t *m) {
 
 /* As for an open generation: what of the file is there is kept aside. */
 static tb_rc run_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
-                         const char *why) {
+                         const char *why, struct tb_diag *diag) {
   struct tc__loss loss = { .first_gen = m->gen,
                            .last_gen = m->gen + m->n_whole - 1,
                            .bytes = m->part_bytes > m->offset ? m->part_bytes - m->offset : 0,
@@ -199,13 +203,16 @@ static tb_rc run_is_lost(struct tc_sealer *sealer, struct tc__stream *stream, co
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
   for (size_t i = 0; i < m->n_whole; i++) loss.batches += m->whole[i]->batches;
+  /* The last run may have died between its meta's name and its trace's. */
+  if (tc_day_valid(m->day))
+    TB_TRY(tc__take_back(sealer, stream, m->day, m->gen, m->first_seq, diag));
   tc__note_as(sealer, TC_ERROR, stream->ref,
               "%s; the log relied on it: generations %" PRIu64 " to %" PRIu64 " are lost", why,
               loss.first_gen, loss.last_gen);
   tc__put_part_aside(sealer, stream, m->gen);
   stream->abandoned_gen = 0; /* nothing more comes of them */
   tc_count(&sealer->opt.stats->generations_broken, m->n_whole);
-  return tc__loss_was_reported(stream, &loss) ? TB_OK : tc__losses_add(&stream->losses, &loss);
+  return tc__note_loss(sealer, stream, &stream->losses, &loss, NULL);
 }
 
 static void take_up(struct tc__stream *stream, const message_t *m, struct tc__file *file) {
@@ -224,47 +231,45 @@ static void take_up(struct tc__stream *stream, const message_t *m, struct tc__fi
 tb_rc tc__resume_run(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                      struct tb_diag *diag, uint64_t *out_skip_to) {
   struct tb_diag why = { 0 };
+  bool was_aside;
 
   if (!is_consistent(m)) {
     snprintf(why.text, sizeof why.text,
              "the checkpoint of stream=%s up to seq=%" PRIu64 " contradicts itself", stream->hex,
              m->seq);
-    return run_is_lost(sealer, stream, m, why.text);
+    return run_is_lost(sealer, stream, m, why.text, diag);
   }
   TB_TRY(tc__adopt_published(sealer, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
-  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag));
+  TB_TRY(tc__fetch_part_back(sealer, stream, m->gen, diag, &was_aside));
   struct tc_segment_part part = { .first_gen = m->gen,
                                   .bytes = m->part_bytes,
                                   .header_len = m->offset,
                                   .crc = m->part_crc,
-                                  .ngens = m->n_whole };
+                                  .ngens = m->n_whole,
+                                  /* It lies in quarantine where it was found to be wrong. */
+                                  .is_vouched_for = !was_aside };
   struct tc__file *file = tc__file_new(stream);
   tb_rc rc = file != NULL ? take_generations(m, &part.gens) : TB_NOMEM;
   if (rc != TB_OK)
     tb_fail(&why, rc, "archive: no memory");
   else
-    rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, &why, &file->segment);
+    rc = tc_segment_resume(sealer->opt.dirs->open, stream->hex, &part, sealer->hash_kind, &why,
+                           &file->segment);
   if (rc != TB_OK) {
     free_generations(part.gens, part.ngens);
     tc__file_free(file);
     if (rc != TB_CORRUPT && rc != TB_UNREADABLE) return tb_fail(diag, rc, "%s", why.text);
-    return run_is_lost(sealer, stream, m, why.text);
+    return run_is_lost(sealer, stream, m, why.text, diag);
   }
   tc_descriptors_add(&sealer->descriptors, file->segment);
   take_up(stream, m, file);
+  sealer->unproven += !tc__is_proven(file);
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
 void tc__offer_resumed(struct tc_sealer *sealer) {
-  char path[192];
-
-  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
-    struct tc__file *file = stream->open;
-    if (file == NULL || !stream->resumed) continue;
-    snprintf(path, sizeof path, "open/%s", file->segment->name);
-    for (size_t i = 0; i < file->segment->ngens; i++)
-      if (file->segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING)
-        tc__offer(sealer, file, i, path);
-  }
+  for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
+    if (stream->open != NULL && stream->resumed && tc__is_proven(stream->open))
+      tc__offer_pending(sealer, stream->open);
 }

@@ -37,10 +37,6 @@ void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_lev
 
 /* ---- lifecycle */
 
-static void note_rebuild(void *self, const char *text) {
-  tc__note_as((struct tc_sealer *)self, TC_WARN, 0, "%s", text);
-}
-
 tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (sealer->stale_marked) return TB_OK;
   TB_TRY(tc_catalog_mark_stale(sealer->opt.dirs->state, sealer->opt.durable, diag));
@@ -51,20 +47,6 @@ tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
 void tc__unmark_stale(struct tc_sealer *sealer) {
   tc_catalog_unmark_stale(sealer->opt.dirs->state);
   sealer->stale_marked = false;
-}
-
-/* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
-static tb_rc make_again(struct tc_sealer *sealer, struct tb_diag *diag) {
-  int state_fd = sealer->opt.dirs->state;
-  struct tc_rebuilt done;
-
-  TB_TRY(tc__mark_stale(sealer, diag));
-  sealer->half_gone = (struct tc__half_gone){ 0 }; /* finished here, as far as can be */
-  TB_TRY(
-      tc_catalog_rebuild(state_fd, sealer->opt.dirs->archive, diag, note_rebuild, sealer, &done));
-  if (done.unread > 0) return TB_OK;
-  tc__unmark_stale(sealer);
-  return TB_OK;
 }
 
 static tb_rc take_totals(struct tc_sealer *sealer, struct tb_diag *diag) {
@@ -100,7 +82,7 @@ static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (!missing)
     tc__note_as(sealer, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
                 stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(make_again(sealer, diag));
+  TB_TRY(tc__make_catalog_again(sealer, diag));
   return begin_with(sealer, diag);
 }
 
@@ -111,25 +93,9 @@ void tc__take_totals(struct tc_sealer *sealer) {
     (void)!tc__catalog_failed(sealer, &diag, &words);
 }
 
-void tc__rebuild_catalog(struct tc_sealer *sealer) {
-  struct tb_diag diag = { 0 };
-
-  tc_catalog_close(sealer->catalog);
-  sealer->catalog = NULL;
-  tb_rc rc = make_again(sealer, &diag);
-  if (rc == TB_OK) rc = tc_catalog_open(sealer->opt.dirs->state, true, &diag, &sealer->catalog);
-  sealer->opt.stats->catalog_stale = rc != TB_OK;
-  tc__take_totals(sealer);
-  tc__forget_shown_runs(sealer);
-  tc__begin_show(sealer);
-  bool done;
-  if (rc == TB_OK) rc = tc__show_open_runs(sealer, UINT64_MAX, &diag, &done);
-  if (rc == TB_OK) return;
-  tc__note_as(sealer, TC_ERROR, 0,
-              "%s; segments are archived, but neither listed nor deleted by age", diag.text);
-}
-
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
+  sealer->hash_kind = tc_hash_of_name(sealer->opt.config->archive_hash);
+  TB_TRY(tc_keys_read_signer(sealer->opt.config->archive_sign, diag, &sealer->signer));
   TB_TRY(tc_wakeup_init(&sealer->wakeup, diag));
   if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
       TB_OK)
@@ -184,8 +150,8 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   if (stream->open != NULL && !stream->open->checkpointed)
     unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
-  free(stream->losses.items);
-  free(stream->reported.items);
+  tc__losses_fini(&stream->losses);
+  tc__losses_fini(&stream->reported);
   free(stream);
 }
 
@@ -227,7 +193,8 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     next = file->next;
     tc__file_free(file);
   }
-  free(sealer->round);
+  tc__round_free(sealer->round);
+  tc_catalog_rebuild_free(sealer->rebuild);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
   for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {
@@ -237,6 +204,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   tb_map_fini(&sealer->by_ref);
   free(sealer->dirty);
   tc_catalog_close(sealer->catalog);
+  tc_keys_free(sealer->signer);
   tc_wakeup_fini(&sealer->wakeup);
   pthread_cond_destroy(&sealer->show.is_done);
   pthread_mutex_destroy(&sealer->show.lock);

@@ -16,6 +16,7 @@
 #ifndef TC_SEALER_SEALER_H
 #define TC_SEALER_SEALER_H
 
+#include "archive/content_hash.h"
 #include "archive/state_dir.h"
 #include "collector/model/messages.h"
 #include "collector/model/store_counters.h"
@@ -52,7 +53,7 @@ struct tc_settled {
   uint64_t seq;
   char day[TC_DAY_BYTES];
   uint64_t first_gen, last_gen;
-  unsigned char sha256[32];
+  struct tc_content_hash hash;
   bool has_segment;
   uint64_t abandoned_gen;
   struct tc_checkpoint *checkpoint; /* malloc, sent instead of the rest; NULL: none */

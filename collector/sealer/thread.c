@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "collector/sealer/private.h"
 
-enum { SEAL_FROM = 64, METAS_AT_ONCE = 64 };
+enum { SEAL_FROM = 64, METAS_AT_ONCE = 64, PROVE_NS = 10000000 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000, NO_REST_NS = 1;
 static const uint64_t TURN_NS = 50000000;
@@ -196,6 +196,13 @@ static void retain_between(struct tc_sealer *sealer) {
   if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retain_next_ns) tc__retain(sealer);
 }
 
+/* What comes waits for a slice of it at most. */
+static tb_rc prove_between(struct tc_sealer *sealer, struct tb_diag *diag) {
+  if (sealer->unproven == 0 || atomic_load(&sealer->stop)) return TB_OK;
+  tb_rc rc = tc__prove_some(sealer, tc_mono_ns() + PROVE_NS, diag);
+  return rc == TB_AGAIN ? TB_OK : rc;
+}
+
 /* Ends after TURN_NS, so that what is sealed is published and settled however much more comes; a stop works all off. */
 static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
@@ -229,6 +236,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   }
   TB_TRY(publish(sealer, diag));
   TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
+  TB_TRY(prove_between(sealer, diag));
   tc__show_asked(sealer);
   tc_reply_queue_flush(&sealer->replies);
   return apply_more_verdicts(sealer, until_ns, diag);
@@ -305,7 +313,8 @@ static bool has_work(void *self) {
 
 /* The last turn left some for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
-  return sealer->work != NULL || sealer->to_amend != NULL;
+  return sealer->work != NULL || sealer->to_amend != NULL || sealer->unproven > 0 ||
+         tc__rebuilds(sealer);
 }
 
 static void retain_while_idle(struct tc_sealer *sealer) {
@@ -327,9 +336,9 @@ static void turn(struct tc_sealer *sealer) {
   if (now - sealer->live_mono_ns >= (sealer->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     sealer->live_mono_ns = now;
     sealer->live_soon = false;
-    if (sealer->opt.stats->catalog_stale) tc__rebuild_catalog(sealer);
     tc__flush_live(sealer);
   }
+  tc__rebuild_some(sealer);
   if (sealer->retry_mono_ns == 0 &&
       (sealer->reserve_mono_ns == 0 || now - sealer->reserve_mono_ns >= RESERVE_EVERY_NS)) {
     sealer->reserve_mono_ns = now;
@@ -363,6 +372,7 @@ static void *run(void *self) {
   struct tb_diag diag = { 0 };
   if (sealer->work == NULL && !tc__is_late(sealer) && tc__seal_borders(sealer, &diag) == TB_OK)
     (void)!tc__publish_queue(sealer, &diag);
+  if (!tc__is_late(sealer)) tc__end_retention(sealer);
   if (tc__is_late(sealer))
     tc__note(sealer, "shutdown: the archive is not done in shutdown.deadline; what is left is in "
                      "the log, the next start goes on with it");

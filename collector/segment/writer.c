@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "base/grow.h"
+#include "collector/segment/private.h"
 
 enum {
   EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
@@ -60,10 +61,19 @@ static tb_rc fail_read(const struct tc_segment *segment, uint64_t offset, struct
                  offset, strerror(errno));
 }
 
-static bool add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc) {
+static tb_rc fail_hash(tb_rc rc, struct tb_diag *diag) {
+  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "segment: no memory for its hash");
+}
+
+static void count_bytes(struct tc_segment *segment, size_t n, uint32_t crc) {
   segment->crc = tb_crc32c_join(segment->crc, crc, n);
   segment->bytes += n;
-  return EVP_DigestUpdate(segment->sha, bytes, n) == 1;
+}
+
+static tb_rc add_bytes(struct tc_segment *segment, const void *bytes, size_t n, uint32_t crc,
+                       struct tb_diag *diag) {
+  count_bytes(segment, n, crc);
+  return fail_hash(tc_hasher_add(segment->hasher, bytes, n), diag);
 }
 
 void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]) {
@@ -72,7 +82,7 @@ void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FIL
 
 /* Without its file. */
 static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_gen,
-                           struct tb_diag *diag, struct tc_segment **out) {
+                           enum tc_hash_kind kind, struct tb_diag *diag, struct tc_segment **out) {
   struct tc_segment *segment = calloc(1, sizeof *segment);
 
   if (segment == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
@@ -80,21 +90,22 @@ static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_g
   segment->fd = -1;
   segment->first_gen = first_gen;
   tc_segment_name(stream_hex, first_gen, segment->name);
-  segment->sha = EVP_MD_CTX_new();
-  if (segment->sha == NULL || EVP_DigestInit_ex(segment->sha, EVP_sha256(), NULL) != 1) {
+  tb_rc rc = fail_hash(tc_hasher_new(kind, &segment->hasher), diag);
+  if (rc != TB_OK) {
     tc_segment_free(segment);
-    return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+    return rc;
   }
   *out = segment;
   return TB_OK;
 }
 
 tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
-                     size_t header_len, struct tb_diag *diag, struct tc_segment **out) {
+                     size_t header_len, enum tc_hash_kind kind, struct tb_diag *diag,
+                     struct tc_segment **out) {
   struct tc_segment *segment;
 
   assert(header_len <= sizeof segment->header);
-  TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, diag, &segment));
+  TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, kind, diag, &segment));
   segment->header_len = header_len;
   if (header_len > 0) memcpy(segment->header, header, header_len);
   segment->go_version = tc_go_version(segment->header, (uint32_t)header_len);
@@ -102,9 +113,9 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   tb_rc rc = TB_OK;
   if (segment->fd < 0)
     rc = fail_file(segment, diag);
-  else if (!add_bytes(segment, segment->header, header_len,
-                      tb_crc32c(0, segment->header, header_len)))
-    rc = tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+  else
+    rc = add_bytes(segment, segment->header, header_len, tb_crc32c(0, segment->header, header_len),
+                   diag);
   if (rc != TB_OK) {
     if (segment->fd >= 0) unlinkat(open_fd, segment->name, 0);
     tc_segment_free(segment);
@@ -116,41 +127,97 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   return TB_OK;
 }
 
-/* Takes what lies in the file up to `upto` as its own. */
-static tb_rc sum_up(struct tc_segment *segment, uint64_t upto, struct tb_diag *diag) {
-  static const size_t step = COPY_BYTES;
+/* A file that is read from its beginning: header, whole generations, perhaps one that is open. */
+struct reading {
+  const struct tc_segment_part *part;
+  size_t next;   /* the generation behind the place */
+  uint64_t left; /* to its border */
+  bool known;    /* the hash of what is there; else it is made */
+  bool in_whole; /* a generation whose hash is made */
+};
+
+/* A generation has no hash where an older collector wrote it, or one that was configured for another kind. */
+static void next_border(struct tc_segment *segment, struct reading *reading) {
+  const struct tc_segment_part *part = reading->part;
+  bool is_xxh3 = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;
+
+  if (reading->in_whole) tc_hasher_end(segment->hasher, part->gens[reading->next - 1].hash);
+  reading->known = reading->in_whole = false;
+  if (reading->next == part->ngens) {
+    reading->left = UINT64_MAX;
+    if (part->now != NULL) tc_hasher_begin(segment->hasher);
+    return;
+  }
+  struct tc_segment_gen *gen = &part->gens[reading->next++];
+  reading->left = gen->bytes;
+  reading->known = is_xxh3 && gen->has_hash;
+  reading->in_whole = !reading->known;
+  gen->has_hash = is_xxh3;
+  if (reading->known)
+    tc_hasher_take(segment->hasher, gen->hash);
+  else
+    tc_hasher_begin(segment->hasher);
+}
+
+static tb_rc take_bytes(struct tc_segment *segment, struct reading *reading,
+                        const unsigned char *bytes, size_t n, struct tb_diag *diag) {
+  while (n > 0) {
+    while (reading->left == 0) next_border(segment, reading);
+    size_t take = reading->left < n ? (size_t)reading->left : n;
+    if (reading->known)
+      count_bytes(segment, take, tb_crc32c(0, bytes, take));
+    else
+      TB_TRY(add_bytes(segment, bytes, take, tb_crc32c(0, bytes, take), diag));
+    bytes += take;
+    n -= take;
+    reading->left -= take;
+  }
+  return TB_OK;
+}
+
+static tb_rc sum_up(struct tc_segment *segment, const struct tc_segment_part *part,
+                    unsigned char *buf, struct tb_diag *diag) {
+  struct reading reading = { .part = part, .left = part->header_len };
+
+  while (segment->bytes < part->bytes) {
+    uint64_t left = part->bytes - segment->bytes;
+    size_t n = left < COPY_BYTES ? (size_t)left : COPY_BYTES;
+    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
+      return fail_read(segment, segment->bytes, diag);
+    TB_TRY(take_bytes(segment, &reading, buf, n, diag));
+  }
+  while (reading.left == 0) next_border(segment, &reading);
+  return TB_OK;
+}
+
+/* Takes what the part says as its own, if the file has it. */
+static tb_rc sum_up_file(struct tc_segment *segment, const struct tc_segment_part *part,
+                         struct tb_diag *diag) {
   struct stat st;
 
   if (fstat(segment->fd, &st) != 0) return fail_file(segment, diag);
-  if ((uint64_t)st.st_size < upto)
+  if ((uint64_t)st.st_size < part->bytes)
     return tb_fail(diag, TB_CORRUPT, "open/%s: has %" PRIu64 " bytes of %" PRIu64, segment->name,
-                   (uint64_t)st.st_size, upto);
-  unsigned char *buf = malloc(step);
-  tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
-
-  while (rc == TB_OK && segment->bytes < upto) {
-    size_t n = upto - segment->bytes < step ? (size_t)(upto - segment->bytes) : step;
-    if (tc_read_all(segment->fd, buf, n, segment->bytes) != 0)
-      rc = fail_read(segment, segment->bytes, diag);
-    else if (!add_bytes(segment, buf, n, tb_crc32c(0, buf, n)))
-      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
-  }
+                   (uint64_t)st.st_size, part->bytes);
+  unsigned char *buf = malloc(COPY_BYTES);
+  if (buf == NULL) return tb_fail(diag, TB_NOMEM, "segment: no memory");
+  tb_rc rc = sum_up(segment, part, buf, diag);
   free(buf);
   return rc;
 }
 
 tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_part *part,
-                        struct tb_diag *diag, struct tc_segment **out) {
+                        enum tc_hash_kind kind, struct tb_diag *diag, struct tc_segment **out) {
   struct tc_segment *segment;
 
-  TB_TRY(segment_alloc(open_fd, stream_hex, part->first_gen, diag, &segment));
+  TB_TRY(segment_alloc(open_fd, stream_hex, part->first_gen, kind, diag, &segment));
   tb_rc rc = TB_OK;
   segment->fd = openat(open_fd, segment->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (segment->fd < 0)
     rc = tb_fail(diag, errno == ENOENT ? TB_CORRUPT : tc_errno_rc(errno), "open/%s: %s",
                  segment->name, strerror(errno));
-  else
-    rc = sum_up(segment, part->bytes, diag);
+  else if (!part->is_vouched_for || !tc__segment_trust(segment, part))
+    rc = sum_up_file(segment, part, diag);
   if (rc == TB_OK && (segment->crc != part->crc || part->header_len > sizeof segment->header))
     rc = tb_fail(diag, TB_CORRUPT, "open/%s: checksum is wrong", segment->name);
   if (rc == TB_OK && tc_read_all(segment->fd, segment->header, part->header_len, 0) != 0)
@@ -179,22 +246,27 @@ void tc_segment_free(struct tc_segment *segment) {
   if (segment == NULL) return;
   tc_descriptors_remove(segment);
   if (segment->fd >= 0) close(segment->fd);
-  EVP_MD_CTX_free(segment->sha);
-  EVP_MD_CTX_free(segment->border_sha);
+  tc_hasher_free(segment->hasher);
+  tc_hasher_free(segment->border);
   for (size_t i = 0; i < segment->ngens; i++) free(segment->gens[i].verdict.reason);
   free(segment->gens);
   free(segment);
+}
+
+static tb_rc remember_border(struct tc_segment *segment) {
+  if (segment->border == NULL) TB_TRY(tc_hasher_new(TC_HASH_SHA256, &segment->border));
+  return tc_hasher_copy(segment->border, segment->hasher);
 }
 
 /* Remembers the border before a generation that begins behind complete ones. */
 static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq,
                        struct tb_diag *diag) {
   if (segment->ngens > 0) {
-    if (segment->border_sha == NULL) segment->border_sha = EVP_MD_CTX_new();
-    if (segment->border_sha == NULL || EVP_MD_CTX_copy_ex(segment->border_sha, segment->sha) != 1)
-      return tb_fail(diag, TB_NOMEM, "segment: no memory for SHA-256");
+    if (tc_hasher_kind(segment->hasher) == TC_HASH_SHA256)
+      TB_TRY(fail_hash(remember_border(segment), diag));
     segment->border_crc = segment->crc;
   }
+  tc_hasher_begin(segment->hasher);
   segment->now = (struct tc_segment_gen){
     .gen = gen, .offset = segment->bytes, .first_seq = seq, .verdict.thread = TB_NO_THREAD
   };
@@ -215,8 +287,7 @@ tb_rc tc_segment_append(struct tc_segment *segment, uint64_t gen, uint64_t seq, 
   now->last_seq = seq;
   now->unsafe_experiment |= tc_batch_is_unsafe(payload, len);
   tc_clock_ticks_take(&now->ticks, segment->go_version, payload, len);
-  if (!add_bytes(segment, payload, len, crc))
-    return tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+  TB_TRY(add_bytes(segment, payload, len, crc, diag));
   if (len > 0)
     segment->queue[segment->nqueue++] = (struct iovec){ (void *)(uintptr_t)payload, len };
   return TB_OK;
@@ -259,13 +330,12 @@ void tc_segment_to_disk(struct tc_segment *segment, bool all) {
 
 /* The bytes read back, with the checksum they must have. */
 static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *diag) {
-  static const size_t step = COPY_BYTES;
-  unsigned char *buf = malloc(step);
+  unsigned char *buf = malloc(COPY_BYTES);
   uint32_t crc = 0;
   tb_rc rc = buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : TB_OK;
 
   for (uint64_t at = 0; rc == TB_OK && at < segment->written;) {
-    size_t n = segment->written - at < step ? (size_t)(segment->written - at) : step;
+    size_t n = segment->written - at < COPY_BYTES ? (size_t)(segment->written - at) : COPY_BYTES;
     if (tc_read_all(segment->fd, buf, n, at) != 0 || tc_write_all(to, buf, n, at) != 0)
       rc = fail_file(segment, diag);
     else
@@ -306,7 +376,7 @@ static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
 }
 
 tb_rc tc_segment_sync(struct tc_segment *segment, struct tb_diag *diag) {
-  assert(segment->nqueue == 0 && segment->written == segment->bytes);
+  assert(segment->nqueue == 0 && segment->written == segment->bytes && segment->owed.bytes == 0);
   TB_TRY(tc_descriptors_use(segment, diag));
   if (segment->unsure) return renew(segment, diag);
   if (fdatasync(segment->fd) == 0) {
@@ -337,25 +407,32 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
     return tb_fail(diag, TB_NOMEM, "segment: no memory");
   now->last_seq = claim->seq;
   now->end_wall_ns = claim->end_wall_ns;
+  tc_hasher_end(segment->hasher, now->hash);
+  now->has_hash = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;
   segment->gens[segment->ngens++] = *now;
   segment->in_gen = false;
   return TB_OK;
 }
 
-static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb_diag *diag) {
-  static const size_t step = COPY_BYTES;
-  unsigned char *buf = malloc(step);
+/* Of XXH3-128 the hashes are moved, too; of SHA-256 that of the open generation begins behind another header. */
+tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto,
+                       struct tc_segment *to, struct tb_diag *diag) {
+  bool hashed = tc_hasher_kind(from->hasher) == TC_HASH_XXH3;
+  unsigned char *buf = malloc(COPY_BYTES);
   tb_rc rc =
       buf == NULL ? tb_fail(diag, TB_NOMEM, "segment: no memory") : tc_segment_flush(to, diag);
 
-  for (uint64_t at = from->now.offset; rc == TB_OK && at < from->written;) {
-    size_t n = from->written - at < step ? (size_t)(from->written - at) : step;
+  if (!hashed) tc_hasher_begin(to->hasher);
+  while (rc == TB_OK && at < upto) {
+    size_t n = upto - at < COPY_BYTES ? (size_t)(upto - at) : COPY_BYTES;
     if (tc_read_all(from->fd, buf, n, at) != 0)
       rc = fail_read(from, at, diag);
     else if (tc_write_all(to->fd, buf, n, to->written) != 0)
       rc = fail_file(to, diag);
-    else if (!add_bytes(to, buf, n, tb_crc32c(0, buf, n)))
-      rc = tb_fail(diag, TB_NOMEM, "segment: SHA-256 failed");
+    else if (hashed)
+      count_bytes(to, n, tb_crc32c(0, buf, n));
+    else
+      rc = add_bytes(to, buf, n, tb_crc32c(0, buf, n), diag);
     at += n;
     to->written += n;
   }
@@ -363,15 +440,26 @@ static tb_rc copy_rest(struct tc_segment *from, struct tc_segment *to, struct tb
   return rc;
 }
 
+/* The hash of what lies before the border, and of what lies behind it. */
+static void part_hashes(struct tc_segment *segment, struct tc_segment *rest) {
+  if (tc_hasher_kind(segment->hasher) == TC_HASH_XXH3) {
+    tc_hasher_move_open(rest->hasher, segment->hasher);
+    return;
+  }
+  struct tc_hasher *spent = segment->hasher;
+  segment->hasher = segment->border;
+  segment->border = spent;
+}
+
 tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct tb_diag *diag,
                      struct tc_segment **out_rest) {
   struct tc_segment *rest;
 
-  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0);
+  assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0 && segment->owed.bytes == 0);
   TB_TRY(tc_descriptors_use(segment, diag));
   TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
-                        segment->header_len, diag, &rest));
-  tb_rc rc = copy_rest(segment, rest, diag);
+                        segment->header_len, tc_hasher_kind(segment->hasher), diag, &rest));
+  tb_rc rc = tc__segment_copy(segment, segment->now.offset, segment->written, rest, diag);
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
     rc = fail_file(segment, diag);
   if (rc != TB_OK) {
@@ -390,20 +478,13 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   if (segment->on_its_way > segment->written) segment->on_its_way = segment->written;
   if (segment->synced > segment->written) segment->synced = segment->written;
   segment->crc = segment->border_crc;
-  EVP_MD_CTX *spent = segment->sha;
-  segment->sha = segment->border_sha;
-  segment->border_sha = spent;
+  part_hashes(segment, rest);
   if (segment->descriptors != NULL) tc_descriptors_add(segment->descriptors, rest);
   *out_rest = rest;
   return TB_OK;
 }
 
-tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]) {
-  EVP_MD_CTX *copy = EVP_MD_CTX_new();
-  unsigned len = 32;
-  bool good = copy != NULL && EVP_MD_CTX_copy_ex(copy, segment->sha) == 1 &&
-              EVP_DigestFinal_ex(copy, out, &len) == 1;
-
-  EVP_MD_CTX_free(copy);
-  return good ? TB_OK : TB_NOMEM;
+tb_rc tc_segment_hash(const struct tc_segment *segment, struct tc_content_hash *out) {
+  assert(segment->owed.bytes == 0);
+  return tc_hasher_result(segment->hasher, out);
 }

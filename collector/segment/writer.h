@@ -5,7 +5,7 @@
  *     tc_segment_end()      the generation is whole if it is what GENEND says
  *     tc_segment_cut()      parts the unfinished generation from the complete ones before it
  *
- * Checksums run along with the bytes: CRC32C joined from the batches' own, SHA-256 once over all.
+ * Checksums run along with the bytes: CRC32C joined from the batches' own, and the content hash (archive/content_hash.h).
  *
  * Memory    queued payloads are borrowed until the flush.
  * Threads   use each object from one thread at a time.
@@ -14,9 +14,9 @@
 #ifndef TC_SEGMENT_WRITER_H
 #define TC_SEGMENT_WRITER_H
 
-#include <openssl/evp.h>
 #include <sys/uio.h>
 
+#include "archive/content_hash.h"
 #include "archive/generation_time.h"
 #include "archive/state_dir.h"
 #include "base/result.h"
@@ -35,9 +35,20 @@ struct tc_segment_gen {
   uint64_t gen, offset, bytes, batches, first_wall_ns, end_wall_ns, first_seq, last_seq;
   uint32_t crc;         /* of its bytes */
   uint32_t crc_of_crcs; /* as GENEND has it */
+  bool has_hash;        /* of XXH3-128 only */
+  unsigned char hash[TC_GENERATION_HASH_BYTES];
   bool unsafe_experiment;
   struct tc_clock_ticks ticks;
   struct tc_segment_verdict verdict;
+};
+
+/* Bytes of an earlier run of the program that its checkpoint vouches for and that were not read back yet (proof.h). */
+struct tc_segment_owed {
+  uint64_t bytes; /* from the file's beginning; 0: nothing is owed */
+  size_t ngens;   /* that lie in them */
+  uint32_t crc;   /* which they must have */
+  uint64_t read;  /* so many of them were read back */
+  uint32_t read_crc;
 };
 
 struct tc_segment {
@@ -53,13 +64,14 @@ struct tc_segment {
 
   uint64_t bytes; /* queued ones too */
   uint32_t crc;
-  EVP_MD_CTX *sha;
+  struct tc_hasher *hasher;
   struct tc_segment_gen *gens; /* complete ones */
   size_t ngens, gens_cap;
   bool in_gen;
   struct tc_segment_gen now;
-  EVP_MD_CTX *border_sha; /* as it was before `now`, if a generation lies before it */
+  struct tc_hasher *border; /* of SHA-256: as it was before `now`, if a generation lies before it */
   uint32_t border_crc;
+  struct tc_segment_owed owed;
 
   uint64_t first_wall_ns, last_wall_ns, opened_mono_ns;
 
@@ -73,8 +85,8 @@ struct tc_segment {
 };
 
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
-                             const void *header, size_t header_len, struct tb_diag *diag,
-                             struct tc_segment **out);
+                             const void *header, size_t header_len, enum tc_hash_kind kind,
+                             struct tb_diag *diag, struct tc_segment **out);
 /* What a file had when it was noted: whole generations, or none of them and one that is open. */
 struct tc_segment_part {
   uint64_t first_gen, bytes, header_len;
@@ -82,12 +94,16 @@ struct tc_segment_part {
   const struct tc_segment_gen *now; /* NULL: none is open */
   struct tc_segment_gen *gens;      /* malloc; becomes the segment's, where it is taken up */
   size_t ngens;
+  bool
+      is_vouched_for; /* it was synced before it was noted: to be read later, where it looks as it should (proof.h) */
 };
-/* One that was written before; what lies behind part->bytes is cut off.
+/* One that was written before; what lies behind part->bytes is cut off. Generations of which the hash is known are not
+ * hashed again.
  * TB_CORRUPT: there is no such file, or it is shorter, or it does not have that checksum. TB_IO: it cannot be read now,
  * which says nothing of what is in it. */
 TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_part *part,
-                                struct tb_diag *diag, struct tc_segment **out);
+                                enum tc_hash_kind kind, struct tb_diag *diag,
+                                struct tc_segment **out);
 /* Closes the file; the one that renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
 
@@ -121,7 +137,8 @@ TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
 
 void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FILE_NAME_BYTES]);
 
-TB_MUST tb_rc tc_segment_sha256(struct tc_segment *segment, unsigned char out[32]);
+/* Of all its bytes; no generation is open. */
+TB_MUST tb_rc tc_segment_hash(const struct tc_segment *segment, struct tc_content_hash *out);
 
 /* When a generation was traced, its verdict known or not. */
 struct tc_wall tc_segment_gen_wall(const struct tc_segment_gen *gen);

@@ -134,6 +134,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);
+  a->windows.sparing = config->is_live;
   tb_arena_init(&a->report_arena, mem, REPORT_CHUNK_BYTES);
   tb_rc rc = init(a);
   if (rc != TB_OK) {
@@ -157,6 +158,12 @@ void to_analyses_free(struct to_analyses *a) {
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
   tb_mem_give(a->mem, a, sizeof(*a));
+}
+
+tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns) {
+  TB_TRY(to_idle_replace(&a->idle, patterns));
+  to_span_sums_idle_changed(&a->sums);
+  return TB_OK;
 }
 
 /* ---- events ---- */

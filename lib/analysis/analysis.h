@@ -34,6 +34,7 @@ struct to_analysis_config {
   size_t stacks_max;      /* rows kept by stack; the rest is summed in one row "other" */
   const char *
       idle; /* key analysis.idle: patterns of waits that are idle, as in spans/idle.h; NULL: none */
+  bool is_live; /* one of many streams: one of few events keeps fewer lengths (window/window.h) */
   bool is_file; /* what is too dear for a live stream is worked out, too: tables of gc */
 };
 
@@ -46,6 +47,8 @@ struct to_analyses;
 TB_MUST tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *config,
                               struct to_analyses **out);
 void to_analyses_free(struct to_analyses *a); /* accepts NULL */
+/* Between generations: another value of config.idle, for what is counted from here on. */
+TB_MUST tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns);
 /* The slices of a to_event_sink, as they come. Events of no generation (the Sync at a file's end) are passed
  * over: a live stream has none. */
 TB_MUST tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,

@@ -32,8 +32,8 @@ struct to_cpu_sum {
 
 struct to_cpu {
   struct tb_arena text;
-  struct to_string label[LABELS_MAX];
-  uint32_t labels;
+  struct to_string *label;
+  size_t labels, labels_room;
   struct tb_map by_label, by_key;
   struct to_cpu_sum *sum; /* the first ones are the rests, by state */
   size_t sums, room;
@@ -110,7 +110,10 @@ static tb_rc cpu_init(struct to_analyses *a) {
   tb_map_init(&s->by_label, a->mem, tb_seed());
   tb_map_init(&s->by_key, a->mem, tb_seed());
   s->secret = tb_seed();
-  s->labels = LABELS_FIRST;
+  while (s->labels < LABELS_FIRST) {
+    TB_TRY(TB_MEM_GROW(a->mem, s->label, s->labels_room, s->labels));
+    s->label[s->labels++] = (struct to_string){ 0 };
+  }
   s->label[NO_LABEL] = (struct to_string){ NO_LABEL_TEXT, sizeof(NO_LABEL_TEXT) - 1 };
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->samples));
   for (uint8_t sampled = 0; sampled < STATES; sampled++)
@@ -125,13 +128,27 @@ static void cpu_fini(struct to_analyses *a) {
   tb_arena_fini(&s->text);
   tb_map_fini(&s->by_label);
   tb_map_fini(&s->by_key);
+  tb_mem_give(a->mem, s->label, s->labels_room * sizeof(*s->label));
   tb_mem_give(a->mem, s->sum, s->room * sizeof(*s->sum));
 }
 
-static tb_rc find_label(struct to_cpu *s, struct to_string text, uint32_t *out) {
+static tb_rc add_label_text(struct to_analyses *a, struct to_string text, uint64_t *out) {
+  struct to_cpu *s = state(a);
+  char *copy;
+
+  TB_TRY(TB_MEM_GROW(a->mem, s->label, s->labels_room, s->labels));
+  TB_TRY(tb_arena_take(&s->text, text.len + 1, &copy));
+  memcpy(copy, text.data, text.len);
+  copy[text.len] = '\0';
+  s->label[s->labels] = (struct to_string){ copy, text.len };
+  *out = s->labels++;
+  return TB_OK;
+}
+
+static tb_rc find_label(struct to_analyses *a, struct to_string text, uint32_t *out) {
+  struct to_cpu *s = state(a);
   uint64_t *place;
   bool fresh;
-  char *copy;
 
   *out = NO_LABEL;
   if (text.len == 0) return TB_OK;
@@ -141,15 +158,11 @@ static tb_rc find_label(struct to_cpu *s, struct to_string text, uint32_t *out) 
   if (s->labels == LABELS_MAX && tb_map_find(&s->by_label, hash) == NULL) return TB_OK;
   TB_TRY(tb_map_put(&s->by_label, hash, &place, &fresh));
   if (fresh) {
-    tb_rc rc = tb_arena_take(&s->text, text.len + 1, &copy);
+    tb_rc rc = add_label_text(a, text, place);
     if (rc != TB_OK) {
       tb_map_remove(&s->by_label, hash);
       return rc;
     }
-    memcpy(copy, text.data, text.len);
-    copy[text.len] = '\0';
-    s->label[s->labels] = (struct to_string){ copy, text.len };
-    *place = s->labels++;
   }
   *out = (uint32_t)*place;
   return TB_OK;
@@ -190,7 +203,7 @@ static tb_rc cpu_span(struct to_analyses *a, const struct to_generation *gen,
 
   state(a)->seen = true;
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &like.stack));
-  TB_TRY(find_label(state(a), label, &like.label));
+  TB_TRY(find_label(a, label, &like.label));
   TB_TRY(find_sum(a, &like, &sum));
   to_windows_sum(&a->windows, state(a)->sum[sum].series, span->until, span->until, 0, false);
   return TB_OK;

@@ -28,6 +28,7 @@ static tb_rc take_row(struct to_draft *d, unsigned table, struct to_draft_value 
 
 tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema, const struct to_view *view,
                      struct tb_arena *arena) {
+  uint64_t seed = tb_seed(); /* a system call */
   struct to_draft_table *tables;
 
   *d = (struct to_draft){ .arena = arena, .view = view, .schema = schema };
@@ -35,7 +36,7 @@ tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema, const s
   memset(tables, 0, schema->tables * sizeof(*tables));
   for (unsigned t = 0; t < schema->tables; t++) {
     tables[t].schema = &schema->table[t];
-    tb_map_init(&tables[t].by_key, arena->mem, tb_seed());
+    tb_map_init(&tables[t].by_key, arena->mem, seed);
   }
   d->table = tables;
   TB_TRY(take_values(d, schema->option, schema->options, &d->option));

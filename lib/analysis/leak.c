@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/analysis_state.h"
+#include "base/grow.h"
 
 enum { RISES = 5, READINGS = RISES + 1, LIVES_FACTOR = 10, SHARE_OF_RISE = 5 };
 #define PERIOD_NS        INT64_C(10000000000)
@@ -16,7 +17,8 @@ struct to_leak {
   unsigned readings;
   struct reading {
     uint32_t alive[READINGS]; /* the oldest first */
-  } site[TO_SITES_MAX];
+  } * site;
+  size_t sites, room;
 };
 
 static struct to_leak *state(const struct to_analyses *a) {
@@ -62,15 +64,20 @@ static to_ns period_of(to_ns time) {
   return time / PERIOD_NS - (time % PERIOD_NS < 0);
 }
 
-static void read_sites(struct to_analyses *a) {
+static tb_rc read_sites(struct to_analyses *a) {
   struct to_leak *s = state(a);
 
-  for (size_t i = 0; i < a->sums.sites; i++) {
+  for (; s->sites < a->sums.sites; s->sites++) {
+    TB_TRY(TB_MEM_GROW(a->mem, s->site, s->room, s->sites));
+    s->site[s->sites] = (struct reading){ .alive = { 0 } };
+  }
+  for (size_t i = 0; i < s->sites; i++) {
     uint32_t *alive = s->site[i].alive;
     memmove(alive, alive + 1, (READINGS - 1) * sizeof(*alive));
     alive[READINGS - 1] = a->sums.site[i].alive;
   }
   if (s->readings < READINGS) s->readings++;
+  return TB_OK;
 }
 
 static tb_rc leak_slot(struct to_analyses *a) {
@@ -83,8 +90,14 @@ static tb_rc leak_slot(struct to_analyses *a) {
     s->period = period;
     return TB_OK;
   }
-  for (; s->period < period; s->period++) read_sites(a);
+  for (; s->period < period; s->period++) TB_TRY(read_sites(a));
   return TB_OK;
+}
+
+static void leak_fini(struct to_analyses *a) {
+  struct to_leak *s = state(a);
+
+  tb_mem_give(a->mem, s->site, s->room * sizeof(*s->site));
 }
 
 static void leak_epoch(struct to_analyses *a) {
@@ -92,6 +105,7 @@ static void leak_epoch(struct to_analyses *a) {
 }
 
 static bool rises(const struct to_leak *s, size_t site) {
+  if (site >= s->sites) return false; /* new since the last reading */
   const uint32_t *alive = s->site[site].alive;
 
   for (unsigned i = 1; i < READINGS; i++)
@@ -226,6 +240,7 @@ static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, stru
 const struct to_analysis_ops to__analysis_leak = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_leak),
+  .fini = leak_fini,
   .slot = leak_slot,
   .epoch = leak_epoch,
   .report = leak_report,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,34 +16,31 @@
 #include "archive/audit_ledger.h"
 #include "archive/audit_open.h"
 #include "archive/audit_private.h"
+#include "archive/audit_trace.h"
 #include "archive/catalog_write.h"
 #include "archive/walk.h"
-#include "base/crc32c.h"
 #include "base/grow.h"
 #include "base/hex.h"
 
-enum { READ_BYTES = 1 << 20, YOUNG_SECONDS = 5 };
+enum { YOUNG_SECONDS = 5 };
 
 struct segment {
-  unsigned char stream[16], sha256[32], previous[32];
-  bool has_previous, expired, listed, young;
+  unsigned char stream[16];
+  struct tc_content_hash hash, previous;
+  bool expired, listed, young;
   unsigned verdict;
   uint64_t first_gen, last_gen, first_seq, bytes, events;
   char day[TC_DAY_BYTES];
 };
 
 struct verify {
-  const struct tc_audit_sink *sink;
-  struct tc_audited *out;
-  struct tb_diag *diag;
+  struct tc__look look;
   bool running; /* a daemon has the folder */
   time_t begun;
   bool counting; /* first walk: only sums up what there is to read */
-  uint64_t done, total;
   struct segment *segments;
   size_t nsegments, cap;
   struct tc_ledger ledger;
-  unsigned char *buf;
 };
 
 void tc__audit_problem(const struct tc_audit_sink *sink, struct tc_audited *out, const char *fmt,
@@ -59,7 +55,7 @@ void tc__audit_problem(const struct tc_audit_sink *sink, struct tc_audited *out,
   sink->problem(sink->self, text);
 }
 
-#define problem(verify, ...) tc__audit_problem((verify)->sink, (verify)->out, __VA_ARGS__)
+#define problem(verify, ...) tc__audit_problem((verify)->look.sink, (verify)->look.out, __VA_ARGS__)
 
 static void path_of(const struct segment *segment, const char *ending, char out[192]) {
   char hex[TC_STREAM_HEX_BYTES];
@@ -80,95 +76,6 @@ static bool is_young(const struct verify *verify, const struct tc_archive_file *
 }
 
 /* ---- one segment */
-
-/* Runs the checksums over the whole file and over each generation. */
-struct sums {
-  uint32_t crc;
-  EVP_MD_CTX *sha;
-  uint32_t *gens; /* by index */
-};
-
-static void add_to_generations(const tc_meta *meta, struct sums *sums, const unsigned char *bytes,
-                               size_t n, uint64_t at) {
-  for (size_t i = 0; i < meta->n_generations; i++) {
-    const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
-    uint64_t from = gen->offset > at ? gen->offset : at, upto = gen->offset + gen->bytes;
-    if (upto > at + n) upto = at + n;
-    if (from < upto)
-      sums->gens[i] = tb_crc32c(sums->gens[i], bytes + (from - at), (size_t)(upto - from));
-  }
-}
-
-static tb_rc sum_file(struct verify *verify, int fd, const tc_meta *meta, struct sums *sums,
-                      struct tb_diag *out_fault) {
-  for (uint64_t at = 0; at < meta->bytes;) {
-    size_t n = meta->bytes - at < READ_BYTES ? (size_t)(meta->bytes - at) : READ_BYTES;
-    if (verify->sink->stop != NULL && verify->sink->stop(verify->sink->self)) return TB_END;
-    if (tc_read_exactly(fd, "its trace", verify->buf, n, at, out_fault) != TB_OK) return TB_OK;
-    sums->crc = tb_crc32c(sums->crc, verify->buf, n);
-    if (EVP_DigestUpdate(sums->sha, verify->buf, n) != 1)
-      return tb_fail(verify->diag, TB_NOMEM, "SHA-256 failed");
-    add_to_generations(meta, sums, verify->buf, n, at);
-    at += n;
-    verify->done += n;
-    if (verify->sink->progress != NULL)
-      verify->sink->progress(verify->sink->self, verify->done, verify->total);
-  }
-  return TB_OK;
-}
-
-static void compare_sums(struct verify *verify, const struct tc_archive_file *file,
-                         const tc_meta *meta, struct sums *sums) {
-  unsigned char sha[32];
-  unsigned len = sizeof sha;
-
-  if (sums->crc != meta->crc)
-    problem(verify, "%.150s: CRC32C of the trace is not the meta's", file->path);
-  if (EVP_DigestFinal_ex(sums->sha, sha, &len) != 1 || meta->sha256.len != 32 ||
-      memcmp(sha, meta->sha256.data, 32) != 0)
-    problem(verify, "%.150s: SHA-256 of the trace is not the meta's", file->path);
-  for (size_t i = 0; i < meta->n_generations; i++)
-    if (sums->gens[i] != meta->generations[i]->crc)
-      problem(verify, "%.150s: generation %" PRIu64 " is damaged", file->path,
-              meta->generations[i]->gen);
-}
-
-/* TB_NOTFOUND: there is none. */
-static tb_rc check_trace(struct verify *verify, const struct tc_archive_file *file,
-                         const tc_meta *meta) {
-  char name[32];
-  struct stat st;
-  struct sums sums = { .sha = EVP_MD_CTX_new(),
-                       .gens = calloc(meta->n_generations + 1, sizeof(uint32_t)) };
-  struct tb_diag fault = { 0 };
-  tb_rc rc = TB_OK;
-
-  tc_trace_name(meta->generations[0]->gen, name);
-  int fd = openat(file->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0 && errno == ENOENT)
-    rc = TB_NOTFOUND;
-  else if (fd < 0)
-    problem(verify, "%.150s: its trace: %s", file->path, strerror(errno));
-  else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != meta->bytes)
-    problem(verify, "%.150s: the trace has %lld bytes, the meta says %" PRIu64, file->path,
-            (long long)st.st_size, meta->bytes);
-  else if (sums.sha == NULL || sums.gens == NULL ||
-           EVP_DigestInit_ex(sums.sha, EVP_sha256(), NULL) != 1)
-    rc = tb_fail(verify->diag, TB_NOMEM, "no memory for SHA-256");
-  else {
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    rc = sum_file(verify, fd, meta, &sums, &fault);
-    if (fault.rc != TB_OK)
-      problem(verify, "%.150s: %s", file->path, fault.text);
-    else if (rc == TB_OK)
-      compare_sums(verify, file, meta, &sums);
-    if (rc == TB_OK) verify->out->bytes += meta->bytes;
-  }
-  if (fd >= 0) close(fd);
-  EVP_MD_CTX_free(sums.sha);
-  free(sums.gens);
-  return rc;
-}
 
 /* Generations lie behind the header one after the other and fill the file. */
 static void check_index(struct verify *verify, const struct tc_archive_file *file,
@@ -191,7 +98,8 @@ static void check_index(struct verify *verify, const struct tc_archive_file *fil
 
 static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
   if (TB_GROW(verify->segments, verify->cap, verify->nsegments) != TB_OK)
-    return tb_fail(verify->diag, TB_NOMEM, "no memory for %zu segments", verify->nsegments + 1);
+    return tb_fail(verify->look.diag, TB_NOMEM, "no memory for %zu segments",
+                   verify->nsegments + 1);
   struct segment *segment = &verify->segments[verify->nsegments++];
   const char *reason;
   *segment = (struct segment){ .expired = meta->expired,
@@ -201,12 +109,11 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
                                .bytes = meta->bytes,
                                .last_gen = meta->generations[meta->n_generations - 1]->gen,
                                .first_seq = meta->generations[0]->first_seq,
-                               .has_previous = meta->previous_sha256.len == 32 };
+                               .hash = tc_meta_hash(meta),
+                               .previous = tc_meta_previous(meta) };
   for (size_t i = 0; i < meta->n_generations; i++) segment->events += meta->generations[i]->events;
   memcpy(segment->stream, meta->stream.data, sizeof segment->stream);
   memcpy(segment->day, meta->day, sizeof segment->day);
-  if (meta->sha256.len == 32) memcpy(segment->sha256, meta->sha256.data, 32);
-  if (segment->has_previous) memcpy(segment->previous, meta->previous_sha256.data, 32);
   return TB_OK;
 }
 
@@ -234,13 +141,13 @@ static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file
 
 static tb_rc check_segment(struct verify *verify, const struct tc_archive_file *file,
                            const tc_meta *meta, bool young) {
-  verify->out->segments++;
+  verify->look.out->segments++;
   check_place(verify, file, meta);
   check_index(verify, file, meta);
   TB_TRY(remember(verify, meta, young));
-  if (!meta->expired) return check_trace(verify, file, meta);
-  verify->out->expired++;
-  return TB_OK;
+  if (!meta->expired) return tc__audit_trace(&verify->look, file, meta);
+  verify->look.out->expired++;
+  return tc__audit_hashes(&verify->look, file, meta);
 }
 
 /* Retention marks a meta before it takes the trace: it may have done so since the meta was read. */
@@ -262,14 +169,29 @@ static void judge_missing(struct verify *verify, const struct tc_archive_file *f
   *out_whole = true;
   if (verify->running && is_expired_now(file)) {
     segment->expired = true;
-    verify->out->expired++;
+    verify->look.out->expired++;
   } else if (segment->young) {
     *out_whole = false;
-    verify->out->fresh++;
-    verify->out->segments--;
+    verify->look.out->fresh++;
+    verify->look.out->segments--;
     verify->nsegments--;
   } else {
     problem(verify, "%.150s: its trace: %s", file->path, strerror(ENOENT));
+  }
+}
+
+static void check_signature(struct verify *verify, const struct tc_archive_file *file,
+                            const tc_meta *meta, enum tc_signed by) {
+  char id[2 * TC_KEY_ID_BYTES + 1];
+
+  switch (by) {
+  case TC_SIGNED_RIGHT: verify->look.out->signed_metas++; break;
+  case TC_SIGNED_NOT: problem(verify, "%.150s: has no signature", file->path); break;
+  case TC_SIGNED_WRONG: problem(verify, "%.150s: its signature is wrong", file->path); break;
+  case TC_SIGNED_OTHER:
+    problem(verify, "%.150s: is signed with another key, %s", file->path,
+            tb_hex(meta->signature->key.data, TC_KEY_ID_BYTES, id));
+    break;
   }
 }
 
@@ -278,12 +200,15 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
   bool young = is_young(verify, file), whole = true;
   tc_meta *meta;
 
-  tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
-  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
+  const struct tc_keys *keys = verify->look.sink->keys;
+  enum tc_signed by = TC_SIGNED_NOT;
+  tb_rc rc = tc_meta_read_signed(file->dir_fd, file->name, keys, &why, &meta, &by);
+  if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
     return leave_out(verify, file);
   }
+  if (keys != NULL) check_signature(verify, file, meta, by);
   if (meta->n_generations > 0) /* else a note of losses: nothing else belongs to it */
     rc = check_segment(verify, file, meta, young);
   if (rc == TB_NOTFOUND) {
@@ -311,7 +236,7 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
 
   if (verify->counting) {
     if (trace && fstatat(file->dir_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-      verify->total += (uint64_t)st.st_size;
+      verify->look.total += (uint64_t)st.st_size;
     return TB_OK;
   }
   if (!trace && !meta) return TB_OK;
@@ -351,9 +276,9 @@ static void check_chain(struct verify *verify) {
   for (size_t i = 0; i < verify->nsegments; i++) {
     const struct segment *segment = &verify->segments[i];
     bool first = i == 0 || memcmp(segment[-1].stream, segment->stream, sizeof segment->stream) != 0;
-    bool good =
-        first ? !segment->has_previous
-              : segment->has_previous && memcmp(segment->previous, segment[-1].sha256, 32) == 0;
+    bool good = first ? segment->previous.kind == TC_HASH_NONE
+                      : segment->previous.kind != TC_HASH_NONE &&
+                            tc_hash_equal(&segment->previous, &segment[-1].hash);
     if (good || segment->young) continue;
     path_of(segment, ".meta", path);
     problem(verify, "%s: the chain is broken: %s", path,
@@ -380,7 +305,7 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   segment->listed = true;
   bool same = row->bytes == segment->bytes && row->last_gen == segment->last_gen &&
               row->expired == segment->expired && row->verdict == segment->verdict &&
-              row->events == segment->events && memcmp(row->sha256, segment->sha256, 32) == 0;
+              row->events == segment->events && tc_hash_equal(&row->hash, &segment->hash);
   /* With a daemon at work a verdict may have come between the two looks. */
   if (!same && !verify->running)
     problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s differs from its meta", row->id,
@@ -405,7 +330,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
     rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
     tc_catalog_close(catalog);
   }
-  if (tc_rc_is_short(rc)) return tb_fail(verify->diag, rc, "%s", why.text);
+  if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "%s; --rebuild makes it again", why.text);
     return TB_OK;
@@ -434,7 +359,8 @@ static tb_rc read_living(struct verify *verify, int state_fd) {
   if (!verify->running || tc_catalog_open(state_fd, false, &why, &catalog) != TB_OK) return TB_OK;
   tb_rc rc = tc_catalog_streams(catalog, &(struct tc_select){ 0 }, add_living, verify, &why);
   tc_catalog_close(catalog);
-  return rc == TB_NOMEM ? tb_fail(verify->diag, rc, "no memory for the living streams") : TB_OK;
+  return rc == TB_NOMEM ? tb_fail(verify->look.diag, rc, "no memory for the living streams")
+                        : TB_OK;
 }
 
 /* Does a daemon have the folder? */
@@ -453,9 +379,7 @@ static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
 
 tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
                struct tb_diag *diag, struct tc_audited *out) {
-  struct verify verify = { .sink = sink,
-                           .out = out,
-                           .diag = diag,
+  struct verify verify = { .look = { .sink = sink, .out = out, .diag = diag },
                            .running = is_locked(state_fd),
                            .begun = time(NULL),
                            .counting = true };
@@ -463,8 +387,8 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
 
   *out = (struct tc_audited){ 0 };
   TB_TRY(open_archive(state_fd, diag, &archive_fd));
-  verify.buf = malloc(READ_BYTES);
-  tb_rc rc = verify.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
+  verify.look.buf = malloc(TC__LOOK_BYTES);
+  tb_rc rc = verify.look.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
   if (rc == TB_OK) rc = read_living(&verify, state_fd);
   if (rc == TB_OK && sink->progress != NULL)
     rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
@@ -473,12 +397,12 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
   if (rc == TB_OK && verify.running)
-    rc = tc_audit_open_runs(state_fd, sink, verify.buf, READ_BYTES, diag, out);
+    rc = tc_audit_open_runs(state_fd, sink, verify.look.buf, TC__LOOK_BYTES, diag, out);
   if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);
   close(archive_fd);
   tc_ledger_fini(&verify.ledger);
   free(verify.segments);
-  free(verify.buf);
+  free(verify.look.buf);
   return rc;
 }
 

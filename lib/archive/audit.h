@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves an archive: every meta's checksum, every trace against its meta (size, CRC32C, SHA-256, the
- * CRC32C of each generation), each stream's chain of SHA-256, the catalog's rows against the metas both
+/* Proves an archive: every meta's checksum and, with keys, its signature, every trace against its meta (size, CRC32C,
+ * content hash, those of each generation), each stream's chain of content hashes, the catalog's rows against the metas both
  * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
  * a closed one produced is archived, expired or reported as lost; what the agent of a living one had produced at its
  * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
@@ -24,6 +24,8 @@ struct tc_audit_sink {
   void (*problem)(void *self, const char *text);                           /* "PATH: reason" */
   void (*progress)(void *self, uint64_t done_bytes, uint64_t total_bytes); /* NULL: none */
   bool (*stop)(void *self); /* NULL: never; true: give up */
+  const struct tc_keys
+      *keys; /* each meta must be signed by one of them; NULL: signatures do not count */
 };
 
 struct tc_audited_accounting {
@@ -35,6 +37,7 @@ struct tc_audited_accounting {
 struct tc_audited {
   uint64_t segments, bytes, problems;
   uint64_t expired;                     /* of the segments: only their meta is left */
+  uint64_t signed_metas;                /* by one of the keys */
   uint64_t fresh;                       /* left out: being published */
   uint64_t open_runs, open_generations; /* looked at, too: whole, in files that are still written */
   struct tc_audited_accounting

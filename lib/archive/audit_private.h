@@ -5,6 +5,17 @@
 
 #include "archive/audit.h"
 
+enum { TC__LOOK_BYTES = 1 << 20 };
+
+/* Where the look at an archive is. */
+struct tc__look {
+  const struct tc_audit_sink *sink;
+  struct tc_audited *out;
+  struct tb_diag *diag;
+  unsigned char *buf; /* of TC__LOOK_BYTES */
+  uint64_t done, total;
+};
+
 /* Counts a problem, and passes its text on. */
 void TB_PRINTF(3, 4) tc__audit_problem(const struct tc_audit_sink *sink, struct tc_audited *out,
                                        const char *fmt, ...);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and reading. Numbers are u64 in C and i64 in SQLite: generations and wall clocks stay below
+/* Opening, and rows as they are read. Numbers are u64 in C and i64 in SQLite: generations and wall clocks stay below
  * 2^63 in any honest trace, the rest is compared as SQLite does. */
 #include "archive/catalog.h"
 
@@ -14,8 +14,6 @@
 #include "archive/catalog_private.h"
 #include "archive/catalog_schema.h"
 #include "base/buf.h"
-
-enum { LIMIT_DEFAULT = 1000 };
 
 /* Its bytes are wrong, or the disk cannot read them. */
 static bool is_rotten(sqlite3 *db) {
@@ -85,19 +83,24 @@ static tb_rc read_version(struct tc_catalog *catalog, struct tb_diag *diag, int 
                  TC__SCHEMA_VERSION);
 }
 
+/* What a statement may have to take back, and what it sorts, stays in memory: a page of rows at most. There need not be
+ * a folder for temporary files that may be written to. */
 static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
   int version = 0;
 
   sqlite3_busy_timeout(catalog->db, 5000);
   TB_TRY(read_version(catalog, diag, &version));
   if (!writable) {
-    if (sqlite3_exec(catalog->db, "PRAGMA query_only=1; SELECT 1 FROM segments LIMIT 1", NULL, NULL,
-                     NULL) != SQLITE_OK)
+    if (sqlite3_exec(
+            catalog->db,
+            "PRAGMA query_only=1; PRAGMA temp_store=MEMORY; SELECT 1 FROM segments LIMIT 1", NULL,
+            NULL, NULL) != SQLITE_OK)
       return tc__catalog_fail(catalog, diag, "open");
     return TB_OK;
   }
-  if (sqlite3_exec(catalog->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL", NULL, NULL,
-                   NULL) != SQLITE_OK ||
+  if (sqlite3_exec(catalog->db,
+                   "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY",
+                   NULL, NULL, NULL) != SQLITE_OK ||
       (version == 0 && make_schema(catalog) != SQLITE_OK))
     return tc__catalog_fail(catalog, diag, "schema");
   return TB_OK;
@@ -169,6 +172,16 @@ static uint64_t number(sqlite3_stmt *stmt, int column) {
   return (uint64_t)sqlite3_column_int64(stmt, column);
 }
 
+static struct tc_content_hash read_hash(sqlite3_stmt *stmt, int kind_column, int column) {
+  struct tc_content_hash hash = { .kind = TC_HASH_NONE };
+  uint64_t kind = number(stmt, kind_column);
+
+  if (kind != TC_HASH_SHA256 && kind != TC_HASH_XXH3) return hash;
+  hash.kind = (enum tc_hash_kind)kind;
+  copy_blob(stmt, column, hash.bytes, tc_hash_len(hash.kind));
+  return hash;
+}
+
 tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
                                tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
@@ -202,79 +215,11 @@ tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
     copy_text(stmt, 3, row.instance, sizeof row.instance);
     copy_text(stmt, 4, row.path, sizeof row.path);
     copy_text(stmt, 14, row.reason, sizeof row.reason);
-    copy_blob(stmt, 17, row.sha256, sizeof row.sha256);
+    row.hash = read_hash(stmt, 22, 17);
     rc = each(self, &row);
   }
   sqlite3_reset(stmt);
   return rc;
-}
-
-/* A parameter that is NULL does not restrict: one prepared statement serves every selector. */
-static void bind_some(sqlite3_stmt *stmt, int at, uint64_t value) {
-  if (value != 0) sqlite3_bind_int64(stmt, at, value > INT64_MAX ? INT64_MAX : (int64_t)value);
-}
-
-static void bind_text(sqlite3_stmt *stmt, int at, const char *text) {
-  if (text != NULL && *text != '\0') sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
-}
-
-static void bind_select(sqlite3_stmt *stmt, const struct tc_select *select) {
-  bind_some(stmt, 1, select->segment);
-  bind_text(stmt, 2, select->service);
-  bind_text(stmt, 3, select->instance);
-  if (select->stream != NULL) sqlite3_bind_blob(stmt, 4, select->stream, 16, SQLITE_TRANSIENT);
-  bind_some(stmt, 5, select->since_wall_ns);
-  bind_some(stmt, 6, select->until_wall_ns);
-  bind_some(stmt, 7, select->last_ns);
-  bind_some(stmt, 8, select->first_gen);
-  bind_some(stmt, 9, select->last_gen);
-  bind_some(stmt, 10, select->after);
-  sqlite3_bind_int64(stmt, 11, select->limit == 0 ? LIMIT_DEFAULT : (int64_t)select->limit);
-  bind_some(stmt, 12, select->since_arrival_ns);
-  bind_some(stmt, 13, select->until_arrival_ns);
-}
-
-/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back
- * makes that one of the past. */
-#define NEWEST_WALL                                                                                \
-  "(SELECT n.last_wall FROM segments n WHERE n.stream = s.stream AND n.generations > 0"            \
-  " ORDER BY n.first_gen DESC LIMIT 1)"
-
-/* Of segments g and their stream s. A segment counts if any part of it lies in the asked span. */
-#define CHOSEN                                                                                     \
-  " g.generations > 0 AND (?1 IS NULL OR g.id = ?1) AND (?2 IS NULL OR g.service = ?2)"            \
-  " AND (?3 IS NULL OR g.instance = ?3) AND (?4 IS NULL OR g.stream = ?4)"                         \
-  " AND (?5 IS NULL OR g.last_wall >= ?5) AND (?6 IS NULL OR g.first_wall <= ?6)"                  \
-  " AND (?7 IS NULL OR (g.last_wall >= " NEWEST_WALL " - ?7 AND g.first_wall <= " NEWEST_WALL "))" \
-  " AND (?12 IS NULL OR g.last_arrival >= ?12) AND (?13 IS NULL OR g.first_arrival <= ?13)"        \
-  " AND (?8 IS NULL OR g.last_gen >= ?8) AND (?9 IS NULL OR g.first_gen <= ?9)"
-
-tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
-                          tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
-  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
-                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
-                            " AND (?10 IS NULL OR (g.stream, g.first_gen) > (SELECT stream, "
-                            "first_gen FROM segments WHERE id = ?10))"
-                            " ORDER BY g.stream, g.first_gen LIMIT ?11";
-  sqlite3_stmt *stmt;
-
-  TB_TRY(tc__catalog_statement(catalog, TC__SEGMENTS, sql, diag, &stmt));
-  bind_select(stmt, select);
-  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
-}
-
-tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
-                        tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
-  static const char sql[] = "SELECT " TC__SEGMENT_COLUMNS
-                            "FROM segments g JOIN streams s ON s.stream = g.stream WHERE" CHOSEN
-                            " AND (?10 IS NULL OR (g.first_wall, g.id) < (SELECT first_wall, "
-                            "id FROM segments WHERE id = ?10))"
-                            " ORDER BY g.first_wall DESC, g.id DESC LIMIT ?11";
-  sqlite3_stmt *stmt;
-
-  TB_TRY(tc__catalog_statement(catalog, TC__NEWEST, sql, diag, &stmt));
-  bind_select(stmt, select);
-  return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 
 tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment, struct tb_diag *diag,
@@ -297,8 +242,8 @@ tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment, struct 
   if (step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "open meta");
   sqlite3_reset(stmt);
   if (rc == TB_OK) {
-    *out =
-        parts.rc != TB_OK ? NULL : tracecollect__v1__segment_meta__unpack(NULL, parts.len, parts.data);
+    *out = parts.rc != TB_OK ? NULL
+                             : tracecollect__v1__segment_meta__unpack(NULL, parts.len, parts.data);
     if (*out == NULL) rc = tb_fail(diag, TB_NOMEM, "catalog: no memory for a meta");
   }
   tb_buf_fini(&parts);
@@ -338,32 +283,11 @@ static void read_stream(sqlite3_stmt *stmt, struct tc_stream_row *row) {
   copy_text(stmt, 5, row->state, sizeof row->state);
 }
 
-tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
-                         tc_stream_row_fn *each, void *self, struct tb_diag *diag) {
-  static const char sql[] =
-      "SELECT s.stream, s.service, s.instance, s.identity, s.live_peer,"
-      " CASE WHEN s.live_state <> '' THEN s.live_state WHEN s.ended = 'clean' THEN 'closed'"
-      "      WHEN s.ended = 'exec' THEN 'exec'"
-      "      WHEN s.ended = 'unclean' THEN 'unclean' ELSE 'waiting' END,"
-      " s.go_version, max(s.last_seq, s.live_seq), s.batches, s.bytes, s.generations, s.broken, "
-      "s.events,"
-      " s.lost_batches, s.lost_bytes, s.lost_generations, s.first_arrival, s.last_arrival,"
-      " s.produced_batches, s.produced_bytes, s.spool_bytes, s.cut_seq, s.cut_settled_seq,"
-      " s.cut_produced_batches, s.cut_produced_bytes, s.cut_told_batches, s.cut_told_bytes,"
-      " s.cut_open_batches, s.cut_open_bytes, s.last_loss, " NEWEST_WALL " FROM streams s"
-      " WHERE (?2 IS NULL OR s.service = ?2) AND (?3 IS NULL OR s.instance = ?3) AND (?4 IS NULL "
-      "OR s.stream = ?4)"
-      " AND (coalesce(?1, ?5, ?6, ?8, ?9, ?12, ?13) IS NULL OR EXISTS (SELECT 1 FROM segments g "
-      "WHERE "
-      "g.stream = s.stream AND" CHOSEN "))"
-      " ORDER BY s.stream LIMIT ?11";
-  sqlite3_stmt *stmt;
+tb_rc tc__catalog_each_stream(struct tc_catalog *catalog, sqlite3_stmt *stmt,
+                              tc_stream_row_fn *each, void *self, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
   int step;
 
-  TB_TRY(tc__catalog_statement(catalog, TC__STREAMS, sql, diag, &stmt));
-  bind_select(stmt, select);
-  if (select->limit == 0) sqlite3_bind_int64(stmt, 11, -1);
   while (rc == TB_OK && (step = sqlite3_step(stmt)) != SQLITE_DONE) {
     struct tc_stream_row row;
     if (step != SQLITE_ROW) {

@@ -37,8 +37,9 @@ struct tc_segment_row {
   unsigned verdict; /* enum VerdictCode */
   char reason[256];
   bool expired, unsafe_experiment;
-  bool open; /* its run is still written: the file at path has these bytes, more may follow; no sha256 yet */
-  unsigned char sha256[32];
+  bool
+      open; /* its run is still written: the file at path has these bytes, more may follow; no hash yet */
+  struct tc_content_hash hash;
 };
 
 struct tc_sum {
@@ -82,6 +83,14 @@ struct tc_select {
       last_ns; /* what reaches into the span of this length that ends with the stream's newest generation */
   uint64_t since_arrival_ns, until_arrival_ns;
   uint64_t first_gen, last_gen;
+  bool only_open; /* runs that are still written */
+  /* A walk goes on behind this row: where it lay, which counts when it has gone since, too; or, with no stream in it, the
+   * id of one. Either way none is given twice or left out, whatever comes and goes meanwhile. */
+  struct {
+    const unsigned char *stream; /* 16 bytes */
+    uint64_t first_gen;
+    uint64_t first_wall_ns; /* for the newest first */
+  } place;
   uint64_t after; /* segment id */
   unsigned limit;
 };
@@ -89,7 +98,8 @@ struct tc_select {
 typedef tb_rc tc_segment_row_fn(void *self, const struct tc_segment_row *row);
 typedef tb_rc tc_stream_row_fn(void *self, const struct tc_stream_row *row);
 
-/* In order of stream, then generation. A code other than TB_OK from each ends the walk. */
+/* In order of stream, then generation. A code other than TB_OK from each ends the walk. TB_NOTFOUND: there is no segment
+ * `after`. */
 TB_MUST tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
                                   tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 /* By the time each began, the newest first. */

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,11 +11,15 @@
 #include "archive/generation_time.h"
 #include "archive/state_dir.h"
 #include "archive/walk.h"
+#include "base/clock.h"
 
 enum { ROWS_AT_ONCE = 10000 };
 
-struct rebuild {
+struct tc_rebuild {
   struct tc_catalog *catalog;
+  int archive_fd;
+  struct tc_archive_place place; /* behind the last file that was looked at */
+  uint64_t until_ns, rows;       /* of the step */
   struct tb_diag *diag;
   void (*note)(void *self, const char *text);
   void *self;
@@ -25,7 +30,7 @@ struct rebuild {
 
 /* A row of the catalog must outlive a power cut in the metas, too: a run that could not sync their new names may have
  * been what made it stale. */
-static tb_rc sync_folder(struct rebuild *rebuild, const struct tc_archive_file *file) {
+static tb_rc sync_folder(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   size_t len = strlen(file->path) - strlen(file->name);
 
   if (strncmp(rebuild->synced, file->path, len) == 0 && rebuild->synced[len] == '\0') return TB_OK;
@@ -59,12 +64,12 @@ static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, u
   return false;
 }
 
-static void report(const struct rebuild *rebuild, const char *text) {
+static void report(const struct tc_rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
 static void leave_folder(void *self, const char *text) {
-  struct rebuild *rebuild = self;
+  struct tc_rebuild *rebuild = self;
   char words[480];
 
   snprintf(words, sizeof words, "%s; what is not seen of it is left out of the catalog", text);
@@ -73,7 +78,7 @@ static void leave_folder(void *self, const char *text) {
 }
 
 static tb_rc put_file(void *self, const struct tc_archive_file *file) {
-  struct rebuild *rebuild = self;
+  struct tc_rebuild *rebuild = self;
   struct tb_diag why = { 0 };
   char text[480];
   tc_meta *meta;
@@ -100,11 +105,9 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);
-  if (rc == TB_OK && rebuild->done.segments % ROWS_AT_ONCE == ROWS_AT_ONCE - 1) {
-    TB_TRY(tc_catalog_commit(rebuild->catalog, rebuild->diag));
-    rc = tc_catalog_begin(rebuild->catalog, rebuild->diag);
-  }
-  return rc;
+  if (rc != TB_OK) return rc;
+  bool is_over = ++rebuild->rows == ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
+  return is_over ? TB_AGAIN : TB_OK;
 }
 
 static const char stale_mark[] = "catalog.stale";
@@ -122,21 +125,60 @@ void tc_catalog_unmark_stale(int state_fd) {
   unlinkat(state_fd, stale_mark, 0);
 }
 
-tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
-                         void (*note)(void *self, const char *text), void *self,
-                         struct tc_rebuilt *out) {
+tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
+                               void (*note)(void *self, const char *text), void *self,
+                               struct tc_rebuild **out) {
   static const char *const parts[] = { "catalog.sqlite", "catalog.sqlite-wal",
                                        "catalog.sqlite-shm" };
-  struct rebuild rebuild = { .diag = diag, .note = note, .self = self };
 
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (unlinkat(state_fd, parts[i], 0) != 0 && errno != ENOENT)
       return tb_fail(diag, TB_IO, "%s: %s", parts[i], strerror(errno));
-  TB_TRY(tc_catalog_open(state_fd, true, diag, &rebuild.catalog));
-  tb_rc rc = tc_catalog_begin(rebuild.catalog, diag);
-  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, put_file, leave_folder, &rebuild, diag);
-  if (rc == TB_OK) rc = tc_catalog_commit(rebuild.catalog, diag);
-  tc_catalog_close(rebuild.catalog);
-  if (rc == TB_OK) *out = rebuild.done;
+  struct tc_rebuild *rebuild = calloc(1, sizeof *rebuild);
+  if (rebuild == NULL) return tb_fail(diag, TB_NOMEM, "catalog: no memory");
+  *rebuild = (struct tc_rebuild){ .archive_fd = archive_fd, .note = note, .self = self };
+  tb_rc rc = tc_catalog_open(state_fd, true, diag, &rebuild->catalog);
+  if (rc != TB_OK) {
+    tc_catalog_rebuild_free(rebuild);
+    return rc;
+  }
+  *out = rebuild;
+  return TB_OK;
+}
+
+tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, struct tb_diag *diag,
+                               struct tc_rebuilt *out) {
+  rebuild->diag = diag;
+  rebuild->until_ns = until_ns;
+  rebuild->rows = 0;
+  TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
+  tb_rc rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder,
+                                  rebuild, diag);
+  if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
+  if (rc == TB_OK) *out = rebuild->done;
+  return rc;
+}
+
+tb_rc tc_catalog_rebuild_put(struct tc_rebuild *rebuild, const tc_meta *meta,
+                             struct tb_diag *diag) {
+  return tc_catalog_put(rebuild->catalog, meta, diag);
+}
+
+void tc_catalog_rebuild_free(struct tc_rebuild *rebuild) {
+  if (rebuild == NULL) return;
+  tc_catalog_close(rebuild->catalog);
+  free(rebuild);
+}
+
+tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *diag,
+                         void (*note)(void *self, const char *text), void *self,
+                         struct tc_rebuilt *out) {
+  struct tc_rebuild *rebuild;
+  tb_rc rc;
+
+  TB_TRY(tc_catalog_rebuild_begin(state_fd, archive_fd, diag, note, self, &rebuild));
+  do rc = tc_catalog_rebuild_go_on(rebuild, UINT64_MAX, diag, out);
+  while (rc == TB_AGAIN);
+  tc_catalog_rebuild_free(rebuild);
   return rc;
 }

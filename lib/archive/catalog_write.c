@@ -101,17 +101,19 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
   static const char sql[] =
       "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
       " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
-      " broken, reason, expired, unsafe, sha256, lost_batches, lost_bytes, lost_generations,"
-      " last_seq, ended, first_wall, last_wall, estimated, open)"
+      " broken, reason, expired, unsafe, hash, lost_batches, lost_bytes, lost_generations,"
+      " last_seq, ended, first_wall, last_wall, estimated, open, hash_kind)"
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29) ON CONFLICT (stream, first_gen)"
+      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) ON CONFLICT (stream,"
+      " first_gen)"
       " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
       " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
-      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, sha256 = ?20, lost_batches = ?21,"
+      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, hash = ?20, lost_batches = ?21,"
       " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
-      " last_wall = ?27, estimated = ?28, open = ?29 WHERE ?29 = 0 OR open = 1";
+      " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
   struct sums sums = sum_up(meta);
   struct tc_wall wall = tc_meta_wall(meta);
+  struct tc_content_hash hash = tc_meta_hash(meta);
   const char *reason;
   unsigned verdict = tc_meta_verdict(meta, &reason);
   char path[192];
@@ -128,8 +130,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
   sqlite3_bind_text(stmt, 4, meta->identity, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 5, run != NULL ? run->path : path, -1, SQLITE_TRANSIENT);
   sqlite3_bind_text(stmt, 17, reason, -1, SQLITE_STATIC);
-  sqlite3_bind_blob(stmt, 20, meta->sha256.data != NULL ? (void *)meta->sha256.data : "",
-                    (int)meta->sha256.len, SQLITE_STATIC);
+  sqlite3_bind_blob(stmt, 20, hash.bytes, (int)tc_hash_len(hash.kind), SQLITE_STATIC);
   sqlite3_bind_text(stmt, 25, meta->ended, -1, SQLITE_STATIC);
   const struct {
     int at;
@@ -156,6 +157,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
     { 27, wall.last_ns },
     { 28, wall.estimated },
     { 29, run != NULL },
+    { 30, hash.kind },
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sqlite3_bind_int64(stmt, numbers[i].at, (int64_t)numbers[i].value);
@@ -363,10 +365,7 @@ tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
   int step = SQLITE_DONE;
 
   TB_TRY(tc__catalog_statement(
-      catalog, TC__HEAVY,
-      "SELECT service, sum(bytes) FROM segments WHERE expired = 0 AND open = 0 AND generations > 0"
-      " GROUP BY service HAVING sum(bytes) > ?1",
-      diag, &stmt));
+      catalog, TC__HEAVY, "SELECT service, bytes FROM services WHERE bytes > ?1", diag, &stmt));
   sqlite3_bind_int64(stmt, 1, (int64_t)bytes);
   while (rc == TB_OK && (step = sqlite3_step(stmt)) == SQLITE_ROW)
     rc = each(self, (const char *)sqlite3_column_text(stmt, 0),

@@ -73,6 +73,18 @@ TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *d
                                  void (*note)(void *self, const char *text), void *self,
                                  struct tc_rebuilt *out);
 
+/* The same in steps, each a transaction, between which its owner may write metas: what it puts meanwhile is in the new
+ * catalog wherever the walk has got to. go_on: TB_AGAIN, there is more; at least one file is looked at. */
+struct tc_rebuild;
+TB_MUST tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
+                                       void (*note)(void *self, const char *text), void *self,
+                                       struct tc_rebuild **out);
+TB_MUST tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns,
+                                       struct tb_diag *diag, struct tc_rebuilt *out);
+TB_MUST tb_rc tc_catalog_rebuild_put(struct tc_rebuild *rebuild, const tc_meta *meta,
+                                     struct tb_diag *diag);
+void tc_catalog_rebuild_free(struct tc_rebuild *rebuild);
+
 /* Where the stream's newest note of losses lies, a meta without a trace. TB_NOTFOUND: it has none. */
 TB_MUST tb_rc tc_catalog_note(struct tc_catalog *catalog, const unsigned char stream[16],
                               struct tb_diag *diag, char out_day[TC_DAY_BYTES], uint64_t *out_gen);

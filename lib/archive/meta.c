@@ -18,7 +18,7 @@
 
 static const char mark[8] = { 'T', 'C', 'M', 'E', 'T', 'A', '1', '\n' };
 
-enum { HEAD_BYTES = sizeof mark + 4, TAIL_BYTES = 4 };
+enum { HEAD_BYTES = sizeof mark + 4, TAIL_BYTES = 4, SIGNATURE_FIELD_MAX = 128 };
 
 void tc_meta_name(uint64_t first_gen, char out[32]) {
   snprintf(out, 32, "%016" PRIx64 ".meta", first_gen);
@@ -33,6 +33,52 @@ static uint32_t get_u32(const unsigned char *p) {
 
   memcpy(&v, p, 4);
   return le32toh(v);
+}
+
+/* ---- signatures */
+
+/* The field as it stands in the message. */
+static size_t pack_signature(struct tc_signature *signature,
+                             unsigned char out[SIGNATURE_FIELD_MAX]) {
+  tc_meta alone = TRACECOLLECT__V1__SEGMENT_META__INIT;
+  Tracecollect__V1__MetaSignature message = TRACECOLLECT__V1__META_SIGNATURE__INIT;
+
+  message.key = (ProtobufCBinaryData){ sizeof signature->key, signature->key };
+  message.signature = (ProtobufCBinaryData){ sizeof signature->bytes, signature->bytes };
+  alone.signature = &message;
+  return tracecollect__v1__segment_meta__pack(&alone, out);
+}
+
+/* bytes: the file's, up to the end of the message. */
+static enum tc_signed check_signature(const tc_meta *meta, const unsigned char *bytes, size_t n,
+                                      const struct tc_keys *keys) {
+  const Tracecollect__V1__MetaSignature *message = meta->signature;
+  struct tc_signature signature;
+  unsigned char field[SIGNATURE_FIELD_MAX];
+
+  if (message == NULL) return TC_SIGNED_NOT;
+  if (message->key.len != sizeof signature.key || message->signature.len != sizeof signature.bytes)
+    return TC_SIGNED_WRONG;
+  memcpy(signature.key, message->key.data, sizeof signature.key);
+  memcpy(signature.bytes, message->signature.data, sizeof signature.bytes);
+  size_t len = pack_signature(&signature, field);
+  if (n < HEAD_BYTES + len || memcmp(bytes + n - len, field, len) != 0) return TC_SIGNED_WRONG;
+  return tc_keys_check(keys, bytes, n - len, &signature);
+}
+
+/* ---- reading */
+
+static tb_rc check_fields(const tc_meta *meta, const char *name, struct tb_diag *diag) {
+  const Tracecollect__V1__ContentHash *const hashes[] = { meta->hash, meta->previous };
+
+  if (meta->format != 1 || meta->stream.len != 16 || !tc_day_valid(meta->day))
+    return tb_fail(diag, TB_CORRUPT, "%s: format, stream or day is not one of ours", name);
+  for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++)
+    if (tc_hash_is_foreign(hashes[i]))
+      return tb_fail(diag, TB_CORRUPT,
+                     "%s: its content hash is of kind %d, which this program does not know", name,
+                     (int)hashes[i]->kind);
+  return TB_OK;
 }
 
 static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, struct tb_diag *diag,
@@ -50,15 +96,21 @@ static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, stru
   tc_meta *meta = tracecollect__v1__segment_meta__unpack(&heap.allocator, len, bytes + HEAD_BYTES);
   if (meta == NULL && heap.is_short) return tb_fail(diag, TB_NOMEM, "%s: no memory", name);
   if (meta == NULL) return tb_fail(diag, TB_CORRUPT, "%s: message does not parse", name);
-  if (meta->format != 1 || meta->stream.len != 16 || !tc_day_valid(meta->day)) {
+  tb_rc rc = check_fields(meta, name, diag);
+  if (rc != TB_OK) {
     tc_meta_free(meta);
-    return tb_fail(diag, TB_CORRUPT, "%s: format, stream or day is not one of ours", name);
+    return rc;
   }
   *out = meta;
   return TB_OK;
 }
 
 tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
+  return tc_meta_read_signed(dir_fd, name, NULL, diag, out, NULL);
+}
+
+tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *keys,
+                          struct tb_diag *diag, tc_meta **out, enum tc_signed *out_signed) {
   struct stat st;
   int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -77,6 +129,8 @@ tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta *
     rc = tb_fail(diag, tc_read_rc(errno), "%s: %s", name, strerror(errno));
   else
     rc = unpack(bytes, (size_t)st.st_size, name, diag, out);
+  if (rc == TB_OK && keys != NULL)
+    *out_signed = check_signature(*out, bytes, (size_t)st.st_size - TAIL_BYTES, keys);
   free(bytes);
   close(fd);
   return rc;
@@ -86,25 +140,60 @@ void tc_meta_free(tc_meta *meta) {
   if (meta != NULL) tracecollect__v1__segment_meta__free_unpacked(meta, NULL);
 }
 
-tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
-                    struct tb_diag *diag) {
-  char temp[NAME_MAX + 8];
-  size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
-  unsigned char *bytes = len <= TC_META_BYTES_MAX ? malloc(HEAD_BYTES + len + TAIL_BYTES) : NULL;
+struct tc_content_hash tc_meta_hash(const tc_meta *meta) {
+  return tc_hash_read(&meta->sha256, meta->hash);
+}
 
-  if (bytes == NULL) return tb_fail(diag, TB_NOMEM, "%s: no memory for %zu bytes", name, len);
+struct tc_content_hash tc_meta_previous(const tc_meta *meta) {
+  return tc_hash_read(&meta->previous_sha256, meta->previous);
+}
+
+/* ---- writing */
+
+/* The file's bytes, for free(). The signature's length is known before it is made, so that it stands for the length, too. */
+static tb_rc pack(const tc_meta *meta, const struct tc_keys *signer, unsigned char **out,
+                  size_t *out_len) {
+  struct tc_signature signature = { 0 };
+  unsigned char field[SIGNATURE_FIELD_MAX];
+  tc_meta plain = *meta;
+
+  plain.signature = NULL;
+  size_t field_len = signer != NULL ? pack_signature(&signature, field) : 0;
+  size_t plain_len = tracecollect__v1__segment_meta__get_packed_size(&plain);
+  size_t len = plain_len + field_len;
+  if (len > TC_META_BYTES_MAX) return TB_NOMEM;
+  unsigned char *bytes = malloc(HEAD_BYTES + len + TAIL_BYTES);
+  if (bytes == NULL) return TB_NOMEM;
   uint32_t word = htole32((uint32_t)len);
   memcpy(bytes, mark, sizeof mark);
   memcpy(bytes + sizeof mark, &word, 4);
-  tracecollect__v1__segment_meta__pack(meta, bytes + HEAD_BYTES);
+  tracecollect__v1__segment_meta__pack(&plain, bytes + HEAD_BYTES);
+  if (signer != NULL) {
+    if (tc_keys_sign(signer, bytes, HEAD_BYTES + plain_len, &signature) != TB_OK) {
+      free(bytes);
+      return TB_NOMEM;
+    }
+    pack_signature(&signature, bytes + HEAD_BYTES + plain_len);
+  }
   word = htole32(tb_crc32c(0, bytes + HEAD_BYTES, len));
   memcpy(bytes + HEAD_BYTES + len, &word, 4);
+  *out = bytes;
+  *out_len = HEAD_BYTES + len + TAIL_BYTES;
+  return TB_OK;
+}
 
+tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, const struct tc_keys *signer,
+                    bool sync, struct tb_diag *diag) {
+  char temp[NAME_MAX + 8];
+  unsigned char *bytes;
+  size_t len;
+
+  if (pack(meta, signer, &bytes, &len) != TB_OK)
+    return tb_fail(diag, TB_NOMEM, "%s: no memory for its bytes", name);
   snprintf(temp, sizeof temp, "%s.new", name);
   unlinkat(dir_fd, temp, 0); /* of a run that was killed here */
   int fd = tc_file_create(dir_fd, temp, O_WRONLY);
-  bool good = fd >= 0 && tc_write_all(fd, bytes, HEAD_BYTES + len + TAIL_BYTES, 0) == 0 &&
-              (!sync || fsync(fd) == 0);
+  bool good = fd >= 0 && tc_write_all(fd, bytes, len, 0) == 0 && (!sync || fsync(fd) == 0);
   int why = errno;
   if (fd >= 0) close(fd);
   free(bytes);

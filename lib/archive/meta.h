@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The .meta beside each segment: "TCMETA1\n", u32 length, SegmentMeta, u32 CRC32C of the message.
+/* The .meta beside each segment: "TCMETA1\n", u32 length, SegmentMeta, u32 CRC32C of the message. A signature is the
+ * message's last field, and stands for all bytes of the file before it.
  *
  * Memory    a read message is freed with tc_meta_free().
  * Threads   safe from any thread on different names.
@@ -8,6 +9,8 @@
 #ifndef TC_ARCHIVE_META_H
 #define TC_ARCHIVE_META_H
 
+#include "archive/content_hash.h"
+#include "archive/signature.h"
 #include "base/result.h"
 #include "proto/meta.pb-c.h"
 
@@ -16,17 +19,25 @@ typedef Tracecollect__V1__SegmentMeta tc_meta;
 enum { TC_META_BYTES_MAX = 64 << 20 };
 
 TB_MUST tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out);
+/* The same, and whether one of the keys signed it. */
+TB_MUST tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *keys,
+                                  struct tb_diag *diag, tc_meta **out, enum tc_signed *out_signed);
 void tc_meta_free(tc_meta *meta);
 
-/* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. */
-TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, bool sync,
-                            struct tb_diag *diag);
+/* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. A signature
+ * that meta has from its file is left out. signer: signs what is written; NULL: it has no signature. */
+TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta,
+                            const struct tc_keys *signer, bool sync, struct tb_diag *diag);
 TB_MUST tb_rc tc_meta_sync(int dir_fd, const char *name,
                            struct tb_diag *diag); /* TB_NOTFOUND: there is no name.new */
 TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag);
 
 void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */
 void tc_trace_name(uint64_t first_gen, char out[32]); /* <gen16>.trace */
+
+/* Its content hash, and that of the stream's segment before it. */
+struct tc_content_hash tc_meta_hash(const tc_meta *meta);
+struct tc_content_hash tc_meta_previous(const tc_meta *meta);
 
 /* One code for all generations: pending if one is, else the first that is not OK. */
 unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason);

@@ -54,7 +54,38 @@ struct walk {
   struct tb_diag *diag;
   const char *stream; /* NULL: all */
   const char *day;
+  struct tc_archive_place *place; /* NULL: from the first one on */
 };
+
+static bool is_day(const struct walk *walk, const char *day) {
+  return walk->place != NULL && strcmp(walk->place->day, day) == 0;
+}
+
+static bool is_past_day(const struct walk *walk, const char *day) {
+  return walk->place != NULL && strcmp(day, walk->place->day) < 0;
+}
+
+static bool is_past_stream(const struct walk *walk, const char *stream) {
+  return is_day(walk, walk->day) && strcmp(stream, walk->place->stream_hex) < 0;
+}
+
+static bool is_past_file(const struct walk *walk, const struct tc_archive_file *file) {
+  return is_day(walk, walk->day) && strcmp(file->stream_hex, walk->place->stream_hex) == 0 &&
+         strcmp(file->name, walk->place->name) <= 0;
+}
+
+/* Longer ones are none of ours. */
+static void note_place(const struct walk *walk, const struct tc_archive_file *file) {
+  struct tc_archive_place *place = walk->place;
+
+  if (place == NULL || strlen(file->day) >= sizeof place->day ||
+      strlen(file->stream_hex) >= sizeof place->stream_hex ||
+      strlen(file->name) >= sizeof place->name)
+    return;
+  strcpy(place->day, file->day);
+  strcpy(place->stream_hex, file->stream_hex);
+  strcpy(place->name, file->name);
+}
 
 static tb_rc go_past(struct walk *walk, tb_rc rc, const struct tb_diag *why) {
   if (tc_rc_is_short(rc) || walk->unread == NULL) return tb_fail(walk->diag, rc, "%s", why->text);
@@ -94,7 +125,9 @@ static tb_rc walk_stream(struct walk *walk, int day_fd, const char *name) {
       .dir_fd = fd, .day = walk->day, .stream_hex = name, .name = names.items[i]
     };
     snprintf(file.path, sizeof file.path, "%s/%.96s", path, names.items[i]);
+    if (is_past_file(walk, &file)) continue;
     rc = walk->each(walk->self, &file);
+    if (rc == TB_OK || rc == TB_AGAIN) note_place(walk, &file);
   }
   names_free(&names);
   close(fd);
@@ -106,7 +139,7 @@ static tb_rc walk_streams(struct walk *walk, int day_fd, const char *path) {
   tb_rc rc = list_folder(walk, day_fd, path, &names);
 
   for (size_t i = 0; rc == TB_OK && i < names.n; i++)
-    rc = walk_stream(walk, day_fd, names.items[i]);
+    if (!is_past_stream(walk, names.items[i])) rc = walk_stream(walk, day_fd, names.items[i]);
   names_free(&names);
   return rc;
 }
@@ -131,7 +164,7 @@ static tb_rc walk_days(struct walk *walk, int archive_fd) {
   tb_rc rc = names_of(archive_fd, "archive", &names, walk->diag);
 
   for (size_t i = 0; rc == TB_OK && i < names.n; i++)
-    rc = walk_day(walk, archive_fd, names.items[i]);
+    if (!is_past_day(walk, names.items[i])) rc = walk_day(walk, archive_fd, names.items[i]);
   names_free(&names);
   return rc;
 }
@@ -139,6 +172,13 @@ static tb_rc walk_days(struct walk *walk, int archive_fd) {
 tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each, tc_archive_unread_fn *unread,
                       void *self, struct tb_diag *diag) {
   struct walk walk = { .each = each, .unread = unread, .self = self, .diag = diag };
+
+  return walk_days(&walk, archive_fd);
+}
+
+tb_rc tc_archive_walk_from(int archive_fd, struct tc_archive_place *place, tc_archive_file_fn *each,
+                           tc_archive_unread_fn *unread, void *self, struct tb_diag *diag) {
+  struct walk walk = { .each = each, .unread = unread, .self = self, .diag = diag, .place = place };
 
   return walk_days(&walk, archive_fd);
 }

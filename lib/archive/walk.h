@@ -23,6 +23,14 @@ typedef void tc_archive_unread_fn(void *self, const char *text); /* "FOLDER: rea
 
 TB_MUST tb_rc tc_archive_walk(int archive_fd, tc_archive_file_fn *each,
                               tc_archive_unread_fn *unread, void *self, struct tb_diag *diag);
+/* Goes on behind the file that place names; "" : from the first one on. A code other than TB_OK from each ends the walk
+ * before it is on the next one, and place names the last one for which it was TB_OK, or TB_AGAIN. */
+struct tc_archive_place {
+  char day[16], stream_hex[64], name[96];
+};
+TB_MUST tb_rc tc_archive_walk_from(int archive_fd, struct tc_archive_place *place,
+                                   tc_archive_file_fn *each, tc_archive_unread_fn *unread,
+                                   void *self, struct tb_diag *diag);
 /* Those of one stream: no other's folder is looked at. */
 TB_MUST tb_rc tc_archive_walk_stream(int archive_fd, const char *stream_hex,
                                      tc_archive_file_fn *each, tc_archive_unread_fn *unread,

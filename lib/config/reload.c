@@ -15,19 +15,26 @@ static bool differs(const struct tc_config_key *key, const void *a, const void *
   }
 }
 
-static void take_over(const struct tc_config_key *key, void *to, const void *from) {
-  if (key->type == TC_TYPE_BOOL)
-    *(atomic_bool *)to = *(const atomic_bool *)from;
-  else
-    *(_Atomic uint64_t *)to = *(const _Atomic uint64_t *)from;
+/* A text changes hands: the old one goes with the fresh configuration. */
+static void take_over(const struct tc_config_key *key, void *to, void *from) {
+  switch (key->type) {
+  case TC_TYPE_STRING: {
+    char *old = *(char **)to;
+    *(char **)to = *(char **)from;
+    *(char **)from = old;
+    break;
+  }
+  case TC_TYPE_BOOL: *(atomic_bool *)to = *(const atomic_bool *)from; break;
+  default: *(_Atomic uint64_t *)to = *(const _Atomic uint64_t *)from;
+  }
 }
 
-void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
+void tc_config_reload(struct tc_config *running, struct tc_config *fresh,
                       void (*changed)(void *self, const char *key, bool applied), void *self) {
   for (size_t i = 0; i < tc_config_keys_count; i++) {
     const struct tc_config_key *key = &tc_config_keys[i];
     void *ours = (char *)running + key->offset;
-    const void *theirs = (const char *)fresh + key->offset;
+    void *theirs = (char *)fresh + key->offset;
 
     if (!differs(key, ours, theirs)) continue;
     if (key->reloads) take_over(key, ours, theirs);

@@ -186,6 +186,13 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
 
   if (strcmp(c->top_sync, "durable") != 0 && strcmp(c->top_sync, "process") != 0)
     return tb_fail(diag, TB_BROKEN, "sync: \"%.40s\" is neither durable nor process", c->top_sync);
+  if (strcmp(c->archive_hash, "xxh3") != 0 && strcmp(c->archive_hash, "sha256") != 0)
+    return tb_fail(diag, TB_BROKEN, "archive.hash: \"%.40s\" is neither xxh3 nor sha256",
+                   c->archive_hash);
+  if (*c->archive_sign != '\0' && strcmp(c->archive_hash, "sha256") != 0)
+    return tb_fail(diag, TB_BROKEN,
+                   "archive.sign: needs archive.hash: sha256, as XXH3 does not withstand a person "
+                   "who changes bytes");
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
   TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
   return check_idle(c, diag);
@@ -234,6 +241,7 @@ tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
   if (*c->top_certs == '\0') TB_TRY(own_certs(c, diag));
   TB_TRY(make_absolute(&c->top_certs, diag));
   if (*c->tls_crl != '\0') TB_TRY(make_absolute(&c->tls_crl, diag));
+  if (*c->archive_sign != '\0') TB_TRY(make_absolute(&c->archive_sign, diag));
   TB_TRY(own_sockets(c, diag));
   if (c->top_loops == 0) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);

@@ -6,8 +6,8 @@
  * hands it to tc_config_reload().
  *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
- * Threads   any may read a finished struct, also while tc_config_reload() changes it; all else before
- *           others know it.
+ * Threads   any may read a finished struct, also while tc_config_reload() changes it, but for texts that
+ *           reload; all else before others know it.
  * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
  *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
  */
@@ -49,8 +49,8 @@ TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
 void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
 
 /* Takes over what differs in fresh and may change while the daemon runs. changed() hears of each key that
- * differs; applied false: it is for the next start, and running keeps its value. */
-void tc_config_reload(struct tc_config *running, const struct tc_config *fresh,
+ * differs; applied false: it is for the next start, and running keeps its value. fresh gets the old texts. */
+void tc_config_reload(struct tc_config *running, struct tc_config *fresh,
                       void (*changed)(void *self, const char *key, bool applied), void *self);
 
 /* The table as data, to print or walk it. */

@@ -62,29 +62,46 @@ static void keep_longest_of_slots(struct to_longest *l, const struct to_windows 
   l->n_older = kept;
 }
 
+static uint32_t count_longer(const to_ns *lengths, size_t n, to_ns than) {
+  uint32_t longer = 0;
+
+  for (size_t i = 0; i < n; i++) longer += lengths[i] > than;
+  return longer;
+}
+
 /* A span of an older slot matters while fewer than TO_LONGEST later ones are longer. Those are about
  * TO_LONGEST * log(slots); many more only where spans get ever shorter. */
-static tb_rc keep(struct to_longest *l, const struct to_windows *w,
-                  const struct to_long_span *span) {
+static void drop_older(struct to_longest *l, const to_ns *lengths) {
   size_t kept = 0;
 
   for (size_t i = 0; i < l->n_older; i++) {
     struct to_long_span *older = &l->older[i];
-    older->longer += length(span) > length(older);
-    if (older->longer < TO_LONGEST) l->older[kept++] = *older;
+    older->longer += count_longer(lengths, l->n_open, length(older));
+    if (older->longer >= TO_LONGEST) continue;
+    if (kept < i) l->older[kept] = *older;
+    kept++;
   }
   l->n_older = kept;
-  if (kept == OLDER_MAX) keep_longest_of_slots(l, w);
-  TB_TRY(TB_MEM_GROW(w->mem, l->older, l->older_room, l->n_older));
-  l->older[l->n_older++] = *span;
+}
+
+static tb_rc keep_open(struct to_longest *l, const struct to_windows *w) {
+  to_ns lengths[TO_LONGEST];
+
+  for (size_t i = 0; i < l->n_open; i++) lengths[i] = length(&l->open[i]);
+  drop_older(l, lengths);
+  if (l->n_older + l->n_open > OLDER_MAX) keep_longest_of_slots(l, w);
+  for (size_t i = 0; i < l->n_open; i++) {
+    TB_TRY(TB_MEM_GROW(w->mem, l->older, l->older_room, l->n_older));
+    l->open[i].longer = count_longer(lengths + i + 1, l->n_open - i - 1, lengths[i]);
+    l->older[l->n_older++] = l->open[i];
+  }
   return TB_OK;
 }
 
 tb_rc to_longest_slot(struct to_longest *l, const struct to_windows *w) {
   bool has_fallen = l->first != w->windows_first || l->slot > w->open_begin;
-  tb_rc rc = TB_OK;
+  tb_rc rc = keep_open(l, w);
 
-  for (size_t i = 0; i < l->n_open && rc == TB_OK; i++) rc = keep(l, w, &l->open[i]);
   for (size_t i = 0; i < l->n_older && has_fallen; i++) l->older[i].past = true;
   l->n_open = 0;
   l->slot = w->open_begin;

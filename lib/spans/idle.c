@@ -244,3 +244,16 @@ void to_idle_fini(struct to_idle *idle) {
   tb_mem_give(idle->mem, idle->of_stack, idle->of_stacks * sizeof(*idle->of_stack));
   if (idle->text != NULL) tb_mem_give(idle->mem, idle->text, idle->text_bytes);
 }
+
+tb_rc to_idle_replace(struct to_idle *idle, const char *patterns) {
+  struct to_idle fresh;
+  tb_rc rc = to_idle_init(&fresh, idle->mem, idle->stacks, patterns);
+
+  if (rc != TB_OK) {
+    to_idle_fini(&fresh);
+    return rc;
+  }
+  to_idle_fini(idle);
+  *idle = fresh;
+  return TB_OK;
+}

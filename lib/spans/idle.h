@@ -39,6 +39,8 @@ TB_MUST tb_rc to_idle_check(const char *patterns, struct tb_diag *diag);
 TB_MUST tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem,
                            const struct to_stack_table *stacks, const char *patterns);
 void to_idle_fini(struct to_idle *idle); /* accepts a zeroed one */
+/* Other patterns from here on; after an error the old ones stay. */
+TB_MUST tb_rc to_idle_replace(struct to_idle *idle, const char *patterns);
 
 /* which: enum to_reason, or TO_IDLE_CALL of a system call. */
 TB_MUST tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out);

@@ -7,11 +7,11 @@
 #include "spans/state.h"
 
 enum { STATE_BITS = 3, WHY_BITS = 5, ENTRY_BITS = 14, STACK_BITS = 21 };
-enum { NO_STACK = (1 << STACK_BITS) - 1 };
+enum { NO_STACK = (1 << STACK_BITS) - 1, IDLE_STATE = TO_GO_SYSCALL + 1 };
 _Static_assert(STATE_BITS + WHY_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
 _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
 _Static_assert(TO_REASONS <= 1 << WHY_BITS && (int)TO_CAUSES <= 1 << WHY_BITS, "a reason fits");
-_Static_assert(TO_GO_SYSCALL < 1 << STATE_BITS, "a state fits");
+_Static_assert(IDLE_STATE < 1 << STATE_BITS, "a state fits");
 
 /* How many reasons each state has. */
 static const uint8_t whys[TO_GO_SYSCALL + 1] = {
@@ -57,8 +57,9 @@ static tb_rc add_rests(struct to_span_sums *s) {
   return TB_OK;
 }
 
+/* Idle waits are a state of their own: rules may change. */
 static uint64_t key_of(const struct to_span_sum *sum) {
-  uint64_t key = sum->state;
+  uint64_t key = sum->idle ? IDLE_STATE : sum->state;
 
   key = key << WHY_BITS | sum->why;
   key = key << ENTRY_BITS | sum->entry;
@@ -79,8 +80,7 @@ static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like,
 
   *out = s->of_why[rest_of(like->state, like->why)];
   if (!has_stacks((enum to_go_state)like->state)) return TB_OK;
-  all.stack = NO_STACK;
-  all.by_stack = like->idle ? TO_STACK_EMPTY : NO_STACK;
+  all.stack = all.by_stack = NO_STACK;
   TB_TRY(tb_map_put(&s->by_key, key_of(&all), &place, &fresh));
   if (fresh) {
     uint32_t series;
@@ -327,6 +327,10 @@ tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns 
   to_windows_sum_length(s->windows, entry->lives, ns);
   if (TB_LIKELY(to_windows_add_length(s->windows, site->lives, ns))) return TB_OK;
   return to_windows_add(s->windows, site->lives, from, until, 0, false);
+}
+
+void to_span_sums_idle_changed(struct to_span_sums *s) {
+  memset(s->recent, 0, sizeof(s->recent));
 }
 
 void to_span_sums_clear(struct to_span_sums *s) {

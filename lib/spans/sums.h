@@ -146,6 +146,8 @@ TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generati
 /* The life in this slot ends, or is cut. */
 TB_MUST tb_rc to_span_sums_end(struct to_span_sums *s, uint32_t slot, to_ns from, to_ns until,
                                bool from_known);
+/* The rules of what is idle are others from here on. */
+void to_span_sums_idle_changed(struct to_span_sums *s);
 /* A hole in the stream: nothing lives. */
 void to_span_sums_clear(struct to_span_sums *s);
 /* A goroutine's span that has ended, or a piece of a call after it has lost its P. gen: its generation. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed, a word is two varints: by how much its key is above the one before, and its count. */
 #include "window/buckets.h"
 
 #include <string.h>
 
 #include "base/seed.h"
 #include "window/top_rows.h"
-#include "wire/varint.h"
 
 enum { PLACES_MIN = 256, ALMOST_EMPTY = 8, RADIX = 256 };
 
@@ -40,11 +38,6 @@ tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem) {
     if (b->word[i] != 0) to_buckets_put(&grown, b->word[i]);
   to_buckets_fini(b, mem);
   *b = grown;
-  return TB_OK;
-}
-
-tb_rc to_buckets_reserve(struct to_buckets *b, struct tb_mem *mem, size_t n) {
-  while (b->used + n > b->places / 4 * 3) TB_TRY(to_buckets_grow(b, mem));
   return TB_OK;
 }
 
@@ -355,20 +348,29 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
 
 /* ---- packed ---- */
 
+static uint64_t step_of(uint64_t word, uint32_t last) {
+  return (uint64_t)(to_word_key(word) - last) << 1 | ((uint32_t)word != 1);
+}
+
+static size_t word_bytes(uint64_t word, uint32_t last) {
+  size_t n = tw_varint_bytes(step_of(word, last));
+  return (uint32_t)word == 1 ? n : n + tw_varint_bytes((uint32_t)word);
+}
+
 static size_t put_word(unsigned char *out, uint64_t word, uint32_t last) {
-  size_t n = tw_varint_write(out, to_word_key(word) - last);
-  return n + tw_varint_write(out + n, (uint32_t)word);
+  size_t n = tw_varint_write(out, step_of(word, last));
+  return (uint32_t)word == 1 ? n : n + tw_varint_write(out + n, (uint32_t)word);
 }
 
 tb_rc to_words_pack(const struct to_words *words, struct to_runs **out) {
-  unsigned char scratch[2 * TW_VARINT_BYTES_MAX];
-  struct to_runs *runs;
   uint32_t last = 0;
   size_t len = 0;
+  void *block = NULL;
 
   for (size_t i = 0; i < words->n; last = to_word_key(words->word[i++]))
-    len += put_word(scratch, words->word[i], last);
-  TB_TRY(tb_mem_take(words->mem, sizeof(*runs) + len, &runs));
+    len += word_bytes(words->word[i], last);
+  TB_TRY(tb_mem_resize(words->mem, &block, 0, sizeof(struct to_runs) + len));
+  struct to_runs *runs = block;
   *runs = (struct to_runs){ .bytes = sizeof(*runs) + len, .len = len, .words = words->n };
   unsigned char *at = (unsigned char *)(runs + 1);
   last = 0;
@@ -380,17 +382,14 @@ tb_rc to_words_pack(const struct to_words *words, struct to_runs **out) {
 
 tb_rc to_words_unpack(struct to_words *words, const struct to_runs *runs) {
   struct to_words unpacked = { .mem = words->mem };
-  uint64_t key = 0;
+  uint64_t word = 0;
 
   TB_TRY(to_words_reserve(&unpacked, runs != NULL ? runs->words : 0));
   const unsigned char *at = (const unsigned char *)(runs + 1);
   for (size_t i = 0; runs != NULL && i < runs->words; i++) {
     const unsigned char *end = (const unsigned char *)(runs + 1) + runs->len;
-    uint64_t step = 0, count = 0;
-    at += tw_varint_read(at, end, &step); /* we wrote them */
-    at += tw_varint_read(at, end, &count);
-    key += step;
-    unpacked.word[unpacked.n++] = key << 32 | count;
+    word = to_runs_next(&at, end, to_word_key(word));
+    unpacked.word[unpacked.n++] = word;
   }
   to_words_fini(words);
   *words = unpacked;

@@ -3,7 +3,7 @@
  *
  * A word is one bucket of one series and how often it was met: key in the upper half (series << 16 | bucket of
  * window/histogram.h), count in the lower one. A count that is too large for its half stands in several words.
- * While a slot is open its words lie in a hash table; after that they are sorted and packed, about 2.5 bytes each.
+ * While a slot is open its words lie in a hash table; after that they are sorted and packed, about 2 bytes each.
  *
  * What is too much is folded: the series with the fewest values give theirs to the series they are a part of. That
  * one's quantiles stay exact, a folded series has count, sum and maximum only.
@@ -16,6 +16,7 @@
 #define TO_WINDOW_BUCKETS_H
 
 #include "base/mem.h"
+#include "wire/varint.h"
 
 enum {
   TO_BUCKET_BITS = 16,
@@ -63,8 +64,6 @@ static inline bool to_buckets_add(struct to_buckets *b, uint32_t key) {
   }
 }
 TB_MUST tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem);
-/* Room for n words more. */
-TB_MUST tb_rc to_buckets_reserve(struct to_buckets *b, struct tb_mem *mem, size_t n);
 /* Keeps the table, unless it was almost empty. */
 void to_buckets_clear(struct to_buckets *b, struct tb_mem *mem);
 /* Adds a word's count; there is room for it. */
@@ -111,7 +110,8 @@ TB_MUST tb_rc to_words_give_parents(struct to_words *words, const struct to_seri
 /* Where each series' words begin, for series 0 to n: n + 1 places. */
 void to_words_begins(const struct to_words *words, uint32_t *begin, size_t n);
 
-/* One block. */
+/* One block. A word is by how much its key is above the one before, as a varint, of which the lowest bit says whether a
+ * varint with its count follows: most counts are 1. */
 struct to_runs {
   size_t bytes; /* of the block */
   size_t len, words;
@@ -120,5 +120,14 @@ struct to_runs {
 TB_MUST tb_rc to_words_pack(const struct to_words *words, struct to_runs **out);
 TB_MUST tb_rc to_words_unpack(struct to_words *words, const struct to_runs *runs); /* NULL: none */
 void to_runs_free(struct to_runs *runs, struct tb_mem *mem); /* accepts NULL */
+/* The word at *at, whose key is above this one's; *at goes to the next. */
+static inline uint64_t to_runs_next(const unsigned char **at, const unsigned char *end,
+                                    uint32_t key) {
+  uint64_t step = 0, count = 1;
+
+  *at += tw_varint_read(*at, end, &step); /* we wrote them */
+  if ((step & 1) != 0) *at += tw_varint_read(*at, end, &count);
+  return ((uint64_t)key + (step >> 1)) << 32 | count;
+}
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { CAPACITY_MIN = 16 };
 
-enum { FIELDS = 7, CELL_BYTES_MAX = FIELDS * TW_VARINT_BYTES_MAX };
+enum { FIELDS = 7 };
 
 void to_counters_init(struct to_counters *counters, struct tb_mem *mem) {
   *counters = (struct to_counters){ .mem = mem };
@@ -19,6 +19,13 @@ void to_counters_fini(struct to_counters *counters) {
     tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
   }
   *counters = (struct to_counters){ 0 };
+}
+
+void to_counters_empty(struct to_counters *counters) {
+  struct tb_mem *mem = counters->mem;
+
+  to_counters_fini(counters);
+  to_counters_init(counters, mem);
 }
 
 void to_counters_clear(struct to_counters *counters) {
@@ -86,37 +93,36 @@ static uint64_t unfold_sign(uint64_t folded) {
   return folded >> 1 ^ (0 - (folded & 1));
 }
 
-static size_t put_cell(unsigned char *out, uint32_t series, const struct to_cell *cell,
-                       to_ns base) {
-  const uint64_t field[FIELDS] = {
-    series,
-    cell->count,
-    cell->total_ns,
-    cell->max_ns,
-    cell->tag,
-    fold_sign((uint64_t)cell->since - (uint64_t)base),
-    cell->lower_bounds,
-  };
-  size_t n = 0;
-
-  for (unsigned i = 0; i < FIELDS; i++) n += tw_varint_write(out + n, field[i]);
-  return n;
+static void list_fields(uint64_t field[FIELDS], uint32_t series, const struct to_cell *cell,
+                        to_ns base) {
+  field[0] = series;
+  field[1] = cell->count;
+  field[2] = cell->total_ns;
+  field[3] = cell->max_ns;
+  field[4] = cell->tag;
+  field[5] = fold_sign((uint64_t)cell->since - (uint64_t)base);
+  field[6] = cell->lower_bounds;
 }
 
 tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out) {
-  unsigned char scratch[CELL_BYTES_MAX];
   size_t bytes = sizeof(struct to_packed);
-  struct to_packed *packed;
+  uint64_t field[FIELDS];
+  void *block = NULL;
   to_ns base = 0;
 
   if (counters->used_len > 0) base = counters->cell[counters->used[0]].since;
-  for (size_t i = 0; i < counters->used_len; i++)
-    bytes += put_cell(scratch, counters->used[i], &counters->cell[counters->used[i]], base);
-  TB_TRY(tb_mem_take(counters->mem, bytes, &packed));
+  for (size_t i = 0; i < counters->used_len; i++) {
+    list_fields(field, counters->used[i], &counters->cell[counters->used[i]], base);
+    for (unsigned k = 0; k < FIELDS; k++) bytes += tw_varint_bytes(field[k]);
+  }
+  TB_TRY(tb_mem_resize(counters->mem, &block, 0, bytes));
+  struct to_packed *packed = block;
   *packed = (struct to_packed){ .bytes = bytes, .cells = counters->used_len, .base = base };
   unsigned char *at = (unsigned char *)(packed + 1);
-  for (size_t i = 0; i < counters->used_len; i++)
-    at += put_cell(at, counters->used[i], &counters->cell[counters->used[i]], base);
+  for (size_t i = 0; i < counters->used_len; i++) {
+    list_fields(field, counters->used[i], &counters->cell[counters->used[i]], base);
+    for (unsigned k = 0; k < FIELDS; k++) at += tw_varint_write(at, field[k]);
+  }
   *out = packed;
   return TB_OK;
 }

@@ -31,6 +31,7 @@ struct to_counters {
 void to_counters_init(struct to_counters *counters, struct tb_mem *mem);
 void to_counters_fini(struct to_counters *counters);  /* accepts a zeroed one */
 void to_counters_clear(struct to_counters *counters); /* keeps the memory */
+void to_counters_empty(struct to_counters *counters); /* gives it back */
 /* Makes room for series 0 to n-1. */
 TB_MUST tb_rc to_counters_reserve(struct to_counters *counters, size_t n);
 

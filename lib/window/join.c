@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "wire/varint.h"
-
 enum { BUCKETS = 1 << TO_BUCKET_BITS, BITS = 64, UPPER = BUCKETS / BITS / BITS };
 #define DONE UINT64_MAX /* no word has this key and this count */
 
@@ -15,14 +13,6 @@ struct table {
   uint64_t any[UPPER];          /* bit is not 0 */
 };
 
-static void next_packed(struct to_join_list *list) {
-  uint64_t step = 0, count = 0;
-
-  list->at += tw_varint_read(list->at, list->end, &step); /* we wrote them */
-  list->at += tw_varint_read(list->at, list->end, &count);
-  list->next = ((uint64_t)to_word_key(list->next) + step) << 32 | count;
-}
-
 static inline void next_word(struct to_join_list *list) {
   if (list->left == 0) {
     list->next = DONE;
@@ -32,7 +22,7 @@ static inline void next_word(struct to_join_list *list) {
   if (list->word != NULL)
     list->next = *list->word++;
   else
-    next_packed(list);
+    list->next = to_runs_next(&list->at, list->end, to_word_key(list->next));
 }
 
 static void add_list(struct to_join *join, struct to_join_list list) {

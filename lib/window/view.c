@@ -27,6 +27,7 @@ static void drop_words(struct to_windows *w) {
 void to__windows_drop_view(struct to_windows *w) {
   if (!w->viewed) return;
   w->viewed = false;
+  to_counters_empty(&w->scratch);
   drop_words(w);
   to_words_fini(&w->base_words);
 }
@@ -61,46 +62,27 @@ static size_t first_slot(const struct to_windows *w, enum to_window window, to_n
   return first;
 }
 
-static void fill_sums(struct to_windows *w, enum to_window window, to_ns begin) {
+static tb_rc fill_sums(struct to_windows *w, enum to_window window, to_ns begin) {
+  TB_TRY(to_counters_reserve(&w->scratch, w->series_n));
   to_counters_clear(&w->scratch);
   if (window == TO_WINDOW_ALL) to_counters_merge(&w->scratch, &w->closed);
   for (size_t i = first_slot(w, window, begin); i < w->slots; i++)
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
   to_counters_merge(&w->scratch, &w->open);
+  return TB_OK;
 }
 
-/* Lists of few words are joined one by one: a table for their sums costs more than that. */
-enum { FEW_WORDS = 2048, WORDS_AT_ONCE = TO_WORDS_CLOSED_MAX / 2 * 3 };
-
-/* TB_BUDGET: it cannot be done at once. */
-static tb_rc sum_lists(struct to_join *join, struct to_words *out) {
-  if (join->words < FEW_WORDS) return TB_BUDGET;
-  return to_join_sum(join, WORDS_AT_ONCE, out);
-}
-
-static tb_rc sum_closed(struct to_windows *w, const struct to_words *open,
-                        const struct to_words *loose) {
-  struct to_join join = { .lists = 0 };
-
-  to_join_runs(&join, w->closed_runs);
-  to_join_words(&join, loose);
-  to_join_words(&join, open);
-  return sum_lists(&join, &w->view_words);
-}
+enum { WORDS_AT_ONCE = TO_WORDS_CLOSED_MAX / 2 * 3 };
 
 static tb_rc join_closed(struct to_windows *w, const struct to_words *open) {
-  struct to_words loose;
+  struct to_join join = { .lists = 0 };
 
-  to_words_init(&loose, w->mem);
-  tb_rc rc = to_words_take(&loose, &w->closed_buckets);
-  if (rc == TB_OK) rc = sum_closed(w, open, &loose);
-  if (rc == TB_BUDGET) {
-    rc = to__windows_join_runs(&w->view_words, w->closed_runs);
-    if (rc == TB_OK) rc = to_words_join(&w->view_words, &loose);
-    if (rc == TB_OK) rc = to_words_join(&w->view_words, open);
-  }
-  to_words_fini(&loose);
-  return rc;
+  to__windows_join_closed(w, &join);
+  to_join_words(&join, open);
+  tb_rc rc = to__windows_sum_lists(&join, WORDS_AT_ONCE, &w->view_words);
+  if (rc != TB_BUDGET) return rc;
+  TB_TRY(to__windows_closed_words(w, &w->view_words));
+  return to_words_join(&w->view_words, open);
 }
 
 /* The words of n slots and of `more`. TB_BUDGET also where some would have to be folded. */
@@ -110,7 +92,7 @@ static tb_rc sum_slots(const struct to_windows *w, size_t first, size_t n,
 
   to_join_words(&join, more);
   for (size_t i = first; i < first + n; i++) to_join_runs(&join, w->slot[i].runs);
-  TB_TRY(sum_lists(&join, out));
+  TB_TRY(to__windows_sum_lists(&join, WORDS_AT_ONCE, out));
   if (to_words_of_parts(out, w->series) <= TO_WORDS_CLOSED_MAX) return TB_OK;
   to_words_fini(out);
   return TB_BUDGET;
@@ -223,9 +205,13 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
   /* Reports of several kinds look at the same window one after the other. */
   if (!w->viewed || w->viewed_window != window) {
     leave_window(w, window, begin);
-    fill_sums(w, window, begin);
     w->viewed = true;
     w->viewed_window = window;
+    tb_rc rc = fill_sums(w, window, begin);
+    if (rc != TB_OK) {
+      to__windows_drop_view(w);
+      return rc;
+    }
   }
   *out = (struct to_view){ .from = begin > first ? begin : first,
                            .until = w->last,

@@ -56,7 +56,6 @@ void to_windows_fini(struct to_windows *w) {
   to__windows_drop_view(w);
   if (w->mem != NULL) {
     to_buckets_fini(&w->open_buckets, w->mem);
-    to_buckets_fini(&w->closed_buckets, w->mem);
     to_runs_free(w->closed_runs, w->mem);
     tb_mem_give(w->mem, w->series, w->series_room * sizeof(*w->series));
   }
@@ -70,7 +69,7 @@ tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_ser
   assert(parent == TO_NO_SERIES ? has_words : parent < number);
   TB_TRY(to_counters_reserve(&w->open, number + 1));
   TB_TRY(to_counters_reserve(&w->closed, number + 1));
-  TB_TRY(to_counters_reserve(&w->scratch, number + 1));
+  if (w->viewed) TB_TRY(to_counters_reserve(&w->scratch, number + 1));
   TB_TRY(TB_MEM_GROW(w->mem, w->series, w->series_room, w->series_n));
   w->series[number] = (struct to_series){
     .parent = parent,
@@ -104,6 +103,13 @@ static void free_slots(struct to_windows *w, size_t first, size_t n) {
   for (size_t i = first; i < first + n; i++) slot_fini(w, &w->slot[i]);
 }
 
+/* Lists of few words are joined one by one: a table for their sums costs more than that. */
+tb_rc to__windows_sum_lists(struct to_join *join, size_t max, struct to_words *out) {
+  enum { FEW_WORDS = 2048 };
+
+  return join->words < FEW_WORDS ? TB_BUDGET : to_join_sum(join, max, out);
+}
+
 tb_rc to__windows_join_runs(struct to_words *words, const struct to_runs *runs) {
   struct to_words more;
 
@@ -117,6 +123,22 @@ tb_rc to__windows_join_runs(struct to_words *words, const struct to_runs *runs) 
   return rc;
 }
 
+enum { FULL_RATE = 1000000, WORDS_MIN = 2 << 10 };
+
+/* How many of max words a stretch of so many events keeps. */
+static size_t spare(const struct to_windows *w, size_t max, uint64_t events, to_ns length) {
+  uint64_t seconds = length > SECOND_NS ? (uint64_t)length / SECOND_NS : 1;
+
+  if (!w->sparing) return max;
+  for (uint64_t rate = FULL_RATE / 4; rate > 0 && events / seconds < rate; rate /= 4) max /= 2;
+  return max > WORDS_MIN ? max : WORDS_MIN;
+}
+
+static size_t slot_words_max(const struct to_windows *w, const struct to_slot *slot) {
+  return spare(w, TO_WORDS_SLOT_MAX, slot->stretch.events,
+               (to_ns)((uint64_t)slot->end - (uint64_t)slot->begin));
+}
+
 /* Packs at most max words of these; they are folded then. */
 static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max,
                         struct to_runs **out) {
@@ -124,14 +146,15 @@ static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max
   return to_words_pack(words, out);
 }
 
-static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, struct to_runs **out) {
+static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, size_t max,
+                            struct to_runs **out) {
   struct to_words words;
   tb_rc rc = TB_OK;
 
   to_words_init(&words, w->mem);
   for (size_t i = first; i < first + n && rc == TB_OK; i++)
     rc = to__windows_join_runs(&words, w->slot[i].runs);
-  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_SLOT_MAX, out);
+  if (rc == TB_OK) rc = pack_words(w, &words, max, out);
   to_words_fini(&words);
   return rc;
 }
@@ -141,14 +164,16 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
   to__windows_drop_view(w);
-  to_counters_clear(&w->scratch);
+  TB_TRY(to_counters_reserve(&w->scratch, w->series_n));
   for (size_t i = first; i < first + n; i++) {
     to_counters_merge_packed(&w->scratch, w->slot[i].packed);
     if (i > first) to__stretch_join(&joined.stretch, &w->slot[i].stretch);
     joined.end = w->slot[i].end;
   }
-  TB_TRY(join_slot_runs(w, first, n, &joined.runs));
-  tb_rc rc = to_counters_pack(&w->scratch, &joined.packed);
+  joined.runs = NULL;
+  tb_rc rc = join_slot_runs(w, first, n, slot_words_max(w, &joined), &joined.runs);
+  if (rc == TB_OK) rc = to_counters_pack(&w->scratch, &joined.packed);
+  to_counters_empty(&w->scratch);
   if (rc != TB_OK) {
     to_runs_free(joined.runs, w->mem);
     return rc;
@@ -185,30 +210,62 @@ static void drop_old(struct to_windows *w, to_ns now) {
   w->slots -= n;
 }
 
-/* The closed words, packed and loose ones, and some more. */
-static tb_rc pack_closed(struct to_windows *w, const struct to_words *more, struct to_runs **out) {
-  struct to_words words;
+/* ---- words since the start ---- */
 
-  to_words_init(&words, w->mem);
-  tb_rc rc = to_words_take(&words, &w->closed_buckets);
-  if (rc == TB_OK && more != NULL) rc = to_words_join(&words, more);
-  if (rc == TB_OK) rc = to__windows_join_runs(&words, w->closed_runs);
-  if (rc == TB_OK) rc = pack_words(w, &words, TO_WORDS_CLOSED_MAX, out);
-  to_words_fini(&words);
-  return rc;
+void to__windows_join_closed(const struct to_windows *w, struct to_join *join) {
+  to_join_runs(join, w->closed_runs);
+  for (size_t i = w->slots - w->loose; i < w->slots; i++) to_join_runs(join, w->slot[i].runs);
+}
+
+tb_rc to__windows_closed_words(const struct to_windows *w, struct to_words *words) {
+  TB_TRY(to_words_unpack(words, w->closed_runs));
+  for (size_t i = w->slots - w->loose; i < w->slots; i++)
+    TB_TRY(to__windows_join_runs(words, w->slot[i].runs));
+  return TB_OK;
+}
+
+static tb_rc sum_closed(struct to_windows *w, struct to_words *out) {
+  struct to_join join = { .lists = 0 };
+
+  to__windows_join_closed(w, &join);
+  tb_rc rc = to__windows_sum_lists(&join, SIZE_MAX, out);
+  return rc == TB_BUDGET ? to__windows_closed_words(w, out) : rc;
 }
 
 static void take_closed(struct to_windows *w, struct to_runs *closed) {
   to_runs_free(w->closed_runs, w->mem);
   w->closed_runs = closed;
-  to_buckets_clear(&w->closed_buckets, w->mem);
 }
 
-/* Whether the closed words are packed anew with n more: what that costs is a part of what came since. */
-static bool has_many_loose(const struct to_windows *w, size_t n) {
-  size_t loose = w->closed_buckets.used + n;
-  return loose > TO_WORDS_LOOSE_MIN &&
-         (w->closed_runs == NULL || loose > w->closed_runs->words / 4);
+static size_t closed_words_max(const struct to_windows *w) {
+  return spare(w, TO_WORDS_CLOSED_MAX, w->closed_stretch.events,
+               (to_ns)((uint64_t)w->open_begin - (uint64_t)w->first));
+}
+
+/* Adds the words of the loose slots to those since the start. */
+static tb_rc close_loose(struct to_windows *w) {
+  struct to_runs *closed = NULL;
+  struct to_words words;
+
+  if (w->loose == 0) return TB_OK;
+  to_words_init(&words, w->mem);
+  tb_rc rc = sum_closed(w, &words);
+  if (rc == TB_OK) rc = pack_words(w, &words, closed_words_max(w), &closed);
+  to_words_fini(&words);
+  if (rc != TB_OK) return rc;
+  take_closed(w, closed);
+  w->loose = w->loose_words = 0;
+  return TB_OK;
+}
+
+/* They stay loose until that costs little beside what came, but no slot is thinned out or dropped before. */
+static bool closes_loose(const struct to_windows *w, to_ns now) {
+  size_t closed = w->closed_runs != NULL ? w->closed_runs->words : 0;
+
+  if (w->loose == 0) return false;
+  if (w->slot[w->slots - w->loose].begin < to__window_begin(TO_WINDOW_10S, now)) return true;
+  if (closed > TO_WORDS_CLOSED_MAX / 2) closed = TO_WORDS_CLOSED_MAX / 2;
+  return w->loose_words > TO_WORDS_LOOSE_MIN && w->loose_words > closed;
 }
 
 static void clear_open(struct to_windows *w) {
@@ -219,43 +276,38 @@ static void clear_open(struct to_windows *w) {
   w->open_stretch = (struct to_stretch){ 0 };
 }
 
-/* Everything that can fail. closed NULL: the words have room among the loose ones. */
-static tb_rc pack_open(struct to_windows *w, const struct to_words *words, struct to_slot *slot,
-                       struct to_runs **closed) {
-  TB_TRY(to_words_pack(words, &slot->runs));
-  TB_TRY(to_counters_pack(&w->open, &slot->packed));
-  if (has_many_loose(w, words->n)) return pack_closed(w, words, closed);
-  return to_buckets_reserve(&w->closed_buckets, w->mem, words->n);
+/* Everything that can fail. */
+static tb_rc pack_open(struct to_windows *w, struct to_slot *slot) {
+  struct to_words words;
+
+  to_words_init(&words, w->mem);
+  tb_rc rc = to_words_take(&words, &w->open_buckets);
+  if (rc == TB_OK) rc = pack_words(w, &words, slot_words_max(w, slot), &slot->runs);
+  if (rc == TB_OK) rc = to_counters_pack(&w->open, &slot->packed);
+  to_words_fini(&words);
+  return rc;
 }
 
 static tb_rc close_slot(struct to_windows *w, to_ns now) {
   struct to_slot slot = { .begin = w->open_begin, .end = w->open_end, .stretch = w->open_stretch };
-  struct to_runs *closed = NULL;
-  struct to_words words;
 
   to__windows_drop_view(w);
+  if (closes_loose(w, now)) TB_TRY(close_loose(w));
   drop_old(w, now);
   for (unsigned i = 0; i + 1 < TO_WINDOW_ALL; i++) TB_TRY(thin_out(w, (enum to_window)i, now));
   assert(w->slots < TO_SLOTS_MAX);
-  to_words_init(&words, w->mem);
-  tb_rc rc = to_words_take(&words, &w->open_buckets);
-  if (rc == TB_OK) rc = to_words_fold(&words, w->series, TO_WORDS_SLOT_MAX, NULL);
-  if (rc == TB_OK) rc = pack_open(w, &words, &slot, &closed);
+  tb_rc rc = pack_open(w, &slot);
   if (rc != TB_OK) {
     slot_fini(w, &slot);
-    to_words_fini(&words);
     return rc;
   }
-  if (closed != NULL)
-    take_closed(w, closed);
-  else
-    for (size_t i = 0; i < words.n; i++) to_buckets_put(&w->closed_buckets, words.word[i]);
-  to_words_fini(&words);
   to_counters_merge(&w->closed, &w->open);
   for (size_t i = 0; i < w->open.used_len; i++)
     w->series[w->open.used[i]].values += w->open.cell[w->open.used[i]].count;
   to__stretch_join(&w->closed_stretch, &w->open_stretch);
   w->slot[w->slots++] = slot;
+  w->loose++;
+  w->loose_words += slot.runs->words;
   clear_open(w);
   return TB_OK;
 }
@@ -277,6 +329,7 @@ tb_rc to_windows_move(struct to_windows *w, to_ns time) {
     open_slot(w, time);
   } else if (time < w->open_begin) {
     TB_TRY(close_slot(w, w->open_end));
+    TB_TRY(close_loose(w));
     free_slots(w, 0, w->slots);
     w->slots = 0;
     w->windows_first = time;
@@ -342,8 +395,6 @@ tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retir
   struct to_runs *closed = NULL;
   struct to_words words;
 
-  TB_TRY(pack_closed(w, NULL, &closed));
-  take_closed(w, closed);
   to_words_init(&words, w->mem);
   tb_rc rc = to_words_unpack(&words, w->closed_runs);
   if (rc == TB_OK) rc = to_words_give_parents(&words, w->series, retired->bits);

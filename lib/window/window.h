@@ -12,10 +12,11 @@
  * Quantiles of every series come from one pool of words (window/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
  * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
  * as part of another one, which gets its words where they are too many. The few that are a part of none have theirs
- * besides: at most TO_HISTOGRAM_BUCKETS each.
+ * besides: at most TO_HISTOGRAM_BUCKETS each. A sparing object, of a stream beside thousands of others, keeps fewer of those
+ * that are packed where there are few events: half as many for each quarter of a million events a second.
  *
  * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
- *           slot and about 2.5 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
+ *           slot and about 2 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
  * Threads   use each object from one thread at a time.
  * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
  *           start again, and the sums since the start stay.
@@ -34,8 +35,7 @@ enum {
   TO_WORDS_OPEN_MAX = 48 << 10,
   TO_WORDS_SLOT_MAX = 64 << 10,
   TO_WORDS_CLOSED_MAX = 160 << 10,
-  TO_WORDS_LOOSE_MIN =
-      1 << 10, /* closed ones are packed again when this many came, and a quarter of them */
+  TO_WORDS_LOOSE_MIN = 2 << 10, /* closed slots with fewer are not yet added to the sum */
 };
 
 /* Besides the tally, what a stretch of the stream holds. */
@@ -55,8 +55,8 @@ struct to_windows {
   struct to_counters open, closed,
       scratch; /* the open slot; all closed ones since ever; a view's */
   struct to_buckets open_buckets;
-  struct to_runs *closed_runs;      /* NULL: none yet */
-  struct to_buckets closed_buckets; /* what came since they were packed, a small part of them */
+  struct to_runs *closed_runs; /* NULL: none yet */
+  size_t loose, loose_words;   /* the last slots: their words are not yet in closed_runs */
   struct to_words view_words;
   size_t view_first; /* the first slot of these */
   bool view_exact;   /* nothing of them is folded */
@@ -73,6 +73,7 @@ struct to_windows {
   size_t view_begins;
   struct to_series *series;
   size_t series_n, series_room;
+  bool sparing;
   bool folded; /* some series' place is not its home */
   struct to_stretch open_stretch, closed_stretch;
   to_ns open_begin, open_end;

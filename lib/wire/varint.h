@@ -64,6 +64,10 @@ static inline unsigned tw_join_four(unsigned word) {
 }
 
 /* Writes at most TW_VARINT_BYTES_MAX bytes; answers how many. */
+static inline size_t tw_varint_bytes(uint64_t value) {
+  return (70u - (unsigned)__builtin_clzll(value | 1)) / 7;
+}
+
 static inline size_t tw_varint_write(unsigned char *out, uint64_t value) {
   size_t n = 0;
 

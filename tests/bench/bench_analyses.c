@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the analyses cost on top of ordering, and what publishing their reports costs.
  *
- * bench_analyses TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB": CPU time
+ * bench_analyses [--no-reports] TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB": CPU time
  * of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, report_us
  * is for all kinds and windows, as the collector packs them after each generation. */
 #include <fcntl.h>
@@ -85,9 +85,12 @@ static tb_rc publish(struct to_analyses *analyses, struct tb_mem *mem) {
   return rc;
 }
 
+static int publish_rounds = PUBLISH_ROUNDS;
+
 static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *out) {
   struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
-                                       .stacks_max = TO_STACKS_MAX_DEFAULT };
+                                       .stacks_max = TO_STACKS_MAX_DEFAULT,
+                                       .is_live = true };
   struct to_analyses *analyses;
   struct tb_mem mem;
 
@@ -98,8 +101,8 @@ static tb_rc run_once(const struct trace *trace, bool analyse, struct outcome *o
   out->cpu_ns = cpu_ns() - start;
   out->memory = mem.bytes;
   start = cpu_ns();
-  for (int i = 0; i < PUBLISH_ROUNDS && rc == TB_OK && analyse; i++) rc = publish(analyses, &mem);
-  out->report_ns = (cpu_ns() - start) / PUBLISH_ROUNDS;
+  for (int i = 0; i < publish_rounds && rc == TB_OK && analyse; i++) rc = publish(analyses, &mem);
+  out->report_ns = publish_rounds > 0 ? (cpu_ns() - start) / (unsigned)publish_rounds : 0;
   out->memory_peak = mem.bytes_peak;
   to_analyses_free(analyses);
   return rc;
@@ -132,6 +135,11 @@ static bool map_trace(const char *path, struct trace *out) {
 int main(int argc, char **argv) {
   int failed = 0;
 
+  if (argc > 1 && strcmp(argv[1], "--no-reports") == 0) {
+    publish_rounds = 0;
+    argc--;
+    argv++;
+  }
   printf("%-24s %10s %10s %12s %10s %10s %10s\n", "trace", "events", "order_ns", "analyses_ns",
          "report_us", "KiB", "peak_KiB");
   for (int i = 1; i < argc; i++) {

@@ -52,10 +52,24 @@ row "  same" "$(per_mb "$used")" ms/MB 5.2 "rsyslog, TLS to a file, stores only 
 row "  same" "$(per_mb "$used")" ms/MB 0.5 "LTTng relayd, plain TCP, stores only (quoted)" -
 row "  loops: TLS, records, order, analyses" "$(per_mb "$of_loops")" ms/MB - - -
 row "  commit thread: log" "$(per_mb "$of_commit")" ms/MB - - -
-row "  segment thread: files, SHA-256, metas" "$(per_mb "$of_segment")" ms/MB - - -
+row "  segment thread: files, hashes, metas" "$(per_mb "$of_segment")" ms/MB - - -
 row "one stream sent and acked durable" "$(rate "$acked")" MB/s 49 "OpenTelemetry Collector, one core (quoted)" -
 row "one stream sent, acked, ordered, analysed" "$(rate "$judged")" MB/s - - -
 row "collector's peak memory, trace of $((bytes / 1000000)) MB" "$(awk '/VmHWM/ { printf "%.1f", $2 / 1024 }' "/proc/$collector/status")" MiB - - -
+end_collector
+
+# The parts that must be there, each alone and warm, on this machine now: the collector's own is all that goes beyond their sum.
+build/release/tests/bench_parts "$trace" "$dir" >"$dir/parts" || fail "bench_parts failed"
+read -r _ events order more _ < <(build/release/tests/bench_analyses --no-reports "$trace" | tail -1) || fail "bench_analyses failed"
+awk -v e="$events" -v o="$order" -v m="$more" -v b="$bytes" 'BEGIN { printf "order+analyses %.3f\n", e * (o + m) / b }' >>"$dir/parts"
+parts=$(awk '{ sum += $2 } END { printf "%.2f", sum }' "$dir/parts")
+while read -r part took; do row "  part alone: $part" "$took" ms/MB - - -; done <"$dir/parts"
+row "collector CPU, beside the sum of its parts" "$(per_mb "$used")" ms/MB "$parts" "the parts alone" "<= $(awk -v p="$parts" 'BEGIN { printf "%.2f", 1.3 * p }')"
+
+start_collector archive.hash=sha256
+measure
+row "collector CPU, the same with archive.hash: sha256" "$(per_mb "$used")" ms/MB - - -
+row "  segment thread: files, hashes, metas" "$(per_mb "$of_segment")" ms/MB - - -
 end_collector
 
 # What the quoted ones do: the same without ordering, because no generation is small enough for it.

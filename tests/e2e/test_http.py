@@ -59,12 +59,26 @@ class Http(Case):
     def test_downloads_are_what_fetch_gives(self):
         for segment in self.collector.json_lines("list"):
             path = f"/api/v1/segments/{segment['id']}"
-            file = self.get(path)
-            self.assertEqual(hashlib.sha256(file).hexdigest(), segment["sha256"])
+            with urllib.request.urlopen(self.base + path, timeout=DEADLINE) as answer:
+                self.assertEqual(answer.headers["ETag"], f'"{segment["hash"]}"')
+                file = answer.read()
+            self.assertEqual((segment["hash_kind"], len(segment["hash"])), ("xxh3", 32))
             half = len(file) // 2
             self.assertEqual(self.get(path, Range=f"bytes={half}-"), file[half:])
         self.collector.ask("fetch", segment["id"], "-o", self.folder / "one", "--no-progress")
         self.assertEqual((self.folder / "one").read_bytes(), file)
+
+    def test_by_sha256_the_tag_is_that_of_the_file(self):
+        self.collector = Collector(self, "archive.hash=sha256", name="sha256")
+        self.base = f"http://{self.collector.ready['http']}"
+        self.collector.send(self.trace("g26-gens"), "shop")
+        for segment in self.collector.json_lines("list"):
+            if segment["open"]:
+                continue
+            with urllib.request.urlopen(f"{self.base}/api/v1/segments/{segment['id']}", timeout=DEADLINE) as answer:
+                digest = hashlib.sha256(answer.read()).hexdigest()
+                self.assertEqual(answer.headers["ETag"], f'"{digest}"')
+            self.assertEqual((segment["hash_kind"], segment["hash"], segment["sha256"]), ("sha256", digest, digest))
 
     def test_metrics_pass_prometheus_own_check(self):
         text = self.get("/metrics").decode()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGHUP: a new configuration and new certificates come into use together, or nothing changes."""
+import json
 import shutil
 import signal
 import socket
@@ -72,6 +73,22 @@ class Reload(Case):
         self.assertIn("key=retention.age: changed\n", self.log("collector"))
         wait_until("retention deletes by the new age",
                    lambda: self._metric(collector, "segments_expired_total") > 0)
+        self.assertEqual(collector.stop(), 0)
+
+    def test_what_is_idle_is_changed_while_running(self):
+        trace, idle = self.trace("g26-gens"), "chan receive:main.runLong*,!runtime.*"
+        collector = self._collector()
+        self._reload(collector, QUICK + f'analysis:\n  idle: "{idle}"\n')
+        self.assertIn("key=analysis.idle: changed\n", self.log("collector"))
+        collector.send(trace, "new")
+        wait_until("every generation is ordered", lambda: all(
+            row["analysis"] == "ok" for row in collector.json_lines("list", "--service", "new")))
+        of_file, usual = (json.loads(self.tracectl("report", "block", trace, "--json", *more).out)["figures"]
+                          for more in (("--idle", idle), ()))
+        live = json.loads(collector.ask("report", "block", "--service", "new", "--json").out)["figures"]
+        for name in ("idle", "waiting_idle"):
+            self.assertEqual(live[name], of_file[name])
+        self.assertNotEqual(of_file["idle"], usual["idle"])
         self.assertEqual(collector.stop(), 0)
 
     def test_a_limit_is_changed_while_running(self):

@@ -75,6 +75,8 @@ void sim_write(struct sim_file *file, const void *bytes, size_t n, uint64_t offs
 void sim_resize(struct sim_file *file, uint64_t bytes);
 void sim_sync_file(struct sim_file *file);
 void sim_fail_sync(struct sim_file *file);
+/* A bit of what is on the medium turns over; nothing of the file waits. */
+void sim_rot(struct sim_file *file, uint64_t offset, unsigned bit);
 uint64_t sim_data_end(const struct sim_file *file); /* behind the last page that was written */
 /* A number that only these contents have; changes with every write. */
 uint64_t sim_version(const struct sim_file *file);

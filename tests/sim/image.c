@@ -167,3 +167,12 @@ void sim_fail_sync(struct sim_file *file) {
   sim__image_free(file->believed);
   file->believed = sim__image_share(file->live);
 }
+
+void sim_rot(struct sim_file *file, uint64_t offset, unsigned bit) {
+  unsigned char byte;
+
+  if (sim_read(file, &byte, 1, offset) != 1) return;
+  byte ^= (unsigned char)(1u << bit);
+  sim_write(file, &byte, 1, offset);
+  sim_sync_file(file);
+}

@@ -50,8 +50,10 @@ struct life {
   unsigned failed_reads;        /* one after the other */
   uint64_t short_in, short_for; /* allocations: then so many in a row find nothing */
   bool short_own;               /* only the store's own count */
+  bool rots;                    /* what lies open, while the power is off */
   uint64_t cuts, failures, shortages, jumps, calls; /* that were */
   uint64_t expired;                                 /* segments */
+  uint64_t rotten;                                  /* open files, of which a bit turned over */
 };
 
 static void say_where(void *self) {
@@ -133,8 +135,23 @@ static void arm(struct life *life) {
   life->world.self = life;
 }
 
+/* Of each file in open/ one in two. What of it the log has not let go of is made again; the rest is lost, and told. */
+static void rot(struct life *life) {
+  const struct sim_file *open = sim_find(life->left->root, "open");
+  const char *name;
+
+  for (size_t i = 0; open != NULL && (name = sim_name_at(open, i)) != NULL; i++) {
+    struct sim_file *file = sim_find(open, name);
+    if (sim_size(file) == 0 || sim_once_in(&life->chance, 2)) continue;
+    sim_rot(file, sim_below(&life->chance, sim_size(file)), (unsigned)sim_below(&life->chance, 8));
+    life->agents.impatient = true; /* as it is then, to the oracle */
+    life->rotten++;
+  }
+}
+
 /* The machine is there again, with what is left on its disk. */
 static void after_cut(struct life *life) {
+  if (life->rots) rot(life);
   uint64_t mono = life->world.mono_ns, wall = life->world.wall_ns;
 
   sim_agents_stop(&life->agents);
@@ -318,6 +335,7 @@ static void write_long_runs(struct life *life) {
   config->log_file_bytes = 64 << 10;
   config->log_group_bytes = 16 << 10;
   config->log_checkpoint_bytes = 1 + sim_below(&chance, 30 << 10);
+  life->rots = sim_once_in(&chance, 2);
 }
 
 /* Answers a number that only this life comes to. */
@@ -355,7 +373,7 @@ static double seconds(clockid_t id) {
 }
 
 struct sum {
-  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, expired, simulated_ns;
+  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, expired, rotten, simulated_ns;
 };
 
 static struct life life;
@@ -370,6 +388,7 @@ static void live_and_count(uint64_t seed, struct sum *sum) {
   sum->shortages += life.shortages;
   sum->jumps += life.jumps;
   sum->expired += life.expired;
+  sum->rotten += life.rotten;
   sum->simulated_ns += life.world.mono_ns;
   if (seed % TWICE_ONCE_IN != 0) return;
   sum->twice++;
@@ -401,12 +420,13 @@ static void report(const struct sum *sum, double took, double cpu) {
   double lives = (double)(sum->seeds + sum->twice);
 
   printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
-         " failed allocations, %" PRIu64 " jumps, %" PRIu64
-         " segments expired, no violation; %" PRIu64
+         " failed allocations, %" PRIu64 " jumps, %" PRIu64 " segments expired, %" PRIu64
+         " open files rotten, no violation; %" PRIu64
          " lived twice, the same; %.1f ms of CPU time a life, %.0f a minute, %.0f times real time; "
          "all of them %016" PRIx64 "\n",
-         sum->seeds, sum->cuts, sum->failures, sum->shortages, sum->jumps, sum->expired, sum->twice,
-         1000 * cpu / lives, 60 * lives / took, (double)sum->simulated_ns / 1e9 / took, sum->hash);
+         sum->seeds, sum->cuts, sum->failures, sum->shortages, sum->jumps, sum->expired,
+         sum->rotten, sum->twice, 1000 * cpu / lives, 60 * lives / took,
+         (double)sum->simulated_ns / 1e9 / took, sum->hash);
   fflush(stdout);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
- * reader takes no trace with a hole in its generations, so a hole begins another file (fetch/plan.c finds it). */
+ * reader takes no trace with a hole in its generations, so a hole begins another file; it ends at a broken generation, so with --split what is
+ * behind one does, too (fetch/plan.c finds both). */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -21,7 +22,7 @@ struct fetching {
   struct tk_client_args args;
   struct tk_selector selector;
   const char *path;
-  bool full, strict, json, no_progress;
+  bool full, split, strict, json, no_progress;
   struct tk_plan plan;
   struct tk_fetch fetch;
   uint64_t file_bytes[TK_OUT_FILES_MAX];
@@ -37,12 +38,12 @@ __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
   va_end(args);
 }
 
-static void say_range(const struct tk_gap *gap, const char *more, const char *path) {
+static void say_range(const struct tk_gap *gap, const char *more) {
   if (gap->first_gen == gap->last_gen)
-    say("generation %" PRIu64 " is missing: %s%s%s", gap->first_gen, gap->why, more, path);
+    say("generation %" PRIu64 " is missing: %s%s", gap->first_gen, gap->why, more);
   else
-    say("generations %" PRIu64 "..%" PRIu64 " are missing: %s%s%s", gap->first_gen, gap->last_gen,
-        gap->why, more, path);
+    say("generations %" PRIu64 "..%" PRIu64 " are missing: %s%s", gap->first_gen, gap->last_gen,
+        gap->why, more);
 }
 
 static void file_name(const struct fetching *f, unsigned number, char out[PATH_MAX]) {
@@ -52,19 +53,39 @@ static void file_name(const struct fetching *f, unsigned number, char out[PATH_M
     snprintf(out, PATH_MAX, "%s.%u", f->path, number);
 }
 
-static void say_plan(const struct fetching *f) {
+/* "; what follows is in FILE.2" of this generation, if something does; else "". */
+static void where_more_is(const struct fetching *f, uint64_t gen, char out[PATH_MAX + 32]) {
   const struct tk_plan *p = &f->plan;
   char path[PATH_MAX];
   unsigned number = 1;
 
-  for (size_t i = 0; i < p->n_broken; i++)
-    say("generation %" PRIu64 " is broken as written: %s", p->broken[i].gen, p->broken[i].reason);
+  out[0] = '\0';
+  for (size_t i = 1; i < p->n_pieces; i++) {
+    number += p->pieces[i].begins_file;
+    if (p->pieces[i].first_gen <= gen) continue;
+    file_name(f, number, path);
+    snprintf(out, PATH_MAX + 32, "; what follows is in %s", path);
+    return;
+  }
+}
+
+static void say_plan(const struct fetching *f) {
+  const struct tk_plan *p = &f->plan;
+  char more[PATH_MAX + 32];
+
+  for (size_t i = 0; i < p->n_broken; i++) {
+    bool is_last = p->broken[i].gen == p->pieces[p->n_pieces - 1].last_gen;
+    snprintf(more, sizeof more, "%s",
+             is_last ? "" : "; Go's tools end there, --split begins another file behind it");
+    if (p->splits_broken) where_more_is(f, p->broken[i].gen, more);
+    say("generation %" PRIu64 " is broken as written: %s%s", p->broken[i].gen, p->broken[i].reason,
+        more);
+  }
   for (size_t i = 0; i < p->n_gaps; i++) {
-    const struct tk_gap *gap = &p->gaps[i];
-    bool inside = gap->first_gen > p->pieces[0].first_gen &&
-                  gap->last_gen < p->pieces[p->n_pieces - 1].first_gen;
-    if (inside) file_name(f, ++number, path);
-    say_range(gap, inside ? "; what follows is in " : "", inside ? path : "");
+    bool inside = p->gaps[i].first_gen > p->pieces[0].first_gen;
+    more[0] = '\0';
+    if (inside) where_more_is(f, p->gaps[i].last_gen, more);
+    say_range(&p->gaps[i], more);
   }
 }
 
@@ -96,7 +117,7 @@ static void say_files(const struct fetching *f) {
 
   for (unsigned number = 1; piece < end; number++) {
     const struct tk_piece *first = piece;
-    for (piece++; piece < end && !piece->after_hole;) piece++;
+    for (piece++; piece < end && !piece->begins_file;) piece++;
     say_file(f, number, first, piece - 1, f->file_bytes[number - 1]);
   }
   if (f->fetch.left_out_batches != 0)
@@ -140,7 +161,7 @@ static tb_rc read_pieces(struct fetching *f, struct tk_out_set *files) {
 
   for (size_t i = 0; i < f->plan.n_pieces; i++) {
     const struct tk_piece *piece = &f->plan.pieces[i];
-    bool begins = i == 0 || piece->after_hole;
+    bool begins = i == 0 || piece->begins_file;
     if (begins) {
       file_name(f, ++number, path);
       TB_TRY(tk_out_begin(files, path, f->fetch.diag, &file));
@@ -155,12 +176,13 @@ static tb_rc read_pieces(struct fetching *f, struct tk_out_set *files) {
 static tb_rc write_files(struct fetching *f) {
   struct tk_out_set *files;
 
-  /* A pipe cannot take what follows a hole as a trace of its own. */
+  /* A pipe cannot take what follows as a trace of its own. */
   for (size_t i = 1; strcmp(f->path, "-") == 0 && i < f->plan.n_pieces; i++)
-    if (f->plan.pieces[i].after_hole)
+    if (f->plan.pieces[i].begins_file)
       return tb_fail(f->fetch.diag, TB_REFUSED,
-                     "a hole lies before generation %" PRIu64
+                     "a %s lies before generation %" PRIu64
                      ": two traces do not fit into one pipe; use -o FILE, or --gen",
+                     f->plan.pieces[i - 1].ends_broken ? "broken generation" : "hole",
                      f->plan.pieces[i].first_gen);
   TB_TRY(tk_out_new(f->fetch.diag, &files));
   tk_progress_begin(&f->fetch.progress, "fetch", f->plan.bytes, !f->no_progress);
@@ -184,12 +206,13 @@ static tb_rc run(struct fetching *f) {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-enum { OPT_FULL = 1, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FULL = 1, OPT_SPLIT, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
 
 static tb_rc take_option(struct fetching *f, int option, const char *value) {
   switch (option) {
   case 'o': f->path = value; return TB_OK;
   case OPT_FULL: f->full = true; return TB_OK;
+  case OPT_SPLIT: f->split = true; return TB_OK;
   case OPT_STRICT: f->strict = true; return TB_OK;
   case OPT_JSON: f->json = true; return TB_OK;
   case OPT_NO_PROGRESS: f->no_progress = true; return TB_OK;
@@ -212,6 +235,7 @@ int tk_cmd_fetch(int argc, char **argv) {
   static const struct option options[] = {
     { "output", required_argument, NULL, 'o' },
     { "full", no_argument, NULL, OPT_FULL },
+    { "split", no_argument, NULL, OPT_SPLIT },
     { "strict", no_argument, NULL, OPT_STRICT },
     { "json", no_argument, NULL, OPT_JSON },
     { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
@@ -235,6 +259,7 @@ int tk_cmd_fetch(int argc, char **argv) {
 
   f.fetch.full = f.full;
   tk_plan_init(&f.plan, &f.selector);
+  f.plan.splits_broken = f.split;
   if (rc == TB_OK) rc = run(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);

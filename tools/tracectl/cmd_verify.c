@@ -20,6 +20,7 @@
 
 struct run {
   bool json, rebuild, progress;
+  const char *public_key; /* NULL: signatures do not count */
   struct tk_progress bar;
 };
 
@@ -69,6 +70,7 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
            ",\"problems\":%" PRIu64 ",\"closed_streams\":%" PRIu64,
            seen->segments, seen->bytes, seen->expired, seen->fresh, seen->open_runs,
            seen->open_generations, seen->problems, closed->streams);
+    if (run->public_key != NULL) printf(",\"signed_metas\":%" PRIu64, seen->signed_metas);
     say_accounting_json("", closed, false);
     printf(",\"live_streams\":%" PRIu64 ",\"live_counted\":%" PRIu64, seen->live_streams,
            live->streams);
@@ -79,6 +81,9 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
   printf("%s: %" PRIu64 " segments, %" PRIu64 " bytes, %" PRIu64 " expired, %" PRIu64 " problems\n",
          seen->problems == 0 ? "ok" : "broken", seen->segments, seen->bytes, seen->expired,
          seen->problems);
+  if (run->public_key != NULL)
+    printf("signatures: %" PRIu64 " metas are signed by a key of %s\n", seen->signed_metas,
+           run->public_key);
   if (seen->open_runs > 0)
     printf("files that are still written: %" PRIu64 ", with %" PRIu64 " whole generations\n",
            seen->open_runs, seen->open_generations);
@@ -117,10 +122,12 @@ static int open_state(const char *path, bool *out_is_state) {
   return parent;
 }
 
-static int verify_folder(struct run *run, const char *path) {
+static int verify_folder(struct run *run, const char *path, const struct tc_keys *keys) {
   struct tb_diag diag = { 0 };
   struct tc_audited seen = { 0 };
-  struct tc_audit_sink sink = { .self = run, .problem = say_problem, .progress = say_progress };
+  struct tc_audit_sink sink = {
+    .self = run, .problem = say_problem, .progress = say_progress, .keys = keys
+  };
   bool is_state;
   int fd = open_state(path, &is_state);
 
@@ -136,6 +143,17 @@ static int verify_folder(struct run *run, const char *path) {
   if (rc != TB_OK) return tk_fail("verify", "%s: %s", path, diag.text);
   say_totals(run, &seen);
   return seen.problems == 0 ? TK_DONE : TK_FAILED;
+}
+
+static int verify_signed_folder(struct run *run, const char *path) {
+  struct tb_diag diag = { 0 };
+  struct tc_keys *keys = NULL;
+
+  if (run->public_key != NULL && tc_keys_read_public(run->public_key, &diag, &keys) != TB_OK)
+    return tk_fail("verify", "%s", diag.text);
+  int code = verify_folder(run, path, keys);
+  tc_keys_free(keys);
+  return code;
 }
 
 static struct tc_audited_accounting living_books(const Tracecollect__V1__VerifiedBooks *from) {
@@ -199,6 +217,7 @@ static int verify_remote(struct run *run, const struct tk_client_args *args) {
 int tk_cmd_verify(int argc, char **argv) {
   static const struct option options[] = {
     { "rebuild", no_argument, NULL, 'r' },
+    { "public-key", required_argument, NULL, 'k' },
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'n' },
     TK_CLIENT_OPTIONS,
@@ -211,13 +230,16 @@ int tk_cmd_verify(int argc, char **argv) {
   while ((option = tk_option_next(argc, argv, "", options)) != -1) {
     switch (option) {
     case 'r': run.rebuild = true; break;
+    case 'k': run.public_key = optarg; break;
     case 'j': run.json = true; break;
     case 'n': run.progress = false; break;
     default:
       if (!tk_client_option(&client, option, optarg)) return tk_usage_hint("verify");
     }
   }
+  if (argc == optind && run.public_key != NULL)
+    return tk_usage("verify", "--public-key is for an archive that is named");
   if (argc == optind) return verify_remote(&run, &client);
   if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
-  return verify_folder(&run, argv[optind]);
+  return verify_signed_folder(&run, argv[optind]);
 }

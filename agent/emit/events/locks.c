@@ -3,8 +3,11 @@
 
 #include "agent/emit/events/put.h"
 
-enum { SLOTS = 2 * TA_LOCKS_MAX, PROBES = 64, HASH_SHIFT = 32 };
+enum { SLOTS = 2 * TA_LOCKS_MAX, PROBES = 64, HASH_SHIFT = 32, FREE = 0xffff, FREE_SHIFT = 48 };
 
+/* A word that is free says the generation it is free for: FREE << 48 | the generation. No address of a program and no
+ * reason looks like that. A thread that was stopped inside write_down() while the table went to a newer generation finds
+ * another word than it expects, and changes nothing. */
 struct row {
   _Atomic uint64_t object, of; /* of: reason << 32 | holder */
 };
@@ -22,6 +25,23 @@ static uint64_t hash_of(uint64_t object, uint64_t of) {
   return hash ^ hash >> 29;
 }
 
+static bool is_free(uint64_t word) {
+  return word >> FREE_SHIFT == FREE || word == 0;
+}
+
+static uint64_t free_for(uint32_t gen) {
+  return (uint64_t)FREE << FREE_SHIFT | gen;
+}
+
+/* False: the word belongs to a newer generation than gen. */
+static bool take(_Atomic uint64_t *word, uint32_t gen, uint64_t value) {
+  uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+
+  if (!is_free(seen) || (seen != 0 && (int32_t)((uint32_t)seen - gen) > 0)) return false;
+  return atomic_compare_exchange_strong_explicit(word, &seen, value, memory_order_relaxed,
+                                                 memory_order_relaxed);
+}
+
 /* A thread that was left behind may yet put a row of its generation into the table of a newer one: no event may name a row
  * that is not counted there, because the flusher writes no string for it. */
 static bool is_same(const struct table *table, uint32_t row, uint64_t object, uint64_t of) {
@@ -33,24 +53,23 @@ static bool is_same(const struct table *table, uint32_t row, uint64_t object, ui
 }
 
 /* From 1; 0: there is no room. A row that another thread then makes, too, stays as one that no event names. */
-static uint32_t write_down(struct table *table, uint64_t object, uint64_t of) {
+static uint32_t write_down(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
   if (atomic_load_explicit(&table->used, memory_order_relaxed) >= TA_LOCKS_MAX) return 0;
   uint32_t at = atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
   if (at >= TA_LOCKS_MAX) return 0;
-  atomic_store_explicit(&table->row[at].object, object, memory_order_relaxed);
-  atomic_store_explicit(&table->row[at].of, of, memory_order_relaxed);
-  return at + 1;
+  struct row *row = &table->row[at];
+  return take(&row->object, gen, object) && take(&row->of, gen, of) ? at + 1 : 0;
 }
 
 /* A row, from 1; 0: there is no room. */
-static uint32_t find(struct table *table, uint64_t object, uint64_t of) {
+static uint32_t find(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
   uint64_t hash = hash_of(object, of);
   uint32_t at = hash % SLOTS, mine = 0;
 
   for (unsigned i = 0; i < PROBES; i++, at = (at + 1) % SLOTS) {
     uint64_t slot = atomic_load_explicit(&table->slot[at], memory_order_acquire);
     if (slot == 0) {
-      if (mine == 0) mine = write_down(table, object, of);
+      if (mine == 0) mine = write_down(table, gen, object, of);
       if (mine == 0) return 0;
       if (atomic_compare_exchange_strong_explicit(&table->slot[at], &slot,
                                                   hash >> HASH_SHIFT << HASH_SHIFT | mine,
@@ -65,24 +84,30 @@ static uint32_t find(struct table *table, uint64_t object, uint64_t of) {
 
 uint64_t ta_locks_put(const struct ta_thread *t, uint32_t reason, uintptr_t object,
                       uint32_t holder) {
-  struct table *table = &tables[ta_gen(t) & 1];
+  uint32_t gen = ta_gen(t), row = 0;
+  struct table *table = &tables[gen & 1];
   uint64_t of = (uint64_t)reason << 32;
-  uint32_t row = find(table, object, of | holder);
 
-  if (TB_UNLIKELY(row == 0) && holder != 0) row = find(table, object, of);
+  if (TB_LIKELY(!is_free(object))) row = find(table, gen, object, of | holder);
+  if (TB_UNLIKELY(row == 0) && holder != 0 && !is_free(object)) row = find(table, gen, object, of);
   if (TB_LIKELY(row != 0)) return TA_LOCKS_FIRST_ID + row - 1;
   atomic_fetch_add_explicit(&table->missed, 1, memory_order_relaxed);
   return ta_string(t, reason);
 }
 
-bool ta_locks_at(uint32_t gen, uint32_t i, struct ta_lock *out) {
-  struct table *table = &tables[gen & 1];
+uint32_t ta_locks_end(uint32_t gen) {
+  uint32_t used = atomic_load_explicit(&tables[gen & 1].used, memory_order_acquire);
 
-  if (i >= TA_LOCKS_MAX || i >= atomic_load_explicit(&table->used, memory_order_acquire))
-    return false;
-  uint64_t of = atomic_load_explicit(&table->row[i].of, memory_order_relaxed);
-  *out = (struct ta_lock){ atomic_load_explicit(&table->row[i].object, memory_order_relaxed),
-                           (uint32_t)(of >> 32), (uint32_t)of };
+  return used < TA_LOCKS_MAX ? used : TA_LOCKS_MAX;
+}
+
+bool ta_locks_at(uint32_t gen, uint32_t i, struct ta_lock *out) {
+  struct row *row = &tables[gen & 1].row[i];
+  uint64_t object = atomic_load_explicit(&row->object, memory_order_relaxed);
+  uint64_t of = atomic_load_explicit(&row->of, memory_order_relaxed);
+
+  if (is_free(object) || is_free(of)) return false;
+  *out = (struct ta_lock){ object, (uint32_t)(of >> 32), (uint32_t)of };
   return true;
 }
 
@@ -92,10 +117,15 @@ uint64_t ta_locks_missed(uint32_t gen) {
 
 void ta_locks_clear(uint32_t gen) {
   struct table *table = &tables[gen & 1];
+  uint32_t end = ta_locks_end(gen);
 
   atomic_store_explicit(&table->missed, 0, memory_order_relaxed);
-  if (atomic_load_explicit(&table->used, memory_order_relaxed) == 0) return;
+  if (end == 0) return;
   for (unsigned i = 0; i < SLOTS; i++)
     atomic_store_explicit(&table->slot[i], 0, memory_order_relaxed);
-  atomic_store_explicit(&table->used, 0, memory_order_relaxed);
+  for (uint32_t i = 0; i < end; i++) {
+    atomic_store_explicit(&table->row[i].object, free_for(gen + 2), memory_order_relaxed);
+    atomic_store_explicit(&table->row[i].of, free_for(gen + 2), memory_order_relaxed);
+  }
+  atomic_store_explicit(&table->used, 0, memory_order_release);
 }

@@ -4,7 +4,7 @@
  *
  * Two tables by the generation's parity. A lock that is waited for again costs a hash and a comparison, and only reads
  * memory that others share; a new one takes its place by compare-and-swap. So a thread that is stopped in the middle
- * stops no other.
+ * stops no other, and changes nothing of a later generation.
  *
  * Memory    static: 128 KiB, touched as it is used.
  * Threads   put: any that is in a section. The rest: the flusher, when no thread is in that generation.
@@ -30,9 +30,11 @@ struct ta_lock {
 uint64_t ta_locks_put(const struct ta_thread *t, uint32_t reason, uintptr_t object,
                       uint32_t holder);
 
-/* for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) its string is TA_LOCKS_FIRST_ID + i. */
+/* Rows below the end; the string of each is TA_LOCKS_FIRST_ID + i. False: the row is empty, because its thread was left
+ * behind before it was written. */
+uint32_t ta_locks_end(uint32_t gen);
 bool ta_locks_at(uint32_t gen, uint32_t i, struct ta_lock *out);
 uint64_t ta_locks_missed(uint32_t gen); /* waits that have the reason's own string */
-void ta_locks_clear(uint32_t gen);
+void ta_locks_clear(uint32_t gen);      /* it is over: its table is of gen + 2 now */
 
 #endif

@@ -204,8 +204,8 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_gc_reset(gen);
   atomic_store(&ta_emit.done, gen - 1);
   atomic_store(&ta_emit.ids, TA_LOCKS_IDS_END); /* below are names and locks */
-  ta_locks_clear(0);
-  ta_locks_clear(1);
+  ta_locks_clear(gen - 2);
+  ta_locks_clear(gen - 1);
   atomic_store(&ta_emit.workers, 0);
   atomic_store(&ta_emit.generations, 0);
   atomic_store(&ta_emit.lost_generations, 0);

@@ -114,7 +114,8 @@ static void write_name_stack(struct ta_generation *k, uint32_t gen, uint32_t nam
 static void want_locks(uint32_t gen) {
   struct ta_lock lock;
 
-  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) ta_symbols_want_data(lock.object);
+  for (uint32_t i = 0; i < ta_locks_end(gen); i++)
+    if (ta_locks_at(gen, i, &lock)) ta_symbols_want_data(lock.object);
 }
 
 static struct ta_text *name_of_lock(const struct ta_lock *lock) {
@@ -127,7 +128,8 @@ static void write_lock_strings(struct ta_generation *k, uint32_t gen) {
   struct ta_lock lock;
   size_t len;
 
-  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
+  for (uint32_t i = 0; i < ta_locks_end(gen); i++) {
+    if (!ta_locks_at(gen, i, &lock)) continue;
     const char *reason = ta_names_text(lock.reason, &len);
     write_string(k, gen, TA_LOCKS_FIRST_ID + i, reason, len);
     string_of(k, gen, name_of_lock(&lock));
@@ -154,9 +156,10 @@ static void open_locks(struct ta_generation *k, uint32_t gen, uint64_t missed) {
 static void write_locks(struct ta_generation *k, uint32_t gen) {
   struct ta_lock lock;
 
-  if (!ta_locks_at(gen, 0, &lock)) return;
+  if (ta_locks_end(gen) == 0) return;
   open_locks(k, gen, ta_locks_missed(gen));
-  for (uint32_t i = 0; ta_locks_at(gen, i, &lock); i++) {
+  for (uint32_t i = 0; i < ta_locks_end(gen); i++) {
+    if (!ta_locks_at(gen, i, &lock)) continue;
     const struct tw_lock row = { TA_LOCKS_FIRST_ID + i, lock.object, lock.holder,
                                  written_name(gen, &lock) };
     if (tw_write_lock(&k->write, &row) != TB_AGAIN) continue;

@@ -299,6 +299,25 @@ Test(spool, a_generation_its_writer_gives_up_is_told_with_what_still_comes_of_it
   }
 }
 
+static bool look_and_give_up(void *self) {
+  struct ta_spool *s = self;
+  struct ta_recorded recorded;
+
+  ta_spool_recorded(s, &recorded); /* as `tracectl send` does for its status */
+  return counters(s).produced.batches > 0;
+}
+
+Test(spool, a_writer_that_waits_for_room_may_look_at_it, .timeout = 30) {
+  struct ta_spool *s = open_spool(MIB);
+
+  s->impatient = look_and_give_up;
+  s->impatient_self = s;
+  put(s, 1, 30, BATCH);
+  cr_assert(s->over);
+  cr_assert_eq(counters(s).produced.batches, 30);
+  close_spool(s);
+}
+
 Test(spool, runs_without_end_neither_grow_it_nor_lose_count) {
   struct ta_spool *s = open_spool(MIB);
 

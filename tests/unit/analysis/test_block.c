@@ -317,6 +317,25 @@ Test(an_block, of_very_many_that_wait_the_oldest_are_listed_and_all_counted) {
 }
 
 /* Our own agent's call waits in C for as long as it has nothing to send. */
+Test(an_block, what_is_idle_can_be_changed_between_two_waits) {
+  struct tt_analyses t;
+
+  open_stream(&t, 100);
+  wait_for(&t, 100, 300, 1, 2, CHAN, WORKER);
+  cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
+  cr_assert_eq(to_analyses_idle(t.a, "no reason:main.worker"), TB_BROKEN);
+  cr_assert_eq(to_analyses_idle(t.a, "main.worker"), TB_OK);
+  sync_event(&t);
+  wait_for(&t, 400, 900, 1, 2, CHAN, WORKER);
+  const struct to_report *r = report(&t, TO_ANALYSIS_BLOCK);
+  cr_assert_eq(tt_distribution(r, "blocked")->sum.total_ns, 200);
+  cr_assert_eq(tt_distribution(r, "idle")->sum.total_ns, 500);
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 1);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "blocked")->distribution->sum.total_ns, 200);
+  cr_assert_eq(tt_cell(r, "by_stack", 0, "idle_ns")->number, 500);
+  tt_analyses_close(&t);
+}
+
 Test(an_block, a_call_of_the_agent_is_idle_not_blocked) {
   struct tt_analyses t;
 

@@ -151,8 +151,8 @@ Test(fetch, several_streams_are_listed_and_one_must_be_chosen) {
   expect_file("t.trace", 1, 1);
 }
 
-Test(fetch, a_broken_generation_is_named) {
-  struct tt_writer w = write_generations(7, 1, 2);
+Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
+  struct tt_writer w = write_generations(7, 1, 4);
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
 
   tt_barrier(&host.store);
@@ -164,7 +164,20 @@ Test(fetch, a_broken_generation_is_named) {
   snprintf(msg->verdict.reason, sizeof msg->verdict.reason, "goroutine 3 started twice");
   tt_submit(&host.store, msg);
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
-  cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice"), "%s", said);
+  cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice; Go's tools end "
+                     "there, --split begins another file behind it"),
+            "%s", said);
+  expect_file("t.trace", 1, 4);
+  cr_assert_eq(run("fetch --split -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice; what follows "
+                     "is in t.trace.2"),
+            "%s", said);
+  expect_file("t.trace", 1, 2);
+  expect_file("t.trace.2", 3, 4);
+  cr_assert_eq(run("fetch --split -o - >/dev/null"), 1);
+  cr_assert(has_said("a broken generation lies before generation 3"), "%s", said);
+  cr_assert_eq(run("fetch --gen 1..2 -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("goroutine 3 started twice\n"), "%s", said);
   expect_file("t.trace", 1, 2);
 }
 
@@ -203,23 +216,28 @@ Test(fetch, experiments_go_cannot_read_are_left_out_unless_full) {
   cr_assert_eq(memcmp(got + HEADER_BYTES, all, used), 0);
 }
 
-Test(fetch, rotten_bytes_are_no_trace) {
-  struct tt_writer w = write_generations(7, 1, 2);
-
-  tt_close(&w);
-  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+static void flip_in(const char *trace, uint64_t offset) {
   char path[300];
-  snprintf(path, sizeof path, "cd %s && find archive -name '*2.trace' > %s/found", host.store.dir,
-           folder);
+
+  snprintf(path, sizeof path, "cd %s && find archive open -name '%s' > %s/found", host.store.dir,
+           trace, folder);
   cr_assert_eq(system(path), 0);
   FILE *f = fopen("found", "r");
   cr_assert_not_null(fgets(path, sizeof path, f));
   fclose(f);
   path[strcspn(path, "\n")] = '\0';
-  tt_flip(&host.store, path, 500);
+  tt_flip(&host.store, path, offset);
+}
+
+Test(fetch, rotten_bytes_are_no_trace) {
+  struct tt_writer w = write_generations(7, 1, 2);
+
+  tt_close(&w);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  flip_in("*2.trace", 500);
   cr_assert_eq(unlink("t.trace"), 0);
   cr_assert_eq(run("fetch -o t.trace"), 1);
-  cr_assert(has_said("no longer match their SHA-256"), "%s", said);
+  cr_assert(has_said("segment 2: its bytes no longer match their XXH3-128"), "%s", said);
   cr_assert_neq(access("t.trace", F_OK), 0);
   cr_assert_neq(system("ls *.part-* >/dev/null 2>&1"), 0); /* nothing half-written stays */
 }
@@ -247,6 +265,38 @@ static void open_joined(void) {
 }
 
 TestSuite(fetch_joined, .init = open_joined, .fini = close_host, .timeout = 240);
+
+enum { IN_GENERATION_5 = HEADER_BYTES + 4 * BATCHES * BATCH_BYTES + 3 };
+
+static void expect_rotten_5(void) {
+  cr_assert_eq(run("fetch -o t.trace"), 1);
+  cr_assert(has_said("segment 1: generation 5's bytes no longer match their XXH3-128; `tracectl "
+                     "verify` says more"),
+            "%s", said);
+  cr_assert_eq(run("fetch --gen 5..5 -o t.trace"), 1);
+  cr_assert(has_said("generation 5's bytes no longer match"), "%s", said);
+  cr_assert_eq(run("fetch --gen 1..4 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 4);
+  cr_assert_eq(run("fetch --gen 6..6 -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 6, 6);
+}
+
+Test(fetch_joined, a_rotten_generation_is_named_and_the_others_are_given) {
+  struct tt_writer w = write_generations(7, 1, 9);
+
+  tt_close(&w);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 9);
+  flip_in("*.trace", IN_GENERATION_5);
+  expect_rotten_5();
+}
+
+Test(fetch_joined, a_generation_of_a_run_that_is_written_has_its_hash) {
+  write_generations(7, 1, 9);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  flip_in("*.part", IN_GENERATION_5);
+  expect_rotten_5();
+}
 
 Test(fetch_joined, generations_are_cut_out_of_a_longer_file) {
   write_generations(7, 1, 9);

@@ -86,7 +86,7 @@ Test(fetch_plan, a_clock_that_was_set_back_parts_what_is_asked_for) {
   cr_assert_eq(plan.n_pieces, 2);
   cr_assert_eq(plan.pieces[0].last_gen, 1);
   cr_assert_eq(plan.pieces[1].first_gen, 3);
-  cr_assert(plan.pieces[1].after_hole && !plan.pieces[1].whole);
+  cr_assert(plan.pieces[1].begins_file && !plan.pieces[1].whole);
   cr_assert_eq(plan.n_gaps, 1);
   cr_assert_not_null(strstr(plan.gaps[0].why, "outside the asked time"), "%s", plan.gaps[0].why);
   tk_plan_fini(&plan);
@@ -98,5 +98,53 @@ Test(fetch_plan, a_clock_that_was_set_back_parts_what_is_asked_for) {
   cr_assert_eq(plan.n_pieces, 1);
   cr_assert_eq(plan.pieces[0].first_gen, 2);
   cr_assert_eq(plan.pieces[0].last_gen, 2);
+  tk_plan_fini(&plan);
+}
+
+Test(fetch_plan, a_file_may_be_cut_behind_a_broken_generation) {
+  enum { PIECE = 100 };
+  generation_meta gen[4], *gens[] = { &gen[0], &gen[1], &gen[2], &gen[3] };
+  Tracecollect__V1__Verdict broken = TRACECOLLECT__V1__VERDICT__INIT;
+  segment_info segment = TRACECOLLECT__V1__SEGMENT_INFO__INIT, *segments[] = { &segment };
+  Tracecollect__V1__ListReply page = TRACECOLLECT__V1__LIST_REPLY__INIT;
+  struct tk_selector selector = { 0 };
+  struct tb_diag diag;
+  struct tk_plan plan;
+
+  for (unsigned i = 0; i < 4; i++) {
+    tracecollect__v1__generation_meta__init(&gen[i]);
+    gen[i].gen = i + 1;
+    gen[i].offset = 16 + i * PIECE;
+    gen[i].bytes = PIECE;
+  }
+  broken.code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
+  gen[1].verdict = &broken;
+  segment.bytes = 16 + 4 * PIECE;
+  segment.first_gen = 1;
+  segment.last_gen = 4;
+  segment.generations = gens;
+  segment.n_generations = 4;
+  page.segments = segments;
+  page.n_segments = 1;
+  tb_diag_clear(&diag);
+  tk_plan_init(&plan, &selector);
+  cr_assert_eq(tk_plan_take(&plan, &page, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_plan_finish(&plan, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(plan.n_pieces, 1);
+  cr_assert(plan.pieces[0].whole);
+  tk_plan_fini(&plan);
+  tk_plan_init(&plan, &selector);
+  plan.splits_broken = true;
+  cr_assert_eq(tk_plan_take(&plan, &page, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_plan_finish(&plan, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(plan.n_broken, 1);
+  cr_assert_eq(plan.n_gaps, 0);
+  cr_assert_eq(plan.n_pieces, 2);
+  cr_assert_eq(plan.pieces[0].last_gen, 2);
+  cr_assert(plan.pieces[0].ends_broken && !plan.pieces[0].whole);
+  cr_assert_eq(plan.pieces[1].first_gen, 3);
+  cr_assert_eq(plan.pieces[1].offset, 16 + 2 * PIECE);
+  cr_assert_eq(plan.pieces[1].len, 2 * PIECE);
+  cr_assert(plan.pieces[1].begins_file && !plan.pieces[1].whole);
   tk_plan_fini(&plan);
 }

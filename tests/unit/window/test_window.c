@@ -162,6 +162,49 @@ Test(window, a_budget_that_runs_out_loses_no_count) {
   }
 }
 
+/* Two parts of one series, 100 values a second, hardly any two alike: more lengths than a quiet stream keeps. The part with
+ * fewer values loses its quantiles, the whole never. */
+static size_t fill_sparing(struct fixture *f, bool sparing, uint32_t part[2]) {
+  enum { SECONDS = 400, A_SECOND = 100 };
+
+  setup_windows(f);
+  f->w.sparing = sparing;
+  for (unsigned i = 0; i < 2; i++)
+    cr_assert_eq(to_windows_series(&f->w, f->plain, &part[i]), TB_OK);
+  for (int i = 0; i < SECONDS * A_SECOND; i++) {
+    to_ns end = i * (SECOND / A_SECOND), length = MS + (i * INT64_C(7919) % 999983) * 100;
+    cr_assert_eq(to_windows_move(&f->w, end), TB_OK);
+    to_windows_note(&f->w, 1, 1, end);
+    cr_assert_eq(to_windows_add(&f->w, part[i % 10 == 0], end - length, end, 0, false), TB_OK);
+  }
+  return f->mem.bytes;
+}
+
+Test(window, one_that_is_sparing_keeps_fewer_lengths_of_a_quiet_stream) {
+  struct fixture full, sparing;
+  uint32_t part[2];
+  struct to_view v;
+
+  size_t bytes = fill_sparing(&full, false, part);
+  cr_assert_lt(fill_sparing(&sparing, true, part), bytes);
+  cr_assert_eq(to_windows_view(&full.w, TO_WINDOW_ALL, &v), TB_OK);
+  cr_assert(distribution(&v, part[1]).has_quantiles);
+  struct to_view_part both[] = { { .series = part[0], .next = 2 }, { .series = part[1] } };
+  struct to_distribution d[2];
+  for (unsigned i = 0; i < 2; i++) {
+    cr_assert_eq(to_windows_view(i == 0 ? &full.w : &sparing.w, TO_WINDOW_ALL, &v), TB_OK);
+    d[i] = (struct to_distribution){ .sum = { .count = 40000, .max_ns = UINT64_MAX } };
+    cr_assert_eq(to_view_sum(&v, part[0]).count, 36000);
+    cr_assert_eq(to_view_quantiles(&v, both, 1, &d[i]), TB_OK);
+    cr_assert(d[i].has_quantiles);
+  }
+  cr_assert_eq(d[0].p50_ns, d[1].p50_ns);
+  cr_assert_eq(d[0].p999_ns, d[1].p999_ns);
+  cr_assert_not(distribution(&v, part[1]).has_quantiles);
+  close_windows(&full);
+  close_windows(&sparing);
+}
+
 Test(window, windows_and_analyses_are_found_by_the_names_they_go_by) {
   enum to_analysis_kind kind;
   enum to_window window;

@@ -23,6 +23,7 @@ void tk_plan_init(struct tk_plan *plan, const struct tk_selector *selector) {
 void tk_plan_fini(struct tk_plan *plan) {
   for (size_t i = 0; i < plan->n_broken; i++) free(plan->broken[i].reason);
   for (size_t i = 0; i < plan->n_streams; i++) free(plan->streams[i]);
+  for (size_t i = 0; i < plan->n_pieces; i++) free(plan->pieces[i].parts);
   free(plan->pieces);
   free(plan->gaps);
   free(plan->absences);
@@ -114,36 +115,76 @@ static tb_rc check_generation(const segment_info *s, const generation_meta *g, u
                  s->id);
 }
 
-/* A file of several generations gives the requested ones, in more than one piece where the program's clock was
- * set back meanwhile. */
-static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
-                              const struct tk_piece *whole, struct tb_diag *diag) {
-  struct tk_piece piece = *whole;
-  uint64_t end = 0;
-  size_t taken = 0;
+static bool is_broken(const generation_meta *g) {
+  return g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
+}
 
-  piece.len = 0;
+static tb_rc add_part(struct tk_piece *piece, const generation_meta *g, struct tb_diag *diag) {
+  if (g->hash.len != TC_GENERATION_HASH_BYTES || piece->hash.kind == TC_HASH_SHA256) return TB_OK;
+  TB_TRY(with_text(TB_GROW(piece->parts, piece->parts_room, piece->n_parts), diag));
+  struct tk_piece_generation *part = &piece->parts[piece->n_parts++];
+  part->gen = g->gen;
+  part->bytes = g->bytes;
+  memcpy(part->hash, g->hash.data, sizeof part->hash);
+  return TB_OK;
+}
+
+/* The piece, and an empty one to go on with. Only hashes of all its generations are of use. */
+static tb_rc end_piece(struct tk_plan *p, struct tk_piece *piece, struct tb_diag *diag) {
+  if (piece->len == 0) return TB_OK;
+  if (piece->n_parts != piece->last_gen - piece->first_gen + 1) {
+    free(piece->parts);
+    piece->parts = NULL;
+    piece->n_parts = 0;
+  }
+  TB_TRY(add_piece(p, piece, diag));
+  piece->parts = NULL;
+  piece->n_parts = piece->parts_room = 0;
+  piece->len = 0;
+  return TB_OK;
+}
+
+/* A file of several generations gives the requested ones, in more than one piece where the program's clock was
+ * set back meanwhile, or behind a broken one that splits. */
+static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk_piece *piece,
+                             struct tb_diag *diag) {
+  uint64_t end = 0;
+  size_t in_piece = 0;
+
   for (size_t i = 0; i < s->n_generations; i++) {
     const generation_meta *g = s->generations[i];
     TB_TRY(check_generation(s, g, end, diag));
     end = g->offset + g->bytes;
     if (!is_asked(p, g, s->last_arrival_ns)) {
-      if (piece.len != 0) TB_TRY(add_piece(p, &piece, diag));
-      piece.len = 0;
+      TB_TRY(end_piece(p, piece, diag));
       continue;
     }
-    taken++;
-    if (piece.len == 0) {
-      piece.first_gen = g->gen;
-      piece.offset = g->offset;
+    if (piece->len == 0) {
+      piece->first_gen = g->gen;
+      piece->offset = g->offset;
+      in_piece = 0;
     }
-    piece.last_gen = g->gen;
-    piece.len += g->bytes;
-    piece.whole = taken == s->n_generations;
-    if (g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN)
-      TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    in_piece++;
+    piece->last_gen = g->gen;
+    piece->len += g->bytes;
+    piece->whole = in_piece == s->n_generations;
+    piece->ends_broken = is_broken(g);
+    TB_TRY(add_part(piece, g, diag));
+    if (!piece->ends_broken) continue;
+    TB_TRY(add_broken(p, g->gen, g->verdict->reason, diag));
+    if (p->splits_broken) TB_TRY(end_piece(p, piece, diag));
   }
-  return piece.len != 0 ? add_piece(p, &piece, diag) : TB_OK;
+  return end_piece(p, piece, diag);
+}
+
+static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
+                              const struct tk_piece *whole, struct tb_diag *diag) {
+  struct tk_piece piece = *whole;
+
+  piece.len = 0;
+  tb_rc rc = add_generations(p, s, &piece, diag);
+  free(piece.parts); /* of a piece that came to nothing */
+  return rc;
 }
 
 static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_reason,
@@ -155,6 +196,15 @@ static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_rea
       TB_TRY(add_absence(p, loss->first_gen, loss->last_gen, tp_loss_text(loss->reason), diag));
   }
   return TB_OK;
+}
+
+/* An older collector says SHA-256 alone. */
+static struct tc_content_hash hash_of(const segment_info *s) {
+  Tracecollect__V1__ContentHash hash = TRACECOLLECT__V1__CONTENT_HASH__INIT;
+
+  hash.kind = (Tracecollect__V1__HashKind)tc_hash_of_name(s->hash_kind);
+  hash.value = s->hash;
+  return tc_hash_read(&s->sha256, hash.kind != 0 ? &hash : NULL);
 }
 
 static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_diag *diag) {
@@ -175,10 +225,10 @@ static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_di
     .unsafe = s->unsafe_experiment,
     .go_version = s->go_version,
   };
-  if (s->sha256.len == sizeof piece.sha256)
-    memcpy(piece.sha256, s->sha256.data, sizeof piece.sha256);
+  piece.hash = hash_of(s);
   if (s->n_generations != 0) return take_generations(p, s, &piece, diag);
-  if (strcmp(s->analysis, "broken") == 0) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
+  piece.ends_broken = strcmp(s->analysis, "broken") == 0;
+  if (piece.ends_broken) TB_TRY(add_broken(p, s->first_gen, s->reason, diag));
   return add_piece(p, &piece, diag);
 }
 
@@ -215,8 +265,8 @@ tb_rc tk_plan_finish(struct tk_plan *p, struct tb_diag *diag) {
       return tb_fail(diag, TB_BROKEN, "segments %" PRIu64 " and %" PRIu64 " overlap",
                      p->pieces[i - 1].segment, p->pieces[i].segment);
     uint64_t from = before + 1;
+    p->pieces[i].begins_file = to != from || (p->splits_broken && p->pieces[i - 1].ends_broken);
     if (to == from) continue;
-    p->pieces[i].after_hole = true;
     TB_TRY(add_gap(p, from, to - 1, why_absent(p, from, to - 1), diag));
   }
   if (s->last_gen != 0 && last->last_gen < s->last_gen)

@@ -8,20 +8,30 @@
 #ifndef TK_FETCH_PLAN_H
 #define TK_FETCH_PLAN_H
 
+#include "archive/content_hash.h"
 #include "proto/archive.pb-c.h"
 #include "tools/tracectl/args/selector.h"
 
 enum { TK_TRACE_HEADER_BYTES = 16 };
 
+struct tk_piece_generation {
+  uint64_t gen, bytes;
+  unsigned char hash[TC_GENERATION_HASH_BYTES];
+};
+
 struct tk_piece {
   uint64_t segment;
   uint64_t first_gen, last_gen;
   uint64_t offset, len; /* of the generations' bytes, the header not counted */
-  bool whole;           /* all of the file behind its header: sha256 covers it */
-  bool after_hole;      /* begins a new file */
+  bool whole;           /* all of the file behind its header: hash covers it */
+  bool ends_broken;     /* its last generation is: Go's reader goes no further */
+  bool begins_file;     /* a hole lies before it, or a broken generation that splits */
   bool unsafe;          /* holds an experiment Go's tools cannot read */
   unsigned go_version;
-  unsigned char sha256[32];
+  struct tc_content_hash hash; /* of the file; TC_HASH_NONE: unknown */
+  struct tk_piece_generation
+      *parts; /* each generation of the piece; NULL: their hashes are unknown */
+  size_t n_parts, parts_room;
 };
 
 /* Generations that are not there, and why. */
@@ -37,6 +47,7 @@ struct tk_broken {
 
 struct tk_plan {
   const struct tk_selector *selector;
+  bool splits_broken; /* what follows a broken generation begins a file */
   /* From the selector, or its --last counted back from where the stream's newest generation ends. */
   uint64_t since_wall_ns, until_wall_ns;
   struct tk_piece *pieces;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +13,14 @@
 
 enum { CHUNK_BYTES = 1 << 20, TRIES = 3 };
 
-/* Where a piece's bytes go: digest, perhaps the splitter, file. */
+/* Where a piece's bytes go: hash, perhaps the splitter, file. */
 struct sink {
   struct tk_fetch *fetch;
   const struct tk_piece *piece;
   FILE *file;
-  EVP_MD_CTX *digest; /* NULL: not all of the file is read */
+  struct tc_hasher *hasher; /* NULL: nothing is known that the bytes could be compared with */
+  size_t part;              /* the generation whose bytes come, */
+  uint64_t part_left;       /* and so many are to come */
   struct tw_split split;
   struct tk_strip *strip; /* NULL: everything stays */
 };
@@ -94,8 +95,81 @@ static tb_rc ask_chunk(struct tk_fetch *f, uint64_t segment, uint64_t offset, ui
                  segment, offset);
 }
 
+/* --- hashes ------------------------------------------------------------------------------------ */
+
+static tb_rc add_hash(struct sink *s, const unsigned char *bytes, size_t n) {
+  return tc_hasher_add(s->hasher, bytes, n) == TB_OK
+             ? TB_OK
+             : tb_fail(s->fetch->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+}
+
+static tb_rc is_damaged(struct sink *s, const char *part) {
+  const struct tk_piece *piece = s->piece;
+
+  return tb_fail(s->fetch->diag, TB_CORRUPT,
+                 "segment %" PRIu64
+                 ": %s bytes no longer match their %s; `tracectl verify` says more",
+                 piece->segment, part, tc_hash_title(tc_hasher_kind(s->hasher)));
+}
+
+static tb_rc end_part(struct sink *s) {
+  const struct tk_piece_generation *part = &s->piece->parts[s->part];
+  unsigned char hash[TC_GENERATION_HASH_BYTES];
+  char name[60];
+
+  tc_hasher_end(s->hasher, hash);
+  s->part++;
+  if (memcmp(hash, part->hash, sizeof hash) == 0) return TB_OK;
+  snprintf(name, sizeof name, "generation %" PRIu64 "'s", part->gen);
+  return is_damaged(s, name);
+}
+
+/* Generation by generation, where their hashes are known. */
+static tb_rc hash_body(struct sink *s, const unsigned char *bytes, size_t n) {
+  while (n > 0 && s->part < s->piece->n_parts) {
+    if (s->part_left == 0) {
+      s->part_left = s->piece->parts[s->part].bytes;
+      tc_hasher_begin(s->hasher);
+    }
+    size_t take = s->part_left < n ? (size_t)s->part_left : n;
+    TB_TRY(add_hash(s, bytes, take));
+    bytes += take;
+    n -= take;
+    s->part_left -= take;
+    if (s->part_left == 0) TB_TRY(end_part(s));
+  }
+  return n > 0 ? add_hash(s, bytes, n) : TB_OK;
+}
+
+/* Which hash the bytes of the piece can be compared with. Of one generation that is a whole file the hash is in the file's. */
+static tb_rc begin_hash(struct sink *s) {
+  const struct tk_piece *piece = s->piece;
+  bool by_file = piece->whole && piece->hash.kind != TC_HASH_NONE;
+
+  if (!by_file && piece->n_parts == 0) return TB_OK;
+  if (by_file && piece->hash.kind == TC_HASH_XXH3 && piece->n_parts == 0 &&
+      piece->first_gen != piece->last_gen)
+    return TB_OK;
+  if (tc_hasher_new(by_file ? piece->hash.kind : TC_HASH_XXH3, &s->hasher) != TB_OK)
+    return tb_fail(s->fetch->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  return TB_OK;
+}
+
+static tb_rc check_file_hash(struct sink *s) {
+  struct tc_content_hash got;
+  unsigned char ignored[TC_GENERATION_HASH_BYTES];
+
+  if (s->hasher == NULL || !s->piece->whole || s->piece->hash.kind == TC_HASH_NONE) return TB_OK;
+  if (s->piece->n_parts == 0) tc_hasher_end(s->hasher, ignored);
+  if (tc_hasher_result(s->hasher, &got) != TB_OK)
+    return tb_fail(s->fetch->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  return tc_hash_equal(&got, &s->piece->hash) ? TB_OK : is_damaged(s, "its");
+}
+
+/* --- pieces ------------------------------------------------------------------------------------ */
+
 static tb_rc take_body(struct sink *s, const unsigned char *bytes, size_t n) {
-  if (s->digest != NULL) EVP_DigestUpdate(s->digest, bytes, n);
+  if (s->hasher != NULL) TB_TRY(hash_body(s, bytes, n));
   s->fetch->done += n;
   tk_progress_at(&s->fetch->progress, s->fetch->done);
   return s->strip != NULL ? split_bytes(s, bytes, n) : write_bytes(s, bytes, n);
@@ -108,7 +182,7 @@ static tb_rc read_header(struct sink *s, bool write_it) {
   if (chunk->data.len != TK_TRACE_HEADER_BYTES)
     return tb_fail(s->fetch->diag, TB_CORRUPT, "segment %" PRIu64 " has no whole header",
                    s->piece->segment);
-  if (s->digest != NULL) EVP_DigestUpdate(s->digest, chunk->data.data, chunk->data.len);
+  if (s->hasher != NULL) TB_TRY(add_hash(s, chunk->data.data, chunk->data.len));
   if (s->strip != NULL) TB_TRY(split_bytes(s, chunk->data.data, chunk->data.len));
   return write_it ? write_bytes(s, chunk->data.data, chunk->data.len) : TB_OK;
 }
@@ -124,29 +198,12 @@ static tb_rc read_body(struct sink *s) {
   return s->strip != NULL ? end_split(s) : TB_OK;
 }
 
-static tb_rc check_digest(struct sink *s) {
-  static const unsigned char none[sizeof s->piece->sha256];
-  unsigned char got[EVP_MAX_MD_SIZE];
-
-  if (s->digest == NULL || memcmp(s->piece->sha256, none, sizeof none) == 0) return TB_OK;
-  if (EVP_DigestFinal_ex(s->digest, got, NULL) == 1 &&
-      memcmp(got, s->piece->sha256, sizeof s->piece->sha256) == 0)
-    return TB_OK;
-  return tb_fail(s->fetch->diag, TB_CORRUPT,
-                 "segment %" PRIu64
-                 ": its bytes no longer match their SHA-256; `tracectl verify` says more",
-                 s->piece->segment);
-}
-
 static tb_rc read_piece(struct sink *s, bool with_header) {
-  if (s->piece->whole) {
-    s->digest = EVP_MD_CTX_new();
-    if (s->digest == NULL || EVP_DigestInit_ex(s->digest, EVP_sha256(), NULL) != 1)
-      return tb_fail(s->fetch->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  }
-  if (with_header || s->strip != NULL || s->digest != NULL) TB_TRY(read_header(s, with_header));
+  TB_TRY(begin_hash(s));
+  if (with_header || s->strip != NULL || s->piece->whole) TB_TRY(read_header(s, with_header));
+  if (s->hasher != NULL && s->piece->n_parts == 0) tc_hasher_begin(s->hasher);
   TB_TRY(read_body(s));
-  return check_digest(s);
+  return check_file_hash(s);
 }
 
 tb_rc tk_fetch_piece(struct tk_fetch *f, const struct tk_piece *piece, bool with_header,
@@ -165,6 +222,6 @@ tb_rc tk_fetch_piece(struct tk_fetch *f, const struct tk_piece *piece, bool with
     tw_split_fini(&sink.split);
     free(sink.strip);
   }
-  EVP_MD_CTX_free(sink.digest);
+  tc_hasher_free(sink.hasher);
   return rc;
 }

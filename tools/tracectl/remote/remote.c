@@ -7,6 +7,8 @@
 #include "tools/tracectl/args/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
+enum { STREAM_BYTES = 16 };
+
 int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag) {
   const char *text = diag->rc != TB_OK ? diag->text : tb_rc_text(rc);
 
@@ -19,12 +21,24 @@ tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector
   return tk_selector_option(selector, option, value, diag);
 }
 
+/* An older collector goes by the id. */
+static void go_on_behind(const Tracecollect__V1__SegmentInfo *segment,
+                         unsigned char stream[STREAM_BYTES], Tracecollect__V1__ListRequest *list) {
+  list->after = segment->id;
+  list->after_gen = segment->first_gen;
+  list->after_wall_ns = segment->first_wall_ns;
+  if (segment->stream.len != STREAM_BYTES) return;
+  memcpy(stream, segment->stream.data, STREAM_BYTES);
+  list->after_stream = (ProtobufCBinaryData){ STREAM_BYTES, stream };
+}
+
 tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk_list_fn *each,
                      void *self, struct tb_diag *diag) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__Selector which;
   const Tracecollect__V1__Reply *reply;
+  unsigned char last[STREAM_BYTES];
 
   tk_selector_message(ask->selector, &which);
   list.selector = &which;
@@ -39,7 +53,8 @@ tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk
     const Tracecollect__V1__ListReply *page = reply->list;
     more = page->more && page->n_segments > 0;
     if (more)
-      list.after = page->segments[page->n_segments - 1]->id; /* page is lent: before each() */
+      go_on_behind(page->segments[page->n_segments - 1], last,
+                   &list); /* page is lent: before each() */
     list.settle = false;
     TB_TRY(each(self, page));
   }

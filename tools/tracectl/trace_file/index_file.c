@@ -188,7 +188,7 @@ static tb_rc write_meta(const char *path, const tc_meta *meta, struct tb_diag *d
   tb_rc rc = TB_OK;
   if (snprintf(file, sizeof file, "%s.index", name) > NAME_MAX)
     rc = tb_fail(diag, TB_IO, "%.150s.index: %s", name, strerror(ENAMETOOLONG));
-  if (rc == TB_OK) rc = tc_meta_write(folder, file, meta, false, diag);
+  if (rc == TB_OK) rc = tc_meta_write(folder, file, meta, NULL, false, diag);
   if (rc == TB_OK) rc = tc_meta_publish(folder, file, diag);
   close(folder);
   return rc;

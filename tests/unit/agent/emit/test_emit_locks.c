@@ -2,8 +2,10 @@
 /* The lock that a wait is for stands in the trace: by the string of its reason. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "agent/emit/events/locks.h"
 #include "agent/emit/events/waiters.h"
@@ -228,3 +230,75 @@ Test(emit_locks, threads_that_meet_at_a_lock_agree_on_its_string) {
   cr_assert_eq(reported.waits, THREADS * ROUNDS);
   for (size_t i = 0; i < reported.waits; i++) cr_assert_neq(reported.wait[i].object, 0);
 }
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+/* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in turn, while its table goes on
+ * to a newer generation: single steps by the trap flag. */
+
+enum { OWN = 4, TRAP_FLAG = 0x100 };
+
+static struct {
+  struct ta_thread newer;
+  uint32_t gen; /* the newer one's */
+  uint64_t string[OWN];
+  int steps_left; /* until the table goes on */
+} left_behind;
+
+static uintptr_t own_lock(uint64_t i) {
+  return 4096 + i * 64;
+}
+
+static void go_on(void) {
+  ta_locks_clear(left_behind.gen - 2);
+  for (uint64_t i = 0; i < OWN; i++)
+    left_behind.string[i] = ta_locks_put(&left_behind.newer, 2, own_lock(i), 9);
+}
+
+static void on_step(int signal, siginfo_t *info, void *context) {
+  (void)signal, (void)info;
+  greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+
+  *flags |= TRAP_FLAG;
+  if (left_behind.steps_left-- > 0) return;
+  *flags &= ~TRAP_FLAG;
+  if (left_behind.steps_left == -1) go_on();
+}
+
+static void check_own_locks(void) {
+  for (uint64_t i = 0; i < OWN; i++) {
+    struct ta_lock lock;
+    cr_assert_geq(left_behind.string[i], TA_LOCKS_FIRST_ID);
+    cr_assert(
+        ta_locks_at(left_behind.gen, (uint32_t)(left_behind.string[i] - TA_LOCKS_FIRST_ID), &lock));
+    cr_assert_eq(lock.object, own_lock(i), "lock %u", (unsigned)i);
+    cr_assert_eq(lock.reason, 2);
+    cr_assert_eq(lock.holder, 9);
+  }
+}
+
+/* False: the put was over before so many steps. */
+static bool stop_a_put_at(int step) {
+  struct ta_thread older = { 0 };
+
+  atomic_store(&older.gen, left_behind.gen - 2);
+  atomic_store(&left_behind.newer.gen, left_behind.gen);
+  left_behind.steps_left = step;
+  __asm__ volatile("int3");
+  ta_locks_put(&older, 1, 1 << 20, 7);
+  int left = left_behind.steps_left;
+  left_behind.steps_left = -2; /* the next step ends them */
+  return left < 0;
+}
+
+Test(emit_locks, a_thread_left_behind_changes_no_lock_of_a_newer_generation) {
+  struct sigaction stepping = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+  int step = 0;
+
+  cr_assert_eq(sigaction(SIGTRAP, &stepping, NULL), 0);
+  for (left_behind.gen = 100; stop_a_put_at(step); step++, left_behind.gen += 2) {
+    check_own_locks();
+    ta_locks_clear(left_behind.gen);
+  }
+  cr_assert_gt(step, 30); /* it was stopped inside */
+}
+#endif

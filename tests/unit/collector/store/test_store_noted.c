@@ -81,6 +81,24 @@ Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   tt_expect_proven(&tt);
 }
 
+/* The run died before the disk had the note for sure: what the next one takes for told, it has synced. */
+Test(store_noted, what_a_killed_run_noted_counts_once_it_is_on_the_disk) {
+  struct tt_writer w = note_and_go_on();
+
+  tt_store_stop(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("sync archive/*-*/*0707", EIO, 1);
+  cr_assert_neq(tt_store_start(&tt), TB_OK);
+  cr_assert_eq(tt_calls_failed(), 1);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer again = tt_attach_as(&tt, 1, STREAM);
+  cr_assert_eq(again.seq, w.seq);
+  tt_close_with(&again, 8, 8000);
+  tt_barrier(&tt);
+  expect_two_lost();
+  tt_expect_proven(&tt);
+}
+
 /* ---- in a meta of their own */
 
 static void expect_lost(uint64_t batches) {

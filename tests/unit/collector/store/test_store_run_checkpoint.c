@@ -2,11 +2,13 @@
 /* A run that stays open while others write: the log goes all the same, the run is not cut for it, and nothing of it is
  * lost when the collector is killed. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support/patience.h"
 #include "support/store_fixture.h"
@@ -93,8 +95,76 @@ static unsigned archived(struct tt_store *t, size_t *out_bytes) {
   return n;
 }
 
+static tb_rc keep_kind(void *self, const struct tc_segment_row *row) {
+  *(enum tc_hash_kind *)self = row->hash.kind;
+  return TB_OK;
+}
+
+/* Of the last segment of the quiet stream. */
+static enum tc_hash_kind kind_of_quiet(void) {
+  enum tc_hash_kind kind = TC_HASH_NONE;
+  struct tc_catalog *catalog;
+  struct tb_diag diag = { 0 };
+  unsigned char id[16];
+  int fd = open(copy.dir, O_RDONLY | O_DIRECTORY);
+
+  memset(id, QUIET, sizeof id);
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  struct tc_select select = { .stream = id };
+  cr_assert_eq(tc_catalog_segments(catalog, &select, keep_kind, &kind, &diag), TB_OK, "%s",
+               diag.text);
+  tc_catalog_close(catalog);
+  close(fd);
+  return kind;
+}
+
 static size_t bytes_of(unsigned ngens) {
   return HEADER_BYTES + (size_t)ngens * BATCHES * BATCH_BYTES;
+}
+
+/* One generation is open when it is killed; the next start goes on with the run under another kind of hash, or the same. */
+static void go_on_as(const char *before, const char *after, enum tc_hash_kind kind) {
+  struct tb_diag diag = { 0 };
+
+  tt_store_stop(&tt);
+  cr_assert_eq(tc_config_set(&tt.config, before, &diag), TB_OK);
+  cr_assert_eq(tc_config_set(&copy.config, after, &diag), TB_OK);
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 6);
+  others_write(&busy);
+  tt_batch(&w, 7, "begun", 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  tt_batch(&again, 7, "ended", 5);
+  tt_end(&again, 7);
+  tt_close(&again);
+  tt_barrier(&copy);
+  size_t bytes;
+  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  cr_assert_eq(bytes, bytes_of(6) + 10);
+  cr_assert_eq(kind_of_quiet(), kind);
+  tt_expect_proven(&copy);
+}
+
+Test(store_run_checkpoint, a_run_goes_on_by_xxh3) {
+  go_on_as("archive.hash=xxh3", "archive.hash=xxh3", TC_HASH_XXH3);
+}
+
+Test(store_run_checkpoint, a_run_goes_on_by_sha256) {
+  go_on_as("archive.hash=sha256", "archive.hash=sha256", TC_HASH_SHA256);
+}
+
+Test(store_run_checkpoint, a_run_of_sha256_goes_on_by_xxh3) {
+  go_on_as("archive.hash=sha256", "archive.hash=xxh3", TC_HASH_XXH3);
+}
+
+Test(store_run_checkpoint, a_run_of_xxh3_goes_on_by_sha256) {
+  go_on_as("archive.hash=xxh3", "archive.hash=sha256", TC_HASH_SHA256);
 }
 
 Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
@@ -174,20 +244,24 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   tt_expect_proven(&copy);
 }
 
+/* Far from the last generation, so that a start does not see it. */
+static void damage_the_run(void) {
+  tt_shell(
+      &tt,
+      "cd open && mv 07*.part x && printf Z | dd of=x bs=1 seek=2000 conv=notrunc 2>/dev/null && "
+      "mv x 07070707070707070707070707070707-0000000000000001.part");
+}
+
 Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_counted) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
-  char part[300];
 
   tt_header(&busy);
   tt_header(&w);
   write_generations(&w, 1, 10);
   others_write(&busy);
-  snprintf(part, sizeof part,
-           "cd open && mv 07*.part x && printf Z | dd of=x bs=1 seek=2000 "
-           "conv=notrunc 2>/dev/null && mv x 07070707070707070707070707070707-"
-           "0000000000000001.part");
-  tt_shell(&tt, part);
+  damage_the_run();
   kill_and_start();
+  tt_barrier(&copy);
   cr_assert_not_null(strstr(copy.notes,
                             "checksum is wrong; the log relied on it: generations 1 to 10 "
                             "are lost"),
@@ -201,5 +275,46 @@ Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_count
   cr_assert_eq(row.lost_bytes, 10 * BATCHES * BATCH_BYTES);
   cr_assert_eq(row.lost_generations, 10);
   cr_assert_eq(row.generations, 2);
+  tt_expect_proven(&copy);
+}
+
+/* What the log still had came behind it before anybody knew. */
+Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  unsigned offered = 10;
+  size_t bytes;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 10);
+  others_write(&busy);
+  damage_the_run();
+  write_generations(&w, 11, 12);
+  tt_batch(&w, 13, "begun", 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  tt_batch(&again, 13, "ended", 5);
+  tt_end(&again, 13);
+  tt_barrier(&copy);
+  for (unsigned i = 0; i < tt_count(&copy, TC_REPLY_STORED); i++) {
+    struct tc_reply *stored = tt_wait(&copy, TC_REPLY_STORED, i);
+    if (stored->stream != again.stream) continue;
+    cr_assert_eq(stored->gen, ++offered, "%" PRIu64 " instead of %u", stored->gen, offered);
+    cr_assert_eq(stored->new_run, offered == 11);
+    cr_assert_eq(stored->offset, bytes_of(offered - 11));
+  }
+  cr_assert_eq(offered, 13);
+  tt_close(&again);
+  tt_barrier(&copy);
+  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  cr_assert_eq(bytes, bytes_of(2) + 10);
+  struct tc_stream_row row = tt_stream_row(&copy, QUIET);
+  cr_assert_eq(row.generations, 3);
+  cr_assert_eq(row.lost_generations, 10);
+  cr_assert_eq(row.lost_batches, 10 * BATCHES);
+  cr_assert_eq(row.lost_bytes, 10 * BATCHES * BATCH_BYTES);
+  cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 1);
   tt_expect_proven(&copy);
 }

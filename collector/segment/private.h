@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by writer.c and proof.c. */
+#ifndef TC_SEGMENT_PRIVATE_H
+#define TC_SEGMENT_PRIVATE_H
+
+#include "collector/segment/writer.h"
+
+/* writer.c: bytes of another file join this one's, flushed. */
+TB_MUST tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto,
+                               struct tc_segment *to, struct tb_diag *diag);
+
+/* proof.c. False: the file does not look as it should, and is to be read now. */
+bool tc__segment_trust(struct tc_segment *segment, const struct tc_segment_part *part);
+
+#endif
