@@ -254,6 +254,14 @@ class InstalledModule(Case):
         self.assertNotIn("libtraceagent.so.0", self._needed(self.module / "hello"))
         self._expect_traced(self.module / "hello")
 
+    def _calls_of_the_agent(self, report):
+        return [row for row in report["tables"]["by_stack"] if row["calls"]["count"] > 0
+                and any("traceagent._Cfunc_" in frame["function"] for frame in row["stack"])]
+
+    def _syscalls_with_calls_of_the_agent(self):
+        report = json.loads(self.collector.ask("report", "syscall", "--service", "checkout", "--json", "--top", "0").out)
+        return report if self._calls_of_the_agent(report) else None
+
     def test_a_call_of_the_agent_is_idle_and_no_alert(self):
         self.collector.stop()
         self.collector = Collector(self, "alert.syscall_blocked=1us", "syscall.blocked_after=1us", "alert.every=0")
@@ -262,10 +270,8 @@ class InstalledModule(Case):
         self._use()
         self._shell("go build")
         self._expect_traced(self.module / "hello")
-        report = json.loads(self.collector.ask("report", "syscall", "--service", "checkout", "--json", "--top", "0").out)
-        rows = [row for row in report["tables"]["by_stack"]
-                if any("traceagent._Cfunc_" in frame["function"] for frame in row["stack"])]
-        self.assertGreater(sum(row["calls"]["count"] for row in rows), 0)
+        report = wait_until("the report has calls of the agent", self._syscalls_with_calls_of_the_agent)
+        rows = self._calls_of_the_agent(report)
         self.assertEqual({row["idle"] for row in rows}, {True})
         wait_until("the subscriber has heard of it", lambda: "/report/syscall" in self.log("tail"))
         alerts = [line for line in self.log("tail").splitlines() if "/alert" in line]

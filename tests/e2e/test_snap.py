@@ -81,18 +81,19 @@ class Snap(Case):
         self.wait_kept(4, sent=first["generations"])
         second = self.snap("flight-recorder", "--last", "100ms")
         self.assertGreater(second["first_gen"], first["last_gen"] + 1)
-        third = self.snap("flight-recorder")
-        self.assertEqual(third["first_gen"], second["last_gen"] + 1)
-        sent = sum(row["generations"] for row in (first, second, third))
-        wait_until("all of it is archived", lambda: self.archived() == sent)
-        self.collector.ask("verify")
-        self.assertEqual(len(self.read("--service", "flight-recorder")), 2)
+        wait_until("both are archived", lambda: self.archived() == first["generations"] + second["generations"])
         # FROM and TO are the times that list and fetch mean.
         for row in (first, second):
             found = self.collector.json_lines("list", "--since", rfc3339(row["from_wall_ns"]), "--until", rfc3339(row["to_wall_ns"]))
             generations = {gen for s in found for gen in range(s["first_gen"], s["last_gen"] + 1)}
             self.assertLessEqual(set(range(row["first_gen"], row["last_gen"] + 1)), generations)
             self.assertLessEqual(len(generations), row["generations"] + 1)
+        third = self.snap("flight-recorder")
+        self.assertEqual(third["first_gen"], second["last_gen"] + 1)
+        sent = sum(row["generations"] for row in (first, second, third))
+        wait_until("all of it is archived", lambda: self.archived() == sent)
+        self.collector.ask("verify")
+        self.assertEqual(len(self.read("--service", "flight-recorder")), 2)
         self.end(process)
 
     def test_a_snap_of_its_own_comes_when_the_collector_is_back(self):
