@@ -231,7 +231,8 @@ Test(emit_locks, threads_that_meet_at_a_lock_agree_on_its_string) {
   for (size_t i = 0; i < reported.waits; i++) cr_assert_neq(reported.wait[i].object, 0);
 }
 
-#if defined(__x86_64__) && !defined(TC_SANITIZED) /* instrumented code has a hundred times as many steps */
+#if defined(__x86_64__) &&                                                                         \
+    !defined(TC_SANITIZED) /* instrumented code has a hundred times as many steps */
 /* A thread that the flusher left behind is stopped at each instruction of ta_locks_put() in turn, while its table goes on
  * to a newer generation: single steps by the trap flag. */
 
