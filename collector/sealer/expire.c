@@ -151,13 +151,11 @@ static tb_rc put_row(struct tc__expiry *batch, struct item *item) {
 /* The catalog has its mark already, so a failure here only means that it is rebuilt. */
 static void put_rows(struct tc__expiry *batch) {
   struct tc_sealer *sealer = batch->sealer;
-  struct tb_diag why = { 0 }, ignored = { 0 };
+  struct tb_diag ignored = { 0 };
 
-  if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &why) != TB_OK)
-    (void)!tc__catalog_failed(sealer, &why, &ignored);
+  (void)!tc__catalog_begin(sealer, &ignored);
   for_all(batch, put_row);
-  if (tc__catalog_takes_rows(sealer) && tc_catalog_commit(sealer->catalog, &why) != TB_OK)
-    (void)!tc__catalog_failed(sealer, &why, &ignored);
+  (void)!tc__catalog_commit(sealer, &ignored);
 }
 
 /* ---- the batch */
@@ -246,7 +244,7 @@ size_t tc__expire_end(struct tc__expiry *batch, tc__expired_fn *done, void *self
   for (size_t i = 0; i < n; i++) {
     struct item *item = &batch->items[i];
     if (item->diag.rc == TB_NOTFOUND) /* there is no such segment */
-      batch->sealer->opt.stats->catalog_stale = true;
+      tc__catalog_lags(batch->sealer);
     if (item->begun) remember_half(&batch->sealer->half_gone, item->row->id, !goes_on(item));
     done(self, item->row, &item->diag);
   }

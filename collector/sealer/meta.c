@@ -106,32 +106,6 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
   return meta;
 }
 
-tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why,
-                         struct tb_diag *diag) {
-  if (sealer->catalog != NULL) tc_catalog_rollback(sealer->catalog);
-  sealer->is_rebuilt = false;
-  if (!sealer->opt.stats->catalog_stale)
-    tc__note_as(sealer, TC_ERROR, 0, "%s; it will be rebuilt", why->text);
-  sealer->opt.stats->catalog_stale = true;
-  return tc__mark_stale(sealer, diag);
-}
-
-tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
-
-  if (!tc__catalog_takes_rows(sealer)) {
-    TB_TRY(tc__mark_stale(sealer, diag));
-    tc__rebuild_take(sealer, meta);
-    return TB_OK;
-  }
-  if (tc_catalog_put(sealer->catalog, meta, &why) == TB_OK) return TB_OK;
-  return tc__catalog_failed(sealer, &why, diag);
-}
-
-bool tc__catalog_takes_rows(const struct tc_sealer *sealer) {
-  return sealer->catalog != NULL && (!sealer->opt.stats->catalog_stale || sealer->is_rebuilt);
-}
-
 tb_rc tc__sync_name(const struct tc_sealer *sealer, int dir_fd, const char *name,
                     struct tb_diag *diag) {
   if (!sealer->opt.durable || fsync(dir_fd) == 0) return TB_OK;

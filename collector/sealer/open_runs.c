@@ -40,7 +40,7 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
     rest->hash = NULL;
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     struct tc_open_run run = { .path = path, .kept = file->kept, .next = next, .rest = rest };
-    rc = tc_catalog_put_open(sealer->catalog, &run, diag);
+    rc = tc_catalog_put_open(sealer->catalog.db, &run, diag);
     file->to_keep = run.kept;
   }
   tc__free_meta(next);
@@ -95,9 +95,9 @@ static tb_rc show_slice(struct tc_sealer *sealer, uint64_t until_ns, struct tb_d
 
   *out_done = true;
   if (first == NULL) return TB_OK;
-  tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
+  tb_rc rc = tc_catalog_begin(sealer->catalog.db, &why);
   if (rc == TB_OK) rc = show_some(sealer, first, until_ns, &why, &end);
-  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
+  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog.db, &why);
   if (rc != TB_OK) return tc__catalog_failed(sealer, &why, diag);
   note_shown(sealer, first, end);
   *out_done = end == NULL;
@@ -171,7 +171,7 @@ tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
   struct tb_diag why = { 0 };
 
   if (file->shown_gens == 0 || !tc__catalog_takes_rows(sealer)) return TB_OK;
-  if (tc_catalog_drop_open(sealer->catalog, file->stream->id, file->segment->first_gen, &why) ==
+  if (tc_catalog_drop_open(sealer->catalog.db, file->stream->id, file->segment->first_gen, &why) ==
       TB_OK)
     return TB_OK;
   return tc__catalog_failed(sealer, &why, diag);

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-#include "archive/catalog_write.h"
 #include "base/map.h"
 #include "collector/base/logger.h"
 #include "collector/base/spsc_queue.h"
 #include "collector/base/wakeup.h"
 #include "collector/model/reply_queue.h"
 #include "collector/model/shortage.h"
+#include "collector/sealer/catalog_sync.h"
 #include "collector/sealer/losses.h"
 #include "collector/sealer/sealer.h"
 #include "collector/segment/reserve.h"
@@ -136,14 +136,10 @@ struct tc__half_gone {
 
 struct tc_sealer {
   struct tc_sealer_options opt;
-  struct tc_catalog *catalog;
+  struct tc__catalog_sync catalog;
   enum tc_hash_kind hash_kind; /* archive.hash */
   struct tc_keys *signer;      /* archive.sign; NULL: metas are not signed */
-  struct tc_rebuild *rebuild;  /* goes on; NULL: none does */
-  uint64_t rebuild_next_ns;    /* not begun before then */
-  bool is_rebuilt;   /* it has all but the open runs, and takes rows, but is stale still */
-  bool stale_marked; /* the disk knows, so that the next start does it if this run does not */
-  struct tc__stream *streams; /* in no order */
+  struct tc__stream *streams;  /* in no order */
   struct tb_mem mem;
   struct tb_map by_ref;
 
@@ -210,20 +206,6 @@ void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_lev
 
 struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref); /* NULL: unknown */
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
-tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag);
-void tc__unmark_stale(struct tc_sealer *sealer);
-/* rebuild.c: in one go, before the start. */
-void tc__rebuild_catalog(struct tc_sealer *sealer);
-/* A slice of it, where it is to be done; begun again at once a second at most. */
-void tc__rebuild_some(struct tc_sealer *sealer);
-bool tc__rebuilds(const struct tc_sealer *sealer); /* there is more to do */
-/* What is published meanwhile; where that fails, the rebuilding begins again. */
-void tc__rebuild_take(struct tc_sealer *sealer, const tc_meta *meta);
-/* To do before a catalog is made: what is half gone is finished by it. */
-tb_rc tc__begin_rebuild(struct tc_sealer *sealer, struct tb_diag *diag);
-tb_rc tc__make_catalog_again(struct tc_sealer *sealer, struct tb_diag *diag);
-/* The catalog has changed, and with it the sizes that retention goes by. */
-void tc__take_totals(struct tc_sealer *sealer);
 /* The state of live streams: marked when it changes, written in bundles. */
 void tc__flush_live(struct tc_sealer *sealer);
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
@@ -398,12 +380,6 @@ tc_meta *tc__build_meta(struct tc_sealer *sealer, struct tc__file *file);
 tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size_t from,
                            size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
-/* The metas are what counts: a catalog that fails is rebuilt from them, and takes no rows until then. All that is
- * waited for is a mark on the disk that says so: the log lets go of what a meta says, and the next start must know that
- * the catalog does not say it. An error: the mark cannot be made now. */
-tb_rc tc__catalog_failed(struct tc_sealer *sealer, const struct tb_diag *why, struct tb_diag *diag);
-tb_rc tc__put_row(struct tc_sealer *sealer, const tc_meta *meta, struct tb_diag *diag);
-bool tc__catalog_takes_rows(const struct tc_sealer *sealer);
 /* Reads a meta that is to be changed. *out_signer: signs it again; NULL where its signature is none of ours, as what is
  * not ours must not become ours by being changed. */
 tb_rc tc__read_to_change(struct tc_sealer *sealer, int dir_fd, const char *name,

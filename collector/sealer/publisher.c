@@ -119,19 +119,10 @@ tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream) {
 
 static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n,
                       struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
-
-  if (!tc__catalog_takes_rows(sealer)) {
-    TB_TRY(tc__mark_stale(sealer, diag));
-    for (size_t i = 0; i < n; i++, first = first->next)
-      if (first->meta != NULL) tc__rebuild_take(sealer, first->meta);
-    return TB_OK;
-  }
-  tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
-  for (size_t i = 0; rc == TB_OK && i < n; i++, first = first->next)
-    if (first->meta != NULL) rc = tc_catalog_put(sealer->catalog, first->meta, &why);
-  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
-  if (rc != TB_OK) return tc__catalog_failed(sealer, &why, diag);
+  TB_TRY(tc__catalog_begin(sealer, diag));
+  for (size_t i = 0; i < n; i++, first = first->next)
+    if (first->meta != NULL) TB_TRY(tc__put_row(sealer, first->meta, diag));
+  TB_TRY(tc__catalog_commit(sealer, diag));
   tc__take_totals(sealer);
   return TB_OK;
 }
@@ -401,7 +392,7 @@ static tb_rc add_to_note(struct tc_sealer *sealer, struct tc__file *file, uint64
  * Until the catalog has its row, by which the next start finds it, the catalog is marked. */
 static tb_rc leave_note(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
-  bool was_marked = sealer->stale_marked, is_there;
+  bool was_marked = sealer->catalog.is_marked, is_there;
 
   if (file->losses.n == 0) return TB_OK;
   uint64_t gen = file->losses.items[0].first_gen;

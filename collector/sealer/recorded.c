@@ -142,8 +142,8 @@ tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct 
   if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
   if (!tc__catalog_takes_rows(sealer)) return walk_days(sealer, stream, diag);
   tb_rc rc =
-      tc_catalog_note(sealer->catalog, stream->id, &why, stream->note_day, &stream->note_gen);
-  if (rc != TB_OK && (rc != TB_NOTFOUND || sealer->stale_marked))
+      tc_catalog_note(sealer->catalog.db, stream->id, &why, stream->note_day, &stream->note_gen);
+  if (rc != TB_OK && (rc != TB_NOTFOUND || sealer->catalog.is_marked))
     return walk_days(sealer, stream, diag);
   stream->note_known = true;
   return TB_OK;

@@ -388,14 +388,12 @@ static tb_rc offer_row(void *self, const struct tc_segment_row *row) {
 
 static tb_rc put_ahead(struct pending *pending) {
   struct tc_sealer *sealer = pending->sealer;
-  struct tb_diag why = { 0 };
 
-  if (pending->nahead == 0 || !tc__catalog_takes_rows(sealer)) return TB_OK;
-  tb_rc rc = tc_catalog_begin(sealer->catalog, &why);
-  for (size_t i = 0; rc == TB_OK && i < pending->nahead; i++)
-    rc = tc_catalog_put(sealer->catalog, pending->ahead[i], &why);
-  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &why);
-  return rc == TB_OK ? TB_OK : tc__catalog_failed(sealer, &why, pending->diag);
+  if (pending->nahead == 0) return TB_OK;
+  TB_TRY(tc__catalog_begin(sealer, pending->diag));
+  for (size_t i = 0; i < pending->nahead; i++)
+    TB_TRY(tc__put_row(sealer, pending->ahead[i], pending->diag));
+  return tc__catalog_commit(sealer, pending->diag);
 }
 
 /* A catalog that cannot be read to its end is rebuilt, and read on behind the row that was offered last. */
@@ -404,13 +402,13 @@ static tb_rc offer_rows(struct pending *pending) {
   struct tb_diag why = { 0 };
 
   if (!tc__catalog_takes_rows(sealer)) return TB_OK;
-  tb_rc rc = tc_catalog_pending(sealer->catalog, offer_row, pending, &why);
+  tb_rc rc = tc_catalog_pending(sealer->catalog.db, offer_row, pending, &why);
   if (rc == TB_OK || pending->has_failed) return rc;
   if (rc != TB_CORRUPT) return tb_fail(pending->diag, rc, "%s", why.text);
   TB_TRY(tc__catalog_failed(sealer, &why, pending->diag));
   tc__rebuild_catalog(sealer);
   if (!tc__catalog_takes_rows(sealer)) return TB_OK; /* reported; the next start offers them */
-  return tc_catalog_pending(sealer->catalog, offer_row, pending, pending->diag);
+  return tc_catalog_pending(sealer->catalog.db, offer_row, pending, pending->diag);
 }
 
 tb_rc tc_sealer_offer_pending(struct tc_sealer *sealer,

@@ -49,7 +49,7 @@ uint64_t tc__disk_free(const struct tc_sealer *sealer) {
 static bool begin(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
 
-  if (sealer->stale_marked) return true;
+  if (sealer->catalog.is_marked) return true;
   sealer->half_gone.marked = tc__mark_stale(sealer, &diag) == TB_OK;
   if (!sealer->half_gone.marked) tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
   return sealer->half_gone.marked;
@@ -189,8 +189,8 @@ static bool find_rows(struct tc__round *round, const char *service) {
 
   round->nrows = 0;
   if (!tc__catalog_takes_rows(sealer)) return false;
-  if (tc_catalog_oldest(sealer->catalog, service, round->has_after ? &round->after : NULL, AT_ONCE,
-                        collect, round, &diag) == TB_OK)
+  if (tc_catalog_oldest(sealer->catalog.db, service, round->has_after ? &round->after : NULL,
+                        AT_ONCE, collect, round, &diag) == TB_OK)
     return true;
   catalog_is_unread(sealer, &diag);
   return false;
@@ -240,8 +240,8 @@ static void find_services(struct tc__round *round) {
 
   round->at_services = true;
   if (round->rules.service_bytes != 0 && tc__catalog_takes_rows(round->sealer) &&
-      tc_catalog_heavy(round->sealer->catalog, round->rules.service_bytes, collect_service, round,
-                       &diag) != TB_OK)
+      tc_catalog_heavy(round->sealer->catalog.db, round->rules.service_bytes, collect_service,
+                       round, &diag) != TB_OK)
     catalog_is_unread(round->sealer, &diag);
   if (round->nservices > 0) round->service_over = round->over[0];
 }

@@ -37,62 +37,6 @@ void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_lev
 
 /* ---- lifecycle */
 
-tb_rc tc__mark_stale(struct tc_sealer *sealer, struct tb_diag *diag) {
-  if (sealer->stale_marked) return TB_OK;
-  TB_TRY(tc_catalog_mark_stale(sealer->opt.dirs->state, sealer->opt.durable, diag));
-  sealer->stale_marked = true;
-  return TB_OK;
-}
-
-void tc__unmark_stale(struct tc_sealer *sealer) {
-  tc_catalog_unmark_stale(sealer->opt.dirs->state);
-  sealer->stale_marked = false;
-}
-
-static tb_rc take_totals(struct tc_sealer *sealer, struct tb_diag *diag) {
-  struct tc_catalog_totals totals;
-
-  TB_TRY(tc_catalog_totals(sealer->catalog, diag, &totals));
-  tc_gauge(&sealer->opt.stats->archive_bytes, totals.bytes);
-  tc_gauge(&sealer->opt.stats->archive_segments, totals.segments);
-  tc_gauge(&sealer->opt.stats->expired_segments, totals.expired);
-  return TB_OK;
-}
-
-static tb_rc begin_with(struct tc_sealer *sealer, struct tb_diag *diag) {
-  TB_TRY(tc_catalog_open(sealer->opt.dirs->state, true, diag, &sealer->catalog));
-  tb_rc rc = tc_catalog_forget_live(sealer->catalog, diag);
-  if (rc == TB_OK) rc = take_totals(sealer, diag);
-  if (rc == TB_OK) return TB_OK;
-  tc_catalog_close(sealer->catalog);
-  sealer->catalog = NULL;
-  return rc;
-}
-
-/* The catalog is a copy of what the metas say: whatever is wrong with it, it is rebuilt. */
-static tb_rc open_catalog(struct tc_sealer *sealer, struct tb_diag *diag) {
-  struct tb_diag why = { 0 };
-  int state_fd = sealer->opt.dirs->state;
-  bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  /* Where it cannot be seen whether the mark is there, it may be. */
-  bool stale =
-      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
-
-  if (!missing && !stale && begin_with(sealer, &why) == TB_OK) return TB_OK;
-  if (!missing)
-    tc__note_as(sealer, TC_WARN, 0, "%s; catalog.sqlite is rebuilt from the metas",
-                stale ? "catalog.sqlite: a write had failed" : why.text);
-  TB_TRY(tc__make_catalog_again(sealer, diag));
-  return begin_with(sealer, diag);
-}
-
-void tc__take_totals(struct tc_sealer *sealer) {
-  struct tb_diag diag = { 0 }, words = { 0 };
-
-  if (tc__catalog_takes_rows(sealer) && take_totals(sealer, &diag) == TB_CORRUPT)
-    (void)!tc__catalog_failed(sealer, &diag, &words);
-}
-
 static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
   sealer->hash_kind = tc_hash_of_name(sealer->opt.config->archive_hash);
   TB_TRY(tc_keys_read_signer(sealer->opt.config->archive_sign, diag, &sealer->signer));
@@ -100,7 +44,7 @@ static tb_rc set_up(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (tc_reply_queue_init(&sealer->replies, sealer->opt.sink, TC_FROM_SEGMENT, sealer->opt.loops) !=
       TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory");
-  return open_catalog(sealer, diag);
+  return tc__catalog_open(sealer, diag);
 }
 
 static size_t descriptors_max(void) {
@@ -194,7 +138,6 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     tc__file_free(file);
   }
   tc__round_free(sealer->round);
-  tc_catalog_rebuild_free(sealer->rebuild);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
   for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {
@@ -203,7 +146,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   }
   tb_map_fini(&sealer->by_ref);
   free(sealer->dirty);
-  tc_catalog_close(sealer->catalog);
+  tc__catalog_close(&sealer->catalog);
   tc_keys_free(sealer->signer);
   tc_wakeup_fini(&sealer->wakeup);
   pthread_cond_destroy(&sealer->show.is_done);
@@ -297,7 +240,7 @@ static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
              : stream->ran_another ? "exec"
              : stream->closed      ? "closed"
                                    : "unclean");
-    TB_TRY(tc_catalog_put_live(sealer->catalog, &row, diag));
+    TB_TRY(tc_catalog_put_live(sealer->catalog.db, &row, diag));
     sealer->live = stream->live_next;
     if (sealer->live == NULL) sealer->live_tail = &sealer->live;
     stream->live_dirty = false;
@@ -308,10 +251,10 @@ static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
 void tc__flush_live(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
-  if (sealer->live == NULL || sealer->catalog == NULL) return;
-  tb_rc rc = tc_catalog_begin(sealer->catalog, &diag);
+  if (sealer->live == NULL || sealer->catalog.db == NULL) return;
+  tb_rc rc = tc_catalog_begin(sealer->catalog.db, &diag);
   if (rc == TB_OK) rc = write_live_rows(sealer, &diag);
-  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog, &diag);
+  if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog.db, &diag);
   if (rc == TB_CORRUPT) (void)!tc__catalog_failed(sealer, &diag, &words);
-  if (rc != TB_OK) tc_catalog_rollback(sealer->catalog);
+  if (rc != TB_OK) tc_catalog_rollback(sealer->catalog.db);
 }

@@ -263,16 +263,15 @@ static tb_rc apply_verdicts(struct tc_sealer *sealer, size_t most, struct folder
 
 /* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
 tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *diag) {
-  struct tb_diag words = { 0 }, unsynced = { 0 };
+  struct tb_diag unsynced = { 0 };
   struct folders folders = { 0 };
 
   if (sealer->to_amend == NULL || most == 0) return TB_OK;
-  if (tc__catalog_takes_rows(sealer) && tc_catalog_begin(sealer->catalog, &words) != TB_OK)
-    TB_TRY(tc__catalog_failed(sealer, &words, diag));
+  TB_TRY(tc__catalog_begin(sealer, diag));
   tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), reported = TB_OK;
   if (sync_folders(sealer, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
     reported = tc__catalog_failed(sealer, &unsynced, diag);
-  else if (tc__catalog_takes_rows(sealer) && tc_catalog_commit(sealer->catalog, &words) != TB_OK)
-    reported = tc__catalog_failed(sealer, &words, diag);
+  else
+    reported = tc__catalog_commit(sealer, diag);
   return rc != TB_OK ? rc : reported;
 }
