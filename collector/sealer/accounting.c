@@ -32,8 +32,8 @@ static bool add_file(const struct tc__file *file, uint64_t settled_seq, struct t
 
 /* They stand in metas, with numbers behind what is settled: there they do not count yet. */
 static void add_reported(const struct tc__stream *stream, struct tc_sum *sum) {
-  for (size_t i = 0; i < stream->reported.n; i++) {
-    const struct tc__loss *loss = &stream->reported.items[i];
+  for (size_t i = 0; i < stream->reported.losses.n; i++) {
+    const struct tc__loss *loss = &stream->reported.losses.items[i];
     if (loss->seq > stream->settled.seq)
       tc_sum_add(sum, (struct tc_sum){ loss->batches, loss->bytes });
   }
@@ -43,8 +43,8 @@ static bool count_open(const struct tc_sealer *sealer, const struct tc__stream *
                        struct tc_sum *sum) {
   uint64_t settled_seq = stream->settled.seq;
 
-  for (const struct tc__file *file = stream->queued == NULL ? NULL : sealer->queue; file != NULL;
-       file = file->next)
+  for (const struct tc__file *file = stream->queued == NULL ? NULL : sealer->queue.first;
+       file != NULL; file = file->next)
     if (file->stream == stream && !add_file(file, settled_seq, sum)) return false;
   if (stream->open != NULL && !add_file(stream->open, settled_seq, sum)) return false;
   add_reported(stream, sum);

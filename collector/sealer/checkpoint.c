@@ -98,7 +98,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
                              struct tb_diag *diag) {
   message_t m;
 
-  if (stream->over) return TB_OK; /* settled with its end */
+  if (stream->end != TC__GOES_ON) return TB_OK; /* settled with its end */
   TB_TRY(tc__prove_open(sealer, stream, diag));
   if (tc__run_takes_checkpoint(stream)) return tc__checkpoint_run(sealer, stream, diag);
   /* Else a whole generation leaves the log by being published. */
@@ -129,9 +129,9 @@ static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
     const tc__loss_message *loss = m->losses[i];
     uint64_t reported = tc__reported_of(stream, m->abandoned_gen, loss->seq);
-    if (reported > loss->batches) stream->reported_batches = reported - loss->batches;
+    if (reported > loss->batches) stream->reported.batches = reported - loss->batches;
     if (loss->seq > stream->settled.seq &&
-        tc__losses_find(&stream->reported, loss->seq, loss->reason) == NULL)
+        tc__losses_find(&stream->reported.losses, loss->seq, loss->reason) == NULL)
       TB_TRY(tc__losses_note_messages(&stream->losses, &m->losses[i], 1));
   }
   return TB_OK;
@@ -183,8 +183,8 @@ tb_rc tc__fetch_part_back(struct tc_sealer *sealer, const struct tc__stream *str
 /* Lost, unless it was reported as lost later on. */
 static tb_rc give_part_up(struct tc_sealer *sealer, struct tc__stream *stream, const message_t *m,
                           const char *why, struct tb_diag *diag) {
-  stream->reported_end_seq = tc__reported_end_of(stream, m->gen, m->seq);
-  if (stream->reported_end_seq == 0) return part_is_lost(sealer, stream, m, why, diag);
+  stream->reported.end_seq = tc__reported_end_of(stream, m->gen, m->seq);
+  if (stream->reported.end_seq == 0) return part_is_lost(sealer, stream, m, why, diag);
   tc__put_part_aside(sealer, stream, m->gen); /* where it was, before retention took it */
   return TB_OK;
 }
@@ -215,7 +215,7 @@ static tb_rc resume_part(struct tc_sealer *sealer, struct tc__stream *stream, co
 
   if (reported > 0) { /* given up after the checkpoint */
     tc__put_part_aside(sealer, stream, m->gen);
-    stream->reported_batches = reported > m->batches ? reported - m->batches : 0;
+    stream->reported.batches = reported > m->batches ? reported - m->batches : 0;
     return TB_OK;
   }
   if (!is_consistent(m)) {

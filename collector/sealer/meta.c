@@ -91,10 +91,10 @@ tc_meta *tc__build_meta_of(struct tc_sealer *sealer, struct tc__file *file, size
   meta->level = (char *)(uintptr_t)(sealer->opt.durable ? "durable" : "process");
   meta->run = (char *)(uintptr_t)sealer->opt.run;
   meta->day = file->day;
-  if (file->ended != NULL) meta->ended = (char *)(uintptr_t)file->ended;
+  if (file->end != TC__GOES_ON) meta->ended = (char *)(uintptr_t)tc__end_name(file->end);
   meta->produced_batches = file->produced_batches;
   meta->produced_bytes = file->produced_bytes;
-  meta->stream_closed = tc__ended_whole(file->ended);
+  meta->stream_closed = tc__is_whole(file->end);
   if (file->segment == NULL) return meta;
   meta->bytes = file->segment->bytes;
   meta->crc = file->segment->crc;

@@ -11,22 +11,22 @@ enum { KEPT_AT_ONCE = 32, SHOW_MS = 1000 };
 
 static bool is_shown(const struct tc__file *file) {
   return file->segment->ngens == 0 ||
-         (file->shown_gens == file->segment->ngens && file->verdict_shown);
+         (file->shown.gens == file->segment->ngens && file->shown.verdicts);
 }
 
 /* Those that have their last verdict, but for the last generation, which the row needs. */
 static size_t upto_kept(const struct tc__file *file) {
   const struct tc_segment *segment = file->segment;
-  size_t i = file->kept.generations;
+  size_t i = file->shown.kept.generations;
 
   while (i + 1 < segment->ngens &&
          segment->gens[i].verdict.code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK)
     i++;
-  return i - file->kept.generations >= KEPT_AT_ONCE ? i : file->kept.generations;
+  return i - file->shown.kept.generations >= KEPT_AT_ONCE ? i : file->shown.kept.generations;
 }
 
 static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
-  size_t from = file->kept.generations, upto = upto_kept(file);
+  size_t from = file->shown.kept.generations, upto = upto_kept(file);
   tc_meta *next = upto == from ? NULL : tc__build_meta_of(sealer, file, from, upto);
   tc_meta *rest = tc__build_meta_of(sealer, file, upto, file->segment->ngens);
   char path[sizeof "open/" + TC_FILE_NAME_BYTES];
@@ -39,9 +39,9 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
     rest->sha256.len = 0; /* of a whole file only */
     rest->hash = NULL;
     snprintf(path, sizeof path, "open/%s", file->segment->name);
-    struct tc_open_run run = { .path = path, .kept = file->kept, .next = next, .rest = rest };
+    struct tc_open_run run = { .path = path, .kept = file->shown.kept, .next = next, .rest = rest };
     rc = tc_catalog_put_open(sealer->catalog.db, &run, diag);
-    file->to_keep = run.kept;
+    file->shown.to_keep = run.kept;
   }
   tc__free_meta(next);
   tc__free_meta(rest);
@@ -49,7 +49,7 @@ static tb_rc show(struct tc_sealer *sealer, struct tc__file *file, struct tb_dia
 }
 
 static bool is_to_show(const struct tc_sealer *sealer, const struct tc__file *file) {
-  return file != NULL && file->shown_pass != sealer->show.pass && !is_shown(file) &&
+  return file != NULL && file->shown.pass != sealer->show.pass && !is_shown(file) &&
          tc__is_proven(file);
 }
 
@@ -76,10 +76,10 @@ static void note_shown(struct tc_sealer *sealer, struct tc__stream *first,
   for (; first != end; first = first->next) {
     struct tc__file *file = first->open;
     if (!is_to_show(sealer, file)) continue;
-    file->shown_pass = sealer->show.pass;
-    file->shown_gens = file->segment->ngens;
-    file->verdict_shown = true;
-    file->kept = file->to_keep;
+    file->shown.pass = sealer->show.pass;
+    file->shown.gens = file->segment->ngens;
+    file->shown.verdicts = true;
+    file->shown.kept = file->shown.to_keep;
   }
 }
 
@@ -161,8 +161,8 @@ void tc_sealer_show_runs(struct tc_sealer *sealer) {
 void tc__forget_shown_runs(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)
     if (stream->open != NULL) {
-      stream->open->shown_gens = 0;
-      stream->open->kept = (struct tc_open_kept){ 0 };
+      stream->open->shown.gens = 0;
+      stream->open->shown.kept = (struct tc_open_kept){ 0 };
     }
 }
 
@@ -170,7 +170,7 @@ tb_rc tc__hide_open_run(struct tc_sealer *sealer, const struct tc__file *file,
                         struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (file->shown_gens == 0 || !tc__catalog_takes_rows(sealer)) return TB_OK;
+  if (file->shown.gens == 0 || !tc__catalog_takes_rows(sealer)) return TB_OK;
   if (tc_catalog_drop_open(sealer->catalog.db, file->stream->id, file->segment->first_gen, &why) ==
       TB_OK)
     return TB_OK;

@@ -5,117 +5,17 @@
 
 #include <pthread.h>
 
-#include <string.h>
-
-#include "base/map.h"
 #include "collector/base/logger.h"
 #include "collector/base/spsc_queue.h"
 #include "collector/base/wakeup.h"
 #include "collector/model/reply_queue.h"
 #include "collector/model/shortage.h"
 #include "collector/sealer/catalog_sync.h"
-#include "collector/sealer/losses.h"
 #include "collector/sealer/sealer.h"
+#include "collector/sealer/stream.h"
 #include "collector/segment/reserve.h"
 #include "collector/segment/retention.h"
-#include "collector/segment/writer.h"
 #include "proto/log.pb-c.h"
-
-/* A file from its first byte until it is published. */
-struct tc__file {
-  struct tc__file *next; /* in the queue of files to seal */
-  struct tc__stream *stream;
-  struct tc_segment *segment;  /* NULL: only the stream's end is to be noted */
-  struct tc__losses losses;    /* reported before it */
-  size_t shown_gens;           /* the catalog shows this many of its generations */
-  struct tc_open_kept kept;    /* of these, those it will not be given again */
-  struct tc_open_kept to_keep; /* once the transaction is over */
-  bool verdict_shown;          /* and with the verdicts they have */
-  uint64_t shown_pass;         /* of the last pass that looked at it */
-  bool broken;                 /* one of them is: no more shall come to it */
-  uint64_t
-      noted_lsn; /* as border_lsn was when a checkpoint of them was last written; 0: none was */
-  uint64_t border_lsn; /* what comes behind them lies behind it in the log; 0: unknown */
-  bool new_run;        /* a hole, or nothing, lies before its first generation */
-  bool dirty;          /* in sealer->dirty */
-  bool checkpointed;   /* the log relies on it */
-  bool offered;        /* its last generation: understand has it */
-  const char *
-      ended; /* "clean", "exec": clean, as its program ran another; "unclean"; NULL: the stream goes on */
-  uint64_t produced_batches, produced_bytes; /* with `ended` */
-  uint64_t settle_seq, abandoned_gen;        /* the stream's at that record */
-  char day[TC_DAY_BYTES];
-  /* while it is sealed */
-  int dir_fd;
-  bool renamed;
-  bool meta_unsure; /* a sync of it failed: it is written again */
-  struct tc_content_hash hash;
-  tc_meta *meta;            /* as written */
-  struct tc__verdict *late; /* came since: the meta is amended once it has its name */
-};
-
-/* A published segment whose verdict is still to come. */
-struct tc__recent {
-  struct tc__recent *next, **at; /* in the stream's list */
-  struct tc__stream *stream;
-  char day[TC_DAY_BYTES];
-  uint64_t first_gen;
-  size_t ngens;
-  size_t pending;                                /* verdicts to come */
-  struct tc__verdict *verdicts, **verdicts_tail; /* to be written */
-  struct tc__recent *to_amend_next;              /* in the sealer's queue, while it has such */
-};
-
-struct tc__stream {
-  struct tc__stream *next, **at; /* in the row of all */
-  uint32_t ref;
-  unsigned home;
-  unsigned char id[TC_STREAM_BYTES];
-  char hex[TC_STREAM_HEX_BYTES];
-  char identity[TC_IDENTITY_MAX + 1], service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  unsigned char header[64];
-  uint32_t header_len;
-  unsigned go_version;
-
-  struct tc__file *open;
-  struct tc__file *queued;    /* the last one waiting to be sealed */
-  uint64_t queued_gen_max;    /* the highest first generation of those that wait */
-  struct tc__losses losses;   /* reported, not yet in a file */
-  struct tc__losses reported; /* in a meta since the last run, and the log does not know it */
-  bool reported_known;
-  uint64_t reported_batches; /* of abandoned_gen: that `reported` has already */
-  uint64_t reported_end_seq; /* and all that come before this record */
-  uint64_t last_gen;         /* of the run that is written */
-  bool run_broken;           /* a hole lies before the next generation */
-  uint64_t abandoned_gen;    /* given up here, and not over: each batch that comes of it is lost */
-  bool begun;                /* a generation of it was written or offered since the start */
-  bool resumed;              /* its run was taken up, and none of it was offered since */
-  uint64_t last_seq;
-  bool damaged;              /* recovery found a gap in its records: to be put down */
-  struct tc_settled settled; /* as last reported */
-  /* of the meta that has its losses while it has no segment; empty: none */
-  char note_day[TC_DAY_BYTES];
-  uint64_t note_gen;
-  bool note_known;               /* what earlier runs left of it was found, or is not there */
-  char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
-  struct tc__recent *recents;
-  struct tb_map recent_of_gen; /* generation to its struct tc__recent */
-
-  uint64_t conn;
-  unsigned loop;
-  char peer[64];
-  struct tc_reply_queue_slot released;
-  struct tc_counters counters;
-  struct tc_counters counted; /* the oldest whose records have not all come; reported_seq 0: none */
-  struct tc_stream_cut cut;
-  bool live_dirty, over, closed, ran_another;
-  struct tc__stream *live_next;
-};
-
-struct tc__verdict {
-  struct tc__verdict *next;
-  struct tc_verdict *verdict;
-};
 
 /* quarantine/ as retention last saw it. */
 struct tc__quarantine {
@@ -143,12 +43,9 @@ struct tc_sealer {
   struct tb_mem mem;
   struct tb_map by_ref;
 
-  struct tc__file *queue, **queue_tail; /* to seal */
-  size_t queued;
-  uint64_t queued_bytes;
+  struct tc__file_queue queue;
+  struct tc__dirty_files dirty;
   size_t unproven; /* files that a start took up, and that were not read back yet */
-  struct tc__file **dirty;
-  size_t ndirty, dirty_cap;
   struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
   struct tc__stream *live, **live_tail;
 
@@ -255,17 +152,14 @@ tb_rc tc__quarantine_file(struct tc_sealer *sealer, const struct tc_segment *seg
  * not known. It is kept in quarantine/, and the place is free. */
 tb_rc tc__put_trace_aside(struct tc_sealer *sealer, const struct tc__stream *stream, int dir_fd,
                           uint64_t gen, const char *why, struct tb_diag *diag);
+tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
 /* Gives up the open generation: its bytes go to quarantine/. note_loss: nothing else reported it, and what
  * still comes of it is lost as well. */
 tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag);
-void tc__unmark_dirty(struct tc_sealer *sealer, struct tc__file *file);
-tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag);
 /* Complete generations in open files are sealed too. */
 tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 tb_rc tc__seal_borders(struct tc_sealer *sealer, struct tb_diag *diag);
-struct tc__file *tc__file_new(struct tc__stream *stream); /* NULL: no memory */
-void tc__file_free(struct tc__file *file);
 
 /* replay.c */
 /* The names in a stream's folder reach the disk, its own and its day's too. False: errno. */
@@ -423,10 +317,5 @@ uint64_t tc__disk_free(const struct tc_sealer *sealer);
 void tc__quarantine_begin(struct tc_sealer *sealer);
 void tc__quarantine_go_on(struct tc_sealer *sealer, uint64_t until_ns);
 void tc__quarantine_free(struct tc__quarantine *quarantine); /* what is under way */
-
-/* Whether a stream that ended so is whole. */
-static inline bool tc__ended_whole(const char *ended) {
-  return ended != NULL && strcmp(ended, "unclean") != 0;
-}
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -60,7 +61,7 @@ static tb_rc leave_nothing(struct tc_sealer *sealer, struct tc__file *file,
   if (stream->open == file) {
     TB_TRY(tc__losses_move(losses, &file->losses));
     stream->open = NULL;
-    tc__unmark_dirty(sealer, file);
+    tc__dirty_remove(&sealer->dirty, file);
     tc__file_free(file);
     return TB_OK;
   }
@@ -86,7 +87,7 @@ static tb_rc lose(struct tc_sealer *sealer, struct tc__file *file, const struct 
   struct tc__loss loss = loss_of(file->segment);
   size_t ngens = file->segment->owed.ngens;
   bool goes_on = file->segment->ngens > ngens || file->segment->in_gen;
-  bool has_end = stream->queued == file && file->ended != NULL;
+  bool has_end = stream->queued == file && file->end != TC__GOES_ON;
   struct tc__losses *losses = goes_on || has_end ? &file->losses : &stream->losses;
   struct tc_segment *rest;
 
@@ -136,7 +137,7 @@ tb_rc tc__prove_open(struct tc_sealer *sealer, const struct tc__stream *stream,
 
 tb_rc tc__prove_queue(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (sealer->unproven == 0) return TB_OK;
-  for (struct tc__file *file = sealer->queue; file != NULL; file = file->next)
+  for (struct tc__file *file = sealer->queue.first; file != NULL; file = file->next)
     TB_TRY(tc__prove(sealer, file, UINT64_MAX, diag));
   return TB_OK;
 }

@@ -133,7 +133,7 @@ static tb_rc put_rows(struct tc_sealer *sealer, struct tc__file *first, size_t n
  * before what comes behind them is settled. */
 static struct tc__losses *successor_of(const struct tc__file *file) {
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
-    if (other->stream == file->stream && other->meta == NULL) return &other->losses;
+    if (other->stream == file->stream && other->state == TC__FILE_WAITS) return &other->losses;
   return file->stream->open != NULL ? &file->stream->open->losses : &file->stream->losses;
 }
 
@@ -143,7 +143,8 @@ static tb_rc refuse(struct tc_sealer *sealer, struct tc__file *file, struct tb_d
 
   /* Once the bytes are gone from here nothing may fail: it would not be reported again. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
-  bool reports = file->ended != NULL && file->stream->queued == file; /* with the stream's end */
+  bool reports =
+      file->end != TC__GOES_ON && file->stream->queued == file; /* with the stream's end */
   struct tc__losses *successor = reports ? &file->losses : successor_of(file);
   TB_TRY(tc__losses_reserve(successor, file->losses.n + segment->ngens));
   TB_TRY(tc__hide_open_run(sealer, file, diag));
@@ -243,7 +244,7 @@ static tb_rc prepare(struct tc_sealer *sealer, struct tc__file *file, struct tb_
   char name[32];
   bool taken;
 
-  if (file->segment == NULL || file->meta != NULL) return TB_OK;
+  if (file->segment == NULL || file->state != TC__FILE_WAITS) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
   TB_TRY(open_place(sealer, file, diag));
   TB_TRY(clear_place(sealer, file, &taken, diag));
@@ -265,14 +266,16 @@ static tb_rc prepare(struct tc_sealer *sealer, struct tc__file *file, struct tb_
     if (file->meta == NULL) rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   }
   tc__free_meta(meta);
-  if (rc == TB_OK) advance(file);
-  return rc;
+  if (rc != TB_OK) return rc;
+  tc__file_becomes(file, TC__FILE_HAS_META);
+  advance(file);
+  return TB_OK;
 }
 
 static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct tb_diag *diag) {
   char name[32], temp[48], trace[32];
 
-  if (file->segment == NULL || file->renamed) return TB_OK;
+  if (file->state != TC__FILE_HAS_META) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   tc_trace_name(file->segment->first_gen, trace);
   snprintf(temp, sizeof temp, "%s.new", name);
@@ -288,7 +291,7 @@ static tb_rc give_names(struct tc_sealer *sealer, struct tc__file *file, struct 
   if (renameat2(sealer->opt.dirs->open, file->segment->name, file->dir_fd, trace,
                 RENAME_NOREPLACE) != 0)
     return fail_name(diag, file, trace);
-  file->renamed = true;
+  tc__file_becomes(file, TC__FILE_HAS_NAMES);
   return TB_OK;
 }
 
@@ -299,7 +302,7 @@ static tb_rc sync_file(const struct tc_sealer *sealer, struct tc__file *file,
   struct tb_diag why = { 0 };
   char name[32];
 
-  if (file->segment == NULL || file->renamed) return TB_OK;
+  if (file->state != TC__FILE_HAS_META) return TB_OK;
   tc_meta_name(file->segment->first_gen, name);
   TB_TRY(tc_segment_sync(file->segment, diag));
   if (file->meta_unsure)
@@ -333,12 +336,12 @@ static tb_rc to_disk(struct tc_sealer *sealer, struct tc__file *first, size_t n,
 static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
 
-  if (file->ended != NULL) {
-    char *ended = strdup(file->ended);
+  if (file->end != TC__GOES_ON) {
+    char *ended = strdup(tc__end_name(file->end));
     if (ended == NULL) return TB_NOMEM;
     if (meta->ended != NULL && *meta->ended != '\0') free(meta->ended);
     meta->ended = ended;
-    meta->stream_closed = tc__ended_whole(file->ended);
+    meta->stream_closed = tc__is_whole(file->end);
     meta->produced_batches = file->produced_batches;
     meta->produced_bytes = file->produced_bytes;
   }
@@ -400,8 +403,8 @@ static tb_rc leave_note(struct tc_sealer *sealer, struct tc__file *file, struct 
   TB_TRY(find_meta(file, gen, &is_there, diag));
   TB_TRY(is_there ? add_to_note(sealer, file, gen, diag) : make_note(sealer, file, gen, diag));
   if (!was_marked && tc__catalog_takes_rows(sealer)) tc__unmark_stale(sealer);
-  memcpy(stream->note_day, file->day, sizeof file->day);
-  stream->note_gen = gen;
+  memcpy(stream->note.day, file->day, sizeof file->day);
+  stream->note.gen = gen;
   return TB_OK;
 }
 
@@ -410,15 +413,16 @@ static tb_rc write_end(struct tc_sealer *sealer, struct tc__file *file, struct t
   struct tb_diag why = { 0 };
   const struct tc_settled *last = &stream->settled;
 
-  if (stream->queued != file) file->ended = NULL; /* it went on, and may have come to another end */
-  if (file->ended == NULL && file->losses.n == 0) return TB_OK;
+  if (stream->queued != file)
+    file->end = TC__GOES_ON; /* it went on, and may have come to another end */
+  if (file->end == TC__GOES_ON && file->losses.n == 0) return TB_OK;
   /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
    * see all, it is looked for again. */
-  if (!last->has_segment && (last->seq > 0 || stream->reported_known))
+  if (!last->has_segment && (last->seq > 0 || stream->reported.is_known))
     TB_TRY(tc__find_note(sealer, stream, diag));
-  if (!last->has_segment && stream->note_day[0] == '\0') return leave_note(sealer, file, diag);
-  tb_rc rc = tc__amend(sealer, stream->hex, last->has_segment ? last->day : stream->note_day,
-                       last->has_segment ? last->first_gen : stream->note_gen, change_end, file,
+  if (!last->has_segment && stream->note.day[0] == '\0') return leave_note(sealer, file, diag);
+  tb_rc rc = tc__amend(sealer, stream->hex, last->has_segment ? last->day : stream->note.day,
+                       last->has_segment ? last->first_gen : stream->note.gen, change_end, file,
                        NULL, &why);
   if (rc == TB_OK) return TB_OK;
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
@@ -467,11 +471,9 @@ static tb_rc take_leave(struct tc_sealer *sealer, struct tc__file *file) {
     tc_count(&sealer->opt.stats->segments_sealed, 1);
     tc_count(&sealer->opt.stats->segment_bytes, file->segment->bytes);
   }
-  if (tc__ended_whole(file->ended)) report_closed(sealer, stream);
+  if (tc__is_whole(file->end)) report_closed(sealer, stream);
   if (stream->queued == file) stream->queued = NULL;
-  sealer->queue = file->next;
-  if (file->next == NULL) sealer->queue_tail = &sealer->queue;
-  sealer->queued--;
+  (void)tc__queue_take(&sealer->queue);
   tc__take_late(sealer, file);
   tc__mark_live(sealer, stream);
   tc__file_free(file);
@@ -479,10 +481,10 @@ static tb_rc take_leave(struct tc_sealer *sealer, struct tc__file *file) {
 }
 
 static tb_rc publish_some(struct tc_sealer *sealer, size_t n, struct tb_diag *diag) {
-  TB_TRY(to_disk(sealer, sealer->queue, n, diag));
-  TB_TRY(put_rows(sealer, sealer->queue, n, diag));
+  TB_TRY(to_disk(sealer, sealer->queue.first, n, diag));
+  TB_TRY(put_rows(sealer, sealer->queue.first, n, diag));
   for (size_t i = 0; i < n; i++) {
-    struct tc__file *file = sealer->queue;
+    struct tc__file *file = sealer->queue.first;
     if (file->segment == NULL) TB_TRY(write_end(sealer, file, diag));
     TB_TRY(take_leave(sealer, file));
   }
@@ -490,7 +492,7 @@ static tb_rc publish_some(struct tc_sealer *sealer, size_t n, struct tb_diag *di
 }
 
 static bool is_behind_losses(const struct tc_sealer *sealer, const struct tc__file *file) {
-  for (const struct tc__file *before = sealer->queue; before != file; before = before->next)
+  for (const struct tc__file *before = sealer->queue.first; before != file; before = before->next)
     if (before->segment == NULL && before->losses.n > 0 && before->stream == file->stream)
       return true;
   return false;
@@ -502,18 +504,17 @@ static bool is_behind_losses(const struct tc_sealer *sealer, const struct tc__fi
 static size_t count_next(const struct tc_sealer *sealer) {
   size_t n = 0;
 
-  for (const struct tc__file *file = sealer->queue; file != NULL && n < PUBLISH_AT_ONCE;
+  for (const struct tc__file *file = sealer->queue.first; file != NULL && n < PUBLISH_AT_ONCE;
        file = file->next, n++)
     if (file->segment != NULL && is_behind_losses(sealer, file)) break;
   return n;
 }
 
 tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag) {
-  while (sealer->queued > 0) {
+  while (sealer->queue.n > 0) {
     if (tc__is_late(sealer)) return TB_AGAIN;
     TB_TRY(tc__prove_queue(sealer, diag));
     TB_TRY(publish_some(sealer, count_next(sealer), diag));
-    if (sealer->queued == 0) sealer->queued_bytes = 0;
     tc_count(&sealer->opt.stats->segment_turns, 1);
   }
   return TB_OK;

@@ -15,7 +15,7 @@
 
 tb_rc tc__note_loss(struct tc_sealer *sealer, const struct tc__stream *stream,
                     struct tc__losses *losses, const struct tc__loss *loss, const char *why) {
-  if (tc__losses_find(&stream->reported, loss->seq, loss->reason) != NULL) return TB_OK;
+  if (tc__losses_find(&stream->reported.losses, loss->seq, loss->reason) != NULL) return TB_OK;
   bool is_new = tc__losses_find(losses, loss->seq, loss->reason) == NULL;
   TB_TRY(tc__losses_note(losses, loss));
   if (is_new && why != NULL) tc__report_lost(sealer, stream, loss, why);
@@ -23,8 +23,8 @@ tb_rc tc__note_loss(struct tc_sealer *sealer, const struct tc__stream *stream,
 }
 
 uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t first_seq) {
-  const struct tc__loss *reported =
-      tc__losses_find(&stream->reported, first_seq, TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
+  const struct tc__loss *reported = tc__losses_find(&stream->reported.losses, first_seq,
+                                                    TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN);
 
   return reported != NULL && reported->first_gen == gen && reported->last_gen == gen
              ? reported->batches
@@ -34,8 +34,8 @@ uint64_t tc__reported_of(const struct tc__stream *stream, uint64_t gen, uint64_t
 uint64_t tc__reported_end_of(const struct tc__stream *stream, uint64_t gen, uint64_t seq) {
   uint64_t end = 0;
 
-  for (size_t i = 0; i < stream->reported.n; i++) {
-    const struct tc__loss *reported = &stream->reported.items[i];
+  for (size_t i = 0; i < stream->reported.losses.n; i++) {
+    const struct tc__loss *reported = &stream->reported.losses.items[i];
     if (reported->seq > seq && reported->first_gen <= gen && gen <= reported->last_gen &&
         (end == 0 || reported->seq < end))
       end = reported->seq;
@@ -46,17 +46,17 @@ uint64_t tc__reported_end_of(const struct tc__stream *stream, uint64_t gen, uint
 bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *item) {
   uint64_t batches = tc__reported_of(stream, item->gen, item->seq);
 
-  if (item->seq < stream->reported_end_seq) return true;
-  if (batches > 0) stream->reported_batches = batches;
-  if (stream->reported_batches == 0) return false;
-  stream->reported_batches--;
+  if (item->seq < stream->reported.end_seq) return true;
+  if (batches > 0) stream->reported.batches = batches;
+  if (stream->reported.batches == 0) return false;
+  stream->reported.batches--;
   return true;
 }
 
 tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta) {
   for (size_t i = 0; i < meta->n_losses; i++)
     if (meta->losses[i]->seq > stream->settled.seq)
-      TB_TRY(tc__losses_note_messages(&stream->reported, &meta->losses[i], 1));
+      TB_TRY(tc__losses_note_messages(&stream->reported.losses, &meta->losses[i], 1));
   return TB_OK;
 }
 
@@ -116,9 +116,9 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
   }
   uint64_t gen = strtoull(file->name, NULL, 16);
   if (meta != NULL && meta->n_generations == 0 &&
-      (stream->note_day[0] == '\0' || gen >= stream->note_gen)) {
-    memcpy(stream->note_day, file->day, TC_DAY_BYTES);
-    stream->note_gen = gen;
+      (stream->note.day[0] == '\0' || gen >= stream->note.gen)) {
+    memcpy(stream->note.day, file->day, TC_DAY_BYTES);
+    stream->note.gen = gen;
   }
   tc_meta_free(meta);
   return TB_OK;
@@ -132,20 +132,20 @@ static tb_rc walk_days(struct tc_sealer *sealer, struct tc__stream *stream, stru
 
   if (tc_rc_is_short(rc)) return tb_fail(diag, rc, "%s", why.text);
   if (rc != TB_OK) miss(&search, why.text);
-  stream->note_known = !search.missed;
+  stream->note.is_known = !search.missed;
   return TB_OK;
 }
 
 tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
-  if (stream->note_known || stream->note_day[0] != '\0') return TB_OK;
+  if (stream->note.is_known || stream->note.day[0] != '\0') return TB_OK;
   if (!tc__catalog_takes_rows(sealer)) return walk_days(sealer, stream, diag);
   tb_rc rc =
-      tc_catalog_note(sealer->catalog.db, stream->id, &why, stream->note_day, &stream->note_gen);
+      tc_catalog_note(sealer->catalog.db, stream->id, &why, stream->note.day, &stream->note.gen);
   if (rc != TB_OK && (rc != TB_NOTFOUND || sealer->catalog.is_marked))
     return walk_days(sealer, stream, diag);
-  stream->note_known = true;
+  stream->note.is_known = true;
   return TB_OK;
 }
 
@@ -158,20 +158,20 @@ tb_rc tc__learn_reported(struct tc_sealer *sealer, struct tc__stream *stream,
   char name[32];
   int dir_fd;
 
-  if (stream->reported_known) return TB_OK;
+  if (stream->reported.is_known) return TB_OK;
   if (!settled->has_segment) TB_TRY(tc__find_note(sealer, stream, diag));
-  stream->reported_known = true;
-  if (!settled->has_segment && stream->note_day[0] == '\0') return TB_OK;
-  const char *day = settled->has_segment ? settled->day : stream->note_day;
+  stream->reported.is_known = true;
+  if (!settled->has_segment && stream->note.day[0] == '\0') return TB_OK;
+  const char *day = settled->has_segment ? settled->day : stream->note.day;
   TB_TRY(open_folder(sealer, stream, day, diag, &dir_fd));
   if (dir_fd < 0) return TB_OK;
-  tc_meta_name(settled->has_segment ? settled->first_gen : stream->note_gen, name);
+  tc_meta_name(settled->has_segment ? settled->first_gen : stream->note.gen, name);
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
   if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
   /* The last run may have died before its name was on the disk (sim_seeds, 712228), or its row in the catalog: what it
    * reports counts from here on. */
-  if (rc == TB_OK && stream->reported.n > 0) {
+  if (rc == TB_OK && stream->reported.losses.n > 0) {
     rc = tc__sync_name(sealer, dir_fd, name, &why);
     if (rc == TB_OK) rc = tc__put_row(sealer, meta, &why);
   }

@@ -19,43 +19,8 @@
 #include "proto/allocator.h"
 #include "proto/frame.pb-c.h"
 
-void tc__file_free(struct tc__file *file) {
-  if (file == NULL) return;
-  if (file->dir_fd >= 0) close(file->dir_fd);
-  tc_segment_free(file->segment);
-  tc_meta_free(file->meta);
-  tc__losses_fini(&file->losses);
-  tc__verdicts_free(file->late);
-  free(file);
-}
-
-static tb_rc mark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
-  if (file->dirty) return TB_OK;
-  TB_TRY(TB_GROW(sealer->dirty, sealer->dirty_cap, sealer->ndirty));
-  sealer->dirty[sealer->ndirty++] = file;
-  file->dirty = true;
-  return TB_OK;
-}
-
-void tc__unmark_dirty(struct tc_sealer *sealer, struct tc__file *file) {
-  if (!file->dirty) return;
-  file->dirty = false;
-  for (size_t i = sealer->ndirty; i-- > 0;) { /* it came last, as a rule */
-    if (sealer->dirty[i] != file) continue;
-    sealer->dirty[i] = sealer->dirty[--sealer->ndirty];
-    return;
-  }
-}
-
 tb_rc tc__flush_dirty(struct tc_sealer *sealer, bool to_disk, struct tb_diag *diag) {
-  while (sealer->ndirty > 0) {
-    struct tc__file *file = sealer->dirty[sealer->ndirty - 1];
-    TB_TRY(tc_segment_flush(file->segment, diag));
-    if (to_disk && sealer->opt.durable) tc_segment_to_disk(file->segment, false);
-    file->dirty = false;
-    sealer->ndirty--;
-  }
-  return TB_OK;
+  return tc__dirty_flush(&sealer->dirty, to_disk && sealer->opt.durable, diag);
 }
 
 /* Once the file is published, all up to this record is settled. */
@@ -65,24 +30,13 @@ static void settles(struct tc__file *file, uint64_t seq) {
 }
 
 static void enqueue(struct tc_sealer *sealer, struct tc__file *file) {
-  *sealer->queue_tail = file;
-  sealer->queue_tail = &file->next;
-  sealer->queued++;
-  if (file->segment != NULL) sealer->queued_bytes += file->segment->bytes;
   struct tc__stream *stream = file->stream;
+
+  tc__queue_put(&sealer->queue, file);
   if (stream->queued == NULL) stream->queued_gen_max = 0;
   stream->queued = file;
   if (file->segment != NULL && file->segment->first_gen > stream->queued_gen_max)
     stream->queued_gen_max = file->segment->first_gen;
-}
-
-struct tc__file *tc__file_new(struct tc__stream *stream) {
-  struct tc__file *file = calloc(1, sizeof *file);
-
-  if (file == NULL) return NULL;
-  file->stream = stream;
-  file->dir_fd = -1;
-  return file;
 }
 
 static void seal_open(struct tc_sealer *sealer, struct tc__stream *stream) {
@@ -101,7 +55,7 @@ static tb_rc make_way(struct tc_sealer *sealer, struct tc__stream *stream, uint6
                       struct tb_diag *diag) {
   if (stream->queued == NULL || (gen > stream->queued_gen_max && sealer->unproven == 0))
     return TB_OK;
-  for (struct tc__file *file = sealer->queue; file != NULL; file = file->next) {
+  for (struct tc__file *file = sealer->queue.first; file != NULL; file = file->next) {
     if (file->stream != stream || file->segment == NULL ||
         (file->segment->first_gen != gen && tc__is_proven(file)))
       continue;
@@ -167,7 +121,7 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
   }
   /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
    * bytes stay in the order they came, and ordering will say so. */
-  TB_TRY(mark_dirty(sealer, file));
+  TB_TRY(tc__dirty_add(&sealer->dirty, file));
   TB_TRY(
       tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
   file->segment->last_wall_ns = item->wall_ns;
@@ -210,12 +164,12 @@ tb_rc tc__quarantine_open(struct tc_sealer *sealer, struct tc__stream *stream, c
     TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
     put_rest_aside(sealer, rest);
     tc_segment_free(rest);
-    tc__unmark_dirty(sealer, file);
+    tc__dirty_remove(&sealer->dirty, file);
     seal_open(sealer, stream);
   } else {
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc__quarantine_file(sealer, file->segment, diag));
-    tc__unmark_dirty(sealer, file);
+    tc__dirty_remove(&sealer->dirty, file);
     stream->open = NULL;
     tc__file_free(file);
   }
@@ -344,13 +298,13 @@ static tb_rc take_loss(struct tc_sealer *sealer, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* Notes losses, and the end if it is one (else ended is NULL), in the stream's last meta: the one that is
+/* Notes losses, and the end if it is one, in the stream's last meta: the one that is
  * about to be written, or by rewriting it. */
-static tb_rc note_end(struct tc_sealer *sealer, struct tc__stream *stream, const char *ended,
+static tb_rc note_end(struct tc_sealer *sealer, struct tc__stream *stream, enum tc__end end,
                       uint64_t seq) {
   struct tc__file *file = stream->queued, *made = NULL;
 
-  if (file == NULL || file->renamed || file->meta != NULL) {
+  if (file == NULL || file->state != TC__FILE_WAITS) {
     file = made = tc__file_new(stream);
     if (file == NULL) return TB_NOMEM;
     tc_day(tc_wall_ns(), file->day);
@@ -361,7 +315,7 @@ static tb_rc note_end(struct tc_sealer *sealer, struct tc__stream *stream, const
     return rc;
   }
   if (made != NULL) enqueue(sealer, made);
-  file->ended = ended;
+  file->end = end;
   file->produced_batches = stream->counters.produced_batches;
   file->produced_bytes = stream->counters.produced_bytes;
   settles(file, seq);
@@ -369,17 +323,15 @@ static tb_rc note_end(struct tc_sealer *sealer, struct tc__stream *stream, const
 }
 
 static tb_rc finish(struct tc_sealer *sealer, struct tc__stream *stream, const char *why,
-                    const char *ended, uint64_t seq, struct tb_diag *diag) {
+                    enum tc__end end, uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(sealer, stream, why, true, seq, diag));
   if (stream->open != NULL) {
     TB_TRY(tc_segment_flush(stream->open->segment, diag));
-    tc__unmark_dirty(sealer, stream->open);
+    tc__dirty_remove(&sealer->dirty, stream->open);
     seal_open(sealer, stream);
   }
-  TB_TRY(note_end(sealer, stream, ended, seq)); /* else it is tried again: it is not over yet */
-  stream->over = true;
-  stream->closed = tc__ended_whole(ended);
-  stream->ran_another = strcmp(ended, "exec") == 0;
+  TB_TRY(note_end(sealer, stream, end, seq)); /* else it is tried again: it is not over yet */
+  stream->end = end;
   tc__mark_live(sealer, stream);
   return TB_OK;
 }
@@ -389,23 +341,23 @@ tb_rc tc__archive_abandon(struct tc_sealer *sealer, struct tc__stream *stream,
   static const char why[] = "its agent did not come back to end it";
   struct tc__file *file = stream->open;
 
-  if (stream->over) return TB_OK;
+  if (stream->end != TC__GOES_ON) return TB_OK;
   if (file != NULL) /* with the number of its first record, as below */
     TB_TRY(tc__quarantine_open(sealer, stream, why, true, file->segment->now.first_seq, diag));
-  return finish(sealer, stream, why, "unclean", stream->last_seq, diag);
+  return finish(sealer, stream, why, TC__UNCLEAN, stream->last_seq, diag);
 }
 
 /* And how the stream ended. */
 static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
-                           const char **out_ended, struct tb_diag *diag) {
+                           enum tc__end *out_end, struct tb_diag *diag) {
   struct tp_allocator heap;
 
   tp_allocator_init(&heap);
   Tracecollect__V1__Close *reported =
       tracecollect__v1__close__unpack(&heap.allocator, item->len, item->payload);
-  *out_ended = "clean";
+  *out_end = TC__CLEAN;
   if (reported == NULL) return heap.is_short ? fail_memory(diag) : TB_OK;
-  if (strcmp(reported->reason, "exec") == 0) *out_ended = "exec";
+  if (strcmp(reported->reason, "exec") == 0) *out_end = TC__EXEC;
   if (reported->counters != NULL) {
     stream->counters.produced_batches = reported->counters->produced_batches;
     stream->counters.produced_bytes = reported->counters->produced_bytes;
@@ -417,7 +369,7 @@ static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *ite
 
 tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
                          const struct tc__item *item, struct tb_diag *diag) {
-  const char *ended;
+  enum tc__end end;
   tb_rc rc = TB_OK;
 
   switch (item->kind) {
@@ -432,15 +384,15 @@ tb_rc tc__archive_record(struct tc_sealer *sealer, struct tc__stream *stream,
   case TP_GENEND: rc = take_end(sealer, stream, item, diag); break;
   case TP_LOSS: rc = take_loss(sealer, stream, item, diag); break;
   case TP_CLOSE:
-    TB_TRY(take_counters(stream, item, &ended, diag));
-    rc = finish(sealer, stream, "the stream was closed in its middle", ended, item->seq, diag);
+    TB_TRY(take_counters(stream, item, &end, diag));
+    rc = finish(sealer, stream, "the stream was closed in its middle", end, item->seq, diag);
     break;
   default:
     break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
   }
   if (rc != TB_OK) return rc;
-  if (stream->over && item->kind != TP_CLOSE) stream->over = false; /* it came back after all */
-  if (item->seq > stream->last_seq) stream->last_seq = item->seq;   /* a replayed header is older */
+  if (item->kind != TP_CLOSE) stream->end = TC__GOES_ON; /* it may have come back after all */
+  if (item->seq > stream->last_seq) stream->last_seq = item->seq; /* a replayed header is older */
   return TB_OK;
 }
 
@@ -466,7 +418,7 @@ tb_rc tc__seal_border(struct tc_sealer *sealer, struct tc__stream *stream, struc
     tc_day(rest->segment->first_wall_ns, rest->day);
     rest->segment->opened_mono_ns = tc_mono_ns();
   }
-  tc__unmark_dirty(sealer, file);
+  tc__dirty_remove(&sealer->dirty, file);
   seal_open(sealer, stream);
   stream->open = rest;
   return TB_OK;
@@ -483,7 +435,7 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
                           struct tb_diag *diag) {
   uint64_t upto = stream->last_seq;
 
-  if (stream->over) return TB_OK; /* settled with its end */
+  if (stream->end != TC__GOES_ON) return TB_OK; /* settled with its end */
   TB_TRY(tc__seal_border(sealer, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
@@ -494,5 +446,5 @@ tb_rc tc__archive_give_up(struct tc_sealer *sealer, struct tc__stream *stream, u
     TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     upto = file->segment->now.first_seq - 1;
   }
-  return note_end(sealer, stream, NULL, upto);
+  return note_end(sealer, stream, TC__GOES_ON, upto);
 }

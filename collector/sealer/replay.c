@@ -96,7 +96,7 @@ static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc
   settled->abandoned_gen = stream->abandoned_gen = 0; /* one before it */
   stream->last_gen = last->gen;
   stream->last_seq = last->last_seq;
-  stream->losses.n = stream->reported.n = 0; /* those that came before it stand in it */
+  stream->losses.n = stream->reported.losses.n = 0; /* those that came before it stand in it */
   TB_TRY(tc__reported_by(stream, meta));
   *out_skip_to = last->last_seq;
   return tc__settle(sealer, stream);
@@ -245,7 +245,8 @@ tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, ui
                            .len = len,
                            .crc = crc };
   TB_TRY(tc__archive_record(sealer, stream, &item, diag));
-  return sealer->queued < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(sealer, diag);
+  assert(tc__stream_check(stream) == NULL);
+  return sealer->queue.n < REPLAY_QUEUE_MAX ? TB_OK : publish_replayed(sealer, diag);
 }
 
 tb_rc tc_sealer_replay_flush(struct tc_sealer *sealer, struct tb_diag *diag) {

@@ -99,7 +99,7 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
 
 /* Its publication is tried again, with the row it has now. */
 static bool is_queued(const struct tc_sealer *sealer, const struct tc_segment_row *row) {
-  for (const struct tc__file *file = sealer->queue; file != NULL; file = file->next)
+  for (const struct tc__file *file = sealer->queue.first; file != NULL; file = file->next)
     if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
         memcmp(file->stream->id, row->stream, sizeof row->stream) == 0)
       return true;

@@ -66,7 +66,7 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   tc_cond_init(&sealer->show.is_done);
   tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
-  sealer->queue_tail = &sealer->queue;
+  tc__queue_init(&sealer->queue);
   sealer->to_amend_tail = &sealer->to_amend;
   sealer->live_tail = &sealer->live;
   sealer->work_tail = &sealer->work;
@@ -95,7 +95,7 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
     unlinkat(sealer->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
   tc__losses_fini(&stream->losses);
-  tc__losses_fini(&stream->reported);
+  tc__losses_fini(&stream->reported.losses);
   free(stream);
 }
 
@@ -133,10 +133,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     tc_settled_free(settled);
   for (size_t i = 0; i < sealer->nsettled_wait; i++) tc_settled_free(sealer->settled_wait[i]);
   free(sealer->settled_wait);
-  for (struct tc__file *file = sealer->queue, *next; file != NULL; file = next) {
-    next = file->next;
-    tc__file_free(file);
-  }
+  tc__queue_fini(&sealer->queue);
   tc__round_free(sealer->round);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
@@ -145,7 +142,7 @@ void tc_sealer_free(struct tc_sealer *sealer) {
     free_stream(sealer, stream);
   }
   tb_map_fini(&sealer->by_ref);
-  free(sealer->dirty);
+  free(sealer->dirty.items);
   tc__catalog_close(&sealer->catalog);
   tc_keys_free(sealer->signer);
   tc_wakeup_fini(&sealer->wakeup);
@@ -202,6 +199,17 @@ tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intr
   return TB_OK;
 }
 
+const char *tc__stream_check(const struct tc__stream *stream) {
+  const struct tc__file *open = stream->open, *queued = stream->queued;
+
+  if (open != NULL && (open->state != TC__FILE_IS_OPEN || open->stream != stream))
+    return "it writes a file that is not open";
+  if (queued != NULL && queued->state == TC__FILE_IS_OPEN) return "an open file is in the queue";
+  if (open != NULL && stream->end != TC__GOES_ON) return "it has ended, and a file is open";
+  if (stream->settled.seq > stream->last_seq) return "more is settled than has come";
+  return open != NULL ? tc__file_check(open) : NULL;
+}
+
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc__stream **at = &sealer->live;
 
@@ -219,6 +227,12 @@ void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   free_stream(sealer, stream);
 }
 
+static const char *state_of(const struct tc__stream *stream) {
+  static const char *const ended[] = { "waiting", "closed", "exec", "unclean" };
+
+  return stream->conn != 0 ? "live" : ended[stream->end];
+}
+
 static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
   for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && sealer->live != NULL; i++) {
     struct tc__stream *stream = sealer->live;
@@ -234,12 +248,7 @@ static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
     memcpy(row.instance, stream->instance, sizeof row.instance);
     snprintf(row.identity, sizeof row.identity, "%s", stream->identity);
     memcpy(row.peer, stream->peer, sizeof row.peer);
-    snprintf(row.state, sizeof row.state, "%s",
-             stream->conn != 0     ? "live"
-             : !stream->over       ? "waiting"
-             : stream->ran_another ? "exec"
-             : stream->closed      ? "closed"
-                                   : "unclean");
+    snprintf(row.state, sizeof row.state, "%s", state_of(stream));
     TB_TRY(tc_catalog_put_live(sealer->catalog.db, &row, diag));
     sealer->live = stream->live_next;
     if (sealer->live == NULL) sealer->live_tail = &sealer->live;

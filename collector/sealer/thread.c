@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread: take work, write what it says, seal what became whole, put down verdicts, look after
  * retention, sleep. A failure anywhere leaves everything in place and is tried again a little later. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct t
                              .len = record->len,
                              .crc = record->crc };
     TB_TRY(tc__archive_record(sealer, stream, &item, diag));
+    assert(tc__stream_check(stream) == NULL);
     tc__cut_accounting(sealer, stream);
     tc__mark_live(sealer, stream);
   }
@@ -167,7 +169,7 @@ static bool has_inbox(struct tc_sealer *sealer) {
 /* Each generation that is published comes back as a verdict. While more records wait a few more are written than
  * came, so that verdicts neither pile up nor hold the records up. */
 static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
-  size_t verdicts = sealer->queued + sealer->queued / 4 + 1;
+  size_t verdicts = sealer->queue.n + sealer->queue.n / 4 + 1;
 
   TB_TRY(tc__publish_queue(sealer, diag));
   tc_reply_queue_flush(&sealer->replies); /* what was published can be ordered meanwhile */
@@ -188,7 +190,7 @@ static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
 static bool is_much_queued(const struct tc_sealer *sealer) {
   uint64_t size = sealer->opt.config->retention_bytes;
 
-  return sealer->queued >= SEAL_FROM || (size != 0 && sealer->queued_bytes >= size / 64);
+  return sealer->queue.n >= SEAL_FROM || (size != 0 && sealer->queue.bytes >= size / 64);
 }
 
 /* Half of the time at most: the works that wait may be many and small. */
@@ -326,6 +328,7 @@ static void turn(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
   uint64_t now = tc_mono_ns();
 
+  assert(tc__catalog_check(&sealer->catalog) == NULL);
   tc_count(&sealer->opt.stats->segment_turns, 1);
   if (now >= sealer->retry_mono_ns) {
     sealer->retry_mono_ns = 0;

@@ -39,9 +39,9 @@ static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   struct tc__verdict *item;
 
   if (gen == NULL) return false;
-  if (file->meta == NULL) {
+  if (file->state < TC__FILE_HAS_META) {
     set_verdict(gen, verdict);
-    file->verdict_shown = false;
+    file->shown.verdicts = false;
     /* Go's reader ends behind it: what comes later is better off in a file of its own. */
     file->broken |= verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
     free(verdict);
@@ -75,7 +75,7 @@ void tc__take_late(struct tc_sealer *sealer, struct tc__file *file) {
 void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
                       struct tc_verdict *verdict) {
   if (set_in_file(stream->open, verdict)) return;
-  for (struct tc__file *file = sealer->queue; file != NULL; file = file->next)
+  for (struct tc__file *file = sealer->queue.first; file != NULL; file = file->next)
     if (file->stream == stream && set_in_file(file, verdict)) return;
   struct tc__recent *recent = tb_map_at(&stream->recent_of_gen, verdict->gen);
   struct tc__verdict *item = recent == NULL ? NULL : calloc(1, sizeof *item);
