@@ -144,7 +144,7 @@ static tb_rc begin(struct tc_sealer *sealer, struct tb_diag *diag) {
 
   tc_catalog_close(TB_MOVE(sync->db));
   TB_TRY(tc__mark_stale(sealer, diag));
-  sealer->half_gone = (struct tc__half_gone){ 0 }; /* finished by it, as far as can be */
+  sealer->retaining.half_gone = (struct tc__half_gone){ 0 }; /* finished by it, as far as can be */
   TB_TRY(tc_catalog_rebuild_begin(sealer->opt.dirs->state, sealer->opt.dirs->archive, diag,
                                   note_rebuild, sealer, &sync->rebuild));
   become(sealer, TC__CATALOG_IS_MADE);

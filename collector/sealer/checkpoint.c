@@ -80,7 +80,7 @@ static tb_rc report(struct tc_sealer *sealer, struct tc__stream *stream, const m
       (struct tc_checkpoint){ .seq = m->seq, .lsn = m->lsn, .run = m->n_whole > 0, .len = len };
   tracecollect__v1__log_checkpoint__pack(m, checkpoint->packed);
   *settled = (struct tc_settled){ .stream = stream->ref, .checkpoint = checkpoint };
-  sealer->settled_wait[sealer->nsettled_wait++] = settled;
+  sealer->settled.items[sealer->settled.n++] = settled;
   return TB_OK;
 }
 
@@ -109,7 +109,7 @@ tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream
     return tc__archive_give_up(sealer, stream, stream->last_seq, diag);
   tracecollect__v1__log_checkpoint__init(&m);
   m.seq = stream->last_seq;
-  m.lsn = sealer->end_lsn;
+  m.lsn = sealer->work.end_lsn;
   m.last_gen = stream->last_gen;
   m.new_run = stream->run_broken;
   m.abandoned_gen = stream->abandoned_gen;

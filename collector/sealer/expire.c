@@ -188,13 +188,13 @@ static void learn_pace(struct tc_sealer *sealer, size_t n, uint64_t took_ns) {
 
   if (fit > 2 * n) fit = 2 * n;
   if (fit > TC__EXPIRE_MAX) fit = TC__EXPIRE_MAX;
-  sealer->expire_at_once = fit == 0 ? 1 : fit;
+  sealer->retaining.at_once = fit == 0 ? 1 : fit;
 }
 
 /* Their temporary names are nobody else's until they have their own: this is not interrupted. */
 static void mark(struct tc__expiry *batch, const struct tc_segment_row *rows[], size_t n) {
   uint64_t began_ns = tc_mono_ns();
-  size_t most = batch->sealer->expire_at_once;
+  size_t most = batch->sealer->retaining.at_once;
 
   do begin(batch, rows[batch->n]);
   while (batch->n < n && batch->n < most);
@@ -210,7 +210,7 @@ struct tc__expiry *tc__expire(struct tc_sealer *sealer, const struct tc_segment_
 
   if (batch == NULL) return NULL;
   batch->sealer = sealer;
-  if (sealer->expire_at_once == 0) sealer->expire_at_once = 1;
+  if (sealer->retaining.at_once == 0) sealer->retaining.at_once = 1;
   mark(batch, rows, n);
   return batch;
 }
@@ -245,7 +245,8 @@ size_t tc__expire_end(struct tc__expiry *batch, tc__expired_fn *done, void *self
     struct item *item = &batch->items[i];
     if (item->diag.rc == TB_NOTFOUND) /* there is no such segment */
       tc__catalog_lags(batch->sealer);
-    if (item->begun) remember_half(&batch->sealer->half_gone, item->row->id, !goes_on(item));
+    if (item->begun)
+      remember_half(&batch->sealer->retaining.half_gone, item->row->id, !goes_on(item));
     done(self, item->row, &item->diag);
   }
   tc__expire_free(batch);

@@ -36,35 +36,67 @@ struct tc__half_gone {
 
 struct tc_sealer {
   struct tc_sealer_options opt;
-  struct tc__catalog_sync catalog;
   enum tc_hash_kind hash_kind; /* archive.hash */
   struct tc_keys *signer;      /* archive.sign; NULL: metas are not signed */
-  struct tc__stream *streams;  /* in no order */
   struct tb_mem mem;
-  struct tb_map by_ref;
 
+  struct tc__stream *streams; /* in no order */
+  struct tb_map by_ref;
+  struct tc__catalog_sync catalog;
   struct tc__file_queue queue;
   struct tc__dirty_files dirty;
   size_t unproven; /* files that a start took up, and that were not read back yet */
-  struct tc__recent *to_amend, **to_amend_tail; /* verdicts came for their metas */
-  struct tc__stream *live, **live_tail;
+  struct tc_descriptors descriptors; /* of the segments in open/ */
+  struct tc__quarantine quarantine;
 
-  struct tc_spsc_queue inbox, settled_box;
-  struct tc_work *work, **work_tail; /* taken, in order */
-  struct tc_record *at;              /* first record of the first work not yet handled */
-  bool at_begun;                     /* `at` counts: the first work is being handled */
-  uint64_t end_lsn;                  /* records handled so far lie before it in the log */
-  struct tc_settled **settled_wait;  /* not yet posted: the commit thread's queue was full */
-  size_t nsettled_wait, settled_wait_cap;
-  struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+  struct tc_spsc_queue inbox;
+  struct { /* taken from the inbox, in order */
+    struct tc_work *first, **tail;
+    struct tc_record *at; /* the first record of the first work that is not yet handled */
+    bool is_begun;        /* `at` counts */
+    uint64_t end_lsn;     /* records handled so far lie before it in the log */
+    struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+  } work;
+  struct {
+    struct tc_spsc_queue box;
+    struct tc_settled **items; /* not yet posted: the commit thread's queue was full */
+    size_t n, cap;
+  } settled;
+  struct { /* verdicts came for their metas */
+    struct tc__recent *first, **tail;
+  } to_amend;
+  struct { /* streams of which the catalog is to show another state */
+    struct tc__stream *first, **tail;
+    bool soon;        /* one came or went */
+    uint64_t mono_ns; /* of the last time */
+  } live;
   struct {
     pthread_mutex_t lock;
     pthread_cond_t is_done;
     atomic_ullong asked; /* this many readers asked for open runs to be shown */
-    uint64_t served,
-        done;      /* this many of them the pass that goes on is for, have what they asked for */
-    uint64_t pass; /* number of the pass over the open runs */
+    uint64_t served;     /* this many of them the pass that goes on is for */
+    uint64_t done;       /* this many have what they asked for */
+    uint64_t pass;       /* number of the pass over the open runs */
   } show;
+  struct {
+    struct tc_retention pace;
+    struct tc__round *round;     /* goes on; NULL: none does */
+    bool is_begun;               /* there was one */
+    uint64_t bytes;              /* of the archive after the last one */
+    uint64_t slice_bytes;        /* and after the last slice */
+    uint64_t next_ns;            /* not before, between other work */
+    uint64_t segments, noted_ns; /* taken since the last note, and when that was */
+    struct tc__half_gone half_gone;
+    size_t at_once; /* so many are marked together; 0: none was yet */
+  } retaining;
+  struct {
+    struct tc_wait wait;
+    uint64_t retry_mono_ns; /* 0: nothing waits to be tried again */
+    uint64_t short_mono_ns; /* what others may give back is short since then; 0: it is not */
+    bool is_reported;       /* as a failure */
+  } trouble;
+  struct tc_reserve reserve;
+  uint64_t reserve_mono_ns, aged_mono_ns; /* when it was filled, and old runs were looked for */
 
   struct tc_reply_queue replies;
   struct tc_wakeup wakeup;
@@ -72,23 +104,6 @@ struct tc_sealer {
   bool started;
   atomic_bool stop;
   atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
-  bool reported_failed, live_soon;
-  struct tc_wait wait;
-  uint64_t retry_mono_ns, live_mono_ns, aged_mono_ns;
-  uint64_t
-      short_mono_ns; /* something that others may give back is short since then; 0: it is not */
-  struct tc_descriptors descriptors; /* of the segments in open/ */
-  struct tc_reserve reserve;
-  uint64_t reserve_mono_ns;
-  struct tc_retention retention;
-  struct tc__round *round;                      /* of retention, that goes on; NULL: none does */
-  uint64_t retained_bytes, slice_bytes;         /* the archive's after the last round, and slice */
-  uint64_t retain_next_ns;                      /* not before, between other work */
-  uint64_t retained_segments, retained_note_ns; /* taken since the last note, and when that was */
-  bool retained;                                /* there was one */
-  struct tc__half_gone half_gone;
-  size_t expire_at_once; /* so many are marked together; 0: none was yet */
-  struct tc__quarantine quarantine;
 };
 
 /* A line for the log. Each call is a site of its own; a line about a stream gives its ref. */

@@ -105,7 +105,7 @@ static void report_closed(struct tc_sealer *sealer, struct tc__stream *stream) {
 }
 
 tb_rc tc__reserve_settled(struct tc_sealer *sealer) {
-  return TB_GROW(sealer->settled_wait, sealer->settled_wait_cap, sealer->nsettled_wait);
+  return TB_GROW(sealer->settled.items, sealer->settled.cap, sealer->settled.n);
 }
 
 tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream) {
@@ -113,7 +113,7 @@ tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream) {
   struct tc_settled *settled = malloc(sizeof *settled);
   if (settled == NULL) return TB_NOMEM;
   *settled = stream->settled;
-  sealer->settled_wait[sealer->nsettled_wait++] = settled;
+  sealer->settled.items[sealer->settled.n++] = settled;
   return TB_OK;
 }
 

@@ -140,7 +140,7 @@ static tb_rc delete_some(struct tc_sealer *sealer, uint64_t until_ns) {
 
   while (pass->n > 0) {
     struct part *oldest = &pass->parts[0];
-    if (!tc_retention_takes(&sealer->retention, &pass->rules, pass->bytes, disk_free,
+    if (!tc_retention_takes(&sealer->retaining.pace, &pass->rules, pass->bytes, disk_free,
                             oldest->wall_ns))
       return TB_OK;
     if (tc_mono_ns() >= until_ns) return TB_AGAIN;
@@ -207,7 +207,7 @@ void tc__quarantine_begin(struct tc_sealer *sealer) {
 
   if (seen->pass != NULL) return;
   if (!seen->changed &&
-      (seen->files == 0 || !tc_retention_takes(&sealer->retention, &rules, seen->bytes,
+      (seen->files == 0 || !tc_retention_takes(&sealer->retaining.pace, &rules, seen->bytes,
                                                tc__disk_free(sealer), seen->oldest_wall_ns)))
     return;
   if (tc_dir_open(sealer->opt.dirs->quarantine, "quarantine", &diag, &dir) != TB_OK) {

@@ -198,7 +198,7 @@ static void generation_is_whole(struct tc_sealer *sealer, struct tc__stream *str
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
-  file->border_lsn = sealer->end_lsn; /* as it was before this record */
+  file->border_lsn = sealer->work.end_lsn; /* as it was before this record */
   file->offered = sealer->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
   if (file->offered && tc__is_proven(file)) { /* else behind those before it */

@@ -217,7 +217,7 @@ static tb_rc publish_replayed(struct tc_sealer *sealer, struct tb_diag *diag) {
 }
 
 void tc_sealer_replay_from(struct tc_sealer *sealer, uint64_t lsn) {
-  sealer->end_lsn = lsn;
+  sealer->work.end_lsn = lsn;
 }
 
 tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, uint64_t seq,
@@ -285,15 +285,15 @@ static tb_rc put_gaps_down(struct tc_sealer *sealer) {
     if (work == NULL) return TB_NOMEM;
     work->kind = TC_WORK_CHECKPOINT;
     work->stream = stream->ref;
-    *sealer->work_tail = work;
-    sealer->work_tail = &work->next;
+    *sealer->work.tail = work;
+    sealer->work.tail = &work->next;
     stream->damaged = false;
   }
   return TB_OK;
 }
 
 tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct tb_diag *diag) {
-  sealer->end_lsn = end_lsn;
+  sealer->work.end_lsn = end_lsn;
   tc__take_totals(sealer); /* with what was adopted */
   if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)

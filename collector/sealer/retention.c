@@ -50,14 +50,15 @@ static bool begin(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
 
   if (sealer->catalog.is_marked) return true;
-  sealer->half_gone.marked = tc__mark_stale(sealer, &diag) == TB_OK;
-  if (!sealer->half_gone.marked) tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
-  return sealer->half_gone.marked;
+  sealer->retaining.half_gone.marked = tc__mark_stale(sealer, &diag) == TB_OK;
+  if (!sealer->retaining.half_gone.marked)
+    tc__note_as(sealer, TC_ERROR, 0, "retention: %s", diag.text);
+  return sealer->retaining.half_gone.marked;
 }
 
 /* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
 static void end(struct tc_sealer *sealer) {
-  struct tc__half_gone *half = &sealer->half_gone;
+  struct tc__half_gone *half = &sealer->retaining.half_gone;
 
   if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(sealer)) return;
   tc__unmark_stale(sealer);
@@ -71,7 +72,7 @@ static void on_done(void *self, const struct tc_segment_row *row, const struct t
   if (diag->rc == TB_OK) {
     round->taken++;
     round->service_over -= row->bytes < round->service_over ? row->bytes : round->service_over;
-    tc_retention_took(&round->sealer->retention, row->bytes);
+    tc_retention_took(&round->sealer->retaining.pace, row->bytes);
     return;
   }
   if (round->failed++ < REPORTED_MAX)
@@ -141,7 +142,7 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
 /* The next ones that the rules take, from rows[*at] on. */
 static size_t choose_some(struct tc__round *round, const char *service, size_t *at,
                           const struct tc_segment_row *chosen[]) {
-  struct plan plan = { .retention = round->sealer->retention,
+  struct plan plan = { .retention = round->sealer->retaining.pace,
                        .archive_bytes = atomic_load(&round->sealer->opt.stats->archive_bytes),
                        .disk_free = tc__disk_free(round->sealer),
                        .service_over = round->service_over };
@@ -268,9 +269,9 @@ void tc__round_free(struct tc__round *round) {
 static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   const struct tc_config *config = sealer->opt.config;
 
-  tc_retention_round(&sealer->retention, tc_wall_ns(), tc_mono_ns(),
+  tc_retention_round(&sealer->retaining.pace, tc_wall_ns(), tc_mono_ns(),
                      atomic_load(&sealer->opt.stats->archive_bytes));
-  if (sealer->retention.clock_jumped) {
+  if (sealer->retaining.pace.clock_jumped) {
     atomic_store(&sealer->opt.stats->clock_jumped, true);
     tc__note_as(sealer, TC_WARN, 0,
                 "retention: the wall clock jumped by more than an hour; nothing is deleted "
@@ -294,19 +295,19 @@ static void end_round(struct tc__round *round) {
   uint64_t now = tc_mono_ns();
 
   end(sealer);
-  sealer->retained_bytes = atomic_load(&sealer->opt.stats->archive_bytes);
-  sealer->retained_segments += round->taken;
+  sealer->retaining.bytes = atomic_load(&sealer->opt.stats->archive_bytes);
+  sealer->retaining.segments += round->taken;
   if (round->failed > REPORTED_MAX)
     tc__note_as(sealer, TC_ERROR, 0, "retention: %" PRIu64 " more could not be deleted",
                 round->failed - REPORTED_MAX);
-  if (sealer->retained_segments == 0) return;
-  if (sealer->retained_note_ns != 0 &&
-      now - sealer->retained_note_ns < sealer->opt.config->retention_every)
+  if (sealer->retaining.segments == 0) return;
+  if (sealer->retaining.noted_ns != 0 &&
+      now - sealer->retaining.noted_ns < sealer->opt.config->retention_every)
     return;
-  sealer->retained_note_ns = now;
+  sealer->retaining.noted_ns = now;
   tc__note(sealer, "retention: %" PRIu64 " segments deleted, their metas stay",
-           sealer->retained_segments);
-  sealer->retained_segments = 0;
+           sealer->retaining.segments);
+  sealer->retaining.segments = 0;
 }
 
 /* Sizes are held all the time, not at each round's time only. A file that a round left standing is no reason
@@ -321,7 +322,7 @@ static bool is_pressed(const struct tc_sealer *sealer) {
            free_bytes = atomic_load(&sealer->opt.stats->disk_free_bytes);
 
   if (free_bytes == 0) free_bytes = UINT64_MAX; /* not looked at yet */
-  return sealer->retained && bytes > sealer->retained_bytes &&
+  return sealer->retaining.is_begun && bytes > sealer->retaining.bytes &&
          tc_retention_is_pressed(&rules, bytes, free_bytes);
 }
 
@@ -329,25 +330,25 @@ static void begin_due(struct tc_sealer *sealer) {
   uint64_t every = sealer->opt.config->retention_every;
 
   if (every == 0) return;
-  bool is_timed = tc_retention_is_due(&sealer->retention, every, tc_mono_ns());
+  bool is_timed = tc_retention_is_due(&sealer->retaining.pace, every, tc_mono_ns());
   if (!is_timed && !is_pressed(sealer)) return;
-  sealer->retained = true;
-  sealer->round = begin_round(sealer, is_timed);
+  sealer->retaining.is_begun = true;
+  sealer->retaining.round = begin_round(sealer, is_timed);
 }
 
 void tc__end_retention(struct tc_sealer *sealer) {
-  struct tc__round *round = sealer->round;
+  struct tc__round *round = sealer->retaining.round;
   size_t at;
 
   if (round == NULL) return;
   round->slice_end_ns = UINT64_MAX;
   if (round->expiry != NULL) (void)end_expiry(round, &at);
   end_round(round);
-  tc__round_free(TB_MOVE(sealer->round));
+  tc__round_free(TB_MOVE(sealer->retaining.round));
 }
 
 bool tc__retains(const struct tc_sealer *sealer) {
-  return sealer->round != NULL || sealer->quarantine.pass != NULL;
+  return sealer->retaining.round != NULL || sealer->quarantine.pass != NULL;
 }
 
 /* True: there is more to do. */
@@ -358,9 +359,9 @@ static bool do_slice(struct tc_sealer *sealer) {
   tc_count(&sealer->opt.stats->retention_slices, 1);
   if (sealer->quarantine.pass != NULL) {
     tc__quarantine_go_on(sealer, until_ns);
-  } else if (go_on(sealer->round)) {
-    end_round(sealer->round);
-    tc__round_free(TB_MOVE(sealer->round));
+  } else if (go_on(sealer->retaining.round)) {
+    end_round(sealer->retaining.round);
+    tc__round_free(TB_MOVE(sealer->retaining.round));
   }
   return tc__retains(sealer);
 }
@@ -372,10 +373,10 @@ static void do_slices(struct tc_sealer *sealer) {
 
   for (unsigned i = 0; i < SLICES_MAX; i++) {
     before = atomic_load(bytes);
-    if (!do_slice(sealer) || atomic_load(bytes) <= sealer->slice_bytes) break;
+    if (!do_slice(sealer) || atomic_load(bytes) <= sealer->retaining.slice_bytes) break;
     if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
   }
-  sealer->slice_bytes = atomic_load(bytes);
+  sealer->retaining.slice_bytes = atomic_load(bytes);
 }
 
 void tc__retain(struct tc_sealer *sealer) {
@@ -386,7 +387,7 @@ void tc__retain(struct tc_sealer *sealer) {
   if (!tc__retains(sealer)) return;
   do_slices(sealer);
   took_ns = tc_mono_ns() - began_ns;
-  sealer->retain_next_ns = began_ns + 2 * took_ns;
+  sealer->retaining.next_ns = began_ns + 2 * took_ns;
   tc_count(&stats->retention_ns_total, took_ns);
   if (took_ns > atomic_load(&stats->retention_ns_max)) tc_gauge(&stats->retention_ns_max, took_ns);
 }

@@ -103,7 +103,7 @@ tb_rc tc__checkpoint_run(struct tc_sealer *sealer, struct tc__stream *stream,
   if (whole == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory for a checkpoint");
   tracecollect__v1__log_checkpoint__init(&m);
   m.seq = segment->in_gen ? segment->gens[n - 1].last_seq : stream->last_seq;
-  m.lsn = segment->in_gen ? file->border_lsn : sealer->end_lsn;
+  m.lsn = segment->in_gen ? file->border_lsn : sealer->work.end_lsn;
   m.last_gen = segment->gens[n - 1].gen;
   m.abandoned_gen = stream->abandoned_gen;
   describe_file(&m, file);

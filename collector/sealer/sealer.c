@@ -67,16 +67,16 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   tc__queue_init(&sealer->queue);
-  sealer->to_amend_tail = &sealer->to_amend;
-  sealer->live_tail = &sealer->live;
-  sealer->work_tail = &sealer->work;
-  sealer->barriers_tail = &sealer->barriers;
+  sealer->to_amend.tail = &sealer->to_amend.first;
+  sealer->live.tail = &sealer->live.first;
+  sealer->work.tail = &sealer->work.first;
+  sealer->work.barriers_tail = &sealer->work.barriers;
   tc_spsc_queue_init(&sealer->inbox, tc_wakeup_wake, &sealer->wakeup);
-  tc_spsc_queue_init(&sealer->settled_box, options->wake_commit, options->wake_self);
+  tc_spsc_queue_init(&sealer->settled.box, options->wake_commit, options->wake_self);
   sealer->quarantine.changed = true; /* what earlier runs left */
   tc_descriptors_init(&sealer->descriptors, descriptors_max());
   tc_reserve_init(&sealer->reserve, options->dirs->state, options->config->disk_reserve_bytes);
-  tc_retention_init(&sealer->retention, tc_wall_ns(), tc_mono_ns());
+  tc_retention_init(&sealer->retaining.pace, tc_wall_ns(), tc_mono_ns());
   tb_rc rc = set_up(sealer, diag);
   if (rc != TB_OK) {
     tc_sealer_free(sealer);
@@ -127,14 +127,14 @@ void tc_sealer_free(struct tc_sealer *sealer) {
   if (sealer == NULL) return;
   for (struct tc_work *chain; (chain = tc_spsc_queue_take(&sealer->inbox)) != NULL;)
     free_chain(chain);
-  free_chain(sealer->work);
-  free_chain(sealer->barriers);
-  for (struct tc_settled *settled; (settled = tc_spsc_queue_take(&sealer->settled_box)) != NULL;)
+  free_chain(sealer->work.first);
+  free_chain(sealer->work.barriers);
+  for (struct tc_settled *settled; (settled = tc_spsc_queue_take(&sealer->settled.box)) != NULL;)
     tc_settled_free(settled);
-  for (size_t i = 0; i < sealer->nsettled_wait; i++) tc_settled_free(sealer->settled_wait[i]);
-  free(sealer->settled_wait);
+  for (size_t i = 0; i < sealer->settled.n; i++) tc_settled_free(sealer->settled.items[i]);
+  free(sealer->settled.items);
   tc__queue_fini(&sealer->queue);
-  tc__round_free(sealer->round);
+  tc__round_free(sealer->retaining.round);
   tc__quarantine_free(&sealer->quarantine);
   tc_reply_queue_fini(&sealer->replies);
   for (struct tc__stream *stream = sealer->streams, *next; stream != NULL; stream = next) {
@@ -161,8 +161,8 @@ void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream) {
   if (stream->live_dirty) return;
   stream->live_dirty = true;
   stream->live_next = NULL;
-  *sealer->live_tail = stream;
-  sealer->live_tail = &stream->live_next;
+  *sealer->live.tail = stream;
+  sealer->live.tail = &stream->live_next;
 }
 
 tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intro *intro,
@@ -211,14 +211,14 @@ const char *tc__stream_check(const struct tc__stream *stream) {
 }
 
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
-  struct tc__stream **at = &sealer->live;
+  struct tc__stream **at = &sealer->live.first;
 
   if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
     return; /* it has no writer; kept until the next start */
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;
-    if (stream->live_next == NULL) sealer->live_tail = at;
+    if (stream->live_next == NULL) sealer->live.tail = at;
   }
   tb_map_remove(&sealer->by_ref, stream->ref);
   *stream->at = stream->next;
@@ -234,8 +234,8 @@ static const char *state_of(const struct tc__stream *stream) {
 }
 
 static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
-  for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && sealer->live != NULL; i++) {
-    struct tc__stream *stream = sealer->live;
+  for (size_t i = 0; i < LIVE_ROWS_AT_ONCE && sealer->live.first != NULL; i++) {
+    struct tc__stream *stream = sealer->live.first;
     struct tc_stream_row row = { .go_version = stream->go_version,
                                  .acked_seq = stream->last_seq,
                                  .produced_batches = stream->counters.produced_batches,
@@ -250,8 +250,8 @@ static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
     memcpy(row.peer, stream->peer, sizeof row.peer);
     snprintf(row.state, sizeof row.state, "%s", state_of(stream));
     TB_TRY(tc_catalog_put_live(sealer->catalog.db, &row, diag));
-    sealer->live = stream->live_next;
-    if (sealer->live == NULL) sealer->live_tail = &sealer->live;
+    sealer->live.first = stream->live_next;
+    if (sealer->live.first == NULL) sealer->live.tail = &sealer->live.first;
     stream->live_dirty = false;
   }
   return TB_OK;
@@ -260,7 +260,7 @@ static tb_rc write_live_rows(struct tc_sealer *sealer, struct tb_diag *diag) {
 void tc__flush_live(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 }, words = { 0 };
 
-  if (sealer->live == NULL || sealer->catalog.db == NULL) return;
+  if (sealer->live.first == NULL || sealer->catalog.db == NULL) return;
   tb_rc rc = tc_catalog_begin(sealer->catalog.db, &diag);
   if (rc == TB_OK) rc = write_live_rows(sealer, &diag);
   if (rc == TB_OK) rc = tc_catalog_commit(sealer->catalog.db, &diag);

@@ -37,10 +37,10 @@ static void release(struct tc_sealer *sealer, struct tc_record *record) {
 
 /* The records are freed once all their bytes are written: queues of segments point into them. */
 static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct tb_diag *diag) {
-  if (!sealer->at_begun) sealer->at = work->records.head;
-  sealer->at_begun = true;
-  for (; sealer->at != NULL; sealer->at = sealer->at->next) {
-    struct tc_record *record = sealer->at;
+  if (!sealer->work.is_begun) sealer->work.at = work->records.head;
+  sealer->work.is_begun = true;
+  for (; sealer->work.at != NULL; sealer->work.at = sealer->work.at->next) {
+    struct tc_record *record = sealer->work.at;
     struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
     if (stream == NULL) continue;
     if (tc__is_late(sealer)) return TB_AGAIN;
@@ -89,8 +89,8 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
   if (work->kind == TC_WORK_RECORDS) {
     TB_TRY(do_records(sealer, work, diag));
     TB_TRY(tc__flush_dirty(sealer, true, diag));
-    sealer->at_begun = false;
-    sealer->end_lsn = work->records.end_lsn;
+    sealer->work.is_begun = false;
+    sealer->work.end_lsn = work->records.end_lsn;
     free_records(sealer, work);
     return TB_OK;
   }
@@ -99,14 +99,14 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
   switch (work->kind) {
   case TC_WORK_ATTACHED:
     tc_reply_queue_unjoin(&stream->released);
-    sealer->live_soon = true;
+    sealer->live.soon = true;
     stream->conn = work->attached.conn;
     stream->loop = work->attached.loop;
     memcpy(stream->peer, work->attached.peer, sizeof stream->peer);
     break;
   case TC_WORK_DETACHED:
     tc_reply_queue_unjoin(&stream->released);
-    sealer->live_soon = true;
+    sealer->live.soon = true;
     stream->conn = 0;
     stream->peer[0] = '\0';
     break;
@@ -132,23 +132,23 @@ static bool take_inbox(struct tc_sealer *sealer) {
   struct tc_work *chain = tc_spsc_queue_take(&sealer->inbox);
 
   if (chain == NULL) return false;
-  *sealer->work_tail = chain;
+  *sealer->work.tail = chain;
   while (chain->next != NULL) chain = chain->next;
-  sealer->work_tail = &chain->next;
+  sealer->work.tail = &chain->next;
   return true;
 }
 
 static void answer_barriers(struct tc_sealer *sealer) {
   tc__flush_live(sealer); /* the next request sees the streams as they are now */
-  while (sealer->barriers != NULL) {
-    struct tc_work *work = sealer->barriers;
+  while (sealer->work.barriers != NULL) {
+    struct tc_work *work = sealer->work.barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
     if (reply != NULL) reply->barrier = work->barrier.cookie;
     if (!tc_reply_queue_put(&sealer->replies, reply)) return; /* no memory: by a later turn */
-    sealer->barriers = work->next;
+    sealer->work.barriers = work->next;
     free(work);
   }
-  sealer->barriers_tail = &sealer->barriers;
+  sealer->work.barriers_tail = &sealer->work.barriers;
 }
 
 /* They see all that is published, and the runs that are written as they are now. */
@@ -156,7 +156,7 @@ static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TC__SHOW_NS;
   bool done;
 
-  if (sealer->barriers == NULL) return TB_OK;
+  if (sealer->work.barriers == NULL) return TB_OK;
   TB_TRY(tc__show_open_runs(sealer, until_ns, diag, &done));
   if (done) answer_barriers(sealer);
   return TB_OK;
@@ -178,7 +178,7 @@ static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
 
 static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
-  while (sealer->to_amend != NULL && !has_inbox(sealer) && !tc__is_late(sealer) &&
+  while (sealer->to_amend.first != NULL && !has_inbox(sealer) && !tc__is_late(sealer) &&
          tc_mono_ns() < until_ns) {
     tc_count(&sealer->opt.stats->segment_turns, 1);
     TB_TRY(tc__apply_verdicts(sealer, METAS_AT_ONCE, diag));
@@ -195,7 +195,7 @@ static bool is_much_queued(const struct tc_sealer *sealer) {
 
 /* Half of the time at most: the works that wait may be many and small. */
 static void retain_between(struct tc_sealer *sealer) {
-  if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retain_next_ns) tc__retain(sealer);
+  if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retaining.next_ns) tc__retain(sealer);
 }
 
 /* What comes waits for a slice of it at most. */
@@ -209,22 +209,22 @@ static tb_rc prove_between(struct tc_sealer *sealer, struct tb_diag *diag) {
 static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
 
-  while (sealer->work != NULL || take_inbox(sealer)) {
-    struct tc_work *work = sealer->work;
+  while (sealer->work.first != NULL || take_inbox(sealer)) {
+    struct tc_work *work = sealer->work.first;
     if (tc__is_late(sealer)) return TB_AGAIN;
     tc_count(&sealer->opt.stats->segment_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(sealer, work, diag));
-    sealer->work = work->next;
-    if (work->next == NULL) sealer->work_tail = &sealer->work;
+    sealer->work.first = work->next;
+    if (work->next == NULL) sealer->work.tail = &sealer->work.first;
     work->next = NULL;
     if (work->kind == TC_WORK_BARRIER) {
-      *sealer->barriers_tail = work;
-      sealer->barriers_tail = &work->next;
+      *sealer->work.barriers_tail = work;
+      sealer->work.barriers_tail = &work->next;
       tc__begin_show(sealer);
     } else {
       tc_work_free(work);
     }
-    if (is_much_queued(sealer) || sealer->barriers != NULL) {
+    if (is_much_queued(sealer) || sealer->work.barriers != NULL) {
       TB_TRY(publish(sealer, diag));
       TB_TRY(settle_barriers(sealer, diag));
     }
@@ -247,34 +247,34 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
 static void post_settled(struct tc_sealer *sealer) {
   size_t done = 0;
 
-  while (done < sealer->nsettled_wait &&
-         tc_spsc_queue_post(&sealer->settled_box, sealer->settled_wait[done]))
+  while (done < sealer->settled.n &&
+         tc_spsc_queue_post(&sealer->settled.box, sealer->settled.items[done]))
     done++;
   if (done == 0) return;
-  sealer->nsettled_wait -= done;
-  memmove(sealer->settled_wait, sealer->settled_wait + done,
-          sealer->nsettled_wait * sizeof(struct tc_settled *));
+  sealer->settled.n -= done;
+  memmove(sealer->settled.items, sealer->settled.items + done,
+          sealer->settled.n * sizeof(struct tc_settled *));
 }
 
 static void wait_for(struct tc_sealer *sealer, enum tc_shortage why, const struct tb_diag *diag) {
   atomic_store(&sealer->opt.stats->archive_waits, why);
-  if (tc_wait_failed(&sealer->wait, why, tc_mono_ns()))
+  if (tc_wait_failed(&sealer->trouble.wait, why, tc_mono_ns()))
     tc__note_as(sealer, TC_ERROR, 0, "%s: %s; the archive waits, the log keeps what is acked",
                 tc_shortage_text(why), diag->text);
 }
 
 /* The reserve alone is no room. */
 static bool has_room(const struct tc_sealer *sealer) {
-  return sealer->wait.why != TC_SHORT_SPACE ||
+  return sealer->trouble.wait.why != TC_SHORT_SPACE ||
          tc__disk_free(sealer) >= sealer->opt.config->disk_free_min;
 }
 
 static void look_at_wait(struct tc_sealer *sealer) {
-  enum tc_shortage why = sealer->wait.why;
+  enum tc_shortage why = sealer->trouble.wait.why;
   uint64_t took_ns;
 
   if (why == TC_SHORT_NONE || !has_room(sealer) ||
-      !tc_wait_is_over(&sealer->wait, tc_mono_ns(), &took_ns))
+      !tc_wait_is_over(&sealer->trouble.wait, tc_mono_ns(), &took_ns))
     return;
   tc__note(sealer, "archive: is written again after %.1f s (%s)", (double)took_ns / 1e9,
            tc_shortage_text(why));
@@ -284,25 +284,25 @@ static void look_at_wait(struct tc_sealer *sealer) {
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
  * credit for. Anything else is reported, and tried again all the same. */
 static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag) {
-  if (rc == TB_OK) tc_wait_wrote(&sealer->wait);
-  if (!tc_rc_is_short(rc)) sealer->short_mono_ns = 0;
+  if (rc == TB_OK) tc_wait_wrote(&sealer->trouble.wait);
+  if (!tc_rc_is_short(rc)) sealer->trouble.short_mono_ns = 0;
   if (rc == TB_OK || rc == TB_AGAIN) {
-    sealer->reported_failed = false;
+    sealer->trouble.is_reported = false;
     return;
   }
   uint64_t now = tc_mono_ns();
-  sealer->retry_mono_ns = now + RETRY_NS;
+  sealer->trouble.retry_mono_ns = now + RETRY_NS;
   wait_for(sealer, tc_shortage_of(rc, sealer->opt.dirs->state), diag);
   if (tc_rc_is_full(rc) && tc_reserve_release(&sealer->reserve))
     tc__note_as(sealer, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
-  if (tc_rc_is_full(rc) || sealer->reported_failed) return;
-  if (tc_rc_is_short(rc) && sealer->short_mono_ns == 0) sealer->short_mono_ns = now;
-  if (tc_rc_is_short(rc) && now - sealer->short_mono_ns < SHORTAGE_NS) return;
-  sealer->reported_failed = true; /* but if there is no memory to say it */
+  if (tc_rc_is_full(rc) || sealer->trouble.is_reported) return;
+  if (tc_rc_is_short(rc) && sealer->trouble.short_mono_ns == 0) sealer->trouble.short_mono_ns = now;
+  if (tc_rc_is_short(rc) && now - sealer->trouble.short_mono_ns < SHORTAGE_NS) return;
+  sealer->trouble.is_reported = true; /* but if there is no memory to say it */
   for (unsigned loop = 0; loop < sealer->opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    sealer->reported_failed &= tc_reply_queue_put(&sealer->replies, reply);
+    sealer->trouble.is_reported &= tc_reply_queue_put(&sealer->replies, reply);
   }
 }
 
@@ -315,7 +315,7 @@ static bool has_work(void *self) {
 
 /* The last turn left some for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
-  return sealer->work != NULL || sealer->to_amend != NULL || sealer->unproven > 0 ||
+  return sealer->work.first != NULL || sealer->to_amend.first != NULL || sealer->unproven > 0 ||
          tc__rebuilds(sealer);
 }
 
@@ -330,19 +330,19 @@ static void turn(struct tc_sealer *sealer) {
 
   assert(tc__catalog_check(&sealer->catalog) == NULL);
   tc_count(&sealer->opt.stats->segment_turns, 1);
-  if (now >= sealer->retry_mono_ns) {
-    sealer->retry_mono_ns = 0;
+  if (now >= sealer->trouble.retry_mono_ns) {
+    sealer->trouble.retry_mono_ns = 0;
     react(sealer, work_off(sealer, &diag), &diag);
   }
   look_at_wait(sealer);
   post_settled(sealer);
-  if (now - sealer->live_mono_ns >= (sealer->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
-    sealer->live_mono_ns = now;
-    sealer->live_soon = false;
+  if (now - sealer->live.mono_ns >= (sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
+    sealer->live.mono_ns = now;
+    sealer->live.soon = false;
     tc__flush_live(sealer);
   }
   tc__rebuild_some(sealer);
-  if (sealer->retry_mono_ns == 0 &&
+  if (sealer->trouble.retry_mono_ns == 0 &&
       (sealer->reserve_mono_ns == 0 || now - sealer->reserve_mono_ns >= RESERVE_EVERY_NS)) {
     sealer->reserve_mono_ns = now;
     tc_reserve_fill(&sealer->reserve, tc__disk_free(sealer), sealer->opt.config->disk_free_min);
@@ -352,12 +352,12 @@ static void turn(struct tc_sealer *sealer) {
 }
 
 static uint64_t sleep_ns(const struct tc_sealer *sealer) {
-  if (sealer->replies.waiting > 0 || sealer->nsettled_wait > 0 || sealer->barriers != NULL)
+  if (sealer->replies.waiting > 0 || sealer->settled.n > 0 || sealer->work.barriers != NULL)
     return OUTBOX_RETRY_NS;
   if (tc__retains(sealer)) return NO_REST_NS; /* with what came meanwhile */
-  if (sealer->retry_mono_ns != 0) return RETRY_NS;
+  if (sealer->trouble.retry_mono_ns != 0) return RETRY_NS;
   if (is_behind(sealer)) return NO_REST_NS;
-  return sealer->live_soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
+  return sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }
 
 static void *run(void *self) {
@@ -365,15 +365,16 @@ static void *run(void *self) {
 
   for (;;) {
     bool stop = atomic_load(&sealer->stop);
-    if (stop) sealer->retry_mono_ns = 0;
+    if (stop) sealer->trouble.retry_mono_ns = 0;
     turn(sealer);
     if (stop) break; /* one whole turn after the last post */
     /* With work held back by a full disk new work is no reason to wake. */
-    tc_wakeup_sleep(&sealer->wakeup, sleep_ns(sealer), sealer->retry_mono_ns != 0 ? NULL : has_work,
-                    sealer);
+    tc_wakeup_sleep(&sealer->wakeup, sleep_ns(sealer),
+                    sealer->trouble.retry_mono_ns != 0 ? NULL : has_work, sealer);
   }
   struct tb_diag diag = { 0 };
-  if (sealer->work == NULL && !tc__is_late(sealer) && tc__seal_borders(sealer, &diag) == TB_OK)
+  if (sealer->work.first == NULL && !tc__is_late(sealer) &&
+      tc__seal_borders(sealer, &diag) == TB_OK)
     (void)!tc__publish_queue(sealer, &diag);
   if (!tc__is_late(sealer)) tc__end_retention(sealer);
   if (tc__is_late(sealer))
@@ -413,5 +414,5 @@ bool tc_sealer_post(struct tc_sealer *sealer, struct tc_work *chain) {
 }
 
 struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer) {
-  return tc_spsc_queue_take(&sealer->settled_box);
+  return tc_spsc_queue_take(&sealer->settled.box);
 }

@@ -87,8 +87,8 @@ void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
   item->verdict = verdict;
   if (recent->verdicts == NULL) {
     recent->to_amend_next = NULL;
-    *sealer->to_amend_tail = recent;
-    sealer->to_amend_tail = &recent->to_amend_next;
+    *sealer->to_amend.tail = recent;
+    sealer->to_amend.tail = &recent->to_amend_next;
   }
   *recent->verdicts_tail = item;
   recent->verdicts_tail = &item->next;
@@ -229,8 +229,8 @@ static tb_rc remember_folder(const struct tc_sealer *sealer, struct folders *fol
 
 /* Its verdicts are written, or there is nothing to write them to. */
 static void let_go(struct tc_sealer *sealer, struct tc__recent *recent) {
-  sealer->to_amend = recent->to_amend_next;
-  if (sealer->to_amend == NULL) sealer->to_amend_tail = &sealer->to_amend;
+  sealer->to_amend.first = recent->to_amend_next;
+  if (sealer->to_amend.first == NULL) sealer->to_amend.tail = &sealer->to_amend.first;
   tc__verdicts_free(recent->verdicts);
   recent->verdicts = NULL;
   recent->verdicts_tail = &recent->verdicts;
@@ -242,8 +242,8 @@ static void let_go(struct tc_sealer *sealer, struct tc__recent *recent) {
 /* unsynced: words if a folder cannot be synced; all goes on. */
 static tb_rc apply_verdicts(struct tc_sealer *sealer, size_t most, struct folders *folders,
                             struct tb_diag *unsynced, struct tb_diag *diag) {
-  for (; most > 0 && sealer->to_amend != NULL; most--) {
-    struct tc__recent *recent = sealer->to_amend;
+  for (; most > 0 && sealer->to_amend.first != NULL; most--) {
+    struct tc__recent *recent = sealer->to_amend.first;
     struct tc__stream *stream = recent->stream;
     int dir_fd;
     tb_rc rc = tc__amend(sealer, stream->hex, recent->day, recent->first_gen, change_verdicts,
@@ -266,7 +266,7 @@ tb_rc tc__apply_verdicts(struct tc_sealer *sealer, size_t most, struct tb_diag *
   struct tb_diag unsynced = { 0 };
   struct folders folders = { 0 };
 
-  if (sealer->to_amend == NULL || most == 0) return TB_OK;
+  if (sealer->to_amend.first == NULL || most == 0) return TB_OK;
   TB_TRY(tc__catalog_begin(sealer, diag));
   tb_rc rc = apply_verdicts(sealer, most, &folders, &unsynced, diag), reported = TB_OK;
   if (sync_folders(sealer, &folders, &unsynced) != TB_OK || unsynced.text[0] != '\0')
