@@ -11,6 +11,7 @@
 #include "collector/model/reply_queue.h"
 #include "collector/model/shortage.h"
 #include "collector/sealer/catalog_sync.h"
+#include "collector/sealer/fold.h"
 #include "collector/sealer/sealer.h"
 #include "collector/sealer/stream.h"
 #include "collector/segment/reserve.h"
@@ -89,6 +90,7 @@ struct tc_sealer {
     struct tc__half_gone half_gone;
     size_t at_once; /* so many are marked together; 0: none was yet */
   } retaining;
+  struct tc__folding folding;
   struct {
     struct tc_wait wait;
     uint64_t retry_mono_ns; /* 0: nothing waits to be tried again */

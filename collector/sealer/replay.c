@@ -147,6 +147,28 @@ static tb_rc offer_meta(struct tc_sealer *sealer, struct tc__stream *stream, con
   return TB_OK;
 }
 
+/* Its segment expired since, and its meta was folded: the record of the ledger has all up to its last one. */
+static tb_rc adopt_folded(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
+                          uint64_t seq, uint64_t *out_skip_to, struct tb_diag *diag) {
+  struct tc_settled *settled = &stream->settled;
+  const struct tc_month_cover *cover;
+
+  TB_TRY(tc__find_folded(sealer, stream->id, day, seq, diag, &cover));
+  if (cover == NULL) return TB_OK;
+  memcpy(settled->day, cover->day, TC_DAY_BYTES);
+  settled->hash = cover->hash;
+  settled->has_segment = true;
+  settled->first_gen = settled->last_gen = cover->last_gen;
+  settled->seq = cover->last_seq;
+  settled->abandoned_gen = stream->abandoned_gen = 0;
+  stream->last_gen = cover->last_gen;
+  stream->last_seq = cover->last_seq;
+  stream->losses.n = stream->reported.losses.n = 0;
+  stream->begun = false;
+  *out_skip_to = cover->last_seq;
+  return tc__settle(sealer, stream);
+}
+
 tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                           uint64_t gen, uint64_t first_seq, struct tb_diag *diag,
                           uint64_t *out_skip_to) {
@@ -154,7 +176,8 @@ tb_rc tc__adopt_published(struct tc_sealer *sealer, struct tc__stream *stream, c
   tb_rc rc = TB_OK;
 
   TB_TRY(find_published(sealer, stream, day, gen, diag, &meta));
-  if (meta != NULL && meta->generations[0]->first_seq == first_seq) {
+  if (meta == NULL) return adopt_folded(sealer, stream, day, first_seq, out_skip_to, diag);
+  if (meta->generations[0]->first_seq == first_seq) {
     rc = adopt(sealer, stream, meta, out_skip_to, diag);
     if (rc == TB_OK && !meta->expired) rc = offer_meta(sealer, stream, meta);
   }
@@ -294,6 +317,8 @@ static tb_rc put_gaps_down(struct tc_sealer *sealer) {
 
 tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct tb_diag *diag) {
   sealer->work.end_lsn = end_lsn;
+  tc_month_covers_fini(&sealer->folding.covers);
+  sealer->folding.covers_day[0] = '\0';
   tc__take_totals(sealer); /* with what was adopted */
   if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)

@@ -340,6 +340,7 @@ void tc__end_retention(struct tc_sealer *sealer) {
   struct tc__round *round = sealer->retaining.round;
   size_t at;
 
+  tc__end_folding(sealer);
   if (round == NULL) return;
   round->slice_end_ns = UINT64_MAX;
   if (round->expiry != NULL) (void)end_expiry(round, &at);
@@ -348,7 +349,8 @@ void tc__end_retention(struct tc_sealer *sealer) {
 }
 
 bool tc__retains(const struct tc_sealer *sealer) {
-  return sealer->retaining.round != NULL || sealer->quarantine.pass != NULL;
+  return sealer->retaining.round != NULL || sealer->quarantine.pass != NULL ||
+         tc__is_folding(sealer);
 }
 
 /* True: there is more to do. */
@@ -359,6 +361,8 @@ static bool do_slice(struct tc_sealer *sealer) {
   tc_count(&sealer->opt.stats->retention_slices, 1);
   if (sealer->quarantine.pass != NULL) {
     tc__quarantine_go_on(sealer, until_ns);
+  } else if (sealer->retaining.round == NULL) {
+    tc__fold_some(sealer, until_ns);
   } else if (go_on(sealer->retaining.round)) {
     end_round(sealer->retaining.round);
     tc__round_free(TB_MOVE(sealer->retaining.round));
@@ -384,8 +388,10 @@ void tc__retain(struct tc_sealer *sealer) {
   uint64_t began_ns = tc_mono_ns(), took_ns;
 
   if (!tc__retains(sealer)) begin_due(sealer);
-  if (!tc__retains(sealer)) return;
-  do_slices(sealer);
+  if (tc__retains(sealer))
+    do_slices(sealer);
+  else if (sealer->opt.config->retention_every != 0)
+    tc__fold_some(sealer, began_ns + TC__SLICE_NS);
   took_ns = tc_mono_ns() - began_ns;
   sealer->retaining.next_ns = began_ns + 2 * took_ns;
   tc_count(&stats->retention_ns_total, took_ns);

@@ -9,6 +9,7 @@
 
 #include "archive/catalog_write.h"
 #include "archive/generation_time.h"
+#include "archive/month.h"
 #include "archive/state_dir.h"
 #include "archive/walk.h"
 #include "base/clock.h"
@@ -18,6 +19,9 @@ enum { ROWS_AT_ONCE = 10000 };
 struct tc_rebuild {
   struct tc_catalog *catalog;
   int archive_fd;
+  struct tc_month_reader *ledgers; /* first; NULL: they are not begun, or over */
+  bool has_ledgers;
+  struct tc_month_covers covers;
   struct tc_archive_place place; /* behind the last file that was looked at */
   uint64_t until_ns, rows;       /* of the step */
   struct tb_diag *diag;
@@ -68,6 +72,50 @@ static void report(const struct tc_rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
+/* A ledger: what is not seen of it is left out. */
+static void miss_ledger(void *self, const char *text) {
+  struct tc_rebuild *rebuild = self;
+
+  report(rebuild, text);
+  rebuild->done.unread++;
+}
+
+static bool is_step_over(struct tc_rebuild *rebuild) {
+  return ++rebuild->rows == ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
+}
+
+/* TB_AGAIN: there are more. They reach the disk before a meta that one stands for goes. */
+static tb_rc put_ledgers(struct tc_rebuild *rebuild) {
+  struct tc_month_record record;
+
+  if (rebuild->has_ledgers) return TB_OK;
+  if (rebuild->ledgers == NULL)
+    TB_TRY(tc_month_reader_new(
+        rebuild->archive_fd,
+        &(struct tc_month_options){ .problem = miss_ledger, .self = rebuild, .sync = true },
+        rebuild->diag, &rebuild->ledgers));
+  do {
+    TB_TRY(tc_month_reader_next(rebuild->ledgers, rebuild->diag, &record));
+    if (record.meta == NULL) {
+      tc_month_reader_free(TB_MOVE(rebuild->ledgers));
+      rebuild->has_ledgers = true;
+      return TB_OK;
+    }
+    if (record.meta->folded == NULL || record.meta->n_generations != 1) continue;
+    TB_TRY(tc_month_covers_add(&rebuild->covers, record.meta));
+    TB_TRY(tc_catalog_put_folded(rebuild->catalog, record.meta, rebuild->diag));
+    rebuild->done.segments += record.meta->folded->segments;
+  } while (!is_step_over(rebuild));
+  return TB_AGAIN;
+}
+
+/* A crash left it beside the record that stands for it. */
+static void drop_covered(struct tc_rebuild *rebuild, const struct tc_archive_file *file,
+                         const tc_meta *meta) {
+  if (!finish_expiry(file, meta) || unlinkat(file->dir_fd, file->name, 0) != 0)
+    rebuild->done.unread++;
+}
+
 static void leave_folder(void *self, const char *text) {
   struct tc_rebuild *rebuild = self;
   char words[480];
@@ -93,6 +141,11 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }
+  if (tc_month_covers_it(&rebuild->covers, meta)) {
+    drop_covered(rebuild, file, meta);
+    tc_meta_free(meta);
+    return TB_OK;
+  }
   if (!is_listed(file, meta, &rebuild->done.unread)) {
     tc_meta_free(meta);
     return TB_OK;
@@ -106,8 +159,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);
   if (rc != TB_OK) return rc;
-  bool is_over = ++rebuild->rows == ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
-  return is_over ? TB_AGAIN : TB_OK;
+  return is_step_over(rebuild) ? TB_AGAIN : TB_OK;
 }
 
 static const char stale_mark[] = "catalog.stale";
@@ -152,8 +204,10 @@ tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, st
   rebuild->until_ns = until_ns;
   rebuild->rows = 0;
   TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
-  tb_rc rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder,
-                                  rebuild, diag);
+  tb_rc rc = put_ledgers(rebuild);
+  if (rc == TB_OK)
+    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder, rebuild,
+                              diag);
   if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
   if (rc == TB_OK) *out = rebuild->done;
   return rc;
@@ -166,6 +220,8 @@ tb_rc tc_catalog_rebuild_put(struct tc_rebuild *rebuild, const tc_meta *meta,
 
 void tc_catalog_rebuild_free(struct tc_rebuild *rebuild) {
   if (rebuild == NULL) return;
+  tc_month_reader_free(rebuild->ledgers);
+  tc_month_covers_fini(&rebuild->covers);
   tc_catalog_close(rebuild->catalog);
   free(rebuild);
 }

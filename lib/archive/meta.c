@@ -136,6 +136,28 @@ tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *ke
   return rc;
 }
 
+tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *name,
+                           const struct tc_keys *keys, struct tb_diag *diag, tc_meta **out,
+                           size_t *out_n, enum tc_signed *out_signed) {
+  if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0 ||
+      get_u32(bytes + sizeof mark) > n - HEAD_BYTES - TAIL_BYTES)
+    return tb_fail(diag, TB_CORRUPT, "%s: no whole meta stands there", name);
+  size_t len = HEAD_BYTES + get_u32(bytes + sizeof mark) + TAIL_BYTES;
+  TB_TRY(unpack(bytes, len, name, diag, out));
+  if (keys != NULL) *out_signed = check_signature(*out, bytes, len - TAIL_BYTES, keys);
+  *out_n = len;
+  return TB_OK;
+}
+
+uint64_t tc_meta_last_seq(const tc_meta *meta) {
+  uint64_t last =
+      meta->n_generations > 0 ? meta->generations[meta->n_generations - 1]->last_seq : 0;
+
+  for (size_t i = 0; i < meta->n_losses; i++)
+    if (meta->losses[i]->seq > last) last = meta->losses[i]->seq;
+  return last;
+}
+
 void tc_meta_free(tc_meta *meta) {
   if (meta != NULL) tracecollect__v1__segment_meta__free_unpacked(meta, NULL);
 }
@@ -151,8 +173,8 @@ struct tc_content_hash tc_meta_previous(const tc_meta *meta) {
 /* ---- writing */
 
 /* The file's bytes, for free(). The signature's length is known before it is made, so that it stands for the length, too. */
-static tb_rc pack(const tc_meta *meta, const struct tc_keys *signer, unsigned char **out,
-                  size_t *out_len) {
+tb_rc tc_meta_pack(const tc_meta *meta, const struct tc_keys *signer, unsigned char **out,
+                   size_t *out_len) {
   struct tc_signature signature = { 0 };
   unsigned char field[SIGNATURE_FIELD_MAX];
   tc_meta plain = *meta;
@@ -188,7 +210,7 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, const str
   unsigned char *bytes;
   size_t len;
 
-  if (pack(meta, signer, &bytes, &len) != TB_OK)
+  if (tc_meta_pack(meta, signer, &bytes, &len) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "%s: no memory for its bytes", name);
   snprintf(temp, sizeof temp, "%s.new", name);
   unlinkat(dir_fd, temp, 0); /* of a run that was killed here */

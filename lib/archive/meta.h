@@ -24,6 +24,16 @@ TB_MUST tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_
                                   struct tb_diag *diag, tc_meta **out, enum tc_signed *out_signed);
 void tc_meta_free(tc_meta *meta);
 
+/* The bytes of such a file. *out_bytes is for free(); TB_NOMEM. */
+TB_MUST tb_rc tc_meta_pack(const tc_meta *meta, const struct tc_keys *signer,
+                           unsigned char **out_bytes, size_t *out_n);
+/* One that stands at the beginning of these bytes; *out_n: how many it has. TB_CORRUPT: there is none. name: for words. */
+TB_MUST tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *name,
+                                   const struct tc_keys *keys, struct tb_diag *diag, tc_meta **out,
+                                   size_t *out_n, enum tc_signed *out_signed);
+/* The last record that it says something about. */
+uint64_t tc_meta_last_seq(const tc_meta *meta);
+
 /* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. A signature
  * that meta has from its file is left out. signer: signs what is written; NULL: it has no signature. */
 TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta,

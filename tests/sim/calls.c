@@ -190,7 +190,7 @@ int unlinkat(int dir, const char *name, int flags) {
   if (folder == NULL) return (int)syscall(SYS_unlinkat, dir, name, flags);
   if (sim_find(folder, name) == NULL) return fail(ENOENT);
   if (!begin_change("unlink")) return -1;
-  int why = sim_unlink(sim_world->disk, folder, name);
+  int why = sim_unlink(sim_world->disk, folder, name, (flags & AT_REMOVEDIR) != 0);
   return why == 0 ? 0 : fail(why);
 }
 

@@ -162,11 +162,12 @@ struct sim_file *sim_make(struct sim_disk *disk, struct sim_file *folder, const 
   return file;
 }
 
-int sim_unlink(struct sim_disk *disk, struct sim_file *folder, const char *name) {
+int sim_unlink(struct sim_disk *disk, struct sim_file *folder, const char *name, bool is_folder) {
   struct sim_file *file = sim_find(folder, name);
 
   if (file == NULL) return ENOENT;
-  if (file->is_folder) return EISDIR;
+  if (file->is_folder != is_folder) return is_folder ? ENOTDIR : EISDIR;
+  if (is_folder && sim_name_at(file, 0) != NULL) return ENOTEMPTY;
   take_step(disk, folder, name, NULL, NULL, file);
   return 0;
 }

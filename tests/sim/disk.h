@@ -63,7 +63,7 @@ struct sim_file *sim_find(const struct sim_file *folder, const char *name); /* N
 const char *sim_name_at(const struct sim_file *folder, size_t i);           /* NULL: no more */
 struct sim_file *sim_make(struct sim_disk *disk, struct sim_file *folder, const char *name,
                           bool is_folder);
-int sim_unlink(struct sim_disk *disk, struct sim_file *folder, const char *name);
+int sim_unlink(struct sim_disk *disk, struct sim_file *folder, const char *name, bool is_folder);
 int sim_rename(struct sim_disk *disk, struct sim_file *from_folder, const char *from,
                struct sim_file *to_folder, const char *to, bool no_replace);
 void sim_sync_folder(struct sim_disk *disk, struct sim_file *folder);

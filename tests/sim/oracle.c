@@ -10,6 +10,7 @@
 
 #include "archive/audit.h"
 #include "archive/meta.h"
+#include "archive/month.h"
 #include "archive/walk.h"
 #include "proto/frame.pb-c.h"
 #include "sim/world.h"
@@ -24,8 +25,10 @@ struct proof {
   const struct sim_agents *agents;
   struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
+  struct tc_month_covers covers;
   unsigned char *bytes; /* of the trace that is looked at */
   size_t nbytes, cap;
+  uint64_t records; /* of ledgers */
 };
 
 static const struct sim_unit *unit_with(const struct sim_script *script, uint64_t last_seq,
@@ -146,6 +149,20 @@ static void expect_bytes(const struct proof *proof, unsigned stream, const struc
     sim_violation("I4: %s: generation %" PRIu64 " ends elsewhere", path, gen->gen);
 }
 
+static void expect_losses_and_end(struct proof *proof, unsigned stream, const tc_meta *meta,
+                                  const char *path) {
+  for (size_t i = 0; i < meta->n_losses; i++) expect_loss(proof, stream, meta->losses[i], path);
+  bool ended = meta->ended != NULL && *meta->ended != '\0';
+  if (ended && (meta->stream_closed || !proof->agents->impatient)) proof->ended[stream]++;
+}
+
+static unsigned stream_of(const tc_meta *meta, const char *path) {
+  unsigned stream = meta->stream.data[0] - 1u;
+
+  if (stream >= SIM_STREAMS) sim_violation("I4: %s: nobody's stream", path);
+  return stream;
+}
+
 static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   struct proof *proof = self;
   struct tb_diag diag = { 0 };
@@ -154,19 +171,69 @@ static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
   if (!tc_name_ends(file->name, ".meta")) return TB_OK; /* traces are looked at with their metas */
   if (tc_meta_read(file->dir_fd, file->name, &diag, &meta) != TB_OK)
     sim_violation("I4: %s: %s", file->path, diag.text);
-  unsigned stream = meta->stream.data[0] - 1u;
-  if (stream >= SIM_STREAMS) sim_violation("I4: %s: nobody's stream", file->path);
+  if (tc_month_covers_it(&proof->covers, meta)) {
+    tc_meta_free(meta);
+    return TB_OK;
+  }
+  unsigned stream = stream_of(meta, file->path);
   if (meta->n_generations > 0) read_trace(proof, file->dir_fd, meta, file->path);
   for (size_t i = 0; i < meta->n_generations; i++) {
     const struct sim_unit *unit = expect_unit(proof, stream, meta->generations[i], file->path);
     if (!meta->expired) expect_bytes(proof, stream, unit, meta->generations[i], file->path);
   }
-  for (size_t i = 0; i < meta->n_losses; i++)
-    expect_loss(proof, stream, meta->losses[i], file->path);
-  bool ended = meta->ended != NULL && *meta->ended != '\0';
-  if (ended && (meta->stream_closed || !proof->agents->impatient)) proof->ended[stream]++;
+  expect_losses_and_end(proof, stream, meta, file->path);
   tc_meta_free(meta);
   return TB_OK;
+}
+
+/* ---- months' ledgers */
+
+/* Of what is not lost between its first record and its last, a record has the sums. */
+static void expect_sums(struct proof *proof, const tc_meta *meta, const char *path) {
+  const Tracecollect__V1__GenerationMeta *sum = meta->generations[0];
+  unsigned stream = stream_of(meta, path);
+  const struct sim_script *script = &proof->agents->scripts[stream];
+  uint64_t generations = 0, batches = 0, bytes = 0;
+
+  for (size_t i = 0; i < script->nunits; i++) {
+    const struct sim_unit *unit = &script->units[i];
+    if (unit->lost_gens > 0 || unit->first_seq < sum->first_seq || unit->last_seq > sum->last_seq ||
+        seen_of(proof, stream, unit)->batches > 0)
+      continue;
+    see(proof, stream, unit, path);
+    generations++;
+    batches += unit->batches;
+    bytes += unit->bytes;
+  }
+  if (generations != meta->folded->generations || batches != sum->batches || bytes != sum->bytes)
+    sim_violation("I7: %s: stream %u: records %" PRIu64 " to %" PRIu64 ": %" PRIu64
+                  " generations are folded, %" PRIu64 " were sent",
+                  path, stream, sum->first_seq, sum->last_seq, meta->folded->generations,
+                  generations);
+}
+
+typedef void record_fn(struct proof *proof, const tc_meta *meta, const char *path);
+
+static void cover_and_losses(struct proof *proof, const tc_meta *meta, const char *path) {
+  if (tc_month_covers_add(&proof->covers, meta) != TB_OK) abort();
+  expect_losses_and_end(proof, stream_of(meta, path), meta, path);
+  proof->records++;
+}
+
+static void each_record(struct proof *proof, int archive_fd, record_fn *each) {
+  struct tc_month_options options = { 0 };
+  struct tc_month_reader *reader;
+  struct tc_month_record record;
+  struct tb_diag diag = { 0 };
+
+  if (tc_month_reader_new(archive_fd, &options, &diag, &reader) != TB_OK)
+    sim_violation("I4: %s", diag.text);
+  for (;;) {
+    if (tc_month_reader_next(reader, &diag, &record) != TB_OK) sim_violation("I4: %s", diag.text);
+    if (record.meta == NULL) break;
+    each(proof, record.meta, record.path);
+  }
+  tc_month_reader_free(reader);
 }
 
 /* A generation is archived, or given up and lost if the store is impatient; of a loss all is told, by the agent or before
@@ -215,7 +282,7 @@ static void expect_no_rest(int state_fd) {
   if (name != NULL) sim_violation("I4: open/%s: is left over", name);
 }
 
-uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
+struct sim_whole sim_expect_whole(const struct sim_agents *agents, bool verify) {
   struct proof proof = { .agents = agents };
   struct tc_audit_sink sink = { .problem = note_problem };
   struct tb_diag diag = { 0 };
@@ -226,8 +293,11 @@ uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     if ((proof.seen[i] = calloc(agents->scripts[i].nunits + 1, sizeof(struct seen))) == NULL)
       abort();
+  each_record(&proof, archive_fd, cover_and_losses);
   if (tc_archive_walk(archive_fd, expect_file, NULL, &proof, &diag) != TB_OK)
     sim_violation("I4: %s", diag.text);
+  each_record(&proof, archive_fd, expect_sums); /* once all losses are known */
+  tc_month_covers_fini(&proof.covers);
   expect_all_seen(&proof);
   expect_no_rest(state_fd);
   if (verify && tc_audit(state_fd, true, &sink, &diag, &seen) != TB_OK)
@@ -236,7 +306,7 @@ uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify) {
   close(state_fd);
   for (unsigned i = 0; i < SIM_STREAMS; i++) free(proof.seen[i]);
   free(proof.bytes);
-  return seen.expired;
+  return (struct sim_whole){ seen.expired, proof.records };
 }
 
 /* ---- one number for it all */

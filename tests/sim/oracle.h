@@ -7,9 +7,14 @@
 
 #include "sim/agents.h"
 
+struct sim_whole {
+  uint64_t expired; /* segments; with verify */
+  uint64_t folded;  /* records of ledgers */
+};
+
 /* Of sim_world's disk. A violation ends the program. verify: with what `tracectl verify` has to say, which takes as
- * long as all the rest; then the answer is how many segments have expired. */
-uint64_t sim_expect_whole(const struct sim_agents *agents, bool verify);
+ * long as all the rest. */
+struct sim_whole sim_expect_whole(const struct sim_agents *agents, bool verify);
 
 /* One number for all that stands in archive/: names and bytes. */
 uint64_t sim_archive_hash(void);

@@ -82,8 +82,8 @@ static void prove(struct sim_disk *disk, uint64_t seed) {
       !sim_agents_finish(&level->agents, sim_once_in(&level->chance, 2)))
     sim_violation("it fails after its start");
   sim_agents_stop(&level->agents);
-  sim_expect_whole(&level->agents, level[-1].pattern < SIM_PLAIN_PATTERNS ||
-                                       sim_once_in(&level->chance, VERIFY_ONCE_IN));
+  (void)sim_expect_whole(&level->agents, level[-1].pattern < SIM_PLAIN_PATTERNS ||
+                                             sim_once_in(&level->chance, VERIFY_ONCE_IN));
   if (sim_once_in(&level->chance, BEGIN_AGAIN_ONCE_IN)) {
     uint64_t hash = sim_archive_hash();
     world->boundary = NULL;
@@ -210,7 +210,7 @@ int main(int argc, char **argv) {
   if (!sim_agents_start(&level->agents, &diag)) sim_violation("it does not start: %s", diag.text);
   write_streams(&level->agents);
   sim_agents_stop(&level->agents);
-  sim_expect_whole(&level->agents, true);
+  (void)sim_expect_whole(&level->agents, true);
   printf("%" PRIu64 " boundaries, %" PRIu64 " tried in %" PRIu64 " ways: %" PRIu64
          " crashes, %" PRIu64 " more within them, no violation; %.0f a second; archive %016" PRIx64
          "\n",

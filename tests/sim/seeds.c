@@ -52,7 +52,7 @@ struct life {
   bool short_own;               /* only the store's own count */
   bool rots;                    /* what lies open, while the power is off */
   uint64_t cuts, failures, shortages, jumps, calls; /* that were */
-  uint64_t expired;                                 /* segments */
+  struct sim_whole whole;                           /* at its end */
   uint64_t rotten;                                  /* open files, of which a bit turned over */
 };
 
@@ -288,7 +288,7 @@ static void end(struct life *life) {
     start_well(life);
     sim_agents_stop(&life->agents);
   }
-  life->expired = sim_expect_whole(&life->agents, true);
+  life->whole = sim_expect_whole(&life->agents, true);
 }
 
 /* In one of three an archive that has no room for all of it. From a chance of its own: other lives stay what they were.
@@ -373,7 +373,8 @@ static double seconds(clockid_t id) {
 }
 
 struct sum {
-  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, expired, rotten, simulated_ns;
+  uint64_t seeds, twice, hash, cuts, failures, shortages, jumps, expired, folded, rotten,
+      simulated_ns;
 };
 
 static struct life life;
@@ -387,7 +388,8 @@ static void live_and_count(uint64_t seed, struct sum *sum) {
   sum->failures += life.failures;
   sum->shortages += life.shortages;
   sum->jumps += life.jumps;
-  sum->expired += life.expired;
+  sum->expired += life.whole.expired;
+  sum->folded += life.whole.folded;
   sum->rotten += life.rotten;
   sum->simulated_ns += life.world.mono_ns;
   if (seed % TWICE_ONCE_IN != 0) return;
@@ -421,11 +423,11 @@ static void report(const struct sum *sum, double took, double cpu) {
 
   printf("%" PRIu64 " seeds, %" PRIu64 " power cuts, %" PRIu64 " failed calls, %" PRIu64
          " failed allocations, %" PRIu64 " jumps, %" PRIu64 " segments expired, %" PRIu64
-         " open files rotten, no violation; %" PRIu64
+         " records in ledgers, %" PRIu64 " open files rotten, no violation; %" PRIu64
          " lived twice, the same; %.1f ms of CPU time a life, %.0f a minute, %.0f times real time; "
          "all of them %016" PRIx64 "\n",
          sum->seeds, sum->cuts, sum->failures, sum->shortages, sum->jumps, sum->expired,
-         sum->rotten, sum->twice, 1000 * cpu / lives, 60 * lives / took,
+         sum->folded, sum->rotten, sum->twice, 1000 * cpu / lives, 60 * lives / took,
          (double)sum->simulated_ns / 1e9 / took, sum->hash);
   fflush(stdout);
 }

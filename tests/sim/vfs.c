@@ -176,7 +176,7 @@ static int delete_file(sqlite3_vfs *vfs, const char *path, int sync_folder) {
   struct sim_file *folder = folder_of(path, &name);
 
   (void)vfs;
-  if (folder == NULL || sim_unlink(sim_world->disk, folder, name) != 0)
+  if (folder == NULL || sim_unlink(sim_world->disk, folder, name, false) != 0)
     return SQLITE_IOERR_DELETE_NOENT;
   if (sync_folder) sim_sync_folder(sim_world->disk, folder);
   return SQLITE_OK;
