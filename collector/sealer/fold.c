@@ -16,7 +16,7 @@
 #include "collector/sealer/private.h"
 
 enum { ROWS_AT_ONCE = 500 };
-static const uint64_t EVERY_NS = UINT64_C(6) * 3600 * 1000000000;
+static const uint64_t EVERY_NS = UINT64_C(3600) * 1000000000;
 static const uint64_t LOCKED_NS = 1000000000; /* an audit is under way */
 
 struct tc__folder {

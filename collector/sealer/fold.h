@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metas of expired segments are folded into the ledger of their month, so that their number does not grow for ever: all
  * of a stream and a day once nothing else is left in their folder. A pass looks at each folder, when the sealer starts and
- * every six hours, in slices between other work.
+ * every hour, in slices between other work.
  *
  *   LOOKS ──> READS ──> WRITES ──> DROPS_ROWS ──> UNLINKS ──> LOOKS
  *     <──────────┴─────────┘ a folder that cannot be folded now stays as it is

@@ -388,9 +388,8 @@ void tc__retain(struct tc_sealer *sealer) {
   uint64_t began_ns = tc_mono_ns(), took_ns;
 
   if (!tc__retains(sealer)) begin_due(sealer);
-  if (tc__retains(sealer))
-    do_slices(sealer);
-  else if (sealer->opt.config->retention_every != 0)
+  if (tc__retains(sealer)) do_slices(sealer);
+  if (!tc__retains(sealer) && sealer->opt.config->retention_every != 0)
     tc__fold_some(sealer, began_ns + TC__SLICE_NS);
   took_ns = tc_mono_ns() - began_ns;
   sealer->retaining.next_ns = began_ns + 2 * took_ns;

@@ -37,6 +37,7 @@ static tb_rc read_file(int fd, const char *path, struct tb_diag *diag, struct by
   if (tc_read_all(fd, out->at, out->n, 0) == 0) return TB_OK;
   tb_rc rc = tb_fail(diag, tc_read_rc(errno), "%s: %s", path, strerror(errno));
   free(out->at);
+  *out = (struct bytes){ 0 };
   return rc;
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
 
 struct tt_store tt;
 
@@ -51,7 +50,7 @@ static void note_problem(void *self, const char *text) {
   strncat(self, text, 1000);
 }
 
-void tt_expect_proven(struct tt_store *t) {
+struct tc_audited tt_expect_proven(struct tt_store *t) {
   static char problems[8192];
   struct tc_audit_sink sink = { .self = problems, .problem = note_problem };
   struct tb_diag diag = { 0 };
@@ -63,6 +62,7 @@ void tt_expect_proven(struct tt_store *t) {
   cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
   cr_assert_eq(seen.problems, 0, "%s", problems);
   close(fd);
+  return seen;
 }
 
 static tb_rc keep_row(void *self, const struct tc_stream_row *row) {

@@ -4,6 +4,7 @@
 #ifndef TT_STORE_FIXTURE_H
 #define TT_STORE_FIXTURE_H
 
+#include "archive/audit.h"
 #include "archive/catalog.h"
 #include "support/store_driver.h"
 
@@ -22,7 +23,7 @@ struct tt_writer tt_go_on(struct tt_store *t, uint64_t conn, unsigned id,
                           const struct tt_writer *w);
 
 /* Stops the store; nothing may be wrong with what it leaves. */
-void tt_expect_proven(struct tt_store *t);
+struct tc_audited tt_expect_proven(struct tt_store *t);
 
 /* What the catalog says of the stream; zeroes if it does not know it. */
 struct tc_stream_row tt_stream_row(struct tt_store *t, unsigned id);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metas of expired segments are folded into their month's ledger, each as a scene of a real store. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/patience.h"
+#include "support/store_calls.h"
+#include "support/store_fixture.h"
+
+enum { FIRST = 3, SECOND = 4, SEGMENTS = 5, BATCHES = 3 };
+
+static const uint64_t EACH_TURN_NS = 1, ONE_MS = 1000000;
+
+/* ---- the clock */
+
+static atomic_long ahead_s;
+
+int __real_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out);
+int __wrap_clock_gettime(clockid_t id, struct timespec *out) {
+  int rc = __real_clock_gettime(id, out);
+
+  if (id == CLOCK_MONOTONIC) out->tv_sec += atomic_load(&ahead_s);
+  return rc;
+}
+
+/* ---- the store */
+
+static uint64_t streams_known(void) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return stats.streams;
+}
+
+static void open_store(void) {
+  tt_fixture_open(NULL);
+  tt_calls_watch(&tt);
+}
+
+static void remove_store(void) {
+  tt_calls_watch(NULL);
+  tt_fixture_remove();
+}
+
+TestSuite(store_fold, .init = open_store, .fini = remove_store);
+
+static void write_stream(uint64_t conn, unsigned id) {
+  struct tt_writer w = tt_attach_as(&tt, conn, id);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= SEGMENTS; gen++) tt_generation(&w, gen, BATCHES, 1000);
+  tt_close_with(&w, SEGMENTS * BATCHES, SEGMENTS * BATCHES * 1000);
+  tt_barrier(&tt);
+}
+
+/* Everything expires, and streams that have ended are forgotten at once. */
+static void start_greedy(void) {
+  tt_store_stop(&tt);
+  tt.config.retention_bytes = 1;
+  tt.config.retention_every = EACH_TURN_NS;
+  tt.config.agents_abandon_after = ONE_MS;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+/* Streams that are forgotten, and whose segments have expired, are folded by the next pass, two hours later. The first start
+ * still waits for their verdicts, which nobody gives here. */
+static void start_and_fold(void) {
+  start_greedy();
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  start_greedy();
+  TT_WAIT_UNTIL(streams_known() == 0);
+  atomic_fetch_add(&ahead_s, 2 * 3600);
+}
+
+Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
+  write_stream(1, FIRST);
+  write_stream(2, SECOND);
+  struct tc_stream_row before = tt_stream_row(&tt, FIRST);
+  start_and_fold();
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".meta") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "", "catalog.stale") == 0);
+  struct tc_stream_row after = tt_stream_row(&tt, FIRST);
+  cr_assert_eq(after.generations, SEGMENTS);
+  cr_assert_eq(after.batches, before.batches);
+  cr_assert_eq(after.bytes, before.bytes);
+  cr_assert_str_eq(after.state, "closed");
+  struct tc_audited seen = tt_expect_proven(&tt);
+  cr_assert_eq(seen.segments, 2 * SEGMENTS);
+  cr_assert_eq(seen.expired, 2 * SEGMENTS);
+  cr_assert_eq(seen.closed.streams, 2);
+  cr_assert_eq(seen.closed.taken.batches, 2 * SEGMENTS * BATCHES);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".ledger"), 1);
+}
+
+/* What a run could not take away the next start does, and folds nothing twice. */
+Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
+  write_stream(1, FIRST);
+  tt_calls_fail("unlink archive/*.meta", EIO, 1);
+  start_and_fold();
+  TT_WAIT_UNTIL(strstr(tt.notes, "its metas go with the next start") != NULL);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), SEGMENTS);
+  start_greedy();
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 0, "%s", tt.notes);
+  struct tc_audited seen = tt_expect_proven(&tt);
+  cr_assert_eq(seen.expired, SEGMENTS);
+  cr_assert_eq(seen.closed.taken.batches, SEGMENTS * BATCHES);
+}
+
+Test(store_fold, where_a_ledger_finds_no_room_the_metas_stay) {
+  write_stream(1, FIRST);
+  tt_calls_fail("write archive/*.ledger", ENOSPC, 1);
+  start_and_fold();
+  TT_WAIT_UNTIL(strstr(tt.notes, "its metas are not folded") != NULL);
+  struct tc_audited seen = tt_expect_proven(&tt);
+  cr_assert_eq(seen.expired, SEGMENTS);
+  cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), SEGMENTS);
+}
