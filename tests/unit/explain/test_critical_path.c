@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "explain/critical_path.h"
+#include "explain/path_sum.h"
 
 static struct tb_mem mem;
 static struct to_timeline timeline;
@@ -261,6 +261,42 @@ Test(critical_path, stops_and_assists_are_counted_where_it_would_run) {
   cr_assert_eq(path.piece[1].assist_ns, 0);
   cr_assert_eq(path.piece[2].stopped_ns, 0);
   cr_assert_eq(path.piece[3].stopped_ns, 0);
+  end();
+}
+
+Test(critical_path, sums_are_the_interval_and_goroutines_behind_come_by_time) {
+  struct to_path_sum sum;
+
+  begin(0, 100);
+  RANGE(STW, 9, 72, 76);
+  CALLS(3, 0, 50);
+  RUNS(3, 50, 100);
+  RUNS(2, 0, 20);
+  WAITS(2, 20, 55, 3, CHAN_RECEIVE);
+  RUNNABLE(2, 55, 60);
+  RUNS(2, 60, 100);
+  WAITS(1, 0, 10, 0, SLEEP);
+  WAITS(1, 10, 70, 2, SYNC);
+  RUNNABLE(1, 70, 80);
+  RUNS(1, 80, 100);
+  walk(1, 0, 100);
+  cr_assert_eq(to_path_sum_new(&sum, &path, 1, &mem), TB_OK);
+  cr_assert_eq(sum.own.total, 40);
+  cr_assert_eq(sum.own.ns[TO_PATH_CPU], 20);
+  cr_assert_eq(sum.own.ns[TO_PATH_RUNNABLE], 6);
+  cr_assert_eq(sum.own.ns[TO_PATH_STOPPED], 4);
+  cr_assert_eq(sum.own.ns[TO_PATH_WAITING], 10);
+  cr_assert_eq(sum.own_waiting[TO_REASON_SLEEP], 10);
+  cr_assert_eq(sum.behind_total, 60);
+  cr_assert_eq(sum.n, 2);
+  cr_assert_eq(sum.behind[0].history->goroutine, 3);
+  cr_assert_eq(sum.behind[0].times.total, 35);
+  cr_assert_eq(sum.behind[0].times.ns[TO_PATH_SYSCALL], 30);
+  cr_assert_eq(path.piece[sum.behind[0].longest].state, TO_GO_SYSCALL);
+  cr_assert_eq(sum.behind[1].history->goroutine, 2);
+  cr_assert_eq(sum.behind[1].times.total, 25);
+  cr_assert_eq(sum.behind[1].times.ns[TO_PATH_RUNNABLE], 5);
+  to_path_sum_fini(&sum);
   end();
 }
 
