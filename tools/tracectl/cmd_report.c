@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "config/times.h"
 #include "pack/report.h"
 #include "pack/trim.h"
 #include "spans/idle.h"
@@ -22,6 +24,7 @@
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
+#include "tools/tracectl/why/why.h"
 
 enum {
   CONDITIONS_MAX = 16,
@@ -37,6 +40,10 @@ enum {
   OPT_TABLE,
   OPT_SCHEMA,
   OPT_IDLE,
+  OPT_TASK,
+  OPT_SLOW,
+  OPT_GOROUTINE,
+  OPT_AT,
 };
 
 typedef Tracecollect__V1__ReportSchema Schema;
@@ -52,6 +59,8 @@ struct report_options {
   bool remote; /* an option was given that only a collector understands */
   const char *fail_on[CONDITIONS_MAX];
   size_t conditions;
+  struct tk_why_ask why;
+  bool of_why, not_of_why; /* an option was given that only `why` has, or does not have */
 
   /* What they come to, once the kinds are known. */
   struct tb_arena arena;
@@ -76,6 +85,7 @@ static int parse_kind(const char *text, struct report_options *o) {
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
               to_analysis_about((enum to_analysis_kind)k));
+    fprintf(stderr, "  %-10s %s\n", "why", "Why one task, region or wait took so long.");
     fprintf(stderr, "  %-10s Each of them.\n", "all");
     return TK_USAGE;
   }
@@ -193,10 +203,40 @@ static bool parse_number(const char *text, unsigned *out) {
   return true;
 }
 
+/* An option that only `report why` has. TB_NOTFOUND: it has it not. */
+static tb_rc parse_why(struct tk_why_ask *why, int option, const char *value,
+                       struct tb_diag *diag) {
+  char *end;
+
+  errno = 0;
+  switch (option) {
+  case OPT_TASK:
+    why->has_task = true;
+    why->task = strtoull(value, &end, 10);
+    if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
+    return tb_fail(diag, TB_BROKEN, "--task: \"%.80s\" is no task's number", value);
+  case OPT_SLOW: why->slow = value; return TB_OK;
+  case OPT_GOROUTINE: return tk_selector_goroutine(value, &why->goroutine, diag);
+  case OPT_AT:
+    why->has_at = true;
+    why->at = strtoll(value, &end, 10);
+    if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
+    why->at_is_wall = true;
+    return tc_time_parse(value, tc_wall_ns(), diag, &why->at_wall_ns);
+  default: return TB_NOTFOUND;
+  }
+}
+
 static int parse_option(struct report_options *o, int option, const char *value) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  tb_rc of_why = parse_why(&o->why, option, value, &diag);
+  if (of_why != TB_NOTFOUND) {
+    o->of_why = true;
+    return of_why == TB_OK ? TK_DONE : tk_usage("report", "%s", diag.text);
+  }
+  o->not_of_why |= option != 'j' && option != 'P' && option != OPT_TOP;
   switch (option) {
   case 'w':
     if (to_window_find(value, &o->ask.window)) return TK_DONE;
@@ -417,10 +457,31 @@ static int report_schema(const struct report_options *o) {
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
+static int report_why(struct report_options *o, int argc, char **argv) {
+  struct tk_why_ask *why = &o->why;
+  int ways = why->has_task + (why->slow != NULL) + (why->goroutine != 0);
+
+  if (o->remote)
+    return tk_usage("report", "why wants a FILE: 'tracectl fetch' writes one of a service");
+  if (o->not_of_why)
+    return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");
+  if (ways != 1 || (why->goroutine != 0) != why->has_at)
+    return tk_usage("report", "why wants one of --task ID, --goroutine G --at T, --slow TYPE");
+  if (argc != 2 || strcmp(argv[1], "-") == 0)
+    return tk_usage("report", "why wants one FILE: it is read more than once");
+  why->path = argv[1];
+  why->json = o->json;
+  why->rows = o->style.rows;
+  return tk_why_run(why);
+}
+
 static int report(struct report_options *o, int argc, char **argv) {
   int code;
 
   if (argc == 0) return tk_usage("report", "which KIND? 'tracectl report all' is each of them");
+  if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
+  if (o->of_why)
+    return tk_usage("report", "--task, --goroutine, --at and --slow go with the KIND why");
   if ((code = resolve(o, argv[0])) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");
   if (o->schema && (argc > 1 || o->remote || o->csv || o->conditions > 0 || o->pprof != NULL))
@@ -448,6 +509,10 @@ int tk_cmd_report(int argc, char **argv) {
     { "table", required_argument, NULL, OPT_TABLE },
     { "schema", no_argument, NULL, OPT_SCHEMA },
     { "idle", required_argument, NULL, OPT_IDLE },
+    { "task", required_argument, NULL, OPT_TASK },
+    { "slow", required_argument, NULL, OPT_SLOW },
+    { "goroutine", required_argument, NULL, OPT_GOROUTINE },
+    { "at", required_argument, NULL, OPT_AT },
     { "no-progress", no_argument, NULL, 'P' },
     TK_SELECTOR_STREAM_OPTIONS,
     TK_CLIENT_OPTIONS,

@@ -79,6 +79,10 @@ void tk_pass_end(struct tk_pass *pass) {
   free(pass);
 }
 
+const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number) {
+  return to_spans_callstack(to_span_pull_spans(pass->pull), number);
+}
+
 static int fail(struct tk_pass *pass, tb_rc rc, char error[TK_SOURCE_TEXT]) {
   char why[300];
 

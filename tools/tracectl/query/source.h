@@ -52,6 +52,8 @@ struct tk_pass;
 bool tk_pass_begin(const char *path, uint32_t kinds, struct tk_pass **out,
                    char error[TK_SOURCE_TEXT]);
 void tk_pass_end(struct tk_pass *pass); /* accepts NULL */
+/* A stack by its number: NULL for one that is not kept. Lent until tk_pass_end(). */
+const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number);
 
 struct tk_span {
   const struct to_span *span; /* open ones come last */

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tracectl report why`: the critical path of a task, a region or a wait, against the spans that `tracectl query` has of it."""
+import json
+
+from harness import Case
+
+
+class Why(Case):
+    def why(self, trace, *args):
+        return json.loads(self.tracectl("report", "why", "--json", trace, *args).out)
+
+    def one(self, trace, sql):
+        return json.loads(self.tracectl("query", "--json", trace, sql).out.splitlines()[0])
+
+    def check_sums(self, answer):
+        """The pieces tile the interval, and every table adds up to it."""
+        figures, tables = answer["figures"], answer["tables"]
+        at = figures["from_ns"]
+        for piece in tables["path"]:
+            self.assertEqual(piece["from_ns"], at)
+            at = piece["until_ns"]
+        self.assertEqual(at, figures["until_ns"])
+        total = figures["until_ns"] - figures["from_ns"]
+        self.assertEqual(total, figures["total_ns"])
+        self.assertEqual(sum(row["total_ns"] for row in tables["path"]), total)
+        self.assertEqual(sum(row["total_ns"] for row in tables["parts"]), total)
+        self.assertEqual(sum(row["total_ns"] for row in tables["behind"]), figures["behind_ns"])
+
+    def test_a_task_is_explained_to_the_nanosecond(self):
+        trace = self.trace("g26-gens")
+        task = self.one(trace, "SELECT from_ns, until_ns FROM tasks WHERE task=1")
+        answer = self.why(trace, "--task", "1", "--top", "0")
+        self.assertEqual(answer["kind"], "why")
+        self.assertEqual((answer["figures"]["subject"], answer["figures"]["from_ns"], answer["figures"]["until_ns"]),
+                         ("task 1 (whole run)", task["from_ns"], task["until_ns"]))
+        self.check_sums(answer)
+        self.assertEqual({row["goroutine"] for row in answer["tables"]["behind"]}, {7, 8, 9})
+        text = self.tracectl("report", "why", trace, "--task", "1", "--top", "2").out
+        self.assertTrue(text.startswith("task 1 (whole run) took 1.00 s: 852 us its own CPU, 84.2 ms waiting for a P, "), text)
+        self.assertIn("15.2 us behind goroutine 7 main.runLong.func2 (", text)
+        self.assertIn("and 165 more, ", text)
+
+    def test_the_slowest_of_a_type_is_found(self):
+        trace = self.trace("g26-annot")
+        longest = self.one(trace, "SELECT from_ns, until_ns, until_ns-from_ns AS ns FROM tasks WHERE type='tail' AND until_ns ORDER BY 3 DESC")
+        answer = self.why(trace, "--slow", "tail", "--top", "0")
+        self.assertEqual((answer["figures"]["from_ns"], answer["figures"]["until_ns"]), (longest["from_ns"], longest["until_ns"]))
+        self.check_sums(answer)
+
+    def test_a_wait_is_the_time_of_its_waker(self):
+        trace = self.trace("g26-gens")
+        wait = self.one(trace, "SELECT s.subject, s.from_ns, s.until_ns, w.id AS waker FROM spans s JOIN goroutines w ON w.life=s.by_life "
+                               "WHERE s.kind='goroutine' AND s.state='waiting' AND s.from_known AND s.until_known ORDER BY s.until_ns-s.from_ns DESC")
+        answer = self.why(trace, "--goroutine", wait["subject"], "--at", (wait["from_ns"] + wait["until_ns"]) // 2, "--top", "0")
+        self.assertEqual((answer["figures"]["from_ns"], answer["figures"]["until_ns"]), (wait["from_ns"], wait["until_ns"]))
+        self.assertEqual(answer["tables"]["path"][-1]["goroutine"], wait["waker"])
+        self.assertEqual(answer["tables"]["path"][-1]["state"], "Running")
+        self.check_sums(answer)
+
+    def test_what_is_not_there_is_said_with_what_is(self):
+        annot, gens, none = self.trace("g26-annot"), self.trace("g26-gens"), self.trace("g23-alloc")
+        for trace, args, code, words in (
+                (annot, ("--task", "99999"), 1, "no task 99999; the nearest is 726"),
+                (annot, ("--slow", "tial"), 1, 'no complete task or region "tial"; did you mean tail?'),
+                (annot, ("--slow", "completely different"), 1, "; it has child goroutine, inner, "),
+                (none, ("--task", "1"), 1, "no task is in it: a Go program makes them by trace.NewTask()"),
+                (none, ("--slow", "x"), 1, "no task is in it: "),
+                (gens, ("--goroutine", "1", "--at", "5"), 1, "--at lies outside of the trace, which has 2276455027456 to 2277459082561"),
+                (gens, ("--goroutine", "99999", "--at", "2276455027457"), 1, "no goroutine 99999 is in it"),
+                (gens, ("--goroutine", "1"), 2, "why wants one of --task ID, --goroutine G --at T, --slow TYPE"),
+                (gens, ("--task", "1", "--slow", "x"), 2, "why wants one of"),
+                (gens, ("--task", "x"), 2, '--task: "x" is no task\'s number'),
+                (gens, ("--goroutine", "1", "--at", "soon"), 2, '"soon" is not a time'),
+                (gens, ("--task", "1", "--csv"), 2, "why has --task, --goroutine with --at, --slow, --json and --top")):
+            done = self.tracectl("report", "why", trace, *args, expect=code)
+            self.assertIn(words, done.err, args)
+            self.assertEqual(done.out, "", args)
+        self.assertIn("go with the KIND why", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
+        self.assertIn("why wants one FILE", self.tracectl("report", "why", "-", "--task", "1", expect=2).err)
