@@ -136,7 +136,7 @@ class Times(Case):
             self.assertFalse(segment["wall_estimated"])
             self.assertNotEqual(segment["first_arrival_ns"], segment["first_wall_ns"])
         with sqlite3.connect(state / "catalog.sqlite") as new:
-            self.assertEqual(new.execute("PRAGMA user_version").fetchone()[0], 6)
+            self.assertEqual(new.execute("PRAGMA user_version").fetchone()[0], 7)
         self.assertEqual(self.collector.stop(), 0)
         self.tracectl("verify", state)
 
