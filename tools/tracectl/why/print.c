@@ -105,8 +105,8 @@ static void say_behind(const struct tk_why *why, const struct to_path_behind *be
   copy_function(own_frame(why, longest->stack), place);
   printf("%s behind goroutine %" PRId64 "%s%s", time, behind->history->goroutine,
          name[0] != 0 ? " " : "", name);
-  printf(" (%s %s%s%s)", parts[part].id, tk_format_ns(behind->times.ns[part], most),
-         place[0] != 0 ? " in " : "", place);
+  printf(" (%s %s%s%s)", tk_format_ns(behind->times.ns[part], most), parts[part].words,
+         place[0] != 0 ? ", at " : "", place);
 }
 
 static void say_sentence(const struct tk_why *why) {
