@@ -2,7 +2,7 @@
 """`tracectl report why`: the critical path of a task, a region or a wait, against the spans that `tracectl query` has of it."""
 import json
 
-from harness import Case
+from harness import Case, Collector, wait_until
 
 
 class Why(Case):
@@ -77,3 +77,18 @@ class Why(Case):
             self.assertEqual(done.out, "", args)
         self.assertIn("go with the KIND why", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
         self.assertIn("why wants one FILE", self.tracectl("report", "why", "-", "--task", "1", expect=2).err)
+
+    def test_a_collectors_stream_is_explained_as_its_file_is(self):
+        trace = self.trace("g26-gens")
+        collector = Collector(self)
+        collector.send(trace, "shop", "one")
+        of_file = self.why(trace, "--task", "1", "--top", "0")
+        asked = ("report", "why", "--service", "shop", "--window", "all", "--task", "1")
+        wait_until("all is acked", lambda: sum(s["last_gen"] - s["first_gen"] + 1 for s in collector.json_lines("list")) == 26)
+        self.assertEqual(json.loads(collector.ask(*asked, "--json", "--top", "0").out), of_file)
+        self.assertIn("no task 99999", collector.ask(*asked[:-1], "99999", expect=1).err)
+        self.assertIn("--service shop --instance one --stream ", collector.ask(*asked[:-1], "99999", expect=1).err)
+        collector.send(trace, "shop", "two")
+        wait_until("the other is there", lambda: len({s["stream"] for s in collector.json_lines("list")}) == 2)
+        self.assertIn("2 streams match, one is wanted; the first is --service shop --instance", collector.ask(*asked, expect=2).err)
+        self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("report", "why", "--service", "shpo", "--task", "1", expect=1).err)

@@ -2,6 +2,7 @@
 /* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. Both
  * are read into a set of reports; what becomes of the set is the same. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "spans/idle.h"
 #include "tools/tracectl/args/nearest.h"
 #include "tools/tracectl/args/options.h"
+#include "tools/tracectl/fetch/last.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/condition.h"
@@ -60,6 +62,7 @@ struct report_options {
   const char *fail_on[CONDITIONS_MAX];
   size_t conditions;
   struct tk_why_ask why;
+  bool has_window;
   bool of_why, not_of_why; /* an option was given that only `why` has, or does not have */
 
   /* What they come to, once the kinds are known. */
@@ -236,7 +239,9 @@ static int parse_option(struct report_options *o, int option, const char *value)
     o->of_why = true;
     return of_why == TB_OK ? TK_DONE : tk_usage("report", "%s", diag.text);
   }
-  o->not_of_why |= option != 'j' && option != 'P' && option != OPT_TOP;
+  bool not_of_why = o->not_of_why;
+  o->has_window |= option == 'w';
+  o->not_of_why |= option != 'j' && option != 'P' && option != 'w' && option != OPT_TOP;
   switch (option) {
   case 'w':
     if (to_window_find(value, &o->ask.window)) return TK_DONE;
@@ -272,6 +277,7 @@ static int parse_option(struct report_options *o, int option, const char *value)
   tb_rc rc = tk_remote_option(&o->client, &o->selector, option, value, &diag);
   if (rc == TB_NOTFOUND) return tk_usage_hint("report");
   o->remote = true;
+  o->not_of_why = not_of_why;
   return rc == TB_OK ? TK_DONE : tk_remote_fail("report", rc, &diag);
 }
 
@@ -457,21 +463,56 @@ static int report_schema(const struct report_options *o) {
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
+/* Of the last minute, if no other window is asked for: a task that is longer is open in it. */
+static uint64_t window_ns(const struct report_options *o) {
+  static const uint64_t seconds[TO_WINDOWS] = {
+    [TO_WINDOW_10S] = 10, [TO_WINDOW_1MIN] = 60, [TO_WINDOW_5MIN] = 300, [TO_WINDOW_ALL] = 0
+  };
+
+  return UINT64_C(1000000000) * seconds[o->has_window ? o->ask.window : TO_WINDOW_1MIN];
+}
+
+/* What the collector has is brought here, and explained as a file would be. */
+static int why_live(struct report_options *o) {
+  struct tk_client *client;
+  struct tk_last last;
+  struct tb_diag diag;
+  char name[220];
+
+  tb_diag_clear(&diag);
+  o->selector.last_ns = window_ns(o);
+  tb_rc rc = tk_selector_check(&o->selector, &diag);
+  if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
+  rc = tk_fetch_last(client, &o->selector, o->ask.progress, &diag, &last);
+  tk_client_close(client);
+  if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
+  snprintf(name, sizeof name, "%s, generations %" PRIu64 " to %" PRIu64, last.stream,
+           last.first_gen, last.last_gen);
+  o->why.path = last.path;
+  o->why.name = name;
+  int code = tk_why_run(&o->why);
+  tk_last_close(&last);
+  return code;
+}
+
 static int report_why(struct report_options *o, int argc, char **argv) {
   struct tk_why_ask *why = &o->why;
   int ways = why->has_task + (why->slow != NULL) + (why->goroutine != 0);
 
-  if (o->remote)
-    return tk_usage("report", "why wants a FILE: 'tracectl fetch' writes one of a service");
   if (o->not_of_why)
     return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");
   if (ways != 1 || (why->goroutine != 0) != why->has_at)
     return tk_usage("report", "why wants one of --task ID, --goroutine G --at T, --slow TYPE");
-  if (argc != 2 || strcmp(argv[1], "-") == 0)
+  if (argc > 2 || (argc == 2 && strcmp(argv[1], "-") == 0))
     return tk_usage("report", "why wants one FILE: it is read more than once");
-  why->path = argv[1];
+  if (argc == 2 && o->remote)
+    return tk_usage("report", "a FILE, or a collector's stream: not both");
+  if (argc == 2 && o->has_window) return tk_usage("report", "--window is for a collector's stream");
   why->json = o->json;
   why->rows = o->style.rows;
+  if (argc == 1) return why_live(o);
+  why->path = why->name = argv[1];
   return tk_why_run(why);
 }
 

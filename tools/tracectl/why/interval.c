@@ -132,11 +132,11 @@ static int no_task(const struct finding *f) {
         "report",
         "%s: no task is in it: a Go program makes them by trace.NewTask() of runtime/trace, "
         "a C program by ta_task_begin()",
-        f->ask->path);
+        f->ask->name);
   if (f->below != 0 && f->above != 0)
     return tk_fail("report", "%s: no task %" PRIu64 "; the nearest are %" PRIu64 " and %" PRIu64,
-                   f->ask->path, f->ask->task, f->below, f->above);
-  return tk_fail("report", "%s: no task %" PRIu64 "; the nearest is %" PRIu64, f->ask->path,
+                   f->ask->name, f->ask->task, f->below, f->above);
+  return tk_fail("report", "%s: no task %" PRIu64 "; the nearest is %" PRIu64, f->ask->name,
                  f->ask->task, f->below != 0 ? f->below : f->above);
 }
 
@@ -157,8 +157,8 @@ static int no_type(const struct finding *f) {
   }
   if (nearest.best != NULL && strcmp(nearest.best, f->ask->slow) != 0)
     return tk_fail("report", "%s: no complete task or region \"%s\"; did you mean %s?",
-                   f->ask->path, f->ask->slow, nearest.best);
-  return tk_fail("report", "%s: no complete task or region \"%s\"; it has %s", f->ask->path,
+                   f->ask->name, f->ask->slow, nearest.best);
+  return tk_fail("report", "%s: no complete task or region \"%s\"; it has %s", f->ask->name,
                  f->ask->slow, list);
 }
 
@@ -166,14 +166,14 @@ static int no_state(const struct finding *f) {
   if (!f->ask->at_is_wall && (f->ask->at < f->first || f->ask->at > f->last))
     return tk_fail("report",
                    "%s: --at lies outside of the trace, which has %" PRId64 " to %" PRId64,
-                   f->ask->path, f->first, f->last);
+                   f->ask->name, f->first, f->last);
   if (!f->goroutine_seen)
-    return tk_fail("report", "%s: no goroutine %" PRIu64 " is in it", f->ask->path,
+    return tk_fail("report", "%s: no goroutine %" PRIu64 " is in it", f->ask->name,
                    f->ask->goroutine);
   return tk_fail("report",
                  "%s: goroutine %" PRIu64 " is not known at that time; the trace has %" PRId64
                  " to %" PRId64,
-                 f->ask->path, f->ask->goroutine, f->first, f->last);
+                 f->ask->name, f->ask->goroutine, f->first, f->last);
 }
 
 static int choose(const struct finding *f, struct tk_why_interval *out) {
@@ -185,7 +185,7 @@ static int choose(const struct finding *f, struct tk_why_interval *out) {
   }
   if (length(found) < 0) return f->ask->slow != NULL ? no_type(f) : no_task(f);
   if (found->life == 0)
-    return tk_fail("report", "%s: no goroutine is known that ended %s", f->ask->path, found->name);
+    return tk_fail("report", "%s: no goroutine is known that ended %s", f->ask->name, found->name);
   *out = *found;
   return TK_DONE;
 }

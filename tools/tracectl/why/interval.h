@@ -12,7 +12,8 @@
 #include "event/event.h"
 
 struct tk_why_ask { /* one of task, slow, goroutine with a time */
-  const char *path;
+  const char *path; /* may be opened more than once */
+  const char *name; /* of it, for words */
   bool has_task;
   uint64_t task;
   const char *slow;   /* a type of tasks or regions; NULL: not asked */
