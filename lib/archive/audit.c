@@ -27,7 +27,7 @@ enum { YOUNG_SECONDS = 5 };
 
 struct segment {
   unsigned char stream[16];
-  struct tc_content_hash hash, previous;
+  struct tc_content_hash hash, chain, previous;
   bool expired, listed, young;
   bool folded; /* a record of a ledger, which stands for this many */
   uint64_t segments;
@@ -115,6 +115,7 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
                                .folded = meta->folded != NULL,
                                .first_seq = meta->generations[0]->first_seq,
                                .hash = tc_meta_hash(meta),
+                               .chain = tc_meta_chain(meta),
                                .previous = tc_meta_previous(meta) };
   for (size_t i = 0; i < meta->n_generations; i++) segment->events += meta->generations[i]->events;
   if (segment->folded) {
@@ -335,7 +336,7 @@ static void check_chain(struct verify *verify) {
     bool first = i == 0 || memcmp(segment[-1].stream, segment->stream, sizeof segment->stream) != 0;
     bool good = first ? segment->previous.kind == TC_HASH_NONE
                       : segment->previous.kind != TC_HASH_NONE &&
-                            tc_hash_equal(&segment->previous, &segment[-1].hash);
+                            tc_hash_equal(&segment->previous, &segment[-1].chain);
     if (good || segment->young) continue;
     path_of(segment, ".meta", path);
     problem(verify, "%s: the chain is broken: %s", path,
@@ -450,7 +451,7 @@ static bool is_locked(int state_fd) {
   return locked;
 }
 
-static tb_rc open_archive(int state_fd, struct tb_diag *diag, int *out) {
+tb_rc tc__open_archive(int state_fd, struct tb_diag *diag, int *out) {
   *out = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   return *out < 0 ? tb_fail(diag, TB_IO, "archive: %s", strerror(errno)) : TB_OK;
 }
@@ -464,7 +465,7 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   int archive_fd;
 
   *out = (struct tc_audited){ 0 };
-  TB_TRY(open_archive(state_fd, diag, &archive_fd));
+  TB_TRY(tc__open_archive(state_fd, diag, &archive_fd));
   /* Nothing is folded meanwhile. */
   int lock = tc_month_lock(archive_fd, false);
   verify.look.buf = malloc(TC__LOOK_BYTES);
@@ -489,8 +490,7 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   return rc;
 }
 
-/* Until it is closed no collector starts in the folder. */
-static tb_rc take_lock(int state_fd, struct tb_diag *diag, int *out) {
+tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, int *out) {
   int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 
   if (fd < 0) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(errno));
@@ -501,24 +501,31 @@ static tb_rc take_lock(int state_fd, struct tb_diag *diag, int *out) {
   int why = errno;
   close(fd);
   if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(why));
-  return tb_fail(diag, TB_REFUSED,
-                 "catalog.sqlite: a running collector has this folder; stop it first");
+  return tb_fail(diag, TB_REFUSED, "a running collector has this folder; stop it first");
+}
+
+tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sink *sink,
+                         struct tb_diag *diag, uint64_t *out_segments) {
+  struct tc_rebuilt done = { 0 };
+
+  TB_TRY(tc_catalog_mark_stale(state_fd, true, diag)); /* it may be ended in the middle */
+  TB_TRY(tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done));
+  if (done.unread == 0) tc_catalog_unmark_stale(state_fd);
+  *out_segments = done.segments;
+  return TB_OK;
 }
 
 tb_rc tc_audit_rebuild(int state_fd, const struct tc_audit_sink *sink, struct tb_diag *diag,
                        uint64_t *out_segments) {
-  struct tc_rebuilt done = { 0 };
-  int archive_fd = -1, lock_fd;
+  int archive_fd, lock_fd;
 
-  TB_TRY(take_lock(state_fd, diag, &lock_fd));
-  tb_rc rc = open_archive(state_fd, diag, &archive_fd);
-  if (rc == TB_OK)
-    rc = tc_catalog_mark_stale(state_fd, true, diag); /* it may be ended in the middle */
-  if (rc == TB_OK)
-    rc = tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done);
-  if (rc == TB_OK && done.unread == 0) tc_catalog_unmark_stale(state_fd);
-  if (archive_fd >= 0) close(archive_fd);
+  *out_segments = 0;
+  TB_TRY(tc__take_lock(state_fd, diag, &lock_fd));
+  tb_rc rc = tc__open_archive(state_fd, diag, &archive_fd);
+  if (rc == TB_OK) {
+    rc = tc__rebuild_locked(state_fd, archive_fd, sink, diag, out_segments);
+    close(archive_fd);
+  }
   close(lock_fd);
-  *out_segments = done.segments;
   return rc;
 }

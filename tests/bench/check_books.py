@@ -3,8 +3,8 @@
 """check_books.py BOOKS TRACECTL SERVER CERTS: compares what a fleet says of its streams with what the collector has.
 
 A stream that ended: the archive has as many batches as were acked, and as many are told as lost. One that was cut off by a kill: at
-least what was acked when it was last looked at, and with a spool on disk (argument "spool") what it had written by then. The
-collector's own accounts are closed. Prints one line of JSON; exit code 1: something is missing, the lines before say what."""
+least what was acked when it was last looked at; what it wrote in its last 100 ms need not be in its spool. The collector's own
+accounts are closed. Prints one line of JSON; exit code 1: something is missing, the lines before say what."""
 import json
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def ask(tracectl, server, certs, verb):
     return [json.loads(line) for line in out.stdout.splitlines()]
 
 
-def faults_of(books, rows, has_spool):
+def faults_of(books, rows):
     for stream, state, *counts in books:
         produced, acked, lost = map(int, counts)
         row = rows.get(stream)
@@ -28,7 +28,7 @@ def faults_of(books, rows, has_spool):
         elif state == "ended":
             if (row["batches"], row["lost_batches"]) != (acked, lost):
                 yield f"{stream}: {acked} acked and {lost} lost, the collector has {row['batches']} and {row['lost_batches']}"
-        elif row["batches"] + row["lost_batches"] < (produced if has_spool else acked):
+        elif row["batches"] + row["lost_batches"] < acked:
             yield (f"{stream}, cut off: {acked} of {produced} acked, the collector has {row['batches']} and "
                    f"{row['lost_batches']} lost")
 
@@ -49,7 +49,7 @@ def main(path, tracectl, server, certs, *options):
     end = time.monotonic() + PATIENCE_S
     while True:
         rows = {row["stream"]: row for row in ask(tracectl, server, certs, "status") if row["type"] == "stream"}
-        faults = list(faults_of(books, rows, "spool" in options))
+        faults = list(faults_of(books, rows))
         if not faults or "now" in options or time.monotonic() > end:
             break
         time.sleep(0.2)

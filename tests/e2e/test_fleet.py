@@ -18,7 +18,7 @@ class Fleet(Case):
         out = self.run_program(BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
                                *(word for option in options.items() for word in option)).out
         figures = {name: float(value) for name, value in (line.split("\t") for line in out.splitlines())}
-        check = ("python3", SOURCE / "tests/bench/check_books.py", books, TRACECTL, collector.to, self.certs, "spool", "now")
+        check = ("python3", SOURCE / "tests/bench/check_books.py", books, TRACECTL, collector.to, self.certs, "now")
         said = self.run_program(*check[:-1])
         print(f"fleet: {out.split()} {said.out.strip()}", flush=True)
         self.assertEqual(figures["kills"], (seconds - 1) // kill_s)

@@ -58,7 +58,8 @@ Test(store_retention, a_folder_that_cannot_be_opened_does_not_keep_the_younger_s
   TT_WAIT_UNTIL(tt_call("unlink catalog.stale", 0) >= 0); /* the round is over */
   tt_store_stop(&tt);
   cr_assert_eq(count_notes("retention: 2 segments deleted"), 1, "%s", tt.notes);
-  cr_assert_eq(tt_calls_failed(), 70, "each is tried once");
+  /* Each is tried once; a pass that looks for metas to fold may have come to the folder, too. */
+  cr_assert(tt_calls_failed() == 70 || tt_calls_failed() == 71, "%u", tt_calls_failed());
   cr_assert_eq(count_notes("retention: archive/"), 4, "%s", tt.notes);
   cr_assert_eq(count_notes("retention: 66 more could not be deleted"), 1, "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 70);
