@@ -130,3 +130,13 @@ class Verify(Case):
         (self.folder / "state/archive").mkdir(parents=True)
         self.assertIn('is "PRIVATE KEY", a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
         self.assertIn("--public-key is for an archive that is named", self.verify("--public-key", public, expect=2).err)
+
+    def test_an_upgrade_leaves_the_newest_days_and_refuses_a_collector(self):
+        collector = Collector(self, "segment.generations_max=1")
+        collector.send(self.trace("g26-gens"), "shop")
+        self.assertIn("a running collector has this folder; stop it first", self.verify("--upgrade", collector.state, expect=1).err)
+        self.assertEqual(collector.stop(), 0)
+        done = self.verify("--upgrade", collector.state).out.splitlines()
+        self.assertEqual(done[0], "upgraded: 0 segments became 0 runs of 0 bytes; the newest 2 days stay as they are")
+        self.assertIn("ok: 26 segments", done[1])
+        self.assertIn("--upgrade is for an archive that is named", self.verify("--upgrade", expect=2).err)
