@@ -466,6 +466,17 @@ static tb_rc upgrade_all(struct upgrade *u, int state_fd) {
   return rc;
 }
 
+/* What is made here must be the collector's: it writes and deletes in these folders. */
+static tb_rc check_owner(int state_fd, struct tb_diag *diag) {
+  struct stat st;
+
+  if (fstat(state_fd, &st) != 0) return tb_fail(diag, tc_errno_rc(errno), "%s", strerror(errno));
+  if (st.st_uid == geteuid()) return TB_OK;
+  return tb_fail(diag, TB_REFUSED,
+                 "the folder belongs to user %u, this is user %u: run it as that user",
+                 (unsigned)st.st_uid, (unsigned)geteuid());
+}
+
 tb_rc tc_upgrade(int state_fd, unsigned young_days, const struct tc_audit_sink *sink,
                  struct tb_diag *diag, struct tc_upgraded *out) {
   struct tc_audited seen = { 0 };
@@ -478,6 +489,7 @@ tb_rc tc_upgrade(int state_fd, unsigned young_days, const struct tc_audit_sink *
   int lock_fd;
 
   *out = (struct tc_upgraded){ 0 };
+  TB_TRY(check_owner(state_fd, diag));
   TB_TRY(tc__take_lock(state_fd, diag, &lock_fd));
   tb_rc rc = tc__open_archive(state_fd, diag, &u.archive_fd);
   u.look.buf = malloc(TC__LOOK_BYTES);

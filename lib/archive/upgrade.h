@@ -8,7 +8,7 @@
  * followed by the next generation stays as it is, with a problem where it is damaged.
  *
  * Memory    the metas of one folder, and 1 MiB.
- * Errors    TB_REFUSED: a collector has the folder, or the disk cannot exchange two folders. Others: as the disk says.
+ * Errors    TB_REFUSED: a collector has the folder, it is another user's, or the disk cannot exchange two folders. Others: as the disk says.
  */
 #ifndef TC_ARCHIVE_UPGRADE_H
 #define TC_ARCHIVE_UPGRADE_H

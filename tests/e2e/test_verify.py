@@ -2,6 +2,7 @@
 """`tracectl verify` over archives of both kinds of content hash, signed and not, damaged and changed on purpose."""
 import json
 import os
+import unittest
 
 from harness import DAEMON, TRACECTL, Case, Collector, wait_until
 
@@ -140,3 +141,14 @@ class Verify(Case):
         self.assertEqual(done[0], "upgraded: 0 segments became 0 runs of 0 bytes; the newest 2 days stay as they are")
         self.assertIn("ok: 26 segments", done[1])
         self.assertIn("--upgrade is for an archive that is named", self.verify("--upgrade", expect=2).err)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give a folder away")
+    def test_what_root_upgrades_stays_its_owners(self):
+        collector = Collector(self, "segment.generations_max=1")
+        collector.send(self.trace("g26-gens"), "shop")
+        self.assertEqual(collector.stop(), 0)
+        self.folder.chmod(0o755)
+        for path in (collector.state, *collector.state.rglob("*")):
+            os.chown(path, 4711, 4711)
+        self.assertIn("ok: 26 segments", self.verify("--upgrade", collector.state).out)
+        self.assertEqual({(path.stat().st_uid, path.stat().st_gid) for path in collector.state.rglob("*")}, {(4711, 4711)})

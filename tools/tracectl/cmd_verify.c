@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "archive/audit.h"
@@ -125,10 +126,21 @@ static int open_state(const char *path, bool *out_is_state) {
   return parent;
 }
 
+/* What root makes must be the collector's, which writes and deletes there. */
+static tb_rc become_owner(int fd, struct tb_diag *diag) {
+  struct stat st;
+
+  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s", strerror(errno));
+  if (geteuid() != 0 || st.st_uid == 0) return TB_OK;
+  if (setegid(st.st_gid) == 0 && seteuid(st.st_uid) == 0) return TB_OK;
+  return tb_fail(diag, TB_IO, "to become user %u: %s", (unsigned)st.st_uid, strerror(errno));
+}
+
 static tb_rc upgrade(struct run *run, int fd, const struct tc_audit_sink *sink,
                      struct tb_diag *diag) {
   struct tc_upgraded done;
 
+  TB_TRY(become_owner(fd, diag));
   TB_TRY(tc_upgrade(fd, YOUNG_DAYS, sink, diag, &done));
   tk_progress_end(&run->bar);
   if (run->json)

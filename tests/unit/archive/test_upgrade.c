@@ -117,6 +117,18 @@ Test(upgrade, a_running_collector_is_a_refusal) {
   tt_expect_proven(&tt);
 }
 
+Test(upgrade, another_users_folder_is_a_refusal) {
+  struct tc_upgraded done;
+  struct tb_diag diag;
+
+  if (geteuid() != 0) cr_skip_test("only root can give a folder away");
+  cr_assert_eq(chown(tt.dir, 4711, 4711), 0);
+  cr_assert_eq(upgrade(0, &done, &diag), TB_REFUSED);
+  cr_assert_str_eq(diag.text,
+                   "the folder belongs to user 4711, this is user 0: run it as that user");
+  cr_assert_eq(chown(tt.dir, 0, 0), 0);
+}
+
 /* ---- what is damaged stays, and is named */
 
 static tb_rc damage_third(void *self, const struct tc_archive_file *file) {
