@@ -35,6 +35,19 @@ static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
   }
 }
 
+void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
+                     const struct tc_reply *stored) {
+  v->code = code_of(rc);
+  v->thread = TB_NO_THREAD;
+  if (rc == TB_OK) return;
+  v->thread = diag->thread;
+  /* The reader counts from the header it was fed; the generation may lie further on. */
+  v->offset = diag->offset;
+  if (v->offset != TB_NO_OFFSET && v->offset >= TC__SCHEDULER_HEADER_BYTES)
+    v->offset += stored->offset - TC__SCHEDULER_HEADER_BYTES;
+  snprintf(v->reason, sizeof v->reason, "%s", diag->text[0] != '\0' ? diag->text : tb_rc_text(rc));
+}
+
 static void count_verdict(struct tc__understood *s, tb_rc rc) {
   struct tc_metrics *m = s->u->env.metrics;
 
@@ -84,8 +97,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   v->stream = s->ref;
   v->gen = stored->gen;
   if (s->begun) v->events = to_reader_written(s->reader) - s->written_before;
-  v->code = code_of(rc);
-  v->thread = TB_NO_THREAD;
+  tc__verdict_say(v, rc, &s->diag, stored);
   count_verdict(s, rc);
   conclude_tapped(s, rc);
   if (rc == TB_OK) {
@@ -93,15 +105,8 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     if (to_reader_version(s->reader) < 25)
       to_analyses_clock(s->analyses, v->last_ns, end_wall_ns(s));
   } else {
-    v->thread = s->diag.thread;
-    /* The reader counts from the header it was fed; the generation may lie further on. */
-    v->offset = s->diag.offset;
-    if (v->offset != TB_NO_OFFSET && v->offset >= TC__SCHEDULER_HEADER_BYTES)
-      v->offset += stored->offset - TC__SCHEDULER_HEADER_BYTES;
-    snprintf(v->reason, sizeof v->reason, "%s",
-             rc == TB_NOMEM && s->share_spent ? "analysis.memory_max is reached by all streams"
-             : s->diag.text[0] != '\0'        ? s->diag.text
-                                              : tb_rc_text(rc));
+    if (rc == TB_NOMEM && s->share_spent)
+      strcpy(v->reason, "analysis.memory_max is reached by all streams");
     log_fault(s, stored);
     s->broken++;
     if (rc != TB_BROKEN) tc__understood_reader_drop(s); /* what grew too large must not stay */

@@ -5,6 +5,7 @@
  *   stream.c     one stream: made, found, forgotten, its memory charged twice
  *   job.c        one stream's work: read, feed, run, report the verdict
  *   reports.c    when a stream's reports are made, and for whom
+ *   late.c       verdicts of generations that found no room, made up when no stream has work
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
@@ -87,6 +88,10 @@ struct tc__understood {
   struct tc_verdict verdict;
 };
 
+enum { TC__LATE_MAX = 16384 }; /* generations: some 12 MiB of names, for each loop */
+struct tc__late_job;
+struct tc__late_work;
+
 struct tc_scheduler {
   struct tc_scheduler_env env;
   uv_idle_t work;
@@ -103,6 +108,13 @@ struct tc_scheduler {
       spare; /* bytes of the last generation, kept for the next: fresh memory costs a fault a page */
   size_t spare_bytes;
   size_t waiting, waiting_max; /* generations of all streams here */
+  struct {
+    STAILQ_HEAD(, tc__late_job) jobs;
+    size_t n;
+    struct tc__late_work *work; /* of the first one; NULL: it is not begun */
+    tb_rc rc;                   /* how it went, with is_judged */
+    bool is_judged;             /* the store had no room for its verdict */
+  } late;
   STAILQ_HEAD(, tc__understood) ring;
   TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
   struct tc_report_maker *maker;
@@ -130,6 +142,17 @@ void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
 /* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
  * TB_BUDGET: other streams must end a generation first, go on with them. */
 TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
+
+/* How a generation was ordered; a code of PENDING: its bytes were not seen. */
+void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
+                     const struct tc_reply *stored);
+
+/* --- late.c ------------------------------------------------------------------------ */
+
+bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored); /* owns it; false: no room */
+/* TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: there are none. */
+TB_MUST tb_rc tc__late_step(struct tc_scheduler *u);
+void tc__late_drop(struct tc_scheduler *u); /* all: they stay pending until the next start */
 
 /* --- scheduler.c --------------------------------------------------------------------- */
 

@@ -97,13 +97,34 @@ static tb_rc work_on(struct tc__understood *s) {
   return rc;
 }
 
+static void wait_for_store(struct tc_scheduler *u) {
+  uv_idle_stop(&u->work);
+  uv_timer_start(&u->retry, on_retry, RETRY_MS, 0);
+}
+
+/* No stream has work: half a slice for a verdict that was left out. */
+static void make_up(struct tc_scheduler *u) {
+  uint64_t began = uv_hrtime(), took = 0;
+  tb_rc rc = TB_OK;
+
+  while (rc == TB_OK && took < u->env.config->analysis_slice / 2) {
+    rc = tc__late_step(u);
+    took = uv_hrtime() - began;
+  }
+  if (rc == TB_END)
+    uv_idle_stop(&u->work);
+  else
+    count_time(u, took);
+  if (rc == TB_AGAIN) wait_for_store(u);
+}
+
 static void on_work(uv_idle_t *handle) {
   struct tc_scheduler *u = handle->data;
 
   answer_readers(u);
   struct tc__understood *s = ring_take(u);
   if (s == NULL) {
-    if (TAILQ_EMPTY(&u->asked)) uv_idle_stop(&u->work);
+    if (TAILQ_EMPTY(&u->asked)) make_up(u);
     return;
   }
   tb_rc rc = work_on(s);
@@ -112,9 +133,7 @@ static void on_work(uv_idle_t *handle) {
     return;
   }
   tc__scheduler_work(s);
-  if (rc != TB_AGAIN) return;
-  uv_idle_stop(&u->work);
-  uv_timer_start(&u->retry, on_retry, RETRY_MS, 0);
+  if (rc == TB_AGAIN) wait_for_store(u);
 }
 
 /* --- public ------------------------------------------------------------------------------------ */
@@ -128,10 +147,10 @@ static bool has_room(const struct tc__understood *s, const struct tc_reply *stor
   return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
 }
 
-/* If the store has no room for the verdict either, the generation stays pending until the next start. */
-static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
+/* Its verdict is made up once there is time. Beyond TC__LATE_MAX it says that there was none; if the store has no room for
+ * that either, the generation stays pending until the next start. Owns stored. */
+static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
   struct tc_scheduler *u = s->u;
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
 
   s->left_out = true;
   tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
@@ -139,16 +158,23 @@ static void leave_out(struct tc__understood *s, const struct tc_reply *stored) {
                "service=%s instance=%s gen=%" PRIu64
                ": %zu generations wait before it; archived, not analysed",
                s->service, s->instance, stored->gen, s->waiting);
-  if (msg == NULL) return;
-  msg->loop = u->env.loop;
-  msg->verdict = (struct tc_verdict){ .stream = s->ref,
-                                      .gen = stored->gen,
-                                      .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
-                                      .thread = TB_NO_THREAD,
-                                      .offset = TB_NO_OFFSET };
-  snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
-           "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
-  if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
+  if (tc__late_add(u, stored)) {
+    begin_work(u);
+    return;
+  }
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+  if (msg != NULL) {
+    msg->loop = u->env.loop;
+    msg->verdict = (struct tc_verdict){ .stream = s->ref,
+                                        .gen = stored->gen,
+                                        .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
+                                        .thread = TB_NO_THREAD,
+                                        .offset = TB_NO_OFFSET };
+    snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
+             "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
+    if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
+  }
+  tc_reply_free(stored);
 }
 
 static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
@@ -164,7 +190,6 @@ static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   }
   if (!has_room(s, stored)) {
     leave_out(s, stored);
-    tc_reply_free(stored);
     free(job);
     return;
   }
@@ -270,6 +295,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   u->env = *env;
   u->idle_patterns = idle_patterns;
   STAILQ_INIT(&u->ring);
+  STAILQ_INIT(&u->late.jobs);
   TAILQ_INIT(&u->by_heard);
   TAILQ_INIT(&u->asked);
   TAILQ_INIT(&u->by_told);
@@ -297,7 +323,12 @@ void tc_scheduler_close(struct tc_scheduler *u) {
   }
   for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value); i = 0)
     tc__understood_forget((struct tc__understood *)(uintptr_t)value);
+  tc__late_drop(u);
   tc__scheduler_spare_drop(u);
+}
+
+size_t tc_scheduler_late(const struct tc_scheduler *u) {
+  return u->late.n;
 }
 
 void tc_scheduler_free(struct tc_scheduler *u) {

@@ -8,7 +8,7 @@
  * A stream's generations are worked through in order on its home loop, one stream after the other, in
  * slices of at most config analysis.slice: one slice a turn of the loop, so sockets and timers are
  * served in between. Only file names wait, analysis.waiting_max of them, hence the store never waits for us; a
- * generation that finds no room has a verdict that says so. After a fault the next generation begins a new ordering
+ * generation that finds no room is not analysed: whether it is whole is found out once no stream has work (late.c). After a fault the next generation begins a new ordering
  * epoch.
  *
  * Memory    reader and analyses of a stream: agents.memory_max; of all streams of all loops:
@@ -59,5 +59,7 @@ void tc_scheduler_idle_patterns(struct tc_scheduler *u, char *patterns);
 void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply);
 void tc_scheduler_tick(struct tc_scheduler *u);
 bool tc_scheduler_is_idle(const struct tc_scheduler *u);
+/* Generations that found no room, and whose verdict is made up once it is idle. */
+size_t tc_scheduler_late(const struct tc_scheduler *u);
 
 #endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts that are made up. A generation that found no room is not analysed, but whether it is whole is worth knowing:
+ * it is ordered, alone, once no stream has work. One at a time, in steps as those of job.c. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "archive/state_dir.h"
+#include "collector/analysis/private.h"
+#include "proto/meta.pb-c.h"
+#include "trace/reader.h"
+
+enum { READ_BYTES = 256 << 10, RUN_EVENTS = 512 };
+
+struct tc__late_job {
+  STAILQ_ENTRY(tc__late_job) next;
+  struct tc_reply *stored;
+};
+
+struct tc__late_work { /* of the first one */
+  struct tb_mem mem;
+  struct to_reader *reader;
+  struct tb_diag diag;
+  struct tc_verdict verdict;
+  int fd;
+  uint64_t have;  /* bytes of the generation that were fed */
+  size_t n, used; /* bytes in the buffer, and of them fed */
+  bool runs;      /* the reader has events to order */
+  bool is_over;   /* all was fed */
+  unsigned char bytes[READ_BYTES];
+};
+
+static tb_rc on_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                       size_t n) {
+  struct tc__late_work *work = self;
+
+  (void)gen;
+  if (work->verdict.last_ns == 0) work->verdict.first_ns = events[0].time;
+  work->verdict.last_ns = events[n - 1].time;
+  return TB_OK;
+}
+
+bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored) {
+  struct tc__late_job *job = u->late.n < TC__LATE_MAX ? malloc(sizeof *job) : NULL;
+
+  if (job == NULL) return false;
+  job->stored = stored;
+  STAILQ_INSERT_TAIL(&u->late.jobs, job, next);
+  u->late.n++;
+  return true;
+}
+
+static void drop_work(struct tc_scheduler *u) {
+  struct tc__late_work *work = u->late.work;
+
+  if (work == NULL) return;
+  to_reader_free(work->reader);
+  if (work->fd >= 0) close(work->fd);
+  free(work);
+  u->late.work = NULL;
+}
+
+static void drop_first(struct tc_scheduler *u) {
+  struct tc__late_job *job = STAILQ_FIRST(&u->late.jobs);
+
+  STAILQ_REMOVE_HEAD(&u->late.jobs, next);
+  u->late.n--;
+  tc_reply_free(job->stored);
+  free(job);
+}
+
+void tc__late_drop(struct tc_scheduler *u) {
+  drop_work(u);
+  while (!STAILQ_EMPTY(&u->late.jobs)) drop_first(u);
+}
+
+static tb_rc begin(struct tc_scheduler *u, const struct tc_reply *stored) {
+  struct tc__late_work *work = malloc(sizeof *work);
+  struct to_limits limits = { .generation_bytes_max = u->env.config->agents_generation_bytes_max };
+  unsigned char header[TC__SCHEDULER_HEADER_BYTES];
+  size_t used;
+
+  if (work == NULL) return TB_NOMEM;
+  memset(work, 0, offsetof(struct tc__late_work, bytes));
+  u->late.work = work;
+  work->fd = u->env.open_file(u->env.files, stored);
+  work->verdict.offset = TB_NO_OFFSET;
+  tb_mem_init(&work->mem, tb_mem_libc, NULL, u->env.config->agents_memory_max);
+  if (work->fd < 0) return TB_IO; /* retention took it */
+  if (stored->len > limits.generation_bytes_max) return TB_BUDGET;
+  if (tc_read_all(work->fd, header, sizeof header, 0) != 0) return TB_CORRUPT;
+  TB_TRY(to_reader_new(&work->mem, &limits, 0, (struct to_event_sink){ work, on_events },
+                       &work->diag, &work->reader));
+  TB_TRY(to_reader_begin(work->reader));
+  return to_reader_feed(work->reader, header, sizeof header, &used);
+}
+
+static tb_rc read_more(struct tc__late_work *work, const struct tc_reply *stored) {
+  uint64_t left = stored->len - work->have;
+  size_t n = left < READ_BYTES ? (size_t)left : READ_BYTES;
+
+  if (tc_read_all(work->fd, work->bytes, n, stored->offset + work->have) != 0) return TB_CORRUPT;
+  work->have += n;
+  work->n = n;
+  work->used = 0;
+  return TB_OK;
+}
+
+/* TB_END: it is whole. */
+static tb_rc go_on(struct tc__late_work *work, const struct tc_reply *stored) {
+  size_t used = 0;
+  tb_rc rc;
+
+  if (work->runs) {
+    rc = to_reader_run(work->reader, RUN_EVENTS);
+    if (rc == TB_OK) work->runs = false;
+    return rc == TB_AGAIN ? TB_OK : rc;
+  }
+  if (work->is_over) return TB_END;
+  if (work->used == work->n && work->have < stored->len) TB_TRY(read_more(work, stored));
+  if (work->used < work->n) {
+    rc = to_reader_feed(work->reader, work->bytes + work->used, work->n - work->used, &used);
+    work->used += used;
+  } else {
+    rc = to_reader_finish(work->reader);
+    work->is_over = true;
+  }
+  work->runs = rc == TB_AGAIN;
+  return rc == TB_AGAIN ? TB_OK : rc;
+}
+
+/* False: the store has no room now. */
+static bool report(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc rc) {
+  struct tc__late_work *work = u->late.work;
+  struct tc_verdict *v = &work->verdict;
+
+  v->stream = stored->stream;
+  v->gen = stored->gen;
+  if (work->reader != NULL) v->events = to_reader_written(work->reader);
+  tc__verdict_say(v, rc, &work->diag, stored);
+  if (v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) return true;
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+  if (msg == NULL) return false;
+  msg->loop = u->env.loop;
+  msg->verdict = *v;
+  if (u->env.store.submit(u->env.store.self, msg)) return true;
+  tc_submit_free(msg);
+  return false;
+}
+
+tb_rc tc__late_step(struct tc_scheduler *u) {
+  const struct tc__late_job *job = STAILQ_FIRST(&u->late.jobs);
+
+  if (job == NULL) return TB_END;
+  if (!u->late.is_judged) {
+    u->late.rc = u->late.work == NULL ? begin(u, job->stored) : go_on(u->late.work, job->stored);
+    if (u->late.rc == TB_OK) return TB_OK;
+    if (u->late.rc == TB_END) u->late.rc = TB_OK;
+    u->late.is_judged = true;
+  }
+  if (u->late.work != NULL && !report(u, job->stored, u->late.rc)) return TB_AGAIN;
+  u->late.is_judged = false;
+  drop_work(u);
+  drop_first(u);
+  return TB_OK;
+}
