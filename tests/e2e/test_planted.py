@@ -38,11 +38,13 @@ class Planted(Case):
         total = answer["figures"]["total_ns"]
         parts = {row["part"]: row["total_ns"] for row in answer["tables"]["parts"]}
         behind = {row["entry"]: row for row in answer["tables"]["behind"]}
-        self.assertGreaterEqual(total, 140 * MS)
+        # How much of the 120 ms is left when the request begins depends on the machine.
+        self.assertGreaterEqual(total, 60 * MS)
         self.assertEqual(sum(parts.values()), total)
         self.assertEqual(answer["tables"]["path"][0]["from_ns"], answer["figures"]["from_ns"])
-        self.assertGreaterEqual(behind[SHOP + "flush"]["syscall_ns"], 115 * MS)
+        self.assertGreaterEqual(behind[SHOP + "flush"]["syscall_ns"], 40 * MS)
         self.assertGreaterEqual(behind[SHOP + "worker"]["cpu_ns"], 10 * MS)
+        self.assertGreater(behind[SHOP + "flush"]["total_ns"] + behind[SHOP + "worker"]["total_ns"], total * 9 // 10)
         self.assertLess(parts.get("unknown", 0), MS)
         text = self.tracectl("report", "why", trace, "--slow", "checkout").out
         time = r"[\d.]+ m?s"
