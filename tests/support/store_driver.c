@@ -53,6 +53,13 @@ static void take_note(void *self, const struct tc_note *note) {
   pthread_mutex_unlock(&t->lock);
 }
 
+bool tt_noted(struct tt_store *t, const char *text) {
+  pthread_mutex_lock(&t->lock);
+  bool noted = strstr(t->notes, text) != NULL;
+  pthread_mutex_unlock(&t->lock);
+  return noted;
+}
+
 void tt_store_make(struct tt_store *t) {
   memset(t, 0, sizeof *t);
   pthread_mutex_init(&t->lock, NULL);

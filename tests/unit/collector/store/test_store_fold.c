@@ -102,7 +102,7 @@ Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
   write_stream(1, FIRST);
   tt_calls_fail("unlink archive/*.meta", EIO, 1);
   start_and_fold();
-  TT_WAIT_UNTIL(strstr(tt.notes, "its metas go with the next start") != NULL);
+  TT_WAIT_UNTIL(tt_noted(&tt, "its metas go with the next start"));
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), SEGMENTS);
   start_greedy();
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 0, "%s", tt.notes);
@@ -115,7 +115,7 @@ Test(store_fold, where_a_ledger_finds_no_room_the_metas_stay) {
   write_stream(1, FIRST);
   tt_calls_fail("write archive/*.ledger", ENOSPC, 1);
   start_and_fold();
-  TT_WAIT_UNTIL(strstr(tt.notes, "its metas are not folded") != NULL);
+  TT_WAIT_UNTIL(tt_noted(&tt, "its metas are not folded"));
   struct tc_audited seen = tt_expect_proven(&tt);
   cr_assert_eq(seen.expired, SEGMENTS);
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), SEGMENTS);
