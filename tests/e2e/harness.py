@@ -25,6 +25,7 @@ BUILD = pathlib.Path(os.environ.get("TC_BINARY_DIR", SOURCE / "build/release")).
 DAEMON = BUILD / "bin/tracecollectd"
 TRACECTL = BUILD / "bin/tracectl"
 SANITIZE = os.environ.get("TC_SANITIZE", "")
+WITHOUT_LEAKS = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 DEADLINE = 180  # seconds; only a failure takes so long
 

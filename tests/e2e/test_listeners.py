@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several listeners of one collector: sockets of this host beside TLS, how readers find the feed, and wrong ports."""
-import os
 import re
 import shutil
 import urllib.request
 
-from harness import TRACECTL, Case, Collector, wait_until
+from harness import TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
 
 BOTH = ("listen.archive=ipc:// tls+tcp://127.0.0.1:0", "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
-
-
-# nng 1.5.2 may not let go of a socket whose peer speaks another of its protocols: tracectl leaves it to the end of its process.
-WITHOUT_LEAKS = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
 def port_of(url):
@@ -89,6 +84,7 @@ class Listeners(Case):
                             (port_of(self.ready["http"]), "is it the port for HTTP?"),
                             (port_of(self.ready["feed.2"]), "is it another port?")):
             for verb in ("list", "tail"):
+                # nng 1.5.2 may not let go of a socket whose peer speaks another of its protocols: tracectl leaves it.
                 done = self._ask(f"127.0.0.1:{port}", verb, expect=1, env=WITHOUT_LEAKS)
                 self.assertIn(words, done.err)
                 self.assertIn("Readers use 7072 (archive) and 7071 (feed)", done.err)
