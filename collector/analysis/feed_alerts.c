@@ -62,10 +62,19 @@ static tb_rc fill(struct tc_feed_encoder *source, const struct to_watched *span,
   return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
 }
 
+void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
+                       to_ns until) {
+  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
+
+  message.alerts = &alert;
+  message.n_alerts = 1;
+  tc__source_publish(source, TC_FEED_ALERT, source->gen, alert->begin_wall_ns,
+                     to_analyses_wall(source->analyses, until), &message);
+}
+
 static void show(struct tc_feed_encoder *source, const struct to_watched *span,
                  struct tc__alert_gate *limiter) {
-  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
-  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT, *list[] = { &alert };
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
 
   if (!source->wanted) return;
   if (fill(source, span, &alert) != TB_OK) {
@@ -74,10 +83,7 @@ static void show(struct tc_feed_encoder *source, const struct to_watched *span,
   }
   alert.suppressed = limiter->suppressed;
   limiter->suppressed = 0;
-  message.alerts = list;
-  message.n_alerts = 1;
-  tc__source_publish(source, TC_FEED_ALERT, source->gen, alert.begin_wall_ns,
-                     to_analyses_wall(source->analyses, span->end), &message);
+  tc__publish_alert(source, &alert, span->end);
 }
 
 /* Blocked is what has lost its P, or runs for syscall.blocked_after. A call that waits for work is not. */

@@ -47,6 +47,8 @@ void tc_feed_encoder_slice(struct tc_feed_encoder *source);
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 /* Alerts for calls that are open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
+/* Alerts for what the analyses find at the end of a whole generation, in which last_ns was the last event. */
+void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns);
 void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict);
 
 /* A bit for each window of which reports are to be published now; 0: there is no subscriber. */

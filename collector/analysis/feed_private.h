@@ -23,6 +23,20 @@ struct tc__alert_gate {
   uint64_t suppressed;
 };
 
+/* Findings that go on: each is an alert once. */
+enum { TC__FINDINGS_MAX = 64 };
+struct tc__findings {
+  unsigned wanted; /* bits of enum to_finding_kind */
+  uint32_t round;
+  unsigned n;
+  struct tc__finding {
+    uint64_t key;
+    uint32_t seen; /* in this round */
+    uint8_t kind;
+    bool is_shown; /* to a subscriber */
+  } at[TC__FINDINGS_MAX];
+};
+
 enum { TC__STACKS_KEPT = 32 };
 
 struct tc__packed_stack {
@@ -53,6 +67,7 @@ struct tc_feed_encoder {
   struct tc__draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];
   struct tc__alert_gate syscall_gate, stw_gate;
+  struct tc__findings findings;
   bool published_any;
   struct tc__published_report published[TO_WINDOWS][TO_ANALYSIS_KINDS];
 };
@@ -85,5 +100,7 @@ void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone
 
 /* feed_alerts.c */
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span);
+/* until: its end, or now, on the trace clock. */
+void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert, to_ns until);
 
 #endif

@@ -119,6 +119,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   }
   if (s->feed != NULL) {
     tc_feed_encoder_overdue(s->feed);
+    if (rc == TB_OK) tc_feed_encoder_findings(s->feed, v->last_ns);
     tc_feed_encoder_end(s->feed, v);
   }
   tc__understood_bytes_drop(s);

@@ -379,6 +379,34 @@ tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind kind, enum
   return make_report(a, kind, window, rows_max, true, out);
 }
 
+const char *to_finding_name(enum to_finding_kind kind) {
+  static const char *const names[TO_FINDINGS] = { "deadlock", "convoy",  "stall",
+                                                  "leak",     "assists", "starved" };
+  return names[kind];
+}
+
+bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit) {
+  uint64_t of = whole - over->whole;
+
+  if (over->at != 0 && now <= over->at) return over->in_a_row >= TO__OVER_GENERATIONS;
+  over->share = over->at == 0 || of == 0 ? 0 : (double)(part - over->part) / (double)of;
+  if (over->share < limit)
+    over->in_a_row = 0;
+  else if (over->in_a_row++ == 0)
+    over->since = over->at;
+  over->at = now;
+  over->part = part;
+  over->whole = whole;
+  return over->in_a_row >= TO__OVER_GENERATIONS;
+}
+
+tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  tb_arena_reset(&a->report_arena);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->findings != NULL) TB_TRY(analyses[k].ops->findings(a, sink));
+  return TB_OK;
+}
+
 const struct to_report *to_analyses_last_report(const struct to_analyses *a) {
   return &a->report;
 }

@@ -96,6 +96,33 @@ void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch);
 /* Reports calls that are open for at least age_ns to the watch, each once. */
 void to_analyses_overdue(struct to_analyses *a, to_ns age_ns);
 
+/* What a person should look at, as long as it goes on. */
+enum to_finding_kind {
+  TO_FINDING_DEADLOCK, /* goroutines wait for each other in a circle: suspected */
+  TO_FINDING_CONVOY,   /* a queue of three or more, in three generations in a row */
+  TO_FINDING_STALL, /* goroutines wait for a lock or a send longer than 1 s, behind a system call that is as long */
+  TO_FINDING_LEAK, /* ever more goroutines wait, and have done so for too long: a hint */
+  TO_FINDING_ASSISTS, /* a fifth or more of the running time helps the garbage collector, in two generations in a row */
+  TO_FINDING_STARVED, /* two or more goroutines wait for each P on average, in two generations in a row */
+  TO_FINDINGS
+};
+const char *to_finding_name(enum to_finding_kind kind); /* "deadlock" */
+struct to_finding {
+  enum to_finding_kind kind;
+  uint64_t key; /* of this kind in this stream: the same as long as it goes on */
+  to_ns since;
+  int64_t goroutine;                /* one that it is about; TO_NONE: none is known */
+  uint64_t count;                   /* goroutines that it is about; 0: not counted */
+  const struct to_callstack *stack; /* where they wait; NULL: not kept */
+  struct to_string words;           /* about them, in words, a NUL behind it */
+};
+struct to_finding_sink {
+  void *self;
+  void (*finding)(void *self, const struct to_finding *finding); /* lent for the call */
+};
+/* All that goes on now. After to_analyses_generation_ends(): the generation is whole. */
+TB_MUST tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink);
+
 /* At most rows_max rows in each table, "other" not counted. */
 TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind,
                                  enum to_window window, size_t rows_max,

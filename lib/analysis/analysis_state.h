@@ -70,6 +70,8 @@ struct to_analysis_ops {
   tb_rc (*settle)(struct to_analyses *a); /* before the open slot closes, or is looked at */
   void (*epoch)(struct to_analyses *a);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
+  /* What goes on that a person should look at. Words are report_arena's. */
+  tb_rc (*findings)(struct to_analyses *a, const struct to_finding_sink *sink);
 };
 #define TO_ANALYSIS_EVENT(ID) (UINT64_C(1) << TW_EV_##ID)
 
@@ -88,6 +90,18 @@ static inline void to_followed_add(struct to_followed *set, int64_t g) {
  * GoDestroy. NULL: not any more. */
 void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
                          struct to_followed *goroutines);
+
+/* A share that is too large in so many generations in a row. */
+enum { TO__OVER_GENERATIONS = 2 };
+struct to__over {
+  to_ns at; /* 0: not looked at yet */
+  uint64_t part, whole;
+  double share; /* of the last generation */
+  unsigned in_a_row;
+  to_ns since; /* begin of the first of them */
+};
+/* At the end of a generation; part and whole grow. */
+bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
 
 /* The watch has changed: which calls come out as spans (syscall.c). */
 void to__syscall_bound(struct to_analyses *a);

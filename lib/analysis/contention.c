@@ -8,11 +8,14 @@
 #include <string.h>
 
 #include "analysis/analysis_state.h"
-#include "analysis/lock_holders.h"
+#include "analysis/chain_tables.h"
+#include "explain/lock_holders.h"
 
 struct to_contention {
   struct to_queues queues;
   struct to_lock_waits locks;
+  struct to_wakers wakers;
+  struct to__generation_begins begins;
 };
 
 static struct to_contention *state(const struct to_analyses *a) {
@@ -30,7 +33,7 @@ static const uint32_t reasons =
 
 /* ---- what it says ---- */
 
-enum { WAITS, WAITING, LONGEST, CONVOYS, LOCKS, FIGURES };
+enum { WAITS, WAITING, LONGEST, CONVOYS, LOCKS, DEADLOCKS, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [WAITS] = { "waits", TO_VALUE_DISTRIBUTION,
               .about = "Waits of goroutines for each other, at locks, conditions and channels.",
@@ -44,6 +47,9 @@ static const struct to_field figure[FIGURES] = {
   [LOCKS] = { "locks", TO_VALUE_COUNT,
               .about = "Locks that goroutines waited for, where the trace names them: a C "
                        "program's does, a Go program's does not." },
+  [DEADLOCKS] = { "deadlocks", TO_VALUE_COUNT,
+                  .about = "Suspected deadlocks now: goroutines that wait for each other in a "
+                           "circle, and have done so for two whole generations." },
 };
 
 enum { PAIR_STACK, PAIR_WAKER, PAIR_REASON, PAIR_HOW, PAIR_WAITS, PAIR_OBJECT, PAIR_COLUMNS };
@@ -143,7 +149,7 @@ static const struct to_field convoy_column[CONVOY_COLUMNS] = {
   [CONVOY_OBJECT] = { "object", TO_VALUE_TEXT, .about = "The lock that they wait for." },
 };
 
-enum { BY_PAIR, QUEUES, CONVOY_LIST, BY_LOCK, BY_HOLDER, HELD, TABLES };
+enum { BY_PAIR, QUEUES, CONVOY_LIST, BY_LOCK, BY_HOLDER, HELD, CHAINS, CYCLES, TABLES };
 static const struct to_table_schema table[TABLES] = {
   [BY_PAIR] = { .name = "by_pair",
                 .about = "By where it waits and where it is woken",
@@ -190,6 +196,8 @@ static const struct to_table_schema table[TABLES] = {
              .column = held_column,
              .order = { { HELD_AGE + 1 }, { HELD_WAITING + 1 } },
              .is_list = true },
+  [CHAINS] = TO__CHAINS_TABLE,
+  [CYCLES] = TO__CYCLES_TABLE,
 };
 
 /* ---- counting ---- */
@@ -206,14 +214,22 @@ static tb_rc contention_init(struct to_analyses *a) {
   locks->reasons = locks->queues.reasons = reasons;
   locks->queues.convoys = convoys;
   a->spans->lock_waits = locks;
+  to_wakers_init(&state(a)->wakers, a->mem);
+  a->spans->wakers = &state(a)->wakers;
   return TB_OK;
 }
 
 static void contention_fini(struct to_analyses *a) {
   a->spans->queues = NULL;
   a->spans->lock_waits = NULL;
+  a->spans->wakers = NULL;
   to_queues_fini(&state(a)->queues);
   to_lock_waits_fini(&state(a)->locks);
+  to_wakers_fini(&state(a)->wakers);
+}
+
+static void contention_epoch(struct to_analyses *a) {
+  state(a)->begins.n = 0;
 }
 
 static tb_rc contention_slot(struct to_analyses *a) {
@@ -225,6 +241,7 @@ static tb_rc contention_slot(struct to_analyses *a) {
 static tb_rc contention_event(struct to_analyses *a, const struct to_generation *gen,
                               const struct to_event *ev) {
   (void)gen;
+  to__generation_begins(&state(a)->begins, ev->time);
   TB_TRY(to_queues_generation(&state(a)->locks.queues, ev->time));
   return to_queues_generation(&state(a)->queues, ev->time);
 }
@@ -388,7 +405,7 @@ static tb_rc report_held(struct to_analyses *a, struct to_draft *d) {
   const struct to_held_lock *held;
   size_t n;
 
-  TB_TRY(to_lock_holders(a, d->arena, &held, &n));
+  TB_TRY(to_lock_holders(a->spans, d->arena, &held, &n));
   for (size_t i = 0; i < n; i++) TB_TRY(add_held(a, d, &held[i]));
   return TB_OK;
 }
@@ -423,6 +440,11 @@ static tb_rc add_queue(struct to_analyses *a, struct to_draft *d, uint32_t numbe
   return TB_OK;
 }
 
+static bool goes_on(const struct to_queues *queues, const struct to_queue *queue) {
+  return (queues->convoys >> queue->reason & 1) != 0 &&
+         to_queue_generations(queue) >= TO_CONVOY_GENERATIONS && queue->gen_max >= TO_CONVOY_LENGTH;
+}
+
 /* number: of a stack or, in the queues of locks, of a lock. */
 static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct to_queues *queues,
                         uint32_t number) {
@@ -430,9 +452,7 @@ static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct 
   const struct to_cell *past = queue->convoys == 0 ? NULL : to_view_cell(d->view, queue->convoys);
   struct to_draft_value *row;
 
-  bool now = (queues->convoys >> queue->reason & 1) != 0 &&
-             to_queue_generations(queue) >= TO_CONVOY_GENERATIONS &&
-             queue->gen_max >= TO_CONVOY_LENGTH;
+  bool now = goes_on(queues, queue);
   if (past == NULL && !now) return TB_OK;
   to_ns since = now ? queue->since : past->since;
   to_ns lasted = now ? d->view->until - since : (to_ns)past->max_ns;
@@ -468,9 +488,37 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
   for (uint32_t i = TO_LOCK_OTHER + 1; i < of_locks->room; i++)
     TB_TRY(add_convoy(a, d, of_locks, i));
   TB_TRY(report_held(a, d));
+  TB_TRY(to__chain_rows(a, d, &state(a)->begins, reasons, CHAINS, CYCLES, DEADLOCKS));
   TB_TRY(note_missed(a, d));
   to_draft_number(to_draft_figure(d, WAITING), waiting);
   return TB_OK;
+}
+
+/* ---- findings ---- */
+
+static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
+                          const struct to_finding_sink *sink) {
+  bool is_lock = queues == &state(a)->locks.queues;
+
+  for (uint32_t i = queues->first; i != TO_QUEUE_NONE; i = queues->queue[i].next) {
+    const struct to_queue *queue = &queues->queue[i];
+    struct to_finding finding = { .kind = TO_FINDING_CONVOY,
+                                  .key = (uint64_t)is_lock << 32 | i,
+                                  .since = queue->since,
+                                  .count = queue->gen_max,
+                                  .stack = is_lock ? NULL : to_stack_table_stack(a->stacks, i) };
+    if (i <= TO_STACK_OTHER || !goes_on(queues, queue)) continue;
+    TB_TRY(to__chain_of_queue(a, reasons, i, is_lock, &finding.words, &finding.goroutine));
+    sink->finding(sink->self, &finding);
+  }
+  return TB_OK;
+}
+
+static tb_rc contention_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  TB_TRY(to__chain_findings(a, &state(a)->begins, reasons, sink));
+  /* Where locks are known, the queue of a lock says what that of a stack says, and which lock it is. */
+  bool knows_locks = a->spans->locks.n > 0;
+  return find_convoys(a, knows_locks ? &state(a)->locks.queues : &state(a)->queues, sink);
 }
 
 const struct to_analysis_ops to__analysis_contention = {
@@ -481,5 +529,7 @@ const struct to_analysis_ops to__analysis_contention = {
   .fini = contention_fini,
   .event = contention_event,
   .slot = contention_slot,
+  .epoch = contention_epoch,
   .report = contention_report,
+  .findings = contention_findings,
 };

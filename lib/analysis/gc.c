@@ -3,6 +3,7 @@
  * left to the program (analysis/mutator.h).
  *
  * The events of scheduling are taken only while a cycle marks, and of goroutines that worked for it: outside of one none does. */
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/analysis_state.h"
@@ -10,6 +11,7 @@
 #include "base/grow.h"
 
 enum { CYCLES_KEPT = 64 };
+#define ASSISTS_SHARE 0.2 /* of the running time: a finding */
 
 struct to_gc_cycle {
   to_ns begin, end;
@@ -28,6 +30,8 @@ struct to_gc {
   uint64_t cycles;
   int64_t heap, goal; /* bytes; -1: not known */
   bool watches;       /* events of scheduling are taken */
+  uint64_t assist_ns; /* so far */
+  struct to__over over;
 };
 
 static struct to_gc *state(const struct to_analyses *a) {
@@ -288,6 +292,7 @@ static tb_rc take_assist(struct to_analyses *a, const struct to_generation *gen,
   uint32_t entry, series;
 
   if (cycle != NULL) cycle->assist_ns += span->until - span->from;
+  state(a)->assist_ns += (uint64_t)(span->until - span->from);
   TB_TRY(to_span_sums_entry_of(&a->sums, gen, span->stack, &entry));
   TB_TRY(find_entry(a, entry, &series));
   return to_windows_add(&a->windows, series, span->from, span->until, 0, !span->from_known);
@@ -333,6 +338,7 @@ static void gc_epoch(struct to_analyses *a) {
   if (a->mutators != NULL) to_mutators_epoch(a->mutators);
   watch(a);
   s->heap = s->goal = -1;
+  s->over = (struct to__over){ 0 };
 }
 
 /* ---- the report ---- */
@@ -487,6 +493,50 @@ static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct
   return report_cycles(a, d);
 }
 
+/* ---- findings ---- */
+
+/* The entry function whose goroutines helped most in the last ten seconds. */
+static tb_rc find_helper(struct to_analyses *a, struct to_string *out) {
+  const struct to_gc *s = state(a);
+  struct to_view view;
+  uint64_t most = 0;
+
+  *out = (struct to_string){ 0 };
+  TB_TRY(to_windows_view(&a->windows, TO_WINDOW_10S, &view));
+  for (uint32_t entry = 0; entry < s->of_entries; entry++) {
+    uint64_t ns = s->of_entry[entry] == 0 ? 0 : to_view_sum(&view, s->of_entry[entry] - 1).total_ns;
+    if (ns <= most) continue;
+    most = ns;
+    *out = to_span_sums_entry(&a->sums, entry);
+  }
+  return TB_OK;
+}
+
+static tb_rc gc_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  enum { WORDS_BYTES = 300 };
+  const struct to_state_count *running = &a->spans->state_count[TO_GO_RUNNING];
+  struct to_gc *s = state(a);
+  to_ns now = to_spans_now(a->spans);
+  struct to_string helper;
+  char *words;
+
+  if (!to__over_look(&s->over, now, s->assist_ns, running->area + running->n * (uint64_t)now,
+                     ASSISTS_SHARE))
+    return TB_OK;
+  TB_TRY(find_helper(a, &helper));
+  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(words, WORDS_BYTES,
+                   "%.0f %% of the time that goroutines ran went into helping the garbage "
+                   "collector%s%.120s",
+                   100 * s->over.share, helper.len > 0 ? ", most of it in goroutines of " : "",
+                   helper.len > 0 ? helper.data : "");
+  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_ASSISTS,
+                                                  .since = s->over.since,
+                                                  .goroutine = TO_NONE,
+                                                  .words = { words, (size_t)n } });
+  return TB_OK;
+}
+
 const struct to_analysis_ops to__analysis_gc = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_gc),
@@ -504,4 +554,5 @@ const struct to_analysis_ops to__analysis_gc = {
   .slot = gc_slot,
   .epoch = gc_epoch,
   .report = gc_report,
+  .findings = gc_findings,
 };

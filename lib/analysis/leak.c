@@ -3,6 +3,8 @@
  *
  * At the end of every 10 s of the trace's clock the living are read by place of creation (spans/sums.h counts them). A place that
  * has risen five times in a row is looked at when a report is asked for: one pass over the goroutines. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/analysis_state.h"
@@ -133,17 +135,19 @@ static tb_rc set_limit(struct to_analyses *a, const struct to_view *view, size_t
   return TB_OK;
 }
 
-static tb_rc find_suspects(struct to_analyses *a, struct to_draft *d, struct suspect_site **out) {
+/* *out NULL: there are none. The arena's. */
+static tb_rc find_suspects(struct to_analyses *a, struct tb_arena *arena,
+                           const struct to_view *view, struct suspect_site **out) {
   struct suspect_site *site;
   bool any = false;
 
   *out = NULL;
   if (state(a)->readings < READINGS) return TB_OK;
-  TB_TRY(tb_arena_take(d->arena, a->sums.sites * sizeof(*site), &site));
+  TB_TRY(tb_arena_take(arena, a->sums.sites * sizeof(*site), &site));
   for (size_t i = 0; i < a->sums.sites; i++) {
     site[i] = (struct suspect_site){ 0 };
     if (!rises(state(a), i)) continue;
-    TB_TRY(set_limit(a, d->view, i, &site[i]));
+    TB_TRY(set_limit(a, view, i, &site[i]));
     any = true;
   }
   if (any) *out = site;
@@ -154,9 +158,10 @@ static tb_rc find_suspects(struct to_analyses *a, struct to_draft *d, struct sus
 struct waiters {
   uint32_t count;
   to_ns oldest;
+  int64_t goroutine; /* that one's */
 };
 
-static tb_rc add_waiter(struct to_analyses *a, struct to_draft *d, struct tb_map *waiters,
+static tb_rc add_waiter(struct to_analyses *a, struct tb_arena *arena, struct tb_map *waiters,
                         const struct to_life *g, uint32_t site) {
   struct waiters *w;
   uint32_t stack;
@@ -166,18 +171,20 @@ static tb_rc add_waiter(struct to_analyses *a, struct to_draft *d, struct tb_map
   TB_TRY(to_spans_stack(a->spans, a->generation, g->stack, &stack));
   TB_TRY(tb_map_put(waiters, (uint64_t)site << 32 | stack, &place, &fresh));
   if (fresh) {
-    TB_TRY(tb_arena_take(d->arena, sizeof(*w), &w));
-    *w = (struct waiters){ 0 };
+    TB_TRY(tb_arena_take(arena, sizeof(*w), &w));
+    *w = (struct waiters){ .goroutine = g->id };
     *place = (uintptr_t)w;
   }
   w = (struct waiters *)(uintptr_t)*place;
   w->count++;
   to_ns wait = a->spans->now - g->since;
-  if (wait > w->oldest) w->oldest = wait;
+  if (wait <= w->oldest) return TB_OK;
+  w->oldest = wait;
+  w->goroutine = g->id;
   return TB_OK;
 }
 
-static tb_rc find_waiters(struct to_analyses *a, struct to_draft *d,
+static tb_rc find_waiters(struct to_analyses *a, struct tb_arena *arena,
                           const struct suspect_site *site, struct tb_map *waiters) {
   const struct to_spans *spans = a->spans;
 
@@ -186,55 +193,117 @@ static tb_rc find_waiters(struct to_analyses *a, struct to_draft *d,
     if (g->life == 0 || g->state != TO_GO_WAITING) continue;
     uint32_t of = a->sums.goroutine[slot].site;
     if (site[of].limit == 0 || spans->now - g->since <= site[of].limit) continue;
-    TB_TRY(add_waiter(a, d, waiters, g, of));
+    TB_TRY(add_waiter(a, arena, waiters, g, of));
   }
   return TB_OK;
 }
 
-static tb_rc add_row(struct to_analyses *a, struct to_draft *d, uint64_t key,
-                     const struct waiters *w, const struct suspect_site *site) {
-  const struct to_sums_site *of = &a->sums.site[key >> 32];
-  const uint32_t *alive = state(a)->site[key >> 32].alive;
-  uint32_t rise = alive[READINGS - 1] - alive[0];
-  struct to_draft_value *row, *suspects = to_draft_figure(d, SUSPECTS);
+/* One place of creation and one stack where those created there wait. */
+struct suspects {
+  uint32_t site, stack;
+  uint32_t rise;
+  const struct waiters *waiters;
+  to_ns median; /* -1: unknown */
+};
+typedef tb_rc suspects_fn(struct to_analyses *a, void *self, const struct suspects *suspects);
 
-  if (w->count < rise / SHARE_OF_RISE) return TB_OK;
-  TB_TRY(to_draft_new_row(d, SUSPECT_SITES, &row));
-  to_draft_stack(&row[SITE], to_stack_table_stack(a->stacks, of->stack));
-  to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, (uint32_t)key));
-  to_draft_number(&row[COUNT], w->count);
-  to_draft_number(&row[OLDEST], w->oldest);
-  to_draft_number(&row[ALIVE], of->alive);
-  to_draft_number(&row[ROSE], rise);
-  if (site->median >= 0) to_draft_number(&row[MEDIAN], site->median);
-  to_draft_number(suspects, suspects->value.number + w->count);
+static tb_rc each_of(struct to_analyses *a, const struct suspect_site *site,
+                     const struct tb_map *waiters, suspects_fn *each, void *self) {
+  uint64_t key, value;
+
+  for (size_t i = 0; tb_map_next(waiters, &i, &key, &value);) {
+    uint32_t at = (uint32_t)(key >> 32);
+    const uint32_t *alive = state(a)->site[at].alive;
+    struct suspects s = { .site = at,
+                          .stack = (uint32_t)key,
+                          .rise = alive[READINGS - 1] - alive[0],
+                          .waiters = (const struct waiters *)(uintptr_t)value,
+                          .median = site[at].median };
+    if (s.waiters->count >= s.rise / SHARE_OF_RISE) TB_TRY(each(a, self, &s));
+  }
   return TB_OK;
 }
 
-static tb_rc report_suspects(struct to_analyses *a, struct to_draft *d,
-                             const struct suspect_site *site) {
+static tb_rc each_suspect(struct to_analyses *a, struct tb_arena *arena, const struct to_view *view,
+                          suspects_fn *each, void *self) {
+  struct suspect_site *site;
   struct tb_map waiters;
-  uint64_t key, value;
 
+  TB_TRY(find_suspects(a, arena, view, &site));
+  if (site == NULL) return TB_OK;
   tb_map_init(&waiters, a->mem, tb_seed());
-  tb_rc rc = find_waiters(a, d, site, &waiters);
-  for (size_t i = 0; rc == TB_OK && tb_map_next(&waiters, &i, &key, &value);)
-    rc = add_row(a, d, key, (const struct waiters *)(uintptr_t)value, &site[key >> 32]);
+  tb_rc rc = find_waiters(a, arena, site, &waiters);
+  if (rc == TB_OK) rc = each_of(a, site, &waiters, each, self);
   tb_map_fini(&waiters);
   return rc;
 }
 
+static tb_rc add_row(struct to_analyses *a, void *self, const struct suspects *s) {
+  struct to_draft *d = self;
+  const struct to_sums_site *of = &a->sums.site[s->site];
+  struct to_draft_value *row, *suspects = to_draft_figure(d, SUSPECTS);
+
+  TB_TRY(to_draft_new_row(d, SUSPECT_SITES, &row));
+  to_draft_stack(&row[SITE], to_stack_table_stack(a->stacks, of->stack));
+  to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, s->stack));
+  to_draft_number(&row[COUNT], s->waiters->count);
+  to_draft_number(&row[OLDEST], s->waiters->oldest);
+  to_draft_number(&row[ALIVE], of->alive);
+  to_draft_number(&row[ROSE], s->rise);
+  if (s->median >= 0) to_draft_number(&row[MEDIAN], s->median);
+  to_draft_number(suspects, suspects->value.number + s->waiters->count);
+  return TB_OK;
+}
+
 static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   unsigned readings = state(a)->readings;
-  struct suspect_site *site;
 
-  (void)view;
   to_draft_number(to_draft_figure(d, SUSPECTS), 0);
   to_draft_number(to_draft_figure(d, READ), readings == 0 ? 0 : readings - 1);
   if (readings < READINGS)
     return to_draft_note(d, "A leak shows after one minute of the trace: nothing is said before.");
-  TB_TRY(find_suspects(a, d, &site));
-  return site == NULL ? TB_OK : report_suspects(a, d, site);
+  return each_suspect(a, d->arena, view, add_row, d);
+}
+
+/* ---- findings ---- */
+
+static const char *place_of(const struct to_frame *frame) {
+  return frame == NULL || frame->function.len == 0 ? "an unknown place" : frame->function.data;
+}
+
+static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects *s) {
+  enum { WORDS_BYTES = 400 };
+  const struct to_finding_sink *sink = self;
+  const struct to_callstack *stack = to_stack_table_stack(a->stacks, s->stack),
+                            *site = to_stack_table_stack(a->stacks, a->sums.site[s->site].stack);
+  char *words;
+
+  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(words, WORDS_BYTES,
+                   "created at %.120s, they wait at %.120s, the first of them for %.0f s; %" PRIu32
+                   " more live than 50 s before",
+                   place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
+                   (double)s->waiters->oldest / 1e9, s->rise);
+  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_LEAK,
+                                                  .key = (uint64_t)s->site << 32 | s->stack,
+                                                  .since = a->spans->now - s->waiters->oldest,
+                                                  .goroutine = s->waiters->goroutine,
+                                                  .count = s->waiters->count,
+                                                  .stack = stack,
+                                                  .words = { words, (size_t)n } });
+  return TB_OK;
+}
+
+/* Readings change every ten seconds: a look at them, and no more, says that nothing has risen. */
+static tb_rc leak_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  struct to_view view;
+  bool any = false;
+
+  if (state(a)->readings < READINGS) return TB_OK;
+  for (size_t i = 0; i < a->sums.sites && !any; i++) any = rises(state(a), i);
+  if (!any) return TB_OK;
+  TB_TRY(to_windows_view(&a->windows, TO_WINDOW_ALL, &view));
+  return each_suspect(a, &a->report_arena, &view, find_leak, (void *)(uintptr_t)sink);
 }
 
 const struct to_analysis_ops to__analysis_leak = {
@@ -244,4 +313,5 @@ const struct to_analysis_ops to__analysis_leak = {
   .slot = leak_slot,
   .epoch = leak_epoch,
   .report = leak_report,
+  .findings = leak_findings,
 };

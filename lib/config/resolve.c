@@ -195,6 +195,7 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
                    "who changes bytes");
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
   TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
+  TB_TRY(tc_feed_finding_list(c->alert_findings, diag, &bits));
   return check_idle(c, diag);
 }
 

@@ -95,3 +95,11 @@ tb_rc tc_feed_event_list(const char *list, struct tb_diag *diag, unsigned *out_b
 tb_rc tc_feed_window_list(const char *list, struct tb_diag *diag, unsigned *out_bits) {
   return read_list(list, "feed.windows", window_name, TO_WINDOWS, diag, out_bits);
 }
+
+static const char *finding_name(unsigned i) {
+  return to_finding_name((enum to_finding_kind)i);
+}
+
+tb_rc tc_feed_finding_list(const char *list, struct tb_diag *diag, unsigned *out_bits) {
+  return read_list(list, "alert.findings", finding_name, TO_FINDINGS, diag, out_bits);
+}

@@ -34,8 +34,9 @@ size_t tc_feed_topic(char out[TC_FEED_TOPIC_BYTES], const char *service, const c
                      enum tc_feed_slot slot);
 
 /* Lists with commas between, as bits: the key feed.events by enum tc_feed_event_kind, feed.windows by enum
- * to_window. TB_BROKEN, with the name in diag: there is no such kind, no such window. */
+ * to_window, alert.findings by enum to_finding_kind. TB_BROKEN, with the name in diag: there is no such kind, no such window. */
 TB_MUST tb_rc tc_feed_event_list(const char *list, struct tb_diag *diag, unsigned *out_bits);
 TB_MUST tb_rc tc_feed_window_list(const char *list, struct tb_diag *diag, unsigned *out_bits);
+TB_MUST tb_rc tc_feed_finding_list(const char *list, struct tb_diag *diag, unsigned *out_bits);
 
 #endif

@@ -17,4 +17,8 @@ enum {
   TO_STACK_OTHER = 1, /* one that is not kept */
 };
 
+/* The innermost frame that is the program's own: not of Go's runtime or the C library, nor of what stands between it and a lock or a call.
+ * The innermost of all where there is none; NULL: there is no frame. */
+const struct to_frame *to_callstack_own(const struct to_callstack *stack);
+
 #endif

@@ -195,6 +195,7 @@ static void clear(struct to_spans *s) {
   to__spans_waste(s, s->now);
   if (s->queues != NULL) to_queues_epoch(s->queues);
   if (s->lock_waits != NULL) to_queues_epoch(&s->lock_waits->queues);
+  if (s->wakers != NULL) to_wakers_clear(s->wakers);
   s->failed = TB_OK;
   s->heard = false;
   s->events = s->walked = 0;

@@ -69,6 +69,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
   if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
   to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
   if (TB_UNLIKELY(g->life != 0)) leave_queue(s, g);
+  if (s->wakers != NULL) to_wakers_forget(s->wakers, slot);
   *g = (struct to_life){ .since = at,
                          .id = id,
                          .life = ++s->last_life,
@@ -332,6 +333,7 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
   if (TB_UNLIKELY(s->locks.n > 0) && s->lock_waits != NULL)
     TB_TRY(count_lock(s, gen, g, by, ev, stack));
+  TB_TRY(note_waker(s, g, by));
   leave_queue(s, g);
   enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);

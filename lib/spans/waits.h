@@ -59,4 +59,13 @@ COLD tb_rc count_lock(struct to_spans *s, const struct to_generation *gen, const
   return to_lock_waits_take(s->lock_waits, gen, &span, by == NULL ? 0 : slot_of(s, by));
 }
 
+/* The same of a wait in a queue: the number of its stack is at hand. */
+TB_MUST HOT tb_rc note_waker(struct to_spans *s, const struct to_life *g,
+                             const struct to_life *by) {
+  if (s->wakers == NULL || by == NULL || g->state != TO_GO_WAITING ||
+      !to_queues_want(s->queues, g->reason))
+    return TB_OK;
+  return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
+}
+
 #endif

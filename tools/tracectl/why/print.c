@@ -26,26 +26,8 @@ static const struct {
   [TO_PATH_NOT_KNOWN] = { "unknown", "not known" },
 };
 
-/* Of the runtime, or below it. */
-static bool is_plumbing(const struct to_frame *frame) {
-  static const char *const prefixes[] = { "runtime.", "syscall.", "internal/", "runtime/",
-                                          "sync." };
-
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-    size_t n = strlen(prefixes[i]);
-    if (frame->function.len >= n && memcmp(frame->function.data, prefixes[i], n) == 0) return true;
-  }
-  return false;
-}
-
-/* The innermost frame that is the program's own; the innermost of all where there is none. NULL: no stack. */
 static const struct to_frame *own_frame(const struct tk_why *why, uint32_t stack) {
-  const struct to_callstack *of = tk_pass_stack(why->pass, stack);
-
-  if (of == NULL || of->len == 0) return NULL;
-  for (size_t i = 0; i < of->len; i++)
-    if (!is_plumbing(of->frames[i])) return of->frames[i];
-  return of->frames[0];
+  return to_callstack_own(tk_pass_stack(why->pass, stack));
 }
 
 static void copy_function(const struct to_frame *frame, char out[FUNCTION_BYTES]) {

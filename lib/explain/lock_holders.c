@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analysis/lock_holders.h"
+#include "explain/lock_holders.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "spans/state.h"
 
 static void take_wait(const struct to_life *g, struct to_held_lock *held) {
   if (held->waiting++ == 0 || g->since < held->since) held->since = g->since;
@@ -93,9 +95,8 @@ static void find_holders(const struct to_spans *s, struct to_held_lock *held, si
   qsort(held, n, sizeof *held, by_lock);
 }
 
-tb_rc to_lock_holders(const struct to_analyses *a, struct tb_arena *arena,
+tb_rc to_lock_holders(const struct to_spans *s, struct tb_arena *arena,
                       const struct to_held_lock **out, size_t *out_n) {
-  const struct to_spans *s = a->spans;
   struct to_held_lock *held;
   uint32_t *place;
 

@@ -6,10 +6,11 @@
  *
  * Two looks at all goroutines, only in a stream that names locks.
  */
-#ifndef TO_ANALYSIS_LOCK_HOLDERS_H
-#define TO_ANALYSIS_LOCK_HOLDERS_H
+#ifndef TO_EXPLAIN_LOCK_HOLDERS_H
+#define TO_EXPLAIN_LOCK_HOLDERS_H
 
-#include "analysis/analysis_state.h"
+#include "base/arena.h"
+#include "spans/spans.h"
 
 struct to_held_lock {
   uint32_t lock;
@@ -25,7 +26,7 @@ struct to_held_lock {
 
 /* In the order of the locks' numbers, at most TO_HELD_MAX; the arena's. */
 enum { TO_HELD_MAX = 1024 };
-TB_MUST tb_rc to_lock_holders(const struct to_analyses *a, struct tb_arena *arena,
+TB_MUST tb_rc to_lock_holders(const struct to_spans *s, struct tb_arena *arena,
                               const struct to_held_lock **out, size_t *out_n);
 
 #endif

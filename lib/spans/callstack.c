@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spans/callstack.h"
+
+#include <string.h>
+
+static bool is_own(const struct to_frame *frame) {
+  static const char *const others[] = { "runtime.", "syscall.", "internal/", "runtime/",
+                                        "sync.",    "pthread_", "__" };
+
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    size_t n = strlen(others[i]);
+    if (frame->function.len >= n && memcmp(frame->function.data, others[i], n) == 0) return false;
+  }
+  return true;
+}
+
+const struct to_frame *to_callstack_own(const struct to_callstack *stack) {
+  if (stack == NULL || stack->len == 0) return NULL;
+  for (size_t i = 0; i < stack->len; i++)
+    if (is_own(stack->frames[i])) return stack->frames[i];
+  return stack->frames[0];
+}
