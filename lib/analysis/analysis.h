@@ -102,7 +102,7 @@ enum to_finding_kind {
   TO_FINDING_CONVOY,   /* a queue of three or more, in three generations in a row */
   TO_FINDING_STALL, /* goroutines wait for a lock or a send longer than 1 s, behind a system call that is as long */
   TO_FINDING_LEAK, /* ever more goroutines wait, and have done so for too long: a hint */
-  TO_FINDING_ASSISTS, /* a fifth or more of the running time helps the garbage collector, in two generations in a row */
+  TO_FINDING_ASSISTS, /* a tenth or more of the running time helps the garbage collector, in two generations in a row */
   TO_FINDING_STARVED, /* two or more goroutines wait for each P on average, in two generations in a row */
   TO_FINDINGS
 };

@@ -11,7 +11,7 @@
 #include "base/grow.h"
 
 enum { CYCLES_KEPT = 64 };
-#define ASSISTS_SHARE 0.2 /* of the running time: a finding */
+#define ASSISTS_SHARE 0.1 /* of the running time: a finding */
 
 struct to_gc_cycle {
   to_ns begin, end;

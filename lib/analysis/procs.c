@@ -3,6 +3,8 @@
  * that may be short. The time of calls comes from the pass that makes spans.
  *
  * Times are totals (measure/totals.h), not spans: a P may run for minutes. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/analysis_state.h"
@@ -18,6 +20,9 @@ struct to_procs_change {
   int64_t before, after; /* before -1: not known */
 };
 
+/* Goroutines that wait for each P on average: a finding. */
+#define STARVED_LENGTH 2.0
+
 struct to_procs {
   struct to_totals of_proc, of_busy; /* of_busy: time by how many were busy */
   struct {
@@ -31,6 +36,8 @@ struct to_procs {
   int64_t procs;                               /* GOMAXPROCS; -1: not known */
   struct to_procs_change change[CHANGES_KEPT]; /* a ring */
   uint64_t changes;
+  uint64_t proc_ns; /* of all Ps, up to the last whole generation */
+  struct to__over over;
 };
 
 static struct to_procs *state(const struct to_analyses *a) {
@@ -244,6 +251,7 @@ static void procs_epoch(struct to_analyses *a) {
   memset(s->proc, 0, sizeof(s->proc));
   s->busy = 0;
   s->heard = false;
+  s->over = (struct to__over){ 0 };
 }
 
 /* ---- the report ---- */
@@ -330,6 +338,53 @@ static tb_rc procs_report(struct to_analyses *a, const struct to_view *view, str
   return report_changes(a, d);
 }
 
+/* ---- findings ---- */
+
+/* The entry function whose goroutines ran most in the last ten seconds, and its share. */
+static tb_rc find_runner(struct to_analyses *a, struct to_string *out, double *out_share) {
+  uint64_t most = 0, total = 0;
+  struct to_view view;
+
+  *out = (struct to_string){ 0 };
+  TB_TRY(to_windows_view(&a->windows, TO_WINDOW_10S, &view));
+  for (uint32_t entry = 0; entry < a->sums.entries; entry++) {
+    uint64_t ns = to_view_sum(&view, a->sums.entry[entry].running).total_ns;
+    total += ns;
+    if (ns <= most) continue;
+    most = ns;
+    *out = to_span_sums_entry(&a->sums, entry);
+  }
+  *out_share = total == 0 ? 0 : (double)most / (double)total;
+  return TB_OK;
+}
+
+static tb_rc procs_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  enum { WORDS_BYTES = 300 };
+  struct to_procs *s = state(a);
+  to_ns now = to_spans_now(a->spans);
+  struct to_string runner;
+  double share;
+  char *words;
+
+  if (s->procs < 0) return TB_OK;
+  if (s->over.at != 0 && now > s->over.at)
+    s->proc_ns += (uint64_t)(now - s->over.at) * (uint64_t)s->procs;
+  if (!to__over_look(&s->over, now, to__runnable_time(a->spans, now), s->proc_ns, STARVED_LENGTH))
+    return TB_OK;
+  TB_TRY(find_runner(a, &runner, &share));
+  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(
+      words, WORDS_BYTES,
+      "%.1f goroutines waited for each of %" PRId64 " Ps on average; goroutines of %.120s had "
+      "%.0f %% of the running time",
+      s->over.share, s->procs, runner.len > 0 ? runner.data : "an unknown function", 100 * share);
+  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_STARVED,
+                                                  .since = s->over.since,
+                                                  .goroutine = TO_NONE,
+                                                  .words = { words, (size_t)n } });
+  return TB_OK;
+}
+
 const struct to_analysis_ops to__analysis_procs = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_procs),
@@ -342,4 +397,5 @@ const struct to_analysis_ops to__analysis_procs = {
   .slot = procs_slot,
   .epoch = procs_epoch,
   .report = procs_report,
+  .findings = procs_findings,
 };

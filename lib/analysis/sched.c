@@ -3,20 +3,14 @@
  *
  * Waits are counted in the shared sums (spans/sums.h); the tables add them up when a report is asked for. What is kept here are
  * the longest waits. */
-#include <stdio.h>
 #include <string.h>
 
 #include "analysis/waits.h"
-
-/* Goroutines that wait for each P on average: a finding. */
-#define STARVED_LENGTH 2.0
 
 struct to_sched {
   uint32_t wasted, stopped, cut;  /* series */
   uint64_t wasted_ns, stopped_ns; /* counted so far */
   struct to_longest longest;
-  uint64_t proc_ns; /* of all Ps, so far */
-  struct to__over over;
 };
 
 static struct to_sched *state(const struct to_analyses *a) {
@@ -267,56 +261,6 @@ static tb_rc sched_report(struct to_analyses *a, const struct to_view *view, str
   return TB_OK;
 }
 
-static void sched_epoch(struct to_analyses *a) {
-  state(a)->over = (struct to__over){ 0 };
-}
-
-/* ---- findings ---- */
-
-/* The entry function whose goroutines ran most in the last ten seconds, and its share. */
-static tb_rc find_runner(struct to_analyses *a, struct to_string *out, double *out_share) {
-  uint64_t most = 0, total = 0;
-  struct to_view view;
-
-  *out = (struct to_string){ 0 };
-  TB_TRY(to_windows_view(&a->windows, TO_WINDOW_10S, &view));
-  for (uint32_t entry = 0; entry < a->sums.entries; entry++) {
-    uint64_t ns = to_view_sum(&view, a->sums.entry[entry].running).total_ns;
-    total += ns;
-    if (ns <= most) continue;
-    most = ns;
-    *out = to_span_sums_entry(&a->sums, entry);
-  }
-  *out_share = total == 0 ? 0 : (double)most / (double)total;
-  return TB_OK;
-}
-
-static tb_rc sched_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
-  enum { WORDS_BYTES = 300 };
-  struct to_sched *s = state(a);
-  to_ns now = to_spans_now(a->spans);
-  size_t procs = a->spans->procs.count;
-  struct to_string runner;
-  double share;
-  char *words;
-
-  if (s->over.at != 0 && now > s->over.at) s->proc_ns += (uint64_t)(now - s->over.at) * procs;
-  if (!to__over_look(&s->over, now, to__runnable_time(a->spans, now), s->proc_ns, STARVED_LENGTH))
-    return TB_OK;
-  TB_TRY(find_runner(a, &runner, &share));
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
-  int n = snprintf(words, WORDS_BYTES,
-                   "%.1f goroutines waited for each of %zu Ps on average; goroutines of %.120s had "
-                   "%.0f %% of the running time",
-                   s->over.share, procs, runner.len > 0 ? runner.data : "an unknown function",
-                   100 * share);
-  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_STARVED,
-                                                  .since = s->over.since,
-                                                  .goroutine = TO_NONE,
-                                                  .words = { words, (size_t)n } });
-  return TB_OK;
-}
-
 const struct to_analysis_ops to__analysis_sched = {
   .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
   .state_bytes = sizeof(struct to_sched),
@@ -327,7 +271,5 @@ const struct to_analysis_ops to__analysis_sched = {
   .span = sched_span,
   .slot = sched_slot,
   .settle = sched_settle,
-  .epoch = sched_epoch,
   .report = sched_report,
-  .findings = sched_findings,
 };

@@ -67,17 +67,6 @@ static void say_wait(struct words *w, uint32_t slot) {
   say(w, ")");
 }
 
-static void say_link(struct words *w, const struct to_chain *chain) {
-  static const char *const words[TO_LINKS] = { [TO_LINK_NONE] = "",
-                                               [TO_LINK_EXACT] = " for the lock's holder, ",
-                                               [TO_LINK_OWN] =
-                                                   " for what ended its last such wait, ",
-                                               [TO_LINK_OTHERS] =
-                                                   " where the last wait was ended by " };
-
-  say(w, "%s", words[chain->link]);
-}
-
 /* The goroutine at the end, which may wait itself. */
 static void say_end(struct words *w, const struct to_chain *chain) {
   const struct to_life *g = &w->chains->spans->lives[chain->last];
@@ -103,10 +92,23 @@ static void say_end(struct words *w, const struct to_chain *chain) {
   }
 }
 
+/* How far the weakest link can be trusted. */
+static void say_source(struct words *w, enum to_link weakest) {
+  static const char *const words[TO_LINKS] = {
+    [TO_LINK_NONE] = "",
+    [TO_LINK_EXACT] = " (each holds the lock)",
+    [TO_LINK_OWN] = " (inferred: each ended such a wait of the one before it last time)",
+    [TO_LINK_OTHERS] = " (guessed: one of them ended such a wait of another goroutine)",
+  };
+
+  say(w, "%s", words[weakest]);
+}
+
 /* Steps of a chain: all of a short one; else the first ones, and the last one. A cycle is said up to the goroutine that it began with. */
 static void say_steps(struct words *w, uint32_t slot) {
   const struct to_chain *first = &w->chains->of_slot[slot], *chain = first;
   uint32_t length = first->length, at = slot;
+  enum to_link link = TO_LINK_NONE;
 
   say_goroutine(w, slot);
   for (uint32_t i = 0; i < length; i++) {
@@ -126,13 +128,15 @@ static void say_steps(struct words *w, uint32_t slot) {
       say_wait(w, at);
       break;
     }
-    say_link(w, chain);
+    say(w, " for ");
     say_goroutine(w, at);
+    if (chain->link > link) link = (enum to_link)chain->link;
   }
   if (first->end == TO_CHAIN_CYCLE)
     say(w, ": a circle");
   else
     say_end(w, first);
+  say_source(w, link);
 }
 
 tb_rc to_chain_words(const struct to_chains *chains, const struct to_span_sums *sums, uint32_t slot,

@@ -43,11 +43,15 @@ tb_rc to_wakers_grow(struct to_wakers *w, uint32_t slot, uint32_t stack) {
   return TB_OK;
 }
 
+/* The stack's entry moves to the front; the last one of all makes room for a new one. */
 static void come_first(struct to_own_wakers *own, uint32_t stack) {
-  struct to_own_waker last = own->at[0];
+  unsigned from = 1;
 
-  own->at[0] = own->at[1].stack == stack ? own->at[1] : (struct to_own_waker){ .stack = stack };
-  own->at[1] = last;
+  while (from < TO_OWN_STACKS - 1 && own->at[from].stack != stack) from++;
+  struct to_own_waker at = own->at[from];
+  if (at.stack != stack) at = (struct to_own_waker){ .stack = stack };
+  memmove(own->at + 1, own->at, from * sizeof *own->at);
+  own->at[0] = at;
 }
 
 void to_wakers_change(struct to_own_wakers *own, uint32_t stack, uint64_t waker) {

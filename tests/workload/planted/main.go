@@ -26,6 +26,7 @@ var faults = map[string]func(*shop){
 	"convoy":   (*shop).plantConvoy,
 	"leak":     (*shop).plantLeak,
 	"deadlock": (*shop).plantDeadlock,
+	"fsync":    (*shop).plantFsync,
 	"assist":   (*shop).plantAssist,
 	"starved":  (*shop).plantStarved,
 }
@@ -149,27 +150,83 @@ func (s *shop) forgotten(answer chan int) {
 	<-answer
 }
 
-// deadlock: three goroutines each hold one lock and want the next one's. Before that they take turns without harm.
+// deadlock: three goroutines each hold one lock and want the next one's. Before that they do so without harm, two at a time, so that
+// each has waited for its neighbour and got its lock.
 func (s *shop) plantDeadlock() {
 	var locks [3]sync.Mutex
+	var turns [len(locks)]chan func()
 	var held sync.WaitGroup
+	done := make(chan struct{})
 	for i := range locks {
-		locks[i].Lock()
-		time.Sleep(time.Millisecond)
-		locks[i].Unlock()
+		turns[i] = make(chan func())
+		go embrace(&locks[i], &locks[(i+1)%len(locks)], turns[i], done)
 	}
-	held.Add(3)
-	for i := range locks {
-		go embrace(&locks[i], &locks[(i+1)%3], &held)
+	for turn := 0; turn < 60; turn++ {
+		turns[(turn+1)%len(locks)] <- func() { time.Sleep(3 * time.Millisecond) }
+		turns[turn%len(locks)] <- func() { time.Sleep(time.Millisecond) }
+		<-done
+		<-done
+	}
+	held.Add(len(locks))
+	for i := range turns {
+		turns[i] <- func() {
+			held.Done()
+			held.Wait()
+		}
 	}
 	time.Sleep(s.lasts)
 }
 
-func embrace(mine, next *sync.Mutex, held *sync.WaitGroup) {
+func embrace(mine, next *sync.Mutex, turns <-chan func(), done chan<- struct{}) {
+	for between := range turns {
+		take(mine, next, between)
+		done <- struct{}{}
+	}
+}
+
+func take(mine, next *sync.Mutex, between func()) {
 	mine.Lock()
-	held.Done()
-	held.Wait()
+	between()
 	next.Lock()
+	next.Unlock()
+	mine.Unlock()
+}
+
+// fsync: the ledger is flushed with the stock locked. It takes no time, until the disk is slow.
+func (s *shop) plantFsync() {
+	ledger, err := os.CreateTemp("", "planted")
+	if err != nil {
+		panic(err)
+	}
+	defer os.Remove(ledger.Name())
+	slow, locked := make(chan time.Duration), make(chan struct{})
+	go s.flusher(ledger, slow, locked)
+	for i := 0; i < 100; i++ {
+		slow <- time.Millisecond
+		<-locked
+		s.checkout(100 * time.Microsecond)
+	}
+	slow <- s.lasts
+	<-locked
+	s.checkout(100 * time.Microsecond)
+}
+
+func (s *shop) flusher(ledger *os.File, slow <-chan time.Duration, locked chan<- struct{}) {
+	for long := range slow {
+		s.stock.Lock()
+		locked <- struct{}{}
+		slowSync(ledger, long)
+		s.stock.Unlock()
+	}
+}
+
+// A disk that is slow: the call does not come back for so long.
+//
+//go:noinline
+func slowSync(ledger *os.File, long time.Duration) {
+	ledger.Sync()
+	pause := syscall.NsecToTimespec(int64(long))
+	syscall.Nanosleep(&pause, nil)
 }
 
 // assist: a heap that may hardly grow makes each allocation help the collector.

@@ -7,7 +7,7 @@
 
 #include "proto/report.pb-c.h"
 
-enum { TK_CELL_BYTES = 512 };
+enum { TK_CELL_BYTES = 1280 };
 
 /* What of a distribution is shown; TK_PART_WHOLE: a value that is no distribution. */
 enum tk_part {

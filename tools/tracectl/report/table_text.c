@@ -8,6 +8,7 @@
 
 #include "tools/tracectl/report/cell.h"
 #include "tools/tracectl/report/frame_text.h"
+#include "tools/tracectl/report/text.h"
 #include "tools/tracectl/term/plain.h"
 
 typedef Tracecollect__V1__StreamReport StreamReport;
@@ -23,7 +24,8 @@ enum {
   TEXT_MAX = 36,
   TIME_MIN = 7,    /* "9.99 ms": columns stand still while figures change */
   STACK_MIN = 40,  /* what a stack beside the row needs */
-  STACK_BELOW = 8, /* where a stack below the row begins */
+  STACK_BELOW = 8, /* where a stack or a sentence below the row begins */
+  SENTENCE_MIN = 72,
 };
 
 #define PART(name) (1U << TK_PART_##name)
@@ -71,6 +73,16 @@ static const FieldSchema *field_of(const struct layout *l, size_t column) {
 
 static bool is_stack(const struct layout *l, size_t column) {
   return field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
+}
+
+/* A column of sentences: they stand below their rows. */
+static bool is_sentence(const struct layout *l, size_t column) {
+  if (field_of(l, column)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT) return false;
+  for (size_t i = 0; i < l->table->table->n_rows; i++) {
+    const char *text = tp_row_text(l->table->table->rows[i], column);
+    if (strlen(text) >= SENTENCE_MIN && strchr(text, ' ') != NULL) return true;
+  }
+  return false;
 }
 
 static bool has_one_distribution(const struct layout *l) {
@@ -185,6 +197,8 @@ static void choose_slots(struct layout *l, unsigned parts) {
       size_t width = tk_cell_width(name) < TEXT_MAX ? tk_cell_width(name) : TEXT_MAX;
       if (width + GAP > l->label) l->label = width + GAP;
       l->stacks++;
+    } else if (is_sentence(l, c)) {
+      continue;
     } else if (field_of(l, c)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION) {
       add_slot(l, c, TK_PART_WHOLE);
     } else {
@@ -310,6 +324,15 @@ static void put_head(const struct layout *l) {
   fprintf(l->style->out, "%s\n", l->style->bold ? "\033[0m" : "");
 }
 
+static void put_sentences(const struct layout *l, const Row *row) {
+  for (size_t c = 0; c < l->table->schema->n_columns; c++) {
+    const char *text = tp_row_text(row, c);
+    if (!is_sentence(l, c) || text[0] == '\0') continue;
+    fprintf(l->style->out, "%*s", STACK_BELOW, "");
+    tk_words_print(text, STACK_BELOW, l->style);
+  }
+}
+
 static void put_row(const struct layout *l, const Row *row) {
   bool is_alone =
       l->stacks == 0 || (row->other && is_named(l)); /* no stack, and no word in its place */
@@ -325,6 +348,7 @@ static void put_row(const struct layout *l, const Row *row) {
     fputc('\n', l->style->out);
   else
     put_stacks(l, row);
+  put_sentences(l, row);
 }
 
 void tk_table_rows_print(const StreamReport *report, const struct tp_table *table, Style *style) {
