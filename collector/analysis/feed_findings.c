@@ -9,29 +9,31 @@
 
 enum { LINE_BYTES = 1536 };
 
-/* The text before a count of goroutines, where there is one, and after it. */
+/* The text before and after a count of goroutines, where there is one. */
 static const struct {
   const char *id, *before, *after;
   Tracecollect__V1__AlertKind kind;
 } kinds[TO_FINDINGS] = {
 #define KIND(ID, id, before, after)                                                                \
   [TO_FINDING_##ID] = { "/finding/" id, before, after, TRACECOLLECT__V1__ALERT_KIND__ALERT_##ID }
-  KIND(DEADLOCK, "deadlock", "suspected deadlock of ", " goroutines"),
-  KIND(CONVOY, "convoy", "convoy of ", " goroutines"),
-  KIND(STALL, "stall", "a system call holds up ", " goroutines"),
-  KIND(LEAK, "leak", "", " goroutines may never end"),
-  KIND(ASSISTS, "assists", "", "goroutines help the garbage collector"),
-  KIND(STARVED, "starved", "", "goroutines wait for Ps"),
+  KIND(DEADLOCK, "deadlock", "suspected deadlock of ", ""),
+  KIND(CONVOY, "convoy", "convoy of ", ""),
+  KIND(STALL, "stall", "a system call holds up ", ""),
+  KIND(LEAK, "leak", "", " may never end"),
+  KIND(ASSISTS, "assists", "goroutines help the garbage collector", ""),
+  KIND(STARVED, "starved", "goroutines wait for Ps", ""),
 #undef KIND
 };
 
 static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_finding *finding,
                        Tracecollect__V1__Alert *alert) {
-  char count[24] = "";
+  char count[40] = "";
   void *line;
 
   TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
-  if (finding->count > 0) snprintf(count, sizeof count, "%" PRIu64, finding->count);
+  if (finding->count > 0)
+    snprintf(count, sizeof count, "%" PRIu64 " goroutine%s", finding->count,
+             finding->count == 1 ? "" : "s");
   snprintf(line, LINE_BYTES, "%s/%s: %s%s%s%s%.*s", source->origin.service, source->origin.instance,
            kinds[finding->kind].before, count, kinds[finding->kind].after,
            finding->words.len > 0 ? ": " : "", (int)finding->words.len, finding->words.data);

@@ -297,26 +297,34 @@ tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begi
   return find_stalls(a, &chains, sink);
 }
 
-tb_rc to__chain_of_queue(struct to_analyses *a, uint32_t reasons, uint32_t number, bool is_lock,
-                         struct to_string *out, int64_t *out_goroutine) {
-  static const struct to__generation_begins none;
-  struct to_chains_ask ask = ask_for(a, &none, reasons);
-  struct to_chains chains = { 0 };
-  const struct to_spans *s = a->spans;
-  uint32_t oldest = 0;
+/* Slot of the goroutine that has waited longest there; 0: none does. */
+static uint32_t first_in_queue(const struct to_spans *s, uint32_t reasons, uint32_t number,
+                               bool is_lock) {
+  uint32_t first = 0;
 
-  *out = (struct to_string){ "", 0 };
-  *out_goroutine = TO_NONE;
   for (uint32_t slot = 1; slot < s->slots_end; slot++) {
     const struct to_life *g = &s->lives[slot];
     if (g->life == 0 || g->state != TO_GO_WAITING || (reasons >> g->reason & 1) == 0) continue;
     if ((is_lock ? g->lock : g->queue) != number) continue;
-    if (oldest == 0 || g->since < s->lives[oldest].since) oldest = slot;
+    if (first == 0 || g->since < s->lives[first].since) first = slot;
   }
-  if (oldest == 0) return TB_OK;
+  return first;
+}
+
+tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
+                         uint32_t reasons, uint32_t number, bool is_lock,
+                         struct to__queue_chain *out) {
+  struct to_chains_ask ask = ask_for(a, begins, reasons);
+  uint32_t first = first_in_queue(a->spans, reasons, number, is_lock);
+  struct to_chains chains = { 0 };
+
+  *out = (struct to__queue_chain){ .goroutine = TO_NONE };
+  if (first == 0) return TB_OK;
   ask.longer_than = -1;
   TB_TRY(to_chains_find(&ask, &a->report_arena, &chains));
-  *out_goroutine = s->lives[oldest].id;
-  if (chains.slots == 0 || chains.of_slot[oldest].length == 0) return TB_OK;
-  return to_chain_words(&chains, &a->sums, oldest, &a->report_arena, out);
+  out->goroutine = a->spans->lives[first].id;
+  if (chains.slots == 0 || chains.of_slot[first].length == 0) return TB_OK;
+  uint32_t cycle = chains.of_slot[first].cycle;
+  out->is_deadlock = cycle != 0 && chains.cycle[cycle - 1].is_suspect;
+  return to_chain_words(&chains, &a->sums, first, &a->report_arena, &out->words);
 }

@@ -64,9 +64,14 @@ TB_MUST tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
 /* Each suspected deadlock, and each system call that others wait behind. */
 TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begins *begins,
                                  uint32_t reasons, const struct to_finding_sink *sink);
-/* In words: the chain of the goroutine that has waited longest at the stack of this number; of a queue of a lock: for this lock. An empty
- * text: none waits there. */
-TB_MUST tb_rc to__chain_of_queue(struct to_analyses *a, uint32_t reasons, uint32_t number,
-                                 bool is_lock, struct to_string *out, int64_t *out_goroutine);
+/* The chain of the goroutine that has waited longest in a queue: number is of a stack, or of a lock. */
+struct to__queue_chain {
+  int64_t goroutine; /* TO_NONE: none waits there */
+  struct to_string words;
+  bool is_deadlock; /* it leads into a suspected one */
+};
+TB_MUST tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
+                                 uint32_t reasons, uint32_t number, bool is_lock,
+                                 struct to__queue_chain *out);
 
 #endif

@@ -404,6 +404,31 @@ Test(an_contention, a_thread_that_holds_several_locks_is_the_holder_of_each) {
   tt_analyses_close(&t);
 }
 
+/* Goroutine 3 has both locks that the others want, and wants one of them again: no earlier wait is needed to know that. */
+Test(an_contention, a_thread_that_waits_for_its_own_lock_is_a_deadlock_at_once) {
+  struct tt_analyses t;
+
+  open_with_locks(&t, 4);
+  lock_blocks(&t, 100, 2, TABLE_HELD, LOCK);
+  lock_blocks(&t, 110, HOLDER, CONFIG_HELD, QUEUE);
+  for (to_ns time = 2 * SECOND; time <= 4 * SECOND; time += 2 * SECOND) {
+    TT_FEED(&t, &with_locks, .time = time - 1, .m = 9, .type = TW_EV_HEAP_ALLOC);
+    cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
+    name_locks(&t, time, 0);
+  }
+  TT_FEED(&t, &with_locks, .time = 6 * SECOND, .m = 9, .type = TW_EV_HEAP_ALLOC);
+  cr_assert_eq(to_analyses_generation_ends(t.a, &with_locks), TB_OK);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_figure(r, "deadlocks")->number, 1);
+  cr_assert_eq(tt_cell(r, "cycles", 0, "goroutine")->number, HOLDER);
+  cr_assert_eq(tt_cell(r, "cycles", 0, "length")->number, 1);
+  cr_assert_eq(tt_table(r, "chains")->rows, 2);
+  cr_assert_str_eq(text(r, "chains", 0, "link"), "exact");
+  cr_assert_str_eq(text(r, "chains", 0, "end"), "cycle");
+  cr_assert_eq(tt_cell(r, "chains", 0, "length")->number, 2);
+  tt_analyses_close(&t);
+}
+
 Test(an_contention, three_that_wait_for_one_lock_are_a_convoy_wherever_they_wait) {
   struct tt_analyses t;
 
