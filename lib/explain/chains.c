@@ -61,13 +61,14 @@ static void set_next(struct to_chain *chain, uint32_t next, enum to_link link) {
 /* A wait that no link leaves ends its chain: NO_WAKER, or GONE. */
 static void link_by_wakers(const struct finder *f, uint32_t slot, struct to_chain *chain) {
   const struct to_spans *s = f->ask->spans;
-  const struct to_own_waker *own = to_wakers_own(s->wakers, slot, chain->stack);
+  bool has_more;
+  const uint64_t *own = to_wakers_own(s->wakers, slot, chain->stack, &has_more);
   uint64_t of_stack = to_wakers_of_stack(s->wakers, chain->stack);
 
   chain->end = TO_CHAIN_NO_WAKER;
   if (own != NULL) {
-    set_next(chain, slot_of_waker(s, own->waker[0]), TO_LINK_OWN);
-    if (chain->next == 0) set_next(chain, slot_of_waker(s, own->waker[1]), TO_LINK_OWN);
+    set_next(chain, slot_of_waker(s, own[0]), TO_LINK_OWN);
+    if (chain->next == 0) set_next(chain, slot_of_waker(s, own[1]), TO_LINK_OWN);
   }
   if (chain->next == 0 && of_stack != 0) {
     set_next(chain, slot_of_waker(s, of_stack), TO_LINK_OTHERS);
@@ -222,10 +223,11 @@ static bool is_bound(const struct finder *f, uint32_t slot, uint32_t cycle, to_n
   if (chain->link == TO_LINK_EXACT) return true;
   if (chain->link != TO_LINK_OWN) return false;
   if ((for_a_lock >> f->ask->spans->lives[slot].reason & 1) == 0) return false;
-  const struct to_own_waker *own = to_wakers_own(f->ask->spans->wakers, slot, chain->stack);
-  if (own->has_more) *out_since = f->ask->long_since;
+  bool has_more;
+  const uint64_t *own = to_wakers_own(f->ask->spans->wakers, slot, chain->stack, &has_more);
+  if (has_more) *out_since = f->ask->long_since;
   for (unsigned i = 0; i < TO_OWN_WAKERS; i++)
-    if (own->waker[i] != 0 && !is_stuck(f, own->waker[i], cycle)) return false;
+    if (own[i] != 0 && !is_stuck(f, own[i], cycle)) return false;
   return true;
 }
 

@@ -333,8 +333,7 @@ HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const str
   put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
   if (TB_UNLIKELY(s->locks.n > 0) && s->lock_waits != NULL)
     TB_TRY(count_lock(s, gen, g, by, ev, stack));
-  TB_TRY(note_waker(s, g, by));
-  leave_queue(s, g);
+  TB_TRY(wake_from_queue(s, g, by));
   enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
   made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
   return TB_OK;

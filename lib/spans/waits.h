@@ -41,12 +41,27 @@ TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *ge
   return to_queues_enter(s->queues, g->queue, g->reason);
 }
 
+HOT bool is_in_queue(const struct to_spans *s, const struct to_life *g) {
+  return g->state == TO_GO_WAITING && to_queues_want(s->queues, g->reason);
+}
+
 /* A goroutine waits no more. */
 HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
-  if (g->state != TO_GO_WAITING || !to_queues_want(s->queues, g->reason)) return;
+  if (!is_in_queue(s, g)) return;
   to_queues_leave(s->queues, g->queue);
   if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
     to_queues_leave(&s->lock_waits->queues, g->lock);
+}
+
+/* The same, and by has ended the wait; NULL: none is known. */
+TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g,
+                                  const struct to_life *by) {
+  if (!is_in_queue(s, g)) return TB_OK;
+  to_queues_leave(s->queues, g->queue);
+  if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
+    to_queues_leave(&s->lock_waits->queues, g->lock);
+  if (s->wakers == NULL || by == NULL) return TB_OK;
+  return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
 }
 
 /* A wait ends. by: the goroutine that ended it; NULL: none is known. */
@@ -57,15 +72,6 @@ COLD tb_rc count_lock(struct to_spans *s, const struct to_generation *gen, const
   if (g->state != TO_GO_WAITING || (s->lock_waits->reasons >> g->reason & 1) == 0) return TB_OK;
   span.lock = g->lock;
   return to_lock_waits_take(s->lock_waits, gen, &span, by == NULL ? 0 : slot_of(s, by));
-}
-
-/* The same of a wait in a queue: the number of its stack is at hand. */
-TB_MUST HOT tb_rc note_waker(struct to_spans *s, const struct to_life *g,
-                             const struct to_life *by) {
-  if (s->wakers == NULL || by == NULL || g->state != TO_GO_WAITING ||
-      !to_queues_want(s->queues, g->reason))
-    return TB_OK;
-  return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
 }
 
 #endif

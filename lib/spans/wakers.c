@@ -20,55 +20,56 @@ void to_wakers_clear(struct to_wakers *w) {
   if (w->stacks > 0) memset(w->of_stack, 0, w->stacks * sizeof *w->of_stack);
 }
 
-static size_t room_for(size_t room, uint32_t number) {
-  if (room < ROOM_MIN) room = ROOM_MIN;
-  while (room <= number) room *= 2;
-  return room;
-}
+/* *room: of elements of this size, those behind it are zeroed. array: the address of a pointer. */
+static tb_rc grow(struct tb_mem *mem, void *array, size_t *room, size_t size, uint32_t number) {
+  size_t more = *room < ROOM_MIN ? ROOM_MIN : *room;
+  void *block;
 
-tb_rc to_wakers_grow(struct to_wakers *w, uint32_t slot, uint32_t stack) {
-  size_t slots = room_for(w->slots, slot), stacks = room_for(w->stacks, stack);
-  void *block = w->of_slot;
-
-  TB_TRY(tb_mem_resize(w->mem, &block, w->slots * sizeof *w->of_slot, slots * sizeof *w->of_slot));
-  w->of_slot = block;
-  memset(w->of_slot + w->slots, 0, (slots - w->slots) * sizeof *w->of_slot);
-  w->slots = slots;
-  block = w->of_stack;
-  TB_TRY(
-      tb_mem_resize(w->mem, &block, w->stacks * sizeof *w->of_stack, stacks * sizeof *w->of_stack));
-  w->of_stack = block;
-  memset(w->of_stack + w->stacks, 0, (stacks - w->stacks) * sizeof *w->of_stack);
-  w->stacks = stacks;
+  if (number < *room) return TB_OK;
+  while (more <= number) more *= 2;
+  memcpy(&block, array, sizeof block);
+  TB_TRY(tb_mem_resize(mem, &block, *room * size, more * size));
+  memset((char *)block + *room * size, 0, (more - *room) * size);
+  memcpy(array, &block, sizeof block);
+  *room = more;
   return TB_OK;
 }
 
-/* The stack's entry moves to the front; the last one of all makes room for a new one. */
-static void come_first(struct to_own_wakers *own, uint32_t stack) {
-  unsigned from = 1;
-
-  while (from < TO_OWN_STACKS - 1 && own->at[from].stack != stack) from++;
-  struct to_own_waker at = own->at[from];
-  if (at.stack != stack) at = (struct to_own_waker){ .stack = stack };
-  memmove(own->at + 1, own->at, from * sizeof *own->at);
-  own->at[0] = at;
+tb_rc to_wakers_grow(struct to_wakers *w, uint32_t slot, uint32_t stack) {
+  TB_TRY(grow(w->mem, &w->of_stack, &w->stacks, sizeof *w->of_stack, stack));
+  return grow(w->mem, &w->of_slot, &w->slots, sizeof *w->of_slot, slot);
 }
 
-void to_wakers_change(struct to_own_wakers *own, uint32_t stack, uint64_t waker) {
-  struct to_own_waker *at = &own->at[0];
+static unsigned find(const struct to_own_wakers *own, uint32_t stack) {
+  unsigned at = 0;
 
-  if (at->stack != stack) come_first(own, stack);
-  if (at->waker[0] == waker) return;
-  if (at->waker[1] != waker && at->waker[1] != 0) at->has_more = true;
-  at->waker[1] = at->waker[0];
-  at->waker[0] = waker;
+  while (at < TO_OWN_STACKS && own->stack[at] != stack) at++;
+  return at;
 }
 
-const struct to_own_waker *to_wakers_own(const struct to_wakers *w, uint32_t slot, uint32_t stack) {
+/* A new stack takes the place of the one that came first. */
+void to_wakers_turn_to(struct to_own_wakers *own, uint32_t stack) {
+  unsigned at = find(own, stack);
+
+  if (at == TO_OWN_STACKS) {
+    at = own->next;
+    own->next = (uint8_t)((at + 1) % TO_OWN_STACKS);
+    own->stack[at] = stack;
+    own->has_more[at] = false;
+    memset(own->waker[at], 0, sizeof own->waker[at]);
+  }
+  own->at = (uint8_t)at;
+}
+
+const uint64_t *to_wakers_own(const struct to_wakers *w, uint32_t slot, uint32_t stack,
+                              bool *out_has_more) {
+  *out_has_more = false;
   if (slot >= w->slots || stack <= TO_STACK_OTHER) return NULL;
-  for (unsigned i = 0; i < TO_OWN_STACKS; i++)
-    if (w->of_slot[slot].at[i].stack == stack) return &w->of_slot[slot].at[i];
-  return NULL;
+  const struct to_own_wakers *own = &w->of_slot[slot];
+  unsigned at = find(own, stack);
+  if (at == TO_OWN_STACKS) return NULL;
+  *out_has_more = own->has_more[at];
+  return own->waker[at];
 }
 
 uint64_t to_wakers_of_stack(const struct to_wakers *w, uint32_t stack) {

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults of which the truth is known (tests/workload/planted): the report that is made for one names it, with the right functions."""
 import json
+import os
+import signal
 import unittest
+import urllib.request
 
-from harness import SANITIZE, SOURCE, Case, local_go
+from harness import DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
 
 MS = 1_000_000
 SHOP = "main.(*shop)."
+FULL = bool(os.environ.get("TC_FULL"))
 
 
 @unittest.skipIf(SANITIZE, "the reports are the same; building a Go program takes a while")
-class Planted(Case):
+class PlantedCase(Case):
     def setUp(self):
         super().setUp()
         self.go = local_go()
@@ -32,6 +36,8 @@ class Planted(Case):
     def functions(self, row, column="stack"):
         return [frame["function"] for frame in row[column]]
 
+
+class Planted(PlantedCase):
     def test_a_slow_request_is_behind_the_flush_and_the_worker(self):
         trace = self.planted("slow")
         answer = self.report("why", trace, "--slow", "checkout")
@@ -57,11 +63,17 @@ class Planted(Case):
         self.assertEqual(report["figures"]["convoys"], 1)
         self.assertIn(SHOP + "reserve", self.functions(report["tables"]["convoys"][0]))
 
-    def test_a_deadlock_is_three_that_wait_for_a_lock(self):
-        waiting = self.report("block", self.planted("deadlock"))["tables"]["waiting_now"]
-        embraced = [row for row in waiting if "main.embrace" in self.functions(row)]
-        self.assertEqual([row["reason"] for row in embraced], ["sync"] * 3)
-        self.assertTrue(all(row["age_ns"] >= 400 * MS for row in embraced), embraced)
+    def test_a_deadlock_is_a_circle_of_three(self):
+        report = self.report("contention", self.planted("deadlock", lasts="5s"))
+        self.assertEqual(report["figures"]["deadlocks"], 1)
+        circle = report["tables"]["cycles"][0]
+        self.assertEqual((circle["length"], circle["suspected"]), (3, True))
+        self.assertEqual(self.functions(circle)[1:], ["main.take", "main.embrace"])
+        behind = [row for row in report["tables"]["chains"] if row["end"] == "cycle"]
+        self.assertEqual([(row["waiting"], row["link"], row["last_entry"]) for row in behind], [(3, "inferred", "main.embrace")])
+        text = self.tracectl("report", "contention", self.folder / "deadlock.trace").out
+        self.assertRegex(" ".join(text.split()), r"goroutine \d+ main\.embrace waits at main\.take:\d+ \(sync, [\d.]+ s\) for goroutine \d+ main\.embrace, "
+                         r"which waits .*: a circle \(inferred: ")
 
     def test_allocations_that_help_the_collector_are_counted_where_they_are(self):
         report = self.report("gc", self.planted("assist"))
@@ -79,3 +91,72 @@ class Planted(Case):
         self.assertEqual(self.report("contention", trace)["figures"]["convoys"], 0)
         self.assertEqual([row for row in self.report("block", trace)["tables"]["waiting_now"] if row["reason"] == "sync" and not row["idle"]], [])
         self.assertEqual(self.report("leak", trace)["figures"]["suspects"], 0)
+
+
+class Alerts(PlantedCase):
+    """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
+
+    def generation_of(self, generations, time):
+        """Of a moment on the trace clock; ends: first and last event by generation."""
+        return max(gen for gen, (first, _) in generations.items() if first <= time)
+
+    def alerts_of(self, fault, **flags):
+        trace = self.planted(fault, good="10s" if FULL else "2s", **flags)
+        collector = Collector(self, name=f"of-{fault}")
+        with open(self.folder / f"{fault}.out", "wb") as out:
+            tail = self.spawn(f"tail-{fault}", TRACECTL, "tail", "--server", collector.to, "--certs", self.certs, "--json",
+                              "--kind", "alert", "--kind", "generation", stdout=out)
+        wait_until("tail subscribes", lambda: self.metric(collector, "feed_subscriptions_total") > 0)
+        collector.send(trace, "shop")
+        last = json.loads(self.tracectl("check", trace, "--json").out)["generations"]
+        wait_until("all generations are over", lambda: last in self.heard(fault)[0])
+        tail.send_signal(signal.SIGINT)
+        self.assertEqual(tail.wait(DEADLINE), 130)
+        self.assertEqual(collector.stop(), 0)
+        return self.heard(fault)
+
+    def heard(self, fault):
+        """Generations with the times of their first and last event, and alerts."""
+        lines = [json.loads(line) for line in (self.folder / f"{fault}.out").read_text().split("\n")[:-1]]
+        ends = [line["message"] for line in lines if line["record"] == "generation" and line["message"]["state"] == 2]
+        return ({end["first_gen"]: (end["first_ns"], end["last_ns"]) for end in ends},
+                [line for line in lines if line["record"] == "alert"])
+
+    def metric(self, collector, name):
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics") as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(f"tracecollect_{name} "):
+                    return float(line.split()[1])
+        return 0
+
+    def expect_alert(self, fault, finding, generations_later, words, function=None, **flags):
+        generations, alerts = self.alerts_of(fault, **flags)
+        of_it = [alert for alert in alerts if alert["message"]["id"] == f"/finding/{finding}"]
+        self.assertEqual(len(of_it), 1, alerts)
+        alert = of_it[0]["message"]
+        self.assertRegex(alert["text"], words)
+        self.assertIn(of_it[0]["generation"] - self.generation_of(generations, alert["begin_ns"]), generations_later, alert["text"])
+        if function is not None:
+            self.assertIn(function, self.functions(alert))
+
+    def test_of_a_deadlock(self):
+        self.expect_alert("deadlock", "deadlock", (2,), r"suspected deadlock of 3 goroutines: goroutine \d+ main\.embrace waits at main\.take:\d+ .*: a circle",
+                          "main.embrace", lasts="5s")
+
+    def test_of_a_convoy(self):
+        self.expect_alert("convoy", "convoy", (2,), r"convoy of \d goroutines: goroutine \d+ main\.\(\*shop\)\.clerk waits at main\.\(\*shop\)\.reserve:\d+ ",
+                          SHOP + "reserve", lasts="5s")
+
+    def test_of_a_flush_that_does_not_come_back(self):
+        self.expect_alert("fsync", "stall", (1, 2), r"a system call holds up 1 goroutine: goroutine \d+ main\.\(\*shop\)\.worker waits at main\.\(\*shop\)\.reserve:\d+ "
+                          r".* for goroutine \d+ main\.\(\*shop\)\.flusher, which is in a system call at main\.slowSync:\d+ for ", SHOP + "reserve", lasts="5s")
+
+    def test_of_allocations_that_help_the_collector(self):
+        self.expect_alert("assist", "assists", (2,), r"goroutines help the garbage collector: \d+ % of the time .* most of it in goroutines of main\.main$", lasts="5s")
+
+    def test_of_goroutines_that_have_all_ps(self):
+        self.expect_alert("starved", "starved", (2,), r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "
+                          r"main\.\(\*shop\)\.plantStarved\.func1 had \d+ % ", lasts="5s")
+
+    def test_of_nothing(self):
+        self.assertEqual(self.alerts_of("none")[1], [])
