@@ -2,8 +2,11 @@
 """A short run of tests/bench/fleet: many streams of the real agent library that join, leave and are killed, busy by day and quiet by
 night, and books that close at the end. TC_FULL=1 is ten times as many for ten times as long."""
 import os
+import random
+import time
+import urllib.request
 
-from harness import BUILD, SOURCE, TRACECTL, Case, Collector
+from harness import BUILD, SOURCE, TRACECTL, Case, Collector, wait_until
 
 FULL = bool(os.environ.get("TC_FULL"))
 
@@ -37,3 +40,63 @@ class Fleet(Case):
         books.write_text("\n".join(lines) + "\n")
         self.assertEqual(self.run_program(*check, expect=1).err.splitlines(),
                          [f"{stream}: {int(acked) + 1} acked and {lost} lost, the collector has {acked} and {lost}"])
+
+
+class Day(Case):
+    """What an operator does with a fleet while it sends: status, page, list, fetch of any moment of any program, retention at work, and
+    two kills of the collector. TC_DAY_SECONDS and TC_DAY_STREAMS make it long: 3600 and 500 are an hour of five hundred programs."""
+
+    seconds, streams = int(os.environ.get("TC_DAY_SECONDS", 12)), int(os.environ.get("TC_DAY_STREAMS", 40))
+
+    def test_an_operator_sees_and_gets_all_of_it(self):
+        collector = Collector(self, f"retention.bytes={self.streams * self.seconds * 3000}", "retention.every=1s")
+        books, took = self.folder / "books", {}
+        options = {"streams": self.streams, "processes": 4, "seconds": self.seconds, "books": books, "spool": self.folder / "spool"}
+        with open(self.folder / "figures", "wb") as figures:
+            fleet = self.spawn("fleet", BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
+                               *(word for option in options.items() for word in option), stdout=figures)
+        began, kills, rounds = time.monotonic(), 0, 0
+        while fleet.poll() is None:
+            if kills < 2 and time.monotonic() - began > (kills + 1) * self.seconds / 3:
+                self._timed(took, "kill -9 to ready", collector.restart)
+                kills += 1
+            rounds += self._look(collector, took)
+        figures = dict(line.split("\t") for line in (self.folder / "figures").read_text().splitlines())
+        print(f"{self.streams} programs, {self.seconds} s, {rounds} rounds; longest: "
+              + ", ".join(f"{name} {max(times):.2f} s" for name, times in took.items()), figures, flush=True)
+        self.assertEqual((fleet.returncode, kills), (0, 2))
+        self.assertGreater(rounds, 0)
+        self.assertEqual((figures["unacked_streams"], figures["lost_generations"]), ("0", "0"))
+        self.assertGreater(collector.json_lines("verify")[-1]["expired"], 0, "retention has worked")
+        said = self.run_program("python3", SOURCE / "tests/bench/check_books.py", books, TRACECTL, collector.to, self.certs)
+        print(said.out, flush=True)
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+
+    def _timed(self, took, name, act):
+        began = time.monotonic()
+        answer = act()
+        took.setdefault(name, []).append(time.monotonic() - began)
+        return answer
+
+    def _look(self, collector, took):
+        """One round; answers 1 if there was something to fetch."""
+        rows = [row for row in self._timed(took, "status", lambda: collector.json_lines("status")) if row["type"] == "stream"]
+        with self._timed(took, "page", lambda: urllib.request.urlopen(f"http://{collector.ready['http']}/")) as page:
+            self.assertIn(b"<html", page.read())
+        if not rows:
+            return 0
+        stream = random.choice(rows)["stream"]
+        kept = [row for row in self._timed(took, "list", lambda: collector.json_lines("list", "--stream", stream))
+                if not row["expired"]]
+        if not kept:
+            return 0
+        row = random.choice(kept)
+        out = self.folder / "fetched.trace"
+        gens = f"{row['first_gen']}..{row['last_gen']}"
+        done = self._timed(took, "fetch", lambda: collector.ask("fetch", "--stream", stream, "--gen", gens, "-o", out, "--no-progress", expect=None))
+        if done.returncode != 0:  # retention was faster
+            self.assertIn("expired", done.err)
+            return 0
+        self.tracectl("check", out)
+        return 1
