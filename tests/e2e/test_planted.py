@@ -7,6 +7,7 @@ import unittest
 import urllib.request
 
 from harness import DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
+from test_preload import PreloadCase
 
 MS = 1_000_000
 SHOP = "main.(*shop)."
@@ -93,26 +94,25 @@ class Planted(PlantedCase):
         self.assertEqual(self.report("leak", trace)["figures"]["suspects"], 0)
 
 
-class Alerts(PlantedCase):
-    """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
+class Listener:
+    """Beside a case: what `tracectl tail` says of generations and alerts."""
 
     def generation_of(self, generations, time):
         """Of a moment on the trace clock; ends: first and last event by generation."""
         return max(gen for gen, (first, _) in generations.items() if first <= time)
 
-    def alerts_of(self, fault, **flags):
-        trace = self.planted(fault, good="10s" if FULL else "2s", **flags)
-        collector = Collector(self, name=f"of-{fault}")
+    def listen(self, fault, *settings):
+        self.collector = Collector(self, *settings, name=f"of-{fault}")
         with open(self.folder / f"{fault}.out", "wb") as out:
-            tail = self.spawn(f"tail-{fault}", TRACECTL, "tail", "--server", collector.to, "--certs", self.certs, "--json",
-                              "--kind", "alert", "--kind", "generation", stdout=out)
-        wait_until("tail subscribes", lambda: self.metric(collector, "feed_subscriptions_total") > 0)
-        collector.send(trace, "shop")
-        last = json.loads(self.tracectl("check", trace, "--json").out)["generations"]
-        wait_until("all generations are over", lambda: last in self.heard(fault)[0])
-        tail.send_signal(signal.SIGINT)
-        self.assertEqual(tail.wait(DEADLINE), 130)
-        self.assertEqual(collector.stop(), 0)
+            self.tail = self.spawn(f"tail-{fault}", TRACECTL, "tail", "--server", self.collector.to, "--certs", self.certs, "--json",
+                                   "--kind", "alert", "--kind", "generation", stdout=out)
+        wait_until("tail subscribes", lambda: self.metric("feed_subscriptions_total") > 0)
+
+    def end(self, fault, is_over):
+        wait_until("all generations are over", lambda: is_over(self.heard(fault)[0]))
+        self.tail.send_signal(signal.SIGINT)
+        self.assertEqual(self.tail.wait(DEADLINE), 130)
+        self.assertEqual(self.collector.stop(), 0)
         return self.heard(fault)
 
     def heard(self, fault):
@@ -122,22 +122,36 @@ class Alerts(PlantedCase):
         return ({end["first_gen"]: (end["first_ns"], end["last_ns"]) for end in ends},
                 [line for line in lines if line["record"] == "alert"])
 
-    def metric(self, collector, name):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics") as answer:
+    def metric(self, name):
+        with urllib.request.urlopen(f"http://{self.collector.ready['http']}/metrics") as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith(f"tracecollect_{name} "):
                     return float(line.split()[1])
         return 0
 
-    def expect_alert(self, fault, finding, generations_later, words, function=None, **flags):
-        generations, alerts = self.alerts_of(fault, **flags)
+    def expect(self, heard, finding, generations_later, words, function=None):
+        generations, alerts = heard
         of_it = [alert for alert in alerts if alert["message"]["id"] == f"/finding/{finding}"]
         self.assertEqual(len(of_it), 1, alerts)
         alert = of_it[0]["message"]
         self.assertRegex(alert["text"], words)
         self.assertIn(of_it[0]["generation"] - self.generation_of(generations, alert["begin_ns"]), generations_later, alert["text"])
         if function is not None:
-            self.assertIn(function, self.functions(alert))
+            self.assertIn(function, [frame["function"] for frame in alert["stack"]])
+
+
+class Alerts(Listener, PlantedCase):
+    """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
+
+    def alerts_of(self, fault, **flags):
+        trace = self.planted(fault, good="10s" if FULL else "2s", **flags)
+        self.listen(fault)
+        self.collector.send(trace, "shop")
+        last = json.loads(self.tracectl("check", trace, "--json").out)["generations"]
+        return self.end(fault, lambda generations: last in generations)
+
+    def expect_alert(self, fault, finding, generations_later, words, function=None, **flags):
+        self.expect(self.alerts_of(fault, **flags), finding, generations_later, words, function)
 
     def test_of_a_deadlock(self):
         self.expect_alert("deadlock", "deadlock", (2,), r"suspected deadlock of 3 goroutines: goroutine \d+ main\.embrace waits at main\.take:\d+ .*: a circle",
@@ -160,3 +174,31 @@ class Alerts(PlantedCase):
 
     def test_of_nothing(self):
         self.assertEqual(self.alerts_of("none")[1], [])
+
+
+@unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
+class AlertsOfC(Listener, PreloadCase):
+    """A C program that nobody changed: its trace names the locks, so what holds them is exact."""
+
+    def alerts_of(self, fault, lasts_ms=5000):
+        program = self.folder / "planted"
+        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread",
+                         SOURCE / "tests/workload/planted-c/planted.c", "-o", program)
+        self.listen(fault)
+        self.run_program(program, fault, "10000" if FULL else "2000", str(lasts_ms), env=self.environment(
+            self.collector.to, TRACEAGENT_SERVICE="shop", TRACEAGENT_DELAY_MS="0", TRACEAGENT_STACKS="16"))
+        return self.end(fault, lambda _: any(row["type"] == "stream" and row["state"] == "closed" for row in self.collector.json_lines("status")))
+
+    def test_of_a_deadlock(self):
+        self.expect(self.alerts_of("deadlock"), "deadlock", (2,), r"suspected deadlock of 3 goroutines: goroutine \d+ embrace waits at embrace.* for goroutine \d+ embrace, "
+                    r"which waits .*: a circle \(each holds the lock\)$", "embrace")
+
+    def test_of_a_convoy(self):
+        self.expect(self.alerts_of("convoy"), "convoy", (2,), r"convoy of \d goroutines: goroutine \d+ clerk waits at clerk.* \(each holds the lock\)$")
+
+    def test_of_a_flush_that_does_not_come_back(self):
+        self.expect(self.alerts_of("flush"), "stall", (1, 2), r"a system call holds up 1 goroutine: goroutine \d+ entry_clerk waits at entry_clerk.* for goroutine \d+ flusher, "
+                    r"which is in a system call at read.* for [\d.]+ s \(each holds the lock\)$", "entry_clerk")
+
+    def test_of_nothing(self):
+        self.assertEqual(self.alerts_of("none", 3000)[1], [])
