@@ -26,8 +26,9 @@ abi: build ## store the agent's binary interface as it is now (tests/data/abi); 
 bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
-fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, a quarter of an hour
-	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error --timeout 3000
+fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, two hours
+	@cmake --preset release -DTC_FAULT_TIMEOUT=$(if $(FULL),7200,1800) >/dev/null
+	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error
 
 sim: build ## 2,000 lives by chance; power cut before every call of a run that changes the disk, 20 ways each: some minutes
 	@build/release/tests/sim_seeds --count 2000 --jobs $$(nproc)

@@ -194,6 +194,10 @@ static tb_rc grow(struct to_idle *idle, uint32_t stack) {
 
 tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out) {
   if (TB_UNLIKELY(stack >= idle->of_stacks)) TB_TRY(grow(idle, stack));
+  if (TB_UNLIKELY(idle->named != idle->stacks->named)) {
+    memset(idle->of_stack, 0, idle->of_stacks * sizeof(*idle->of_stack));
+    idle->named = idle->stacks->named;
+  }
   uint32_t *bits = &idle->of_stack[stack];
   if (TB_UNLIKELY(*bits == 0)) *bits = judge(idle, to_stack_table_stack(idle->stacks, stack));
   *out = *bits >> which & 1;

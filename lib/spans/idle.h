@@ -29,6 +29,7 @@ struct to_idle {
   size_t text_bytes;
   uint32_t *of_stack; /* TO_IDLE_KNOWN, and what it is idle for */
   size_t of_stacks;
+  uint32_t named; /* as the stack table had it for these verdicts */
 };
 
 /* Bits of a verdict: by enum to_reason, and: */

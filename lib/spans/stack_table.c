@@ -129,7 +129,39 @@ static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, boo
 struct kept_stack {
   struct to_callstack stack;
   uint32_t index;
+  bool is_unnamed; /* in part */
 };
+
+/* A C program's code until its name was looked up beside the program: "module+0x1f". */
+static bool is_unnamed(const struct to_frame *frame) {
+  return frame->line == 0 && memmem(frame->function.data, frame->function.len, "+0x", 3) != NULL;
+}
+
+static bool has_unnamed(const struct to_callstack *stack) {
+  for (size_t i = 0; i < stack->len; i++)
+    if (is_unnamed(stack->frames[i])) return true;
+  return false;
+}
+
+/* The generation may know names that an earlier one did not. Frames take them in place: all stacks that have them, and entry functions,
+ * change with them. */
+static tb_rc name_frames(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
+                         struct kept_stack *kept) {
+  struct to_stack_iter it;
+  struct to_frame frame;
+
+  if (!to_generation_stack_own(gen, id, &it)) return TB_OK;
+  for (size_t i = 0; i < kept->stack.len && to_stack_next(&it, &frame); i++) {
+    struct to_frame *old = (struct to_frame *)(uintptr_t)kept->stack.frames[i];
+    if (old->pc == 0 || old->pc != frame.pc || !is_unnamed(old) || is_unnamed(&frame)) continue;
+    TB_TRY(keep_text(table, &frame.function));
+    TB_TRY(keep_text(table, &frame.file));
+    *old = frame;
+    table->named++;
+  }
+  kept->is_unnamed = has_unnamed(&kept->stack);
+  return TB_OK;
+}
 
 /* The question: frames only where a program counter is missing. */
 struct wanted_stack {
@@ -163,6 +195,7 @@ static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *cons
   if (n > 0) memcpy(kept + 1, frames, n * sizeof(*frames));
   kept->stack = (struct to_callstack){ .len = n, .frames = (void *)(kept + 1) };
   kept->index = (uint32_t)table->count;
+  kept->is_unnamed = has_unnamed(&kept->stack);
   table->stack[table->count++] = &kept->stack;
   *out = kept;
   return TB_OK;
@@ -222,8 +255,9 @@ static tb_rc identify(struct to_stack_table *table, const struct to_generation *
     TB_TRY(add_stack(table, wanted.frames, wanted.len, &kept));
     *place = (uintptr_t)kept;
   }
-  *out_index = ((const struct kept_stack *)(uintptr_t)*place)->index;
-  return TB_OK;
+  struct kept_stack *kept = (struct kept_stack *)(uintptr_t)*place;
+  *out_index = kept->index;
+  return TB_UNLIKELY(kept->is_unnamed) ? name_frames(table, gen, id, kept) : TB_OK;
 }
 
 tb_rc to_stack_table_find(struct to_stack_table *table, const struct to_generation *gen,

@@ -5,6 +5,7 @@
  * frames and their text are copied once, when the stack is first seen, and an id is looked up in
  * the generation's own table once a generation. Two stacks are one if the program counters of all
  * frames are equal, which is what Go's profiles go by, and their text where there is no counter.
+ * A frame "module+0x1f" of a C program takes the name that a later generation has for its counter.
  *
  * Memory    from mem: an arena that only grows, bounded by stacks_max stacks of 1 KiB each on
  *           average. A stack beyond either bound is TO_STACK_OTHER.
@@ -34,6 +35,7 @@ struct to_stack_table {
   uint32_t epoch; /* counts generations, so that recent need not be cleared */
   const struct to_callstack **stack;
   size_t count, capacity, stacks_max;
+  uint32_t named; /* changes when a frame that had no name gets one */
 };
 
 void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max);

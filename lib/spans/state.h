@@ -137,7 +137,7 @@ struct to_spans {
   struct to_queues *queues;         /* and waits at a stack here; NULL: nowhere */
   struct to_lock_waits *lock_waits; /* and waits for a lock here; NULL: nowhere */
   struct to_wakers *wakers;         /* what ended the waits of queues is kept here; NULL: nowhere */
-  struct to_calls *calls;           /* and calls here, whose spans do not come out then; NULL: nowhere */
+  struct to_calls *calls; /* and calls here, whose spans do not come out then; NULL: nowhere */
   struct to_stack_table stacks;
   struct to_lock_table locks;
 

@@ -129,8 +129,8 @@ static tb_rc find_plain(struct to_span_sums *s, uint32_t entry, enum to_go_state
   return TB_OK;
 }
 
-static tb_rc add_entry(struct to_span_sums *s, struct to_string text) {
-  struct to_sums_entry entry = { .text = text };
+static tb_rc add_entry(struct to_span_sums *s, const struct to_frame *frame) {
+  struct to_sums_entry entry = { .frame = frame };
   uint32_t number = (uint32_t)s->entries;
 
   TB_TRY(TB_MEM_GROW(s->mem, s->entry, s->entries_room, s->entries));
@@ -148,12 +148,12 @@ static tb_rc find_entry(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
 
   *out = TO_ENTRY_OTHER;
   if (frames == NULL || frames->len == 0) return TB_OK;
-  struct to_string text = frames->frames[frames->len - 1]->function;
-  uint64_t key = (uintptr_t)text.data;
+  const struct to_frame *frame = frames->frames[frames->len - 1];
+  uint64_t key = (uintptr_t)frame->function.data;
   if (s->entries == TO_ENTRIES_MAX && tb_map_find(&s->entry_of, key) == NULL) return TB_OK;
   TB_TRY(tb_map_put(&s->entry_of, key, &place, &fresh));
   if (fresh) {
-    tb_rc rc = add_entry(s, text);
+    tb_rc rc = add_entry(s, frame);
     if (rc != TB_OK) {
       tb_map_remove(&s->entry_of, key);
       return rc;
@@ -239,7 +239,7 @@ tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_wi
   tb_map_init(&s->site_of, mem, tb_seed());
   TB_TRY(add_rests(s));
   TB_TRY(to_windows_series(windows, TO_NO_SERIES, &s->of_range));
-  for (unsigned i = 0; i <= TO_ENTRY_OTHER; i++) TB_TRY(add_entry(s, (struct to_string){ "", 0 }));
+  for (unsigned i = 0; i <= TO_ENTRY_OTHER; i++) TB_TRY(add_entry(s, NULL));
   return init_sites(s);
 }
 
@@ -256,7 +256,9 @@ void to_span_sums_fini(struct to_span_sums *s) {
 }
 
 struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry) {
-  return s->entry[entry].text;
+  const struct to_frame *frame = s->entry[entry].frame;
+
+  return frame == NULL ? (struct to_string){ "", 0 } : frame->function;
 }
 
 static tb_rc grow(struct to_span_sums *s, uint32_t slot) {

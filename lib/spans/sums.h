@@ -101,7 +101,7 @@ struct to_span_sums {
   struct tb_map by_key;
 
   struct to_sums_entry {
-    struct to_string text;
+    const struct to_frame *frame;     /* NULL: none is known, or it is not told apart */
     uint32_t running, calling, lives; /* series */
     uint32_t range[TO_SUMS_RANGES];   /* series + 1; 0: none yet */
     uint32_t alive;                   /* goroutines now */

@@ -44,7 +44,8 @@ class Fleet(Case):
 
 class Day(Case):
     """What an operator does with a fleet while it sends: status, page, list, fetch of any moment of any program, retention at work, and
-    two kills of the collector. TC_DAY_SECONDS and TC_DAY_STREAMS make it long: 3600 and 500 are an hour of five hundred programs."""
+    two kills of the collector. TC_DAY_SECONDS and TC_DAY_STREAMS make it long: 3600 and 500 are an hour of five hundred programs.
+    TC_DAY_TRACE is what each of them sends."""
 
     seconds, streams = int(os.environ.get("TC_DAY_SECONDS", 12)), int(os.environ.get("TC_DAY_STREAMS", 40))
 
@@ -53,7 +54,8 @@ class Day(Case):
         books, took = self.folder / "books", {}
         options = {"streams": self.streams, "processes": 4, "seconds": self.seconds, "books": books, "spool": self.folder / "spool"}
         with open(self.folder / "figures", "wb") as figures:
-            fleet = self.spawn("fleet", BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
+            fleet = self.spawn("fleet", BUILD / "tests/fleet", collector.ready["agents"], self.certs,
+                               os.environ.get("TC_DAY_TRACE") or self.trace("g26-gens"),
                                *(word for option in options.items() for word in option), stdout=figures)
         began, kills, rounds = time.monotonic(), 0, 0
         while fleet.poll() is None:

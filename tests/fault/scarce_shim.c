@@ -91,14 +91,19 @@ static void say_where(const char *what) {
   backtrace_symbols_fd(frames, n, STDERR_FILENO);
 }
 
+/* Several threads may abort at once: the first one says where it was. Only then the process ends. */
 static void on_end(int number) {
+  static atomic_flag is_said = ATOMIC_FLAG_INIT;
+
+  while (atomic_flag_test_and_set(&is_said)) pause();
   orders = &none;
   say_where(number == SIGABRT ? "scarce: SIGABRT\n" : "scarce: a signal that ends the process\n");
-  raise(number); /* SA_RESETHAND: for good */
+  signal(number, SIG_DFL);
+  raise(number);
 }
 
 __attribute__((constructor)) static void look_up(void) {
-  struct sigaction end = { .sa_handler = on_end, .sa_flags = SA_RESETHAND | SA_NODEFER };
+  struct sigaction end = { .sa_handler = on_end, .sa_flags = SA_NODEFER };
   const char *path = getenv("TT_SCARCE");
   void *frame;
   int n = 0;

@@ -404,6 +404,47 @@ Test(an_contention, a_thread_that_holds_several_locks_is_the_holder_of_each) {
   tt_analyses_close(&t);
 }
 
+/* A C program's names are looked up beside it: a stack, and the entry function of a goroutine that lives, have them from the generation on
+ * that knows them. Module and offset stay where no name comes. */
+Test(an_contention, names_that_a_later_generation_knows_are_taken) {
+  struct to_generation early = gen1, late = gen1;
+  struct tt_analyses t;
+
+  early.stack[LOCK][0] = (struct tt_fake_frame){ 100, 0, "libc.so.6+0x100", "" };
+  early.stack[LOCK][1] = (struct tt_fake_frame){ 200, 0, "shop+0x200", "" };
+  late.stack[LOCK][0] = early.stack[LOCK][0];
+  late.number = 2;
+  tt_analyses_open(&t, SECOND, 100);
+  for (int i = 0; i < 2; i++) {
+    const struct to_generation *gen = i == 0 ? &early : &late;
+    TT_FEED(&t, gen, .time = 1 + 1000 * i, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE,
+            .type = TW_EV_SYNC);
+    for (int64_t g = 1; i == 0 && g <= 3; g++)
+      TT_FEED(&t, gen, .time = 1, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
+              .type = TW_EV_GO_STATUS, .args = { (uint64_t)g, (uint64_t)g, TW_GO_RUNNING });
+    for (int64_t g = 2; g <= 3; g++)
+      TT_FEED(&t, gen, .time = 100 * g + 1000 * i, .m = g, .p = g, .g = g, .type = TW_EV_GO_BLOCK,
+              .args = { SYNC, LOCK });
+    const struct to_report *r = report(&t, TO_WINDOW_ALL);
+    const struct to_callstack *stack = tt_cell(r, "queues", 0, "stack")->stack;
+    cr_assert_str_eq(stack->frames[0]->function.data, "libc.so.6+0x100");
+    cr_assert_str_eq(stack->frames[1]->function.data, i == 0 ? "shop+0x200" : "main.worker");
+    cr_assert_eq(stack->frames[1]->line, i == 0 ? 0 : 9);
+    cr_assert_eq(tt_table(r, "queues")->rows, 1);
+    for (int64_t g = 2; g <= 3; g++) {
+      TT_FEED(&t, gen, .time = 500 + 1000 * i, .m = 1, .p = 1, .g = 1, .slot = slot(g),
+              .type = TW_EV_GO_UNBLOCK, .args = { (uint64_t)g, 2, UNLOCK });
+      TT_FEED(&t, gen, .time = 500 + 1000 * i, .m = g, .p = g, .g = TO_NONE, .slot = slot(g),
+              .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
+    }
+    cr_assert_eq(to_analyses_generation_ends(t.a, gen), TB_OK);
+  }
+  const struct to_report *r = tt_report(&t, TO_ANALYSIS_BLOCK, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_entry")->rows, 1);
+  cr_assert_str_eq(text(r, "by_entry", 0, "entry"), "main.worker");
+  tt_analyses_close(&t);
+}
+
 /* Goroutine 3 has both locks that the others want, and wants one of them again: no earlier wait is needed to know that. */
 Test(an_contention, a_thread_that_waits_for_its_own_lock_is_a_deadlock_at_once) {
   struct tt_analyses t;
