@@ -3,11 +3,13 @@
  * counted. A call that is still open is reported once, when a generation ends or a second has passed. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "collector/analysis/feed_private.h"
 #include "pack/text.h"
+#include "spans/spans.h"
 
-enum { LINE_BYTES = 1536 };
+enum { LINE_BYTES = 1536, NAME_BYTES = 200 };
 
 /* True: this one is shown. */
 static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter, to_ns now) {
@@ -60,6 +62,73 @@ static tb_rc fill(struct tc_feed_encoder *source, const struct to_watched *span,
                                  : "system call blocked for",
                    alert));
   return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+}
+
+/* What goroutines did in a task's regions, the most first: ", in its regions 120 ms waiting for sync, 3.2 ms running". */
+static void say_done(const struct to_region_time *did, char *line, size_t bytes) {
+  static const char *const words[TO_REGION_PARTS] = {
+    [TO_PART_RUNNING] = "running",
+    [TO_PART_RUNNABLE] = "waiting for a P",
+    [TO_PART_SYNC] = "waiting for a lock or a group",
+    [TO_PART_CHAN] = "waiting for a channel",
+    [TO_PART_NET] = "waiting for the network",
+    [TO_PART_SLEEP] = "sleeping",
+    [TO_PART_WAITING] = "waiting",
+    [TO_PART_SYSCALL] = "in system calls",
+    [TO_PART_SYSCALL_NO_P] = "in blocking system calls",
+  };
+  struct to_region_time left = *did;
+
+  for (unsigned said = 0; said < TO_REGION_PARTS; said++) {
+    unsigned most = 0;
+    for (unsigned part = 1; part < TO_REGION_PARTS; part++)
+      if (left.ns[part] > left.ns[most]) most = part;
+    if (left.ns[most] == 0) return;
+    size_t n = strlen(line);
+    snprintf(line + n, bytes - n, "%s%.3f ms %s", said == 0 ? ", in its regions " : ", ",
+             (double)left.ns[most] / 1e6, words[most]);
+    left.ns[most] = 0;
+  }
+}
+
+static tb_rc fill_task(struct tc_feed_encoder *source, const struct to_watched_task *task,
+                       Tracecollect__V1__Alert *alert) {
+  char *line;
+
+  alert->kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TASK;
+  alert->id = (char *)(uintptr_t) "/task/slow";
+  alert->duration_ns = (uint64_t)(task->end - task->begin);
+  alert->threshold_ns = source->env.config->alert_task;
+  alert->begin_ns = task->begin;
+  alert->begin_wall_ns = to_analyses_wall(source->analyses, task->begin);
+  alert->goroutine = task->goroutine;
+  alert->thread = TO_NONE;
+  TB_TRY(tp_take_stack(&source->arena, task->stack, &alert->n_stack, &alert->stack));
+  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
+  snprintf(line, LINE_BYTES, "%s/%s: task %" PRIu64 " (%.*s) took %.3f ms", source->origin.service,
+           source->origin.instance, task->task,
+           (int)(task->type.len < NAME_BYTES ? task->type.len : NAME_BYTES), task->type.data,
+           (double)alert->duration_ns / 1e6);
+  if (task->did != NULL) say_done(task->did, line, LINE_BYTES);
+  size_t n = strlen(line);
+  snprintf(line + n, LINE_BYTES - n, "; why: tracectl report why --stream %s --task %" PRIu64,
+           source->hex, task->task);
+  alert->text = line;
+  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+}
+
+void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task) {
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+  struct tc__alert_gate *limiter = &source->task_gate;
+
+  if (!pass(source, limiter, task->end) || !source->wanted) return;
+  if (fill_task(source, task, &alert) != TB_OK) {
+    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+    return;
+  }
+  alert.suppressed = limiter->suppressed;
+  limiter->suppressed = 0;
+  tc__publish_alert(source, &alert, task->end);
 }
 
 void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,

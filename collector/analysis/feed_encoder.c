@@ -270,6 +270,10 @@ static void on_span(void *self, const struct to_watched *span) {
   tc__span_alert(source, span);
 }
 
+static void on_task(void *self, const struct to_watched_task *task) {
+  tc__task_alert(self, task);
+}
+
 static void on_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
   struct tc_feed_encoder *source = self;
 
@@ -282,11 +286,14 @@ void tc_feed_encoder_slice(struct tc_feed_encoder *source) {
 
 void tc_feed_encoder_watch(struct tc_feed_encoder *source, struct to_analyses *analyses) {
   uint64_t syscall_ns = source->env.config->alert_syscall_blocked;
+  uint64_t task_ns = source->env.config->alert_task;
   struct to_watch watch = { .self = source,
                             .span = on_span,
                             .syscall_ns = syscall_ns == 0 || syscall_ns > INT64_MAX
                                               ? INT64_MAX
                                               : (to_ns)syscall_ns,
+                            .task = task_ns == 0 || task_ns > INT64_MAX ? NULL : on_task,
+                            .task_ns = (to_ns)task_ns,
                             .events = source->event_types,
                             .event = on_event };
 

@@ -66,7 +66,7 @@ struct tc_feed_encoder {
   uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
   struct tc__draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];
-  struct tc__alert_gate syscall_gate, stw_gate;
+  struct tc__alert_gate syscall_gate, stw_gate, task_gate;
   struct tc__findings findings;
   bool published_any;
   struct tc__published_report published[TO_WINDOWS][TO_ANALYSIS_KINDS];
@@ -100,6 +100,7 @@ void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone
 
 /* feed_alerts.c */
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span);
+void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task);
 /* until: its end, or now, on the trace clock. */
 void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert, to_ns until);
 

@@ -84,11 +84,22 @@ struct to_watched {
   struct to_string reason;          /* TO_WORLD_RESTARTED: as the trace says it, and canonical */
   const char *id;
 };
+struct to_region_time;   /* spans/spans.h */
+struct to_watched_task { /* one that has ended, and was long */
+  to_ns begin, end;
+  uint64_t task;
+  struct to_string type;
+  int64_t goroutine;                /* that began it; TO_NONE: not known */
+  const struct to_callstack *stack; /* where it began; NULL: not kept */
+  const struct to_region_time *did; /* goroutines in its regions, together; NULL: not known */
+};
 struct to_watch {
   void *self;
   void (*span)(void *self, const struct to_watched *span); /* lent for the call */
   to_ns syscall_ns; /* INT64_MAX: only those that lost their P */
-  uint64_t events;  /* bits of enum tw_event below 64: these as they are, after the analyses */
+  void (*task)(void *self, const struct to_watched_task *task); /* likewise; NULL: none is wanted */
+  to_ns task_ns;   /* of tasks that took at least so long */
+  uint64_t events; /* bits of enum tw_event below 64: these as they are, after the analyses */
   void (*event)(void *self, const struct to_generation *gen, const struct to_event *ev);
 };
 /* NULL: the watch is off. */

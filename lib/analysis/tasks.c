@@ -11,8 +11,17 @@
   "This trace has no tasks. A Go program makes them with trace.NewTask (runtime/trace), a C "      \
   "program with ta_task_begin()."
 
+/* What was done in regions of a task, until it ends: kept of the last ones, and only for a watch. */
+enum { DONE_KEPT = 256 };
+struct task_done {
+  uint64_t task;
+  bool is_known;
+  struct to_region_time time;
+};
+
 struct to_tasks {
   struct to_user_types types;
+  struct task_done *done; /* by the task's low bits; NULL: there was no watch yet */
   struct to_longest longest;
   to_ns longer_than; /* a task must be, to be noted */
 };
@@ -93,6 +102,45 @@ static tb_rc tasks_init(struct to_analyses *a) {
 static void tasks_fini(struct to_analyses *a) {
   to_longest_fini(&state(a)->longest, a->mem);
   to_user_types_fini(&state(a)->types);
+  if (state(a)->done != NULL)
+    tb_mem_give(a->mem, state(a)->done, DONE_KEPT * sizeof(struct task_done));
+}
+
+/* ---- the watch ---- */
+
+static bool is_watched(const struct to_analyses *a) {
+  return a->watch.task != NULL;
+}
+
+static tb_rc note_done(struct to_analyses *a, uint64_t task, const struct to_region_time *time) {
+  struct to_tasks *s = state(a);
+
+  if (s->done == NULL) TB_TRY(tb_mem_take(a->mem, DONE_KEPT * sizeof *s->done, &s->done));
+  struct task_done *done = &s->done[task % DONE_KEPT];
+  if (!done->is_known || done->task != task)
+    *done = (struct task_done){ .task = task, .is_known = true };
+  for (unsigned part = 0; part < TO_REGION_PARTS; part++) done->time.ns[part] += time->ns[part];
+  done->time.assist_ns += time->assist_ns;
+  return TB_OK;
+}
+
+static tb_rc show_task(struct to_analyses *a, const struct to_generation *gen,
+                       const struct to_span *span) {
+  const struct to_tasks *s = state(a);
+  const struct task_done *done = s->done == NULL ? NULL : &s->done[span->more->value % DONE_KEPT];
+  bool is_known = done != NULL && done->is_known && done->task == span->more->value;
+  struct to_watched_task task = { .begin = span->from,
+                                  .end = span->until,
+                                  .task = span->more->value,
+                                  .type = span->more->name,
+                                  .goroutine = span->more->goroutine,
+                                  .did = is_known ? &done->time : NULL };
+  uint32_t stack;
+
+  TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
+  task.stack = to_stack_table_stack(a->stacks, stack);
+  a->watch.task(a->watch.self, &task);
+  return TB_OK;
 }
 
 /* ---- spans ---- */
@@ -110,6 +158,8 @@ static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
   if (to_user_types_pass_over(&s->types, span)) return TB_OK;
   TB_TRY(to_user_types_find(&s->types, span->more->name, &type));
   TB_TRY(to_user_types_add(&s->types, type, TO_STACK_EMPTY, span->from, span->until));
+  if (is_watched(a) && span->until - span->from >= a->watch.task_ns)
+    TB_TRY(show_task(a, gen, span));
   if (span->until - span->from <= s->longer_than) return TB_OK;
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
   s->longer_than =
@@ -132,7 +182,7 @@ static tb_rc region_ends(struct to_analyses *a, const struct to_span *span) {
     return TB_OK;
   TB_TRY(to_user_types_find(&state(a)->types, more->text, &type));
   to_user_types_add_time(&state(a)->types, type, more->region, span->until);
-  return TB_OK;
+  return is_watched(a) ? note_done(a, more->value, more->region) : TB_OK;
 }
 
 static tb_rc tasks_span(struct to_analyses *a, const struct to_generation *gen,

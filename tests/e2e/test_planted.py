@@ -143,9 +143,9 @@ class Listener:
 class Alerts(Listener, PlantedCase):
     """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
 
-    def alerts_of(self, fault, **flags):
+    def alerts_of(self, fault, *settings, **flags):
         trace = self.planted(fault, good="10s" if FULL else "2s", **flags)
-        self.listen(fault)
+        self.listen(fault, *settings)
         self.collector.send(trace, "shop")
         last = json.loads(self.tracectl("check", trace, "--json").out)["generations"]
         return self.end(fault, lambda generations: last in generations)
@@ -171,6 +171,18 @@ class Alerts(Listener, PlantedCase):
     def test_of_goroutines_that_have_all_ps(self):
         self.expect_alert("starved", "starved", (2,), r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "
                           r"main\.\(\*shop\)\.plantStarved\.func1 had \d+ % ", lasts="5s")
+
+    def test_of_a_slow_task(self):
+        """The text says what was done in its regions; the explanation that it names is asked of a running collector, for the trace's end."""
+        _, alerts = self.alerts_of("slow", "alert.task=50ms")
+        self.assertEqual([alert["message"]["id"] for alert in alerts], ["/task/slow"])
+        text = alerts[0]["message"]["text"]
+        self.assertRegex(text, r"task \d+ \(checkout\) took [\d.]+ ms, in its regions [\d.]+ ms waiting for a channel.*; why: tracectl report why --stream \w+ --task \d+$")
+        self.assertIn(SHOP + "checkout", self.functions(alerts[0]["message"]))
+        self.collector.start()
+        words = text.split("; why: tracectl ")[1].split()
+        why = self.collector.ask(*words, "--window", "all").out
+        self.assertRegex(why, r"behind goroutine \d+ main\.\(\*shop\)\.flush")
 
     def test_of_nothing(self):
         self.assertEqual(self.alerts_of("none")[1], [])

@@ -16,6 +16,13 @@ static void look_at_span(void *self, const struct to_watched *span) {
   ++*spans;
 }
 
+static void look_at_task(void *self, const struct to_watched_task *task) {
+  size_t *spans = self;
+
+  (*spans)++;
+  FUZZ_CHECK(task->end >= task->begin);
+}
+
 static void look_at_event(void *self, const struct to_generation *gen, const struct to_event *ev) {
   (void)self, (void)gen;
   FUZZ_CHECK(ev->type < 64);
@@ -81,9 +88,20 @@ static tb_rc take_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
+static void look_at_finding(void *self, const struct to_finding *finding) {
+  (void)self;
+  FUZZ_CHECK(finding->kind < TO_FINDINGS);
+  FUZZ_CHECK(finding->words.len == 0 || finding->words.data[finding->words.len] == 0);
+}
+
 static tb_rc end_generation(void *self, const struct to_generation *gen) {
   const struct asked *asked = self;
-  return to_analyses_generation_ends(asked->a, gen);
+  const struct to_finding_sink sink = { NULL, look_at_finding };
+  tb_rc rc = to_analyses_generation_ends(asked->a, gen);
+
+  if (rc == TB_OK) rc = to_analyses_findings(asked->a, &sink);
+  FUZZ_CHECK(rc == TB_OK || rc == TB_BUDGET || rc == TB_NOMEM);
+  return rc;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -93,7 +111,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct to_limits limits = { .fuel_tries = FUEL };
   struct asked asked = { 0 };
   size_t spans = 0;
-  struct to_watch watch = { &spans, look_at_span, 1, UINT64_MAX, look_at_event };
+  struct to_watch watch = { .self = &spans,
+                            .span = look_at_span,
+                            .syscall_ns = 1,
+                            .task = look_at_task,
+                            .task_ns = 1,
+                            .events = UINT64_MAX,
+                            .event = look_at_event };
   struct to_event_sink sink = { &asked, take_events };
   struct to_reader *reader;
   struct tb_diag diag;
