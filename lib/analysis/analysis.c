@@ -385,10 +385,14 @@ const char *to_finding_name(enum to_finding_kind kind) {
   return names[kind];
 }
 
+static bool is_over(const struct to__over *over) {
+  return over->in_a_row >= TO__OVER_GENERATIONS && over->at - over->since >= TO__FINDING_NS;
+}
+
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit) {
   uint64_t of = whole - over->whole;
 
-  if (over->at != 0 && now <= over->at) return over->in_a_row >= TO__OVER_GENERATIONS;
+  if (over->at != 0 && now <= over->at) return is_over(over);
   over->share = over->at == 0 || of == 0 ? 0 : (double)(part - over->part) / (double)of;
   if (over->share < limit)
     over->in_a_row = 0;
@@ -397,7 +401,7 @@ bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t who
   over->at = now;
   over->part = part;
   over->whole = whole;
-  return over->in_a_row >= TO__OVER_GENERATIONS;
+  return is_over(over);
 }
 
 tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink) {

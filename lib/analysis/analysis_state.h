@@ -91,6 +91,9 @@ static inline void to_followed_add(struct to_followed *set, int64_t g) {
 void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
                          struct to_followed *goroutines);
 
+/* A program may end a generation whenever it likes: what goes on for a shorter time is no finding. */
+#define TO__FINDING_NS INT64_C(1000000000)
+
 /* A share that is too large in so many generations in a row. */
 enum { TO__OVER_GENERATIONS = 2 };
 struct to__over {

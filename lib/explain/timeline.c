@@ -51,6 +51,8 @@ static tb_rc add_state(struct to_timeline *t, const struct to_span *span, uint32
   if (span->until <= from) return TB_OK;
   TB_TRY(TB_MEM_GROW(t->mem, history->span, history->room, history->n));
   t->spans++;
+  if (span->proc >= 0 && span->proc < UINT32_MAX && (uint32_t)span->proc >= t->procs)
+    t->procs = (uint32_t)span->proc + 1;
   history->span[history->n++] = (struct to_moment_span){ .from = from,
                                                          .until = span->until,
                                                          .by_life = span->by_life,

@@ -42,7 +42,8 @@ struct to_timeline {
   struct to_history *history;
   size_t n, room, spans;
   struct to_stretches stops; /* of the world */
-  struct tb_map by_life;     /* to its place, from 1 */
+  uint32_t procs;        /* the largest number of a P that ran a goroutine, and 1; 0: none did */
+  struct tb_map by_life; /* to its place, from 1 */
 };
 
 void to_timeline_init(struct to_timeline *t, struct tb_mem *mem, to_ns from, to_ns until);

@@ -51,17 +51,16 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
 _Static_assert(TO_VALUE_DISTRIBUTION + 1 == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION,
                "the types stand in the same order");
 
-tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
-                     Tracecollect__V1__ReportSchema **out) {
-  const struct to_schema *schema = to_analysis_schema(kind);
+tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *about,
+                        const struct to_schema *schema, Tracecollect__V1__ReportSchema **out) {
   Tracecollect__V1__ReportSchema *message;
   Tracecollect__V1__TableSchema *tables;
 
   TP_TAKE(arena, Tracecollect__V1__ReportSchema, 1, message);
   TP_TAKE(arena, Tracecollect__V1__TableSchema, schema->tables, tables);
   tracecollect__v1__report_schema__init(message);
-  message->name = lend(to_analysis_name(kind));
-  message->about = lend(to_analysis_about(kind));
+  message->name = lend(name);
+  message->about = lend(about);
   TB_TRY(
       take_fields(arena, schema->option, schema->options, &message->n_options, &message->options));
   TB_TRY(
@@ -82,6 +81,12 @@ tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
   }
   *out = message;
   return TB_OK;
+}
+
+tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
+                     Tracecollect__V1__ReportSchema **out) {
+  return tp_take_schema_of(arena, to_analysis_name(kind), to_analysis_about(kind),
+                           to_analysis_schema(kind), out);
 }
 
 /* ---- values ---- */

@@ -30,5 +30,9 @@ TB_MUST tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind
 /* What a kind of report holds, without a report. Lent texts; the lists are the arena's. */
 TB_MUST tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
                              Tracecollect__V1__ReportSchema **out);
+/* The same of any schema. */
+TB_MUST tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *about,
+                                const struct to_schema *schema,
+                                Tracecollect__V1__ReportSchema **out);
 
 #endif

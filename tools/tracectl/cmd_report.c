@@ -26,6 +26,7 @@
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
+#include "tools/tracectl/why/schema.h"
 #include "tools/tracectl/why/why.h"
 
 enum {
@@ -88,7 +89,7 @@ static int parse_kind(const char *text, struct report_options *o) {
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
               to_analysis_about((enum to_analysis_kind)k));
-    fprintf(stderr, "  %-10s %s\n", "why", "Why one task, region or wait took so long.");
+    fprintf(stderr, "  %-10s %s\n", "why", TK_WHY_ABOUT);
     fprintf(stderr, "  %-10s Each of them.\n", "all");
     return TK_USAGE;
   }
@@ -241,7 +242,8 @@ static int parse_option(struct report_options *o, int option, const char *value)
   }
   bool not_of_why = o->not_of_why;
   o->has_window |= option == 'w';
-  o->not_of_why |= option != 'j' && option != 'P' && option != 'w' && option != OPT_TOP;
+  o->not_of_why |=
+      option != 'j' && option != 'P' && option != 'w' && option != OPT_TOP && option != OPT_SCHEMA;
   switch (option) {
   case 'w':
     if (to_window_find(value, &o->ask.window)) return TK_DONE;
@@ -496,9 +498,18 @@ static int why_live(struct report_options *o) {
   return code;
 }
 
+static int why_schema(struct report_options *o) {
+  if (tp_take_schema_of(&o->arena, "why", TK_WHY_ABOUT, &tk_why_schema, &o->schemas[o->kinds++]) !=
+      TB_OK)
+    return tk_fail("report", "out of memory");
+  return report_schema(o);
+}
+
 static int report_why(struct report_options *o, int argc, char **argv) {
   struct tk_why_ask *why = &o->why;
   int ways = why->has_task + (why->slow != NULL) + (why->goroutine != 0);
+
+  if (o->schema && argc == 1 && ways == 0 && !o->remote) return why_schema(o);
 
   if (o->not_of_why)
     return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");

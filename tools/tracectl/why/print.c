@@ -12,7 +12,7 @@
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { FUNCTION_BYTES = 120, IN_WORDS = 3 };
+enum { FUNCTION_BYTES = 120, FILE_BYTES = 400, IN_WORDS = 3 };
 
 static const struct {
   const char *id, *words; /* in JSON and tables; in the sentence, after a time */
@@ -30,28 +30,42 @@ static const struct to_frame *own_frame(const struct tk_why *why, uint32_t stack
   return to_callstack_own(tk_pass_stack(why->pass, stack));
 }
 
-static void copy_function(const struct to_frame *frame, char out[FUNCTION_BYTES]) {
-  size_t len = frame == NULL ? 0 : frame->function.len;
+static void copy_text(struct to_string text, char *out, size_t bytes) {
+  size_t len = text.len < bytes ? text.len : bytes - 1;
 
-  if (len >= FUNCTION_BYTES) len = FUNCTION_BYTES - 1;
-  if (len > 0) memcpy(out, frame->function.data, len);
+  if (len > 0) memcpy(out, text.data, len);
   out[len] = 0;
   tk_plain_text(out);
 }
 
+static void copy_function(const struct to_frame *frame, char out[FUNCTION_BYTES]) {
+  copy_text(frame == NULL ? (struct to_string){ 0 } : frame->function, out, FUNCTION_BYTES);
+}
+
 /* A goroutine begins in its LIFE's stack, else in the outermost frame of what is known of it. */
-static void copy_entry(const struct tk_why *why, const struct to_path_piece *piece,
-                       char out[FUNCTION_BYTES]) {
-  const struct to_history *history = piece->history;
+static void copy_entry_of(const struct tk_why *why, const struct to_history *history,
+                          uint32_t stack, char out[FUNCTION_BYTES]) {
   const struct to_callstack *of = NULL;
   const struct to_frame *frame = NULL;
 
   if (history != NULL && history->entry_stack > TO_STACK_OTHER)
     of = tk_pass_stack(why->pass, history->entry_stack);
   if (of != NULL && of->len > 0) frame = of->frames[0];
-  if (frame == NULL) of = tk_pass_stack(why->pass, piece->stack);
+  if (frame == NULL) of = tk_pass_stack(why->pass, stack);
   if (frame == NULL && of != NULL && of->len > 0) frame = of->frames[of->len - 1];
   copy_function(frame, out);
+}
+
+static void copy_entry(const struct tk_why *why, const struct to_path_piece *piece,
+                       char out[FUNCTION_BYTES]) {
+  copy_entry_of(why, piece->history, piece->stack, out);
+}
+
+static void copy_entry_of_related(const struct tk_why *why, const struct to_related_goroutine *of,
+                                  char out[FUNCTION_BYTES]) {
+  const struct to_history *history = of->history;
+
+  copy_entry_of(why, history, history->n > 0 ? history->span[0].stack : TO_STACK_EMPTY, out);
 }
 
 static const char *reason_of(const struct to_path_piece *piece) {
@@ -103,6 +117,8 @@ static void say_sentence(const struct tk_why *why) {
   for (unsigned p = 0; p < TO_PATH_PARTS; p++) {
     if (s->own.ns[p] == 0) continue;
     printf("%s%s %s", before, tk_format_ns(s->own.ns[p], time), parts[p].words);
+    if (p == TO_PATH_RUNNABLE && why->procs > 0)
+      printf(" (%.1f runnable, %" PRIu32 " Ps)", why->runnable, why->procs);
     before = ", ";
   }
   for (size_t i = 0; i < s->n; i++) {
@@ -182,6 +198,30 @@ static void add_piece(struct tk_table *t, const struct tk_why *why, const struct
   tk_table_add(t, "%s", to_path_end_name((enum to_path_end)p->end));
 }
 
+/* Those that it was behind in any way, whether or not the path goes through them. */
+static void print_related(const struct tk_why *why) {
+  size_t rows = why->ask->rows == 0 ? why->related.n : why->ask->rows;
+  char name[FUNCTION_BYTES], time[TK_FORMAT_BYTES];
+  struct tk_table t;
+
+  if (why->related.n == 0) return;
+  if (rows > why->related.n) rows = why->related.n;
+  puts("");
+  tk_table_init(&t, ">DEPTH,>GOROUTINE,ENTRY,>WAITS ENDED,>THEIR TIME");
+  for (size_t i = 0; i < rows; i++) {
+    const struct to_related_goroutine *of = &why->related.one[i];
+    copy_entry_of_related(why, of, name);
+    tk_table_add(&t, "%" PRIu32, of->depth);
+    tk_table_add(&t, "%" PRId64, of->history->goroutine);
+    tk_table_add(&t, "%s", name);
+    tk_table_add(&t, "%" PRIu64, of->wakes);
+    tk_table_add(&t, "%s", tk_format_ns(of->waited_ns, time));
+  }
+  tk_table_print(&t, stdout, false);
+  tk_table_fini(&t);
+  if (rows < why->related.n) printf("and %zu more (--top 0: all)\n", why->related.n - rows);
+}
+
 static size_t rows_of(const struct tk_why *why) {
   size_t rows = why->ask->rows == 0 ? why->path.n : why->ask->rows;
 
@@ -228,22 +268,40 @@ static json_t *behind_json(const struct tk_why *why) {
   return rows;
 }
 
+static json_t *related_json(const struct tk_why *why) {
+  json_t *rows = json_array();
+  char entry[FUNCTION_BYTES];
+
+  for (size_t i = 0; i < why->related.n; i++) {
+    const struct to_related_goroutine *of = &why->related.one[i];
+    copy_entry_of_related(why, of, entry);
+    json_array_append_new(rows, json_pack("{s:I,s:s,s:I,s:I,s:I,s:I}", "goroutine",
+                                          (json_int_t)of->history->goroutine, "entry", entry,
+                                          "life", (json_int_t)of->history->life, "depth",
+                                          (json_int_t)of->depth, "wakes", (json_int_t)of->wakes,
+                                          "waited_ns", (json_int_t)of->waited_ns));
+  }
+  return rows;
+}
+
 static json_t *path_json(const struct tk_why *why) {
   json_t *rows = json_array();
-  char function[FUNCTION_BYTES], entry[FUNCTION_BYTES];
+  char function[FUNCTION_BYTES], entry[FUNCTION_BYTES], file[FILE_BYTES];
 
   for (size_t i = 0; i < rows_of(why); i++) {
     const struct to_path_piece *p = &why->path.piece[i];
     const struct to_frame *frame = own_frame(why, p->stack);
     copy_function(frame, function);
     copy_entry(why, p, entry);
+    copy_text(frame == NULL ? (struct to_string){ 0 } : frame->file, file, sizeof file);
     json_array_append_new(
         rows,
-        json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:s}", "from_ns",
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:s}", "from_ns",
                   (json_int_t)p->from, "until_ns", (json_int_t)p->until, "total_ns",
                   (json_int_t)(p->until - p->from), "depth", (json_int_t)p->depth, "goroutine",
-                  (json_int_t)(p->history == NULL ? 0 : p->history->goroutine), "entry", entry,
-                  "state", state_of(p), "reason", reason_of(p), "function", function, "line",
+                  (json_int_t)(p->history == NULL ? 0 : p->history->goroutine), "life",
+                  (json_int_t)(p->history == NULL ? 0 : p->history->life), "entry", entry, "state",
+                  state_of(p), "reason", reason_of(p), "function", function, "file", file, "line",
                   (json_int_t)(frame == NULL ? 0 : frame->line), "stop_the_world_ns",
                   (json_int_t)p->stopped_ns, "gc_assist_ns", (json_int_t)p->assist_ns, "end",
                   to_path_end_name((enum to_path_end)p->end)));
@@ -256,13 +314,14 @@ static int print_json(const struct tk_why *why) {
   json_t *part_rows = json_array();
 
   each_part(&why->sum, put_part_json, part_rows);
-  json_t *line =
-      json_pack("{s:s,s:{s:s,s:I,s:I,s:I,s:I,s:b,s:b,s:I},s:{s:o,s:o,s:o}}", "kind", "why",
-                "figures", "subject", in->name, "from_ns", (json_int_t)in->from, "until_ns",
-                (json_int_t)in->until, "total_ns", (json_int_t)(in->until - in->from), "behind_ns",
-                (json_int_t)why->sum.behind_total, "open", in->open, "cut", why->path.cut,
-                "path_rows_total", (json_int_t)why->path.n, "tables", "parts", part_rows, "behind",
-                behind_json(why), "path", path_json(why));
+  json_t *line = json_pack(
+      "{s:s,s:{s:s,s:I,s:I,s:I,s:I,s:b,s:b,s:I,s:f,s:I,s:b},s:{s:o,s:o,s:o,s:o}}", "kind", "why",
+      "figures", "subject", in->name, "from_ns", (json_int_t)in->from, "until_ns",
+      (json_int_t)in->until, "total_ns", (json_int_t)(in->until - in->from), "behind_ns",
+      (json_int_t)why->sum.behind_total, "open", in->open, "cut", why->path.cut, "path_rows_total",
+      (json_int_t)why->path.n, "runnable_mean", why->runnable, "procs", (json_int_t)why->procs,
+      "related_cut", why->related.cut, "tables", "parts", part_rows, "behind", behind_json(why),
+      "path", path_json(why), "related", related_json(why));
   if (line == NULL) return tk_fail("report", "out of memory");
   json_dumpf(line, stdout, JSON_COMPACT);
   putchar('\n');
@@ -277,5 +336,6 @@ int tk_why_print(const struct tk_why *why) {
   print_parts(why);
   puts("");
   print_path(why);
+  print_related(why);
   return TK_DONE;
 }

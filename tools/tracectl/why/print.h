@@ -4,6 +4,7 @@
 #define TK_WHY_PRINT_H
 
 #include "explain/path_sum.h"
+#include "explain/related.h"
 #include "tools/tracectl/query/source.h"
 #include "tools/tracectl/why/interval.h"
 
@@ -13,6 +14,9 @@ struct tk_why {
   const struct tk_pass *pass; /* has the stacks */
   struct to_path path;
   struct to_path_sum sum;
+  struct to_related related;
+  double runnable; /* goroutines, on average, while the subject waited for a P */
+  uint32_t procs;  /* 0: not known */
 };
 
 int tk_why_print(const struct tk_why *why);
