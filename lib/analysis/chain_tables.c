@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { ROWS_MAX = 256 }; /* each with a sentence */
-#define LONG_NS    INT64_C(1000000000)
+#define LONG_NS    TO__FINDING_NS
 #define REASON(ID) (UINT32_C(1) << TO_REASON_##ID)
 static const uint32_t can_deadlock = REASON(SYNC) | REASON(CHAN_SEND);
 
@@ -55,12 +55,14 @@ void to__generation_begins(struct to__generation_begins *begins, to_ns time) {
   if (begins->n <= TO__QUIET_LONG) begins->n++;
 }
 
-/* Where the last so many whole generations began; INT64_MIN: there were not so many. */
+/* Where the last so many whole generations began, at least LONG_NS ago; INT64_MIN: there were not so many. */
 static to_ns since_whole(const struct to_analyses *a, const struct to__generation_begins *begins,
                          unsigned generations) {
   unsigned at = a->generation == NULL ? generations - 1 : generations; /* one is under way */
+  to_ns long_ago = a->spans->now - LONG_NS;
 
-  return at < begins->n ? begins->at[at] : INT64_MIN;
+  if (at >= begins->n) return INT64_MIN;
+  return begins->at[at] < long_ago ? begins->at[at] : long_ago;
 }
 
 static struct to_chains_ask ask_for(struct to_analyses *a,

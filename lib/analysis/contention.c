@@ -508,7 +508,9 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
                                   .count = queue->gen_max,
                                   .stack = is_lock ? NULL : to_stack_table_stack(a->stacks, i) };
     struct to__queue_chain chain;
-    if (i <= TO_STACK_OTHER || !goes_on(queues, queue)) continue;
+    if (i <= TO_STACK_OTHER || !goes_on(queues, queue) ||
+        a->spans->now - queue->since < TO__FINDING_NS)
+      continue;
     TB_TRY(to__chain_of_queue(a, &state(a)->begins, reasons, i, is_lock, &chain));
     if (chain.is_deadlock) continue; /* that says more */
     finding.goroutine = chain.goroutine;
