@@ -36,7 +36,7 @@ class Why(Case):
         self.check_sums(answer)
         self.assertEqual({row["goroutine"] for row in answer["tables"]["behind"]}, {7, 8, 9})
         text = self.tracectl("report", "why", trace, "--task", "1", "--top", "2").out
-        self.assertTrue(text.startswith("task 1 (whole run) took 1.00 s: 852 us its own CPU, 84.2 ms waiting for a P, "), text)
+        self.assertRegex(text, r"^task 1 \(whole run\) took 1\.00 s: 852 us its own CPU, 84\.2 ms waiting for a P \(\d+\.\d runnable, 2 Ps\), ")
         self.assertIn("15.2 us behind goroutine 7 main.runLong.func2 (", text)
         self.assertIn("and 165 more, ", text)
 
@@ -56,6 +56,39 @@ class Why(Case):
         self.assertEqual(answer["tables"]["path"][-1]["goroutine"], wait["waker"])
         self.assertEqual(answer["tables"]["path"][-1]["state"], "Running")
         self.check_sums(answer)
+
+    def test_related_goroutines_are_those_that_ended_its_waits_and_theirs(self):
+        trace = self.trace("g26-gens")
+        answer = self.why(trace, "--task", "1", "--top", "0")
+        begin, end = answer["figures"]["from_ns"], answer["figures"]["until_ns"]
+        rows = self.tracectl("query", "--json", trace, "SELECT life, by_life, from_ns, until_ns FROM spans WHERE kind='goroutine' AND state='waiting' "
+                             f"AND until_known AND by_life AND until_ns <= {end} AND until_ns > {begin}").out.splitlines()
+        waits = {}
+        for row in map(json.loads, rows):
+            waits.setdefault(row["life"], []).append((row["by_life"], row["until_ns"] - max(row["from_ns"], begin)))
+        subject = answer["tables"]["path"][-1]["life"]
+        want, known, lives = {}, {subject}, [subject]
+        for depth in (1, 2):
+            for life in lives:
+                for by, length in waits.get(life, []):
+                    if by not in known:
+                        wakes, time = want.get(by, (depth, 0, 0))[1:]
+                        want[by] = (depth, wakes + 1, time + length)
+            lives = [life for life, (at, _, _) in want.items() if at == depth]
+            known.update(lives)
+        self.assertEqual({row["life"]: (row["depth"], row["wakes"], row["waited_ns"]) for row in answer["tables"]["related"]}, want)
+        self.assertGreater(len(want), 2)
+        self.assertIn("WAITS ENDED", self.tracectl("report", "why", trace, "--task", "1").out)
+
+    def test_it_describes_itself(self):
+        schema = json.loads(self.tracectl("report", "why", "--schema", "--json").out)
+        answer = self.why(self.trace("g26-gens"), "--task", "1")
+        self.assertEqual([field["name"] for field in schema["figures"]], list(answer["figures"]))
+        self.assertEqual([table["name"] for table in schema["tables"]], list(answer["tables"]))
+        for table in schema["tables"]:
+            self.assertEqual([field["name"] for field in table["columns"]], list(answer["tables"][table["name"]][0]), table["name"])
+        self.assertIn("table related: ", self.tracectl("report", "why", "--schema").out)
+        self.tracectl("report", "why", "--schema", "--task", "1", expect=2)
 
     def test_what_is_not_there_is_said_with_what_is(self):
         annot, gens, none = self.trace("g26-annot"), self.trace("g26-gens"), self.trace("g23-alloc")

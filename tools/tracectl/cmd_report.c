@@ -509,7 +509,9 @@ static int report_why(struct report_options *o, int argc, char **argv) {
   struct tk_why_ask *why = &o->why;
   int ways = why->has_task + (why->slow != NULL) + (why->goroutine != 0);
 
-  if (o->schema && argc == 1 && ways == 0 && !o->remote) return why_schema(o);
+  if (o->schema && (argc > 1 || ways > 0 || o->remote))
+    return tk_usage("report", "--schema goes with a KIND and --json alone");
+  if (o->schema) return why_schema(o);
 
   if (o->not_of_why)
     return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");
