@@ -496,6 +496,22 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
 
 /* ---- findings ---- */
 
+/* Where none of them waits at this moment. */
+static tb_rc say_place(struct to_analyses *a, const struct to_queue *queue,
+                       const struct to_callstack *stack, struct to_string *out) {
+  enum { WORDS_BYTES = 240 };
+  const struct to_frame *frame = to_callstack_own(stack);
+  char *words;
+
+  if (frame == NULL) return TB_OK;
+  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(words, WORDS_BYTES, "they wait at %.160s:%llu (%s), none of them right now",
+                   frame->function.data, (unsigned long long)frame->line,
+                   reason_text(queue->reason).data);
+  *out = (struct to_string){ words, (size_t)n };
+  return TB_OK;
+}
+
 static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
                           const struct to_finding_sink *sink) {
   bool is_lock = queues == &state(a)->locks.queues;
@@ -515,6 +531,7 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
     if (chain.is_deadlock) continue; /* that says more */
     finding.goroutine = chain.goroutine;
     finding.words = chain.words;
+    if (chain.words.len == 0) TB_TRY(say_place(a, queue, finding.stack, &finding.words));
     sink->finding(sink->self, &finding);
   }
   return TB_OK;

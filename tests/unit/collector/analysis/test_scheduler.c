@@ -510,6 +510,31 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   bench_end(&b);
 }
 
+/* Names of generations that found no room are kept for later, but not without bound. */
+Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_time) {
+  enum { LATE_MAX = 16384, WAIT = 4, BEHIND = 3 };
+  struct bench b;
+
+  bench_begin_waiting(&b, 2 * WAIT);
+  for (size_t i = 0; i < WAIT + LATE_MAX; i++)
+    store_generation_of(&b, 3, i % b.gens, i == 0, false);
+  cr_expect_eq(tc_scheduler_late(b.u), LATE_MAX);
+  cr_expect_eq(b.verdict_count, 0);
+  for (size_t i = 0; i < BEHIND; i++) store_generation_of(&b, 3, i, false, false);
+  cr_expect_eq(tc_scheduler_late(b.u), LATE_MAX);
+  cr_assert_eq(b.verdict_count, BEHIND);
+  for (size_t i = 0; i < BEHIND; i++) {
+    cr_expect_eq(b.verdicts[i].code, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND);
+    cr_expect_not_null(strstr(b.verdicts[i].reason, "lagged by 4 generations"), "%s",
+                       b.verdicts[i].reason);
+  }
+  cr_expect_eq(b.metrics.generations_left_out_total, LATE_MAX + BEHIND);
+  b.full = true; /* and where the store has no room for the verdict either, nothing comes */
+  store_generation_of(&b, 3, 0, false, false);
+  cr_expect_eq(b.verdict_count, BEHIND);
+  bench_end(&b);
+}
+
 /* One a second was forgotten: programs that are killed more often than that grew the collector. */
 Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   enum { STREAMS = 40 };
