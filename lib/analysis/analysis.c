@@ -394,6 +394,8 @@ bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t who
 
   if (over->at != 0 && now <= over->at) return is_over(over);
   over->share = over->at == 0 || of == 0 ? 0 : (double)(part - over->part) / (double)of;
+  if (over->in_a_row >= TO__OVER_GENERATIONS)
+    limit /= 2; /* one that comes and goes around the limit is one finding */
   if (over->share < limit)
     over->in_a_row = 0;
   else if (over->in_a_row++ == 0)

@@ -231,7 +231,7 @@ func slowSync(ledger *os.File, long time.Duration) {
 
 // assist: a heap that may hardly grow makes each allocation help the collector.
 func (s *shop) plantAssist() {
-	keep := make([][]byte, 0, 1<<16)
+	keep := make([]*page, 0, 1<<14)
 	debug.SetGCPercent(5)
 	for until := time.Now().Add(s.lasts); time.Now().Before(until); {
 		keep = append(keep, hoard())
@@ -243,9 +243,12 @@ func (s *shop) plantAssist() {
 	runtime.KeepAlive(keep)
 }
 
+// A page of pointers: the collector has to look at each of them.
+type page [512]*page
+
 //go:noinline
-func hoard() []byte {
-	return make([]byte, 4096)
+func hoard() *page {
+	return new(page)
 }
 
 // starved: goroutines that only compute have every P, and a request waits for one.
