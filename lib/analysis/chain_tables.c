@@ -252,7 +252,7 @@ static tb_rc is_stall(struct to_analyses *a, const struct to_chain *chain, bool 
   return TB_OK;
 }
 
-/* Of all that wait behind one call the one that has waited longest: the first one that is found stands at its end's slot. */
+/* One finding for each call: how many wait behind it, and the chain of the one that has waited longest. */
 static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
                          const struct to_finding_sink *sink) {
   const struct to_life *lives = a->spans->lives;

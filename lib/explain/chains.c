@@ -99,21 +99,19 @@ static tb_rc find_link(struct finder *f, uint32_t slot, struct to_chain *chain) 
 
 /* ---- the walk ---- */
 
-/* The goroutine does not wait, or waits for work: the chain that came to it ends there. */
-static bool is_end(const struct finder *f, uint32_t slot, const struct to_chain *chain,
-                   tb_rc *out_rc, enum to_chain_end *out_end) {
+/* Whether the goroutine ends the chain that came to it: it does not wait, or it waits for work. */
+static tb_rc look_at(const struct finder *f, uint32_t slot, const struct to_chain *chain,
+                     bool *out_is_end, enum to_chain_end *out_end) {
   const struct to_life *g = &f->ask->spans->lives[slot];
-  bool is_idle = false;
 
+  *out_is_end = true;
   switch (g->state) {
-  case TO_GO_RUNNING: *out_end = TO_CHAIN_RUNS; return true;
-  case TO_GO_RUNNABLE: *out_end = TO_CHAIN_RUNNABLE; return true;
-  case TO_GO_SYSCALL: *out_end = TO_CHAIN_CALL; return true;
-  default: break;
+  case TO_GO_RUNNING: *out_end = TO_CHAIN_RUNS; return TB_OK;
+  case TO_GO_RUNNABLE: *out_end = TO_CHAIN_RUNNABLE; return TB_OK;
+  case TO_GO_SYSCALL: *out_end = TO_CHAIN_CALL; return TB_OK;
+  default: *out_end = TO_CHAIN_IDLE;
   }
-  *out_rc = to_idle_ask(f->ask->idle, chain->stack, g->reason, &is_idle);
-  *out_end = TO_CHAIN_IDLE;
-  return is_idle;
+  return to_idle_ask(f->ask->idle, chain->stack, g->reason, out_is_end);
 }
 
 static uint32_t first_of(const struct finder *f, uint32_t slot) {
@@ -166,40 +164,46 @@ static void unwind(struct finder *f, uint32_t slot, enum to_chain_end end, bool 
   }
 }
 
-static tb_rc walk(struct finder *f, uint32_t slot) {
-  struct to_chain *chains = f->out->of_slot;
-  size_t cycle_from = 0;
+/* The next goroutine of the walk joins the path, or ends it. out_next: where the walk goes on; 0: it is over. */
+static tb_rc step(struct finder *f, uint32_t slot, uint32_t *out_next) {
+  struct to_chain *chain = &f->out->of_slot[slot];
+  enum to_chain_end end;
+  bool is_end;
 
-  f->walk++;
-  for (f->n = 0;;) {
-    struct to_chain *chain = &chains[slot];
-    if (chain->length > 0 && chain->path != f->walk) { /* an earlier walk has been here */
-      unwind(f, slot, TO_CHAIN_RUNS, true);
-      return TB_OK;
-    }
-    if (chain->length > 0) break;
-    enum to_chain_end end = TO_CHAIN_RUNS;
-    tb_rc rc = TB_OK;
-    if (f->ask->spans->lives[slot].state == TO_GO_WAITING) TB_TRY(find_link(f, slot, chain));
-    bool ends = is_end(f, slot, chain, &rc, &end);
-    TB_TRY(rc);
-    if (ends) {
-      chain->length = 0;
-      unwind(f, slot, end, false);
-      return TB_OK;
-    }
+  *out_next = 0;
+  if (f->ask->spans->lives[slot].state == TO_GO_WAITING) TB_TRY(find_link(f, slot, chain));
+  TB_TRY(look_at(f, slot, chain, &is_end, &end));
+  if (is_end) {
+    chain->length = 0;
+    unwind(f, slot, end, false);
+  } else if (chain->next == 0) {
+    unwind(f, slot, (enum to_chain_end)chain->end, true);
+  } else {
     chain->path = f->walk;
     f->path[f->n++] = slot;
-    if (chain->next == 0) {
-      f->n--;
-      unwind(f, slot, (enum to_chain_end)chain->end, true);
-      return TB_OK;
-    }
-    slot = chain->next;
+    *out_next = chain->next;
   }
-  while (f->path[cycle_from] != slot) cycle_from++;
-  close_cycle(f, cycle_from);
-  unwind(f, slot, TO_CHAIN_CYCLE, true);
+  return TB_OK;
+}
+
+static tb_rc walk(struct finder *f, uint32_t slot) {
+  const struct to_chain *chains = f->out->of_slot;
+  size_t from = 0;
+
+  f->walk++;
+  f->n = 0;
+  while (chains[slot].length == 0) {
+    uint32_t next;
+    TB_TRY(step(f, slot, &next));
+    if (next == 0) return TB_OK;
+    slot = next;
+  }
+  if (chains[slot].path == f->walk) { /* the walk has met itself */
+    while (f->path[from] != slot) from++;
+    close_cycle(f, from);
+  }
+  unwind(f, slot, TO_CHAIN_CYCLE,
+         true); /* what is left leads to the cycle, or to where an earlier walk has been */
   return TB_OK;
 }
 
