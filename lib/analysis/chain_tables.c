@@ -215,6 +215,9 @@ tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
     TB_TRY(add_cycle(a, d, &chains, &chains.cycle[i], cycles_table));
     deadlocks += chains.cycle[i].is_suspect;
   }
+  if (chains.cycles_total > chains.cycles)
+    TB_TRY(to_draft_note(d, "There are more than 64 circles of waits: the others are in no table "
+                            "but chains, and no suspected deadlocks."));
   to_draft_number(to_draft_figure(d, deadlocks_figure), deadlocks);
   return TB_OK;
 }

@@ -127,16 +127,13 @@ static uint32_t first_of(const struct finder *f, uint32_t slot) {
 static void close_cycle(struct finder *f, size_t from) {
   const struct to_life *lives = f->ask->spans->lives;
   struct to_chains *c = f->out;
-  struct to_cycle cycle = { .length = (uint32_t)(f->n - from),
-                            .newest = INT64_MIN,
-                            .oldest = INT64_MAX };
+  struct to_cycle cycle = { .length = (uint32_t)(f->n - from), .newest = INT64_MIN };
   uint32_t number = c->cycles < TO_CYCLES_MAX ? (uint32_t)c->cycles + 1 : 0;
 
   for (size_t i = from; i < f->n; i++) {
     to_ns since = lives[f->path[i]].since;
     struct to_chain *chain = &c->of_slot[f->path[i]];
     if (since > cycle.newest) cycle.newest = since;
-    if (since < cycle.oldest) cycle.oldest = since;
     chain->length = cycle.length;
     chain->last = f->path[i];
     chain->end = TO_CHAIN_CYCLE;

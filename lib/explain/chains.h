@@ -56,7 +56,7 @@ struct to_chain {  /* of a goroutine that waits, by slot; length 0: it was not a
 struct to_cycle {
   uint32_t first; /* slot: of its goroutines the one with the smallest id */
   uint32_t length;
-  to_ns newest, oldest; /* begins of its waits */
+  to_ns newest; /* begin of its last wait */
   bool is_suspect;
 };
 
