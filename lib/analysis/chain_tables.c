@@ -331,5 +331,6 @@ tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begi
   if (chains.slots == 0 || chains.of_slot[first].length == 0) return TB_OK;
   uint32_t cycle = chains.of_slot[first].cycle;
   out->is_deadlock = cycle != 0 && chains.cycle[cycle - 1].is_suspect;
+  if (cycle != 0 && !out->is_deadlock) return TB_OK; /* waits that move on: a circle by chance */
   return to_chain_words(&chains, &a->sums, first, &a->report_arena, &out->words);
 }

@@ -66,9 +66,9 @@ TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generat
                                  uint32_t reasons, const struct to_finding_sink *sink);
 /* The chain of the goroutine that has waited longest in a queue: number is of a stack, or of a lock. */
 struct to__queue_chain {
-  int64_t goroutine; /* TO_NONE: none waits there */
-  struct to_string words;
-  bool is_deadlock; /* it leads into a suspected one */
+  int64_t goroutine;      /* TO_NONE: none waits there */
+  struct to_string words; /* empty where the chain has no end: a circle that is no suspect */
+  bool is_deadlock;       /* it leads into a suspected one */
 };
 TB_MUST tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
                                  uint32_t reasons, uint32_t number, bool is_lock,

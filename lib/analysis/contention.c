@@ -496,18 +496,25 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
 
 /* ---- findings ---- */
 
-/* Where none of them waits at this moment. */
+/* Where no chain of waits says more: none of them waits at this moment, or they wait in a circle that is no suspect yet. */
 static tb_rc say_place(struct to_analyses *a, const struct to_queue *queue,
-                       const struct to_callstack *stack, struct to_string *out) {
+                       const struct to_callstack *stack, uint32_t lock, struct to_string *out) {
   enum { WORDS_BYTES = 240 };
   const struct to_frame *frame = to_callstack_own(stack);
-  char *words;
+  const char *reason = reason_text(queue->reason).data;
+  char label[TO_LOCK_LABEL_MAX], *words;
+  int n;
 
-  if (frame == NULL) return TB_OK;
   TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
-  int n = snprintf(words, WORDS_BYTES, "they wait at %.160s:%llu (%s), none of them right now",
-                   frame->function.data, (unsigned long long)frame->line,
-                   reason_text(queue->reason).data);
+  if (lock != TO_LOCK_NONE) {
+    to_lock_table_label(&a->spans->locks, lock, label);
+    n = snprintf(words, WORDS_BYTES, "they wait for %s (%s)", label, reason);
+  } else if (frame != NULL) {
+    n = snprintf(words, WORDS_BYTES, "they wait at %.160s:%llu (%s)", frame->function.data,
+                 (unsigned long long)frame->line, reason);
+  } else {
+    return TB_OK;
+  }
   *out = (struct to_string){ words, (size_t)n };
   return TB_OK;
 }
@@ -531,7 +538,8 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
     if (chain.is_deadlock) continue; /* that says more */
     finding.goroutine = chain.goroutine;
     finding.words = chain.words;
-    if (chain.words.len == 0) TB_TRY(say_place(a, queue, finding.stack, &finding.words));
+    if (chain.words.len == 0)
+      TB_TRY(say_place(a, queue, finding.stack, is_lock ? i : TO_LOCK_NONE, &finding.words));
     sink->finding(sink->self, &finding);
   }
   return TB_OK;

@@ -4,8 +4,10 @@
 #include <string.h>
 
 static bool is_own(const struct to_frame *frame) {
-  static const char *const others[] = { "runtime.", "syscall.", "internal/", "runtime/",
-                                        "sync.",    "pthread_", "__" };
+  /* Functions without a name, such as libc.so.6+0x1234, are called after their file. */
+  static const char *const others[] = { "runtime.", "syscall.", "internal/",
+                                        "runtime/", "sync.",    "pthread_",
+                                        "__",       "libc.so",  "libtraceagent-preload.so+" };
 
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     size_t n = strlen(others[i]);
