@@ -143,22 +143,28 @@ static bool has_unnamed(const struct to_callstack *stack) {
   return false;
 }
 
-/* The generation may know names that an earlier one did not. Frames take them in place: all stacks that have them, and entry functions,
- * change with them. */
+/* A kept frame takes the name that a later look at it has, in place: all stacks that have it, and entry functions, change with it. */
+static tb_rc name_frame(struct to_stack_table *table, const struct to_frame *kept,
+                        struct to_frame frame) {
+  struct to_frame *old = (struct to_frame *)(uintptr_t)kept;
+
+  if (old->pc == 0 || old->pc != frame.pc || !is_unnamed(old) || is_unnamed(&frame)) return TB_OK;
+  TB_TRY(keep_text(table, &frame.function));
+  TB_TRY(keep_text(table, &frame.file));
+  *old = frame;
+  table->named++;
+  return TB_OK;
+}
+
+/* The generation may know names that an earlier one did not. */
 static tb_rc name_frames(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                          struct kept_stack *kept) {
   struct to_stack_iter it;
   struct to_frame frame;
 
   if (!to_generation_stack_own(gen, id, &it)) return TB_OK;
-  for (size_t i = 0; i < kept->stack.len && to_stack_next(&it, &frame); i++) {
-    struct to_frame *old = (struct to_frame *)(uintptr_t)kept->stack.frames[i];
-    if (old->pc == 0 || old->pc != frame.pc || !is_unnamed(old) || is_unnamed(&frame)) continue;
-    TB_TRY(keep_text(table, &frame.function));
-    TB_TRY(keep_text(table, &frame.file));
-    *old = frame;
-    table->named++;
-  }
+  for (size_t i = 0; i < kept->stack.len && to_stack_next(&it, &frame); i++)
+    TB_TRY(name_frame(table, kept->stack.frames[i], frame));
   kept->is_unnamed = has_unnamed(&kept->stack);
   return TB_OK;
 }
@@ -283,4 +289,45 @@ const struct to_callstack *to_stack_table_stack(const struct to_stack_table *tab
 
   if (index == TO_STACK_EMPTY) return &none;
   return index == TO_STACK_OTHER ? NULL : table->stack[index];
+}
+
+/* ---- a stack of another table ---- */
+
+static tb_rc identify_copy(struct to_stack_table *table, const struct to_callstack *stack,
+                           struct kept_stack **out) {
+  struct wanted_stack wanted = { .len = stack->len < FRAMES_MAX ? stack->len : FRAMES_MAX };
+  uint64_t hash = table->by_identity.seed, *place;
+  const struct kept_stack *kept;
+
+  for (size_t i = 0; i < wanted.len; i++) {
+    wanted.pcs[i] = stack->frames[i]->pc;
+    hash = mix(hash, wanted.pcs[i]);
+    wanted.has_frames |= wanted.pcs[i] == 0;
+  }
+  for (size_t i = 0; i < wanted.len; i++)
+    TB_TRY(keep_frame(table, *stack->frames[i], true, &wanted.frames[i]));
+  for (size_t i = 0; i < wanted.len && wanted.has_frames; i++)
+    hash = mix(hash, (uintptr_t)wanted.frames[i]);
+  TB_TRY(intern(&table->by_identity, hash, same_stack, &wanted, true, &place));
+  if (*place == 0) {
+    TB_TRY(add_stack(table, wanted.frames, wanted.len, &kept));
+    *place = (uintptr_t)kept;
+  }
+  *out = (struct kept_stack *)(uintptr_t)*place;
+  return TB_OK;
+}
+
+tb_rc to_stack_table_copy(struct to_stack_table *table, const struct to_callstack *stack,
+                          uint32_t *out_index) {
+  struct kept_stack *kept;
+
+  *out_index = stack == NULL || table_is_full(table) ? TO_STACK_OTHER : TO_STACK_EMPTY;
+  if (*out_index == TO_STACK_OTHER || stack->len == 0) return TB_OK;
+  TB_TRY(add_first_stacks(table));
+  TB_TRY(identify_copy(table, stack, &kept));
+  for (size_t i = 0; kept->is_unnamed && i < kept->stack.len; i++)
+    TB_TRY(name_frame(table, kept->stack.frames[i], *stack->frames[i]));
+  kept->is_unnamed = kept->is_unnamed && has_unnamed(&kept->stack);
+  *out_index = kept->index;
+  return TB_OK;
 }

@@ -57,6 +57,9 @@ TB_MUST static inline tb_rc to_stack_table_index(struct to_stack_table *table,
   *out_index = recent->index;
   return TB_OK;
 }
+/* The index of a stack that another table has. NULL stands for TO_STACK_OTHER. */
+TB_MUST tb_rc to_stack_table_copy(struct to_stack_table *table, const struct to_callstack *stack,
+                                  uint32_t *out_index);
 /* NULL for TO_STACK_OTHER. Valid as long as the table. */
 const struct to_callstack *to_stack_table_stack(const struct to_stack_table *table, uint32_t index);
 

@@ -16,7 +16,7 @@
 #include "spans/idle.h"
 #include "tools/tracectl/args/nearest.h"
 #include "tools/tracectl/args/options.h"
-#include "tools/tracectl/fetch/last.h"
+#include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/report/condition.h"
@@ -477,7 +477,7 @@ static uint64_t window_ns(const struct report_options *o) {
 /* What the collector has is brought here, and explained as a file would be. */
 static int why_live(struct report_options *o) {
   struct tk_client *client;
-  struct tk_last last;
+  struct tk_fetched_traces traces;
   struct tb_diag diag;
   char name[220];
 
@@ -486,15 +486,15 @@ static int why_live(struct report_options *o) {
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  rc = tk_fetch_last(client, &o->selector, o->ask.progress, &diag, &last);
+  rc = tk_fetch_last(client, &o->selector, o->ask.progress, &diag, &traces);
   tk_client_close(client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  snprintf(name, sizeof name, "%s, generations %" PRIu64 " to %" PRIu64, last.stream,
-           last.first_gen, last.last_gen);
-  o->why.path = last.path;
-  o->why.name = name;
+  const struct tk_fetched *last = &traces.trace[traces.n - 1];
+  snprintf(name, sizeof name, "%s, generations %" PRIu64 " to %" PRIu64, last->stream,
+           last->first_gen, last->last_gen);
+  o->why.place = (struct tk_place){ .path = last->path, .name = name, .verb = "report" };
   int code = tk_why_run(&o->why);
-  tk_last_close(&last);
+  tk_fetched_fini(&traces);
   return code;
 }
 
@@ -525,7 +525,7 @@ static int report_why(struct report_options *o, int argc, char **argv) {
   why->json = o->json;
   why->rows = o->style.rows;
   if (argc == 1) return why_live(o);
-  why->path = why->name = argv[1];
+  why->place = (struct tk_place){ .path = argv[1], .name = argv[1], .verb = "report" };
   return tk_why_run(why);
 }
 
@@ -573,7 +573,8 @@ int tk_cmd_report(int argc, char **argv) {
     { 0 },
   };
   struct report_options o = {
-    .ask = { .window = TO_WINDOW_ALL,
+    .ask = { .verb = "report",
+             .window = TO_WINDOW_ALL,
              .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
              .progress = true },
     .style = tk_report_style_default(),

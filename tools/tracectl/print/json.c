@@ -260,14 +260,24 @@ static tb_rc know_types(struct tk_printer *printer, const struct to_generation *
   return number == 0 ? TB_OK : to_allocfree_generation(&printer->heap, gen);
 }
 
+static struct tk_names names_of(const struct own *own) {
+  return (struct tk_names){ own,       own->gen, own_string,     own_task_type,  own_knows_stack,
+                            own_stack, own_spec, own_experiment, own_object_type };
+}
+
+void tk_event_details_json(struct tk_out *out, const struct to_generation *gen,
+                           const struct to_allocfree *heap, const struct to_event *ev) {
+  const struct own own = { gen, heap };
+  const struct tk_names names = names_of(&own);
+
+  put_details(out, &names, ev, to_event_kind(ev));
+}
+
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n) {
   struct tk_printer *printer = self;
   const struct own own = { gen, &printer->heap };
-  const struct tk_names names = {
-    &own,      gen,      own_string,     own_task_type,  own_knows_stack,
-    own_stack, own_spec, own_experiment, own_object_type
-  };
+  const struct tk_names names = names_of(&own);
   struct tk_out *out = printer->out;
 
   TB_TRY(know_types(printer, gen));

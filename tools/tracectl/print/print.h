@@ -63,6 +63,10 @@ struct tk_names {
 /* The fields of an event's JSON object, without its braces. */
 void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);
 
+/* Those of them that its kind alone has: with a comma before each. heap knows the generation's types. */
+void tk_event_details_json(struct tk_out *out, const struct to_generation *gen,
+                           const struct to_allocfree *heap, const struct to_event *ev);
+
 /* Another generation: its ids have other texts. */
 void tk_stack_texts_forget(struct tk_printer *printer);
 /* Text of a stack as Go prints one, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call.

@@ -126,6 +126,29 @@ static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format for
   return fail(q);
 }
 
+/* place(stack): "main.serve:31", the first frame that is the program's own. */
+static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
+  const struct tk_traces *traces = sqlite3_user_data(out);
+  sqlite3_int64 stack = sqlite3_value_int64(argv[0]);
+  char text[512];
+
+  (void)argc;
+  if (stack <= 0 || (size_t)(stack / TK_OF_TRACE) >= traces->n) return;
+  const struct tk_trace *trace = &traces->trace[stack / TK_OF_TRACE];
+  uint32_t number = (uint32_t)(stack % TK_OF_TRACE);
+  if (stack % TK_OF_TRACE >= (sqlite3_int64)trace->stacks.count) return;
+  const struct to_frame *frame = to_callstack_own(tk_trace_stack(trace, number));
+  if (frame == NULL) return;
+  int n = snprintf(text, sizeof text, "%s:%llu", frame->function.data,
+                   (unsigned long long)frame->line);
+  sqlite3_result_text(out, text, n < (int)sizeof text ? n : (int)sizeof text - 1, SQLITE_TRANSIENT);
+}
+
+static int add_functions(sqlite3 *db, struct tk_traces *traces) {
+  return sqlite3_create_function(db, "place", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, traces, place,
+                                 NULL, NULL);
+}
+
 /* Nothing but SELECT from here on: before, SQLite itself reads its own tables. */
 static int close_off(struct query *q) {
   sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
@@ -133,19 +156,17 @@ static int close_off(struct query *q) {
   return sqlite3_set_authorizer(q->db, authorize, q);
 }
 
-int tk_sql_run(const char *path, const char *sql, enum tk_rows_format format) {
+int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format) {
   struct query q = { .sql = sql };
   sqlite3_stmt *statement = NULL;
-  struct tk_source source;
 
-  tk_source_init(&source, path);
   int rc = sqlite3_open(":memory:", &q.db);
-  if (rc == SQLITE_OK) rc = tk_tables_add(q.db, &source);
+  if (rc == SQLITE_OK) rc = tk_tables_add(q.db, traces);
+  if (rc == SQLITE_OK) rc = add_functions(q.db, traces);
   if (rc == SQLITE_OK) rc = close_off(&q);
   int code = rc == SQLITE_OK ? prepare(&q, &statement) : tk_fail("query", "%s", sqlite3_errstr(rc));
   if (code == TK_DONE) code = run(&q, statement, format);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);
-  tk_source_fini(&source);
   return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One SELECT over a trace. It reads and nothing else: what would write, attach a file, or load code is refused.
+/* One SELECT over traces. It reads and nothing else: what would write, attach a file, or load code is refused.
  *
  * Errors    on stderr, with a line under the statement that points at the place; enum tk_exit.
  */
@@ -7,7 +7,8 @@
 #define TK_QUERY_SQL_H
 
 #include "tools/tracectl/query/rows.h"
+#include "tools/tracectl/query/tables.h"
 
-int tk_sql_run(const char *path, const char *sql, enum tk_rows_format format);
+int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format);
 
 #endif

@@ -5,27 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/query/columns.h"
+#include "tools/tracectl/query/scan.h"
 
 struct vtab {
   sqlite3_vtab base;
   const struct tk_query_table *table;
-  struct tk_source *source;
+  struct tk_traces *traces;
 };
 
 struct cursor {
   sqlite3_vtab_cursor base;
+  struct tk_traces *traces;
   struct tk_scan scan;
-  struct tk_pass *pass;
-  uint32_t kinds; /* of it, wanted */
-  uint64_t end;   /* of what is in memory: the first key that is not wanted */
-  bool done;
+  size_t trace; /* that the scan is in */
+  bool in_trace, done;
   int64_t row;
 };
 
 struct made {
   const struct tk_query_table *table;
-  struct tk_source *source;
+  struct tk_traces *traces;
 };
 
 static int declare(sqlite3 *db, const struct tk_query_table *table) {
@@ -48,7 +47,7 @@ static int on_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
   (void)argv;
   (void)error;
   if (vtab == NULL) return SQLITE_NOMEM;
-  *vtab = (struct vtab){ .table = made->table, .source = made->source };
+  *vtab = (struct vtab){ .table = made->table, .traces = made->traces };
   *out = &vtab->base;
   return declare(db, made->table);
 }
@@ -58,39 +57,107 @@ static int on_disconnect(sqlite3_vtab *vtab) {
   return SQLITE_OK;
 }
 
-/* A pass costs the same whatever is asked; a key finds its rows at once. */
+/* ---- conditions ---- */
+
+/* In the plan a condition is two letters: what it is about, and whether it is '=', '<' (an upper bound) or '>'. */
+static const char push_letter[] = { [TK_PUSH_NONE] = 0,  [TK_PUSH_NAME] = 'n',
+                                    [TK_PUSH_KEY] = 'k', [TK_PUSH_GOROUTINE] = 'g',
+                                    [TK_PUSH_GEN] = 'G', [TK_PUSH_WALL] = 'w' };
+
+static char op_letter(enum tk_push push, unsigned char op) {
+  bool has_bounds = push == TK_PUSH_GEN || push == TK_PUSH_WALL;
+
+  switch (op) {
+  case SQLITE_INDEX_CONSTRAINT_EQ: return '=';
+  case SQLITE_INDEX_CONSTRAINT_LT:
+  case SQLITE_INDEX_CONSTRAINT_LE: return has_bounds ? '<' : 0;
+  case SQLITE_INDEX_CONSTRAINT_GT:
+  case SQLITE_INDEX_CONSTRAINT_GE: return has_bounds ? '>' : 0;
+  default: return 0;
+  }
+}
+
+/* A pass costs about the same whatever is asked; a key finds its rows at once. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
+  char *plan = sqlite3_malloc(2 * info->nConstraint + 1);
+  int n = 0;
 
-  info->estimatedCost = table->kinds != 0 ? 1e8 : 1e5;
-  info->estimatedRows = table->kinds != 0 ? 10000000 : 10000;
+  if (plan == NULL) return SQLITE_NOMEM;
+  info->estimatedCost = table->is_small ? 1e5 : 1e8;
+  info->estimatedRows = table->is_small ? 10000 : 10000000;
   for (int i = 0; i < info->nConstraint; i++) {
     const struct sqlite3_index_constraint *at = &info->aConstraint[i];
-    if (!at->usable || at->op != SQLITE_INDEX_CONSTRAINT_EQ || at->iColumn != table->key) continue;
-    info->aConstraintUsage[i].argvIndex = 1;
-    info->idxNum = 1;
-    if (table->kinds != 0) break; /* the kind of spans: a pass all the same */
-    info->estimatedCost = table->has_depths ? 30 : 1;
-    info->estimatedRows = table->has_depths ? 30 : 1;
-    break;
+    if (!at->usable || at->iColumn < 0) continue;
+    enum tk_push push = table->column[at->iColumn].push;
+    char op = op_letter(push, at->op);
+    if (push == TK_PUSH_NONE || op == 0) continue;
+    plan[2 * n] = push_letter[push];
+    plan[2 * n + 1] = op;
+    info->aConstraintUsage[i].argvIndex = ++n;
+    if (push != TK_PUSH_KEY) continue;
+    info->estimatedCost = 30;
+    info->estimatedRows = 30;
   }
+  plan[2 * n] = 0;
+  info->idxStr = plan;
+  info->needToFreeIdxStr = 1;
   return SQLITE_OK;
 }
+
+/* Of bounds the narrower ones. A value that is no number bounds nothing here: SQLite compares it. */
+static void bound(uint64_t *first, uint64_t *last, char op, sqlite3_int64 value) {
+  uint64_t at = value < 1 ? 1 : (uint64_t)value; /* 0 is open */
+
+  if (op != '<' && at > *first) *first = at;
+  if (op != '>' && (*last == 0 || at < *last)) *last = at;
+}
+
+static void want(struct tk_wants *wants, char about, char op, sqlite3_value *value) {
+  int type = sqlite3_value_type(value);
+  sqlite3_int64 number = sqlite3_value_int64(value);
+  bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+
+  if (about == 'n' && type == SQLITE_TEXT)
+    snprintf(wants->name, sizeof wants->name, "%s", (const char *)sqlite3_value_text(value));
+  if (!is_number) return;
+  switch (about) {
+  case 'k':
+    wants->has_key = true;
+    wants->key = number;
+    break;
+  case 'g':
+    wants->events.has_goroutine = true;
+    wants->events.goroutine = number;
+    break;
+  case 'G': bound(&wants->events.first_gen, &wants->events.last_gen, op, number); break;
+  case 'w': bound(&wants->events.first_wall_ns, &wants->events.last_wall_ns, op, number); break;
+  default: break;
+  }
+}
+
+/* ---- cursors ---- */
 
 static int on_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out) {
   const struct vtab *vtab = (const struct vtab *)base;
   struct cursor *c = sqlite3_malloc(sizeof *c);
 
   if (c == NULL) return SQLITE_NOMEM;
-  *c = (struct cursor){ .scan = { .table = vtab->table, .source = vtab->source }, .done = true };
+  *c = (struct cursor){ .traces = vtab->traces, .scan = { .table = vtab->table }, .done = true };
   *out = &c->base;
   return SQLITE_OK;
+}
+
+static void end_trace(struct cursor *c) {
+  if (c->in_trace && c->scan.table->ops->end != NULL) c->scan.table->ops->end(&c->scan);
+  tk_numbers_fini(&c->scan.numbers);
+  c->in_trace = false;
 }
 
 static int on_close(sqlite3_vtab_cursor *base) {
   struct cursor *c = (struct cursor *)base;
 
-  tk_pass_end(c->pass);
+  end_trace(c);
   sqlite3_free(c);
   return SQLITE_OK;
 }
@@ -102,95 +169,43 @@ static int fail(struct cursor *c, const char *error) {
   return SQLITE_ERROR;
 }
 
-static int next_span(struct cursor *c) {
-  char error[TK_SOURCE_TEXT];
-  int got;
+/* Got: what the scan of a trace answered. To the next trace's first row where it has no more. */
+static int go_on(struct cursor *c, int got, char error[TK_QUERY_ERROR]) {
+  const struct tk_table_ops *ops = c->scan.table->ops;
 
-  do got = tk_pass_next(c->pass, &c->scan.at, error);
-  while (got == 1 && (c->kinds & 1u << c->scan.at.span->kind) == 0);
+  while (got == 0) {
+    end_trace(c);
+    if (c->trace == c->traces->n) break;
+    c->scan.trace = &c->traces->trace[c->trace++];
+    c->in_trace = true;
+    got = ops->begin(&c->scan, error);
+  }
   if (got < 0) return fail(c, error);
   c->done = got == 0;
   return SQLITE_OK;
 }
 
-static bool is_row(const struct cursor *c) {
-  if (c->scan.table->of_goroutines) return c->scan.source->goroutine[c->scan.key].is_known;
-  return !c->scan.table->has_depths ||
-         c->scan.depth < tk_source_stack(c->scan.source, (uint32_t)c->scan.key)->len;
-}
-
-/* To the first row from here on. */
-static void find_row(struct cursor *c) {
-  while (c->scan.key < c->end && !is_row(c)) {
-    c->scan.key++;
-    c->scan.depth = 0;
-  }
-  c->done = c->scan.key >= c->end;
-}
-
 static int on_next(sqlite3_vtab_cursor *base) {
   struct cursor *c = (struct cursor *)base;
+  char error[TK_QUERY_ERROR];
 
   c->row++;
-  if (c->scan.table->kinds != 0) return next_span(c);
-  if (c->scan.table->has_depths)
-    c->scan.depth++;
-  else
-    c->scan.key++;
-  find_row(c);
-  return SQLITE_OK;
+  return go_on(c, c->scan.table->ops->next(&c->scan, error), error);
 }
 
-/* kind: what the column must be; NULL: whatever the table has. */
-static uint32_t kinds_of(const struct tk_query_table *table, sqlite3_value *kind) {
-  const char *name = kind == NULL ? NULL : (const char *)sqlite3_value_text(kind);
-
-  if (kind == NULL) return table->kinds;
-  for (unsigned i = 0; i < TO_SPAN_KINDS && name != NULL; i++)
-    if (strcmp(to_span_kind_name((enum to_span_kind)i), name) == 0) return table->kinds & 1u << i;
-  return 0;
-}
-
-static int begin_pass(struct cursor *c) {
-  char error[TK_SOURCE_TEXT];
-
-  tk_pass_end(c->pass);
-  c->pass = NULL;
-  if (!tk_pass_begin(c->scan.source->path, c->kinds, &c->pass, error)) return fail(c, error);
-  return next_span(c);
-}
-
-static int begin_rows(struct cursor *c, const sqlite3_value *key) {
-  bool of_goroutines = c->scan.table->of_goroutines;
-  uint64_t first = of_goroutines ? 1 : TO_STACK_OTHER + 1;
-  char error[TK_SOURCE_TEXT];
-
-  if (!tk_source_read(c->scan.source, error)) return fail(c, error);
-  uint64_t end = of_goroutines ? c->scan.source->lives : c->scan.source->stacks;
-  c->scan.key = first;
-  c->end = end;
-  c->scan.depth = 0;
-  if (key != NULL) {
-    sqlite3_int64 wanted = sqlite3_value_int64((sqlite3_value *)(uintptr_t)key);
-    bool is_there = wanted >= (sqlite3_int64)first && (uint64_t)wanted < end;
-    c->scan.key = is_there ? (uint64_t)wanted : end;
-    c->end = is_there ? c->scan.key + 1 : end;
-  }
-  find_row(c);
-  return SQLITE_OK;
-}
-
-static int on_filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
                      sqlite3_value **argv) {
   struct cursor *c = (struct cursor *)base;
+  char error[TK_QUERY_ERROR];
 
-  (void)text;
+  (void)number;
+  end_trace(c);
   c->row = 0;
+  c->trace = 0;
   c->done = true;
-  sqlite3_value *key = number == 1 && argc == 1 ? argv[0] : NULL;
-  if (c->scan.table->kinds == 0) return begin_rows(c, key);
-  c->kinds = kinds_of(c->scan.table, key);
-  return c->kinds != 0 ? begin_pass(c) : SQLITE_OK;
+  c->scan.wants = (struct tk_wants){ 0 };
+  for (int i = 0; i < argc; i++) want(&c->scan.wants, plan[2 * i], plan[2 * i + 1], argv[i]);
+  return go_on(c, 0, error);
 }
 
 static int on_eof(sqlite3_vtab_cursor *base) {
@@ -198,7 +213,7 @@ static int on_eof(sqlite3_vtab_cursor *base) {
 }
 
 static int on_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column) {
-  const struct cursor *c = (const struct cursor *)base;
+  struct cursor *c = (struct cursor *)base;
 
   c->scan.table->column[column].value(&c->scan, out);
   return SQLITE_OK;
@@ -232,14 +247,24 @@ static int name_once(sqlite3 *db, const char *table) {
   return rc;
 }
 
-int tk_tables_add(sqlite3 *db, struct tk_source *source) {
-  for (const struct tk_query_table *t = tk_query_tables; t->name != NULL; t++) {
-    struct made *made = malloc(sizeof *made);
-    if (made == NULL) return SQLITE_NOMEM;
-    *made = (struct made){ t, source };
-    int rc = sqlite3_create_module_v2(db, t->name, &module, made, free);
-    if (rc == SQLITE_OK) rc = name_once(db, t->name);
-    if (rc != SQLITE_OK) return rc;
-  }
+static int add(sqlite3 *db, const struct tk_query_table *table, struct tk_traces *traces) {
+  struct made *made = malloc(sizeof *made);
+
+  if (made == NULL) return SQLITE_NOMEM;
+  *made = (struct made){ table, traces };
+  int rc = sqlite3_create_module_v2(db, table->name, &module, made, free);
+  return rc == SQLITE_OK ? name_once(db, table->name) : rc;
+}
+
+int tk_tables_add(sqlite3 *db, struct tk_traces *traces) {
+  static const struct tk_query_table *const all[] = { tk__span_tables, tk__memory_tables,
+                                                      tk__event_tables, tk__generation_tables,
+                                                      tk__report_tables };
+
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (const struct tk_query_table *t = all[i]; t->name != NULL; t++) {
+      int rc = add(db, t, traces);
+      if (rc != SQLITE_OK) return rc;
+    }
   return SQLITE_OK;
 }

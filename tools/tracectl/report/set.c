@@ -81,8 +81,9 @@ static tb_rc add_reports(struct work *work, bool broken, struct tk_report_set *s
 }
 
 static int run_file(struct work *work, const char *path, struct tk_report_set *set) {
-  const struct tk_trace_ask ask = { .verb = "report",
+  const struct tk_trace_ask ask = { .verb = work->ask->verb,
                                     .path = path,
+                                    .part = work->ask->part,
                                     .sink = { work, take_events },
                                     .generation_ends = generation_ends,
                                     .threads = work->ask->threads,
@@ -95,10 +96,10 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
   if (run.rc != TB_OK) rc = to_analyses_generation_ends(work->analyses, NULL);
   if (rc == TB_OK && (run.generations > 0 || run.events > 0 || run.rc == TB_OK))
     rc = add_reports(work, run.rc == TB_BROKEN, set);
-  if (rc != TB_OK) return tk_fail("report", "%s: %s", path, tb_rc_text(rc));
+  if (rc != TB_OK) return tk_fail(work->ask->verb, "%s: %s", path, tb_rc_text(rc));
   if (run.rc == TB_OK) return TK_DONE;
   tb_diag_format(&run.diag, why, sizeof(why));
-  return tk_fail("report", "%s: %s", path, why);
+  return tk_fail(work->ask->verb, "%s: %s", path, why);
 }
 
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set) {
@@ -110,7 +111,7 @@ int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_
   struct work work = { .ask = ask };
 
   tb_rc rc = to_analyses_new(&tk_mem, &config, &work.analyses);
-  if (rc != TB_OK) return tk_fail("report", "%s", tb_rc_text(rc));
+  if (rc != TB_OK) return tk_fail(ask->verb, "%s", tb_rc_text(rc));
   tk_go_profile_init(&work.profile, ask->go_profile, &tk_mem);
   int code = run_file(&work, path, set);
   tk_go_profile_fini(&work.profile);

@@ -23,6 +23,8 @@ struct tk_report_ask {
       go_profile; /* of a file, with one kind wanted: what Go's tool counts is found out; NULL: not */
   bool progress;
   unsigned threads; /* of a file: tools/tracectl/trace_file/trace_run.h */
+  const struct tk_trace_range *part; /* of a file; NULL: all of it */
+  const char *verb;                  /* in messages */
 };
 
 struct tk_report_set {

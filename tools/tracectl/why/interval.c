@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tools/tracectl/args/nearest.h"
-#include "tools/tracectl/query/source.h"
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -132,11 +131,11 @@ static int no_task(const struct finding *f) {
         "report",
         "%s: no task is in it: a Go program makes them by trace.NewTask() of runtime/trace, "
         "a C program by ta_task_begin()",
-        f->ask->name);
+        f->ask->place.name);
   if (f->below != 0 && f->above != 0)
     return tk_fail("report", "%s: no task %" PRIu64 "; the nearest are %" PRIu64 " and %" PRIu64,
-                   f->ask->name, f->ask->task, f->below, f->above);
-  return tk_fail("report", "%s: no task %" PRIu64 "; the nearest is %" PRIu64, f->ask->name,
+                   f->ask->place.name, f->ask->task, f->below, f->above);
+  return tk_fail("report", "%s: no task %" PRIu64 "; the nearest is %" PRIu64, f->ask->place.name,
                  f->ask->task, f->below != 0 ? f->below : f->above);
 }
 
@@ -157,8 +156,8 @@ static int no_type(const struct finding *f) {
   }
   if (nearest.best != NULL && strcmp(nearest.best, f->ask->slow) != 0)
     return tk_fail("report", "%s: no complete task or region \"%s\"; did you mean %s?",
-                   f->ask->name, f->ask->slow, nearest.best);
-  return tk_fail("report", "%s: no complete task or region \"%s\"; it has %s", f->ask->name,
+                   f->ask->place.name, f->ask->slow, nearest.best);
+  return tk_fail("report", "%s: no complete task or region \"%s\"; it has %s", f->ask->place.name,
                  f->ask->slow, list);
 }
 
@@ -166,14 +165,14 @@ static int no_state(const struct finding *f) {
   if (!f->ask->at_is_wall && (f->ask->at < f->first || f->ask->at > f->last))
     return tk_fail("report",
                    "%s: --at lies outside of the trace, which has %" PRId64 " to %" PRId64,
-                   f->ask->name, f->first, f->last);
+                   f->ask->place.name, f->first, f->last);
   if (!f->goroutine_seen)
-    return tk_fail("report", "%s: no goroutine %" PRIu64 " is in it", f->ask->name,
+    return tk_fail("report", "%s: no goroutine %" PRIu64 " is in it", f->ask->place.name,
                    f->ask->goroutine);
   return tk_fail("report",
                  "%s: goroutine %" PRIu64 " is not known at that time; the trace has %" PRId64
                  " to %" PRId64,
-                 f->ask->name, f->ask->goroutine, f->first, f->last);
+                 f->ask->place.name, f->ask->goroutine, f->first, f->last);
 }
 
 static int choose(const struct finding *f, struct tk_why_interval *out) {
@@ -185,13 +184,13 @@ static int choose(const struct finding *f, struct tk_why_interval *out) {
   }
   if (length(found) < 0) return f->ask->slow != NULL ? no_type(f) : no_task(f);
   if (found->life == 0)
-    return tk_fail("report", "%s: no goroutine is known that ended %s", f->ask->name, found->name);
+    return tk_fail("report", "%s: no goroutine is known that ended %s", f->ask->place.name, found->name);
   *out = *found;
   return TK_DONE;
 }
 
 int tk_why_find(const struct tk_why_ask *ask, struct tk_why_interval *out) {
-  char error[TK_SOURCE_TEXT];
+  char error[TK_QUERY_ERROR];
   struct tk_pass *pass;
   struct tk_span at;
   int got;
@@ -199,7 +198,7 @@ int tk_why_find(const struct tk_why_ask *ask, struct tk_why_interval *out) {
   struct finding *f = calloc(1, sizeof *f);
   if (f == NULL) return tk_fail("report", "out of memory");
   f->ask = ask;
-  if (!tk_pass_begin(ask->path, 0, &pass, error)) {
+  if (!tk_pass_begin(&ask->place, 0, &pass, error)) {
     free(f);
     return error[0] == 0 ? TK_FAILED : tk_fail("report", "%s", error);
   }

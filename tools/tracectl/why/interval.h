@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #include "event/event.h"
+#include "tools/tracectl/query/pass.h"
 
 struct tk_why_ask { /* one of task, slow, goroutine with a time */
-  const char *path; /* may be opened more than once */
-  const char *name; /* of it, for words */
+  struct tk_place place; /* opened more than once */
   bool has_task;
   uint64_t task;
   const char *slow;   /* a type of tasks or regions; NULL: not asked */

@@ -5,7 +5,7 @@
 
 #include "explain/path_sum.h"
 #include "explain/related.h"
-#include "tools/tracectl/query/source.h"
+#include "tools/tracectl/query/pass.h"
 #include "tools/tracectl/why/interval.h"
 
 struct tk_why {

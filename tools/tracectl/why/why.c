@@ -50,7 +50,7 @@ static int fail_keeping(tb_rc rc) {
 
 static int explain_pass(struct tk_why *why, struct tk_pass *pass, struct tb_mem *mem) {
   struct to_timeline timeline;
-  char error[TK_SOURCE_TEXT];
+  char error[TK_QUERY_ERROR];
   struct tk_span at;
   tb_rc rc = TB_OK;
   int got = 0;
@@ -70,13 +70,13 @@ static int explain_pass(struct tk_why *why, struct tk_pass *pass, struct tb_mem 
 
 int tk_why_run(const struct tk_why_ask *ask) {
   struct tk_why_interval interval;
-  char error[TK_SOURCE_TEXT];
+  char error[TK_QUERY_ERROR];
   struct tk_pass *pass;
   struct tb_mem mem;
 
   int code = tk_why_find(ask, &interval);
   if (code != TK_DONE) return code;
-  if (!tk_pass_begin(ask->path, 0, &pass, error))
+  if (!tk_pass_begin(&ask->place, 0, &pass, error))
     return error[0] == 0 ? TK_FAILED : tk_fail("report", "%s", error);
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
   struct tk_why why = { .ask = ask, .interval = &interval, .pass = pass };

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/query/events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "spans/stack_table.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/index.h"
+
+struct tk_events {
+  const struct tk_place *place;
+  struct tk_trace_range *part;
+  size_t parts, next_part;
+  struct tb_diag after; /* the fault behind the last part, if nothing bounds the question there */
+  struct tk_input *in;  /* of the part that is under way */
+  struct to_pull *pull;
+  struct tb_diag diag;
+  struct to_stack_table stacks;
+  struct to_allocfree types;
+  const struct to_generation *gen; /* of the last event, and what is known of it */
+  uint64_t gen_number, types_gen;
+  bool has_clock;
+  struct to_clock clock;
+};
+
+/* ---- which generations ---- */
+
+static bool is_wanted(const struct tk_events_ask *ask, const struct tk_index_row *row) {
+  if (row->gen < ask->first_gen || (ask->last_gen != 0 && row->gen > ask->last_gen)) return false;
+  if (row->end_wall_ns != 0 && row->end_wall_ns < ask->first_wall_ns) return false;
+  if (ask->last_wall_ns != 0 && row->begin_wall_ns > ask->last_wall_ns) return false;
+  return !ask->has_goroutine || tk_index_has_goroutine(row, ask->goroutine);
+}
+
+static bool is_in(const struct tk_trace_range *part, const struct tk_index_row *row) {
+  return part->end == 0 || (row->offset >= part->begin && row->offset < part->end);
+}
+
+/* Runs of generations, each with the one before it. */
+static void add_parts(struct tk_events *e, const struct tk_index *index,
+                      const struct tk_events_ask *ask) {
+  struct tk_trace_range *last = NULL;
+
+  for (size_t i = 0; i < index->n; i++) {
+    const struct tk_index_row *row = &index->row[i];
+    if (!is_in(&e->place->part, row) || !is_wanted(ask, row)) continue;
+    bool leads = i > 0 && is_in(&e->place->part, row - 1);
+    uint64_t begin = leads ? row[-1].offset : row->offset, end = row->offset + row->bytes;
+    if (last == NULL || last->end < begin) {
+      last = &e->part[e->parts++];
+      *last = (struct tk_trace_range){ index->header_bytes, begin, end };
+    }
+    last->end = end;
+  }
+  bool is_bounded = ask->last_gen != 0 || ask->last_wall_ns != 0 || e->place->part.end != 0;
+  if (!is_bounded) e->after = index->fault;
+}
+
+static bool choose_from(struct tk_events *e, const struct tk_index *index,
+                        const struct tk_events_ask *ask) {
+  e->part = calloc(index->n + 1, sizeof *e->part);
+  if (e->part != NULL) add_parts(e, index, ask);
+  return e->part != NULL;
+}
+
+/* Goroutines are looked up only in an index that knows them already: to make one reads every byte. */
+static bool choose(struct tk_events *e, const struct tk_events_ask *wanted) {
+  struct tk_events_ask ask = *wanted;
+  struct tk_index index = { 0 };
+
+  bool is_known = tk_index_load(e->place->path, &index);
+  ask.has_goroutine = ask.has_goroutine && is_known && tk_index_knows_goroutines(&index);
+  bool any = ask.first_gen != 0 || ask.last_gen != 0 || ask.first_wall_ns != 0 ||
+             ask.last_wall_ns != 0 || ask.has_goroutine;
+  if (any && !is_known) {
+    if (!tk_index_find(e->place->verb, e->place->path, false, &index)) return false;
+    is_known = true;
+  }
+  bool is_chosen = true;
+  if (any) {
+    is_chosen = choose_from(e, &index, &ask);
+  } else {
+    e->part = calloc(1, sizeof *e->part);
+    is_chosen = e->part != NULL;
+    if (is_chosen) e->part[e->parts++] = e->place->part;
+  }
+  if (is_known) tk_index_fini(&index);
+  return is_chosen;
+}
+
+/* ---- a part ---- */
+
+static int fail(struct tk_events *e, tb_rc rc, char error[TK_QUERY_ERROR]) {
+  char why[300];
+
+  if (e->in != NULL && e->diag.offset != TB_NO_OFFSET)
+    e->diag.offset = tk_input_offset(e->in, e->diag.offset);
+  tb_diag_format(&e->diag, why, sizeof why);
+  snprintf(error, TK_QUERY_ERROR, "%s: %s", e->place->name,
+           e->diag.rc != TB_OK ? why : tb_rc_text(rc));
+  return -1;
+}
+
+static void end_part(struct tk_events *e) {
+  to_pull_free(e->pull);
+  e->pull = NULL;
+  if (e->in != NULL) tk_input_close(e->in);
+  e->in = NULL;
+  e->gen = NULL;
+  e->gen_number = e->types_gen = 0;
+}
+
+static bool begin_part(struct tk_events *e, char error[TK_QUERY_ERROR]) {
+  end_part(e);
+  if (!tk_input_open(e->place->verb, e->place->path, &e->in)) {
+    error[0] = 0; /* it was said */
+    return false;
+  }
+  tk_input_part(e->in, &e->part[e->next_part++]);
+  unsigned flags = tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0;
+  tb_rc rc = to_pull_new(&tk_mem, NULL, flags, (struct to_pull_source){ e->in, tk_input_more },
+                         &e->diag, &e->pull);
+  if (rc != TB_OK) fail(e, rc, error);
+  return rc == TB_OK;
+}
+
+bool tk_events_begin(const struct tk_place *place, const struct tk_events_ask *ask,
+                     struct tk_events **out, char error[TK_QUERY_ERROR]) {
+  struct tk_events *e = calloc(1, sizeof *e);
+
+  snprintf(error, TK_QUERY_ERROR, "out of memory");
+  if (e == NULL) return false;
+  e->place = place;
+  tb_diag_clear(&e->diag);
+  tb_diag_clear(&e->after);
+  to_stack_table_init(&e->stacks, &tk_mem, TK_QUERY_STACKS_MAX);
+  to_allocfree_init(&e->types, &tk_mem);
+  if (choose(e, ask) && (e->parts == 0 || begin_part(e, error))) {
+    *out = e;
+    return true;
+  }
+  tk_events_end(e);
+  return false;
+}
+
+void tk_events_end(struct tk_events *e) {
+  if (e == NULL) return;
+  end_part(e);
+  to_allocfree_fini(&e->types);
+  to_stack_table_fini(&e->stacks);
+  free(e->part);
+  free(e);
+}
+
+/* ---- events ---- */
+
+static void set_generation(struct tk_events *e, const struct to_generation *gen) {
+  e->gen = gen;
+  if (gen == NULL || to_generation_number(gen) == e->gen_number) return;
+  e->gen_number = to_generation_number(gen);
+  e->has_clock = to_generation_clock(gen, &e->clock);
+  to_stack_table_generation(&e->stacks);
+}
+
+int tk_events_next(struct tk_events *e, struct tk_event *out, char error[TK_QUERY_ERROR]) {
+  const struct to_generation *gen;
+  const struct to_event *event;
+  tb_rc rc;
+
+  if (e->parts == 0) return 0;
+  while ((rc = to_pull_next(e->pull, &event, &gen)) == TB_END && e->next_part < e->parts)
+    if (!begin_part(e, error)) return -1;
+  if (rc == TB_END && e->after.rc != TB_OK) {
+    e->diag = e->after;
+    return fail(e, e->after.rc, error);
+  }
+  if (rc != TB_OK) return rc == TB_END ? 0 : fail(e, rc, error);
+  set_generation(e, gen);
+  *out = (struct tk_event){ .event = event, .gen = gen, .has_wall = gen != NULL && e->has_clock };
+  if (out->has_wall) out->wall_ns = tk_wall_of(&e->clock, event->time);
+  return 1;
+}
+
+const struct tb_diag *tk_events_fault(const struct tk_events *e) {
+  return &e->diag;
+}
+
+tb_rc tk_events_stack(struct tk_events *e, uint64_t id, uint32_t *out_number,
+                      const struct to_callstack **out) {
+  *out_number = TO_STACK_EMPTY;
+  *out = NULL;
+  if (e->gen == NULL || id == 0) return TB_OK;
+  TB_TRY(to_stack_table_index(&e->stacks, e->gen, id, out_number));
+  *out = to_stack_table_stack(&e->stacks, *out_number);
+  return TB_OK;
+}
+
+tb_rc tk_events_types(struct tk_events *e, const struct to_allocfree **out) {
+  *out = &e->types;
+  if (e->gen == NULL || e->types_gen == e->gen_number) return TB_OK;
+  e->types_gen = e->gen_number;
+  return to_allocfree_generation(&e->types, e->gen);
+}

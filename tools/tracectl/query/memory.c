@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of what a trace has been read for: goroutines, found by their lives; stacks and frames, found by their numbers. */
+#include "tools/tracectl/query/scan.h"
+
+/* ---- columns ---- */
+
+static const struct tk_goroutine_row *goroutine(const struct tk_scan *c) {
+  return &c->trace->goroutine[c->key];
+}
+
+static void g_life(struct tk_scan *c, sqlite3_context *out) {
+  tk__life(c, out, c->key);
+}
+
+static void g_id(struct tk_scan *c, sqlite3_context *out) {
+  tk__id(out, goroutine(c)->id);
+}
+
+static void g_entry(struct tk_scan *c, sqlite3_context *out) {
+  const struct tk_goroutine_row *row = goroutine(c);
+  const struct to_callstack *stack =
+      row->entry_stack == TO_STACK_EMPTY ? NULL : tk_trace_stack(c->trace, row->entry_stack);
+
+  if (stack == NULL || stack->len == 0) return;
+  tk__text(out, stack->frames[row->entry_is_outermost ? stack->len - 1 : 0]->function);
+}
+
+static void g_created(struct tk_scan *c, sqlite3_context *out) {
+  if (goroutine(c)->created_known) sqlite3_result_int64(out, goroutine(c)->created);
+}
+
+static void g_ended(struct tk_scan *c, sqlite3_context *out) {
+  if (goroutine(c)->ended) sqlite3_result_int64(out, goroutine(c)->ended_at);
+}
+
+static void g_creator(struct tk_scan *c, sqlite3_context *out) {
+  tk__life(c, out, goroutine(c)->creator);
+}
+
+static void g_creation_stack(struct tk_scan *c, sqlite3_context *out) {
+  tk__stack(c, out, goroutine(c)->creation_stack);
+}
+
+static void g_label(struct tk_scan *c, sqlite3_context *out) {
+  if (goroutine(c)->label != NULL)
+    sqlite3_result_text(out, goroutine(c)->label, -1, SQLITE_TRANSIENT);
+}
+
+static void s_stack(struct tk_scan *c, sqlite3_context *out) {
+  tk__stack(c, out, (uint32_t)c->key);
+}
+
+static void s_depth_max(struct tk_scan *c, sqlite3_context *out) {
+  sqlite3_result_int64(out, (int64_t)tk_trace_stack(c->trace, (uint32_t)c->key)->len);
+}
+
+static const struct to_frame *frame(const struct tk_scan *c) {
+  return tk_trace_stack(c->trace, (uint32_t)c->key)->frames[c->depth];
+}
+
+static void f_depth(struct tk_scan *c, sqlite3_context *out) {
+  sqlite3_result_int64(out, (int64_t)c->depth);
+}
+
+static void f_function(struct tk_scan *c, sqlite3_context *out) {
+  tk__text(out, frame(c)->function);
+}
+
+static void f_file(struct tk_scan *c, sqlite3_context *out) {
+  tk__text(out, frame(c)->file);
+}
+
+static void f_line(struct tk_scan *c, sqlite3_context *out) {
+  sqlite3_result_int64(out, (int64_t)frame(c)->line);
+}
+
+static void f_pc(struct tk_scan *c, sqlite3_context *out) {
+  sqlite3_result_int64(out, (int64_t)frame(c)->pc);
+}
+
+/* ---- a scan ---- */
+
+/* To the first frame from here on that there is. */
+static int find_frame(struct tk_scan *c) {
+  for (; c->key < c->end; c->key++, c->depth = 0)
+    if (c->depth < tk_trace_stack(c->trace, (uint32_t)c->key)->len) return 1;
+  return 0;
+}
+
+static int find_goroutine(struct tk_scan *c) {
+  while (c->key < c->end && !goroutine(c)->is_known) c->key++;
+  return c->key < c->end;
+}
+
+/* Numbers from first up to end, or the wanted one of them. */
+static bool begin_keys(struct tk_scan *c, uint64_t first, uint64_t end) {
+  int64_t base = (int64_t)c->trace->number * TK_OF_TRACE, key = c->wants.key;
+
+  c->key = first;
+  c->end = end;
+  c->depth = 0;
+  if (!c->wants.has_key) return true;
+  if (key < base + (int64_t)first || key >= base + (int64_t)end) return false;
+  c->key = (uint64_t)(key - base);
+  c->end = c->key + 1;
+  return true;
+}
+
+static int goroutines_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  if (!tk_trace_read(c->trace, error)) return -1;
+  return begin_keys(c, 1, c->trace->lives) ? find_goroutine(c) : 0;
+}
+
+static int goroutines_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  (void)error;
+  c->key++;
+  return find_goroutine(c);
+}
+
+static int stacks_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  if (!tk_trace_read(c->trace, error)) return -1;
+  return begin_keys(c, TO_STACK_OTHER + 1, c->trace->stacks.count) ? find_frame(c) : 0;
+}
+
+static int stacks_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  (void)error;
+  c->key++;
+  return find_frame(c);
+}
+
+static int frames_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
+  (void)error;
+  c->depth++;
+  return find_frame(c);
+}
+
+static const struct tk_table_ops goroutines = { goroutines_begin, goroutines_next, NULL },
+                                 stacks = { stacks_begin, stacks_next, NULL },
+                                 frames = { stacks_begin, frames_next, NULL };
+
+/* ---- the tables ---- */
+
+const struct tk_query_table tk__memory_tables[] = {
+  { .name = "goroutines",
+    .ops = &goroutines,
+    .is_small = true,
+    .column = { { "stream", tk__stream },
+                { "life", g_life, TK_PUSH_KEY },
+                { "id", g_id },
+                { "entry", g_entry },
+                { "created_ns", g_created },
+                { "ended_ns", g_ended },
+                { "creator", g_creator },
+                { "creation_stack", g_creation_stack },
+                { "label", g_label } } },
+  { .name = "stacks",
+    .ops = &stacks,
+    .is_small = true,
+    .column = { { "stream", tk__stream }, { "stack", s_stack, TK_PUSH_KEY }, { "depth_max", s_depth_max } } },
+  { .name = "frames",
+    .ops = &frames,
+    .is_small = true,
+    .column = { { "stream", tk__stream },
+                { "stack", s_stack, TK_PUSH_KEY },
+                { "depth", f_depth },
+                { "function", f_function },
+                { "file", f_file },
+                { "line", f_line },
+                { "pc", f_pc } } },
+  { 0 },
+};

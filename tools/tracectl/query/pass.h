@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spans of a trace file, or of a part of it, in order: one pass.
+ *
+ * Lives and stacks have the same numbers in each pass over the same part: they are given out in the order of the trace.
+ *
+ * Memory    the C library's: what is open, each stack once.
+ * Threads   one.
+ * Errors    text in the caller's buffer: the file cannot be read, or the trace is broken (after all spans before).
+ */
+#ifndef TK_QUERY_PASS_H
+#define TK_QUERY_PASS_H
+
+#include <stdbool.h>
+
+#include "spans/pull.h"
+#include "tools/tracectl/trace_file/input.h"
+
+enum { TK_QUERY_ERROR = 400, TK_QUERY_STACKS_MAX = 1 << 24 };
+
+/* A trace file, or a part of it. */
+struct tk_place {
+  const char *path;
+  const char *name; /* in messages, and of the stream */
+  const char *verb; /* in messages about the file */
+  struct tk_trace_range part; /* end 0: the whole file */
+};
+
+struct tk_pass;
+
+/* place is lent until tk_pass_end(). kinds: bits of enum to_span_kind; others may come as well. */
+bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass **out,
+                   char error[TK_QUERY_ERROR]);
+void tk_pass_end(struct tk_pass *pass); /* accepts NULL */
+/* A stack by its number in this pass: NULL for one that is not kept. Lent until tk_pass_end(). */
+const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number);
+uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below it */
+
+struct tk_span {
+  const struct to_span *span; /* open ones come last */
+  uint64_t gen;               /* of the event that ended it; 0: it is open after the last one */
+  uint32_t stack, end_stack, by_stack;
+  bool has_wall;
+  uint64_t wall_ns; /* of its begin */
+};
+/* 1: a span, lent until the next call; 0: no more; -1: error. */
+int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]);
+
+/* Bytes of an input for a reader (trace/pull.h). */
+tb_rc tk_input_more(void *input, const void **out_bytes, size_t *out_n);
+/* A time of the trace's clock on the wall clock. */
+uint64_t tk_wall_of(const struct to_clock *clock, to_ns at);
+
+#endif

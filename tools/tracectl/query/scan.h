@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables as data: their columns, how each gets its value from where a scan stands, and how a scan moves. Private to
+ * this room. A scan goes over the query's traces one after the other; a kind of tables says how it goes over one.
+ */
+#ifndef TK_QUERY_SCAN_H
+#define TK_QUERY_SCAN_H
+
+#include <sqlite3.h>
+
+#include "tools/tracectl/query/events.h"
+#include "tools/tracectl/query/trace.h"
+
+struct tk_scan;
+struct tk_report_rows;
+
+/* Each answers 1: the scan stands at a row; 0: the trace has no more; -1: error. */
+struct tk_table_ops {
+  int (*begin)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
+  int (*next)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
+  void (*end)(struct tk_scan *scan); /* after begin, whatever it answered; NULL: nothing to give back */
+};
+
+/* What a condition on a column may spare a scan: rows that it does not want need not be made. SQLite looks at each row all the same. */
+enum tk_push {
+  TK_PUSH_NONE,
+  TK_PUSH_NAME,      /* of a kind of spans, of a report: = */
+  TK_PUSH_KEY,       /* of a life, of a stack: = */
+  TK_PUSH_GOROUTINE, /* = */
+  TK_PUSH_GEN,       /* = and bounds */
+  TK_PUSH_WALL,
+};
+
+struct tk_query_column {
+  const char *name;
+  void (*value)(struct tk_scan *scan, sqlite3_context *out);
+  enum tk_push push;
+};
+
+enum { TK_QUERY_COLUMNS_MAX = 24 };
+
+struct tk_query_table {
+  const char *name;
+  const struct tk_table_ops *ops;
+  uint32_t kinds; /* of spans, bits of enum to_span_kind */
+  bool is_small;  /* a row is found by its key at once */
+  struct tk_query_column column[TK_QUERY_COLUMNS_MAX];
+};
+
+struct tk_wants {
+  char name[64]; /* "": any */
+  bool has_key;
+  int64_t key;
+  struct tk_events_ask events;
+};
+
+struct tk_scan {
+  const struct tk_query_table *table;
+  struct tk_trace *trace; /* that it is in */
+  struct tk_wants wants;
+  struct tk_numbers numbers; /* of the pass that is under way */
+
+  struct tk_pass *pass; /* of tables of spans, */
+  struct tk_span at;
+  struct tk_events *events; /* of events and generations, */
+  struct tk_event event;
+  struct tk_generation_rows *generations;
+  struct tk_report_rows *reports;
+  uint64_t key, end, depth; /* of what is in memory: life or stack, the first one that is not wanted, frame */
+};
+
+extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],
+    tk__generation_tables[], tk__report_tables[]; /* the last one of each has no name */
+
+/* Values. NULL where there is none. */
+void tk__text(sqlite3_context *out, struct to_string text);
+void tk__name(sqlite3_context *out, const char *name); /* stays */
+void tk__id(sqlite3_context *out, int64_t id);         /* TO_NONE: none */
+void tk__life(const struct tk_scan *scan, sqlite3_context *out, uint64_t life);
+/* number: of the trace's stacks. */
+void tk__stack(const struct tk_scan *scan, sqlite3_context *out, uint32_t number);
+void tk__stream(struct tk_scan *scan, sqlite3_context *out);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/query/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/term/tracectl.h"
+
+void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number) {
+  *trace = (struct tk_trace){ .place = *place, .number = number };
+  to_stack_table_init(&trace->stacks, &tk_mem, TK_QUERY_STACKS_MAX);
+}
+
+void tk_trace_fini(struct tk_trace *trace) {
+  for (size_t i = 0; i < trace->lives; i++) free(trace->goroutine[i].label);
+  free(trace->goroutine);
+  to_stack_table_fini(&trace->stacks);
+}
+
+const struct to_callstack *tk_trace_stack(const struct tk_trace *trace, uint32_t number) {
+  return to_stack_table_stack(&trace->stacks, number);
+}
+
+/* ---- numbers of stacks ---- */
+
+void tk_numbers_fini(struct tk_numbers *numbers) {
+  free(numbers->of);
+  *numbers = (struct tk_numbers){ 0 };
+}
+
+static bool make_room(struct tk_numbers *numbers, uint32_t number) {
+  size_t room = numbers->room == 0 ? 256 : numbers->room;
+
+  if (number < numbers->room) return true;
+  while (room <= number) room *= 2;
+  uint32_t *of = realloc(numbers->of, room * sizeof *of);
+  if (of == NULL) return false;
+  memset(of + numbers->room, 0, (room - numbers->room) * sizeof *of);
+  numbers->of = of;
+  numbers->room = room;
+  return true;
+}
+
+tb_rc tk_numbers_find(struct tk_numbers *numbers, struct tk_trace *trace, uint32_t number,
+                      const struct to_callstack *stack, uint32_t *out) {
+  *out = number;
+  if (number <= TO_STACK_OTHER) return TB_OK;
+  if (!make_room(numbers, number)) return TB_NOMEM;
+  if (numbers->of[number] == TO_STACK_EMPTY)
+    TB_TRY(to_stack_table_copy(&trace->stacks, stack, &numbers->of[number]));
+  *out = numbers->of[number];
+  return TB_OK;
+}
+
+/* ---- goroutines ---- */
+
+static struct tk_goroutine_row *row_of(struct tk_trace *trace, uint64_t life) {
+  if (life >= trace->room) {
+    size_t room = trace->room == 0 ? 1024 : trace->room;
+    while (room <= life) room *= 2;
+    void *rows = realloc(trace->goroutine, room * sizeof *trace->goroutine);
+    if (rows == NULL) return NULL;
+    trace->goroutine = rows;
+    memset(trace->goroutine + trace->room, 0, (room - trace->room) * sizeof *trace->goroutine);
+    trace->room = room;
+  }
+  if (life >= trace->lives) trace->lives = life + 1;
+  return &trace->goroutine[life];
+}
+
+static tb_rc set_label(struct tk_goroutine_row *row, const struct to_span *span) {
+  if (span->more == NULL || span->more->name.len == 0) return TB_OK;
+  free(row->label);
+  row->label = strndup(span->more->name.data, span->more->name.len);
+  return row->label != NULL ? TB_OK : TB_NOMEM;
+}
+
+struct reading {
+  struct tk_trace *trace;
+  struct tk_pass *pass;
+  struct tk_numbers numbers;
+};
+
+static tb_rc number_of(struct reading *r, uint32_t stack, uint32_t *out) {
+  return tk_numbers_find(&r->numbers, r->trace, stack, tk_pass_stack(r->pass, stack), out);
+}
+
+static tb_rc set_life(struct reading *r, struct tk_goroutine_row *row, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+
+  row->created_known = span->from_known;
+  row->created = span->from;
+  row->ended = !span->open && span->until_known;
+  row->ended_at = span->until;
+  row->creator = span->by_life;
+  TB_TRY(number_of(r, at->end_stack, &row->creation_stack));
+  if (at->stack > TO_STACK_OTHER) {
+    TB_TRY(number_of(r, at->stack, &row->entry_stack));
+    row->entry_is_outermost = false;
+  }
+  return set_label(row, span);
+}
+
+static tb_rc take(struct reading *r, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+
+  if (span->life == 0 || (span->kind != TO_SPAN_LIFE && span->kind != TO_SPAN_GOROUTINE))
+    return TB_OK;
+  struct tk_goroutine_row *row = row_of(r->trace, span->life);
+  if (row == NULL) return TB_NOMEM;
+  row->id = span->id;
+  row->is_known = true;
+  if (span->kind == TO_SPAN_LIFE) return set_life(r, row, at);
+  uint32_t own = at->stack > TO_STACK_OTHER ? at->stack : at->end_stack;
+  if (row->entry_stack != TO_STACK_EMPTY || own <= TO_STACK_OTHER) return TB_OK;
+  row->entry_is_outermost = true;
+  return number_of(r, own, &row->entry_stack);
+}
+
+/* Late names of frames are there now, and stacks that no goroutine row names. */
+static tb_rc take_stacks(struct reading *r) {
+  uint32_t number;
+
+  for (uint32_t i = TO_STACK_OTHER + 1; i < tk_pass_stacks(r->pass); i++)
+    TB_TRY(to_stack_table_copy(&r->trace->stacks, tk_pass_stack(r->pass, i), &number));
+  return TB_OK;
+}
+
+bool tk_trace_read(struct tk_trace *trace, char error[TK_QUERY_ERROR]) {
+  struct reading r = { .trace = trace };
+  struct tk_span at;
+  tb_rc rc = TB_OK;
+  int got = 0;
+
+  if (trace->was_read) return true;
+  if (!tk_pass_begin(&trace->place, 0, &r.pass, error)) return false;
+  while (rc == TB_OK && (got = tk_pass_next(r.pass, &at, error)) == 1) rc = take(&r, &at);
+  if (rc == TB_OK && got == 0) rc = take_stacks(&r);
+  if (rc != TB_OK) snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(rc));
+  trace->was_read = rc == TB_OK && got == 0;
+  tk_numbers_fini(&r.numbers);
+  tk_pass_end(r.pass);
+  return trace->was_read;
+}
