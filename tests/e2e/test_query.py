@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tracectl query`: a trace as tables, against what `tracectl cat -d json` prints of the same trace."""
+"""`tracectl query`: traces as tables, against what `tracectl cat -d json`, index and report print of the same traces."""
 import collections
 import csv
 import io
 import json
 
-from harness import Case
+from harness import Case, Collector
 
 
 class Query(Case):
-    def rows(self, trace, sql, **options):
-        return [json.loads(line) for line in self.tracectl("query", "--json", trace, sql, **options).out.splitlines()]
+    def rows(self, trace, sql, more=(), **options):
+        return [json.loads(line) for line in self.tracectl("query", "--json", trace, sql, *more, **options).out.splitlines()]
 
     def states(self, trace, unseen_too=False):
         """Of goroutines, from the printed events: (goroutine, state, from, until, ended by) in the order of their ends; unseen_too:
@@ -124,3 +124,154 @@ class Query(Case):
         self.assertGreater(len(done.out.splitlines()), 100)
         self.assertIn("the trace ends in the middle of a batch", done.err)
         self.assertIn("offset ", done.err)
+
+    def events(self, trace, *options):
+        return [json.loads(line) for line in self.tracectl("cat", "-d", "json", *options, trace).out.splitlines()]
+
+    def test_events_are_those_that_cat_prints(self):
+        for name in ("g22-mix", "g26-annot", "g26-blobs", "c-locks"):
+            trace = self.trace(name)
+            rows = self.rows(trace, "SELECT time_ns, kind, event, thread, proc, goroutine, args, stack FROM events")
+            depths = {row["stack"]: row["depth_max"] for row in self.rows(trace, "SELECT stack, depth_max FROM stacks")}
+            printed = self.events(trace)
+            self.assertEqual(len(rows), len(printed))
+            for row, event in zip(rows, printed):
+                self.assertEqual([row[key] for key in ("time_ns", "kind", "event", "thread", "proc", "goroutine")],
+                                 [event[key] for key in ("time", "kind", "event", "m", "p", "g")])
+                known = ("time", "kind", "event", "m", "p", "g", "stack")
+                self.assertEqual({pair["name"]: pair["value"] for pair in json.loads(row["args"])},
+                                 {key: value for key, value in event.items() if key not in known})
+                self.assertEqual(row["stack"] is not None, bool(event.get("stack")))
+            self.assertEqual(bool(depths), any(row["stack"] is not None for row in rows))
+
+    def test_a_stack_has_one_number_in_all_tables(self):
+        trace = self.trace("g26-gens")
+        rows = self.rows(trace, "SELECT e.time_ns, f.function, f.line FROM events e JOIN frames f ON f.stack=e.stack AND f.depth=0 WHERE e.event='GoBlock'")
+        want = [(event["time"], event["stack"][0]["func"], event["stack"][0]["line"]) for event in self.events(trace)
+                if event["event"] == "GoBlock" and event.get("stack")]
+        self.assertGreater(len(want), 100)
+        self.assertEqual([tuple(row.values()) for row in rows], want)
+        blocks = self.rows(trace, "SELECT count(*) AS n FROM events e JOIN spans s ON s.from_ns=e.time_ns AND s.stack=e.stack "
+                                  "WHERE e.event='GoBlock' AND s.state='waiting' AND s.kind='goroutine' AND e.stack IS NOT NULL")
+        self.assertEqual(blocks[0]["n"], len(want))
+
+    def test_conditions_choose_generations_and_change_no_row(self):
+        """A + before a column keeps the condition from choosing."""
+        trace = self.trace("g26-gens")
+        middle = self.rows(trace, "SELECT min(wall_ns) AS a, max(wall_ns) AS b FROM events WHERE +gen BETWEEN 9 AND 11")[0]
+        conditions = ("{}gen=7", "{}gen>=20", "{}gen<3", "{}gen BETWEEN 4 AND 6", "{}gen IN (2, 9)", "{}gen=0", "{}gen>'x'", "{}gen<2.5",
+                      f"{{0}}wall_ns BETWEEN {middle['a']} AND {middle['b']}", "{}goroutine=23", "{0}goroutine=23 AND {0}gen>10", "{}goroutine=999999")
+        for indexed in (False, True):
+            if indexed:
+                self.tracectl("index", "--write", trace)
+            for condition in conditions:
+                for columns in ("*", "gen, time_ns, event, thread, proc, goroutine, stack, wall_ns"):
+                    chosen, looked_at = (self.rows(trace, f"SELECT {columns} FROM events WHERE {condition.format(plus)}") for plus in ("", "+"))
+                    self.assertEqual(chosen, looked_at, condition)
+        self.assertGreater(len(self.rows(trace, "SELECT 1 AS x FROM events WHERE goroutine=23")), 10)
+        self.assertEqual(self.rows(trace, "SELECT * FROM generations WHERE gen=7"), self.rows(trace, "SELECT * FROM generations WHERE +gen=7"))
+
+    def test_generations_are_those_of_the_index(self):
+        trace = self.trace("g26-gens")
+        rows = self.rows(trace, "SELECT gen, bytes, verdict, from_ns, until_ns, events FROM generations")
+        index = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()]
+        self.assertEqual([(row["gen"], row["bytes"]) for row in rows], [(line["gen"], line["bytes"]) for line in index])
+        self.assertEqual({row["verdict"] for row in rows}, {"ok"})
+        counts = self.rows(trace, "SELECT gen, count(*) AS n, max(time_ns) AS last FROM events WHERE gen IS NOT NULL GROUP BY 1")
+        self.assertEqual([(row["gen"], row["events"], row["until_ns"]) for row in rows], [tuple(row.values()) for row in counts])
+
+    def test_a_broken_generation_is_a_row(self):
+        trace = self.trace("g26-gens")
+        torn = self.folder / "torn"
+        torn.write_bytes(trace.read_bytes()[:80000])
+        rows = self.rows(torn, "SELECT gen, verdict, reason FROM generations")
+        self.assertEqual([row["verdict"] for row in rows[:-1]], ["ok"] * (len(rows) - 1))
+        self.assertGreater(len(rows), 2)
+        self.assertEqual(rows[-1]["verdict"], "broken")
+        self.assertIn("the trace ends in the middle of a batch", rows[-1]["reason"])
+
+    def test_reports_are_those_that_report_prints(self):
+        trace = self.trace("g26-annot")
+        rows = collections.defaultdict(lambda: collections.defaultdict(list))
+        for row in self.rows(trace, "SELECT kind, window, name, row FROM reports"):
+            self.assertEqual(row["window"], "all")
+            rows[row["kind"]][row["name"]].append(json.loads(row["row"]))
+        for line in self.tracectl("report", "all", trace, "--json", "--top", "0", "--no-progress").out.split("\n")[:-1]:
+            report = json.loads(line)
+            mine = rows.pop(report["kind"])
+            self.assert_alike(mine.pop("figures"), [report["figures"]])
+            self.assert_alike(mine, {name: table for name, table in report["tables"].items() if table})
+        self.assertEqual(rows, {})
+        alone = self.rows(trace, "SELECT DISTINCT kind FROM reports WHERE kind='sched'")
+        self.assertEqual(alone, [{"kind": "sched"}])
+        self.assertEqual(self.rows(trace, "SELECT * FROM reports WHERE kind='nothing'"), [])
+
+    def assert_alike(self, one, other):
+        """Shares to nine digits."""
+        def plain(value):
+            if isinstance(value, float):
+                return float(f"{value:.9g}")
+            if isinstance(value, dict):
+                return {key: plain(inner) for key, inner in value.items()}
+            return [plain(inner) for inner in value] if isinstance(value, list) else value
+        self.assertEqual(plain(one), plain(other))
+
+    def test_parts_of_a_file(self):
+        trace = self.trace("g26-gens")
+        gens = [row["gen"] for row in self.rows(trace, "SELECT DISTINCT gen FROM spans WHERE gen IS NOT NULL", more=("--gen", "5..8"))]
+        self.assertEqual(gens, [5, 6, 7, 8])
+        times = self.rows(trace, "SELECT wall_ns FROM generations")
+        moment = f"@{times[9]['wall_ns'] / 1e9 + 0.001:.9f}"
+        around = self.rows(trace, "SELECT gen FROM generations", more=("--from", moment, "--to", moment))
+        self.assertEqual([row["gen"] for row in around], [10])
+        self.assertEqual(self.rows(trace, "SELECT gen FROM generations WHERE gen>6", more=("--gen", "5..8")), [{"gen": 7}, {"gen": 8}])
+        self.assertIn("nothing of that is in it", self.tracectl("query", trace, "SELECT 1", "--gen", "900..", expect=1).err)
+        self.assertEqual(self.rows(trace, "SELECT count(*) AS n FROM reports WHERE kind='stw' AND name='by_reason'", more=("--gen", "5..8")), [{"n": 0}])
+
+    def test_several_files_are_streams_with_lives_and_stacks_of_their_own(self):
+        one, two = self.trace("g26-gens"), self.trace("g26-annot")
+        sql = "SELECT s.stream, g.stream AS of, count(*) AS n, sum(g.id=s.subject) AS same FROM spans s JOIN goroutines g USING(life) WHERE kind='goroutine' GROUP BY 1, 2"
+        rows = [json.loads(line) for line in self.tracectl("query", "--json", one, two, sql).out.splitlines()]
+        self.assertEqual({row["stream"] for row in rows}, {str(one), str(two)})
+        self.assertTrue(all(row["stream"] == row["of"] and row["n"] == row["same"] for row in rows), rows)
+        for trace in (one, two):
+            alone = self.rows(trace, "SELECT count(*) AS n FROM spans WHERE kind='goroutine' AND life IS NOT NULL")[0]["n"]
+            self.assertEqual([row["n"] for row in rows if row["stream"] == str(trace)], [alone])
+        places = "SELECT stream, place(stack) AS p, count(*) AS n FROM spans WHERE state='waiting' GROUP BY 1, 2 ORDER BY 1, 2"
+        both = [json.loads(line) for line in self.tracectl("query", "--json", one, two, places).out.splitlines()]
+        self.assertEqual(both, sorted(self.rows(one, places) + self.rows(two, places), key=lambda row: (row["stream"], row["p"] or "")))
+
+    def test_saved_queries_have_answers(self):
+        saved = [json.loads(line) for line in self.tracectl("query", "--list", "--json").out.splitlines()]
+        self.assertGreaterEqual(len(saved), 20)
+        traces = [self.trace(name) for name in ("g22-mix", "g26-annot", "g26-gens", "c-locks")]
+        for query in saved:
+            self.assertEqual(self.tracectl("query", *traces, "--json", "--saved", query["name"]).out,
+                             self.tracectl("query", "--json", *traces, query["sql"]).out)
+            self.assertTrue(self.tracectl("query", "--csv", *traces, "--saved", query["name"]).out.count("\n") > 1, query["name"])
+        listed = self.tracectl("query", "--list").out
+        self.assertTrue(all(query["name"] in listed and query["about"] in listed for query in saved))
+        self.assertIn('did you mean "states"', self.tracectl("query", traces[0], "--saved", "stats", expect=2).err)
+
+
+class QueryOfACollector(Case):
+    def test_a_service_is_asked_as_its_files_are(self):
+        trace = self.trace("g26-gens")
+        self.collector = Collector(self)
+        self.collector.send(trace, "shop")
+        self.collector.send(self.trace("g26-annot"), "desk")
+        states = "SELECT state, reason, count(*) AS n, sum(until_ns-from_ns) AS ns FROM spans WHERE kind='goroutine' AND from_known AND until_known GROUP BY 1, 2"
+        want = self.tracectl("query", trace, states, "--json").out
+        got = self.collector.ask("query", "--service", "shop", "--all", states, "--json")
+        self.assertEqual(got.out, want)
+        self.assertRegex(got.err, r"26 generations of 1 stream, [\d.]+ KiB")
+        some = self.collector.ask("query", "--service", "shop", "--gen", "5..8", "SELECT gen FROM generations", "--csv")
+        self.assertEqual(some.out.split(), ["gen", "5", "6", "7", "8"])
+        self.assertRegex(some.err, r"4 generations of 1 stream")
+        both = self.collector.ask("query", "--all", "SELECT DISTINCT stream FROM goroutines", "--csv").out.split()[1:]
+        self.assertEqual(sorted(name.split("/")[0] for name in both), ["desk", "shop"])
+        refused = self.collector.ask("query", "--service", "shop", states, expect=2)
+        self.assertRegex(refused.err, r"that is the whole archive of 1 streams?, [\d.]+ KiB: name a time \(--from, --last\) or generations \(--gen\), or give --all")
+        self.assertIn('did you mean "shop"', self.collector.ask("query", "--service", "shp", "--all", states, expect=1).err)
+        self.assertIn("not both", self.collector.ask("query", trace, "--service", "shop", states, expect=2).err)
+        self.assertEqual(self.collector.stop(), 0)

@@ -98,9 +98,8 @@ static int query_fetched(struct querying *q, const struct tk_fetched_traces *fet
   say_what_is_read(fetched);
   if (!take_room(q, fetched->n)) return TK_FAILED;
   for (size_t i = 0; i < fetched->n; i++)
-    add(q, &(struct tk_place){ .path = fetched->trace[i].path,
-                               .name = fetched->trace[i].stream,
-                               .verb = "query" });
+    add(q, &(struct tk_place){
+               .path = fetched->trace[i].path, .name = fetched->trace[i].stream, .verb = "query" });
   return tk_sql_run(&q->traces, q->sql, format);
 }
 
@@ -155,7 +154,8 @@ static int take_arguments(struct querying *q, int argc, char **argv) {
   tb_diag_clear(&diag);
   if (q->json && q->csv) return tk_usage("query", "--json or --csv, not both");
   if (q->saved == NULL && argc == 0)
-    return tk_usage("query", "FILE and one statement are wanted; --list shows those that have a name");
+    return tk_usage("query",
+                    "FILE and one statement are wanted; --list shows those that have a name");
   const struct tk_saved *saved = q->saved == NULL ? NULL : tk_saved_find(q->saved);
   if (q->saved != NULL && saved == NULL) return TK_USAGE;
   q->sql = saved != NULL ? saved->sql : argv[argc - 1];
@@ -164,7 +164,8 @@ static int take_arguments(struct querying *q, int argc, char **argv) {
   if (q->n_files > 0 && q->is_remote)
     return tk_usage("query", "FILE, or a collector's streams: not both");
   if (q->n_files == 0 && !q->is_remote)
-    return tk_usage("query", "FILE and one statement are wanted, or --service S for what a collector has");
+    return tk_usage("query",
+                    "FILE and one statement are wanted, or --service S for what a collector has");
   tb_rc rc = tk_selector_check(&q->selector, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("query", rc, &diag);
 }

@@ -110,8 +110,7 @@ static tb_rc plan_all(struct fetching *f) {
 }
 
 static bool is_bounded(const struct tk_selector *s) {
-  return s->since_wall_ns != 0 || s->last_ns != 0 || s->first_gen != 0 ||
-         s->last_gen != 0;
+  return s->since_wall_ns != 0 || s->last_ns != 0 || s->first_gen != 0 || s->last_gen != 0;
 }
 
 static tb_rc refuse_all(const struct fetching *f) {
@@ -119,7 +118,8 @@ static tb_rc refuse_all(const struct fetching *f) {
 
   tk_size_format(f->bytes, size);
   return tb_fail(f->diag, TB_BROKEN,
-                 "that is the whole archive of %zu streams, %s: name a time (--from, --last) or generations (--gen), or "
+                 "that is the whole archive of %zu streams, %s: name a time (--from, --last) or "
+                 "generations (--gen), or "
                  "give --all",
                  f->n, size);
 }
@@ -190,8 +190,8 @@ static tb_rc read_all(struct fetching *f, bool last_alone, bool progress) {
   tk_progress_begin(&fetch.progress, "fetch", f->bytes, progress);
   for (size_t i = 0; rc == TB_OK && i < f->n; i++)
     if (f->wanted[i].plan.n_pieces > 0)
-      rc = read_pieces(f, &f->wanted[i], last_alone ? first_of_last(&f->wanted[i].plan) : 0,
-                       &fetch);
+      rc =
+          read_pieces(f, &f->wanted[i], last_alone ? first_of_last(&f->wanted[i].plan) : 0, &fetch);
   tk_progress_end(&fetch.progress);
   return rc == TB_OK ? end_file(f) : rc;
 }

@@ -13,8 +13,7 @@ static const struct to_event *event(const struct tk_scan *c) {
 }
 
 static void e_gen(struct tk_scan *c, sqlite3_context *out) {
-  if (c->event.gen != NULL)
-    sqlite3_result_int64(out, (int64_t)to_generation_number(c->event.gen));
+  if (c->event.gen != NULL) sqlite3_result_int64(out, (int64_t)to_generation_number(c->event.gen));
 }
 
 static void e_time(struct tk_scan *c, sqlite3_context *out) {
@@ -71,7 +70,7 @@ static char *named(const char *object, size_t len) {
   const char *name;
 
   json_object_foreach(fields, name, value)
-    json_array_append_new(list, json_pack("{s:s,s:O}", "name", name, "value", value));
+      json_array_append_new(list, json_pack("{s:s,s:O}", "name", name, "value", value));
   if (fields != NULL) text = json_dumps(list, JSON_COMPACT);
   json_decref(fields);
   json_decref(list);
@@ -132,7 +131,7 @@ const struct tk_query_table tk__event_tables[] = {
                 { "thread", e_thread },
                 { "proc", e_proc },
                 { "goroutine", e_goroutine, TK_PUSH_GOROUTINE },
-                { "args", e_args },
+                { "args", e_args, TK_PUSH_NONE, true },
                 { "stack", e_stack },
                 { "wall_ns", e_wall, TK_PUSH_WALL },
                 { "event", e_event } } },

@@ -8,9 +8,14 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/index.h"
 
+struct part {
+  struct tk_trace_range range;
+  uint64_t before; /* generations of the place before it */
+};
+
 struct tk_events {
   const struct tk_place *place;
-  struct tk_trace_range *part;
+  struct part *part;
   size_t parts, next_part;
   struct tb_diag after; /* the fault behind the last part, if nothing bounds the question there */
   struct tk_input *in;  /* of the part that is under way */
@@ -22,15 +27,34 @@ struct tk_events {
   uint64_t gen_number, types_gen;
   bool has_clock;
   struct to_clock clock;
+  uint64_t before;      /* generations of the place before this part */
+  struct to_event sync; /* one that counts them, too */
 };
 
 /* ---- which generations ---- */
 
-static bool is_wanted(const struct tk_events_ask *ask, const struct tk_index_row *row) {
+/* An index knows when a generation begins; its events may reach into the next one. So the neighbours count, too. */
+static bool is_in_time(const struct tk_events_ask *ask, const struct tk_index *index, size_t i) {
+  const struct tk_index_row *before = &index->row[i > 0 ? i - 1 : i],
+                            *after = &index->row[i + 1 < index->n ? i + 1 : i];
+
+  if (after->end_wall_ns != 0 && after->end_wall_ns < ask->first_wall_ns) return false;
+  return ask->last_wall_ns == 0 || before->begin_wall_ns <= ask->last_wall_ns;
+}
+
+static bool is_wanted(const struct tk_events_ask *ask, const struct tk_index *index, size_t i) {
+  const struct tk_index_row *row = &index->row[i];
+
   if (row->gen < ask->first_gen || (ask->last_gen != 0 && row->gen > ask->last_gen)) return false;
-  if (row->end_wall_ns != 0 && row->end_wall_ns < ask->first_wall_ns) return false;
-  if (ask->last_wall_ns != 0 && row->begin_wall_ns > ask->last_wall_ns) return false;
+  if (!is_in_time(ask, index, i)) return false;
   return !ask->has_goroutine || tk_index_has_goroutine(row, ask->goroutine);
+}
+
+static bool is_before(const struct tk_events_ask *ask, const struct tk_index *index, size_t i) {
+  const struct tk_index_row *before = &index->row[i > 0 ? i - 1 : i];
+
+  if (ask->last_gen != 0 && index->row[i].gen > ask->last_gen) return false;
+  return ask->last_wall_ns == 0 || before->begin_wall_ns <= ask->last_wall_ns;
 }
 
 static bool is_in(const struct tk_trace_range *part, const struct tk_index_row *row) {
@@ -40,18 +64,19 @@ static bool is_in(const struct tk_trace_range *part, const struct tk_index_row *
 /* Runs of generations, each with the one before it. */
 static void add_parts(struct tk_events *e, const struct tk_index *index,
                       const struct tk_events_ask *ask) {
-  struct tk_trace_range *last = NULL;
+  struct part *last = NULL;
+  uint64_t before = 0;
 
   for (size_t i = 0; i < index->n; i++) {
     const struct tk_index_row *row = &index->row[i];
-    if (!is_in(&e->place->part, row) || !is_wanted(ask, row)) continue;
-    bool leads = i > 0 && is_in(&e->place->part, row - 1);
+    if (!is_in(&e->place->part, row)) continue;
+    bool leads = before++ > 0, is_new;
+    if (!is_wanted(ask, index, i) && !(ask->with_details && is_before(ask, index, i))) continue;
     uint64_t begin = leads ? row[-1].offset : row->offset, end = row->offset + row->bytes;
-    if (last == NULL || last->end < begin) {
-      last = &e->part[e->parts++];
-      *last = (struct tk_trace_range){ index->header_bytes, begin, end };
-    }
-    last->end = end;
+    is_new = last == NULL || last->range.end < begin;
+    if (is_new) last = &e->part[e->parts++];
+    if (is_new) *last = (struct part){ { index->header_bytes, begin, end }, before - 1 - leads };
+    last->range.end = end;
   }
   bool is_bounded = ask->last_gen != 0 || ask->last_wall_ns != 0 || e->place->part.end != 0;
   if (!is_bounded) e->after = index->fault;
@@ -83,7 +108,7 @@ static bool choose(struct tk_events *e, const struct tk_events_ask *wanted) {
   } else {
     e->part = calloc(1, sizeof *e->part);
     is_chosen = e->part != NULL;
-    if (is_chosen) e->part[e->parts++] = e->place->part;
+    if (is_chosen) e->part[e->parts++].range = e->place->part;
   }
   if (is_known) tk_index_fini(&index);
   return is_chosen;
@@ -117,7 +142,9 @@ static bool begin_part(struct tk_events *e, char error[TK_QUERY_ERROR]) {
     error[0] = 0; /* it was said */
     return false;
   }
-  tk_input_part(e->in, &e->part[e->next_part++]);
+  const struct part *part = &e->part[e->next_part++];
+  tk_input_part(e->in, &part->range);
+  e->before = part->before;
   unsigned flags = tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0;
   tb_rc rc = to_pull_new(&tk_mem, NULL, flags, (struct to_pull_source){ e->in, tk_input_more },
                          &e->diag, &e->pull);
@@ -177,6 +204,11 @@ int tk_events_next(struct tk_events *e, struct tk_event *out, char error[TK_QUER
   }
   if (rc != TB_OK) return rc == TB_END ? 0 : fail(e, rc, error);
   set_generation(e, gen);
+  if (event->type == TW_EV_SYNC && e->before > 0) {
+    e->sync = *event;
+    e->sync.args[0] += e->before;
+    event = &e->sync;
+  }
   *out = (struct tk_event){ .event = event, .gen = gen, .has_wall = gen != NULL && e->has_clock };
   if (out->has_wall) out->wall_ns = tk_wall_of(&e->clock, event->time);
   return 1;

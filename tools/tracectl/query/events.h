@@ -16,10 +16,12 @@
 
 /* Bounds are inclusive; generations outside them may come as well. Zeroed: all. */
 struct tk_events_ask {
-  uint64_t first_gen, last_gen;           /* 0: open */
-  uint64_t first_wall_ns, last_wall_ns;   /* 0: open */
-  bool has_goroutine;                     /* only generations in which it does something, */
-  int64_t goroutine;                      /* where an index is written down */
+  uint64_t first_gen, last_gen;         /* 0: open */
+  uint64_t first_wall_ns, last_wall_ns; /* 0: open */
+  bool has_goroutine;                   /* only generations in which it does something, */
+  int64_t goroutine;                    /* where an index is written down */
+  bool
+      with_details; /* a task's type may be said by any event before: reading begins where the place does */
 };
 
 struct tk_event {

@@ -40,7 +40,8 @@ static uint32_t wanted_for(uint32_t kinds) {
 
 bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass **out,
                    char error[TK_QUERY_ERROR]) {
-  const struct to_spans_config config = { .wanted = wanted_for(kinds), .stacks_max = TK_QUERY_STACKS_MAX };
+  const struct to_spans_config config = { .wanted = wanted_for(kinds),
+                                          .stacks_max = TK_QUERY_STACKS_MAX };
   struct tk_pass *pass = calloc(1, sizeof *pass);
 
   snprintf(error, TK_QUERY_ERROR, "out of memory");
@@ -55,7 +56,8 @@ bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass 
   tk_input_part(pass->in, &place->part);
   unsigned flags = tk_input_stays(pass->in) ? TO_READER_BYTES_STAY : 0;
   tb_rc rc = to_span_pull_new(&tk_mem, NULL, flags, &config,
-                              (struct to_pull_source){ pass->in, tk_input_more }, &pass->diag, &pass->pull);
+                              (struct to_pull_source){ pass->in, tk_input_more }, &pass->diag,
+                              &pass->pull);
   if (rc == TB_OK) {
     *out = pass;
     return true;
@@ -131,9 +133,13 @@ static tb_rc keep_open(void *self, const struct to_span *span) {
   return TB_OK;
 }
 
+/* A generation may lie where the one before it lay: its number tells them apart. */
 static void set_generation(struct tk_pass *pass, const struct to_generation *gen) {
+  uint64_t number = gen == NULL ? 0 : to_generation_number(gen);
+
   pass->gen = gen;
-  pass->gen_number = gen == NULL ? 0 : to_generation_number(gen);
+  if (number == pass->gen_number) return;
+  pass->gen_number = number;
   if (gen != NULL && to_generation_clock(gen, &pass->clock)) pass->has_clock = true;
 }
 
@@ -174,7 +180,7 @@ int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_
   if (pass->ended) return give_open(pass, out, error);
   tb_rc rc = to_span_pull_next(pass->pull, &span, &gen);
   if (rc == TB_OK) {
-    if (gen != pass->gen || pass->gen_number == 0) set_generation(pass, gen);
+    set_generation(pass, gen);
     return give(pass, span, out, error);
   }
   if (rc != TB_END) return fail(pass, rc, error);

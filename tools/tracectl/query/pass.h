@@ -20,8 +20,8 @@ enum { TK_QUERY_ERROR = 400, TK_QUERY_STACKS_MAX = 1 << 24 };
 /* A trace file, or a part of it. */
 struct tk_place {
   const char *path;
-  const char *name; /* in messages, and of the stream */
-  const char *verb; /* in messages about the file */
+  const char *name;           /* in messages, and of the stream */
+  const char *verb;           /* in messages about the file */
   struct tk_trace_range part; /* end 0: the whole file */
 };
 

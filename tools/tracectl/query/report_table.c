@@ -51,7 +51,8 @@ static tb_rc add(struct tk_report_rows *rows, const char *kind, const char *name
                  const json_t *value) {
   TB_TRY(TB_GROW(rows->row, rows->room, rows->n));
   struct report_row *added = &rows->row[rows->n];
-  *added = (struct report_row){ kind, strdup(name), json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)) };
+  *added = (struct report_row){ kind, strdup(name),
+                                json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(12)) };
   rows->n++;
   return added->name != NULL && added->json != NULL ? TB_OK : TB_NOMEM;
 }
@@ -63,7 +64,7 @@ static tb_rc add_report(struct tk_report_rows *rows, const char *kind, const jso
 
   TB_TRY(add(rows, kind, "figures", json_object_get(report, "figures")));
   json_object_foreach(json_object_get(report, "tables"), name, table)
-    json_array_foreach(table, i, value) TB_TRY(add(rows, kind, name, value));
+      json_array_foreach(table, i, value) TB_TRY(add(rows, kind, name, value));
   return TB_OK;
 }
 

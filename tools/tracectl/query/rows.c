@@ -41,7 +41,7 @@ static bool put_json(sqlite3_stmt *s) {
 
   for (int i = 0; i < sqlite3_column_count(s); i++)
     whole = whole && json_object_set_new(row, sqlite3_column_name(s, i), json_value(s, i)) == 0;
-  if (whole) whole = json_dumpf(row, stdout, JSON_COMPACT) == 0;
+  if (whole) whole = json_dumpf(row, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
   if (whole) putchar('\n');
   json_decref(row);
   return whole || ferror(stdout) != 0;

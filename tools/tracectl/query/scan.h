@@ -17,7 +17,8 @@ struct tk_report_rows;
 struct tk_table_ops {
   int (*begin)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
   int (*next)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
-  void (*end)(struct tk_scan *scan); /* after begin, whatever it answered; NULL: nothing to give back */
+  void (*end)(
+      struct tk_scan *scan); /* after begin, whatever it answered; NULL: nothing to give back */
 };
 
 /* What a condition on a column may spare a scan: rows that it does not want need not be made. SQLite looks at each row all the same. */
@@ -34,6 +35,7 @@ struct tk_query_column {
   const char *name;
   void (*value)(struct tk_scan *scan, sqlite3_context *out);
   enum tk_push push;
+  bool is_detail; /* of events: what they say besides their time and context */
 };
 
 enum { TK_QUERY_COLUMNS_MAX = 24 };
@@ -65,7 +67,8 @@ struct tk_scan {
   struct tk_event event;
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
-  uint64_t key, end, depth; /* of what is in memory: life or stack, the first one that is not wanted, frame */
+  uint64_t key, end,
+      depth; /* of what is in memory: life or stack, the first one that is not wanted, frame */
 };
 
 extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],

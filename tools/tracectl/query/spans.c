@@ -6,7 +6,6 @@
 
 /* ---- columns ---- */
 
-
 static const struct to_span *span(const struct tk_scan *c) {
   return c->at.span;
 }
@@ -200,7 +199,7 @@ const struct tk_query_table tk__span_tables[] = {
   { .name = "spans",
     .ops = &ops,
     .kinds = KIND(GOROUTINE) | KIND(SYSCALL) | KIND(PROC) | KIND(THREAD) | KIND(RANGE),
-    .column = { { "stream", tk__stream },         { "kind", v_kind, TK_PUSH_NAME },
+    .column = { { "stream", tk__stream },       { "kind", v_kind, TK_PUSH_NAME },
                 { "subject", v_subject },       { "life", v_life },
                 { "state", v_state },           { "reason", v_reason },
                 { "from_ns", v_from },          { "until_ns", v_until },

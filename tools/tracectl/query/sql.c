@@ -139,8 +139,8 @@ static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
   if (stack % TK_OF_TRACE >= (sqlite3_int64)trace->stacks.count) return;
   const struct to_frame *frame = to_callstack_own(tk_trace_stack(trace, number));
   if (frame == NULL) return;
-  int n = snprintf(text, sizeof text, "%s:%llu", frame->function.data,
-                   (unsigned long long)frame->line);
+  int n =
+      snprintf(text, sizeof text, "%s:%llu", frame->function.data, (unsigned long long)frame->line);
   sqlite3_result_text(out, text, n < (int)sizeof text ? n : (int)sizeof text - 1, SQLITE_TRANSIENT);
 }
 

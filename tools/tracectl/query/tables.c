@@ -59,10 +59,11 @@ static int on_disconnect(sqlite3_vtab *vtab) {
 
 /* ---- conditions ---- */
 
-/* In the plan a condition is two letters: what it is about, and whether it is '=', '<' (an upper bound) or '>'. */
-static const char push_letter[] = { [TK_PUSH_NONE] = 0,  [TK_PUSH_NAME] = 'n',
-                                    [TK_PUSH_KEY] = 'k', [TK_PUSH_GOROUTINE] = 'g',
-                                    [TK_PUSH_GEN] = 'G', [TK_PUSH_WALL] = 'w' };
+/* A plan begins with '+' if details of events are wanted. A condition in it is two letters: what it is about, and whether it is '=', '<' (an upper bound) or '>'. */
+static const char push_letter[] = {
+  [TK_PUSH_NONE] = 0,        [TK_PUSH_NAME] = 'n', [TK_PUSH_KEY] = 'k',
+  [TK_PUSH_GOROUTINE] = 'g', [TK_PUSH_GEN] = 'G',  [TK_PUSH_WALL] = 'w'
+};
 
 static char op_letter(enum tk_push push, unsigned char op) {
   bool has_bounds = push == TK_PUSH_GEN || push == TK_PUSH_WALL;
@@ -77,13 +78,22 @@ static char op_letter(enum tk_push push, unsigned char op) {
   }
 }
 
+static sqlite3_uint64 details_of(const struct tk_query_table *table) {
+  sqlite3_uint64 bits = 0;
+
+  for (unsigned i = 0; table->column[i].name != NULL; i++)
+    if (table->column[i].is_detail) bits |= UINT64_C(1) << i;
+  return bits;
+}
+
 /* A pass costs about the same whatever is asked; a key finds its rows at once. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
-  char *plan = sqlite3_malloc(2 * info->nConstraint + 1);
+  char *plan = sqlite3_malloc(2 * info->nConstraint + 2), *letter = plan;
   int n = 0;
 
   if (plan == NULL) return SQLITE_NOMEM;
+  *letter++ = (info->colUsed & details_of(table)) != 0 ? '+' : '-';
   info->estimatedCost = table->is_small ? 1e5 : 1e8;
   info->estimatedRows = table->is_small ? 10000 : 10000000;
   for (int i = 0; i < info->nConstraint; i++) {
@@ -92,14 +102,14 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
     enum tk_push push = table->column[at->iColumn].push;
     char op = op_letter(push, at->op);
     if (push == TK_PUSH_NONE || op == 0) continue;
-    plan[2 * n] = push_letter[push];
-    plan[2 * n + 1] = op;
+    *letter++ = push_letter[push];
+    *letter++ = op;
     info->aConstraintUsage[i].argvIndex = ++n;
     if (push != TK_PUSH_KEY) continue;
     info->estimatedCost = 30;
     info->estimatedRows = 30;
   }
-  plan[2 * n] = 0;
+  *letter = 0;
   info->idxStr = plan;
   info->needToFreeIdxStr = 1;
   return SQLITE_OK;
@@ -204,7 +214,8 @@ static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, in
   c->trace = 0;
   c->done = true;
   c->scan.wants = (struct tk_wants){ 0 };
-  for (int i = 0; i < argc; i++) want(&c->scan.wants, plan[2 * i], plan[2 * i + 1], argv[i]);
+  c->scan.wants.events.with_details = plan[0] == '+';
+  for (int i = 0; i < argc; i++) want(&c->scan.wants, plan[2 * i + 1], plan[2 * i + 2], argv[i]);
   return go_on(c, 0, error);
 }
 

@@ -22,7 +22,7 @@ struct tk_report_ask {
   const struct tk_go_kind *
       go_profile; /* of a file, with one kind wanted: what Go's tool counts is found out; NULL: not */
   bool progress;
-  unsigned threads; /* of a file: tools/tracectl/trace_file/trace_run.h */
+  unsigned threads;                  /* of a file: tools/tracectl/trace_file/trace_run.h */
   const struct tk_trace_range *part; /* of a file; NULL: all of it */
   const char *verb;                  /* in messages */
 };
