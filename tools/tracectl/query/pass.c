@@ -5,7 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "tools/tracectl/term/tracectl.h"
+
+/* A span that is open at the end: a copy, and its texts with it. */
+struct open {
+  struct to_span span;
+  struct to_span_more more;
+};
 
 struct tk_pass {
   struct tk_input *in;
@@ -14,10 +21,11 @@ struct tk_pass {
   const struct tk_place *place;
   const struct to_generation *gen;
   uint64_t gen_number;
-  bool has_clock, ended;
+  bool has_clock, ended, has_start;
+  to_ns start;  /* of the first generation */
+  tb_rc failed; /* the trace is broken: what is open comes before that is said */
   struct to_clock clock;
-  struct to_span *open; /* copies, once all has been read; their texts with them */
-  struct to_span_more *open_more;
+  struct open *open; /* once all has been read */
   size_t opens, opens_room, next_open;
 };
 
@@ -69,11 +77,10 @@ bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass 
 void tk_pass_end(struct tk_pass *pass) {
   if (pass == NULL) return;
   for (size_t i = 0; i < pass->opens; i++) {
-    free((void *)(uintptr_t)pass->open_more[i].name.data);
-    free((void *)(uintptr_t)pass->open_more[i].text.data);
+    free((void *)(uintptr_t)pass->open[i].more.name.data);
+    free((void *)(uintptr_t)pass->open[i].more.text.data);
   }
   free(pass->open);
-  free(pass->open_more);
   to_span_pull_free(pass->pull);
   tk_input_close(pass->in);
   free(pass);
@@ -85,6 +92,10 @@ const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t nu
 
 uint32_t tk_pass_stacks(const struct tk_pass *pass) {
   return to_spans_stacks(to_span_pull_spans(pass->pull));
+}
+
+to_ns tk_pass_start(const struct tk_pass *pass) {
+  return pass->start;
 }
 
 static int fail(struct tk_pass *pass, tb_rc rc, char error[TK_QUERY_ERROR]) {
@@ -110,26 +121,37 @@ static tb_rc copy_text(struct to_string *text) {
 static tb_rc keep_open(void *self, const struct to_span *span) {
   struct tk_pass *pass = self;
 
-  if (pass->opens == pass->opens_room) {
-    size_t room = pass->opens_room == 0 ? 256 : 2 * pass->opens_room;
-    void *open = realloc(pass->open, room * sizeof *pass->open);
-    if (open == NULL) return TB_NOMEM;
-    pass->open = open;
-    void *texts = realloc(pass->open_more, room * sizeof *pass->open_more);
-    if (texts == NULL) return TB_NOMEM;
-    pass->open_more = texts;
-    pass->opens_room = room;
-  }
-  struct to_span_more *kept = &pass->open_more[pass->opens];
-  pass->open[pass->opens] = *span;
-  *kept = span->more == NULL ? (struct to_span_more){ .value = 0 } : *span->more;
-  TB_TRY(copy_text(&kept->name));
-  tb_rc rc = copy_text(&kept->text);
+  TB_TRY(TB_GROW(pass->open, pass->opens_room, pass->opens));
+  struct open *open = &pass->open[pass->opens];
+  *open = (struct open){ .span = *span };
+  if (span->more != NULL) open->more = *span->more;
+  TB_TRY(copy_text(&open->more.name));
+  tb_rc rc = copy_text(&open->more.text);
   if (rc != TB_OK) {
-    free((void *)(uintptr_t)kept->name.data);
+    free((void *)(uintptr_t)open->more.name.data);
     return rc;
   }
   pass->opens++;
+  return TB_OK;
+}
+
+static int compare(int64_t a, int64_t b) {
+  return (a > b) - (a < b);
+}
+
+/* By their begin, and what begins at once in one order each time. */
+static int compare_open(const void *a, const void *b) {
+  const struct to_span *one = &((const struct open *)a)->span,
+                       *other = &((const struct open *)b)->span;
+  int by_from = compare(one->from, other->from), by_kind = compare(one->kind, other->kind);
+
+  if (by_from != 0) return by_from;
+  return by_kind != 0 ? by_kind : compare(one->id, other->id);
+}
+
+static tb_rc find_open(struct tk_pass *pass) {
+  TB_TRY(to_spans_open(to_span_pull_spans(pass->pull), keep_open, pass));
+  if (pass->opens > 0) qsort(pass->open, pass->opens, sizeof *pass->open, compare_open);
   return TB_OK;
 }
 
@@ -139,6 +161,10 @@ static void set_generation(struct tk_pass *pass, const struct to_generation *gen
 
   pass->gen = gen;
   if (number == pass->gen_number) return;
+  if (pass->gen_number == 0 && gen != NULL && !pass->has_start) {
+    pass->start = to_generation_start(gen);
+    pass->has_start = true;
+  }
   pass->gen_number = number;
   if (gen != NULL && to_generation_clock(gen, &pass->clock)) pass->has_clock = true;
 }
@@ -166,11 +192,13 @@ static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span
   return rc == TB_OK ? 1 : fail(pass, rc, error);
 }
 
+/* Then the fault, if the trace has one. */
 static int give_open(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
-  if (pass->next_open == pass->opens) return 0;
-  struct to_span *span = &pass->open[pass->next_open];
-  span->more = &pass->open_more[pass->next_open++];
-  return give(pass, span, out, error);
+  if (pass->next_open == pass->opens)
+    return pass->failed == TB_OK ? 0 : fail(pass, pass->failed, error);
+  struct open *open = &pass->open[pass->next_open++];
+  open->span.more = &open->more;
+  return give(pass, &open->span, out, error);
 }
 
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
@@ -183,9 +211,9 @@ int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_
     set_generation(pass, gen);
     return give(pass, span, out, error);
   }
-  if (rc != TB_END) return fail(pass, rc, error);
+  pass->failed = rc == TB_END ? TB_OK : rc;
   pass->ended = true;
   set_generation(pass, NULL);
-  rc = to_spans_open(to_span_pull_spans(pass->pull), keep_open, pass);
+  rc = find_open(pass);
   return rc == TB_OK ? give_open(pass, out, error) : fail(pass, rc, error);
 }

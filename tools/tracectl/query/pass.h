@@ -35,9 +35,13 @@ void tk_pass_end(struct tk_pass *pass); /* accepts NULL */
 const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number);
 uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below it */
 
+/* No span begins before, once one has come. */
+to_ns tk_pass_start(const struct tk_pass *pass);
+
 struct tk_span {
-  const struct to_span *span; /* open ones come last */
-  uint64_t gen;               /* of the event that ended it; 0: it is open after the last one */
+  const struct to_span
+      *span;    /* those that are open at the end, or where the trace breaks, come last */
+  uint64_t gen; /* of the event that ended it; 0: it is open after the last one */
   uint32_t stack, end_stack, by_stack;
   bool has_wall;
   uint64_t wall_ns; /* of its begin */

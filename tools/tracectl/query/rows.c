@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "tools/tracectl/term/csv.h"
+#include "tools/tracectl/term/plain.h"
 
 enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
 
-void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format) {
-  *rows = (struct tk_rows){ .format = format };
+void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out) {
+  *rows = (struct tk_rows){ .format = format, .out = out };
 }
 
 void tk_rows_fini(struct tk_rows *rows) {
@@ -35,16 +36,16 @@ static json_t *json_value(sqlite3_stmt *s, int i) {
   }
 }
 
-static bool put_json(sqlite3_stmt *s) {
+static bool put_json(const struct tk_rows *rows, sqlite3_stmt *s) {
   json_t *row = json_object();
   bool whole = row != NULL;
 
   for (int i = 0; i < sqlite3_column_count(s); i++)
     whole = whole && json_object_set_new(row, sqlite3_column_name(s, i), json_value(s, i)) == 0;
-  if (whole) whole = json_dumpf(row, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
-  if (whole) putchar('\n');
+  if (whole) whole = json_dumpf(row, rows->out, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
+  if (whole) putc('\n', rows->out);
   json_decref(row);
-  return whole || ferror(stdout) != 0;
+  return whole || ferror(rows->out) != 0;
 }
 
 /* ---- CSV */
@@ -53,29 +54,28 @@ static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   if (rows->head_is_out) return;
   rows->head_is_out = true;
   for (int i = 0; i < sqlite3_column_count(s); i++) {
-    if (i > 0) putchar(',');
-    tk_csv_put(stdout, sqlite3_column_name(s, i));
+    if (i > 0) putc(',', rows->out);
+    tk_csv_put(rows->out, sqlite3_column_name(s, i));
   }
-  fputs("\r\n", stdout);
+  fputs("\r\n", rows->out);
 }
 
 static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
   put_csv_head(rows, s);
   for (int i = 0; i < sqlite3_column_count(s); i++) {
-    if (i > 0) putchar(',');
-    tk_csv_put(stdout, (const char *)sqlite3_column_text(s, i));
+    if (i > 0) putc(',', rows->out);
+    tk_csv_put(rows->out, (const char *)sqlite3_column_text(s, i));
   }
-  fputs("\r\n", stdout);
+  fputs("\r\n", rows->out);
 }
 
 /* ---- text */
 
-/* Control characters would move the cursor. */
+/* Some characters would move the cursor. */
 static char *printable(const char *text) {
   char *copy = strdup(text == NULL ? "" : text);
 
-  for (char *c = copy; c != NULL && *c != 0; c++)
-    if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+  if (copy != NULL) tk_plain_text(copy);
   return copy;
 }
 
@@ -83,12 +83,12 @@ static bool is_number(const char *text) {
   return text[0] != 0 && text[strspn(text, "0123456789.-+e")] == 0;
 }
 
-static void put_cell(const char *text, int width, bool last) {
+static void put_cell(FILE *out, const char *text, int width, bool last) {
   if (is_number(text))
-    printf("%*s", width, text);
+    fprintf(out, "%*s", width, text);
   else
-    printf("%-*s", last ? 0 : width, text);
-  fputs(last ? "\n" : "  ", stdout);
+    fprintf(out, "%-*s", last ? 0 : width, text);
+  fputs(last ? "\n" : "  ", out);
 }
 
 static void find_widths(struct tk_rows *rows, sqlite3_stmt *s) {
@@ -109,12 +109,13 @@ static bool put_first(struct tk_rows *rows, sqlite3_stmt *s) {
   find_widths(rows, s);
   for (int i = 0; i < n; i++) {
     bool of_numbers = rows->cells > 0 && is_number(rows->cell[i]);
-    printf("%*s%s", of_numbers || i + 1 == n ? (of_numbers ? rows->width[i] : 0) : -rows->width[i],
-           sqlite3_column_name(s, i), i + 1 == n ? "\n" : "  ");
+    fprintf(rows->out, "%*s%s",
+            of_numbers || i + 1 == n ? (of_numbers ? rows->width[i] : 0) : -rows->width[i],
+            sqlite3_column_name(s, i), i + 1 == n ? "\n" : "  ");
   }
   for (size_t i = 0; i < rows->cells; i++) {
     size_t column = i % (size_t)n;
-    put_cell(rows->cell[i], rows->width[column], (int)column + 1 == n);
+    put_cell(rows->out, rows->cell[i], rows->width[column], (int)column + 1 == n);
     free(rows->cell[i]);
   }
   rows->cells = 0;
@@ -144,7 +145,7 @@ static bool put_text(struct tk_rows *rows, sqlite3_stmt *s) {
   for (int i = 0; i < n; i++) {
     char *text = printable((const char *)sqlite3_column_text(s, i));
     if (text == NULL) return false;
-    put_cell(text, rows->width[i], i + 1 == n);
+    put_cell(rows->out, text, rows->width[i], i + 1 == n);
     free(text);
   }
   return true;
@@ -152,7 +153,7 @@ static bool put_text(struct tk_rows *rows, sqlite3_stmt *s) {
 
 bool tk_rows_put(struct tk_rows *rows, sqlite3_stmt *s) {
   switch (rows->format) {
-  case TK_ROWS_JSON: return put_json(s);
+  case TK_ROWS_JSON: return put_json(rows, s);
   case TK_ROWS_CSV: put_csv(rows, s); return true;
   default: return put_text(rows, s);
   }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a statement on standard output, as they come: as a table for people, as JSON (one object a line), as CSV (RFC
+/* Rows of a statement, as they come: as a table for people, as JSON (one object a line), as CSV (RFC
  * 4180). The table's columns are as wide as the widest cell among its first rows.
  */
 #ifndef TK_QUERY_ROWS_H
@@ -8,11 +8,13 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum tk_rows_format { TK_ROWS_TEXT, TK_ROWS_JSON, TK_ROWS_CSV };
 
 struct tk_rows {
   enum tk_rows_format format;
+  FILE *out;
   int columns;
   int *width;  /* text; NULL: not known yet */
   char **cell; /* of the first rows, until then */
@@ -20,7 +22,7 @@ struct tk_rows {
   bool head_is_out;
 };
 
-void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format);
+void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out);
 void tk_rows_fini(struct tk_rows *rows);
 /* The row that the statement stands at. False: no memory. */
 bool tk_rows_put(struct tk_rows *rows, sqlite3_stmt *statement);

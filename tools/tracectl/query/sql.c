@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/query/sql.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/tracectl/query/tables.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -109,20 +111,20 @@ static int prepare(struct query *q, sqlite3_stmt **out) {
   return TK_DONE;
 }
 
-static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format format) {
+static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format format, FILE *out) {
   struct tk_rows rows;
   bool whole = true;
   int rc;
 
-  tk_rows_init(&rows, format);
-  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && whole && ferror(stdout) == 0)
+  tk_rows_init(&rows, format, out);
+  while ((rc = sqlite3_step(statement)) == SQLITE_ROW && whole && ferror(out) == 0)
     whole = tk_rows_put(&rows, statement);
   whole = tk_rows_end(&rows, statement) && whole;
   tk_rows_fini(&rows);
   if (!whole) return tk_fail("query", "out of memory");
   if (rc == SQLITE_DONE || rc == SQLITE_ROW)
     return TK_DONE; /* ROW: nobody reads on; main() knows why */
-  fflush(stdout);
+  fflush(out);
   return fail(q);
 }
 
@@ -156,7 +158,7 @@ static int close_off(struct query *q) {
   return sqlite3_set_authorizer(q->db, authorize, q);
 }
 
-int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format) {
+int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out) {
   struct query q = { .sql = sql };
   sqlite3_stmt *statement = NULL;
 
@@ -165,8 +167,61 @@ int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format fo
   if (rc == SQLITE_OK) rc = add_functions(q.db, traces);
   if (rc == SQLITE_OK) rc = close_off(&q);
   int code = rc == SQLITE_OK ? prepare(&q, &statement) : tk_fail("query", "%s", sqlite3_errstr(rc));
-  if (code == TK_DONE) code = run(&q, statement, format);
+  if (code == TK_DONE) code = run(&q, statement, format, out);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);
+  return code;
+}
+
+/* ---- a database of its own ---- */
+
+static int fail_store(sqlite3 *db, const char *path, int rc) {
+  const char *why = db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+
+  return tk_fail("convert", "%s: %s", path, why[0] != 0 ? why : "a trace is broken");
+}
+
+static int attach(sqlite3 *db, const char *path) {
+  char *sql = sqlite3_mprintf(
+      "ATTACH %Q AS out; PRAGMA out.journal_mode=OFF; PRAGMA out.synchronous=OFF", path);
+
+  int rc = sql == NULL ? SQLITE_NOMEM : sqlite3_exec(db, sql, NULL, NULL, NULL);
+  sqlite3_free(sql);
+  return rc;
+}
+
+static int copy_tables(sqlite3 *db) {
+  char sql[120];
+  int rc = SQLITE_OK;
+
+  for (size_t i = 0; rc == SQLITE_OK && tk_tables_name(i) != NULL; i++) {
+    const char *table = tk_tables_name(i);
+    snprintf(sql, sizeof sql, "CREATE TABLE out.%s AS SELECT * FROM %s", table, table);
+    rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+  }
+  if (rc != SQLITE_OK) return rc;
+  return sqlite3_exec(db,
+                      "CREATE INDEX out.spans_by_life ON spans(life, from_ns);"
+                      "CREATE INDEX out.goroutines_by_life ON goroutines(life);"
+                      "CREATE INDEX out.frames_by_stack ON frames(stack, depth)",
+                      NULL, NULL, NULL);
+}
+
+int tk_sql_store(struct tk_traces *traces, const char *path) {
+  char *part = sqlite3_mprintf("%s.part", path);
+  sqlite3 *db = NULL;
+
+  if (part == NULL) return tk_fail("convert", "out of memory");
+  unlink(part); /* of a run that was killed */
+  int rc = sqlite3_open(":memory:", &db);
+  if (rc == SQLITE_OK) rc = tk_tables_add(db, traces);
+  if (rc == SQLITE_OK) rc = attach(db, part);
+  if (rc == SQLITE_OK) rc = copy_tables(db);
+  int code = rc == SQLITE_OK ? TK_DONE : fail_store(db, path, rc);
+  sqlite3_close(db);
+  if (code == TK_DONE && rename(part, path) != 0)
+    code = tk_fail("convert", "%s: %s", path, strerror(errno));
+  if (code != TK_DONE) unlink(part);
+  sqlite3_free(part);
   return code;
 }

@@ -9,6 +9,8 @@
 #include "tools/tracectl/query/rows.h"
 #include "tools/tracectl/query/tables.h"
 
-int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format);
+int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out);
+/* All tables, as a SQLite database; path appears whole or not at all. */
+int tk_sql_store(struct tk_traces *traces, const char *path);
 
 #endif

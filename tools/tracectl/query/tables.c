@@ -267,15 +267,39 @@ static int add(sqlite3 *db, const struct tk_query_table *table, struct tk_traces
   return rc == SQLITE_OK ? name_once(db, table->name) : rc;
 }
 
-int tk_tables_add(sqlite3 *db, struct tk_traces *traces) {
-  static const struct tk_query_table *const all[] = { tk__span_tables, tk__memory_tables,
-                                                      tk__event_tables, tk__generation_tables,
+static const struct tk_query_table *table_at(size_t i) {
+  static const struct tk_query_table *const all[] = { tk__generation_tables, tk__span_tables,
+                                                      tk__memory_tables, tk__event_tables,
                                                       tk__report_tables };
 
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    for (const struct tk_query_table *t = all[i]; t->name != NULL; t++) {
-      int rc = add(db, t, traces);
-      if (rc != SQLITE_OK) return rc;
-    }
-  return SQLITE_OK;
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+    for (const struct tk_query_table *t = all[k]; t->name != NULL; t++)
+      if (i-- == 0) return t;
+  return NULL;
+}
+
+const char *tk_tables_name(size_t i) {
+  const struct tk_query_table *table = table_at(i);
+
+  return table == NULL ? NULL : table->name;
+}
+
+int tk_tables_add(sqlite3 *db, struct tk_traces *traces) {
+  int rc = SQLITE_OK;
+
+  for (size_t i = 0; rc == SQLITE_OK && table_at(i) != NULL; i++) rc = add(db, table_at(i), traces);
+  return rc;
+}
+
+bool tk_traces_open(struct tk_traces *traces, const struct tk_place *places, size_t n) {
+  *traces = (struct tk_traces){ .trace = calloc(n, sizeof *traces->trace) };
+  if (traces->trace == NULL) return false;
+  for (; traces->n < n; traces->n++)
+    tk_trace_init(&traces->trace[traces->n], &places[traces->n], traces->n);
+  return true;
+}
+
+void tk_traces_close(struct tk_traces *traces) {
+  for (size_t i = 0; i < traces->n; i++) tk_trace_fini(&traces->trace[i]);
+  free(traces->trace);
 }

@@ -21,6 +21,12 @@ struct tk_traces {
   size_t n;
 };
 
+/* places are copied, their texts lent. False: no memory. */
+bool tk_traces_open(struct tk_traces *traces, const struct tk_place *places, size_t n);
+void tk_traces_close(struct tk_traces *traces);
+
+/* The name of the i-th table; NULL: there are no more. */
+const char *tk_tables_name(size_t i);
 /* traces are lent until db is closed. SQLITE_OK, or what SQLite answers. */
 int tk_tables_add(sqlite3 *db, struct tk_traces *traces);
 

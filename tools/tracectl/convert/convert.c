@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/convert/convert.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/term/out_file.h"
+#include "tools/tracectl/term/tracectl.h"
+
+const struct tk_format *tk_format_find(const char *name) {
+  static const struct tk_format *const formats[] = { &tk_format_perfetto, &tk_format_chrome,
+                                                     &tk_format_collapsed, &tk_format_otlp };
+
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(formats[i]->name, name) == 0) return formats[i];
+  return NULL;
+}
+
+bool tk_stacks_of_find(const char *name, enum tk_stacks_of *out) {
+  static const char *const names[] = { [TK_STACKS_OF_SAMPLES] = "samples",
+                                       [TK_STACKS_OF_WAITING] = "waiting",
+                                       [TK_STACKS_OF_RUNNABLE] = "runnable",
+                                       [TK_STACKS_OF_SYSCALL] = "syscall" };
+
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+    if (strcmp(name, names[i]) != 0) continue;
+    *out = (enum tk_stacks_of)i;
+    return true;
+  }
+  return false;
+}
+
+struct converting {
+  const struct tk_convert_ask *ask;
+  void *self;                      /* of the format */
+  int code;                        /* of the traces: TK_FAILED if one is broken */
+  unsigned has_wall, without_wall; /* streams */
+};
+
+static tb_rc begin(void *self, const struct tk_stream *stream) {
+  struct converting *c = self;
+
+  c->has_wall += stream->has_wall;
+  c->without_wall += !stream->has_wall;
+  return c->ask->format->begin(c->self, stream);
+}
+
+static tb_rc span(void *self, const struct tk_stream *stream, const struct tk_span *at) {
+  struct converting *c = self;
+
+  return c->ask->format->span(c->self, stream, at);
+}
+
+static tb_rc end(void *self, const struct tk_stream *stream) {
+  struct converting *c = self;
+
+  return c->ask->format->end == NULL ? TB_OK : c->ask->format->end(c->self, stream);
+}
+
+/* All traces; one that breaks ends where it does. */
+static tb_rc walk_all(struct converting *c) {
+  const struct tk_convert_sink sink = { c, begin, span, end };
+  char error[TK_QUERY_ERROR];
+  uint64_t spans;
+
+  for (size_t i = 0; i < c->ask->n; i++) {
+    tb_rc rc = tk_walk(&c->ask->place[i], (unsigned)i, c->ask->is_remote, &sink, &spans, error);
+    if (rc != TB_OK && rc != TB_BROKEN) return rc;
+    if (rc == TB_BROKEN) c->code = error[0] == 0 ? TK_FAILED : tk_fail("convert", "%s", error);
+  }
+  return c->ask->format->close(c->self);
+}
+
+static tb_rc write_file(struct converting *c, FILE *file) {
+  const struct tk_format *format = c->ask->format;
+
+  c->self = calloc(1, format->bytes);
+  if (c->self == NULL) return TB_NOMEM;
+  tb_rc rc = format->open(c->self, file, &c->ask->options);
+  if (rc == TB_OK) rc = walk_all(c);
+  format->fini(c->self);
+  free(c->self);
+  return rc;
+}
+
+static int fail(tb_rc rc, const struct tb_diag *diag, const char *path) {
+  if (diag->rc != TB_OK) return tk_fail("convert", "%s", diag->text);
+  if (rc == TB_IO) return tk_fail("convert", "%s: %s", path, strerror(errno));
+  return tk_fail("convert", "%s", tb_rc_text(rc));
+}
+
+int tk_convert(const struct tk_convert_ask *ask) {
+  struct converting c = { .ask = ask };
+  struct tk_out_set *files;
+  struct tb_diag diag;
+  FILE *file;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_out_new(&diag, &files);
+  if (rc != TB_OK) return fail(rc, &diag, ask->path);
+  rc = tk_out_begin(files, ask->path, &diag, &file);
+  if (rc == TB_OK) rc = write_file(&c, file);
+  bool is_gone = rc == TB_IO && strcmp(ask->path, "-") == 0 && tk_reader_is_gone();
+  if (rc == TB_OK) rc = tk_out_publish(files, &diag);
+  tk_out_free(files);
+  if (is_gone) return TK_DONE;
+  if (rc != TB_OK) return fail(rc, &diag, ask->path);
+  if (c.without_wall > 0 && c.has_wall + c.without_wall > 1)
+    (void)tk_fail("convert",
+                  "%u of the traces have no wall clock (before Go 1.25): they begin at zero",
+                  c.without_wall);
+  return c.code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces as one timeline in a file of another tool's format. */
+#ifndef TK_CONVERT_CONVERT_H
+#define TK_CONVERT_CONVERT_H
+
+#include "tools/tracectl/convert/format.h"
+
+/* NULL: no format is called so. */
+const struct tk_format *tk_format_find(const char *name);
+/* "samples", "waiting", "runnable", "syscall" */
+bool tk_stacks_of_find(const char *name, enum tk_stacks_of *out);
+
+struct tk_convert_ask {
+  const struct tk_format *format;
+  struct tk_format_options options;
+  const struct tk_place *place;
+  size_t n;
+  bool is_remote;
+  const char *path; /* that is written; "-": standard output */
+};
+
+/* enum tk_exit; said on stderr. What comes before a fault of a trace is written. */
+int tk_convert(const struct tk_convert_ask *ask);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formats that a timeline can be written in. Each is a sink with a file.
+ *
+ * Memory    of the format's own: names and stacks that it has written, once.
+ * Errors    TB_NOMEM, TB_IO: errno says why.
+ */
+#ifndef TK_CONVERT_FORMAT_H
+#define TK_CONVERT_FORMAT_H
+
+#include <stdio.h>
+
+#include "tools/tracectl/convert/walk.h"
+
+/* What a collapsed stack counts. */
+enum tk_stacks_of {
+  TK_STACKS_OF_SAMPLES,
+  TK_STACKS_OF_WAITING,
+  TK_STACKS_OF_RUNNABLE,
+  TK_STACKS_OF_SYSCALL
+};
+
+struct tk_format_options {
+  enum tk_stacks_of stacks;
+};
+
+struct tk_format {
+  const char *name, *about;
+  size_t bytes; /* of its state, zeroed */
+  tb_rc (*open)(void *self, FILE *file, const struct tk_format_options *options);
+  tb_rc (*begin)(void *self, const struct tk_stream *stream); /* another trace */
+  tb_rc (*span)(void *self, const struct tk_stream *stream, const struct tk_span *at);
+  tb_rc (*end)(void *self,
+               const struct tk_stream *stream); /* of the trace; NULL: nothing is left to do */
+  tb_rc (*close)(void *self);                   /* writes what is left */
+  void (*fini)(void *self);
+};
+
+extern const struct tk_format tk_format_perfetto, tk_format_chrome, tk_format_collapsed,
+    tk_format_otlp;
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenTelemetry's spans (opentelemetry/proto/trace/v1), as one message TracesData: tasks are spans below the tasks that they belong to, regions
+ * below the tasks that they are of. Ids are made from the stream and the task, so a trace that is written twice has the same ones. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "tools/tracectl/convert/format.h"
+#include "tools/tracectl/convert/message.h"
+#include "tools/tracectl/term/tracectl.h"
+
+/* Numbers of fields. */
+enum { DATA_RESOURCE_SPANS = 1 };
+enum { RESOURCE_SPANS_RESOURCE = 1, RESOURCE_SPANS_SCOPE_SPANS };
+enum { RESOURCE_ATTRIBUTES = 1 };
+enum { SCOPE_SPANS_SCOPE = 1, SCOPE_SPANS_SPANS };
+enum { SCOPE_NAME = 1 };
+enum { KEY = 1, VALUE };
+enum { VALUE_TEXT = 1, VALUE_INT = 3 };
+enum {
+  SPAN_TRACE_ID = 1,
+  SPAN_ID = 2,
+  SPAN_PARENT_ID = 4,
+  SPAN_NAME = 5,
+  SPAN_KIND = 6,
+  SPAN_BEGIN = 7,
+  SPAN_END = 8,
+  SPAN_ATTRIBUTES = 9
+};
+enum { KIND_INTERNAL = 1 };
+enum { FLUSH_BYTES = 256 << 10, DEPTH_MAX = 1000 };
+
+struct otlp {
+  FILE *file;
+  struct tb_buf spans, span, inner, value, whole;
+  struct tb_map parents; /* by task: its parent + 1, of a pass before */
+  uint64_t stream;       /* a hash of its name */
+  uint64_t regions;      /* so far */
+};
+
+static struct tb_buf *buffer(struct otlp *o, unsigned i) {
+  struct tb_buf *const all[] = { &o->spans, &o->span, &o->inner, &o->value, &o->whole };
+
+  return i < sizeof all / sizeof *all ? all[i] : NULL;
+}
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t hash = (a ^ b) * UINT64_C(0x9E3779B97F4A7C15);
+
+  hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+  return hash ^ hash >> 32;
+}
+
+static uint64_t task_id(const struct otlp *o, uint64_t task) {
+  uint64_t id = mix(o->stream, task);
+
+  return id != 0 ? id : 1; /* zero stands for none */
+}
+
+/* The task above all others; a made-up trace may have a circle of them. */
+static uint64_t root_of(const struct otlp *o, uint64_t task) {
+  for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
+    const uint64_t *parent = tb_map_find(&o->parents, task);
+    if (parent == NULL || *parent == 0) return task;
+    task = *parent - 1;
+  }
+  return task;
+}
+
+static void put_attribute(struct otlp *o, struct tb_buf *out, unsigned field, const char *key,
+                          struct to_string text, int64_t number) {
+  tk_put_words(&o->inner, KEY, key);
+  if (text.data != NULL)
+    tk_put_text(&o->value, VALUE_TEXT, text);
+  else
+    tk_put_value(&o->value, VALUE_INT, (uint64_t)number);
+  tk_put_message(&o->inner, VALUE, &o->value);
+  tk_put_message(out, field, &o->inner);
+}
+
+static void put_ids(struct otlp *o, uint64_t root, uint64_t id, uint64_t parent) {
+  uint64_t trace[2] = { o->stream, root };
+
+  tk_put_bytes(&o->span, SPAN_TRACE_ID, trace, sizeof trace);
+  tk_put_bytes(&o->span, SPAN_ID, &id, sizeof id);
+  if (parent != 0) tk_put_bytes(&o->span, SPAN_PARENT_ID, &parent, sizeof parent);
+}
+
+/* Spans so far, with the resource that they are of. */
+static tb_rc flush(struct otlp *o, const struct tk_stream *s) {
+  size_t service = strcspn(s->name, "/");
+  const char *slash = strrchr(s->name, '/');
+  struct to_string name = { s->name, service };
+
+  if (o->spans.len == 0) return o->spans.rc;
+  if (!s->is_remote && slash != NULL) name = (struct to_string){ slash + 1, strlen(slash + 1) };
+  tk_put_words(&o->inner, SCOPE_NAME, "tracectl");
+  tk_put_message(&o->span, SCOPE_SPANS_SCOPE, &o->inner);
+  tb_buf_add(&o->span, o->spans.data, o->spans.len);
+  tb_buf_clear(&o->spans);
+  put_attribute(o, &o->spans, RESOURCE_ATTRIBUTES, "service.name", name, 0);
+  put_attribute(o, &o->spans, RESOURCE_ATTRIBUTES, "service.instance.id",
+                (struct to_string){ s->name, strlen(s->name) }, 0);
+  tk_put_message(&o->whole, RESOURCE_SPANS_RESOURCE, &o->spans);
+  tk_put_message(&o->whole, RESOURCE_SPANS_SCOPE_SPANS, &o->span);
+  tk_put_message(&o->spans, DATA_RESOURCE_SPANS, &o->whole);
+  if (o->spans.rc != TB_OK) return o->spans.rc;
+  bool is_written = fwrite(o->spans.data, 1, o->spans.len, o->file) == o->spans.len;
+  tb_buf_clear(&o->spans);
+  return is_written ? TB_OK : TB_IO;
+}
+
+static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+
+  tk_put_text(&o->span, SPAN_NAME, tk_span_title(at));
+  tk_put_value(&o->span, SPAN_KIND, KIND_INTERNAL);
+  tk_put_fixed64(&o->span, SPAN_BEGIN, tk_stream_time(s, span->from));
+  tk_put_fixed64(&o->span, SPAN_END, tk_stream_time(s, span->until));
+  if (span->life != 0)
+    put_attribute(o, &o->span, SPAN_ATTRIBUTES, "go.goroutine", (struct to_string){ 0 }, span->id);
+  if (span->more->value != TO_NO_TASK)
+    put_attribute(o, &o->span, SPAN_ATTRIBUTES, "go.task", (struct to_string){ 0 },
+                  (int64_t)span->more->value);
+  tk_put_message(&o->spans, SCOPE_SPANS_SPANS, &o->span);
+  return o->spans.len < FLUSH_BYTES ? o->spans.rc : flush(o, s);
+}
+
+static bool has_parent(const struct to_span *task) {
+  return task->more->parent != TO_NO_TASK && task->more->parent != 0;
+}
+
+/* A program may end a task again, or one that began before the trace: no span is below such a one. */
+static tb_rc put_task(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+  uint64_t parent = has_parent(span) ? task_id(o, span->more->parent) : 0;
+  uint64_t id = task_id(o, span->more->value), root = task_id(o, root_of(o, span->more->value));
+
+  if (!span->from_known) id = mix(id, (uint64_t)span->until);
+  put_ids(o, root, id, parent);
+  return put_span(o, s, at);
+}
+
+static tb_rc put_region(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+  uint64_t id = mix(mix(o->stream, span->life), ++o->regions), task = span->more->value;
+  bool has_task = task != TO_NO_TASK && task != 0;
+
+  if (id == 0) id = 1;
+  put_ids(o, has_task ? task_id(o, root_of(o, task)) : id, id, has_task ? task_id(o, task) : 0);
+  return put_span(o, s, at);
+}
+
+/* ---- the format ---- */
+
+static tb_rc otlp_open(void *self, FILE *file, const struct tk_format_options *options) {
+  struct otlp *o = self;
+
+  (void)options;
+  o->file = file;
+  for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_init(buffer(o, i), &tk_mem);
+  tb_map_init(&o->parents, &tk_mem, tb_seed());
+  return TB_OK;
+}
+
+static void otlp_fini(void *self) {
+  struct otlp *o = self;
+
+  for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_fini(buffer(o, i));
+  tb_map_fini(&o->parents);
+}
+
+/* A task ends before those that it belongs to: which these are is read before. */
+static tb_rc read_parents(struct otlp *o, const struct tk_place *place) {
+  char error[TK_QUERY_ERROR];
+  struct tk_pass *pass;
+  struct tk_span at;
+  tb_rc rc = TB_OK;
+  uint64_t *parent;
+
+  if (!tk_pass_begin(place, 1u << TO_SPAN_TASK, &pass, error)) return TB_OK; /* it is said later */
+  while (rc == TB_OK && tk_pass_next(pass, &at, error) == 1) {
+    if (at.span->kind != TO_SPAN_TASK || !has_parent(at.span)) continue;
+    rc = tb_map_put(&o->parents, at.span->more->value, &parent, NULL);
+    if (rc == TB_OK) *parent = at.span->more->parent + 1;
+  }
+  tk_pass_end(pass);
+  return rc;
+}
+
+static tb_rc otlp_begin(void *self, const struct tk_stream *s) {
+  struct otlp *o = self;
+
+  tb_map_clear(&o->parents);
+  o->regions = 0;
+  o->stream = tb_hash(TB_HASH_START, s->name, strlen(s->name));
+  return read_parents(o, s->place);
+}
+
+static tb_rc otlp_span(void *self, const struct tk_stream *s, const struct tk_span *at) {
+  if (at->span->kind == TO_SPAN_TASK) return put_task(self, s, at);
+  return at->span->kind == TO_SPAN_REGION ? put_region(self, s, at) : TB_OK;
+}
+
+static tb_rc otlp_end(void *self, const struct tk_stream *s) {
+  return flush(self, s);
+}
+
+static tb_rc otlp_close(void *self) {
+  (void)self;
+  return TB_OK;
+}
+
+const struct tk_format tk_format_otlp = {
+  .name = "otlp",
+  .about = "OpenTelemetry's protobuf TracesData: tasks and regions",
+  .bytes = sizeof(struct otlp),
+  .open = otlp_open,
+  .begin = otlp_begin,
+  .span = otlp_span,
+  .end = otlp_end,
+  .close = otlp_close,
+  .fini = otlp_fini,
+};

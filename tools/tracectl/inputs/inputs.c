@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/inputs/inputs.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
+
+int tk_inputs_option(struct tk_inputs *in, int option, const char *value) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  switch (option) {
+  case TK_OPT_NO_PROGRESS: in->no_progress = true; return TK_DONE;
+  case TK_OPT_ALL: in->all = in->is_remote = true; return TK_DONE;
+  case TK_OPT_FROM: option = TK_OPT_SINCE; break;
+  case TK_OPT_TO: option = TK_OPT_UNTIL; break;
+  default: break;
+  }
+  tb_rc rc = tk_remote_option(&in->client, &in->selector, option, value, &diag);
+  if (rc == TB_NOTFOUND) return tk_usage_hint(in->verb);
+  bool is_of_files = option == TK_OPT_SINCE || option == TK_OPT_UNTIL || option == TK_OPT_GEN;
+  in->is_remote |= !is_of_files;
+  return rc == TB_OK ? TK_DONE : tk_remote_fail(in->verb, rc, &diag);
+}
+
+static int take_room(struct tk_inputs *in, size_t n) {
+  in->place = calloc(n, sizeof *in->place);
+  return in->place != NULL ? TK_DONE : tk_fail(in->verb, "out of memory");
+}
+
+/* ---- files ---- */
+
+/* The generations that are in the asked time. */
+static int find_part(const struct tk_inputs *in, struct tk_place *place) {
+  const struct tk_selector *s = &in->selector;
+  const struct tk_trace_range_ask ask = { .gens = { .first_gen = s->first_gen,
+                                                    .last_gen = s->last_gen },
+                                          .from_wall_ns = s->since_wall_ns,
+                                          .to_wall_ns = s->until_wall_ns };
+  struct tk_trace_ranges ranges = { 0 };
+  struct tb_diag diag;
+
+  if (s->first_gen == 0 && s->last_gen == 0 && s->since_wall_ns == 0 && s->until_wall_ns == 0)
+    return TK_DONE;
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_trace_ranges_find(in->verb, place->path, &ask, &diag, &ranges);
+  if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
+  if (rc == TB_BROKEN) return tk_usage(in->verb, "%s", diag.text);
+  if (rc != TB_OK) return tk_fail(in->verb, "%s: %s", place->path, diag.text);
+  place->part = ranges.part[0];
+  tk_trace_ranges_fini(&ranges);
+  return TK_DONE;
+}
+
+static int open_files(struct tk_inputs *in, char **files, int n_files) {
+  int code = take_room(in, (size_t)n_files);
+
+  for (int i = 0; code == TK_DONE && i < n_files; i++) {
+    if (strcmp(files[i], "-") == 0)
+      return tk_usage(in->verb, "a file is wanted: it may be read more than once");
+    struct tk_place *place = &in->place[in->n++];
+    *place = (struct tk_place){ .path = files[i], .name = files[i], .verb = in->verb };
+    code = find_part(in, place);
+  }
+  return code;
+}
+
+/* ---- a collector's streams ---- */
+
+__attribute__((format(printf, 2, 3))) static void say(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  tk_say(verb, fmt, args);
+  va_end(args);
+}
+
+static const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
+
+static void say_what_is_read(const struct tk_inputs *in) {
+  const struct tk_fetched_traces *f = &in->fetched;
+  char size[TK_SIZE_BYTES], missing[80] = "";
+
+  tk_size_format(f->bytes, size);
+  if (f->missing > 0)
+    snprintf(missing, sizeof missing, "; %" PRIu64 " more are missing", f->missing);
+  say(in->verb, "%" PRIu64 " generation%s of %" PRIu64 " stream%s, %s%s", f->generations,
+      plural(f->generations), f->streams, plural(f->streams), size, missing);
+}
+
+static int open_streams(struct tk_inputs *in) {
+  struct tk_client *client;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_client_open(&in->client, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
+  rc = tk_fetch_traces(client, &in->selector, in->all, !in->no_progress, &diag, &in->fetched);
+  tk_client_close(client);
+  if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
+  say_what_is_read(in);
+  int code = take_room(in, in->fetched.n);
+  for (size_t i = 0; code == TK_DONE && i < in->fetched.n; i++)
+    in->place[in->n++] = (struct tk_place){ .path = in->fetched.trace[i].path,
+                                            .name = in->fetched.trace[i].stream,
+                                            .verb = in->verb };
+  return code;
+}
+
+int tk_inputs_open(struct tk_inputs *in, char **files, int n_files) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (n_files > 0 && in->is_remote)
+    return tk_usage(in->verb, "FILE, or a collector's streams: not both");
+  if (n_files == 0 && !in->is_remote)
+    return tk_usage(in->verb, "a FILE is wanted, or --service S for what a collector has");
+  tb_rc rc = tk_selector_check(&in->selector, &diag);
+  if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
+  return n_files > 0 ? open_files(in, files, n_files) : open_streams(in);
+}
+
+void tk_inputs_close(struct tk_inputs *in) {
+  free(in->place);
+  tk_fetched_fini(&in->fetched);
+}
