@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every goroutine of one moment of a trace: what it did, since when, where, and what created it.
+ *
+ * The trace is read up to that moment and no further. What began before the first generation that is read has no known begin.
+ *
+ * Memory    tk_moment_fini() gives back all; texts and stacks are lent until then.
+ * Threads   one.
+ * Errors    text in the caller's buffer: the moment lies outside, the trace breaks before it, or cannot be read.
+ */
+#ifndef TK_STATE_MOMENT_H
+#define TK_STATE_MOMENT_H
+
+#include "tools/tracectl/query/pass.h"
+
+struct tk_moment_ask {
+  bool is_wall;
+  to_ns at;         /* on the trace's clock, or, with is_wall, */
+  uint64_t wall_ns; /* on the wall clock */
+};
+
+struct tk_moment_goroutine {
+  bool is_known; /* it has a state */
+  int64_t id;
+  uint64_t life;
+  enum to_go_state state;
+  enum to_reason reason; /* of a wait */
+  to_ns since;
+  bool since_known;                 /* else it began before the first generation that was read */
+  const struct to_callstack *stack; /* the last one known; NULL: none is */
+  int64_t proc, thread;             /* TO_NONE: none */
+  bool created_known;
+  to_ns created;
+  int64_t creator;                             /* goroutine; TO_NONE: not known */
+  const struct to_callstack *entry, *creation; /* NULL: not known */
+  char *label;                                 /* NULL: none */
+};
+
+struct tk_moment {
+  to_ns at;
+  bool has_wall;
+  uint64_t wall_ns, gen;
+  struct tk_moment_goroutine *goroutine; /* longest in their state first */
+  size_t n, room;
+  struct to_spans *spans;
+};
+
+bool tk_moment_find(const struct tk_place *place, const struct tk_moment_ask *ask,
+                    struct tk_moment *out, char error[TK_QUERY_ERROR]);
+void tk_moment_fini(struct tk_moment *moment);
+
+#endif
