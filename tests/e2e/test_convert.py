@@ -7,9 +7,10 @@ import importlib
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 
-from harness import SOURCE, Case, Collector
+from harness import SOURCE, TRACECTL, Case, Collector
 
 WAKES = "kind='goroutine' AND state='runnable' AND cause='unblocked' AND by_life IS NOT NULL"
 
@@ -213,6 +214,14 @@ class OtherFormats(Convert):
         json.loads((self.folder / "torn.chrome").read_text())
         self.assertIn("middle of a batch", self.tracectl("convert", "--to", "sqlite", torn, "-o", self.folder / "torn.sqlite", expect=1).err)
         self.assertEqual(list(self.folder.glob("torn.sqlite*")), [])
+
+    def test_a_pipe_that_nothing_reads_any_more_ends_it(self):
+        trace = self.trace("g26-gens")
+        for to in ("csv", "json", "chrome", "perfetto"):
+            with subprocess.Popen([TRACECTL, "convert", "--to", to, trace, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+                self.assertEqual(len(child.stdout.read(100)), 100)
+                child.stdout.close()
+                self.assertEqual((child.stderr.read(), child.wait(60)), (b"", 0), to)
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")

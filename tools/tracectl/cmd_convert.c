@@ -72,7 +72,7 @@ static int check_options(struct convert_options *o) {
 
 static int write_rows(const struct convert_options *o, struct tk_traces *traces) {
   const char *table = o->table != NULL ? o->table : "spans";
-  struct tk_out_set *files;
+  struct tk_out_set *files = NULL;
   struct tb_diag diag;
   FILE *file;
   char sql[80];
@@ -87,7 +87,8 @@ static int write_rows(const struct convert_options *o, struct tk_traces *traces)
   if (rc == TB_OK)
     code = tk_sql_run(traces, sql, o->form == FORM_CSV ? TK_ROWS_CSV : TK_ROWS_JSON, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
-  if (files != NULL) tk_out_free(files);
+  tk_out_free(files);
+  if (rc == TB_IO && strcmp(o->path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
   return rc == TB_OK ? code : tk_fail("convert", "%s", diag.text);
 }
 
