@@ -8,6 +8,7 @@
  *
  * Alerts must name each (tests/e2e/test_planted.py). */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ static pthread_mutex_t ring[RING] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_I
 static pthread_barrier_t all_hold, ledger_is_held;
 static struct timespec ends_at;
 static int silent[2];
+static atomic_uint served; /* clerks that have had the stock */
 
 static void pause_for(long us) {
   nanosleep(&(struct timespec){ us / 1000000, us % 1000000 * 1000 }, NULL);
@@ -76,12 +78,14 @@ static void plant_deadlock(void) {
   until_the_end();
 }
 
+/* A clerk comes again as soon as the next one has the lock: all but one of them wait, however busy the machine is. */
 static void *clerk(void *arg) {
   while (goes_on()) {
     pthread_mutex_lock(&stock);
+    unsigned mine = ++served;
     pause_for(5000);
     pthread_mutex_unlock(&stock);
-    pause_for(1000); /* or it takes the lock again before the one that it has woken */
+    while (goes_on() && served == mine) pause_for(200);
   }
   return arg;
 }
