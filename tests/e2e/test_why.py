@@ -120,7 +120,7 @@ class Why(Case):
         wait_until("all is acked", lambda: sum(s["last_gen"] - s["first_gen"] + 1 for s in collector.json_lines("list")) == 26)
         self.assertEqual(json.loads(collector.ask(*asked, "--json", "--top", "0").out), of_file)
         self.assertIn("no task 99999", collector.ask(*asked[:-1], "99999", expect=1).err)
-        self.assertIn("--service shop --instance one --stream ", collector.ask(*asked[:-1], "99999", expect=1).err)
+        self.assertIn("shop/one/", collector.ask(*asked[:-1], "99999", expect=1).err)
         collector.send(trace, "shop", "two")
         wait_until("the other is there", lambda: len({s["stream"] for s in collector.json_lines("list")}) == 2)
         self.assertIn("2 streams match, one is wanted; the first is --service shop --instance", collector.ask(*asked, expect=2).err)
