@@ -123,5 +123,5 @@ class Why(Case):
         self.assertIn("shop/one/", collector.ask(*asked[:-1], "99999", expect=1).err)
         collector.send(trace, "shop", "two")
         wait_until("the other is there", lambda: len({s["stream"] for s in collector.json_lines("list")}) == 2)
-        self.assertIn("2 streams match, one is wanted; the first is --service shop --instance", collector.ask(*asked, expect=2).err)
+        self.assertRegex(collector.ask(*asked, expect=2).err, r"2 streams match, one is wanted; the first is --stream [0-9a-f]{32} \(shop/(one|two)/")
         self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("report", "why", "--service", "shpo", "--task", "1", expect=1).err)

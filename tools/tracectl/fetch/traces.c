@@ -202,8 +202,9 @@ static tb_rc run(struct fetching *f, bool is_all, bool last_alone, bool progress
   TB_TRY(plan_all(f));
   if (last_alone && f->n > 1)
     return tb_fail(f->diag, TB_BROKEN,
-                   "%zu streams match, one is wanted; the first is %s; 'tracectl status' has all",
-                   f->n, f->wanted[0].name);
+                   "%zu streams match, one is wanted; the first is --stream %s (%.80s); "
+                   "'tracectl status' has all",
+                   f->n, strrchr(f->wanted[0].name, '/') + 1, f->wanted[0].name);
   if (!is_all && !is_bounded(f->selector)) return refuse_all(f);
   return read_all(f, last_alone, progress);
 }
