@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much larger or smaller a figure of one trace is than of another, with a 95 % interval by bootstrap: samples of both are drawn again, with
+ * replacement, TK_DRAWS times, and the change computed of each draw; the interval leaves out 2.5 % at either end. Draws are
+ * the same each time.
+ *
+ * A side of one sample has no interval: nothing says how much it varies.
+ */
+#ifndef TK_DIFF_COMPARE_H
+#define TK_DIFF_COMPARE_H
+
+#include "tools/tracectl/diff/samples.h"
+
+enum { TK_DRAWS = 400 };
+
+enum tk_diff_field {
+  TK_DIFF_PER_SECOND, /* how many ended, a second of the trace */
+  TK_DIFF_TIME,       /* nanoseconds of them a second of the trace */
+  TK_DIFF_MEAN,
+  TK_DIFF_P50,
+  TK_DIFF_P99,
+  TK_DIFF_FIELDS
+};
+const char *
+tk_diff_field_name(enum tk_diff_field field); /* "per_second", "time", "mean", "p50", "p99" */
+bool tk_diff_field_is_ns(enum tk_diff_field field);
+
+struct tk_change {
+  double a, b;    /* 0: nothing ended */
+  bool has_share; /* a is not 0 */
+  double share;   /* b / a - 1 */
+  bool has_interval;
+  double low, high; /* of share */
+};
+
+struct tk_comparison {
+  const struct tk_samples *a, *b;
+  uint8_t *weight_a, *weight_b; /* of each draw, of each sample: how often it was drawn */
+  double *share;                /* of the draws; scratch */
+  uint64_t *bucket;             /* scratch */
+};
+
+/* a and b are lent. False: no memory. */
+bool tk_comparison_new(struct tk_comparison *c, const struct tk_samples *a,
+                       const struct tk_samples *b);
+void tk_comparison_fini(struct tk_comparison *c);
+/* One of the rows may be NULL. */
+struct tk_change tk_compare(struct tk_comparison *c, const struct tk_diff_row *a,
+                            const struct tk_diff_row *b, enum tk_diff_field field);
+
+#endif

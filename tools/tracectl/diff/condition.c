@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/diff/condition.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *skip_blanks(const char *at) {
+  return at + strspn(at, " \t");
+}
+
+static tb_rc parse_metric(const char **at, struct tb_diag *diag, struct tk_diff_condition *out) {
+  size_t len = strcspn(*at, ".[ ");
+
+  if (!tk_diff_metric_find(*at, len, &out->metric))
+    return tb_fail(
+        diag, TB_BROKEN,
+        "no metric \"%.*s\"; there are sched, running, block, syscall, stw, gc, task, region",
+        (int)(len < 40 ? len : 40), *at);
+  *at += len;
+  if (**at != '[') return TB_OK;
+  const char *end = strrchr(*at, ']');
+  if (end == NULL || (size_t)(end - *at) > sizeof out->key)
+    return tb_fail(diag, TB_BROKEN, "\"%.60s\" has no end: [KEY]", *at);
+  memcpy(out->key, *at + 1, (size_t)(end - *at - 1));
+  *at = end + 1;
+  return TB_OK;
+}
+
+static tb_rc parse_field(const char **at, struct tb_diag *diag, struct tk_diff_condition *out) {
+  if (**at == '.') {
+    size_t len = strcspn(++*at, " <>");
+    for (unsigned f = 0; f < TK_DIFF_FIELDS; f++) {
+      const char *name = tk_diff_field_name((enum tk_diff_field)f);
+      if (strlen(name) != len || memcmp(name, *at, len) != 0) continue;
+      out->field = (enum tk_diff_field)f;
+      *at += len;
+      return TB_OK;
+    }
+  }
+  return tb_fail(diag, TB_BROKEN,
+                 "a field is wanted at \"%.40s\": .per_second .time .mean .p50 .p99", *at);
+}
+
+tb_rc tk_diff_condition_parse(const char *text, struct tb_diag *diag,
+                              struct tk_diff_condition *out) {
+  const char *at = skip_blanks(text);
+  char *end;
+
+  *out = (struct tk_diff_condition){ .text = text };
+  TB_TRY(parse_metric(&at, diag, out));
+  TB_TRY(parse_field(&at, diag, out));
+  at = skip_blanks(at);
+  if (*at != '<' && *at != '>')
+    return tb_fail(diag, TB_BROKEN, "> or < is wanted at \"%.40s\"", at);
+  out->is_less = *at == '<';
+  at = skip_blanks(at + 1);
+  errno = 0;
+  out->share = strtod(at, &end) / 100;
+  const char *rest = skip_blanks(end);
+  if (end == at || errno != 0 || *rest != '%' || *skip_blanks(rest + 1) != 0)
+    return tb_fail(diag, TB_BROKEN, "a change is wanted at \"%.40s\": +20%%, -10%%", at);
+  return TB_OK;
+}
+
+bool tk_diff_condition_is_met(const struct tk_diff_condition *condition,
+                              const struct tk_change *change) {
+  if (!change->has_share || !change->has_interval) return false;
+  if (condition->is_less) return change->share < condition->share && change->high < 0;
+  return change->share > condition->share && change->low > 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The condition of diff --fail-on: METRIC[KEY].FIELD > +20%, as in "sched.p99 > +20%", "task[checkout].mean > 10%", "running.time < -50%".
+ *
+ * It is met where the change is beyond the limit, and its whole 95 % interval lies on that side of zero: not by chance.
+ *
+ * Errors    TB_BROKEN with the reason in diag: a usage error.
+ */
+#ifndef TK_DIFF_CONDITION_H
+#define TK_DIFF_CONDITION_H
+
+#include "tools/tracectl/diff/compare.h"
+
+struct tk_diff_condition {
+  const char *text;
+  enum tk_diff_metric metric;
+  char key[256]; /* "": all of the metric */
+  enum tk_diff_field field;
+  bool is_less;
+  double share;
+};
+
+TB_MUST tb_rc tk_diff_condition_parse(const char *text, struct tb_diag *diag,
+                                      struct tk_diff_condition *out);
+bool tk_diff_condition_is_met(const struct tk_diff_condition *condition,
+                              const struct tk_change *change);
+
+#endif

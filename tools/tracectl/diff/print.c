@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/diff/print.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tracectl/term/format_units.h"
+#include "tools/tracectl/term/table.h"
+
+/* A row of either side, with the other's. */
+struct both {
+  const struct tk_diff_row *a, *b;
+  uint64_t total_ns;
+};
+
+static const struct tk_diff_row *one_of(const struct both *both) {
+  return both->a != NULL ? both->a : both->b;
+}
+
+static uint64_t total_of(const struct tk_diff_row *row) {
+  uint64_t total = 0;
+
+  for (unsigned i = 0; row != NULL && i < TK_SAMPLES_MAX; i++) total += row->total_ns[i];
+  return total;
+}
+
+/* The sum of all first, then most time first. */
+static int compare_both(const void *x, const void *y) {
+  const struct both *a = x, *b = y;
+  bool a_is_sum = one_of(a)->key[0] == 0, b_is_sum = one_of(b)->key[0] == 0;
+
+  if (a_is_sum != b_is_sum) return a_is_sum ? -1 : 1;
+  if (a->total_ns != b->total_ns) return a->total_ns > b->total_ns ? -1 : 1;
+  return strcmp(one_of(a)->key, one_of(b)->key);
+}
+
+static size_t add(struct both *list, size_t n, const struct tk_diff_row *a,
+                  const struct tk_diff_row *b) {
+  list[n] = (struct both){ a, b, total_of(a) + total_of(b) };
+  return n + 1;
+}
+
+static size_t collect(const struct tk_comparison *c, enum tk_diff_metric metric,
+                      struct both *list) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < c->a->rows; i++) {
+    const struct tk_diff_row *row = c->a->row[i];
+    if (row->metric == metric) n = add(list, n, row, tk_samples_find(c->b, metric, row->key));
+  }
+  for (size_t i = 0; i < c->b->rows; i++) {
+    const struct tk_diff_row *row = c->b->row[i];
+    if (row->metric == metric && tk_samples_find(c->a, metric, row->key) == NULL)
+      n = add(list, n, NULL, row);
+  }
+  if (n > 0) qsort(list, n, sizeof *list, compare_both);
+  return n;
+}
+
+/* ---- for people ---- */
+
+static void add_value(struct tk_table *t, enum tk_diff_field field, double value) {
+  char text[TK_FORMAT_BYTES];
+
+  if (tk_diff_field_is_ns(field))
+    tk_table_add(t, "%s", tk_format_ns((uint64_t)value, text));
+  else
+    tk_table_add(t, "%.3g", value);
+}
+
+/* A star: the interval lies on one side of zero. */
+static void add_change(struct tk_table *t, const struct tk_change *change) {
+  if (!change->has_share)
+    tk_table_add(t, "%s", change->b > 0 ? "new" : "-");
+  else if (change->b <= 0)
+    tk_table_add(t, "gone");
+  else if (!change->has_interval)
+    tk_table_add(t, "%+.1f %%", 100 * change->share);
+  else
+    tk_table_add(t, "%+.1f %% (%+.0f..%+.0f)%s", 100 * change->share, 100 * change->low,
+                 100 * change->high, change->low > 0 || change->high < 0 ? " *" : "");
+}
+
+static void add_row(struct tk_comparison *c, struct tk_table *t, const struct both *both) {
+  static const enum tk_diff_field shown[] = { TK_DIFF_PER_SECOND, TK_DIFF_MEAN, TK_DIFF_P99 };
+  const char *key = one_of(both)->key;
+
+  tk_table_add(t, "%.100s", key[0] != 0 ? key : "all");
+  for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+    struct tk_change change = tk_compare(c, both->a, both->b, shown[i]);
+    add_value(t, shown[i], change.a);
+    add_value(t, shown[i], change.b);
+    add_change(t, &change);
+  }
+}
+
+static void print_metric(struct tk_comparison *c, enum tk_diff_metric metric,
+                         const struct both *list, size_t n, size_t rows) {
+  static const char *const about[] = {
+#define METRIC(id, name, key, about) name ": " about ", by " key,
+    TK_DIFF_METRICS(METRIC)
+#undef METRIC
+  };
+  size_t shown = rows == 0 || n < rows + 1 ? n : rows + 1; /* and the sum of all */
+  struct tk_table t;
+
+  printf("%s%s\n", metric == 0 ? "" : "\n", about[metric]);
+  if (n == 0) puts("  none ended");
+  if (n == 0) return;
+  tk_table_init(&t, "KEY,>A/S,>B/S,>CHANGE,>A MEAN,>B MEAN,>CHANGE,>A P99,>B P99,>CHANGE");
+  for (size_t i = 0; i < shown; i++) add_row(c, &t, &list[i]);
+  tk_table_print(&t, stdout, false);
+  tk_table_fini(&t);
+  if (shown < n) printf("and %zu more (--top 0: all)\n", n - shown);
+}
+
+/* ---- for programs ---- */
+
+static json_t *number_of(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *change_of(const struct tk_change *change, bool is_ns) {
+  return json_pack("{s:o,s:o,s:o,s:o,s:o}", is_ns ? "a_ns" : "a", number_of(change->a),
+                   is_ns ? "b_ns" : "b", number_of(change->b), "change_share",
+                   change->has_share ? number_of(change->share) : json_null(), "low_share",
+                   change->has_interval ? number_of(change->low) : json_null(), "high_share",
+                   change->has_interval ? number_of(change->high) : json_null());
+}
+
+static bool print_json(struct tk_comparison *c, enum tk_diff_metric metric,
+                       const struct both *both) {
+  const char *key = one_of(both)->key;
+  json_t *text = json_string(key);
+  json_t *line = json_pack("{s:s,s:o}", "metric", tk_diff_metric_name(metric), "key",
+                           text != NULL ? text : json_string("\xef\xbf\xbd"));
+
+  if (line == NULL) return false;
+  for (unsigned f = 0; f < TK_DIFF_FIELDS; f++) {
+    enum tk_diff_field field = (enum tk_diff_field)f;
+    struct tk_change change = tk_compare(c, both->a, both->b, field);
+    json_object_set_new(line, tk_diff_field_name(field),
+                        change_of(&change, tk_diff_field_is_ns(field)));
+  }
+  json_dumpf(line, stdout, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
+  putchar('\n');
+  json_decref(line);
+  return true;
+}
+
+bool tk_diff_print(struct tk_comparison *c, size_t rows, bool json) {
+  struct both *list = calloc(c->a->rows + c->b->rows + 1, sizeof *list);
+  bool whole = list != NULL;
+
+  for (unsigned m = 0; whole && m < TK_DIFF_METRIC_COUNT; m++) {
+    enum tk_diff_metric metric = (enum tk_diff_metric)m;
+    size_t n = collect(c, metric, list);
+    size_t shown = rows == 0 || n < rows + 1 ? n : rows + 1;
+    if (!json) print_metric(c, metric, list, n, rows);
+    for (size_t i = 0; json && whole && i < shown; i++) whole = print_json(c, metric, &list[i]);
+  }
+  free(list);
+  return whole;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two traces beside each other: a table of each metric for people, or a JSON object a row. */
+#ifndef TK_DIFF_PRINT_H
+#define TK_DIFF_PRINT_H
+
+#include "tools/tracectl/diff/compare.h"
+
+/* rows: of each metric, those with most time; 0: all. False: no memory. */
+bool tk_diff_print(struct tk_comparison *comparison, size_t rows, bool json);
+
+#endif

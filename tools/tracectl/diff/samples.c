@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/tracectl/diff/samples.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/hash.h"
+#include "tools/tracectl/term/tracectl.h"
+
+enum { KEY_BYTES = 256, EXACT = 64, STEPS_LOG2 = 5 };
+
+static const char *const names[] = {
+#define METRIC(id, name, key, about) name,
+  TK_DIFF_METRICS(METRIC)
+#undef METRIC
+};
+
+const char *tk_diff_metric_name(enum tk_diff_metric metric) {
+  return names[metric];
+}
+
+bool tk_diff_metric_find(const char *name, size_t len, enum tk_diff_metric *out) {
+  for (unsigned i = 0; i < TK_DIFF_METRIC_COUNT; i++) {
+    if (strlen(names[i]) != len || memcmp(names[i], name, len) != 0) continue;
+    *out = (enum tk_diff_metric)i;
+    return true;
+  }
+  return false;
+}
+
+/* ---- buckets: exact below 64, then 32 an octave ---- */
+
+static unsigned bucket_of(uint64_t ns) {
+  if (ns < EXACT) return (unsigned)ns;
+  unsigned octave = 63 - (unsigned)__builtin_clzll(ns);
+  unsigned step = (unsigned)(ns >> (octave - STEPS_LOG2)) & ((1u << STEPS_LOG2) - 1);
+  return EXACT + (octave - 6) * (1u << STEPS_LOG2) + step;
+}
+
+double tk_bucket_ns(unsigned bucket) {
+  if (bucket < EXACT) return bucket;
+  unsigned octave = 6 + (bucket - EXACT) / (1u << STEPS_LOG2),
+           step = (bucket - EXACT) % (1u << STEPS_LOG2);
+  double width = (double)(UINT64_C(1) << (octave - STEPS_LOG2));
+  return (double)(UINT64_C(1) << octave) + ((double)step + 0.5) * width;
+}
+
+/* ---- rows ---- */
+
+static uint64_t hash_of(enum tk_diff_metric metric, const char *key) {
+  return tb_hash(TB_HASH_START + metric, key, strlen(key));
+}
+
+/* The place in by_key where the row is, or would be. */
+static struct tk_diff_row *look_up(const struct tk_samples *s, enum tk_diff_metric metric,
+                                   const char *key, uint64_t *out_hash) {
+  for (uint64_t hash = hash_of(metric, key);; hash++) {
+    struct tk_diff_row *row = tb_map_at(&s->by_key, hash);
+    *out_hash = hash;
+    if (row == NULL || (row->metric == metric && strcmp(row->key, key) == 0)) return row;
+  }
+}
+
+const struct tk_diff_row *tk_samples_find(const struct tk_samples *s, enum tk_diff_metric metric,
+                                          const char *key) {
+  uint64_t hash;
+
+  return look_up(s, metric, key, &hash);
+}
+
+static tb_rc find_row(struct tk_samples *s, enum tk_diff_metric metric, const char *key,
+                      struct tk_diff_row **out) {
+  uint64_t hash, *place;
+
+  *out = look_up(s, metric, key, &hash);
+  if (*out != NULL || (s->rows >= TK_ROWS_MAX && key[0] != 0)) return TB_OK;
+  TB_TRY(TB_GROW(s->row, s->room, s->rows));
+  struct tk_diff_row *row = calloc(1, sizeof *row);
+  if (row == NULL) return TB_NOMEM;
+  s->row[s->rows++] = row;
+  row->metric = metric;
+  row->key = strdup(key);
+  if (row->key == NULL) return TB_NOMEM;
+  TB_TRY(tb_map_put(&s->by_key, hash, &place, NULL));
+  *place = (uintptr_t)row;
+  *out = row;
+  return TB_OK;
+}
+
+static tb_rc count_in(struct tk_samples *s, enum tk_diff_metric metric, const char *key,
+                      uint64_t ns) {
+  unsigned sample = s->samples - 1;
+  struct tk_diff_row *row;
+
+  TB_TRY(find_row(s, metric, key, &row));
+  if (row == NULL) return TB_OK;
+  if (row->now == NULL) row->now = calloc(TK_BUCKETS, sizeof *row->now);
+  if (row->now == NULL) return TB_NOMEM;
+  row->now[bucket_of(ns)]++;
+  row->count[sample]++;
+  row->total_ns[sample] += ns;
+  return TB_OK;
+}
+
+static tb_rc count(struct tk_samples *s, enum tk_diff_metric metric, const char *key, uint64_t ns) {
+  TB_TRY(count_in(s, metric, "", ns));
+  return key[0] == 0 ? TB_OK : count_in(s, metric, key, ns);
+}
+
+/* ---- generations ---- */
+
+static tb_rc keep_buckets(struct tk_samples *s, struct tk_diff_row *row) {
+  for (unsigned i = 0; i < TK_BUCKETS; i++) {
+    if (row->now[i] == 0) continue;
+    TB_TRY(TB_GROW(row->bucket, row->room, row->buckets));
+    row->bucket[row->buckets++] =
+        (struct tk_bucket_count){ (uint16_t)(s->samples - 1), (uint16_t)i, row->now[i] };
+  }
+  free(row->now);
+  row->now = NULL;
+  return TB_OK;
+}
+
+static tb_rc end_generation(struct tk_samples *s) {
+  for (size_t i = 0; i < s->rows; i++)
+    if (s->row[i]->now != NULL) TB_TRY(keep_buckets(s, s->row[i]));
+  return TB_OK;
+}
+
+static void join_numbers(uint64_t number[TK_SAMPLES_MAX]) {
+  for (unsigned i = 0; i < TK_SAMPLES_MAX / 2; i++) number[i] = number[2 * i] + number[2 * i + 1];
+  memset(number + TK_SAMPLES_MAX / 2, 0, TK_SAMPLES_MAX / 2 * sizeof *number);
+}
+
+static void join_samples(struct tk_samples *s) {
+  for (size_t i = 0; i < s->rows; i++) {
+    struct tk_diff_row *row = s->row[i];
+    join_numbers(row->count);
+    join_numbers(row->total_ns);
+    for (size_t k = 0; k < row->buckets; k++) row->bucket[k].sample /= 2;
+  }
+  join_numbers(s->ns);
+  s->samples = TK_SAMPLES_MAX / 2;
+  s->shift++;
+}
+
+static tb_rc begin_generation(struct tk_samples *s) {
+  TB_TRY(end_generation(s));
+  if (s->generations++ % (UINT64_C(1) << s->shift) != 0) return TB_OK; /* of the sample before */
+  if (s->samples == TK_SAMPLES_MAX) join_samples(s);
+  s->samples++;
+  return TB_OK;
+}
+
+/* ---- spans ---- */
+
+struct reading {
+  struct tk_samples *samples;
+  struct tk_pass *pass;
+  uint64_t gen;
+  to_ns last;                    /* until when it has been counted how long samples are */
+  const struct to_frame **entry; /* by slot: where its goroutine began, */
+  uint64_t *life;                /* and which one it is */
+  size_t room;
+};
+
+static void put_place(const struct tk_pass *pass, uint32_t stack, const char *before,
+                      char key[KEY_BYTES]) {
+  const struct to_frame *frame = to_callstack_own(tk_pass_stack(pass, stack));
+
+  if (frame == NULL)
+    snprintf(key, KEY_BYTES, "%s?", before);
+  else
+    snprintf(key, KEY_BYTES, "%s%s:%" PRIu64, before, frame->function.data, frame->line);
+}
+
+static tb_rc make_room(struct reading *r, uint32_t slot) {
+  size_t room = r->room == 0 ? 256 : r->room;
+
+  if (slot < r->room) return TB_OK;
+  while (room <= slot) room *= 2;
+  void *entry = realloc(r->entry, room * sizeof *r->entry);
+  if (entry == NULL) return TB_NOMEM;
+  r->entry = entry;
+  void *life = realloc(r->life, room * sizeof *r->life);
+  if (life == NULL) return TB_NOMEM;
+  r->life = life;
+  memset(r->entry + r->room, 0, (room - r->room) * sizeof *r->entry);
+  memset(r->life + r->room, 0, (room - r->room) * sizeof *r->life);
+  r->room = room;
+  return TB_OK;
+}
+
+/* The outermost frame of any of its stacks. */
+static tb_rc find_entry(struct reading *r, const struct tk_span *at, const char **out) {
+  const struct to_span *span = at->span;
+  uint32_t number = at->stack > TO_STACK_OTHER ? at->stack : at->end_stack;
+  const struct to_callstack *stack = tk_pass_stack(r->pass, number);
+
+  *out = "?";
+  if (span->life == 0) return TB_OK;
+  TB_TRY(make_room(r, span->slot));
+  if (r->life[span->slot] != span->life) r->entry[span->slot] = NULL;
+  r->life[span->slot] = span->life;
+  if (r->entry[span->slot] == NULL && stack != NULL && stack->len > 0)
+    r->entry[span->slot] = stack->frames[stack->len - 1];
+  if (r->entry[span->slot] != NULL) *out = r->entry[span->slot]->function.data;
+  return TB_OK;
+}
+
+static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_t ns) {
+  const struct to_span *span = at->span;
+  char key[KEY_BYTES], before[KEY_BYTES / 2];
+  const char *entry;
+
+  TB_TRY(find_entry(r, at, &entry));
+  switch (span->state) {
+  case TO_GO_RUNNABLE: return count(r->samples, TK_DIFF_SCHED, entry, ns);
+  case TO_GO_RUNNING: return count(r->samples, TK_DIFF_RUNNING, entry, ns);
+  case TO_GO_SYSCALL:
+    put_place(r->pass, at->stack, "", key);
+    return count(r->samples, TK_DIFF_SYSCALL, key, ns);
+  case TO_GO_WAITING: break;
+  default: return TB_OK;
+  }
+  const char *reason = to_reason_info((enum to_reason)span->reason)->text;
+  snprintf(before, sizeof before, "%s at ", reason == NULL ? "" : reason);
+  put_place(r->pass, at->stack, before, key);
+  return count(r->samples, TK_DIFF_BLOCK, key, ns);
+}
+
+static tb_rc take_named(struct reading *r, enum tk_diff_metric metric, struct to_string name,
+                        uint64_t ns) {
+  char key[KEY_BYTES];
+
+  snprintf(key, sizeof key, "%.*s", (int)name.len, name.len > 0 ? name.data : "");
+  return count(r->samples, metric, key, ns);
+}
+
+static tb_rc take(struct reading *r, const struct tk_span *at) {
+  const struct to_span *span = at->span;
+  struct to_string name = span->more == NULL ? (struct to_string){ 0 } : span->more->name;
+  uint64_t ns = (uint64_t)(span->until - span->from);
+
+  if (span->open || !span->from_known || !span->until_known) return TB_OK;
+  switch (span->kind) {
+  case TO_SPAN_GOROUTINE: return take_goroutine(r, at, ns);
+  case TO_SPAN_TASK: return take_named(r, TK_DIFF_TASK, name, ns);
+  case TO_SPAN_REGION: return take_named(r, TK_DIFF_REGION, name, ns);
+  case TO_SPAN_RANGE: break;
+  default: return TB_OK;
+  }
+  if (span->state == TO_RANGE_STW) return take_named(r, TK_DIFF_STW, name, ns);
+  const char *phase = to_range_info((enum to_range_kind)span->state)->name;
+  return count(r->samples, TK_DIFF_GC, phase, ns);
+}
+
+static tb_rc look_at(struct reading *r, const struct tk_span *at) {
+  struct tk_samples *s = r->samples;
+
+  if (at->gen != 0 && at->gen != r->gen) {
+    if (r->gen == 0) r->last = tk_pass_start(r->pass);
+    r->gen = at->gen;
+    TB_TRY(begin_generation(s));
+  }
+  if (at->gen == 0) return TB_OK; /* open */
+  if (at->span->until > r->last) s->ns[s->samples - 1] += (uint64_t)(at->span->until - r->last);
+  if (at->span->until > r->last) r->last = at->span->until;
+  return take(r, at);
+}
+
+void tk_samples_init(struct tk_samples *s) {
+  *s = (struct tk_samples){ 0 };
+  tb_map_init(&s->by_key, &tk_mem, tb_seed());
+}
+
+void tk_samples_fini(struct tk_samples *s) {
+  for (size_t i = 0; i < s->rows; i++) {
+    free(s->row[i]->key);
+    free(s->row[i]->bucket);
+    free(s->row[i]->now);
+    free(s->row[i]);
+  }
+  free(s->row);
+  tb_map_fini(&s->by_key);
+}
+
+bool tk_samples_read(struct tk_samples *s, const struct tk_place *place,
+                     char error[TK_QUERY_ERROR]) {
+  struct reading r = { .samples = s };
+  struct tk_span at;
+  tb_rc rc = TB_OK;
+  int got = 0;
+
+  if (!tk_pass_begin(place, 0, &r.pass, error)) return false;
+  while (rc == TB_OK && (got = tk_pass_next(r.pass, &at, error)) == 1) rc = look_at(&r, &at);
+  if (rc == TB_OK) rc = end_generation(s);
+  if (rc != TB_OK) snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(rc));
+  free(r.entry);
+  free(r.life);
+  tk_pass_end(r.pass);
+  return rc == TB_OK && got == 0;
+}

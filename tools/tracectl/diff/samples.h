@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lengths of spans by what they are of, a sample for each generation: what two traces are compared by.
+ *
+ * A row is one metric of one key: `sched` of the goroutines of main.serve, `task` of the type checkout; the key "" has all of
+ * a metric. Lengths are counted in buckets, 32 an octave (3 % wide). Generations are joined two by two where there are more than
+ * TK_SAMPLES_MAX.
+ *
+ * Memory    the C library's: 8 KiB a row, and 8 bytes for each bucket that a sample of it has something in. A key that comes when there are
+ *           TK_ROWS_MAX counts in "" alone.
+ */
+#ifndef TK_DIFF_SAMPLES_H
+#define TK_DIFF_SAMPLES_H
+
+#include "base/map.h"
+#include "tools/tracectl/query/pass.h"
+
+/* METRIC(id, name, what its key is, about) */
+#define TK_DIFF_METRICS(METRIC)                                                                    \
+  METRIC(SCHED, "sched", "entry", "waits of runnable goroutines for a P")                          \
+  METRIC(RUNNING, "running", "entry", "stretches in which goroutines ran")                         \
+  METRIC(BLOCK, "block", "reason at place", "waits")                                               \
+  METRIC(SYSCALL, "syscall", "place", "system calls")                                              \
+  METRIC(STW, "stw", "reason", "stops of the world")                                               \
+  METRIC(GC, "gc", "phase", "phases of the garbage collector, assists among them")                 \
+  METRIC(TASK, "task", "type", "tasks")                                                            \
+  METRIC(REGION, "region", "type", "regions")
+
+enum tk_diff_metric {
+#define METRIC(id, name, key, about) TK_DIFF_##id,
+  TK_DIFF_METRICS(METRIC)
+#undef METRIC
+      TK_DIFF_METRIC_COUNT
+};
+const char *tk_diff_metric_name(enum tk_diff_metric metric);
+/* False: none is called so. */
+bool tk_diff_metric_find(const char *name, size_t len, enum tk_diff_metric *out);
+
+enum { TK_SAMPLES_MAX = 256, TK_ROWS_MAX = 4096, TK_BUCKETS = 59 * 32 + 64 };
+
+struct tk_bucket_count {
+  uint16_t sample, bucket;
+  uint32_t count;
+};
+
+struct tk_diff_row {
+  enum tk_diff_metric metric;
+  char *key;
+  uint64_t count[TK_SAMPLES_MAX], total_ns[TK_SAMPLES_MAX];
+  struct tk_bucket_count *bucket;
+  size_t buckets, room;
+  uint32_t *now; /* of the generation that is read; NULL: it has nothing so far */
+};
+
+struct tk_samples {
+  struct tk_diff_row **row;
+  size_t rows, room;
+  struct tb_map by_key;
+  unsigned samples, shift; /* a sample is 2^shift generations */
+  uint64_t generations;
+  uint64_t ns[TK_SAMPLES_MAX]; /* how long each was */
+};
+
+bool tk_samples_read(struct tk_samples *samples, const struct tk_place *place,
+                     char error[TK_QUERY_ERROR]);
+void tk_samples_init(struct tk_samples *samples);
+void tk_samples_fini(struct tk_samples *samples);
+/* NULL: nothing of it came. */
+const struct tk_diff_row *tk_samples_find(const struct tk_samples *samples,
+                                          enum tk_diff_metric metric, const char *key);
+
+/* The middle of a bucket, nanoseconds. */
+double tk_bucket_ns(unsigned bucket);
+
+#endif
