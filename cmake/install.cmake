@@ -42,6 +42,8 @@ install(FILES deploy/systemd/tracecollectd-agents.socket deploy/systemd/tracecol
   DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/tracecollect.sysusers DESTINATION lib/sysusers.d RENAME tracecollect.conf)
 install(FILES deploy/tracecollectd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/tracecollect)
+install(FILES deploy/grafana/tracecollect-fleet.json deploy/grafana/tracecollect-service.json deploy/prometheus/tracecollect.rules.yaml
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/tracecollect COMPONENT collector)
 foreach(pair tracecollectd.service:lib/systemd/system/tracecollectd.service
     tracecollect.tmpfiles:lib/tmpfiles.d/tracecollect.conf)
   string(REPLACE ":" ";" pair ${pair})
