@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl anonymize FILE -o OUT: the same trace without the program's names, to be given away. */
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "tools/tracectl/anonymize/rewrite.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/term/out_file.h"
+#include "tools/tracectl/term/tracectl.h"
+
+__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  tk_say("anonymize", fmt, args);
+  va_end(args);
+}
+
+static int fail(tb_rc rc, const struct tb_diag *diag, const char *path, const char *out) {
+  char why[300];
+
+  if (diag->rc != TB_OK) {
+    tb_diag_format(diag, why, sizeof why);
+    return tk_fail("anonymize", "%s: %s", path, why);
+  }
+  if (rc == TB_IO && errno != 0) return tk_fail("anonymize", "%s: %s", out, strerror(errno));
+  return TK_FAILED; /* the input: it was said */
+}
+
+static int write_file(const char *path, const char *out_path) {
+  unsigned char
+      key[TK_ANONYMIZE_KEY_BYTES]; /* of this run: no one can try names against the result */
+  struct tk_anonymized sums = { 0 };
+  struct tk_out_set *files = NULL;
+  struct tb_diag diag;
+  FILE *out;
+
+  tb_diag_clear(&diag);
+  if (getrandom(key, sizeof key, 0) != (ssize_t)sizeof key)
+    return tk_fail("anonymize", "no random numbers: %s", strerror(errno));
+  tb_rc rc = tk_out_new(&diag, &files);
+  if (rc == TB_OK) rc = tk_out_begin(files, out_path, &diag, &out);
+  errno = 0;
+  if (rc == TB_OK) rc = tk_anonymize(path, key, out, &diag, &sums);
+  OPENSSL_cleanse(key, sizeof key);
+  if (rc == TB_OK) rc = tk_out_publish(files, &diag);
+  bool is_gone = rc == TB_IO && strcmp(out_path, "-") == 0 && tk_reader_is_gone();
+  if (files != NULL) tk_out_free(files);
+  if (is_gone) return TK_DONE;
+  if (rc != TB_OK) return fail(rc, &diag, path, out_path);
+  say("%" PRIu64 " names replaced, %" PRIu64 " of Go and its runtime left", sums.strings,
+      sums.kept);
+  if (sums.experimental_batches > 0)
+    say("%" PRIu64 " batches and %" PRIu64 " events of experiments left out",
+        sums.experimental_batches, sums.experimental_events);
+  return TK_DONE;
+}
+
+int tk_cmd_anonymize(int argc, char **argv) {
+  static const struct option options[] = { { "output", required_argument, NULL, 'o' }, { 0 } };
+  const char *out = NULL;
+
+  for (int c; (c = tk_option_next(argc, argv, "o:", options)) != -1;) {
+    if (c != 'o') return tk_usage_hint("anonymize");
+    out = optarg;
+  }
+  if (optind + 1 != argc) return tk_usage("anonymize", "one FILE is wanted");
+  if (out == NULL) return tk_usage("anonymize", "-o OUT is wanted; - is standard output");
+  return write_file(argv[optind], out);
+}
