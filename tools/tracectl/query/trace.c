@@ -72,8 +72,11 @@ static struct tk_goroutine_row *row_of(struct tk_trace *trace, uint64_t life) {
 static tb_rc set_label(struct tk_goroutine_row *row, const struct to_span *span) {
   if (span->more == NULL || span->more->name.len == 0) return TB_OK;
   free(row->label);
-  row->label = strndup(span->more->name.data, span->more->name.len);
-  return row->label != NULL ? TB_OK : TB_NOMEM;
+  row->label = calloc(1, span->more->name.len +
+                             1); /* no NUL is behind the text: strndup() may look for it */
+  if (row->label == NULL) return TB_NOMEM;
+  memcpy(row->label, span->more->name.data, span->more->name.len);
+  return TB_OK;
 }
 
 struct reading {

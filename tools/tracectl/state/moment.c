@@ -75,8 +75,11 @@ static tb_rc set_life(struct finding *f, struct tk_moment_goroutine *g,
   TB_TRY(find_stack(f, span->stack, &g->entry));
   TB_TRY(find_stack(f, span->end_stack, &g->creation));
   if (span->more == NULL || span->more->name.len == 0) return TB_OK;
-  g->label = strndup(span->more->name.data, span->more->name.len);
-  return g->label != NULL ? TB_OK : TB_NOMEM;
+  g->label = calloc(1, span->more->name.len +
+                           1); /* no NUL is behind the text: strndup() may look for it */
+  if (g->label == NULL) return TB_NOMEM;
+  memcpy(g->label, span->more->name.data, span->more->name.len);
+  return TB_OK;
 }
 
 static tb_rc take_open(void *self, const struct to_span *span) {
