@@ -173,6 +173,20 @@ class Alerts(Listener, PlantedCase):
         self.expect_alert("starved", "starved", (2,), r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "
                           r"main\.\(\*shop\)\.plantStarved\.func1 had \d+ % ", lasts="5s")
 
+    def test_of_goroutines_that_never_end(self):
+        """A place must have more at the end of each of six periods of 10 s in a row, a second a generation."""
+        generations, alerts = self.alerts_of("leak", lasts="75s")
+        self.assertEqual([alert["message"]["id"] for alert in alerts], ["/finding/leak"])
+        message = alerts[0]["message"]
+        self.assertRegex(message["text"], r"\d+ goroutines may never end: created at main\.\(\*shop\)\.plantLeak, they wait at main\.\(\*shop\)\.forgotten, "
+                                          r"the first of them for \d+ s; \d+ more live than 50 s before$")
+        self.assertIn(SHOP + "forgotten", self.functions(message))
+        met = generations[alerts[0]["generation"]][1] - generations[1][0]
+        self.assertTrue(55_000 * MS <= met <= (FULL * 10_000 + 72_000) * MS, met)
+        suspect, = self.report("leak", self.folder / "leak.trace")["tables"]["suspects"]
+        self.assertIn(SHOP + "plantLeak", self.functions(suspect, "creation_stack"))
+        self.assertIn(SHOP + "forgotten", self.functions(suspect))
+
     def test_of_a_slow_task(self):
         """The text says what was done in its regions; the explanation that it names is asked of a running collector, for the trace's end."""
         _, alerts = self.alerts_of("slow", "alert.task=50ms")

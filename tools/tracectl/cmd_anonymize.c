@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -13,14 +12,6 @@
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
-
-__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
-  va_list args;
-
-  va_start(args, fmt);
-  tk_say("anonymize", fmt, args);
-  va_end(args);
-}
 
 static int fail(tb_rc rc, const struct tb_diag *diag, const char *path, const char *out) {
   char why[300];
@@ -51,14 +42,14 @@ static int write_file(const char *path, const char *out_path) {
   OPENSSL_cleanse(key, sizeof key);
   if (rc == TB_OK) rc = tk_out_publish(files, &diag);
   bool is_gone = rc == TB_IO && strcmp(out_path, "-") == 0 && tk_reader_is_gone();
-  if (files != NULL) tk_out_free(files);
+  tk_out_free(files);
   if (is_gone) return TK_DONE;
   if (rc != TB_OK) return fail(rc, &diag, path, out_path);
-  say("%" PRIu64 " names replaced, %" PRIu64 " of Go and its runtime left", sums.strings,
-      sums.kept);
+  tk_note("anonymize", "%" PRIu64 " names replaced, %" PRIu64 " of Go and its runtime left",
+          sums.strings, sums.kept);
   if (sums.experimental_batches > 0)
-    say("%" PRIu64 " batches and %" PRIu64 " events of experiments left out",
-        sums.experimental_batches, sums.experimental_events);
+    tk_note("anonymize", "%" PRIu64 " batches and %" PRIu64 " events of experiments left out",
+            sums.experimental_batches, sums.experimental_events);
   return TK_DONE;
 }
 

@@ -12,7 +12,7 @@
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_TO = 1, OPT_TABLE, OPT_OF };
+enum { OPT_TABLE = 1, OPT_OF };
 
 enum form { FORM_TIMELINE, FORM_JSON, FORM_CSV, FORM_SQLITE };
 
@@ -27,7 +27,8 @@ static int take_option(struct convert_options *o, int option, const char *value)
   switch (option) {
   case 'o': o->path = value; return TK_DONE;
   case TK_OPT_TO: /* of a format, and not of a time: --until is that */
-  case OPT_TO: o->to = value; return TK_DONE;
+    o->to = value;
+    return TK_DONE;
   case OPT_TABLE: o->table = value; return TK_DONE;
   case OPT_OF: o->of = value; return TK_DONE;
   default: return tk_inputs_option(&o->inputs, option, value);

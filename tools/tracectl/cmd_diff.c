@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has: service=shop,from=-2h,to=-1h. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +32,10 @@ static int take_condition(struct diff_options *o, const char *value) {
   return rc == TB_OK ? TK_DONE : tk_usage("diff", "--fail-on: %s", diag.text);
 }
 
-static int take_rows(struct diff_options *o, const char *value) {
-  char *end;
-
-  errno = 0;
-  o->rows = strtoul(value, &end, 10);
-  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TK_DONE;
-  return tk_usage("diff", "--top: \"%s\" is no number of rows (0: all)", value);
-}
-
 static int take_option(struct diff_options *o, int option, const char *value) {
   switch (option) {
   case OPT_JSON: o->json = true; return TK_DONE;
-  case OPT_TOP: return take_rows(o, value);
+  case OPT_TOP: return tk_rows_parse("diff", value, &o->rows) ? TK_DONE : TK_USAGE;
   case OPT_FAIL_ON: return take_condition(o, value);
   default: return tk_inputs_option(&o->common, option, value);
   }
@@ -119,15 +109,14 @@ static int judge(const struct diff_options *o, struct tk_comparison *c) {
     const struct tk_diff_row *b = tk_samples_find(c->b, condition->metric, condition->key);
     struct tk_change change = tk_compare(c, a, b, condition->field);
     if (a == NULL || b == NULL)
-      (void)tk_fail("diff", "condition not checked, nothing of it ended in %s: %s",
-                    a == NULL ? "A" : "B", condition->text);
+      tk_note("diff", "condition not checked, nothing of it ended in %s: %s", a == NULL ? "A" : "B",
+              condition->text);
     else if (!change.has_interval)
-      (void)tk_fail("diff",
-                    "condition not checked, there are too few generations for an interval: %s",
-                    condition->text);
+      tk_note("diff", "condition not checked, there are too few generations for an interval: %s",
+              condition->text);
     if (!tk_diff_condition_is_met(condition, &change)) continue;
-    (void)tk_fail("diff", "condition met: %s: %+.1f %% (%+.1f..%+.1f)", condition->text,
-                  100 * change.share, 100 * change.low, 100 * change.high);
+    tk_note("diff", "condition met: %s: %+.1f %% (%+.1f..%+.1f)", condition->text,
+            100 * change.share, 100 * change.low, 100 * change.high);
     code = TK_CONDITION;
   }
   return code;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,20 +29,12 @@ struct fetching {
 
 /* --- what is said ------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...) {
-  va_list args;
-
-  va_start(args, fmt);
-  tk_say("fetch", fmt, args);
-  va_end(args);
-}
-
 static void say_range(const struct tk_gap *gap, const char *more) {
   if (gap->first_gen == gap->last_gen)
-    say("generation %" PRIu64 " is missing: %s%s", gap->first_gen, gap->why, more);
+    tk_note("fetch", "generation %" PRIu64 " is missing: %s%s", gap->first_gen, gap->why, more);
   else
-    say("generations %" PRIu64 "..%" PRIu64 " are missing: %s%s", gap->first_gen, gap->last_gen,
-        gap->why, more);
+    tk_note("fetch", "generations %" PRIu64 "..%" PRIu64 " are missing: %s%s", gap->first_gen,
+            gap->last_gen, gap->why, more);
 }
 
 static void file_name(const struct fetching *f, unsigned number, char out[PATH_MAX]) {
@@ -78,8 +69,8 @@ static void say_plan(const struct fetching *f) {
     snprintf(more, sizeof more, "%s",
              is_last ? "" : "; Go's tools end there, --split begins another file behind it");
     if (p->splits_broken) where_more_is(f, p->broken[i].gen, more);
-    say("generation %" PRIu64 " is broken as written: %s%s", p->broken[i].gen, p->broken[i].reason,
-        more);
+    tk_note("fetch", "generation %" PRIu64 " is broken as written: %s%s", p->broken[i].gen,
+            p->broken[i].reason, more);
   }
   for (size_t i = 0; i < p->n_gaps; i++) {
     bool inside = p->gaps[i].first_gen > p->pieces[0].first_gen;
@@ -106,10 +97,10 @@ static void say_file(const struct fetching *f, unsigned number, const struct tk_
   }
   tk_size_format(bytes, size);
   if (first->first_gen == last->last_gen)
-    say("%s: generation %" PRIu64 ", %s", path, first->first_gen, size);
+    tk_note("fetch", "%s: generation %" PRIu64 ", %s", path, first->first_gen, size);
   else
-    say("%s: generations %" PRIu64 "..%" PRIu64 ", %s", path, first->first_gen, last->last_gen,
-        size);
+    tk_note("fetch", "%s: generations %" PRIu64 "..%" PRIu64 ", %s", path, first->first_gen,
+            last->last_gen, size);
 }
 
 static void say_files(const struct fetching *f) {
@@ -121,9 +112,10 @@ static void say_files(const struct fetching *f) {
     say_file(f, number, first, piece - 1, f->file_bytes[number - 1]);
   }
   if (f->fetch.left_out_batches != 0)
-    say("%" PRIu64 " batches and %" PRIu64 " events (%" PRIu64
-        " bytes) of experiments Go's tools cannot read were left out; --full keeps them",
-        f->fetch.left_out_batches, f->fetch.left_out_events, f->fetch.left_out_bytes);
+    tk_note("fetch",
+            "%" PRIu64 " batches and %" PRIu64 " events (%" PRIu64
+            " bytes) of experiments Go's tools cannot read were left out; --full keeps them",
+            f->fetch.left_out_batches, f->fetch.left_out_events, f->fetch.left_out_bytes);
 }
 
 /* --- work -------------------------------------------------------------------------------------- */
@@ -140,8 +132,8 @@ static tb_rc make_plan(struct fetching *f) {
 
   TB_TRY(tk_remote_list(f->fetch.client, &ask, take_page, f, diag));
   if (f->plan.n_streams > 1) {
-    say("%zu streams match; choose one:", f->plan.n_streams);
-    for (size_t i = 0; i < f->plan.n_streams; i++) say("  %s", f->plan.streams[i]);
+    tk_note("fetch", "%zu streams match; choose one:", f->plan.n_streams);
+    for (size_t i = 0; i < f->plan.n_streams; i++) tk_note("fetch", "  %s", f->plan.streams[i]);
     return tb_fail(diag, TB_BROKEN, "one stream is wanted");
   }
   TB_TRY(tk_plan_finish(&f->plan, diag));

@@ -38,19 +38,10 @@ static int take_at(struct state_options *o, const char *value) {
   return tk_usage("state", "--at: %s", diag.text);
 }
 
-static int take_rows(struct state_options *o, const char *value) {
-  char *end;
-
-  errno = 0;
-  o->rows = strtoul(value, &end, 10);
-  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TK_DONE;
-  return tk_usage("state", "--top: \"%s\" is no number of rows (0: all)", value);
-}
-
 static int take_option(struct state_options *o, int option, const char *value) {
   switch (option) {
   case OPT_AT: return take_at(o, value);
-  case OPT_TOP: return take_rows(o, value);
+  case OPT_TOP: return tk_rows_parse("state", value, &o->rows) ? TK_DONE : TK_USAGE;
   case OPT_JSON: o->json = true; return TK_DONE;
   default: return tk_inputs_option(&o->inputs, option, value);
   }

@@ -138,11 +138,11 @@ func (s *shop) clerk(all *sync.WaitGroup) {
 	}
 }
 
-// leak: two hundred goroutines wait for answers that never come.
+// leak: ever more goroutines wait for answers that never come.
 func (s *shop) plantLeak() {
-	for i := 0; i < 200; i++ {
+	for until := time.Now().Add(s.lasts); time.Now().Before(until); {
 		go s.forgotten(make(chan int))
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 

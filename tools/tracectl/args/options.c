@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/args/options.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/tracectl/args/nearest.h"
@@ -68,4 +70,14 @@ int tk_option_next(int argc, char **argv, const char *letters, const struct opti
   else
     tk_fail(argv[0], "no option -%c", optopt);
   return '?';
+}
+
+bool tk_rows_parse(const char *verb, const char *value, size_t *out) {
+  char *end;
+
+  errno = 0;
+  *out = strtoul(value, &end, 10);
+  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return true;
+  tk_usage(verb, "--top: \"%s\" is no number of rows (0: all)", value);
+  return false;
 }

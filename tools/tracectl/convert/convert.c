@@ -107,8 +107,7 @@ int tk_convert(const struct tk_convert_ask *ask) {
   if (is_gone) return TK_DONE;
   if (rc != TB_OK) return fail(rc, &diag, ask->path);
   if (c.without_wall > 0 && c.has_wall + c.without_wall > 1)
-    (void)tk_fail("convert",
-                  "%u of the traces have no wall clock (before Go 1.25): they begin at zero",
-                  c.without_wall);
+    tk_note("convert", "%u of the traces have no wall clock (before Go 1.25): they begin at zero",
+            c.without_wall);
   return c.code;
 }

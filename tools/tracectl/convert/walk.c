@@ -3,55 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct tk_named {
-  uint64_t life;
-  const struct to_frame *entry;
-  bool is_sure; /* from its creation: not the outermost frame of a stack */
-};
-
-static bool is_of_goroutine(const struct to_span *span) {
-  return span->life != 0 && (span->kind == TO_SPAN_GOROUTINE || span->kind == TO_SPAN_LIFE);
-}
-
-static tb_rc make_room(struct tk_stream *s, uint32_t slot) {
-  size_t room = s->room == 0 ? 256 : s->room;
-
-  if (slot < s->room) return TB_OK;
-  while (room <= slot) room *= 2;
-  struct tk_named *goroutine = realloc(s->goroutine, room * sizeof *goroutine);
-  if (goroutine == NULL) return TB_NOMEM;
-  memset(goroutine + s->room, 0, (room - s->room) * sizeof *goroutine);
-  s->goroutine = goroutine;
-  s->room = room;
-  return TB_OK;
-}
-
-/* Of a life its creation says the entry; else it is the outermost frame of any of its stacks. */
-static tb_rc look_at(struct tk_stream *s, const struct tk_span *at) {
-  const struct to_span *span = at->span;
-  bool is_life = span->kind == TO_SPAN_LIFE;
-
-  if (!is_of_goroutine(span)) return TB_OK;
-  TB_TRY(make_room(s, span->slot));
-  struct tk_named *named = &s->goroutine[span->slot];
-  if (named->life != span->life) *named = (struct tk_named){ .life = span->life };
-  if (named->is_sure || (named->entry != NULL && !is_life)) return TB_OK;
-  uint32_t number = at->stack > TO_STACK_OTHER || is_life ? at->stack : at->end_stack;
-  const struct to_callstack *stack = tk_pass_stack(s->pass, number);
-  if (stack == NULL || stack->len == 0) return TB_OK;
-  named->is_sure = is_life;
-  named->entry = stack->frames[is_life ? 0 : stack->len - 1];
-  return TB_OK;
-}
-
 const struct to_frame *tk_stream_entry(const struct tk_stream *s, const struct tk_span *at) {
-  uint32_t slot = at->span->slot;
-
-  if (at->span->life == 0 || slot >= s->room) return NULL;
-  return s->goroutine[slot].life == at->span->life ? s->goroutine[slot].entry : NULL;
+  return tk_entries_find(&s->entries, at);
 }
 
 size_t tk_stream_goroutine(const struct tk_stream *s, const struct tk_span *at,
@@ -68,21 +23,18 @@ static struct to_string plain(const char *text) {
 }
 
 static struct to_string of_goroutine(const struct to_span *span) {
-  static const char *const states[] = { "undetermined", "not exist", "runnable",
-                                        "running",      "waiting",   "syscall" };
   const char *reason = to_reason_info((enum to_reason)span->reason)->text;
 
   if (span->state == TO_GO_WAITING && reason != NULL && reason[0] != 0) return plain(reason);
-  return plain(states[span->state]);
+  return plain(tk_go_state_word(span->state));
 }
 
 struct to_string tk_span_title(const struct tk_span *at) {
-  static const char *const thread[] = { "idle", "running", "syscall", "blocked" };
   const struct to_span *span = at->span;
 
   switch (span->kind) {
   case TO_SPAN_GOROUTINE: return of_goroutine(span);
-  case TO_SPAN_THREAD: return plain(thread[span->state]);
+  case TO_SPAN_THREAD: return plain(tk_thread_state_word(span->state));
   case TO_SPAN_RANGE: return plain(to_range_info((enum to_range_kind)span->state)->name);
   case TO_SPAN_METRIC: return plain(to_metric_name((enum to_metric)span->state));
   default: return span->more != NULL ? span->more->name : plain("");
@@ -112,11 +64,11 @@ tb_rc tk_walk(const struct tk_place *place, unsigned number, bool is_remote,
     bool is_first = (*out_spans)++ == 0;
     if (is_first) set_clock(&s, &at);
     if (is_first) rc = sink->begin(sink->self, &s);
-    if (rc == TB_OK) rc = look_at(&s, &at);
+    if (rc == TB_OK) rc = tk_entries_look(&s.entries, pass, &at);
     if (rc == TB_OK) rc = sink->span(sink->self, &s, &at);
   }
   if (rc == TB_OK && *out_spans > 0 && sink->end != NULL) rc = sink->end(sink->self, &s);
-  free(s.goroutine);
+  tk_entries_fini(&s.entries);
   tk_pass_end(pass);
   return rc == TB_OK && got < 0 ? TB_BROKEN : rc;
 }

@@ -4,14 +4,14 @@
  * The timeline is the wall clock where the trace says it (Go 1.25 and later), else the trace's own clock from its begin
  * on. A stream has one offset for all of it, so spans of one lane never overlap.
  *
- * Memory    that of a pass (tools/tracectl/query/pass.h), and 24 bytes for each goroutine of the most that lived at once.
+ * Memory    that of a pass (tools/tracectl/query/pass.h) and of its entries.
  * Threads   one.
  * Errors    a sink's code ends the walk. Of a trace: text, after all spans before the fault.
  */
 #ifndef TK_CONVERT_WALK_H
 #define TK_CONVERT_WALK_H
 
-#include "tools/tracectl/query/pass.h"
+#include "tools/tracectl/query/entries.h"
 
 struct tk_stream {
   unsigned number; /* from 0 */
@@ -20,9 +20,8 @@ struct tk_stream {
   bool is_remote;             /* a collector's: its name is SERVICE/INSTANCE/ID */
   const struct tk_pass *pass; /* for stacks */
   bool has_wall;
-  int64_t offset;             /* of the timeline to the trace's clock */
-  struct tk_named *goroutine; /* by slot */
-  size_t room;
+  int64_t offset; /* of the timeline to the trace's clock */
+  struct tk_entries entries;
 };
 
 /* Nanoseconds on the timeline. */

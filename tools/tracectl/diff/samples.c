@@ -8,6 +8,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { KEY_BYTES = 256, EXACT = 64, STEPS_LOG2 = 5 };
@@ -161,10 +162,8 @@ struct reading {
   struct tk_samples *samples;
   struct tk_pass *pass;
   uint64_t gen;
-  to_ns last;                    /* until when it has been counted how long samples are */
-  const struct to_frame **entry; /* by slot: where its goroutine began, */
-  uint64_t *life;                /* and which one it is */
-  size_t room;
+  to_ns last; /* until when it has been counted how long samples are */
+  struct tk_entries entries;
 };
 
 static void put_place(const struct tk_pass *pass, uint32_t stack, const char *before,
@@ -177,46 +176,13 @@ static void put_place(const struct tk_pass *pass, uint32_t stack, const char *be
     snprintf(key, KEY_BYTES, "%s%s:%" PRIu64, before, frame->function.data, frame->line);
 }
 
-static tb_rc make_room(struct reading *r, uint32_t slot) {
-  size_t room = r->room == 0 ? 256 : r->room;
-
-  if (slot < r->room) return TB_OK;
-  while (room <= slot) room *= 2;
-  void *entry = realloc(r->entry, room * sizeof *r->entry);
-  if (entry == NULL) return TB_NOMEM;
-  r->entry = entry;
-  void *life = realloc(r->life, room * sizeof *r->life);
-  if (life == NULL) return TB_NOMEM;
-  r->life = life;
-  memset(r->entry + r->room, 0, (room - r->room) * sizeof *r->entry);
-  memset(r->life + r->room, 0, (room - r->room) * sizeof *r->life);
-  r->room = room;
-  return TB_OK;
-}
-
-/* The outermost frame of any of its stacks. */
-static tb_rc find_entry(struct reading *r, const struct tk_span *at, const char **out) {
-  const struct to_span *span = at->span;
-  uint32_t number = at->stack > TO_STACK_OTHER ? at->stack : at->end_stack;
-  const struct to_callstack *stack = tk_pass_stack(r->pass, number);
-
-  *out = "?";
-  if (span->life == 0) return TB_OK;
-  TB_TRY(make_room(r, span->slot));
-  if (r->life[span->slot] != span->life) r->entry[span->slot] = NULL;
-  r->life[span->slot] = span->life;
-  if (r->entry[span->slot] == NULL && stack != NULL && stack->len > 0)
-    r->entry[span->slot] = stack->frames[stack->len - 1];
-  if (r->entry[span->slot] != NULL) *out = r->entry[span->slot]->function.data;
-  return TB_OK;
-}
-
 static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_t ns) {
   const struct to_span *span = at->span;
   char key[KEY_BYTES], before[KEY_BYTES / 2];
-  const char *entry;
 
-  TB_TRY(find_entry(r, at, &entry));
+  TB_TRY(tk_entries_look(&r->entries, r->pass, at));
+  const struct to_frame *frame = tk_entries_find(&r->entries, at);
+  const char *entry = frame != NULL ? frame->function.data : "?";
   switch (span->state) {
   case TO_GO_RUNNABLE: return count(r->samples, TK_DIFF_SCHED, entry, ns);
   case TO_GO_RUNNING: return count(r->samples, TK_DIFF_RUNNING, entry, ns);
@@ -299,8 +265,7 @@ bool tk_samples_read(struct tk_samples *s, const struct tk_place *place,
   while (rc == TB_OK && (got = tk_pass_next(r.pass, &at, error)) == 1) rc = look_at(&r, &at);
   if (rc == TB_OK) rc = end_generation(s);
   if (rc != TB_OK) snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(rc));
-  free(r.entry);
-  free(r.life);
+  tk_entries_fini(&r.entries);
   tk_pass_end(r.pass);
   return rc == TB_OK && got == 0;
 }

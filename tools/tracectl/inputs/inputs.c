@@ -2,7 +2,6 @@
 #include "tools/tracectl/inputs/inputs.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,14 +71,6 @@ static int open_files(struct tk_inputs *in, char **files, int n_files) {
 
 /* ---- a collector's streams ---- */
 
-__attribute__((format(printf, 2, 3))) static void say(const char *verb, const char *fmt, ...) {
-  va_list args;
-
-  va_start(args, fmt);
-  tk_say(verb, fmt, args);
-  va_end(args);
-}
-
 static const char *plural(uint64_t n) {
   return n == 1 ? "" : "s";
 }
@@ -91,8 +82,8 @@ static void say_what_is_read(const struct tk_inputs *in) {
   tk_size_format(f->bytes, size);
   if (f->missing > 0)
     snprintf(missing, sizeof missing, "; %" PRIu64 " more are missing", f->missing);
-  say(in->verb, "%" PRIu64 " generation%s of %" PRIu64 " stream%s, %s%s", f->generations,
-      plural(f->generations), f->streams, plural(f->streams), size, missing);
+  tk_note(in->verb, "%" PRIu64 " generation%s of %" PRIu64 " stream%s, %s%s", f->generations,
+          plural(f->generations), f->streams, plural(f->streams), size, missing);
 }
 
 static int open_streams(struct tk_inputs *in) {

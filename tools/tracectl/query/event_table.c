@@ -79,10 +79,10 @@ static char *named(const char *object, size_t len) {
 
 static void e_args(struct tk_scan *c, sqlite3_context *out) {
   const struct to_allocfree *types;
-  struct tk_out *details = malloc(sizeof *details);
+  struct tk_out *details = c->details;
 
+  if (details == NULL) details = c->details = malloc(sizeof *details);
   if (details == NULL || tk_events_types(c->events, &types) != TB_OK) {
-    free(details);
     sqlite3_result_error_nomem(out);
     return;
   }
@@ -100,7 +100,6 @@ static void e_args(struct tk_scan *c, sqlite3_context *out) {
     sqlite3_result_error_nomem(out);
   else
     sqlite3_result_text(out, text, -1, free);
-  free(details);
 }
 
 /* ---- a scan ---- */
@@ -123,6 +122,8 @@ static int events_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
 static void events_end(struct tk_scan *c) {
   tk_events_end(c->events);
   c->events = NULL;
+  free(c->details);
+  c->details = NULL;
 }
 
 static const struct tk_table_ops ops = { events_begin, events_next, events_end };

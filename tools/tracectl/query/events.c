@@ -7,6 +7,7 @@
 #include "spans/stack_table.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/index.h"
+#include "tools/tracectl/trace_file/trace_range.h"
 
 struct part {
   struct tk_trace_range range;

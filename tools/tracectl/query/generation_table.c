@@ -8,6 +8,7 @@
 
 struct tk_generation_rows {
   struct tk_index index;
+  size_t at; /* the first of its rows that a row may be of */
   uint64_t gen;
   to_ns from, until;
   bool has_times, has_wall, is_broken;
@@ -39,11 +40,13 @@ static void n_wall(struct tk_scan *c, sqlite3_context *out) {
   if (row(c)->has_wall) sqlite3_result_int64(out, (int64_t)row(c)->wall_ns);
 }
 
+/* The index has the generations in the same order. */
 static void n_bytes(struct tk_scan *c, sqlite3_context *out) {
-  const struct tk_index *index = &row(c)->index;
+  struct tk_generation_rows *r = row(c);
 
-  for (size_t i = 0; i < index->n; i++)
-    if (index->row[i].gen == row(c)->gen) sqlite3_result_int64(out, (int64_t)index->row[i].bytes);
+  while (r->at < r->index.n && r->index.row[r->at].gen < r->gen) r->at++;
+  if (r->at == r->index.n || r->index.row[r->at].gen != r->gen) return;
+  sqlite3_result_int64(out, (int64_t)r->index.row[r->at].bytes);
 }
 
 static void n_events(struct tk_scan *c, sqlite3_context *out) {

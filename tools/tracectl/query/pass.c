@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_range.h"
 
 /* A span that is open at the end: a copy, and its texts with it. */
 struct open {
@@ -178,10 +179,17 @@ static tb_rc number_stacks(struct tk_pass *pass, struct tk_span *out) {
   return to_spans_stack(spans, pass->gen, out->span->by_stack, &out->by_stack);
 }
 
-uint64_t tk_wall_of(const struct to_clock *clock, to_ns at) {
-  uint64_t wall = (uint64_t)clock->wall_s * UINT64_C(1000000000) + (uint64_t)clock->wall_ns;
+const char *tk_go_state_word(unsigned state) {
+  static const char *const words[] = { "undetermined", "notexist", "runnable",
+                                       "running",      "waiting",  "syscall" };
 
-  return wall + (uint64_t)at - (uint64_t)clock->trace_ns;
+  return words[state];
+}
+
+const char *tk_thread_state_word(unsigned state) {
+  static const char *const words[] = { "idle", "running", "syscall", "blocked" };
+
+  return words[state];
 }
 
 static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span *out,

@@ -49,9 +49,10 @@ struct tk_span {
 /* 1: a span, lent until the next call; 0: no more; -1: error. */
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]);
 
+/* "runnable", of a goroutine; "blocked", of a thread. */
+const char *tk_go_state_word(unsigned state);
+const char *tk_thread_state_word(unsigned state);
+
 /* Bytes of an input for a reader (trace/pull.h). */
 tb_rc tk_input_more(void *input, const void **out_bytes, size_t *out_n);
-/* A time of the trace's clock on the wall clock. */
-uint64_t tk_wall_of(const struct to_clock *clock, to_ns at);
-
 #endif

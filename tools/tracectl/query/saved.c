@@ -41,12 +41,13 @@ static void print_object(const struct tk_saved *q) {
 void tk_saved_list(bool json) {
   struct tk_table table;
 
+  for (const struct tk_saved *q = tk_saved; json && q->name != NULL; q++) print_object(q);
+  if (json) return;
   tk_table_init(&table, "NAME,ANSWERS");
   for (const struct tk_saved *q = tk_saved; q->name != NULL; q++) {
-    if (json) print_object(q);
     tk_table_add(&table, "%s", q->name);
     tk_table_add(&table, "%s", q->about);
   }
-  if (!json) tk_table_print(&table, stdout, false);
+  tk_table_print(&table, stdout, false);
   tk_table_fini(&table);
 }

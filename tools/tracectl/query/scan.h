@@ -12,6 +12,7 @@
 
 struct tk_scan;
 struct tk_report_rows;
+struct tk_out;
 
 /* Each answers 1: the scan stands at a row; 0: the trace has no more; -1: error. */
 struct tk_table_ops {
@@ -65,6 +66,7 @@ struct tk_scan {
   struct tk_span at;
   struct tk_events *events; /* of events and generations, */
   struct tk_event event;
+  struct tk_out *details; /* of an event's, made when they are asked for the first time */
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
   uint64_t key, end,

@@ -27,18 +27,15 @@ static void v_life(struct tk_scan *c, sqlite3_context *out) {
 }
 
 static const char *state_name(const struct to_span *s) {
-  static const char *const goroutine[] = { "undetermined", "notexist", "runnable",
-                                           "running",      "waiting",  "syscall" };
   static const char *const proc[] = { "undetermined", "notexist", "running", "idle" };
-  static const char *const thread[] = { "idle", "running", "syscall", "blocked" };
   static const char *const piece[] = { "without-p", "with-p" };
 
   switch (s->kind) {
   case TO_SPAN_PROC: return proc[s->state];
-  case TO_SPAN_THREAD: return thread[s->state];
+  case TO_SPAN_THREAD: return tk_thread_state_word(s->state);
   case TO_SPAN_SYSCALL: return piece[s->state];
   case TO_SPAN_RANGE: return to_range_info((enum to_range_kind)s->state)->name;
-  default: return goroutine[s->state];
+  default: return tk_go_state_word(s->state);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trace_file/trace_range.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 
 struct finding {

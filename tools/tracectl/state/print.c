@@ -19,13 +19,6 @@ static const struct to_frame *entry_of(const goroutine *g) {
   return g->stack != NULL && g->stack->len > 0 ? g->stack->frames[g->stack->len - 1] : NULL;
 }
 
-static const char *state_of(const goroutine *g) {
-  static const char *const states[] = { "undetermined", "notexist", "runnable",
-                                        "running",      "waiting",  "syscall" };
-
-  return states[g->state];
-}
-
 /* "" where there is none. */
 static const char *reason_of(const goroutine *g) {
   const char *text = to_reason_info(g->reason)->text;
@@ -50,7 +43,7 @@ static void add_row(struct tk_table *t, const struct tk_moment *m, const gorouti
 
   tk_table_add(t, "%" PRId64, g->id);
   tk_table_add(t, "%.100s", entry == NULL ? "-" : entry->function.data);
-  tk_table_add(t, "%s", state_of(g));
+  tk_table_add(t, "%s", tk_go_state_word(g->state));
   tk_table_add(t, "%s%s", g->since_known ? "" : ">",
                tk_format_ns((uint64_t)(m->at - g->since), age));
   tk_table_add(t, "%s", reason_of(g));
@@ -129,11 +122,12 @@ static json_t *object_of(const struct tk_moment *m, const char *name, const goro
       m->has_wall ? json_integer((json_int_t)m->wall_ns) : json_null(), "goroutine",
       (json_int_t)g->id, "entry",
       entry == NULL ? json_null() : text_of(entry->function.data, entry->function.len), "label",
-      g->label == NULL ? json_null() : text_of(g->label, strlen(g->label)), "state", state_of(g),
-      "reason", reason_of(g), "since_ns", (json_int_t)g->since, "since_known", g->since_known,
-      "proc", id_of(g->proc), "thread", id_of(g->thread), "stack", frames_of(g->stack),
-      "created_ns", g->created_known ? json_integer(g->created) : json_null(), "creator",
-      g->created_known ? id_of(g->creator) : json_null(), "creation_stack", frames_of(g->creation));
+      g->label == NULL ? json_null() : text_of(g->label, strlen(g->label)), "state",
+      tk_go_state_word(g->state), "reason", reason_of(g), "since_ns", (json_int_t)g->since,
+      "since_known", g->since_known, "proc", id_of(g->proc), "thread", id_of(g->thread), "stack",
+      frames_of(g->stack), "created_ns", g->created_known ? json_integer(g->created) : json_null(),
+      "creator", g->created_known ? id_of(g->creator) : json_null(), "creation_stack",
+      frames_of(g->creation));
 }
 
 bool tk_moment_print_json(const struct tk_moment *m, const char *name) {

@@ -19,6 +19,14 @@ void tk_say(const char *verb, const char *fmt, va_list args) {
   free(text);
 }
 
+void tk_note(const char *verb, const char *fmt, ...) {
+  va_list args;
+
+  va_start(args, fmt);
+  tk_say(verb, fmt, args);
+  va_end(args);
+}
+
 int tk_fail(const char *verb, const char *fmt, ...) {
   va_list args;
 

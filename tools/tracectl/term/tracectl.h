@@ -27,6 +27,8 @@ enum tk_exit {
 int tk_fail(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 void tk_say(const char *verb, const char *fmt, va_list args) TB_PRINTF(2, 0);
+/* The same of what is no failure. */
+void tk_note(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 /* After getopt_long answered '?': it has said why. */
 int tk_usage_hint(const char *verb);
 

@@ -133,7 +133,7 @@ tb_rc tk_trace_ranges_find(const char *verb, const char *path, const struct tk_t
 
 /* ---- which events ---- */
 
-static uint64_t wall_of(const struct to_clock *clock, to_ns time) {
+uint64_t tk_wall_of(const struct to_clock *clock, to_ns time) {
   return (uint64_t)clock->wall_s * UINT64_C(1000000000) + (uint64_t)clock->wall_ns +
          (uint64_t)(time - clock->trace_ns);
 }
@@ -165,8 +165,8 @@ tb_rc tk_trace_range_events(void *self, const struct to_generation *gen,
   size_t first = 0, end = n;
 
   if (gen != NULL && to_generation_clock(gen, &clock)) {
-    while (first < n && !is_inside(s->ask, wall_of(&clock, events[first].time))) first++;
-    for (end = first; end < n && is_inside(s->ask, wall_of(&clock, events[end].time));) end++;
+    while (first < n && !is_inside(s->ask, tk_wall_of(&clock, events[first].time))) first++;
+    for (end = first; end < n && is_inside(s->ask, tk_wall_of(&clock, events[end].time));) end++;
   }
   if (s->ask->goroutine != 0) return hand_on_of(s, gen, events + first, end - first);
   if (gen == NULL && !s->any) return TB_OK;

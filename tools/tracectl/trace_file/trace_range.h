@@ -6,7 +6,7 @@
 #ifndef TK_TRACE_FILE_TRACE_RANGE_H
 #define TK_TRACE_FILE_TRACE_RANGE_H
 
-#include "event/event.h"
+#include "event/generation.h"
 #include "tools/tracectl/args/selector.h"
 #include "tools/tracectl/trace_file/input.h"
 
@@ -50,5 +50,8 @@ struct tk_trace_range_sink {
 };
 tb_rc tk_trace_range_events(void *self, const struct to_generation *gen,
                             const struct to_event *events, size_t n);
+
+/* A time of the trace's clock on the wall clock. */
+uint64_t tk_wall_of(const struct to_clock *clock, to_ns time);
 
 #endif
