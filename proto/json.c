@@ -12,7 +12,7 @@
 
 static void write_escape(struct tb_buf *out, unsigned char c) {
   static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
-  const char *at = strchr(special, c);
+  const char *at = c == '\0' ? NULL : strchr(special, c);
 
   if (at != NULL)
     tb_buf_printf(out, "\\%c", letter[at - special]);
@@ -25,26 +25,30 @@ static bool is_c1(const char *at) {
   return (unsigned char)at[0] == 0xC2 && (unsigned char)at[1] < 0xA0;
 }
 
-void tp_json_text(struct tb_buf *out, const char *text) {
-  const char *from = text = text != NULL ? text : "", *at = text;
-  size_t n = strlen(text);
+void tp_json_bytes(struct tb_buf *out, const char *text, size_t n) {
   bool whole = tp_utf8_whole(text, n) == n;
+  size_t from = 0;
 
   tb_buf_byte(out, '"');
-  for (; *at != '\0'; at++) {
-    unsigned char c = (unsigned char)*at;
-    bool c1 = whole && is_c1(at);
+  for (size_t at = 0; at < n; at++) {
+    unsigned char c = (unsigned char)text[at];
+    bool c1 = whole && c >= 0x80 && is_c1(text + at);
     if (c >= 0x20 && c != 0x7F && c != '"' && c != '\\' && (c < 0x80 || whole) && !c1) continue;
-    tb_buf_add(out, from, (size_t)(at - from));
-    if (c1) c = (unsigned char)*++at;
+    tb_buf_add(out, text + from, at - from);
+    if (c1) c = (unsigned char)text[++at];
     from = at + 1;
     if (c >= 0x80 && !c1)
       tb_buf_byte(out, '?');
     else
       write_escape(out, c);
   }
-  tb_buf_add(out, from, (size_t)(at - from));
+  tb_buf_add(out, text + from, n - from);
   tb_buf_byte(out, '"');
+}
+
+void tp_json_text(struct tb_buf *out, const char *text) {
+  if (text == NULL) text = "";
+  tp_json_bytes(out, text, strlen(text));
 }
 
 /* --- values ------------------------------------------------------------------------------------ */

@@ -20,6 +20,7 @@ void tp_json_message(struct tb_buf *out, const ProtobufCMessage *message);
 /* Its fields without the braces, for a caller that adds some of its own. Nothing for no fields. */
 void tp_json_fields(struct tb_buf *out, const ProtobufCMessage *message);
 void tp_json_text(struct tb_buf *out, const char *text); /* with its quotes; NULL: "" */
+void tp_json_bytes(struct tb_buf *out, const char *text, size_t n);
 void tp_json_real(struct tb_buf *out, double value);     /* null for what is no number */
 
 #endif

@@ -69,7 +69,7 @@ void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session)
 
 /* --- segments ---------------------------------------------------------------------------------- */
 
-static tb_rc read_time(const char *name, const char *value, struct tb_diag *diag, uint64_t *out) {
+tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag, uint64_t *out) {
   struct tb_diag why;
 
   tb_diag_clear(&why);
@@ -97,10 +97,10 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   list->selector->service = text(service);
   list->selector->instance = text(instance);
-  TB_TRY(read_time("since", since, diag, &list->selector->since_wall_ns));
-  TB_TRY(read_time("until", until, diag, &list->selector->until_wall_ns));
-  TB_TRY(read_time("arrived_since", arrived_since, diag, &list->selector->since_arrival_ns));
-  TB_TRY(read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
+  TB_TRY(tc__read_time("since", since, diag, &list->selector->since_wall_ns));
+  TB_TRY(tc__read_time("until", until, diag, &list->selector->until_wall_ns));
+  TB_TRY(tc__read_time("arrived_since", arrived_since, diag, &list->selector->since_arrival_ns));
+  TB_TRY(tc__read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
   TB_TRY(tc_http_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
   list->limit = (uint32_t)number;
   return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);
@@ -146,15 +146,13 @@ static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out)
   return tb_fail(diag, TB_NOTFOUND, "no report \"%.40s\"; there are%s", *out, known);
 }
 
-static tb_rc read_stream(const char *hex, struct tb_diag *diag,
-                         unsigned char out[TC_REPORT_STREAM_BYTES], ProtobufCBinaryData *field) {
+tb_rc tc__read_stream_id(const char *hex, struct tb_diag *diag,
+                         unsigned char out[TC_REPORT_STREAM_BYTES]) {
   size_t digits = strspn(hex, "0123456789abcdef");
 
-  if (*hex == '\0') return TB_OK;
   if (digits != STREAM_HEX || hex[digits] != '\0')
     return tb_fail(diag, TB_PROTOCOL, "stream=%.40s is no id of 32 hexadecimal digits", hex);
   for (size_t i = 0; i < TC_REPORT_STREAM_BYTES; i++) (void)!sscanf(hex + 2 * i, "%2hhx", &out[i]);
-  *field = (ProtobufCBinaryData){ TC_REPORT_STREAM_BYTES, out };
   return TB_OK;
 }
 
@@ -173,7 +171,10 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   if (!to_window_find(window, &known))
     return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
   if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, rows));
-  TB_TRY(read_stream(stream, diag, id, &report->stream));
+  if (*stream != '\0') {
+    TB_TRY(tc__read_stream_id(stream, diag, id));
+    report->stream = (ProtobufCBinaryData){ TC_REPORT_STREAM_BYTES, id };
+  }
   report->kind = text(kind);
   report->service = text(service);
   report->instance = text(instance);

@@ -145,7 +145,10 @@ static void on_closed(void *self, const char *why) {
   tc_metric_sub(&c->http->env.metrics->http_connections, 1);
   tc__live_end(c);
   c->tls = NULL;
-  if (c->job == NULL) tc__conn_free(c); /* else the job's end does */
+  if (c->job == NULL)
+    tc__conn_free(c);
+  else
+    atomic_store(&c->job->called_off, true); /* its end frees c */
 }
 
 void tc__conn_free(struct tc__http_conn *c) {

@@ -3,6 +3,7 @@
  * socket: a peer that leaves is gone at once. Desks are lent to one job at a time and kept for the
  * next; there are never more than workers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "collector/http/private.h"
 
@@ -52,28 +53,62 @@ static void on_work(uv_work_t *work) {
 
 /* --- on the loop ------------------------------------------------------------------------------- */
 
+static void begin_next_long(struct tc_http *http);
+
 static void on_done(uv_work_t *work, int status) {
   struct tc__http_job *job = work->data;
   struct tc__http_conn *c = job->conn;
-  bool gone = c != NULL && c->tls == NULL;
+  struct tc_http *http = job->http;
+  bool gone = c != NULL && c->tls == NULL, was_long = job->is_long;
 
   if (c != NULL) c->job = NULL;
   job->done(job, status == 0 && !gone && !job->http->closing);
   tc__answer_fini(&job->answer);
   free(job);
   if (gone) tc__conn_free(c);
+  if (was_long) begin_next_long(http);
+}
+
+static bool begin(struct tc__http_job *job) {
+  return uv_queue_work(job->http->env.tls->uv, &job->work, on_work, on_done) == 0;
+}
+
+/* uv_queue_work() fails for a call without a function alone. */
+static void begin_next_long(struct tc_http *http) {
+  struct tc__http_job *next = TAILQ_FIRST(&http->long_jobs);
+
+  http->long_job = next != NULL;
+  if (next == NULL) return;
+  TAILQ_REMOVE(&http->long_jobs, next, in_line);
+  if (!begin(next)) abort();
+}
+
+static bool begin_long(struct tc__http_job *job) {
+  struct tc_http *http = job->http;
+
+  if (http->long_job) {
+    TAILQ_INSERT_TAIL(&http->long_jobs, job, in_line);
+    return true;
+  }
+  http->long_job = begin(job);
+  return http->long_job;
+}
+
+bool tc__job_is_wanted(struct tc__http_job *job) {
+  return !atomic_load_explicit(&job->called_off, memory_order_relaxed) &&
+         !atomic_load_explicit(&job->http->calls_off, memory_order_relaxed);
 }
 
 bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct tc__http_job *like) {
   struct tc__http_job *job = malloc(sizeof *job);
 
   if (job == NULL) return false;
-  *job = *like;
+  memcpy(job, like, sizeof *job);
   tc__answer_init(&job->answer, like->answer.type);
   job->http = http;
   job->conn = c;
   job->work.data = job;
-  if (uv_queue_work(http->env.tls->uv, &job->work, on_work, on_done) != 0) {
+  if (!(job->is_long ? begin_long(job) : begin(job))) {
     free(job);
     return false;
   }
@@ -96,6 +131,7 @@ void tc__conn_work(struct tc__http_conn *c, const char *type,
 }
 
 void tc__jobs_end(struct tc_http *http) {
+  atomic_store(&http->calls_off, true);
   pthread_mutex_lock(&http->lock);
   http->jobs_refused = true;
   while (http->jobs_running > 0) pthread_cond_wait(&http->idle, &http->lock);

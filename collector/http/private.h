@@ -10,12 +10,14 @@
  *   file.c        a segment's file, in chunks
  *   events.c      live events for connections; live.c is their ring
  *   feed.c        messages of the feed as live events
+ *   timeline.c    pictures of a stretch of a stream
  *   report_view.c few values of packed reports, for overview.c and metrics_peers.c
  */
 #ifndef TC_HTTP_PRIVATE_H
 #define TC_HTTP_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "base/buf.h"
@@ -24,6 +26,7 @@
 #include "collector/http/request.h"
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
+#include "collector/timeline/timeline.h"
 
 enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10 };
 
@@ -85,6 +88,11 @@ struct tc_http {
   uint64_t overview_ms;                   /* when the last one was begun */
   struct tc__http_feed *feed;             /* NULL: none is there */
   bool closing;
+  struct tc_timeline *timeline; /* of the long job that runs */
+  uint64_t timeline_ms;         /* when the last one was drawn; 0: nothing of it is in memory */
+  bool long_job;                /* one is at work */
+  TAILQ_HEAD(, tc__http_job) long_jobs; /* these wait for it */
+  atomic_bool calls_off;                /* all jobs */
 
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
@@ -114,6 +122,7 @@ void tc__http_dispatch(struct tc__http_conn *c);
 /* job.c */
 struct tc__http_job {
   uv_work_t work;
+  TAILQ_ENTRY(tc__http_job) in_line;
   struct tc_http *http;
   struct tc__http_conn *conn; /* NULL: without an owner */
   /* On a worker. session is NULL where there was no memory for one or the server is closing; the request
@@ -122,7 +131,9 @@ struct tc__http_job {
   /* On the loop. False: it was called off, or its connection is gone. */
   void (*done)(struct tc__http_job *job, bool wanted);
   struct tc__http_answer answer;
-  void *self; /* run's and done's own */
+  void *self;   /* run's and done's own */
+  bool is_long; /* it may take seconds: one such job runs at a time, so that the others have workers */
+  atomic_bool called_off; /* its connection is gone */
 };
 
 /* False: no memory; the job was not begun and done() is not called. */
@@ -132,6 +143,8 @@ void tc__job_answer(struct tc__http_job *job, bool wanted);
 /* A route whose answer run() makes. */
 void tc__conn_work(struct tc__http_conn *c, const char *type,
                    void (*run)(struct tc__http_job *job, struct tc_query_session *session));
+/* On a worker: has a long job still a reader? */
+bool tc__job_is_wanted(struct tc__http_job *job);
 void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at work */
 
 /* api.c */
@@ -140,6 +153,17 @@ void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session)
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session);
+
+/* timeline.c */
+void tc__timeline_begin(struct tc__http_conn *c);
+void tc__moment_begin(struct tc__http_conn *c);
+void tc__timeline_tick(struct tc_http *http);
+
+/* A stream's id, 32 hexadecimal digits. */
+TB_MUST tb_rc tc__read_stream_id(const char *hex, struct tb_diag *diag,
+                                 unsigned char out[TC_TIMELINE_STREAM_BYTES]);
+TB_MUST tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag,
+                            uint64_t *out);
 
 /* file.c */
 void tc__http_file_begin(struct tc__http_conn *c);

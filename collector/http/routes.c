@@ -51,8 +51,8 @@ static void answer_reports(struct tc__http_conn *c) {
   tc__conn_work(c, "application/json", tc__api_reports);
 }
 
-static void answer_page(struct tc__http_conn *c) {
-  const struct tc_page_file *file = tc_page_find(c->head.request.path);
+static void answer_file(struct tc__http_conn *c, const char *path) {
+  const struct tc_page_file *file = tc_page_find(path);
   struct tc__http_answer a;
 
   if (file == NULL) {
@@ -66,6 +66,15 @@ static void answer_page(struct tc__http_conn *c) {
   tb_buf_add(&a.body, file->bytes, file->len);
   tc__conn_answer(c, &a);
   tc__answer_fini(&a);
+}
+
+static void answer_page(struct tc__http_conn *c) {
+  answer_file(c, c->head.request.path);
+}
+
+/* Of any stream: the page asks for it. */
+static void answer_timeline(struct tc__http_conn *c) {
+  answer_file(c, "/timeline.html");
 }
 
 static const struct route {
@@ -82,7 +91,10 @@ static const struct route {
   { "/api/v1/segments/", true, false, tc__http_file_begin },
   { "/api/v1/report/", true, false, answer_report },
   { "/api/v1/reports", false, false, answer_reports },
+  { "/api/v1/spans", false, false, tc__timeline_begin },
+  { "/api/v1/span", false, false, tc__moment_begin },
   { "/api/v1/live", false, false, tc__live_begin },
+  { "/timeline/", true, false, answer_timeline },
   { "/", true, false, answer_page },
 };
 

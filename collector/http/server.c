@@ -57,6 +57,7 @@ void tc_http_tick(struct tc_http *http) {
     tc__conn_tick(c, uv_now(http->env.tls->uv));
   }
   tc__live_tick(http);
+  tc__timeline_tick(http);
 }
 
 /* --- opening and closing ----------------------------------------------------------------------- */
@@ -100,6 +101,9 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
+  TAILQ_INIT(&http->long_jobs);
+  http->timeline = tc_timeline_new(env->limits.timeline_bytes);
+  if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   TB_TRY(tc__live_open(http));
   TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
@@ -133,6 +137,7 @@ void tc_http_free(struct tc_http *http) {
   assert(http->first == NULL && !http->overview);
   tc__feed_free(http);
   tc__live_free(http);
+  tc_timeline_free(http->timeline);
   SSL_CTX_free(http->ctx);
   pthread_cond_destroy(&http->idle);
   pthread_mutex_destroy(&http->lock);

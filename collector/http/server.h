@@ -42,6 +42,7 @@ struct tc_http_limits {
   size_t live_max;        /* readers of live events at once */
   size_t live_bytes_max;  /* live events kept for readers that are behind, of all together */
   uint64_t heartbeat_ms;  /* a comment to a live reader where nothing else was said */
+  size_t timeline_bytes;  /* generations in memory for timelines */
 };
 
 struct tc_http_env {

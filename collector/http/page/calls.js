@@ -3,7 +3,7 @@
 import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
 import { stackNodes } from "/stack.js";
-import { byId, copyButton, element, KeyedList, setData, setFigure, setText } from "/view.js";
+import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineLink } from "/view.js";
 
 const ALERTS_MAX = 20;
 
@@ -22,6 +22,7 @@ function segmentsButton(title, which) {
 function makeCall(call) {
   let latest = call;
   const seen = element("span", { className: "seen muted" });
+  const picture = timelineLink(call.stream, call.until_wall_ns - call.age_ns, call.until_wall_ns, call.goroutine);
   const node = entry(
     call.idle ? "call idle" : "call",
     "",
@@ -35,8 +36,10 @@ function makeCall(call) {
     })),
   );
   node.querySelector(".call-head").append(seen);
+  node.querySelector(".call-head button").after(picture);
   node.update = (now) => {
     latest = now;
+    picture.href = timelineLink(now.stream, now.until_wall_ns - now.age_ns, now.until_wall_ns, now.goroutine).href;
     setFigure(node.querySelector(".age"), now.age_ns, `${now.lower_bound ? "≥ " : ""}${duration(now.age_ns)}`);
     node.classList.toggle("old", now.old);
     setText(seen, now.old ? `as of ${clock(now.until_wall_ns)}` : "");
@@ -68,7 +71,7 @@ export class Calls {
 
   takeAlerts(message) {
     for (const alert of message.alerts)
-      this.alerts.unshift({ ...alert, service: message.service, instance: message.instance, at: message.until_wall_ns || Date.now() * 1e6, key: ++this.number });
+      this.alerts.unshift({ ...alert, stream: message.stream, service: message.service, instance: message.instance, at: message.until_wall_ns || Date.now() * 1e6, key: ++this.number });
     this.alerts.length = Math.min(this.alerts.length, ALERTS_MAX);
   }
 
@@ -95,6 +98,7 @@ export class Calls {
         "span",
         { className: "buttons" },
         segmentsButton(`Behind an alert of ${a.service}`, () => ({ service: a.service, instance: a.instance, from_ns: begin, until_ns: begin + a.duration_ns })),
+        timelineLink(a.stream, begin, begin + a.duration_ns, a.goroutine),
         ...(a.fetch ? [copyButton("copy fetch line", a.fetch)] : []),
       ),
     );

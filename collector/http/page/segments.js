@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a figure to the files behind it: the segments of a stream and a time, each with its download.
 import { bytes, count, moment } from "/format.js";
-import { byId, copyButton, element, setText } from "/view.js";
+import { byId, copyButton, element, setText, timelineLink } from "/view.js";
 
 const SLACK_NS = 3e9; // an alert, or a report, names its time less exactly than a generation does
 const LIMIT = 200;
@@ -19,7 +19,7 @@ function row(s) {
     element("td", { className: "number" }, s.analysis === "ok" ? count(s.events) : s.analysis),
     element("td", { className: "number" }, bytes(s.bytes)),
     element("td", {}, file),
-    element("td", { className: "go" }, ...(s.expired ? [] : [copyButton("copy fetch line", `tracectl fetch ${s.id} -o ${s.service}-${s.first_gen}.trace`)])),
+    element("td", { className: "go" }, ...(s.expired ? [] : [timelineLink(s.stream, s.first_wall_ns, s.last_wall_ns), " ", copyButton("copy fetch line", `tracectl fetch ${s.id} -o ${s.service}-${s.first_gen}.trace`)])),
   );
 }
 

@@ -2,7 +2,7 @@
 // The table of streams: a row a stream, its service named once a group.
 import { ago, bytes, count, megabytes, moment, short } from "/format.js";
 import { showSegments } from "/segments.js";
-import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
+import { byId, element, KeyedList, setData, setFigure, setText, timelineLink } from "/view.js";
 
 const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
 const HIDDEN_TURNS = 5; // a row out of sight is brought up to date every so many overviews, and when it comes into sight
@@ -31,7 +31,7 @@ function makeRow(stream) {
   const state = element("span", { className: "state" });
   const figures = new Map(FIGURES.map(([name, , label]) => [name, cell(`number figure-${name}`, label)]));
   const last = cell("last", "Last data");
-  const node = element("tr", {}, element("th", { scope: "row" }, stream.service), element("td", { className: "instance" }, stream.instance), element("td", { className: "state-cell" }, state), ...figures.values(), last, element("td", { className: "go" }, button));
+  const node = element("tr", {}, element("th", { scope: "row" }, stream.service), element("td", { className: "instance" }, stream.instance), element("td", { className: "state-cell" }, state), ...figures.values(), last, element("td", { className: "go" }, timelineLink(stream.stream), button));
 
   node.dataset.stream = stream.stream;
   button.setAttribute("aria-label", `segments of ${stream.service}, ${stream.instance}`);

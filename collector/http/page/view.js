@@ -26,6 +26,19 @@ export function setFigure(node, value, text) {
   setText(node, text);
 }
 
+// A moment of a stream as a picture, a goroutine's lane on top. Times: nanoseconds of the program's wall clock, as exact as a
+// number is; none: the newest generation.
+export function timelineLink(stream, fromNs, untilNs, goroutine = -1) {
+  const query = new URLSearchParams();
+  if (fromNs) {
+    const slack = (untilNs - fromNs) / 4 + 1e6;
+    query.set("from", BigInt(Math.round(fromNs - slack)));
+    query.set("to", BigInt(Math.round(untilNs + slack)));
+  }
+  if (goroutine > 0) query.set("pin", goroutine);
+  return element("a", { className: "link", href: `/timeline/${stream}${query.size > 0 ? `?${query}` : ""}` }, "timeline");
+}
+
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
   const button = element("button", { type: "button", className: "plain link copy", title: text }, label);

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of one span, and of a stretch that was chosen.
+import { duration } from "/format.js";
+import { stackNodes } from "/stack.js";
+import { byId, copyButton, element, setText } from "/view.js";
+
+function button(label, act) {
+  const node = element("button", { type: "button", className: "plain link" }, label);
+  node.addEventListener("click", act);
+  return node;
+}
+
+function list(pairs) {
+  return element("dl", {}, ...pairs.filter(([, value]) => value !== null && value !== "").flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+function stack(name, frames) {
+  return frames.length === 0 ? [] : [element("p", { className: "muted" }, name), ...stackNodes(frames)];
+}
+
+function show(title, ...nodes) {
+  setText(byId("detail-title"), title);
+  byId("detail-body").replaceChildren(...nodes);
+  byId("detail").hidden = false;
+}
+
+export function showFault(text) {
+  show("Nothing to show", element("p", {}, text));
+}
+
+const seconds = (wallNs) => `@${wallNs / 10n ** 9n}.${String(wallNs % 10n ** 9n).padStart(9, "0")}`;
+
+// acts: { pin(goroutine), go(goroutine, traceNs) }
+export function showMoment(stream, moment, wallOf, acts) {
+  const state = moment.state.toLowerCase();
+  const length = Number(BigInt(moment.until_ns) - BigInt(moment.from_ns));
+  const [from, until] = [wallOf(BigInt(moment.from_ns)), wallOf(BigInt(moment.until_ns))];
+  const woken = state === "waiting" ? "woken by" : state === "runnable" ? `made runnable (${moment.cause}) by` : "ended by";
+  const buttons = [button(`pin goroutine ${moment.goroutine}`, () => acts.pin(moment.goroutine))];
+
+  if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(`${woken} goroutine ${moment.by}: go there`, () => acts.go(moment.by, moment.until_ns)));
+  if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
+  buttons.push(copyButton("copy why line", `tracectl report why --stream ${stream} --goroutine ${moment.goroutine} --from ${seconds(from)} --to ${seconds(until)}`));
+  show(
+    `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
+    list([
+      ["for", `${moment.from_known ? "" : "at least "}${duration(length)}${moment.open ? ", and on past this generation" : ""}`],
+      ["began in", moment.entry ? `${moment.entry.function} ${moment.entry.file}:${moment.entry.line}` : null],
+      ["on", [moment.proc === null ? "" : `P ${moment.proc}`, moment.thread === null ? "" : `thread ${moment.thread}`].filter(Boolean).join(", ")],
+      ["its P", moment.lost_proc ? "was taken away during the call" : ""],
+      ["generation", String(moment.gen)],
+    ]),
+    element("p", { className: "buttons" }, ...buttons),
+    ...stack("where", moment.end_stack.length > 0 ? moment.end_stack : moment.stack),
+    ...stack(moment.by === null ? "" : `${woken} goroutine ${moment.by}, at`, moment.by_stack),
+    ...stack("created at", moment.creation_stack),
+  );
+}
+
+// How much of a stretch goroutines were in each state, from the counts of a picture.
+function averages(picture, from, until) {
+  const [begin, end] = [Number(from - picture.from), Number(until - picture.from)];
+  return picture.lanes
+    .filter((lane) => lane.kind === "count")
+    .map((lane) => {
+      let sum = 0;
+      for (let i = 0; i < lane.cells; i++) sum += lane.value(i) * Math.max(0, Math.min(end, lane.until(i)) - Math.max(begin, lane.from(i)));
+      return sum / (end - begin);
+    });
+}
+
+export function showStretch(picture, from, until, zoom) {
+  const [running, runnable, syscall, waiting] = averages(picture, from, until);
+  const times = `--stream ${picture.stream} --from ${seconds(from)} --to ${seconds(until)}`;
+  show(
+    `A stretch of ${duration(Number(until - from))}`,
+    list([
+      ["running", `${running.toFixed(2)} goroutines on average`],
+      ["runnable", `${runnable.toFixed(2)} waited for a P`],
+      ["in system calls", syscall.toFixed(2)],
+      ["waiting", waiting.toFixed(1)],
+    ]),
+    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch ${times} -o stretch.trace`)),
+  );
+}

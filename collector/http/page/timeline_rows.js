@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands below what: lanes of the last pictures as rows.
+
+export const UNKNOWN = "(unknown)"; // the entry function of goroutines that do not say it
+const COUNT_NAMES = ["goroutines running", "runnable", "in system calls", "waiting"];
+const METRIC_NAMES = ["GOMAXPROCS", "heap live", "heap goal"];
+
+function title(lane, words) {
+  switch (lane.kind) {
+    case "count":
+      return COUNT_NAMES[lane.id];
+    case "metric":
+      return METRIC_NAMES[lane.id] ?? `metric ${lane.id}`;
+    case "range":
+      return words[lane.id];
+    case "log":
+      return "log";
+    case "sample":
+      return "CPU samples";
+    case "task":
+      return lane.row === 0 ? "tasks" : "";
+    case "proc":
+      return `P ${lane.id}`;
+    case "thread":
+      return `thread ${lane.id}`;
+    case "goroutine":
+      return `G ${lane.id}${lane.name ? ` ${lane.name}` : ""}`;
+    case "region":
+      return lane.row === 0 ? "regions" : "";
+    default:
+      return "";
+  }
+}
+
+const isSeries = (lane) => lane.kind === "count" || lane.kind === "metric";
+
+function rowOf(lane, words, inner = false) {
+  return { key: `${lane.kind} ${lane.id} ${lane.row}`, title: title(lane, words), lane, inner, height: isSeries(lane) ? 34 : 20 };
+}
+
+function head(key, name) {
+  return { key, title: name, lane: null, head: true, height: 20 };
+}
+
+// Lanes of goroutines, each with its regions.
+function goroutineRows(picture) {
+  const regions = new Map();
+  for (const lane of picture.lanes.filter((l) => l.kind === "region")) regions.set(lane.id, [...(regions.get(lane.id) ?? []), lane]);
+  return picture.lanes
+    .filter((lane) => lane.kind === "goroutine")
+    .flatMap((lane) => [rowOf(lane, picture.looks, true), ...(regions.get(lane.id) ?? []).map((region) => rowOf(region, picture.looks, true))]);
+}
+
+function section(rows, name, lanes, picture) {
+  if (lanes.length > 0) rows.push(head(name, name), ...lanes.map((lane) => rowOf(lane, picture.looks)));
+}
+
+// base: the picture of all of it; pinned: that of goroutines that were asked for, or null; groups: name -> picture of its
+// goroutines, null while it is read; filter: what groups have in their names.
+export function makeRows(base, pinned, groups, filter, showsThreads) {
+  const rows = [];
+  const of = (...kinds) => base.lanes.filter((lane) => kinds.includes(lane.kind));
+
+  if (pinned !== null) rows.push(head("pinned", "Pinned"), ...goroutineRows(pinned));
+  section(rows, "Process", of("count", "metric", "range", "log", "sample"), base);
+  section(rows, "Tasks", of("task"), base);
+  section(rows, "Ps", of("proc"), base);
+  rows.push({ ...head("threads", "Threads"), expands: "threads", expanded: showsThreads });
+  if (showsThreads) rows.push(...of("thread").map((lane) => rowOf(lane, base.looks)));
+  rows.push(head("goroutines", "Goroutines, by the function that they began in"));
+  for (const lane of of("group")) {
+    const name = lane.name || UNKNOWN;
+    if (filter && !name.toLowerCase().includes(filter)) continue;
+    const expanded = groups.has(name);
+    rows.push({ ...rowOf(lane, base.looks), title: name, expands: name, expanded });
+    const picture = groups.get(name);
+    if (!picture) continue;
+    rows.push(...goroutineRows(picture));
+    if (picture.more_goroutines) rows.push({ ...head(`more ${name}`, "and more: a number in the field above pins one"), inner: true });
+  }
+  let top = 0;
+  for (const row of rows) {
+    row.top = top;
+    top += row.height;
+  }
+  return { rows, height: top };
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of this room:
+ *
+ *   timeline.c  a picture of a stretch, generation by generation
+ *   scenes.c    generations in memory
+ *   places.c    where the generations of a stretch lie
+ *   answer.c    a picture as JSON and in binary
+ *   moment.c    one span
+ */
+#ifndef TC_TIMELINE_PRIVATE_H
+#define TC_TIMELINE_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include "collector/timeline/timeline.h"
+
+enum { TC__TIMELINE_HEADER_BYTES = 16 };
+
+struct tc__scene {
+  TAILQ_ENTRY(tc__scene) by_use;
+  unsigned char stream[TC_TIMELINE_STREAM_BYTES];
+  uint64_t gen;
+  to_ns after; /* that it was made with */
+  struct to_scene *scene;
+};
+
+struct tc_timeline {
+  struct tb_mem mem;
+  TAILQ_HEAD(tc__scenes, tc__scene) scenes; /* the one that was used last comes last */
+};
+
+/* places.c */
+struct tc__place {
+  uint64_t segment, gen, offset, bytes;
+  uint64_t from_wall_ns, until_wall_ns;
+  to_ns last;  /* its last event; 0: not known */
+  to_ns after; /* the last event of the generation before; 0: not known */
+  bool expired;
+};
+struct tc__places {
+  struct tb_mem *mem;
+  struct tc__place *place; /* in the order of generations */
+  size_t n, room;
+  char service[65], instance[65];
+  bool wall_estimated;
+};
+void tc__places_fini(struct tc__places *places);
+/* Those that reach into from..until; both 0: the newest. */
+TB_MUST tb_rc tc__places_find(struct tc_query_session *session, const unsigned char *stream,
+                              uint64_t from_wall_ns, uint64_t until_wall_ns, struct tb_diag *diag,
+                              struct tc__places *out);
+TB_MUST tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char *stream,
+                                  uint64_t gen, struct tb_diag *diag, struct tc__places *out);
+
+/* scenes.c */
+struct tc__bytes {
+  unsigned char header[TC__TIMELINE_HEADER_BYTES];
+  unsigned char *bytes;
+  size_t len;
+};
+/* Out of the archive; from the timeline's memory, for which scenes make room. */
+TB_MUST tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
+                             const struct tc__place *place, struct tb_diag *diag,
+                             struct tc__bytes *out);
+void tc__bytes_free(struct tc_timeline *t, struct tc__bytes *bytes);
+/* False: there is none left. */
+bool tc__scenes_drop_oldest(struct tc_timeline *t);
+/* Lent until the next call. TB_BROKEN and other codes of trace/reader.h: the generation's fault. */
+TB_MUST tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
+                             const struct tc_timeline_ask *ask, const struct tc__place *place,
+                             struct tb_diag *diag, const struct to_scene **out);
+
+#endif

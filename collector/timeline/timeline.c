@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/timeline/timeline.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "collector/timeline/private.h"
+
+/* What one picture may read: some seconds of work. */
+#define BYTES_MAX  (UINT64_C(256) << 20)
+#define LENGTH_MAX (UINT64_C(1) << 62) /* nanoseconds: 146 years */
+
+/* ---- the answer ---- */
+
+void tc_timeline_answer_init(struct tc_timeline_answer *answer, struct tb_mem *mem) {
+  *answer = (struct tc_timeline_answer){ .mem = mem };
+}
+
+void tc_timeline_answer_fini(struct tc_timeline_answer *answer) {
+  to_picture_free(answer->picture);
+  tb_mem_give(answer->mem, answer->generation, answer->room * sizeof *answer->generation);
+}
+
+static tb_rc add_generation(struct tc_timeline_answer *answer, const struct tc__place *place,
+                            const char *state, const char *why) {
+  TB_TRY(TB_MEM_GROW(answer->mem, answer->generation, answer->room, answer->generations));
+  struct tc_timeline_generation *g = &answer->generation[answer->generations++];
+
+  *g = (struct tc_timeline_generation){ .gen = place->gen,
+                                        .segment = place->segment,
+                                        .from_wall_ns = place->from_wall_ns,
+                                        .until_wall_ns = place->until_wall_ns,
+                                        .state = state };
+  snprintf(g->why, sizeof g->why, "%s", why);
+  return TB_OK;
+}
+
+/* ---- clocks ---- */
+
+/* From the trace's clock to the wall clock, by the first generation of a picture: all of it has one scale. */
+static uint64_t offset_of(const struct to_scene *scene, const struct tc__place *place) {
+  if (!scene->has_clock) return place->until_wall_ns - (uint64_t)scene->until;
+  return (uint64_t)scene->clock.wall_s * UINT64_C(1000000000) + (uint64_t)scene->clock.wall_ns -
+         (uint64_t)scene->clock.trace_ns;
+}
+
+static tb_rc begin_picture(const struct tc_timeline_ask *ask, const struct to_scene *scene,
+                           const struct tc__place *place, struct tc_timeline_answer *out) {
+  uint64_t offset = offset_of(scene, place);
+  struct to_picture_ask picture = ask->picture;
+
+  if (ask->until_wall_ns == 0) {
+    out->from_wall_ns = (uint64_t)scene->from + offset;
+    out->until_wall_ns = (uint64_t)scene->until + offset;
+  }
+  if (out->until_wall_ns <= out->from_wall_ns) out->until_wall_ns = out->from_wall_ns + 1;
+  picture.from = (to_ns)(out->from_wall_ns - offset);
+  picture.until = (to_ns)(out->until_wall_ns - offset);
+  return to_picture_new(out->mem, &picture, &out->picture);
+}
+
+/* ---- a picture ---- */
+
+/* Faults that a generation may have itself; others end the picture. */
+static bool is_its_own(tb_rc rc) {
+  return rc == TB_BROKEN || rc == TB_UNSUPPORTED || rc == TB_FUEL || rc == TB_BUDGET ||
+         rc == TB_CORRUPT || rc == TB_NOTFOUND;
+}
+
+static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session,
+                       const struct tc_timeline_ask *ask, const struct tc__place *place,
+                       struct tb_diag *diag, struct tc_timeline_answer *out) {
+  const struct to_scene *scene;
+  struct tb_diag own;
+
+  if (ask->go_on != NULL && !ask->go_on(ask->self)) return TB_END;
+  if (place->expired) return add_generation(out, place, "expired", "");
+  tb_diag_clear(&own);
+  tb_rc rc = tc__scenes_get(t, session, ask, place, &own, &scene);
+  if (rc != TB_OK && is_its_own(rc))
+    return add_generation(out, place, "broken", own.rc != TB_OK ? own.text : tb_rc_text(rc));
+  if (rc != TB_OK) return tb_fail(diag, rc, "%s", own.rc != TB_OK ? own.text : tb_rc_text(rc));
+  if (out->picture == NULL) TB_TRY(begin_picture(ask, scene, place, out));
+  TB_TRY(to_picture_add(out->picture, scene));
+  return add_generation(out, place, "ok", "");
+}
+
+static tb_rc check_size(const struct tc__places *places, struct tb_diag *diag) {
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < places->n; i++)
+    bytes += places->place[i].expired ? 0 : places->place[i].bytes;
+  if (bytes <= BYTES_MAX) return TB_OK;
+  return tb_fail(diag, TB_BUDGET,
+                 "%zu generations of %" PRIu64
+                 " MB lie in that time, and a picture is made from at most %" PRIu64
+                 " MB: ask for less of it",
+                 places->n, bytes / 1000000, BYTES_MAX / 1000000);
+}
+
+static tb_rc say_nothing_is_left(const struct tc_timeline_answer *out, struct tb_diag *diag) {
+  const struct tc_timeline_generation *first = &out->generation[0];
+
+  if (strcmp(first->state, "expired") == 0)
+    return tb_fail(diag, TB_NOTFOUND, "what was traced then has expired: retention took its bytes");
+  return tb_fail(diag, TB_NOTFOUND, "generation %" PRIu64 ": %s", first->gen, first->why);
+}
+
+static tb_rc draw(struct tc_timeline *t, struct tc_query_session *session,
+                  const struct tc_timeline_ask *ask, const struct tc__places *places,
+                  struct tb_diag *diag, struct tc_timeline_answer *out) {
+  TB_TRY(check_size(places, diag));
+  memcpy(out->service, places->service, sizeof out->service);
+  memcpy(out->instance, places->instance, sizeof out->instance);
+  memcpy(out->stream, ask->stream, sizeof out->stream);
+  out->wall_estimated = places->wall_estimated;
+  out->from_wall_ns = ask->from_wall_ns;
+  out->until_wall_ns = ask->until_wall_ns;
+  for (size_t i = 0; i < places->n; i++)
+    TB_TRY(add_place(t, session, ask, &places->place[i], diag, out));
+  if (out->picture == NULL) return say_nothing_is_left(out, diag);
+  return to_picture_end(out->picture);
+}
+
+tb_rc tc_timeline_draw(struct tc_timeline *t, struct tc_query_session *session,
+                       const struct tc_timeline_ask *ask, struct tb_diag *diag,
+                       struct tc_timeline_answer *out) {
+  struct tc__places places = { .mem = out->mem };
+
+  if (ask->until_wall_ns - ask->from_wall_ns > LENGTH_MAX)
+    return tb_fail(diag, TB_BUDGET, "no picture is longer than %" PRIu64 " years",
+                   LENGTH_MAX / UINT64_C(1000000000) / 31556952);
+  tb_rc rc =
+      tc__places_find(session, ask->stream, ask->from_wall_ns, ask->until_wall_ns, diag, &places);
+  if (rc == TB_OK) rc = draw(t, session, ask, &places, diag, out);
+  tc__places_fini(&places);
+  if (rc == TB_BUDGET && diag->rc == TB_OK)
+    return tb_fail(diag, rc, "the picture is too large: ask for fewer lanes, or fewer pixels");
+  return rc;
+}
+
+/* ---- the object ---- */
+
+struct tc_timeline *tc_timeline_new(size_t memory_max) {
+  struct tc_timeline *t = calloc(1, sizeof *t);
+
+  if (t == NULL) return NULL;
+  tb_mem_init(&t->mem, tb_mem_libc, NULL, memory_max);
+  TAILQ_INIT(&t->scenes);
+  return t;
+}
+
+void tc_timeline_rest(struct tc_timeline *t) {
+  while (tc__scenes_drop_oldest(t)) {
+  }
+}
+
+void tc_timeline_free(struct tc_timeline *t) {
+  if (t == NULL) return;
+  tc_timeline_rest(t);
+  free(t);
+}

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline in a headless Chromium: what it draws is what `tracectl query` says, a click explains, it fits all screens and keeps up with a hand."""
+import json
+import re
+
+import browser
+from harness import BUILD, SANITIZE, wait_until
+from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
+from test_timeline import TimelineCase
+
+SHOTS = BUILD / "page"
+SECOND = 10**9
+
+
+class TimelinePage(TimelineCase):
+    def setUp(self):
+        super().setUp()
+        self.serve(self.trace("g26-gens"))
+        first, *_, last = self.query("SELECT wall_ns, from_ns, until_ns FROM generations")
+        self.begin, self.end = first["wall_ns"], last["wall_ns"] + last["until_ns"] - last["from_ns"]
+
+    def page(self, query="", **look):
+        page = browser.Browser(self)
+        page.look(**{"width": 1280, **look})
+        page.open(f"{self.base}/timeline/{self.stream}{query}")
+        self.wait_ready(page)
+        return page
+
+    def wait_ready(self, page, after=0):
+        wait_until("the page is there", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
+        wait_until("the timeline is drawn", lambda: page.draw() and int(page.ask("document.body.dataset.ready ?? 0")) > after)
+
+    def ready(self, page):
+        return int(page.ask("document.body.dataset.ready"))
+
+    def whole(self):
+        return f"?from={self.begin}&to={self.end}"
+
+    def quiet(self, page):
+        self.assertEqual(page.complaints, [])
+        asked = {said["request"]["url"] for method, said in page.events if method == "Network.requestWillBeSent"}
+        self.assertEqual({url for url in asked if not url.startswith((self.base + "/", "about:"))}, set())
+        page.close()
+
+    def click(self, page, x, y, **more):
+        for kind in ("mousePressed", "mouseReleased"):
+            page.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more)
+
+    def labels(self, page):
+        return page.ask("[...document.querySelectorAll('#labels li')].map((li) => [li.textContent, li.getBoundingClientRect().top])")
+
+    def place(self, page, wall_ns, title):
+        """Where on the screen a row has a moment of the trace."""
+        tops = [top for text, top in self.labels(page) if text == title]
+        self.assertEqual(len(tops), 1, title)
+        begin, end = (int(page.ask(f"new URLSearchParams(location.search).get('{name}')")) for name in ("from", "to"))
+        left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")
+        return left + (wall_ns - begin) / (end - begin) * (right - left), tops[0] + 10
+
+    def test_it_reads_the_querys_spans(self):
+        """The page's own reader of the binary form, for goroutines of all of the trace."""
+        page = self.page(self.whole())
+        shown = page.ask("""import("/timeline_pictures.js").then(async ({ fetchPicture }) => {
+          const p = await fetchPicture(%s, { from: %dn, until: %dn, px: 8192, lanes: "goroutine", limit: 1000 });
+          return p.lanes.flatMap((l) => Array.from({ length: l.cells }, (_, i) => [Number(l.id), String(p.traceFrom + BigInt(l.from(i))),
+            String(p.traceFrom + BigInt(l.until(i))), p.looks[l.look(i)].split(":")[0], l.flags(i), l.who(i)]));
+        })""" % (json.dumps(self.stream), self.begin, self.end))
+        exact = {(subject, int(begin), int(until), look) for subject, begin, until, look, flags, _ in shown if flags == 0}
+        self.assertTrue(all(str(cell[0]) == cell[5] for cell in shown))
+        pixel = -(-(self.end - self.begin) // 8192)
+        rows = self.query(f"SELECT subject, from_ns, until_ns, state FROM spans WHERE kind='goroutine' AND state!='syscall' AND from_known AND until_known "
+                          f"AND until_ns-from_ns>={pixel}")
+        self.assertGreater(len(rows), 500)
+        missing = {(r["subject"], r["from_ns"], r["until_ns"], r["state"]) for r in rows} - exact
+        self.assertLess(len(missing), 3, sorted(missing)[:5])  # at the very edges
+        self.quiet(page)
+
+    def test_a_click_says_what_it_was_and_leads_to_what_woke_it(self):
+        page = self.page(self.whole())
+        wait = max(self.query("SELECT s.subject, s.reason, s.wall_ns, s.until_ns-s.from_ns AS ns, g.entry, w.id AS waker FROM spans s JOIN goroutines g USING(life) "
+                              "JOIN goroutines w ON w.life=s.by_life WHERE s.kind='goroutine' AND s.state='waiting' AND s.from_known AND s.until_known "
+                              "AND s.by_life!=s.life AND w.id>0 AND s.reason!='' AND g.entry!='' AND s.gen BETWEEN 5 AND 20 "
+                              "AND EXISTS (SELECT 1 FROM generations n WHERE n.gen=s.gen AND n.from_ns<s.from_ns)"), key=lambda row: row["ns"])
+        page.ask(f"(() => {{ const f = document.getElementById('find'); f.value = '{wait['subject']}'; f.dispatchEvent(new Event('change')); }})()")
+        title = f"G {wait['subject']} {wait['entry']}"
+        wait_until("the goroutine is pinned", lambda: page.draw() and any(text == title for text, _ in self.labels(page)))
+        self.click(page, *self.place(page, wait["wall_ns"] + wait["ns"] // 2, title))
+        heading = f"Goroutine {wait['subject']} waiting"
+        wait_until("the span is explained", lambda: heading in page.ask("document.getElementById('detail-title').textContent"))
+        body = page.ask("document.getElementById('detail-body').innerText")
+        self.assertIn(f"woken by goroutine {wait['waker']}", body)
+        self.assertIn(wait["entry"], body)
+        page.screenshot(SHOTS / "timeline-detail.png")
+        page.ask("[...document.querySelectorAll('#detail-body button')].find((b) => b.textContent.includes('go there')).click()")
+        wait_until("the waker is explained", lambda: f"Goroutine {wait['waker']} " in page.ask("document.getElementById('detail-title').textContent"))
+        self.assertIn(f"pin={wait['subject']}%2C{wait['waker']}", page.ask("location.search"))
+        self.quiet(page)
+
+    def test_a_link_opens_the_same_picture(self):
+        page = self.page()
+        newest = page.ask("location.search")
+        self.assertRegex(newest, r"^\?from=\d+&to=\d+$")
+        before = self.ready(page)
+        for key in ("w", "w", "d"):
+            page.ask(f"document.getElementById('rows').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))")
+        wait_until("it has moved", lambda: page.draw() and page.ask("location.search") != newest and self.ready(page) >= before)
+        moved = page.ask("location.search")
+        begin, end = map(int, re.findall(r"\d+", moved))
+        page.open(f"{self.base}/timeline/{self.stream}{moved}")
+        self.wait_ready(page)
+        self.assertEqual(page.ask("location.search"), moved)
+        self.assertLess(end - begin, SECOND)
+        self.quiet(page)
+
+    def test_groups_open_and_all_is_reached_by_keys_and_names(self):
+        page = self.page(self.whole())
+        entry = page.ask("[...document.querySelectorAll('#labels button')].map((b) => b.textContent).find((t) => t.startsWith('main.'))")
+        page.ask(f"[...document.querySelectorAll('#labels button')].find((b) => b.textContent === {json.dumps(entry)}).click()")
+        wait_until("its goroutines are shown", lambda: page.draw() and any(re.match(rf"G \d+ {re.escape(entry)}$", text) for text, _ in self.labels(page)))
+        self.assertEqual(page.ask(f"[...document.querySelectorAll('#labels button')].find((b) => b.textContent === {json.dumps(entry)}).getAttribute('aria-expanded')"), "true")
+        page.screenshot(SHOTS / "timeline-open.png")
+        self.quiet(page)
+
+    def test_it_fits_and_can_be_read(self):
+        for name, look in {"wide": {"width": 2560, "height": 1200}, "laptop": {"width": 1280}, "dark": {"width": 1280, "scheme": "dark"},
+                           "phone": {"width": 360, "height": 740}}.items():
+            with self.subTest(name):
+                page = self.page(self.whole(), **look)
+                page.screenshot(SHOTS / f"timeline-{name}.png")
+                self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), look["width"])
+                contrast, where = page.ask(CONTRAST)
+                self.assertGreaterEqual(contrast, 4.5, where)
+                colours = page.ask("(() => { const c = document.getElementById('picture'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+                                   "const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size; })()")
+                self.assertGreater(colours, 8, "something is drawn")
+                self.quiet(page)
+
+    def test_hostile_addresses_say_why_there_is_nothing(self):
+        page = browser.Browser(self)
+        page.look(width=1280)
+        page.open(f"{self.base}/timeline/{'0' * 32}")
+        wait_until("it says so", lambda: "no stream has this id" in page.ask("document.body?.innerText ?? ''"))
+        page.open(f"{self.base}/timeline/<script>alert(1)</script>")
+        wait_until("it says so", lambda: "is no id of 32" in page.ask("document.body?.innerText ?? ''"))
+        page.close()
+
+    def test_the_page_leads_to_it_from_streams_and_files(self):
+        page = browser.Browser(self)
+        page.look(width=1280)
+        page.open(self.base)
+        wait_until("the stream is listed", lambda: page.ask("document.querySelectorAll('#stream-rows a.link').length") == 1)
+        page.ask("document.querySelector('#stream-rows button.link').click()")
+        wait_until("its segments are listed", lambda: page.ask("document.querySelectorAll('#segment-rows a.link').length") > 0)
+        href = page.ask("document.querySelector('#segment-rows a.link').href")
+        page.ask("document.querySelector('#stream-rows a.link').click()")
+        self.wait_ready(page)
+        self.assertIn(self.stream, page.ask("location.pathname"))
+        page.open(href)
+        wait_until("another picture is drawn", lambda: page.ask("location.href") == href or page.ask("location.search") != "")
+        self.wait_ready(page)
+        begin, end = map(int, re.findall(r"(?:from|to)=(\d+)", page.ask("location.search")))
+        self.assertLess(begin, self.end)
+        self.assertGreater(end, self.begin)
+        self.quiet(page)
