@@ -71,15 +71,10 @@ static tb_rc write(void *self, const struct to_moment *m) {
   return out->rc;
 }
 
-static tb_rc find(struct tc_timeline *t, const struct tc_timeline_moment_ask *ask, to_ns after,
-                  const struct tc__bytes *bytes, struct tb_diag *diag, struct tb_buf *out) {
-  const struct to_scene_source source = { .after = after,
-                                          .header = bytes->header,
-                                          .header_len = sizeof bytes->header,
-                                          .bytes = bytes->bytes,
-                                          .len = bytes->len,
-                                          .go_on = ask->go_on,
-                                          .self = ask->self };
+static tb_rc find(struct tc_timeline *t, const struct tc_timeline_moment_ask *ask,
+                  const struct tc__place *place, const struct tc__bytes *bytes,
+                  struct tb_diag *diag, struct tb_buf *out) {
+  const struct to_scene_source source = tc__bytes_source(place, bytes, ask->go_on, ask->self);
   tb_rc rc;
 
   do {
@@ -100,7 +95,7 @@ static tb_rc read_and_find(struct tc_timeline *t, struct tc_query_session *sessi
     return tb_fail(diag, TB_NOTFOUND,
                    "generation %" PRIu64 " has expired: retention took its bytes", ask->gen);
   TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
-  tb_rc rc = find(t, ask, place->after, &bytes, diag, out);
+  tb_rc rc = find(t, ask, place, &bytes, diag, out);
   tc__bytes_free(t, &bytes);
   return rc;
 }

@@ -63,6 +63,10 @@ TB_MUST tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *ses
                              const struct tc__place *place, struct tb_diag *diag,
                              struct tc__bytes *out);
 void tc__bytes_free(struct tc_timeline *t, struct tc__bytes *bytes);
+/* place and bytes: lent as long as the source is used. */
+struct to_scene_source tc__bytes_source(const struct tc__place *place,
+                                        const struct tc__bytes *bytes, bool (*go_on)(void *self),
+                                        void *self);
 /* False: there is none left. */
 bool tc__scenes_drop_oldest(struct tc_timeline *t);
 /* Lent until the next call. TB_BROKEN and other codes of trace/reader.h: the generation's fault. */

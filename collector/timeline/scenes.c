@@ -59,6 +59,18 @@ tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
   return rc;
 }
 
+struct to_scene_source tc__bytes_source(const struct tc__place *place,
+                                        const struct tc__bytes *bytes, bool (*go_on)(void *self),
+                                        void *self) {
+  return (struct to_scene_source){ .after = place->after,
+                                   .header = bytes->header,
+                                   .header_len = sizeof bytes->header,
+                                   .bytes = bytes->bytes,
+                                   .len = bytes->len,
+                                   .go_on = go_on,
+                                   .self = self };
+}
+
 /* ---- scenes ---- */
 
 static struct tc__scene *find(struct tc_timeline *t, const unsigned char *stream, uint64_t gen) {
@@ -72,13 +84,7 @@ static struct tc__scene *find(struct tc_timeline *t, const unsigned char *stream
 static tb_rc build(struct tc_timeline *t, const struct tc_timeline_ask *ask,
                    const struct tc__place *place, const struct tc__bytes *bytes,
                    struct tb_diag *diag, struct to_scene **out) {
-  const struct to_scene_source source = { .after = place->after,
-                                          .header = bytes->header,
-                                          .header_len = sizeof bytes->header,
-                                          .bytes = bytes->bytes,
-                                          .len = bytes->len,
-                                          .go_on = ask->go_on,
-                                          .self = ask->self };
+  const struct to_scene_source source = tc__bytes_source(place, bytes, ask->go_on, ask->self);
   tb_rc rc;
 
   do {
