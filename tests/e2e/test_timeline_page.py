@@ -15,6 +15,7 @@ SECOND = 10**9
 class TimelinePage(TimelineCase):
     def setUp(self):
         super().setUp()
+        SHOTS.mkdir(parents=True, exist_ok=True)
         self.serve(self.trace("g26-gens"))
         first, *_, last = self.query("SELECT wall_ns, from_ns, until_ns FROM generations")
         self.begin, self.end = first["wall_ns"], last["wall_ns"] + last["until_ns"] - last["from_ns"]
