@@ -185,6 +185,7 @@ class Page(Case):
                     wait_until("the chart has the width it is given", lambda: page.ask(
                         "document.querySelector('.uplot').clientWidth === document.getElementById('chart').clientWidth"))
                     self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+                    self.assertEqual(page.ask("[...document.querySelectorAll('#stream-rows .go')].filter((n) => n.scrollWidth > n.clientWidth).length"), 0)
                     self.assertEqual(page.ask("[...document.querySelectorAll('main button')].filter((b) => b.checkVisibility()"
                                               " && b.getBoundingClientRect().right > innerWidth).length"), 0)
                     wait_until("no table is cut", lambda: page.draw() and page.ask("[...document.querySelectorAll('.scroll')].every((n) =>"
@@ -304,6 +305,44 @@ class Page(Case):
                     page.screenshot(SHOTS / f"report-{schema['name']}-{scheme}-{width}.png", whole=True)
             page.look(1280)
             page.ask("document.getElementById('reports').scrollIntoView()")
+        self.quiet(page)
+
+    def test_a_table_with_stacks_has_a_flame_graph(self):
+        """Each frame is as wide as the sum of the rows whose stacks begin so."""
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        stream = next(s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream" and s["service"] == "shop")
+        page.ask("document.getElementById('reports').scrollIntoView()")
+        wait_until("a report is shown", lambda: self.shown_report(page))
+        for element, value in (("report-kind", "block"), ("report-of", stream), ("report-window", "all")):
+            self.choose(page, element, value)
+        wait_until("it is shown", lambda: page.ask("document.querySelector('.report [data-table=by_stack] tbody tr') !== null"))
+        rows = self.collector.json_lines("report", "block", "--service", "shop", "--window", "all")[0]["tables"]["by_stack"]
+        table = "document.querySelector('.report [data-table=by_stack]').closest('.table')"
+        page.ask(f"{table}.querySelector('.flame-button').click()")
+        shown = wait_until("frames are drawn", lambda: page.draw() and page.ask(
+            f"[...{table}.querySelectorAll('.flame-rows button')].map((b) => [b.textContent, Number(b.dataset.depth), Number(b.dataset.total), b.getBoundingClientRect().width])"))
+        weight = next(name for name, value in rows[0].items() if isinstance(value, dict))
+        sums = {}
+        for row in rows:
+            names = ["all other rows"] if row.get("other") else [frame["function"] for frame in reversed(row["stack"])] or ["stack unknown"]
+            for depth in range(len(names) + 1):
+                place = ("all", *names[:depth])
+                sums[place] = sums.get(place, 0) + row[weight]["total_ns"]
+        whole = sums["all",]
+        self.assertEqual(shown[0][:3], ["all", 0, whole])
+        wanted = sorted((place[-1], len(place) - 1, total) for place, total in sums.items() if total / whole >= 0.002)
+        self.assertEqual(sorted((name, depth, total) for name, depth, total, _ in shown), wanted)
+        for name, _, total, width in shown:
+            self.assertAlmostEqual(width, shown[0][3] * total / whole, delta=1.5, msg=name)
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(SHOTS / "flame.png", whole=True)
+        name, depth, total, _ = next(frame for frame in shown if frame[1] == 2)
+        page.ask(f"[...{table}.querySelectorAll('.flame-rows button')].find((b) => b.dataset.depth === '2').click()")
+        width, all_of_it = page.ask(f"(() => {{ const b = [...{table}.querySelectorAll('.flame-rows button')]; "
+                                    "return [b.find((x) => x.dataset.depth === '2').getBoundingClientRect().width, b[0].getBoundingClientRect().width]; })()")
+        self.assertAlmostEqual(width, all_of_it, delta=1.5)
         self.quiet(page)
 
     def test_a_report_follows_a_live_stream(self):

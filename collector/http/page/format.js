@@ -48,3 +48,10 @@ export function ago(thenNs, nowNs) {
   if (s < 3600) return `${Math.floor(s / 60)} min ago`;
   return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
 }
+
+// A colour of its own for a text, in degrees.
+export function hueOf(text) {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
+  return hash % 360;
+}

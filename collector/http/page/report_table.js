@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A report's figures and tables, drawn from its schema: no kind of report is known by name.
+import { Flame, hasFlame } from "/flame.js";
 import { bytes, clock, count, duration, share } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { element, KeyedList, setData, setFigure, setText } from "/view.js";
@@ -109,10 +110,27 @@ class Table {
     this.schema = schema;
     this.note = element("span", { className: "muted" });
     this.body = element("tbody");
-    this.node = element("div", { className: "scroll" }, element("table", {}, element("caption", {}, `${schema.about} `, this.note), makeHead(schema), this.body));
-    this.node.firstElementChild.dataset.table = schema.name;
+    this.scroll = element("div", { className: "scroll" }, element("table", {}, element("caption", {}, `${schema.about} `, this.note), makeHead(schema), this.body));
+    this.scroll.firstElementChild.dataset.table = schema.name;
+    this.node = element("div", { className: "table" }, this.scroll);
+    this.flame = null;
+    if (hasFlame(schema)) this.node.prepend(this.makeFlameButton());
     this.width = widthOf(schema);
     this.list = new KeyedList(this.body, (item) => item.key, (item) => this.makeRow(item), (node, item) => this.updateRow(node, item));
+  }
+
+  makeFlameButton() {
+    const button = element("button", { type: "button", className: "plain link flame-button" }, "flame graph");
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => {
+      this.flame?.node.remove();
+      this.flame = this.flame === null ? new Flame(this.schema) : null;
+      button.setAttribute("aria-expanded", String(this.flame !== null));
+      if (this.flame === null) return;
+      this.node.append(this.flame.node);
+      this.flame.show(this.rows);
+    });
+    return button;
   }
 
   makeRow({ row }) {
@@ -130,8 +148,8 @@ class Table {
 
   // What columns take is a guess: a long number or name may need more.
   fit(width) {
-    this.node.classList.toggle("blocks", width < this.width);
-    if (this.node.scrollWidth > this.node.clientWidth) this.node.classList.add("blocks");
+    this.scroll.classList.toggle("blocks", width < this.width);
+    if (this.scroll.scrollWidth > this.scroll.clientWidth) this.scroll.classList.add("blocks");
   }
 
   show(report) {
@@ -139,9 +157,11 @@ class Table {
     const listed = rows.filter((row) => !row.other).length;
     const total = Math.max(report.rows_total?.[this.schema.name] ?? 0, listed);
     this.report = report;
+    this.rows = rows;
+    this.flame?.show(rows);
     this.list.show(keyed(this.schema, rows));
     setText(this.note, rows.length === 0 ? "none" : `${this.schema.order}; ${total > listed ? `${count(listed)} of ${count(total)}` : count(listed)}`);
-    this.node.querySelector("thead").hidden = rows.length === 0;
+    this.scroll.querySelector("thead").hidden = rows.length === 0;
     return total > listed;
   }
 }

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows on a canvas. Each row is drawn once for each picture, to a strip as wide as the picture; a frame only moves strips.
-import { bytes, duration, short } from "/format.js";
+import { bytes, duration, hueOf, short } from "/format.js";
 import { MIXED, SHARE_ALL } from "/timeline_pictures.js";
 
 export const AXIS = 24;
 const TEXT_MIN = 34; // pixels that a cell needs for words
 const WAITING = 4;
 const SCALE_MAX = 2;
-
-function hue(text) {
-  let hash = 0;
-  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
-  return hash % 360;
-}
 
 export class Drawing {
   constructor(canvas) {
@@ -44,7 +38,7 @@ export class Drawing {
 
   colourOf(lane, i) {
     const look = lane.look(i);
-    if (lane.kind === "task" || lane.kind === "region") return `hsl(${hue(lane.label(i))} 45% ${this.dark ? 45 : 50}%)`;
+    if (lane.kind === "task" || lane.kind === "region") return `hsl(${hueOf(lane.label(i))} 45% ${this.dark ? 45 : 50}%)`;
     return this.look[look];
   }
 
