@@ -30,7 +30,8 @@ struct to_picture_work {
   to_ns until; /* of the last generation */
   /* Of the generation that is drawn: */
   const struct to_scene *scene;
-  uint32_t *name; /* the picture's, by the scene's */
+  uint32_t *name;       /* the picture's, by the scene's */
+  uint32_t *entry_name; /* the picture's, by goroutine */
 };
 
 static bool wants(const struct to_picture *p, enum to_lane_kind kind) {
@@ -69,8 +70,7 @@ static tb_rc name_of(struct to_picture *p, uint32_t name, uint32_t *out) {
   return TB_OK;
 }
 
-/* Of a goroutine: from this generation, else from one before it. */
-static tb_rc entry_of(struct to_picture *p, const struct to_scene_goroutine *g, uint32_t *out) {
+static tb_rc find_entry(struct to_picture *p, const struct to_scene_goroutine *g, uint32_t *out) {
   uint64_t *known;
   bool is_fresh;
 
@@ -83,6 +83,15 @@ static tb_rc entry_of(struct to_picture *p, const struct to_scene_goroutine *g, 
   TB_TRY(tb_map_put(&p->work->entry, (uint64_t)g->id, &known, &is_fresh));
   if (is_fresh || g->entry_is_sure) *known = *out;
   *out = (uint32_t)*known;
+  return TB_OK;
+}
+
+/* Of a goroutine: from this generation, else from one before it. */
+static tb_rc entry_of(struct to_picture *p, const struct to_scene_goroutine *g, uint32_t *out) {
+  uint32_t *name = &p->work->entry_name[g - p->work->scene->goroutine];
+
+  if (*name == NAME_UNKNOWN) TB_TRY(find_entry(p, g, name));
+  *out = *name;
   return TB_OK;
 }
 
@@ -99,30 +108,62 @@ static tb_rc stroke_of(struct to_picture *p, const struct to_scene_span *span,
   return entry_of(p, g, &out->name);
 }
 
-/* ---- Ps and threads ---- */
+/* ---- spans that the picture shows ---- */
 
-static tb_rc draw_one_of(struct to_picture *p, enum to_lane_kind kind, int64_t id,
-                         const uint32_t *span, size_t n) {
-  size_t lane;
+/* Spans in the order of time: all of a goroutine, or those of these numbers. */
+struct run {
+  const struct to_scene_span *span;
+  const uint32_t *number; /* NULL: they stand side by side */
+  size_t n;
+};
 
-  TB_TRY(to__lane(p, kind, id, 0, 0, &lane));
-  for (size_t i = 0; i < n; i++) {
+static const struct to_scene_span *span_at(const struct run *run, size_t i) {
+  return &run->span[run->number != NULL ? run->number[i] : i];
+}
+
+/* The first one that ends within the picture. */
+static size_t first_of(const struct to_picture *p, const struct run *run) {
+  size_t low = 0, high = run->n;
+
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+
+    if (span_at(run, middle)->until <= p->ask.from)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static tb_rc draw_run(struct to_picture *p, const struct run *run, size_t lane) {
+  for (size_t i = first_of(p, run); i < run->n && span_at(run, i)->from < p->ask.until; i++) {
     struct to_stroke stroke;
 
-    TB_TRY(stroke_of(p, &p->work->scene->span[span[i]], &stroke));
+    TB_TRY(stroke_of(p, span_at(run, i), &stroke));
     TB_TRY(to__draw(p, &p->lane[lane], &stroke));
   }
   return TB_OK;
 }
 
+static struct run run_of(const struct to_scene *s, const struct to_scene_goroutine *g) {
+  return (struct run){ .span = &s->span[g->first], .n = g->n };
+}
+
+/* ---- Ps and threads ---- */
+
 /* ids: NULL where they are the numbers themselves. */
 static tb_rc draw_order(struct to_picture *p, enum to_lane_kind kind,
                         const struct to_scene_order *order, const int64_t *ids) {
   for (size_t k = 0; k < order->of; k++) {
-    uint32_t first = order->first[k], n = order->first[k + 1] - first;
+    const struct run run = { .span = p->work->scene->span,
+                             .number = order->span + order->first[k],
+                             .n = order->first[k + 1] - order->first[k] };
+    size_t lane;
 
-    if (n > 0)
-      TB_TRY(draw_one_of(p, kind, ids != NULL ? ids[k] : (int64_t)k, order->span + first, n));
+    if (run.n == 0) continue;
+    TB_TRY(to__lane(p, kind, ids != NULL ? ids[k] : (int64_t)k, 0, 0, &lane));
+    TB_TRY(draw_run(p, &run, lane));
   }
   return TB_OK;
 }
@@ -193,19 +234,13 @@ static bool overlaps(const struct to_picture *p, const struct to_scene_span *fir
 }
 
 static tb_rc draw_goroutine(struct to_picture *p, const struct to_scene_goroutine *g) {
-  const struct to_scene_span *span = &p->work->scene->span[g->first];
+  const struct run run = run_of(p->work->scene, g);
   size_t lane;
 
-  if (!overlaps(p, span, g->n) || !is_asked(p, g)) return TB_OK;
+  if (!overlaps(p, run.span, run.n) || !is_asked(p, g)) return TB_OK;
   tb_rc rc = goroutine_lane(p, g, &lane);
   if (rc != TB_OK) return rc == TB_END ? TB_OK : rc;
-  for (uint32_t i = 0; i < g->n; i++) {
-    struct to_stroke stroke;
-
-    TB_TRY(stroke_of(p, &span[i], &stroke));
-    TB_TRY(to__draw(p, &p->lane[lane], &stroke));
-  }
-  return TB_OK;
+  return draw_run(p, &run, lane);
 }
 
 static tb_rc draw_goroutines(struct to_picture *p) {
@@ -243,16 +278,16 @@ static tb_rc group_of(struct to_picture *p, uint32_t name, struct to_counts **ou
 }
 
 static tb_rc count_goroutine(struct to_picture *p, const struct to_scene_goroutine *g) {
-  const struct to_scene_span *span = &p->work->scene->span[g->first];
+  const struct run run = run_of(p->work->scene, g);
   struct to_counts *group = NULL;
   uint32_t name;
 
-  if (!overlaps(p, span, g->n)) return TB_OK;
+  if (!overlaps(p, run.span, run.n)) return TB_OK;
   TB_TRY(entry_of(p, g, &name));
   if (wants(p, TO_LANE_GROUP)) TB_TRY(group_of(p, name, &group));
-  for (uint32_t i = 0; i < g->n; i++) {
-    if (group != NULL) to__counts_add(p, group, &span[i]);
-    if (p->work->all != NULL) to__counts_add(p, p->work->all, &span[i]);
+  for (size_t i = first_of(p, &run); i < run.n && run.span[i].from < p->ask.until; i++) {
+    if (group != NULL) to__counts_add(p, group, &run.span[i]);
+    if (p->work->all != NULL) to__counts_add(p, p->work->all, &run.span[i]);
   }
   return TB_OK;
 }
@@ -336,17 +371,18 @@ static tb_rc draw_scene(struct to_picture *p) {
 }
 
 tb_rc to_picture_add(struct to_picture *p, const struct to_scene *scene) {
-  size_t bytes = (scene->names.n + 1) * sizeof(uint32_t);
+  size_t bytes = (scene->names.n + 1 + scene->goroutines) * sizeof(uint32_t);
   struct to_picture_work *w = p->work;
 
   TB_TRY(tb_mem_take(p->mem, bytes, &w->name));
   memset(w->name, 0xff, bytes);
   w->name[0] = 0;
+  w->entry_name = w->name + scene->names.n + 1;
   w->scene = scene;
   w->until = scene->until;
   tb_rc rc = draw_scene(p);
   tb_mem_give(p->mem, w->name, bytes);
-  w->name = NULL;
+  w->name = w->entry_name = NULL;
   w->scene = NULL;
   return rc;
 }
