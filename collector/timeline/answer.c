@@ -74,7 +74,7 @@ static void put_cell(const struct to_lane *lane, const struct to_cell *c, struct
   if (has_values(lane))
     tp_json_real(out, c->value);
   else
-    tb_buf_printf(out, "\"%" PRIu64 "\"", c->who);
+    tb_buf_printf(out, "\"%" PRIu64 "\"", c->subject);
   tb_buf_byte(out, ']');
 }
 
@@ -82,8 +82,9 @@ void tc_timeline_json(const struct tc_timeline_answer *a, struct tb_buf *out) {
   const struct to_picture *p = a->picture;
 
   put_head(a, out);
-  tb_buf_text(out, ",\"columns\":[\"from\",\"until\",\"look\",\"share\",\"flags\",\"name\",\"who\"]"
-                   ",\"lanes\":[");
+  tb_buf_text(out,
+              ",\"columns\":[\"from\",\"until\",\"look\",\"share\",\"flags\",\"name\",\"subject\"]"
+              ",\"lanes\":[");
   for (size_t i = 0; i < p->lanes; i++) {
     if (i > 0) tb_buf_byte(out, ',');
     put_lane(&p->lane[i], out);
@@ -110,8 +111,8 @@ static void put_cells(const struct to_lane *lane, struct tb_buf *out) {
   for (size_t k = 0; k < lane->cells; k++) {
     const struct to_cell *c = &lane->cell[k];
 
-    put_u32(out, (uint32_t)c->who);
-    put_u32(out, (uint32_t)(c->who >> 32));
+    put_u32(out, (uint32_t)c->subject);
+    put_u32(out, (uint32_t)(c->subject >> 32));
     put_u32(out, c->from);
     put_u32(out, c->until);
     put_u32(out, c->name);

@@ -13,7 +13,7 @@ struct to_brush {
   bool has;
   to_ns pixel; /* where it begins */
   uint64_t ns[TO_LOOKS];
-  uint64_t who;
+  uint64_t subject;
   uint32_t name;
   bool is_one;              /* all of it is of the same */
   struct to_stroke unended; /* of it, what its generation left open; else open is false */
@@ -79,7 +79,7 @@ static tb_rc put_mixed(struct to_picture *p, struct to_lane *lane, const struct 
 
   if (last == NULL || !are_alike(last, cell)) return to__put_cell(p, lane, cell);
   last->until = cell->until;
-  if (last->who != cell->who) last->who = 0;
+  if (last->subject != cell->subject) last->subject = 0;
   if (last->name != cell->name) last->name = 0;
   return TB_OK;
 }
@@ -97,7 +97,7 @@ static tb_rc flush(struct to_picture *p, struct to_lane *lane, to_ns limit) {
   unsigned look = most_of(b);
   if (b->ns[look] == 0) return TB_OK; /* it was taken up by what goes on */
   uint64_t share = b->ns[look] * SHARE_ALL / (uint64_t)p->px_ns;
-  const struct to_cell cell = { .who = b->is_one ? b->who : 0,
+  const struct to_cell cell = { .subject = b->is_one ? b->subject : 0,
                                 .from = to__unit_of(p, from),
                                 .until = to__unit_of(p, until),
                                 .name = b->is_one ? b->name : 0,
@@ -117,12 +117,12 @@ static tb_rc gather(struct to_picture *p, struct to_lane *lane, const struct to_
     memset(b->ns, 0, sizeof b->ns);
     b->has = b->is_one = true;
     b->pixel = pixel;
-    b->who = s->who;
+    b->subject = s->subject;
     b->name = s->name;
   }
   b->ns[s->look] += (uint64_t)(s->until - s->from);
   b->unended = *s;
-  b->is_one = b->is_one && b->who == s->who && b->name == s->name;
+  b->is_one = b->is_one && b->subject == s->subject && b->name == s->name;
   return TB_OK;
 }
 
@@ -137,14 +137,14 @@ static bool goes_on(const struct to_lane *lane, const struct to_stroke *s) {
   const struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
 
   return last != NULL && !lane->brush->has && lane->brush->last_is_open && !s->from_known &&
-         are_one(last->look, s->look) && last->who == s->who;
+         are_one(last->look, s->look) && last->subject == s->subject;
 }
 
 /* The other part of what is shorter than a pixel so far: from here on it is one. */
 static void take_up(struct to_brush *b, struct to_stroke *s) {
   const struct to_stroke *first = &b->unended;
 
-  if (!b->has || !first->open || s->from_known || first->who != s->who ||
+  if (!b->has || !first->open || s->from_known || first->subject != s->subject ||
       !are_one(first->look, s->look))
     return;
   b->ns[first->look] -= (uint64_t)(first->until - first->from);
@@ -175,7 +175,7 @@ static tb_rc extend(struct to_picture *p, struct to_lane *lane, const struct to_
 
 static tb_rc put_exact(struct to_picture *p, struct to_lane *lane, const struct to_stroke *s,
                        uint8_t flags) {
-  const struct to_cell cell = { .who = s->who,
+  const struct to_cell cell = { .subject = s->subject,
                                 .from = to__unit_of(p, s->from),
                                 .until = to__unit_of(p, s->until),
                                 .name = s->name,
@@ -212,7 +212,7 @@ tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane, const struct t
   if (s->from < p->ask.from || s->from >= p->ask.until) return TB_OK;
   struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
   uint32_t pixel = (uint32_t)(p->px_ns / p->unit);
-  const struct to_cell cell = { .who = s->who,
+  const struct to_cell cell = { .subject = s->subject,
                                 .from = to__unit_of(p, s->from),
                                 .until = to__unit_of(p, s->from),
                                 .name = s->name,

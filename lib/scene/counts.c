@@ -78,7 +78,7 @@ static tb_rc put(struct to_picture *p, struct to_lane *lane, const struct to_cel
 
   if (cell->from == cell->until) return TB_OK;
   if (last == NULL || last->until != cell->from || last->look != cell->look ||
-      last->share != cell->share || last->who != cell->who)
+      last->share != cell->share || last->subject != cell->subject)
     return to__put_cell(p, lane, cell);
   last->until = cell->until;
   return TB_OK;

@@ -101,7 +101,7 @@ static tb_rc stroke_of(struct to_picture *p, const struct to_scene_span *span,
 
   *out = (struct to_stroke){ .from = span->from,
                              .until = span->until,
-                             .who = (uint64_t)g->id,
+                             .subject = (uint64_t)g->id,
                              .look = span->look,
                              .from_known = span->from_known,
                              .open = span->open };
@@ -333,10 +333,10 @@ static tb_rc draw_mark(struct to_picture *p, const struct to_scene_mark *mark,
   size_t lane;
 
   TB_TRY(name_of(p, mark->name, &stroke.name));
-  if (mark->goroutine != TO_SCENE_NONE) stroke.who = (uint64_t)s->goroutine[mark->goroutine].id;
+  if (mark->goroutine != TO_SCENE_NONE) stroke.subject = (uint64_t)s->goroutine[mark->goroutine].id;
   if (kind == TO_LANE_REGION) return add_region(p, mark, &stroke);
   if (kind == TO_LANE_TASK) {
-    stroke.who = mark->id;
+    stroke.subject = mark->id;
     return to__rows_add(p, p->work->rows, TO_LANE_TASK, 0, &stroke);
   }
   int64_t id = kind == TO_LANE_METRIC ? mark->state : kind == TO_LANE_RANGE ? mark->look : 0;
@@ -396,7 +396,7 @@ static void name_cells(const struct to_picture *p, struct to_lane *lane) {
   for (size_t i = 0; i < lane->cells; i++) {
     struct to_cell *c = &lane->cell[i];
     const uint64_t *known =
-        c->name == 0 && c->who != 0 ? tb_map_find(&p->work->entry, c->who) : NULL;
+        c->name == 0 && c->subject != 0 ? tb_map_find(&p->work->entry, c->subject) : NULL;
 
     if (known != NULL) c->name = (uint32_t)*known;
   }

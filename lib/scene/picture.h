@@ -9,16 +9,16 @@
  * A stretch that is a pixel or longer is a cell of its own, exact to `unit`. What is shorter is summed up by pixel: the cell
  * has the look of what took most of it (of states other than waiting, if there are any) and the share that it took.
  *
- *   PROC       what runs on a P: who is the goroutine, name its entry function
+ *   PROC       what runs on a P: subject is the goroutine, name its entry function
  *   THREAD     the same of a thread
  *   GOROUTINE  states of a goroutine. name: of the lane, its entry function
  *   GROUP      all goroutines of an entry function: share counts goroutines, in 256ths, that had this look on average
  *   COUNT      how many goroutines were running, runnable, in calls and waiting (ids 0 to 3), on average: value
  *   RANGE      the world stands still (id STW; name: why), the collector marks (id GC_MARK)
- *   TASK       who is the task, name its type; as many rows as it takes up to TO_PICTURE_ROWS
+ *   TASK       subject is the task, name its type; as many rows as it takes up to TO_PICTURE_ROWS
  *   REGION     of a GOROUTINE's lane, id its id: regions, by name, and help for the collector; rows as above
- *   LOG        log messages: who is the goroutine, name the message
- *   SAMPLE     CPU samples: who is the goroutine
+ *   LOG        log messages: subject is the goroutine, name the message
+ *   SAMPLE     CPU samples: subject is the goroutine
  *   METRIC     id: enum to_metric; value
  *
  * Memory    from mem: 24 bytes a cell, at most twice as many cells a lane as there are pixels; 32 bytes a pixel and group.
@@ -60,7 +60,7 @@ enum {
 };
 struct to_cell {
   union {
-    uint64_t who;
+    uint64_t subject;
     double value;
   };
   uint32_t from, until; /* in units of the picture, from its begin on */

@@ -14,7 +14,7 @@
 /* What is drawn. */
 struct to_stroke {
   to_ns from, until;
-  uint64_t who;
+  uint64_t subject;
   uint32_t name;
   uint8_t look;
   bool from_known, open;

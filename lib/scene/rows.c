@@ -34,7 +34,7 @@ void to__rows_free(struct to_picture *p, struct to_rows *rows) {
 
 /* Two of one key at once: the later one is joined. A task has its id; a region its goroutine and its name. */
 static uint64_t key_of(enum to_lane_kind kind, int64_t id, const struct to_stroke *s) {
-  const uint64_t words[] = { kind, (uint64_t)id, s->who, kind == TO_LANE_TASK ? 0 : s->name };
+  const uint64_t words[] = { kind, (uint64_t)id, s->subject, kind == TO_LANE_TASK ? 0 : s->name };
 
   return tb_hash(TB_HASH_START, words, sizeof words);
 }
@@ -70,7 +70,7 @@ static int compare(const void *a, const void *b) {
   if (one->id != other->id) return (one->id > other->id) - (one->id < other->id);
   if (s->from != t->from) return (s->from > t->from) - (s->from < t->from);
   if (s->until != t->until) return (s->until < t->until) - (s->until > t->until);
-  return (s->who > t->who) - (s->who < t->who);
+  return (s->subject > t->subject) - (s->subject < t->subject);
 }
 
 enum { NO_ROW = UINT8_MAX };

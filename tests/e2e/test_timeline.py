@@ -92,11 +92,11 @@ class Timeline(TimelineCase):
                          [{k: v for k, v in lane.items() if k != "cells"} for lane in picture["lanes"]])
         for lane, other in zip(head["lanes"], picture["lanes"]):
             self.assertEqual(len(other["cells"]), lane["cells"])
-            for i, (begin, until, look, share, flags, name, who) in enumerate(other["cells"]):
+            for i, (begin, until, look, share, flags, name, subject) in enumerate(other["cells"]):
                 at = 16 + length + size * (lane["first"] + i)
                 of = "d" if lane["kind"] in ("count", "metric") else "Q"
                 self.assertEqual(struct.unpack_from(f"<{of}IIIHBB", packed, at),
-                                 (who if of == "d" else int(who), begin, until, name, share, look, flags))
+                                 (subject if of == "d" else int(subject), begin, until, name, share, look, flags))
         self.assertEqual(len(packed), 16 + length + size * sum(lane["cells"] for lane in head["lanes"]))
         kinds = {lane["kind"] for lane in picture["lanes"]}
         self.assertLessEqual({"count", "metric", "range", "proc", "thread", "group", "goroutine"}, kinds)
@@ -175,7 +175,7 @@ class Timeline(TimelineCase):
             self.assertEqual((caught.exception.code, said["status"]), (status, status), said)
             self.assertIn(words, said["error"])
 
-    def test_who_leaves_holds_up_no_other(self):
+    def test_a_reader_that_leaves_holds_up_no_other(self):
         """Readers ask and are gone; those behind them are answered, and so is everything else meanwhile."""
         host, port = self.collector.ready["http"].split(":")
         path = f"/api/v1/spans?stream={self.stream}&from=-100d&to=now&px=8192&lanes=goroutine,group,count"

@@ -4,7 +4,7 @@ import json
 import re
 
 import browser
-from harness import BUILD, SANITIZE, wait_until
+from harness import BUILD, TRACECTL, wait_until
 from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
 from test_timeline import TimelineCase
 
@@ -64,7 +64,7 @@ class TimelinePage(TimelineCase):
         shown = page.ask("""import("/timeline_pictures.js").then(async ({ fetchPicture }) => {
           const p = await fetchPicture(%s, { from: %dn, until: %dn, px: 8192, lanes: "goroutine", limit: 1000 });
           return p.lanes.flatMap((l) => Array.from({ length: l.cells }, (_, i) => [Number(l.id), String(p.traceFrom + BigInt(l.from(i))),
-            String(p.traceFrom + BigInt(l.until(i))), p.looks[l.look(i)].split(":")[0], l.flags(i), l.who(i)]));
+            String(p.traceFrom + BigInt(l.until(i))), p.looks[l.look(i)].split(":")[0], l.flags(i), l.subject(i)]));
         })""" % (json.dumps(self.stream), self.begin, self.end))
         exact = {(subject, int(begin), int(until), look) for subject, begin, until, look, flags, _ in shown if flags == 0}
         self.assertTrue(all(str(cell[0]) == cell[5] for cell in shown))
@@ -92,9 +92,31 @@ class TimelinePage(TimelineCase):
         self.assertIn(f"woken by goroutine {wait['waker']}", body)
         self.assertIn(wait["entry"], body)
         page.screenshot(SHOTS / "timeline-detail.png")
+        why = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
+        self.assertRegex(self.run_line(why), rf"goroutine {wait['subject']} ")
         page.ask("[...document.querySelectorAll('#detail-body button')].find((b) => b.textContent.includes('go there')).click()")
         wait_until("the waker is explained", lambda: f"Goroutine {wait['waker']} " in page.ask("document.getElementById('detail-title').textContent"))
         self.assertIn(f"pin={wait['subject']}%2C{wait['waker']}", page.ask("location.search"))
+        self.quiet(page)
+
+    def run_line(self, line):
+        """A line that the page gives to be copied, of this collector."""
+        reader = f"--server {self.collector.to} --certs {self.certs} "
+        line = line.replace("tracectl ", f"{TRACECTL} ").replace("fetch ", f"fetch {reader}").replace("query ", f"query {reader}")
+        return self.run_program("bash", "-ec", line, cwd=self.folder).out
+
+    def test_a_stretch_is_summed_up_and_can_be_asked_and_fetched(self):
+        page = self.page(self.whole())
+        left, y = self.place(page, self.begin + (self.end - self.begin) // 4, "P 0")
+        right, _ = self.place(page, self.begin + (self.end - self.begin) // 2, "P 0")
+        for kind, x in (("mousePressed", left), ("mouseMoved", (left + right) / 2), ("mouseMoved", right), ("mouseReleased", right)):
+            page.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1, modifiers=8)
+        wait_until("the stretch is summed up", lambda: "A stretch of" in page.ask("document.getElementById('detail-title').textContent"))
+        self.assertRegex(page.ask("document.getElementById('detail-body').innerText"), r"running\s+[12]\.\d+ goroutines on average")
+        query, fetch = page.ask("[...document.querySelectorAll('#detail-body .copy')].map((b) => b.dataset.copies)")
+        self.assertIn("reason", self.run_line(query).split("\n")[0])
+        self.run_line(fetch)
+        self.assertRegex(self.tracectl("check", self.folder / "stretch.trace").out, r"ok: \d+ events, \d+ generations")
         self.quiet(page)
 
     def test_a_link_opens_the_same_picture(self):

@@ -293,7 +293,7 @@ function tipText(row, cell) {
   const length = duration(Number(cell.until - cell.from));
   if (lane.kind === "count" || lane.kind === "metric") return `${row.title}: ${lane.value(i).toPrecision(4)}`;
   if (lane.kind === "group") return `${row.title}: ${(lane.share(i) / 256).toFixed(2)} ${lane.picture.looks[lane.look(i)]}`;
-  const what = [lane.picture.looks[lane.look(i)], lane.kind === "proc" || lane.kind === "thread" ? `G${lane.who(i)}` : "", lane.kind === "goroutine" ? "" : lane.label(i)].filter(Boolean).join(" ");
+  const what = [lane.picture.looks[lane.look(i)], lane.kind === "proc" || lane.kind === "thread" ? `G${lane.subject(i)}` : "", lane.kind === "goroutine" ? "" : lane.label(i)].filter(Boolean).join(" ");
   if (lane.kind === "log" || lane.kind === "sample") return lane.share(i) > 1 ? `${what}, and ${lane.share(i) - 1} more` : what;
   return lane.flags(i) & MIXED ? `mostly ${what}` : `${what}, ${length}${lane.flags(i) & GOES_ON ? " and on" : ""}`;
 }

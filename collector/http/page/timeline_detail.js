@@ -40,7 +40,9 @@ export function showMoment(stream, moment, wallOf, acts) {
 
   if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(`${woken} goroutine ${moment.by}: go there`, () => acts.go(moment.by, moment.until_ns)));
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
-  buttons.push(copyButton("copy why line", `tracectl report why --stream ${stream} --goroutine ${moment.goroutine} --from ${seconds(from)} --to ${seconds(until)}`));
+  // What the archive has of it is fetched first: a collector itself explains its last minutes.
+  const fetch = `tracectl fetch --stream ${stream} --since ${seconds(from)} --until ${seconds(until)} -o moment.trace`;
+  buttons.push(copyButton("copy why line", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${seconds((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
     list([
@@ -80,6 +82,6 @@ export function showStretch(picture, from, until, zoom) {
       ["in system calls", syscall.toFixed(2)],
       ["waiting", waiting.toFixed(1)],
     ]),
-    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch ${times} -o stretch.trace`)),
+    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch --stream ${picture.stream} --since ${seconds(from)} --until ${seconds(until)} -o stretch.trace`)),
   );
 }

@@ -58,7 +58,7 @@ export class Drawing {
 
   drawWords(context, lane, i, x, width, height) {
     const isGoroutine = lane.kind === "goroutine";
-    const text = isGoroutine ? lane.picture.looks[lane.look(i)] : lane.kind === "proc" || lane.kind === "thread" ? `G${lane.who(i)} ${lane.label(i)}` : lane.label(i);
+    const text = isGoroutine ? lane.picture.looks[lane.look(i)] : lane.kind === "proc" || lane.kind === "thread" ? `G${lane.subject(i)} ${lane.label(i)}` : lane.label(i);
     if (!text || (isGoroutine && lane.look(i) === 0)) return;
     context.save();
     context.beginPath();

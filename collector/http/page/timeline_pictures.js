@@ -41,7 +41,7 @@ export class Lane {
     return this.reals[this.at / 2 + 3 * i];
   }
   // Of 64 bits, as text.
-  who(i) {
+  subject(i) {
     const at = this.at + 6 * i;
     return this.words[at + 1] === 0 ? String(this.words[at]) : String((BigInt(this.words[at + 1]) << 32n) | BigInt(this.words[at]));
   }

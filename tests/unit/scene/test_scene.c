@@ -150,7 +150,7 @@ static void expect_exact(to_ns from, size_t in) {
       cr_assert_eq(c->from, at_least(span->from, ask.from) - ask.from);
       cr_assert_eq(c->until, at_most(span->until, ask.until) - ask.from);
       cr_assert_eq(c->look, span->look);
-      cr_assert_eq(c->who, (uint64_t)s->goroutine[i].id);
+      cr_assert_eq(c->subject, (uint64_t)s->goroutine[i].id);
       cr_assert_eq(c->share, 65535);
       cr_assert_eq(!!(c->flags & TO_CELL_BEGAN_BEFORE), !span->from_known || span->from < ask.from);
       cr_assert_eq(!!(c->flags & TO_CELL_GOES_ON), span->open || span->until > ask.until);
