@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libuv's workers do what may block. A job holds its connection's memory until it is done, not its
  * socket: a peer that leaves is gone at once. Desks are lent to one job at a time and kept for the
- * next; there are never more than workers. */
+ * next; there are never more than workers. Of long jobs one runs at a time; the others stand in line. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/http/private.h"
 
@@ -96,14 +95,14 @@ static bool begin_long(struct tc__http_job *job) {
 
 bool tc__job_is_wanted(struct tc__http_job *job) {
   return !atomic_load_explicit(&job->called_off, memory_order_relaxed) &&
-         !atomic_load_explicit(&job->http->calls_off, memory_order_relaxed);
+         !atomic_load_explicit(&job->http->jobs_refused, memory_order_relaxed);
 }
 
 bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct tc__http_job *like) {
   struct tc__http_job *job = malloc(sizeof *job);
 
   if (job == NULL) return false;
-  memcpy(job, like, sizeof *job);
+  *job = *like;
   tc__answer_init(&job->answer, like->answer.type);
   job->http = http;
   job->conn = c;
@@ -131,7 +130,6 @@ void tc__conn_work(struct tc__http_conn *c, const char *type,
 }
 
 void tc__jobs_end(struct tc_http *http) {
-  atomic_store(&http->calls_off, true);
   pthread_mutex_lock(&http->lock);
   http->jobs_refused = true;
   while (http->jobs_running > 0) pthread_cond_wait(&http->idle, &http->lock);

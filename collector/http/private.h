@@ -92,12 +92,11 @@ struct tc_http {
   uint64_t timeline_ms;         /* when the last one was drawn; 0: nothing of it is in memory */
   bool long_job;                /* one is at work */
   TAILQ_HEAD(, tc__http_job) long_jobs; /* these wait for it */
-  atomic_bool calls_off;                /* all jobs */
 
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
   unsigned jobs_running;
-  bool jobs_refused;
+  atomic_bool jobs_refused; /* read without the lock by jobs at work */
   struct tc_query_session *sessions[8]; /* not in use */
   unsigned desk_count;
 };

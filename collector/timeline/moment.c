@@ -75,12 +75,10 @@ static tb_rc find(struct tc_timeline *t, const struct tc_timeline_moment_ask *as
                   const struct tc__place *place, const struct tc__bytes *bytes,
                   struct tb_diag *diag, struct tb_buf *out) {
   const struct to_scene_source source = tc__bytes_source(place, bytes, ask->go_on, ask->self);
-  tb_rc rc;
+  struct tb_mem mem;
 
-  do {
-    tb_diag_clear(diag);
-    rc = to_moment_find(&t->mem, &source, &ask->moment, diag, write, out);
-  } while (rc == TB_BUDGET && tc__scenes_drop_oldest(t));
+  tc__mem_init(t, &mem);
+  tb_rc rc = tc__mem_rc(t, to_moment_find(&mem, &source, &ask->moment, diag, write, out), diag);
   if (rc == TB_NOTFOUND)
     return tb_fail(diag, rc, "generation %" PRIu64 " has nothing there at that moment", ask->gen);
   return rc;
@@ -96,14 +94,14 @@ static tb_rc read_and_find(struct tc_timeline *t, struct tc_query_session *sessi
                    "generation %" PRIu64 " has expired: retention took its bytes", ask->gen);
   TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
   tb_rc rc = find(t, ask, place, &bytes, diag, out);
-  tc__bytes_free(t, &bytes);
+  tc__bytes_free(&bytes);
   return rc;
 }
 
 tb_rc tc_timeline_moment(struct tc_timeline *t, struct tc_query_session *session,
                          const struct tc_timeline_moment_ask *ask, struct tb_diag *diag,
                          struct tb_buf *out) {
-  struct tc__places places = { .mem = &t->mem };
+  struct tc__places places = { .mem = out->mem };
 
   tb_rc rc = tc__places_find_gen(session, ask->stream, ask->gen, diag, &places);
   if (rc == TB_OK) rc = read_and_find(t, session, ask, &places.place[0], diag, out);

@@ -158,11 +158,9 @@ static tb_rc link(struct tc_query_session *session, const unsigned char *stream,
 }
 
 static tb_rc say_there_is_none(struct tc_query_session *session, const unsigned char *stream,
-                               const char *what, struct tb_diag *diag) {
-  struct tb_mem mem;
-  struct tc__places any = { .mem = &mem };
+                               const char *what, struct tb_mem *mem, struct tb_diag *diag) {
+  struct tc__places any = { .mem = mem };
 
-  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_rc rc = find_newest(session, stream, diag, &any);
   tc__places_fini(&any);
   TB_TRY(rc);
@@ -182,7 +180,8 @@ tb_rc tc__places_find(struct tc_query_session *session, const unsigned char *str
     TB_TRY(find_times(session, stream, &asked, diag, out));
   }
   if (out->n == 0)
-    return say_there_is_none(session, stream, "the stream has no generation of that time", diag);
+    return say_there_is_none(session, stream, "the stream has no generation of that time", out->mem,
+                             diag);
   return link(session, stream, diag, out);
 }
 
@@ -190,6 +189,6 @@ tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char 
                           uint64_t gen, struct tb_diag *diag, struct tc__places *out) {
   TB_TRY(find_gen(session, stream, gen, diag, out));
   if (out->n == 0)
-    return say_there_is_none(session, stream, "the stream has no such generation", diag);
+    return say_there_is_none(session, stream, "the stream has no such generation", out->mem, diag);
   return link(session, stream, diag, out);
 }

@@ -21,11 +21,13 @@ struct tc__scene {
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t gen;
   to_ns after; /* that it was made with */
+  struct tb_mem mem;
   struct to_scene *scene;
 };
 
 struct tc_timeline {
-  struct tb_mem mem;
+  struct tb_mem mem; /* the limit of all */
+  bool is_full;      /* the last refusal was its, with no scene left that could go */
   TAILQ_HEAD(tc__scenes, tc__scene) scenes; /* the one that was used last comes last */
 };
 
@@ -57,18 +59,22 @@ struct tc__bytes {
   unsigned char header[TC__TIMELINE_HEADER_BYTES];
   unsigned char *bytes;
   size_t len;
+  struct tb_mem mem;
 };
-/* Out of the archive; from the timeline's memory, for which scenes make room. */
+/* Within the timeline's limit: scenes make way for what is taken from mem. */
+void tc__mem_init(struct tc_timeline *t, struct tb_mem *mem);
+/* rc of whoever took from such a mem: TB_BUDGET, and diag says so, where the limit was reached. */
+tb_rc tc__mem_rc(const struct tc_timeline *t, tb_rc rc, struct tb_diag *diag);
+/* Out of the archive. */
 TB_MUST tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc__place *place, struct tb_diag *diag,
                              struct tc__bytes *out);
-void tc__bytes_free(struct tc_timeline *t, struct tc__bytes *bytes);
+void tc__bytes_free(struct tc__bytes *bytes);
 /* place and bytes: lent as long as the source is used. */
 struct to_scene_source tc__bytes_source(const struct tc__place *place,
                                         const struct tc__bytes *bytes, bool (*go_on)(void *self),
                                         void *self);
-/* False: there is none left. */
-bool tc__scenes_drop_oldest(struct tc_timeline *t);
+void tc__scenes_drop_all(struct tc_timeline *t);
 /* Lent until the next call. TB_BROKEN and other codes of trace/reader.h: the generation's fault. */
 TB_MUST tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc_timeline_ask *ask, const struct tc__place *place,

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,29 +11,39 @@ static void drop(struct tc_timeline *t, struct tc__scene *s) {
   tb_mem_give(&t->mem, s, sizeof *s);
 }
 
-bool tc__scenes_drop_oldest(struct tc_timeline *t) {
-  struct tc__scene *oldest = TAILQ_FIRST(&t->scenes);
+void tc__scenes_drop_all(struct tc_timeline *t) {
+  while (!TAILQ_EMPTY(&t->scenes)) drop(t, TAILQ_FIRST(&t->scenes));
+}
 
-  if (oldest == NULL) return false;
-  drop(t, oldest);
-  return true;
+/* Where the limit is reached, scenes that were not used for long make way. Each scene has a struct tb_mem of its own, so that one can go
+ * while another takes. */
+static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes) {
+  struct tc_timeline *t = self;
+  tb_rc rc;
+
+  while ((rc = tb_mem_resize(&t->mem, &block, old_bytes, new_bytes)) == TB_BUDGET &&
+         !TAILQ_EMPTY(&t->scenes))
+    drop(t, TAILQ_FIRST(&t->scenes));
+  if (rc != TB_OK) t->is_full = rc == TB_BUDGET; /* what is given back meanwhile changes nothing */
+  return rc == TB_OK ? block : NULL;
+}
+
+void tc__mem_init(struct tc_timeline *t, struct tb_mem *mem) {
+  tb_mem_init(mem, resize, t, SIZE_MAX);
+}
+
+tb_rc tc__mem_rc(const struct tc_timeline *t, tb_rc rc, struct tb_diag *diag) {
+  if (rc != TB_NOMEM || !t->is_full) return rc;
+  tb_diag_clear(diag);
+  return tb_fail(diag, TB_BUDGET, "it needs more than the %zu bytes of http.timeline_bytes",
+                 t->mem.bytes_max);
 }
 
 /* ---- bytes ---- */
 
-void tc__bytes_free(struct tc_timeline *t, struct tc__bytes *bytes) {
-  tb_mem_give(&t->mem, bytes->bytes, bytes->len);
+void tc__bytes_free(struct tc__bytes *bytes) {
+  tb_mem_give(&bytes->mem, bytes->bytes, bytes->len);
   bytes->bytes = NULL;
-}
-
-static tb_rc take_room(struct tc_timeline *t, size_t len, struct tb_diag *diag, void *out) {
-  tb_rc rc = tb_mem_take(&t->mem, len, out);
-
-  while (rc == TB_BUDGET && tc__scenes_drop_oldest(t)) rc = tb_mem_take(&t->mem, len, out);
-  if (rc == TB_BUDGET)
-    return tb_fail(diag, rc, "a generation of %zu bytes is more than http.timeline_bytes allows",
-                   len);
-  return rc;
 }
 
 static tb_rc read_bytes(int fd, const char *path, const struct tc__place *place,
@@ -51,11 +58,12 @@ tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
   int fd;
 
   *out = (struct tc__bytes){ .len = (size_t)place->bytes };
+  tc__mem_init(t, &out->mem);
   TB_TRY(tc_query_session_open(session, place->segment, diag, &row, &fd));
-  tb_rc rc = take_room(t, out->len, diag, &out->bytes);
+  tb_rc rc = tc__mem_rc(t, tb_mem_take(&out->mem, out->len, &out->bytes), diag);
   if (rc == TB_OK) rc = read_bytes(fd, row.path, place, diag, out);
   close(fd);
-  if (rc != TB_OK) tc__bytes_free(t, out);
+  if (rc != TB_OK) tc__bytes_free(out);
   return rc;
 }
 
@@ -81,27 +89,33 @@ static struct tc__scene *find(struct tc_timeline *t, const unsigned char *stream
   return NULL;
 }
 
-static tb_rc build(struct tc_timeline *t, const struct tc_timeline_ask *ask,
-                   const struct tc__place *place, const struct tc__bytes *bytes,
-                   struct tb_diag *diag, struct to_scene **out) {
-  const struct to_scene_source source = tc__bytes_source(place, bytes, ask->go_on, ask->self);
-  tb_rc rc;
+static tb_rc read_scene(struct tc_timeline *t, struct tc_query_session *session,
+                        const struct tc_timeline_ask *ask, const struct tc__place *place,
+                        struct tb_diag *diag, struct tc__scene *s) {
+  struct tc__bytes bytes;
 
-  do {
-    tb_diag_clear(diag);
-    rc = to_scene_new(&t->mem, &source, diag, out);
-  } while (rc == TB_BUDGET && tc__scenes_drop_oldest(t));
-  return rc;
+  TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
+  const struct to_scene_source source = tc__bytes_source(place, &bytes, ask->go_on, ask->self);
+  tb_rc rc = to_scene_new(&s->mem, &source, diag, &s->scene);
+  tc__bytes_free(&bytes);
+  return tc__mem_rc(t, rc, diag);
 }
 
 static tb_rc make(struct tc_timeline *t, struct tc_query_session *session,
                   const struct tc_timeline_ask *ask, const struct tc__place *place,
-                  struct tb_diag *diag, struct to_scene **out) {
-  struct tc__bytes bytes;
+                  struct tb_diag *diag, struct tc__scene **out) {
+  struct tc__scene *s;
 
-  TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
-  tb_rc rc = build(t, ask, place, &bytes, diag, out);
-  tc__bytes_free(t, &bytes);
+  TB_TRY(tb_mem_take(&t->mem, sizeof *s, &s));
+  memcpy(s->stream, ask->stream, sizeof s->stream);
+  s->gen = place->gen;
+  s->after = place->after;
+  tc__mem_init(t, &s->mem);
+  tb_rc rc = read_scene(t, session, ask, place, diag, s);
+  if (rc == TB_OK)
+    *out = s;
+  else
+    tb_mem_give(&t->mem, s, sizeof *s);
   return rc;
 }
 
@@ -114,22 +128,10 @@ tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
     drop(t, s);
     s = NULL;
   }
-  if (s != NULL) {
+  if (s != NULL)
     TAILQ_REMOVE(&t->scenes, s, by_use);
-  } else {
-    struct to_scene *scene;
-
-    TB_TRY(make(t, session, ask, place, diag, &scene));
-    tb_rc rc = tb_mem_take(&t->mem, sizeof *s, &s);
-    if (rc != TB_OK) {
-      to_scene_free(scene);
-      return rc;
-    }
-    memcpy(s->stream, ask->stream, sizeof s->stream);
-    s->gen = place->gen;
-    s->after = place->after;
-    s->scene = scene;
-  }
+  else
+    TB_TRY(make(t, session, ask, place, diag, &s));
   TAILQ_INSERT_TAIL(&t->scenes, s, by_use);
   *out = s->scene;
   return TB_OK;

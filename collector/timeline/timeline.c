@@ -64,10 +64,17 @@ static tb_rc begin_picture(const struct tc_timeline_ask *ask, const struct to_sc
 
 /* ---- a picture ---- */
 
-/* Faults that a generation may have itself; others end the picture. */
-static bool is_its_own(tb_rc rc) {
-  return rc == TB_BROKEN || rc == TB_UNSUPPORTED || rc == TB_FUEL || rc == TB_BUDGET ||
-         rc == TB_CORRUPT || rc == TB_NOTFOUND;
+/* Faults that a generation may have itself, in the words of `list`; NULL: others, which end the picture. */
+static const char *state_of(tb_rc rc) {
+  switch ((int)rc) {
+  case TB_BROKEN: return "broken";
+  case TB_UNSUPPORTED: return "unsupported";
+  case TB_FUEL: return "fuel";
+  case TB_BUDGET: return "too-large";
+  case TB_CORRUPT: return "unreadable";
+  case TB_NOTFOUND: return "expired"; /* since it was listed */
+  default: return NULL;
+  }
 }
 
 static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session,
@@ -80,9 +87,12 @@ static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session,
   if (place->expired) return add_generation(out, place, "expired", "");
   tb_diag_clear(&own);
   tb_rc rc = tc__scenes_get(t, session, ask, place, &own, &scene);
-  if (rc != TB_OK && is_its_own(rc))
-    return add_generation(out, place, "broken", own.rc != TB_OK ? own.text : tb_rc_text(rc));
-  if (rc != TB_OK) return tb_fail(diag, rc, "%s", own.rc != TB_OK ? own.text : tb_rc_text(rc));
+  if (rc != TB_OK) {
+    const char *why = own.rc != TB_OK ? own.text : tb_rc_text(rc);
+
+    if (state_of(rc) != NULL) return add_generation(out, place, state_of(rc), why);
+    return tb_fail(diag, rc, "%s", why);
+  }
   if (out->picture == NULL) TB_TRY(begin_picture(ask, scene, place, out));
   TB_TRY(to_picture_add(out->picture, scene));
   return add_generation(out, place, "ok", "");
@@ -154,8 +164,7 @@ struct tc_timeline *tc_timeline_new(size_t memory_max) {
 }
 
 void tc_timeline_rest(struct tc_timeline *t) {
-  while (tc__scenes_drop_oldest(t)) {
-  }
+  tc__scenes_drop_all(t);
 }
 
 void tc_timeline_free(struct tc_timeline *t) {

@@ -43,8 +43,8 @@ struct tc_timeline_ask {
 struct tc_timeline_generation {
   uint64_t gen, segment;
   uint64_t from_wall_ns, until_wall_ns;
-  const char *state; /* "ok", "expired", "broken" */
-  char why[160];     /* of a broken one */
+  const char *state; /* "ok", "expired", or why it is a hole, as `list` says it: "broken" */
+  char why[160];     /* of a hole; "": it has expired */
 };
 
 struct tc_timeline_answer {

@@ -19,7 +19,7 @@ struct to_counts {
   struct count_pixel {
     float ns[CLASSES]; /* of stretches that cover a part of it */
     int32_t
-        begin[CLASSES]; /* stretches that cover it and all behind it, less those that cease to */
+        begin[CLASSES]; /* stretches that cover whole pixels from here on, less those that end */
   } pixel[];
 };
 

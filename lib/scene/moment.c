@@ -72,16 +72,16 @@ static const struct to_callstack *calls(const struct finder *f, uint32_t number)
 
 static void set_life(const struct finder *f, struct to_moment *m) {
   const struct to_span *life = &f->life.span;
-  const struct to_callstack *begins = calls(f, f->life.stack);
+  const struct to_frame *begins = to_callstack_entry(calls(f, f->life.stack), true);
 
   m->creator = TO_NONE;
-  if (m->stack != NULL) m->entry = m->stack->frames[m->stack->len - 1];
+  m->entry = to_callstack_entry(m->stack, false);
   if (!f->life.any || !life->from_known) return;
   m->created_known = true;
   m->created = life->from;
   m->creator = life->by;
   m->creation_stack = calls(f, f->life.end_stack);
-  if (begins != NULL) m->entry = begins->frames[0];
+  if (begins != NULL) m->entry = begins;
 }
 
 static tb_rc find(struct finder *f, struct tb_mem *mem, const struct to_scene_source *source,

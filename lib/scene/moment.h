@@ -23,7 +23,7 @@ struct to_moment_ask {
 struct to_moment {
   uint64_t gen;
   struct to_span span; /* of kind GOROUTINE: with what was on the P, on the thread */
-  /* NULL: not known. entry: the outermost frame of what it begins with. */
+  /* NULL: not known. entry: of the function that the goroutine began in. */
   const struct to_callstack *stack, *end_stack, *by_stack, *creation_stack;
   const struct to_frame *entry;
   int64_t creator; /* TO_NONE: not known */

@@ -336,7 +336,7 @@ static tb_rc draw_mark(struct to_picture *p, const struct to_scene_mark *mark,
   if (mark->goroutine != TO_SCENE_NONE) stroke.subject = (uint64_t)s->goroutine[mark->goroutine].id;
   if (kind == TO_LANE_REGION) return add_region(p, mark, &stroke);
   if (kind == TO_LANE_TASK) {
-    stroke.subject = mark->id;
+    stroke.subject = mark->value;
     return to__rows_add(p, p->work->rows, TO_LANE_TASK, 0, &stroke);
   }
   int64_t id = kind == TO_LANE_METRIC ? mark->state : kind == TO_LANE_RANGE ? mark->look : 0;

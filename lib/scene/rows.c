@@ -16,7 +16,7 @@ struct piece {
 struct to_rows {
   struct piece *piece;
   size_t n, room;
-  struct tb_map open; /* number + 1 of the piece that goes on, by what it is */
+  struct tb_map open; /* number of the piece that goes on, by what it is */
 };
 
 tb_rc to__rows_new(struct to_picture *p, struct to_rows **out) {
@@ -52,6 +52,7 @@ tb_rc to__rows_add(struct to_picture *p, struct to_rows *rows, enum to_lane_kind
     if (!stroke->open) (void)tb_map_remove(&rows->open, key);
     return TB_OK;
   }
+  if (!stroke->open && stroke->until <= p->ask.from) return TB_OK;
   TB_TRY(TB_MEM_GROW(p->mem, rows->piece, rows->room, rows->n));
   if (stroke->open) {
     TB_TRY(tb_map_put(&rows->open, key, &open, NULL));

@@ -67,11 +67,11 @@ static tb_rc name_entry(struct builder *b, const struct to_generation *gen, uint
 
   if (stack == 0 || g->entry_is_sure || (g->entry != 0 && !is_sure)) return TB_OK;
   TB_TRY(to_spans_stack(b->reading.spans, gen, stack, &number));
-  const struct to_callstack *calls = to_spans_callstack(b->reading.spans, number);
-  if (calls == NULL || calls->len == 0) return TB_OK;
+  const struct to_frame *frame =
+      to_callstack_entry(to_spans_callstack(b->reading.spans, number), is_sure);
+  if (frame == NULL) return TB_OK;
   g->entry_is_sure = is_sure;
-  return to_names_add(&b->scene->names, calls->frames[is_sure ? 0 : calls->len - 1]->function,
-                      &g->entry);
+  return to_names_add(&b->scene->names, frame->function, &g->entry);
 }
 
 /* ---- spans ---- */
@@ -108,7 +108,6 @@ static tb_rc add_mark(struct builder *b, const struct to_span *span, enum to_loo
   struct to_scene *s = b->scene;
   struct to_scene_mark to = { .from = begin_of(b, span),
                               .until = span->until,
-                              .id = more->value,
                               .value = more->value,
                               .goroutine = TO_SCENE_NONE,
                               .look = look,

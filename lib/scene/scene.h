@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One generation as a picture needs it: its spans in columns, by goroutine and in the order of time.
  *
- *   TB_TRY(to_scene_new(mem, &(struct to_scene_source){ header, header_len, bytes, len }, diag, &scene));
+ *   TB_TRY(to_scene_new(mem, &source, diag, &scene));                     -- scene/source.h
  *   to_picture_add(picture, scene);                                       -- scene/picture.h
  *   to_scene_free(scene);
  *
  * A generation is read alone, so each can be kept, dropped and made again by itself. A span that began before has no known
  * begin, and one that goes on is open: neighbours are joined when they are drawn.
  *
- * Memory    from mem: 40 bytes a span, 32 a goroutine, 48 for each task, region, range, log, sample and metric; names once.
+ * Memory    from mem: 40 bytes a span, 24 a goroutine, 48 for each task, region, range, log, sample and metric; names once.
  *           While it is made, what a reader and spans take. Nothing is lent: the bytes may go.
  * Threads   use each object from one thread at a time. One that is made is only read: by any number at once.
  * Time      nanoseconds of the trace clock.
@@ -51,19 +51,18 @@ struct to_scene_goroutine {
 /* What is no state of a goroutine. */
 struct to_scene_mark {
   to_ns from, until;
-  uint64_t id;        /* of a task, and of a region's and a log's task */
-  uint64_t value;     /* of a metric */
+  uint64_t value;     /* of a metric; of a task its id; of a region and a log that of their task */
   uint32_t goroutine; /* TO_SCENE_NONE */
   uint32_t name;
   uint8_t look;  /* STW to the last */
-  uint8_t state; /* of a metric: enum to_metric; of a sample: enum to_go_state */
+  uint8_t state; /* of a metric: enum to_metric */
   bool from_known, open;
 };
 
 /* Which spans were on a P, on a thread: numbers of span[], in the order of time. */
 struct to_scene_order {
   uint32_t
-      *first; /* of each P, of each thread[], and one more: where its numbers begin in span[] */
+      *first; /* where those of each P or thread begin in span[], and where the last ones end */
   uint32_t *span;
   size_t of; /* Ps, threads */
   size_t n;

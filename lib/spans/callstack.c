@@ -22,3 +22,8 @@ const struct to_frame *to_callstack_own(const struct to_callstack *stack) {
     if (is_own(stack->frames[i])) return stack->frames[i];
   return stack->frames[0];
 }
+
+const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin) {
+  if (stack == NULL || stack->len == 0) return NULL;
+  return stack->frames[is_begin ? 0 : stack->len - 1];
+}

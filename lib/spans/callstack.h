@@ -20,5 +20,8 @@ enum {
 /* The innermost frame that is the program's own: not of Go's runtime or the C library, nor of what stands between it and a lock or a call.
  * The innermost of all where there is none; NULL: there is no frame. */
 const struct to_frame *to_callstack_own(const struct to_callstack *stack);
+/* The function that a goroutine began in: of what it begins with (a LIFE's stack) the innermost frame, of any other stack of its the
+ * outermost one. NULL: there is no frame. */
+const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin);
 
 #endif

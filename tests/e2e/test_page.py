@@ -414,6 +414,9 @@ class Page(Case):
             self.assertFalse(page.ask(f"document.getElementById('{panel}-empty').hidden"))
         self.type_filter(page, "")
         wait_until("both are back", lambda: page.ask(READY) == 2)
+        streams = {s["service"]: s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream"}
+        for who, href in page.ask("[...document.querySelectorAll('#alerts > li')].map((n) => [n.querySelector('.who').textContent, n.querySelector('a.link').getAttribute('href')])"):
+            self.assertRegex(href, rf"^/timeline/{streams[who.split(' / ')[0]]}\?from=\d+&to=\d+&pin=\d+$", "its moment, with the goroutine that it is about")
         line = page.ask("document.querySelector('#alerts .copy').dataset.copies")
         self.assertRegex(line, r"^tracectl fetch .*-o ")
         for width in (1280, 1440):  # no hole: the three cards end where their row does

@@ -198,7 +198,14 @@ class Holes(TimelineCase):
 
     def test_little_memory_is_enough_and_goes_round(self):
         """Each generation makes way for the next."""
-        self.serve(self.trace("g26-gens"), "http.timeline_bytes=16777216")
+        self.serve(self.trace("g26-gens"), "http.timeline_bytes=3145728")
         picture = self.spans(**{"from": "-3650d", "to": "now"})
         self.assertEqual({row["state"] for row in picture["generations"]}, {"ok"})
         self.assertEqual(len(picture["generations"]), 26)
+
+    def test_a_generation_that_needs_more_memory_than_there_is_says_so(self):
+        self.serve(self.trace("g25-mix"), "http.timeline_bytes=1048576")
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            self.spans()
+        self.assertIn("it needs more than the 1048576 bytes of http.timeline_bytes", json.loads(caught.exception.read())["error"])
+        self.assertEqual(self.get("/healthz"), b"ok\n")

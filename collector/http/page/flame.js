@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flame graph of any table with stacks: the outermost function on top, as wide as what it took of the whole. A click makes a
 // function as wide as all of it; inverted, the innermost one is on top and its callers are below.
-import { bytes, count, duration, hueOf, share } from "/format.js";
+import { bytes, count, duration, hueOf, share, words } from "/format.js";
 import { element, setText } from "/view.js";
 
 const ROW = 20; // pixels
 const NARROWEST = 0.002; // of the width: what is narrower is left out
-const OTHER = "all other rows";
+export const OTHER = "all other rows";
 
-const words = (name) => name.replace(/_(ns|bytes)$/, "").replaceAll("_", " ");
 const readers = { count, ns: duration, bytes };
 
 // What the width may stand for: each column that can be summed up.
@@ -35,7 +34,7 @@ function child(node, name) {
 }
 
 // Rows of the table as a tree of functions.
-export function treeOf(rows, stack, weight, inverted) {
+function treeOf(rows, stack, weight, inverted) {
   const root = { name: "all", total: 0, own: 0, children: new Map(), parent: null };
   for (const row of rows) {
     const value = weight.of(row);

@@ -49,6 +49,12 @@ export function ago(thenNs, nowNs) {
   return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
 }
 
+// A field's or a column's name.
+export const words = (name) => name.replace(/_(ns|bytes)$/, "").replaceAll("_", " ");
+
+// A time for tracectl and the API, whole: wallNs is a BigInt.
+export const exactTime = (wallNs) => `@${wallNs / 10n ** 9n}.${String(wallNs % 10n ** 9n).padStart(9, "0")}`;
+
 // A colour of its own for a text, in degrees.
 export function hueOf(text) {
   let hash = 0;

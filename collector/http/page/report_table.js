@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A report's figures and tables, drawn from its schema: no kind of report is known by name.
-import { Flame, hasFlame } from "/flame.js";
-import { bytes, clock, count, duration, share } from "/format.js";
+import { Flame, hasFlame, OTHER } from "/flame.js";
+import { bytes, clock, count, duration, share, words } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { element, KeyedList, setData, setFigure, setText } from "/view.js";
 
@@ -20,7 +20,6 @@ const TEXTS = {
   text: (text) => text || "–",
 };
 
-const words = (name) => name.replace(/_(ns|bytes)$/, "").replaceAll("_", " ");
 const textOf = (field, value, report) => (value == null ? "–" : (TEXTS[field.type] ?? JSON.stringify)(value, report));
 
 function distributionText(d) {
@@ -143,7 +142,7 @@ class Table {
 
   updateRow(node, { row }) {
     for (const [i, field] of this.schema.columns.entries()) node.columns[i].update(row[field.name], this.report);
-    if (row.other) setText(node.firstElementChild, "all other rows");
+    if (row.other) setText(node.firstElementChild, OTHER);
   }
 
   // What columns take is a guess: a long number or name may need more.

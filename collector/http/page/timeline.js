@@ -4,7 +4,7 @@ import { duration, moment } from "/format.js";
 import { showFault, showMoment, showStretch } from "/timeline_detail.js";
 import { AXIS, Drawing } from "/timeline_draw.js";
 import { fetchMoment, fetchPicture, GOES_ON, MIXED } from "/timeline_pictures.js";
-import { makeRows, UNKNOWN } from "/timeline_rows.js";
+import { makeRows } from "/timeline_rows.js";
 import { byId, element, KeyedList, setData, setText } from "/view.js";
 
 const stream = location.pathname.split("/").pop();

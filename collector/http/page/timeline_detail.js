@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of one span, and of a stretch that was chosen.
-import { duration } from "/format.js";
+import { duration, exactTime } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { byId, copyButton, element, setText } from "/view.js";
 
@@ -28,8 +28,6 @@ export function showFault(text) {
   show("Nothing to show", element("p", {}, text));
 }
 
-const seconds = (wallNs) => `@${wallNs / 10n ** 9n}.${String(wallNs % 10n ** 9n).padStart(9, "0")}`;
-
 // acts: { pin(goroutine), go(goroutine, traceNs) }
 export function showMoment(stream, moment, wallOf, acts) {
   const state = moment.state.toLowerCase();
@@ -41,8 +39,8 @@ export function showMoment(stream, moment, wallOf, acts) {
   if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(`${woken} goroutine ${moment.by}: go there`, () => acts.go(moment.by, moment.until_ns)));
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
-  const fetch = `tracectl fetch --stream ${stream} --since ${seconds(from)} --until ${seconds(until)} -o moment.trace`;
-  buttons.push(copyButton("copy why line", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${seconds((from + until) / 2n)}`));
+  const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
+  buttons.push(copyButton("copy why line", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,
     list([
@@ -73,7 +71,7 @@ function averages(picture, from, until) {
 
 export function showStretch(picture, from, until, zoom) {
   const [running, runnable, syscall, waiting] = averages(picture, from, until);
-  const times = `--stream ${picture.stream} --from ${seconds(from)} --to ${seconds(until)}`;
+  const times = `--stream ${picture.stream} --from ${exactTime(from)} --to ${exactTime(until)}`;
   show(
     `A stretch of ${duration(Number(until - from))}`,
     list([
@@ -82,6 +80,6 @@ export function showStretch(picture, from, until, zoom) {
       ["in system calls", syscall.toFixed(2)],
       ["waiting", waiting.toFixed(1)],
     ]),
-    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch --stream ${picture.stream} --since ${seconds(from)} --until ${seconds(until)} -o stretch.trace`)),
+    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch --stream ${picture.stream} --since ${exactTime(from)} --until ${exactTime(until)} -o stretch.trace`)),
   );
 }

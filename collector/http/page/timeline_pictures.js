@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of a stretch, as GET /api/v1/spans gives them (docs/HTTP.md): read in binary, kept until a better one is there.
+import { exactTime } from "/format.js";
 
 const MAGIC = "TCSPANS1";
 const HEAD_BYTES = 16;
-export const CELL_BYTES = 24;
 export const MIXED = 1;
-export const BEGAN_BEFORE = 2;
 export const GOES_ON = 4;
 export const SHARE_ALL = 65535;
 
@@ -78,17 +77,12 @@ export function readPicture(bytes) {
   return picture;
 }
 
-function at(wallNs) {
-  const second = 10n ** 9n;
-  return `@${wallNs / second}.${String(wallNs % second).padStart(9, "0")}`;
-}
-
 // from, until: null for the newest generation.
 export async function fetchPicture(stream, { from, until, px, ...more }, signal) {
   const query = new URLSearchParams({ stream, px, format: "binary", ...more });
   if (from !== null) {
-    query.set("from", at(from));
-    query.set("to", at(until));
+    query.set("from", exactTime(from));
+    query.set("to", exactTime(until));
   }
   const answer = await fetch(`/api/v1/spans?${query}`, { signal });
   if (!answer.ok) throw new Error((await answer.json()).error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands below what: lanes of the last pictures as rows.
 
-export const UNKNOWN = "(unknown)"; // the entry function of goroutines that do not say it
+const UNKNOWN = "(unknown)"; // the entry function of goroutines that do not say it
 const COUNT_NAMES = ["goroutines running", "runnable", "in system calls", "waiting"];
 const METRIC_NAMES = ["GOMAXPROCS", "heap live", "heap goal"];
 

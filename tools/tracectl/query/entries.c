@@ -33,10 +33,10 @@ tb_rc tk_entries_look(struct tk_entries *e, const struct tk_pass *pass, const st
   if (entry->life != span->life) *entry = (struct tk_entry){ .life = span->life };
   if (entry->is_sure || (entry->frame != NULL && !is_life)) return TB_OK;
   uint32_t number = at->stack > TO_STACK_OTHER || is_life ? at->stack : at->end_stack;
-  const struct to_callstack *stack = tk_pass_stack(pass, number);
-  if (stack == NULL || stack->len == 0) return TB_OK;
+  const struct to_frame *frame = to_callstack_entry(tk_pass_stack(pass, number), is_life);
+  if (frame == NULL) return TB_OK;
   entry->is_sure = is_life;
-  entry->frame = stack->frames[is_life ? 0 : stack->len - 1];
+  entry->frame = frame;
   return TB_OK;
 }
 
