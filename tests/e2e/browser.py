@@ -119,7 +119,21 @@ class Browser:
         return True
 
     def open(self, url):
-        self.command("Page.navigate", url=url)
+        """The page is there when this returns: what is asked next is asked of it, not of the page before it."""
+        loader = self.command("Page.navigate", url=url).get("loaderId")
+        if loader:  # not a move within the page
+            self._wait_for_page(0, lambda frame: frame["loaderId"] == loader)
+
+    def follow(self, link):
+        """As open(), by a click on the element that this expression answers."""
+        url, seen = self.ask(f"{link}.href"), len(self.events)
+        self.ask(f"{link}.click()")
+        self._wait_for_page(seen, lambda frame: frame["url"] == url)
+
+    def _wait_for_page(self, seen, wanted):
+        end = time.monotonic() + DEADLINE
+        while not any(method == "Page.frameNavigated" and wanted(said["frame"]) for method, said in self.events[seen:]):
+            self._read(end)
 
     def ask(self, expression):
         """The value of a JavaScript expression; promises are waited for."""
