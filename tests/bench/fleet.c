@@ -42,6 +42,8 @@ enum {
   SPOOL_BYTES = 2 << 20,
   PROCESSES_MAX = 64,
   CLOSE_MS = 60000,
+  LOOK_MS =
+      100, /* between two looks at a stream that leaves: there are thousands while a collector is away */
 };
 
 static const uint64_t MS = 1000000, S = 1000000000;
@@ -74,7 +76,7 @@ struct trace {
 struct leaver {
   ta_forward *forward;
   struct book *book;
-  uint64_t deadline_ns;
+  uint64_t look_ns, deadline_ns;
 };
 
 struct stream {
@@ -226,13 +228,15 @@ static void leave(struct fleet *fleet, struct stream *stream) {
   }
   ta_forward_finish(stream->forward);
   fleet->leavers[fleet->nleavers++] =
-      (struct leaver){ stream->forward, stream->book, now_ns() + CLOSE_MS * MS };
+      (struct leaver){ stream->forward, stream->book, 0, now_ns() + CLOSE_MS * MS };
   stream->forward = NULL;
 }
 
 static void look_after_leavers(struct fleet *fleet, uint64_t now) {
   for (size_t i = fleet->nleavers; i-- > 0;) {
     struct leaver *leaver = &fleet->leavers[i];
+    if (now < leaver->look_ns) continue;
+    leaver->look_ns = now + LOOK_MS * MS;
     bool ended = has_ended(leaver->forward, leaver->book);
     if (!ended && now < leaver->deadline_ns) continue;
     close_leaver(fleet, leaver, ended);
