@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/help/help.h"
@@ -26,9 +26,9 @@ void tk_help_verb(const struct tk_verb *verb) {
 }
 
 int tk_help_unknown(const char *name) {
-  struct tk_nearest nearest = { .word = name };
+  struct tb_nearest nearest = { .word = name };
 
-  for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++) tk_nearest_try(&nearest, v->name);
+  for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++) tb_nearest_try(&nearest, v->name);
   if (nearest.best != NULL)
     fprintf(stderr, "tracectl: no verb \"%s\"; did you mean \"%s\"?\n", name, nearest.best);
   else

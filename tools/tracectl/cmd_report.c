@@ -14,12 +14,12 @@
 #include "pack/report.h"
 #include "pack/trim.h"
 #include "spans/idle.h"
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
-#include "tools/tracectl/report/condition.h"
+#include "trigger/condition.h"
 #include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
@@ -70,7 +70,7 @@ struct report_options {
   struct tb_arena arena;
   Schema *schemas[TO_ANALYSIS_KINDS]; /* of the wanted kinds */
   size_t kinds;
-  struct tk_condition condition[CONDITIONS_MAX];
+  struct tr_condition condition[CONDITIONS_MAX];
   const TableSchema *csv_table;
   struct tk_pprof_ask profile;
 };
@@ -114,21 +114,21 @@ static int resolve_conditions(struct report_options *o, const char *kind_text) {
     if (to_analysis_find(name, &kind) && !o->ask.kind[kind])
       return tk_usage("report", "--fail-on: \"%s\" is about another report than %s", text,
                       kind_text);
-    if (tk_condition_parse(text, o->schemas, o->kinds, &diag, &o->condition[i]) != TB_OK)
+    if (tr_condition_parse(text, o->schemas, o->kinds, &diag, &o->condition[i]) != TB_OK)
       return tk_usage("report", "--fail-on: %s", diag.text);
   }
   return TK_DONE;
 }
 
 /* The table of --table in the wanted kinds; *out_kinds: how many of them have it. */
-static const TableSchema *find_table(const struct report_options *o, struct tk_nearest *nearest,
+static const TableSchema *find_table(const struct report_options *o, struct tb_nearest *nearest,
                                      unsigned *out_kinds) {
   const TableSchema *found = NULL;
 
   *out_kinds = 0;
   for (size_t k = 0; k < o->kinds; k++)
     for (size_t t = 0; t < o->schemas[k]->n_tables; t++) {
-      tk_nearest_try(nearest, o->schemas[k]->tables[t]->name);
+      tb_nearest_try(nearest, o->schemas[k]->tables[t]->name);
       if (strcmp(o->schemas[k]->tables[t]->name, o->table) != 0) continue;
       found = o->schemas[k]->tables[t];
       ++*out_kinds;
@@ -137,7 +137,7 @@ static const TableSchema *find_table(const struct report_options *o, struct tk_n
 }
 
 static int resolve_table(struct report_options *o, const char *kind_text) {
-  struct tk_nearest nearest = { .word = o->table };
+  struct tb_nearest nearest = { .word = o->table };
   unsigned kinds;
 
   if (o->table == NULL) {
@@ -294,14 +294,14 @@ static int print_reports(const struct report_options *o, const struct tk_report_
 }
 
 /* True: it is met by one of the reports. A figure that no report knows is said on stderr. */
-static bool is_met(const struct tk_condition *condition, const struct tk_report_set *set) {
+static bool is_met(const struct tr_condition *condition, const struct tk_report_set *set) {
   bool known = false, unknown = false;
 
   for (size_t i = 0; i < set->n; i++) {
-    enum tk_verdict verdict = tk_condition_judge(condition, set->report[i]);
-    if (verdict == TK_VERDICT_MET) return true;
-    known |= verdict == TK_VERDICT_NOT_MET;
-    unknown |= verdict == TK_VERDICT_UNKNOWN;
+    enum tr_verdict verdict = tr_condition_judge_message(condition, set->report[i]);
+    if (verdict == TR_VERDICT_MET) return true;
+    known |= verdict == TR_VERDICT_NOT_MET;
+    unknown |= verdict == TR_VERDICT_UNKNOWN;
   }
   if (unknown && !known)
     tk_fail("report", "condition not checked, its figure is unknown: %s", condition->text);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/help/tables.h"
@@ -62,9 +62,9 @@ static const struct tk_table_of *find(const char *name) {
 }
 
 static int unknown(const char *name) {
-  struct tk_nearest nearest = { .word = name };
+  struct tb_nearest nearest = { .word = name };
 
-  for (size_t i = 0; i < tk_tables_count; i++) tk_nearest_try(&nearest, tk_tables[i].name);
+  for (size_t i = 0; i < tk_tables_count; i++) tb_nearest_try(&nearest, tk_tables[i].name);
   if (nearest.best != NULL)
     return tk_usage("tables", "no table \"%s\"; did you mean \"%s\"?", name, nearest.best);
   return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", name);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200 };
@@ -45,8 +45,8 @@ static void complain_of_name(const char *verb, const char *word, const struct op
             name, list);
     return;
   }
-  struct tk_nearest nearest = { .word = name };
-  for (const struct option *o = options; o->name != NULL; o++) tk_nearest_try(&nearest, o->name);
+  struct tb_nearest nearest = { .word = name };
+  for (const struct option *o = options; o->name != NULL; o++) tb_nearest_try(&nearest, o->name);
   if (nearest.best != NULL)
     tk_fail(verb, "no option --%s; did you mean --%s?", name, nearest.best);
   else

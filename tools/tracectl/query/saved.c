@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -17,11 +17,11 @@ const struct tk_saved tk_saved[] = {
 #undef TK_SAVED
 
 const struct tk_saved *tk_saved_find(const char *name) {
-  struct tk_nearest nearest = { .word = name };
+  struct tb_nearest nearest = { .word = name };
 
   for (const struct tk_saved *q = tk_saved; q->name != NULL; q++) {
     if (strcmp(q->name, name) == 0) return q;
-    tk_nearest_try(&nearest, q->name);
+    tb_nearest_try(&nearest, q->name);
   }
   if (nearest.best != NULL)
     tk_usage("query", "no saved query \"%s\"; did you mean \"%s\"?", name, nearest.best);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { STREAM_BYTES = 16 };
@@ -88,11 +88,11 @@ static void add_services(const Tracecollect__V1__StatusReply *s, char *out, size
 
 static bool say_unknown(const Tracecollect__V1__StatusReply *s, const char *service, char *out,
                         size_t bytes) {
-  struct tk_nearest nearest = { .word = service };
+  struct tb_nearest nearest = { .word = service };
 
   for (size_t i = 0; i < s->n_streams; i++) {
     if (strcmp(s->streams[i]->service, service) == 0) return false;
-    tk_nearest_try(&nearest, s->streams[i]->service);
+    tb_nearest_try(&nearest, s->streams[i]->service);
   }
   snprintf(out, bytes, "no service \"%s\"", service);
   size_t n = strlen(out);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -140,7 +140,7 @@ static int no_task(const struct finding *f) {
 }
 
 static int no_type(const struct finding *f) {
-  struct tk_nearest nearest = { .word = f->ask->slow };
+  struct tb_nearest nearest = { .word = f->ask->slow };
   char list[400] = "";
 
   if (f->types == 0) {
@@ -150,7 +150,7 @@ static int no_type(const struct finding *f) {
   }
   for (size_t i = 0; i < f->types; i++) {
     size_t n = strlen(list);
-    tk_nearest_try(&nearest, f->type[i]);
+    tb_nearest_try(&nearest, f->type[i]);
     if (n + TYPE_BYTES + 4 < sizeof list)
       snprintf(list + n, sizeof list - n, "%s%s", i > 0 ? ", " : "", f->type[i]);
   }

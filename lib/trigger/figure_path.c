@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/report/figure_path.h"
+#include "trigger/figure_path.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/analysis.h"
+#include "base/nearest.h"
 #include "pack/report_read.h"
-#include "tools/tracectl/args/nearest.h"
 
 typedef Tracecollect__V1__ReportSchema Schema;
 typedef Tracecollect__V1__TableSchema TableSchema;
@@ -18,13 +19,17 @@ enum { NAME_BYTES = 64, PARTS_MAX = 4, PATH_BYTES = 4 * NAME_BYTES, NEAR_MAX = 3
 static const struct {
   const char *name;
   bool is_time;
-} fields[TK_FIELDS] = {
-  [TK_FIELD_NONE] = { "", false },      [TK_FIELD_COUNT] = { "count", false },
-  [TK_FIELD_TOTAL] = { "total", true }, [TK_FIELD_MAX] = { "max", true },
-  [TK_FIELD_MEAN] = { "mean", true },   [TK_FIELD_P50] = { "p50", true },
-  [TK_FIELD_P90] = { "p90", true },     [TK_FIELD_P99] = { "p99", true },
-  [TK_FIELD_P999] = { "p999", true },   [TK_FIELD_LOWER_BOUNDS] = { "lower_bounds", false },
+} fields[TR_FIELDS] = {
+  [TR_FIELD_NONE] = { "", false },      [TR_FIELD_COUNT] = { "count", false },
+  [TR_FIELD_TOTAL] = { "total", true }, [TR_FIELD_MAX] = { "max", true },
+  [TR_FIELD_MEAN] = { "mean", true },   [TR_FIELD_P50] = { "p50", true },
+  [TR_FIELD_P90] = { "p90", true },     [TR_FIELD_P99] = { "p99", true },
+  [TR_FIELD_P999] = { "p999", true },   [TR_FIELD_LOWER_BOUNDS] = { "lower_bounds", false },
 };
+
+const char *tr_field_name(enum tr_field field) {
+  return fields[field].name;
+}
 
 /* Names before reports described themselves. They go with the next version. */
 static const struct {
@@ -110,7 +115,7 @@ struct near {
 };
 
 static void try_path(struct near *near, const char *path) {
-  size_t distance = tk_nearest_distance(near->typed, path), at = near->n;
+  size_t distance = tb_nearest_distance(near->typed, path), at = near->n;
 
   if (distance > strlen(near->typed) / 2) return;
   while (at > 0 && near->best[at - 1].distance > distance) at--;
@@ -129,7 +134,7 @@ static void try_field(struct near *near, const char *prefix, const FieldSchema *
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT:
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK: return;
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION:
-    for (unsigned i = TK_FIELD_COUNT; i < TK_FIELDS; i++) {
+    for (unsigned i = TR_FIELD_COUNT; i < TR_FIELDS; i++) {
       snprintf(path, sizeof(path), "%s.%s.%s", prefix, field->name, fields[i].name);
       try_path(near, path);
     }
@@ -172,7 +177,7 @@ static tb_rc unknown(const char *text, size_t len, Schema *const *schemas, size_
 
 /* The number that a field is, or that a part of it is. False: it is none. */
 static bool take_number(const FieldSchema *field, const struct parts *parts, unsigned next,
-                        struct tk_figure_path *out) {
+                        struct tr_figure_path *out) {
   out->type = field->type;
   switch (field->type) {
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT:
@@ -180,11 +185,11 @@ static bool take_number(const FieldSchema *field, const struct parts *parts, uns
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION: break;
   default: return next == parts->n;
   }
-  for (unsigned i = TK_FIELD_COUNT; i < TK_FIELDS && next + 1 == parts->n; i++) {
+  for (unsigned i = TR_FIELD_COUNT; i < TR_FIELDS && next + 1 == parts->n; i++) {
     char with_unit[NAME_BYTES];
     snprintf(with_unit, sizeof(with_unit), "%s%s", fields[i].name, fields[i].is_time ? "_ns" : "");
     if (!is_named(with_unit, parts->name[next])) continue;
-    out->field = (enum tk_field)i;
+    out->field = (enum tr_field)i;
     out->type = fields[i].is_time ? TRACECOLLECT__V1__VALUE_TYPE__VALUE_NS
                                   : TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT;
     return true;
@@ -192,11 +197,11 @@ static bool take_number(const FieldSchema *field, const struct parts *parts, uns
   return false;
 }
 
-static bool resolve(const Schema *kind, const struct parts *parts, struct tk_figure_path *out) {
+static bool resolve(const Schema *kind, const struct parts *parts, struct tr_figure_path *out) {
   const FieldSchema *figure = find_field(kind->figures, kind->n_figures, parts->name[1]);
   const TableSchema *table = find_table(kind, parts->name[1]);
 
-  *out = (struct tk_figure_path){ .kind = kind->name };
+  *out = (struct tr_figure_path){ .kind = kind->name };
   if (figure != NULL) {
     out->figure = figure->name;
     return take_number(figure, parts, 2, out);
@@ -211,8 +216,8 @@ static bool resolve(const Schema *kind, const struct parts *parts, struct tk_fig
   return take_number(column, parts, 3, out);
 }
 
-tb_rc tk_figure_path_parse(const char *text, size_t len, Schema *const *schemas, size_t n,
-                           struct tb_diag *diag, struct tk_figure_path *out) {
+tb_rc tr_figure_path_parse(const char *text, size_t len, Schema *const *schemas, size_t n,
+                           struct tb_diag *diag, struct tr_figure_path *out) {
   struct parts parts;
 
   if (!split(text, len, &parts)) return unknown(text, len, schemas, n, diag);
@@ -225,59 +230,134 @@ tb_rc tk_figure_path_parse(const char *text, size_t len, Schema *const *schemas,
 
 /* ---- read ---- */
 
-static bool read_distribution(const Distribution *d, enum tk_field field, double *out) {
-  switch (field) {
-  case TK_FIELD_COUNT: *out = (double)d->count; return true;
-  case TK_FIELD_TOTAL: *out = (double)d->total_ns; return true;
-  case TK_FIELD_MAX: *out = (double)d->max_ns; return true;
-  case TK_FIELD_MEAN: *out = d->count > 0 ? (double)d->total_ns / (double)d->count : 0; return true;
-  case TK_FIELD_P50: *out = (double)d->p50_ns; break;
-  case TK_FIELD_P90: *out = (double)d->p90_ns; break;
-  case TK_FIELD_P99: *out = (double)d->p99_ns; break;
-  case TK_FIELD_P999: *out = (double)d->p999_ns; break;
-  default: *out = (double)d->lower_bounds; return true;
-  }
-  return !d->no_quantiles;
+/* The greatest of all rows, 0 where there is none. The row of the rest is a sum: only its longest time is one of a row. */
+struct greatest {
+  bool is_found;
+  double number;
+};
+
+static struct greatest greatest_of(size_t rows) {
+  return (struct greatest){ .is_found = rows == 0 };
 }
 
-static bool read_value(const Value *value, enum tk_field field, double *out) {
+static bool counts_of_rest(enum tr_field field) {
+  return field == TR_FIELD_MAX;
+}
+
+static void take_greatest(struct greatest *greatest, double x) {
+  if (!greatest->is_found || x > greatest->number) greatest->number = x;
+  greatest->is_found = true;
+}
+
+static bool read_distribution(const struct to_distribution *d, enum tr_field field, double *out) {
+  const struct to_sum *sum = &d->sum;
+
+  switch (field) {
+  case TR_FIELD_COUNT: *out = (double)sum->count; return true;
+  case TR_FIELD_TOTAL: *out = (double)sum->total_ns; return true;
+  case TR_FIELD_MAX: *out = (double)sum->max_ns; return true;
+  case TR_FIELD_MEAN:
+    *out = sum->count > 0 ? (double)sum->total_ns / (double)sum->count : 0;
+    return true;
+  case TR_FIELD_P50: *out = (double)d->p50_ns; break;
+  case TR_FIELD_P90: *out = (double)d->p90_ns; break;
+  case TR_FIELD_P99: *out = (double)d->p99_ns; break;
+  case TR_FIELD_P999: *out = (double)d->p999_ns; break;
+  default: *out = (double)sum->lower_bounds; return true;
+  }
+  return d->has_quantiles;
+}
+
+static bool read_value(enum to_value_type type, const struct to_value *value, enum tr_field field,
+                       double *out) {
+  if (value->none) return false;
+  switch (type) {
+  case TO_VALUE_TEXT:
+  case TO_VALUE_STACK: return false;
+  case TO_VALUE_SHARE: *out = value->share; return true;
+  case TO_VALUE_DISTRIBUTION: return read_distribution(value->distribution, field, out);
+  default: *out = (double)value->number; return true;
+  }
+}
+
+static bool read_table(const struct to_report *report, const struct tr_figure_path *path,
+                       double *out) {
+  int t = to_schema_table(report->schema, path->table);
+  if (t < 0) return false;
+  const struct to_table_schema *schema = &report->schema->table[t];
+  const struct to_table *table = &report->table[t];
+  struct greatest greatest = greatest_of(table->rows);
+  double x;
+
+  *out = (double)table->rows_total;
+  if (path->column == NULL) return true;
+  int column = to_fields_find(schema->column, schema->columns, path->column);
+  for (size_t i = 0; column >= 0 && i < table->rows; i++) {
+    bool is_rest = table->has_other && i + 1 == table->rows;
+    if (is_rest && !counts_of_rest(path->field)) continue;
+    if (read_value(schema->column[column].type, &to_table_row(schema, table, i)[column],
+                   path->field, &x))
+      take_greatest(&greatest, x);
+  }
+  *out = greatest.number;
+  return greatest.is_found;
+}
+
+bool tr_figure_path_read(const struct tr_figure_path *path, const struct to_report *report,
+                         double *out) {
+  if (strcmp(to_analysis_name(report->kind), path->kind) != 0) return false;
+  if (path->figure == NULL) return read_table(report, path, out);
+  int figure = to_fields_find(report->schema->figure, report->schema->figures, path->figure);
+  return figure >= 0 &&
+         read_value(report->schema->figure[figure].type, &report->figure[figure], path->field, out);
+}
+
+/* ---- read a message ---- */
+
+static bool unpack_value(const Value *value, enum tr_field field, double *out) {
+  const Distribution *d;
+
   switch (value != NULL ? value->is_case : TRACECOLLECT__V1__VALUE__IS__NOT_SET) {
   case TRACECOLLECT__V1__VALUE__IS_NUMBER: *out = (double)value->number; return true;
   case TRACECOLLECT__V1__VALUE__IS_SHARE: *out = value->share; return true;
   case TRACECOLLECT__V1__VALUE__IS_DISTRIBUTION:
-    return read_distribution(value->distribution, field, out);
+    d = value->distribution;
+    return read_distribution(
+        &(struct to_distribution){ { d->count, d->total_ns, d->max_ns, d->lower_bounds },
+                                   !d->no_quantiles,
+                                   d->p50_ns,
+                                   d->p90_ns,
+                                   d->p99_ns,
+                                   d->p999_ns },
+        field, out);
   default: return false;
   }
 }
 
-/* The greatest of all rows, 0 where there is none. The row of the rest is a sum: only its longest time is one of a row. */
-static bool read_column(const struct tp_table *table, const struct tk_figure_path *path,
-                        double *out) {
+static bool unpack_column(const struct tp_table *table, const struct tr_figure_path *path,
+                          double *out) {
   size_t column = tp_table_column(table, path->column);
-  bool found = table->table->n_rows == 0;
+  struct greatest greatest = greatest_of(table->table->n_rows);
   double x;
-
-  *out = 0;
 
   for (size_t i = 0; i < table->table->n_rows; i++) {
     const Tracecollect__V1__Row *row = table->table->rows[i];
-    if (row->other && path->field != TK_FIELD_MAX) continue;
-    if (!read_value(tp_row_value(row, column), path->field, &x)) continue;
-    if (!found || x > *out) *out = x;
-    found = true;
+    if (row->other && !counts_of_rest(path->field)) continue;
+    if (unpack_value(tp_row_value(row, column), path->field, &x)) take_greatest(&greatest, x);
   }
-  return found;
+  *out = greatest.number;
+  return greatest.is_found;
 }
 
-bool tk_figure_path_read(const struct tk_figure_path *path,
-                         const Tracecollect__V1__StreamReport *report, double *out) {
+bool tr_figure_path_unpack(const struct tr_figure_path *path,
+                           const Tracecollect__V1__StreamReport *report, double *out) {
   struct tp_table table;
 
   if (strcmp(report->kind, path->kind) != 0) return false;
   if (path->figure != NULL)
-    return read_value(tp_report_figure(report->report, path->figure), path->field, out);
+    return unpack_value(tp_report_figure(report->report, path->figure), path->field, out);
   if (!tp_report_table(report->report, path->table, &table)) return false;
-  if (path->column != NULL) return read_column(&table, path, out);
+  if (path->column != NULL) return unpack_column(&table, path, out);
   *out = (double)table.table->rows_total;
   return true;
 }

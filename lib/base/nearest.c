@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/args/nearest.h"
+#include "base/nearest.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static size_t distance_of(const char *a, size_t a_len, const char *b, size_t b_l
   return above[b_len];
 }
 
-size_t tk_nearest_distance(const char *a, const char *b) {
+size_t tb_nearest_distance(const char *a, const char *b) {
   size_t a_len = strlen(a), b_len = strlen(b);
 
   if (a_len > WORD_MAX || b_len > WORD_MAX) return SIZE_MAX;
@@ -43,7 +43,7 @@ static size_t limit_for(size_t len) {
   return len < 4 ? 1 : len / 3;
 }
 
-void tk_nearest_try(struct tk_nearest *nearest, const char *candidate) {
+void tb_nearest_try(struct tb_nearest *nearest, const char *candidate) {
   size_t len = strlen(nearest->word), other = strlen(candidate);
 
   if (len == 0 || len > WORD_MAX || other > WORD_MAX) return;

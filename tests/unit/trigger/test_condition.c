@@ -3,37 +3,37 @@
 #include <string.h>
 
 #include "pack/trim.h"
-#include "tools/tracectl/report/condition.h"
 #include "tools/tracectl/term/format_units.h"
+#include "trigger/condition.h"
 #include "unit/pack/toy_report.h"
 
 typedef Tracecollect__V1__ReportSchema schema;
 
-static tb_rc parse(const char *text, struct tb_diag *diag, struct tk_condition *out) {
+static tb_rc parse(const char *text, struct tb_diag *diag, struct tr_condition *out) {
   schema *const schemas[] = { (schema *)(uintptr_t)tt_toy_schema() };
 
   tb_diag_clear(diag);
-  return tk_condition_parse(text, schemas, 1, diag, out);
+  return tr_condition_parse(text, schemas, 1, diag, out);
 }
 
-static enum tk_verdict verdict_at_top(const char *text, size_t rows) {
+static enum tr_verdict verdict_at_top(const char *text, size_t rows) {
   Tracecollect__V1__StreamReport *report = tt_toy_report();
-  struct tk_condition condition;
+  struct tr_condition condition;
   struct tb_diag diag;
 
   cr_assert_eq(parse(text, &diag, &condition), TB_OK, "%s: %s", text, diag.text);
   tp_report_trim(report, rows);
-  enum tk_verdict verdict = tk_condition_judge(&condition, report);
+  enum tr_verdict verdict = tr_condition_judge_message(&condition, report);
   tt_toy_report_free();
   return verdict;
 }
 
 static bool met(const char *text) {
-  return verdict_at_top(text, 0) == TK_VERDICT_MET;
+  return verdict_at_top(text, 0) == TR_VERDICT_MET;
 }
 
 static void refused(const char *text, const char *why) {
-  struct tk_condition condition;
+  struct tr_condition condition;
   struct tb_diag diag;
 
   cr_assert_eq(parse(text, &diag, &condition), TB_BROKEN, "%s", text);
@@ -67,20 +67,20 @@ Test(condition, a_table_is_the_rows_found_and_a_column_its_greatest_value) {
 
 Test(condition, rows_that_a_report_cuts_are_counted_and_their_longest_is_kept) {
   for (size_t rows = 1; rows < 4; rows++) {
-    cr_assert_eq(verdict_at_top("orders.by_stack == 7", rows), TK_VERDICT_MET);
-    cr_assert_eq(verdict_at_top("orders.by_stack.served.max == 2ms", rows), TK_VERDICT_MET);
+    cr_assert_eq(verdict_at_top("orders.by_stack == 7", rows), TR_VERDICT_MET);
+    cr_assert_eq(verdict_at_top("orders.by_stack.served.max == 2ms", rows), TR_VERDICT_MET);
   }
 }
 
 Test(condition, what_a_report_does_not_know_meets_nothing) {
   Tracecollect__V1__StreamReport other = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  struct tk_condition condition;
+  struct tr_condition condition;
   struct tb_diag diag;
 
-  cr_assert_eq(verdict_at_top("orders.lost != 3", 0), TK_VERDICT_UNKNOWN);
-  cr_assert_eq(verdict_at_top("orders.by_stack.served.p99 != 3ms", 0), TK_VERDICT_UNKNOWN);
+  cr_assert_eq(verdict_at_top("orders.lost != 3", 0), TR_VERDICT_UNKNOWN);
+  cr_assert_eq(verdict_at_top("orders.by_stack.served.p99 != 3ms", 0), TR_VERDICT_UNKNOWN);
   cr_assert_eq(parse("orders.queued < 3", &diag, &condition), TB_OK);
-  cr_assert_eq(tk_condition_judge(&condition, &other), TK_VERDICT_ABSENT);
+  cr_assert_eq(tr_condition_judge_message(&condition, &other), TR_VERDICT_ABSENT);
 }
 
 Test(condition, says_what_is_wrong_with_it) {
@@ -108,7 +108,7 @@ Test(condition, names_of_the_version_before_are_understood) {
   Tracecollect__V1__TableSchema stacks = TRACECOLLECT__V1__TABLE_SCHEMA__INIT, now = stacks;
   Tracecollect__V1__TableSchema *tables[] = { &stacks, &now };
   schema kind = TRACECOLLECT__V1__REPORT_SCHEMA__INIT, *const schemas[] = { &kind };
-  struct tk_condition condition;
+  struct tr_condition condition;
   struct tb_diag diag;
 
   kind.name = syscall_name;
@@ -117,9 +117,9 @@ Test(condition, names_of_the_version_before_are_understood) {
   stacks.name = by_stack;
   now.name = blocked_now;
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_condition_parse("syscall.stacks > 3", schemas, 1, &diag, &condition), TB_OK);
+  cr_assert_eq(tr_condition_parse("syscall.stacks > 3", schemas, 1, &diag, &condition), TB_OK);
   cr_assert_str_eq(condition.path.table, "by_stack");
-  cr_assert_eq(tk_condition_parse("syscall.blocked_now_total > 3", schemas, 1, &diag, &condition),
+  cr_assert_eq(tr_condition_parse("syscall.blocked_now_total > 3", schemas, 1, &diag, &condition),
                TB_OK);
   cr_assert_str_eq(condition.path.table, "blocked_now");
 }

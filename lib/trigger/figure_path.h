@@ -12,41 +12,46 @@
  * Memory    a path lends its names from the schema.
  * Errors    TB_BROKEN, with the reason and the nearest paths in diag.
  */
-#ifndef TK_REPORT_FIGURE_PATH_H
-#define TK_REPORT_FIGURE_PATH_H
+#ifndef TR_TRIGGER_FIGURE_PATH_H
+#define TR_TRIGGER_FIGURE_PATH_H
 
+#include "analysis/report.h"
 #include "base/result.h"
 #include "proto/report.pb-c.h"
 
-enum tk_field {
-  TK_FIELD_NONE, /* the value is no distribution */
-  TK_FIELD_COUNT,
-  TK_FIELD_TOTAL,
-  TK_FIELD_MAX,
-  TK_FIELD_MEAN,
-  TK_FIELD_P50,
-  TK_FIELD_P90,
-  TK_FIELD_P99,
-  TK_FIELD_P999,
-  TK_FIELD_LOWER_BOUNDS,
-  TK_FIELDS
+enum tr_field {
+  TR_FIELD_NONE, /* the value is no distribution */
+  TR_FIELD_COUNT,
+  TR_FIELD_TOTAL,
+  TR_FIELD_MAX,
+  TR_FIELD_MEAN,
+  TR_FIELD_P50,
+  TR_FIELD_P90,
+  TR_FIELD_P99,
+  TR_FIELD_P999,
+  TR_FIELD_LOWER_BOUNDS,
+  TR_FIELDS
 };
+const char *tr_field_name(enum tr_field field); /* "p99"; of TR_FIELD_NONE "" */
 
-struct tk_figure_path {
+struct tr_figure_path {
   const char *kind;
   const char *figure;               /* NULL: a table */
   const char *table, *column;       /* column NULL: its rows */
-  enum tk_field field;              /* of a distribution */
+  enum tr_field field;              /* of a distribution */
   Tracecollect__V1__ValueType type; /* of the number: COUNT, NS, ... */
 };
 
 /* The path is the first len bytes of text. Kinds are those that the caller shows: a path of another one is unknown. */
-TB_MUST tb_rc tk_figure_path_parse(const char *text, size_t len,
+TB_MUST tb_rc tr_figure_path_parse(const char *text, size_t len,
                                    Tracecollect__V1__ReportSchema *const *schemas, size_t n,
-                                   struct tb_diag *diag, struct tk_figure_path *out);
+                                   struct tb_diag *diag, struct tr_figure_path *out);
 
 /* False: the report is of another kind, or does not know the number. */
-bool tk_figure_path_read(const struct tk_figure_path *path,
-                         const Tracecollect__V1__StreamReport *report, double *out);
+bool tr_figure_path_read(const struct tr_figure_path *path, const struct to_report *report,
+                         double *out);
+/* The same of a report that came as a message. */
+bool tr_figure_path_unpack(const struct tr_figure_path *path,
+                           const Tracecollect__V1__StreamReport *report, double *out);
 
 #endif

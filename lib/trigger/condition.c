@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/report/condition.h"
+#include "trigger/condition.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static bool take_unit(const char *text, const struct unit *unit, size_t n, doubl
   return false;
 }
 
-static tb_rc parse_value(const char *at, struct tb_diag *diag, struct tk_condition *c) {
+static tb_rc parse_value(const char *at, struct tb_diag *diag, struct tr_condition *c) {
   char *end;
   bool taken;
 
@@ -69,13 +69,13 @@ static tb_rc parse_value(const char *at, struct tb_diag *diag, struct tk_conditi
   return tb_fail(diag, TB_BROKEN, "\"%s\" is too much in \"%s\"", end, c->text);
 }
 
-tb_rc tk_condition_parse(const char *text, Tracecollect__V1__ReportSchema *const *schemas, size_t n,
-                         struct tb_diag *diag, struct tk_condition *out) {
-  struct tk_condition c = { .text = text, .op = OPS };
+tb_rc tr_condition_parse(const char *text, Tracecollect__V1__ReportSchema *const *schemas, size_t n,
+                         struct tb_diag *diag, struct tr_condition *out) {
+  struct tr_condition c = { .text = text, .op = OPS };
   const char *at = text + strspn(text, " ");
   size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_.");
 
-  TB_TRY(tk_figure_path_parse(at, len, schemas, n, diag, &c.path));
+  TB_TRY(tr_figure_path_parse(at, len, schemas, n, diag, &c.path));
   at += len;
   at += strspn(at, " ");
   for (unsigned i = 0; i < OPS && c.op == OPS; i++)
@@ -90,7 +90,7 @@ tb_rc tk_condition_parse(const char *text, Tracecollect__V1__ReportSchema *const
   return TB_OK;
 }
 
-static bool is_met(const struct tk_condition *condition, double x) {
+static bool is_met(const struct tr_condition *condition, double x) {
   switch (condition->op) {
   case GREATER: return x > condition->value;
   case GREATER_EQUAL: return x >= condition->value;
@@ -101,11 +101,31 @@ static bool is_met(const struct tk_condition *condition, double x) {
   }
 }
 
-enum tk_verdict tk_condition_judge(const struct tk_condition *condition,
-                                   const Tracecollect__V1__StreamReport *report) {
+static enum tr_verdict verdict(const struct tr_condition *condition, double x) {
+  return is_met(condition, x) ? TR_VERDICT_MET : TR_VERDICT_NOT_MET;
+}
+
+enum tr_verdict tr_condition_judge(const struct tr_condition *condition,
+                                   const struct to_report *report, double *out) {
+  if (!tr_figure_path_read(&condition->path, report, out)) return TR_VERDICT_UNKNOWN;
+  return verdict(condition, *out);
+}
+
+enum tr_verdict tr_condition_judge_message(const struct tr_condition *condition,
+                                           const Tracecollect__V1__StreamReport *report) {
   double x;
 
-  if (strcmp(report->kind, condition->path.kind) != 0) return TK_VERDICT_ABSENT;
-  if (!tk_figure_path_read(&condition->path, report, &x)) return TK_VERDICT_UNKNOWN;
-  return is_met(condition, x) ? TK_VERDICT_MET : TK_VERDICT_NOT_MET;
+  if (strcmp(report->kind, condition->path.kind) != 0) return TR_VERDICT_ABSENT;
+  if (!tr_figure_path_unpack(&condition->path, report, &x)) return TR_VERDICT_UNKNOWN;
+  return verdict(condition, x);
+}
+
+bool tr_time_parse(const char *text, uint64_t *out_ns) {
+  char *end;
+  double value = strtod(text, &end);
+
+  if (end == text || !isfinite(value) || value < 0) return false;
+  if (!take_unit(end, times, COUNT_OF(times), &value) || value >= 0x1p63) return false;
+  *out_ns = (uint64_t)value;
+  return true;
 }

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "trigger/rule.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/nearest.h"
+#include "pack/report.h"
+
+enum {
+  WORD_MAX = 256,
+  FILE_BYTES_MAX = 1 << 20,
+  CHUNK_BYTES = 16 << 10,
+  SCHEMA_BYTES_MAX = 4 << 20
+};
+
+struct tr_rules {
+  struct tb_mem mem;
+  struct tb_arena arena; /* of the schemas, whose names conditions lend */
+  Tracecollect__V1__ReportSchema *schema[TO_ANALYSIS_KINDS];
+  unsigned n;
+  struct tr_rule *rule[TR_RULES_MAX];
+};
+
+tb_rc tr_rules_new(struct tr_rules **out) {
+  struct tr_rules *rules = calloc(1, sizeof *rules);
+  tb_rc rc = TB_OK;
+
+  if (rules == NULL) return TB_NOMEM;
+  tb_mem_init(&rules->mem, tb_mem_libc, NULL, SCHEMA_BYTES_MAX);
+  tb_arena_init(&rules->arena, &rules->mem, CHUNK_BYTES);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++)
+    rc = tp_take_schema(&rules->arena, (enum to_analysis_kind)k, &rules->schema[k]);
+  if (rc == TB_OK)
+    *out = rules;
+  else
+    tr_rules_free(rules);
+  return rc;
+}
+
+void tr_rules_free(struct tr_rules *rules) {
+  if (rules == NULL) return;
+  for (unsigned i = 0; i < rules->n; i++) free(rules->rule[i]);
+  tb_arena_fini(&rules->arena);
+  free(rules);
+}
+
+unsigned tr_rules_count(const struct tr_rules *rules) {
+  return rules->n;
+}
+
+const struct tr_rule *tr_rules_at(const struct tr_rules *rules, unsigned i) {
+  return rules->rule[i];
+}
+
+/* ---- words ---- */
+
+struct parser {
+  const struct tr_rules *rules;
+  struct tr_rule *rule;
+  struct tb_diag *diag;
+  const char *at;      /* behind word */
+  char word[WORD_MAX]; /* "": the text is at its end */
+};
+
+/* A comma is a word. */
+static tb_rc next(struct parser *p) {
+  p->at += strspn(p->at, " \t");
+  size_t len = *p->at == ',' ? 1 : strcspn(p->at, " \t,");
+
+  if (len >= sizeof p->word)
+    return tb_fail(p->diag, TB_BROKEN, "\"%.40s...\" is too long for a word", p->at);
+  memcpy(p->word, p->at, len);
+  p->word[len] = '\0';
+  p->at += len;
+  return TB_OK;
+}
+
+static bool is(const struct parser *p, const char *word) {
+  return strcasecmp(p->word, word) == 0;
+}
+
+static const char *shown(const struct parser *p) {
+  return p->word[0] != '\0' ? p->word : "the end";
+}
+
+static tb_rc expect(struct parser *p, const char *word) {
+  if (!is(p, word))
+    return tb_fail(p->diag, TB_BROKEN, "%s is expected, not \"%.60s\"", word, shown(p));
+  return next(p);
+}
+
+/* ---- what is looked for ---- */
+
+static tb_rc unknown_finding(const struct parser *p) {
+  struct tb_nearest nearest = { .word = p->word };
+
+  for (unsigned k = 0; k < TO_FINDINGS; k++)
+    tb_nearest_try(&nearest, to_finding_name((enum to_finding_kind)k));
+  if (nearest.best != NULL)
+    return tb_fail(p->diag, TB_BROKEN, "no finding \"%.40s\"; did you mean \"%s\"?", p->word,
+                   nearest.best);
+  return tb_fail(
+      p->diag, TB_BROKEN,
+      "no finding \"%.40s\"; there are deadlock, convoy, stall, leak, assists and starved",
+      shown(p));
+}
+
+static tb_rc parse_finding(struct parser *p, struct tr_term *term) {
+  TB_TRY(next(p));
+  term->is_finding = true;
+  for (unsigned k = 0; k < TO_FINDINGS; k++)
+    if (is(p, to_finding_name((enum to_finding_kind)k))) {
+      term->finding = (enum to_finding_kind)k;
+      return next(p);
+    }
+  return unknown_finding(p);
+}
+
+static bool ends_condition(const struct parser *p) {
+  return p->word[0] == '\0' || is(p, "and") || is(p, "of") || is(p, "in") || is(p, "for") ||
+         is(p, "do");
+}
+
+static tb_rc parse_condition(struct parser *p, struct tr_term *term) {
+  char text[WORD_MAX] = "";
+  size_t len = 0;
+
+  for (; !ends_condition(p); len = strlen(text)) {
+    if (len + strlen(p->word) + 2 > sizeof text)
+      return tb_fail(p->diag, TB_BROKEN, "\"%.40s...\" is too long for a condition", text);
+    snprintf(text + len, sizeof text - len, "%s%s", len > 0 ? " " : "", p->word);
+    TB_TRY(next(p));
+  }
+  if (len == 0)
+    return tb_fail(p->diag, TB_BROKEN, "a condition is expected, not \"%.60s\"", shown(p));
+  TB_TRY(tr_condition_parse(text, p->rules->schema, TO_ANALYSIS_KINDS, p->diag, &term->condition));
+  term->condition.text = NULL; /* the rule's text has it */
+  if (!to_analysis_find(term->condition.path.kind, &term->kind))
+    return tb_fail(p->diag, TB_BROKEN, "no report \"%s\"", term->condition.path.kind);
+  return TB_OK;
+}
+
+static tb_rc parse_terms(struct parser *p) {
+  struct tr_rule *rule = p->rule;
+
+  do {
+    TB_TRY(next(p)); /* WHEN, AND */
+    if (rule->terms == TR_TERMS_MAX)
+      return tb_fail(p->diag, TB_BROKEN, "more than %d conditions", TR_TERMS_MAX);
+    struct tr_term *term = &rule->term[rule->terms++];
+    TB_TRY(is(p, "finding") ? parse_finding(p, term) : parse_condition(p, term));
+  } while (is(p, "and"));
+  return TB_OK;
+}
+
+/* ---- where, and for how long ---- */
+
+static const char names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
+
+static bool take_pattern(const char *text, char *out) {
+  size_t len = strlen(text), name = strspn(text, names);
+
+  if (len == 0 || len > TR_PATTERN_MAX) return false;
+  if (name != len && (name != len - 1 || text[name] != '*')) return false;
+  memcpy(out, text, len + 1);
+  return true;
+}
+
+static tb_rc parse_of(struct parser *p) {
+  struct tr_rule *rule = p->rule;
+
+  TB_TRY(next(p));
+  char *slash = strchr(p->word, '/');
+  if (slash != NULL) *slash = '\0';
+  if (!take_pattern(p->word, rule->service))
+    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is no name of a service", shown(p));
+  if (slash != NULL && !take_pattern(slash + 1, rule->instance))
+    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is no name of an instance", slash + 1);
+  return next(p);
+}
+
+static tb_rc parse_in(struct parser *p) {
+  TB_TRY(next(p));
+  if (!to_window_find(p->word, &p->rule->window))
+    return tb_fail(p->diag, TB_BROKEN, "IN: \"%.40s\" is no window: 10s, 1m, 5m or all", shown(p));
+  return next(p);
+}
+
+static tb_rc parse_for(struct parser *p) {
+  char *end;
+
+  TB_TRY(next(p));
+  unsigned long n = strtoul(p->word, &end, 10);
+  if (p->word[0] < '0' || p->word[0] > '9' || *end != '\0' || n == 0 || n > TR_GENERATIONS_MAX)
+    return tb_fail(p->diag, TB_BROKEN, "FOR: \"%.40s\" is no number of 1 to %d", shown(p),
+                   TR_GENERATIONS_MAX);
+  p->rule->generations = (unsigned)n;
+  TB_TRY(next(p));
+  return is(p, "generation") ? next(p) : expect(p, "GENERATIONS");
+}
+
+static const struct limit {
+  const char *word;
+  tb_rc (*parse)(struct parser *p);
+} limits[] = { { "OF", parse_of }, { "IN", parse_in }, { "FOR", parse_for } };
+
+enum { LIMITS = sizeof limits / sizeof *limits };
+
+/* LIMITS: the word begins none. */
+static unsigned limit_of(const struct parser *p) {
+  unsigned i = 0;
+
+  while (i < LIMITS && !is(p, limits[i].word)) i++;
+  return i;
+}
+
+/* In any order. */
+static tb_rc parse_limits(struct parser *p) {
+  bool seen[LIMITS] = { false };
+
+  for (unsigned i; (i = limit_of(p)) < LIMITS;) {
+    if (seen[i]) return tb_fail(p->diag, TB_BROKEN, "%s stands there twice", limits[i].word);
+    seen[i] = true;
+    TB_TRY(limits[i].parse(p));
+  }
+  return TB_OK;
+}
+
+/* ---- what is done ---- */
+
+static tb_rc parse_alert(struct parser *p) {
+  p->rule->alert = true;
+  return TB_OK;
+}
+
+static tb_rc parse_snap(struct parser *p) {
+  struct tr_rule *rule = p->rule;
+
+  if (rule->snap != TR_SNAP_NONE) return tb_fail(p->diag, TB_BROKEN, "snap stands there twice");
+  rule->snap = is(p, "service") ? TR_SNAP_SERVICE : is(p, "all") ? TR_SNAP_ALL : TR_SNAP_STREAM;
+  if (is(p, "stream") || rule->snap != TR_SNAP_STREAM) TB_TRY(next(p));
+  if (!is(p, "last")) return TB_OK;
+  TB_TRY(next(p));
+  if (!tr_time_parse(p->word, &rule->snap_last_ns) || rule->snap_last_ns == 0)
+    return tb_fail(p->diag, TB_BROKEN, "snap last: \"%.40s\" is no length of time, as in 30s",
+                   shown(p));
+  return next(p);
+}
+
+static const struct action {
+  const char *word;
+  tb_rc (*parse)(struct parser *p);
+} actions[] = { { "alert", parse_alert }, { "snap", parse_snap } };
+
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static tb_rc unknown_action(const struct parser *p) {
+  struct tb_nearest nearest = { .word = p->word };
+
+  for (unsigned i = 0; i < ACTIONS; i++) tb_nearest_try(&nearest, actions[i].word);
+  if (nearest.best != NULL)
+    return tb_fail(p->diag, TB_BROKEN, "DO: no action \"%.40s\"; did you mean \"%s\"?", p->word,
+                   nearest.best);
+  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, snap", shown(p));
+}
+
+static tb_rc parse_action(struct parser *p) {
+  for (unsigned i = 0; i < ACTIONS; i++)
+    if (is(p, actions[i].word)) {
+      TB_TRY(next(p));
+      return actions[i].parse(p);
+    }
+  return unknown_action(p);
+}
+
+static tb_rc parse_actions(struct parser *p) {
+  TB_TRY(expect(p, "DO"));
+  TB_TRY(parse_action(p));
+  while (is(p, ",")) {
+    TB_TRY(next(p));
+    TB_TRY(parse_action(p));
+  }
+  if (p->word[0] == '\0') return TB_OK;
+  return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" has no place behind an action", p->word);
+}
+
+/* ---- a rule ---- */
+
+static tb_rc parse_name(struct parser *p) {
+  TB_TRY(next(p));
+  if (is(p, "trigger")) TB_TRY(next(p));
+  size_t len = strlen(p->word);
+  if (len == 0 || len > TR_NAME_MAX || strspn(p->word, names) != len)
+    return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" is no name: letters, digits and ._:-, at most %d",
+                   shown(p), TR_NAME_MAX);
+  memcpy(p->rule->name, p->word, len + 1);
+  const char *begin = p->at - len;
+  snprintf(p->rule->text, sizeof p->rule->text, "%s", begin);
+  for (unsigned i = 0; i < p->rules->n; i++)
+    if (strcmp(p->rules->rule[i]->name, p->word) == 0)
+      return tb_fail(p->diag, TB_BROKEN, "there is a rule \"%s\" already", p->word);
+  return next(p);
+}
+
+static tb_rc parse_rule(struct parser *p) {
+  TB_TRY(parse_name(p));
+  if (!is(p, "when"))
+    return tb_fail(p->diag, TB_BROKEN, "WHEN is expected, not \"%.60s\"", shown(p));
+  TB_TRY(parse_terms(p));
+  TB_TRY(parse_limits(p));
+  return parse_actions(p);
+}
+
+tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
+  struct tb_diag why;
+
+  if (rules->n == TR_RULES_MAX) return tb_fail(diag, TB_BUDGET, "more than %d rules", TR_RULES_MAX);
+  if (strlen(text) > TR_RULE_TEXT_MAX)
+    return tb_fail(diag, TB_BROKEN, "a rule has at most %d bytes", TR_RULE_TEXT_MAX);
+  for (const char *c = text; *c != '\0'; c++)
+    if (((unsigned char)*c < ' ' && *c != '\t') || *c == 0x7F)
+      return tb_fail(diag, TB_BROKEN, "a rule is one line of text: byte %zu is a control character",
+                     (size_t)(c - text) + 1);
+  struct tr_rule *rule = calloc(1, sizeof *rule);
+  if (rule == NULL) return TB_NOMEM;
+  rule->generations = 1;
+  strcpy(rule->service, "*");
+  strcpy(rule->instance, "*");
+  tb_diag_clear(&why);
+  struct parser p = { .rules = rules, .rule = rule, .diag = &why, .at = text };
+  tb_rc rc = parse_rule(&p);
+  if (rc == TB_OK) {
+    rules->rule[rules->n++] = rule;
+    return TB_OK;
+  }
+  tb_fail(diag, rc, "%s%s%s", rule->name, rule->name[0] != '\0' ? ": " : "", why.text);
+  free(rule);
+  return rc;
+}
+
+tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,
+                         struct tb_diag *diag) {
+  char line[TR_RULE_TEXT_MAX + 2];
+  struct tb_diag why;
+
+  for (unsigned number = 1; *text != '\0'; number++) {
+    size_t len = strcspn(text, "\n"), shown_len = len < sizeof line - 1 ? len : sizeof line - 1;
+    memcpy(line, text, shown_len);
+    line[shown_len] = '\0';
+    line[strcspn(line, "\r")] = '\0';
+    text += len + (text[len] == '\n');
+    const char *begin = line + strspn(line, " \t");
+    if (*begin == '\0' || *begin == '#') continue;
+    tb_diag_clear(&why);
+    tb_rc rc = tr_rules_add(rules, begin, &why);
+    if (rc != TB_OK) return tb_fail(diag, rc, "%s line %u: %s", name, number, why.text);
+  }
+  return TB_OK;
+}
+
+tb_rc tr_rules_read(struct tr_rules *rules, const char *path, struct tb_diag *diag) {
+  FILE *file = fopen(path, "rb");
+  tb_rc rc = TB_OK;
+
+  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  char *text = calloc(1, FILE_BYTES_MAX + 1);
+  size_t n = text != NULL ? fread(text, 1, FILE_BYTES_MAX, file) : 0;
+  if (text == NULL)
+    rc = TB_NOMEM;
+  else if (ferror(file))
+    rc = tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  else if (n == FILE_BYTES_MAX || strlen(text) != n)
+    rc = tb_fail(diag, TB_BROKEN, "%s: no file of rules", path);
+  fclose(file);
+  if (rc == TB_OK) rc = tr_rules_add_lines(rules, path, text, diag);
+  free(text);
+  return rc;
+}
+
+static bool fits(const char *pattern, const char *name) {
+  size_t len = strlen(pattern);
+
+  if (len > 0 && pattern[len - 1] == '*') return strncmp(pattern, name, len - 1) == 0;
+  return strcmp(pattern, name) == 0;
+}
+
+bool tr_rule_is_about(const struct tr_rule *rule, const char *service, const char *instance) {
+  return (service == NULL || fits(rule->service, service)) &&
+         (instance == NULL || fits(rule->instance, instance));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules of triggers: what is looked for in each stream after each generation, and what is done then.
+ *
+ *   [TRIGGER] NAME WHEN CONDITION [AND CONDITION]... [OF SERVICE[/INSTANCE]] [IN WINDOW] [FOR N GENERATIONS] DO ACTION[, ACTION]...
+ *
+ *   slow-sched WHEN sched.latency.p99 > 50ms FOR 3 GENERATIONS DO alert, snap service
+ *   stuck WHEN finding deadlock OF shop-* DO alert
+ *
+ * CONDITION is one of trigger/condition.h, or "finding NAME" (enum to_finding_kind). OF: names, a * at the end stands for
+ * anything. IN: the window of the figures, 10s if none is named. FOR: so many generations in a row, 1 if none is named. ACTION:
+ *
+ *   alert                                a message on the feed, with topic alert
+ *   snap [stream|service|all] [last D]   flight recorders send what they keep: of this stream, of its service, all there are
+ *
+ * Words that are not names may be in small letters, too.
+ *
+ * Memory    a set owns its rules. A set of rules is not changed once it is in use.
+ * Errors    TB_BROKEN with the reason, and the word that is wrong, in diag; TB_BUDGET: there are too many; TB_NOMEM.
+ */
+#ifndef TR_TRIGGER_RULE_H
+#define TR_TRIGGER_RULE_H
+
+#include "analysis/analysis.h"
+#include "trigger/condition.h"
+
+enum {
+  TR_RULES_MAX = 32,
+  TR_RULE_TEXT_MAX = 1024,
+  TR_NAME_MAX = 32,
+  TR_PATTERN_MAX = 64,
+  TR_TERMS_MAX = 4,
+  TR_GENERATIONS_MAX = 10000
+};
+
+struct tr_term { /* one condition of a rule */
+  bool is_finding;
+  enum to_finding_kind finding;
+  struct tr_condition condition;
+  enum to_analysis_kind kind; /* of the condition */
+};
+
+enum tr_snap { TR_SNAP_NONE, TR_SNAP_STREAM, TR_SNAP_SERVICE, TR_SNAP_ALL };
+
+struct tr_rule {
+  char name[TR_NAME_MAX + 1];
+  char text[TR_RULE_TEXT_MAX + 1]; /* as given, without TRIGGER */
+  unsigned terms, generations;
+  struct tr_term term[TR_TERMS_MAX];
+  enum to_window window;
+  char service[TR_PATTERN_MAX + 1], instance[TR_PATTERN_MAX + 1]; /* "*": any */
+  bool alert;
+  enum tr_snap snap;
+  uint64_t snap_last_ns; /* 0: all that is kept */
+};
+
+struct tr_rules;
+
+TB_MUST tb_rc tr_rules_new(struct tr_rules **out);
+void tr_rules_free(struct tr_rules *rules); /* NULL is fine */
+TB_MUST tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag);
+/* A rule a line. Lines that are empty or begin with # are passed over; name: of the text, for diag. */
+TB_MUST tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,
+                                 struct tb_diag *diag);
+/* The same of a file. TB_IO: it cannot be read. */
+TB_MUST tb_rc tr_rules_read(struct tr_rules *rules, const char *path, struct tb_diag *diag);
+
+unsigned tr_rules_count(const struct tr_rules *rules);
+const struct tr_rule *tr_rules_at(const struct tr_rules *rules, unsigned i);
+/* A name that is NULL is not known: it may be any. */
+bool tr_rule_is_about(const struct tr_rule *rule, const char *service, const char *instance);
+
+#endif

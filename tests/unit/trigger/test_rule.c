@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trigger/rule.h"
+
+static struct tr_rules *rules(void) {
+  struct tr_rules *r;
+
+  cr_assert_eq(tr_rules_new(&r), TB_OK);
+  return r;
+}
+
+static const struct tr_rule *taken(struct tr_rules *r, const char *text) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tr_rules_add(r, text, &diag), TB_OK, "%s: %s", text, diag.text);
+  return tr_rules_at(r, tr_rules_count(r) - 1);
+}
+
+static void refused(const char *text, const char *why) {
+  struct tr_rules *r = rules();
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tr_rules_add(r, text, &diag), TB_BROKEN, "%s", text);
+  cr_assert_not_null(strstr(diag.text, why), "%s: %s", text, diag.text);
+  cr_assert_eq(tr_rules_count(r), 0);
+  tr_rules_free(r);
+}
+
+Test(rule, says_what_where_how_long_and_what_then) {
+  struct tr_rules *r = rules();
+  const struct tr_rule *rule =
+      taken(r, "TRIGGER slow WHEN sched.latency.p99 > 50ms AND finding starved OF shop-*/a:1 IN 1m "
+               "FOR 3 GENERATIONS DO snap service last 30s, alert");
+
+  cr_assert_str_eq(rule->name, "slow");
+  cr_assert_str_eq(rule->text,
+                   "slow WHEN sched.latency.p99 > 50ms AND finding starved OF shop-*/a:1 "
+                   "IN 1m FOR 3 GENERATIONS DO snap service last 30s, alert");
+  cr_assert_eq(rule->terms, 2);
+  cr_assert_eq(rule->term[0].kind, TO_ANALYSIS_SCHED);
+  cr_assert_eq(rule->term[0].condition.value, 50e6);
+  cr_assert(rule->term[1].is_finding);
+  cr_assert_eq(rule->term[1].finding, TO_FINDING_STARVED);
+  cr_assert_eq(rule->window, TO_WINDOW_1MIN);
+  cr_assert_eq(rule->generations, 3);
+  cr_assert(rule->alert);
+  cr_assert_eq(rule->snap, TR_SNAP_SERVICE);
+  cr_assert_eq(rule->snap_last_ns, 30000000000);
+  cr_assert(tr_rule_is_about(rule, "shop-2", "a:1"));
+  cr_assert(tr_rule_is_about(rule, "shop-2", NULL));
+  cr_assert_not(tr_rule_is_about(rule, "shop", "a:1"));
+  cr_assert_not(tr_rule_is_about(rule, "shop-2", "a:10"));
+  tr_rules_free(r);
+}
+
+Test(rule, the_least_is_a_condition_and_an_action) {
+  struct tr_rules *r = rules();
+  const struct tr_rule *rule = taken(r, "s when stw.wall_share>1% do snap");
+
+  cr_assert_eq(rule->window, TO_WINDOW_10S);
+  cr_assert_eq(rule->generations, 1);
+  cr_assert_eq(rule->snap, TR_SNAP_STREAM);
+  cr_assert_eq(rule->snap_last_ns, 0);
+  cr_assert_not(rule->alert);
+  cr_assert(tr_rule_is_about(rule, "any", "thing"));
+  cr_assert_eq(taken(r, "a when finding leak for 1 generation in all of x do snap all")->snap,
+               TR_SNAP_ALL);
+  tr_rules_free(r);
+}
+
+Test(rule, what_is_wrong_is_named) {
+  refused("", "\"the end\" is no name");
+  refused("a/b WHEN", "\"a/b\" is no name");
+  refused("slow", "WHEN is expected, not \"the end\"");
+  refused("slow WHN stw.wall_share > 1% DO alert", "slow: WHEN is expected, not \"WHN\"");
+  refused("slow WHEN DO alert", "a condition is expected, not \"DO\"");
+  refused("slow WHEN stw.wall_shar > 1% DO alert",
+          "no figure \"stw.wall_shar\"; near: stw.wall_share");
+  refused("slow WHEN sched.latency.p99 > 50 DO alert", "a time needs a unit");
+  refused("slow WHEN finding deadlok DO alert", "did you mean \"deadlock\"?");
+  refused("slow WHEN finding DO alert", "there are deadlock, convoy");
+  refused("slow WHEN stw.wall_share > 1%", "DO is expected, not \"the end\"");
+  refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is no action: alert, snap");
+  refused("slow WHEN stw.wall_share > 1% DO alrt", "did you mean \"alert\"?");
+  refused("slow WHEN stw.wall_share > 1% DO alert snap", "\"snap\" has no place");
+  refused("slow WHEN stw.wall_share > 1% DO snap, snap all", "snap stands there twice");
+  refused("slow WHEN stw.wall_share > 1% DO snap last 30", "\"30\" is no length of time");
+  refused("slow WHEN stw.wall_share > 1% FOR 0 GENERATIONS DO alert", "\"0\" is no number");
+  refused("slow WHEN stw.wall_share > 1% FOR -1 GENERATIONS DO alert", "\"-1\" is no number");
+  refused("slow WHEN stw.wall_share > 1% FOR 2 DO alert", "GENERATIONS is expected, not \"DO\"");
+  refused("slow WHEN stw.wall_share > 1% FOR 2 GENERATIONS IN 2m DO alert", "\"2m\" is no window");
+  refused("slow WHEN stw.wall_share > 1% OF a OF b DO alert", "OF stands there twice");
+  refused("slow WHEN stw.wall_share > 1% OF a*b DO alert", "\"a*b\" is no name of a service");
+  refused("slow WHEN stw.wall_share > 1% OF a/ DO alert", "is no name of an instance");
+  refused("slow WHEN stw.wall_share > 1% DO alert\nx WHEN finding leak DO alert",
+          "control character");
+  refused("a WHEN finding leak AND finding leak AND finding leak AND finding leak AND finding leak "
+          "DO alert",
+          "more than 4 conditions");
+}
+
+Test(rule, lines_are_numbered_and_names_stand_once) {
+  struct tr_rules *r = rules();
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tr_rules_add_lines(
+                   r, "FILE",
+                   "# first\n\n  a WHEN finding leak DO alert\r\nb WHEN finding stall DO alert",
+                   &diag),
+               TB_OK, "%s", diag.text);
+  cr_assert_eq(tr_rules_count(r), 2);
+  cr_assert_eq(tr_rules_add_lines(r, "FILE", "#\na WHEN finding leak DO alert\n", &diag),
+               TB_BROKEN);
+  cr_assert_str_eq(diag.text, "FILE line 2: a: there is a rule \"a\" already");
+  tr_rules_free(r);
+}
+
+Test(rule, there_is_an_end_to_rules_and_to_their_length) {
+  struct tr_rules *r = rules();
+  char text[TR_RULE_TEXT_MAX + 64];
+  struct tb_diag diag;
+
+  for (unsigned i = 0; i < TR_RULES_MAX; i++) {
+    snprintf(text, sizeof text, "r%u WHEN finding leak DO alert", i);
+    taken(r, text);
+  }
+  tb_diag_clear(&diag);
+  cr_assert_eq(tr_rules_add(r, "one-more WHEN finding leak DO alert", &diag), TB_BUDGET);
+  tr_rules_free(r);
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  refused(text, "at most 1024 bytes");
+  text[300] = '\0';
+  refused(text, "is too long for a word");
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl trigger test RULE: when a rule would have fired, in files or in what a collector has. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "config/times.h"
+#include "proto/json.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
+#include "tools/tracectl/trigger/replay.h"
+
+enum { OPT_JSON = 1 };
+
+struct trigger_options {
+  struct tk_inputs inputs;
+  bool json;
+  uint64_t fired;
+  struct tk_table table;
+};
+
+/* ---- rules ---- */
+
+static int add_rules(struct tr_rules *rules, const char *text) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc =
+      text[0] == '@' ? tr_rules_read(rules, text + 1, &diag) : tr_rules_add(rules, text, &diag);
+  if (rc == TB_IO) return tk_fail("trigger", "%s", diag.text);
+  return rc == TB_OK ? TK_DONE : tk_usage("trigger", "%s", diag.text);
+}
+
+/* ---- what fired ---- */
+
+static void put_text(struct tb_buf *line, const char *name, const char *text) {
+  tb_buf_printf(line, "%s\"%s\":", line->len > 0 ? "," : "{", name);
+  tp_json_text(line, text);
+}
+
+static void print_json(const struct tk_replay_fired *fired) {
+  struct tb_buf line;
+
+  tb_buf_init(&line, &tk_mem);
+  put_text(&line, "trigger", fired->fired->rule->name);
+  put_text(&line, "stream", fired->stream);
+  tb_buf_printf(&line, ",\"gen\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"time_ns\":%" PRId64,
+                fired->gen, fired->wall_ns, fired->time);
+  put_text(&line, "words", fired->fired->words);
+  tb_buf_text(&line, "}\n");
+  fwrite(line.data, 1, line.len, stdout);
+  tb_buf_fini(&line);
+}
+
+static void on_fired(void *self, const struct tk_replay_fired *fired) {
+  struct trigger_options *o = self;
+  char time[TC_TIME_BYTES];
+
+  o->fired++;
+  if (o->json) {
+    print_json(fired);
+    return;
+  }
+  if (fired->wall_ns != 0)
+    tc_time_format(fired->wall_ns, time);
+  else
+    snprintf(time, sizeof time, "%" PRId64 " ns", fired->time);
+  tk_table_add(&o->table, "%s", time);
+  tk_table_add(&o->table, "%s", fired->stream);
+  tk_table_add(&o->table, "%" PRIu64, fired->gen);
+  tk_table_add(&o->table, "%s", fired->fired->rule->name);
+  tk_table_add(&o->table, "%s", fired->fired->words);
+}
+
+static void print_table(const struct trigger_options *o) {
+  if (!o->json && o->fired > 0) tk_table_print(&o->table, stdout, false);
+}
+
+static const char *plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}
+
+static int replay(struct trigger_options *o, const struct tr_rules *rules) {
+  struct tk_replay replay = { .rules = rules,
+                              .is_remote = o->inputs.is_remote,
+                              .progress = !o->inputs.no_progress,
+                              .self = o,
+                              .fired = on_fired };
+
+  tk_table_init(&o->table, "TIME,STREAM,>GEN,TRIGGER,WHAT");
+  int code = tk_replay(&replay, o->inputs.place, o->inputs.n);
+  print_table(o);
+  tk_table_fini(&o->table);
+  if (code != TK_DONE) return code;
+  tk_note("trigger", "fires %" PRIu64 " time%s in %" PRIu64 " generation%s of %" PRIu64 " stream%s",
+          o->fired, plural(o->fired), replay.generations, plural(replay.generations),
+          replay.streams, plural(replay.streams));
+  return TK_DONE;
+}
+
+static int test(struct trigger_options *o, char **args, int n) {
+  struct tr_rules *rules;
+
+  if (n == 0) return tk_usage("trigger", "test: a RULE is wanted, or @FILE");
+  if (tr_rules_new(&rules) != TB_OK) return tk_fail("trigger", "out of memory");
+  if (n == 1) o->inputs.is_remote = true;
+  int code = add_rules(rules, args[0]);
+  if (code == TK_DONE) code = tk_inputs_open(&o->inputs, args + 1, n - 1);
+  if (code == TK_DONE) code = replay(o, rules);
+  tk_inputs_close(&o->inputs);
+  tr_rules_free(rules);
+  return code;
+}
+
+int tk_cmd_trigger(int argc, char **argv) {
+  static const struct option options[] = {
+    { "json", no_argument, NULL, OPT_JSON },
+    TK_INPUTS_OPTIONS,
+    { 0 },
+  };
+  struct trigger_options o = { .inputs = { .verb = "trigger" } };
+  int code;
+
+  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
+    if (c == OPT_JSON)
+      o.json = true;
+    else if ((code = tk_inputs_option(&o.inputs, c, optarg)) != TK_DONE)
+      return code;
+  }
+  if (optind == argc) return tk_usage("trigger", "test is wanted");
+  if (strcmp(argv[optind], "test") != 0)
+    return tk_usage("trigger", "\"%s\" is none of: test", argv[optind]);
+  return test(&o, argv + optind + 1, argc - optind - 1);
+}
