@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-enum { BUCKETS = 1024 };
+enum { BUCKETS = 1024, PACE_NS = 250000000 };
 
 struct entry {
   struct tc_quota quota; /* first: what others hold */
@@ -27,6 +27,22 @@ size_t tc_quotas_with_jobs(void) {
 
 uint64_t tc_jobs_done(void) {
   return atomic_load_explicit(&jobs_done, memory_order_relaxed);
+}
+
+/* Two loops may come at once: one of them ends the window. */
+uint64_t tc_jobs_paced(uint64_t now_ns) {
+  static atomic_ullong began_ns, began_jobs, paced;
+  unsigned long long began = atomic_load_explicit(&began_ns, memory_order_relaxed);
+  uint64_t length = now_ns - began, jobs;
+
+  if (now_ns > began && length >= PACE_NS &&
+      atomic_compare_exchange_strong(&began_ns, &began, now_ns)) {
+    jobs = tc_jobs_done();
+    jobs -= atomic_exchange_explicit(&began_jobs, jobs, memory_order_relaxed);
+    atomic_store_explicit(&paced, (uint64_t)((double)jobs * PACE_NS / (double)length),
+                          memory_order_relaxed);
+  }
+  return atomic_load_explicit(&paced, memory_order_relaxed);
 }
 
 void tc_job_begun(struct tc_quota *quota) {

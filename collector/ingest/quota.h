@@ -32,6 +32,8 @@ void tc_job_done(struct tc_quota *quota);
 /* Of the whole process: quotas that have a job, and jobs that were done so far. */
 size_t tc_quotas_with_jobs(void);
 uint64_t tc_jobs_done(void);
+/* How many were done in the quarter of a second that ended last, or in a longer pause before it, taken for a quarter of a second. */
+uint64_t tc_jobs_paced(uint64_t now_ns);
 
 TB_MUST tb_rc tc_quotas_new(struct tc_quotas **out);
 void tc_quotas_free(struct tc_quotas *quotas); /* none is counted any more; NULL is fine */

@@ -27,19 +27,22 @@ static bool is_job(const struct tc_ingest *in) {
 }
 
 /* The archive works in the order of arrival. As each quota has an equal part of the jobs that wait, it has an equal
- * part of the archive's time, and one with few jobs does not wait behind one with many. */
-static bool has_share(const struct tc_ingest *in) {
+ * part of the archive's time, and one with few jobs does not wait behind one with many.
+ *
+ * How many may wait in all is a matter of time: what the archive takes up in a quarter of a second. A fixed number would be a limit on
+ * its pace, as each job also waits for the disk, and that the longer the busier the machine is. */
+static bool has_share(const struct tc_ingest *in, uint64_t now) {
   size_t mine = atomic_load_explicit(&in->quota->jobs, memory_order_relaxed);
-
   size_t quotas = tc_quotas_with_jobs(); /* 0: its last job has just ended */
+  uint64_t paced = tc_jobs_paced(now), all = paced > in->jobs_max ? paced : in->jobs_max;
 
-  return in->jobs_max == 0 || mine == 0 || quotas == 0 || mine < in->jobs_max / quotas;
+  return in->jobs_max == 0 || mine == 0 || quotas == 0 || mine < all / quotas;
 }
 
 static tb_rc job_begin(struct tc_ingest *in) {
   uint64_t now = tc_mono_ns();
 
-  if (!has_share(in)) return hold(in, TC_HOLD_TENANT_SHARE);
+  if (!has_share(in, now)) return hold(in, TC_HOLD_TENANT_SHARE);
   if (!tc_rate_limit_take(&in->pace, in->stream_rate, now)) return hold(in, TC_HOLD_STREAM_RATE);
   if (tc_rate_limit_take(&in->quota->pace, in->tenant_rate, now)) return TB_OK;
   tc_rate_limit_return(&in->pace, in->stream_rate);

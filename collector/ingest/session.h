@@ -50,7 +50,8 @@ struct tc_ingest {
   struct tc_quota *quota; /* NULL until it is known */
   size_t tenant_held_max;
   /* Of generations; 0: no limit. */
-  uint64_t stream_rate, tenant_rate, jobs_max;
+  uint64_t stream_rate, tenant_rate;
+  uint64_t jobs_max;         /* of all quotas; more where the archive is that fast */
   struct tc_rate_limit pace; /* of this stream's jobs */
   enum tc_ingest_hold hold;  /* why the last TB_AGAIN; NONE: the sink's, or no answer to HELLO */
   uint64_t frames;           /* whole ones so far */

@@ -124,3 +124,24 @@ Test(quota, tenants_with_jobs_are_counted_once_each) {
   cr_expect_eq(tc_quotas_with_jobs(), 0);
   cr_expect_eq(tc_jobs_done(), before + 3);
 }
+
+Test(quota, jobs_are_paced_by_the_last_quarter_of_a_second) {
+  const uint64_t quarter = 250000000, begin = 10 * quarter;
+  struct tc_quota a = { 0 };
+
+  cr_expect_eq(tc_jobs_paced(begin), 0);
+  for (int i = 0; i < 100; i++) {
+    tc_job_begun(&a);
+    tc_job_done(&a);
+  }
+  cr_expect_eq(tc_jobs_paced(begin + quarter - 1), 0, "it has not ended");
+  cr_expect_eq(tc_jobs_paced(begin + quarter), 100);
+  cr_expect_eq(tc_jobs_paced(begin + 2 * quarter - 1), 100);
+  cr_expect_eq(tc_jobs_paced(begin + 2 * quarter), 0);
+  for (int i = 0; i < 100; i++) {
+    tc_job_begun(&a);
+    tc_job_done(&a);
+  }
+  cr_expect_eq(tc_jobs_paced(begin + 6 * quarter), 25, "of a second a quarter");
+  cr_expect_eq(tc_jobs_paced(begin), 25, "a clock that another thread read before");
+}
