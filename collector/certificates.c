@@ -159,6 +159,17 @@ static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
+/* The configuration's check has read the file. What is left is a name that an added rule has. */
+static void reload_triggers(struct tc_pipeline *p) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tc_triggers_reload(p->triggers, &diag);
+  if (rc == TB_OK) return;
+  (void)tb_fail(&diag, rc, "%s", tb_rc_text(rc));
+  tc_log(TC_ERROR, "trigger", "%s; the old rules stay in use", diag.text);
+}
+
 /* Steps that can fail come first: either all of them change or none. */
 tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
@@ -172,6 +183,7 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_tls_swap(p->nng_tls, readers);
   tc__pipeline_order_context(p, agents);
   use_revocations(p, TB_MOVE(lists));
+  reload_triggers(p);
   tc__pipeline_warn_of_expiry(p);
   return TB_OK;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hostport.h"
 #include "collector/base/logger.h"
 #include "collector/daemon/acceptor.h"
 #include "collector/daemon/watchdog.h"
@@ -144,10 +145,14 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_handshake_limiter_new(seed, &p->limiter));
   TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
+  const struct tc_triggers_env triggers = { p->config->trigger_file, tc_store_dirfd(p->store),
+                                            p->recorders };
+  TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
+  TB_TRY(tc_triggers_start(p->triggers));
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_worker_env env = { p->config, p->reports,     p->history, p->feed,    p->leases,
-                                 p->store,  &p->handshakes, p->quotas,  p->limiter, p->recorders,
-                                 i };
+    struct tc_worker_env env = { p->config,  p->reports,   p->history,     p->feed,
+                                 p->leases,  p->store,     &p->handshakes, p->quotas,
+                                 p->limiter, p->recorders, p->triggers,    i };
 
     TB_TRY(tc_worker_open(&env, &p->workers[i]));
   }
@@ -184,6 +189,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
     .reports = p->reports,
     .leases = p->leases,
     .recorders = p->recorders,
+    .triggers = p->triggers,
     .tls = p->nng_tls,
     .sender = p->count,
     .version = p->version,
@@ -217,6 +223,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .metrics = &p->metrics,
     .archive = { .store = p->store,
                  .reports = p->reports,
+                 .triggers = p->triggers,
                  .started_wall_ns = p->started_wall_ns,
                  .version = p->version,
                  .durable = strcmp(config->top_sync, "durable") == 0 },
@@ -226,6 +233,22 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
 
   if (p->config->listen_http[0] == '\0') return TB_OK;
   return tc_http_open(&env, diag, &p->http);
+}
+
+/* A page on all addresses is shown by this host's name. */
+static tb_rc show_page(struct tc_pipeline *p, struct tb_diag *diag) {
+  char host[HOST_NAME_MAX + 1] = "", url[HOST_NAME_MAX + TB_HOST_MAX + 32];
+  struct tb_hostport where;
+
+  if (p->http == NULL) return TB_OK;
+  TB_TRY(tb_hostport_parse(tc_http_address(p->http), diag, &where));
+  bool is_any = strcmp(where.host, "0.0.0.0") == 0 || strcmp(where.host, "::") == 0;
+  if (is_any) (void)gethostname(host, sizeof host - 1);
+  const char *name = host[0] != '\0' ? host : where.host;
+  bool is_v6 = strchr(name, ':') != NULL;
+  snprintf(url, sizeof url, "%s://%s%s%s:%u", tb_host_is_loopback(where.host) ? "http" : "https",
+           is_v6 ? "[" : "", name, is_v6 ? "]" : "", (unsigned)where.port);
+  return tc_feed_set_page(p->feed, url);
 }
 
 static tb_rc open_agents(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -272,6 +295,7 @@ static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
   tc__pipeline_warn_of_expiry(p);
   look_at_readiness(p);
   TB_TRY(open_http(p, diag));
+  TB_TRY(show_page(p, diag));
   return open_agents(p, diag);
 }
 
@@ -320,6 +344,7 @@ static void end_stages(struct tc_pipeline *p) {
   tc_leases_stop(p->leases);
   tc_recorders_stop(p->recorders);
   tc_archive_stop(archive);
+  tc_triggers_stop(p->triggers);
   tc_feed_stop(p->feed);
   tc_http_close(p->http);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
@@ -407,6 +432,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_acceptor_free(p->acceptor);
   tc_handshake_limiter_free(p->limiter);
   tc_quotas_free(p->quotas);
+  tc_triggers_free(p->triggers);
   tc_recorders_free(p->recorders);
   tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
@@ -433,8 +459,8 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
  * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit", "tc-sealer",   "tc-feed",
-                                        "tc-leases", "tc-listener", "tc-listener" };
+  static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",    "tc-leases",
+                                        "tc-listener", "tc-listener", "tc-triggers" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -446,8 +472,9 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 3] = tc_leases_turns(p->leases);
   turns[p->count + 4] = tc_feed_listener_turns(p->feed);
   turns[p->count + 5] = tc_archive_listener_turns(p->archive);
+  turns[p->count + 6] = tc_triggers_turns(p->triggers);
 
-  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 6);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 7);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

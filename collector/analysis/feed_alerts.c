@@ -131,10 +131,30 @@ void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task
   tc__publish_alert(source, &alert, task->end);
 }
 
+/* As the page itself links to a moment: some time before and after it, the goroutine on top. */
+static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert) {
+  const char *page = tc_feed_page(source->env.feed);
+  uint64_t around = alert->duration_ns / 4 + 1000000;
+  char pin[40] = "";
+  void *url;
+
+  if (page == NULL || alert->begin_wall_ns <= around) return TB_OK;
+  if (alert->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, alert->goroutine);
+  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &url));
+  snprintf(url, LINE_BYTES, "%s/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s", page, source->hex,
+           alert->begin_wall_ns - around, alert->begin_wall_ns + alert->duration_ns + around, pin);
+  alert->page = url;
+  return TB_OK;
+}
+
 void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
                        to_ns until) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
 
+  if (fill_page(source, alert) != TB_OK) {
+    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+    return;
+  }
   message.alerts = &alert;
   message.n_alerts = 1;
   tc__source_publish(source, TC_FEED_ALERT, source->gen, alert->begin_wall_ns,

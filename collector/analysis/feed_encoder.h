@@ -15,6 +15,7 @@
 #include "analysis/analysis.h"
 #include "collector/feed/publisher.h"
 #include "collector/model/messages.h"
+#include "trigger/watch.h"
 
 struct tc_feed_encoder_env {
   struct tc_feed *feed;
@@ -49,6 +50,9 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
 /* Alerts for what the analyses find at the end of a whole generation, in which last_ns was the last event. */
 void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns);
+/* An alert for a rule that has fired after the generation of that verdict. */
+void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
+                           const struct tc_verdict *verdict);
 void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict);
 
 /* A bit for each window of which reports are to be published now; 0: there is no subscriber. */

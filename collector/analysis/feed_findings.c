@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert: a finding began. One that goes on is known by its kind and key, and is no second alert; where there was no subscriber, the
- * first one learns of it at the end of the next generation. */
+ * first one learns of it at the end of the next generation. And: a rule fired, which has a count of its own of what goes on. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -106,4 +106,39 @@ void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns) {
   tb_rc rc = to_analyses_findings(source->analyses, &(struct to_finding_sink){ &round, take });
   if (rc != TB_OK) tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
   forget_ended(&source->findings);
+}
+
+/* --- rules of triggers ------------------------------------------------------------------------- */
+
+/* Its time is the generation's. */
+static tb_rc fill_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
+                        const struct tc_verdict *verdict, Tracecollect__V1__Alert *alert) {
+  enum { ID_BYTES = sizeof "/trigger/" + TR_NAME_MAX };
+  char line[LINE_BYTES];
+  void *id;
+
+  TB_TRY(tb_arena_take(&source->arena, ID_BYTES, &id));
+  snprintf(id, ID_BYTES, "/trigger/%s", fired->rule->name);
+  int len = snprintf(line, sizeof line, "%s/%s: %s: %s", source->origin.service,
+                     source->origin.instance, fired->rule->name, fired->words);
+  alert->kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TRIGGER;
+  alert->id = id;
+  alert->begin_ns = verdict->first_ns;
+  alert->begin_wall_ns = to_analyses_wall(source->analyses, verdict->first_ns);
+  alert->duration_ns = (uint64_t)(verdict->last_ns - verdict->first_ns);
+  alert->goroutine = alert->thread = TO_NONE;
+  TB_TRY(tp_copy_text(&source->arena, (struct to_string){ line, (size_t)len }, &alert->text));
+  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+}
+
+void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
+                           const struct tc_verdict *verdict) {
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+
+  tc_metric_add(&source->env.metrics->alerts_total, 1);
+  if (!source->wanted) return;
+  if (fill_fired(source, fired, verdict, &alert) == TB_OK)
+    tc__publish_alert(source, &alert, verdict->last_ns);
+  else
+    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
 }

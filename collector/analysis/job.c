@@ -120,8 +120,12 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   if (s->feed != NULL) {
     tc_feed_encoder_overdue(s->feed);
     if (rc == TB_OK) tc_feed_encoder_findings(s->feed, v->last_ns);
-    tc_feed_encoder_end(s->feed, v);
   }
+  if (rc == TB_OK)
+    tc__understood_look(s, v);
+  else
+    tc__understood_look_at_hole(s);
+  if (s->feed != NULL) tc_feed_encoder_end(s->feed, v);
   tc__understood_bytes_drop(s);
   s->step = TC__SCHEDULER_TELL;
 }
@@ -242,6 +246,7 @@ static tb_rc begin_generation(struct tc__understood *s) {
     if (s->reader != NULL) to_reader_epoch(s->reader);
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
     if (s->tapped != NULL) tc_tap_event_epoch(s->tapped);
+    tc__understood_look_at_hole(s);
   }
   TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));

@@ -5,6 +5,7 @@
  *   stream.c     one stream: made, found, forgotten, its memory charged twice
  *   job.c        one stream's work: read, feed, run, report the verdict
  *   reports.c    when a stream's reports are made, and for whom
+ *   triggers.c   rules that watch a stream
  *   late.c       verdicts of generations that found no room, made up when no stream has work
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
@@ -54,10 +55,12 @@ struct tc__understood {
   struct tc_tap_event *tapped;  /* NULL: no lease wants its events */
   struct tc_feed_encoder *feed; /* NULL: no agent gets one */
   unsigned idle_version;        /* the scheduler's, that analyses know */
-  bool analyses_failed;         /* the fault was theirs, not the reader's */
-  bool share_spent; /* memory was refused because all streams together have taken theirs */
-  bool new_epoch;   /* ordering begins again with the next generation */
-  bool in_history;  /* its stops so far */
+  struct tr_watch *watch;       /* by the rules of rules_version; NULL: by none yet */
+  uint64_t rules_version;
+  bool analyses_failed; /* the fault was theirs, not the reader's */
+  bool share_spent;     /* memory was refused because all streams together have taken theirs */
+  bool new_epoch;       /* ordering begins again with the next generation */
+  bool in_history;      /* its stops so far */
   bool closed; /* its last generation has been worked through: it goes once its reports are made */
   uint64_t broken;
   TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
@@ -102,6 +105,8 @@ struct tc_scheduler {
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */
   unsigned idle_version;
+  struct tr_rules *rules; /* a copy of env.triggers', of rules_version; NULL: none yet */
+  uint64_t rules_version;
   struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
   size_t bytes_held;                    /* of the generations that are worked through */
   void *
@@ -146,6 +151,12 @@ TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
 /* How a generation was ordered; a code of PENDING: its bytes were not seen. */
 void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
                      const struct tc_reply *stored);
+
+/* --- triggers.c -------------------------------------------------------------------- */
+
+/* A generation is whole and analysed; v is its verdict. */
+void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
+void tc__understood_look_at_hole(struct tc__understood *s);
 
 /* --- late.c ------------------------------------------------------------------------ */
 

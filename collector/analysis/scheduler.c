@@ -334,6 +334,7 @@ size_t tc_scheduler_late(const struct tc_scheduler *u) {
 void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
+  tr_rules_let_go(u->rules);
   free(u->idle_patterns);
   free(u);
 }

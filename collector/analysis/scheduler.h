@@ -31,6 +31,7 @@
 #include "collector/lease/event_tap.h"
 #include "collector/model/counters.h"
 #include "collector/store/store.h"
+#include "collector/trigger/triggers.h"
 
 struct tc_scheduler;
 
@@ -42,6 +43,7 @@ struct tc_scheduler_env {
   struct tc_pauses_history *history;                            /* NULL: none is kept */
   struct tc_feed *feed;                                         /* NULL: no agent gets one */
   struct tc_event_tap *tap;                                     /* NULL: there are no leases */
+  struct tc_triggers *triggers;                                 /* NULL: there are no rules */
   struct tc_submit_sink store;                                  /* for verdicts */
   unsigned loop;                                                /* also its port of the feed */
   void *files;                                                  /* for open_file() */

@@ -79,6 +79,7 @@ void tc__understood_forget(struct tc__understood *s) {
   while (s->jobs != NULL) tc__understood_job_drop(s);
   tc__understood_reader_drop(s);
   tc__understood_analyses_drop(s);
+  tr_watch_free(s->watch);
   tc_feed_encoder_free(s->feed);
   tc_tap_event_free(s->tapped);
   tc__understood_bytes_drop(s);

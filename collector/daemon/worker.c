@@ -232,6 +232,7 @@ tb_rc tc_worker_open(const struct tc_worker_env *env, struct tc_worker **out) {
                                          .history = env->history,
                                          .feed = env->feed,
                                          .tap = st->tap,
+                                         .triggers = env->triggers,
                                          .store = store,
                                          .loop = env->number,
                                          .files = env->store,

@@ -28,6 +28,7 @@ struct tc_worker_env {
   struct tc_quotas *quotas;
   struct tc_handshake_limiter *limiter;
   struct tc_recorders *recorders;
+  struct tc_triggers *triggers;
   unsigned number; /* its loop's, and its sender's at the store */
 };
 

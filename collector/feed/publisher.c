@@ -48,6 +48,7 @@ struct tc_feed {
   struct tc_feed_bundles *bundles;
   struct tc_metrics metrics; /* feed_dropped_total and feed_subscribers: added to atomically */
   _Atomic(struct tc_feed_reader *) readers[4];
+  _Atomic(char *) page;
 
   struct outlet outlets[OUTLETS];
   struct tc_nng_listeners listeners;
@@ -382,6 +383,7 @@ void tc_feed_free(struct tc_feed *feed) {
   tc_feed_bundles_free(feed->bundles);
   tc_wakeup_fini(&feed->wakeup);
   free(feed->inbox);
+  free(atomic_load(&feed->page));
   free(feed);
 }
 
@@ -396,6 +398,18 @@ tb_rc tc_feed_attach(struct tc_feed *feed, struct tc_feed_reader *reader) {
 
 const char *tc_feed_url(const struct tc_feed *feed, unsigned i) {
   return tc_nng_listeners_url(&feed->listeners, i);
+}
+
+tb_rc tc_feed_set_page(struct tc_feed *feed, const char *url) {
+  char *copy = strdup(url);
+
+  if (copy == NULL) return TB_NOMEM;
+  atomic_store(&feed->page, copy);
+  return TB_OK;
+}
+
+const char *tc_feed_page(const struct tc_feed *feed) {
+  return atomic_load(&feed->page);
 }
 
 uint64_t tc_feed_turns(const struct tc_feed *feed) {

@@ -40,6 +40,10 @@ void tc_feed_free(struct tc_feed *feed); /* after the publishers' end */
 /* The real URLs, in the order of listen.feed; NULL: no more. After start; any thread. */
 const char *tc_feed_url(const struct tc_feed *feed, unsigned i);
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed);
+/* Where the collector's page is, "http://127.0.0.1:7073", for links in messages. At most once. TB_NOMEM. */
+TB_MUST tb_rc tc_feed_set_page(struct tc_feed *feed, const char *url);
+const char *
+tc_feed_page(const struct tc_feed *feed); /* NULL: there is none, or not yet; any thread */
 uint64_t
 tc_feed_turns(const struct tc_feed *feed); /* of its thread, at least one a second; any thread */
 uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its listeners' */

@@ -67,6 +67,19 @@ void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session)
   tb_buf_byte(&job->answer.body, '\n');
 }
 
+void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session) {
+  Tracecollect__V1__TriggerRequest list = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_TRIGGER;
+  q.trigger = &list;
+  if (!no_parameters(job)) return;
+  const reply *r = ask(job, session, &q);
+  if (r == NULL) return;
+  tp_json_message(&job->answer.body, &r->trigger->base);
+  tb_buf_byte(&job->answer.body, '\n');
+}
+
 /* --- segments ---------------------------------------------------------------------------------- */
 
 tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag, uint64_t *out) {

@@ -368,6 +368,13 @@ static tb_rc answer_snap(struct tc__worker *w, const Tracecollect__V1__SnapReque
   return TB_OK;
 }
 
+static tb_rc answer_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
+                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_trigger(w, ask, diag, &reply->trigger));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_TRIGGER;
+  return TB_OK;
+}
+
 static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Request *request,
                             struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
   switch ((int)request->ask_case) {
@@ -377,6 +384,8 @@ static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Reques
   case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return answer_report(w, request->report, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return answer_verify(w, request->verify, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return answer_snap(w, request->snap, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER:
+    return answer_trigger(w, request->trigger, diag, reply);
   default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");
   }
 }

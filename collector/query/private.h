@@ -84,6 +84,10 @@ TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__V
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 
+/* Rules of triggers; changed before they are shown, where the question says so. */
+TB_MUST tb_rc tc__archive_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
+                                  struct tb_diag *diag, Tracecollect__V1__TriggerReply **out);
+
 /* --- lease.c: questions that another part answers --- */
 
 TB_MUST tb_rc tc__lines_open(struct tc_archive *a, struct tb_diag *diag);

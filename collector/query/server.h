@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers questions about the archive over nng REQ/REP (proto/archive.proto): status, list, read,
- * report, verify, snap, and those of leases.
+ * report, verify, snap, trigger, and those of leases.
  *
  * Each of a few worker threads owns one REP context and one read-only catalog connection; it may
  * block on files, so loops never wait for a reader. A list that asks to be settled goes behind a
@@ -26,6 +26,7 @@
 #include "collector/lease/broker.h"
 #include "collector/net/nng_listener.h"
 #include "collector/store/store.h"
+#include "collector/trigger/triggers.h"
 
 struct tc_archive_env {
   const struct tc_config *config; /* read by start() only */
@@ -33,6 +34,7 @@ struct tc_archive_env {
   struct tc_reports *reports;
   struct tc_leases *leases;               /* NULL: none are given */
   struct tc_recorders *recorders;         /* NULL: no agent gets requests for snaps */
+  struct tc_triggers *triggers;           /* NULL: there are no rules */
   const char *feed_urls[TC_URLS_MAX + 1]; /* where the feed listens, for readers; up to a NULL */
   struct tc_nng_tls *tls;                 /* needed where listen.archive is tls+tcp:// */
   unsigned sender; /* the store's sender number, = loops; also the loop of its replies */

@@ -19,6 +19,7 @@ struct tc_query_session *tc_query_session_new(const struct tc_query_session_env 
   if (session == NULL) return NULL;
   session->archive.env = (struct tc_archive_env){ .store = env->store,
                                                   .reports = env->reports,
+                                                  .triggers = env->triggers,
                                                   .started_wall_ns = env->started_wall_ns,
                                                   .version = env->version };
   session->archive.durable = env->durable;

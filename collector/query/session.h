@@ -17,6 +17,7 @@ struct tc_query_session;
 struct tc_query_session_env {
   struct tc_store *store;
   struct tc_reports *reports;
+  struct tc_triggers *triggers; /* NULL: there are no rules */
   uint64_t started_wall_ns;
   const char *version;
   bool durable; /* what an ack promises */
@@ -27,7 +28,7 @@ struct tc_query_session *tc_query_session_new(const struct tc_query_session_env 
 void tc_query_session_free(
     struct tc_query_session *session); /* before the store's end; NULL is fine */
 
-/* The reply lives until the session's next question. Not settled, and no verify. */
+/* The reply lives until the session's next question. Not settled, no verify, and rules are not changed. */
 const Tracecollect__V1__Reply *tc_query_session_ask(struct tc_query_session *session,
                                                     const Tracecollect__V1__Request *request);
 

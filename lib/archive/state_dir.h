@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder: its parts held open, and the few safe ways to make and name files in them.
  *
- *     LOCK VERSION wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
+ *     LOCK VERSION triggers wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
  *
  * Every name below it is made here from hex numbers and a date; nothing a peer says becomes part of a
  * path. Files are opened relative to a held folder, never through a symbolic link.

@@ -15,6 +15,7 @@
 #include "config/url_list.h"
 #include "feed/topic.h"
 #include "spans/idle.h"
+#include "trigger/rule.h"
 
 static tb_rc own(char **place, char *text, struct tb_diag *diag) {
   if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -181,6 +182,19 @@ static tb_rc check_idle(const struct tc_config *c, struct tb_diag *diag) {
   return rc == TB_OK ? rc : tb_fail(diag, rc, "analysis.idle: %s", why.text);
 }
 
+/* The collector reads them itself; here a fault in them is found before it starts. */
+static tb_rc check_triggers(const struct tc_config *c, struct tb_diag *diag) {
+  struct tr_rules *rules;
+  struct tb_diag why;
+
+  if (*c->trigger_file == '\0') return TB_OK;
+  tb_diag_clear(&why);
+  TB_TRY(tr_rules_new(&rules));
+  tb_rc rc = tr_rules_read(rules, c->trigger_file, &why);
+  tr_rules_let_go(rules);
+  return rc == TB_OK ? rc : tb_fail(diag, rc, "trigger.file: %s", why.text);
+}
+
 static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
   unsigned bits;
 
@@ -196,7 +210,8 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
   TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
   TB_TRY(tc_feed_finding_list(c->alert_findings, diag, &bits));
-  return check_idle(c, diag);
+  TB_TRY(check_idle(c, diag));
+  return check_triggers(c, diag);
 }
 
 static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {

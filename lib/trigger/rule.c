@@ -18,6 +18,7 @@ enum {
 };
 
 struct tr_rules {
+  unsigned holders;
   struct tb_mem mem;
   struct tb_arena arena; /* of the schemas, whose names conditions lend */
   Tracecollect__V1__ReportSchema *schema[TO_ANALYSIS_KINDS];
@@ -30,6 +31,7 @@ tb_rc tr_rules_new(struct tr_rules **out) {
   tb_rc rc = TB_OK;
 
   if (rules == NULL) return TB_NOMEM;
+  rules->holders = 1;
   tb_mem_init(&rules->mem, tb_mem_libc, NULL, SCHEMA_BYTES_MAX);
   tb_arena_init(&rules->arena, &rules->mem, CHUNK_BYTES);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++)
@@ -37,12 +39,16 @@ tb_rc tr_rules_new(struct tr_rules **out) {
   if (rc == TB_OK)
     *out = rules;
   else
-    tr_rules_free(rules);
+    tr_rules_let_go(rules);
   return rc;
 }
 
-void tr_rules_free(struct tr_rules *rules) {
-  if (rules == NULL) return;
+void tr_rules_hold(struct tr_rules *rules) {
+  rules->holders++;
+}
+
+void tr_rules_let_go(struct tr_rules *rules) {
+  if (rules == NULL || --rules->holders > 0) return;
   for (unsigned i = 0; i < rules->n; i++) free(rules->rule[i]);
   tb_arena_fini(&rules->arena);
   free(rules);

@@ -15,6 +15,7 @@
  * Words that are not names may be in small letters, too.
  *
  * Memory    a set owns its rules. A set of rules is not changed once it is in use.
+ * Threads   use each set from one thread at a time.
  * Errors    TB_BROKEN with the reason, and the word that is wrong, in diag; TB_BUDGET: there are too many; TB_NOMEM.
  */
 #ifndef TR_TRIGGER_RULE_H
@@ -56,7 +57,8 @@ struct tr_rule {
 struct tr_rules;
 
 TB_MUST tb_rc tr_rules_new(struct tr_rules **out);
-void tr_rules_free(struct tr_rules *rules); /* NULL is fine */
+void tr_rules_hold(struct tr_rules *rules);   /* one more holder: as many let go of it */
+void tr_rules_let_go(struct tr_rules *rules); /* the last one frees it; NULL is fine */
 TB_MUST tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag);
 /* A rule a line. Lines that are empty or begin with # are passed over; name: of the text, for diag. */
 TB_MUST tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,

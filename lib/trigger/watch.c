@@ -25,6 +25,7 @@ struct watched {
 
 struct tr_watch {
   struct tb_mem *mem;
+  struct tr_rules *rules;
   unsigned findings; /* bits of enum to_finding_kind that a rule wants */
   uint8_t need[TO_WINDOWS][TO_ANALYSIS_KINDS];
   bool rows[TO_WINDOWS][TO_ANALYSIS_KINDS]; /* a column is needed */
@@ -56,7 +57,7 @@ static void add_term(struct tr_watch *w, enum to_window window, const struct tr_
   w->rows[window][term->kind] |= term->condition.path.column != NULL;
 }
 
-tb_rc tr_watch_new(struct tb_mem *mem, const struct tr_rules *rules, const char *service,
+tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *service,
                    const char *instance, struct tr_watch **out) {
   unsigned n = 0;
   void *place = NULL;
@@ -67,6 +68,8 @@ tb_rc tr_watch_new(struct tb_mem *mem, const struct tr_rules *rules, const char 
   struct tr_watch *w = place;
   memset(w, 0, bytes_of(n));
   w->mem = mem;
+  w->rules = rules;
+  tr_rules_hold(rules);
   for (unsigned i = 0; i < tr_rules_count(rules); i++) {
     const struct tr_rule *rule = tr_rules_at(rules, i);
     if (!tr_rule_is_about(rule, service, instance)) continue;
@@ -78,7 +81,9 @@ tb_rc tr_watch_new(struct tb_mem *mem, const struct tr_rules *rules, const char 
 }
 
 void tr_watch_free(struct tr_watch *w) {
-  if (w != NULL) tb_mem_give(w->mem, w, bytes_of(w->n));
+  if (w == NULL) return;
+  tr_rules_let_go(w->rules);
+  tb_mem_give(w->mem, w, bytes_of(w->n));
 }
 
 void tr_watch_hole(struct tr_watch *w) {

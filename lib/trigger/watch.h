@@ -30,8 +30,8 @@ struct tr_fired_sink {
 
 struct tr_watch;
 
-/* rules must outlive it. Rules that are not about the stream are left out: tr_rule_is_about(). */
-TB_MUST tb_rc tr_watch_new(struct tb_mem *mem, const struct tr_rules *rules, const char *service,
+/* It holds the rules. Rules that are not about the stream are left out: tr_rule_is_about(). */
+TB_MUST tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *service,
                            const char *instance, struct tr_watch **out);
 void tr_watch_free(struct tr_watch *watch); /* NULL is fine */
 

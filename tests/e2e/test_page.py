@@ -75,6 +75,22 @@ class Page(Case):
         self.assertEqual({url for url in asked if not url.startswith((self.base + "/", "about:"))}, set())
         page.close()
 
+    def test_rules_show_when_they_fired_last(self):
+        page = self.page()
+        self.collector.ask("trigger", "add", "many WHEN goroutines.alive > 2 DO alert")
+        self.collector.ask("trigger", "add", "never WHEN goroutines.alive > 1000000 DO alert")
+        self.send_two()
+        cell = "[...document.querySelectorAll('#trigger-rows tr')].find((r) => r.firstChild.textContent === '%s')?.querySelector('%s')"
+        wait_until("the rule has fired for both", lambda: page.ask(f"Number({cell % ('many', '.number')}?.dataset.value)") == 2)
+        self.assertEqual(page.ask(f"{cell % ('never', '.number')}.textContent"), "0")
+        self.assertRegex(page.ask(f"{cell % ('many', '.words')}.textContent"), r"^goroutines\.alive is \d+$")
+        self.assertEqual(page.ask(f"{cell % ('never', 'a')} === null"), True)
+        self.collector.ask("trigger", "remove", "never")
+        wait_until("the rule has gone", lambda: page.ask("document.querySelectorAll('#trigger-rows tr').length") == 1)
+        page.follow(cell % ("many", "a"))
+        wait_until("its picture is drawn", lambda: page.draw() and page.ask("document.body.dataset.ready ?? 0") != "0")
+        self.quiet(page)
+
     def test_the_chart_begins_before_the_page_was_opened(self):
         page = self.page()
         xs, rows = page.ask("""import("/model.js").then(({ Model }) => {

@@ -2,9 +2,10 @@
 """The timeline in a headless Chromium: what it draws is what `tracectl query` says, a click explains, it fits all screens and keeps up with a hand."""
 import json
 import re
+import urllib.request
 
 import browser
-from harness import BUILD, TRACECTL, wait_until
+from harness import BUILD, DEADLINE, TRACECTL, wait_until
 from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
 from test_timeline import TimelineCase
 
@@ -166,6 +167,24 @@ class TimelinePage(TimelineCase):
         page.open(f"{self.base}/timeline/<script>alert(1)</script>")
         wait_until("it says so", lambda: "is no id of 32" in page.ask("document.body?.innerText ?? ''"))
         page.close()
+
+    def test_an_alert_in_the_terminal_leads_to_it(self):
+        out = self.folder / "tail.out"
+        tail = self.spawn("tail", TRACECTL, "tail", "--server", self.collector.to, "--certs", self.certs, "--kind", "alert", "-n", "1", stdout=open(out, "wb"))
+        wait_until("tail subscribes", lambda: b"tracecollect_feed_subscribers 1" in urllib.request.urlopen(f"{self.base}/metrics").read())
+        self.collector.ask("trigger", "add", "some WHEN goroutines.alive > 2 DO alert")
+        self.collector.send(self.trace("g26-gens"), "shop", "alerted")
+        self.assertEqual(tail.wait(DEADLINE), 0)
+        [link] = re.findall(r"http://\S+", out.read_text())
+        page = browser.Browser(self)
+        page.look(width=1280)
+        page.open(link)
+        self.wait_ready(page)
+        begin, end = map(int, re.findall(r"(?:from|to)=(\d+)", page.ask("location.search")))
+        segments = self.collector.json_lines("list", "--service", "shop", "--instance", "alerted")
+        self.assertTrue(any(s["first_wall_ns"] < end and s["last_wall_ns"] > begin for s in segments), (begin, end, segments))
+        self.assertGreater(len(self.labels(page)), 0)
+        self.quiet(page)
 
     def test_the_page_leads_to_it_from_streams_and_files(self):
         page = browser.Browser(self)

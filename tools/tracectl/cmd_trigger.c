@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl trigger test RULE: when a rule would have fired, in files or in what a collector has. */
+/* tracectl trigger list|add|remove: a collector's rules. tracectl trigger test RULE: when one would have fired, in files or in what a
+ * collector has. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/term/json.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trigger/replay.h"
@@ -84,7 +87,7 @@ static const char *plural(uint64_t n) {
   return n == 1 ? "" : "s";
 }
 
-static int replay(struct trigger_options *o, const struct tr_rules *rules) {
+static int replay(struct trigger_options *o, struct tr_rules *rules) {
   struct tk_replay replay = { .rules = rules,
                               .is_remote = o->inputs.is_remote,
                               .progress = !o->inputs.no_progress,
@@ -112,8 +115,90 @@ static int test(struct trigger_options *o, char **args, int n) {
   if (code == TK_DONE) code = tk_inputs_open(&o->inputs, args + 1, n - 1);
   if (code == TK_DONE) code = replay(o, rules);
   tk_inputs_close(&o->inputs);
-  tr_rules_free(rules);
+  tr_rules_let_go(rules);
   return code;
+}
+
+/* ---- a collector's rules ---- */
+
+static void print_rules(const Tracecollect__V1__TriggerReply *reply) {
+  struct tk_table table;
+  char time[TC_TIME_BYTES];
+
+  tk_table_init(&table, "NAME,OF,>FIRED,LAST,STREAM,>GEN,RULE");
+  for (size_t i = 0; i < reply->n_rules; i++) {
+    const Tracecollect__V1__TriggerRule *rule = reply->rules[i];
+    bool has_fired = rule->fired > 0;
+    tc_time_format(rule->wall_ns, time);
+    tk_table_add(&table, "%s", rule->name);
+    tk_table_add(&table, "%s", rule->added ? "added" : "file");
+    tk_table_add(&table, "%" PRIu64, rule->fired);
+    tk_table_add(&table, "%s", has_fired && rule->wall_ns != 0 ? time : "-");
+    tk_table_add(&table, has_fired ? "%s/%s" : "-", rule->service, rule->instance);
+    tk_table_add(&table, has_fired ? "%" PRIu64 : "-", rule->gen);
+    tk_table_add(&table, "%s", rule->text);
+  }
+  tk_table_print(&table, stdout, false);
+  tk_table_fini(&table);
+}
+
+static tb_rc ask_rules(const struct trigger_options *o, Tracecollect__V1__TriggerRequest *ask,
+                       struct tb_diag *diag) {
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *client;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_TRIGGER;
+  request.trigger = ask;
+  TB_TRY(tk_client_open(&o->inputs.client, diag, &client));
+  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  if (rc == TB_OK && !o->json) print_rules(reply->trigger);
+  for (size_t i = 0; rc == TB_OK && o->json && i < reply->trigger->n_rules; i++)
+    if (!tk_json_print("trigger", &reply->trigger->rules[i]->base)) rc = TB_NOMEM;
+  tk_client_close(client);
+  return rc;
+}
+
+static int ask(const struct trigger_options *o, Tracecollect__V1__TriggerRequest *request) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = ask_rules(o, request, &diag);
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("trigger", rc, &diag);
+}
+
+static int list(struct trigger_options *o, char **args, int n) {
+  Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+
+  if (n != 0) return tk_usage("trigger", "list: \"%s\" has no place here", args[0]);
+  return ask(o, &request);
+}
+
+static int add(struct trigger_options *o, char **args, int n) {
+  Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+
+  if (n != 1) return tk_usage("trigger", "add: one RULE is wanted, in quotes");
+  request.add = args[0];
+  return ask(o, &request);
+}
+
+static int remove_rule(struct trigger_options *o, char **args, int n) {
+  Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+
+  if (n != 1) return tk_usage("trigger", "remove: one NAME is wanted");
+  request.remove = args[0];
+  return ask(o, &request);
+}
+
+static const struct word {
+  const char *text;
+  int (*act)(struct trigger_options *o, char **args, int n);
+} words[] = { { "list", list }, { "add", add }, { "remove", remove_rule }, { "test", test } };
+
+static const struct word *find_word(const char *text) {
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcmp(words[i].text, text) == 0) return &words[i];
+  return NULL;
 }
 
 int tk_cmd_trigger(int argc, char **argv) {
@@ -131,8 +216,9 @@ int tk_cmd_trigger(int argc, char **argv) {
     else if ((code = tk_inputs_option(&o.inputs, c, optarg)) != TK_DONE)
       return code;
   }
-  if (optind == argc) return tk_usage("trigger", "test is wanted");
-  if (strcmp(argv[optind], "test") != 0)
-    return tk_usage("trigger", "\"%s\" is none of: test", argv[optind]);
-  return test(&o, argv + optind + 1, argc - optind - 1);
+  const struct word *word = optind < argc ? find_word(argv[optind]) : NULL;
+  if (word == NULL)
+    return tk_usage("trigger", "\"%s\" is none of: list, add, remove, test",
+                    optind < argc ? argv[optind] : "");
+  return word->act(&o, argv + optind + 1, argc - optind - 1);
 }

@@ -9,6 +9,7 @@ import { Model } from "/model.js";
 import { Reports } from "/reports.js";
 import { prepareSegments, showSegments } from "/segments.js";
 import { Streams } from "/streams.js";
+import { Triggers } from "/triggers.js";
 import { byId, element, KeyedList, setData, setFigure, setText } from "/view.js";
 
 const model = new Model();
@@ -129,6 +130,7 @@ function takeAddress() {
 
 prepareSegments();
 takeAddress();
+new Triggers();
 byId("filter").addEventListener("input", chosen);
 addEventListener("hashchange", takeAddress);
 new Live({

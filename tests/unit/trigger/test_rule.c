@@ -28,7 +28,7 @@ static void refused(const char *text, const char *why) {
   cr_assert_eq(tr_rules_add(r, text, &diag), TB_BROKEN, "%s", text);
   cr_assert_not_null(strstr(diag.text, why), "%s: %s", text, diag.text);
   cr_assert_eq(tr_rules_count(r), 0);
-  tr_rules_free(r);
+  tr_rules_let_go(r);
 }
 
 Test(rule, says_what_where_how_long_and_what_then) {
@@ -55,7 +55,7 @@ Test(rule, says_what_where_how_long_and_what_then) {
   cr_assert(tr_rule_is_about(rule, "shop-2", NULL));
   cr_assert_not(tr_rule_is_about(rule, "shop", "a:1"));
   cr_assert_not(tr_rule_is_about(rule, "shop-2", "a:10"));
-  tr_rules_free(r);
+  tr_rules_let_go(r);
 }
 
 Test(rule, the_least_is_a_condition_and_an_action) {
@@ -70,7 +70,7 @@ Test(rule, the_least_is_a_condition_and_an_action) {
   cr_assert(tr_rule_is_about(rule, "any", "thing"));
   cr_assert_eq(taken(r, "a when finding leak for 1 generation in all of x do snap all")->snap,
                TR_SNAP_ALL);
-  tr_rules_free(r);
+  tr_rules_let_go(r);
 }
 
 Test(rule, what_is_wrong_is_named) {
@@ -118,7 +118,7 @@ Test(rule, lines_are_numbered_and_names_stand_once) {
   cr_assert_eq(tr_rules_add_lines(r, "FILE", "#\na WHEN finding leak DO alert\n", &diag),
                TB_BROKEN);
   cr_assert_str_eq(diag.text, "FILE line 2: a: there is a rule \"a\" already");
-  tr_rules_free(r);
+  tr_rules_let_go(r);
 }
 
 Test(rule, there_is_an_end_to_rules_and_to_their_length) {
@@ -132,7 +132,7 @@ Test(rule, there_is_an_end_to_rules_and_to_their_length) {
   }
   tb_diag_clear(&diag);
   cr_assert_eq(tr_rules_add(r, "one-more WHEN finding leak DO alert", &diag), TB_BUDGET);
-  tr_rules_free(r);
+  tr_rules_let_go(r);
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
   refused(text, "at most 1024 bytes");

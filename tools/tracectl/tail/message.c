@@ -130,6 +130,7 @@ static void say_alert(struct line *l, const Tracecollect__V1__Alert *a) {
   if (a->suppressed != 0) number(l, "; left out before it: ", a->suppressed);
   say_place(l, a->n_stack, a->stack);
   if (*a->fetch != '\0') tk_out_text(l->out, "  "), text(l, a->fetch);
+  if (*a->page != '\0') tk_out_text(l->out, "  "), text(l, a->page);
 }
 
 static void say_event(struct line *l, const Tracecollect__V1__Event *e) {

@@ -21,7 +21,7 @@ struct tk_replay_fired {
 };
 
 struct tk_replay {
-  const struct tr_rules *rules;
+  struct tr_rules *rules;
   bool is_remote; /* places are named SERVICE/INSTANCE/STREAM; of files no rule knows the service */
   bool progress;
   void *self;

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each loop has a copy of the rules, taken again where another version is in use; each stream is watched by the copy of its last
+ * generation. */
+#include "collector/analysis/private.h"
+
+struct look {
+  struct tc__understood *s;
+  const struct tc_verdict *verdict;
+};
+
+static void on_fired(void *self, const struct tr_fired *fired) {
+  const struct look *look = self;
+  struct tc__understood *s = look->s;
+  const struct tc_trigger_firing firing = {
+    .fired = fired,
+    .ref = s->ref,
+    .stream = s->id,
+    .service = s->service,
+    .instance = s->instance,
+    .gen = look->verdict->gen,
+    .wall_ns = to_analyses_wall(s->analyses, look->verdict->last_ns),
+  };
+
+  tc_metric_add(&s->u->env.metrics->triggers_fired_total, 1);
+  tc_triggers_fired(s->u->env.triggers, &firing);
+  if (fired->rule->alert && s->feed != NULL) tc_feed_encoder_fired(s->feed, fired, look->verdict);
+}
+
+static tb_rc take_rules(struct tc_scheduler *u) {
+  struct tr_rules *rules;
+
+  if (u->rules != NULL && u->rules_version == tc_triggers_version(u->env.triggers)) return TB_OK;
+  TB_TRY(tc_triggers_rules(u->env.triggers, &rules, &u->rules_version));
+  tr_rules_let_go(u->rules);
+  u->rules = rules;
+  return TB_OK;
+}
+
+static tb_rc take_watch(struct tc__understood *s) {
+  struct tc_scheduler *u = s->u;
+
+  TB_TRY(take_rules(u));
+  if (s->watch != NULL && s->rules_version == u->rules_version) return TB_OK;
+  tr_watch_free(TB_MOVE(s->watch));
+  TB_TRY(tr_watch_new(&s->mem, u->rules, s->service, s->instance, &s->watch));
+  s->rules_version = u->rules_version;
+  return TB_OK;
+}
+
+void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v) {
+  struct look look = { s, v };
+
+  if (s->u->env.triggers == NULL) return;
+  tb_rc rc = take_watch(s);
+  if (rc == TB_OK)
+    rc = tr_watch_generation(s->watch, s->analyses, &(struct tr_fired_sink){ &look, on_fired });
+  if (rc != TB_OK) tc_metric_add(&s->u->env.metrics->triggers_missed_total, 1);
+}
+
+void tc__understood_look_at_hole(struct tc__understood *s) {
+  if (s->watch != NULL) tr_watch_hole(s->watch);
+}

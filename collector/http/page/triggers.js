@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of triggers: how often each has fired, and the last time with its picture.
+import { count, moment } from "/format.js";
+import { byId, element, KeyedList, setFigure, setText, timelineLink } from "/view.js";
+
+const EVERY_MS = 5000;
+const AROUND_NS = 1e9; // a rule fires after a generation, which is about a second long
+
+function make() {
+  const names = ["rule", "fired", "last", "stream", "words", "go"];
+  const cells = Object.fromEntries(names.map((name) => [name, element("td", { className: name === "fired" ? "number" : name })]));
+  const row = element("tr", {}, ...Object.values(cells));
+  row.cells_by_name = cells;
+  return row;
+}
+
+// What is 0 or empty is not in the answer.
+function update(row, { name: title, text, fired: times = 0, wall_ns = 0, service, instance, stream: id, words: seen = "" }) {
+  const { rule, fired, last, stream, words, go } = row.cells_by_name;
+
+  setText(rule, title);
+  rule.title = text;
+  if (Number(fired.dataset.value) === times) return; // the last time is the same, too
+  setFigure(fired, times, count(times));
+  setText(last, wall_ns > 0 ? moment(wall_ns) : "");
+  setText(stream, times > 0 ? `${service} / ${instance}` : "");
+  setText(words, seen);
+  go.replaceChildren(...(wall_ns > 0 ? [timelineLink(id, wall_ns - AROUND_NS, wall_ns)] : []));
+}
+
+export class Triggers {
+  constructor() {
+    this.rows = new KeyedList(byId("trigger-rows"), (rule) => rule.text, make, update);
+    this.ask();
+    setInterval(() => document.hidden || this.ask(), EVERY_MS);
+  }
+
+  // A collector that is away is said at the top of the page; the rows stay as they were.
+  async ask() {
+    const answer = await fetch("/api/v1/triggers").catch(() => null);
+    if (!answer?.ok) return;
+    const { rules = [] } = await answer.json();
+    byId("triggers").hidden = rules.length === 0;
+    setText(byId("triggers-note"), `${count(rules.length)} ${rules.length === 1 ? "rule" : "rules"}; tracectl trigger list`);
+    this.rows.show(rules);
+  }
+}

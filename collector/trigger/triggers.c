@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/trigger/triggers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/state_dir.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "collector/base/logger.h"
+
+#define ADDED_FILE     "triggers"
+#define ADDED_FILE_NEW "triggers.new"
+
+enum {
+  ADDED_BYTES_MAX = TR_RULES_MAX * (TR_RULE_TEXT_MAX + 1),
+  TURN_MS = 500,
+  SNAP_WAIT_MS = 10000,
+  ANSWER_BYTES_MAX = 1 << 20,
+};
+/* Between two snaps of one rule: what recorders keep is longer. */
+static const uint64_t snap_every_ns = 10000000000;
+
+struct snap {
+  char rule[TR_NAME_MAX + 1];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1]; /* "": any */
+  unsigned char stream[TC_STREAM_BYTES];
+  bool of_stream;
+  uint64_t last_ns;
+};
+
+/* Of a rule, at its place in the rules. */
+struct state {
+  struct tc_trigger_status shown;
+  uint64_t snap_mono_ns; /* the last one that was ordered; 0: none */
+};
+
+struct tc_triggers {
+  struct tc_triggers_env env;
+  pthread_t thread;
+  bool is_started;
+  _Atomic uint64_t turns, version;
+
+  pthread_mutex_t lock; /* of all below */
+  pthread_cond_t changed;
+  bool stopping;
+  struct tr_rules *rules;
+  struct state states[TR_RULES_MAX];
+  struct snap snaps[TC_TRIGGER_SNAPS_MAX];
+  size_t first_snap, n_snaps;
+};
+
+/* --- rules ------------------------------------------------------------------------------------- */
+
+static tb_rc read_added(const struct tc_triggers *t, struct tb_diag *diag, char **out) {
+  struct stat st;
+  int fd = openat(t->env.state_fd, ADDED_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+  *out = NULL;
+  if (fd < 0 && errno != ENOENT) return tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
+  char *text = calloc(1, ADDED_BYTES_MAX + 1);
+  tb_rc rc = text != NULL ? TB_OK : TB_NOMEM;
+  if (fd >= 0 && rc == TB_OK) {
+    if (fstat(fd, &st) != 0 || st.st_size > ADDED_BYTES_MAX)
+      rc = tb_fail(diag, TB_BROKEN, ADDED_FILE ": larger than %d bytes", ADDED_BYTES_MAX);
+    else if (tc_read_all(fd, text, (size_t)st.st_size, 0) != 0)
+      rc = tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
+  }
+  if (fd >= 0) close(fd);
+  if (rc == TB_OK)
+    *out = text;
+  else
+    free(text);
+  return rc;
+}
+
+/* The rules as the files say: added, a text of the file in the state folder, is taken for it. *out_of_file of them are of FILE. */
+static tb_rc read_rules(const struct tc_triggers *t, const char *added, struct tb_diag *diag,
+                        struct tr_rules **out, unsigned *out_of_file) {
+  struct tr_rules *rules;
+
+  TB_TRY(tr_rules_new(&rules));
+  tb_rc rc = t->env.file[0] != '\0' ? tr_rules_read(rules, t->env.file, diag) : TB_OK;
+  *out_of_file = tr_rules_count(rules);
+  if (rc == TB_OK) rc = tr_rules_add_lines(rules, "added rules,", added, diag);
+  if (rc == TB_OK)
+    *out = rules;
+  else
+    tr_rules_let_go(rules);
+  return rc;
+}
+
+/* A rule that stays as it was keeps its counts. */
+static struct state state_of(const struct tc_triggers *t, const struct tr_rule *rule) {
+  struct state state = { .shown.fired = 0 };
+
+  for (unsigned i = 0; t->rules != NULL && i < tr_rules_count(t->rules); i++)
+    if (strcmp(tr_rules_at(t->rules, i)->text, rule->text) == 0) return t->states[i];
+  memcpy(state.shown.name, rule->name, sizeof rule->name);
+  return state;
+}
+
+static void use(struct tc_triggers *t, struct tr_rules *rules, unsigned of_file) {
+  struct state states[TR_RULES_MAX];
+  unsigned n = tr_rules_count(rules);
+
+  for (unsigned i = 0; i < n; i++) {
+    states[i] = state_of(t, tr_rules_at(rules, i));
+    states[i].shown.is_added = i >= of_file;
+  }
+  memcpy(t->states, states, n * sizeof *states);
+  tr_rules_let_go(t->rules);
+  t->rules = rules;
+  atomic_fetch_add(&t->version, 1);
+}
+
+static char *added_text(const struct tc_triggers *t, const char *without, const char *with) {
+  size_t room = ADDED_BYTES_MAX + TR_RULE_TEXT_MAX + 2, n = 0;
+  char *text = calloc(1, room);
+
+  if (text == NULL) return NULL;
+  for (unsigned i = 0; i < tr_rules_count(t->rules); i++) {
+    const struct tr_rule *rule = tr_rules_at(t->rules, i);
+    if (!t->states[i].shown.is_added || (without != NULL && strcmp(rule->name, without) == 0))
+      continue;
+    n += (size_t)snprintf(text + n, room - n, "%s\n", rule->text);
+  }
+  if (with != NULL) snprintf(text + n, room - n, "%s\n", with);
+  return text;
+}
+
+static tb_rc save_added(const struct tc_triggers *t, const char *text, struct tb_diag *diag) {
+  int fd = openat(t->env.state_fd, ADDED_FILE_NEW,
+                  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool done = fd >= 0 && tc_write_all(fd, text, strlen(text), 0) == 0 && fsync(fd) == 0;
+
+  if (fd >= 0) done = close(fd) == 0 && done;
+  done = done && renameat(t->env.state_fd, ADDED_FILE_NEW, t->env.state_fd, ADDED_FILE) == 0 &&
+         fsync(t->env.state_fd) == 0;
+  return done ? TB_OK : tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
+}
+
+/* With the lock. Owns text; NULL: no memory. */
+static tb_rc change_added(struct tc_triggers *t, char *text, struct tb_diag *diag) {
+  struct tr_rules *rules;
+  unsigned of_file;
+
+  if (text == NULL) return TB_NOMEM;
+  tb_rc rc = read_rules(t, text, diag, &rules, &of_file);
+  if (rc == TB_OK && (rc = save_added(t, text, diag)) != TB_OK) tr_rules_let_go(rules);
+  if (rc == TB_OK) use(t, rules, of_file);
+  free(text);
+  return rc;
+}
+
+/* SIZE_MAX: there is none. */
+static size_t find(const struct tc_triggers *t, const char *name) {
+  for (unsigned i = 0; i < tr_rules_count(t->rules); i++)
+    if (strcmp(tr_rules_at(t->rules, i)->name, name) == 0) return i;
+  return SIZE_MAX;
+}
+
+static tb_rc add_rule(struct tc_triggers *t, const struct tr_rule *rule, struct tb_diag *diag) {
+  if (find(t, rule->name) != SIZE_MAX)
+    return tb_fail(diag, TB_BROKEN, "there is a rule \"%s\" already", rule->name);
+  if (tr_rules_count(t->rules) == TR_RULES_MAX)
+    return tb_fail(diag, TB_BUDGET, "there are %d rules already", TR_RULES_MAX);
+  return change_added(t, added_text(t, NULL, rule->text), diag);
+}
+
+tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *diag) {
+  struct tr_rules *alone;
+
+  TB_TRY(tr_rules_new(&alone));
+  tb_rc rc = tr_rules_add(alone, text, diag);
+  if (rc == TB_OK) {
+    pthread_mutex_lock(&t->lock);
+    rc = add_rule(t, tr_rules_at(alone, 0), diag);
+    pthread_mutex_unlock(&t->lock);
+  }
+  if (rc == TB_OK) tc_log(TC_NOTICE, "trigger", "rule=%s: added", tr_rules_at(alone, 0)->name);
+  tr_rules_let_go(alone);
+  return rc;
+}
+
+static tb_rc remove_rule(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
+  size_t at = find(t, name);
+
+  if (at == SIZE_MAX) return tb_fail(diag, TB_NOTFOUND, "no rule \"%.60s\"", name);
+  if (!t->states[at].shown.is_added)
+    return tb_fail(diag, TB_REFUSED, "\"%.60s\" is a rule of %.100s: change that file", name,
+                   t->env.file);
+  return change_added(t, added_text(t, name, NULL), diag);
+}
+
+tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
+  char shown[TC_ESCAPE_MAX + 1];
+
+  pthread_mutex_lock(&t->lock);
+  tb_rc rc = remove_rule(t, name, diag);
+  pthread_mutex_unlock(&t->lock);
+  if (rc == TB_OK)
+    tc_log(TC_NOTICE, "trigger", "rule=%s: removed", tc_escape(shown, name, strlen(name)));
+  return rc;
+}
+
+tb_rc tc_triggers_reload(struct tc_triggers *t, struct tb_diag *diag) {
+  struct tr_rules *rules;
+  unsigned of_file;
+
+  pthread_mutex_lock(&t->lock);
+  char *text = added_text(t, NULL, NULL);
+  tb_rc rc = text != NULL ? read_rules(t, text, diag, &rules, &of_file) : TB_NOMEM;
+  if (rc == TB_OK) use(t, rules, of_file);
+  pthread_mutex_unlock(&t->lock);
+  free(text);
+  return rc;
+}
+
+tb_rc tc_triggers_each(struct tc_triggers *t, void *self,
+                       tb_rc (*take)(void *self, const struct tc_trigger_status *status,
+                                     const char *text)) {
+  tb_rc rc = TB_OK;
+
+  pthread_mutex_lock(&t->lock);
+  for (unsigned i = 0; i < tr_rules_count(t->rules) && rc == TB_OK; i++)
+    rc = take(self, &t->states[i].shown, tr_rules_at(t->rules, i)->text);
+  pthread_mutex_unlock(&t->lock);
+  return rc;
+}
+
+/* --- loops ------------------------------------------------------------------------------------- */
+
+uint64_t tc_triggers_version(const struct tc_triggers *t) {
+  return atomic_load(&t->version);
+}
+
+tb_rc tc_triggers_rules(struct tc_triggers *t, struct tr_rules **out, uint64_t *out_version) {
+  struct tr_rules *copy;
+  tb_rc rc = tr_rules_new(&copy);
+
+  if (rc != TB_OK) return rc;
+  pthread_mutex_lock(&t->lock);
+  *out_version = atomic_load(&t->version);
+  for (unsigned i = 0; i < tr_rules_count(t->rules) && rc == TB_OK; i++)
+    rc = tr_rules_add(copy, tr_rules_at(t->rules, i)->text, NULL);
+  pthread_mutex_unlock(&t->lock);
+  if (rc == TB_OK)
+    *out = copy;
+  else
+    tr_rules_let_go(copy);
+  return rc;
+}
+
+/* With the lock. False: it is not to be ordered now. */
+static bool order_snap(struct tc_triggers *t, struct state *state,
+                       const struct tc_trigger_firing *firing) {
+  const struct tr_rule *rule = firing->fired->rule;
+  uint64_t now = tc_mono_ns();
+
+  if (rule->snap == TR_SNAP_NONE) return true;
+  if (state->snap_mono_ns != 0 && now - state->snap_mono_ns < snap_every_ns) return false;
+  if (t->n_snaps == TC_TRIGGER_SNAPS_MAX) return false;
+  state->snap_mono_ns = now;
+  struct snap *snap = &t->snaps[(t->first_snap + t->n_snaps++) % TC_TRIGGER_SNAPS_MAX];
+  *snap = (struct snap){ .of_stream = rule->snap == TR_SNAP_STREAM, .last_ns = rule->snap_last_ns };
+  memcpy(snap->rule, rule->name, sizeof snap->rule);
+  memcpy(snap->stream, firing->stream, sizeof snap->stream);
+  if (rule->snap != TR_SNAP_ALL)
+    snprintf(snap->service, sizeof snap->service, "%s", firing->service);
+  pthread_cond_signal(&t->changed);
+  return true;
+}
+
+static void note(struct state *state, const struct tc_trigger_firing *firing) {
+  struct tc_trigger_status *shown = &state->shown;
+
+  shown->fired++;
+  shown->gen = firing->gen;
+  shown->wall_ns = firing->wall_ns;
+  memcpy(shown->stream, firing->stream, sizeof shown->stream);
+  snprintf(shown->service, sizeof shown->service, "%s", firing->service);
+  snprintf(shown->instance, sizeof shown->instance, "%s", firing->instance);
+  memcpy(shown->words, firing->fired->words, sizeof shown->words);
+}
+
+void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+  const struct tr_fired *fired = firing->fired;
+  char words[TC_ESCAPE_MAX + 1];
+  bool is_ordered = true;
+
+  pthread_mutex_lock(&t->lock);
+  size_t at = find(t, fired->rule->name);
+  if (at != SIZE_MAX) { /* else it was removed in this moment */
+    note(&t->states[at], firing);
+    is_ordered = order_snap(t, &t->states[at], firing);
+  }
+  pthread_mutex_unlock(&t->lock);
+  tc_log_about(firing->ref, TC_WARN, "trigger",
+               "rule=%s service=%s instance=%s gen=%" PRIu64 ": %s%s", fired->rule->name,
+               firing->service, firing->instance, firing->gen,
+               tc_escape(words, fired->words, strlen(fired->words)),
+               is_ordered ? "" : "; no snap: the last one is not 10 s ago, or too many wait");
+}
+
+/* --- snaps: the thread ------------------------------------------------------------------------- */
+
+static void say_answers(const struct snap *snap, const struct tc_snap_row *rows, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    tc_log(TC_NOTICE, "trigger",
+           "rule=%s service=%s instance=%s: snap: %s, %" PRIu64 " generations", snap->rule,
+           rows[i].who.service, rows[i].who.instance, tc_snap_state_word(rows[i].done.state),
+           rows[i].done.generations);
+}
+
+static void ask(struct tc_triggers *t, const struct snap *snap) {
+  const struct tc_snap_ask ask = { .service = snap->service,
+                                   .instance = snap->instance,
+                                   .stream = snap->of_stream ? snap->stream : NULL,
+                                   .last_ns = snap->last_ns,
+                                   .wait_ms = SNAP_WAIT_MS };
+  struct tc_snap_row *rows;
+  struct tb_arena arena;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  size_t n;
+
+  tb_diag_clear(&diag);
+  tb_mem_init(&mem, tb_mem_libc, NULL, ANSWER_BYTES_MAX);
+  tb_arena_init(&arena, &mem, 16 << 10);
+  if (tc_recorders_ask(t->env.recorders, &ask, &arena, &diag, &rows, &n) == TB_OK)
+    say_answers(snap, rows, n);
+  else
+    tc_log(TC_WARN, "trigger", "rule=%s: snap: %s", snap->rule, diag.text);
+  tb_arena_fini(&arena);
+}
+
+/* False: it is to end. */
+static bool next_snap(struct tc_triggers *t, struct snap *out, bool *out_any) {
+  struct timespec soon = tc_from_now(TURN_MS);
+
+  pthread_mutex_lock(&t->lock);
+  if (t->n_snaps == 0 && !t->stopping) pthread_cond_timedwait(&t->changed, &t->lock, &soon);
+  bool goes_on = !t->stopping;
+  *out_any = goes_on && t->n_snaps > 0;
+  if (*out_any) {
+    *out = t->snaps[t->first_snap];
+    t->first_snap = (t->first_snap + 1) % TC_TRIGGER_SNAPS_MAX;
+    t->n_snaps--;
+  }
+  pthread_mutex_unlock(&t->lock);
+  return goes_on;
+}
+
+static void *work(void *self) {
+  struct tc_triggers *t = self;
+  struct snap snap;
+  bool any;
+
+  while (next_snap(t, &snap, &any)) {
+    if (any) ask(t, &snap);
+    atomic_fetch_add(&t->turns, 1);
+  }
+  return NULL;
+}
+
+uint64_t tc_triggers_turns(const struct tc_triggers *t) {
+  return atomic_load(&t->turns);
+}
+
+/* --- begin and end ----------------------------------------------------------------------------- */
+
+tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
+                       struct tc_triggers **out) {
+  struct tc_triggers *t = calloc(1, sizeof *t);
+  struct tr_rules *rules;
+  unsigned of_file;
+  char *added;
+
+  if (t == NULL) return TB_NOMEM;
+  t->env = *env;
+  pthread_mutex_init(&t->lock, NULL);
+  tc_cond_init(&t->changed);
+  tb_rc rc = read_added(t, diag, &added);
+  if (rc == TB_OK) rc = read_rules(t, added, diag, &rules, &of_file);
+  free(added);
+  if (rc == TB_OK) {
+    use(t, rules, of_file);
+    *out = t;
+  } else {
+    tc_triggers_free(t);
+  }
+  return rc;
+}
+
+tb_rc tc_triggers_start(struct tc_triggers *t) {
+  if (tc_thread_start(&t->thread, NULL, work, t) != 0) return TB_NOMEM;
+  t->is_started = true;
+  return TB_OK;
+}
+
+void tc_triggers_stop(struct tc_triggers *t) {
+  if (t == NULL || !t->is_started) return;
+  pthread_mutex_lock(&t->lock);
+  t->stopping = true;
+  pthread_cond_signal(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+  pthread_join(t->thread, NULL);
+  t->is_started = false;
+}
+
+void tc_triggers_free(struct tc_triggers *t) {
+  if (t == NULL) return;
+  tr_rules_let_go(t->rules);
+  pthread_cond_destroy(&t->changed);
+  pthread_mutex_destroy(&t->lock);
+  free(t);
+}

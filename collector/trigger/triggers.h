@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of triggers: which there are, how often each has fired, and the snaps that they order.
+ *
+ *   FILE (trigger.file) ──┐                       ┌──> loops: a copy each, when the version has changed
+ *   STATE/triggers ───────┴──> rules ──version────┘
+ *   loops ──fired──> log, counts, snaps ──thread──> recorders ──SNAP──> agents
+ *
+ * Rules of FILE are read at a start and at SIGHUP. Those of the state folder are added and removed one at a time, and are there
+ * after a restart.
+ *
+ * Memory    a few KiB a rule; at most TC_TRIGGER_SNAPS_MAX snaps wait.
+ * Threads   open, start, reload, stop, free: the main thread's. fired, rules: the loops'. The rest: any.
+ * Errors    TB_BROKEN: a rule is wrong, diag has file, line and word; TB_IO: a file; TB_NOTFOUND: no such rule; TB_REFUSED: it is of FILE;
+ *           TB_NOMEM. The rules are then as they were.
+ */
+#ifndef TC_TRIGGER_TRIGGERS_H
+#define TC_TRIGGER_TRIGGERS_H
+
+#include "collector/ingest/recorders.h"
+#include "trigger/watch.h"
+
+enum { TC_TRIGGER_SNAPS_MAX = 16 };
+
+struct tc_triggers;
+
+struct tc_triggers_env {
+  const char *file;               /* key trigger.file; "": none */
+  int state_fd;                   /* the state folder */
+  struct tc_recorders *recorders; /* for snaps; outlives it */
+};
+
+TB_MUST tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
+                               struct tc_triggers **out);
+TB_MUST tb_rc tc_triggers_start(struct tc_triggers *t); /* its thread */
+void tc_triggers_stop(struct tc_triggers *t); /* after tc_recorders_stop(); NULL is fine */
+void tc_triggers_free(struct tc_triggers *t);
+TB_MUST tb_rc tc_triggers_reload(struct tc_triggers *t, struct tb_diag *diag);
+uint64_t tc_triggers_turns(const struct tc_triggers *t); /* at least one a second; any thread */
+
+/* --- the loops --- */
+
+uint64_t tc_triggers_version(const struct tc_triggers *t);
+/* A copy of the rules, and their version. */
+TB_MUST tb_rc tc_triggers_rules(struct tc_triggers *t, struct tr_rules **out,
+                                uint64_t *out_version);
+
+struct tc_trigger_firing {
+  const struct tr_fired *fired;
+  uint32_t ref; /* of the stream, for the log */
+  const unsigned char *stream;
+  const char *service, *instance;
+  uint64_t gen, wall_ns; /* its end; 0: unknown */
+};
+void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing);
+
+/* --- readers --- */
+
+TB_MUST tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *diag);
+TB_MUST tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag *diag);
+
+struct tc_trigger_status {
+  char name[TR_NAME_MAX + 1];
+  bool is_added;  /* else it is of FILE */
+  uint64_t fired; /* since the collector's start; of the last time, where it is not 0: */
+  uint64_t gen, wall_ns;
+  unsigned char stream[TC_STREAM_BYTES];
+  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+  char words[TR_WORDS_MAX];
+};
+/* Each in turn, in order, until one call answers anything but TB_OK. The lock is held meanwhile. */
+TB_MUST tb_rc tc_triggers_each(struct tc_triggers *t, void *self,
+                               tb_rc (*take)(void *self, const struct tc_trigger_status *status,
+                                             const char *text));
+
+#endif

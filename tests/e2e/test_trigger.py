@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of triggers: they fire where the reports say so, while a trace comes and afterwards alike; they are kept, refused, taken back, and have
+flight recorders send what they keep."""
+import json
+import operator
+import signal
+
+from harness import DAEMON, DEADLINE, Case, Collector, wait_until
+from test_planted import Listener
+
+GENERATIONS = 26
+# A rule, the figure that it looks at, and when that meets it.
+RULES = [("slow", "sched.latency.p99 > 5ms", "sched", lambda r: r["figures"]["latency"]["p99_ns"], operator.gt, 5_000_000),
+         ("calls", "syscall.calls.count >= 300", "syscall", lambda r: r["figures"]["calls"]["count"], operator.ge, 300),
+         ("sites", "goroutines.by_entry > 6", "goroutines", lambda r: len(r["tables"]["by_entry"]), operator.gt, 6)]
+
+
+def rule(name, condition, generations=1, action="alert"):
+    return f"{name} WHEN {condition} FOR {generations} GENERATIONS DO {action}"
+
+
+class Trigger(Listener, Case):
+    def firings(self, name, *args):
+        lines = self.tracectl("trigger", "test", *args, "--json").out.splitlines()
+        return [line["gen"] for line in map(json.loads, lines) if line["trigger"] == name]
+
+    def expected(self, met, generations):
+        """The generations after which a rule fires: met so often in a row, and not since it fired."""
+        fires, row, is_on = [], 0, False
+        for gen, is_met in met.items():
+            row = row + 1 if is_met else 0
+            is_on = is_on and is_met
+            if row >= generations and not is_on:
+                fires.append(gen)
+                is_on = True
+        return fires
+
+    def figures_after_each(self, collector):
+        """What the reports of the rules' kinds say of the last 10 s after each generation."""
+        reports = {}
+        for gen in range(1, GENERATIONS + 1):
+            part = self.folder / "part.trace"
+            collector.ask("fetch", "--service", "shop", "--gen", f"1..{gen}", "-o", part, "--no-progress")
+            lines = self.tracectl("report", "all", part, "--window", "10s", "--json", "--top", "0").out.splitlines()
+            reports[gen] = {report["kind"]: report for report in map(json.loads, lines) if "kind" in report}
+        return reports
+
+    def test_a_rule_fires_where_the_reports_say_so_live_and_afterwards(self):
+        rules = self.folder / "rules"
+        rules.write_text("# what the test looks for\n\n" + "".join(rule(f"{name}-{n}", condition, n) + "\n"
+                                                                  for name, condition, *_ in RULES for n in (1, 3)))
+        self.listen("rules", f"trigger.file={rules}")
+        self.collector.send(self.trace("g26-gens"), "shop")
+        generations, alerts = self.end("rules", lambda generations: len(generations) == GENERATIONS)
+        self.collector.start()
+        self.assertEqual(len(generations), GENERATIONS)
+        reports = self.figures_after_each(self.collector)
+        fired = 0
+        for name, _, kind, figure, compare, limit in RULES:
+            met = {gen: compare(figure(report[kind]), limit) for gen, report in reports.items()}
+            for n in (1, 3):
+                expected = self.expected(met, n)
+                live = [alert["generation"] for alert in alerts if alert["message"]["id"] == f"/trigger/{name}-{n}"]
+                self.assertEqual(live, expected, (name, n))
+                self.assertEqual(self.firings(f"{name}-{n}", f"@{rules}", self.trace("g26-gens")), expected, (name, n))
+                fired += len(expected)
+        self.assertGreater(fired, 3)
+        archived = ("--server", self.collector.to, "--certs", self.certs, "--service", "shop", "--all")
+        self.assertEqual(self.firings("slow-1", f"@{rules}", *archived), self.firings("slow-1", f"@{rules}", self.trace("g26-gens")))
+        self.assertEqual(self.firings("slow-1", rule("slow-1", "sched.latency.p99 > 5ms OF shop"), *archived),
+                         self.firings("slow-1", f"@{rules}", *archived))
+        self.assertEqual(self.firings("slow-1", rule("slow-1", "sched.latency.p99 > 5ms OF till"), *archived), [])
+
+    def test_rules_are_added_kept_and_taken_back(self):
+        rules = self.folder / "rules"
+        rules.write_text(rule("of-file", "goroutines.alive > 2") + "\n")
+        collector = Collector(self, f"trigger.file={rules}")
+        collector.ask("trigger", "add", "TRIGGER " + rule("slow", "sched.latency.p99 > 50us", 2, "alert, snap service last 30s"))
+        collector.ask("trigger", "add", rule("gone", "stw.wall_share > 1%"))
+        collector.ask("trigger", "remove", "gone")
+        collector.send(self.trace("g26-gens"), "shop", "host:1")
+        self.by_name(collector, lambda found: found["of-file"].get("fired", 0) == found["slow"].get("fired", 0) == 1)
+        slow = self.by_name(collector)["slow"]
+        self.assertEqual((slow["added"], slow["service"], slow["instance"], slow["gen"]), (True, "shop", "host:1", 2))
+        self.assertRegex(slow["words"], r"^sched\.latency\.p99 is [\d.]+ ms, for 2 generations$")
+        self.assertIn("rule=slow service=shop instance=host:1 gen=2: sched.latency.p99 is", self.log("collector"))
+        self.assertRegex(collector.ask("trigger", "list").out, r"(?m)^slow +added +1 +\S+ +shop/host:1 +2 +slow WHEN ")
+        collector.restart()
+        found = self.by_name(collector)
+        self.assertEqual({name: (row["text"], row.get("fired", 0)) for name, row in found.items()},
+                         {"of-file": (rule("of-file", "goroutines.alive > 2"), 0),
+                          "slow": (rule("slow", "sched.latency.p99 > 50us", 2, "alert, snap service last 30s"), 0)})
+        # A rule that was changed in the file begins anew; the others go on.
+        collector.send(self.trace("g26-gens"), "shop", "host:2")
+        self.by_name(collector, lambda found: found["slow"].get("fired", 0) == 1)
+        rules.write_text(rule("of-file", "goroutines.alive > 3") + "\n" + rule("more", "finding leak") + "\n")
+        collector.process.send_signal(signal.SIGHUP)
+        found = self.by_name(collector, lambda found: "more" in found)
+        self.assertEqual((found["of-file"].get("fired", 0), found["slow"]["fired"]), (0, 1))
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+
+    def by_name(self, collector, condition=lambda found: True):
+        """The collector's rules, once the condition is met."""
+        def ask():
+            found = {row["name"]: row for row in collector.json_lines("trigger", "list")}
+            return found if condition(found) else None
+        return wait_until("the rules are as they should be", ask)
+
+    def test_what_is_wrong_is_refused_by_name(self):
+        rules = self.folder / "rules"
+        rules.write_text("# one\n" + rule("a", "finding leak") + "\n")
+        collector = Collector(self, f"trigger.file={rules}", "listen.archive=ipc:// tls+tcp://127.0.0.1:0")
+        for args, code, words in ((("add", "x WHEN sched.latenzy.p99 > 1ms DO alert"), 2, 'no figure "sched.latenzy.p99"; near: sched.latency.p99'),
+                                  (("add", rule("a", "finding stall")), 2, 'there is a rule "a" already'),
+                                  (("add", "b WHEN finding leak DO alert\nc WHEN finding leak DO alert"), 2, "control character"),
+                                  (("add",), 2, "one RULE is wanted"),
+                                  (("remove", "nothing"), 1, 'no rule "nothing"'),
+                                  (("remove", "a"), 1, f'"a" is a rule of {rules}: change that file'),
+                                  (("change",), 2, '"change" is none of: list, add, remove, test'),
+                                  ((), 2, "is none of: list, add, remove, test")):
+            with self.subTest(args):
+                self.assertIn(words, collector.ask("trigger", *args, expect=code).err)
+        elsewhere = ("--server", f"127.0.0.1:{collector.ready['archive.2'].rsplit(':', 1)[1]}", "--certs", self.certs)
+        said = self.tracectl("trigger", "add", rule("b", "finding leak"), *elsewhere, expect=None)
+        self.assertNotEqual(said.returncode, 0)
+        self.assertIn("on the collector's own host only", said.err)
+        self.assertIn("a WHEN finding leak", self.tracectl("trigger", "list", *elsewhere).out)
+        # A file that is wrong changes nothing, and a start says so.
+        rules.write_text(rule("b", "finding leek") + "\n")
+        collector.process.send_signal(signal.SIGHUP)
+        wait_until("it says so", lambda: f'trigger.file: {rules} line 1: b: no finding "leek"; did you mean "leak"?; the old configuration' in self.log("collector"))
+        self.assertEqual([row["name"] for row in collector.json_lines("trigger", "list")], ["a"])
+        self.assertEqual(collector.stop(), 0)
+        said = self.run_program(DAEMON, "--check-config", "--set", f"trigger.file={rules}", expect=1)
+        self.assertIn('no finding "leek"', said.err)
+
+    def test_flight_recorders_send_what_they_keep(self):
+        collector = Collector(self)
+        recorder = self.spawn("recorder", self.example("flight-recorder"), collector.to, self.certs, 600, stdout=open(self.folder / "recorder.out", "wb"))
+        wait_until("it is connected", lambda: "attached after record" in self.log("collector"))
+        collector.ask("trigger", "add", rule("all", "goroutines.alive > 2", 1, "snap all"))
+        collector.send(self.trace("g26-gens"), "shop")
+        wait_until("it sent", lambda: "rule=all service=flight-recorder instance=" in self.log("collector"))
+        self.assertRegex(self.log("collector"), r"rule=all service=flight-recorder instance=\S+: snap: shipped, [1-9]\d* generations")
+        self.assertGreater(len(collector.json_lines("list", "--service", "flight-recorder")), 0)
+        recorder.send_signal(signal.SIGTERM)
+        self.assertEqual(recorder.wait(DEADLINE), 0)
+        self.assertEqual(collector.stop(), 0)
+
