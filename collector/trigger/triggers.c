@@ -49,7 +49,9 @@ struct tc_triggers {
   bool is_started;
   _Atomic uint64_t turns, version;
 
-  pthread_mutex_t lock; /* of all below */
+  /* The rules, files and all: a disk may take its time, and loops do not wait for it. */
+  pthread_mutex_t changing;
+  pthread_mutex_t lock; /* of all below; rules and is_added change with both */
   pthread_cond_t changed;
   bool stopping;
   struct tr_rules *rules;
@@ -82,15 +84,41 @@ static tb_rc read_added(const struct tc_triggers *t, struct tb_diag *diag, char 
   return rc;
 }
 
-/* The rules as the files say: added, a text of the file in the state folder, is taken for it. *out_of_file of them are of FILE. */
-static tb_rc read_rules(const struct tc_triggers *t, const char *added, struct tb_diag *diag,
-                        struct tr_rules **out, unsigned *out_of_file) {
+/* A rule that an older collector took, and that is wrong now, does not keep this one from its work. */
+static tb_rc add_one(struct tr_rules *rules, const char *text, bool is_start,
+                     struct tb_diag *diag) {
+  char shown[TC_ESCAPE_MAX + 1];
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  tb_rc rc = tr_rules_add(rules, text, &why);
+  if (rc == TB_OK || rc == TB_NOMEM) return rc;
+  if (!is_start) return tb_fail(diag, rc, "added rules: %s", why.text);
+  tc_log(TC_ERROR, "trigger", "rule left out: %s: %s", why.text,
+         tc_escape(shown, text, strlen(text)));
+  return TB_OK;
+}
+
+static tb_rc add_all(struct tr_rules *rules, char *added, bool is_start, struct tb_diag *diag) {
+  char *rest = NULL;
+  tb_rc rc = TB_OK;
+
+  for (char *line = strtok_r(added, "\n", &rest); rc == TB_OK && line != NULL;
+       line = strtok_r(NULL, "\n", &rest))
+    rc = add_one(rules, line, is_start, diag);
+  return rc;
+}
+
+/* The rules as the files say; added is the text of the one in the state folder, and is changed. *out_of_file of them are of
+ * FILE. */
+static tb_rc read_rules(const struct tc_triggers *t, char *added, bool is_start,
+                        struct tb_diag *diag, struct tr_rules **out, unsigned *out_of_file) {
   struct tr_rules *rules;
 
   TB_TRY(tr_rules_new(&rules));
   tb_rc rc = t->env.file[0] != '\0' ? tr_rules_read(rules, t->env.file, diag) : TB_OK;
   *out_of_file = tr_rules_count(rules);
-  if (rc == TB_OK) rc = tr_rules_add_lines(rules, "added rules,", added, diag);
+  if (rc == TB_OK) rc = add_all(rules, added, is_start, diag);
   if (rc == TB_OK)
     *out = rules;
   else
@@ -148,15 +176,21 @@ static tb_rc save_added(const struct tc_triggers *t, const char *text, struct tb
   return done ? TB_OK : tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
 }
 
-/* With the lock. Owns text; NULL: no memory. */
-static tb_rc change_added(struct tc_triggers *t, char *text, struct tb_diag *diag) {
+/* While they are changed. text: of the file in the state folder, to be written if it is new; owns it; NULL: no memory. */
+static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_diag *diag) {
   struct tr_rules *rules;
   unsigned of_file;
 
   if (text == NULL) return TB_NOMEM;
-  tb_rc rc = read_rules(t, text, diag, &rules, &of_file);
-  if (rc == TB_OK && (rc = save_added(t, text, diag)) != TB_OK) tr_rules_let_go(rules);
-  if (rc == TB_OK) use(t, rules, of_file);
+  char *lines = strdup(text);
+  tb_rc rc = lines != NULL ? read_rules(t, lines, false, diag, &rules, &of_file) : TB_NOMEM;
+  if (rc == TB_OK && is_new && (rc = save_added(t, text, diag)) != TB_OK) tr_rules_let_go(rules);
+  if (rc == TB_OK) {
+    pthread_mutex_lock(&t->lock);
+    use(t, rules, of_file);
+    pthread_mutex_unlock(&t->lock);
+  }
+  free(lines);
   free(text);
   return rc;
 }
@@ -173,7 +207,7 @@ static tb_rc add_rule(struct tc_triggers *t, const struct tr_rule *rule, struct 
     return tb_fail(diag, TB_BROKEN, "there is a rule \"%s\" already", rule->name);
   if (tr_rules_count(t->rules) == TR_RULES_MAX)
     return tb_fail(diag, TB_BUDGET, "there are %d rules already", TR_RULES_MAX);
-  return change_added(t, added_text(t, NULL, rule->text), diag);
+  return change(t, added_text(t, NULL, rule->text), true, diag);
 }
 
 tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *diag) {
@@ -182,9 +216,9 @@ tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *d
   TB_TRY(tr_rules_new(&alone));
   tb_rc rc = tr_rules_add(alone, text, diag);
   if (rc == TB_OK) {
-    pthread_mutex_lock(&t->lock);
+    pthread_mutex_lock(&t->changing);
     rc = add_rule(t, tr_rules_at(alone, 0), diag);
-    pthread_mutex_unlock(&t->lock);
+    pthread_mutex_unlock(&t->changing);
   }
   if (rc == TB_OK) tc_log(TC_NOTICE, "trigger", "rule=%s: added", tr_rules_at(alone, 0)->name);
   tr_rules_let_go(alone);
@@ -198,30 +232,24 @@ static tb_rc remove_rule(struct tc_triggers *t, const char *name, struct tb_diag
   if (!t->states[at].shown.is_added)
     return tb_fail(diag, TB_REFUSED, "\"%.60s\" is a rule of %.100s: change that file", name,
                    t->env.file);
-  return change_added(t, added_text(t, name, NULL), diag);
+  return change(t, added_text(t, name, NULL), true, diag);
 }
 
 tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
   char shown[TC_ESCAPE_MAX + 1];
 
-  pthread_mutex_lock(&t->lock);
+  pthread_mutex_lock(&t->changing);
   tb_rc rc = remove_rule(t, name, diag);
-  pthread_mutex_unlock(&t->lock);
+  pthread_mutex_unlock(&t->changing);
   if (rc == TB_OK)
     tc_log(TC_NOTICE, "trigger", "rule=%s: removed", tc_escape(shown, name, strlen(name)));
   return rc;
 }
 
 tb_rc tc_triggers_reload(struct tc_triggers *t, struct tb_diag *diag) {
-  struct tr_rules *rules;
-  unsigned of_file;
-
-  pthread_mutex_lock(&t->lock);
-  char *text = added_text(t, NULL, NULL);
-  tb_rc rc = text != NULL ? read_rules(t, text, diag, &rules, &of_file) : TB_NOMEM;
-  if (rc == TB_OK) use(t, rules, of_file);
-  pthread_mutex_unlock(&t->lock);
-  free(text);
+  pthread_mutex_lock(&t->changing);
+  tb_rc rc = change(t, added_text(t, NULL, NULL), false, diag);
+  pthread_mutex_unlock(&t->changing);
   return rc;
 }
 
@@ -387,10 +415,11 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
 
   if (t == NULL) return TB_NOMEM;
   t->env = *env;
+  pthread_mutex_init(&t->changing, NULL);
   pthread_mutex_init(&t->lock, NULL);
   tc_cond_init(&t->changed);
   tb_rc rc = read_added(t, diag, &added);
-  if (rc == TB_OK) rc = read_rules(t, added, diag, &rules, &of_file);
+  if (rc == TB_OK) rc = read_rules(t, added, true, diag, &rules, &of_file);
   free(added);
   if (rc == TB_OK) {
     use(t, rules, of_file);
@@ -422,5 +451,6 @@ void tc_triggers_free(struct tc_triggers *t) {
   tr_rules_let_go(t->rules);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);
+  pthread_mutex_destroy(&t->changing);
   free(t);
 }

@@ -97,6 +97,13 @@ class Trigger(Listener, Case):
         collector.process.send_signal(signal.SIGHUP)
         found = self.by_name(collector, lambda found: "more" in found)
         self.assertEqual((found["of-file"].get("fired", 0), found["slow"]["fired"]), (0, 1))
+        # What an older collector took, and this one does not know, is left out.
+        self.assertEqual(collector.stop(), 0)
+        with open(collector.state / "triggers", "a") as file:
+            file.write("old WHEN sched.gone.p99 > 1s DO alert\n")
+        collector.start()
+        self.assertEqual(set(self.by_name(collector)), {"of-file", "more", "slow"})
+        self.assertIn('rule left out: old: no figure "sched.gone.p99"', self.log("collector"))
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
 
@@ -117,6 +124,7 @@ class Trigger(Listener, Case):
                                   (("add",), 2, "one RULE is wanted"),
                                   (("remove", "nothing"), 1, 'no rule "nothing"'),
                                   (("remove", "a"), 1, f'"a" is a rule of {rules}: change that file'),
+                                  (("list", "--service", "shop"), 2, "list: the options that choose streams are for test"),
                                   (("change",), 2, '"change" is none of: list, add, remove, test'),
                                   ((), 2, "is none of: list, add, remove, test")):
             with self.subTest(args):

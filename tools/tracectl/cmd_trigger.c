@@ -201,6 +201,14 @@ static const struct word *find_word(const char *text) {
   return NULL;
 }
 
+static bool chooses(const struct tk_inputs *in) {
+  const struct tk_selector *s = &in->selector;
+
+  return in->all || s->service != NULL || s->instance != NULL || s->has_stream ||
+         s->first_gen != 0 || s->last_gen != 0 || s->since_wall_ns != 0 || s->until_wall_ns != 0 ||
+         s->last_ns != 0;
+}
+
 int tk_cmd_trigger(int argc, char **argv) {
   static const struct option options[] = {
     { "json", no_argument, NULL, OPT_JSON },
@@ -220,5 +228,7 @@ int tk_cmd_trigger(int argc, char **argv) {
   if (word == NULL)
     return tk_usage("trigger", "\"%s\" is none of: list, add, remove, test",
                     optind < argc ? argv[optind] : "");
+  if (word->act != test && chooses(&o.inputs))
+    return tk_usage("trigger", "%s: the options that choose streams are for test", word->text);
   return word->act(&o, argv + optind + 1, argc - optind - 1);
 }
