@@ -338,8 +338,13 @@ static tb_rc settle_sums(struct to_analyses *a) {
   return to_span_sums_settle(&a->sums, 0);
 }
 
+struct ask {
+  size_t rows_max;
+  bool totals, is_of_figures;
+};
+
 static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
-                         size_t rows_max, bool totals, const struct to_report **out) {
+                         struct ask ask, const struct to_report **out) {
   struct to_draft draft;
   struct to_view view;
 
@@ -361,9 +366,10 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
     .epochs = a->epochs,
   };
   tb_rc rc = to_draft_begin(&draft, a->report.schema, &view, &a->report_arena);
-  draft.totals = totals;
+  draft.totals = ask.totals;
+  draft.is_of_figures = ask.is_of_figures;
   if (rc == TB_OK) rc = analyses[kind].ops->report(a, &view, &draft);
-  if (rc == TB_OK) rc = to_draft_finish(&draft, rows_max, &a->report);
+  if (rc == TB_OK) rc = to_draft_finish(&draft, ask.rows_max, &a->report);
   to_draft_fini(&draft);
   *out = &a->report;
   return rc;
@@ -371,12 +377,19 @@ static tb_rc make_report(struct to_analyses *a, enum to_analysis_kind kind, enum
 
 tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
                          size_t rows_max, const struct to_report **out) {
-  return make_report(a, kind, window, rows_max, false, out);
+  return make_report(a, kind, window, (struct ask){ .rows_max = rows_max }, out);
 }
 
 tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
                          size_t rows_max, const struct to_report **out) {
-  return make_report(a, kind, window, rows_max, true, out);
+  return make_report(a, kind, window, (struct ask){ .rows_max = rows_max, .totals = true }, out);
+}
+
+tb_rc to_analyses_figures(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window,
+                          bool with_quantiles, const struct to_report **out) {
+  const struct ask ask = { .totals = !with_quantiles, .is_of_figures = true };
+
+  return make_report(a, kind, window, ask, out);
 }
 
 const char *to_finding_name(enum to_finding_kind kind) {

@@ -142,6 +142,10 @@ TB_MUST tb_rc to_analyses_report(struct to_analyses *a, enum to_analysis_kind ki
 TB_MUST tb_rc to_analyses_totals(struct to_analyses *a, enum to_analysis_kind kind,
                                  enum to_window window, size_t rows_max,
                                  const struct to_report **out);
+/* The figures alone, and how many rows each table has: it costs a part of a report. */
+TB_MUST tb_rc to_analyses_figures(struct to_analyses *a, enum to_analysis_kind kind,
+                                  enum to_window window, bool with_quantiles,
+                                  const struct to_report **out);
 /* The last call's answer, lent likewise. */
 const struct to_report *to_analyses_last_report(const struct to_analyses *a);
 

@@ -102,9 +102,14 @@ static void sum_join(struct to_sum *into, const struct to_sum *from) {
   if (from->max_ns > into->max_ns) into->max_ns = from->max_ns;
 }
 
+static bool is_shown(const struct to_draft *d, const struct to_draft_value *value) {
+  return !d->is_of_figures || (value >= d->figure && value < d->figure + d->schema->figures);
+}
+
 tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_t series) {
   void *parts = d->part;
 
+  if (!is_shown(d, value)) return TB_OK;
   TB_TRY(grow(d->arena, &parts, &d->parts_capacity, d->parts, sizeof(*d->part)));
   d->part = parts;
   d->part[d->parts++] = (struct to_view_part){ .series = series };
@@ -115,8 +120,8 @@ tb_rc to_draft_lengths(struct to_draft *d, struct to_draft_value *value, uint32_
 }
 
 tb_rc to_draft_series(struct to_draft *d, struct to_draft_value *value, uint32_t series) {
+  if (!is_shown(d, value)) return TB_OK;
   struct to_sum sum = to_view_sum(d->view, series);
-
   if (sum.count == 0) return TB_OK;
   sum_join(&value->sum->distribution.sum, &sum);
   return to_draft_lengths(d, value, series);
@@ -209,10 +214,11 @@ static tb_rc finish_table(struct to_draft *d, unsigned table, size_t rows_max,
   struct to_value *values;
   uint32_t *rank;
 
+  *out = (struct to_table){ .rows_total = t->rows + (t->other != NULL) };
+  if (d->is_of_figures) return TB_OK;
   TB_TRY(tb_arena_take(d->arena, (t->rows + 1) * sizeof(*rank), &rank));
   for (size_t i = 0; i < t->rows; i++) rank[i] = (uint32_t)i;
   to_top_rows(rank, t->rows, listed, row_before, t);
-  *out = (struct to_table){ .rows_total = t->rows + (t->other != NULL) };
   for (size_t i = listed; i < t->rows && !schema->is_list; i++) {
     struct to_draft_value *other;
     TB_TRY(to_draft_other(d, table, &other));

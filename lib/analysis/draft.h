@@ -42,7 +42,8 @@ struct to_draft {
   size_t parts, parts_capacity;
   const char **note;
   size_t notes, notes_capacity;
-  bool totals; /* quantiles are not looked up */
+  bool totals;        /* quantiles are not looked up */
+  bool is_of_figures; /* no row is shown, so the sums of rows are not made */
 };
 
 TB_MUST tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema,

@@ -106,17 +106,25 @@ static void judge_report(struct tr_watch *w, enum to_window window,
   }
 }
 
+static tb_rc make_report(const struct tr_watch *w, struct to_analyses *analyses,
+                         enum to_analysis_kind kind, enum to_window window,
+                         const struct to_report **out) {
+  bool with_quantiles = w->need[window][kind] == NEED_QUANTILES;
+
+  if (!w->rows[window][kind])
+    return to_analyses_figures(analyses, kind, window, with_quantiles, out);
+  if (with_quantiles) return to_analyses_report(analyses, kind, window, ROWS_MAX, out);
+  return to_analyses_totals(analyses, kind, window, ROWS_MAX, out);
+}
+
 static tb_rc judge_reports(struct tr_watch *w, struct to_analyses *analyses) {
   const struct to_report *report;
 
-  for (unsigned window = 0; window < TO_WINDOWS; window++)
-    for (unsigned kind = 0; kind < TO_ANALYSIS_KINDS; kind++) {
-      unsigned need = w->need[window][kind];
-      size_t rows = w->rows[window][kind] ? ROWS_MAX : 0;
-      if (need == NEED_NOTHING) continue;
-      TB_TRY((need == NEED_QUANTILES ? to_analyses_report : to_analyses_totals)(
-          analyses, (enum to_analysis_kind)kind, (enum to_window)window, rows, &report));
-      judge_report(w, (enum to_window)window, report);
+  for (enum to_window window = 0; window < TO_WINDOWS; window++)
+    for (enum to_analysis_kind kind = 0; kind < TO_ANALYSIS_KINDS; kind++) {
+      if (w->need[window][kind] == NEED_NOTHING) continue;
+      TB_TRY(make_report(w, analyses, kind, window, &report));
+      judge_report(w, window, report);
     }
   return TB_OK;
 }

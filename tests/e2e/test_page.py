@@ -88,7 +88,7 @@ class Page(Case):
         self.collector.ask("trigger", "remove", "never")
         wait_until("the rule has gone", lambda: page.ask("document.querySelectorAll('#trigger-rows tr').length") == 1)
         page.follow(cell % ("many", "a"))
-        wait_until("its picture is drawn", lambda: page.draw() and page.ask("document.body.dataset.ready ?? 0") != "0")
+        wait_until("its picture is drawn", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
         self.quiet(page)
 
     def test_the_chart_begins_before_the_page_was_opened(self):

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All analyses over whatever the reader lets through: reports of every kind and window hold together, rows are
- * bounded, an epoch drops what is open, all memory comes back. */
+ * bounded, figures made alone are those of the report, an epoch drops what is open, all memory comes back. */
+#include <string.h>
+
 #include "analysis/analysis.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
 #include "trace/reader.h"
 
-enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3 };
+enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3, FIGURES = 64, TABLES = 16 };
 
 static void look_at_span(void *self, const struct to_watched *span) {
   size_t *spans = self;
@@ -63,15 +65,60 @@ static void check_report(const struct to_report *r) {
   }
 }
 
-static void ask_all(struct to_analyses *a) {
-  const struct to_report *report;
+struct figures { /* a report lends them until the next one */
+  unsigned n;
+  struct to_value value[FIGURES];
+  struct to_distribution distribution[FIGURES];
+  size_t rows_total[TABLES];
+};
 
+static void keep_figures(const struct to_report *r, struct figures *out) {
+  FUZZ_CHECK(r->schema->figures <= FIGURES && r->schema->tables <= TABLES);
+  for (unsigned t = 0; t < r->schema->tables; t++) out->rows_total[t] = r->table[t].rows_total;
+  out->n = r->schema->figures;
+  for (unsigned i = 0; i < out->n; i++) {
+    out->value[i] = r->figure[i];
+    if (r->schema->figure[i].type == TO_VALUE_DISTRIBUTION)
+      out->distribution[i] = *r->figure[i].distribution;
+  }
+}
+
+static void compare_distributions(const struct to_distribution *a,
+                                  const struct to_distribution *b) {
+  FUZZ_CHECK(memcmp(&a->sum, &b->sum, sizeof a->sum) == 0);
+  FUZZ_CHECK(a->has_quantiles == b->has_quantiles && a->p50_ns == b->p50_ns &&
+             a->p90_ns == b->p90_ns && a->p99_ns == b->p99_ns && a->p999_ns == b->p999_ns);
+}
+
+/* What is made of the figures alone is what a whole report says. */
+static void check_figures(const struct figures *kept, const struct to_report *r) {
+  for (unsigned t = 0; t < r->schema->tables; t++)
+    FUZZ_CHECK(r->table[t].rows_total == kept->rows_total[t] && r->table[t].rows == 0);
+  for (unsigned i = 0; i < kept->n; i++) {
+    FUZZ_CHECK(kept->value[i].none == r->figure[i].none);
+    if (r->figure[i].none) continue;
+    if (r->schema->figure[i].type == TO_VALUE_DISTRIBUTION)
+      compare_distributions(&kept->distribution[i], r->figure[i].distribution);
+    else
+      FUZZ_CHECK(kept->value[i].number == r->figure[i].number);
+  }
+}
+
+static void ask(struct to_analyses *a, enum to_analysis_kind kind, enum to_window window) {
+  const struct to_report *report;
+  struct figures figures;
+
+  if (to_analyses_report(a, kind, window, ROWS, &report) != TB_OK) return;
+  check_report(report);
+  keep_figures(report, &figures);
+  if (to_analyses_figures(a, kind, window, true, &report) == TB_OK) check_figures(&figures, report);
+}
+
+static void ask_all(struct to_analyses *a) {
   to_analyses_overdue(a, 1);
   for (unsigned kind = 0; kind < TO_ANALYSIS_KINDS; kind++)
     for (unsigned window = 0; window < TO_WINDOWS; window++)
-      if (to_analyses_report(a, (enum to_analysis_kind)kind, (enum to_window)window, ROWS,
-                             &report) == TB_OK)
-        check_report(report);
+      ask(a, (enum to_analysis_kind)kind, (enum to_window)window);
 }
 
 struct asked {
