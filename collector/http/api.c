@@ -46,6 +46,11 @@ static bool no_parameters(struct tc__http_job *job) {
   return rc == TB_OK;
 }
 
+static void put_line(struct tc__http_job *job, const ProtobufCMessage *message) {
+  tp_json_message(&job->answer.body, message);
+  tb_buf_byte(&job->answer.body, '\n');
+}
+
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session) {
   const struct tc_http_source *source = &job->http->env.source;
 
@@ -63,8 +68,7 @@ void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session)
   if (!no_parameters(job)) return;
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
-  tp_json_message(&job->answer.body, &r->status->base);
-  tb_buf_byte(&job->answer.body, '\n');
+  put_line(job, &r->status->base);
 }
 
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session) {
@@ -76,8 +80,7 @@ void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session
   if (!no_parameters(job)) return;
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
-  tp_json_message(&job->answer.body, &r->trigger->base);
-  tb_buf_byte(&job->answer.body, '\n');
+  put_line(job, &r->trigger->base);
 }
 
 /* --- segments ---------------------------------------------------------------------------------- */
@@ -136,8 +139,7 @@ void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session
   }
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
-  tp_json_message(&job->answer.body, &r->list->base);
-  tb_buf_byte(&job->answer.body, '\n');
+  put_line(job, &r->list->base);
 }
 
 /* --- reports ----------------------------------------------------------------------------------- */

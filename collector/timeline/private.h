@@ -63,7 +63,7 @@ struct tc__bytes {
 };
 /* Within the timeline's limit: scenes make way for what is taken from mem. */
 void tc__mem_init(struct tc_timeline *t, struct tb_mem *mem);
-/* rc of whoever took from such a mem: TB_BUDGET, and diag says so, where the limit was reached. */
+/* rc: of a call that took from such a mem. Answers TB_BUDGET, and diag says so, where the limit was reached; else rc. */
 tb_rc tc__mem_rc(const struct tc_timeline *t, tb_rc rc, struct tb_diag *diag);
 /* Out of the archive. */
 TB_MUST tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,

@@ -13,7 +13,7 @@
 #include "trigger/figure_path.h"
 
 struct tr_condition {
-  const char *text; /* as given */
+  const char *text; /* as given; NULL: of a rule, whose text has it */
   struct tr_figure_path path;
   unsigned op;
   double value; /* nanoseconds, bytes, a count, 0..1 */

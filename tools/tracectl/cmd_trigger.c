@@ -83,10 +83,6 @@ static void print_table(const struct trigger_options *o) {
   if (!o->json && o->fired > 0) tk_table_print(&o->table, stdout, false);
 }
 
-static const char *plural(uint64_t n) {
-  return n == 1 ? "" : "s";
-}
-
 static int replay(struct trigger_options *o, struct tr_rules *rules) {
   struct tk_replay replay = { .rules = rules,
                               .is_remote = o->inputs.is_remote,
@@ -100,8 +96,8 @@ static int replay(struct trigger_options *o, struct tr_rules *rules) {
   tk_table_fini(&o->table);
   if (code != TK_DONE) return code;
   tk_note("trigger", "fires %" PRIu64 " time%s in %" PRIu64 " generation%s of %" PRIu64 " stream%s",
-          o->fired, plural(o->fired), replay.generations, plural(replay.generations),
-          replay.streams, plural(replay.streams));
+          o->fired, tk_plural(o->fired), replay.generations, tk_plural(replay.generations),
+          replay.streams, tk_plural(replay.streams));
   return TK_DONE;
 }
 

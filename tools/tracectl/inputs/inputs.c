@@ -71,10 +71,6 @@ static int open_files(struct tk_inputs *in, char **files, int n_files) {
 
 /* ---- a collector's streams ---- */
 
-static const char *plural(uint64_t n) {
-  return n == 1 ? "" : "s";
-}
-
 static void say_what_is_read(const struct tk_inputs *in) {
   const struct tk_fetched_traces *f = &in->fetched;
   char size[TK_SIZE_BYTES], missing[80] = "";
@@ -83,7 +79,7 @@ static void say_what_is_read(const struct tk_inputs *in) {
   if (f->missing > 0)
     snprintf(missing, sizeof missing, "; %" PRIu64 " more are missing", f->missing);
   tk_note(in->verb, "%" PRIu64 " generation%s of %" PRIu64 " stream%s, %s%s", f->generations,
-          plural(f->generations), f->streams, plural(f->streams), size, missing);
+          tk_plural(f->generations), f->streams, tk_plural(f->streams), size, missing);
 }
 
 static int open_streams(struct tk_inputs *in) {

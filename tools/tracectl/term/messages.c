@@ -55,3 +55,7 @@ bool tk_reader_is_gone(void) {
 
   return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
+
+const char *tk_plural(uint64_t n) {
+  return n == 1 ? "" : "s";
+}

@@ -35,6 +35,7 @@ int tk_usage_hint(const char *verb);
 /* Standard output is a pipe without a reader: its reader has seen enough, which is no fault. */
 bool tk_reader_is_gone(void);
 
-extern struct tb_mem tk_mem; /* the C library, without limit unless a verb sets one */
+const char *tk_plural(uint64_t n); /* "s", but for 1 */
+extern struct tb_mem tk_mem;       /* the C library, without limit unless a verb sets one */
 
 #endif
