@@ -161,7 +161,6 @@ static void expect_log(int wal, const struct image *image, size_t hit) {
 Test(bit_rot, of_the_log_is_noticed_and_costs_the_record_it_hit) {
   static struct image image;
   unsigned flips = flips_wanted(), in_tail = 0;
-  char command[200];
   int fds[64];
 
   /* A generation that goes on keeps all of the log, however much of it is settled. */
@@ -170,8 +169,7 @@ Test(bit_rot, of_the_log_is_noticed_and_costs_the_record_it_hit) {
   tt_batch(&holder, 1, "more to come", 12);
   cr_assert(tt_wait_acked(&tt, holder.stream, holder.seq));
   write_streams(false);
-  snprintf(command, sizeof command, "cp -r %s %s", tt.dir, crashed);
-  cr_assert_eq(system(command), 0);
+  tt_crash_into(&tt, crashed);
   int wal = open_wal();
   remember(wal, &image);
   cr_assert_lt(image.scan.nfiles, 64);

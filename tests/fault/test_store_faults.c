@@ -85,13 +85,6 @@ static void remove_store(void) {
 
 TestSuite(store_faults, .init = open_store, .fini = remove_store);
 
-static void crash_into_copy(void) {
-  char command[300];
-
-  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
-  cr_assert_eq(system(command), 0);
-}
-
 /* Flips a byte of the n-th record of that kind and generation in the copy's log (gen 0: any). */
 static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
   struct tc_log_scan scan;
@@ -173,7 +166,7 @@ Test(store_faults, a_failed_sync_acks_nothing_and_the_agent_sends_again) {
   tt_end(&again, 2);
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
-  crash_into_copy(); /* the poisoned file lies there as well */
+  tt_crash_into(&tt, copy.dir); /* the poisoned file lies there as well */
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   struct tt_writer after = tt_attach_as(&copy, 1, 7);
   cr_assert_eq(after.seq, again.seq);
@@ -308,7 +301,7 @@ Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
     cr_assert(tt_wait_acked(&tt, a.stream, a.seq));
     cr_assert(tt_wait_acked(&tt, b.stream, b.seq));
   }
-  crash_into_copy();
+  tt_crash_into(&tt, copy.dir);
   parts_errno = 0;
   damage_record(TP_BATCH, 2, 1); /* of a or b, whichever came first */
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
@@ -334,7 +327,7 @@ Test(store_faults, a_gap_is_written_down_and_the_books_still_add_up) {
     tt_generation(&w, gen, 3, 1000);
     cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   }
-  crash_into_copy();
+  tt_crash_into(&tt, copy.dir);
   parts_errno = 0;
   damage_record(TP_BATCH, 2, 1);
   for (int start = 0; start < 3; start++) {
@@ -378,7 +371,7 @@ static void publish_fourth(const struct tt_writer *w) {
 Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is) {
   struct tt_writer w = publish_three();
 
-  crash_into_copy();
+  tt_crash_into(&tt, copy.dir);
   damage_record(TC_LOG_SETTLED, 0, 0);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   publish_fourth(&w);
@@ -390,7 +383,7 @@ Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is
 Test(store_faults, what_the_chain_goes_on_from_is_known_after_a_second_crash) {
   struct tt_writer w = publish_three();
 
-  crash_into_copy();
+  tt_crash_into(&tt, copy.dir);
   for (int crash = 0; crash < 2; crash++) {
     while (has_log_record(&copy, TC_LOG_SETTLED)) damage_record(TC_LOG_SETTLED, 0, 0);
     cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
@@ -409,7 +402,7 @@ Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   TT_WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
-  crash_into_copy();
+  tt_crash_into(&tt, copy.dir);
   damage_record(TC_LOG_SETTLED, 0, 0);
   snprintf(command, sizeof command,
            "find %s/archive -name '*.meta' -delete; rm -f %s/catalog.sqlite*", copy.dir, copy.dir);

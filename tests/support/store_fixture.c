@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 struct tt_store tt;
 
 void tt_fixture_open(void (*configure)(struct tc_config *config)) {
@@ -26,6 +25,32 @@ void tt_shell(const struct tt_store *t, const char *command) {
 
   cr_assert_lt(snprintf(line, sizeof line, "cd %s && %s", t->dir, command), (int)sizeof line);
   cr_assert_eq(system(line), 0, "%s", line);
+}
+
+/* What changed while it was copied is copied again. */
+static void copy_at_rest(const struct tt_store *t, const char *from, const char *to) {
+  char line[900];
+  bool copied = false;
+
+  snprintf(line, sizeof line,
+           "look() { find %s -printf '%%P %%i %%s %%T@\n'; } 2>/dev/null; before=$(look); "
+           "mkdir -p %s && rm -rf %s/* && cp -r %s/. %s 2>/dev/null && "
+           "[ \"$before\" = \"$(look)\" ]",
+           from, to, to, from, to);
+  for (int tries = 0; !copied && tries < 1000; tries++) copied = system(line) == 0;
+  cr_assert(copied, "%s: %s", line, t->notes);
+}
+
+void tt_crash_into(const struct tt_store *t, const char *to) {
+  copy_at_rest(t, t->dir, to);
+}
+
+void tt_copy_log(const struct tt_store *t, const char *name) {
+  char wal[100], to[100];
+
+  snprintf(wal, sizeof wal, "%s/wal", t->dir);
+  snprintf(to, sizeof to, "%s/%s", t->dir, name);
+  copy_at_rest(t, wal, to);
 }
 
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id) {

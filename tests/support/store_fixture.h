@@ -16,6 +16,11 @@ void tt_fixture_remove(void);
 /* Runs in the state folder, and succeeds. */
 void tt_shell(const struct tt_store *t, const char *command);
 
+/* What a process that is killed now leaves, in the folder `to`; its log alone, in the folder `name` beside it. The store
+ * runs on meanwhile, and may let go of a file of its log: the copy is of one moment all the same. */
+void tt_crash_into(const struct tt_store *t, const char *to);
+void tt_copy_log(const struct tt_store *t, const char *name);
+
 /* The stream whose id is 16 times `id`, by one and the same agent; at the record where it goes on. */
 struct tt_writer tt_attach_as(struct tt_store *t, uint64_t conn, unsigned id);
 /* The same on another connection, perhaps in a copy of its store: it goes on where w was, in the middle of a generation. */

@@ -268,7 +268,7 @@ Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   }
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
   cr_assert_eq(tt_stream_row(&tt, 7).lost_batches, 0, "no meta tells of it yet");
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_detach(&tt, w.conn);
   TT_WAIT_UNTIL(tt_stream_row(&tt, 7).lost_batches != 0);
   tt_store_stop(&tt);

@@ -148,14 +148,10 @@ Test(store_checkpoint, a_checkpoint_follows_the_other) {
 
 static struct tt_store copy;
 
-/* What a process that is killed now leaves. */
 static void crash(void) {
-  char command[300];
-
   tt_store_make(&copy);
   configure(&copy.config);
-  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
-  cr_assert_eq(system(command), 0);
+  tt_crash_into(&tt, copy.dir);
 }
 
 static void part_name(struct tt_store *t, char out[300]) {
@@ -402,7 +398,7 @@ Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
   tt_loss(&w, 2, 2, 9, 9000);
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_detach(&tt, w.conn);
   TT_WAIT_UNTIL(tt_stream_row(&tt, SLOW).lost_batches == 9);
   tt_store_stop(&tt);

@@ -66,7 +66,7 @@ static void expect_two_lost(void) {
 Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   struct tt_writer w = note_and_go_on();
 
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   expect_two_lost();
@@ -154,7 +154,7 @@ Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   struct tt_writer w = leave_note();
 
   lose(&w, 5);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   leave(&w, 4);
   tt_store_stop(&tt);
   tt_shell(&tt, "rm -r wal && mv unsaid wal");
@@ -209,7 +209,7 @@ Test(store_noted, a_trace_beside_a_note_is_no_segment) {
   tt_generation(&w, 1, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   tt_store_stop(&tt);

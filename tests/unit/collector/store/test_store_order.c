@@ -48,16 +48,9 @@ static void expect_order(const char *a, const char *b) {
   cr_assert_lt(first, second, "\"%s\" comes before \"%s\"", b, a);
 }
 
-/* What a process that is killed now leaves, in the copy; the store itself is of no interest any more. A file of the log
- * that is let go of meanwhile is there for none: it is copied again. */
+/* The store itself is of no interest any more. */
 static void crash(void) {
-  char command[400];
-  bool copied = false;
-
-  snprintf(command, sizeof command, "rm -rf %s/* && cp -r %s/. %s 2>/dev/null", copy.dir, tt.dir,
-           copy.dir);
-  for (int tries = 0; !copied && tries < 1000; tries++) copied = system(command) == 0;
-  cr_assert(copied, "%s", command);
+  tt_crash_into(&tt, copy.dir);
   tt_calls_watch(&copy);
 }
 
@@ -110,7 +103,7 @@ static struct tt_writer publish_unsaid(void) {
   for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 3, 1000);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 2);
@@ -290,7 +283,7 @@ Test(store_order, what_was_given_up_unsaid_stays_lost) {
   tt_calls_fail("rename archive/*.meta.new archive/*.meta", ENOSPC, UINT32_MAX);
   tt_detach(&tt, w.conn);
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_calls_fail("", 0, 0);
   TT_WAIT_UNTIL(tt_stream_row(&tt, STREAM).lost_batches == 2);
   crash();
@@ -318,7 +311,7 @@ Test(store_order, a_part_in_quarantine_is_not_taken_up_where_the_generation_is_p
   tt_end(&w, 1);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   TT_WAIT_UNTIL(tt_calls_failed() > 0);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_calls_fail("", 0, 0);
   tt_barrier(&tt);
   tt_store_stop(&tt);

@@ -69,10 +69,7 @@ static void others_write(struct tt_writer *busy) {
 }
 
 static void kill_and_start(void) {
-  char command[300];
-
-  snprintf(command, sizeof command, "cp -r %s/. %s", tt.dir, copy.dir);
-  cr_assert_eq(system(command), 0);
+  tt_crash_into(&tt, copy.dir);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
 }
 
@@ -145,7 +142,8 @@ static void go_on_as(const char *before, const char *after, enum tc_hash_kind ki
   tt_close(&again);
   tt_barrier(&copy);
   size_t bytes;
-  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  unsigned files = archived(&copy, &bytes);
+  cr_assert_eq(files, 1, "%u: %s", files, copy.notes);
   cr_assert_eq(bytes, bytes_of(6) + 10);
   cr_assert_eq(kind_of_quiet(), kind);
   tt_expect_proven(&copy);
@@ -230,7 +228,7 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   tt_header(&w);
   write_generations(&w, 1, 6);
   others_write(&busy);
-  tt_shell(&tt, "cp -r wal unsaid");
+  tt_copy_log(&tt, "unsaid");
   tt_close(&w);
   tt_barrier(&tt);
   cr_assert_eq(archived(&tt, &bytes), 1);
@@ -308,7 +306,8 @@ Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own)
   cr_assert_eq(offered, 13);
   tt_close(&again);
   tt_barrier(&copy);
-  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  unsigned files = archived(&copy, &bytes);
+  cr_assert_eq(files, 1, "%u: %s", files, copy.notes);
   cr_assert_eq(bytes, bytes_of(2) + 10);
   struct tc_stream_row row = tt_stream_row(&copy, QUIET);
   cr_assert_eq(row.generations, 3);
