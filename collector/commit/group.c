@@ -307,7 +307,9 @@ static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
     struct tc_stream *stream = unit->stream;
     if (TAILQ_FIRST(&stream->units) != unit) continue; /* goes with the one before it */
     if (stream->asked_mono_ns != 0 && now - stream->asked_mono_ns < ASK_AGAIN_NS) continue;
-    if (tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref) == NULL) return;
+    struct tc_work *work = tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref);
+    if (work == NULL) return;
+    work->checkpoint.held_lsn = unit->first_lsn;
     stream->asked_mono_ns = now;
   }
 }

@@ -308,6 +308,7 @@ static tb_rc put_gaps_down(struct tc_sealer *sealer) {
     if (work == NULL) return TB_NOMEM;
     work->kind = TC_WORK_CHECKPOINT;
     work->stream = stream->ref;
+    work->checkpoint.held_lsn = UINT64_MAX;
     *sealer->work.tail = work;
     sealer->work.tail = &work->next;
     stream->damaged = false;

@@ -89,7 +89,11 @@ struct tc_work {
     } records;
     struct tc_verdict *verdict; /* malloc */
     uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
-    bool disk_begun;            /* of a checkpoint: the kernel writes its file already */
+    struct {
+      uint64_t
+          held_lsn; /* the stream held the log from here on when it was asked; UINT64_MAX: it is to answer anyhow */
+      bool disk_begun; /* the kernel writes its file already */
+    } checkpoint;
     struct {
       uint64_t cookie;
       unsigned loop;

@@ -71,13 +71,14 @@ static void free_records(struct tc_sealer *sealer, struct tc_work *work) {
  * their files before the first is waited for, and one journal commit does for many. */
 static tb_rc begin_checkpoints(struct tc_sealer *sealer, struct tc_work *work,
                                struct tb_diag *diag) {
-  for (; work != NULL && work->kind == TC_WORK_CHECKPOINT && !work->disk_begun; work = work->next) {
+  for (; work != NULL && work->kind == TC_WORK_CHECKPOINT && !work->checkpoint.disk_begun;
+       work = work->next) {
     struct tc__stream *stream = tc__sealer_stream(sealer, work->stream);
     struct tc_segment *segment =
         stream != NULL && stream->open != NULL ? stream->open->segment : NULL;
     if (segment != NULL) TB_TRY(tc_segment_flush(segment, diag));
     if (segment != NULL && sealer->opt.durable) tc_segment_to_disk(segment, true);
-    work->disk_begun = true;
+    work->checkpoint.disk_begun = true;
   }
   return TB_OK;
 }
@@ -114,7 +115,7 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
   case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(sealer, stream, diag)); break;
   case TC_WORK_CHECKPOINT:
     TB_TRY(begin_checkpoints(sealer, work, diag));
-    TB_TRY(tc__archive_checkpoint(sealer, stream, diag));
+    TB_TRY(tc__archive_checkpoint(sealer, stream, work->checkpoint.held_lsn, diag));
     break;
   case TC_WORK_GIVE_UP: TB_TRY(tc__archive_give_up(sealer, stream, work->give_up_seq, diag)); break;
   case TC_WORK_FORGET: tc__forget_stream(sealer, stream); return TB_OK;
