@@ -125,7 +125,10 @@ static tb_rc take_batch(struct tc_sealer *sealer, struct tc__stream *stream,
   TB_TRY(
       tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
   file->segment->last_wall_ns = item->wall_ns;
-  if (file->segment->now.batches == 1) file->segment->now.first_wall_ns = item->wall_ns;
+  if (file->segment->now.batches == 1) {
+    file->segment->now.first_wall_ns = item->wall_ns;
+    file->border_lsn = sealer->work.end_lsn; /* as it was before this record */
+  }
   return TB_OK;
 }
 

@@ -221,6 +221,7 @@ static void take_up(struct tc__stream *stream, const message_t *m, struct tc__fi
   file->segment->opened_mono_ns = tc_mono_ns();
   file->new_run = m->new_run;
   file->checkpointed = true;
+  file->noted_lsn = m->lsn;
   file->offered = true; /* by tc__offer_resumed() */
   memcpy(file->day, m->day, sizeof file->day);
   stream->open = file;

@@ -165,6 +165,37 @@ Test(store_run_checkpoint, a_run_of_xxh3_goes_on_by_sha256) {
   go_on_as("archive.hash=xxh3", "archive.hash=sha256", TC_HASH_SHA256);
 }
 
+/* What lies before the generation that is open needs no more than a checkpoint, though the last one is of the time before
+ * the kill. */
+Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
+  struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
+  size_t bytes;
+
+  tt_header(&busy);
+  tt_header(&w);
+  write_generations(&w, 1, 6);
+  others_write(&busy);
+  for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 60000);
+  tt_barrier(&tt);
+  tt_batch(&w, 7, "begun", 5);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+  copy.config.log_checkpoint_bytes = 5 << 20; /* a start goes on in a new file of the log */
+  kill_and_start();
+  struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
+  for (unsigned i = 0; i < 3; i++) {
+    tt_batch(&again, 7, "more", 4);
+    tt_barrier(&copy);
+  }
+  cr_assert_eq(archived(&copy, &bytes), 0, "%s", copy.notes);
+  tt_end(&again, 7);
+  tt_close(&again);
+  tt_barrier(&copy);
+  cr_assert_eq(archived(&copy, &bytes), 1, "%s", copy.notes);
+  cr_assert_eq(bytes, bytes_of(6) + 5 + 3 * 4);
+  tt_expect_proven(&copy);
+}
+
 Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
