@@ -146,7 +146,7 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
   const struct tc_triggers_env triggers = { p->config->trigger_file, tc_store_dirfd(p->store),
-                                            p->recorders };
+                                            p->recorders, tc_store_keeps(p->store) };
   TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
   TB_TRY(tc_triggers_start(p->triggers));
   for (unsigned i = 0; i < p->count; i++) {

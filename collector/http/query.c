@@ -4,12 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+#include "base/hex.h"
 
 bool tc_http_percent_undo(char *text, bool plus) {
   char *to = text;
@@ -19,10 +14,7 @@ bool tc_http_percent_undo(char *text, bool plus) {
 
     if (c == '+' && plus) c = ' ';
     if (c == '%') {
-      int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-
-      if (low < 0 || high + low == 0) return false;
-      c = (char)(high << 4 | low);
+      if (!tb_unhex(from + 1, (unsigned char *)&c, 1) || c == '\0') return false;
       from += 2;
     }
     *to++ = c;

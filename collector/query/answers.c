@@ -128,6 +128,7 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
 /* --- list -------------------------------------------------------------------------------------- */
 
 struct segment_list {
+  struct tc_keeps *keeps;
   struct tb_arena *arena;
   struct list list;
   size_t limit;
@@ -160,6 +161,10 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   }
   TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
   tracecollect__v1__segment_info__init(s);
+  char rule[TC_KEEP_RULE_MAX + 1] = "";
+  if (tc_keeps_meets(to->keeps, row->stream, row->service, row->first_wall_ns, row->last_wall_ns,
+                     rule))
+    TB_TRY(copy_text(to->arena, rule, &s->kept_by));
   s->id = row->id;
   TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
   TB_TRY(copy_text(to->arena, row->service, &s->service));
@@ -267,7 +272,9 @@ static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_dia
 
 static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListRequest *ask,
                          struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  struct segment_list segments = { .arena = &w->arena, .limit = TC__SEGMENTS_MAX };
+  struct segment_list segments = { .keeps = tc_store_keeps(w->archive->env.store),
+                                   .arena = &w->arena,
+                                   .limit = TC__SEGMENTS_MAX };
   struct stream_list streams = { .arena = &w->arena };
   struct tc_select select = { 0 };
 

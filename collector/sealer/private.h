@@ -193,8 +193,8 @@ tb_rc tc__take_back(struct tc_sealer *sealer, struct tc__stream *stream, const c
                     uint64_t gen, uint64_t first_seq, struct tb_diag *diag);
 
 /* checkpoint.c */
-tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream,
-                             uint64_t held_lsn, struct tb_diag *diag);
+tb_rc tc__archive_checkpoint(struct tc_sealer *sealer, struct tc__stream *stream, uint64_t held_lsn,
+                             struct tb_diag *diag);
 /* All of an open file is on the disk, its name, too. */
 tb_rc tc__sync_part(struct tc_sealer *sealer, const struct tc__file *file, struct tb_diag *diag);
 /* Adds the losses that no meta has yet. */

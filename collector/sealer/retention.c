@@ -22,9 +22,12 @@ static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 struct tc__round {
   struct tc_sealer *sealer;
   struct tc_retention_rules rules;
+  uint64_t old_before_ns, kept_old_before_ns;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
   bool is_stuck; /* for lack of room or memory: nothing more can go now */
+  bool is_second,
+      has_spared; /* what triggers keep goes in a second walk, where the first one left too much */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   struct tc_segment_row after; /* the last one that was looked at */
@@ -134,9 +137,19 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
   if (service == NULL && tc_retention_is_pressed(rules, plan->archive_bytes, plan->disk_free))
     return true;
   bool wants = service != NULL ? plan->service_over > 0
-                               : tc_retention_takes(&plan->retention, rules, plan->archive_bytes,
-                                                    plan->disk_free, row->last_arrival_ns);
+                               : !round->is_second && row->last_arrival_ns < round->old_before_ns;
   return wants && tc_retention_allows(&plan->retention, row->bytes);
+}
+
+/* A trigger keeps it, and it is not too old for that. */
+static bool is_spared(struct tc__round *round, const struct tc_segment_row *row) {
+  const struct tc_sealer *sealer = round->sealer;
+  bool spared = !round->is_second && row->last_arrival_ns >= round->kept_old_before_ns &&
+                tc_keeps_meets(sealer->opt.keeps, row->stream, row->service, row->first_wall_ns,
+                               row->last_wall_ns, NULL);
+
+  round->has_spared |= spared;
+  return spared;
 }
 
 /* The next ones that the rules take, from rows[*at] on. */
@@ -150,7 +163,7 @@ static size_t choose_some(struct tc__round *round, const char *service, size_t *
 
   for (; *at < round->nrows && n < TC__EXPIRE_MAX && plan.bytes < BATCH_BYTES; ++*at) {
     const struct tc_segment_row *row = &round->rows[*at];
-    if (is_queued(round->sealer, row)) continue;
+    if (is_queued(round->sealer, row) || is_spared(round, row)) continue;
     if (!takes(round, &plan, service, row)) break;
     choose(&plan, row->bytes);
     chosen[n++] = row;
@@ -227,13 +240,22 @@ static enum step take_some(struct tc__round *round, const char *service) {
 }
 
 /* False: the slice is over before all was looked at. */
-static bool take_oldest(struct tc__round *round, const char *service) {
+static bool walk(struct tc__round *round, const char *service) {
   enum step step;
 
   do step = take_some(round, service);
   while (step == STEP_MORE);
   if (step == STEP_DONE) round->has_after = false;
   return step == STEP_DONE;
+}
+
+static bool take_oldest(struct tc__round *round, const char *service) {
+  if (!walk(round, service)) return false;
+  bool begins_second = !round->is_second && round->has_spared;
+  round->is_second = begins_second;
+  if (begins_second && !walk(round, service)) return false;
+  round->is_second = round->has_spared = false;
+  return true;
 }
 
 static void find_services(struct tc__round *round) {
@@ -268,6 +290,7 @@ void tc__round_free(struct tc__round *round) {
 
 static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   const struct tc_config *config = sealer->opt.config;
+  const struct tc_retention *pace = &sealer->retaining.pace;
 
   tc_retention_round(&sealer->retaining.pace, tc_wall_ns(), tc_mono_ns(),
                      atomic_load(&sealer->opt.stats->archive_bytes));
@@ -278,6 +301,7 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
                 "by age for an hour");
   }
   if (is_timed) tc__quarantine_begin(sealer);
+  tc_keeps_forget(sealer->opt.keeps, tc_retention_old_before(pace, config->retention_kept_age));
   if (!tc__catalog_takes_rows(sealer)) return NULL;
   struct tc__round *round = calloc(1, sizeof *round);
   if (round == NULL) return NULL;
@@ -286,6 +310,8 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
                                               .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
+  round->old_before_ns = tc_retention_old_before(pace, config->retention_age);
+  round->kept_old_before_ns = tc_retention_old_before(pace, config->retention_kept_age);
   return round;
 }
 

@@ -18,6 +18,7 @@
 
 #include "archive/content_hash.h"
 #include "archive/state_dir.h"
+#include "collector/keep/keeps.h"
 #include "collector/model/messages.h"
 #include "collector/model/store_counters.h"
 #include "config/table.h"
@@ -108,6 +109,7 @@ struct tc_sealer_options {
   bool durable;
   struct tc_store_sink sink;
   struct tc_stats *stats;
+  struct tc_keeps *keeps;          /* what retention spares */
   const char *run;                 /* id of this run, for metas */
   void (*wake_commit)(void *self); /* settled reports wait */
   void *wake_self;

@@ -35,13 +35,17 @@ bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t ar
          (rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes);
 }
 
+uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t age_ns) {
+  bool counts = age_ns != 0 && retention->last_mono_ns >= retention->age_from_mono_ns;
+
+  return counts && retention->last_wall_ns > age_ns ? retention->last_wall_ns - age_ns : 0;
+}
+
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
-  if (tc_retention_is_pressed(rules, archive_bytes, disk_free_bytes)) return true;
-  bool age = rules->age_ns != 0 && retention->last_mono_ns >= retention->age_from_mono_ns;
-  return age && retention->last_wall_ns > segment_wall_ns &&
-         retention->last_wall_ns - segment_wall_ns > rules->age_ns;
+  return tc_retention_is_pressed(rules, archive_bytes, disk_free_bytes) ||
+         segment_wall_ns < tc_retention_old_before(retention, rules->age_ns);
 }
 
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes) {

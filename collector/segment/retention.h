@@ -33,6 +33,8 @@ bool tc_retention_is_due(struct tc_retention *retention, uint64_t every_ns, uint
 void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns,
                         uint64_t archive_bytes);
 
+/* By age what came before this is too old; 0: nothing is. age_ns 0: no such rule. */
+uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t age_ns);
 /* May the oldest segment go? Ask again after each, with the figures as they are then. */
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,

@@ -23,6 +23,7 @@ struct tc_store {
   struct tc_stats stats;
   struct tc_commit *commit;
   struct tc_sealer *sealer;
+  struct tc_keeps *keeps;
   char run[33]; /* id of this run */
 };
 
@@ -66,6 +67,16 @@ static void note_recovery(struct tc_store *store, struct tc_store_sink sink,
   sink.note(sink.self, &(struct tc_note){ &site, level, 0, "recovery", text });
 }
 
+static tb_rc open_keeps(struct tc_store *store, struct tc_store_sink sink, struct tb_diag *diag) {
+  static struct tc_log_site site;
+  struct tb_diag wrong;
+
+  TB_TRY(tc_keeps_open(store->dirs.state, diag, &wrong, &store->keeps));
+  if (wrong.rc != TB_OK && sink.note != NULL)
+    sink.note(sink.self, &(struct tc_note){ &site, TC_ERROR, 0, "kept", wrong.text });
+  return TB_OK;
+}
+
 static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, unsigned loops,
                         struct tc_store_sink sink, struct tb_diag *diag) {
   bool durable = strcmp(config->top_sync, "process") != 0;
@@ -73,6 +84,7 @@ static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, 
 
   TB_TRY(tc_statedir_open(config->top_state, diag, &store->dirs));
   TB_TRY(make_run_id(store, diag));
+  TB_TRY(open_keeps(store, sink, diag));
   struct tc_commit_options commit = { .config = config,
                                       .dirs = &store->dirs,
                                       .loops = loops,
@@ -86,6 +98,7 @@ static tb_rc open_parts(struct tc_store *store, const struct tc_config *config, 
                                       .durable = durable,
                                       .sink = sink,
                                       .stats = &store->stats,
+                                      .keeps = store->keeps,
                                       .run = store->run,
                                       .wake_commit = tc_commit_wake,
                                       .wake_self = store->commit };
@@ -123,6 +136,7 @@ void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns) {
   if (store->commit != NULL) tc_commit_finish(store->commit);
   tc_sealer_free(store->sealer);
   tc_commit_free(store->commit);
+  tc_keeps_free(store->keeps);
   tc_statedir_close(&store->dirs);
   free(store);
 }
@@ -133,6 +147,10 @@ bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *
 
 int tc_store_dirfd(const struct tc_store *store) {
   return store->dirs.state;
+}
+
+struct tc_keeps *tc_store_keeps(const struct tc_store *store) {
+  return store->keeps;
 }
 
 bool tc_store_catalog_is_stale(const struct tc_store *store) {
@@ -201,6 +219,7 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(failed),
     GET(log_waits),
     GET(archive_waits),
+    .kept_stretches = tc_keeps_count(store->keeps),
     .health = health_of(stats),
   };
 #undef GET

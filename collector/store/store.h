@@ -18,6 +18,7 @@
 #define TC_STORE_STORE_H
 
 #include "base/result.h"
+#include "collector/keep/keeps.h"
 #include "collector/model/messages.h"
 #include "collector/model/shortage.h"
 #include "config/table.h"
@@ -37,7 +38,8 @@ void tc_store_close_by(struct tc_store *store, uint64_t deadline_mono_ns);
 /* Owns msg when it answers true; false: queue full, try again after the next reply or 1 ms. */
 bool tc_store_submit(struct tc_store *store, unsigned sender, struct tc_submit *msg);
 
-int tc_store_dirfd(const struct tc_store *store); /* the state folder */
+int tc_store_dirfd(const struct tc_store *store);              /* the state folder */
+struct tc_keeps *tc_store_keeps(const struct tc_store *store); /* what triggers keep; any thread */
 /* Whether the catalog is to be rebuilt, or is being, because a write failed: it does not say what there is. */
 bool tc_store_catalog_is_stale(const struct tc_store *store);
 /* The catalog gets what is whole of the runs that are written. Waits for that, for a second at most. Any thread. */
@@ -56,6 +58,7 @@ struct tc_store_stats {
   uint64_t segments_sealed, segment_bytes, generations_broken, recovered_records, recoveries;
   uint64_t archive_bytes, archive_segments, expired_segments, disk_free_bytes, disk_free_inodes;
   uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
+  uint64_t kept_stretches;
   uint64_t retention_slices, retention_ns_total, retention_ns_max;
   uint64_t streams, streams_live;
   uint64_t commit_turns, segment_turns; /* each thread turns at least once a second */

@@ -17,8 +17,7 @@
 #include "base/thread.h"
 #include "collector/base/logger.h"
 
-#define ADDED_FILE     "triggers"
-#define ADDED_FILE_NEW "triggers.new"
+#define ADDED_FILE "triggers"
 
 enum {
   ADDED_BYTES_MAX = TR_RULES_MAX * (TR_RULE_TEXT_MAX + 1),
@@ -61,28 +60,6 @@ struct tc_triggers {
 };
 
 /* --- rules ------------------------------------------------------------------------------------- */
-
-static tb_rc read_added(const struct tc_triggers *t, struct tb_diag *diag, char **out) {
-  struct stat st;
-  int fd = openat(t->env.state_fd, ADDED_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-  *out = NULL;
-  if (fd < 0 && errno != ENOENT) return tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
-  char *text = calloc(1, ADDED_BYTES_MAX + 1);
-  tb_rc rc = text != NULL ? TB_OK : TB_NOMEM;
-  if (fd >= 0 && rc == TB_OK) {
-    if (fstat(fd, &st) != 0 || st.st_size > ADDED_BYTES_MAX)
-      rc = tb_fail(diag, TB_BROKEN, ADDED_FILE ": larger than %d bytes", ADDED_BYTES_MAX);
-    else if (tc_read_all(fd, text, (size_t)st.st_size, 0) != 0)
-      rc = tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
-  }
-  if (fd >= 0) close(fd);
-  if (rc == TB_OK)
-    *out = text;
-  else
-    free(text);
-  return rc;
-}
 
 /* A rule that an older collector took, and that is wrong now, does not keep this one from its work. */
 static tb_rc add_one(struct tr_rules *rules, const char *text, bool is_start,
@@ -165,17 +142,6 @@ static char *added_text(const struct tc_triggers *t, const char *without, const 
   return text;
 }
 
-static tb_rc save_added(const struct tc_triggers *t, const char *text, struct tb_diag *diag) {
-  int fd = openat(t->env.state_fd, ADDED_FILE_NEW,
-                  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-  bool done = fd >= 0 && tc_write_all(fd, text, strlen(text), 0) == 0 && fsync(fd) == 0;
-
-  if (fd >= 0) done = close(fd) == 0 && done;
-  done = done && renameat(t->env.state_fd, ADDED_FILE_NEW, t->env.state_fd, ADDED_FILE) == 0 &&
-         fsync(t->env.state_fd) == 0;
-  return done ? TB_OK : tb_fail(diag, TB_IO, ADDED_FILE ": %s", strerror(errno));
-}
-
 /* While they are changed. text: of the file in the state folder, to be written if it is new; owns it; NULL: no memory. */
 static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_diag *diag) {
   struct tr_rules *rules;
@@ -184,7 +150,10 @@ static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_di
   if (text == NULL) return TB_NOMEM;
   char *lines = strdup(text);
   tb_rc rc = lines != NULL ? read_rules(t, lines, false, diag, &rules, &of_file) : TB_NOMEM;
-  if (rc == TB_OK && is_new && (rc = save_added(t, text, diag)) != TB_OK) tr_rules_let_go(rules);
+  if (rc == TB_OK && is_new) {
+    rc = tc_file_replace(t->env.state_fd, ADDED_FILE, text, strlen(text), diag);
+    if (rc != TB_OK) tr_rules_let_go(rules);
+  }
   if (rc == TB_OK) {
     pthread_mutex_lock(&t->lock);
     use(t, rules, of_file);
@@ -288,21 +257,39 @@ tb_rc tc_triggers_rules(struct tc_triggers *t, struct tr_rules **out, uint64_t *
   return rc;
 }
 
+static void keep(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+  const struct tr_rule *rule = firing->fired->rule;
+  uint64_t now = tc_wall_ns(), at = firing->wall_ns != 0 ? firing->wall_ns : now;
+  struct tc_keep kept = { .from_ns = at > rule->keep_before_ns ? at - rule->keep_before_ns : 0,
+                          .until_ns = at + rule->keep_after_ns,
+                          .noted_ns = now,
+                          .of_stream = rule->keep == TR_REACH_STREAM };
+
+  if (rule->keep == TR_REACH_NONE) return;
+  memcpy(kept.rule, rule->name, sizeof kept.rule);
+  memcpy(kept.stream, firing->stream, sizeof kept.stream);
+  if (rule->keep == TR_REACH_SERVICE)
+    snprintf(kept.service, sizeof kept.service, "%s", firing->service);
+  if (tc_keeps_add(t->env.keeps, &kept) != TB_OK)
+    tc_log(TC_ERROR, "trigger", "rule=%s: nothing is kept: no memory", rule->name);
+}
+
 /* With the lock. False: it is not to be ordered now. */
 static bool order_snap(struct tc_triggers *t, struct state *state,
                        const struct tc_trigger_firing *firing) {
   const struct tr_rule *rule = firing->fired->rule;
   uint64_t now = tc_mono_ns();
 
-  if (rule->snap == TR_SNAP_NONE) return true;
+  if (rule->snap == TR_REACH_NONE) return true;
   if (state->snap_mono_ns != 0 && now - state->snap_mono_ns < snap_every_ns) return false;
   if (t->n_snaps == TC_TRIGGER_SNAPS_MAX) return false;
   state->snap_mono_ns = now;
   struct snap *snap = &t->snaps[(t->first_snap + t->n_snaps++) % TC_TRIGGER_SNAPS_MAX];
-  *snap = (struct snap){ .of_stream = rule->snap == TR_SNAP_STREAM, .last_ns = rule->snap_last_ns };
+  *snap =
+      (struct snap){ .of_stream = rule->snap == TR_REACH_STREAM, .last_ns = rule->snap_last_ns };
   memcpy(snap->rule, rule->name, sizeof snap->rule);
   memcpy(snap->stream, firing->stream, sizeof snap->stream);
-  if (rule->snap != TR_SNAP_ALL)
+  if (rule->snap != TR_REACH_ALL)
     snprintf(snap->service, sizeof snap->service, "%s", firing->service);
   pthread_cond_signal(&t->changed);
   return true;
@@ -332,6 +319,7 @@ void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *fi
     is_ordered = order_snap(t, &t->states[at], firing);
   }
   pthread_mutex_unlock(&t->lock);
+  keep(t, firing);
   tc_log_about(firing->ref, TC_WARN, "trigger",
                "rule=%s service=%s instance=%s gen=%" PRIu64 ": %s%s", fired->rule->name,
                firing->service, firing->instance, firing->gen,
@@ -371,6 +359,14 @@ static void ask(struct tc_triggers *t, const struct snap *snap) {
   tb_arena_fini(&arena);
 }
 
+static void save_keeps(struct tc_triggers *t) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (tc_keeps_save(t->env.keeps, &diag) != TB_OK)
+    tc_log(TC_ERROR, "trigger", "what is kept cannot be written: %s", diag.text);
+}
+
 /* False: it is to end. */
 static bool next_snap(struct tc_triggers *t, struct snap *out, bool *out_any) {
   struct timespec soon = tc_from_now(TURN_MS);
@@ -395,6 +391,7 @@ static void *work(void *self) {
 
   while (next_snap(t, &snap, &any)) {
     if (any) ask(t, &snap);
+    save_keeps(t);
     atomic_fetch_add(&t->turns, 1);
   }
   return NULL;
@@ -418,7 +415,8 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
   pthread_mutex_init(&t->changing, NULL);
   pthread_mutex_init(&t->lock, NULL);
   tc_cond_init(&t->changed);
-  tb_rc rc = read_added(t, diag, &added);
+  tb_rc rc = tc_file_text(t->env.state_fd, ADDED_FILE, ADDED_BYTES_MAX, diag, &added);
+  if (rc == TB_NOTFOUND) rc = (added = calloc(1, 1)) != NULL ? TB_OK : TB_NOMEM;
   if (rc == TB_OK) rc = read_rules(t, added, true, diag, &rules, &of_file);
   free(added);
   if (rc == TB_OK) {
@@ -444,6 +442,7 @@ void tc_triggers_stop(struct tc_triggers *t) {
   pthread_mutex_unlock(&t->lock);
   pthread_join(t->thread, NULL);
   t->is_started = false;
+  save_keeps(t);
 }
 
 void tc_triggers_free(struct tc_triggers *t) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of triggers: which there are, how often each has fired, and the snaps that they order.
+/* The rules of triggers: which there are, how often each has fired, the snaps that they order, and what they keep.
  *
  *   FILE (trigger.file) ──┐                       ┌──> loops: a copy each, when the version has changed
  *   STATE/triggers ───────┴──> rules ──version────┘
  *   loops ──fired──> log, counts, snaps ──thread──> recorders ──SNAP──> agents
+ *                └─> keeps ──thread──> STATE/kept
  *
  * Rules of FILE are read at a start and at SIGHUP. Those of the state folder are added and removed one at a time, and are there
  * after a restart.
@@ -17,6 +18,7 @@
 #define TC_TRIGGER_TRIGGERS_H
 
 #include "collector/ingest/recorders.h"
+#include "collector/keep/keeps.h"
 #include "trigger/watch.h"
 
 enum { TC_TRIGGER_SNAPS_MAX = 16 };
@@ -27,6 +29,7 @@ struct tc_triggers_env {
   const char *file;               /* key trigger.file; "": none */
   int state_fd;                   /* the state folder */
   struct tc_recorders *recorders; /* for snaps; outlives it */
+  struct tc_keeps *keeps;         /* of the store; outlives it */
 };
 
 TB_MUST tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,

@@ -61,14 +61,10 @@ static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag,
 static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag) {
   char text[32];
   int n = snprintf(text, sizeof text, "%d\n", TC_LOG_VERSION);
-  int fd =
-      openat(state_fd, "VERSION.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  struct tb_diag why = { 0 };
 
-  if (fd < 0) return fail_path(diag, path, "VERSION.new");
-  bool good = tc_write_all(fd, text, (size_t)n, 0) == 0 && fsync(fd) == 0 &&
-              renameat(state_fd, "VERSION.new", state_fd, "VERSION") == 0 && fsync(state_fd) == 0;
-  close(fd);
-  return good ? TB_OK : fail_path(diag, path, "VERSION");
+  if (tc_file_replace(state_fd, "VERSION", text, (size_t)n, &why) == TB_OK) return TB_OK;
+  return tb_fail(diag, TB_IO, "%s/%s", path, why.text);
 }
 
 static tb_rc take_lock(int state_fd, const char *path, struct tb_diag *diag, int *out) {
@@ -276,4 +272,37 @@ tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t 
   return tb_fail(diag, tc_read_rc(why),
                  "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", name, n, offset,
                  strerror(why));
+}
+
+tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *diag, char **out) {
+  int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat st;
+  tb_rc rc = TB_OK;
+
+  *out = NULL;
+  if (fd < 0)
+    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", name, strerror(errno));
+  if (fstat(fd, &st) != 0)
+    rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
+  else if ((uint64_t)st.st_size > max)
+    rc = tb_fail(diag, TB_BROKEN, "%s: larger than %zu bytes", name, max);
+  else if ((*out = calloc(1, (size_t)st.st_size + 1)) == NULL)
+    rc = TB_NOMEM;
+  else
+    rc = tc_read_exactly(fd, name, *out, (size_t)st.st_size, 0, diag);
+  close(fd);
+  if (rc != TB_OK) free(TB_MOVE(*out));
+  return rc;
+}
+
+tb_rc tc_file_replace(int dir_fd, const char *name, const void *bytes, size_t n,
+                      struct tb_diag *diag) {
+  char fresh[TC_FILE_NAME_BYTES];
+
+  snprintf(fresh, sizeof fresh, "%s.new", name);
+  int fd = openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool done = fd >= 0 && tc_write_all(fd, bytes, n, 0) == 0 && fsync(fd) == 0;
+  if (fd >= 0) done = close(fd) == 0 && done;
+  done = done && renameat(dir_fd, fresh, dir_fd, name) == 0 && fsync(dir_fd) == 0;
+  return done ? TB_OK : tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
 }

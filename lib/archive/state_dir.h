@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state folder: its parts held open, and the few safe ways to make and name files in them.
  *
- *     LOCK VERSION triggers wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
+ *     LOCK VERSION triggers kept wal/ open/ archive/<day>/<stream32>/<gen16>.{trace,meta} catalog.sqlite quarantine/
  *
  * Every name below it is made here from hex numbers and a date; nothing a peer says becomes part of a
  * path. Files are opened relative to a held folder, never through a symbolic link.
@@ -62,6 +62,15 @@ int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset);
 int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset);
 /* The same; diag names the file and the place. TB_IO: it ends before. Other errors are those of tc_read_rc(). */
 TB_MUST tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t offset,
+                              struct tb_diag *diag);
+
+/* All of a file that has at most max bytes, with NUL behind it; the caller frees *out, NULL after an error. TB_NOTFOUND: there
+ * is none; TB_BROKEN: it is larger. */
+TB_MUST tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *diag,
+                           char **out);
+/* The whole of a file, in place of what was there, or not at all; on the disk when it answers. Mode 0640. NAME.new beside it is
+ * its own. */
+TB_MUST tb_rc tc_file_replace(int dir_fd, const char *name, const void *bytes, size_t n,
                               struct tb_diag *diag);
 
 #endif

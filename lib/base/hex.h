@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as lower case hexadecimal digits. */
+/* Bytes as hexadecimal digits: lower case when written, either when read. */
 #ifndef TB_BASE_HEX_H
 #define TB_BASE_HEX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Writes 2 n digits and NUL; answers out. */
@@ -16,6 +17,23 @@ static inline char *tb_hex(const void *bytes, size_t n, char *out) {
   }
   out[2 * n] = '\0';
   return out;
+}
+
+/* -1: it is none. */
+static inline int tb_hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* False: text does not begin with 2 n digits. */
+static inline bool tb_unhex(const char *text, unsigned char *out, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    int high = tb_hex_digit(text[2 * i]), low = high < 0 ? -1 : tb_hex_digit(text[2 * i + 1]);
+    if (low < 0) return false;
+    out[i] = (unsigned char)(high << 4 | low);
+  }
+  return true;
 }
 
 #endif

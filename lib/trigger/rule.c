@@ -17,6 +17,9 @@ enum {
   SCHEMA_BYTES_MAX = 4 << 20
 };
 
+static const uint64_t keep_before_ns = UINT64_C(30000000000), keep_after_ns = UINT64_C(10000000000),
+                      keep_max_ns = UINT64_C(86400000000000);
+
 struct tr_rules {
   unsigned holders;
   struct tb_mem mem;
@@ -243,12 +246,16 @@ static tb_rc parse_alert(struct parser *p) {
   return TB_OK;
 }
 
+static tb_rc parse_reach(struct parser *p, const char *action, enum tr_reach *out) {
+  if (*out != TR_REACH_NONE) return tb_fail(p->diag, TB_BROKEN, "%s stands there twice", action);
+  *out = is(p, "service") ? TR_REACH_SERVICE : is(p, "all") ? TR_REACH_ALL : TR_REACH_STREAM;
+  return is(p, "stream") || *out != TR_REACH_STREAM ? next(p) : TB_OK;
+}
+
 static tb_rc parse_snap(struct parser *p) {
   struct tr_rule *rule = p->rule;
 
-  if (rule->snap != TR_SNAP_NONE) return tb_fail(p->diag, TB_BROKEN, "snap stands there twice");
-  rule->snap = is(p, "service") ? TR_SNAP_SERVICE : is(p, "all") ? TR_SNAP_ALL : TR_SNAP_STREAM;
-  if (is(p, "stream") || rule->snap != TR_SNAP_STREAM) TB_TRY(next(p));
+  TB_TRY(parse_reach(p, "snap", &rule->snap));
   if (!is(p, "last")) return TB_OK;
   TB_TRY(next(p));
   if (!tr_time_parse(p->word, &rule->snap_last_ns) || rule->snap_last_ns == 0)
@@ -257,10 +264,48 @@ static tb_rc parse_snap(struct parser *p) {
   return next(p);
 }
 
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static tb_rc parse_side(struct parser *p, bool *seen_before, bool *seen_after) {
+  uint64_t ns;
+
+  if (!tr_time_parse(p->word, &ns) || ns > keep_max_ns)
+    return tb_fail(p->diag, TB_BROKEN,
+                   "keep: \"%.40s\" is no length of time of at most a day, as in 30s", shown(p));
+  TB_TRY(next(p));
+  bool is_before = is(p, "before");
+  if (!is_before && !is(p, "after"))
+    return tb_fail(p->diag, TB_BROKEN, "keep: before or after is expected, not \"%.60s\"",
+                   shown(p));
+  bool *seen = is_before ? seen_before : seen_after;
+  if (*seen)
+    return tb_fail(p->diag, TB_BROKEN, "keep: %s stands there twice",
+                   is_before ? "before" : "after");
+  *seen = true;
+  *(is_before ? &p->rule->keep_before_ns : &p->rule->keep_after_ns) = ns;
+  return next(p);
+}
+
+/* "keep 30s before, 10s after": a comma in front of a number goes on with it. */
+static tb_rc parse_keep(struct parser *p) {
+  bool before = false, after = false;
+
+  TB_TRY(parse_reach(p, "keep", &p->rule->keep));
+  p->rule->keep_before_ns = keep_before_ns;
+  p->rule->keep_after_ns = keep_after_ns;
+  while (is_digit(p->word[0])) {
+    TB_TRY(parse_side(p, &before, &after));
+    if (is(p, ",") && is_digit(p->at[strspn(p->at, " \t")])) TB_TRY(next(p));
+  }
+  return TB_OK;
+}
+
 static const struct action {
   const char *word;
   tb_rc (*parse)(struct parser *p);
-} actions[] = { { "alert", parse_alert }, { "snap", parse_snap } };
+} actions[] = { { "alert", parse_alert }, { "keep", parse_keep }, { "snap", parse_snap } };
 
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -271,7 +316,7 @@ static tb_rc unknown_action(const struct parser *p) {
   if (nearest.best != NULL)
     return tb_fail(p->diag, TB_BROKEN, "DO: no action \"%.40s\"; did you mean \"%s\"?", p->word,
                    nearest.best);
-  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, snap", shown(p));
+  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, keep, snap", shown(p));
 }
 
 static tb_rc parse_action(struct parser *p) {

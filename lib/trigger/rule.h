@@ -11,6 +11,8 @@
  *
  *   alert                                a message on the feed, with topic alert
  *   snap [stream|service|all] [last D]   flight recorders send what they keep: of this stream, of its service, all there are
+ *   keep [stream|service|all] [D before] [D after]   retention spares what was traced so long before and after the end of the
+ *                                        generation: 30s and 10s where it does not say
  *
  * Words that are not names may be in small letters, too.
  *
@@ -40,7 +42,8 @@ struct tr_term { /* one condition of a rule */
   enum to_analysis_kind kind; /* of the condition */
 };
 
-enum tr_snap { TR_SNAP_NONE, TR_SNAP_STREAM, TR_SNAP_SERVICE, TR_SNAP_ALL };
+/* Of an action. */
+enum tr_reach { TR_REACH_NONE, TR_REACH_STREAM, TR_REACH_SERVICE, TR_REACH_ALL };
 
 struct tr_rule {
   char name[TR_NAME_MAX + 1];
@@ -50,8 +53,10 @@ struct tr_rule {
   enum to_window window;
   char service[TR_PATTERN_MAX + 1], instance[TR_PATTERN_MAX + 1]; /* "*": any */
   bool alert;
-  enum tr_snap snap;
-  uint64_t snap_last_ns; /* 0: all that is kept */
+  enum tr_reach snap;
+  uint64_t snap_last_ns; /* 0: all that recorders have */
+  enum tr_reach keep;
+  uint64_t keep_before_ns, keep_after_ns;
 };
 
 struct tr_rules;

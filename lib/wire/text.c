@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "wire/batch.h"
 #include "wire/varint.h"
 
@@ -49,12 +50,6 @@ static tb_rc read_arg(struct tw_text *text, const char *label, uint64_t *out) {
   return TB_OK;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static tb_rc read_escape(struct tw_text *text) {
   static const char letters[] = "abfnrtv\\\"", values[] = "\a\b\f\n\r\t\v\\\"";
   const char *letter = *text->pos == '\0' ? NULL : strchr(letters, *text->pos);
@@ -64,10 +59,10 @@ static tb_rc read_escape(struct tw_text *text) {
     text->pos++;
     return TB_OK;
   }
-  int high = *text->pos == 'x' ? hex_digit(text->pos[1]) : -1;
-  int low = high < 0 ? -1 : hex_digit(text->pos[2]);
-  if (low < 0) return BAD(text, "unknown escape in %s", "data=");
-  tb_buf_byte(&text->data, (unsigned char)(high << 4 | low));
+  unsigned char byte;
+  if (*text->pos != 'x' || !tb_unhex(text->pos + 1, &byte, 1))
+    return BAD(text, "unknown escape in %s", "data=");
+  tb_buf_byte(&text->data, byte);
   text->pos += 3;
   return TB_OK;
 }

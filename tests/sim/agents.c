@@ -274,6 +274,19 @@ bool sim_agents_understand(struct sim_agents *agents) {
 
 /* ---- runs */
 
+/* What was traced about now, as a trigger would. */
+static void keep_some(struct sim_agents *agents) {
+  uint64_t now = sim_world->wall_ns;
+  struct tc_keep keep = { .from_ns = now - agents->keep_ns,
+                          .until_ns = now + agents->keep_ns,
+                          .noted_ns = now,
+                          .rule = "sim" };
+  struct tb_diag diag = { 0 };
+
+  if (tc_keeps_add(tc_store_keeps(agents->store), &keep) == TB_OK)
+    (void)!tc_keeps_save(tc_store_keeps(agents->store), &diag); /* a disk that fails loses it */
+}
+
 bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
   struct tc_store_sink sink = { agents, take_reply, take_note };
 
@@ -282,6 +295,7 @@ bool sim_agents_start(struct sim_agents *agents, struct tb_diag *diag) {
   for (unsigned i = 0; i < SIM_STREAMS; i++) agents->agents[i].conn = agents->agents[i].ref = 0;
   sim_world->inside++;
   tb_rc rc = tc_store_open(agents->config, 1, sink, diag, &agents->store);
+  if (rc == TB_OK && agents->keep_ns != 0) keep_some(agents);
   sim_world->inside--;
   if (rc != TB_OK) return false;
   for (unsigned i = 0; i < SIM_STREAMS; i++)

@@ -305,6 +305,9 @@ static void keep_little(struct life *life) {
   case 1: config->retention_service_bytes = 1 + sim_below(&chance, 40000); break;
   default: config->retention_age = 1 + sim_below(&chance, 30 * SECOND);
   }
+  if (!sim_once_in(&chance, 2)) return;
+  life->agents.keep_ns = 1 + sim_below(&chance, 5 * SECOND);
+  config->retention_kept_age = 1 + sim_below(&chance, 60 * SECOND);
 }
 
 /* In one of three a store that soon gives up what lies open: of agents that stay away, or hold the log. */

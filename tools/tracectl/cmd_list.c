@@ -166,10 +166,11 @@ static void add_row(struct tk_table *table, const segment_info *s, bool arrival)
   add_time(table, s->first_wall_ns, is_estimated(s));
   if (arrival) add_time(table, arrival_of(s), false);
   tk_table_add(table, s->go_version != 0 ? "1.%u" : "-", s->go_version);
-  tk_table_add(table, "%s%s%s%s%s", s->expired ? "expired" : s->analysis,
+  bool kept = *s->kept_by != '\0';
+  tk_table_add(table, "%s%s%s%s%s%s%s%s", s->expired ? "expired" : s->analysis,
                *s->reason != '\0' && !s->expired ? ": " : "", s->expired ? "" : s->reason,
-               s->open ? " (still written)" : "",
-               s->unsafe_experiment ? " (experiment Go's tools cannot read)" : "");
+               s->open ? " (still written)" : "", kept ? " (kept by " : "", s->kept_by,
+               kept ? ")" : "", s->unsafe_experiment ? " (experiment Go's tools cannot read)" : "");
 }
 
 static tb_rc print_item(const struct list_args *args, struct tk_table *table,

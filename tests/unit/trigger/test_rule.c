@@ -49,7 +49,7 @@ Test(rule, says_what_where_how_long_and_what_then) {
   cr_assert_eq(rule->window, TO_WINDOW_1MIN);
   cr_assert_eq(rule->generations, 3);
   cr_assert(rule->alert);
-  cr_assert_eq(rule->snap, TR_SNAP_SERVICE);
+  cr_assert_eq(rule->snap, TR_REACH_SERVICE);
   cr_assert_eq(rule->snap_last_ns, 30000000000);
   cr_assert(tr_rule_is_about(rule, "shop-2", "a:1"));
   cr_assert(tr_rule_is_about(rule, "shop-2", NULL));
@@ -64,12 +64,40 @@ Test(rule, the_least_is_a_condition_and_an_action) {
 
   cr_assert_eq(rule->window, TO_WINDOW_10S);
   cr_assert_eq(rule->generations, 1);
-  cr_assert_eq(rule->snap, TR_SNAP_STREAM);
+  cr_assert_eq(rule->snap, TR_REACH_STREAM);
   cr_assert_eq(rule->snap_last_ns, 0);
   cr_assert_not(rule->alert);
   cr_assert(tr_rule_is_about(rule, "any", "thing"));
   cr_assert_eq(taken(r, "a when finding leak for 1 generation in all of x do snap all")->snap,
-               TR_SNAP_ALL);
+               TR_REACH_ALL);
+  tr_rules_let_go(r);
+}
+
+Test(rule, keep_has_a_reach_and_two_sides) {
+  static const struct {
+    const char *action;
+    enum tr_reach reach;
+    uint64_t before_s, after_s;
+    bool alert;
+  } cases[] = {
+    { "keep", TR_REACH_STREAM, 30, 10, false },
+    { "keep 1m before, 5s after", TR_REACH_STREAM, 60, 5, false },
+    { "keep 1m before 5s after, alert", TR_REACH_STREAM, 60, 5, true },
+    { "keep service 0s after, alert", TR_REACH_SERVICE, 30, 0, true },
+    { "alert, keep all 5s after, 1h before", TR_REACH_ALL, 3600, 5, true },
+    { "keep stream, alert", TR_REACH_STREAM, 30, 10, true },
+  };
+  char text[200], name = 'a';
+  struct tr_rules *r = rules();
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(text, sizeof text, "%c WHEN finding leak DO %s", name++, cases[i].action);
+    const struct tr_rule *rule = taken(r, text);
+    cr_assert_eq(rule->keep, cases[i].reach, "%s", text);
+    cr_assert_eq(rule->keep_before_ns, cases[i].before_s * 1000000000, "%s", text);
+    cr_assert_eq(rule->keep_after_ns, cases[i].after_s * 1000000000, "%s", text);
+    cr_assert_eq(rule->alert, cases[i].alert, "%s", text);
+  }
   tr_rules_let_go(r);
 }
 
@@ -85,7 +113,15 @@ Test(rule, what_is_wrong_is_named) {
   refused("slow WHEN finding deadlok DO alert", "did you mean \"deadlock\"?");
   refused("slow WHEN finding DO alert", "there are deadlock, convoy");
   refused("slow WHEN stw.wall_share > 1%", "DO is expected, not \"the end\"");
-  refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is no action: alert, snap");
+  refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is no action: alert, keep, snap");
+  refused("slow WHEN stw.wall_share > 1% DO keep, keep", "keep stands there twice");
+  refused("slow WHEN stw.wall_share > 1% DO keep 30 before", "\"30\" is no length of time");
+  refused("slow WHEN stw.wall_share > 1% DO keep 25h before", "of at most a day");
+  refused("slow WHEN stw.wall_share > 1% DO keep 30s",
+          "before or after is expected, not \"the end\"");
+  refused("slow WHEN stw.wall_share > 1% DO keep 3s before, 4s before",
+          "keep: before stands there twice");
+  refused("slow WHEN stw.wall_share > 1% DO keep 3s before, alert 4s", "\"4s\" has no place");
   refused("slow WHEN stw.wall_share > 1% DO alrt", "did you mean \"alert\"?");
   refused("slow WHEN stw.wall_share > 1% DO alert snap", "\"snap\" has no place");
   refused("slow WHEN stw.wall_share > 1% DO snap, snap all", "snap stands there twice");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "config/times.h"
 
 static bool parse_number(const char *text, const char *end, uint64_t *out) {
@@ -41,22 +42,10 @@ static tb_rc parse_generations(struct tk_selector *s, const char *text, struct t
                  text);
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static tb_rc parse_stream(struct tk_selector *s, const char *text, struct tb_diag *diag) {
-  bool fits = strlen(text) == 2 * sizeof s->stream;
-
-  for (size_t i = 0; fits && i < sizeof s->stream; i++) {
-    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    fits = high >= 0 && low >= 0;
-    s->stream[i] = (unsigned char)(high << 4 | low);
-  }
-  s->has_stream = fits;
-  if (fits) return TB_OK;
+  s->has_stream =
+      strlen(text) == 2 * sizeof s->stream && tb_unhex(text, s->stream, sizeof s->stream);
+  if (s->has_stream) return TB_OK;
   return tb_fail(diag, TB_BROKEN,
                  "--stream: \"%.80s\" is not the 32 hexadecimal digits `list` shows", text);
 }

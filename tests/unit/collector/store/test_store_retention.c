@@ -3,9 +3,11 @@
  * catalog's mark, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/patience.h"
 #include "support/store_calls.h"
 #include "support/store_fixture.h"
@@ -41,6 +43,11 @@ static void start_retention(uint64_t every_ns, const char *pattern, unsigned tim
   tt_calls_watch(&tt);
   tt_calls_fail_after("create catalog.stale", pattern, EIO, times);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+static tb_rc take_row(void *self, const struct tc_segment_row *row) {
+  *(struct tc_segment_row *)self = *row;
+  return TB_OK;
 }
 
 static unsigned count_notes(const char *of) {
@@ -95,6 +102,84 @@ Test(store_retention, the_mark_stays_while_one_is_half_gone) {
   tt.config.retention_bytes = 0;
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 0, "%s", tt.notes);
+  tt_expect_proven(&tt);
+}
+
+/* ---- what triggers keep */
+
+/* By age and service no more than one goes in a minute where there are few. */
+enum { TWO = 2, SEGMENTS = 6, KEPT_GEN = 1 };
+
+/* The n-th segment of the stream in the catalog; its generation is n. */
+static struct tc_segment_row row_of(uint64_t gen) {
+  struct tc_segment_row row = { 0 };
+  struct tc_select select = { .first_gen = gen, .last_gen = gen };
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_segments(catalog, &select, take_row, &row, &diag), TB_OK, "%s",
+               diag.text);
+  tc_catalog_close(catalog);
+  close(fd);
+  return row;
+}
+
+static void keep_the_oldest_of(unsigned segments) {
+  write_segments(1, OLDER, segments);
+  struct tc_segment_row row = row_of(KEPT_GEN);
+  struct tc_keep keep = { .from_ns = row.first_wall_ns,
+                          .until_ns = row.last_wall_ns,
+                          .noted_ns = tc_wall_ns(),
+                          .rule = "slow",
+                          .of_stream = true };
+  memcpy(keep.stream, row.stream, sizeof keep.stream);
+  cr_assert_eq(tc_keeps_add(tc_store_keeps(tt.store), &keep), TB_OK);
+  struct tb_diag diag = { 0 };
+  cr_assert_eq(tc_keeps_save(tc_store_keeps(tt.store), &diag), TB_OK, "%s", diag.text);
+  tt_store_stop(&tt);
+  tt.config.retention_every = EACH_TURN_NS;
+}
+
+/* By age the younger one goes, and it goes at an age of its own. */
+Test(store_retention, what_a_trigger_keeps_has_an_age_of_its_own) {
+  keep_the_oldest_of(TWO);
+  tt.config.retention_age = 1;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 1);
+  for (unsigned i = 0; i < 20; i++) tt_barrier(&tt); /* rounds that find it */
+  cr_assert_eq(tt_count_files(&tt, "archive", ".trace"), 1);
+  cr_assert_not(row_of(KEPT_GEN).expired);
+  tt_store_stop(&tt);
+  tt.config.retention_kept_age = 1;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  cr_assert_eq(tc_keeps_count(tc_store_keeps(tt.store)), 0, "it is forgotten");
+  tt_expect_proven(&tt);
+}
+
+/* Where there is room for two, the youngest is the other one; where there is room for none, it goes, too. */
+Test(store_retention, what_a_trigger_keeps_goes_last_where_there_is_no_room) {
+  keep_the_oldest_of(SEGMENTS);
+  tt.config.retention_bytes = 2 * row_of(KEPT_GEN).bytes;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 2);
+  cr_assert_not(row_of(KEPT_GEN).expired);
+  cr_assert_not(row_of(SEGMENTS).expired);
+  tt_store_stop(&tt);
+  tt.config.retention_bytes = 1;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  tt_expect_proven(&tt);
+}
+
+Test(store_retention, what_a_trigger_keeps_is_the_last_of_a_service_that_has_too_much) {
+  keep_the_oldest_of(TWO);
+  tt.config.retention_service_bytes = row_of(KEPT_GEN).bytes;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 1);
+  cr_assert_not(row_of(KEPT_GEN).expired);
   tt_expect_proven(&tt);
 }
 
