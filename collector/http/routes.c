@@ -98,6 +98,7 @@ static const struct route {
   { "/api/v1/triggers", false, false, answer_triggers },
   { "/api/v1/spans", false, false, tc__timeline_begin },
   { "/api/v1/span", false, false, tc__moment_begin },
+  { "/api/v1/state", false, false, tc__state_begin },
   { "/api/v1/live", false, false, tc__live_begin },
   { "/timeline/", true, false, answer_timeline },
   { "/", true, false, answer_page },

@@ -182,6 +182,29 @@ static void find_moment(struct tc__http_job *job, struct tc_query_session *sessi
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
 }
 
+static tb_rc read_state_query(char *query, struct tb_diag *diag,
+                              struct tc_timeline_state_ask *ask) {
+  const char *stream = "", *gen = "", *ns = "";
+  const struct tc_http_param params[] = { { "stream", &stream }, { "gen", &gen }, { "ns", &ns } };
+
+  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
+  TB_TRY(tc__read_stream_id(stream, diag, ask->stream));
+  TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
+  return read_id("ns", ns, diag, &ask->at);
+}
+
+static void find_state(struct tc__http_job *job, struct tc_query_session *session) {
+  struct tc_timeline_state_ask ask = { .go_on = is_wanted, .self = job };
+  struct tb_diag diag;
+
+  if (!tc__job_is_wanted(job)) return;
+  tb_diag_clear(&diag);
+  tb_rc rc = read_state_query(job->conn->head.request.query, &diag, &ask);
+  if (rc == TB_OK)
+    rc = tc_timeline_state(job->http->timeline, session, &ask, &diag, &job->answer.body);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+}
+
 /* ---- jobs ---- */
 
 static void drawn(struct tc__http_job *job, bool wanted) {
@@ -204,6 +227,10 @@ void tc__timeline_begin(struct tc__http_conn *c) {
 
 void tc__moment_begin(struct tc__http_conn *c) {
   begin(c, find_moment);
+}
+
+void tc__state_begin(struct tc__http_conn *c) {
+  begin(c, find_state);
 }
 
 static void rest(struct tc__http_job *job, struct tc_query_session *session) {

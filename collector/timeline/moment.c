@@ -6,27 +6,6 @@
 #include "collector/timeline/private.h"
 #include "proto/json.h"
 
-static void put_string(struct tb_buf *out, struct to_string text) {
-  tp_json_bytes(out, text.data, text.len);
-}
-
-static void put_frame(struct tb_buf *out, const struct to_frame *frame) {
-  tb_buf_text(out, "{\"function\":");
-  put_string(out, frame->function);
-  tb_buf_text(out, ",\"file\":");
-  put_string(out, frame->file);
-  tb_buf_printf(out, ",\"line\":%" PRIu64 "}", frame->line);
-}
-
-static void put_stack(struct tb_buf *out, const char *name, const struct to_callstack *stack) {
-  tb_buf_printf(out, ",\"%s\":[", name);
-  for (size_t i = 0; stack != NULL && i < stack->len; i++) {
-    if (i > 0) tb_buf_byte(out, ',');
-    put_frame(out, stack->frames[i]);
-  }
-  tb_buf_byte(out, ']');
-}
-
 static void put_id(struct tb_buf *out, const char *name, int64_t id) {
   if (id == TO_NONE)
     tb_buf_printf(out, ",\"%s\":null", name);
@@ -55,56 +34,41 @@ static tb_rc write(void *self, const struct to_moment *m) {
   put_id(out, "thread", span->thread);
   tb_buf_text(out, ",\"entry\":");
   if (m->entry != NULL)
-    put_frame(out, m->entry);
+    tc__put_frame(out, m->entry);
   else
     tb_buf_text(out, "null");
-  put_stack(out, "stack", m->stack);
-  put_stack(out, "end_stack", m->end_stack);
+  tc__put_stack(out, "stack", m->stack);
+  tc__put_stack(out, "end_stack", m->end_stack);
   put_id(out, "by", span->open ? TO_NONE : span->by);
-  put_stack(out, "by_stack", span->open ? NULL : m->by_stack);
+  tc__put_stack(out, "by_stack", span->open ? NULL : m->by_stack);
   tb_buf_printf(out, ",\"cause\":\"%s\"",
                 span->state == TO_GO_RUNNABLE ? to_cause_name(span->cause) : "");
   put_id(out, "creator", m->creator);
-  put_stack(out, "creation_stack", m->creation_stack);
+  tc__put_stack(out, "creation_stack", m->creation_stack);
   if (m->created_known) tb_buf_printf(out, ",\"created_ns\":\"%" PRId64 "\"", m->created);
   tb_buf_text(out, "}\n");
   return out->rc;
 }
 
-static tb_rc find(struct tc_timeline *t, const struct tc_timeline_moment_ask *ask,
-                  const struct tc__place *place, const struct tc__bytes *bytes,
-                  struct tb_diag *diag, struct tb_buf *out) {
-  const struct to_scene_source source = tc__bytes_source(place, bytes, ask->go_on, ask->self);
-  struct tb_mem mem;
+struct question {
+  const struct tc_timeline_moment_ask *ask;
+  struct tb_buf *out;
+};
 
-  tc__mem_init(t, &mem);
-  tb_rc rc = tc__mem_rc(t, to_moment_find(&mem, &source, &ask->moment, diag, write, out), diag);
-  if (rc == TB_NOTFOUND)
-    return tb_fail(diag, rc, "generation %" PRIu64 " has nothing there at that moment", ask->gen);
-  return rc;
-}
+static tb_rc look(void *self, struct tb_mem *mem, const struct to_scene_source *source,
+                  struct tb_diag *diag) {
+  const struct question *q = self;
+  tb_rc rc = to_moment_find(mem, source, &q->ask->moment, diag, write, q->out);
 
-static tb_rc read_and_find(struct tc_timeline *t, struct tc_query_session *session,
-                           const struct tc_timeline_moment_ask *ask, const struct tc__place *place,
-                           struct tb_diag *diag, struct tb_buf *out) {
-  struct tc__bytes bytes;
-
-  if (place->expired)
-    return tb_fail(diag, TB_NOTFOUND,
-                   "generation %" PRIu64 " has expired: retention took its bytes", ask->gen);
-  TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
-  tb_rc rc = find(t, ask, place, &bytes, diag, out);
-  tc__bytes_free(&bytes);
-  return rc;
+  if (rc != TB_NOTFOUND) return rc;
+  return tb_fail(diag, rc, "generation %" PRIu64 " has nothing there at that moment", q->ask->gen);
 }
 
 tb_rc tc_timeline_moment(struct tc_timeline *t, struct tc_query_session *session,
                          const struct tc_timeline_moment_ask *ask, struct tb_diag *diag,
                          struct tb_buf *out) {
-  struct tc__places places = { .mem = out->mem };
+  const struct tc__one_ask one = { ask->stream, ask->gen, ask->go_on, ask->self };
+  struct question question = { ask, out };
 
-  tb_rc rc = tc__places_find_gen(session, ask->stream, ask->gen, diag, &places);
-  if (rc == TB_OK) rc = read_and_find(t, session, ask, &places.place[0], diag, out);
-  tc__places_fini(&places);
-  return rc;
+  return tc__one_read(t, session, &one, diag, out->mem, look, &question);
 }

@@ -6,6 +6,8 @@
  *   places.c    where the generations of a stretch lie
  *   answer.c    a picture as JSON and in binary
  *   moment.c    one span
+ *   state.c     all goroutines of one moment
+ *   one.c       one generation, read for a question about a moment of it
  */
 #ifndef TC_TIMELINE_PRIVATE_H
 #define TC_TIMELINE_PRIVATE_H
@@ -79,5 +81,22 @@ void tc__scenes_drop_all(struct tc_timeline *t);
 TB_MUST tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc_timeline_ask *ask, const struct tc__place *place,
                              struct tb_diag *diag, const struct to_scene **out);
+
+/* one.c: a generation for one question. */
+struct tc__one_ask {
+  const unsigned char *stream;
+  uint64_t gen;
+  bool (*go_on)(void *self);
+  void *self;
+};
+typedef tb_rc tc__one_fn(void *self, struct tb_mem *mem, const struct to_scene_source *source,
+                         struct tb_diag *diag);
+/* Reads it and calls look(look_self, ...) with memory within the timeline's limit; look()'s answer. */
+TB_MUST tb_rc tc__one_read(struct tc_timeline *t, struct tc_query_session *session,
+                           const struct tc__one_ask *ask, struct tb_diag *diag, struct tb_mem *mem,
+                           tc__one_fn *look, void *look_self);
+void tc__put_frame(struct tb_buf *out, const struct to_frame *frame);
+/* ,"NAME":[frames]; NULL: none. */
+void tc__put_stack(struct tb_buf *out, const char *name, const struct to_callstack *stack);
 
 #endif

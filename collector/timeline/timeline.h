@@ -22,6 +22,7 @@
 #include "collector/query/session.h"
 #include "scene/moment.h"
 #include "scene/picture.h"
+#include "scene/state.h"
 
 enum { TC_TIMELINE_STREAM_BYTES = 16 };
 
@@ -79,5 +80,17 @@ struct tc_timeline_moment_ask {
 TB_MUST tb_rc tc_timeline_moment(struct tc_timeline *timeline, struct tc_query_session *session,
                                  const struct tc_timeline_moment_ask *ask, struct tb_diag *diag,
                                  struct tb_buf *out);
+
+struct tc_timeline_state_ask {
+  unsigned char stream[TC_TIMELINE_STREAM_BYTES];
+  uint64_t gen;
+  to_ns at; /* on the trace's clock */
+  bool (*go_on)(void *self);
+  void *self;
+};
+/* state.c: all goroutines at one moment, as JSON. */
+TB_MUST tb_rc tc_timeline_state(struct tc_timeline *timeline, struct tc_query_session *session,
+                                const struct tc_timeline_state_ask *ask, struct tb_diag *diag,
+                                struct tb_buf *out);
 
 #endif

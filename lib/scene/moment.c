@@ -22,12 +22,6 @@ static bool is_asked(const struct to_moment_ask *ask, const struct to_span *span
   return ask->id == (ask->of == TO_MOMENT_OF_PROC ? span->proc : span->thread);
 }
 
-/* The last moment of what is open is in it. */
-static bool holds(const struct to_span *span, to_ns at) {
-  return (!span->from_known || span->from <= at) &&
-         (at < span->until || (span->open && at == span->until));
-}
-
 static tb_rc keep(struct finder *f, const struct to_generation *gen, const struct to_span *span,
                   struct kept *out) {
   struct to_spans *spans = f->reading.spans;
@@ -45,7 +39,8 @@ static tb_rc look(struct finder *f, const struct to_generation *gen, const struc
     return f->span.any && !f->life.any && span->life == f->span.span.life
                ? keep(f, gen, span, &f->life)
                : TB_OK;
-  if (span->kind != TO_SPAN_GOROUTINE || !holds(span, f->ask->at) || !is_asked(f->ask, span))
+  if (span->kind != TO_SPAN_GOROUTINE || !to__span_holds(span, f->ask->at) ||
+      !is_asked(f->ask, span))
     return TB_OK;
   return keep(f, gen, span, &f->span);
 }

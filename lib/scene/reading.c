@@ -87,6 +87,11 @@ tb_rc to__reading_run(struct to_reading *r, struct tb_mem *mem,
   return to_spans_open(r->spans, open, sink.self);
 }
 
+bool to__span_holds(const struct to_span *span, to_ns at) {
+  return (!span->from_known || span->from <= at) &&
+         (at < span->until || (span->open && at == span->until));
+}
+
 void to__reading_fini(struct to_reading *r) {
   to_reader_free(r->reader);
   to_spans_free(r->spans);

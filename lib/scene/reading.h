@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One generation, read alone: its spans, then those that it leaves open. For scene.c and moment.c. */
+/* One generation, read alone: its spans, then those that it leaves open. For scene.c, moment.c and state.c. */
 #ifndef TO_SCENE_READING_H
 #define TO_SCENE_READING_H
 
@@ -22,6 +22,8 @@ TB_MUST tb_rc to__reading_run(struct to_reading *reading, struct tb_mem *mem,
                               const struct to_spans_config *config, struct to_span_sink sink,
                               tb_rc (*open)(void *self, const struct to_span *span),
                               struct tb_diag *diag);
+/* The last moment of what is open is in it. */
+bool to__span_holds(const struct to_span *span, to_ns at);
 void to__reading_fini(struct to_reading *reading); /* accepts a zeroed one */
 
 #endif

@@ -152,6 +152,34 @@ class Timeline(TimelineCase):
                 on_proc = json.loads(self.get("/api/v1/span", stream=self.stream, gen=row["gen"], ns=row["from_ns"], proc=moment["proc"]))
                 self.assertEqual(on_proc["goroutine"], moment["goroutine"])
 
+    def test_a_state_has_every_goroutine_of_tracectl_state(self):
+        """Of a moment in a generation that others come before: tracectl reads those, too, and so knows more begins, reasons and stacks."""
+        chance = random.Random(7)
+        reasons, with_stack = {}, 0
+        for gen in chance.sample(self.query("SELECT gen, from_ns, until_ns FROM generations WHERE gen>2"), 8):
+            at = chance.randrange(gen["from_ns"] + 10**6, gen["until_ns"])
+            said = json.loads(self.get("/api/v1/state", stream=self.stream, gen=gen["gen"], ns=at))
+            rows = {str(row["goroutine"]): row for row in map(json.loads, self.tracectl("state", "--at", str(at), self.file, "--json").out.splitlines())}
+            self.assertEqual((said["gen"], said["ns"], said["goroutines"]), (gen["gen"], str(at), len(rows)))
+            counts = [one["count"] for one in said["states"]]
+            self.assertEqual((sum(counts), counts), (len(rows), sorted(counts, reverse=True)))
+            for one in said["states"]:
+                self.assertEqual(len(one["goroutines"]), min(one["count"], 20))
+                self.assertEqual([g["since_ns"] for g in one["goroutines"]], sorted((g["since_ns"] for g in one["goroutines"]), key=int))
+                for g in one["goroutines"]:
+                    row = rows.pop(g["goroutine"])
+                    self.assertEqual(one["state"].lower(), row["state"])
+                    if one["stack"]:
+                        with_stack += 1
+                        self.assertEqual(one["stack"][-1], row["stack"][-1])  # Go says more of a stack at the begin of a generation
+                    if one["stack"] and g["since_known"]:
+                        self.assertEqual(one["stack"], row["stack"])
+                    if g["since_known"]:
+                        self.assertEqual(g["since_ns"], str(row["since_ns"]))
+                        self.assertEqual(reasons.setdefault(row["reason"], one["reason"]), one["reason"])
+        self.assertGreater(len(reasons), 3)
+        self.assertGreater(with_stack, 100)
+
     def test_bad_questions_get_a_clear_no(self):
         newest = {"stream": self.stream}
         for path, query, status, words in [
@@ -168,6 +196,9 @@ class Timeline(TimelineCase):
             ("span", {**newest, "gen": 1, "ns": 5}, 400, "one of goroutine, proc, thread"),
             ("span", {**newest, "gen": 99, "ns": 5, "goroutine": 1}, 404, "no such generation"),
             ("span", {**newest, "gen": 1, "ns": 5, "goroutine": 12345}, 404, "has nothing there"),
+            ("state", {**newest, "gen": 99, "ns": 5}, 404, "no such generation"),
+            ("state", {**newest, "gen": 1, "ns": "soon"}, 400, "ns=soon is not"),
+            ("state", {**newest, "gen": 1, "ns": 5, "goroutine": 1}, 400, "goroutine"),
         ]:
             with self.subTest(query=query), self.assertRaises(urllib.error.HTTPError) as caught:
                 self.get(f"/api/v1/{path}", **query)

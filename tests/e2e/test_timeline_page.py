@@ -95,15 +95,30 @@ class TimelinePage(TimelineCase):
         page.screenshot(SHOTS / "timeline-detail.png")
         why = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
         self.assertRegex(self.run_line(why), rf"goroutine {wait['subject']} ")
+        self.expect_all_goroutines(page, wait)
+        self.click(page, *self.place(page, wait["wall_ns"] + wait["ns"] // 2, title))
+        wait_until("the span is explained again", lambda: heading in page.ask("document.getElementById('detail-title').textContent"))
         page.ask("[...document.querySelectorAll('#detail-body button')].find((b) => b.textContent.includes('go there')).click()")
         wait_until("the waker is explained", lambda: f"Goroutine {wait['waker']} " in page.ask("document.getElementById('detail-title').textContent"))
         self.assertIn(f"pin={wait['subject']}%2C{wait['waker']}", page.ask("location.search"))
         self.quiet(page)
 
+    def expect_all_goroutines(self, page, wait):
+        """From the span that is explained to all goroutines of its moment, of which it is one."""
+        page.ask("[...document.querySelectorAll('#detail-body button')].find((b) => b.textContent.includes('all goroutines')).click()")
+        wait_until("all are listed", lambda: " goroutines at " in page.ask("document.getElementById('detail-title').textContent"))
+        n = int(page.ask("document.getElementById('detail-title').textContent").split()[0])
+        counts = page.ask("[...document.querySelectorAll('#detail-body .states b')].map((b) => b.textContent)")
+        self.assertEqual(sum(int(text.split()[0]) for text in counts), n)
+        self.assertIn(f"G{wait['subject']}", page.ask("document.querySelector('#detail-body .states').innerText"))
+        page.screenshot(SHOTS / "timeline-state.png")
+        line = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
+        self.assertIn(f" {n} goroutines", self.run_line(line).splitlines()[0])
+
     def run_line(self, line):
         """A line that the page gives to be copied, of this collector."""
         reader = f"--server {self.collector.to} --certs {self.certs} "
-        line = line.replace("tracectl ", f"{TRACECTL} ").replace("fetch ", f"fetch {reader}").replace("query ", f"query {reader}")
+        line = line.replace("tracectl ", f"{TRACECTL} ").replace("fetch ", f"fetch {reader}").replace("query ", f"query {reader}").replace("tracectl state ", f"tracectl state {reader}")
         return self.run_program("bash", "-ec", line, cwd=self.folder).out
 
     def test_a_stretch_is_summed_up_and_can_be_asked_and_fetched(self):

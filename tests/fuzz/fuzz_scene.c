@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures of whatever the reader lets through: cells rise, do not overlap and stay within the picture, names exist, a moment has an
- * answer where a cell is, and all memory comes back. */
+ * answer where a cell is, a state every goroutine once, and all memory comes back. */
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
 #include "scene/moment.h"
 #include "scene/picture.h"
+#include "scene/state.h"
 
 enum { MEMORY_MAX = 64 << 20, HEADER = 16, ALL = (1 << TO_LANE_KINDS) - 1 };
 
@@ -51,6 +52,31 @@ static void ask(struct tb_mem *mem, const struct to_scene_source *source, const 
   }
 }
 
+static tb_rc found_states(void *self, const struct to_scene_states *states) {
+  size_t n = 0;
+
+  (void)self;
+  for (size_t i = 0; i < states->n; i++) {
+    const struct to_scene_state *s = &states->state[i];
+    FUZZ_CHECK(s->n > 0 && (i == 0 || s->n <= s[-1].n));
+    FUZZ_CHECK(s->stack == NULL || s->stack->len > 0);
+    for (size_t k = 1; k < s->n; k++) FUZZ_CHECK(s->goroutine[k - 1].since <= s->goroutine[k].since);
+    n += s->n;
+  }
+  FUZZ_CHECK(n == states->goroutines);
+  return TB_OK;
+}
+
+static void ask_all(struct tb_mem *mem, const struct to_scene_source *source, const struct to_scene *scene) {
+  const to_ns at[] = { scene->from, scene->from / 2 + scene->until / 2, scene->until, INT64_MAX };
+  struct tb_diag diag;
+
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    tb_diag_clear(&diag);
+    (void)!to_scene_state_at(mem, source, at[i], &diag, found_states, NULL);
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct to_scene_source source = { .after = size % 3 == 0 ? (int64_t)size << 20 : 0,
                                           .header = data,
@@ -70,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     draw(&mem, scene, scene->from / 2 + scene->until / 2, scene->until, TO_PICTURE_PX_MAX);
     draw(&mem, scene, INT64_MIN / 2, INT64_MAX / 2, 64);
     ask(&mem, &source, scene);
+    ask_all(&mem, &source, scene);
     to_scene_free(scene);
   }
   FUZZ_CHECK(mem.bytes == 0);

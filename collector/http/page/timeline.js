@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a stream: /timeline/STREAM?from=NS&to=NS&pin=1,2. What is seen stands in the address.
 import { duration, moment } from "/format.js";
-import { showFault, showMoment, showStretch } from "/timeline_detail.js";
+import { showFault, showMoment, showState, showStretch } from "/timeline_detail.js";
 import { AXIS, Drawing } from "/timeline_draw.js";
-import { fetchMoment, fetchPicture, GOES_ON, MIXED } from "/timeline_pictures.js";
+import { fetchMoment, fetchPicture, fetchState, GOES_ON, MIXED } from "/timeline_pictures.js";
 import { makeRows } from "/timeline_rows.js";
 import { byId, element, KeyedList, setData, setText } from "/view.js";
 
@@ -218,7 +218,7 @@ function newest() {
 }
 
 const acts = { left: () => pan(-0.5), right: () => pan(0.5), in: () => zoom(ZOOM), out: () => zoom(1 / ZOOM), newest };
-const keys = { a: () => pan(-0.2), d: () => pan(0.2), w: acts.in, s: acts.out, ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2), "+": acts.in, "-": acts.out, n: newest, Enter: () => chooseMiddle(), Escape: () => unchoose() };
+const keys = { a: () => pan(-0.2), d: () => pan(0.2), w: acts.in, s: acts.out, ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2), "+": acts.in, "-": acts.out, n: newest, g: () => chooseAll(base, (view.from + view.until) / 2n), Enter: () => chooseMiddle(), Escape: () => unchoose() };
 
 /* --- choosing --- */
 
@@ -251,7 +251,18 @@ async function choose(row, wallNs) {
   try {
     const said = await fetchMoment(stream, generationAt(picture, wallNs).gen, wallNs - offset, of, row.lane.id);
     marks.chosen = { key: row.key, from: BigInt(said.from_ns) + offset, until: BigInt(said.until_ns) + offset, by: said.by };
-    showMoment(stream, said, (ns) => ns + offset, { pin, go: (id, ns) => goTo(id, BigInt(ns) + offset) });
+    showMoment(stream, said, (ns) => ns + offset, { pin, go: (id, ns) => goTo(id, BigInt(ns) + offset), all: () => chooseAll(picture, wallNs) });
+  } catch (error) {
+    showFault(error.message);
+  }
+  frame();
+}
+
+// What each goroutine did at a moment.
+async function chooseAll(picture, wallNs) {
+  marks.chosen = null;
+  try {
+    showState(stream, await fetchState(stream, generationAt(picture, wallNs).gen, wallNs - (picture.from - picture.traceFrom)), wallNs, pin);
   } catch (error) {
     showFault(error.message);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of one span, and of a stretch that was chosen.
-import { duration, exactTime } from "/format.js";
+import { duration, exactTime, moment as dayTime } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { byId, copyButton, element, setText } from "/view.js";
 
@@ -34,7 +34,7 @@ export function showMoment(stream, moment, wallOf, acts) {
   const length = Number(BigInt(moment.until_ns) - BigInt(moment.from_ns));
   const [from, until] = [wallOf(BigInt(moment.from_ns)), wallOf(BigInt(moment.until_ns))];
   const woken = state === "waiting" ? "woken by" : state === "runnable" ? `made runnable (${moment.cause}) by` : "ended by";
-  const buttons = [button(`pin goroutine ${moment.goroutine}`, () => acts.pin(moment.goroutine))];
+  const buttons = [button(`pin goroutine ${moment.goroutine}`, () => acts.pin(moment.goroutine)), button("all goroutines at this moment", acts.all)];
 
   if (moment.by !== null && moment.by !== moment.goroutine) buttons.push(button(`${woken} goroutine ${moment.by}: go there`, () => acts.go(moment.by, moment.until_ns)));
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
@@ -54,6 +54,33 @@ export function showMoment(stream, moment, wallOf, acts) {
     ...stack("where", moment.end_stack.length > 0 ? moment.end_stack : moment.stack),
     ...stack(moment.by === null ? "" : `${woken} goroutine ${moment.by}, at`, moment.by_stack),
     ...stack("created at", moment.creation_stack),
+  );
+}
+
+function stateNodes(said, one, pin) {
+  const state = one.state.toLowerCase();
+  const [first] = one.goroutines;
+  const longest = `${first.since_known ? "" : "at least "}${duration(Number(BigInt(said.ns) - BigInt(first.since_ns)))}`;
+  const ids = one.goroutines.map((g) => button(`G${g.goroutine}`, () => pin(g.goroutine)));
+  const more = one.count > ids.length ? [element("span", { className: "muted" }, ` and ${one.count - ids.length} more`)] : [];
+  return element(
+    "li",
+    {},
+    element("p", {}, element("b", {}, `${one.count} ${state}${one.reason ? `: ${one.reason}` : ""}`), ` the longest for ${longest}`),
+    element("p", { className: "buttons" }, ...ids, ...more),
+    ...stackNodes(one.stack),
+  );
+}
+
+// Goroutines that are in the same state at the same stack are together.
+export function showState(stream, said, wallNs, pin) {
+  const counts = new Map();
+  for (const one of said.states) counts.set(one.state, (counts.get(one.state) ?? 0) + one.count);
+  show(
+    `${said.goroutines} goroutines at ${dayTime(Number(wallNs))}`,
+    list([...counts].map(([state, n]) => [state.toLowerCase(), String(n)])),
+    element("p", { className: "buttons" }, copyButton("copy state line", `tracectl state --stream ${stream} --at ${exactTime(wallNs)}`)),
+    element("ol", { className: "states" }, ...said.states.map((one) => stateNodes(said, one, pin))),
   );
 }
 

@@ -89,9 +89,13 @@ export async function fetchPicture(stream, { from, until, px, ...more }, signal)
   return readPicture(await answer.arrayBuffer());
 }
 
-export async function fetchMoment(stream, gen, ns, of, id) {
-  const answer = await fetch(`/api/v1/span?${new URLSearchParams({ stream, gen, ns, [of]: id })}`);
+async function fetchJson(path, query) {
+  const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
   const said = await answer.json();
   if (!answer.ok) throw new Error(said.error);
   return said;
 }
+
+export const fetchMoment = (stream, gen, ns, of, id) => fetchJson("/api/v1/span", { stream, gen, ns, [of]: id });
+
+export const fetchState = (stream, gen, ns) => fetchJson("/api/v1/state", { stream, gen, ns });
