@@ -60,7 +60,7 @@ static struct tc_keep join(struct tc_keeps *keeps, const struct tc_keep *keep) {
 
   for (size_t i = 0; i < keeps->n;) {
     const struct tc_keep *other = &keeps->all[i];
-    if (!is_about_same(other, &joined) || !meets(other, joined.from_ns, joined.until_ns)) {
+    if (!meets(other, joined.from_ns, joined.until_ns) || !is_about_same(other, &joined)) {
       i++;
       continue;
     }

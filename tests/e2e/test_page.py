@@ -446,6 +446,38 @@ class Page(Case):
             page.screenshot(SHOTS / f"alerts-{width}.png", whole=True)
         self.quiet(page)
 
+    def test_a_long_table_is_cut_and_keeps_its_rows(self):
+        """Of many streams the table has 50 rows, or all of them; rows that come, go and change places are in order, and stay what they were."""
+        page = self.page()
+        wait_until("an overview came", lambda: page.ask("document.getElementById('health')?.textContent") == "healthy")
+        page.ask("Object.defineProperty(document, 'hidden', { value: true })")  # the page itself shows nothing more
+        page.ask("""import("/streams.js").then(({ Streams }) => {
+          const stream = (i) => ({ stream: String(i), service: "s", instance: String(i), state: "live", first_wall_ns: 0, last_wall_ns: 1, bytes_rate: 0, events_rate: 0,
+            events: i * 7919 % 1009, bytes: 0, generations: 0, broken: 0, lost_generations: 0, blocked_busy: 0 });
+          window.table = new Streams(() => window.show());
+          window.numbers = Array.from({ length: 120 }, (_, i) => i);
+          window.show = () => { const streams = window.numbers.map(stream); window.table.show(streams, { wall_ns: 2, streams, streams_total: streams.length }, ""); };
+          window.show();
+        })""")
+        rows = "[...document.querySelectorAll('#stream-rows tbody tr')].map((tr) => Number(tr.dataset.stream))"
+        button = "document.getElementById('streams-whole')"
+        self.assertEqual(page.ask(rows), list(range(50)))
+        self.assertEqual(page.ask(f"{button}.textContent"), "all 120 rows")
+        page.ask(f"{button}.click()")
+        self.assertEqual((page.ask(rows), page.ask(f"{button}.textContent")), (list(range(120)), "50 rows"))
+        page.ask("document.querySelectorAll('#stream-rows tbody tr').forEach((tr) => tr.mark = tr.dataset.stream)")
+        by_events = sorted(range(120), key=lambda i: -(i * 7919 % 1009))
+        page.ask("window.table.choose('events')")
+        self.assertEqual(page.ask(rows), by_events)
+        page.ask("window.numbers = window.numbers.filter((i) => i % 3 > 0).concat([200, 201]); window.show()")
+        now = sorted([i for i in range(120) if i % 3] + [200, 201], key=lambda i: -(i * 7919 % 1009))
+        self.assertEqual(page.ask(rows), now)
+        kept = "[...document.querySelectorAll('#stream-rows tbody tr')].filter((tr) => tr.mark === tr.dataset.stream).length"
+        self.assertEqual(page.ask(kept), 80)
+        page.ask("window.numbers = []; window.show()")
+        self.assertEqual((page.ask(rows), page.ask(f"{button}.hidden")), ([], True))
+        self.quiet(page)
+
     def test_broken_streams_show_and_a_segments_fetch_line_can_be_copied(self):
         broken = self.folder / "broken.trace"
         whole = bytearray(self.trace("g26-gens").read_bytes())

@@ -3,8 +3,9 @@
 import { clock, duration } from "/format.js";
 import { showSegments } from "/segments.js";
 import { stackNodes } from "/stack.js";
-import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineLink } from "/view.js";
+import { byId, copyButton, element, KeyedList, setData, setFigure, setText, timelineAddress, timelineLink } from "/view.js";
 
+const CALLS_MAX = 20; // those that wait the longest; on a busy host most others are new ones each second
 const ALERTS_MAX = 20;
 
 // age, who, what, stack, button
@@ -37,10 +38,11 @@ function makeCall(call) {
   );
   node.querySelector(".call-head").append(seen);
   node.querySelector(".call-head button").after(picture);
+  const age = node.querySelector(".age");
   node.update = (now) => {
     latest = now;
-    picture.href = timelineLink(now.stream, now.until_wall_ns - now.age_ns, now.until_wall_ns, now.goroutine).href;
-    setFigure(node.querySelector(".age"), now.age_ns, `${now.lower_bound ? "≥ " : ""}${duration(now.age_ns)}`);
+    picture.href = timelineAddress(now.stream, now.until_wall_ns - now.age_ns, now.until_wall_ns, now.goroutine);
+    setFigure(age, now.age_ns, `${now.lower_bound ? "≥ " : ""}${duration(now.age_ns)}`);
     node.classList.toggle("old", now.old);
     setText(seen, now.old ? `as of ${clock(now.until_wall_ns)}` : "");
   };
@@ -57,7 +59,8 @@ export class Calls {
 
   // Those that only wait for signals come last, as the collector sends them.
   // why: what is said where nothing is blocked.
-  show(calls, total, why) {
+  show(all, total, why) {
+    const calls = all.slice(0, CALLS_MAX);
     this.list.show(calls);
     byId("blocked-empty").hidden = calls.length > 0;
     setText(byId("blocked-empty"), why);

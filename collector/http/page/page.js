@@ -84,7 +84,7 @@ function showTiles(shown, causes, blockedNow) {
 
 function show() {
   const o = model.overview;
-  if (o === null) return;
+  if (o === null || document.hidden) return;
   model.show(byId("filter").value.trim().toLowerCase());
   const shown = o.streams.filter((s) => model.fits(s.name));
   const blocked = o.blocked.filter((c) => model.fits(`${c.service} ${c.instance}`.toLowerCase()));
@@ -133,6 +133,7 @@ takeAddress();
 new Triggers();
 byId("filter").addEventListener("input", chosen);
 addEventListener("hashchange", takeAddress);
+document.addEventListener("visibilitychange", show);
 new Live({
   history: (history) => model.remember(history),
   overview(overview) {
@@ -141,7 +142,7 @@ new Live({
   },
   alert(message) {
     calls.takeAlerts(message);
-    show();
+    calls.showAlerts((name) => model.fits(name)); // there may be many before the next overview
   },
   gap: (gap) => calls.missed(gap.lost), // overviews are each whole; of alerts one may be missing
   state: showState,

@@ -5,6 +5,7 @@ import { showSegments } from "/segments.js";
 import { byId, element, KeyedList, setData, setFigure, setText, timelineLink } from "/view.js";
 
 const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
+const ROWS = 50; // a browser lays a table out as a whole: with each overview
 const HIDDEN_TURNS = 5; // a row out of sight is brought up to date every so many overviews, and when it comes into sight
 const WORDS = { live: "live", waiting: "waiting", closed: "closed", exec: "ran another program", unclean: "ended abruptly" };
 
@@ -87,6 +88,11 @@ export class Streams {
     this.sorted = sorted;
     this.sort = "";
     this.descending = false;
+    this.whole = false;
+    byId("streams-whole").addEventListener("click", () => {
+      this.whole = !this.whole;
+      sorted();
+    });
     this.heads = [...document.querySelectorAll("#stream-rows th[data-sort]")];
     for (const head of this.heads) {
       const button = element("button", { type: "button", className: "plain sort" }, head.textContent);
@@ -115,7 +121,10 @@ export class Streams {
 
   show(streams, overview, filter) {
     this.now = overview.wall_ns;
-    this.list.show([...streams].sort(this.sort ? byKey(this.sort, this.descending) : byName));
+    const all = [...streams].sort(this.sort ? byKey(this.sort, this.descending) : byName);
+    this.list.show(this.whole ? all : all.slice(0, ROWS));
+    byId("streams-whole").hidden = all.length <= ROWS;
+    setText(byId("streams-whole"), this.whole ? `${ROWS} rows` : `all ${count(all.length)} rows`);
     byId("stream-rows").hidden = streams.length === 0;
     byId("streams-empty").hidden = streams.length > 0;
     setText(byId("streams-empty"), overview.streams.length === 0 ? "No stream yet. An agent connects to the address in the ready file; see the README." : `No service or instance has "${filter}" in its name.`);

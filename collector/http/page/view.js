@@ -4,13 +4,28 @@
 
 export const byId = (id) => document.getElementById(id);
 
+// What a node was given last: to ask the document costs more than all else of an overview.
+const given = new WeakMap(); // node -> { text, data: { name: value } }
+
+function givenTo(node) {
+  let last = given.get(node);
+  if (last === undefined) given.set(node, (last = { text: null, data: {} }));
+  return last;
+}
+
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const last = givenTo(node);
+  if (last.text === text) return;
+  last.text = text;
+  node.textContent = text;
 }
 
 export function setData(node, name, value) {
   const text = String(value);
-  if (node.dataset[name] !== text) node.dataset[name] = text;
+  const { data } = givenTo(node);
+  if (data[name] === text) return;
+  data[name] = text;
+  node.dataset[name] = text;
 }
 
 // element("td", { className: "number" }, "text", child, ...)
@@ -28,7 +43,7 @@ export function setFigure(node, value, text) {
 
 // A moment of a stream as a picture, a goroutine's lane on top. Times: nanoseconds of the program's wall clock, as exact as a
 // number is; none: the newest generation.
-export function timelineLink(stream, fromNs, untilNs, goroutine = -1) {
+export function timelineAddress(stream, fromNs, untilNs, goroutine = -1) {
   const query = new URLSearchParams();
   if (fromNs) {
     const slack = (untilNs - fromNs) / 4 + 1e6;
@@ -36,8 +51,10 @@ export function timelineLink(stream, fromNs, untilNs, goroutine = -1) {
     query.set("to", BigInt(Math.round(untilNs + slack)));
   }
   if (goroutine > 0) query.set("pin", goroutine);
-  return element("a", { className: "link", href: `/timeline/${stream}${query.size > 0 ? `?${query}` : ""}` }, "timeline");
+  return `/timeline/${stream}${query.size > 0 ? `?${query}` : ""}`;
 }
+
+export const timelineLink = (...moment) => element("a", { className: "link", href: timelineAddress(...moment) }, "timeline");
 
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
@@ -72,23 +89,29 @@ export class KeyedList {
   }
 
   show(items) {
-    const left = new Map(this.nodes);
+    const keys = items.map(this.key);
+    const stays = new Set(keys);
+    for (const [key, node] of this.nodes)
+      if (!stays.has(key)) {
+        node.remove();
+        this.nodes.delete(key);
+      }
     let at = this.parent.firstElementChild;
-    for (const item of items) {
-      const key = this.key(item);
+    for (const [i, item] of items.entries()) {
+      const key = keys[i];
       let node = this.nodes.get(key);
       if (node === undefined) {
         node = this.make(item);
         this.nodes.set(key, node);
       }
-      left.delete(key);
       this.update(node, item);
+      // One that has to go further down makes way for those behind it; its own turn comes.
+      if (node !== at && at !== null && at.nextElementSibling === node) {
+        this.parent.append(at);
+        at = node;
+      }
       if (node === at) at = at.nextElementSibling;
       else this.parent.insertBefore(node, at);
-    }
-    for (const [key, node] of left) {
-      node.remove();
-      this.nodes.delete(key);
     }
   }
 }
