@@ -96,7 +96,7 @@ struct tc_http {
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
   unsigned jobs_running;
-  atomic_bool jobs_refused;             /* read without the lock by jobs at work */
+  atomic_bool jobs_refused; /* read without the lock by jobs at work */
   struct tc_query_session *sessions[8]; /* not in use */
   unsigned desk_count;
 };
@@ -130,9 +130,8 @@ struct tc__http_job {
   /* On the loop. False: it was called off, or its connection is gone. */
   void (*done)(struct tc__http_job *job, bool wanted);
   struct tc__http_answer answer;
-  void *self; /* run's and done's own */
-  bool
-      is_long; /* it may take seconds: one such job runs at a time, so that the others have workers */
+  void *self;   /* run's and done's own */
+  bool is_long; /* it may take seconds: one such job runs at a time, so that the others have workers */
   atomic_bool called_off; /* its connection is gone */
 };
 

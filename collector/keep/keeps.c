@@ -227,8 +227,9 @@ tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wron
   tb_diag_clear(out_wrong);
   tb_rc rc = tc_file_text(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, &text);
   if (rc == TB_OK) rc = read_lines(keeps, text, out_wrong);
-  if (rc == TB_BROKEN) *out_wrong = *diag;
-  if (rc == TB_BROKEN || rc == TB_NOTFOUND) {
+  bool is_lost = rc == TB_BROKEN || rc == TB_UNREADABLE;
+  if (is_lost) *out_wrong = *diag;
+  if (is_lost || rc == TB_NOTFOUND) {
     tb_diag_clear(diag);
     rc = TB_OK;
   }

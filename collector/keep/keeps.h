@@ -32,7 +32,7 @@ struct tc_keep {
 
 struct tc_keeps;
 
-/* A line that is wrong is left out, and named in *out_wrong, which is cleared first. */
+/* A line that is wrong is left out, or all of a file that the disk has lost; *out_wrong says so, and is cleared first. */
 TB_MUST tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,
                             struct tc_keeps **out);
 void tc_keeps_free(struct tc_keeps *keeps); /* NULL is fine */

@@ -68,6 +68,14 @@ static void others_write(struct tt_writer *busy) {
   }
 }
 
+/* The quiet one its first generations, then the others until the log has let go of them. */
+static void write_both(struct tt_writer *quiet, struct tt_writer *busy, uint64_t generations) {
+  tt_header(busy);
+  tt_header(quiet);
+  write_generations(quiet, 1, generations);
+  others_write(busy);
+}
+
 static void kill_and_start(void) {
   tt_crash_into(&tt, copy.dir);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
@@ -128,10 +136,7 @@ static void go_on_as(const char *before, const char *after, enum tc_hash_kind ki
   cr_assert_eq(tc_config_set(&copy.config, after, &diag), TB_OK);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 6);
-  others_write(&busy);
+  write_both(&w, &busy, 6);
   tt_batch(&w, 7, "begun", 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   tt_barrier(&tt);
@@ -171,10 +176,7 @@ Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 6);
-  others_write(&busy);
+  write_both(&w, &busy, 6);
   for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 60000);
   tt_barrier(&tt);
   tt_batch(&w, 7, "begun", 5);
@@ -200,10 +202,7 @@ Test(store_run_checkpoint, the_log_goes_and_the_run_goes_on_after_a_kill) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 10);
-  others_write(&busy);
+  write_both(&w, &busy, 10);
   cr_assert_eq(archived(&tt, &bytes), 0, "it was not cut for the log");
   write_generations(&w, 11, 12);
   tt_batch(&w, 13, "begun", 5);
@@ -231,10 +230,7 @@ Test(store_run_checkpoint, what_has_no_verdict_is_offered_again) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 0;
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 4);
-  others_write(&busy);
+  write_both(&w, &busy, 4);
   kill_and_start();
   struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
   write_generations(&again, 5, 5);
@@ -255,10 +251,7 @@ Test(store_run_checkpoint, a_run_that_is_sealed_later_is_taken_from_the_archive)
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   size_t bytes;
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 6);
-  others_write(&busy);
+  write_both(&w, &busy, 6);
   tt_copy_log(&tt, "unsaid");
   tt_close(&w);
   tt_barrier(&tt);
@@ -284,10 +277,7 @@ static void damage_the_run(void) {
 Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_counted) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 10);
-  others_write(&busy);
+  write_both(&w, &busy, 10);
   damage_the_run();
   kill_and_start();
   tt_barrier(&copy);
@@ -313,10 +303,7 @@ Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own)
   unsigned offered = 10;
   size_t bytes;
 
-  tt_header(&busy);
-  tt_header(&w);
-  write_generations(&w, 1, 10);
-  others_write(&busy);
+  write_both(&w, &busy, 10);
   damage_the_run();
   write_generations(&w, 11, 12);
   tt_batch(&w, 13, "begun", 5);
