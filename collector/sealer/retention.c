@@ -26,8 +26,8 @@ struct tc__round {
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
   bool is_stuck; /* for lack of room or memory: nothing more can go now */
-  bool is_second,
-      has_spared; /* what triggers keep goes in a second walk, where the first one left too much */
+  bool has_spared; /* what triggers keep: it goes where a first walk leaves too much, */
+  bool is_second;  /* in a second one */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
   struct tc_segment_row after; /* the last one that was looked at */

@@ -91,8 +91,7 @@ struct tc_work {
     struct tc_verdict *verdict; /* malloc */
     uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
     struct {
-      uint64_t
-          held_lsn; /* the stream held the log from here on when it was asked; UINT64_MAX: it is to answer anyhow */
+      uint64_t held_lsn; /* from here on the stream held the log when asked; UINT64_MAX: anyhow */
       bool disk_begun; /* the kernel writes its file already */
     } checkpoint;
     struct {
