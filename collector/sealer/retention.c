@@ -25,7 +25,7 @@ struct tc__round {
   uint64_t old_before_ns, kept_old_before_ns;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
-  bool is_stuck; /* for lack of room or memory: nothing more can go now */
+  bool is_stuck;   /* for lack of room or memory: nothing more can go now */
   bool has_spared; /* what triggers keep: it goes where a first walk leaves too much, */
   bool is_second;  /* in a second one */
   struct tc_segment_row rows[AT_ONCE];

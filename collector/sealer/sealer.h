@@ -92,7 +92,7 @@ struct tc_work {
     uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
     struct {
       uint64_t held_lsn; /* from here on the stream held the log when asked; UINT64_MAX: anyhow */
-      bool disk_begun; /* the kernel writes its file already */
+      bool disk_begun;   /* the kernel writes its file already */
     } checkpoint;
     struct {
       uint64_t cookie;
