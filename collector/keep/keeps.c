@@ -228,11 +228,11 @@ tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wron
   tb_rc rc = tc_file_text(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, &text);
   if (rc == TB_OK) rc = read_lines(keeps, text, out_wrong);
   bool is_lost = rc == TB_BROKEN || rc == TB_UNREADABLE;
-  if (is_lost) *out_wrong = *diag;
-  if (is_lost || rc == TB_NOTFOUND) {
+  if (is_lost) {
+    *out_wrong = *diag;
     tb_diag_clear(diag);
-    rc = TB_OK;
   }
+  if (is_lost || rc == TB_NOTFOUND) rc = TB_OK;
   free(text);
   keeps->saved = keeps->version;
   if (rc == TB_OK)

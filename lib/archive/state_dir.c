@@ -280,8 +280,8 @@ tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *dia
   tb_rc rc = TB_OK;
 
   *out = NULL;
-  if (fd < 0)
-    return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", name, strerror(errno));
+  if (fd < 0 && errno == ENOENT) return TB_NOTFOUND;
+  if (fd < 0) return tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
   if (fstat(fd, &st) != 0)
     rc = tb_fail(diag, TB_IO, "%s: %s", name, strerror(errno));
   else if ((uint64_t)st.st_size > max)

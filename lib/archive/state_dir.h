@@ -65,7 +65,7 @@ TB_MUST tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, u
                               struct tb_diag *diag);
 
 /* All of a file that has at most max bytes, with NUL behind it; the caller frees *out, NULL after an error. TB_NOTFOUND: there
- * is none; TB_BROKEN: it is larger. */
+ * is none, and diag says nothing; TB_BROKEN: it is larger. */
 TB_MUST tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *diag,
                            char **out);
 /* The whole of a file, in place of what was there, or not at all; on the disk when it answers. Mode 0640. NAME.new beside it is
