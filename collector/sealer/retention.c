@@ -306,8 +306,7 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   struct tc__round *round = calloc(1, sizeof *round);
   if (round == NULL) return NULL;
   round->sealer = sealer;
-  round->rules = (struct tc_retention_rules){ .age_ns = config->retention_age,
-                                              .bytes = config->retention_bytes,
+  round->rules = (struct tc_retention_rules){ .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
   round->old_before_ns = tc_retention_old_before(pace, config->retention_age);

@@ -8,6 +8,7 @@
  *   moment.c    one span
  *   state.c     all goroutines of one moment
  *   one.c       one generation, read for a question about a moment of it
+ *   frames.c    stacks as JSON
  */
 #ifndef TC_TIMELINE_PRIVATE_H
 #define TC_TIMELINE_PRIVATE_H
@@ -95,6 +96,7 @@ typedef tb_rc tc__one_fn(void *self, struct tb_mem *mem, const struct to_scene_s
 TB_MUST tb_rc tc__one_read(struct tc_timeline *t, struct tc_query_session *session,
                            const struct tc__one_ask *ask, struct tb_diag *diag, struct tb_mem *mem,
                            tc__one_fn *look, void *look_self);
+/* frames.c */
 void tc__put_frame(struct tb_buf *out, const struct to_frame *frame);
 /* ,"NAME":[frames]; NULL: none. */
 void tc__put_stack(struct tb_buf *out, const char *name, const struct to_callstack *stack);

@@ -312,6 +312,7 @@ void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *fi
   char words[TC_ESCAPE_MAX + 1];
   bool is_ordered = true;
 
+  keep(t, firing); /* before the snap: the thread writes it down, then waits for agents */
   pthread_mutex_lock(&t->lock);
   size_t at = find(t, fired->rule->name);
   if (at != SIZE_MAX) { /* else it was removed in this moment */
@@ -319,7 +320,6 @@ void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *fi
     is_ordered = order_snap(t, &t->states[at], firing);
   }
   pthread_mutex_unlock(&t->lock);
-  keep(t, firing);
   tc_log_about(firing->ref, TC_WARN, "trigger",
                "rule=%s service=%s instance=%s gen=%" PRIu64 ": %s%s", fired->rule->name,
                firing->service, firing->instance, firing->gen,
@@ -390,8 +390,8 @@ static void *work(void *self) {
   bool any;
 
   while (next_snap(t, &snap, &any)) {
-    if (any) ask(t, &snap);
     save_keeps(t);
+    if (any) ask(t, &snap);
     atomic_fetch_add(&t->turns, 1);
   }
   return NULL;

@@ -59,15 +59,10 @@ static tb_rc on_open_life(void *self, const struct to_span *span) {
   return span->kind == TO_SPAN_LIFE ? look(self, NULL, span) : TB_OK;
 }
 
-static const struct to_callstack *calls(const struct finder *f, uint32_t number) {
-  const struct to_callstack *stack = to_spans_callstack(f->reading.spans, number);
-
-  return stack != NULL && stack->len > 0 ? stack : NULL;
-}
-
 static void set_life(const struct finder *f, struct to_moment *m) {
   const struct to_span *life = &f->life.span;
-  const struct to_frame *begins = to_callstack_entry(calls(f, f->life.stack), true);
+  const struct to_frame *begins =
+      to_callstack_entry(to__reading_calls(&f->reading, f->life.stack), true);
 
   m->creator = TO_NONE;
   m->entry = to_callstack_entry(m->stack, false);
@@ -75,7 +70,7 @@ static void set_life(const struct finder *f, struct to_moment *m) {
   m->created_known = true;
   m->created = life->from;
   m->creator = life->by;
-  m->creation_stack = calls(f, f->life.end_stack);
+  m->creation_stack = to__reading_calls(&f->reading, f->life.end_stack);
   if (begins != NULL) m->entry = begins;
 }
 
@@ -89,9 +84,9 @@ static tb_rc find(struct finder *f, struct tb_mem *mem, const struct to_scene_so
   if (!f->span.any) return TB_NOTFOUND;
   *out = (struct to_moment){ .gen = f->reading.gen,
                              .span = f->span.span,
-                             .stack = calls(f, f->span.stack),
-                             .end_stack = calls(f, f->span.end_stack),
-                             .by_stack = calls(f, f->span.by_stack) };
+                             .stack = to__reading_calls(&f->reading, f->span.stack),
+                             .end_stack = to__reading_calls(&f->reading, f->span.end_stack),
+                             .by_stack = to__reading_calls(&f->reading, f->span.by_stack) };
   if (!out->span.from_known) out->span.from = f->reading.from;
   set_life(f, out);
   return TB_OK;

@@ -92,6 +92,12 @@ bool to__span_holds(const struct to_span *span, to_ns at) {
          (at < span->until || (span->open && at == span->until));
 }
 
+const struct to_callstack *to__reading_calls(const struct to_reading *r, uint32_t number) {
+  const struct to_callstack *stack = to_spans_callstack(r->spans, number);
+
+  return stack != NULL && stack->len > 0 ? stack : NULL;
+}
+
 void to__reading_fini(struct to_reading *r) {
   to_reader_free(r->reader);
   to_spans_free(r->spans);

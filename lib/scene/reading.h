@@ -24,6 +24,8 @@ TB_MUST tb_rc to__reading_run(struct to_reading *reading, struct tb_mem *mem,
                               struct tb_diag *diag);
 /* The last moment of what is open is in it. */
 bool to__span_holds(const struct to_span *span, to_ns at);
+/* NULL: none is known, or it has no frame. */
+const struct to_callstack *to__reading_calls(const struct to_reading *reading, uint32_t stack);
 void to__reading_fini(struct to_reading *reading); /* accepts a zeroed one */
 
 #endif

@@ -72,12 +72,6 @@ static int by_size(const void *left, const void *right) {
   return compare(a->goroutine->id, b->goroutine->id); /* no two have the same first one */
 }
 
-static const struct to_callstack *calls(const struct finder *f, uint32_t number) {
-  const struct to_callstack *stack = to_spans_callstack(f->reading.spans, number);
-
-  return stack != NULL && stack->len > 0 ? stack : NULL;
-}
-
 static tb_rc group(struct finder *f) {
   if (f->n == 0) return TB_OK;
   for (size_t i = 0; i < f->n; i++)
@@ -89,10 +83,11 @@ static tb_rc group(struct finder *f) {
     f->goroutine[i] = held->goroutine;
     if (i == 0 || by_group(held - 1, held) != 0) {
       TB_TRY(TB_MEM_GROW(f->mem, f->state, f->states_room, f->states));
-      f->state[f->states++] = (struct to_scene_state){ .state = held->state,
-                                                       .reason = held->reason,
-                                                       .stack = calls(f, held->stack),
-                                                       .goroutine = &f->goroutine[i] };
+      f->state[f->states++] =
+          (struct to_scene_state){ .state = held->state,
+                                   .reason = held->reason,
+                                   .stack = to__reading_calls(&f->reading, held->stack),
+                                   .goroutine = &f->goroutine[i] };
     }
     f->state[f->states - 1].n++;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a figure to the files behind it: the segments of a stream and a time, each with its download.
+import { askJson } from "/ask.js";
 import { bytes, count, moment } from "/format.js";
 import { byId, copyButton, element, setText, timelineLink } from "/view.js";
 
@@ -23,13 +24,6 @@ function row(s) {
   );
 }
 
-async function ask(query) {
-  const answer = await fetch(`/api/v1/segments?${query}`);
-  const said = await answer.json();
-  if (!answer.ok) throw new Error(said.error);
-  return said;
-}
-
 // which: { service, instance, from_ns, until_ns, arrived }, all but the times optional. arrived: the times are those of the
 // collector, when it heard of something, and not those of the traced program.
 export async function showSegments(title, which) {
@@ -47,7 +41,7 @@ export async function showSegments(title, which) {
   rows.replaceChildren();
   if (!dialog.open) dialog.showModal();
   try {
-    const { segments, more } = await ask(query);
+    const { segments, more } = await askJson("/api/v1/segments", query);
     // Newest first: what was clicked on is mostly what has just happened.
     rows.replaceChildren(...segments.sort((a, b) => b.first_wall_ns - a.first_wall_ns).map(row));
     setText(byId("segments-empty"), more ? `The first ${LIMIT} are listed; GET /api/v1/segments has all.` : segments.length ? "" : "Nothing is archived of that time yet.");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of a stretch, as GET /api/v1/spans gives them (docs/HTTP.md): read in binary, kept until a better one is there.
+import { askJson } from "/ask.js";
 import { exactTime } from "/format.js";
 
 const MAGIC = "TCSPANS1";
@@ -89,13 +90,6 @@ export async function fetchPicture(stream, { from, until, px, ...more }, signal)
   return readPicture(await answer.arrayBuffer());
 }
 
-async function fetchJson(path, query) {
-  const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
-  const said = await answer.json();
-  if (!answer.ok) throw new Error(said.error);
-  return said;
-}
+export const fetchMoment = (stream, gen, ns, of, id) => askJson("/api/v1/span", { stream, gen, ns, [of]: id });
 
-export const fetchMoment = (stream, gen, ns, of, id) => fetchJson("/api/v1/span", { stream, gen, ns, [of]: id });
-
-export const fetchState = (stream, gen, ns) => fetchJson("/api/v1/state", { stream, gen, ns });
+export const fetchState = (stream, gen, ns) => askJson("/api/v1/state", { stream, gen, ns });
