@@ -280,16 +280,23 @@ static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire), is;
   struct ta_doing was;
 
-  do {
+  for (;;) {
     was = ta_doing(word);
     if ((from & TA_FROM(was.status)) == 0) return TA_UNFIT;
     if (begun != NULL && !is_same_wait(*begun, was)) return TA_UNFIT;
     if (was.gen > gen) return TA_LATE;
-    if (is_stray(was, gen)) return TA_UNFIT;
+    if (is_stray(was, gen)) { /* unless the flusher has visited it since the word was read */
+      uint64_t now = atomic_load(&go->word);
+      if (now == word) return TA_UNFIT;
+      word = now;
+      continue;
+    }
     is = TB_LIKELY(was.gen == gen) ? word : ta_doing_word(ta_doing_in(was, gen));
     is = step(is, gen, to, steps);
-  } while (!atomic_compare_exchange_weak_explicit(&go->word, &word, is, memory_order_acq_rel,
-                                                  memory_order_acquire));
+    if (atomic_compare_exchange_weak_explicit(&go->word, &word, is, memory_order_acq_rel,
+                                              memory_order_acquire))
+      break;
+  }
   if (was.gen != gen) ta_put_go_status(t, go, was.status, was.assists);
   if (seq != NULL) *seq = ta_doing(is).seq;
   return TA_CHANGED;

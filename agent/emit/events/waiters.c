@@ -10,7 +10,7 @@ static const uint32_t none = UINT32_MAX;
 
 struct waiter {
   _Atomic(struct ta_go *) go;
-  _Atomic uint64_t word;  /* the goroutine's, when it began to wait */
+  _Atomic uint64_t word;  /* the goroutine's, when it began to wait; 0: that wait is over */
   _Atomic uint64_t since; /* ticks */
 };
 
@@ -31,6 +31,9 @@ void ta_waiters_add(const struct ta_thread *t, const void *what) {
 }
 
 void ta_waiters_remove(const struct ta_thread *t) {
+  struct waiter *w = &waiters[t->place];
+
+  atomic_store_explicit(&w->word, 0, memory_order_relaxed); /* before the goroutine's changes */
   if (atomic_load(&waited_for[t->place]) == 0) return;
   uintptr_t what = atomic_exchange(&waited_for[t->place], 0);
   if (what != 0) atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
@@ -46,19 +49,36 @@ void ta_waiters_reset(void) {
   atomic_store(&wakers, 0);
 }
 
-/* The waiter in that place, if it is still there and no other thread has taken it. */
-static bool wake_at(struct ta_thread *t, uint32_t place, uintptr_t what, ta_name call,
+static struct ta_thread *enter(void) {
+  bool before = ta_in_hook;
+  ta_in_hook = true;
+  struct ta_thread *t = ta_enter();
+  ta_in_hook = before;
+  return t;
+}
+
+/* The waiter in that place, if it is still there and no other thread has taken it. If its wait has come to a newer
+ * generation than *t, *t enters that. NULL afterwards: the session is over. */
+static bool wake_at(struct ta_thread **t, uint32_t place, uintptr_t what, ta_name call,
                     const void *from) {
   struct waiter *w = &waiters[place];
+  enum ta_change change;
   uint64_t seq;
 
   if (atomic_load(&waited_for[place]) != what) return false;
   struct ta_go *go = atomic_load_explicit(&w->go, memory_order_relaxed);
-  uint64_t word = atomic_load_explicit(&w->word, memory_order_relaxed);
-  if (!atomic_compare_exchange_strong(&waited_for[place], &what, 0)) return false;
+  uint64_t begun = atomic_load_explicit(&w->word, memory_order_relaxed), word = begun;
+  if (begun == 0 || !atomic_compare_exchange_strong(&waited_for[place], &what, 0)) return false;
   atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
-  if (ta_change_wait(t, go, word, &seq) != TA_CHANGED) return false; /* it has gone on itself */
-  ta_put_called(t, TW_EV_GO_UNBLOCK, 2, ta_go_id(go), seq, call, from);
+  while ((change = ta_change_wait(*t, go, word, &seq)) == TA_LATE) {
+    ta_leave(*t);
+    *t = enter();
+    if (*t == NULL) return false;
+    word = atomic_load_explicit(&go->word, memory_order_acquire);
+    if (atomic_load_explicit(&w->word, memory_order_relaxed) != begun) return false;
+  }
+  if (change != TA_CHANGED) return false; /* it has gone on itself */
+  ta_put_called(*t, TW_EV_GO_UNBLOCK, 2, ta_go_id(go), seq, call, from);
   return true;
 }
 
@@ -74,31 +94,28 @@ static uint32_t longest(uintptr_t what) {
   return found;
 }
 
-static void wake_one(struct ta_thread *t, uintptr_t what, ta_name call, const void *from) {
-  for (int i = 0; i < TRIES; i++) {
+static void wake_one(struct ta_thread **t, uintptr_t what, ta_name call, const void *from) {
+  for (int i = 0; i < TRIES && *t != NULL; i++) {
     uint32_t place = longest(what);
     if (place == none || wake_at(t, place, what, call, from)) return;
   }
 }
 
-static void wake_all(struct ta_thread *t, uintptr_t what, ta_name call, const void *from) {
-  for (uint32_t i = 0; i < ta_threads_end(); i++)
+static void wake_all(struct ta_thread **t, uintptr_t what, ta_name call, const void *from) {
+  for (uint32_t i = 0; i < ta_threads_end() && *t != NULL; i++)
     if (atomic_load_explicit(&waited_for[i], memory_order_relaxed) == what)
       wake_at(t, i, what, call, from);
 }
 
 void ta_wake(const void *what, enum ta_wake how, ta_name call, const void *from) {
   if (what == NULL || ta_is_off()) return;
-  bool before = ta_in_hook;
-  ta_in_hook = true;
-  struct ta_thread *t = ta_enter();
-  ta_in_hook = before;
+  struct ta_thread *t = enter();
   if (t == NULL) return;
   atomic_fetch_add(&wakers, 1);
   if (how == TA_WAKE_ONE)
-    wake_one(t, (uintptr_t)what, call, from);
+    wake_one(&t, (uintptr_t)what, call, from);
   else
-    wake_all(t, (uintptr_t)what, call, from);
+    wake_all(&t, (uintptr_t)what, call, from);
   atomic_fetch_sub(&wakers, 1);
-  ta_leave(t);
+  if (t != NULL) ta_leave(t);
 }

@@ -15,8 +15,9 @@
  *
  * Why a wait is known again: a waker reads a waiter's word inside its section, in which at most the next generation can
  * begin. The word of a later wait differs: in the same generation it has a higher sequence number, in the generation
- * after that the waker comes too late by ta_change()'s own rule. A goroutine that ends while another wakes keeps its
- * place until its generation is over, so that no new goroutine is taken for it.
+ * after that the waker comes too late by ta_change()'s own rule. It enters that generation then and reads the word
+ * there, and the waiter's place says whether the wait is still the same. A goroutine that ends while another wakes
+ * keeps its place until its generation is over, so that no new goroutine is taken for it.
  *
  * Memory    static, 33 KiB.
  * Threads   any; wake also in a signal handler. Cost to find that there is no waiter: a load of a line that is
