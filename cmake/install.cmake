@@ -44,14 +44,16 @@ install(FILES deploy/systemd/tracecollect.sysusers DESTINATION lib/sysusers.d RE
 install(FILES deploy/tracecollectd.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/tracecollect)
 install(FILES deploy/grafana/tracecollect-fleet.json deploy/grafana/tracecollect-service.json deploy/prometheus/tracecollect.rules.yaml
   DESTINATION ${CMAKE_INSTALL_DATADIR}/tracecollect COMPONENT collector)
-foreach(pair tracecollectd.service:lib/systemd/system/tracecollectd.service
-    tracecollect.tmpfiles:lib/tmpfiles.d/tracecollect.conf)
-  string(REPLACE ":" ";" pair ${pair})
-  list(GET pair 0 name)
-  list(GET pair 1 path)
+foreach(line collector:tracecollectd.service:lib/systemd/system/tracecollectd.service
+    collector:tracecollect.tmpfiles:lib/tmpfiles.d/tracecollect.conf
+    actions:tracecollect-actions.service:lib/systemd/system/tracecollect-actions.service)
+  string(REPLACE ":" ";" line ${line})
+  list(GET line 0 component)
+  list(GET line 1 name)
+  list(GET line 2 path)
   install(CODE "
     set(BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
     set(DATADIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
     configure_file(\"${PROJECT_SOURCE_DIR}/deploy/systemd/${name}.in\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${path}\" @ONLY)
-    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${path}\")")
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${path}\")" COMPONENT ${component})
 endforeach()

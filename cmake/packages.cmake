@@ -3,7 +3,7 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tracecollect)
 set(CPACK_PACKAGE_CONTACT "tracecollect maintainers <maintainers@tracecollect.invalid>")
-set(CPACK_COMPONENTS_ALL collector tools agent agent-dev preload)
+set(CPACK_COMPONENTS_ALL actions collector tools agent agent-dev preload)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_SET_DESTDIR ON) # so that install code sees the prefix that users will see
@@ -33,6 +33,8 @@ endfunction()
 
 tc_package(collector tracecollectd net "collector for Go execution traces"
   "Takes the traces of running programs over mutual TLS, orders them online,\nkeeps rolling figures, and archives every generation for go tool trace.")
+tc_package(actions tracecollect-actions net "commands and webhooks of triggers on execution traces"
+  "Asks a collector for what its rules have fired, runs commands and posts to\nURLs, so that the collector itself does neither.")
 tc_package(tools tracecollect-tools net "command line for execution traces and their collector"
   "Reports, lists, fetches, follows and sends traces, and makes certificates.")
 tc_package(agent libtraceagent0 libs "sends a program's execution trace to a collector"
@@ -57,5 +59,9 @@ set(CPACK_DEBIAN_AGENT-DEV_PACKAGE_RECOMMENDS "tracecollect-tools, pkg-config")
 set(CPACK_DEBIAN_COLLECTOR_PACKAGE_DEPENDS "tracecollect-tools (>= ${version}), passwd, init-system-helpers (>= 1.54~)")
 set(scripts ${PROJECT_SOURCE_DIR}/deploy/debian/collector)
 set(CPACK_DEBIAN_COLLECTOR_PACKAGE_CONTROL_EXTRA ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
+set(CPACK_DEBIAN_ACTIONS_PACKAGE_DEPENDS "passwd, init-system-helpers (>= 1.54~)")
+set(CPACK_DEBIAN_ACTIONS_PACKAGE_RECOMMENDS "tracecollectd (>= ${version}), ca-certificates")
+set(scripts ${PROJECT_SOURCE_DIR}/deploy/debian/actions)
+set(CPACK_DEBIAN_ACTIONS_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 install(FILES deploy/tracecollectd.yaml DESTINATION /etc/tracecollect COMPONENT collector EXCLUDE_FROM_ALL)
 include(CPack)

@@ -14,7 +14,12 @@
 #include "pack/trim.h"
 #include "proto/json.h"
 
-enum { SEGMENTS_MAX = 1000, SCHEMA_BYTES_MAX = 1 << 20, STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES };
+enum {
+  FIRINGS_MAX = 200,
+  SEGMENTS_MAX = 1000,
+  SCHEMA_BYTES_MAX = 1 << 20,
+  STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES
+};
 
 typedef Tracecollect__V1__Request request;
 typedef Tracecollect__V1__Reply reply;
@@ -81,6 +86,37 @@ void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
   put_line(job, &r->trigger->base);
+}
+
+static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *firings,
+                                struct tb_diag *diag) {
+  const char *after = "0", *newest = "0";
+  const struct tc_http_param params[] = { { "after", &after }, { "newest", &newest } };
+  uint64_t number;
+
+  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
+  TB_TRY(tc_http_number("after", after, 0, UINT64_MAX, diag, &firings->after));
+  TB_TRY(tc_http_number("newest", newest, 0, FIRINGS_MAX, diag, &number));
+  firings->newest = (uint32_t)number;
+  return TB_OK;
+}
+
+void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session) {
+  Tracecollect__V1__FiringsRequest firings = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
+  q.firings = &firings;
+  tb_rc rc = read_firings_query(job->conn->head.request.query, &firings, &diag);
+  if (rc != TB_OK) {
+    fail(job, rc, &diag);
+    return;
+  }
+  const reply *r = ask(job, session, &q);
+  if (r == NULL) return;
+  put_line(job, &r->firings->base);
 }
 
 /* --- segments ---------------------------------------------------------------------------------- */

@@ -148,6 +148,7 @@ void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at wo
 
 /* api.c */
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);

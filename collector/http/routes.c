@@ -43,6 +43,10 @@ static void answer_segments(struct tc__http_conn *c) {
   tc__conn_work(c, "application/json", tc__api_segments);
 }
 
+static void answer_firings(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/json", tc__api_firings);
+}
+
 static void answer_triggers(struct tc__http_conn *c) {
   tc__conn_work(c, "application/json", tc__api_triggers);
 }
@@ -95,6 +99,7 @@ static const struct route {
   { "/api/v1/segments/", true, false, tc__http_file_begin },
   { "/api/v1/report/", true, false, answer_report },
   { "/api/v1/reports", false, false, answer_reports },
+  { "/api/v1/firings", false, false, answer_firings },
   { "/api/v1/triggers", false, false, answer_triggers },
   { "/api/v1/spans", false, false, tc__timeline_begin },
   { "/api/v1/span", false, false, tc__moment_begin },

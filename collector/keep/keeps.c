@@ -224,15 +224,8 @@ tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wron
   keeps->state_fd = state_fd;
   pthread_mutex_init(&keeps->saving, NULL);
   pthread_mutex_init(&keeps->lock, NULL);
-  tb_diag_clear(out_wrong);
-  tb_rc rc = tc_file_text(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, &text);
+  tb_rc rc = tc_file_text_if_any(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, out_wrong, &text);
   if (rc == TB_OK) rc = read_lines(keeps, text, out_wrong);
-  bool is_lost = rc == TB_BROKEN || rc == TB_UNREADABLE;
-  if (is_lost) {
-    *out_wrong = *diag;
-    tb_diag_clear(diag);
-  }
-  if (is_lost || rc == TB_NOTFOUND) rc = TB_OK;
   free(text);
   keeps->saved = keeps->version;
   if (rc == TB_OK)

@@ -375,6 +375,13 @@ static tb_rc answer_snap(struct tc__worker *w, const Tracecollect__V1__SnapReque
   return TB_OK;
 }
 
+static tb_rc answer_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
+                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_firings(w, ask, diag, &reply->firings));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_FIRINGS;
+  return TB_OK;
+}
+
 static tb_rc answer_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
                             struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
   TB_TRY(tc__archive_trigger(w, ask, diag, &reply->trigger));
@@ -391,6 +398,8 @@ static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Reques
   case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return answer_report(w, request->report, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return answer_verify(w, request->verify, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return answer_snap(w, request->snap, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_FIRINGS:
+    return answer_firings(w, request->firings, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER:
     return answer_trigger(w, request->trigger, diag, reply);
   default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");

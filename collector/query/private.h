@@ -84,6 +84,9 @@ TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__V
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 
+/* What rules of triggers have fired. */
+TB_MUST tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
+                                  struct tb_diag *diag, Tracecollect__V1__FiringsReply **out);
 /* Rules of triggers; changed before they are shown, where the question says so. */
 TB_MUST tb_rc tc__archive_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
                                   struct tb_diag *diag, Tracecollect__V1__TriggerReply **out);

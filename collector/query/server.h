@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers questions about the archive over nng REQ/REP (proto/archive.proto): status, list, read,
- * report, verify, snap, trigger, and those of leases.
+ * report, verify, snap, trigger, firings, and those of leases.
  *
  * Each of a few worker threads owns one REP context and one read-only catalog connection; it may
  * block on files, so loops never wait for a reader. A list that asks to be settled goes behind a

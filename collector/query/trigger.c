@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of triggers: shown to every reader, changed by those of this host only. */
+/* Rules of triggers and what they have fired: shown to every reader; rules are changed by those of this host only. */
 #include <string.h>
 
 #include "collector/query/private.h"
@@ -52,6 +52,73 @@ static tb_rc change(struct tc__worker *w, const Tracecollect__V1__TriggerRequest
     return tb_fail(diag, TB_REFUSED, "rules are changed on the collector's own host only (ipc://)");
   if (*ask->add != '\0') TB_TRY(tc_triggers_add(triggers, ask->add, diag));
   return *ask->remove != '\0' ? tc_triggers_remove(triggers, ask->remove, diag) : TB_OK;
+}
+
+enum { FIRINGS_MAX = 200 }; /* in a reply */
+
+struct firing_list {
+  struct tb_arena *arena;
+  Tracecollect__V1__FiringsReply *reply;
+  size_t skipped; /* to be, before the first */
+};
+
+static tb_rc copy_actions(struct tb_arena *arena, const char *actions,
+                          Tracecollect__V1__Firing *out) {
+  char *copied, *rest;
+
+  if (actions[0] == '\0') return TB_OK;
+  TB_TRY(copy(arena, actions, &copied));
+  TB_TRY(tb_arena_take(arena, TR_ACTIONS_MAX * sizeof *out->actions, &out->actions));
+  for (rest = copied; rest != NULL && out->n_actions < TR_ACTIONS_MAX;)
+    out->actions[out->n_actions++] = strsep(&rest, ",");
+  return TB_OK;
+}
+
+static tb_rc add_firing(void *self, const struct tc_firing *firing) {
+  struct firing_list *list = self;
+  Tracecollect__V1__FiringsReply *reply = list->reply;
+  Tracecollect__V1__Firing *out;
+
+  if (list->skipped > 0) {
+    list->skipped--;
+    return TB_OK;
+  }
+  if (reply->n_firings == FIRINGS_MAX) {
+    reply->more = true;
+    return TB_END;
+  }
+  TB_TRY(tb_arena_take(list->arena, sizeof *out, &out));
+  tracecollect__v1__firing__init(out);
+  out->id = firing->id;
+  out->gen = firing->gen;
+  out->wall_ns = firing->wall_ns;
+  TB_TRY(tb_arena_copy(list->arena, firing->stream, sizeof firing->stream, &out->stream.data));
+  out->stream.len = sizeof firing->stream;
+  TB_TRY(copy(list->arena, firing->rule, &out->rule));
+  TB_TRY(copy(list->arena, firing->service, &out->service));
+  TB_TRY(copy(list->arena, firing->instance, &out->instance));
+  TB_TRY(copy(list->arena, firing->words, &out->words));
+  TB_TRY(copy_actions(list->arena, firing->actions, out));
+  reply->firings[reply->n_firings++] = out;
+  return TB_OK;
+}
+
+tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
+                          struct tb_diag *diag, Tracecollect__V1__FiringsReply **out) {
+  struct firing_list list = { .arena = &w->arena };
+
+  if (w->archive->env.triggers == NULL)
+    return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
+  struct tc_firings *firings = tc_triggers_firings(w->archive->env.triggers);
+  size_t n = tc_firings_count(firings, ask->after),
+         newest = ask->newest < FIRINGS_MAX ? ask->newest : FIRINGS_MAX;
+  if (newest != 0 && n > newest) list.skipped = n - newest;
+  TB_TRY(tb_arena_take(&w->arena, sizeof *list.reply, &list.reply));
+  tracecollect__v1__firings_reply__init(list.reply);
+  TB_TRY(tb_arena_take(&w->arena, FIRINGS_MAX * sizeof *list.reply->firings, &list.reply->firings));
+  tb_rc rc = tc_firings_each(firings, ask->after, &list, add_firing);
+  *out = list.reply;
+  return rc == TB_END ? TB_OK : rc;
 }
 
 tb_rc tc__archive_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,

@@ -44,6 +44,7 @@ struct state {
 
 struct tc_triggers {
   struct tc_triggers_env env;
+  struct tc_firings *firings;
   pthread_t thread;
   bool is_started;
   _Atomic uint64_t turns, version;
@@ -68,7 +69,7 @@ static tb_rc add_one(struct tr_rules *rules, const char *text, bool is_start,
   struct tb_diag why;
 
   tb_diag_clear(&why);
-  tb_rc rc = tr_rules_add(rules, text, &why);
+  tb_rc rc = tr_rules_add_by_hand(rules, text, &why);
   if (rc == TB_OK || rc == TB_NOMEM) return rc;
   if (!is_start) return tb_fail(diag, rc, "added rules: %s", why.text);
   tc_log(TC_ERROR, "trigger", "rule left out: %s: %s", why.text,
@@ -183,7 +184,7 @@ tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *d
   struct tr_rules *alone;
 
   TB_TRY(tr_rules_new(&alone));
-  tb_rc rc = tr_rules_add(alone, text, diag);
+  tb_rc rc = tr_rules_add_by_hand(alone, text, diag);
   if (rc == TB_OK) {
     pthread_mutex_lock(&t->changing);
     rc = add_rule(t, tr_rules_at(alone, 0), diag);
@@ -307,12 +308,28 @@ static void note(struct state *state, const struct tc_trigger_firing *firing) {
   memcpy(shown->words, firing->fired->words, sizeof shown->words);
 }
 
+static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+  const struct tr_fired *fired = firing->fired;
+  struct tc_firing written = { .wall_ns = firing->wall_ns,
+                               .gen = firing->gen,
+                               .rule = fired->rule->name,
+                               .service = firing->service,
+                               .instance = firing->instance,
+                               .words = fired->words,
+                               .actions = fired->rule->actions };
+
+  memcpy(written.stream, firing->stream, sizeof written.stream);
+  if (tc_firings_add(t->firings, &written) != TB_OK)
+    tc_log(TC_ERROR, "trigger", "rule=%s: it is not in the history: no memory", fired->rule->name);
+}
+
 void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   const struct tr_fired *fired = firing->fired;
   char words[TC_ESCAPE_MAX + 1];
   bool is_ordered = true;
 
   keep(t, firing); /* before the snap: the thread writes it down, then waits for agents */
+  write_down(t, firing);
   pthread_mutex_lock(&t->lock);
   size_t at = find(t, fired->rule->name);
   if (at != SIZE_MAX) { /* else it was removed in this moment */
@@ -359,12 +376,15 @@ static void ask(struct tc_triggers *t, const struct snap *snap) {
   tb_arena_fini(&arena);
 }
 
-static void save_keeps(struct tc_triggers *t) {
+static void save(struct tc_triggers *t) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   if (tc_keeps_save(t->env.keeps, &diag) != TB_OK)
     tc_log(TC_ERROR, "trigger", "what is kept cannot be written: %s", diag.text);
+  tb_diag_clear(&diag);
+  if (tc_firings_save(t->firings, &diag) != TB_OK)
+    tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
 }
 
 /* False: it is to end. */
@@ -390,11 +410,15 @@ static void *work(void *self) {
   bool any;
 
   while (next_snap(t, &snap, &any)) {
-    save_keeps(t);
+    save(t);
     if (any) ask(t, &snap);
     atomic_fetch_add(&t->turns, 1);
   }
   return NULL;
+}
+
+struct tc_firings *tc_triggers_firings(struct tc_triggers *t) {
+  return t->firings;
 }
 
 uint64_t tc_triggers_turns(const struct tc_triggers *t) {
@@ -402,6 +426,14 @@ uint64_t tc_triggers_turns(const struct tc_triggers *t) {
 }
 
 /* --- begin and end ----------------------------------------------------------------------------- */
+
+static tb_rc open_firings(struct tc_triggers *t, struct tb_diag *diag) {
+  struct tb_diag wrong;
+
+  TB_TRY(tc_firings_open(t->env.state_fd, diag, &wrong, &t->firings));
+  if (wrong.rc != TB_OK) tc_log(TC_ERROR, "trigger", "left out of the history: %s", wrong.text);
+  return TB_OK;
+}
 
 tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
                        struct tc_triggers **out) {
@@ -417,6 +449,7 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
   tc_cond_init(&t->changed);
   tb_rc rc = tc_file_text(t->env.state_fd, ADDED_FILE, ADDED_BYTES_MAX, diag, &added);
   if (rc == TB_NOTFOUND) rc = (added = calloc(1, 1)) != NULL ? TB_OK : TB_NOMEM;
+  if (rc == TB_OK) rc = open_firings(t, diag);
   if (rc == TB_OK) rc = read_rules(t, added, true, diag, &rules, &of_file);
   free(added);
   if (rc == TB_OK) {
@@ -442,11 +475,12 @@ void tc_triggers_stop(struct tc_triggers *t) {
   pthread_mutex_unlock(&t->lock);
   pthread_join(t->thread, NULL);
   t->is_started = false;
-  save_keeps(t);
+  save(t);
 }
 
 void tc_triggers_free(struct tc_triggers *t) {
   if (t == NULL) return;
+  tc_firings_free(t->firings);
   tr_rules_let_go(t->rules);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of triggers: which there are, how often each has fired, the snaps that they order, and what they keep.
+/* The rules of triggers: which there are, what has fired, the snaps that they order, and what they keep.
  *
  *   FILE (trigger.file) ──┐                       ┌──> loops: a copy each, when the version has changed
  *   STATE/triggers ───────┴──> rules ──version────┘
  *   loops ──fired──> log, counts, snaps ──thread──> recorders ──SNAP──> agents
- *                └─> keeps ──thread──> STATE/kept
+ *                └─> keeps, firings ──thread──> STATE/kept, STATE/firings
  *
  * Rules of FILE are read at a start and at SIGHUP. Those of the state folder are added and removed one at a time, and are there
  * after a restart.
@@ -19,6 +19,7 @@
 
 #include "collector/ingest/recorders.h"
 #include "collector/keep/keeps.h"
+#include "collector/trigger/firings.h"
 #include "trigger/watch.h"
 
 enum { TC_TRIGGER_SNAPS_MAX = 16 };
@@ -57,6 +58,8 @@ struct tc_trigger_firing {
 void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing);
 
 /* --- readers --- */
+
+struct tc_firings *tc_triggers_firings(struct tc_triggers *t); /* lent as long as t is there */
 
 TB_MUST tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *diag);
 TB_MUST tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag *diag);

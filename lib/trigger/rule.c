@@ -70,6 +70,7 @@ const struct tr_rule *tr_rules_at(const struct tr_rules *rules, unsigned i) {
 struct parser {
   const struct tr_rules *rules;
   struct tr_rule *rule;
+  bool is_by_hand;
   struct tb_diag *diag;
   const char *at;      /* behind word */
   char word[WORD_MAX]; /* "": the text is at its end */
@@ -302,10 +303,61 @@ static tb_rc parse_keep(struct parser *p) {
   return TB_OK;
 }
 
+/* A word that names something of ours. */
+static bool is_name(const char *word) {
+  size_t len = strlen(word);
+
+  return len > 0 && len <= TR_NAME_MAX && strspn(word, names) == len;
+}
+
+static unsigned count_actions(const char *actions) {
+  unsigned n = actions[0] != '\0' ? 1 : 0;
+
+  for (const char *c = actions; *c != '\0'; c++) n += *c == ',' ? 1 : 0;
+  return n;
+}
+
+static bool has_action(const char *actions, const char *one) {
+  size_t len = strlen(one);
+
+  for (const char *at = actions; (at = strstr(at, one)) != NULL; at += len)
+    if ((at == actions || at[-1] == ',') && (at[len] == ',' || at[len] == '\0')) return true;
+  return false;
+}
+
+static tb_rc parse_helper(struct parser *p, const char *action) {
+  char *actions = p->rule->actions, one[8 + TR_NAME_MAX + 1];
+
+  if (p->is_by_hand)
+    return tb_fail(p->diag, TB_BROKEN, "DO: %s is for rules of the file trigger.file", action);
+  if (!is_name(p->word))
+    return tb_fail(p->diag, TB_BROKEN, "%s: \"%.60s\" is no name of an action", action, shown(p));
+  if (count_actions(actions) == TR_ACTIONS_MAX)
+    return tb_fail(p->diag, TB_BROKEN, "more than %d of exec and webhook", TR_ACTIONS_MAX);
+  snprintf(one, sizeof one, "%s:%s", action, p->word);
+  if (has_action(actions, one))
+    return tb_fail(p->diag, TB_BROKEN, "%s %s stands there twice", action, p->word);
+  size_t len = strlen(actions);
+  snprintf(actions + len, sizeof p->rule->actions - len, "%s%s", len > 0 ? "," : "", one);
+  return next(p);
+}
+
+static tb_rc parse_exec(struct parser *p) {
+  return parse_helper(p, "exec");
+}
+
+static tb_rc parse_webhook(struct parser *p) {
+  return parse_helper(p, "webhook");
+}
+
 static const struct action {
   const char *word;
   tb_rc (*parse)(struct parser *p);
-} actions[] = { { "alert", parse_alert }, { "keep", parse_keep }, { "snap", parse_snap } };
+} actions[] = { { "alert", parse_alert },
+                { "keep", parse_keep },
+                { "snap", parse_snap },
+                { "exec", parse_exec },
+                { "webhook", parse_webhook } };
 
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -316,7 +368,8 @@ static tb_rc unknown_action(const struct parser *p) {
   if (nearest.best != NULL)
     return tb_fail(p->diag, TB_BROKEN, "DO: no action \"%.40s\"; did you mean \"%s\"?", p->word,
                    nearest.best);
-  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, keep, snap", shown(p));
+  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, keep, snap, exec, webhook",
+                 shown(p));
 }
 
 static tb_rc parse_action(struct parser *p) {
@@ -345,7 +398,7 @@ static tb_rc parse_name(struct parser *p) {
   TB_TRY(next(p));
   if (is(p, "trigger")) TB_TRY(next(p));
   size_t len = strlen(p->word);
-  if (len == 0 || len > TR_NAME_MAX || strspn(p->word, names) != len)
+  if (!is_name(p->word))
     return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" is no name: letters, digits and ._:-, at most %d",
                    shown(p), TR_NAME_MAX);
   memcpy(p->rule->name, p->word, len + 1);
@@ -366,7 +419,7 @@ static tb_rc parse_rule(struct parser *p) {
   return parse_actions(p);
 }
 
-tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
+static tb_rc add(struct tr_rules *rules, const char *text, bool is_by_hand, struct tb_diag *diag) {
   struct tb_diag why;
 
   if (rules->n == TR_RULES_MAX) return tb_fail(diag, TB_BUDGET, "more than %d rules", TR_RULES_MAX);
@@ -382,7 +435,9 @@ tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *dia
   strcpy(rule->service, "*");
   strcpy(rule->instance, "*");
   tb_diag_clear(&why);
-  struct parser p = { .rules = rules, .rule = rule, .diag = &why, .at = text };
+  struct parser p = {
+    .rules = rules, .rule = rule, .is_by_hand = is_by_hand, .diag = &why, .at = text
+  };
   tb_rc rc = parse_rule(&p);
   if (rc == TB_OK) {
     rules->rule[rules->n++] = rule;
@@ -391,6 +446,14 @@ tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *dia
   tb_fail(diag, rc, "%s%s%s", rule->name, rule->name[0] != '\0' ? ": " : "", why.text);
   free(rule);
   return rc;
+}
+
+tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
+  return add(rules, text, false, diag);
+}
+
+tb_rc tr_rules_add_by_hand(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
+  return add(rules, text, true, diag);
 }
 
 tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,

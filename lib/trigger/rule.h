@@ -13,6 +13,7 @@
  *   snap [stream|service|all] [last D]   flight recorders send what they keep: of this stream, of its service, all there are
  *   keep [stream|service|all] [D before] [D after]   retention spares what was traced so long before and after the end of the
  *                                        generation: 30s and 10s where it does not say
+ *   exec NAME, webhook NAME              tracecollect-actions runs its command, or calls its URL, of that name
  *
  * Words that are not names may be in small letters, too.
  *
@@ -32,6 +33,8 @@ enum {
   TR_NAME_MAX = 32,
   TR_PATTERN_MAX = 64,
   TR_TERMS_MAX = 4,
+  TR_ACTIONS_MAX = 8, /* exec and webhook */
+  TR_ACTIONS_BYTES = TR_ACTIONS_MAX * (8 + TR_NAME_MAX + 1),
   TR_GENERATIONS_MAX = 10000
 };
 
@@ -57,6 +60,7 @@ struct tr_rule {
   uint64_t snap_last_ns; /* 0: all that recorders have */
   enum tr_reach keep;
   uint64_t keep_before_ns, keep_after_ns;
+  char actions[TR_ACTIONS_BYTES]; /* exec and webhook, as in "exec:page,webhook:chat"; "": none */
 };
 
 struct tr_rules;
@@ -65,6 +69,8 @@ TB_MUST tb_rc tr_rules_new(struct tr_rules **out);
 void tr_rules_hold(struct tr_rules *rules);   /* one more holder: as many let go of it */
 void tr_rules_let_go(struct tr_rules *rules); /* the last one frees it; NULL is fine */
 TB_MUST tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag);
+/* The same of a rule that is not of a file: it may not exec nor webhook. */
+TB_MUST tb_rc tr_rules_add_by_hand(struct tr_rules *rules, const char *text, struct tb_diag *diag);
 /* A rule a line. Lines that are empty or begin with # are passed over; name: of the text, for diag. */
 TB_MUST tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,
                                  struct tb_diag *diag);

@@ -18,7 +18,7 @@ from harness import BUILD, DEADLINE, SANITIZE, die_with_parent
 
 # What boots, what the collector and tracectl link, and what builds programs with the agent. One root for all tests.
 PACKAGES = ("systemd", "dbus",
-            "libuv1", "libssl3", "libnng1", "libprotobuf-c1", "libsqlite3-0", "libyaml-0-2", "libhttp-parser2.9", "libxxhash0", "libzstd1",
+            "libcurl4", "libuv1", "libssl3", "libnng1", "libprotobuf-c1", "libsqlite3-0", "libyaml-0-2", "libhttp-parser2.9", "libxxhash0", "libzstd1",
             "zlib1g", "libjansson4", "libncursesw6",
             "libssl-dev", "gcc", "libc6-dev", "pkg-config", "cmake", "make")
 

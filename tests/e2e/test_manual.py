@@ -44,9 +44,10 @@ class Manual(Case):
 
     @unittest.skipUnless(shutil.which("man"), "no man")
     def test_pages_written_by_hand_are_complete(self):
-        collector = self.page(SOURCE / "docs/man/tracecollectd.8")
-        for option in OPTION.findall(self.run_program(DAEMON, "--help").out):
-            self.assertIn(option, collector)
+        for program in (DAEMON, BUILD / "bin/tracecollect-actions"):
+            page = self.page(SOURCE / f"docs/man/{program.name}.8")
+            for option in OPTION.findall(self.run_program(program, "--help").out):
+                self.assertIn(option, page)
         for name in ("traceagent", "traceexperiment", "traceprobe"):
             page = self.page(SOURCE / f"docs/man/{name}.3")
             header = (SOURCE / f"agent/include/{name}.h").read_text().partition("/* The rest is for what")[0]
@@ -106,7 +107,7 @@ class Manual(Case):
     def test_install_puts_pages_and_completions_in_their_places(self):
         self.run_program("cmake", "--install", BUILD, "--prefix", self.folder / "usr")
         share = self.folder / "usr/share"
-        for file in ("man/man1/tracectl.1", "man/man1/tracectl-fetch.1", "man/man3/traceagent.3", "man/man3/traceexperiment.3", "man/man3/traceprobe.3", "man/man8/tracecollectd.8",
+        for file in ("man/man1/tracectl.1", "man/man1/tracectl-fetch.1", "man/man3/traceagent.3", "man/man3/traceexperiment.3", "man/man3/traceprobe.3", "man/man8/tracecollect-actions.8", "man/man8/tracecollectd.8",
                      "man/man5/tracecollectd.yaml.5", "bash-completion/completions/tracectl",
                      "zsh/site-functions/_tracectl", "fish/vendor_completions.d/tracectl.fish"):
             self.assertGreater((share / file).stat().st_size, 200, file)

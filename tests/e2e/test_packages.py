@@ -17,7 +17,7 @@ import unittest
 from harness import BUILD, SANITIZE, SOURCE, Case, local_go, wait_until
 from machine import Machine, Unavailable, check, packed_root
 
-NAMES = ("libtraceagent-dev", "libtraceagent0", "tracecollect-preload", "tracecollect-tools", "tracecollectd")
+NAMES = ("libtraceagent-dev", "libtraceagent0", "tracecollect-actions", "tracecollect-preload", "tracecollect-tools", "tracecollectd")
 CONFIGURATION = "/etc/tracecollect/tracecollectd.yaml"
 SERVICE = "tracecollectd.service"
 AGENT = "TRACEAGENT_SERVER=127.0.0.1:7070 TRACEAGENT_CERTS=/etc/tracecollect/agent"
@@ -181,6 +181,7 @@ class Packages(Case):
         self.assertEqual((self._show("ActiveState"), self._show("UnitFileState")), ("active", "enabled"))
         self._first_reports()
         self._a_member_of_the_group_sends_and_reads()
+        self._a_rule_runs_a_command()
         self._an_upgrade_loses_nothing()
         self._run(f"dpkg -r tracecollectd; dpkg -i /srv/tracecollectd_*-1_*.deb")
         self.assertEqual(self._show("ActiveState"), "active", "it comes back after a removal")
@@ -191,7 +192,8 @@ class Packages(Case):
         self.assertIn("the traces in /var/lib/private/tracecollect are kept", said)
         self._run("test ! -e /etc/tracecollect && test ! -e /etc/credstore/tracecollect.server.key && "
                   "test -n \"$(find /var/lib/private/tracecollect -name '*.trace*')\"")
-        self.assertNotIn(SERVICE, self._run("systemctl list-unit-files"))
+        self.assertNotIn("tracecollect", self._run("systemctl list-unit-files"))
+        self._run("test ! -e /var/lib/private/tracecollect-actions")
 
     def _first_reports(self):
         began = time.monotonic()
@@ -216,6 +218,18 @@ class Packages(Case):
         self.assertIn("members", self._run(f"su member -s /bin/sh -c {line}"))
         self._run(f"su stranger -s /bin/sh -c 'cat /etc/tracecollect/agent/agent.key'", expect=1)
         self._run(f"su member -s /bin/sh -c 'cat /etc/tracecollect/certs/ca.key'", expect=1)
+
+    def _a_rule_runs_a_command(self):
+        """In the sandbox of its unit, which asks the collector over the socket of the group."""
+        self._run("echo 'some WHEN goroutines.alive > 0 OF noted DO exec note' >/etc/tracecollect/rules; "
+                  "echo 'trigger.file: /etc/tracecollect/rules' >>/etc/tracecollect/tracecollectd.yaml; "
+                  "echo 'exec note /usr/bin/tee /var/lib/tracecollect-actions/noted' >/etc/tracecollect/actions; "
+                  f"systemctl restart {SERVICE}; systemctl enable --now --quiet tracecollect-actions")
+        progress = self.machine.root / "var/lib/private/tracecollect-actions/progress"
+        wait_until("it has begun", progress.exists)
+        self._run(f"TRACEAGENT_SERVICE=noted {AGENT} /srv/mine/mine")
+        noted = wait_until("the command ran", lambda: (f := progress.parent / "noted").exists() and "saw:" in f.read_text() and f.read_text())
+        self.assertRegex(noted, r"(?s)^rule: some\nservice: noted\n.*\nsaw: goroutines\.alive is [1-9]\d*\n$")
 
     def _an_upgrade_loses_nothing(self):
         """A program sends while the collector's package is exchanged for a newer one."""

@@ -85,6 +85,11 @@ class Page(Case):
         self.assertEqual(page.ask(f"{cell % ('never', '.number')}.textContent"), "0")
         self.assertRegex(page.ask(f"{cell % ('many', '.words')}.textContent"), r"^goroutines\.alive is \d+$")
         self.assertEqual(page.ask(f"{cell % ('never', 'a')} === null"), True)
+        self.assertEqual(page.ask("document.querySelectorAll('#firing-rows tr').length"), 0)
+        page.ask("document.querySelector('#firings summary').click()")
+        wait_until("the history is there", lambda: page.ask("document.querySelectorAll('#firing-rows tr').length") == 2)
+        firing = "[...document.querySelector('#firing-rows tr').cells].map((c) => c.textContent).slice(1)"
+        self.assertRegex(" ".join(page.ask(firing)), r"^many \S+ / \S+ goroutines\.alive is \d+ timeline$")
         self.collector.ask("trigger", "remove", "never")
         wait_until("the rule has gone", lambda: page.ask("document.querySelectorAll('#trigger-rows tr').length") == 1)
         page.follow(cell % ("many", "a"))

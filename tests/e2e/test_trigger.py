@@ -4,6 +4,7 @@ flight recorders send what they keep."""
 import json
 import operator
 import signal
+import urllib.error
 import urllib.request
 
 from harness import DAEMON, DEADLINE, Case, Collector, wait_until
@@ -129,8 +130,9 @@ class Trigger(Listener, Case):
                                   (("remove", "nothing"), 1, 'no rule "nothing"'),
                                   (("remove", "a"), 1, f'"a" is a rule of {rules}: change that file'),
                                   (("list", "--service", "shop"), 2, "list: the options that choose streams are for test"),
-                                  (("change",), 2, '"change" is none of: list, add, remove, test'),
-                                  ((), 2, "is none of: list, add, remove, test")):
+                                  (("change",), 2, '"change" is none of: list, add, remove, history, test'),
+                                  (("history", "x"), 2, 'history: "x" has no place here'),
+                                  ((), 2, "is none of: list, add, remove, history, test")):
             with self.subTest(args):
                 self.assertIn(words, collector.ask("trigger", *args, expect=code).err)
         elsewhere = ("--server", f"127.0.0.1:{collector.ready['archive.2'].rsplit(':', 1)[1]}", "--certs", self.certs)
@@ -146,6 +148,35 @@ class Trigger(Listener, Case):
         self.assertEqual(collector.stop(), 0)
         said = self.run_program(DAEMON, "--check-config", "--set", f"trigger.file={rules}", expect=1)
         self.assertIn('no finding "leek"', said.err)
+
+    def test_the_history_is_whole_in_pages_and_over_http(self):
+        collector = Collector(self)
+        self.assertEqual(collector.stop(), 0)
+        line = "{0} {1} {0} " + 32 * "7" + " slow shop host:1 {2} it is <b>{0}</b>"
+        lines = [line.format(n, 10**18 + n, "exec:page,webhook:chat" if n == 450 else "-") for n in range(1, 451)]
+        (collector.state / "firings").write_text("\n".join(lines) + "\nof an older version\n")
+        collector.start()
+        self.assertIn("left out of the history: firings line 451 is no firing", self.log("collector"))
+        history = collector.json_lines("trigger", "history")
+        self.assertEqual([row["id"] for row in history], list(range(1, 451)))
+        self.assertEqual(history[-1], {"type": "firing", "id": 450, "rule": "slow", "stream": 32 * "7", "service": "shop", "instance": "host:1", "gen": 450,
+                                       "wall_ns": 10**18 + 450, "words": "it is <b>450</b>", "actions": ["exec:page", "webhook:chat"]})
+        self.assertRegex(collector.ask("trigger", "history").out, r"(?m)^2001-09-09T01:46:40.000Z +shop/host:1 +450 +slow +it is <b>450</b>$")
+        for query, firings, more in (("", range(1, 201), True), ("?after=200", range(201, 401), True), ("?after=400", range(401, 451), False),
+                                     ("?newest=3", range(448, 451), False), ("?after=449&newest=3", range(450, 451), False), ("?after=450", (), False)):
+            answer = self.http(collector, query)
+            self.assertEqual(([row["id"] for row in answer["firings"]], answer["more"]), (list(firings), more), query)
+        for query, words in (("?newest=201", "newest=201 is not a whole number from 0 to 200"), ("?after=-1", "after=-1 is not"), ("?since=1", "since")):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.http(collector, query)
+            self.assertEqual(refused.exception.code, 400)
+            self.assertIn(words, refused.exception.read().decode())
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+
+    def http(self, collector, query):
+        with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/firings{query}", timeout=DEADLINE) as answer:
+            return json.load(answer)
 
     def kept(self, collector):
         return {(row["service"], row["first_gen"]): row.get("kept_by", "") for row in collector.json_lines("list")

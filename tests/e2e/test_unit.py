@@ -5,7 +5,7 @@ import shutil
 
 from harness import BUILD, SANITIZE, Case
 
-UNITS = ("tracecollectd.service", "tracecollectd-agents.socket", "tracecollectd-http.socket")
+UNITS = ("tracecollectd.service", "tracecollectd-agents.socket", "tracecollectd-http.socket", "tracecollect-actions.service")
 
 
 class Unit(Case):

@@ -50,6 +50,10 @@ class Unreadable(FaultCase):
     def assert_other_kept(self, collector, agents, words):
         self.assert_kept(collector, agents[1], words[1])
 
+    def said(self, collector, pattern):
+        """The store's lines come into the log by way of a loop, so a start may be over before they are there."""
+        wait_until(f"the log has {pattern}", lambda: re.search(pattern, self.log(collector.name)))
+
     def assert_hit(self):
         self.assertGreater(self.shim.failed_reads, 0, "the bad place was never read")
 
@@ -128,7 +132,7 @@ class Unreadable(FaultCase):
         self.assertEqual(collector.stop(), 0)
         (collector.state / "catalog.sqlite").unlink()
         collector.start()
-        self.assertRegex(self.log(collector.name), f"{meta}: left out of the catalog: .*Input/output error")
+        self.said(collector, f"{meta}: left out of the catalog: .*Input/output error")
         self.assertEqual(len(self.segments(collector)), sum(said["acked_generations"] for said in words) - 1)
         self.assertEqual(collector.stop(), 0)
         said = self.tracectl("verify", "--rebuild", collector.state, expect=1, env=self.shim.environment)
@@ -150,7 +154,7 @@ class Unreadable(FaultCase):
         collector.settings += ["retention.bytes=1B", "retention.every=100ms"]
         collector.start()
         wait_until("all others have expired", lambda: [r["id"] for r in self.segments(collector) if not r["expired"]] == [row["id"]])
-        self.assertRegex(self.log(collector.name), f"retention: .*{meta.rsplit('/', 1)[1]}: Input/output error")
+        self.said(collector, f"retention: .*{meta.rsplit('/', 1)[1]}: Input/output error")
         self.assertEqual(len(self.get(collector, f"/api/v1/segments/{row['id']}")), row["bytes"])
         self.assert_hit()
         self.shim.readable()
@@ -270,9 +274,10 @@ class Unreadable(FaultCase):
         self.shim.unreadable("*/wal/*", 1 << 20, (1 << 20) + 4096, inode=self.log_files(collector)[-1].stat().st_ino)
         collector.start()
         self.assert_hit()
-        self.assertRegex(self.log(collector.name), r"error .*wal/[0-9a-f]+.wal: the block at offset 1048576 cannot be read: Input/output error")
-        lost = re.findall(r"stream=([0-9a-f]{32}) seq=\d+\.\.\d+: these records are damaged in the log; their generations are lost",
-                          self.log(collector.name))
+        self.said(collector, r"error .*wal/[0-9a-f]+.wal: the block at offset 1048576 cannot be read: Input/output error")
+        damaged = r"stream=([0-9a-f]{32}) seq=\d+\.\.\d+: these records are damaged in the log; their generations are lost"
+        self.said(collector, damaged)
+        lost = re.findall(damaged, self.log(collector.name))
         self.assertEqual(len(lost), 1, "a record lies in one stream")
         self.go_on(agents)
         self.restarts(collector)
@@ -305,7 +310,7 @@ class Unreadable(FaultCase):
         self.shim.unreadable("*/wal/*", 0, 4096, inode=self.log_files(collector)[-1].stat().st_ino)
         collector.start()
         self.assert_hit()
-        self.assertRegex(self.log(collector.name), r"error .*wal/[0-9a-f]+.wal: the block at offset 0 cannot be read: Input/output error")
+        self.said(collector, r"error .*wal/[0-9a-f]+.wal: the block at offset 0 cannot be read: Input/output error")
         self.go_on(agents)
         self.restarts(collector)
         for agent in agents:
@@ -338,8 +343,7 @@ class Unreadable(FaultCase):
         self.shim.unreadable(f"*/{part.name}", *SECTOR)
         collector.start()
         self.assert_hit()
-        self.assertRegex(self.log(collector.name),
-                         f"error .*open/{part.name}: from offset 0 on: Input/output error; the log relied on it: generation {gen} is lost")
+        self.said(collector, f"error .*open/{part.name}: from offset 0 on: Input/output error; the log relied on it: generation {gen} is lost")
         self.go_on(agents)
         self.assertTrue(list((collector.state / "quarantine").glob(f"{stream}-*.part")))
         self.restarts(collector)
@@ -370,7 +374,7 @@ class Unreadable(FaultCase):
         self.catalog_is_unreadable(collector)
         wait_until("it is read", lambda: collector.ask("list", expect=None).returncode >= 0 and self.shim.failed_reads > 0)
         wait_until("it is rebuilt", lambda: collector.ask("list", expect=None).returncode == 0)
-        self.assertRegex(self.log(collector.name), "error .*catalog.sqlite: .*disk I/O error; it will be rebuilt")
+        self.said(collector, "error .*catalog.sqlite: .*disk I/O error; it will be rebuilt")
         self.finish_all(collector, agents)
 
     def test_the_catalog_at_a_start(self):
@@ -383,7 +387,7 @@ class Unreadable(FaultCase):
             self.catalog_is_unreadable(collector)
             collector.start()
             self.assert_hit()
-        self.assertRegex(self.log(collector.name), "warning .*catalog.sqlite: .*disk I/O error; catalog.sqlite is rebuilt from the metas")
+        self.said(collector, "warning .*catalog.sqlite: .*disk I/O error; catalog.sqlite is rebuilt from the metas")
         self.finish_all(collector, agents)
 
     def test_pages_of_the_catalog_at_a_start(self):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl trigger list|add|remove: a collector's rules. tracectl trigger test RULE: when one would have fired, in files or in what a
- * collector has. */
+/* tracectl trigger list|add|remove: a collector's rules. tracectl trigger history: what has fired. tracectl trigger test RULE: when
+ * one would have fired, in files or in what a collector has. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +18,8 @@
 #include "tools/tracectl/trigger/replay.h"
 
 enum { OPT_JSON = 1 };
+
+#define HISTORY_COLUMNS "TIME,STREAM,>GEN,TRIGGER,WHAT"
 
 struct trigger_options {
   struct tk_inputs inputs;
@@ -90,7 +92,7 @@ static int replay(struct trigger_options *o, struct tr_rules *rules) {
                               .self = o,
                               .fired = on_fired };
 
-  tk_table_init(&o->table, "TIME,STREAM,>GEN,TRIGGER,WHAT");
+  tk_table_init(&o->table, HISTORY_COLUMNS);
   int code = tk_replay(&replay, o->inputs.place, o->inputs.n);
   print_table(o);
   tk_table_fini(&o->table);
@@ -186,10 +188,64 @@ static int remove_rule(struct trigger_options *o, char **args, int n) {
   return ask(o, &request);
 }
 
+/* ---- what has fired ---- */
+
+static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing *firing) {
+  char time[TC_TIME_BYTES];
+
+  if (o->json) return tk_json_print("firing", &firing->base);
+  tc_time_format(firing->wall_ns != 0 ? firing->wall_ns : firing->id, time);
+  tk_table_add(&o->table, "%s", time);
+  tk_table_add(&o->table, "%s/%s", firing->service, firing->instance);
+  tk_table_add(&o->table, "%" PRIu64, firing->gen);
+  tk_table_add(&o->table, "%s", firing->rule);
+  tk_table_add(&o->table, "%s", firing->words);
+  return true;
+}
+
+static tb_rc ask_firings(struct trigger_options *o, struct tb_diag *diag) {
+  Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+  struct tk_client *client;
+  bool more = true;
+  tb_rc rc = TB_OK;
+
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
+  request.firings = &ask;
+  TB_TRY(tk_client_open(&o->inputs.client, diag, &client));
+  while (rc == TB_OK && more) {
+    rc = tk_client_ask(client, &request, diag, &reply);
+    for (size_t i = 0; rc == TB_OK && i < reply->firings->n_firings; i++) {
+      ask.after = reply->firings->firings[i]->id;
+      if (!add_firing(o, reply->firings->firings[i])) rc = TB_NOMEM;
+    }
+    more = rc == TB_OK && reply->firings->more;
+  }
+  tk_client_close(client);
+  return rc;
+}
+
+static int history(struct trigger_options *o, char **args, int n) {
+  struct tb_diag diag;
+
+  if (n != 0) return tk_usage("trigger", "history: \"%s\" has no place here", args[0]);
+  tb_diag_clear(&diag);
+  tk_table_init(&o->table, HISTORY_COLUMNS);
+  tb_rc rc = ask_firings(o, &diag);
+  if (rc == TB_OK && !o->json) tk_table_print(&o->table, stdout, false);
+  tk_table_fini(&o->table);
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("trigger", rc, &diag);
+}
+
 static const struct word {
   const char *text;
   int (*act)(struct trigger_options *o, char **args, int n);
-} words[] = { { "list", list }, { "add", add }, { "remove", remove_rule }, { "test", test } };
+} words[] = { { "list", list },
+              { "add", add },
+              { "remove", remove_rule },
+              { "history", history },
+              { "test", test } };
 
 static const struct word *find_word(const char *text) {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -222,7 +278,7 @@ int tk_cmd_trigger(int argc, char **argv) {
   }
   const struct word *word = optind < argc ? find_word(argv[optind]) : NULL;
   if (word == NULL)
-    return tk_usage("trigger", "\"%s\" is none of: list, add, remove, test",
+    return tk_usage("trigger", "\"%s\" is none of: list, add, remove, history, test",
                     optind < argc ? argv[optind] : "");
   if (word->act != test && chooses(&o.inputs))
     return tk_usage("trigger", "%s: the options that choose streams are for test", word->text);

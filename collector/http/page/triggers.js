@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of triggers: how often each has fired, and the last time with its picture.
+// The rules of triggers: how often each has fired, and the last time with its picture. The history of all of them, which is asked for
+// once it is open.
 import { count, moment } from "/format.js";
 import { byId, element, KeyedList, setFigure, setText, timelineLink } from "/view.js";
 
 const EVERY_MS = 5000;
 const AROUND_NS = 1e9; // a rule fires after a generation, which is about a second long
+const SHOWN = 50; // of the history
 
 function make() {
   const names = ["rule", "fired", "last", "stream", "words", "go"];
@@ -28,8 +30,17 @@ function update(row, { name: title, text, fired: times = 0, wall_ns = 0, service
   go.replaceChildren(...(wall_ns > 0 ? [timelineLink(id, wall_ns - AROUND_NS, wall_ns)] : []));
 }
 
+// A firing does not change.
+function makeFiring({ id, rule, service, instance, stream, wall_ns, words }) {
+  const cells = [moment(wall_ns || id), rule, `${service} / ${instance}`, words].map((text) => element("td", {}, text));
+  const go = element("td", {}, ...(wall_ns > 0 ? [timelineLink(stream, wall_ns - AROUND_NS, wall_ns)] : []));
+  return element("tr", {}, ...cells, go);
+}
+
 export class Triggers {
   constructor() {
+    this.history = new KeyedList(byId("firing-rows"), ({ id, stream }) => `${id} ${stream}`, makeFiring, () => {});
+    byId("firings").addEventListener("toggle", () => this.askHistory());
     this.rows = new KeyedList(byId("trigger-rows"), (rule) => rule.text, make, update);
     this.ask();
     setInterval(() => document.hidden || this.ask(), EVERY_MS);
@@ -43,5 +54,16 @@ export class Triggers {
     byId("triggers").hidden = rules.length === 0;
     setText(byId("triggers-note"), `${count(rules.length)} ${rules.length === 1 ? "rule" : "rules"}; tracectl trigger list`);
     this.rows.show(rules);
+    byId("firings").hidden = rules.length === 0;
+    await this.askHistory();
+  }
+
+  async askHistory() {
+    setText(byId("firings-note"), `History: the newest ${SHOWN}; tracectl trigger history`);
+    if (!byId("firings").open) return;
+    const answer = await fetch(`/api/v1/firings?newest=${SHOWN}`).catch(() => null);
+    if (!answer?.ok) return;
+    const { firings } = await answer.json();
+    this.history.show(firings.reverse());
   }
 }

@@ -58,6 +58,29 @@ Test(rule, says_what_where_how_long_and_what_then) {
   tr_rules_let_go(r);
 }
 
+Test(rule, names_what_the_helper_does) {
+  struct tr_rules *r = rules();
+  struct tb_diag diag;
+
+  cr_assert_str_eq(
+      taken(r, "a WHEN finding leak DO exec page, alert, webhook page, exec ops:1")->actions,
+      "exec:page,webhook:page,exec:ops:1");
+  cr_assert_str_eq(taken(r, "b WHEN finding leak DO alert")->actions, "");
+  tb_diag_clear(&diag);
+  cr_assert_eq(tr_rules_add_by_hand(r, "c WHEN finding leak DO alert, exec page", &diag),
+               TB_BROKEN);
+  cr_assert_not_null(strstr(diag.text, "c: DO: exec is for rules of the file trigger.file"));
+  cr_assert_eq(tr_rules_add_by_hand(r, "c WHEN finding leak DO alert, keep", &diag), TB_OK);
+  tr_rules_let_go(r);
+  refused("a WHEN finding leak DO exec", "exec: \"the end\" is no name of an action");
+  refused("a WHEN finding leak DO exec , alert", "exec: \",\" is no name of an action");
+  refused("a WHEN finding leak DO webhook a/b", "webhook: \"a/b\" is no name of an action");
+  refused("a WHEN finding leak DO exec p, exec page, exec p", "exec p stands there twice");
+  refused("a WHEN finding leak DO exec a, exec b, exec c, exec d, exec e, exec f, exec g, exec h, "
+          "exec i",
+          "more than 8 of exec and webhook");
+}
+
 Test(rule, the_least_is_a_condition_and_an_action) {
   struct tr_rules *r = rules();
   const struct tr_rule *rule = taken(r, "s when stw.wall_share>1% do snap");

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands and webhooks of rules: tracecollect-actions does each firing's once, again where that may help, and hangs for none."""
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import signal
+import threading
+
+from harness import BUILD, Case, Collector, wait_until
+
+ACTIONS = BUILD / "bin/tracecollect-actions"
+RULE = "slow WHEN sched.latency.p99 > 50us DO "
+SECRET = b"a secret of the test, 24 bytes or so"
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Notes what is posted. `answers` has a path's statuses, 204 behind them; "hang" is none until the test is over."""
+    daemon_threads = True
+
+    def __init__(self, case):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.posts, self.answers, self.over = [], {}, threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        case.addCleanup(self.end)
+
+    def end(self):
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+
+    def of(self, path):
+        return [post for post in list(self.posts) if post["path"] == path]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posts.append({"path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()}, "body": body})
+        answers = self.server.answers.get(self.path, [])
+        answer = answers.pop(0) if answers else 204
+        if answer == "hang":
+            self.server.over.wait()
+            return
+        self.send_response(answer)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+class Actions(Case):
+    def setUp(self):
+        super().setUp()
+        self.receiver = Receiver(self)
+        self.actions_file = self.folder / "actions"
+        (self.folder / "helper.state").mkdir()
+        self.secret = self.folder / "secret"
+        self.secret.write_bytes(SECRET + b"\n")
+
+    def script(self, name, text):
+        path = self.folder / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return path
+
+    def collect(self, actions, *more):
+        rules = self.folder / "rules"
+        rules.write_text(RULE + actions + "\n")
+        self.collector = Collector(self, f"trigger.file={rules}", *more)
+
+    def help(self, text):
+        self.actions_file.write_text(text)
+        self.start()
+
+    def start(self):
+        self.helper = self.spawn("helper", ACTIONS, "--config", self.actions_file, "--state", self.folder / "helper.state",
+                                 "--server", self.collector.to, "--certs", self.certs)
+
+    def fire(self, instance="one"):
+        """One firing more; answers it."""
+        before = len(self.history())
+        self.collector.send(self.trace("g26-gens"), "shop", instance)
+        return wait_until("it fires", lambda: (found := self.history())[before:] and found[-1])
+
+    def history(self):
+        return self.collector.json_lines("trigger", "history")
+
+    def end(self):
+        self.helper.send_signal(signal.SIGTERM)
+        self.assertEqual(self.helper.wait(30), 0)
+
+    def progress(self):
+        file = self.folder / "helper.state/progress"
+        return dict(line.split() for line in file.read_text().splitlines()) if file.exists() else {}
+
+    def test_a_command_and_a_webhook_get_each_firing_once(self):
+        paged, chat = self.folder / "paged", "/hooks/chat"
+        self.collect("exec page, webhook chat, webhook elsewhere")
+        self.fire("before")  # of no concern for actions that are new
+        page = self.script("page", f'cat >> {paged}; echo "$1" >> {paged}')
+        self.help(f'exec page {page} "team shop; $(false)"\n'
+                  f'webhook chat {self.receiver.url(chat)} secret={self.secret} # a comment\n')
+        wait_until("it has begun", lambda: len(self.progress()) == 2)
+        self.receiver.answers[chat] = [503]
+        fired = self.fire("host:1")
+        self.assertEqual(fired["actions"], ["exec:page", "webhook:chat", "webhook:elsewhere"])
+        posts = wait_until("it is posted again", lambda: (found := self.receiver.of(chat)) and len(found) == 2 and found)
+        self.assertEqual(posts[0]["body"], posts[1]["body"])
+        for post in posts:
+            headers = post["headers"]
+            self.assertEqual((headers["webhook-id"], headers["content-type"]), (str(fired["id"]), "application/json"))
+            signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + post["body"]
+            self.assertEqual(headers["webhook-signature"], "v1," + base64.b64encode(hmac.digest(SECRET, signed, hashlib.sha256)).decode())
+        said_of_it = json.loads(posts[0]["body"])
+        self.assertEqual(said_of_it["type"], "trigger.fired")
+        self.assertEqual(said_of_it["text"], f"slow: shop/host:1, generation {fired['gen']}: {fired['words']}")
+        self.assertEqual({key: said_of_it["data"][key] for key in ("id", "rule", "service", "instance", "gen", "words", "stream")},
+                         {**{key: fired[key] for key in ("rule", "service", "instance", "gen", "words", "stream")}, "id": str(fired["id"])})
+        wait_until("it is noted", lambda: set(self.progress().values()) == {str(fired["id"])})
+        expected = (f"rule: slow\nservice: shop\ninstance: host:1\nstream: {fired['stream']}\ngeneration: {fired['gen']}\n"
+                    f"ended: {said_of_it['timestamp']}\nsaw: {fired['words']}\nteam shop; $(false)\n")
+        self.assertEqual(paged.read_text(), expected)
+        self.assertIn("webhook:chat: the answer is 503; again in 1 s", self.log("helper"))
+        self.assertIn(f'rule=slow: no action "webhook:elsewhere" in {self.actions_file}', self.log("helper"))
+        # Neither a restart of the helper nor a kill of the collector does anything twice.
+        self.end()
+        missed = self.fire("host:2")
+        wait_until("it is on the disk", lambda: str(missed["id"]) in (self.collector.state / "firings").read_text())
+        self.collector.kill()
+        self.start()
+        wait_until("it says so", lambda: "asked again each second" in self.log("helper"))
+        self.collector.start()
+        wait_until("what it missed is done", lambda: set(self.progress().values()) == {str(missed["id"])})
+        self.assertEqual([post["headers"]["webhook-id"] for post in self.receiver.of(chat)], [str(fired["id"])] * 2 + [str(missed["id"])])
+        self.assertEqual(paged.read_text().count("rule: slow\n"), 2)
+        self.assertEqual([row["id"] for row in self.history()[1:]], [fired["id"], missed["id"]])
+        wait_until("it says so", lambda: "collector: back" in self.log("helper"))
+        self.end()
+        self.assertEqual(self.collector.stop(), 0)
+
+    def test_one_that_hangs_delays_no_other(self):
+        self.collect("webhook hangs, webhook chat, exec fails, exec later")
+        tries = self.folder / "tries"
+        self.help(f"webhook hangs {self.receiver.url('/hangs')}\nwebhook chat {self.receiver.url('/chat')}\n"
+                  f"exec fails {self.script('fails', 'exit 7')}\n"
+                  f"exec later {self.script('later', f'echo >> {tries}; [ $(wc -l < {tries}) = 2 ] || exit 75')}\n")
+        self.receiver.answers["/hangs"] = ["hang"]
+        wait_until("it has begun", lambda: len(self.progress()) == 4)
+        fired = self.fire()
+        wait_until("the others are done", lambda: {self.progress()[action] for action in ("webhook:chat", "exec:fails", "exec:later")} == {str(fired["id"])})
+        self.assertEqual(len(self.receiver.of("/hangs")), 1)
+        self.assertIn("exec:fails: exit code 7; given up", self.log("helper"))
+        self.assertIn("exec:later: exit code 75; again in 1 s", self.log("helper"))
+        # It ends at once, and does again what was under way.
+        self.end()
+        self.assertEqual(self.progress()["webhook:hangs"], "1")
+        self.start()
+        wait_until("it is done", lambda: self.progress().get("webhook:hangs") == str(fired["id"]))
+        self.assertEqual([post["headers"]["webhook-id"] for post in self.receiver.of("/hangs")], [str(fired["id"])] * 2)
+        self.end()
+
+    def test_what_is_wrong_is_named(self):
+        program = self.script("fine", "exit 0")
+        for text, words in (("", "no action in it"),
+                            ("\nrun page /bin/true\n", 'line 2: "run" is no action: exec, webhook'),
+                            ("exec pa/ge /bin/true\n", 'line 1: "pa/ge" is no name: letters, digits and ._:-, at most 32'),
+                            ("exec\n", 'line 1: "" is no name'),
+                            ("exec page\n", "line 1: exec page: a command is wanted"),
+                            ("exec page true\n", 'line 1: "true" is no absolute path of a program'),
+                            ("exec page /bin/nothing-of-that-name\n", "line 1: /bin/nothing-of-that-name: No such file"),
+                            (f'exec page {program} "a b\n', "line 1: a quote has no end"),
+                            (f"exec page {program}\nexec page {program}\n", "line 2: there is exec page already"),
+                            ("webhook chat ftp://host/\n", 'line 1: "ftp://host/" is no URL'),
+                            ("webhook chat http://host/ key=1\n", 'line 1: "key=1" has no place behind a URL: secret=FILE'),
+                            (f"webhook chat http://host/ secret={self.folder}/none\n", "none: No such file"),
+                            (f"webhook c http://host/ secret={self.script('short', '')}\n", "a secret has at least 16 bytes")):
+            with self.subTest(text):
+                self.actions_file.write_text(text)
+                said = self.run_program(ACTIONS, "--config", self.actions_file, "--check-config", expect=1)
+                self.assertIn(words, said.err)
+        self.actions_file.write_text(f"exec page {program}\n")
+        self.assertEqual(self.run_program(ACTIONS, "--config", self.actions_file, "--check-config").err, "")
+        self.assertIn("--state DIR is wanted", self.run_program(ACTIONS, "--config", self.actions_file, expect=2).err)
+        self.assertIn("try --help", self.run_program(ACTIONS, "--check-config", "more", expect=2).err)
+        # Only the file of rules may name them, on whatever way a rule comes.
+        self.collect("exec page")
+        said = self.collector.ask("trigger", "add", "other WHEN finding leak DO exec page", expect=2)
+        self.assertIn("DO: exec is for rules of the file trigger.file", said.err)
+        self.assertEqual(self.collector.stop(), 0)
+        (self.collector.state / "triggers").write_text("other WHEN finding leak DO webhook chat\n")
+        self.collector.start()
+        self.assertEqual([row["name"] for row in self.collector.json_lines("trigger", "list")], ["slow"])
+        self.assertIn("rule left out: other: DO: webhook is for rules of the file trigger.file", self.log("collector"))

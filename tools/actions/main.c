@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracecollect-actions: runs the commands and calls the URLs that rules of triggers name.
+ *
+ *   collector ──firings──> main ──> a line an action ──> a command, a URL
+ *
+ * It is a program of its own so that the collector's sandbox neither starts programs nor calls out. It asks the collector for what has
+ * fired once a second; the collector keeps that, so nothing is missed while this program or the collector is away. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "collector/base/logger.h"
+#include "tools/actions/webhook.h"
+#include "tools/tracectl/remote/client.h"
+#include "tools/tracectl/term/tracectl.h"
+
+#define CONFIG_DEFAULT "/etc/tracecollect/actions"
+
+enum { TURN_MS = 1000, EXIT_USAGE = 2 };
+
+struct tb_mem tk_mem; /* of the room that asks the collector */
+
+struct program {
+  const char *config_path, *state;
+  bool only_checks;
+  struct tk_client_args where;
+  struct ac_config config;
+  struct ac_progress *progress;
+  struct ac_line *line[AC_ACTIONS_MAX];
+  int stop_fd; /* of SIGTERM and SIGINT */
+  struct tk_client *client;
+  bool has_begun, is_away;
+  uint64_t last; /* firings up to here are in the lines */
+};
+
+/* ---- the collector ---- */
+
+static tb_rc ask(struct program *p, uint64_t after, uint32_t newest, struct tb_diag *diag,
+                 const Tracecollect__V1__FiringsReply **out) {
+  Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  const Tracecollect__V1__Reply *reply;
+
+  ask.after = after;
+  ask.newest = newest;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
+  request.firings = &ask;
+  if (p->client == NULL) TB_TRY(tk_client_open(&p->where, diag, &p->client));
+  TB_TRY(tk_client_ask(p->client, &request, diag, &reply));
+  *out = reply->firings;
+  return TB_OK;
+}
+
+/* An action that is new begins behind what has fired before it was there; that is noted, so that it is not new again. */
+static tb_rc begin_action(struct program *p, unsigned i, uint64_t newest, struct tb_diag *diag) {
+  const struct ac_action *action = &p->config.action[i];
+  uint64_t done = ac_progress_of(p->progress, action->id);
+
+  if (done == 0) {
+    done = newest != 0 ? newest : 1;
+    TB_TRY(ac_progress_note(p->progress, action->id, done, diag));
+  }
+  if (done < p->last) p->last = done;
+  return ac_line_start(action, p->progress, p->stop_fd, &p->line[i]);
+}
+
+static tb_rc begin(struct program *p, struct tb_diag *diag) {
+  const Tracecollect__V1__FiringsReply *reply;
+
+  TB_TRY(ask(p, 0, 1, diag, &reply));
+  uint64_t newest = reply->n_firings > 0 ? reply->firings[0]->id : 0;
+  p->last = UINT64_MAX;
+  for (unsigned i = 0; i < p->config.n; i++)
+    if (p->line[i] == NULL) TB_TRY(begin_action(p, i, newest, diag));
+  p->has_begun = true;
+  return TB_OK;
+}
+
+static tb_rc put_firing(struct program *p, const Tracecollect__V1__Firing *firing) {
+  for (unsigned i = 0; i < p->config.n; i++) TB_TRY(ac_line_add(p->line[i], firing));
+  p->last = firing->id;
+  return TB_OK;
+}
+
+static bool has_action(const struct program *p, const char *id) {
+  for (unsigned i = 0; i < p->config.n; i++)
+    if (strcmp(p->config.action[i].id, id) == 0) return true;
+  return false;
+}
+
+static void say_unknown(const struct program *p, const Tracecollect__V1__Firing *firing) {
+  for (size_t i = 0; i < firing->n_actions; i++)
+    if (!has_action(p, firing->actions[i]))
+      tc_log(TC_ERROR, "actions", "rule=%s: no action \"%.60s\" in %s", firing->rule,
+             firing->actions[i], p->config_path);
+}
+
+static tb_rc take(struct program *p, struct tb_diag *diag) {
+  const Tracecollect__V1__FiringsReply *reply;
+  bool more = true;
+
+  if (!p->has_begun) TB_TRY(begin(p, diag));
+  while (more) {
+    TB_TRY(ask(p, p->last, 0, diag, &reply));
+    for (size_t i = 0; i < reply->n_firings; i++) {
+      say_unknown(p, reply->firings[i]);
+      TB_TRY(put_firing(p, reply->firings[i]));
+    }
+    more = reply->more;
+  }
+  return TB_OK;
+}
+
+static void take_or_say(struct program *p) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = take(p, &diag);
+  if (rc != TB_OK) {
+    tk_client_close(p->client);
+    p->client = NULL;
+  }
+  if (rc != TB_OK && !p->is_away)
+    tc_log(TC_WARN, "actions", "collector: %s; asked again each second",
+           diag.text[0] != '\0' ? diag.text : tb_rc_text(rc));
+  if (rc == TB_OK && p->is_away) tc_log(TC_NOTICE, "actions", "collector: back");
+  p->is_away = rc != TB_OK;
+}
+
+/* ---- running ---- */
+
+static int catch_signals(void) {
+  sigset_t ends;
+
+  signal(SIGPIPE, SIG_IGN);
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  sigprocmask(SIG_BLOCK, &ends, NULL);
+  return signalfd(-1, &ends, SFD_CLOEXEC);
+}
+
+static void run(struct program *p) {
+  struct pollfd stop = { .fd = p->stop_fd, .events = POLLIN };
+
+  tc_log(TC_NOTICE, "actions", "version=" TC_VERSION " config=%s: %u actions", p->config_path,
+         p->config.n);
+  do take_or_say(p);
+  while (poll(&stop, 1, TURN_MS) <= 0);
+  tc_log(TC_NOTICE, "actions", "ends");
+  for (unsigned i = 0; i < p->config.n; i++) ac_line_stop(p->line[i]);
+  tk_client_close(p->client);
+}
+
+static tb_rc open_state(struct program *p, struct tb_diag *diag) {
+  struct tb_diag wrong;
+
+  TB_TRY(ac_progress_open(p->state, diag, &wrong, &p->progress));
+  if (wrong.rc != TB_OK) tc_log(TC_ERROR, "actions", "left out of the progress: %s", wrong.text);
+  return TB_OK;
+}
+
+static tb_rc start(struct program *p, struct tb_diag *diag) {
+  TB_TRY(ac_config_read(p->config_path, diag, &p->config));
+  if (p->only_checks) return TB_OK;
+  TB_TRY(open_state(p, diag));
+  TB_TRY(ac_webhook_init());
+  p->stop_fd = catch_signals();
+  if (p->stop_fd < 0) return tb_fail(diag, TB_IO, "signalfd: %s", strerror(errno));
+  run(p);
+  close(p->stop_fd);
+  return TB_OK;
+}
+
+/* ---- the command line ---- */
+
+static void print_help(void) {
+  fputs("Usage: tracecollect-actions [OPTIONS]\n"
+        "Runs the commands and calls the URLs that rules of triggers name (docs/TRIGGERS.md).\n"
+        "\n"
+        "  --config FILE           actions, one a line; default: " CONFIG_DEFAULT "\n"
+        "  --state DIR             where it notes how far it has come; default: STATE_DIRECTORY\n"
+        "  --check-config          look at the file and exit\n" TK_CLIENT_HELP
+        "  --version               print the version and exit\n"
+        "  --help                  this text\n",
+        stdout);
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct program *p) {
+  enum { CONFIG = 1, STATE, CHECK, VERSION, HELP };
+  static const struct option options[] = {
+    { "config", required_argument, NULL, CONFIG },
+    { "state", required_argument, NULL, STATE },
+    { "check-config", no_argument, NULL, CHECK },
+    { "version", no_argument, NULL, VERSION },
+    { "help", no_argument, NULL, HELP },
+    TK_CLIENT_OPTIONS,
+    { 0 },
+  };
+
+  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    switch (c) {
+    case CONFIG: p->config_path = optarg; break;
+    case STATE: p->state = optarg; break;
+    case CHECK: p->only_checks = true; break;
+    case VERSION: return puts("tracecollect-actions " TC_VERSION) < 0;
+    case HELP: print_help(); return 0;
+    default:
+      if (tk_client_option(&p->where, c, optarg)) break;
+      fputs("Try 'tracecollect-actions --help'.\n", stderr);
+      return EXIT_USAGE;
+    }
+  }
+  if (optind < argc)
+    fprintf(stderr, "tracecollect-actions: '%s' is not an option; try --help\n", argv[optind]);
+  else if (p->state == NULL && !p->only_checks)
+    fputs("tracecollect-actions: --state DIR is wanted, or STATE_DIRECTORY\n", stderr);
+  else
+    return -1;
+  return EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+  struct program p = { .config_path = CONFIG_DEFAULT, .state = getenv("STATE_DIRECTORY") };
+  struct tb_diag diag;
+
+  /* nng's threads may still end connections while the process exits. */
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+  tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
+  int code = parse(argc, argv, &p);
+  if (code >= 0) return code;
+  tb_diag_clear(&diag);
+  tb_rc rc = start(&p, &diag);
+  if (rc != TB_OK)
+    fprintf(stderr, "tracecollect-actions: %s\n",
+            diag.text[0] != '\0' ? diag.text : tb_rc_text(rc));
+  ac_progress_free(p.progress);
+  ac_config_free(&p.config);
+  return rc == TB_OK ? 0 : 1;
+}

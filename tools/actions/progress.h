@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far each action has come: the id of its last firing that is over, in the file `progress` of the state folder, a line an action:
+ *
+ *     exec:page 1764271264000000000
+ *
+ * Threads   any, but for open and free.
+ * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
+ */
+#ifndef AC_PROGRESS_H
+#define AC_PROGRESS_H
+
+#include <stdint.h>
+
+#include "tools/actions/config.h"
+
+struct ac_progress;
+
+/* A file that the disk has lost counts as none; *out_wrong says so, and is cleared first. */
+TB_MUST tb_rc ac_progress_open(const char *folder, struct tb_diag *diag, struct tb_diag *out_wrong,
+                               struct ac_progress **out);
+void ac_progress_free(struct ac_progress *progress); /* NULL is fine */
+
+uint64_t ac_progress_of(struct ac_progress *progress, const char *action); /* 0: none is noted */
+TB_MUST tb_rc ac_progress_note(struct ac_progress *progress, const char *action, uint64_t id,
+                               struct tb_diag *diag);
+
+#endif
