@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from harness import SOURCE, TRACECTL, Case, Collector
+from receiver import Receiver
 
 WAKES = "kind='goroutine' AND state='runnable' AND cause='unblocked' AND by_life IS NOT NULL"
 
@@ -185,6 +186,31 @@ class OtherFormats(Convert):
         self.assertGreater(len(checked), 10)
         self.assertTrue(all(checked))
         self.assertEqual({a.value.string_value for r in data.resource_spans for a in r.resource.attributes if a.key == "service.name"}, {trace.name})
+
+    def test_opentelemetry_over_http(self):
+        """What a collector of OpenTelemetry would get is what the file has; it is tried again where the answer asks for that."""
+        receiver = Receiver(self)
+        trace = self.trace("g26-annot")
+        receiver.answers["/v1/traces"] = [503]
+        headers = {**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a%2Cb, x-team=shop"}
+        self.tracectl("convert", "--otlp", receiver.url(""), trace, env=headers)
+        posts = receiver.of("/v1/traces")
+        self.assertEqual(posts[0]["body"], posts[1]["body"])
+        self.assertEqual(b"".join(post["body"] for post in posts[1:]), self.convert("otlp", trace).read_bytes())
+        for post in posts:
+            self.assertEqual({name: post["headers"][name] for name in ("content-type", "authorization", "x-team")},
+                             {"content-type": "application/x-protobuf", "authorization": "Bearer a,b", "x-team": "shop"})
+        self.tracectl("convert", "--otlp", receiver.url("/mine/v1/traces"), trace)
+        self.assertEqual(len(receiver.of("/mine/v1/traces")), len(posts) - 1)
+        receiver.answers["/bad/v1/traces"] = [400]
+        self.assertIn("/bad/v1/traces: the answer is 400", self.tracectl("convert", "--otlp", receiver.url("/bad/"), trace, expect=1).err)
+        self.assertIn("connect", self.tracectl("convert", "--otlp", "http://127.0.0.1:1", trace, expect=1).err)
+        for value, words in (("x", '"x" is not NAME=VALUE'), ("a=%1", 'the value of "a" is wrong'), ("a=%0Ab", 'the value of "a" is wrong')):
+            said = self.tracectl("convert", "--otlp", receiver.url(""), trace, env={**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": value}, expect=1).err
+            self.assertIn(f"OTEL_EXPORTER_OTLP_HEADERS: {words}", said)
+        for words, says in ((("--otlp", "host:4318"), '"host:4318" is no URL'), (("--otlp", "http://h", "-o", "x"), "-o has no place"),
+                            (("--otlp", "http://h", "--to", "csv"), "--otlp sends otlp, not csv")):
+            self.assertIn(says, self.tracectl("convert", *words, trace, expect=2).err)
 
     def test_tables(self):
         trace = self.trace("g26-gens")

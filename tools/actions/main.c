@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #include "collector/base/logger.h"
-#include "tools/actions/webhook.h"
+#include "post/post.h"
+#include "tools/actions/deliver.h"
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -172,7 +173,7 @@ static tb_rc start(struct program *p, struct tb_diag *diag) {
   TB_TRY(ac_config_read(p->config_path, diag, &p->config));
   if (p->only_checks) return TB_OK;
   TB_TRY(open_state(p, diag));
-  TB_TRY(ac_webhook_init());
+  TB_TRY(tp_post_init());
   p->stop_fd = catch_signals();
   if (p->stop_fd < 0) return tb_fail(diag, TB_IO, "signalfd: %s", strerror(errno));
   run(p);

@@ -5,8 +5,7 @@
  * and the same in each try; webhook-timestamp is this try's, in seconds since 1970; webhook-signature, where the action has a secret, is
  * "v1," and the base64 of HMAC-SHA256 over ID.TIMESTAMP.BODY.
  *
- * 2xx is success. No answer within AC_WEBHOOK_S, no connection, 408, 425, 429 and 5xx: AC_LATER. All else is final; a
- * redirection is not followed.
+ * 2xx is success. No answer within AC_WEBHOOK_S, no connection, 408, 425, 429 and 5xx: AC_LATER. All else is final.
  */
 #ifndef AC_WEBHOOK_H
 #define AC_WEBHOOK_H
@@ -15,9 +14,7 @@
 
 enum { AC_WEBHOOK_S = 10 };
 
-/* Before any thread: once in a process. */
-TB_MUST tb_rc ac_webhook_init(void);
-/* AC_LATER with diag->rc TB_BUSY: stop_fd became readable. */
+/* After tp_post_init(). AC_LATER with diag->rc TB_BUSY: stop_fd became readable. */
 enum ac_outcome ac_webhook(const struct ac_action *action, const struct ac_task *task, int stop_fd,
                            struct tb_diag *diag);
 

@@ -12,7 +12,7 @@
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_TABLE = 1, OPT_OF };
+enum { OPT_TABLE = 1, OPT_OF, OPT_OTLP };
 
 enum form { FORM_TIMELINE, FORM_JSON, FORM_CSV, FORM_SQLITE };
 
@@ -31,6 +31,7 @@ static int take_option(struct convert_options *o, int option, const char *value)
     return TK_DONE;
   case OPT_TABLE: o->table = value; return TK_DONE;
   case OPT_OF: o->of = value; return TK_DONE;
+  case OPT_OTLP: o->ask.options.url = value; return TK_DONE;
   default: return tk_inputs_option(&o->inputs, option, value);
   }
 }
@@ -54,11 +55,27 @@ static int find_form(struct convert_options *o) {
   return TK_DONE;
 }
 
-static int check_options(struct convert_options *o) {
-  int code = find_form(o);
+/* --otlp URL is --to otlp with another place. */
+static int check_url(struct convert_options *o) {
+  const char *url = o->ask.options.url;
 
+  if (url == NULL) return TK_DONE;
+  if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+    return tk_usage("convert", "--otlp: \"%s\" is no URL: https://... or http://...", url);
+  if (o->path != NULL) return tk_usage("convert", "--otlp sends: -o has no place beside it");
+  if (o->to != NULL && strcmp(o->to, "otlp") != 0)
+    return tk_usage("convert", "--otlp sends otlp, not %s", o->to);
+  o->to = "otlp";
+  return TK_DONE;
+}
+
+static int check_options(struct convert_options *o) {
+  int code = check_url(o);
+
+  if (code == TK_DONE) code = find_form(o);
   if (code != TK_DONE) return code;
-  if (o->path == NULL) return tk_usage("convert", "-o OUT is wanted; - is standard output");
+  if (o->path == NULL && o->ask.options.url == NULL)
+    return tk_usage("convert", "-o OUT is wanted; - is standard output");
   if (o->table != NULL && o->form != FORM_JSON && o->form != FORM_CSV)
     return tk_usage("convert", "--table is for json and csv");
   if (o->of != NULL && o->ask.format != &tk_format_collapsed)
@@ -124,6 +141,7 @@ int tk_cmd_convert(int argc, char **argv) {
     { "output", required_argument, NULL, 'o' },
     { "table", required_argument, NULL, OPT_TABLE },
     { "of", required_argument, NULL, OPT_OF },
+    { "otlp", required_argument, NULL, OPT_OTLP },
     TK_INPUTS_OPTIONS,
     { 0 },
   };

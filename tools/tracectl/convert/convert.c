@@ -72,15 +72,33 @@ static tb_rc walk_all(struct converting *c) {
   return c->ask->format->close(c->self);
 }
 
-static tb_rc write_file(struct converting *c, FILE *file) {
+/* file: NULL where what is written is posted. */
+static tb_rc write_all(struct converting *c, FILE *file, struct tb_diag *diag) {
   const struct tk_format *format = c->ask->format;
+  struct tk_format_options options = c->ask->options;
 
+  options.diag = diag;
   c->self = calloc(1, format->bytes);
   if (c->self == NULL) return TB_NOMEM;
-  tb_rc rc = format->open(c->self, file, &c->ask->options);
+  tb_rc rc = format->open(c->self, file, &options);
   if (rc == TB_OK) rc = walk_all(c);
   format->fini(c->self);
   free(c->self);
+  return rc;
+}
+
+/* *out_is_gone: nothing reads standard output any more. */
+static tb_rc write_file(struct converting *c, struct tb_diag *diag, bool *out_is_gone) {
+  const char *path = c->ask->path;
+  struct tk_out_set *files;
+  FILE *file;
+
+  TB_TRY(tk_out_new(diag, &files));
+  tb_rc rc = tk_out_begin(files, path, diag, &file);
+  if (rc == TB_OK) rc = write_all(c, file, diag);
+  *out_is_gone = rc == TB_IO && strcmp(path, "-") == 0 && tk_reader_is_gone();
+  if (rc == TB_OK) rc = tk_out_publish(files, diag);
+  tk_out_free(files);
   return rc;
 }
 
@@ -92,18 +110,12 @@ static int fail(tb_rc rc, const struct tb_diag *diag, const char *path) {
 
 int tk_convert(const struct tk_convert_ask *ask) {
   struct converting c = { .ask = ask };
-  struct tk_out_set *files;
+  bool is_gone = false;
   struct tb_diag diag;
-  FILE *file;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_out_new(&diag, &files);
-  if (rc != TB_OK) return fail(rc, &diag, ask->path);
-  rc = tk_out_begin(files, ask->path, &diag, &file);
-  if (rc == TB_OK) rc = write_file(&c, file);
-  bool is_gone = rc == TB_IO && strcmp(ask->path, "-") == 0 && tk_reader_is_gone();
-  if (rc == TB_OK) rc = tk_out_publish(files, &diag);
-  tk_out_free(files);
+  tb_rc rc =
+      ask->options.url != NULL ? write_all(&c, NULL, &diag) : write_file(&c, &diag, &is_gone);
   if (is_gone) return TK_DONE;
   if (rc != TB_OK) return fail(rc, &diag, ask->path);
   if (c.without_wall > 0 && c.has_wall + c.without_wall > 1)

@@ -16,7 +16,7 @@ struct tk_convert_ask {
   const struct tk_place *place;
   size_t n;
   bool is_remote;
-  const char *path; /* that is written; "-": standard output */
+  const char *path; /* that is written, unless options have a URL; "-": standard output */
 };
 
 /* enum tk_exit; said on stderr. What comes before a fault of a trace is written. */

@@ -21,6 +21,8 @@ enum tk_stacks_of {
 
 struct tk_format_options {
   enum tk_stacks_of stacks;
+  const char *url; /* otlp: messages are posted there, and no file is written; NULL: they are not */
+  struct tb_diag *diag; /* says what went wrong, where errno does not */
 };
 
 struct tk_format {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTelemetry's spans (opentelemetry/proto/trace/v1), as one message TracesData: tasks are spans below the tasks that they belong to, regions
+/* OpenTelemetry's spans (opentelemetry/proto/trace/v1), as one message TracesData, or posted as several: tasks are spans below the tasks that they belong to, regions
  * below the tasks that they are of. Ids are made from the stream and the task, so a trace that is written twice has the same ones. */
 #include <inttypes.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "tools/tracectl/convert/format.h"
 #include "tools/tracectl/convert/message.h"
+#include "tools/tracectl/convert/otlp_post.h"
 #include "tools/tracectl/term/tracectl.h"
 
 /* Numbers of fields. */
@@ -33,6 +34,8 @@ enum { FLUSH_BYTES = 256 << 10, DEPTH_MAX = 1000 };
 
 struct otlp {
   FILE *file;
+  struct tk_otlp_post *post; /* NULL: the file */
+  struct tb_diag *diag;
   struct tb_buf spans, span, inner, value, whole;
   struct tb_map parents; /* by task: its parent + 1, of a pass before */
   uint64_t stream;       /* a hash of its name */
@@ -106,9 +109,13 @@ static tb_rc flush(struct otlp *o, const struct tk_stream *s) {
   tk_put_message(&o->whole, RESOURCE_SPANS_SCOPE_SPANS, &o->span);
   tk_put_message(&o->spans, DATA_RESOURCE_SPANS, &o->whole);
   if (o->spans.rc != TB_OK) return o->spans.rc;
-  bool is_written = fwrite(o->spans.data, 1, o->spans.len, o->file) == o->spans.len;
+  tb_rc rc = TB_OK;
+  if (o->post != NULL)
+    rc = tk_otlp_post(o->post, o->spans.data, o->spans.len, o->diag);
+  else if (fwrite(o->spans.data, 1, o->spans.len, o->file) != o->spans.len)
+    rc = TB_IO;
   tb_buf_clear(&o->spans);
-  return is_written ? TB_OK : TB_IO;
+  return rc;
 }
 
 static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
@@ -157,11 +164,11 @@ static tb_rc put_region(struct otlp *o, const struct tk_stream *s, const struct 
 static tb_rc otlp_open(void *self, FILE *file, const struct tk_format_options *options) {
   struct otlp *o = self;
 
-  (void)options;
   o->file = file;
+  o->diag = options->diag;
   for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_init(buffer(o, i), &tk_mem);
   tb_map_init(&o->parents, &tk_mem, tb_seed());
-  return TB_OK;
+  return options->url != NULL ? tk_otlp_post_new(options->url, o->diag, &o->post) : TB_OK;
 }
 
 static void otlp_fini(void *self) {
@@ -169,6 +176,7 @@ static void otlp_fini(void *self) {
 
   for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_fini(buffer(o, i));
   tb_map_fini(&o->parents);
+  tk_otlp_post_free(o->post);
 }
 
 /* A task ends before those that it belongs to: which these are is read before. */

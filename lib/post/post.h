@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One HTTP POST, by libcurl: TLS as the system trusts it, proxies as the environment says, no redirection followed.
+ *
+ * Memory    all is lent for the call.
+ * Threads   any, each with its own call; tp_post_init() before them.
+ * Errors    TB_IO: no answer, diag says why; TB_BUSY: stop_fd became readable; TB_NOMEM.
+ */
+#ifndef TP_POST_H
+#define TP_POST_H
+
+#include <stddef.h>
+
+#include "base/result.h"
+
+struct tp_post {
+  const char *url;
+  const char *const *headers; /* "Name: value", NULL behind them */
+  const void *body;
+  size_t len;
+  unsigned timeout_s;
+  int stop_fd; /* -1: none */
+};
+
+struct tp_posted {
+  unsigned status;        /* of HTTP */
+  unsigned retry_after_s; /* 0: the answer does not say */
+};
+
+TB_MUST tb_rc tp_post_init(void); /* once in a process */
+TB_MUST tb_rc tp_post(const struct tp_post *post, struct tb_diag *diag, struct tp_posted *out);
+
+#endif

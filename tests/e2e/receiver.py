@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An HTTP server that notes what is posted to it."""
+import http.server
+import threading
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """`answers` has a path's statuses, 204 behind them; "hang" is none until the test is over."""
+    daemon_threads = True
+
+    def __init__(self, case):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.posts, self.answers, self.over = [], {}, threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        case.addCleanup(self.end)
+
+    def end(self):
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+
+    def of(self, path):
+        return [post for post in list(self.posts) if post["path"] == path]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posts.append({"path": self.path, "headers": {k.lower(): v for k, v in self.headers.items()}, "body": body})
+        answers = self.server.answers.get(self.path, [])
+        answer = answers.pop(0) if answers else 204
+        if answer == "hang":
+            self.server.over.wait()
+            return
+        self.send_response(answer)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
