@@ -187,6 +187,54 @@ class OtherFormats(Convert):
         self.assertTrue(all(checked))
         self.assertEqual({a.value.string_value for r in data.resource_spans for a in r.resource.attributes if a.key == "service.name"}, {trace.name})
 
+    def test_opentelemetry_has_what_reports_say(self):
+        trace = self.trace("g26-annot")
+        data = self.reader("opentelemetry.proto.metrics.v1.metrics_pb2").MetricsData()
+        data.ParseFromString(self.convert("otlp-metrics", trace).read_bytes())
+        points = {}
+        for metric in (m for resource in data.resource_metrics for scope in resource.scope_metrics for m in scope.metrics):
+            kind = metric.WhichOneof("data")
+            for point in getattr(metric, kind).data_points:
+                labels = [(a.key, a.value.string_value) for a in point.attributes]
+                points[metric.name, *labels] = point, kind, metric.unit
+        reports = [json.loads(line) for line in self.tracectl("report", "all", trace, "--window", "all", "--json", "--top", "0").out.split("\n") if line]
+        checked = collections.Counter()
+        for report in (r for r in reports if "kind" in r):
+            for name, value in report["figures"].items():
+                checked[self.same_point(points.get((f"go.trace.{report['kind']}.{name}",)), value)] += 1
+            for row in report["tables"].get("by_reason", []) if report["kind"] in ("stw", "block") else []:
+                for name in ("stopped", "blocked_ns"):
+                    if name in row:
+                        checked[self.same_point(points[f"go.trace.{report['kind']}.by_reason.{name}", ("reason", row.get("id", row["reason"]))], row[name])] += 1
+        self.assertGreater(min(checked["gauge"], checked["summary"]), 10, checked)
+        spans = [report for report in reports if report.get("kind") == "sched"][0]
+        point = points["go.trace.sched.latency",][0]
+        self.assertEqual(point.time_unix_nano - point.start_time_unix_nano, spans["until_ns"] - spans["from_ns"])
+        self.assertLess(abs(point.time_unix_nano - spans["until_wall_ns"]), 1000)
+        torn = self.folder / "torn"
+        torn.write_bytes(self.trace("g26-gens").read_bytes()[:80000])
+        said = self.tracectl("convert", "--to", "otlp-metrics", torn, "-o", self.folder / "torn.out", expect=1).err
+        self.assertEqual(said.count("the trace ends in the middle of a batch"), 1, said)
+        self.assertGreater((self.folder / "torn.out").stat().st_size, 1000)
+        receiver = Receiver(self)
+        self.tracectl("convert", "--to", "otlp-metrics", "--otlp", receiver.url(""), trace)
+        self.assertEqual([post["body"] for post in receiver.of("/v1/metrics")], [(self.folder / "out.otlp-metrics").read_bytes()])
+
+    def same_point(self, found, value):
+        """What kind of point it is; None: the report does not know the figure, or it is no number."""
+        if value is None or isinstance(value, (str, list)):
+            self.assertIsNone(found)
+            return None
+        point, kind, unit = found
+        if isinstance(value, dict):
+            self.assertEqual((point.count, point.sum, unit), (value["count"], value["total_ns"], "ns"))
+            names = {0.5: "p50_ns", 0.9: "p90_ns", 0.99: "p99_ns", 0.999: "p999_ns", 1: "max_ns"}
+            want = {q: value[name] for q, name in names.items() if name in value} if value["count"] else {}
+            self.assertEqual({q.quantile: q.value for q in point.quantile_values}, want)
+        else:
+            self.assertAlmostEqual(getattr(point, point.WhichOneof("value")), value, places=9)
+        return kind
+
     def test_opentelemetry_over_http(self):
         """What a collector of OpenTelemetry would get is what the file has; it is tried again where the answer asks for that."""
         receiver = Receiver(self)
@@ -209,7 +257,7 @@ class OtherFormats(Convert):
             said = self.tracectl("convert", "--otlp", receiver.url(""), trace, env={**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": value}, expect=1).err
             self.assertIn(f"OTEL_EXPORTER_OTLP_HEADERS: {words}", said)
         for words, says in ((("--otlp", "host:4318"), '"host:4318" is no URL'), (("--otlp", "http://h", "-o", "x"), "-o has no place"),
-                            (("--otlp", "http://h", "--to", "csv"), "--otlp sends otlp, not csv")):
+                            (("--otlp", "http://h", "--to", "csv"), "--otlp sends otlp or otlp-metrics, not csv")):
             self.assertIn(says, self.tracectl("convert", *words, trace, expect=2).err)
 
     def test_tables(self):

@@ -42,20 +42,20 @@ static int find_form(struct convert_options *o) {
   };
 
   if (o->to == NULL)
-    return tk_usage("convert",
-                    "--to FORMAT is wanted: perfetto, chrome, collapsed, otlp, json, csv, sqlite");
+    return tk_usage("convert", "--to FORMAT is wanted: perfetto, chrome, collapsed, otlp, "
+                               "otlp-metrics, json, csv, sqlite");
   for (unsigned i = FORM_JSON; i <= FORM_SQLITE; i++)
     if (strcmp(o->to, forms[i]) == 0) o->form = (enum form)i;
   o->ask.format = tk_format_find(o->to);
   if (o->form == FORM_TIMELINE && o->ask.format == NULL)
-    return tk_usage(
-        "convert",
-        "--to: no format \"%s\"; there are perfetto, chrome, collapsed, otlp, json, csv, sqlite",
-        o->to);
+    return tk_usage("convert",
+                    "--to: no format \"%s\"; there are perfetto, chrome, collapsed, otlp, "
+                    "otlp-metrics, json, csv, sqlite",
+                    o->to);
   return TK_DONE;
 }
 
-/* --otlp URL is --to otlp with another place. */
+/* --otlp URL is --to otlp, or otlp-metrics, with another place. */
 static int check_url(struct convert_options *o) {
   const char *url = o->ask.options.url;
 
@@ -63,9 +63,9 @@ static int check_url(struct convert_options *o) {
   if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
     return tk_usage("convert", "--otlp: \"%s\" is no URL: https://... or http://...", url);
   if (o->path != NULL) return tk_usage("convert", "--otlp sends: -o has no place beside it");
-  if (o->to != NULL && strcmp(o->to, "otlp") != 0)
-    return tk_usage("convert", "--otlp sends otlp, not %s", o->to);
-  o->to = "otlp";
+  if (o->to == NULL) o->to = "otlp";
+  if (strcmp(o->to, "otlp") != 0 && strcmp(o->to, "otlp-metrics") != 0)
+    return tk_usage("convert", "--otlp sends otlp or otlp-metrics, not %s", o->to);
   return TK_DONE;
 }
 

@@ -10,7 +10,8 @@
 
 const struct tk_format *tk_format_find(const char *name) {
   static const struct tk_format *const formats[] = { &tk_format_perfetto, &tk_format_chrome,
-                                                     &tk_format_collapsed, &tk_format_otlp };
+                                                     &tk_format_collapsed, &tk_format_otlp,
+                                                     &tk_format_otlp_metrics };
 
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
     if (strcmp(formats[i]->name, name) == 0) return formats[i];

@@ -21,7 +21,8 @@ enum tk_stacks_of {
 
 struct tk_format_options {
   enum tk_stacks_of stacks;
-  const char *url; /* otlp: messages are posted there, and no file is written; NULL: they are not */
+  const char *
+      url; /* otlp, otlp-metrics: messages are posted there, and no file is written; NULL: they are not */
   struct tb_diag *diag; /* says what went wrong, where errno does not */
 };
 
@@ -31,13 +32,15 @@ struct tk_format {
   tb_rc (*open)(void *self, FILE *file, const struct tk_format_options *options);
   tb_rc (*begin)(void *self, const struct tk_stream *stream); /* another trace */
   tb_rc (*span)(void *self, const struct tk_stream *stream, const struct tk_span *at);
-  tb_rc (*end)(void *self,
-               const struct tk_stream *stream); /* of the trace; NULL: nothing is left to do */
-  tb_rc (*close)(void *self);                   /* writes what is left */
+  tb_rc (*end)(
+      void *self,
+      const struct tk_stream
+          *stream); /* of the trace; NULL: nothing is left to do. TB_BROKEN: it is said why */
+  tb_rc (*close)(void *self); /* writes what is left */
   void (*fini)(void *self);
 };
 
 extern const struct tk_format tk_format_perfetto, tk_format_chrome, tk_format_collapsed,
-    tk_format_otlp;
+    tk_format_otlp, tk_format_otlp_metrics;
 
 #endif

@@ -7,18 +7,11 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "tools/tracectl/convert/format.h"
-#include "tools/tracectl/convert/message.h"
+#include "tools/tracectl/convert/otlp_data.h"
 #include "tools/tracectl/convert/otlp_post.h"
 #include "tools/tracectl/term/tracectl.h"
 
 /* Numbers of fields. */
-enum { DATA_RESOURCE_SPANS = 1 };
-enum { RESOURCE_SPANS_RESOURCE = 1, RESOURCE_SPANS_SCOPE_SPANS };
-enum { RESOURCE_ATTRIBUTES = 1 };
-enum { SCOPE_SPANS_SCOPE = 1, SCOPE_SPANS_SPANS };
-enum { SCOPE_NAME = 1 };
-enum { KEY = 1, VALUE };
-enum { VALUE_TEXT = 1, VALUE_INT = 3 };
 enum {
   SPAN_TRACE_ID = 1,
   SPAN_ID = 2,
@@ -36,17 +29,12 @@ struct otlp {
   FILE *file;
   struct tk_otlp_post *post; /* NULL: the file */
   struct tb_diag *diag;
-  struct tb_buf spans, span, inner, value, whole;
+  struct tk_otlp_data data;
+  struct tb_buf spans, span;
   struct tb_map parents; /* by task: its parent + 1, of a pass before */
   uint64_t stream;       /* a hash of its name */
   uint64_t regions;      /* so far */
 };
-
-static struct tb_buf *buffer(struct otlp *o, unsigned i) {
-  struct tb_buf *const all[] = { &o->spans, &o->span, &o->inner, &o->value, &o->whole };
-
-  return i < sizeof all / sizeof *all ? all[i] : NULL;
-}
 
 static uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t hash = (a ^ b) * UINT64_C(0x9E3779B97F4A7C15);
@@ -71,17 +59,6 @@ static uint64_t root_of(const struct otlp *o, uint64_t task) {
   return task;
 }
 
-static void put_attribute(struct otlp *o, struct tb_buf *out, unsigned field, const char *key,
-                          struct to_string text, int64_t number) {
-  tk_put_words(&o->inner, KEY, key);
-  if (text.data != NULL)
-    tk_put_text(&o->value, VALUE_TEXT, text);
-  else
-    tk_put_value(&o->value, VALUE_INT, (uint64_t)number);
-  tk_put_message(&o->inner, VALUE, &o->value);
-  tk_put_message(out, field, &o->inner);
-}
-
 static void put_ids(struct otlp *o, uint64_t root, uint64_t id, uint64_t parent) {
   uint64_t trace[2] = { o->stream, root };
 
@@ -90,32 +67,14 @@ static void put_ids(struct otlp *o, uint64_t root, uint64_t id, uint64_t parent)
   if (parent != 0) tk_put_bytes(&o->span, SPAN_PARENT_ID, &parent, sizeof parent);
 }
 
-/* Spans so far, with the resource that they are of. */
+/* Spans so far. */
 static tb_rc flush(struct otlp *o, const struct tk_stream *s) {
-  size_t service = strcspn(s->name, "/");
-  const char *slash = strrchr(s->name, '/');
-  struct to_string name = { s->name, service };
+  const struct tb_buf *message = &o->data.message;
 
   if (o->spans.len == 0) return o->spans.rc;
-  if (!s->is_remote && slash != NULL) name = (struct to_string){ slash + 1, strlen(slash + 1) };
-  tk_put_words(&o->inner, SCOPE_NAME, "tracectl");
-  tk_put_message(&o->span, SCOPE_SPANS_SCOPE, &o->inner);
-  tb_buf_add(&o->span, o->spans.data, o->spans.len);
-  tb_buf_clear(&o->spans);
-  put_attribute(o, &o->spans, RESOURCE_ATTRIBUTES, "service.name", name, 0);
-  put_attribute(o, &o->spans, RESOURCE_ATTRIBUTES, "service.instance.id",
-                (struct to_string){ s->name, strlen(s->name) }, 0);
-  tk_put_message(&o->whole, RESOURCE_SPANS_RESOURCE, &o->spans);
-  tk_put_message(&o->whole, RESOURCE_SPANS_SCOPE_SPANS, &o->span);
-  tk_put_message(&o->spans, DATA_RESOURCE_SPANS, &o->whole);
-  if (o->spans.rc != TB_OK) return o->spans.rc;
-  tb_rc rc = TB_OK;
-  if (o->post != NULL)
-    rc = tk_otlp_post(o->post, o->spans.data, o->spans.len, o->diag);
-  else if (fwrite(o->spans.data, 1, o->spans.len, o->file) != o->spans.len)
-    rc = TB_IO;
-  tb_buf_clear(&o->spans);
-  return rc;
+  TB_TRY(tk_otlp_put_data(&o->data, s, &o->spans));
+  if (o->post != NULL) return tk_otlp_post(o->post, message->data, message->len, o->diag);
+  return fwrite(message->data, 1, message->len, o->file) == message->len ? TB_OK : TB_IO;
 }
 
 static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
@@ -126,11 +85,10 @@ static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk
   tk_put_fixed64(&o->span, SPAN_BEGIN, tk_stream_time(s, span->from));
   tk_put_fixed64(&o->span, SPAN_END, tk_stream_time(s, span->until));
   if (span->life != 0)
-    put_attribute(o, &o->span, SPAN_ATTRIBUTES, "go.goroutine", (struct to_string){ 0 }, span->id);
+    tk_otlp_put_int(&o->data, &o->span, SPAN_ATTRIBUTES, "go.goroutine", span->id);
   if (span->more->value != TO_NO_TASK)
-    put_attribute(o, &o->span, SPAN_ATTRIBUTES, "go.task", (struct to_string){ 0 },
-                  (int64_t)span->more->value);
-  tk_put_message(&o->spans, SCOPE_SPANS_SPANS, &o->span);
+    tk_otlp_put_int(&o->data, &o->span, SPAN_ATTRIBUTES, "go.task", (int64_t)span->more->value);
+  tk_put_message(&o->spans, TK_OTLP_ITEMS, &o->span);
   return o->spans.len < FLUSH_BYTES ? o->spans.rc : flush(o, s);
 }
 
@@ -166,15 +124,20 @@ static tb_rc otlp_open(void *self, FILE *file, const struct tk_format_options *o
 
   o->file = file;
   o->diag = options->diag;
-  for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_init(buffer(o, i), &tk_mem);
+  tk_otlp_data_init(&o->data);
+  tb_buf_init(&o->spans, &tk_mem);
+  tb_buf_init(&o->span, &tk_mem);
   tb_map_init(&o->parents, &tk_mem, tb_seed());
-  return options->url != NULL ? tk_otlp_post_new(options->url, o->diag, &o->post) : TB_OK;
+  if (options->url == NULL) return TB_OK;
+  return tk_otlp_post_new(options->url, "/v1/traces", o->diag, &o->post);
 }
 
 static void otlp_fini(void *self) {
   struct otlp *o = self;
 
-  for (unsigned i = 0; buffer(o, i) != NULL; i++) tb_buf_fini(buffer(o, i));
+  tk_otlp_data_fini(&o->data);
+  tb_buf_fini(&o->spans);
+  tb_buf_fini(&o->span);
   tb_map_fini(&o->parents);
   tk_otlp_post_free(o->post);
 }

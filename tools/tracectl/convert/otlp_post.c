@@ -10,7 +10,6 @@
 #include "base/hex.h"
 #include "post/post.h"
 
-#define TRACES_PATH      "/v1/traces"
 #define HEADERS_VARIABLE "OTEL_EXPORTER_OTLP_HEADERS"
 
 enum { HEADERS_MAX = 16, TRIES = 6, TIMEOUT_S = 30, PAUSE_MAX_S = 60 };
@@ -63,29 +62,31 @@ static tb_rc read_headers(struct tk_otlp_post *post, char *text, struct tb_diag 
   return TB_OK;
 }
 
-static char *endpoint(const char *url) {
-  size_t len = strlen(url), path = strlen(TRACES_PATH);
+static char *endpoint(const char *url, const char *path) {
+  size_t len = strlen(url), path_len = strlen(path);
   char *whole;
 
-  if (len >= path && strcmp(url + len - path, TRACES_PATH) == 0) return strdup(url);
+  if (len >= path_len && strcmp(url + len - path_len, path) == 0) return strdup(url);
   if (len > 0 && url[len - 1] == '/') len--;
-  return asprintf(&whole, "%.*s" TRACES_PATH, (int)len, url) < 0 ? NULL : whole;
+  return asprintf(&whole, "%.*s%s", (int)len, url, path) < 0 ? NULL : whole;
 }
 
-static tb_rc begin(struct tk_otlp_post *post, const char *url, struct tb_diag *diag) {
+static tb_rc begin(struct tk_otlp_post *post, const char *url, const char *path,
+                   struct tb_diag *diag) {
   const char *variable = getenv(HEADERS_VARIABLE);
   char *headers = strdup(variable != NULL ? variable : "");
   tb_rc rc = headers != NULL ? read_headers(post, headers, diag) : TB_NOMEM;
 
   free(headers);
   if (rc == TB_OK) rc = tp_post_init();
-  if (rc == TB_OK && (post->url = endpoint(url)) == NULL) rc = TB_NOMEM;
+  if (rc == TB_OK && (post->url = endpoint(url, path)) == NULL) rc = TB_NOMEM;
   return rc;
 }
 
-tb_rc tk_otlp_post_new(const char *url, struct tb_diag *diag, struct tk_otlp_post **out) {
+tb_rc tk_otlp_post_new(const char *url, const char *path, struct tb_diag *diag,
+                       struct tk_otlp_post **out) {
   struct tk_otlp_post *post = calloc(1, sizeof *post);
-  tb_rc rc = post != NULL ? begin(post, url, diag) : TB_NOMEM;
+  tb_rc rc = post != NULL ? begin(post, url, path, diag) : TB_NOMEM;
 
   if (rc == TB_OK)
     *out = post;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where OpenTelemetry's messages go over HTTP (OTLP/HTTP, protobuf): to URL, or to URL/v1/traces if it does not end so. Headers of
+/* Where OpenTelemetry's messages go over HTTP (OTLP/HTTP, protobuf): to URL with path behind it, or to URL if it ends so. Headers of
  * one's own, for authorization, come from OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, percent-encoded.
  *
  * 429, 502, 503 and 504 are tried again, after as long as the answer says; at most five times.
@@ -13,7 +13,8 @@
 
 struct tk_otlp_post;
 
-TB_MUST tb_rc tk_otlp_post_new(const char *url, struct tb_diag *diag, struct tk_otlp_post **out);
+TB_MUST tb_rc tk_otlp_post_new(const char *url, const char *path, struct tb_diag *diag,
+                               struct tk_otlp_post **out);
 void tk_otlp_post_free(struct tk_otlp_post *post); /* NULL is fine */
 TB_MUST tb_rc tk_otlp_post(struct tk_otlp_post *post, const void *message, size_t len,
                            struct tb_diag *diag);

@@ -70,5 +70,6 @@ tb_rc tk_walk(const struct tk_place *place, unsigned number, bool is_remote,
   if (rc == TB_OK && *out_spans > 0 && sink->end != NULL) rc = sink->end(sink->self, &s);
   tk_entries_fini(&s.entries);
   tk_pass_end(pass);
+  if (rc == TB_BROKEN) error[0] = '\0';
   return rc == TB_OK && got < 0 ? TB_BROKEN : rc;
 }

@@ -46,7 +46,7 @@ struct tk_convert_sink {
   tb_rc (*end)(void *self, const struct tk_stream *stream); /* NULL: no calls */
 };
 
-/* TB_OK; TB_BROKEN: error says where the trace breaks; else the sink's. *out_spans: how many there were. */
+/* TB_OK; TB_BROKEN: error says where the trace breaks, unless the sink has said it; else the sink's. *out_spans: how many there were. */
 TB_MUST tb_rc tk_walk(const struct tk_place *place, unsigned number, bool is_remote,
                       const struct tk_convert_sink *sink, uint64_t *out_spans,
                       char error[TK_QUERY_ERROR]);
