@@ -334,7 +334,7 @@ static tb_rc parse_helper(struct parser *p, const char *action) {
     return tb_fail(p->diag, TB_BROKEN, "%s: \"%.60s\" is no name of an action", action, shown(p));
   if (count_actions(actions) == TR_ACTIONS_MAX)
     return tb_fail(p->diag, TB_BROKEN, "more than %d of exec and webhook", TR_ACTIONS_MAX);
-  snprintf(one, sizeof one, "%s:%s", action, p->word);
+  snprintf(one, sizeof one, "%s:%.*s", action, TR_NAME_MAX, p->word);
   if (has_action(actions, one))
     return tb_fail(p->diag, TB_BROKEN, "%s %s stands there twice", action, p->word);
   size_t len = strlen(actions);
