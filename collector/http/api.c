@@ -14,12 +14,7 @@
 #include "pack/trim.h"
 #include "proto/json.h"
 
-enum {
-  FIRINGS_MAX = 200,
-  SEGMENTS_MAX = 1000,
-  SCHEMA_BYTES_MAX = 1 << 20,
-  STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES
-};
+enum { SEGMENTS_MAX = 1000, SCHEMA_BYTES_MAX = 1 << 20, STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES };
 
 typedef Tracecollect__V1__Request request;
 typedef Tracecollect__V1__Reply reply;
@@ -96,7 +91,7 @@ static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *f
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc_http_number("after", after, 0, UINT64_MAX, diag, &firings->after));
-  TB_TRY(tc_http_number("newest", newest, 0, FIRINGS_MAX, diag, &number));
+  TB_TRY(tc_http_number("newest", newest, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
   firings->newest = (uint32_t)number;
   return TB_OK;
 }

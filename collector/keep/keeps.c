@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "archive/state_dir.h"
-#include "base/buf.h"
+#include "archive/text_file.h"
 #include "base/grow.h"
 #include "base/hex.h"
 
@@ -17,12 +17,10 @@
 enum { LINE_MAX = 256, FILE_BYTES_MAX = TC_KEEPS_MAX * LINE_MAX };
 
 struct tc_keeps {
-  int state_fd;
-  pthread_mutex_t saving; /* one writes the file at a time */
-  pthread_mutex_t lock;   /* of all below */
+  struct tc_text_file file;
+  pthread_mutex_t lock; /* of all below */
   struct tc_keep *all;
   size_t n, room;
-  uint64_t version, saved; /* of what there is, and of what the file has */
 };
 
 static bool is_about_same(const struct tc_keep *a, const struct tc_keep *b) {
@@ -80,7 +78,7 @@ static tb_rc add(struct tc_keeps *keeps, const struct tc_keep *keep) {
     *first_noted(keeps) = joined;
   else
     keeps->all[keeps->n++] = joined;
-  keeps->version++;
+  tc_text_file_changed(&keeps->file);
   return TB_OK;
 }
 
@@ -113,7 +111,7 @@ void tc_keeps_forget(struct tc_keeps *keeps, uint64_t before_ns) {
       i++;
     } else {
       remove_at(keeps, i);
-      keeps->version++;
+      tc_text_file_changed(&keeps->file);
     }
   }
   pthread_mutex_unlock(&keeps->lock);
@@ -141,44 +139,16 @@ static void print_keep(const struct tc_keep *keep, struct tb_buf *text) {
     tb_buf_text(text, "all\n");
 }
 
-/* *out_version: of what was printed. */
-static tb_rc print_all(struct tc_keeps *keeps, struct tb_buf *text, uint64_t *out_version) {
+static void print_all(void *self, struct tb_buf *text) {
+  struct tc_keeps *keeps = self;
+
   pthread_mutex_lock(&keeps->lock);
-  *out_version = keeps->version;
   for (size_t i = 0; i < keeps->n; i++) print_keep(&keeps->all[i], text);
   pthread_mutex_unlock(&keeps->lock);
-  return text->rc;
-}
-
-static bool is_saved(struct tc_keeps *keeps) {
-  pthread_mutex_lock(&keeps->lock);
-  bool saved = keeps->version == keeps->saved;
-  pthread_mutex_unlock(&keeps->lock);
-  return saved;
-}
-
-static tb_rc save(struct tc_keeps *keeps, struct tb_diag *diag) {
-  struct tb_mem mem;
-  struct tb_buf text;
-  uint64_t version;
-
-  tb_mem_init(&mem, tb_mem_libc, NULL, FILE_BYTES_MAX);
-  tb_buf_init(&text, &mem);
-  tb_rc rc = print_all(keeps, &text, &version);
-  if (rc == TB_OK) rc = tc_file_replace(keeps->state_fd, FILE_NAME, text.data, text.len, diag);
-  tb_buf_fini(&text);
-  if (rc != TB_OK) return rc;
-  pthread_mutex_lock(&keeps->lock);
-  keeps->saved = version;
-  pthread_mutex_unlock(&keeps->lock);
-  return TB_OK;
 }
 
 tb_rc tc_keeps_save(struct tc_keeps *keeps, struct tb_diag *diag) {
-  pthread_mutex_lock(&keeps->saving);
-  tb_rc rc = is_saved(keeps) ? TB_OK : save(keeps, diag);
-  pthread_mutex_unlock(&keeps->saving);
-  return rc;
+  return tc_text_file_save(&keeps->file, keeps, print_all, diag);
 }
 
 static bool read_keep(const char *line, struct tc_keep *out) {
@@ -199,35 +169,21 @@ static bool read_keep(const char *line, struct tc_keep *out) {
   return strcmp(what, "service") == 0;
 }
 
-static tb_rc read_lines(struct tc_keeps *keeps, char *text, struct tb_diag *out_wrong) {
+static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   struct tc_keep keep;
-  char *rest = text;
-  tb_rc rc = TB_OK;
 
-  for (unsigned number = 1; rc == TB_OK && *rest != '\0'; number++) {
-    char *line = strsep(&rest, "\n");
-    if (rest == NULL) rest = line + strlen(line);
-    if (read_keep(line, &keep))
-      rc = add(keeps, &keep);
-    else if (out_wrong->rc == TB_OK)
-      tb_fail(out_wrong, TB_BROKEN, FILE_NAME " line %u is no stretch of time", number);
-  }
-  return rc;
+  *out_is_one = read_keep(line, &keep);
+  return *out_is_one ? add(self, &keep) : TB_OK;
 }
 
 tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,
                     struct tc_keeps **out) {
   struct tc_keeps *keeps = calloc(1, sizeof *keeps);
-  char *text;
 
   if (keeps == NULL) return TB_NOMEM;
-  keeps->state_fd = state_fd;
-  pthread_mutex_init(&keeps->saving, NULL);
   pthread_mutex_init(&keeps->lock, NULL);
-  tb_rc rc = tc_file_text_if_any(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, out_wrong, &text);
-  if (rc == TB_OK) rc = read_lines(keeps, text, out_wrong);
-  free(text);
-  keeps->saved = keeps->version;
+  tb_rc rc = tc_text_file_open(&keeps->file, state_fd, FILE_NAME, FILE_BYTES_MAX, keeps, read_line,
+                               diag, out_wrong);
   if (rc == TB_OK)
     *out = keeps;
   else
@@ -238,7 +194,7 @@ tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wron
 void tc_keeps_free(struct tc_keeps *keeps) {
   if (keeps == NULL) return;
   pthread_mutex_destroy(&keeps->lock);
-  pthread_mutex_destroy(&keeps->saving);
+  tc_text_file_fini(&keeps->file);
   free(keeps->all);
   free(keeps);
 }

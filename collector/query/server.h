@@ -28,6 +28,8 @@
 #include "collector/store/store.h"
 #include "collector/trigger/triggers.h"
 
+enum { TC_FIRINGS_ANSWER_MAX = 200 }; /* in one answer */
+
 struct tc_archive_env {
   const struct tc_config *config; /* read by start() only */
   struct tc_store *store;

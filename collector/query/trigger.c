@@ -54,8 +54,6 @@ static tb_rc change(struct tc__worker *w, const Tracecollect__V1__TriggerRequest
   return *ask->remove != '\0' ? tc_triggers_remove(triggers, ask->remove, diag) : TB_OK;
 }
 
-enum { FIRINGS_MAX = 200 }; /* in a reply */
-
 struct firing_list {
   struct tb_arena *arena;
   Tracecollect__V1__FiringsReply *reply;
@@ -83,7 +81,7 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
     list->skipped--;
     return TB_OK;
   }
-  if (reply->n_firings == FIRINGS_MAX) {
+  if (reply->n_firings == TC_FIRINGS_ANSWER_MAX) {
     reply->more = true;
     return TB_END;
   }
@@ -111,11 +109,12 @@ tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsR
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
   struct tc_firings *firings = tc_triggers_firings(w->archive->env.triggers);
   size_t n = tc_firings_count(firings, ask->after),
-         newest = ask->newest < FIRINGS_MAX ? ask->newest : FIRINGS_MAX;
+         newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX;
   if (newest != 0 && n > newest) list.skipped = n - newest;
   TB_TRY(tb_arena_take(&w->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__firings_reply__init(list.reply);
-  TB_TRY(tb_arena_take(&w->arena, FIRINGS_MAX * sizeof *list.reply->firings, &list.reply->firings));
+  TB_TRY(tb_arena_take(&w->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
+                       &list.reply->firings));
   tb_rc rc = tc_firings_each(firings, ask->after, &list, add_firing);
   *out = list.reply;
   return rc == TB_END ? TB_OK : rc;

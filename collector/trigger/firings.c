@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "archive/state_dir.h"
-#include "base/buf.h"
+#include "archive/text_file.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "trigger/watch.h"
@@ -29,12 +29,10 @@ struct entry {
 };
 
 struct tc_firings {
-  int state_fd;
-  pthread_mutex_t saving; /* one writes the file at a time */
-  pthread_mutex_t lock;   /* of all below */
+  struct tc_text_file file;
+  pthread_mutex_t lock; /* of all below */
   struct entry all[TC_FIRINGS_MAX];
   size_t first, n;
-  uint64_t version, saved; /* of what there is, and of what the file has */
 };
 
 static struct entry *at(struct tc_firings *firings, size_t i) {
@@ -77,7 +75,9 @@ static bool parse(const char *line, struct parsed *out) {
   int n = sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %32s %32s %64s %64s %327s%n", &f->id,
                  &f->wall_ns, &f->gen, stream, out->rule, out->service, out->instance, out->actions,
                  &end);
-  if (n != 8 || line[end] != ' ' || count_spaces(line, end) != 7 || strlen(stream) != 2 * sizeof f->stream) return false;
+  if (n != 8 || line[end] != ' ' || count_spaces(line, end) != 7 ||
+      strlen(stream) != 2 * sizeof f->stream)
+    return false;
   f->words = line + end + 1;
   if (strcmp(out->actions, NO_ACTIONS) == 0) out->actions[0] = '\0';
   return tb_unhex(stream, f->stream, sizeof f->stream);
@@ -106,7 +106,7 @@ static void put(struct tc_firings *firings, uint64_t id, char *line) {
     firings->n--;
   }
   *at(firings, firings->n++) = (struct entry){ id, line };
-  firings->version++;
+  tc_text_file_changed(&firings->file);
 }
 
 tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing) {
@@ -155,47 +155,20 @@ tb_rc tc_firings_each(struct tc_firings *firings, uint64_t after, void *self,
 
 /* ---- the file */
 
-static bool is_saved(struct tc_firings *firings) {
-  pthread_mutex_lock(&firings->lock);
-  bool saved = firings->version == firings->saved;
-  pthread_mutex_unlock(&firings->lock);
-  return saved;
-}
+static void print_all(void *self, struct tb_buf *text) {
+  struct tc_firings *firings = self;
 
-/* *out_version: of what was printed. */
-static tb_rc print_all(struct tc_firings *firings, struct tb_buf *text, uint64_t *out_version) {
   pthread_mutex_lock(&firings->lock);
-  *out_version = firings->version;
   for (size_t i = 0; i < firings->n; i++) tb_buf_printf(text, "%s\n", at(firings, i)->line);
   pthread_mutex_unlock(&firings->lock);
-  return text->rc;
-}
-
-static tb_rc save(struct tc_firings *firings, struct tb_diag *diag) {
-  struct tb_mem mem;
-  struct tb_buf text;
-  uint64_t version;
-
-  tb_mem_init(&mem, tb_mem_libc, NULL, 2 * (size_t)FILE_BYTES_MAX);
-  tb_buf_init(&text, &mem);
-  tb_rc rc = print_all(firings, &text, &version);
-  if (rc == TB_OK) rc = tc_file_replace(firings->state_fd, FILE_NAME, text.data, text.len, diag);
-  tb_buf_fini(&text);
-  if (rc != TB_OK) return rc;
-  pthread_mutex_lock(&firings->lock);
-  firings->saved = version;
-  pthread_mutex_unlock(&firings->lock);
-  return TB_OK;
 }
 
 tb_rc tc_firings_save(struct tc_firings *firings, struct tb_diag *diag) {
-  pthread_mutex_lock(&firings->saving);
-  tb_rc rc = is_saved(firings) ? TB_OK : save(firings, diag);
-  pthread_mutex_unlock(&firings->saving);
-  return rc;
+  return tc_text_file_save(&firings->file, firings, print_all, diag);
 }
 
-static tb_rc read_line(struct tc_firings *firings, const char *line, bool *out_is_one) {
+static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
+  struct tc_firings *firings = self;
   struct parsed parsed;
 
   *out_is_one = parse(line, &parsed) && parsed.firing.id > last_id(firings);
@@ -206,31 +179,14 @@ static tb_rc read_line(struct tc_firings *firings, const char *line, bool *out_i
   return TB_OK;
 }
 
-static tb_rc read_lines(struct tc_firings *firings, char *text, struct tb_diag *out_wrong) {
-  tb_rc rc = TB_OK;
-  bool is_one;
-
-  for (unsigned number = 1; rc == TB_OK && text != NULL && *text != '\0'; number++) {
-    rc = read_line(firings, strsep(&text, "\n"), &is_one);
-    if (!is_one && out_wrong->rc == TB_OK)
-      tb_fail(out_wrong, TB_BROKEN, FILE_NAME " line %u is no firing", number);
-  }
-  return rc;
-}
-
 tb_rc tc_firings_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,
                       struct tc_firings **out) {
   struct tc_firings *firings = calloc(1, sizeof *firings);
-  char *text;
 
   if (firings == NULL) return TB_NOMEM;
-  firings->state_fd = state_fd;
-  pthread_mutex_init(&firings->saving, NULL);
   pthread_mutex_init(&firings->lock, NULL);
-  tb_rc rc = tc_file_text_if_any(state_fd, FILE_NAME, FILE_BYTES_MAX, diag, out_wrong, &text);
-  if (rc == TB_OK) rc = read_lines(firings, text, out_wrong);
-  free(text);
-  firings->saved = firings->version;
+  tb_rc rc = tc_text_file_open(&firings->file, state_fd, FILE_NAME, FILE_BYTES_MAX, firings,
+                               read_line, diag, out_wrong);
   if (rc == TB_OK)
     *out = firings;
   else
@@ -242,6 +198,6 @@ void tc_firings_free(struct tc_firings *firings) {
   if (firings == NULL) return;
   for (size_t i = 0; i < firings->n; i++) free(at(firings, i)->line);
   pthread_mutex_destroy(&firings->lock);
-  pthread_mutex_destroy(&firings->saving);
+  tc_text_file_fini(&firings->file);
   free(firings);
 }

@@ -295,20 +295,6 @@ tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *dia
   return rc;
 }
 
-tb_rc tc_file_text_if_any(int dir_fd, const char *name, size_t max, struct tb_diag *diag,
-                          struct tb_diag *out_wrong, char **out) {
-  tb_rc rc = tc_file_text(dir_fd, name, max, diag, out);
-  bool is_lost = rc == TB_BROKEN || rc == TB_UNREADABLE;
-
-  tb_diag_clear(out_wrong);
-  if (is_lost) {
-    *out_wrong = *diag;
-    tb_diag_clear(diag);
-  }
-  if (!is_lost && rc != TB_NOTFOUND) return rc;
-  return (*out = calloc(1, 1)) != NULL ? TB_OK : TB_NOMEM;
-}
-
 tb_rc tc_file_replace(int dir_fd, const char *name, const void *bytes, size_t n,
                       struct tb_diag *diag) {
   char fresh[TC_FILE_NAME_BYTES];

@@ -68,10 +68,6 @@ TB_MUST tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, u
  * is none, and diag says nothing; TB_BROKEN: it is larger. */
 TB_MUST tb_rc tc_file_text(int dir_fd, const char *name, size_t max, struct tb_diag *diag,
                            char **out);
-/* The same of a file that is of use, and not needed: *out is "" where there is none, and where the disk has lost it or it is too large;
- * *out_wrong says the latter, and is cleared first. */
-TB_MUST tb_rc tc_file_text_if_any(int dir_fd, const char *name, size_t max, struct tb_diag *diag,
-                                  struct tb_diag *out_wrong, char **out);
 /* The whole of a file, in place of what was there, or not at all; on the disk when it answers. Mode 0640. NAME.new beside it is
  * its own. */
 TB_MUST tb_rc tc_file_replace(int dir_fd, const char *name, const void *bytes, size_t n,

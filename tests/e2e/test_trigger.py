@@ -156,7 +156,7 @@ class Trigger(Listener, Case):
         lines = [line.format(n, 10**18 + n, "exec:page,webhook:chat" if n == 450 else "-") for n in range(1, 451)]
         (collector.state / "firings").write_text("\n".join(lines) + "\nof an older version\n")
         collector.start()
-        self.assertIn("left out of the history: firings line 451 is no firing", self.log("collector"))
+        self.assertIn("left out of the history: firings line 451 is not understood", self.log("collector"))
         history = collector.json_lines("trigger", "history")
         self.assertEqual([row["id"] for row in history], list(range(1, 451)))
         self.assertEqual(history[-1], {"type": "firing", "id": 450, "rule": "slow", "stream": 32 * "7", "service": "shop", "instance": "host:1", "gen": 450,

@@ -70,6 +70,7 @@ static tb_rc begin_action(struct program *p, unsigned i, uint64_t newest, struct
     TB_TRY(ac_progress_note(p->progress, action->id, done, diag));
   }
   if (done < p->last) p->last = done;
+  if (p->line[i] != NULL) return TB_OK; /* begun by a try that failed later */
   return ac_line_start(action, p->progress, p->stop_fd, &p->line[i]);
 }
 
@@ -79,8 +80,7 @@ static tb_rc begin(struct program *p, struct tb_diag *diag) {
   TB_TRY(ask(p, 0, 1, diag, &reply));
   uint64_t newest = reply->n_firings > 0 ? reply->firings[0]->id : 0;
   p->last = UINT64_MAX;
-  for (unsigned i = 0; i < p->config.n; i++)
-    if (p->line[i] == NULL) TB_TRY(begin_action(p, i, newest, diag));
+  for (unsigned i = 0; i < p->config.n; i++) TB_TRY(begin_action(p, i, newest, diag));
   p->has_begun = true;
   return TB_OK;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/state_dir.h"
+#include "archive/text_file.h"
 
 #define FILE_NAME "progress"
 
@@ -23,7 +23,8 @@ struct noted {
 
 struct ac_progress {
   int folder_fd;
-  pthread_mutex_t lock;
+  struct tc_text_file file;
+  pthread_mutex_t lock; /* of all below */
   struct noted noted
       [NOTED_MAX]; /* actions that are in no file any more are forgotten where there is no room */
   unsigned n;
@@ -50,6 +51,7 @@ static void set(struct ac_progress *progress, const char *action, uint64_t id) {
     noted = progress->n < NOTED_MAX ? &progress->noted[progress->n++] : oldest(progress);
   snprintf(noted->action, sizeof noted->action, "%s", action);
   noted->id = id;
+  tc_text_file_changed(&progress->file);
 }
 
 uint64_t ac_progress_of(struct ac_progress *progress, const char *action) {
@@ -60,61 +62,59 @@ uint64_t ac_progress_of(struct ac_progress *progress, const char *action) {
   return id;
 }
 
-tb_rc ac_progress_note(struct ac_progress *progress, const char *action, uint64_t id,
-                       struct tb_diag *diag) {
-  char text[FILE_BYTES_MAX];
-  size_t n = 0;
+static void print_all(void *self, struct tb_buf *text) {
+  struct ac_progress *progress = self;
 
   pthread_mutex_lock(&progress->lock);
-  set(progress, action, id);
   for (unsigned i = 0; i < progress->n; i++)
-    n += (size_t)snprintf(text + n, sizeof text - n, "%s %" PRIu64 "\n", progress->noted[i].action,
-                          progress->noted[i].id);
-  tb_rc rc = tc_file_replace(progress->folder_fd, FILE_NAME, text, n, diag);
+    tb_buf_printf(text, "%s %" PRIu64 "\n", progress->noted[i].action, progress->noted[i].id);
   pthread_mutex_unlock(&progress->lock);
-  return rc;
+}
+
+tb_rc ac_progress_note(struct ac_progress *progress, const char *action, uint64_t id,
+                       struct tb_diag *diag) {
+  pthread_mutex_lock(&progress->lock);
+  set(progress, action, id);
+  pthread_mutex_unlock(&progress->lock);
+  return tc_text_file_save(&progress->file, progress, print_all, diag);
 }
 
 _Static_assert(sizeof((struct noted *)0)->action == 41 && LINE_BYTES >= 41 + 1 + 20 + 1,
                "widths in the format of a line");
 
-static void read_lines(struct ac_progress *progress, char *text, struct tb_diag *out_wrong) {
+static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   struct noted noted;
 
-  for (unsigned number = 1; text != NULL && *text != '\0'; number++) {
-    if (sscanf(strsep(&text, "\n"), "%40s %" SCNu64, noted.action, &noted.id) == 2)
-      set(progress, noted.action, noted.id);
-    else if (out_wrong->rc == TB_OK)
-      tb_fail(out_wrong, TB_BROKEN, FILE_NAME " line %u: an action and an id are expected", number);
-  }
+  *out_is_one = sscanf(line, "%40s %" SCNu64, noted.action, &noted.id) == 2;
+  if (*out_is_one) set(self, noted.action, noted.id);
+  return TB_OK;
 }
 
 tb_rc ac_progress_open(const char *folder, struct tb_diag *diag, struct tb_diag *out_wrong,
                        struct ac_progress **out) {
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  char *text;
-
-  if (fd < 0) return tb_fail(diag, TB_IO, "%s: %s", folder, strerror(errno));
   struct ac_progress *progress = calloc(1, sizeof *progress);
-  tb_rc rc = progress == NULL
-                 ? TB_NOMEM
-                 : tc_file_text_if_any(fd, FILE_NAME, FILE_BYTES_MAX, diag, out_wrong, &text);
-  if (rc != TB_OK) {
+
+  if (progress == NULL) return TB_NOMEM;
+  progress->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (progress->folder_fd < 0) {
+    tb_fail(diag, TB_IO, "%s: %s", folder, strerror(errno));
     free(progress);
-    close(fd);
-    return rc;
+    return TB_IO;
   }
-  progress->folder_fd = fd;
   pthread_mutex_init(&progress->lock, NULL);
-  read_lines(progress, text, out_wrong);
-  free(text);
-  *out = progress;
-  return TB_OK;
+  tb_rc rc = tc_text_file_open(&progress->file, progress->folder_fd, FILE_NAME, FILE_BYTES_MAX,
+                               progress, read_line, diag, out_wrong);
+  if (rc == TB_OK)
+    *out = progress;
+  else
+    ac_progress_free(progress);
+  return rc;
 }
 
 void ac_progress_free(struct ac_progress *progress) {
   if (progress == NULL) return;
   close(progress->folder_fd);
+  tc_text_file_fini(&progress->file);
   pthread_mutex_destroy(&progress->lock);
   free(progress);
 }

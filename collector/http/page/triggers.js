@@ -39,7 +39,7 @@ function makeFiring({ id, rule, service, instance, stream, wall_ns, words }) {
 
 export class Triggers {
   constructor() {
-    this.history = new KeyedList(byId("firing-rows"), ({ id, stream }) => `${id} ${stream}`, makeFiring, () => {});
+    this.history = new KeyedList(byId("firing-rows"), ({ id, rule, stream }) => `${id} ${rule} ${stream}`, makeFiring, () => {});
     byId("firings").addEventListener("toggle", () => this.askHistory());
     this.rows = new KeyedList(byId("trigger-rows"), (rule) => rule.text, make, update);
     this.ask();

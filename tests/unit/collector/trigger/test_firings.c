@@ -147,7 +147,7 @@ Test(firings, a_line_that_is_wrong_is_left_out) {
     write_file(text);
     begin_again();
     cr_assert_eq(wrong.rc, TB_BROKEN);
-    cr_assert_str_eq(wrong.text, "firings line 2 is no firing");
+    cr_assert_str_eq(wrong.text, "firings line 2 is not understood");
     struct seen seen = all_after(0, 0);
     cr_assert_eq(seen.n, 2, "%s", bad[i]);
     cr_assert_str_eq(seen.words, "it is");
