@@ -32,7 +32,7 @@ struct ac_line;
 /* stop_fd becomes readable when all are to end. */
 TB_MUST tb_rc ac_line_start(const struct ac_action *action, struct ac_progress *progress,
                             int stop_fd, struct ac_line **out);
-/* If the firing names the action, and the action is not past it. TB_NOMEM: it is not done. */
+/* If the firing names the action, and the action is not past it. TB_NOMEM: it is to be added again. */
 TB_MUST tb_rc ac_line_add(struct ac_line *line, const Tracecollect__V1__Firing *firing);
 void ac_line_stop(struct ac_line *line); /* stop_fd is readable; NULL is fine */
 

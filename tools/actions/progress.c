@@ -25,8 +25,7 @@ struct ac_progress {
   int folder_fd;
   struct tc_text_file file;
   pthread_mutex_t lock; /* of all below */
-  struct noted noted
-      [NOTED_MAX]; /* actions that are in no file any more are forgotten where there is no room */
+  struct noted noted[NOTED_MAX];
   unsigned n;
 };
 
@@ -47,7 +46,7 @@ static struct noted *oldest(struct ac_progress *progress) {
 static void set(struct ac_progress *progress, const char *action, uint64_t id) {
   struct noted *noted = find(progress, action);
 
-  if (noted == NULL)
+  if (noted == NULL) /* where there is no room, one that may be in no file any more is forgotten */
     noted = progress->n < NOTED_MAX ? &progress->noted[progress->n++] : oldest(progress);
   snprintf(noted->action, sizeof noted->action, "%s", action);
   noted->id = id;

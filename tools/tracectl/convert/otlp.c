@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "tools/tracectl/convert/format.h"
 #include "tools/tracectl/convert/otlp_data.h"
-#include "tools/tracectl/convert/otlp_post.h"
 #include "tools/tracectl/term/tracectl.h"
 
 /* Numbers of fields. */
@@ -26,9 +25,6 @@ enum { KIND_INTERNAL = 1 };
 enum { FLUSH_BYTES = 256 << 10, DEPTH_MAX = 1000 };
 
 struct otlp {
-  FILE *file;
-  struct tk_otlp_post *post; /* NULL: the file */
-  struct tb_diag *diag;
   struct tk_otlp_data data;
   struct tb_buf spans, span;
   struct tb_map parents; /* by task: its parent + 1, of a pass before */
@@ -67,16 +63,6 @@ static void put_ids(struct otlp *o, uint64_t root, uint64_t id, uint64_t parent)
   if (parent != 0) tk_put_bytes(&o->span, SPAN_PARENT_ID, &parent, sizeof parent);
 }
 
-/* Spans so far. */
-static tb_rc flush(struct otlp *o, const struct tk_stream *s) {
-  const struct tb_buf *message = &o->data.message;
-
-  if (o->spans.len == 0) return o->spans.rc;
-  TB_TRY(tk_otlp_put_data(&o->data, s, &o->spans));
-  if (o->post != NULL) return tk_otlp_post(o->post, message->data, message->len, o->diag);
-  return fwrite(message->data, 1, message->len, o->file) == message->len ? TB_OK : TB_IO;
-}
-
 static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
   const struct to_span *span = at->span;
 
@@ -89,7 +75,7 @@ static tb_rc put_span(struct otlp *o, const struct tk_stream *s, const struct tk
   if (span->more->value != TO_NO_TASK)
     tk_otlp_put_int(&o->data, &o->span, SPAN_ATTRIBUTES, "go.task", (int64_t)span->more->value);
   tk_put_message(&o->spans, TK_OTLP_ITEMS, &o->span);
-  return o->spans.len < FLUSH_BYTES ? o->spans.rc : flush(o, s);
+  return o->spans.len < FLUSH_BYTES ? o->spans.rc : tk_otlp_send(&o->data, s, &o->spans);
 }
 
 static bool has_parent(const struct to_span *task) {
@@ -122,14 +108,10 @@ static tb_rc put_region(struct otlp *o, const struct tk_stream *s, const struct 
 static tb_rc otlp_open(void *self, FILE *file, const struct tk_format_options *options) {
   struct otlp *o = self;
 
-  o->file = file;
-  o->diag = options->diag;
-  tk_otlp_data_init(&o->data);
   tb_buf_init(&o->spans, &tk_mem);
   tb_buf_init(&o->span, &tk_mem);
   tb_map_init(&o->parents, &tk_mem, tb_seed());
-  if (options->url == NULL) return TB_OK;
-  return tk_otlp_post_new(options->url, "/v1/traces", o->diag, &o->post);
+  return tk_otlp_data_open(&o->data, file, options, "/v1/traces");
 }
 
 static void otlp_fini(void *self) {
@@ -139,7 +121,6 @@ static void otlp_fini(void *self) {
   tb_buf_fini(&o->spans);
   tb_buf_fini(&o->span);
   tb_map_fini(&o->parents);
-  tk_otlp_post_free(o->post);
 }
 
 /* A task ends before those that it belongs to: which these are is read before. */
@@ -175,7 +156,9 @@ static tb_rc otlp_span(void *self, const struct tk_stream *s, const struct tk_sp
 }
 
 static tb_rc otlp_end(void *self, const struct tk_stream *s) {
-  return flush(self, s);
+  struct otlp *o = self;
+
+  return o->spans.len == 0 ? o->spans.rc : tk_otlp_send(&o->data, s, &o->spans);
 }
 
 static tb_rc otlp_close(void *self) {

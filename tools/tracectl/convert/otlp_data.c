@@ -14,12 +14,17 @@ enum { SCOPE_NAME = 1 };
 enum { KEY = 1, VALUE };
 enum { VALUE_TEXT = 1, VALUE_INT = 3 };
 
-void tk_otlp_data_init(struct tk_otlp_data *data) {
+tb_rc tk_otlp_data_open(struct tk_otlp_data *data, FILE *file,
+                        const struct tk_format_options *options, const char *path) {
+  data->file = file;
+  data->diag = options->diag;
   tb_buf_init(&data->pair, &tk_mem);
   tb_buf_init(&data->value, &tk_mem);
   tb_buf_init(&data->scope, &tk_mem);
   tb_buf_init(&data->resource, &tk_mem);
   tb_buf_init(&data->message, &tk_mem);
+  if (options->url == NULL) return TB_OK;
+  return tk_otlp_post_new(options->url, path, data->diag, &data->post);
 }
 
 void tk_otlp_data_fini(struct tk_otlp_data *data) {
@@ -28,6 +33,7 @@ void tk_otlp_data_fini(struct tk_otlp_data *data) {
   tb_buf_fini(&data->scope);
   tb_buf_fini(&data->resource);
   tb_buf_fini(&data->message);
+  tk_otlp_post_free(data->post);
 }
 
 static void put_pair(struct tk_otlp_data *data, struct tb_buf *out, unsigned field,
@@ -57,7 +63,7 @@ static struct to_string service_of(const struct tk_stream *s) {
   return (struct to_string){ s->name, strcspn(s->name, "/") };
 }
 
-tb_rc tk_otlp_put_data(struct tk_otlp_data *data, const struct tk_stream *s, struct tb_buf *items) {
+tb_rc tk_otlp_send(struct tk_otlp_data *data, const struct tk_stream *s, struct tb_buf *items) {
   struct tb_buf *resource = &data->resource, *scope = &data->scope, *message = &data->message;
 
   if (items->rc != TB_OK) return items->rc;
@@ -72,5 +78,7 @@ tb_rc tk_otlp_put_data(struct tk_otlp_data *data, const struct tk_stream *s, str
   tk_put_message(resource, RESOURCE_ITEMS_SCOPE_ITEMS, scope);
   tb_buf_clear(message);
   tk_put_message(message, DATA_RESOURCE_ITEMS, resource);
-  return message->rc;
+  if (message->rc != TB_OK) return message->rc;
+  if (data->post != NULL) return tk_otlp_post(data->post, message->data, message->len, data->diag);
+  return fwrite(message->data, 1, message->len, data->file) == message->len ? TB_OK : TB_IO;
 }

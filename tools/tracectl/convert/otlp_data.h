@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Around OpenTelemetry's spans and metrics: TracesData and MetricsData say with the same numbers which stream they are of.
+/* What OpenTelemetry's spans and metrics have in common: TracesData and MetricsData say with the same numbers which stream they are of,
+ * and go to a file or to a URL.
  *
  * Memory    buffers of tk_mem, kept until fini.
+ * Errors    of open and send: those of a format.
  */
 #ifndef TK_CONVERT_OTLP_DATA_H
 #define TK_CONVERT_OTLP_DATA_H
 
+#include "tools/tracectl/convert/format.h"
 #include "tools/tracectl/convert/message.h"
-#include "tools/tracectl/convert/walk.h"
+#include "tools/tracectl/convert/otlp_post.h"
 
 enum { TK_OTLP_ITEMS = 2 }; /* the field of ScopeSpans and ScopeMetrics that the items are in */
 
 struct tk_otlp_data {
+  FILE *file;
+  struct tk_otlp_post *post; /* NULL: the file */
+  struct tb_diag *diag;
   struct tb_buf pair, value, scope, resource, message;
 };
 
-void tk_otlp_data_init(struct tk_otlp_data *data);
-void tk_otlp_data_fini(struct tk_otlp_data *data);
+/* path: of options' URL, if there is one. */
+TB_MUST tb_rc tk_otlp_data_open(struct tk_otlp_data *data, FILE *file,
+                                const struct tk_format_options *options, const char *path);
+void tk_otlp_data_fini(struct tk_otlp_data *data); /* whatever open answered */
 
 /* A KeyValue in field of out. */
 void tk_otlp_put_text(struct tk_otlp_data *data, struct tb_buf *out, unsigned field,
@@ -24,8 +32,8 @@ void tk_otlp_put_text(struct tk_otlp_data *data, struct tb_buf *out, unsigned fi
 void tk_otlp_put_int(struct tk_otlp_data *data, struct tb_buf *out, unsigned field, const char *key,
                      int64_t number);
 
-/* data->message is all of a TracesData or MetricsData of that stream; items are cleared. */
-TB_MUST tb_rc tk_otlp_put_data(struct tk_otlp_data *data, const struct tk_stream *stream,
-                               struct tb_buf *items);
+/* Items of that stream, which are cleared. */
+TB_MUST tb_rc tk_otlp_send(struct tk_otlp_data *data, const struct tk_stream *stream,
+                           struct tb_buf *items);
 
 #endif

@@ -9,7 +9,6 @@
 #include "analysis/analysis.h"
 #include "tools/tracectl/convert/format.h"
 #include "tools/tracectl/convert/otlp_data.h"
-#include "tools/tracectl/convert/otlp_post.h"
 #include "tools/tracectl/report/set.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -26,9 +25,6 @@ typedef Tracecollect__V1__Value value;
 typedef Tracecollect__V1__FieldSchema field;
 
 struct otlp_metrics {
-  FILE *file;
-  struct tk_otlp_post *post; /* NULL: the file */
-  struct tb_diag *diag;
   struct tk_otlp_data data;
   struct tb_buf metrics, metric, points, point, inner;
 };
@@ -161,16 +157,12 @@ static void put_report(struct otlp_metrics *o, const struct tk_stream *s,
 static tb_rc metrics_open(void *self, FILE *file, const struct tk_format_options *options) {
   struct otlp_metrics *o = self;
 
-  o->file = file;
-  o->diag = options->diag;
-  tk_otlp_data_init(&o->data);
   tb_buf_init(&o->metrics, &tk_mem);
   tb_buf_init(&o->metric, &tk_mem);
   tb_buf_init(&o->points, &tk_mem);
   tb_buf_init(&o->point, &tk_mem);
   tb_buf_init(&o->inner, &tk_mem);
-  if (options->url == NULL) return TB_OK;
-  return tk_otlp_post_new(options->url, "/v1/metrics", o->diag, &o->post);
+  return tk_otlp_data_open(&o->data, file, options, "/v1/metrics");
 }
 
 static void metrics_fini(void *self) {
@@ -182,7 +174,6 @@ static void metrics_fini(void *self) {
   tb_buf_fini(&o->points);
   tb_buf_fini(&o->point);
   tb_buf_fini(&o->inner);
-  tk_otlp_post_free(o->post);
 }
 
 static tb_rc metrics_begin(void *self, const struct tk_stream *stream) {
@@ -193,13 +184,6 @@ static tb_rc metrics_begin(void *self, const struct tk_stream *stream) {
 static tb_rc metrics_span(void *self, const struct tk_stream *stream, const struct tk_span *at) {
   (void)self, (void)stream, (void)at;
   return TB_OK;
-}
-
-static tb_rc send(struct otlp_metrics *o) {
-  const struct tb_buf *message = &o->data.message;
-
-  if (o->post != NULL) return tk_otlp_post(o->post, message->data, message->len, o->diag);
-  return fwrite(message->data, 1, message->len, o->file) == message->len ? TB_OK : TB_IO;
 }
 
 /* A trace that breaks has reports up to there. */
@@ -217,8 +201,7 @@ static tb_rc metrics_end(void *self, const struct tk_stream *s) {
   int code = tk_report_file(s->place->path, &ask, &set);
   for (size_t i = 0; i < set.n; i++) put_report(o, s, set.report[i]);
   tk_report_set_fini(&set);
-  TB_TRY(tk_otlp_put_data(&o->data, s, &o->metrics));
-  TB_TRY(send(o));
+  TB_TRY(tk_otlp_send(&o->data, s, &o->metrics));
   return code == TK_DONE ? TB_OK : TB_BROKEN;
 }
 
