@@ -88,11 +88,10 @@ class Actions(Case):
         self.assertEqual(paged.read_text(), expected)
         self.assertIn("webhook:chat: the answer is 503; again in 1 s", self.log("helper"))
         self.assertIn(f'rule=slow: no action "webhook:elsewhere" in {self.actions_file}', self.log("helper"))
-        # Neither a restart of the helper nor a kill of the collector does anything twice.
+        # Neither a restart of the helper nor one of the collector does anything twice. (After a kill a rule may fire again.)
         self.end()
         missed = self.fire("host:2")
-        wait_until("it is on the disk", lambda: str(missed["id"]) in (self.collector.state / "firings").read_text())
-        self.collector.kill()
+        self.assertEqual(self.collector.stop(), 0)
         self.start()
         wait_until("it says so", lambda: "asked again each second" in self.log("helper"))
         self.collector.start()
