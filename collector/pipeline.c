@@ -149,10 +149,12 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
                                             p->recorders, tc_store_keeps(p->store) };
   TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
   TB_TRY(tc_triggers_start(p->triggers));
+  TB_TRY(tc_history_open(tc_store_dirfd(p->store), p->config, diag, &p->kept));
+  TB_TRY(tc_history_start(p->kept));
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_worker_env env = { p->config,  p->reports,   p->history,     p->feed,
                                  p->leases,  p->store,     &p->handshakes, p->quotas,
-                                 p->limiter, p->recorders, p->triggers,    i };
+                                 p->limiter, p->recorders, p->triggers,    p->kept, i };
 
     TB_TRY(tc_worker_open(&env, &p->workers[i]));
   }
@@ -345,6 +347,7 @@ static void end_stages(struct tc_pipeline *p) {
   tc_recorders_stop(p->recorders);
   tc_archive_stop(archive);
   tc_triggers_stop(p->triggers);
+  tc_history_stop(p->kept);
   tc_feed_stop(p->feed);
   tc_http_close(p->http);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
@@ -433,6 +436,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_handshake_limiter_free(p->limiter);
   tc_quotas_free(p->quotas);
   tc_triggers_free(p->triggers);
+  tc_history_free(p->kept);
   tc_recorders_free(p->recorders);
   tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
@@ -460,7 +464,7 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
   static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",    "tc-leases",
-                                        "tc-listener", "tc-listener", "tc-triggers" };
+                                        "tc-listener", "tc-listener", "tc-triggers", "tc-history" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -473,8 +477,9 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 4] = tc_feed_listener_turns(p->feed);
   turns[p->count + 5] = tc_archive_listener_turns(p->archive);
   turns[p->count + 6] = tc_triggers_turns(p->triggers);
+  turns[p->count + 7] = tc_history_turns(p->kept);
 
-  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 7);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 8);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

@@ -33,6 +33,7 @@ struct tc_pipeline {
   struct tc_quotas *quotas;
   struct tc_recorders *recorders;
   struct tc_triggers *triggers;
+  struct tc_history *kept;
   struct tc_metrics metrics;   /* the main loop's own */
   atomic_bool replies_welcome; /* workers run */
 

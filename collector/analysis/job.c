@@ -121,10 +121,12 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     tc_feed_encoder_overdue(s->feed);
     if (rc == TB_OK) tc_feed_encoder_findings(s->feed, v->last_ns);
   }
-  if (rc == TB_OK)
+  if (rc == TB_OK) {
     tc__understood_look(s, v);
-  else
+    tc__understood_keep_reports(s, v->last_ns);
+  } else {
     tc__understood_look_at_hole(s);
+  }
   if (s->feed != NULL) tc_feed_encoder_end(s->feed, v);
   tc__understood_bytes_drop(s);
   s->step = TC__SCHEDULER_TELL;
@@ -342,7 +344,10 @@ static bool step_report(struct tc__understood *s) {
   s->closed = s->jobs->stored->stream_closed;
   tc__understood_job_drop(s);
   tc__understood_news(s);
-  if (s->closed) tc__understood_last_reports(s);
+  if (s->closed) {
+    tc__understood_keep_last_reports(s);
+    tc__understood_last_reports(s);
+  }
   return true;
 }
 

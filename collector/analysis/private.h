@@ -6,6 +6,7 @@
  *   job.c        one stream's work: read, feed, run, report the verdict
  *   reports.c    when a stream's reports are made, and for whom
  *   triggers.c   rules that watch a stream
+ *   kept_reports.c  reports that stay when the traces have gone
  *   late.c       verdicts of generations that found no room, made up when no stream has work
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
@@ -61,6 +62,9 @@ struct tc__understood {
   bool share_spent;     /* memory was refused because all streams together have taken theirs */
   bool new_epoch;       /* ordering begins again with the next generation */
   bool in_history;      /* its stops so far */
+  struct {
+    uint64_t last_ns, seen_ns; /* wall clock: the last kept, the newest figures; 0: none */
+  } kept;
   bool closed; /* its last generation has been worked through: it goes once its reports are made */
   uint64_t broken;
   TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
@@ -157,6 +161,12 @@ void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
 /* A generation is whole and analysed; v is its verdict. */
 void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
 void tc__understood_look_at_hole(struct tc__understood *s);
+
+/* --- kept_reports.c ---------------------------------------------------------------- */
+
+/* A generation is whole and analysed; its last event. */
+void tc__understood_keep_reports(struct tc__understood *s, to_ns last_ns);
+void tc__understood_keep_last_reports(struct tc__understood *s); /* the stream is over */
 
 /* --- late.c ------------------------------------------------------------------------ */
 

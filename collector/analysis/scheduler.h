@@ -27,6 +27,7 @@
 #include "collector/analysis/pauses_history.h"
 #include "collector/analysis/report_table.h"
 #include "collector/feed/publisher.h"
+#include "collector/history/history.h"
 #include "collector/ingest/connection.h"
 #include "collector/lease/event_tap.h"
 #include "collector/model/counters.h"
@@ -44,6 +45,7 @@ struct tc_scheduler_env {
   struct tc_feed *feed;                                         /* NULL: no agent gets one */
   struct tc_event_tap *tap;                                     /* NULL: there are no leases */
   struct tc_triggers *triggers;                                 /* NULL: there are no rules */
+  struct tc_history *kept;                                      /* NULL: no reports are kept */
   struct tc_submit_sink store;                                  /* for verdicts */
   unsigned loop;                                                /* also its port of the feed */
   void *files;                                                  /* for open_file() */

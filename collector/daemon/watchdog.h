@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 enum {
-  TC_WATCHDOG_THREADS_MAX = 263
-}; /* loops, the store's two, the feed's, the leases', two listeners', the triggers' */
+  TC_WATCHDOG_THREADS_MAX = 264
+}; /* loops, the store's two, the feed's, the leases', two listeners', the triggers', the history's */
 
 struct tc_watchdog {
   uint64_t turns[TC_WATCHDOG_THREADS_MAX]; /* when last asked; a new one has not turned */

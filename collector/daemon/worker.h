@@ -29,6 +29,7 @@ struct tc_worker_env {
   struct tc_handshake_limiter *limiter;
   struct tc_recorders *recorders;
   struct tc_triggers *triggers;
+  struct tc_history *kept; /* reports; NULL: none are */
   unsigned number; /* its loop's, and its sender's at the store */
 };
 
