@@ -241,6 +241,7 @@ static void *work(void *self) {
   struct tc_history *h = self;
   struct line line;
 
+  tidy(h);
   while (next(h, &line)) {
     write_all(h, &line);
     tidy(h);
