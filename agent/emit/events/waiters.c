@@ -33,8 +33,8 @@ void ta_waiters_add(const struct ta_thread *t, const void *what) {
 void ta_waiters_remove(const struct ta_thread *t) {
   struct waiter *w = &waiters[t->place];
 
+  if (atomic_load_explicit(&w->word, memory_order_relaxed) == 0) return;
   atomic_store_explicit(&w->word, 0, memory_order_relaxed); /* before the goroutine's changes */
-  if (atomic_load(&waited_for[t->place]) == 0) return;
   uintptr_t what = atomic_exchange(&waited_for[t->place], 0);
   if (what != 0) atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of triggers: how often each has fired, and the last time with its picture. The history of all of them, which is asked for
 // once it is open.
+import { askJson } from "/ask.js";
 import { count, moment } from "/format.js";
 import { byId, element, KeyedList, setFigure, setText, timelineLink } from "/view.js";
 
@@ -48,9 +49,9 @@ export class Triggers {
 
   // A collector that is away is said at the top of the page; the rows stay as they were.
   async ask() {
-    const answer = await fetch("/api/v1/triggers").catch(() => null);
-    if (!answer?.ok) return;
-    const { rules = [] } = await answer.json();
+    const answer = await askJson("/api/v1/triggers").catch(() => null);
+    if (answer === null) return;
+    const { rules = [] } = answer;
     byId("triggers").hidden = rules.length === 0;
     setText(byId("triggers-note"), `${count(rules.length)} ${rules.length === 1 ? "rule" : "rules"}; tracectl trigger list`);
     this.rows.show(rules);
@@ -61,9 +62,7 @@ export class Triggers {
   async askHistory() {
     setText(byId("firings-note"), `History: the newest ${SHOWN}; tracectl trigger history`);
     if (!byId("firings").open) return;
-    const answer = await fetch(`/api/v1/firings?newest=${SHOWN}`).catch(() => null);
-    if (!answer?.ok) return;
-    const { firings } = await answer.json();
-    this.history.show(firings.reverse());
+    const answer = await askJson("/api/v1/firings", { newest: SHOWN }).catch(() => null);
+    if (answer !== null) this.history.show(answer.firings.reverse());
   }
 }
