@@ -89,6 +89,12 @@ static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
     tc_tap_event_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
 }
 
+static void go_on_to_tell(struct tc__understood *s) {
+  bool keeps = tc__understood_keeps(s, s->jobs->stored->stream_closed);
+
+  s->step = keeps ? TC__SCHEDULER_KEEP : TC__SCHEDULER_TELL;
+}
+
 /* The generation is worked through, one way or the other. */
 static void conclude(struct tc__understood *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
@@ -123,13 +129,13 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   }
   if (rc == TB_OK) {
     tc__understood_look(s, v);
-    tc__understood_keep_reports(s, v->last_ns);
+    tc__understood_kept_see(s, v->last_ns);
   } else {
     tc__understood_look_at_hole(s);
   }
   if (s->feed != NULL) tc_feed_encoder_end(s->feed, v);
   tc__understood_bytes_drop(s);
-  s->step = TC__SCHEDULER_TELL;
+  go_on_to_tell(s);
 }
 
 /* --- steps ------------------------------------------------------------------------------------- */
@@ -274,7 +280,7 @@ static tb_rc step_next_job(struct tc__understood *s) {
   const struct tc_reply *stored = s->jobs->stored;
 
   if (stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
-    s->step = TC__SCHEDULER_TELL;
+    go_on_to_tell(s);
     return TB_OK;
   }
   if (!has_room_for_bytes(s, stored->len)) return TB_BUDGET;
@@ -344,10 +350,7 @@ static bool step_report(struct tc__understood *s) {
   s->closed = s->jobs->stored->stream_closed;
   tc__understood_job_drop(s);
   tc__understood_news(s);
-  if (s->closed) {
-    tc__understood_keep_last_reports(s);
-    tc__understood_last_reports(s);
-  }
+  if (s->closed) tc__understood_last_reports(s);
   return true;
 }
 
@@ -363,6 +366,9 @@ tb_rc tc__understood_step(struct tc__understood *s) {
       tc__understood_news(s);
       if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
     }
+    break;
+  case TC__SCHEDULER_KEEP:
+    if (tc__understood_keep(s)) s->step = TC__SCHEDULER_TELL;
     break;
   case TC__SCHEDULER_TELL: return step_report(s) ? TB_OK : TB_AGAIN;
   }

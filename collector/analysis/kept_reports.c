@@ -22,58 +22,71 @@ static const struct length *length_of(uint64_t every_ns) {
   return last;
 }
 
-static tb_rc put_report(struct tc__understood *s, enum to_analysis_kind kind, enum to_window window,
-                        struct tb_buf *packed, struct tb_buf *out) {
+static tb_rc put_report(struct tc__understood *s, enum to_analysis_kind kind,
+                        struct tb_buf *packed) {
   const struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
+  const struct length *length = length_of(s->u->env.config->reports_every);
+  struct tb_buf *reply = &s->kept.reply;
 
-  tb_buf_clear(packed);
-  TB_TRY(tp_report_pack(s->analyses, kind, window, ROWS_MAX, &about, packed));
-  TB_TRY(tb_buf_reserve(out, TP_FIELD_BYTES + packed->len));
-  unsigned char *end = tp_put_bytes(out->data + out->len, REPLY_REPORTS, packed->data, packed->len);
-  out->len = (size_t)(end - out->data);
+  TB_TRY(tp_report_pack(s->analyses, kind, length->window, ROWS_MAX, &about, packed));
+  TB_TRY(tb_buf_reserve(reply, TP_FIELD_BYTES + packed->len));
+  unsigned char *end =
+      tp_put_bytes(reply->data + reply->len, REPLY_REPORTS, packed->data, packed->len);
+  reply->len = (size_t)(end - reply->data);
   return TB_OK;
 }
 
-static tb_rc put_all(struct tc__understood *s, enum to_window window, struct tb_buf *out) {
+/* Of one kind: a slice of the loop's time is for no more. */
+static tb_rc put_next(struct tc__understood *s) {
   struct tb_buf packed;
-  tb_rc rc = TB_OK;
 
   tb_buf_init(&packed, &s->mem);
-  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++)
-    rc = put_report(s, (enum to_analysis_kind)k, window, &packed, out);
+  tb_rc rc = put_report(s, (enum to_analysis_kind)s->kept.kinds, &packed);
   tb_buf_fini(&packed);
+  s->kept.kinds++;
   return rc;
 }
 
-static void keep(struct tc__understood *s, uint64_t until_ns) {
-  const struct length *length = length_of(s->u->env.config->reports_every);
-  struct tb_buf reply;
-
-  tb_buf_init(&reply, &s->mem);
-  tb_rc rc = put_all(s, length->window, &reply);
+static tb_rc add_record(const struct tc__understood *s) {
+  const struct tb_buf *reply = &s->kept.reply;
   const struct tc_report_record record = {
-    .from_ns = until_ns - length->ns, .until_ns = until_ns, .reply = reply.data, .len = reply.len
+    .from_ns = s->kept.seen_ns - length_of(s->u->env.config->reports_every)->ns,
+    .until_ns = s->kept.seen_ns,
+    .reply = reply->data,
+    .len = reply->len
   };
-  if (rc == TB_OK) rc = tc_history_add(s->u->env.kept, s->id, &record);
-  if (rc != TB_OK) tc_metric_add(&s->u->env.metrics->reports_not_kept_total, 1);
-  tb_buf_fini(&reply);
+
+  return tc_history_add(s->u->env.kept, s->id, &record);
 }
 
 /* The first of a stream is due when it is as long as the others. */
-void tc__understood_keep_reports(struct tc__understood *s, to_ns last_ns) {
-  uint64_t every_ns = s->u->env.config->reports_every,
-           now_ns = to_analyses_wall(s->analyses, last_ns);
+void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns) {
+  uint64_t now_ns = to_analyses_wall(s->analyses, last_ns);
 
-  if (s->u->env.kept == NULL || every_ns == 0 || now_ns == 0) return;
+  if (now_ns == 0) return;
   s->kept.seen_ns = now_ns;
   if (s->kept.last_ns == 0 || now_ns < s->kept.last_ns) s->kept.last_ns = now_ns;
-  if (now_ns - s->kept.last_ns < every_ns) return;
-  keep(s, now_ns);
-  s->kept.last_ns = now_ns;
 }
 
-void tc__understood_keep_last_reports(struct tc__understood *s) {
-  if (s->analyses == NULL || s->kept.seen_ns == s->kept.last_ns) return;
-  keep(s, s->kept.seen_ns);
+bool tc__understood_keeps(const struct tc__understood *s, bool is_over) {
+  uint64_t every_ns = s->u->env.config->reports_every, since_ns = s->kept.seen_ns - s->kept.last_ns;
+
+  if (s->u->env.kept == NULL || s->analyses == NULL || every_ns == 0) return false;
+  return is_over ? since_ns > 0 : since_ns >= every_ns;
+}
+
+bool tc__understood_keep(struct tc__understood *s) {
+  if (s->kept.kinds == 0) tb_buf_init(&s->kept.reply, &s->mem);
+  tb_rc rc = put_next(s);
+  if (rc == TB_OK && s->kept.kinds < TO_ANALYSIS_KINDS) return false;
+  if (rc == TB_OK) rc = add_record(s);
+  if (rc != TB_OK) tc_metric_add(&s->u->env.metrics->reports_not_kept_total, 1);
+  tc__understood_kept_drop(s);
   s->kept.last_ns = s->kept.seen_ns;
+  return true;
+}
+
+void tc__understood_kept_drop(struct tc__understood *s) {
+  tb_buf_fini(&s->kept.reply);
+  s->kept.kinds = 0;
 }

@@ -38,6 +38,7 @@ enum tc__scheduler_step {
   TC__SCHEDULER_READ,
   TC__SCHEDULER_FEED,
   TC__SCHEDULER_RUN,
+  TC__SCHEDULER_KEEP,
   TC__SCHEDULER_TELL
 };
 
@@ -64,6 +65,8 @@ struct tc__understood {
   bool in_history;      /* its stops so far */
   struct {
     uint64_t last_ns, seen_ns; /* wall clock: the last kept, the newest figures; 0: none */
+    struct tb_buf reply;       /* being made, of so many kinds */
+    unsigned kinds;
   } kept;
   bool closed; /* its last generation has been worked through: it goes once its reports are made */
   uint64_t broken;
@@ -165,8 +168,12 @@ void tc__understood_look_at_hole(struct tc__understood *s);
 /* --- kept_reports.c ---------------------------------------------------------------- */
 
 /* A generation is whole and analysed; its last event. */
-void tc__understood_keep_reports(struct tc__understood *s, to_ns last_ns);
-void tc__understood_keep_last_reports(struct tc__understood *s); /* the stream is over */
+void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns);
+/* Reports are due to be kept; is_over: nothing more comes of the stream. */
+bool tc__understood_keeps(const struct tc__understood *s, bool is_over);
+/* Makes the next of them. True: that was the last. */
+bool tc__understood_keep(struct tc__understood *s);
+void tc__understood_kept_drop(struct tc__understood *s);
 
 /* --- late.c ------------------------------------------------------------------------ */
 

@@ -72,6 +72,7 @@ void tc__understood_forget(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
 
   assert(!s->in_ring);
+  tc__understood_kept_drop(s);
   if (u->first_in_line == s) u->first_in_line = NULL;
   tb_map_remove(&u->by_ref, s->ref);
   TAILQ_REMOVE(&u->by_heard, s, by_heard);

@@ -21,7 +21,8 @@
 
 #define FOLDER "reports"
 
-enum { TURN_MS = 500, NAME_BYTES = TC_STREAM_HEX_BYTES + sizeof ".reports" };
+enum { TURN_MS = 500, HURRY_BYTES = TC_HISTORY_WAITING_MAX / 4 };
+enum { NAME_BYTES = TC_STREAM_HEX_BYTES + sizeof ".reports" };
 static const uint64_t tidy_every_ns = UINT64_C(60000000000);
 
 struct waiting {
@@ -128,6 +129,7 @@ tb_rc tc_history_add(struct tc_history *h, const unsigned char stream[TC_STREAM_
   } else {
     STAILQ_INSERT_TAIL(&h->line, w, next);
     h->waiting_bytes += bytes;
+    if (h->waiting_bytes > HURRY_BYTES) pthread_cond_signal(&h->changed);
   }
   pthread_mutex_unlock(&h->lock);
   if (rc != TB_OK) free(w);
@@ -200,11 +202,12 @@ static void tidy(struct tc_history *h) {
 tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM_BYTES],
                       uint64_t from_ns, uint64_t until_ns, void *self,
                       tb_rc (*take)(void *self, const struct tc_report_record *record),
-                      struct tb_diag *diag) {
+                      uint64_t *out_damaged, struct tb_diag *diag) {
   char name[NAME_BYTES], first[TC_DAY_BYTES];
   uint64_t damaged;
   struct days days;
 
+  *out_damaged = 0;
   file_name(stream, name);
   tc_day(from_ns, first);
   TB_TRY(list_days(h, diag, &days));
@@ -215,6 +218,7 @@ tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM
     if (fd < 0) continue; /* it has just gone */
     rc = tc_report_file_read(fd, name, from_ns, until_ns, self, take, &damaged, diag);
     if (rc == TB_NOTFOUND) rc = TB_OK;
+    *out_damaged += damaged;
     close(fd);
   }
   free(days.day);

@@ -31,10 +31,11 @@ uint64_t tc_history_turns(const struct tc_history *h); /* at least one a second;
 /* A copy of the record, for the disk. */
 TB_MUST tb_rc tc_history_add(struct tc_history *h, const unsigned char stream[TC_STREAM_BYTES],
                              const struct tc_report_record *record);
-/* Those on the disk that meet the stretch, in order; lent for the call. take's codes end it. */
+/* Those on the disk that meet the stretch, in order; lent for the call. take's codes end it. *out_damaged counts those that cannot be
+ * read. */
 TB_MUST tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM_BYTES],
                               uint64_t from_ns, uint64_t until_ns, void *self,
                               tb_rc (*take)(void *self, const struct tc_report_record *record),
-                              struct tb_diag *diag);
+                              uint64_t *out_damaged, struct tb_diag *diag);
 
 #endif

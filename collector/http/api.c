@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the catalog and the reports, in JSON: the same messages as `tracectl --json` prints. All
  * of this runs on a worker. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analysis/analysis.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "collector/http/private.h"
 #include "collector/http/query.h"
 #include "config/times.h"
@@ -175,11 +177,13 @@ void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session
 
 /* --- reports ----------------------------------------------------------------------------------- */
 
-static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out) {
+/* The path is prefix and the kind. */
+static tb_rc read_kind(const char *path, const char *prefix, struct tb_diag *diag,
+                       const char **out) {
   enum to_analysis_kind kind;
   char known[120] = "";
 
-  *out = path + strlen("/api/v1/report/");
+  *out = path + strlen(prefix);
   if (strcmp(*out, "all") == 0) {
     *out = ""; /* the archive's word for it */
     return TB_OK;
@@ -192,13 +196,21 @@ static tb_rc read_kind(const char *path, struct tb_diag *diag, const char **out)
   return tb_fail(diag, TB_NOTFOUND, "no report \"%.40s\"; there are%s", *out, known);
 }
 
-tb_rc tc__read_stream_id(const char *hex, struct tb_diag *diag,
+tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_diag *diag,
                          unsigned char out[TC_REPORT_STREAM_BYTES]) {
   size_t digits = strspn(hex, "0123456789abcdef");
 
   if (digits != STREAM_HEX || hex[digits] != '\0')
-    return tb_fail(diag, TB_PROTOCOL, "stream=%.40s is no id of 32 hexadecimal digits", hex);
+    return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is no id of 32 hexadecimal digits", name, hex);
   for (size_t i = 0; i < TC_REPORT_STREAM_BYTES; i++) (void)!sscanf(hex + 2 * i, "%2hhx", &out[i]);
+  return TB_OK;
+}
+
+static tb_rc read_id(const char *name, const char *hex, struct tb_diag *diag,
+                     unsigned char id[TC_REPORT_STREAM_BYTES], ProtobufCBinaryData *out) {
+  if (*hex == '\0') return TB_OK;
+  TB_TRY(tc__read_stream_id(name, hex, diag, id));
+  *out = (ProtobufCBinaryData){ TC_REPORT_STREAM_BYTES, id };
   return TB_OK;
 }
 
@@ -212,20 +224,24 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   };
   enum to_window known;
 
-  TB_TRY(read_kind(r->path, diag, &kind));
+  TB_TRY(read_kind(r->path, "/api/v1/report/", diag, &kind));
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   if (!to_window_find(window, &known))
     return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
   if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, rows));
-  if (*stream != '\0') {
-    TB_TRY(tc__read_stream_id(stream, diag, id));
-    report->stream = (ProtobufCBinaryData){ TC_REPORT_STREAM_BYTES, id };
-  }
+  TB_TRY(read_id("stream", stream, diag, id, &report->stream));
   report->kind = text(kind);
   report->service = text(service);
   report->instance = text(instance);
   report->window = text(window);
   return TB_OK;
+}
+
+static void put_report(struct tc__http_job *job, Tracecollect__V1__StreamReport *report,
+                       uint64_t rows) {
+  tp_report_trim(report, rows);
+  tp_report_json(&job->answer.body, report);
+  tb_buf_byte(&job->answer.body, '\n');
 }
 
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) {
@@ -249,11 +265,75 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
     tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");
     return;
   }
-  for (size_t i = 0; i < r->report->n_reports; i++) {
-    tp_report_trim(r->report->reports[i], rows);
-    tp_report_json(&job->answer.body, r->report->reports[i]);
-    tb_buf_byte(&job->answer.body, '\n');
+  for (size_t i = 0; i < r->report->n_reports; i++) put_report(job, r->report->reports[i], rows);
+}
+
+/* ---- reports that were kept ---- */
+
+struct history_query {
+  Tracecollect__V1__HistoryRequest history;
+  Tracecollect__V1__Selector selector;
+  unsigned char stream[TC_REPORT_STREAM_BYTES], after_stream[TC_REPORT_STREAM_BYTES];
+  uint64_t figures_only, rows;
+};
+
+static tb_rc read_history_query(struct tc_http_request *r, struct history_query *q,
+                                struct tb_diag *diag) {
+  const char *service = "", *instance = "", *stream = "", *since = NULL, *until = NULL;
+  const char *figures = "0", *top = NULL, *after_stream = "", *after_ns = "0", *kind;
+  const struct tc_http_param params[] = {
+    { "service", &service }, { "instance", &instance }, { "stream", &stream },
+    { "since", &since },     { "until", &until },       { "figures", &figures },
+    { "top", &top },         { "after", &after_stream }, { "after_ns", &after_ns },
+  };
+
+  TB_TRY(read_kind(r->path, "/api/v1/history/", diag, &kind));
+  TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
+  q->history.kind = text(kind);
+  q->history.selector = &q->selector;
+  q->selector.service = text(service);
+  q->selector.instance = text(instance);
+  TB_TRY(read_id("stream", stream, diag, q->stream, &q->selector.stream));
+  TB_TRY(read_id("after", after_stream, diag, q->after_stream, &q->history.after_stream));
+  TB_TRY(tc__read_time("since", since, diag, &q->selector.since_wall_ns));
+  TB_TRY(tc__read_time("until", until, diag, &q->selector.until_wall_ns));
+  TB_TRY(tc_http_number("figures", figures, 0, 1, diag, &q->figures_only));
+  q->history.figures_only = q->figures_only != 0;
+  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, &q->rows));
+  return tc_http_number("after_ns", after_ns, 0, INT64_MAX, diag, &q->history.after_ns);
+}
+
+/* The last line says where to go on. */
+static void put_place(struct tb_buf *out, const Tracecollect__V1__HistoryReply *r) {
+  char hex[STREAM_HEX + 1] = "";
+
+  if (r->more && r->after_stream.len == TC_REPORT_STREAM_BYTES)
+    tb_hex(r->after_stream.data, TC_REPORT_STREAM_BYTES, hex);
+  tb_buf_printf(out, "{\"more\":%s", r->more ? "true" : "false");
+  if (r->more) tb_buf_printf(out, ",\"after\":\"%s\",\"after_ns\":%" PRIu64, hex, r->after_ns);
+  tb_buf_printf(out, ",\"damaged\":%" PRIu64 "}\n", r->damaged);
+}
+
+void tc__api_history(struct tc__http_job *job, struct tc_query_session *session) {
+  struct history_query asked = { .history = TRACECOLLECT__V1__HISTORY_REQUEST__INIT,
+                                 .selector = TRACECOLLECT__V1__SELECTOR__INIT,
+                                 .rows = TP_REPORT_ROWS_SHOWN };
+  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = read_history_query(&job->conn->head.request, &asked, &diag);
+  if (rc != TB_OK) {
+    fail(job, rc, &diag);
+    return;
   }
+  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_HISTORY;
+  q.history = &asked.history;
+  const reply *r = ask(job, session, &q);
+  if (r == NULL) return;
+  for (size_t i = 0; i < r->history->n_reports; i++)
+    put_report(job, r->history->reports[i], asked.rows);
+  put_place(&job->answer.body, r->history);
 }
 
 /* ---- what reports there are ---- */

@@ -153,6 +153,7 @@ void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_history(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session);
 
 /* timeline.c */
@@ -162,7 +163,7 @@ void tc__state_begin(struct tc__http_conn *c);
 void tc__timeline_tick(struct tc_http *http);
 
 /* A stream's id, 32 hexadecimal digits. */
-TB_MUST tb_rc tc__read_stream_id(const char *hex, struct tb_diag *diag,
+TB_MUST tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_diag *diag,
                                  unsigned char out[TC_TIMELINE_STREAM_BYTES]);
 TB_MUST tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag,
                             uint64_t *out);

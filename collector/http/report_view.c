@@ -3,11 +3,10 @@
 
 #include <string.h>
 
+#include "proto/get.h"
 #include "proto/unpack.h"
-#include "wire/varint.h"
 
-enum { CHUNK_BYTES = 64 << 10, TYPE_BITS = 3 };
-enum { VARINT, FIXED64, DELIMITED, FIXED32 = 5 }; /* types of a field on the wire */
+enum { CHUNK_BYTES = 64 << 10 };
 /* Numbers in report.proto; test_report_view compares them. */
 enum { STREAM_UNTIL_WALL = 9, STREAM_REPORT = 17 };
 enum { SCHEMA = 1, FIGURES = 3, TABLES = 4, STACKS = 5, FRAMES = 6, LISTS };
@@ -64,42 +63,6 @@ static tb_rc find_schema(struct tc_report_view *view, const ProtobufCBinaryData 
 
 /* ---- fields ---- */
 
-struct field {
-  uint64_t number, value;    /* value: of a VARINT */
-  ProtobufCBinaryData bytes; /* of a DELIMITED one */
-};
-
-static bool skip(ProtobufCBinaryData *at, uint64_t n) {
-  if (n > at->len) return false;
-  at->data += n;
-  at->len -= (size_t)n;
-  return true;
-}
-
-static bool take_varint(ProtobufCBinaryData *at, uint64_t *out) {
-  int n = tw_varint_read(at->data, at->data + at->len, out);
-
-  return n > 0 && skip(at, (uint64_t)n);
-}
-
-/* False: the message ends here or is broken; then something is left of it. */
-static bool next_field(ProtobufCBinaryData *at, struct field *out) {
-  uint64_t key, len;
-
-  if (at->len == 0 || !take_varint(at, &key)) return false;
-  *out = (struct field){ .number = key >> TYPE_BITS };
-  switch (key & ((1 << TYPE_BITS) - 1)) {
-  case VARINT: return take_varint(at, &out->value);
-  case FIXED64: return skip(at, sizeof(uint64_t));
-  case FIXED32: return skip(at, sizeof(uint32_t));
-  case DELIMITED:
-    if (!take_varint(at, &len) || len > at->len) return false;
-    out->bytes = (ProtobufCBinaryData){ (size_t)len, at->data };
-    return skip(at, len);
-  default: return false;
-  }
-}
-
 /* Where the items of the report's lists are. */
 struct lists {
   size_t n[LISTS];
@@ -110,18 +73,18 @@ struct lists {
 static tb_rc find_items(struct tb_arena *arena, ProtobufCBinaryData *at, unsigned last,
                         struct lists *out) {
   ProtobufCBinaryData here = *at, next = *at;
-  struct field field;
+  struct tp_field field;
   bool more;
 
   *out = (struct lists){ .n = { 0 } };
-  for (; (more = next_field(&next, &field)) && field.number <= last; here = next)
+  for (; (more = tp_next_field(&next, &field)) && field.number <= last; here = next)
     out->n[field.number]++;
   if (!more && here.len != 0) return TB_BUDGET;
   for (unsigned i = 0; i < LISTS; i++) {
     TB_TRY(tb_arena_take(arena, out->n[i] * sizeof(ProtobufCBinaryData), &out->item[i]));
     out->n[i] = 0;
   }
-  while (at->len > here.len && next_field(at, &field))
+  while (at->len > here.len && tp_next_field(at, &field))
     out->item[field.number][out->n[field.number]++] = field.bytes;
   return TB_OK;
 }
@@ -166,13 +129,13 @@ static tb_rc open_report(struct tc_report_view *view, ProtobufCBinaryData bytes)
 tb_rc tc_report_view_open(struct tc_report_view *view, const struct tc_report *packed) {
   ProtobufCBinaryData at = { packed->len, (uint8_t *)(uintptr_t)packed->bytes };
   ProtobufCBinaryData report = { 0, NULL };
-  struct field field;
+  struct tp_field field;
 
   tb_arena_reset(&view->open_arena);
   view->until_wall_ns = 0;
   TB_TRY(tb_arena_take(view->arena, sizeof *view->report, &view->report));
   tracecollect__v1__report__init(view->report);
-  while (next_field(&at, &field)) {
+  while (tp_next_field(&at, &field)) {
     if (field.number == STREAM_UNTIL_WALL) view->until_wall_ns = field.value;
     if (field.number == STREAM_REPORT) report = field.bytes;
   }

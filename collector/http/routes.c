@@ -55,6 +55,10 @@ static void answer_report(struct tc__http_conn *c) {
   tc__conn_work(c, "application/x-ndjson", tc__api_report);
 }
 
+static void answer_history(struct tc__http_conn *c) {
+  tc__conn_work(c, "application/x-ndjson", tc__api_history);
+}
+
 static void answer_reports(struct tc__http_conn *c) {
   tc__conn_work(c, "application/json", tc__api_reports);
 }
@@ -99,6 +103,7 @@ static const struct route {
   { "/api/v1/segments/", true, false, tc__http_file_begin },
   { "/api/v1/report/", true, false, answer_report },
   { "/api/v1/reports", false, false, answer_reports },
+  { "/api/v1/history/", true, false, answer_history },
   { "/api/v1/firings", false, false, answer_firings },
   { "/api/v1/triggers", false, false, answer_triggers },
   { "/api/v1/spans", false, false, tc__timeline_begin },

@@ -86,7 +86,7 @@ static tb_rc read_spans_query(char *query, struct tb_diag *diag, struct spans_qu
   uint64_t number;
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id(stream, diag, q->ask.stream));
+  TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
   TB_TRY(read_times(from, to, diag, &q->ask));
   snprintf(words, sizeof words, "%s", lanes != NULL ? lanes : all);
   TB_TRY(read_lanes(words, diag, &p->kinds));
@@ -154,7 +154,7 @@ static tb_rc read_moment_query(char *query, struct tb_diag *diag,
   unsigned given = 0;
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id(stream, diag, ask->stream));
+  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
   TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
   TB_TRY(read_id("ns", ns, diag, &ask->moment.at));
   for (unsigned k = 0; k < 3; k++) {
@@ -188,7 +188,7 @@ static tb_rc read_state_query(char *query, struct tb_diag *diag,
   const struct tc_http_param params[] = { { "stream", &stream }, { "gen", &gen }, { "ns", &ns } };
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id(stream, diag, ask->stream));
+  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
   TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
   return read_id("ns", ns, diag, &ask->at);
 }

@@ -196,8 +196,7 @@ static void meta_freep(tc_meta **meta) {
   tc_meta_free(*meta);
 }
 
-/* Copies a packed message into the arena: what a meta owns is freed with it. */
-static tb_rc move_in(struct tb_arena *arena, const ProtobufCMessage *message, void **out) {
+tb_rc tc__archive_move_in(struct tb_arena *arena, const ProtobufCMessage *message, void **out) {
   size_t n = protobuf_c_message_get_packed_size(message);
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
   void *packed;
@@ -235,11 +234,11 @@ static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s,
   TB_TRY(read_meta(w, s, diag, &meta));
   if (meta == NULL) return TB_OK;
   for (size_t i = 0; meta->n_generations > 1 && i < meta->n_generations; i++) {
-    TB_TRY(move_in(&w->arena, &meta->generations[i]->base, &copy));
+    TB_TRY(tc__archive_move_in(&w->arena, &meta->generations[i]->base, &copy));
     TB_TRY(list_add(&w->arena, &generations, copy));
   }
   for (size_t i = 0; i < meta->n_losses; i++) {
-    TB_TRY(move_in(&w->arena, &meta->losses[i]->base, &copy));
+    TB_TRY(tc__archive_move_in(&w->arena, &meta->losses[i]->base, &copy));
     TB_TRY(list_add(&w->arena, &losses, copy));
   }
   s->n_generations = generations.count;
@@ -382,6 +381,13 @@ static tb_rc answer_firings(struct tc__worker *w, const Tracecollect__V1__Firing
   return TB_OK;
 }
 
+static tb_rc answer_history(struct tc__worker *w, const Tracecollect__V1__HistoryRequest *ask,
+                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  TB_TRY(tc__archive_history(w, ask, diag, &reply->history));
+  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_HISTORY;
+  return TB_OK;
+}
+
 static tb_rc answer_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
                             struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
   TB_TRY(tc__archive_trigger(w, ask, diag, &reply->trigger));
@@ -400,6 +406,8 @@ static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Reques
   case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return answer_snap(w, request->snap, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_FIRINGS:
     return answer_firings(w, request->firings, diag, reply);
+  case TRACECOLLECT__V1__REQUEST__ASK_HISTORY:
+    return answer_history(w, request->history, diag, reply);
   case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER:
     return answer_trigger(w, request->trigger, diag, reply);
   default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");

@@ -1,47 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that were kept: of the streams that are asked for, in the catalog's order, and of each in the order of time. An answer has about
- * a megabyte; the next question says where it ended. */
+/* Reports that were kept: of the streams that are asked for, in the order of their ids, and of each in the order of time. An answer has
+ * about a megabyte; the next question says where it ended. */
 #include <string.h>
 
 #include "collector/history/history.h"
 #include "collector/query/private.h"
+#include "proto/get.h"
 #include "proto/unpack.h"
 
-enum { ANSWER_BYTES = 1 << 20 };
+enum { ANSWER_BYTES = 1 << 20, CHUNK_BYTES = 64 << 10, REPLY_REPORTS = 1, REPORT_KIND = 4 };
 
-typedef Tracecollect__V1__StreamReport report;
+typedef Tracecollect__V1__StreamReport stream_report;
 
-struct reports { /* a list in the arena */
+struct reports { /* a list in the worker's arena */
   struct reports *next;
-  report *report;
+  stream_report *report;
 };
 
 struct collecting {
   struct tc__worker *w;
   const Tracecollect__V1__HistoryRequest *ask;
   Tracecollect__V1__HistoryReply *reply;
+  struct tb_arena scratch; /* of one report */
   struct reports *first, **end;
   size_t bytes;
-  bool is_behind;                       /* what came before is passed over */
+  bool is_begun;                         /* after_ns is of this stream */
   unsigned char stream[TC_STREAM_BYTES]; /* that is read */
   struct tb_diag *diag;
 };
 
-static bool is_wanted(const struct collecting *c, const report *r) {
-  return c->ask->kind[0] == '\0' || strcmp(c->ask->kind, r->kind) == 0;
+/* ---- a report ---- */
+
+static bool is_wanted(const Tracecollect__V1__HistoryRequest *ask, ProtobufCBinaryData packed) {
+  struct tp_field field;
+
+  if (ask->kind[0] == '\0') return true;
+  while (tp_next_field(&packed, &field))
+    if (field.number == REPORT_KIND)
+      return field.bytes.len == strlen(ask->kind) &&
+             memcmp(field.bytes.data, ask->kind, field.bytes.len) == 0;
+  return false;
 }
 
-static tb_rc add(struct collecting *c, report *r) {
-  struct reports *item;
+static void leave_out_tables(stream_report *report) {
+  if (report->report == NULL) return;
+  report->report->n_tables = report->report->n_stacks = report->report->n_frames = 0;
+  if (report->report->schema != NULL) report->report->schema->n_tables = 0;
+}
 
+/* A report of another version, which cannot be read, is left out. */
+static tb_rc unpack_report(struct collecting *c, const ProtobufCBinaryData *packed,
+                           stream_report **out) {
+  struct tb_arena *arena = c->ask->figures_only ? &c->scratch : &c->w->arena;
+  ProtobufCAllocator allocator = tp_arena_allocator(arena);
+  void *copy;
+
+  *out = tracecollect__v1__stream_report__unpack(&allocator, packed->len, packed->data);
+  if (*out == NULL) return arena->is_short ? TB_NOMEM : TB_OK;
+  if (!c->ask->figures_only) return TB_OK;
+  leave_out_tables(*out);
+  tb_rc rc = tc__archive_move_in(&c->w->arena, &(*out)->base, &copy);
+  tb_arena_reset(&c->scratch);
+  if (rc == TB_OK) *out = copy;
+  return rc;
+}
+
+static tb_rc add_report(struct collecting *c, const ProtobufCBinaryData *packed) {
+  struct reports *item;
+  stream_report *report;
+
+  TB_TRY(unpack_report(c, packed, &report));
+  if (report == NULL) return TB_OK;
   TB_TRY(tb_arena_take(&c->w->arena, sizeof *item, &item));
-  *item = (struct reports){ .report = r };
+  *item = (struct reports){ .report = report };
   *c->end = item;
   c->end = &item->next;
   c->reply->n_reports++;
-  c->bytes += tracecollect__v1__stream_report__get_packed_size(r);
+  c->bytes += tracecollect__v1__stream_report__get_packed_size(report);
   return TB_OK;
 }
+
+/* ---- a record, a stream ---- */
 
 static tb_rc say_more(struct collecting *c, uint64_t until_ns) {
   c->reply->more = true;
@@ -53,58 +92,82 @@ static tb_rc say_more(struct collecting *c, uint64_t until_ns) {
 /* TB_END: the answer is large enough. */
 static tb_rc take_record(void *self, const struct tc_report_record *record) {
   struct collecting *c = self;
-  ProtobufCAllocator allocator = tp_arena_allocator(&c->w->arena);
+  ProtobufCBinaryData rest = { record->len, (uint8_t *)(uintptr_t)record->reply };
+  struct tp_field field;
 
-  if (c->is_behind && record->until_ns <= c->ask->after_ns) return TB_OK;
-  Tracecollect__V1__ReportReply *kept =
-      tracecollect__v1__report_reply__unpack(&allocator, record->len, record->reply);
-  if (kept == NULL) return TB_OK; /* of another version */
-  for (size_t i = 0; i < kept->n_reports; i++)
-    if (is_wanted(c, kept->reports[i])) TB_TRY(add(c, kept->reports[i]));
+  if (c->is_begun && record->until_ns <= c->ask->after_ns) return TB_OK;
+  while (tp_next_field(&rest, &field))
+    if (field.number == REPLY_REPORTS && is_wanted(c->ask, field.bytes))
+      TB_TRY(add_report(c, &field.bytes));
   if (c->bytes < ANSWER_BYTES) return TB_OK;
   TB_TRY(say_more(c, record->until_ns));
   return TB_END;
 }
 
 static tb_rc take_stream(void *self, const struct tc_stream_row *row) {
-  const Tracecollect__V1__Selector *selector = ((struct collecting *)self)->ask->selector;
   struct collecting *c = self;
+  const Tracecollect__V1__Selector *selector = c->ask->selector;
   const ProtobufCBinaryData *after = &c->ask->after_stream;
-  uint64_t until_ns = selector->until_wall_ns != 0 ? selector->until_wall_ns : UINT64_MAX;
-  int order = after->len == sizeof row->stream ? memcmp(row->stream, after->data, after->len) : 1;
+  uint64_t from_ns = selector != NULL ? selector->since_wall_ns : 0,
+           until_ns = selector != NULL && selector->until_wall_ns != 0 ? selector->until_wall_ns
+                                                                       : UINT64_MAX,
+           damaged;
+  int order = after->len != 0 ? memcmp(row->stream, after->data, after->len) : 1;
 
   if (order < 0) return TB_OK;
-  c->is_behind = order == 0;
+  c->is_begun = order == 0;
+  if (c->is_begun && from_ns < c->ask->after_ns) from_ns = c->ask->after_ns;
   memcpy(c->stream, row->stream, sizeof c->stream);
-  return tc_history_read(c->w->archive->env.kept, row->stream, selector->since_wall_ns, until_ns, c,
-                         take_record, c->diag);
+  tb_rc rc = tc_history_read(c->w->archive->env.kept, row->stream, from_ns, until_ns, c,
+                             take_record, &damaged, c->diag);
+  c->reply->damaged += damaged;
+  return rc;
 }
 
+/* ---- an answer ---- */
+
 static tb_rc put_list(struct collecting *c) {
-  report **list;
   size_t n = 0;
 
-  TB_TRY(tb_arena_take(&c->w->arena, (c->reply->n_reports + 1) * sizeof *list, &list));
+  TB_TRY(tb_arena_take(&c->w->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
+                       &c->reply->reports));
   for (const struct reports *item = c->first; item != NULL; item = item->next)
-    list[n++] = item->report;
-  c->reply->reports = list;
+    c->reply->reports[n++] = item->report;
   return TB_OK;
 }
 
-tb_rc tc__archive_history(struct tc__worker *w, const struct tc_select *select,
-                          const Tracecollect__V1__HistoryRequest *ask, struct tb_diag *diag,
-                          Tracecollect__V1__HistoryReply **out) {
+static tb_rc read_select(const Tracecollect__V1__HistoryRequest *ask, struct tb_diag *diag,
+                         struct tc_select *out) {
+  const Tracecollect__V1__Selector *selector = ask->selector;
+
+  *out = (struct tc_select){ 0 };
+  if (ask->after_stream.len != 0 && ask->after_stream.len != TC_STREAM_BYTES)
+    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+  if (selector == NULL) return TB_OK;
+  if (selector->stream.len != 0 && selector->stream.len != TC_STREAM_BYTES)
+    return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+  out->service = selector->service;
+  out->instance = selector->instance;
+  out->stream = selector->stream.len != 0 ? selector->stream.data : NULL;
+  return TB_OK;
+}
+
+tb_rc tc__archive_history(struct tc__worker *w, const Tracecollect__V1__HistoryRequest *ask,
+                          struct tb_diag *diag, Tracecollect__V1__HistoryReply **out) {
   struct collecting c = { .w = w, .ask = ask, .diag = diag };
+  struct tc_select select;
 
   if (w->archive->env.kept == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector keeps no reports");
+  TB_TRY(read_select(ask, diag, &select));
   c.end = &c.first;
   TB_TRY(tb_arena_take(&w->arena, sizeof *c.reply, &c.reply));
   tracecollect__v1__history_reply__init(c.reply);
   TB_TRY(tc__archive_catalog(w, diag));
-  tb_rc rc = tc_catalog_streams(w->catalog, select, take_stream, &c, diag);
-  if (rc == TB_END) rc = TB_OK;
-  if (rc == TB_OK) rc = put_list(&c);
+  tb_arena_init(&c.scratch, &w->mem, CHUNK_BYTES);
+  tb_rc rc = tc_catalog_streams(w->catalog, &select, take_stream, &c, diag);
+  tb_arena_fini(&c.scratch);
+  if (rc != TB_OK && rc != TB_END) return rc;
   *out = c.reply;
-  return rc;
+  return put_list(&c);
 }

@@ -84,6 +84,13 @@ TB_MUST tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__V
 TB_MUST tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
                                struct tb_diag *diag, Tracecollect__V1__SnapReply **out);
 
+/* Reports that were kept. */
+TB_MUST tb_rc tc__archive_history(struct tc__worker *w, const Tracecollect__V1__HistoryRequest *ask,
+                                  struct tb_diag *diag, Tracecollect__V1__HistoryReply **out);
+/* A copy in the arena; what the message has does not outlive an answer otherwise. */
+TB_MUST tb_rc tc__archive_move_in(struct tb_arena *arena, const ProtobufCMessage *message,
+                                  void **out);
+
 /* What rules of triggers have fired. */
 TB_MUST tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
                                   struct tb_diag *diag, Tracecollect__V1__FiringsReply **out);

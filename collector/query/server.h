@@ -37,6 +37,7 @@ struct tc_archive_env {
   struct tc_leases *leases;               /* NULL: none are given */
   struct tc_recorders *recorders;         /* NULL: no agent gets requests for snaps */
   struct tc_triggers *triggers;           /* NULL: there are no rules */
+  struct tc_history *kept;                /* NULL: no reports are kept */
   const char *feed_urls[TC_URLS_MAX + 1]; /* where the feed listens, for readers; up to a NULL */
   struct tc_nng_tls *tls;                 /* needed where listen.archive is tls+tcp:// */
   unsigned sender; /* the store's sender number, = loops; also the loop of its replies */

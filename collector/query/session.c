@@ -20,6 +20,7 @@ struct tc_query_session *tc_query_session_new(const struct tc_query_session_env 
   session->archive.env = (struct tc_archive_env){ .store = env->store,
                                                   .reports = env->reports,
                                                   .triggers = env->triggers,
+                                                  .kept = env->kept,
                                                   .started_wall_ns = env->started_wall_ns,
                                                   .version = env->version };
   session->archive.durable = env->durable;

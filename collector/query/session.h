@@ -18,6 +18,7 @@ struct tc_query_session_env {
   struct tc_store *store;
   struct tc_reports *reports;
   struct tc_triggers *triggers; /* NULL: there are no rules */
+  struct tc_history *kept;      /* NULL: no reports are kept */
   uint64_t started_wall_ns;
   const char *version;
   bool durable; /* what an ack promises */

@@ -22,7 +22,7 @@ static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
 struct tc__round {
   struct tc_sealer *sealer;
   struct tc_retention_rules rules;
-  uint64_t old_before_ns, kept_old_before_ns;
+  uint64_t old_before_ns, kept_old_before_ns, sample_every_ns;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
   bool is_stuck;   /* for lack of room or memory: nothing more can go now */
@@ -141,12 +141,20 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
   return wants && tc_retention_allows(&plan->retention, row->bytes);
 }
 
-/* A trigger keeps it, and it is not too old for that. */
+/* It was being traced when a span of retention.sample_every began. */
+static bool is_sample(const struct tc__round *round, const struct tc_segment_row *row) {
+  uint64_t every = round->sample_every_ns;
+
+  return every != 0 && row->first_wall_ns / every != row->last_wall_ns / every;
+}
+
+/* A trigger keeps it, or it is a sample, and it is not too old for that. */
 static bool is_spared(struct tc__round *round, const struct tc_segment_row *row) {
   const struct tc_sealer *sealer = round->sealer;
   bool spared = !round->is_second && row->last_arrival_ns >= round->kept_old_before_ns &&
-                tc_keeps_meets(sealer->opt.keeps, row->stream, row->service, row->first_wall_ns,
-                               row->last_wall_ns, NULL);
+                (is_sample(round, row) ||
+                 tc_keeps_meets(sealer->opt.keeps, row->stream, row->service, row->first_wall_ns,
+                                row->last_wall_ns, NULL));
 
   round->has_spared |= spared;
   return spared;
@@ -310,6 +318,7 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
                                               .free_bytes = config->retention_free_bytes,
                                               .service_bytes = config->retention_service_bytes };
   round->old_before_ns = tc_retention_old_before(pace, config->retention_age);
+  round->sample_every_ns = config->retention_sample_every;
   round->kept_old_before_ns = tc_retention_old_before(pace, config->retention_kept_age);
   return round;
 }

@@ -13,7 +13,7 @@
 #include "archive/state_dir.h"
 #include "base/crc32c.h"
 
-enum { HEAD_BYTES = 32, HEAD_CRC_AT = 12, ZSTD_LEVEL = 3 };
+enum { HEAD_BYTES = 40, HEAD_CRC_AT = 12, ZSTD_LEVEL = 3, BASE_EVERY = 32 };
 
 static const char magic[4] = { 'T', 'C', 'R', '1' };
 
@@ -36,7 +36,7 @@ static uint64_t get(const unsigned char *at, unsigned bytes) {
 
 struct head {
   uint32_t bytes, crc;
-  uint64_t from_ns, until_ns;
+  uint64_t from_ns, until_ns, back; /* to its base; 0: none */
 };
 
 /* Of all but the place of the checksum itself. */
@@ -52,6 +52,7 @@ static void write_head(const struct head *head, unsigned char out[HEAD_BYTES]) {
   put_u32(out + 8, head->crc);
   put_u64(out + 16, head->from_ns);
   put_u64(out + 24, head->until_ns);
+  put_u64(out + 32, head->back);
   put_u32(out + HEAD_CRC_AT, head_crc(out));
 }
 
@@ -61,7 +62,8 @@ static bool read_head(const unsigned char bytes[HEAD_BYTES], struct head *out) {
   *out = (struct head){ .bytes = (uint32_t)get(bytes + 4, 4),
                         .crc = (uint32_t)get(bytes + 8, 4),
                         .from_ns = get(bytes + 16, 8),
-                        .until_ns = get(bytes + 24, 8) };
+                        .until_ns = get(bytes + 24, 8),
+                        .back = get(bytes + 32, 8) };
   return out->bytes <= TC_REPORT_RECORD_MAX;
 }
 
@@ -100,32 +102,131 @@ static tb_rc head_at(const struct file *file, uint64_t at, struct tb_diag *diag,
   return file->bytes - at - HEAD_BYTES >= out->bytes ? TB_OK : TB_END;
 }
 
-static tb_rc find_end(const struct file *file, struct tb_diag *diag, uint64_t *out) {
-  struct head head;
-  tb_rc rc;
+/* ---- a payload */
 
-  for (*out = 0; (rc = head_at(file, *out, diag, &head)) == TB_OK; *out += HEAD_BYTES + head.bytes)
-    continue;
-  return rc == TB_END ? TB_OK : rc;
+struct payload {
+  unsigned char *bytes; /* TC_REPORT_RECORD_MAX */
+  size_t len;
+};
+
+/* Those a record is unpacked with. */
+struct scratch {
+  unsigned char *packed;
+  struct payload base, reply;
+  uint64_t base_at; /* of what is in base; UINT64_MAX: nothing */
+};
+
+static void scratch_free(struct scratch *scratch) {
+  free(scratch->packed);
+  free(scratch->base.bytes);
+  free(scratch->reply.bytes);
+}
+
+static tb_rc scratch_make(struct scratch *out) {
+  *out = (struct scratch){ .packed = malloc(TC_REPORT_RECORD_MAX),
+                           .base.bytes = malloc(TC_REPORT_RECORD_MAX),
+                           .reply.bytes = malloc(TC_REPORT_RECORD_MAX),
+                           .base_at = UINT64_MAX };
+  if (out->packed != NULL && out->base.bytes != NULL && out->reply.bytes != NULL) return TB_OK;
+  scratch_free(out);
+  return TB_NOMEM;
+}
+
+static tb_rc decompress(const void *packed, size_t n, const struct payload *base,
+                        struct payload *out) {
+  ZSTD_DCtx *context = ZSTD_createDCtx();
+
+  if (context == NULL) return TB_NOMEM;
+  if (base != NULL) ZSTD_DCtx_refPrefix(context, base->bytes, base->len);
+  out->len = ZSTD_decompressDCtx(context, out->bytes, TC_REPORT_RECORD_MAX, packed, n);
+  ZSTD_freeDCtx(context);
+  return ZSTD_isError(out->len) ? TB_CORRUPT : TB_OK;
+}
+
+/* TB_CORRUPT: it is damaged. */
+static tb_rc unpack_at(const struct file *file, uint64_t at, const struct head *head,
+                       unsigned char *packed, const struct payload *base, struct tb_diag *diag,
+                       struct payload *out) {
+  TB_TRY(tc_read_exactly(file->fd, file->name, packed, head->bytes, at + HEAD_BYTES, diag));
+  if (tb_crc32c(0, packed, head->bytes) != head->crc) return TB_CORRUPT;
+  return decompress(packed, head->bytes, base, out);
+}
+
+static tb_rc unpack_base(struct scratch *s, const struct file *file, uint64_t at,
+                         struct tb_diag *diag) {
+  struct head head;
+
+  if (s->base_at == at) return TB_OK;
+  s->base_at = UINT64_MAX;
+  TB_TRY(head_at(file, at, diag, &head));
+  if (head.back != 0) return TB_CORRUPT;
+  TB_TRY(unpack_at(file, at, &head, s->packed, NULL, diag, &s->base));
+  s->base_at = at;
+  return TB_OK;
 }
 
 /* ---- writing */
 
-static tb_rc pack(const struct tc_report_record *record, unsigned char **out, size_t *out_len) {
-  size_t room = HEAD_BYTES + ZSTD_compressBound(record->len);
-  unsigned char *bytes = malloc(room);
+/* Where the next record stands, and which one it is packed against. */
+struct place {
+  uint64_t end, base_at; /* UINT64_MAX: none */
+  unsigned since_base;
+};
+
+static tb_rc find_place(const struct file *file, struct tb_diag *diag, struct place *out) {
+  struct head head;
+  tb_rc rc;
+
+  *out = (struct place){ .base_at = UINT64_MAX };
+  for (; (rc = head_at(file, out->end, diag, &head)) == TB_OK;
+       out->end += HEAD_BYTES + head.bytes) {
+    out->since_base++;
+    if (head.back != 0) continue;
+    out->base_at = out->end;
+    out->since_base = 0;
+  }
+  return rc == TB_END ? TB_OK : rc;
+}
+
+/* NULL: it becomes a base itself. */
+static const struct payload *find_base(const struct file *file, const struct place *place,
+                                       struct scratch *scratch) {
+  struct tb_diag ignored;
+
+  tb_diag_clear(&ignored);
+  if (place->base_at == UINT64_MAX || place->since_base + 1 >= BASE_EVERY ||
+      unpack_base(scratch, file, place->base_at, &ignored) != TB_OK)
+    return NULL;
+  return &scratch->base;
+}
+
+static size_t compress(const struct tc_report_record *record, const struct payload *base,
+                       unsigned char *out, size_t room) {
+  ZSTD_CCtx *context = ZSTD_createCCtx();
+
+  if (context == NULL) return 0;
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+  if (base != NULL) ZSTD_CCtx_refPrefix(context, base->bytes, base->len);
+  size_t n = ZSTD_compress2(context, out, room, record->reply, record->len);
+  ZSTD_freeCCtx(context);
+  return ZSTD_isError(n) ? 0 : n;
+}
+
+static tb_rc pack(const struct tc_report_record *record, const struct payload *base, uint64_t back,
+                  unsigned char **out, size_t *out_len) {
+  size_t room = ZSTD_compressBound(record->len), n;
+  unsigned char *bytes = malloc(HEAD_BYTES + room);
 
   if (bytes == NULL) return TB_NOMEM;
-  size_t n =
-      ZSTD_compress(bytes + HEAD_BYTES, room - HEAD_BYTES, record->reply, record->len, ZSTD_LEVEL);
-  if (ZSTD_isError(n)) {
+  if ((n = compress(record, base, bytes + HEAD_BYTES, room)) == 0) {
     free(bytes);
     return TB_NOMEM;
   }
   const struct head head = { .bytes = (uint32_t)n,
                              .crc = tb_crc32c(0, bytes + HEAD_BYTES, n),
                              .from_ns = record->from_ns,
-                             .until_ns = record->until_ns };
+                             .until_ns = record->until_ns,
+                             .back = base != NULL ? back : 0 };
   write_head(&head, bytes);
   *out = bytes;
   *out_len = HEAD_BYTES + n;
@@ -141,43 +242,37 @@ static tb_rc write_at(const struct file *file, const void *bytes, size_t n, uint
   return tb_fail(diag, tc_errno_rc(errno), "%s: %s", file->name, strerror(errno));
 }
 
-tb_rc tc_report_file_append(int dir_fd, const char *name, const struct tc_report_record *record,
-                            struct tb_diag *diag) {
+static tb_rc append(const struct file *file, const struct tc_report_record *record,
+                    struct scratch *scratch, struct tb_diag *diag) {
   unsigned char *bytes;
-  struct file file;
-  uint64_t end;
+  struct place place;
   size_t n;
 
-  if (record->len > TC_REPORT_RECORD_MAX)
-    return tb_fail(diag, TB_BUDGET, "%s: a record of %zu bytes", name, record->len);
-  TB_TRY(pack(record, &bytes, &n));
-  tb_rc rc = open_file(dir_fd, name, O_RDWR | O_CREAT, diag, &file);
-  if (rc == TB_OK) {
-    rc = find_end(&file, diag, &end);
-    if (rc == TB_OK) rc = write_at(&file, bytes, n, end, diag);
-    close(file.fd);
-  }
+  TB_TRY(find_place(file, diag, &place));
+  TB_TRY(pack(record, find_base(file, &place, scratch), place.end - place.base_at, &bytes, &n));
+  tb_rc rc = write_at(file, bytes, n, place.end, diag);
   free(bytes);
   return rc;
 }
 
-/* ---- reading */
+tb_rc tc_report_file_append(int dir_fd, const char *name, const struct tc_report_record *record,
+                            struct tb_diag *diag) {
+  struct scratch scratch;
+  struct file file;
 
-struct scratch {
-  unsigned char *packed, *reply; /* TC_REPORT_RECORD_MAX each */
-};
-
-/* TB_CORRUPT: it is damaged. */
-static tb_rc unpack(const struct head *head, const struct scratch *scratch,
-                    struct tc_report_record *out) {
-  if (tb_crc32c(0, scratch->packed, head->bytes) != head->crc) return TB_CORRUPT;
-  size_t n = ZSTD_decompress(scratch->reply, TC_REPORT_RECORD_MAX, scratch->packed, head->bytes);
-  if (ZSTD_isError(n)) return TB_CORRUPT;
-  *out = (struct tc_report_record){
-    .from_ns = head->from_ns, .until_ns = head->until_ns, .reply = scratch->reply, .len = n
-  };
-  return TB_OK;
+  if (record->len > TC_REPORT_RECORD_MAX)
+    return tb_fail(diag, TB_BUDGET, "%s: a record of %zu bytes", name, record->len);
+  TB_TRY(scratch_make(&scratch));
+  tb_rc rc = open_file(dir_fd, name, O_RDWR | O_CREAT, diag, &file);
+  if (rc == TB_OK) {
+    rc = append(&file, record, &scratch, diag);
+    close(file.fd);
+  }
+  scratch_free(&scratch);
+  return rc;
 }
+
+/* ---- reading */
 
 struct reading {
   uint64_t from_ns, until_ns;
@@ -187,16 +282,27 @@ struct reading {
   uint64_t damaged;
 };
 
+static tb_rc unpack(struct scratch *s, const struct file *file, uint64_t at,
+                    const struct head *head, struct tb_diag *diag) {
+  if (head->back > at) return TB_CORRUPT;
+  if (head->back != 0) TB_TRY(unpack_base(s, file, at - head->back, diag));
+  return unpack_at(file, at, head, s->packed, head->back != 0 ? &s->base : NULL, diag, &s->reply);
+}
+
 static tb_rc read_record(struct reading *r, const struct file *file, uint64_t at,
                          const struct head *head, struct tb_diag *diag) {
-  struct tc_report_record record;
-
   if (head->until_ns < r->from_ns || head->from_ns > r->until_ns) return TB_OK;
-  TB_TRY(
-      tc_read_exactly(file->fd, file->name, r->scratch.packed, head->bytes, at + HEAD_BYTES, diag));
-  if (unpack(head, &r->scratch, &record) == TB_OK) return r->take(r->self, &record);
-  r->damaged++;
-  return TB_OK;
+  tb_rc rc = unpack(&r->scratch, file, at, head, diag);
+  if (rc == TB_CORRUPT || rc == TB_END) {
+    r->damaged++;
+    return TB_OK;
+  }
+  if (rc != TB_OK) return rc;
+  const struct tc_report_record record = { .from_ns = head->from_ns,
+                                           .until_ns = head->until_ns,
+                                           .reply = r->scratch.reply.bytes,
+                                           .len = r->scratch.reply.len };
+  return r->take(r->self, &record);
 }
 
 static tb_rc read_records(struct reading *r, const struct file *file, struct tb_diag *diag) {
@@ -220,11 +326,11 @@ tb_rc tc_report_file_read(int dir_fd, const char *name, uint64_t from_ns, uint64
 
   *out_damaged = 0;
   TB_TRY(open_file(dir_fd, name, O_RDONLY, diag, &file));
-  r.scratch = (struct scratch){ malloc(TC_REPORT_RECORD_MAX), malloc(TC_REPORT_RECORD_MAX) };
-  tb_rc rc = r.scratch.packed != NULL && r.scratch.reply != NULL ? read_records(&r, &file, diag)
-                                                                 : TB_NOMEM;
-  free(r.scratch.packed);
-  free(r.scratch.reply);
+  tb_rc rc = scratch_make(&r.scratch);
+  if (rc == TB_OK) {
+    rc = read_records(&r, &file, diag);
+    scratch_free(&r.scratch);
+  }
   close(file.fd);
   *out_damaged = r.damaged;
   return rc;

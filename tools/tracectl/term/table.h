@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-enum { TK_COLUMNS_MAX = 16 };
+enum { TK_COLUMNS_MAX = 32 };
 
 struct tk_table {
   size_t columns, cells, room;

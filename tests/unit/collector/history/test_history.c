@@ -81,11 +81,13 @@ static tb_rc count(void *self, const struct tc_report_record *record) {
 static unsigned count_of(unsigned stream, uint64_t from_ns, uint64_t until_ns) {
   unsigned char id[TC_STREAM_BYTES];
   struct tb_diag diag = { 0 };
+  uint64_t damaged;
   unsigned n = 0;
 
   stream_id(stream, id);
-  cr_assert_eq(tc_history_read(history, id, from_ns, until_ns, &n, count, &diag), TB_OK, "%s",
-               diag.text);
+  cr_assert_eq(tc_history_read(history, id, from_ns, until_ns, &n, count, &damaged, &diag), TB_OK,
+               "%s", diag.text);
+  cr_assert_eq(damaged, 0);
   return n;
 }
 

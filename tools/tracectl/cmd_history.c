@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracectl history: the reports that a collector keeps when the traces have gone, a stretch of a stream a line. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "base/buf.h"
+#include "config/times.h"
+#include "pack/report.h"
+#include "pack/report_json.h"
+#include "pack/report_read.h"
+#include "tools/tracectl/args/options.h"
+#include "tools/tracectl/help/commands.h"
+#include "tools/tracectl/remote/remote.h"
+#include "tools/tracectl/report/cell.h"
+#include "tools/tracectl/term/table.h"
+#include "tools/tracectl/term/tracectl.h"
+
+typedef Tracecollect__V1__StreamReport StreamReport;
+typedef Tracecollect__V1__FieldSchema FieldSchema;
+
+enum { OPT_JSON = 0x2000, OPT_FIGURES };
+
+struct history_options {
+  struct tk_client_args client;
+  struct tk_selector selector;
+  const char *kind; /* empty: all */
+  bool json, figures_only;
+
+  struct tk_table table;
+  struct tb_arena arena;
+  Tracecollect__V1__ReportSchema *schema; /* whose figures are the columns */
+  uint64_t reports, damaged;
+};
+
+/* ---- as text ---- */
+
+/* What of a distribution has a column. */
+static const enum tk_part parts[] = { TK_PART_COUNT, TK_PART_P99, TK_PART_MAX };
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static bool is_distribution(const FieldSchema *figure) {
+  return figure->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
+}
+
+static void begin_table(struct history_options *o) {
+  char name[TK_CELL_BYTES];
+  struct tb_buf head;
+
+  tb_buf_init(&head, &tk_mem);
+  tb_buf_text(&head, "TIME,STREAM");
+  for (size_t i = 0; i < o->schema->n_figures; i++) {
+    const FieldSchema *figure = o->schema->figures[i];
+    tk_cell_name(figure, name);
+    if (!is_distribution(figure)) tb_buf_printf(&head, ",>%s", name);
+    for (size_t p = 0; is_distribution(figure) && p < PARTS; p++)
+      tb_buf_printf(&head, ",>%s.%s", name, tk_part_name(parts[p]));
+  }
+  tb_buf_byte(&head, '\0');
+  tk_table_init(&o->table, (const char *)head.data);
+  tb_buf_fini(&head);
+}
+
+static void add_cell(struct history_options *o, const StreamReport *report,
+                     const FieldSchema *figure, enum tk_part part) {
+  char text[TK_CELL_BYTES];
+
+  tk_cell_text(report, figure, tp_report_figure(report->report, figure->name), part, text);
+  tk_table_add(&o->table, "%s", text[0] != '\0' ? text : "-");
+}
+
+static void add_row(struct history_options *o, const StreamReport *report) {
+  char time[TC_TIME_BYTES];
+
+  tc_time_format(report->until_wall_ns, time);
+  tk_table_add(&o->table, "%s", time);
+  tk_table_add(&o->table, "%s/%s", report->service, report->instance);
+  for (size_t i = 0; i < o->schema->n_figures; i++) {
+    const FieldSchema *figure = o->schema->figures[i];
+    if (!is_distribution(figure)) add_cell(o, report, figure, TK_PART_WHOLE);
+    for (size_t p = 0; is_distribution(figure) && p < PARTS; p++)
+      add_cell(o, report, figure, parts[p]);
+  }
+}
+
+static tb_rc print_json(const StreamReport *report) {
+  struct tb_buf line;
+
+  tb_buf_init(&line, &tk_mem);
+  tp_report_json(&line, report);
+  tb_buf_byte(&line, '\n');
+  fwrite(line.data, 1, line.len, stdout);
+  tb_rc rc = line.rc;
+  tb_buf_fini(&line);
+  return rc;
+}
+
+static tb_rc take_reports(struct history_options *o, const Tracecollect__V1__HistoryReply *reply) {
+  o->reports += reply->n_reports;
+  o->damaged += reply->damaged;
+  for (size_t i = 0; i < reply->n_reports; i++) {
+    if (o->json)
+      TB_TRY(print_json(reply->reports[i]));
+    else if (reply->reports[i]->report != NULL)
+      add_row(o, reply->reports[i]);
+  }
+  return TB_OK;
+}
+
+/* ---- asking ---- */
+
+/* The reply is lent until the next question, so the place is copied. */
+static tb_rc ask_all(struct history_options *o, struct tk_client *client, struct tb_diag *diag) {
+  Tracecollect__V1__HistoryRequest ask = TRACECOLLECT__V1__HISTORY_REQUEST__INIT;
+  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  unsigned char stream[sizeof o->selector.stream];
+  const Tracecollect__V1__Reply *reply;
+  Tracecollect__V1__Selector which;
+
+  tk_selector_message(&o->selector, &which);
+  ask.selector = &which;
+  ask.kind = (char *)(uintptr_t)o->kind; /* packing only reads it */
+  ask.figures_only = o->figures_only || !o->json;
+  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_HISTORY;
+  request.history = &ask;
+  do {
+    TB_TRY(tk_client_ask(client, &request, diag, &reply));
+    TB_TRY(take_reports(o, reply->history));
+    if (!reply->history->more) break;
+    if (reply->history->after_stream.len != sizeof stream)
+      return tb_fail(diag, TB_PROTOCOL, "an answer that goes on has no place");
+    memcpy(stream, reply->history->after_stream.data, sizeof stream);
+    ask.after_stream = (ProtobufCBinaryData){ sizeof stream, stream };
+    ask.after_ns = reply->history->after_ns;
+  } while (true);
+  return TB_OK;
+}
+
+static int answer(struct history_options *o, struct tk_client *client) {
+  static const char none[] =
+      "no report is kept of that; the first comes when a stream is as old as "
+      "the collector's reports.every";
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = ask_all(o, client, &diag);
+  if (!o->json && o->reports > 0) tk_table_print(&o->table, stdout, false);
+  if (rc != TB_OK) return tk_remote_fail("history", rc, &diag);
+  if (o->damaged > 0)
+    tk_note("history", "%" PRIu64 " stretch%s left out, whose records are damaged", o->damaged,
+            o->damaged > 1 ? "es" : "");
+  if (o->reports > 0) return TK_DONE;
+  return tk_fail("history", "%s", tk_remote_no_match(client, &o->selector, none));
+}
+
+static int run(struct history_options *o) {
+  struct tk_client *client;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tk_client_open(&o->client, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail("history", rc, &diag);
+  if (!o->json) begin_table(o);
+  int code = answer(o, client);
+  if (!o->json) tk_table_fini(&o->table);
+  tk_client_close(client);
+  return code;
+}
+
+/* ---- arguments ---- */
+
+static int take_kind(struct history_options *o, const char *text) {
+  enum to_analysis_kind kind;
+
+  if (strcmp(text, "all") == 0 && o->json) {
+    o->kind = "";
+    return TK_DONE;
+  }
+  if (strcmp(text, "all") == 0) return tk_usage("history", "all kinds together need --json");
+  if (!to_analysis_find(text, &kind))
+    return tk_usage("history", "\"%s\" is no kind of report; 'tracectl report' lists them", text);
+  o->kind = to_analysis_name(kind);
+  if (tp_take_schema(&o->arena, kind, &o->schema) != TB_OK)
+    return tk_fail("history", "out of memory");
+  return TK_DONE;
+}
+
+static int take_option(struct history_options *o, int option, const char *value) {
+  struct tb_diag diag;
+  tb_rc rc = TB_OK;
+
+  tb_diag_clear(&diag);
+  if (option == OPT_JSON)
+    o->json = true;
+  else if (option == OPT_FIGURES)
+    o->figures_only = true;
+  else
+    rc = tk_remote_option(&o->client, &o->selector, option, value, &diag);
+  if (rc == TB_NOTFOUND) return tk_usage_hint("history");
+  return rc == TB_OK ? TK_DONE : tk_remote_fail("history", rc, &diag);
+}
+
+static int check(struct history_options *o, int argc, char **argv) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  if (optind != argc - 1) return tk_usage("history", "one KIND of report is wanted");
+  if (tk_selector_check(&o->selector, &diag) != TB_OK) return tk_usage("history", "%s", diag.text);
+  return take_kind(o, argv[optind]);
+}
+
+int tk_cmd_history(int argc, char **argv) {
+  static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
+                                           { "figures", no_argument, NULL, OPT_FIGURES },
+                                           TK_SELECTOR_STREAM_OPTIONS,
+                                           TK_SELECTOR_TIME_OPTIONS,
+                                           TK_CLIENT_OPTIONS,
+                                           { 0 } };
+  struct history_options o = { .kind = "" };
+  int code = TK_DONE;
+
+  tb_arena_init(&o.arena, &tk_mem, 4096);
+  for (int c; code == TK_DONE && (c = tk_option_next(argc, argv, "", options)) != -1;)
+    code = take_option(&o, c, optarg);
+  if (code == TK_DONE) code = check(&o, argc, argv);
+  if (code == TK_DONE) code = run(&o);
+  tb_arena_fini(&o.arena);
+  return code;
+}
