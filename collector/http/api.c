@@ -280,11 +280,12 @@ struct history_query {
 static tb_rc read_history_query(struct tc_http_request *r, struct history_query *q,
                                 struct tb_diag *diag) {
   const char *service = "", *instance = "", *stream = "", *since = NULL, *until = NULL;
-  const char *figures = "0", *top = NULL, *after_stream = "", *after_ns = "0", *kind;
+  const char *figures = "0", *top = NULL, *after_stream = "", *after_ns = "0", *table = "", *kind;
   const struct tc_http_param params[] = {
-    { "service", &service }, { "instance", &instance }, { "stream", &stream },
-    { "since", &since },     { "until", &until },       { "figures", &figures },
+    { "service", &service }, { "instance", &instance },  { "stream", &stream },
+    { "since", &since },     { "until", &until },        { "figures", &figures },
     { "top", &top },         { "after", &after_stream }, { "after_ns", &after_ns },
+    { "table", &table },
   };
 
   TB_TRY(read_kind(r->path, "/api/v1/history/", diag, &kind));
@@ -299,6 +300,7 @@ static tb_rc read_history_query(struct tc_http_request *r, struct history_query 
   TB_TRY(tc__read_time("until", until, diag, &q->selector.until_wall_ns));
   TB_TRY(tc_http_number("figures", figures, 0, 1, diag, &q->figures_only));
   q->history.figures_only = q->figures_only != 0;
+  q->history.table = text(table);
   if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, &q->rows));
   return tc_http_number("after_ns", after_ns, 0, INT64_MAX, diag, &q->history.after_ns);
 }

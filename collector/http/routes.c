@@ -89,6 +89,11 @@ static void answer_timeline(struct tc__http_conn *c) {
   answer_file(c, "/timeline.html");
 }
 
+/* Of any service: the page asks for it. */
+static void answer_service(struct tc__http_conn *c) {
+  answer_file(c, "/service.html");
+}
+
 static const struct route {
   const char *path;
   bool below;        /* path is where the paths begin */
@@ -110,6 +115,7 @@ static const struct route {
   { "/api/v1/span", false, false, tc__moment_begin },
   { "/api/v1/state", false, false, tc__state_begin },
   { "/api/v1/live", false, false, tc__live_begin },
+  { "/service/", true, false, answer_service },
   { "/timeline/", true, false, answer_timeline },
   { "/", true, false, answer_page },
 };

@@ -42,10 +42,28 @@ static bool is_wanted(const Tracecollect__V1__HistoryRequest *ask, ProtobufCBina
   return false;
 }
 
-static void leave_out_tables(stream_report *report) {
-  if (report->report == NULL) return;
-  report->report->n_tables = report->report->n_stacks = report->report->n_frames = 0;
-  if (report->report->schema != NULL) report->report->schema->n_tables = 0;
+static bool has_stacks(const Tracecollect__V1__TableSchema *table) {
+  for (size_t i = 0; i < table->n_columns; i++)
+    if (table->columns[i]->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK) return true;
+  return false;
+}
+
+/* But for the one of that name. */
+static void leave_out_tables(Tracecollect__V1__Report *report, const char *name) {
+  Tracecollect__V1__ReportSchema *schema = report->schema;
+  size_t tables = 0;
+  bool needs_stacks = false;
+
+  for (size_t i = 0; schema != NULL && i < schema->n_tables && i < report->n_tables; i++) {
+    if (strcmp(schema->tables[i]->name, name) != 0) continue;
+    needs_stacks = has_stacks(schema->tables[i]);
+    schema->tables[0] = schema->tables[i];
+    report->tables[0] = report->tables[i];
+    tables = 1;
+  }
+  report->n_tables = tables;
+  if (schema != NULL) schema->n_tables = tables;
+  if (!needs_stacks) report->n_stacks = report->n_frames = 0;
 }
 
 /* A report of another version, which cannot be read, is left out. */
@@ -58,7 +76,7 @@ static tb_rc unpack_report(struct collecting *c, const ProtobufCBinaryData *pack
   *out = tracecollect__v1__stream_report__unpack(&allocator, packed->len, packed->data);
   if (*out == NULL) return arena->is_short ? TB_NOMEM : TB_OK;
   if (!c->ask->figures_only) return TB_OK;
-  leave_out_tables(*out);
+  if ((*out)->report != NULL) leave_out_tables((*out)->report, c->ask->table);
   tb_rc rc = tc__archive_move_in(&c->w->arena, &(*out)->base, &copy);
   tb_arena_reset(&c->scratch);
   if (rc == TB_OK) *out = copy;

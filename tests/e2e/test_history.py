@@ -12,7 +12,7 @@ ROWS = 16  # of a table in a kept report
 
 class History(Case):
     def keeping(self, *settings, **options):
-        return Collector(self, "reports.every=100ms", "retention.every=100ms", *settings, **options)
+        return Collector(self, "reports.every=100ms", "reports.age=0", "retention.every=100ms", *settings, **options)
 
     def history(self, collector, kind, *args):
         return [json.loads(line) for line in collector.ask("history", kind, *args, "--json").out.splitlines()]

@@ -20,7 +20,7 @@ const TEXTS = {
   text: (text) => text || "–",
 };
 
-const textOf = (field, value, report) => (value == null ? "–" : (TEXTS[field.type] ?? JSON.stringify)(value, report));
+export const textOf = (field, value, report) => (value == null ? "–" : (TEXTS[field.type] ?? JSON.stringify)(value, report));
 
 function distributionText(d) {
   const known = QUANTILES.filter(([name]) => d[name] !== null).map(([name, label]) => `${label} ${duration(d[name])}`);

@@ -2,7 +2,7 @@
 // The table of streams: a row a stream, its service named once a group.
 import { ago, bytes, count, megabytes, moment, short } from "/format.js";
 import { showSegments } from "/segments.js";
-import { byId, element, KeyedList, setData, setFigure, setText, timelineLink } from "/view.js";
+import { byId, element, KeyedList, serviceAddress, setData, setFigure, setText, timelineLink } from "/view.js";
 
 const LOOK_BACK_NS = 60e9; // segments behind a row: of its last minute
 const ROWS = 50; // a browser lays a table out as a whole: with each overview
@@ -32,7 +32,7 @@ function makeRow(stream) {
   const state = element("span", { className: "state" });
   const figures = new Map(FIGURES.map(([name, , label]) => [name, cell(`number figure-${name}`, label)]));
   const last = cell("last", "Last data");
-  const node = element("tr", {}, element("th", { scope: "row" }, stream.service), element("td", { className: "instance" }, stream.instance), element("td", { className: "state-cell" }, state), ...figures.values(), last, element("td", { className: "go" }, timelineLink(stream.stream), button));
+  const node = element("tr", {}, element("th", { scope: "row" }, element("a", { className: "link", href: serviceAddress(stream.service) }, stream.service)), element("td", { className: "instance" }, element("a", { className: "link", href: serviceAddress(stream.service, stream.instance) }, stream.instance)), element("td", { className: "state-cell" }, state), ...figures.values(), last, element("td", { className: "go" }, timelineLink(stream.stream), button));
 
   node.dataset.stream = stream.stream;
   button.setAttribute("aria-label", `segments of ${stream.service}, ${stream.instance}`);

@@ -56,6 +56,9 @@ export function timelineAddress(stream, fromNs, untilNs, goroutine = -1) {
 
 export const timelineLink = (...moment) => element("a", { className: "link", href: timelineAddress(...moment) }, "timeline");
 
+// Without an instance: of all.
+export const serviceAddress = (service, instance = "") => `/service/${[service, ...(instance ? [instance] : [])].map(encodeURIComponent).join("/")}`;
+
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
   const button = element("button", { type: "button", className: "plain link copy", title: text }, label);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports that the collector has kept.
+import { exactTime } from "/format.js";
+
+// All that there are, oldest first of each stream. They come in pieces.
+export async function askHistory(kind, query) {
+  const reports = [];
+  let place = {};
+  for (;;) {
+    const answer = await fetch(`/api/v1/history/${encodeURIComponent(kind)}?${new URLSearchParams({ ...query, ...place })}`);
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(JSON.parse(text).error);
+    const lines = text.trim().split("\n").map((line) => JSON.parse(line));
+    const end = lines.pop();
+    reports.push(...lines);
+    if (!end.more) return reports;
+    place = { after: end.after, after_ns: end.after_ns };
+  }
+}
+
+// Of each stream the report of the stretch that a moment is in.
+export async function askMoment(kind, query, wallNs) {
+  const at = exactTime(BigInt(Math.round(wallNs)));
+  const found = new Map();
+  for (const report of await askHistory(kind, { ...query, since: at, until: at })) if (!found.has(report.stream)) found.set(report.stream, report);
+  return [...found.values()];
+}
+
+// What a figure's line shows: of a distribution its p99, or its maximum where quantiles were not kept.
+export function heightOf(value) {
+  if (value === null || typeof value !== "object") return value;
+  return value.count === 0 ? 0 : (value.p99_ns ?? value.max_ns);
+}

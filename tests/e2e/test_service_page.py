@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a service in a headless Chromium: figures now and as they were, any moment's tables, and what it says where there is nothing."""
+import json
+
+import browser
+from harness import BUILD, Case, Collector, wait_until
+from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
+
+SHOTS = BUILD / "page"
+INSTANCES = ["host:2", "one"]
+
+
+class ServicePage(Case):
+    def setUp(self):
+        super().setUp()
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.collector = Collector(self, "reports.every=100ms", "reports.age=0")
+        self.base = f"http://{self.collector.ready['http']}"
+        for instance in INSTANCES:
+            self.collector.send(self.trace("g26-gens"), "shop", instance)
+        wait_until("the reports are kept", lambda: {r["instance"] for r in self.kept("sched") if r["last_gen"] == 26} == set(INSTANCES))
+
+    def kept(self, kind, *args):
+        done = self.collector.ask("history", kind, "--service", "shop", "--json", *args, expect=None)
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    def page(self, path, **look):
+        """As if it were opened a minute after the trace's end."""
+        page = browser.Browser(self)
+        page.look(**{"width": 1280, **look})
+        now_ms = self.kept("sched")[-1]["until_wall_ns"] // 10**6 + 60_000
+        page.command("Page.addScriptToEvaluateOnNewDocument", source=f"Date.now = () => {now_ms};")
+        page.open(self.base + path)
+        return page
+
+    def wait_for(self, page, kind, more=""):
+        node = f"document.getElementById('kind-{kind}')"
+        wait_until("the page has its sections", lambda: page.ask(f"{node} !== null"))
+        page.ask(f"{node}.scrollIntoView()")
+        wait_until(f"{kind} is shown", lambda: page.draw() and page.ask(f"Number({node}.dataset.ready ?? 0) > 0 {more}"))
+        return node
+
+    def figure(self, page, node, name):
+        return page.ask(f"{node}.querySelector('[data-figure={name}] dd').dataset.value")
+
+    def quiet(self, page):
+        self.assertEqual(page.complaints, [])
+        page.close()
+
+    def test_it_shows_now_and_how_it_came_to_that(self):
+        page = self.page("/service/shop?last=1h")
+        node = self.wait_for(page, "sched")
+        self.assertEqual(page.ask("document.getElementById('name').textContent"), "shop")
+        live = [json.loads(line) for line in self.collector.ask("report", "sched", "--service", "shop", "--window", "1m", "--json").out.splitlines()]
+        self.assertEqual(int(self.figure(page, node, "latency")), max(r["figures"]["latency"]["p99_ns"] for r in live))
+        self.assertEqual(int(page.ask(f"{node}.dataset.stretches")), len(self.kept("sched")))
+        lines = page.ask(f"[...{node}.querySelectorAll('[data-figure=latency] path')].map((p) => p.dataset.colour)")
+        self.assertEqual(sorted(set(lines)), ["0", "1"])
+        self.assertIn("highest of 2", page.ask(f"{node}.querySelector('[data-figure=latency] .note').textContent"))
+        node = self.wait_for(page, "goroutines")
+        self.assertGreater(page.ask(f"{node}.querySelectorAll('.states-history:not([hidden]) path').length"), 2)
+        page.draw()
+        page.screenshot(SHOTS / "service-goroutines.png")
+        instances = page.ask("[...document.getElementById('instance').options].map((o) => o.value)")
+        self.assertEqual(instances, ["", *INSTANCES])
+        self.quiet(page)
+
+    def test_a_moment_has_the_tables_of_its_time(self):
+        stretches = [r for r in self.kept("wake") if r["instance"] == "one"]
+        third = stretches[2]
+        page = self.page(f"/service/shop/one?last=1h&at={third['until_wall_ns'] - 1000}")
+        node = self.wait_for(page, "wake")
+        self.assertEqual(page.ask("document.getElementById('name').textContent"), "shop / one")
+        self.assertEqual(int(self.figure(page, node, "pairs")), third["figures"]["pairs"])
+        self.assertTrue(page.ask(f"{node}.querySelector('.mark').hasAttribute('hidden') === false"))
+        page.ask(f"{node}.querySelector('.tables summary').click()")
+        wait_until("its tables are shown", lambda: page.draw() and page.ask(f"{node}.querySelectorAll('tbody tr').length") > 0)
+        shown = page.ask(f"[...{node}.querySelectorAll('tbody tr')].map((tr) => [...tr.querySelectorAll('th')].map((th) => th.dataset.value))")
+        self.assertEqual(shown, [[row.get("waker", ""), row.get("woken", "")] if not row.get("other") else shown[-1] for row in third["tables"]["by_pair"]])
+        self.assertGreater(page.ask(f"{node}.querySelectorAll('.wake-graph .wake').length"), 3)
+        page.draw()
+        page.screenshot(SHOTS / "service-wake.png")
+        page.ask("document.getElementById('now').click()")
+        wait_until("the newest is shown", lambda: page.draw() and self.figure(page, node, "pairs") == str(stretches[-1]["figures"]["pairs"]))
+        self.assertNotIn("at=", page.ask("location.search"))
+        self.quiet(page)
+
+    def test_a_click_on_a_line_chooses_the_moment(self):
+        page = self.page("/service/shop/one?last=1h")
+        node = self.wait_for(page, "sched")
+        page.ask(f"{node}.scrollIntoView({{ block: 'center' }})")
+        page.draw()
+        left, top, width = page.ask(f"(() => {{ const b = {node}.querySelector('.spark').getBoundingClientRect(); return [b.left, b.top, b.width]; }})()")
+        for kind in ("mousePressed", "mouseReleased"):
+            page.command("Input.dispatchMouseEvent", type=kind, x=left + width / 2, y=top + 20, button="left", clickCount=1)
+        wait_until("the moment is in the address", lambda: "at=" in page.ask("location.search"))
+        at = int(page.ask("new URLSearchParams(location.search).get('at')"))
+        self.assertLess(abs(page.ask("Date.now()") * 10**6 - 30 * 10**9 - at), 5 * 10**9)
+        self.assertNotEqual(page.ask("document.getElementById('at').textContent"), "now")
+        wait_until("it says that nothing was kept then", lambda: page.draw() and self.figure(page, node, "latency") == "")  # the trace's end was half a minute before
+        self.quiet(page)
+
+    def test_it_fits_and_can_be_read(self):
+        for name, look in {"wide": {"width": 2560, "height": 1200}, "laptop": {"width": 1280}, "dark": {"width": 1280, "scheme": "dark"},
+                           "phone": {"width": 360, "height": 740}}.items():
+            with self.subTest(name):
+                page = self.page("/service/shop?last=1h", **look)
+                self.wait_for(page, "goroutines")
+                page.screenshot(SHOTS / f"service-{name}.png")
+                self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), look["width"])
+                contrast, where = page.ask(CONTRAST)
+                self.assertGreaterEqual(contrast, 4.5, where)
+                self.quiet(page)
+
+    def test_names_are_text_and_a_service_that_is_not_there_is_said(self):
+        page = self.page("/service/shop/host%3A2?last=1h")
+        node = self.wait_for(page, "sched")
+        self.assertEqual(page.ask("document.getElementById('name').textContent"), f"shop / {INSTANCES[0]}")
+        self.assertGreater(int(self.figure(page, node, "latency")), 0)
+        page.ask("document.getElementById('instance').value = 'one'; document.getElementById('instance').dispatchEvent(new Event('change'))")
+        self.assertEqual(page.ask("location.pathname"), "/service/shop/one")
+        self.quiet(page)
+        page = self.page("/service/%3Cscript%3E")
+        wait_until("it says so", lambda: "No stream of a service <script> is known." in page.ask("document.getElementById('fault')?.textContent ?? ''"))
+        self.quiet(page)
+        page = self.page("/")
+        link = "document.querySelector('#stream-rows tbody th a')"
+        wait_until("the streams are shown", lambda: page.ask(f"{link} !== null"))
+        page.follow(link)
+        wait_until("its page is shown", lambda: page.ask("document.getElementById('name')?.textContent ?? ''") == "shop")
+        self.quiet(page)
