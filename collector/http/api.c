@@ -177,9 +177,7 @@ void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session
 
 /* --- reports ----------------------------------------------------------------------------------- */
 
-/* The path is prefix and the kind. */
-static tb_rc read_kind(const char *path, const char *prefix, struct tb_diag *diag,
-                       const char **out) {
+tb_rc tc__read_kind(const char *path, const char *prefix, struct tb_diag *diag, const char **out) {
   enum to_analysis_kind kind;
   char known[120] = "";
 
@@ -224,7 +222,7 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   };
   enum to_window known;
 
-  TB_TRY(read_kind(r->path, "/api/v1/report/", diag, &kind));
+  TB_TRY(tc__read_kind(r->path, "/api/v1/report/", diag, &kind));
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   if (!to_window_find(window, &known))
     return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
@@ -237,11 +235,10 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   return TB_OK;
 }
 
-static void put_report(struct tc__http_job *job, Tracecollect__V1__StreamReport *report,
-                       uint64_t rows) {
+void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, uint64_t rows) {
   tp_report_trim(report, rows);
-  tp_report_json(&job->answer.body, report);
-  tb_buf_byte(&job->answer.body, '\n');
+  tp_report_json(out, report);
+  tb_buf_byte(out, '\n');
 }
 
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) {
@@ -265,7 +262,7 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
     tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");
     return;
   }
-  for (size_t i = 0; i < r->report->n_reports; i++) put_report(job, r->report->reports[i], rows);
+  for (size_t i = 0; i < r->report->n_reports; i++) tc__put_report(&job->answer.body, r->report->reports[i], rows);
 }
 
 /* ---- reports that were kept ---- */
@@ -288,7 +285,7 @@ static tb_rc read_history_query(struct tc_http_request *r, struct history_query 
     { "table", &table },
   };
 
-  TB_TRY(read_kind(r->path, "/api/v1/history/", diag, &kind));
+  TB_TRY(tc__read_kind(r->path, "/api/v1/history/", diag, &kind));
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   q->history.kind = text(kind);
   q->history.selector = &q->selector;
@@ -334,7 +331,7 @@ void tc__api_history(struct tc__http_job *job, struct tc_query_session *session)
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
   for (size_t i = 0; i < r->history->n_reports; i++)
-    put_report(job, r->history->reports[i], asked.rows);
+    tc__put_report(&job->answer.body, r->history->reports[i], asked.rows);
   put_place(&job->answer.body, r->history);
 }
 

@@ -160,8 +160,14 @@ void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session)
 void tc__timeline_begin(struct tc__http_conn *c);
 void tc__moment_begin(struct tc__http_conn *c);
 void tc__state_begin(struct tc__http_conn *c);
+void tc__stretch_begin(struct tc__http_conn *c);
 void tc__timeline_tick(struct tc_http *http);
 
+/* The path is prefix and the kind; *out is empty for all. */
+TB_MUST tb_rc tc__read_kind(const char *path, const char *prefix, struct tb_diag *diag,
+                            const char **out);
+/* A line of JSON; cut to so many rows a table. */
+void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, uint64_t rows);
 /* A stream's id, 32 hexadecimal digits. */
 TB_MUST tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_diag *diag,
                                  unsigned char out[TC_TIMELINE_STREAM_BYTES]);

@@ -114,6 +114,7 @@ static const struct route {
   { "/api/v1/spans", false, false, tc__timeline_begin },
   { "/api/v1/span", false, false, tc__moment_begin },
   { "/api/v1/state", false, false, tc__state_begin },
+  { "/api/v1/stretch/", true, false, tc__stretch_begin },
   { "/api/v1/live", false, false, tc__live_begin },
   { "/service/", true, false, answer_service },
   { "/timeline/", true, false, answer_timeline },

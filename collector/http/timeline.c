@@ -6,6 +6,8 @@
 
 #include "collector/http/private.h"
 #include "collector/http/query.h"
+#include "pack/trim.h"
+#include "proto/unpack.h"
 
 enum { IDS_MAX = 200, PX_DEFAULT = 1000, LIMIT_DEFAULT = 100, REST_MS = 60000 };
 
@@ -55,13 +57,13 @@ static tb_rc read_ids(char *text, struct tb_diag *diag, int64_t ids[IDS_MAX], si
 }
 
 static tb_rc read_times(const char *from, const char *to, struct tb_diag *diag,
-                        struct tc_timeline_ask *ask) {
-  TB_TRY(tc__read_time("from", from, diag, &ask->from_wall_ns));
-  TB_TRY(tc__read_time("to", to, diag, &ask->until_wall_ns));
+                        uint64_t *out_from, uint64_t *out_to) {
+  TB_TRY(tc__read_time("from", from, diag, out_from));
+  TB_TRY(tc__read_time("to", to, diag, out_to));
   if ((from == NULL) != (to == NULL))
     return tb_fail(diag, TB_PROTOCOL,
                    "from and to come together; without both: the newest generation");
-  if (from != NULL && ask->until_wall_ns <= ask->from_wall_ns)
+  if (from != NULL && *out_to <= *out_from)
     return tb_fail(diag, TB_PROTOCOL, "to is not later than from");
   return TB_OK;
 }
@@ -87,7 +89,7 @@ static tb_rc read_spans_query(char *query, struct tb_diag *diag, struct spans_qu
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
-  TB_TRY(read_times(from, to, diag, &q->ask));
+  TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));
   snprintf(words, sizeof words, "%s", lanes != NULL ? lanes : all);
   TB_TRY(read_lanes(words, diag, &p->kinds));
   p->px = PX_DEFAULT;
@@ -205,6 +207,68 @@ static void find_state(struct tc__http_job *job, struct tc_query_session *sessio
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
 }
 
+/* ---- reports of a stretch ---- */
+
+enum { ROWS_MAX = 1000, REPORT_BYTES = 64 << 10 };
+
+struct stretch_query {
+  struct tc_timeline_stretch_ask ask;
+  struct tc__http_job *job;
+  uint64_t rows;
+  struct tb_arena arena; /* of one report */
+};
+
+static bool stretch_is_wanted(void *self) {
+  return tc__job_is_wanted(((struct stretch_query *)self)->job);
+}
+
+static tb_rc take_report(void *self, const void *packed, size_t len) {
+  struct stretch_query *q = self;
+  ProtobufCAllocator allocator = tp_arena_allocator(&q->arena);
+
+  Tracecollect__V1__StreamReport *report =
+      tracecollect__v1__stream_report__unpack(&allocator, len, packed);
+  if (report == NULL) return TB_NOMEM;
+  tc__put_report(&q->job->answer.body, report, q->rows);
+  tb_arena_reset(&q->arena);
+  return q->job->answer.body.rc;
+}
+
+static tb_rc read_stretch_query(struct tc_http_request *r, struct tb_diag *diag,
+                                struct stretch_query *q) {
+  const char *stream = "", *from = NULL, *to = NULL, *top = NULL, *kind;
+  const struct tc_http_param params[] = {
+    { "stream", &stream }, { "from", &from }, { "to", &to }, { "top", &top }
+  };
+
+  TB_TRY(tc__read_kind(r->path, "/api/v1/stretch/", diag, &kind));
+  TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
+  TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
+  TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));
+  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, ROWS_MAX, diag, &q->rows));
+  q->ask.kind = *kind != '\0' ? kind : NULL;
+  return TB_OK;
+}
+
+static void report_stretch(struct tc__http_job *job, struct tc_query_session *session) {
+  struct stretch_query q = { .job = job, .rows = TP_REPORT_ROWS_SHOWN };
+  struct tb_diag diag;
+  struct tb_mem mem;
+
+  if (!tc__job_is_wanted(job)) return;
+  q.ask.rows_max = ROWS_MAX;
+  q.ask.go_on = stretch_is_wanted;
+  q.ask.take = take_report;
+  q.ask.self = &q;
+  tb_diag_clear(&diag);
+  tb_mem_init(&mem, tb_mem_libc, NULL, TC__ANSWER_BYTES_MAX);
+  tb_arena_init(&q.arena, &mem, REPORT_BYTES);
+  tb_rc rc = read_stretch_query(&job->conn->head.request, &diag, &q);
+  if (rc == TB_OK) rc = tc_timeline_stretch(job->http->timeline, session, &q.ask, &mem, &diag);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  tb_arena_fini(&q.arena);
+}
+
 /* ---- jobs ---- */
 
 static void drawn(struct tc__http_job *job, bool wanted) {
@@ -212,25 +276,29 @@ static void drawn(struct tc__http_job *job, bool wanted) {
   tc__job_answer(job, wanted);
 }
 
-static void begin(struct tc__http_conn *c,
+static void begin(struct tc__http_conn *c, const char *type,
                   void (*run)(struct tc__http_job *job, struct tc_query_session *session)) {
   const struct tc__http_job job = {
-    .run = run, .done = drawn, .answer.type = "application/json", .is_long = true
+    .run = run, .done = drawn, .answer.type = type, .is_long = true
   };
 
   if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
 }
 
 void tc__timeline_begin(struct tc__http_conn *c) {
-  begin(c, draw);
+  begin(c, "application/json", draw);
 }
 
 void tc__moment_begin(struct tc__http_conn *c) {
-  begin(c, find_moment);
+  begin(c, "application/json", find_moment);
 }
 
 void tc__state_begin(struct tc__http_conn *c) {
-  begin(c, find_state);
+  begin(c, "application/json", find_state);
+}
+
+void tc__stretch_begin(struct tc__http_conn *c) {
+  begin(c, "application/x-ndjson", report_stretch);
 }
 
 static void rest(struct tc__http_job *job, struct tc_query_session *session) {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "archive/generation_time.h"
 #include "base/grow.h"
 #include "collector/timeline/private.h"
+
+/* What one answer may read: some seconds of work. */
+#define BYTES_MAX (UINT64_C(256) << 20)
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
@@ -191,4 +195,17 @@ tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char 
   if (out->n == 0)
     return say_there_is_none(session, stream, "the stream has no such generation", out->mem, diag);
   return link(session, stream, diag, out);
+}
+
+tb_rc tc__places_check_size(const struct tc__places *places, struct tb_diag *diag) {
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < places->n; i++)
+    bytes += places->place[i].expired ? 0 : places->place[i].bytes;
+  if (bytes <= BYTES_MAX) return TB_OK;
+  return tb_fail(diag, TB_BUDGET,
+                 "%zu generations of %" PRIu64
+                 " MB lie in that time, and one answer is made from at most %" PRIu64
+                 " MB: ask for less of it",
+                 places->n, bytes / 1000000, BYTES_MAX / 1000000);
 }

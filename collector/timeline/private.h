@@ -8,6 +8,7 @@
  *   moment.c    one span
  *   state.c     all goroutines of one moment
  *   one.c       one generation, read for a question about a moment of it
+ *   stretch.c   reports of a stretch
  *   frames.c    stacks as JSON
  */
 #ifndef TC_TIMELINE_PRIVATE_H
@@ -54,6 +55,8 @@ void tc__places_fini(struct tc__places *places);
 TB_MUST tb_rc tc__places_find(struct tc_query_session *session, const unsigned char *stream,
                               uint64_t from_wall_ns, uint64_t until_wall_ns, struct tb_diag *diag,
                               struct tc__places *out);
+/* TB_BUDGET: they have too many bytes for one answer. */
+TB_MUST tb_rc tc__places_check_size(const struct tc__places *places, struct tb_diag *diag);
 TB_MUST tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char *stream,
                                   uint64_t gen, struct tb_diag *diag, struct tc__places *out);
 

@@ -9,8 +9,6 @@
 #include "base/grow.h"
 #include "collector/timeline/private.h"
 
-/* What one picture may read: some seconds of work. */
-#define BYTES_MAX  (UINT64_C(256) << 20)
 #define LENGTH_MAX (UINT64_C(1) << 62) /* nanoseconds: 146 years */
 
 /* ---- the answer ---- */
@@ -98,19 +96,6 @@ static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session,
   return add_generation(out, place, "ok", "");
 }
 
-static tb_rc check_size(const struct tc__places *places, struct tb_diag *diag) {
-  uint64_t bytes = 0;
-
-  for (size_t i = 0; i < places->n; i++)
-    bytes += places->place[i].expired ? 0 : places->place[i].bytes;
-  if (bytes <= BYTES_MAX) return TB_OK;
-  return tb_fail(diag, TB_BUDGET,
-                 "%zu generations of %" PRIu64
-                 " MB lie in that time, and a picture is made from at most %" PRIu64
-                 " MB: ask for less of it",
-                 places->n, bytes / 1000000, BYTES_MAX / 1000000);
-}
-
 static tb_rc say_nothing_is_left(const struct tc_timeline_answer *out, struct tb_diag *diag) {
   const struct tc_timeline_generation *first = &out->generation[0];
 
@@ -122,7 +107,7 @@ static tb_rc say_nothing_is_left(const struct tc_timeline_answer *out, struct tb
 static tb_rc draw(struct tc_timeline *t, struct tc_query_session *session,
                   const struct tc_timeline_ask *ask, const struct tc__places *places,
                   struct tb_diag *diag, struct tc_timeline_answer *out) {
-  TB_TRY(check_size(places, diag));
+  TB_TRY(tc__places_check_size(places, diag));
   memcpy(out->service, places->service, sizeof out->service);
   memcpy(out->instance, places->instance, sizeof out->instance);
   memcpy(out->stream, ask->stream, sizeof out->stream);

@@ -93,4 +93,18 @@ TB_MUST tb_rc tc_timeline_state(struct tc_timeline *timeline, struct tc_query_se
                                 const struct tc_timeline_state_ask *ask, struct tb_diag *diag,
                                 struct tb_buf *out);
 
+struct tc_timeline_stretch_ask {
+  unsigned char stream[TC_TIMELINE_STREAM_BYTES];
+  uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
+  const char *kind;                     /* of report; NULL: all */
+  size_t rows_max;                      /* of each table */
+  bool (*go_on)(void *self);
+  tb_rc (*take)(void *self, const void *report, size_t len); /* a packed StreamReport, lent */
+  void *self;
+};
+/* stretch.c: reports of the generations that reach into a stretch; one that is broken is a hole. mem: for where they lie. */
+TB_MUST tb_rc tc_timeline_stretch(struct tc_timeline *timeline, struct tc_query_session *session,
+                                  const struct tc_timeline_stretch_ask *ask, struct tb_mem *mem,
+                                  struct tb_diag *diag);
+
 #endif

@@ -180,6 +180,40 @@ class Timeline(TimelineCase):
         self.assertGreater(len(reasons), 3)
         self.assertGreater(with_stack, 100)
 
+    def expect_close(self, got, want, where):
+        """A file ends with a Sync, a nanosecond after its last event: to that all goroutines are there that much longer."""
+        if isinstance(want, dict):
+            self.assertEqual(set(got), set(want), where)
+            for name in want:
+                self.expect_close(got[name], want[name], f"{where} {name}")
+        elif isinstance(want, list):
+            self.assertEqual(len(got), len(want), where)
+            for i, item in enumerate(want):
+                self.expect_close(got[i], item, f"{where} {i}")
+        elif isinstance(want, int) and where.endswith("_ns"):
+            self.assertLessEqual(abs(got - want), 100, where)
+        elif isinstance(want, float):
+            self.assertAlmostEqual(got, want, 6, where)
+        else:
+            self.assertEqual(got, want, where)
+
+    def test_a_stretch_has_the_reports_of_its_generations(self):
+        rows = self.query("SELECT gen, wall_ns, until_ns-from_ns AS ns FROM generations")
+        for first, last in ((1, 26), (7, 11), (20, 20)):
+            begin, end = rows[first - 1], rows[last - 1]
+            times = {"from": self.at(begin["wall_ns"] + begin["ns"] // 2), "to": self.at(end["wall_ns"] + end["ns"] // 2 + 1)}
+            said = {r["kind"]: r for r in map(json.loads, self.get("/api/v1/stretch/all", stream=self.stream, **times, top=0).splitlines())}
+            part = self.folder / "part.trace"
+            self.collector.ask("fetch", "--stream", self.stream, "--gen", f"{first}..{last}", "-o", part, "--no-progress")
+            of_file = {r["kind"]: r for r in map(json.loads, self.tracectl("report", "all", part, "--json", "--top", "0").out.splitlines())}
+            self.assertEqual(set(said), set(of_file))
+            for kind, report in said.items():
+                self.assertEqual((report["first_gen"], report["last_gen"], report["stream"]), (first, last, self.stream))
+                for part_of in ("figures", "tables"):
+                    self.expect_close(report[part_of], of_file[kind][part_of], f"{kind} {part_of}")
+            one = json.loads(self.get("/api/v1/stretch/sched", stream=self.stream, **times, top=1))
+            self.assertEqual((one["figures"], len([row for row in one["tables"]["by_entry"] if not row.get("other")])), (said["sched"]["figures"], 1))
+
     def test_bad_questions_get_a_clear_no(self):
         newest = {"stream": self.stream}
         for path, query, status, words in [
@@ -199,6 +233,10 @@ class Timeline(TimelineCase):
             ("state", {**newest, "gen": 99, "ns": 5}, 404, "no such generation"),
             ("state", {**newest, "gen": 1, "ns": "soon"}, 400, "ns=soon is not"),
             ("state", {**newest, "gen": 1, "ns": 5, "goroutine": 1}, 400, "goroutine"),
+            ("stretch/shced", newest, 404, 'no report "shced"'),
+            ("stretch/sched", {**newest, "from": "now", "to": "-1h"}, 400, "to is not later than from"),
+            ("stretch/sched", {**newest, "from": "2001-01-01T00:00:00Z", "to": "2001-01-02T00:00:00Z"}, 404, "no generation of that time"),
+            ("stretch/sched", {**newest, "window": "1m"}, 400, "window"),
         ]:
             with self.subTest(query=query), self.assertRaises(urllib.error.HTTPError) as caught:
                 self.get(f"/api/v1/{path}", **query)

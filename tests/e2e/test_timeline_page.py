@@ -133,7 +133,18 @@ class TimelinePage(TimelineCase):
         self.assertIn("reason", self.run_line(query).split("\n")[0])
         self.run_line(fetch)
         self.assertRegex(self.tracectl("check", self.folder / "stretch.trace").out, r"ok: \d+ events, \d+ generations")
+        self.expect_reports_of_the_stretch(page)
         self.quiet(page)
+
+    def expect_reports_of_the_stretch(self, page):
+        reports = "document.querySelector('#detail-body .stretch-reports')"
+        wait_until("the kinds are listed", lambda: page.ask(f"{reports}.querySelectorAll('option').length") > 10)
+        page.ask(f"(() => {{ const s = {reports}.querySelector('select'); s.value = 'sched'; s.dispatchEvent(new Event('change')); }})()")
+        wait_until("the report is shown", lambda: page.draw() and page.ask(f"{reports}.dataset.shown") == "sched")
+        of_file = json.loads(self.tracectl("report", "sched", self.folder / "stretch.trace", "--json").out)
+        self.assertEqual(int(page.ask(f"{reports}.querySelector('[data-figure=latency] dd').dataset.value")), of_file["figures"]["latency"]["count"])
+        self.assertGreater(page.ask(f"{reports}.querySelectorAll('tbody tr').length"), 5)
+        page.screenshot(SHOTS / "timeline-stretch.png")
 
     def test_a_link_opens_the_same_picture(self):
         page = self.page()
@@ -205,11 +216,11 @@ class TimelinePage(TimelineCase):
         page = browser.Browser(self)
         page.look(width=1280)
         page.open(self.base)
-        wait_until("the stream is listed", lambda: page.ask("document.querySelectorAll('#stream-rows a.link').length") == 1)
+        wait_until("the stream is listed", lambda: page.ask("document.querySelectorAll('#stream-rows .go a.link').length") == 1)
         page.ask("document.querySelector('#stream-rows button.link').click()")
         wait_until("its segments are listed", lambda: page.ask("document.querySelectorAll('#segment-rows a.link').length") > 0)
         href = page.ask("document.querySelector('#segment-rows a.link').href")
-        page.follow("document.querySelector('#stream-rows a.link')")
+        page.follow("document.querySelector('#stream-rows .go a.link')")
         self.wait_ready(page)
         self.assertIn(self.stream, page.ask("location.pathname"))
         page.open(href)

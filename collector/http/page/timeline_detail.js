@@ -2,6 +2,7 @@
 // What is known of one span, and of a stretch that was chosen.
 import { duration, exactTime, moment as dayTime } from "/format.js";
 import { stackNodes } from "/stack.js";
+import { StretchReports } from "/timeline_reports.js";
 import { byId, copyButton, element, setText } from "/view.js";
 
 function button(label, act) {
@@ -108,5 +109,6 @@ export function showStretch(picture, from, until, zoom) {
       ["waiting", waiting.toFixed(1)],
     ]),
     element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch --stream ${picture.stream} --since ${exactTime(from)} --until ${exactTime(until)} -o stretch.trace`)),
+    new StretchReports(picture.stream, from, until).node,
   );
 }

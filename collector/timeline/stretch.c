@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports of a stretch: its generations are put in order once more, and analysed. */
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "collector/timeline/private.h"
+#include "pack/report.h"
+#include "trace/reader.h"
+
+enum { SLICE_BYTES = 256 << 10 }; /* then the reader is asked whether it still waits */
+
+struct analysing {
+  const struct tc_timeline_stretch_ask *ask;
+  struct tb_mem mem;
+  struct to_reader *reader;
+  struct to_analyses *analyses;
+  struct tb_diag fault; /* of the generation that is read */
+  to_ns last;
+  uint64_t broken;
+  bool has_any;
+};
+
+static tb_rc on_events(void *self, const struct to_generation *gen, const struct to_event *events,
+                       size_t n) {
+  struct analysing *a = self;
+
+  a->last = events[n - 1].time;
+  return to_analyses_events(a->analyses, gen, events, n);
+}
+
+static tb_rc on_end(void *self, const struct to_generation *gen) {
+  struct analysing *a = self;
+
+  return to_analyses_generation_ends(a->analyses, gen);
+}
+
+/* ---- a generation ---- */
+
+static tb_rc feed(struct analysing *a, const struct tc__bytes *bytes) {
+  TB_TRY(to_reader_begin(a->reader));
+  TB_TRY(to_reader_push(a->reader, bytes->header, sizeof bytes->header));
+  for (size_t at = 0, n; at < bytes->len; at += n) {
+    if (!a->ask->go_on(a->ask->self)) return TB_END;
+    n = bytes->len - at < SLICE_BYTES ? bytes->len - at : SLICE_BYTES;
+    TB_TRY(to_reader_push(a->reader, bytes->bytes + at, n));
+  }
+  return to_reader_end(a->reader);
+}
+
+static void go_behind_hole(struct analysing *a) {
+  to_analyses_epoch(a->analyses);
+  to_reader_epoch(a->reader);
+}
+
+/* A generation that is broken is a hole; other codes are not its own. */
+static bool is_its_own(tb_rc rc) {
+  return rc == TB_BROKEN || rc == TB_UNSUPPORTED || rc == TB_FUEL || rc == TB_CORRUPT;
+}
+
+static tb_rc add(struct analysing *a, const struct tc__place *place, const struct tc__bytes *bytes,
+                 struct tb_diag *diag) {
+  tb_diag_clear(&a->fault);
+  tb_rc rc = feed(a, bytes);
+  if (rc == TB_OK) {
+    a->has_any = true;
+    if (to_reader_version(a->reader) < 25)
+      to_analyses_clock(a->analyses, a->last, place->until_wall_ns);
+    return TB_OK;
+  }
+  if (!is_its_own(rc)) return tb_fail(diag, rc, "%s", tb_rc_text(rc));
+  a->broken++;
+  go_behind_hole(a);
+  return TB_OK;
+}
+
+static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session, struct analysing *a,
+                       const struct tc__place *place, bool is_next, struct tb_diag *diag) {
+  struct tc__bytes bytes;
+
+  if (!is_next || place->expired) go_behind_hole(a);
+  if (place->expired) return TB_OK;
+  TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
+  tb_rc rc = tc__mem_rc(t, add(a, place, &bytes, diag), diag);
+  tc__bytes_free(&bytes);
+  return rc;
+}
+
+/* ---- reports ---- */
+
+static tb_rc give_reports(struct analysing *a, const struct tc__places *places) {
+  const struct tp_report_about about = { a->ask->stream, places->service, places->instance,
+                                         a->broken };
+  struct tb_buf packed;
+  tb_rc rc = TB_OK;
+
+  tb_buf_init(&packed, &a->mem);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && rc == TB_OK; k++) {
+    if (a->ask->kind != NULL && strcmp(to_analysis_name((enum to_analysis_kind)k), a->ask->kind))
+      continue;
+    tb_buf_clear(&packed);
+    rc = tp_report_pack(a->analyses, (enum to_analysis_kind)k, TO_WINDOW_ALL, a->ask->rows_max,
+                        &about, &packed);
+    if (rc == TB_OK) rc = a->ask->take(a->ask->self, packed.data, packed.len);
+  }
+  tb_buf_fini(&packed);
+  return rc;
+}
+
+static tb_rc analyse(struct tc_timeline *t, struct tc_query_session *session, struct analysing *a,
+                     const struct tc__places *places, struct tb_diag *diag) {
+  const struct to_analysis_config config = { .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
+                                             .stacks_max = TO_STACKS_MAX_DEFAULT,
+                                             .is_file = true };
+  const struct to_limits limits = { 0 };
+  const struct to_event_sink sink = { a, on_events };
+
+  TB_TRY(to_analyses_new(&a->mem, &config, &a->analyses));
+  TB_TRY(to_reader_new(&a->mem, &limits, 0, sink, &a->fault, &a->reader));
+  to_reader_on_end(a->reader, a, on_end);
+  for (size_t i = 0; i < places->n; i++) {
+    bool is_next = i == 0 || places->place[i].gen == places->place[i - 1].gen + 1;
+    TB_TRY(add_place(t, session, a, &places->place[i], is_next, diag));
+  }
+  if (!a->has_any)
+    return tb_fail(diag, TB_NOTFOUND,
+                   "no generation of that time is whole: retention took them, or they are broken");
+  return give_reports(a, places);
+}
+
+tb_rc tc_timeline_stretch(struct tc_timeline *t, struct tc_query_session *session,
+                          const struct tc_timeline_stretch_ask *ask, struct tb_mem *mem,
+                          struct tb_diag *diag) {
+  struct tc__places places = { .mem = mem };
+  struct analysing a = { .ask = ask };
+
+  tc__mem_init(t, &a.mem);
+  tb_rc rc =
+      tc__places_find(session, ask->stream, ask->from_wall_ns, ask->until_wall_ns, diag, &places);
+  if (rc == TB_OK) rc = tc__places_check_size(&places, diag);
+  if (rc == TB_OK) rc = tc__mem_rc(t, analyse(t, session, &a, &places, diag), diag);
+  to_reader_free(a.reader);
+  to_analyses_free(a.analyses);
+  tc__places_fini(&places);
+  return rc;
+}
