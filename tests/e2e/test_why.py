@@ -98,7 +98,7 @@ class Why(Case):
                 (annot, ("--slow", "completely different"), 1, "; it has child goroutine, inner, "),
                 (none, ("--task", "1"), 1, "no task is in it: a Go program makes them by trace.NewTask()"),
                 (none, ("--slow", "x"), 1, "no task is in it: "),
-                (gens, ("--goroutine", "1", "--at", "5"), 1, "--at lies outside of the trace, which has 2276455027456 to 2277459082561"),
+                (gens, ("--goroutine", "1", "--at", "5"), 1, "the time lies outside of the trace, which has 2276455027456 to 2277459082561"),
                 (gens, ("--goroutine", "99999", "--at", "2276455027457"), 1, "no goroutine 99999 is in it"),
                 (gens, ("--goroutine", "1"), 2, "why wants one of --task ID, --goroutine G --at T, --slow TYPE"),
                 (gens, ("--task", "1", "--slow", "x"), 2, "why wants one of"),

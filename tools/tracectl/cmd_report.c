@@ -26,8 +26,8 @@
 #include "tools/tracectl/report/pprof.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
-#include "tools/tracectl/why/schema.h"
 #include "tools/tracectl/why/why.h"
+#include "why/schema.h"
 
 enum {
   CONDITIONS_MAX = 16,
@@ -89,7 +89,7 @@ static int parse_kind(const char *text, struct report_options *o) {
     for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
       fprintf(stderr, "  %-10s %s\n", to_analysis_name((enum to_analysis_kind)k),
               to_analysis_about((enum to_analysis_kind)k));
-    fprintf(stderr, "  %-10s %s\n", "why", TK_WHY_ABOUT);
+    fprintf(stderr, "  %-10s %s\n", "why", TO_WHY_ABOUT);
     fprintf(stderr, "  %-10s Each of them.\n", "all");
     return TK_USAGE;
   }
@@ -208,7 +208,7 @@ static bool parse_number(const char *text, unsigned *out) {
 }
 
 /* An option that only `report why` has. TB_NOTFOUND: it has it not. */
-static tb_rc parse_why(struct tk_why_ask *why, int option, const char *value,
+static tb_rc parse_why(struct to_why_ask *why, int option, const char *value,
                        struct tb_diag *diag) {
   char *end;
 
@@ -235,7 +235,7 @@ static int parse_option(struct report_options *o, int option, const char *value)
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc of_why = parse_why(&o->why, option, value, &diag);
+  tb_rc of_why = parse_why(&o->why.of, option, value, &diag);
   if (of_why != TB_NOTFOUND) {
     o->of_why = true;
     return of_why == TB_OK ? TK_DONE : tk_usage("report", "%s", diag.text);
@@ -499,7 +499,7 @@ static int why_live(struct report_options *o) {
 }
 
 static int why_schema(struct report_options *o) {
-  if (tp_take_schema_of(&o->arena, "why", TK_WHY_ABOUT, &tk_why_schema, &o->schemas[o->kinds++]) !=
+  if (tp_take_schema_of(&o->arena, "why", TO_WHY_ABOUT, &to_why_schema, &o->schemas[o->kinds++]) !=
       TB_OK)
     return tk_fail("report", "out of memory");
   return report_schema(o);
@@ -507,7 +507,8 @@ static int why_schema(struct report_options *o) {
 
 static int report_why(struct report_options *o, int argc, char **argv) {
   struct tk_why_ask *why = &o->why;
-  int ways = why->has_task + (why->slow != NULL) + (why->goroutine != 0);
+  const struct to_why_ask *of = &why->of;
+  int ways = of->has_task + (of->slow != NULL) + (of->goroutine != 0);
 
   if (o->schema && (argc > 1 || ways > 0 || o->remote))
     return tk_usage("report", "--schema goes with a KIND and --json alone");
@@ -515,7 +516,7 @@ static int report_why(struct report_options *o, int argc, char **argv) {
 
   if (o->not_of_why)
     return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");
-  if (ways != 1 || (why->goroutine != 0) != why->has_at)
+  if (ways != 1 || (of->goroutine != 0) != of->has_at)
     return tk_usage("report", "why wants one of --task ID, --goroutine G --at T, --slow TYPE");
   if (argc > 2 || (argc == 2 && strcmp(argv[1], "-") == 0))
     return tk_usage("report", "why wants one FILE: it is read more than once");

@@ -87,6 +87,10 @@ void tk_pass_end(struct tk_pass *pass) {
   free(pass);
 }
 
+const struct to_spans *tk_pass_spans(const struct tk_pass *pass) {
+  return to_span_pull_spans(pass->pull);
+}
+
 const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number) {
   return to_spans_callstack(to_span_pull_spans(pass->pull), number);
 }

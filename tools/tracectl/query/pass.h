@@ -31,6 +31,8 @@ struct tk_pass;
 bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass **out,
                    char error[TK_QUERY_ERROR]);
 void tk_pass_end(struct tk_pass *pass); /* accepts NULL */
+/* They have the stacks. Lent until tk_pass_end(). */
+const struct to_spans *tk_pass_spans(const struct tk_pass *pass);
 /* A stack by its number in this pass: NULL for one that is not kept. Lent until tk_pass_end(). */
 const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number);
 uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below it */

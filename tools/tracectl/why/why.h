@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report why: the critical path of an interval, in words and as tables. A second pass over the file keeps what its
- * goroutines did in the interval.
+/* tracectl report why: one pass over a file finds the interval, a second one explains it.
  *
  * Memory    at most 1 GiB for what is kept.
  * Errors    on stderr; enum tk_exit.
@@ -8,7 +7,15 @@
 #ifndef TK_WHY_WHY_H
 #define TK_WHY_WHY_H
 
-#include "tools/tracectl/why/interval.h"
+#include "tools/tracectl/query/pass.h"
+#include "why/interval.h"
+
+struct tk_why_ask {
+  struct tk_place place; /* opened more than once */
+  struct to_why_ask of;
+  bool json;
+  unsigned rows; /* of each table; 0: all */
+};
 
 int tk_why_run(const struct tk_why_ask *ask);
 

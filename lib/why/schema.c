@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/tracectl/why/schema.h"
+#include "why/schema.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -100,6 +100,6 @@ static const struct to_table_schema table[] = {
     .is_list = true },
 };
 
-const struct to_schema tk_why_schema = {
+const struct to_schema to_why_schema = {
   .figures = COUNT(figure), .tables = COUNT(table), .figure = figure, .table = table
 };
