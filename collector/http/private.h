@@ -161,6 +161,7 @@ void tc__timeline_begin(struct tc__http_conn *c);
 void tc__moment_begin(struct tc__http_conn *c);
 void tc__state_begin(struct tc__http_conn *c);
 void tc__stretch_begin(struct tc__http_conn *c);
+void tc__why_begin(struct tc__http_conn *c);
 void tc__timeline_tick(struct tc_http *http);
 
 /* The path is prefix and the kind; *out is empty for all. */

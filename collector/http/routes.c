@@ -89,6 +89,11 @@ static void answer_timeline(struct tc__http_conn *c) {
   answer_file(c, "/timeline.html");
 }
 
+/* Of any stream: the page asks for it. */
+static void answer_why(struct tc__http_conn *c) {
+  answer_file(c, "/why.html");
+}
+
 /* Of any service: the page asks for it. */
 static void answer_service(struct tc__http_conn *c) {
   answer_file(c, "/service.html");
@@ -115,9 +120,11 @@ static const struct route {
   { "/api/v1/span", false, false, tc__moment_begin },
   { "/api/v1/state", false, false, tc__state_begin },
   { "/api/v1/stretch/", true, false, tc__stretch_begin },
+  { "/api/v1/why", false, false, tc__why_begin },
   { "/api/v1/live", false, false, tc__live_begin },
   { "/service/", true, false, answer_service },
   { "/timeline/", true, false, answer_timeline },
+  { "/why/", true, false, answer_why },
   { "/", true, false, answer_page },
 };
 

@@ -56,8 +56,8 @@ static tb_rc read_ids(char *text, struct tb_diag *diag, int64_t ids[IDS_MAX], si
   return TB_OK;
 }
 
-static tb_rc read_times(const char *from, const char *to, struct tb_diag *diag,
-                        uint64_t *out_from, uint64_t *out_to) {
+static tb_rc read_times(const char *from, const char *to, struct tb_diag *diag, uint64_t *out_from,
+                        uint64_t *out_to) {
   TB_TRY(tc__read_time("from", from, diag, out_from));
   TB_TRY(tc__read_time("to", to, diag, out_to));
   if ((from == NULL) != (to == NULL))
@@ -269,6 +269,45 @@ static void report_stretch(struct tc__http_job *job, struct tc_query_session *se
   tb_arena_fini(&q.arena);
 }
 
+/* ---- why something took so long ---- */
+
+enum { PATH_ROWS_MAX = 10000 };
+
+static tb_rc read_why_query(char *query, struct tb_diag *diag, struct tc_timeline_why_ask *ask) {
+  const char *stream = "", *from = NULL, *to = NULL, *task = NULL, *goroutine = NULL, *ns = NULL;
+  struct to_why_ask *of = &ask->of;
+  const struct tc_http_param params[] = {
+    { "stream", &stream }, { "from", &from },           { "to", &to }, { "task", &task },
+    { "slow", &of->slow }, { "goroutine", &goroutine }, { "ns", &ns },
+  };
+
+  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
+  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
+  TB_TRY(read_times(from, to, diag, &ask->from_wall_ns, &ask->until_wall_ns));
+  of->has_task = task != NULL;
+  of->has_at = ns != NULL;
+  if ((task != NULL) + (of->slow != NULL) + (goroutine != NULL) != 1 ||
+      of->has_at != (goroutine != NULL))
+    return tb_fail(diag, TB_PROTOCOL,
+                   "one of task, slow, goroutine with ns says what is explained");
+  if (task != NULL) TB_TRY(tc_http_number("task", task, 0, UINT64_MAX, diag, &of->task));
+  if (goroutine == NULL) return TB_OK;
+  TB_TRY(tc_http_number("goroutine", goroutine, 1, INT64_MAX, diag, &of->goroutine));
+  return read_id("ns", ns, diag, &of->at);
+}
+
+static void explain(struct tc__http_job *job, struct tc_query_session *session) {
+  struct tc_timeline_why_ask ask = { .rows_max = PATH_ROWS_MAX, .go_on = is_wanted, .self = job };
+  struct tb_diag diag;
+
+  if (!tc__job_is_wanted(job)) return;
+  tb_diag_clear(&diag);
+  tb_rc rc = read_why_query(job->conn->head.request.query, &diag, &ask);
+  if (rc == TB_OK)
+    rc = tc_timeline_why(job->http->timeline, session, &ask, &diag, &job->answer.body);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+}
+
 /* ---- jobs ---- */
 
 static void drawn(struct tc__http_job *job, bool wanted) {
@@ -295,6 +334,10 @@ void tc__moment_begin(struct tc__http_conn *c) {
 
 void tc__state_begin(struct tc__http_conn *c) {
   begin(c, "application/json", find_state);
+}
+
+void tc__why_begin(struct tc__http_conn *c) {
+  begin(c, "application/json", explain);
 }
 
 void tc__stretch_begin(struct tc__http_conn *c) {

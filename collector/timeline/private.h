@@ -9,6 +9,7 @@
  *   state.c     all goroutines of one moment
  *   one.c       one generation, read for a question about a moment of it
  *   stretch.c   reports of a stretch
+ *   why.c       why something took so long
  *   frames.c    stacks as JSON
  */
 #ifndef TC_TIMELINE_PRIVATE_H

@@ -23,6 +23,7 @@
 #include "scene/moment.h"
 #include "scene/picture.h"
 #include "scene/state.h"
+#include "why/interval.h"
 
 enum { TC_TIMELINE_STREAM_BYTES = 16 };
 
@@ -106,5 +107,18 @@ struct tc_timeline_stretch_ask {
 TB_MUST tb_rc tc_timeline_stretch(struct tc_timeline *timeline, struct tc_query_session *session,
                                   const struct tc_timeline_stretch_ask *ask, struct tb_mem *mem,
                                   struct tb_diag *diag);
+
+struct tc_timeline_why_ask {
+  unsigned char stream[TC_TIMELINE_STREAM_BYTES];
+  uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
+  struct to_why_ask of;                 /* its time on the trace's clock */
+  size_t rows_max;                      /* of the path; 0: all */
+  bool (*go_on)(void *self);
+  void *self;
+};
+/* why.c: why one task, region or wait took so long, as JSON. Of the stretch only generations behind the last hole are looked at. */
+TB_MUST tb_rc tc_timeline_why(struct tc_timeline *timeline, struct tc_query_session *session,
+                              const struct tc_timeline_why_ask *ask, struct tb_diag *diag,
+                              struct tb_buf *out);
 
 #endif

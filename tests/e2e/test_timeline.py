@@ -214,6 +214,27 @@ class Timeline(TimelineCase):
             one = json.loads(self.get("/api/v1/stretch/sched", stream=self.stream, **times, top=1))
             self.assertEqual((one["figures"], len([row for row in one["tables"]["by_entry"] if not row.get("other")])), (said["sched"]["figures"], 1))
 
+    def test_why_is_what_tracectl_says_of_the_file(self):
+        always = {"from": "2020-01-01T00:00:00Z", "to": "2040-01-01T00:00:00Z"}
+        wait = max(self.query("SELECT subject, from_ns, until_ns FROM spans WHERE kind='goroutine' AND state='waiting' AND by_life IS NOT NULL AND from_known "
+                              "AND until_known AND gen>5"), key=lambda row: row["until_ns"] - row["from_ns"])
+        at = (wait["from_ns"] + wait["until_ns"]) // 2
+        task = self.query("SELECT task FROM tasks WHERE until_ns IS NOT NULL LIMIT 1")[0]["task"]
+        kinds = set()
+        for asked, args in [({"task": task}, ("--task", str(task))), ({"slow": "whole run"}, ("--slow", "whole run")),
+                            ({"goroutine": wait["subject"], "ns": at}, ("--goroutine", str(wait["subject"]), "--at", str(at)))]:
+            said = json.loads(self.get("/api/v1/why", stream=self.stream, **always, **asked))
+            of_file = json.loads(self.tracectl("report", "why", self.file, *args, "--json", "--top", "0").out)
+            self.assertEqual((said["figures"], said["tables"]), (of_file["figures"], of_file["tables"]), args)
+            self.assertEqual((said["stream"], said["service"], said["first_gen"], said["last_gen"]), (self.stream, "shop", 1, 26))
+            self.assertEqual(said["until_wall_ns"] - said["from_wall_ns"], said["figures"]["total_ns"])
+            wall = self.query("SELECT wall_ns - from_ns AS offset FROM generations WHERE gen=1")[0]["offset"]
+            self.assertLess(abs(said["from_wall_ns"] - said["from_ns"] - wall), 10**6)
+            schema = json.loads(self.tracectl("report", "why", "--schema", "--json").out)
+            self.assertEqual(said["schema"], schema)
+            kinds.add(said["figures"]["subject"].split()[0])
+        self.assertEqual(kinds & {"task"}, {"task"})
+
     def test_bad_questions_get_a_clear_no(self):
         newest = {"stream": self.stream}
         for path, query, status, words in [
@@ -237,6 +258,12 @@ class Timeline(TimelineCase):
             ("stretch/sched", {**newest, "from": "now", "to": "-1h"}, 400, "to is not later than from"),
             ("stretch/sched", {**newest, "from": "2001-01-01T00:00:00Z", "to": "2001-01-02T00:00:00Z"}, 404, "no generation of that time"),
             ("stretch/sched", {**newest, "window": "1m"}, 400, "window"),
+            ("why", newest, 400, "one of task, slow, goroutine with ns"),
+            ("why", {**newest, "task": 1, "slow": "x"}, 400, "one of task, slow, goroutine with ns"),
+            ("why", {**newest, "goroutine": 1}, 400, "one of task, slow, goroutine with ns"),
+            ("why", {**newest, "task": "one"}, 400, "task=one is not"),
+            ("why", {**newest, "task": 987654321}, 404, "no task"),
+            ("why", {**newest, "goroutine": 1, "ns": 5}, 404, "the time lies outside of the trace"),
         ]:
             with self.subTest(query=query), self.assertRaises(urllib.error.HTTPError) as caught:
                 self.get(f"/api/v1/{path}", **query)

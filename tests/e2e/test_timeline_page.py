@@ -146,6 +146,62 @@ class TimelinePage(TimelineCase):
         self.assertGreater(page.ask(f"{reports}.querySelectorAll('tbody tr').length"), 5)
         page.screenshot(SHOTS / "timeline-stretch.png")
 
+    def test_a_wait_leads_to_why_it_took_so_long(self):
+        page = self.page(self.whole())
+        wait = max(self.query("SELECT s.subject, s.wall_ns, s.until_ns-s.from_ns AS ns, g.entry, w.id AS waker FROM spans s JOIN goroutines g USING(life) "
+                              "JOIN goroutines w ON w.life=s.by_life WHERE s.kind='goroutine' AND s.state='waiting' AND s.from_known AND s.until_known "
+                              "AND s.by_life!=s.life AND w.id>0 AND g.entry!='' AND s.gen BETWEEN 5 AND 20 "
+                              "AND EXISTS (SELECT 1 FROM generations n WHERE n.gen=s.gen AND n.from_ns<s.from_ns)"), key=lambda row: row["ns"])
+        page.ask(f"(() => {{ const f = document.getElementById('find'); f.value = '{wait['subject']}'; f.dispatchEvent(new Event('change')); }})()")
+        title = f"G {wait['subject']} {wait['entry']}"
+        wait_until("the goroutine is pinned", lambda: page.draw() and any(text == title for text, _ in self.labels(page)))
+        self.click(page, *self.place(page, wait["wall_ns"] + wait["ns"] // 2, title))
+        link = "document.querySelector('#detail-body .why-link')"
+        wait_until("the span is explained", lambda: page.draw() and page.ask(f"{link} !== null"))
+        line = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
+        page.follow(link)
+        wait_until("the path is drawn", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0 and page.draw())
+        sentence = page.ask("document.getElementById('sentence').textContent")
+        self.assertRegex(sentence, rf"^(goroutine {wait['subject']} |region |task )")
+        said = self.run_line(line).splitlines()[0]
+        for name in re.findall(r"behind (goroutine \d+)", said):
+            self.assertIn(name, sentence)
+        pieces = page.ask("document.querySelectorAll('.why-path .piece').length")
+        self.assertEqual(pieces, page.ask("document.querySelectorAll('[data-table=path] tbody tr').length"))
+        self.assertGreater(pieces, 0)
+        self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), 1280)
+        contrast, where = page.ask(CONTRAST)
+        self.assertGreaterEqual(contrast, 4.5, where)
+        page.screenshot(SHOTS / "why.png")
+        # The line of the page gives the same explanation of a file.
+        self.assertEqual(self.run_line(page.ask("document.querySelector('#links .copy').dataset.copies")).splitlines()[0].split(" took ")[0], sentence.split(" took ")[0])
+        # A piece of the path leads to its moment.
+        page.ask("document.querySelector('.why-path .piece').dispatchEvent(new MouseEvent('click'))")
+        wait_until("the timeline is there", lambda: page.ask("location.pathname") == f"/timeline/{self.stream}")
+        self.assertRegex(page.ask("location.search"), r"from=\d+&to=\d+")
+        self.quiet(page)
+
+    def test_the_slowest_tasks_lead_to_why(self):
+        page = browser.Browser(self)
+        page.look(width=1280)
+        page.open(f"{self.base}/#report=tasks")
+        link = "document.querySelector('[data-table=slowest] [data-column=task] a')"
+        page.ask("document.getElementById('reports')?.scrollIntoView()")
+        wait_until("the tasks are listed", lambda: page.draw() and page.ask(f"{link} !== null"))
+        task = page.ask(f"{link}.textContent")
+        page.follow(link)
+        wait_until("it is explained", lambda: page.ask("document.body?.dataset.ready ?? 0") != 0)
+        self.assertRegex(page.ask("document.getElementById('sentence').textContent"), rf"^task {task} \(.*\) took [\d.]+ ")
+        self.quiet(page)
+
+    def test_why_says_why_there_is_no_answer(self):
+        page = browser.Browser(self)
+        for query, words in (("?task=987654321", "no task"), ("?slow=%3Cb%3E", 'no complete task or region "<b>"'), ("", "one of task, slow, goroutine with ns")):
+            page.open(f"{self.base}/why/{self.stream}{query}")
+            wait_until("it says so", lambda: words in page.ask("document.getElementById('sentence')?.textContent ?? ''"))
+            self.assertEqual(page.ask("document.querySelectorAll('#sentence b').length"), 0)
+        page.close()
+
     def test_a_link_opens_the_same_picture(self):
         page = self.page()
         newest = page.ask("location.search")

@@ -3,7 +3,7 @@
 import { Flame, hasFlame, OTHER } from "/flame.js";
 import { bytes, clock, count, duration, share, words } from "/format.js";
 import { stackNodes } from "/stack.js";
-import { element, KeyedList, setData, setFigure, setText } from "/view.js";
+import { element, KeyedList, setData, setFigure, setText, whyAddress } from "/view.js";
 
 // A distribution has a column for each of these; its tooltip has all.
 const PARTS = [["count", "count", count], ["total_ns", "total", duration], ["p50_ns", "p50", duration], ["p99_ns", "p99", duration], ["max_ns", "max", duration]];
@@ -104,6 +104,13 @@ function keyed(schema, rows) {
   });
 }
 
+// A task that has ended leads to why it took so long.
+function linkTask(cell, row, report) {
+  if (cell.querySelector("a") !== null) return;
+  const begin = BigInt(report.from_wall_ns) + BigInt(row.start_ns - report.from_ns);
+  cell.replaceChildren(element("a", { className: "link", href: whyAddress(report.stream, begin, begin + BigInt(row.latency_ns), { task: row.task }), title: "why it took so long" }, String(row.task)));
+}
+
 class Table {
   constructor(schema) {
     this.schema = schema;
@@ -143,6 +150,7 @@ class Table {
   updateRow(node, { row }) {
     for (const [i, field] of this.schema.columns.entries()) node.columns[i].update(row[field.name], this.report);
     if (row.other) setText(node.firstElementChild, OTHER);
+    if (row.task && row.start_ns != null && this.report.from_wall_ns > 0) linkTask(node.querySelector("[data-column=task]"), row, this.report);
   }
 
   // What columns take is a guess: a long number or name may need more.

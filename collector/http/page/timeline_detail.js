@@ -3,7 +3,7 @@
 import { duration, exactTime, moment as dayTime } from "/format.js";
 import { stackNodes } from "/stack.js";
 import { StretchReports } from "/timeline_reports.js";
-import { byId, copyButton, element, setText } from "/view.js";
+import { byId, copyButton, element, setText, whyAddress } from "/view.js";
 
 function button(label, act) {
   const node = element("button", { type: "button", className: "plain link" }, label);
@@ -41,6 +41,7 @@ export function showMoment(stream, moment, wallOf, acts) {
   if (moment.creator !== null) buttons.push(button(`pin its creator ${moment.creator}`, () => acts.pin(moment.creator)));
   // What the archive has of it is fetched first: a collector itself explains its last minutes.
   const fetch = `tracectl fetch --stream ${stream} --since ${exactTime(from)} --until ${exactTime(until)} -o moment.trace`;
+  buttons.push(element("a", { className: "link why-link", href: whyAddress(stream, from, until, { goroutine: moment.goroutine, ns: (BigInt(moment.from_ns) + BigInt(moment.until_ns)) / 2n }) }, "why it took so long"));
   buttons.push(copyButton("copy why line", `${fetch} && tracectl report why moment.trace --goroutine ${moment.goroutine} --at ${exactTime((from + until) / 2n)}`));
   show(
     `Goroutine ${moment.goroutine} ${state}${moment.reason ? `: ${moment.reason}` : ""}`,

@@ -2,6 +2,8 @@
 // The document, touched only where something has changed. Text of traced programs goes in as text, never
 // as markup.
 
+import { exactTime } from "/format.js";
+
 export const byId = (id) => document.getElementById(id);
 
 // What a node was given last: to ask the document costs more than all else of an overview.
@@ -58,6 +60,10 @@ export const timelineLink = (...moment) => element("a", { className: "link", hre
 
 // Without an instance: of all.
 export const serviceAddress = (service, instance = "") => `/service/${[service, ...(instance ? [instance] : [])].map(encodeURIComponent).join("/")}`;
+
+// Why something took so long, by what lies around it: whatever ended it began before. Times: BigInts; query: as docs/HTTP.md says.
+const AROUND_NS = 2n * 10n ** 9n;
+export const whyAddress = (stream, fromNs, untilNs, query) => `/why/${stream}?${new URLSearchParams({ from: exactTime(fromNs - AROUND_NS), to: exactTime(untilNs + AROUND_NS), ...query })}`;
 
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
