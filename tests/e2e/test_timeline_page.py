@@ -146,6 +146,50 @@ class TimelinePage(TimelineCase):
         self.assertGreater(page.ask(f"{reports}.querySelectorAll('tbody tr').length"), 5)
         page.screenshot(SHOTS / "timeline-stretch.png")
 
+    def test_another_stream_stands_below_by_wall_clock(self):
+        self.collector.send(self.trace("g26-gens"), "till", "two")
+        other = next(s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream" and s["service"] == "till")
+        page = self.page(self.whole())
+        rows = len(self.labels(page))
+        page.ask("document.getElementById('beside').dispatchEvent(new Event('focus'))")
+        wait_until("the others are listed", lambda: page.ask(f"[...document.getElementById('beside').options].some((o) => o.value === '{other}')"))
+        after = self.ready(page)
+        page.ask(f"(() => {{ const s = document.getElementById('beside'); s.value = '{other}'; s.dispatchEvent(new Event('change')); }})()")
+        self.wait_ready(page, after)
+        self.assertIn(f"beside={other}", page.ask("location.search"))
+        page.ask("document.getElementById('rows').scrollTop = 1e6")
+        wait_until("its lanes are shown", lambda: page.draw() and any(text == "till / two ✕" for text, _ in self.labels(page)))
+        # It is the same trace: what its P did then is what the first one's did.
+        at = self.begin + (self.end - self.begin) // 3
+        below = [top for text, top in self.labels(page) if text == "P 0"][-1]
+        left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")
+        self.click(page, left + (at - self.begin) / (self.end - self.begin) * (right - left), below + 10)
+        wait_until("the span is explained", lambda: page.ask("document.getElementById('detail-title').textContent").startswith("Goroutine "))
+        self.assertIn(other, page.ask("document.querySelector('#detail-body .copy').dataset.copies"))
+        page.screenshot(SHOTS / "timeline-beside.png")
+        # A link opens the same; a click on its name takes it away.
+        link = page.ask("location.href")
+        self.quiet(page)
+        page = browser.Browser(self)
+        page.look(width=1280)
+        page.open(link)
+        self.wait_ready(page)
+        page.ask("document.getElementById('rows').scrollTop = 1e6")
+        drop = "[...document.querySelectorAll('#labels button')].find((b) => b.textContent === 'till / two ✕')"
+        wait_until("it is there", lambda: page.draw() and page.ask(f"{drop} !== undefined"))
+        page.ask(f"{drop}.click()")
+        wait_until("it has left", lambda: page.draw() and page.ask(f"{drop} === undefined") and "beside" not in page.ask("location.search"))
+        page.ask("document.getElementById('rows').scrollTop = 0")
+        wait_until("the rest is as before", lambda: page.draw() and len(self.labels(page)) == rows)
+        self.quiet(page)
+
+    def test_a_stream_beside_that_has_nothing_of_that_time_says_so(self):
+        page = self.page(self.whole() + f"&beside={'0' * 32},nonsense")
+        page.ask("document.getElementById('rows').scrollTop = 1e6")
+        wait_until("it says so", lambda: page.draw() and any("no stream has this id" in text for text, _ in self.labels(page)))
+        self.assertEqual([line for line in page.complaints if "404" not in line], [])
+        page.close()
+
     def test_a_wait_leads_to_why_it_took_so_long(self):
         page = self.page(self.whole())
         wait = max(self.query("SELECT s.subject, s.wall_ns, s.until_ns-s.from_ns AS ns, g.entry, w.id AS waker FROM spans s JOIN goroutines g USING(life) "

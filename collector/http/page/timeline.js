@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline of a stream: /timeline/STREAM?from=NS&to=NS&pin=1,2. What is seen stands in the address.
+// The timeline of a stream: /timeline/STREAM?from=NS&to=NS&pin=1,2&beside=STREAM,STREAM. What is seen stands in the address.
 import { duration, moment } from "/format.js";
 import { showFault, showMoment, showState, showStretch } from "/timeline_detail.js";
 import { AXIS, Drawing } from "/timeline_draw.js";
+import { Others } from "/timeline_others.js";
 import { fetchMoment, fetchPicture, fetchState, GOES_ON, MIXED } from "/timeline_pictures.js";
 import { makeRows } from "/timeline_rows.js";
 import { byId, element, KeyedList, setData, setText } from "/view.js";
@@ -27,6 +28,7 @@ let readTimer = 0;
 let frameAsked = false;
 const scroller = byId("rows");
 const drawing = new Drawing(byId("picture"));
+const others = new Others(stream, () => read());
 
 /* --- the address --- */
 
@@ -36,11 +38,13 @@ function readAddress() {
   const [from, to] = [number("from"), number("to")];
   if (from !== null && to !== null && to > from) Object.assign(view, { from, until: to });
   for (const id of (said.get("pin") ?? "").split(",")) if (/^\d{1,19}$/.test(id)) pins.add(id);
+  for (const id of (said.get("beside") ?? "").split(",")) others.add(id);
 }
 
 function writeAddress() {
   const said = new URLSearchParams({ from: view.from, to: view.until });
   if (pins.size > 0) said.set("pin", [...pins].join(","));
+  if (others.ids.length > 0) said.set("beside", others.ids.join(","));
   history.replaceState(null, "", `?${said}`);
 }
 
@@ -64,7 +68,7 @@ function serves(picture) {
   return picture.from <= view.from && picture.until >= view.until && picture.pixel <= fine * 1.25 + 1 && picture.pixel >= fine / 3;
 }
 
-const isServed = () => serves(base) && (pins.size === 0 || serves(pinned)) && [...groups.values()].every(serves);
+const isServed = () => serves(base) && (pins.size === 0 || serves(pinned)) && [...groups.values()].every(serves) && others.serve(serves);
 
 function say(state, text) {
   setText(byId("state"), text);
@@ -103,6 +107,7 @@ async function read() {
     layOut();
     if (!serves(pinned)) await readPinned(mine.signal);
     for (const name of [...groups.keys()]) if (!serves(groups.get(name))) await readGroup(name, mine.signal);
+    await others.read(wanted(), serves, mine.signal);
     setData(document.body, "took", Math.round(performance.now() - began));
     sayHoles();
     layOut();
@@ -144,7 +149,7 @@ const labels = new KeyedList(byId("labels"), (row) => `${row.key} ${row.expands 
 
 function layOut() {
   if (base === null) return;
-  const made = makeRows(base, pinned, groups, findText(), showsThreads);
+  const made = makeRows(base, pinned, groups, findText(), showsThreads, others.shown);
   rows = made.rows;
   byId("spacer").style.height = `${made.height + AXIS}px`;
   setText(byId("name"), `${base.service} / ${base.instance}`);
@@ -156,6 +161,8 @@ function toggle(name) {
   if (name === "threads") {
     showsThreads = !showsThreads;
     base = showsThreads ? null : base;
+  } else if (name.startsWith("drop ")) {
+    others.drop(name.slice("drop ".length));
   } else if (!groups.delete(name)) {
     groups.set(name, null);
   }
@@ -192,6 +199,7 @@ function lookAt(from, until) {
   if (length > NS_A_DAY) length = NS_A_DAY;
   if (from < 0n) from = 0n;
   Object.assign(view, { from, until: from + length });
+  others.forgetFaults();
   frame();
   readSoon();
 }
@@ -249,9 +257,9 @@ async function choose(row, wallNs) {
   const { picture } = row.lane;
   const offset = picture.from - picture.traceFrom;
   try {
-    const said = await fetchMoment(stream, generationAt(picture, wallNs).gen, wallNs - offset, of, row.lane.id);
+    const said = await fetchMoment(picture.stream, generationAt(picture, wallNs).gen, wallNs - offset, of, row.lane.id);
     marks.chosen = { key: row.key, from: BigInt(said.from_ns) + offset, until: BigInt(said.until_ns) + offset, by: said.by };
-    showMoment(stream, said, (ns) => ns + offset, { pin, go: (id, ns) => goTo(id, BigInt(ns) + offset), all: () => chooseAll(picture, wallNs) });
+    showMoment(picture.stream, said, (ns) => ns + offset, { pin: pinOf(picture), go: picture.stream === stream ? (id, ns) => goTo(id, BigInt(ns) + offset) : pinOf(picture), all: () => chooseAll(picture, wallNs) });
   } catch (error) {
     showFault(error.message);
   }
@@ -262,7 +270,7 @@ async function choose(row, wallNs) {
 async function chooseAll(picture, wallNs) {
   marks.chosen = null;
   try {
-    showState(stream, await fetchState(stream, generationAt(picture, wallNs).gen, wallNs - (picture.from - picture.traceFrom)), wallNs, pin);
+    showState(picture.stream, await fetchState(picture.stream, generationAt(picture, wallNs).gen, wallNs - (picture.from - picture.traceFrom)), wallNs, pinOf(picture));
   } catch (error) {
     showFault(error.message);
   }
@@ -278,6 +286,12 @@ function unchoose() {
   marks.chosen = marks.stretch = null;
   byId("detail").hidden = true;
   frame();
+}
+
+// A goroutine of another stream has a lane on the timeline of that one.
+function pinOf(picture) {
+  if (picture.stream === stream) return pin;
+  return (id) => (location.href = `/timeline/${picture.stream}?${new URLSearchParams({ from: view.from, to: view.until, pin: id, beside: stream })}`);
 }
 
 function pin(id) {

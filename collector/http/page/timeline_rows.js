@@ -55,9 +55,16 @@ function section(rows, name, lanes, picture) {
   if (lanes.length > 0) rows.push(head(name, name), ...lanes.map((lane) => rowOf(lane, picture.looks)));
 }
 
+// Another stream: its picture, why there is none, or null while it is read.
+function otherRows(id, picture) {
+  const name = picture?.service ? `${picture.service} / ${picture.instance}${picture.wall_estimated ? ", times estimated" : ""}` : `stream ${id.slice(0, 8)}: ${picture?.why ?? "reading"}`;
+  const rows = (picture?.lanes ?? []).map((lane) => ({ ...rowOf(lane, picture.looks), key: `${id} ${lane.kind} ${lane.id} ${lane.row}` }));
+  return [{ ...head(id, `${name} ✕`), expands: `drop ${id}`, expanded: true }, ...rows];
+}
+
 // base: the picture of all of it; pinned: that of goroutines that were asked for, or null; groups: name -> picture of its
-// goroutines, null while it is read; filter: what groups have in their names.
-export function makeRows(base, pinned, groups, filter, showsThreads) {
+// goroutines, null while it is read; filter: what groups have in their names; others: stream -> its picture.
+export function makeRows(base, pinned, groups, filter, showsThreads, others) {
   const rows = [];
   const of = (...kinds) => base.lanes.filter((lane) => kinds.includes(lane.kind));
 
@@ -78,6 +85,7 @@ export function makeRows(base, pinned, groups, filter, showsThreads) {
     rows.push(...goroutineRows(picture));
     if (picture.more_goroutines) rows.push({ ...head(`more ${name}`, "and more: a number in the field above pins one"), inner: true });
   }
+  for (const [id, picture] of others) rows.push(...otherRows(id, picture));
   let top = 0;
   for (const row of rows) {
     row.top = top;
