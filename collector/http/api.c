@@ -130,7 +130,7 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
                                  struct tb_diag *diag) {
   const char *service = "", *instance = "", *since = NULL, *until = NULL;
   const char *arrived_since = NULL, *arrived_until = NULL;
-  const char *limit = "100", *after = "0";
+  const char *limit = "100", *after = "0", *newest = "0";
   const struct tc_http_param params[] = {
     { "service", &service },
     { "instance", &instance },
@@ -140,6 +140,7 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
     { "after", &after },
     { "arrived_since", &arrived_since },
     { "arrived_until", &arrived_until },
+    { "newest", &newest },
   };
   uint64_t number;
 
@@ -152,6 +153,8 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
   TB_TRY(tc__read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
   TB_TRY(tc_http_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
   list->limit = (uint32_t)number;
+  TB_TRY(tc_http_number("newest", newest, 0, 1, diag, &number));
+  list->newest_first = number != 0;
   return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);
 }
 

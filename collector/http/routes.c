@@ -89,6 +89,10 @@ static void answer_timeline(struct tc__http_conn *c) {
   answer_file(c, "/timeline.html");
 }
 
+static void answer_archive(struct tc__http_conn *c) {
+  answer_file(c, "/archive.html");
+}
+
 /* Of any stream: the page asks for it. */
 static void answer_why(struct tc__http_conn *c) {
   answer_file(c, "/why.html");
@@ -124,6 +128,7 @@ static const struct route {
   { "/api/v1/live", false, false, tc__live_begin },
   { "/service/", true, false, answer_service },
   { "/timeline/", true, false, answer_timeline },
+  { "/archive", false, false, answer_archive },
   { "/why/", true, false, answer_why },
   { "/", true, false, answer_page },
 };

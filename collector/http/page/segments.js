@@ -7,13 +7,13 @@ import { byId, copyButton, element, setText, timelineLink } from "/view.js";
 const SLACK_NS = 3e9; // an alert, or a report, names its time less exactly than a generation does
 const LIMIT = 200;
 
-function row(s) {
+// Of a row: when it was traced, stream, generations, events, size, its file, and where to go on.
+export function segmentCells(s) {
   const file = s.expired
     ? "expired"
     : element("a", { href: `/api/v1/segments/${s.id}`, download: `${s.service}-${s.first_gen}.trace` }, "Download");
   const generations = s.first_gen === s.last_gen ? count(s.first_gen) : `${count(s.first_gen)}–${count(s.last_gen)}`;
-  return element(
-    "tr", {},
+  return [
     element("td", { title: `${s.wall_estimated ? "estimated: a trace before Go 1.25 does not say when it was; " : ""}received ${moment(s.first_arrival_ns)}` }, `${s.wall_estimated ? "~" : ""}${moment(s.first_wall_ns)}`),
     element("td", {}, `${s.service} / ${s.instance}`),
     element("td", { className: "number" }, generations),
@@ -21,7 +21,7 @@ function row(s) {
     element("td", { className: "number" }, bytes(s.bytes)),
     element("td", {}, file),
     element("td", { className: "go" }, ...(s.expired ? [] : [timelineLink(s.stream, s.first_wall_ns, s.last_wall_ns), " ", copyButton("copy fetch line", `tracectl fetch ${s.id} -o ${s.service}-${s.first_gen}.trace`)])),
-  );
+  ];
 }
 
 // which: { service, instance, from_ns, until_ns, arrived }, all but the times optional. arrived: the times are those of the
@@ -43,7 +43,7 @@ export async function showSegments(title, which) {
   try {
     const { segments, more } = await askJson("/api/v1/segments", query);
     // Newest first: what was clicked on is mostly what has just happened.
-    rows.replaceChildren(...segments.sort((a, b) => b.first_wall_ns - a.first_wall_ns).map(row));
+    rows.replaceChildren(...segments.sort((a, b) => b.first_wall_ns - a.first_wall_ns).map((s) => element("tr", {}, ...segmentCells(s))));
     setText(byId("segments-empty"), more ? `The first ${LIMIT} are listed; GET /api/v1/segments has all.` : segments.length ? "" : "Nothing is archived of that time yet.");
   } catch (error) {
     setText(byId("segments-empty"), `The collector does not answer: ${error.message}`);
