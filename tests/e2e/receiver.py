@@ -5,7 +5,7 @@ import threading
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """`answers` has a path's statuses, 204 behind them; "hang" is none until the test is over."""
+    """`answers` has a path's statuses, 204 behind them; with a Retry-After where it is a pair; "hang" is none until the test is over."""
     daemon_threads = True
 
     def __init__(self, case):
@@ -35,7 +35,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if answer == "hang":
             self.server.over.wait()
             return
-        self.send_response(answer)
+        status, retry_after = answer if isinstance(answer, tuple) else (answer, None)
+        self.send_response(status)
+        if retry_after is not None:
+            self.send_header("Retry-After", str(retry_after))
         self.send_header("Content-Length", "0")
         self.end_headers()
 

@@ -67,7 +67,7 @@ class Actions(Case):
         self.help(f'exec page {page} "team shop; $(false)"\n'
                   f'webhook chat {self.receiver.url(chat)} secret={self.secret} # a comment\n')
         wait_until("it has begun", lambda: len(self.progress()) == 2)
-        self.receiver.answers[chat] = [503]
+        self.receiver.answers[chat] = [(503, 3)]
         fired = self.fire("host:1")
         self.assertEqual(fired["actions"], ["exec:page", "webhook:chat", "webhook:elsewhere"])
         posts = wait_until("it is posted again", lambda: (found := self.receiver.of(chat)) and len(found) == 2 and found)
@@ -86,7 +86,7 @@ class Actions(Case):
         expected = (f"rule: slow\nservice: shop\ninstance: host:1\nstream: {fired['stream']}\ngeneration: {fired['gen']}\n"
                     f"ended: {said_of_it['timestamp']}\nsaw: {fired['words']}\nteam shop; $(false)\n")
         self.assertEqual(paged.read_text(), expected)
-        self.assertIn("webhook:chat: the answer is 503; again in 1 s", self.log("helper"))
+        self.assertIn("webhook:chat: the answer is 503; again in 3 s", self.log("helper"))
         self.assertIn(f'rule=slow: no action "webhook:elsewhere" in {self.actions_file}', self.log("helper"))
         # Neither a restart of the helper nor one of the collector does anything twice. (After a kill a rule may fire again.)
         self.end()

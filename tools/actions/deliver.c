@@ -14,7 +14,7 @@
 #include "tools/actions/text.h"
 #include "tools/actions/webhook.h"
 
-enum { PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000 };
+enum { PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, WAIT_MAX_S = 3600 };
 static const uint64_t give_up_ns = UINT64_C(3600000000000);
 
 struct ac_line {
@@ -85,25 +85,29 @@ static bool pause_for(const struct ac_line *line, unsigned ms) {
   return poll(&fd, 1, (int)ms) <= 0;
 }
 
+/* *out_wait_s: the least pause before the next try. */
 static enum ac_outcome attempt(const struct ac_line *line, const struct ac_task *task,
-                               struct tb_diag *diag) {
+                               struct tb_diag *diag, unsigned *out_wait_s) {
   tb_diag_clear(diag);
-  return line->action->kind == AC_EXEC ? ac_exec(line->action, task, line->stop_fd, diag)
-                                       : ac_webhook(line->action, task, line->stop_fd, diag);
+  *out_wait_s = 0;
+  return line->action->kind == AC_EXEC
+             ? ac_exec(line->action, task, line->stop_fd, diag)
+             : ac_webhook(line->action, task, line->stop_fd, diag, out_wait_s);
 }
 
 /* False: it is to end, and the task is not over. */
 static bool deliver(const struct ac_line *line, const struct ac_task *task) {
-  unsigned pause_ms = PAUSE_FIRST_MS;
+  unsigned pause_ms = PAUSE_FIRST_MS, wait_s;
   enum ac_outcome outcome;
   struct tb_diag diag;
 
-  while ((outcome = attempt(line, task, &diag)) == AC_LATER) {
+  while ((outcome = attempt(line, task, &diag, &wait_s)) == AC_LATER) {
     if (diag.rc == TB_BUSY) return false;
     if (tc_wall_ns() > task->id + give_up_ns) break;
-    tc_log(TC_WARN, "actions", "%s: %s; again in %u s", line->action->id, diag.text,
-           pause_ms / 1000);
-    if (!pause_for(line, pause_ms)) return false;
+    if (wait_s < pause_ms / 1000) wait_s = pause_ms / 1000;
+    if (wait_s > WAIT_MAX_S) wait_s = WAIT_MAX_S;
+    tc_log(TC_WARN, "actions", "%s: %s; again in %u s", line->action->id, diag.text, wait_s);
+    if (!pause_for(line, 1000 * wait_s)) return false;
     pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
   }
   if (outcome != AC_DONE)

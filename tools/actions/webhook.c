@@ -58,10 +58,11 @@ static enum ac_outcome judge(unsigned status, struct tb_diag *diag) {
 }
 
 enum ac_outcome ac_webhook(const struct ac_action *action, const struct ac_task *task, int stop_fd,
-                           struct tb_diag *diag) {
+                           struct tb_diag *diag, unsigned *out_wait_s) {
   struct tp_posted posted;
   struct headers headers;
 
+  *out_wait_s = 0;
   if (!put_headers(action, task, &headers)) {
     tb_fail(diag, TB_NOMEM, "out of memory");
     return AC_LATER;
@@ -74,5 +75,7 @@ enum ac_outcome ac_webhook(const struct ac_action *action, const struct ac_task 
                                 .len = task->len,
                                 .timeout_s = AC_WEBHOOK_S,
                                 .stop_fd = stop_fd };
-  return tp_post(&post, diag, &posted) == TB_OK ? judge(posted.status, diag) : AC_LATER;
+  if (tp_post(&post, diag, &posted) != TB_OK) return AC_LATER;
+  *out_wait_s = posted.retry_after_s;
+  return judge(posted.status, diag);
 }

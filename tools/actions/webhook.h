@@ -14,8 +14,9 @@
 
 enum { AC_WEBHOOK_S = 10 };
 
-/* After tp_post_init(). AC_LATER with diag->rc TB_BUSY: stop_fd became readable. */
+/* After tp_post_init(). AC_LATER with diag->rc TB_BUSY: stop_fd became readable. *out_wait_s: the answer asks for so long a pause before the
+ * next try; 0: it does not. */
 enum ac_outcome ac_webhook(const struct ac_action *action, const struct ac_task *task, int stop_fd,
-                           struct tb_diag *diag);
+                           struct tb_diag *diag, unsigned *out_wait_s);
 
 #endif
