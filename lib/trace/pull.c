@@ -16,16 +16,31 @@ enum { SLICE = 256, ROOM = 4 * SLICE };
 struct to_pull {
   struct tb_mem *mem;
   struct to_feed feed;
+  bool has_goroutine; /* only its events are wanted */
+  int64_t goroutine;
   size_t next, count;
   const struct to_generation *gen[ROOM];
   struct to_event event[ROOM];
 };
+
+static void keep_some(struct to_pull *pull, const struct to_generation *gen,
+                      const struct to_event *events, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (events[i].g != pull->goroutine) continue;
+    pull->event[pull->count] = events[i];
+    pull->gen[pull->count++] = gen;
+  }
+}
 
 static tb_rc keep(void *self, const struct to_generation *gen, const struct to_event *events,
                   size_t n) {
   struct to_pull *pull = self;
 
   if (!TB_CHECK(n <= ROOM - pull->count)) return TB_BUDGET;
+  if (pull->has_goroutine) {
+    keep_some(pull, gen, events, n);
+    return TB_OK;
+  }
   memcpy(pull->event + pull->count, events, n * sizeof *events);
   for (size_t i = 0; i < n; i++) pull->gen[pull->count++] = gen;
   return TB_OK;
@@ -37,6 +52,7 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
 
   TB_TRY(tb_mem_take(mem, sizeof(struct to_pull), &pull));
   pull->mem = mem;
+  pull->has_goroutine = false;
   pull->feed.source = source;
   tb_rc rc = to_reader_new(mem, limits, flags | TO_READER_HOLD,
                            (struct to_event_sink){ pull, keep }, diag, &pull->feed.reader);
@@ -50,6 +66,11 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
 
 tb_rc to_pull_handle(struct to_pull *pull, const struct to_handler *handler) {
   return to_reader_handle(pull->feed.reader, handler);
+}
+
+void to_pull_only(struct to_pull *pull, int64_t goroutine) {
+  pull->has_goroutine = true;
+  pull->goroutine = goroutine;
 }
 
 void to_pull_free(struct to_pull *pull) {

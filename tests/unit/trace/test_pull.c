@@ -114,6 +114,50 @@ Test(pull, gives_the_events_and_the_faults_that_pushing_gives) {
   tt_pack_free(&seeds);
 }
 
+static void compare_goroutine(const struct tt_run *pushed, const unsigned char *bytes, size_t n,
+                              int64_t goroutine) {
+  struct pieces pieces = { bytes, n, 700, NULL };
+  const struct to_generation *gen;
+  const struct to_event *ev;
+  struct to_pull *pull;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  size_t at = 0;
+  tb_rc rc;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&diag);
+  cr_assert_eq(
+      to_pull_new(&mem, NULL, 0, (struct to_pull_source){ &pieces, next_piece }, &diag, &pull),
+      TB_OK);
+  to_pull_only(pull, goroutine);
+  while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) {
+    while (at < pushed->count && pushed->events[at].g != goroutine) at++;
+    cr_assert_lt(at, pushed->count);
+    cr_assert(ev->type == pushed->events[at].type && ev->time == pushed->events[at].time);
+    at++;
+    look(gen, ev);
+  }
+  for (; at < pushed->count; at++) cr_assert_neq(pushed->events[at].g, goroutine);
+  cr_assert_eq(rc, pushed->rc == TB_OK ? TB_END : pushed->rc, "%s", diag.text);
+  to_pull_free(pull);
+  free(pieces.lent);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+Test(pull, gives_one_goroutines_events_alone) {
+  struct tt_pack seeds = tt_seeds_load();
+
+  for (size_t i = 0; i < seeds.n; i++) {
+    struct tt_run pushed = { 0 };
+    tt_order_bytes(&pushed, seeds.input[i].data, seeds.input[i].len);
+    for (int64_t goroutine = 1; goroutine < 40; goroutine += 13)
+      compare_goroutine(&pushed, seeds.input[i].data, seeds.input[i].len, goroutine);
+    tt_run_fini(&pushed);
+  }
+  tt_pack_free(&seeds);
+}
+
 static tb_rc refuse(void *self, const void **out_bytes, size_t *out_n) {
   (void)self, (void)out_bytes, (void)out_n;
   return TB_IO;

@@ -104,14 +104,8 @@ static void e_args(struct tk_scan *c, sqlite3_context *out) {
 
 /* ---- a scan ---- */
 
-/* Events of other goroutines are passed over here: SQLite would look at each. */
 static int events_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
-  const struct tk_events_ask *ask = &c->wants.events;
-  int got;
-
-  do got = tk_events_next(c->events, &c->event, error);
-  while (got == 1 && ask->has_goroutine && event(c)->g != ask->goroutine);
-  return got;
+  return tk_events_next(c->events, &c->event, error);
 }
 
 static int events_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {

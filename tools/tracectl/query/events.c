@@ -28,6 +28,8 @@ struct tk_events {
   uint64_t gen_number, types_gen;
   bool has_clock;
   struct to_clock clock;
+  bool has_goroutine; /* others' events are left out */
+  int64_t goroutine;
   uint64_t before;      /* generations of the place before this part */
   struct to_event sync; /* one that counts them, too */
 };
@@ -150,6 +152,7 @@ static bool begin_part(struct tk_events *e, char error[TK_QUERY_ERROR]) {
   tb_rc rc = to_pull_new(&tk_mem, NULL, flags, (struct to_pull_source){ e->in, tk_input_more },
                          &e->diag, &e->pull);
   if (rc != TB_OK) fail(e, rc, error);
+  if (rc == TB_OK && e->has_goroutine) to_pull_only(e->pull, e->goroutine);
   return rc == TB_OK;
 }
 
@@ -160,6 +163,8 @@ bool tk_events_begin(const struct tk_place *place, const struct tk_events_ask *a
   snprintf(error, TK_QUERY_ERROR, "out of memory");
   if (e == NULL) return false;
   e->place = place;
+  e->has_goroutine = ask->has_goroutine;
+  e->goroutine = ask->goroutine;
   tb_diag_clear(&e->diag);
   tb_diag_clear(&e->after);
   to_stack_table_init(&e->stacks, &tk_mem, TK_QUERY_STACKS_MAX);

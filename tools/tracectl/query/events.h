@@ -18,8 +18,8 @@
 struct tk_events_ask {
   uint64_t first_gen, last_gen;         /* 0: open */
   uint64_t first_wall_ns, last_wall_ns; /* 0: open */
-  bool has_goroutine;                   /* only generations in which it does something, */
-  int64_t goroutine;                    /* where an index is written down */
+  bool has_goroutine; /* only its events, and where an index is written down only generations that have some */
+  int64_t goroutine;
   bool
       with_details; /* a task's type may be said by any event before: reading begins where the place does */
 };
