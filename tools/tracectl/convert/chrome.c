@@ -29,11 +29,13 @@ static struct to_string text_of(const char *text) {
 }
 
 static void put_us(struct chrome *c, const char *label, uint64_t ns) {
-  char text[40];
+  unsigned rest = (unsigned)(ns % 1000);
+  const char part[] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                        (char)('0' + rest % 10), '\0' };
 
-  snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
   tk_out_text(c->out, label);
-  tk_out_text(c->out, text);
+  tk_out_u64(c->out, ns / 1000);
+  tk_out_text(c->out, part);
 }
 
 static void put_number(struct chrome *c, const char *label, uint64_t value) {
