@@ -76,6 +76,13 @@ static tb_rc list_days(const struct tc_history *h, struct tb_diag *diag, struct 
   return rc;
 }
 
+/* Where a report of that time is: one of the future, by a clock that is wrong, among today's, so that it goes as they do. */
+static void day_of(uint64_t wall_ns, char out[TC_DAY_BYTES]) {
+  uint64_t now = tc_wall_ns();
+
+  tc_day(wall_ns < now ? wall_ns : now, out);
+}
+
 static int open_day(const struct tc_history *h, const char *day) {
   return openat(h->folder_fd, day, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
@@ -91,7 +98,7 @@ static void file_name(const unsigned char *stream, char out[NAME_BYTES]) {
 static tb_rc write_one(struct tc_history *h, const struct waiting *w, struct tb_diag *diag) {
   char day[TC_DAY_BYTES], name[NAME_BYTES];
 
-  tc_day(w->record.until_ns, day);
+  day_of(w->record.until_ns, day);
   file_name(w->stream, name);
   if (mkdirat(h->folder_fd, day, 0750) != 0 && errno != EEXIST)
     return tb_fail(diag, tc_errno_rc(errno), FOLDER "/%s: %s", day, strerror(errno));
@@ -209,7 +216,7 @@ tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM
 
   *out_damaged = 0;
   file_name(stream, name);
-  tc_day(from_ns, first);
+  day_of(from_ns, first);
   TB_TRY(list_days(h, diag, &days));
   tb_rc rc = TB_OK;
   for (size_t i = 0; i < days.n && rc == TB_OK; i++) {

@@ -141,3 +141,18 @@ Test(history, a_disk_that_does_not_keep_up_costs_records_and_no_more_memory) {
   begin_again();
   cr_assert_eq(count_of(1, 0, UINT64_MAX), n);
 }
+
+/* A clock that is wrong must not make a report outlive those of others. */
+Test(history, what_is_of_the_future_is_among_todays) {
+  uint64_t now = tc_wall_ns();
+
+  cr_assert_eq(add(1, now + 30 * DAY_NS, 10000), TB_OK);
+  cr_assert_eq(add(1, now - DAY_NS, 10000), TB_OK);
+  begin_again();
+  cr_assert_eq(count_of(1, now + 29 * DAY_NS, now + 31 * DAY_NS), 1);
+  cr_assert_eq(count_of(1, 0, UINT64_MAX), 2);
+  config.reports_bytes = 1;
+  begin_again();
+  begin_again();
+  cr_assert_eq(count_of(1, 0, UINT64_MAX), 1);
+}
