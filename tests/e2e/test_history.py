@@ -59,9 +59,12 @@ class History(Case):
                     self.assertLessEqual(len([row for row in rows if not row.get("other")]), ROWS)
 
     def test_they_stay_when_the_traces_have_gone(self):
-        collector = self.keeping("retention.age=1ms")
+        collector = self.keeping()
         collector.send(self.trace("g26-gens"), "shop")
         stretches = self.kept(collector, "shop")
+        collector.settings += ["retention.age=1ms"]
+        self.assertEqual(collector.stop(), 0)
+        collector.start()
         wait_until("retention has taken all",
                    lambda: [row.get("expired") for row in collector.json_lines("list", "--service", "shop")] == [True])
         collector.restart()
