@@ -29,7 +29,7 @@ function fill(name, values, wanted) {
 }
 
 async function fillNames(wanted) {
-  const { streams } = await askJson("/api/v1/streams", {});
+  const { streams } = await askJson("/api/v1/streams");
   fill("service", streams.map((s) => s.service), wanted.service);
   fill("instance", streams.filter((s) => !wanted.service || s.service === wanted.service).map((s) => s.instance), wanted.instance);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports that the collector has kept.
+import { askLines } from "/ask.js";
 import { exactTime } from "/format.js";
 
 // All that there are, oldest first of each stream. They come in pieces.
@@ -7,10 +8,7 @@ export async function askHistory(kind, query) {
   const reports = [];
   let place = {};
   for (;;) {
-    const answer = await fetch(`/api/v1/history/${encodeURIComponent(kind)}?${new URLSearchParams({ ...query, ...place })}`);
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(JSON.parse(text).error);
-    const lines = text.trim().split("\n").map((line) => JSON.parse(line));
+    const lines = await askLines(`/api/v1/history/${encodeURIComponent(kind)}`, { ...query, ...place });
     const end = lines.pop();
     reports.push(...lines);
     if (!end.more) return reports;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any report of a stream, or of all streams of a service. The collector says which kinds there are.
+import { askJson, askLines } from "/ask.js";
 import { count } from "/format.js";
 import { ReportView } from "/report_table.js";
 import { byId, element, KeyedList, setText } from "/view.js";
@@ -18,13 +19,6 @@ function setOptions(select, options, value) {
     select.replaceChildren(...options.map(([name, text]) => element("option", { value: name }, text)));
   }
   if (select.value !== value) select.value = value;
-}
-
-async function ask(path) {
-  const answer = await fetch(path);
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(JSON.parse(text).error);
-  return text;
 }
 
 export class Reports {
@@ -98,7 +92,7 @@ export class Reports {
     if (!this.inSight || this.busy || document.hidden) return;
     this.busy = true;
     try {
-      this.schemas ??= JSON.parse(await ask("/api/v1/reports"));
+      this.schemas ??= await askJson("/api/v1/reports");
       await this.refreshReport();
     } catch (error) {
       this.fail(error.message);
@@ -129,7 +123,7 @@ export class Reports {
     if (path === this.asked && performance.now() - this.askedAt < AGAIN_MS) return;
     this.asked = path;
     this.askedAt = performance.now();
-    this.take((await ask(path)).trim().split("\n").map((line) => JSON.parse(line)));
+    this.take(await askLines(path));
   }
 
   fail(why) {

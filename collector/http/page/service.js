@@ -88,7 +88,7 @@ function showStreams(streams) {
 
 async function refresh() {
   try {
-    const { streams } = await askJson("/api/v1/streams", {});
+    const { streams } = await askJson("/api/v1/streams");
     const ours = streams.filter((s) => s.service === service);
     if (ours.length === 0) throw new Error(`No stream of a service ${service} is known.`);
     showStreams(ours);
@@ -103,7 +103,7 @@ async function refresh() {
 }
 
 async function makeKinds() {
-  const { reports } = await askJson("/api/v1/reports", {});
+  const { reports } = await askJson("/api/v1/reports");
   for (const schema of reports) kinds.push(new Kind(schema, now, (at) => choose({ at }), fail));
   byId("kinds").replaceChildren(...kinds.map((kind) => kind.node));
 }

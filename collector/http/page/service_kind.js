@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kind of report of a service: its figures with their history, and its tables at the moment that was chosen.
+import { askLines } from "/ask.js";
 import { count, duration, exactTime } from "/format.js";
 import { askHistory, askMoment, heightOf } from "/history.js";
 import { ReportView, textOf } from "/report_table.js";
@@ -14,11 +15,12 @@ const VIEWS = 5; // streams whose tables are shown at once
 const STATES = "states"; // the table of goroutines whose history is drawn, too
 
 async function askNow(kind, query) {
-  const answer = await fetch(`/api/v1/report/${encodeURIComponent(kind)}?${new URLSearchParams(query)}`);
-  const text = await answer.text();
-  if (answer.status === 404) return []; // none of its streams is live
-  if (!answer.ok) throw new Error(JSON.parse(text).error);
-  return text.trim().split("\n").map((line) => JSON.parse(line));
+  try {
+    return await askLines(`/api/v1/report/${encodeURIComponent(kind)}`, query);
+  } catch (error) {
+    if (error.status === 404) return []; // none of its streams is live
+    throw error;
+  }
 }
 
 // The stream with the highest value speaks for all.

@@ -8,13 +8,6 @@ import { element, setData, setText } from "/view.js";
 const ROWS = 20;
 let schemas = null;
 
-async function askStretch(kind, query) {
-  const answer = await fetch(`/api/v1/stretch/${encodeURIComponent(kind)}?${new URLSearchParams(query)}`);
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(JSON.parse(text).error);
-  return JSON.parse(text);
-}
-
 export class StretchReports {
   constructor(stream, from, until) {
     this.query = { stream, from: exactTime(from), to: exactTime(until), top: ROWS };
@@ -28,7 +21,7 @@ export class StretchReports {
 
   async fill() {
     try {
-      schemas ??= (await askJson("/api/v1/reports", {})).reports;
+      schemas ??= (await askJson("/api/v1/reports")).reports;
       this.select.append(...schemas.map((s) => element("option", { value: s.name }, s.name)));
     } catch (error) {
       this.fail(error.message);
@@ -47,7 +40,7 @@ export class StretchReports {
     this.place.replaceChildren();
     if (kind === "") return;
     try {
-      const report = await askStretch(kind, this.query);
+      const report = await askJson(`/api/v1/stretch/${encodeURIComponent(kind)}`, this.query);
       if (this.select.value !== kind) return;
       const view = new ReportView(schemas.find((s) => s.name === kind));
       this.place.replaceChildren(view.node);
