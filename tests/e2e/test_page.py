@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in a headless Chromium: its figures are tracectl's, it fits small and large screens in both
 schemes, and it complains of nothing."""
+import csv
 import json
 import os
 import re
@@ -326,6 +327,38 @@ class Page(Case):
                     page.screenshot(SHOTS / f"report-{schema['name']}-{scheme}-{width}.png", whole=True)
             page.look(1280)
             page.ask("document.getElementById('reports').scrollIntoView()")
+        self.quiet(page)
+
+    def test_rows_are_chosen_ordered_and_copied(self):
+        self.send_two()
+        page = self.page()
+        wait_until("both streams are shown", lambda: page.ask(READY) == 2)
+        stream = next(s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream" and s["service"] == "shop")
+        page.ask("document.getElementById('reports').scrollIntoView()")
+        self.choose(page, "report-kind", "sched")
+        self.choose(page, "report-of", stream)
+        table = "document.querySelector('.report [data-table=by_entry]')"
+        wait_until("it is shown", lambda: page.ask(f"{table}?.querySelectorAll('tbody tr').length ?? 0") > 5)
+        tools = f"{table}.closest('.table').querySelector('.table-tools')"
+
+        def cells(column):
+            return page.ask(f"[...{table}.querySelectorAll('tbody tr:not(.other) [data-column=\"{column}\"]')].map((c) => c.dataset.value)")
+        before = cells("entry")
+        option = page.ask(f"[...{tools}.querySelector('select').options].find((o) => o.textContent === 'by latency max').value")
+        page.ask(f"(() => {{ const s = {tools}.querySelector('select'); s.value = '{option}'; s.dispatchEvent(new Event('change')); }})()")
+        longest = [int(value) for value in cells("latency.max_ns")]
+        self.assertEqual((sorted(longest, reverse=True), sorted(cells("entry"))), (longest, sorted(before)))
+        page.ask("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        copy = f"[...{tools}.querySelectorAll('button')].find((b) => b.textContent === 'copy as CSV')"
+        page.ask(f"(() => {{ const s = {tools}.querySelector('select'); s.value = ''; s.dispatchEvent(new Event('change')); }})()")
+        self.assertEqual(cells("entry"), before)
+        page.ask(f"{copy}.click()")
+        copied = wait_until("it is copied", lambda: page.ask("window.copied"))
+        printed = self.collector.ask("report", "sched", "--stream", stream, "--csv", "--table", "by_entry").out
+        self.assertEqual(list(csv.reader(copied.splitlines())), [row[2:] for row in csv.reader(printed.splitlines())])
+        page.ask(f"(() => {{ const f = {tools}.querySelector('input'); f.value = 'MAIN.'; f.dispatchEvent(new Event('input')); }})()")
+        self.assertEqual(cells("entry"), [entry for entry in before if "main." in entry])
+        self.assertEqual(page.ask(f"{table}.querySelectorAll('tbody .other').length"), 0)
         self.quiet(page)
 
     def test_a_table_with_stacks_has_a_flame_graph(self):

@@ -3,6 +3,7 @@
 import { Flame, hasFlame, OTHER } from "/flame.js";
 import { bytes, clock, count, duration, share, words } from "/format.js";
 import { stackNodes } from "/stack.js";
+import { TableTools } from "/table_tools.js";
 import { element, KeyedList, setData, setFigure, setText, whyAddress } from "/view.js";
 
 // A distribution has a column for each of these; its tooltip has all.
@@ -118,9 +119,10 @@ class Table {
     this.body = element("tbody");
     this.scroll = element("div", { className: "scroll" }, element("table", {}, element("caption", {}, `${schema.about} `, this.note), makeHead(schema), this.body));
     this.scroll.firstElementChild.dataset.table = schema.name;
-    this.node = element("div", { className: "table" }, this.scroll);
+    this.tools = new TableTools(schema, () => this.showRows());
+    this.node = element("div", { className: "table" }, this.tools.node, this.scroll);
     this.flame = null;
-    if (hasFlame(schema)) this.node.prepend(this.makeFlameButton());
+    if (hasFlame(schema)) this.tools.node.append(this.makeFlameButton());
     this.width = widthOf(schema);
     this.list = new KeyedList(this.body, (item) => item.key, (item) => this.makeRow(item), (node, item) => this.updateRow(node, item));
   }
@@ -159,6 +161,11 @@ class Table {
     if (this.scroll.scrollWidth > this.scroll.clientWidth) this.scroll.classList.add("blocks");
   }
 
+  // Those that a reader wants, of the last report.
+  showRows() {
+    this.list.show(keyed(this.schema, this.tools.apply(this.rows)));
+  }
+
   show(report) {
     const rows = report.tables[this.schema.name] ?? [];
     const listed = rows.filter((row) => !row.other).length;
@@ -166,7 +173,7 @@ class Table {
     this.report = report;
     this.rows = rows;
     this.flame?.show(rows);
-    this.list.show(keyed(this.schema, rows));
+    this.showRows();
     setText(this.note, rows.length === 0 ? "none" : `${this.schema.order}; ${total > listed ? `${count(listed)} of ${count(total)}` : count(listed)}`);
     this.scroll.querySelector("thead").hidden = rows.length === 0;
     return total > listed;

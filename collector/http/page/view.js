@@ -67,10 +67,11 @@ export const whyAddress = (stream, fromNs, untilNs, query) => `/why/${stream}?${
 
 // A button that puts text on the clipboard, and says for a moment that it did.
 export function copyButton(label, text) {
-  const button = element("button", { type: "button", className: "plain link copy", title: text }, label);
-  button.dataset.copies = text;
+  const isMade = typeof text === "function"; // when it is wanted
+  const button = element("button", { type: "button", className: "plain link copy", title: isMade ? "" : text }, label);
+  if (!isMade) button.dataset.copies = text;
   button.addEventListener("click", async () => {
-    setText(button, (await copy(text)) ? "copied" : "not allowed");
+    setText(button, (await copy(isMade ? text() : text)) ? "copied" : "not allowed");
     setTimeout(() => setText(button, label), 1500);
   });
   return button;
