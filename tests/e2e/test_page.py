@@ -338,12 +338,13 @@ class Page(Case):
         self.choose(page, "report-kind", "sched")
         self.choose(page, "report-of", stream)
         table = "document.querySelector('.report [data-table=by_entry]')"
-        wait_until("it is shown", lambda: page.ask(f"{table}?.querySelectorAll('tbody tr').length ?? 0") > 5)
         tools = f"{table}.closest('.table').querySelector('.table-tools')"
 
         def cells(column):
-            return page.ask(f"[...{table}.querySelectorAll('tbody tr:not(.other) [data-column=\"{column}\"]')].map((c) => c.dataset.value)")
-        before = cells("entry")
+            return page.ask(f"[...{table}?.querySelectorAll('tbody tr:not(.other) [data-column=\"{column}\"]') ?? []].map((c) => c.dataset.value)")
+        before = [row["entry"] for row in self.collector.json_lines("report", "sched", "--stream", stream)[0]["tables"]["by_entry"] if row["entry"]]
+        self.assertGreater(len(before), 5)
+        wait_until("all of it is shown", lambda: cells("entry") == before)
         option = page.ask(f"[...{tools}.querySelector('select').options].find((o) => o.textContent === 'by latency max').value")
         page.ask(f"(() => {{ const s = {tools}.querySelector('select'); s.value = '{option}'; s.dispatchEvent(new Event('change')); }})()")
         longest = [int(value) for value in cells("latency.max_ns")]
