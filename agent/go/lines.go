@@ -16,6 +16,7 @@ import (
 const (
 	levelError   = 3
 	levelWarning = 4
+	levelInfo    = 6
 )
 
 // So many lines come at once, then one in each pause, with the newest reason.

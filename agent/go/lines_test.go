@@ -9,8 +9,6 @@ import (
 	"time"
 )
 
-const levelInfo = 6
-
 // written answers lines whose pause only ends where the test says so, and what they write.
 func written(quiet bool) (*lines, *[]string) {
 	var all []string

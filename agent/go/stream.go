@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build cgo && linux && amd64
+//go:build cgo && linux && amd64 && !traceagent_go
 
 package traceagent
 

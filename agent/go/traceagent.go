@@ -8,13 +8,14 @@
 //	...
 //	agent.Stop(ctx) // ends the trace, waits until all of it is acknowledged or ctx ends
 //
-// It is a thin layer over libtraceagent. pkg-config finds the library, and its archive becomes part of the
-// program; with the build tag traceagent_shared the program loads libtraceagent.so instead. The program never
-// waits for the network: batches go into a bounded spool, one cgo call each. What cannot be kept is dropped as
+// The program never waits for the network: batches go into a bounded spool. What cannot be kept is dropped as
 // whole generations, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
 // does nothing and returns an Agent whose State is "off".
 //
-// It traces on linux/amd64 with cgo. Elsewhere everything compiles, and Start returns an error that wraps
+// There are two agents behind it, and they send the same. On linux/amd64 with cgo it is libtraceagent: pkg-config
+// finds the library, and its archive becomes part of the program; with the build tag traceagent_shared the program
+// loads libtraceagent.so instead. Elsewhere, and with the build tag traceagent_go, it is written in Go and needs
+// nothing but the standard library. That one keeps no SpoolDir yet: with one, Start returns an error that wraps
 // errors.ErrUnsupported.
 //
 // A collector that cannot be reached, or that refuses the program, is reported with one line on stderr, or to
@@ -44,7 +45,7 @@ type Config struct {
 	RateBytesPerSecond uint64 // cap on what is sent; default none
 
 	// SpoolDir is a folder for what is not acknowledged yet, so that it outlives this program: the next one of the
-	// same service and with the same folder sends it. Made if missing; nobody else may write to it. Default none.
+	// same service and with the same folder sends it. Made if missing; no other user may write to it. Default none.
 	SpoolDir      string
 	SpoolDirBytes uint64 // what it may hold; default 4 times SpoolBytes
 

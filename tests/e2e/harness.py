@@ -296,16 +296,18 @@ class Go:
         """What Go's own tool prints of a trace."""
         return case.run_program(self.tool("trace"), "-d=parsed", trace, env=self.environment)
 
-    def program(self, case, package, agent=True):
-        """A Go program of ours, with the agent or without, built once for all cases that run it."""
+    def program(self, case, package, agent=True, cgo=True):
+        """A Go program of ours, with the agent or without, built once for all cases that run it. cgo: the agent is the C one."""
         folder = BUILD / "go" / self.version()
         folder.mkdir(parents=True, exist_ok=True)
-        program = folder / pathlib.Path(package).name
+        program = folder / (pathlib.Path(package).name + ("" if cgo else "-without-cgo"))
         build = ("build", "-o", program, ".")  # Go leaves alone what is up to date
         with open(folder / "lock", "wb") as lock:  # another test may want it now
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if agent:
+            if agent and cgo:
                 self.run(case, package, *build)
+            elif agent:
+                case.run_program(self.command, *build, cwd=SOURCE / package, env={**self.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
             else:
                 case.run_program(self.command, *build, cwd=SOURCE / package, env=self.environment)
         return program

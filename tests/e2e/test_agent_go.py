@@ -60,18 +60,22 @@ class AgentGo(Case):
         self.assertEqual(self._go("fmt", "./...").out, "")
 
     def _elsewhere(self, system, machine, cgo, *args):
-        """The go command as on another machine; from our module's folder, without the agent."""
+        """The go command as on another machine; from our module's folder, without a build folder of C."""
         environment = {**self.go.environment, "GOOS": system, "GOARCH": machine, "CGO_ENABLED": cgo, "GOWORK": "off"}
         return self.run_program(self.go.command, *args, cwd=PACKAGE, env=environment)
 
-    def test_it_is_vetted_where_there_is_no_agent(self):
+    def test_it_is_vetted_for_other_systems(self):
         for build in OTHER_BUILDS:
             with self.subTest(build=build):
                 self._elsewhere(*build, "vet", "./...")
 
-    def test_without_cgo_its_tests_pass_and_start_returns_an_error(self):
+    def test_without_cgo_its_tests_pass(self):
         done = self._elsewhere("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
-        self.assertIn("--- PASS: TestStartSaysThatThereIsNoAgent", done.out)
+        self.assertIn("--- PASS: TestTheCollectorGetsTheBytesThatWereWritten", done.out)
+
+    @unittest.skipIf(SANITIZE, "there is no C in it")
+    def test_the_agent_in_go_has_no_races(self):
+        self._elsewhere("linux", "amd64", "1", "test", "-race", "-tags", "traceagent_go", "-count=1", "./...")
 
     def test_what_is_exported_is_the_same_everywhere(self):
         ours = self._elsewhere("linux", "amd64", "1", "doc", "-all", ".").out
@@ -82,7 +86,7 @@ class AgentGo(Case):
                 self.assertEqual(self._elsewhere(*build, "doc", "-all", ".").out, ours)
 
     @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into the program")
-    def test_the_readmes_example_runs_on_where_it_cannot_be_traced(self):
+    def test_the_readmes_example_runs_on_without_certificates(self):
         # As it stands, and its folder of certificates is not there.
         example = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
         certs = re.search(r'Certs: +"(.*?)"', example).group(1)
@@ -109,13 +113,14 @@ class AgentGo(Case):
 
 class Reasons(Case):
     """A traced program and a real collector that it does not get through to: LastError and one line on stderr say why."""
+    cgo = True  # the agent is the C one
 
     def setUp(self):
         super().setUp()
         go = local_go()
         if go is None:
             self.skipTest("no Go >= 1.22 here")
-        self.program = go.program(self, "examples/go-server")
+        self.program = go.program(self, "examples/go-server", cgo=self.cgo)
         self.environment = go.run_environment
         self.collector = Collector(self)
 
@@ -171,6 +176,12 @@ class Reasons(Case):
         said = [line for line in self.log("server").splitlines() if line.startswith("traceagent: ")]
         self.assertRegex(said[-1], "^traceagent: .*: connected")
         self.assertLessEqual(len(said), 6)  # the ways in which a connection is lost, each once
+
+
+@unittest.skipIf(SANITIZE, "there is no C in it")
+class ReasonsWithoutCgo(Reasons):
+    """The agent in Go says the same."""
+    cgo = False
 
 
 WORK = """
@@ -304,11 +315,17 @@ class InstalledModule(Case):
         self.assertEqual(self._needed(root / "hello"), [])
         self._expect_traced(*launcher)
 
-    def test_without_cgo_the_program_runs_untraced(self):
+    def test_without_cgo_the_program_is_traced_from_a_root_folder_with_nothing_else_in_it(self):
         self._use()
         self.environment["CGO_ENABLED"] = "0"
+        root = self.folder / "root"
+        shutil.copytree(self.certs, root / "certs")
+        launcher = ["chroot", root, "/hello"] if os.geteuid() == 0 else [root / "hello"]
+        self._write(self.collector.ready["agents"], "/certs" if os.geteuid() == 0 else self.certs)
         self._shell("go vet && go build")
-        self.assertIn("built without cgo", self.run_program(self.module / "hello").err)
+        shutil.copy(self.module / "hello", root / "hello")
+        self.assertEqual(self._needed(root / "hello"), [])
+        self._expect_traced(*launcher)
 
     def test_a_new_archive_is_linked_anew(self):
         flag = (self.prefix / "share/tracecollect/go/archive.go").read_text()

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import unittest
 
 from harness import DEADLINE, SANITIZE, Case, Collector, Go, local_go, wait_until
 
@@ -19,6 +20,8 @@ def resident(pid):
 
 
 class Forward(Case):
+    cgo = True  # the agent is the C one
+
     def setUp(self):
         super().setUp()
         self.go = local_go()
@@ -26,7 +29,7 @@ class Forward(Case):
             self.skipTest("no Go >= 1.22 here")
 
     def _server(self, go, collector, *flags, name="server"):
-        program = go.program(self, "examples/go-server")
+        program = go.program(self, "examples/go-server", cgo=self.cgo)
         out = open(self.folder / f"{name}.out", "wb")
         self.addCleanup(out.close)
         return self.spawn(name, program, "-server", collector, "-certs", self.certs, "-instance", "one", *flags,
@@ -143,3 +146,9 @@ def _case_for(toolchain):
 # A sanitized run tries the local one: what differs is in the trace, and each takes a minute to build for.
 for _toolchain in () if SANITIZE else OLDER + NEWER:
     setattr(Forward, f"test_{_toolchain.replace('.', '_')}", _case_for(_toolchain))
+
+
+@unittest.skipIf(SANITIZE, "there is no C in it")
+class ForwardWithoutCgo(Forward):
+    """The same with the agent in Go."""
+    cgo = False

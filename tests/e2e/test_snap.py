@@ -145,9 +145,16 @@ class Snap(Case):
 
     @unittest.skipIf(SANITIZE, "the C program has shown it; building a Go program takes a minute")
     def test_a_go_program_records_too(self):
+        self._go_program_records(cgo=True)
+
+    @unittest.skipIf(SANITIZE, "there is no C in it")
+    def test_a_go_program_without_cgo_records_too(self):
+        self._go_program_records(cgo=False)
+
+    def _go_program_records(self, cgo):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
-        server = self.go.program(self, "examples/go-server")
+        server = self.go.program(self, "examples/go-server", cgo=cgo)
         environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "20000"}
         process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, env=environment)
         self.wait_live()

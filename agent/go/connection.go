@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// link is one connection. Its own goroutine sends; another one reads, and hands the spool what is acknowledged.
+type link struct {
+	client    *client
+	wire      *wire
+	conn      *tls.Conn
+	reader    *bufio.Reader
+	writer    *bufio.Writer
+	heartbeat time.Duration
+	away      time.Duration // GOAWAY: not before
+
+	mu        sync.Mutex
+	credit    uint64 // record bytes that may have been sent on this connection
+	ackedSeq  uint64
+	isLeaving bool
+	fault     error // why reading ended
+	refusals  []snapped
+}
+
+// hangUp says good-bye where it can, and reads on until the other side has closed: closing a socket with unread bytes
+// resets it, and a reset takes the last words with it.
+func (l *link) hangUp() {
+	l.client.spool.unask()
+	l.conn.SetDeadline(time.Now().Add(byePatience))
+	if l.conn.CloseWrite() == nil {
+		io.Copy(io.Discard, l.conn)
+	}
+	l.conn.Close()
+}
+
+func (l *link) say(kind byte, message pack) error {
+	var head [headBytes]byte
+	frame{kind: kind, len: uint32(len(message)), sum: crc32.Checksum(message, castagnoliTable)}.put(&head)
+	l.writer.Write(head[:])
+	l.writer.Write(message)
+	return l.writer.Flush()
+}
+
+// greet says HELLO and takes the WELCOME.
+func (l *link) greet() error {
+	c := l.client
+	counters := c.spool.count()
+	var hello pack
+	hello.number(1, protocolMajor)
+	hello.number(2, protocolMinor)
+	hello.bytes(4, c.stream[:])
+	hello.text(5, c.settings.service)
+	hello.text(6, c.settings.instance)
+	hello.text(7, "go/"+agentVersion)
+	hello.number(8, wallNow())
+	hello.number(9, monoNow())
+	hello.bytes(10, counters.pack(true))
+	hello.number(11, c.started)
+	hello.number(12, uint64(c.settings.record))
+	l.conn.SetDeadline(time.Now().Add(greetPatience))
+	if err := l.say(kindHello, hello); err != nil {
+		return l.lost(err, nil)
+	}
+	buffer := make([]byte, inboundMax)
+	for {
+		f, payload, err := readFrame(l.reader, buffer)
+		if err != nil {
+			return l.lost(err, nil)
+		}
+		if f.kind == kindWelcome {
+			l.conn.SetDeadline(time.Time{})
+			if c.stop.Err() != nil { // it has just set another one
+				return errStopped
+			}
+			return l.welcome(payload)
+		}
+		if f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
+			if err := l.act(f.kind, payload, true); err != nil {
+				return err
+			}
+		}
+		if l.isLeaving {
+			return l.fault
+		}
+	}
+}
+
+func (l *link) welcome(message []byte) error {
+	c := l.client
+	w, err := readWelcome(message)
+	if err != nil {
+		return fmt.Errorf("collector's WELCOME cannot be read")
+	}
+	if w.major != protocolMajor {
+		return fmt.Errorf("collector speaks protocol %d, not %d", w.major, protocolMajor)
+	}
+	c.mu.Lock() // first: an ack may end a wait, whose caller then reads the status
+	c.welcomes++
+	c.lastError, c.held = "", ""
+	c.mu.Unlock()
+	if err := c.spool.resume(w.durableSeq); errors.Is(err, errForgot) {
+		return c.beginAnew(err)
+	} else if err != nil {
+		return err
+	}
+	l.credit, l.ackedSeq = w.creditBytes, w.durableSeq
+	if w.heartbeatMS != 0 {
+		l.heartbeat = time.Duration(w.heartbeatMS) * time.Millisecond
+	}
+	c.setState("streaming")
+	c.log(levelInfo, "connected")
+	return nil
+}
+
+// beginAnew makes another stream of it. This connection was the old one's.
+func (c *client) beginAnew(forgot error) error {
+	var stream [16]byte
+	why := forgot.Error()[len(errForgot.Error())+len(": "):]
+	if _, err := rand.Read(stream[:]); err != nil {
+		return fmt.Errorf("%s; no random bytes for a new stream", why)
+	}
+	c.spool.restart()
+	c.started = wallNow()
+	c.mu.Lock()
+	c.stream = stream
+	c.begunAnew++
+	c.mu.Unlock()
+	return fmt.Errorf("%s: goes on as a new stream, what was acked counts as lost", why)
+}
+
+// --- reading ---
+
+// silence is how long a side may say nothing before it is taken for gone.
+func silence(heartbeat time.Duration) time.Duration { return heartbeat * 11 / 4 }
+
+// read acts on all that comes, until the connection ends.
+func (l *link) read(over chan<- struct{}) {
+	defer close(over)
+	buffer := make([]byte, inboundMax)
+	for {
+		l.conn.SetReadDeadline(time.Now().Add(silence(l.heartbeat)))
+		f, payload, err := readFrame(l.reader, buffer)
+		if err == nil && f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
+			err = l.act(f.kind, payload, false)
+		} else if err != nil {
+			err = l.lost(err, l.fault)
+		}
+		if err != nil {
+			l.mu.Lock()
+			l.fault = err
+			l.mu.Unlock()
+			l.conn.SetWriteDeadline(time.Now()) // a sender that waits for the socket waits in vain
+			return
+		}
+		l.client.spool.wakeSender()
+	}
+}
+
+// lost says why a connection ended; known: what the collector has said before.
+func (l *link) lost(err, known error) error {
+	var timeout net.Error
+	switch {
+	case known != nil:
+		return known
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("collector silent for %d ms", silence(l.heartbeat).Milliseconds())
+	case errors.Is(err, io.EOF):
+		return errors.New("collector closed the connection")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("collector hung up without good-bye")
+	}
+	return l.client.settings.files.lost(err)
+}
+
+var refuseCodes = []string{"REFUSE_UNKNOWN", "REFUSE_VERSION", "REFUSE_IDENTITY", "REFUSE_NAME", "REFUSE_PROTOCOL", "REFUSE_BUDGET", "REFUSE_SUPERSEDED", "REFUSE_STORAGE"}
+
+func (l *link) act(kind byte, message []byte, isGreeting bool) error {
+	unreadable := fmt.Errorf("collector's %s cannot be read", kindNames[kind])
+	switch kind {
+	case kindAck:
+		a, err := readAck(message)
+		if err != nil {
+			return unreadable
+		}
+		if isGreeting {
+			return errors.New("ACK before WELCOME")
+		}
+		return l.acked(a)
+	case kindGoaway:
+		g, err := readGoaway(message)
+		if err != nil {
+			return unreadable
+		}
+		l.goAway(g)
+		return nil
+	case kindRefuse:
+		r, err := readRefuse(message)
+		if err != nil {
+			return unreadable
+		}
+		return refusedBy(r)
+	case kindSnap:
+		s, err := readSnap(message)
+		if err != nil {
+			return unreadable
+		}
+		return l.snap(s, isGreeting)
+	case kindWelcome:
+		return errors.New("second WELCOME")
+	}
+	return fmt.Errorf("collector sends %s", kindNames[kind])
+}
+
+func refusedBy(r refuseMessage) error {
+	code := "?"
+	if r.code < uint64(len(refuseCodes)) {
+		code = refuseCodes[r.code]
+	}
+	if r.isPermanent {
+		return refusal{text: fmt.Sprintf("collector refuses: %s: %s", code, r.reason), forGood: true}
+	}
+	return fmt.Errorf("collector refuses for now: %s: %s", code, r.reason)
+}
+
+// How long a reason stays after it was said last.
+const heldTime = 5 * time.Second
+
+func (l *link) acked(a ackMessage) error {
+	c := l.client
+	l.mu.Lock()
+	if a.creditBytes > l.credit {
+		l.credit = a.creditBytes
+	}
+	goesOn := a.durableSeq > l.ackedSeq
+	l.ackedSeq = a.durableSeq
+	l.mu.Unlock()
+	c.mu.Lock()
+	over := ""
+	if goesOn && c.held != "" && time.Since(c.heldAt) >= heldTime {
+		over, c.held = c.held, ""
+	}
+	held := holdTexts[a.hold]
+	if held != "" {
+		c.held, c.heldAt = held, time.Now()
+	}
+	c.mu.Unlock()
+	if over != "" {
+		c.over(over)
+	}
+	if held != "" {
+		c.fail(held)
+	}
+	return c.spool.ack(a.durableSeq)
+}
+
+var holdTexts = map[uint64]string{
+	1: "collector slows this stream down: more generations a second than agents.stream_generations_rate allows",
+	2: "collector slows this certificate name down: more generations a second than agents.identity_generations_rate allows",
+	3: "collector slows this certificate name down: more generations than its share of the archive's work (agents.generations_max)",
+	4: "collector slows this certificate name down: its records take agents.identity_records_max of memory",
+	5: "collector slows all agents down: their records take agents.records_max of memory",
+	6: "collector stores nothing: its disk is full",
+	7: "collector stores nothing: its log says why",
+	8: "collector slows all agents down: its archive does not keep up with the disk",
+}
+
+func (l *link) goAway(g goawayMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = time.Duration(g.waitMS) * time.Millisecond
+	l.isLeaving = true
+	l.fault = fmt.Errorf("collector goes away: %s", g.reason)
+}
+
+func (l *link) snap(s snapMessage, isGreeting bool) error {
+	if isGreeting {
+		return errors.New("SNAP before WELCOME")
+	}
+	if s.id == 0 {
+		return errors.New("SNAP without an id")
+	}
+	if err := l.client.spool.snap(time.Duration(s.lastNS), s.id); err != nil {
+		l.mu.Lock()
+		l.refusals = append(l.refusals[:len(l.refusals):len(l.refusals)], snapped{id: s.id, isBusy: errors.Is(err, errTooManySnaps)})
+		l.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// The kinds of frames, as docs/PROTOCOL.md numbers them.
+const (
+	kindHello = 1 + iota
+	kindWelcome
+	kindHeader
+	kindBatch
+	kindGenerationEnd
+	kindLoss
+	kindClose
+	kindAck
+	kindHeartbeat
+	kindGoaway
+	kindRefuse
+	kindSnap
+	kindSnapped
+	kindLimit
+)
+
+const (
+	headBytes      = 32
+	inboundMax     = 4096    // of a control frame to an agent
+	unknownMax     = 1 << 20 // of a kind that a later minor version may have
+	criticalFlag   = 1
+	protocolALPN   = "tracecollect/1"
+	recordBytesMax = 72 << 10
+)
+
+// Variables for the tests alone: they try other versions against each other.
+var protocolMajor, protocolMinor uint64 = 1, 1
+
+var kindNames = [kindLimit]string{"", "HELLO", "WELCOME", "HEADER", "BATCH", "GENEND", "LOSS", "CLOSE", "ACK", "HEARTBEAT", "GOAWAY", "REFUSE", "SNAP", "SNAPPED"}
+
+var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
+
+// frame is the head of a frame; sum is its payload's checksum.
+type frame struct {
+	kind     byte
+	flags    byte
+	len      uint32
+	sum      uint32
+	seq, gen uint64
+}
+
+// put writes the head of a frame as it goes over the wire.
+func (f frame) put(head *[headBytes]byte) {
+	f.putWaiting(head)
+	binary.LittleEndian.PutUint32(head[24:], crc32.Update(f.sum, castagnoliTable, head[:24]))
+}
+
+// putWaiting writes it as it waits in the spool: without a number, and with the checksum of its payload alone.
+func (f frame) putWaiting(head *[headBytes]byte) {
+	*head = [headBytes]byte{4: f.kind, 5: f.flags}
+	binary.LittleEndian.PutUint32(head[0:], f.len)
+	binary.LittleEndian.PutUint64(head[8:], f.seq)
+	binary.LittleEndian.PutUint64(head[16:], f.gen)
+	binary.LittleEndian.PutUint32(head[24:], f.sum)
+}
+
+func readWaiting(head *[headBytes]byte) frame {
+	return frame{
+		kind: head[4], flags: head[5],
+		len: binary.LittleEndian.Uint32(head[0:]), sum: binary.LittleEndian.Uint32(head[24:]),
+		seq: binary.LittleEndian.Uint64(head[8:]), gen: binary.LittleEndian.Uint64(head[16:]),
+	}
+}
+
+// renumber gives a head that went out before another number. Checksums of bytes that differ only in what is summed
+// last differ by the checksums of these ends.
+func renumber(head *[headBytes]byte, seq uint64) {
+	before := crc32.Checksum(head[:24], castagnoliTable)
+	binary.LittleEndian.PutUint64(head[8:], seq)
+	sum := binary.LittleEndian.Uint32(head[24:])
+	binary.LittleEndian.PutUint32(head[24:], sum^before^crc32.Checksum(head[:24], castagnoliTable))
+}
+
+// readFrame reads a frame from the collector. It judges the head before it waits for the payload.
+func readFrame(from io.Reader, buffer []byte) (frame, []byte, error) {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(from, head[:]); err != nil {
+		return frame{}, nil, err
+	}
+	f := readWaiting(&head)
+	if err := f.check(&head); err != nil {
+		return frame{}, nil, err
+	}
+	if f.kind == 0 || f.kind >= kindLimit {
+		return f, nil, skipPayload(from, f, &head)
+	}
+	payload := buffer[:f.len]
+	if _, err := io.ReadFull(from, payload); err != nil {
+		return frame{}, nil, err
+	}
+	return f, payload, f.checkSum(crc32.Checksum(payload, castagnoliTable), &head)
+}
+
+func (f frame) check(head *[headBytes]byte) error {
+	isKnown := f.kind > 0 && f.kind < kindLimit
+	limit := uint32(unknownMax)
+	if isKnown {
+		limit = inboundMax
+	}
+	switch {
+	case head[6] != 0 || head[7] != 0 || binary.LittleEndian.Uint32(head[28:]) != 0:
+		return fmt.Errorf("frame has reserved bits set")
+	case f.flags&^criticalFlag != 0:
+		return fmt.Errorf("frame has unknown flags 0x%02x", f.flags)
+	case !isKnown && f.flags&criticalFlag != 0:
+		return fmt.Errorf("frame of unknown critical kind %d", f.kind)
+	case f.len > limit:
+		return fmt.Errorf("collector's frame of %d bytes, limit %d", f.len, limit)
+	}
+	return nil
+}
+
+// checkSum compares the frame's checksum; sum is that of the payload.
+func (f frame) checkSum(sum uint32, head *[headBytes]byte) error {
+	if crc32.Update(sum, castagnoliTable, head[:24]) != f.sum {
+		return fmt.Errorf("frame of kind %d has a wrong checksum", f.kind)
+	}
+	return nil
+}
+
+// skipPayload passes over a frame of a later minor version.
+func skipPayload(from io.Reader, f frame, head *[headBytes]byte) error {
+	sum := crc32.New(castagnoliTable)
+	if _, err := io.CopyN(sum, from, int64(f.len)); err != nil {
+		return err
+	}
+	return f.checkSum(sum.Sum32(), head)
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"errors"
+	"time"
+)
+
+const (
+	rateBurst = 50 * time.Millisecond
+	// After records went out the sender rests for a moment: a program that writes one batch after the other would pay for
+	// waking it, and it for waking the collector, at each.
+	restTime  = 40 * time.Millisecond
+	restBytes = 1 << 20
+)
+
+// stream sends until all is acknowledged (nil) or the connection ends.
+func (l *link) stream() error {
+	over := make(chan struct{})
+	go l.read(over)
+	err := l.send(over)
+	l.mu.Lock()
+	if l.fault != nil && err != nil {
+		err = l.fault
+	}
+	l.mu.Unlock()
+	l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader ends
+	<-over
+	l.conn.SetReadDeadline(time.Time{})
+	return err
+}
+
+func (l *link) send(over <-chan struct{}) error {
+	c := l.client
+	beat := time.NewTicker(l.heartbeat)
+	defer beat.Stop()
+	tick := time.NewTicker(trimTime)
+	defer tick.Stop()
+	var leave <-chan time.Time
+	pace := pacer{bytes: c.settings.rate}
+	for sent := uint64(0); !c.spool.isDone(); {
+		credit, isLeaving := l.marks()
+		if isLeaving && leave == nil {
+			leave = time.After(leavePatience)
+		}
+		if err := l.answerSnaps(); err != nil {
+			return l.lost(err, nil)
+		}
+		n, wait, err := l.sendSome(credit-sent, isLeaving, &pace)
+		if err != nil {
+			return l.lost(err, nil)
+		}
+		sent += n
+		if n > 0 {
+			l.rest(over)
+			wait = 1 // looks again, once a heartbeat had its turn
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-c.spool.wake:
+		case <-due:
+		case <-beat.C:
+			if err := l.say(kindHeartbeat, l.beat()); err != nil {
+				return l.lost(err, nil)
+			}
+		case <-tick.C:
+			c.spool.trim()
+			c.sayLost()
+		case <-leave:
+			return l.leaving()
+		case <-over:
+			return l.leaving()
+		case <-c.stop.Done():
+			return errStopped
+		}
+	}
+	return nil
+}
+
+func (l *link) marks() (credit uint64, isLeaving bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.credit, l.isLeaving
+}
+
+func (l *link) leaving() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fault != nil {
+		return l.fault
+	}
+	return errors.New("collector closed the connection")
+}
+
+func (l *link) beat() pack {
+	counters := l.client.spool.count()
+	var p pack
+	p.number(1, wallNow())
+	p.number(2, monoNow())
+	p.bytes(3, counters.pack(true))
+	return p
+}
+
+// sendSome sends what credit and rate allow; wait: how long the rate holds the next record back.
+func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wait time.Duration, err error) {
+	spool := l.client.spool
+	if isLeaving {
+		return 0, 0, nil
+	}
+	if pace.bytes > 0 {
+		if wait = pace.wait(); wait > 0 {
+			spool.setCapped(true)
+			return 0, wait, nil
+		}
+		_, need := spool.grant(0) // one frame at a time, so that the debt is one frame at most
+		if need == 0 || need > room {
+			return 0, 0, nil
+		}
+		room = need
+	}
+	spool.setCapped(false)
+	g, _ := spool.grant(room)
+	if g.bytes == 0 {
+		return 0, 0, nil
+	}
+	pace.charge(uint64(g.bytes))
+	l.wire.gather()
+	for _, part := range g.parts {
+		if _, err = l.writer.Write(part); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err = l.writer.Flush(); err != nil {
+		return 0, 0, err
+	}
+	if err = l.wire.release(); err != nil {
+		return 0, 0, err
+	}
+	spool.wrote(g.seq)
+	return uint64(g.bytes), 0, nil
+}
+
+// rest waits a moment for more to send, unless there is much, a generation has ended or a caller waits.
+func (l *link) rest(over <-chan struct{}) {
+	timer := time.NewTimer(restTime)
+	defer timer.Stop()
+	l.client.spool.setResting(true)
+	defer l.client.spool.setResting(false)
+	for !l.client.isHurried() && !l.client.spool.hasMuch() {
+		select {
+		case <-l.client.spool.wake:
+		case <-timer.C:
+			return
+		case <-over:
+			return
+		case <-l.client.stop.Done():
+			return
+		}
+	}
+}
+
+// The results of a snap.
+const (
+	snapShipped = 1 + iota
+	snapNothing
+	snapNotRecording
+	snapBusy
+)
+
+func (l *link) answerSnaps() error {
+	l.mu.Lock()
+	refusals := l.refusals
+	l.refusals = nil
+	l.mu.Unlock()
+	for _, no := range refusals {
+		result := uint64(snapNotRecording)
+		if no.isBusy {
+			result = snapBusy
+		}
+		if err := l.say(kindSnapped, no.pack(result)); err != nil {
+			return err
+		}
+	}
+	for {
+		done, isOne := l.client.spool.takeSnapped()
+		if !isOne {
+			return nil
+		}
+		result := uint64(snapShipped)
+		if done.firstGen == 0 {
+			result = snapNothing
+		}
+		if err := l.say(kindSnapped, done.pack(result)); err != nil {
+			return err
+		}
+	}
+}
+
+func (s snapped) pack(result uint64) pack {
+	var p pack
+	p.number(1, s.id)
+	p.number(2, result)
+	p.number(3, s.firstGen)
+	p.number(4, s.lastGen)
+	p.number(5, s.generations)
+	p.number(6, s.all.batches)
+	p.number(7, s.all.bytes)
+	p.number(8, s.lostGenerations)
+	p.number(9, s.fromWall)
+	p.number(10, s.toWall)
+	return p
+}
+
+// pacer keeps what is sent below so many bytes a second, 0: any number.
+type pacer struct {
+	bytes uint64
+	due   time.Time // what went out is paid for then
+}
+
+func (p *pacer) wait() time.Duration {
+	if p.bytes == 0 {
+		return 0
+	}
+	now := time.Now()
+	if earliest := now.Add(-rateBurst); p.due.Before(earliest) {
+		p.due = earliest
+	}
+	return p.due.Sub(now)
+}
+
+func (p *pacer) charge(bytes uint64) {
+	if p.bytes > 0 {
+		p.due = p.due.Add(time.Duration(float64(bytes) / float64(p.bytes) * float64(time.Second)))
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings are a Config with what the environment and the defaults add.
+type settings struct {
+	server, service, instance string
+	files                     files
+	spoolBytes, rate          uint64
+	record                    time.Duration
+}
+
+const (
+	spoolBytesDefault = 16 << 20
+	recordMax         = time.Hour
+	nameMax           = 64
+)
+
+func orEnv(value, name string) string {
+	if value != "" {
+		return value
+	}
+	return os.Getenv(name)
+}
+
+func isName(text string) bool {
+	if len(text) == 0 || len(text) > nameMax {
+		return false
+	}
+	for _, c := range []byte(text) {
+		isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !isLetter && strings.IndexByte("._:-", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func defaultInstance() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "host"
+	}
+	clean := []byte(host)
+	for i, c := range clean {
+		if !isName(string(c)) || c == ':' {
+			clean[i] = '-'
+		}
+	}
+	if most := nameMax - 12; len(clean) > most {
+		clean = clean[:most]
+	}
+	return fmt.Sprintf("%s:%d", clean, os.Getpid())
+}
+
+// settle checks a Config and adds to it.
+func (c Config) settle() (settings, error) {
+	s := settings{
+		server: orEnv(c.Server, "TRACEAGENT_SERVER"), service: orEnv(c.Service, "TRACEAGENT_SERVICE"),
+		instance: orEnv(c.Instance, "TRACEAGENT_INSTANCE"), spoolBytes: c.SpoolBytes, rate: c.RateBytesPerSecond,
+	}
+	certs := orEnv(c.Certs, "TRACEAGENT_CERTS")
+	if s.instance == "" {
+		s.instance = defaultInstance()
+	}
+	for _, given := range []struct{ name, value string }{{"server", s.server}, {"certs", certs}, {"service", s.service}} {
+		if given.value == "" {
+			return s, fmt.Errorf("%s is not given", given.name)
+		}
+	}
+	for _, name := range []struct{ what, value string }{{"service", s.service}, {"instance", s.instance}} {
+		if !isName(name.value) {
+			return s, fmt.Errorf("%s \"%.80s\" is not 1 to 64 of A-Z a-z 0-9 . _ : -", name.what, name.value)
+		}
+	}
+	if s.spoolBytes == 0 {
+		s.spoolBytes = spoolBytesDefault
+	}
+	if s.spoolBytes < spoolBytesMin {
+		return s, fmt.Errorf("spool_bytes is below %d", spoolBytesMin)
+	}
+	if err := checkServer(s.server); err != nil {
+		return s, fmt.Errorf("server: %w", err)
+	}
+	var err error
+	if s.record, err = c.recordTime(); err != nil {
+		return s, err
+	}
+	if orEnv(c.SpoolDir, "TRACEAGENT_SPOOL_DIR") != "" {
+		return s, fmt.Errorf("SpoolDir needs cgo on linux/amd64: %w", errors.ErrUnsupported)
+	}
+	s.files = filesOf(certs)
+	_, err = s.files.config("")
+	return s, err
+}
+
+func (c Config) recordTime() (time.Duration, error) {
+	record := c.Record.Truncate(time.Millisecond)
+	if text := os.Getenv("TRACEAGENT_RECORD_MS"); text != "" && record == 0 {
+		ms, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("TRACEAGENT_RECORD_MS: \"%.40s\" is not a number", text)
+		}
+		record = time.Duration(ms) * time.Millisecond
+	}
+	if record < 0 || record > recordMax {
+		return 0, fmt.Errorf("record_ms is above %d, an hour", recordMax.Milliseconds())
+	}
+	return record, nil
+}
+
+// --- the address ---
+
+func checkServer(server string) error {
+	if strings.HasPrefix(server, "@") {
+		if server == "@" {
+			return errors.New("@ without a file name")
+		}
+		return nil
+	}
+	_, _, err := splitAddress(server)
+	return err
+}
+
+func splitAddress(text string) (host, port string, err error) {
+	wrong := fmt.Errorf("\"%.80s\" is not HOST:PORT", text)
+	colon := strings.LastIndexByte(text, ':')
+	if colon <= 0 {
+		return "", "", wrong
+	}
+	host, port = text[:colon], text[colon+1:]
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 || host == "" || port[0] < '0' || port[0] > '9' {
+		return "", "", wrong
+	}
+	return host, port, nil
+}
+
+// address answers where the collector is. A ready file says it, and each start of the collector writes another one.
+func address(server string) (host, hostPort string, err error) {
+	if path, isFile := strings.CutPrefix(server, "@"); isFile {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", "", fmt.Errorf("ready file %s: %s", path, sentence(err))
+		}
+		server = ""
+		for _, line := range strings.Split(string(text), "\n") {
+			if value, isIt := strings.CutPrefix(strings.TrimRight(line, "\r"), "agents="); isIt {
+				server = value
+				break
+			}
+		}
+		if server == "" {
+			return "", "", fmt.Errorf("ready file %s has no line agents=HOST:PORT", path)
+		}
+	}
+	host, port, err := splitAddress(server)
+	if err != nil {
+		return "", "", err
+	}
+	return host, net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	agentVersion   = "0.1.0"
+	linesWaiting   = 64
+	loggerPatience = time.Second // how long close waits for a logger
+)
+
+// stream is the agent in Go: a splitter, a spool and a client.
+type stream struct {
+	split   splitter
+	spool   *spool
+	client  *client
+	lines   chan line     // of the client, for the logger
+	logged  chan struct{} // closed once the last one is
+	gen     uint64        // that is being written; 0: none
+	lastGen uint64
+	hasHead bool
+	closed  atomic.Bool
+}
+
+func open(config Config) (*stream, error) {
+	if os.Getenv("TRACEAGENT_DISABLE") == "1" {
+		return nil, nil
+	}
+	settings, err := config.settle()
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{spool: newSpool(settings.spoolBytes), lines: make(chan line, linesWaiting), logged: make(chan struct{})}
+	s.spool.record(settings.record)
+	if s.client, err = newClient(settings, s.spool, s.lines); err != nil {
+		return nil, err
+	}
+	go s.client.run()
+	go s.followLines(newLines(config))
+	return s, nil
+}
+
+// followLines logs what the client says: it never waits for a logger.
+func (s *stream) followLines(lines *lines) {
+	defer close(s.logged)
+	defer lines.end()
+	for {
+		select {
+		case said := <-s.lines:
+			lines.take(said.level, said.text)
+		case <-s.client.ended:
+			for len(s.lines) > 0 {
+				said := <-s.lines
+				lines.take(said.level, said.text)
+			}
+			return
+		}
+	}
+}
+
+// --- the writer ---
+
+func (s *stream) write(p []byte) {
+	if !s.spool.isOverNow() {
+		s.split.feed(p, s.take)
+	}
+}
+
+func (s *stream) take(kind unitKind, gen uint64, unit []byte) {
+	switch kind {
+	case unitHeader:
+		s.putHeader(unit)
+	case unitBatch:
+		s.enter(gen)
+		s.spool.put(s.gen, unit)
+	case unitEndMark:
+		s.enterAny()
+		s.spool.put(s.gen, unit)
+		s.leave()
+	case unitRaw:
+		s.putRaw(unit)
+	}
+}
+
+// A stream without end marks shows a generation's end only when the next one begins: its recorder keeps one more.
+func (s *stream) putHeader(p []byte) {
+	s.hasHead = true
+	if s.split.version < endMarkVersion {
+		s.spool.recordEnds(2)
+	}
+	s.spool.putHeader(p)
+}
+
+// enter begins a generation. A number that does not rise is for the collector to judge: its bytes go where they came.
+func (s *stream) enter(gen uint64) {
+	if s.gen != 0 && gen <= s.gen {
+		return
+	}
+	if s.gen != 0 {
+		s.spool.end()
+	}
+	s.gen = max(gen, s.lastGen+1)
+	s.lastGen = s.gen
+}
+
+func (s *stream) enterAny() {
+	if s.gen == 0 {
+		s.enter(s.lastGen + 1)
+	}
+}
+
+func (s *stream) leave() {
+	if s.gen != 0 {
+		s.spool.end()
+	}
+	s.gen = 0
+}
+
+// putRaw sends bytes that are no batch as they are, in the generation that is open. If not even a header came, the first
+// of them stand for it.
+func (s *stream) putRaw(p []byte) {
+	if !s.hasHead {
+		n := min(len(p), traceHeadBytes)
+		s.putHeader(p[:n])
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		n := min(len(p), batchBytesMax)
+		s.enterAny()
+		s.spool.put(s.gen, p[:n])
+		p = p[n:]
+	}
+}
+
+func (s *stream) finish() {
+	if s.closed.Swap(true) {
+		return
+	}
+	s.split.finish(s.take)
+	s.leave()
+	s.spool.finish()
+}
+
+// --- waiting and ending ---
+
+// sync answers errNotAcked if it is worth another try.
+func (s *stream) sync(patience time.Duration) error {
+	s.client.hurry(1)
+	defer s.client.hurry(-1)
+	err := s.spool.wait(patience)
+	if errors.Is(err, errOver) {
+		return s.whyOver()
+	}
+	return err
+}
+
+func (s *stream) whyOver() error {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.client.isRefused {
+		return fmt.Errorf("traceagent: the collector refused for good")
+	}
+	return errOff
+}
+
+func (s *stream) snap(last time.Duration) error { return s.spool.snap(last, 0) }
+
+// close ends the goroutines within patience and a moment; what is not acknowledged by then is given up.
+func (s *stream) close(patience time.Duration) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	if s.spool.isDone() {
+		select {
+		case <-s.client.ended:
+		case <-timer.C:
+		}
+	}
+	s.client.giveUp()
+	select {
+	case <-s.client.ended:
+	case <-time.After(byePatience):
+	}
+	select {
+	case <-s.logged:
+	case <-time.After(loggerPatience):
+	}
+}
+
+func (s *stream) status() Status {
+	c := s.spool.count()
+	status := Status{
+		ProducedBatches: c.produced.batches, ProducedBytes: c.produced.bytes,
+		AckedBatches: c.acked.batches, AckedBytes: c.acked.bytes, AckedGenerations: c.ackedGenerations,
+		LostBatches: c.lost.batches, LostBytes: c.lost.bytes, LostGenerations: c.lostGenerations,
+		SpoolBytes: c.spooled.bytes, SpoolBytesPeak: c.spooledPeak.bytes, ResentBatches: c.resentBatches,
+	}
+	status.RecordedGenerations, status.RecordedBytes, status.ForgottenGenerations, status.Snaps = s.spool.recorded()
+	if c.lostGenerations > 0 {
+		status.LastLoss = lossTexts[c.lastLoss]
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	status.State = s.client.state
+	status.Connects = s.client.connects
+	if s.client.welcomes > 0 {
+		status.Reconnects = s.client.welcomes - 1
+	}
+	status.BegunAnew = s.client.begunAnew
+	status.Stream = hex.EncodeToString(s.client.stream[:])
+	status.LastError = s.client.lastError
+	return status
+}
