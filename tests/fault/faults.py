@@ -25,12 +25,12 @@ def full(short, long):
 class Agent:
     """A program that streams the generations of a seed; what the agent says of itself is printed as it runs."""
 
-    def __init__(self, case, address, seed, mb_s=2, generation_bytes=200_000, spool_bytes=16 << 20, spool_dir=None, program=AGENT):
+    def __init__(self, case, address, seed, mb_s=2, generation_bytes=200_000, spool_bytes=16 << 20, spool_dir=None, program=None):
         self.case, self.seed, self.generation_bytes = case, seed, generation_bytes
         self.name = f"agent-{seed}"
         self.out = case.folder / f"{self.name}.out"
         with open(self.out, "wb") as out:
-            self.process = case.spawn(self.name, program, "send", address, case.certs, f"i{seed}", seed, generation_bytes,
+            self.process = case.spawn(self.name, program or case.agent, "send", address, case.certs, f"i{seed}", seed, generation_bytes,
                                       mb_s, spool_bytes, *([spool_dir] if spool_dir else []), stdout=out)
 
     @property
@@ -117,6 +117,7 @@ class Shim:
 
 class FaultCase(Case):
     """A case with the oracle."""
+    agent = AGENT
 
     def metrics(self, collector):
         """Every sample without labels, by name."""

@@ -2,14 +2,18 @@
 /* A traced program for the fault tests, whose trace its seed gives.
  *
  *     seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
+ *     seeded_agent write SEED GENERATION_BYTES
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
  * send writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten
  * times a second, and at the end, it prints what the agent says of itself as one line of JSON. With SPOOL_DIR it asks
  * ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill can lose it.
  * Exit 0: all acked, and of earlier programs in SPOOL_DIR nothing left.
+ * write writes the header and one generation after the other to stdout, as long as they are read, each after its length
+ * (4 bytes, little endian): for agents that are not of C (agent/go/seeded_test.go).
  * check reads traces as they come out of the archive: each must be whole generations of that seed in rising order.
  * It prints "FIRST LAST BATCHES BYTES" for each file. Exit 1: the bytes are not those that were written. */
+#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -133,6 +137,28 @@ static int send_all(char **argv) {
   return ta_forward_close(f, 0) == TA_OK ? 0 : 1;
 }
 
+static bool write_part(const unsigned char *bytes, size_t n) {
+  uint32_t length = htole32((uint32_t)n);
+
+  return fwrite(&length, 1, sizeof length, stdout) == sizeof length &&
+         fwrite(bytes, 1, n, stdout) == n;
+}
+
+static int write_all(char **argv) {
+  struct tt_seeded trace = { .seed = strtoull(argv[0], NULL, 10),
+                             .generation_bytes = (unsigned)strtoul(argv[1], NULL, 10) };
+  unsigned char *bytes = malloc(tt_seeded_room(&trace));
+  uint64_t batches;
+
+  if (bytes == NULL) return 3;
+  signal(SIGPIPE, SIG_IGN);
+  size_t n = tt_seeded_header(bytes);
+  for (uint64_t gen = 1; write_part(bytes, n); gen++)
+    n = tt_seeded_generation(&trace, gen, bytes, &batches);
+  free(bytes);
+  return errno == EPIPE ? 0 : 1;
+}
+
 /* The whole file; free(). */
 static unsigned char *read_file(const char *path, size_t *out_n) {
   FILE *file = fopen(path, "rb");
@@ -198,10 +224,12 @@ int main(int argc, char **argv) {
 
   sigaction(SIGTERM, &act, NULL);
   if ((argc == 9 || argc == 10) && strcmp(argv[1], "send") == 0) return send_all(argv + 2);
+  if (argc == 4 && strcmp(argv[1], "write") == 0) return write_all(argv + 2);
   if (argc >= 4 && strcmp(argv[1], "check") == 0) return check_all(argc - 2, argv + 2);
   fprintf(stderr,
           "usage: seeded_agent send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES "
           "[SPOOL_DIR]\n"
+          "       seeded_agent write SEED GENERATION_BYTES\n"
           "       seeded_agent check SEED GENERATION_BYTES FILE...\n");
   return 2;
 }

@@ -5,7 +5,7 @@ import json
 import tarfile
 
 from harness import BUILD, DAEMON, SOURCE, Collector, wait_until
-from faults import AGENT, Agent, FaultCase
+from faults import Agent, FaultCase
 
 SHIPPED = "1.1"
 VERSIONS = ("0.4", "1.0", SHIPPED, "1.9", "2.0")  # the others are the same, and say that they are something else
@@ -23,7 +23,7 @@ class Versions(FaultCase):
         fit, refused = 0, 0
         for ours in VERSIONS:
             collector = Collector(self, name=f"collector-{ours}", daemon=of_version(DAEMON, ours))
-            agents = [Agent(self, collector.ready["agents"], seed, generation_bytes=20_000, program=of_version(AGENT, theirs))
+            agents = [Agent(self, collector.ready["agents"], seed, generation_bytes=20_000, program=of_version(self.agent, theirs))
                       for seed, theirs in enumerate(VERSIONS)]
             for agent, theirs in zip(agents, VERSIONS):
                 with self.subTest(collector=ours, agent=theirs):

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (traceagent_go || !cgo)
+
+package traceagent
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The binary of these tests is also the program of the fault rows (tests/fault), as seeded_agent.c is for the C agent:
+//
+//	seeded_agent_go[_MAJOR.MINOR] send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES
+//
+// It writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten times
+// a second, and at the end, it prints what the agent says of itself as one line of JSON. The seeded_agent beside it writes
+// the trace. A name that ends in a version of the protocol makes an agent of that version. Exit 0: all is acked.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 9 && os.Args[1] == "send" {
+		os.Exit(seeded(os.Args[0], os.Args[2:]))
+	}
+	if len(os.Args) >= 5 && os.Args[1] == "forward" {
+		gap, _ := strconv.Atoi(append(os.Args, "0")[5])
+		if err := forward(os.Args[2], os.Args[3], os.Args[4], time.Duration(gap)*time.Millisecond); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	reportTime = 100 * time.Millisecond
+	closeTime  = 175 * time.Second
+)
+
+func seeded(program string, args []string) int {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM)
+	fmt.Sscanf(filepath.Base(program), "seeded_agent_go_%d.%d", &protocolMajor, &protocolMinor)
+	rate, err1 := strconv.ParseFloat(args[5], 64)
+	spool, err2 := strconv.ParseUint(args[6], 10, 64)
+	parts, err3 := generations(filepath.Join(filepath.Dir(program), "seeded_agent"), args[3], args[4])
+	if err1 != nil || err2 != nil || err3 != nil {
+		fmt.Fprintln(os.Stderr, err1, err2, err3)
+		return 3
+	}
+	s, err := open(Config{Server: args[0], Certs: args[1], Service: "fault", Instance: args[2], SpoolBytes: spool})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 3
+	}
+	written, gens := writeParts(s, parts, rate*1e6, ended)
+	s.finish()
+	for end := time.Now().Add(closeTime); err != nil || time.Now().Before(end); report(s, gens) {
+		if err = s.sync(reportTime); err != errNotAcked {
+			break
+		}
+	}
+	report(s, gens)
+	if produced := s.status().ProducedBytes; err == nil && produced != written {
+		err = fmt.Errorf("%d bytes were written, %d are counted", written, produced)
+	}
+	s.close(0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// generations answers the parts of a trace: its header, then one generation after the other.
+func generations(writer, seed, bytes string) (io.Reader, error) {
+	command := exec.Command(writer, "write", seed, bytes) // ends with this program: its pipe breaks
+	command.Stderr = os.Stderr
+	parts, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	return parts, err
+}
+
+// writeParts answers the bytes behind the header.
+func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os.Signal) (written, gens uint64) {
+	tick := time.NewTicker(reportTime)
+	defer tick.Stop()
+	began := time.Now()
+	for isHeader := true; ; isHeader = false {
+		var length [4]byte
+		if _, err := io.ReadFull(parts, length[:]); err != nil {
+			panic(err)
+		}
+		part := make([]byte, binary.LittleEndian.Uint32(length[:]))
+		if _, err := io.ReadFull(parts, part); err != nil {
+			panic(err)
+		}
+		s.write(part)
+		if isHeader {
+			continue
+		}
+		written += uint64(len(part))
+		gens++
+		for due := time.After(time.Until(began.Add(time.Duration(float64(written) / bytesSecond * 1e9)))); due != nil; {
+			select {
+			case <-ended:
+				return written, gens
+			case <-tick.C:
+				report(s, gens)
+			case <-due:
+				due = nil
+			}
+		}
+	}
+}
+
+var stateNumbers = map[string]int{"connecting": 1, "streaming": 2, "waiting": 3, "refused": 4, "closed": 5, "off": 6}
+
+func report(s *stream, gens uint64) {
+	is := s.status()
+	line, err := json.Marshal(map[string]any{
+		"stream": is.Stream, "state": stateNumbers[is.State], "generations": gens,
+		"produced_batches": is.ProducedBatches, "produced_bytes": is.ProducedBytes,
+		"acked_batches": is.AckedBatches, "acked_bytes": is.AckedBytes, "acked_generations": is.AckedGenerations,
+		"lost_batches": is.LostBatches, "lost_bytes": is.LostBytes, "lost_generations": is.LostGenerations,
+		"reconnects": is.Reconnects, "resent_batches": is.ResentBatches, "begun_anew": is.BegunAnew, "faults": 0,
+		"slowed": strings.HasPrefix(is.LastError, "collector slows"), "last_error": is.LastError,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}
