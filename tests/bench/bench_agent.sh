@@ -40,10 +40,16 @@ forward() { # MORE FLAGS
   build/release/tests/bench_forward "@$dir/ready" "$dir/certs" "$trace" "$@" || fail "bench_forward failed"
 }
 
+forward_in_go() { # all CPU of its process, from the first batch on
+  "$dir/agent_go" forward "@$dir/ready" "$dir/certs" "$trace" || fail "the agent in Go does not forward"
+}
+
+(cd agent/go && CGO_ENABLED=0 GOWORK=off "$GO" test -c -o "$dir/agent_go" .) >"$dir/log" 2>&1 || fail "agent/go does not build"
 trace=$(dense_trace) || exit 1
 for ((i = 0; i < rounds; i++)); do
   forward >>"$dir/dense"
   forward 1 >>"$dir/paced"
+  forward_in_go >>"$dir/in_go"
   build/release/tests/bench_send_floor 132 >>"$dir/floor" || fail "bench_send_floor failed"
 done
 limit="copy, AES-128-GCM and loopback TCP alone, same run"
@@ -51,3 +57,4 @@ row "agent's CPU, dense trace, median of $rounds" "$(median "$dir/dense" '$1 + $
 row "  in the program's write calls" "$(median "$dir/dense" '$1')" ms/MB "$(median "$dir/floor" '$1')" "a copy and a checksum" -
 row "  in the agent's thread" "$(median "$dir/dense" '$2')" ms/MB "$(median "$dir/floor" '$2 + $3')" "AES $(median "$dir/floor" '$2'), send $(median "$dir/floor" '$3')" -
 row "  both, one batch a millisecond" "$(median "$dir/paced" '$1 + $2')" ms/MB - - -
+row "agent in Go, its process's CPU, dense trace" "$(median "$dir/in_go" '$1')" ms/MB "$(median "$dir/dense" '$1 + $2')" "the C agent, same run" "<= 1.3 x"
