@@ -212,7 +212,7 @@ func (c *client) connect(tries *int) (wait time.Duration, err error) {
 	}
 	l := &link{client: c, wire: wire, conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), writer: bufio.NewWriterSize(conn, 64<<10), heartbeat: heartbeatTime}
 	defer l.hangUp()
-	defer context.AfterFunc(c.stop, func() { conn.SetDeadline(time.Unix(1, 0)) })()
+	defer context.AfterFunc(c.stop, func() { wire.Close() })() // whatever waits for it ends
 	err = l.greet()
 	if err == nil {
 		*tries = 0

@@ -50,6 +50,7 @@ type collector struct {
 	received uint64
 	closed   bool
 	hold     uint64 // not 0: nothing is acked, for this reason
+	beat     uint64 // ms between heartbeats
 	fault    error
 }
 
@@ -72,7 +73,7 @@ func listen(t *testing.T, certs string) *collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{listener: listener}
+	c := &collector{listener: listener, beat: 5000}
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -118,7 +119,7 @@ func (c *collector) take(conn net.Conn, kind byte, seq uint64, payload []byte) e
 	switch kind {
 	case hello:
 		c.received = 0
-		return say(conn, welcome, 1, 1, 4, c.seq, 5, window, 6, 5000)
+		return say(conn, welcome, 1, 1, 4, c.seq, 5, window, 6, c.beat)
 	case header, batch:
 		c.trace.Write(payload)
 	case loss:

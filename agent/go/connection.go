@@ -39,7 +39,10 @@ type link struct {
 // resets it, and a reset takes the last words with it.
 func (l *link) hangUp() {
 	l.client.spool.unask()
-	l.conn.SetDeadline(time.Now().Add(byePatience))
+	l.client.spool.setCapped(false)
+	defer time.AfterFunc(byePatience, func() { l.wire.Close() }).Stop()
+	l.conn.SetDeadline(time.Time{})
+	l.wire.release()
 	if l.conn.CloseWrite() == nil {
 		io.Copy(io.Discard, l.conn)
 	}
@@ -71,20 +74,18 @@ func (l *link) greet() error {
 	hello.number(11, c.started)
 	hello.number(12, uint64(c.settings.record))
 	l.conn.SetDeadline(time.Now().Add(greetPatience))
-	if err := l.say(kindHello, hello); err != nil {
-		return l.lost(err, nil)
-	}
+	unsaid := l.say(kindHello, hello)
 	buffer := make([]byte, inboundMax)
 	for {
 		f, payload, err := readFrame(l.reader, buffer)
+		if _, isAlert := alertOf(err); err != nil && !isAlert && unsaid != nil {
+			err = unsaid // nothing that was on its way says why
+		}
 		if err != nil {
-			return l.lost(err, nil)
+			return l.lost(err)
 		}
 		if f.kind == kindWelcome {
 			l.conn.SetDeadline(time.Time{})
-			if c.stop.Err() != nil { // it has just set another one
-				return errStopped
-			}
 			return l.welcome(payload)
 		}
 		if f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
@@ -146,22 +147,30 @@ func (c *client) beginAnew(forgot error) error {
 // silence is how long a side may say nothing before it is taken for gone.
 func silence(heartbeat time.Duration) time.Duration { return heartbeat * 11 / 4 }
 
-// read acts on all that comes, until the connection ends.
+// read acts on all that comes, until the connection ends or the sender, which is done, sets a deadline.
 func (l *link) read(over chan<- struct{}) {
 	defer close(over)
+	// Not a deadline: crypto/tls lets a reader wait for a writer that waits for the socket.
+	silent := time.AfterFunc(silence(l.heartbeat), func() {
+		l.fail(l.silent())
+		l.wire.Close()
+	})
+	defer silent.Stop()
 	buffer := make([]byte, inboundMax)
 	for {
-		l.conn.SetReadDeadline(time.Now().Add(silence(l.heartbeat)))
 		f, payload, err := readFrame(l.reader, buffer)
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			return
+		}
+		silent.Reset(silence(l.heartbeat))
 		if err == nil && f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
 			err = l.act(f.kind, payload, false)
 		} else if err != nil {
-			err = l.lost(err, l.fault)
+			err = l.lost(err)
 		}
 		if err != nil {
-			l.mu.Lock()
-			l.fault = err
-			l.mu.Unlock()
+			l.fail(err)
 			l.conn.SetWriteDeadline(time.Now()) // a sender that waits for the socket waits in vain
 			return
 		}
@@ -169,14 +178,25 @@ func (l *link) read(over chan<- struct{}) {
 	}
 }
 
-// lost says why a connection ended; known: what the collector has said before.
-func (l *link) lost(err, known error) error {
+// fail keeps the first reason why a connection ends.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	if l.fault == nil {
+		l.fault = err
+	}
+	l.mu.Unlock()
+}
+
+func (l *link) silent() error {
+	return fmt.Errorf("collector silent for %d ms", silence(l.heartbeat).Milliseconds())
+}
+
+// lost says why a connection ended.
+func (l *link) lost(err error) error {
 	var timeout net.Error
 	switch {
-	case known != nil:
-		return known
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("collector silent for %d ms", silence(l.heartbeat).Milliseconds())
+		return l.silent()
 	case errors.Is(err, io.EOF):
 		return errors.New("collector closed the connection")
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -283,6 +303,7 @@ func (l *link) goAway(g goawayMessage) {
 	l.away = time.Duration(g.waitMS) * time.Millisecond
 	l.isLeaving = true
 	l.fault = fmt.Errorf("collector goes away: %s", g.reason)
+	l.conn.SetWriteDeadline(time.Now().Add(leavePatience))
 }
 
 func (l *link) snap(s snapMessage, isGreeting bool) error {
@@ -294,7 +315,9 @@ func (l *link) snap(s snapMessage, isGreeting bool) error {
 	}
 	if err := l.client.spool.snap(time.Duration(s.lastNS), s.id); err != nil {
 		l.mu.Lock()
-		l.refusals = append(l.refusals[:len(l.refusals):len(l.refusals)], snapped{id: s.id, isBusy: errors.Is(err, errTooManySnaps)})
+		if len(l.refusals) < snapsMax { // of any more it hears nothing, and gives up waiting
+			l.refusals = append(l.refusals, snapped{id: s.id, isBusy: errors.Is(err, errTooManySnaps)})
+		}
 		l.mu.Unlock()
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s *spool) beginGeneration(gen uint64) {
 func (s *spool) oldestUnsent() (victim, before *run) {
 	s.settle(&s.sealed)
 	for r := s.sealed.run; r != nil; before, r = r, r.next {
-		if r.kind == runGeneration && r.sealedRecords == 0 {
+		if r.kind == runGeneration && r.sealedRecords == 0 && !r.isAbandoned {
 			return r, before
 		}
 	}

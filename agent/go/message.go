@@ -110,13 +110,13 @@ func readWelcome(message []byte) (w welcomeMessage, err error) {
 	err = eachField(message, func(field int, number uint64, _ []byte) {
 		switch field {
 		case 1:
-			w.major = number
+			w.major = uint64(uint32(number)) // as the message has it
 		case 4:
 			w.durableSeq = number
 		case 5:
 			w.creditBytes = number
 		case 6:
-			w.heartbeatMS = number
+			w.heartbeatMS = uint64(uint32(number))
 		}
 	})
 	return w, err
@@ -149,7 +149,7 @@ func readGoaway(message []byte) (g goawayMessage, err error) {
 		case 1:
 			g.reason = plain(bytes)
 		case 2:
-			g.waitMS = number
+			g.waitMS = uint64(uint32(number))
 		}
 	})
 	return g, err

@@ -22,14 +22,17 @@ func (l *link) stream() error {
 	over := make(chan struct{})
 	go l.read(over)
 	err := l.send(over)
+	last := time.Now()
+	if err != nil {
+		last = last.Add(byePatience) // the reason may be on its way
+	}
+	l.conn.SetReadDeadline(last)
+	<-over
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.fault != nil && err != nil {
 		err = l.fault
 	}
-	l.mu.Unlock()
-	l.conn.SetReadDeadline(time.Unix(1, 0)) // the reader ends
-	<-over
-	l.conn.SetReadDeadline(time.Time{})
 	return err
 }
 
@@ -47,11 +50,11 @@ func (l *link) send(over <-chan struct{}) error {
 			leave = time.After(leavePatience)
 		}
 		if err := l.answerSnaps(); err != nil {
-			return l.lost(err, nil)
+			return l.lost(err)
 		}
 		n, wait, err := l.sendSome(credit-sent, isLeaving, &pace)
 		if err != nil {
-			return l.lost(err, nil)
+			return l.lost(err)
 		}
 		sent += n
 		if n > 0 {
@@ -67,7 +70,7 @@ func (l *link) send(over <-chan struct{}) error {
 		case <-due:
 		case <-beat.C:
 			if err := l.say(kindHeartbeat, l.beat()); err != nil {
-				return l.lost(err, nil)
+				return l.lost(err)
 			}
 		case <-tick.C:
 			c.spool.trim()
@@ -75,6 +78,9 @@ func (l *link) send(over <-chan struct{}) error {
 		case <-leave:
 			return l.leaving()
 		case <-over:
+			if c.spool.isDone() {
+				return nil
+			}
 			return l.leaving()
 		case <-c.stop.Done():
 			return errStopped
@@ -114,13 +120,14 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 		return 0, 0, nil
 	}
 	if pace.bytes > 0 {
+		_, need := spool.grant(0) // one frame at a time, so that the debt is one frame at most
+		if need == 0 || need > room {
+			spool.setCapped(false)
+			return 0, 0, nil
+		}
 		if wait = pace.wait(); wait > 0 {
 			spool.setCapped(true)
 			return 0, wait, nil
-		}
-		_, need := spool.grant(0) // one frame at a time, so that the debt is one frame at most
-		if need == 0 || need > room {
-			return 0, 0, nil
 		}
 		room = need
 	}

@@ -158,6 +158,7 @@ func TestASpoolLosesNothingUnsaid(t *testing.T) {
 		chance.Read(batch)
 		gen, isOpen := uint64(1), false
 		for turn := 0; turn < 2000; turn++ {
+			isMute := turn/300%2 == 1 && chance.Intn(50) > 0 // a collector without acks
 			isSlow := turn/200%2 == 1 && chance.Intn(20) > 0
 			isLong := turn/500%2 == 1 && chance.Intn(30) > 0 // a generation
 			switch n := chance.Intn(20); {
@@ -173,12 +174,21 @@ func TestASpoolLosesNothingUnsaid(t *testing.T) {
 					k.take(g)
 					s.wrote(g.seq)
 				}
-			case n < 18 && k.seq > s.ackedSeq:
+			case n < 18 && k.seq > s.ackedSeq && !isMute:
 				if err := s.ack(s.ackedSeq + uint64(chance.Int63n(int64(k.seq-s.ackedSeq)+1))); err != nil {
 					t.Fatal(err)
 				}
 			case n == 18 && chance.Intn(10) == 0: // another connection
 				if err := s.resume(s.ackedSeq + uint64(chance.Int63n(int64(k.seq-s.ackedSeq)+1))); err != nil {
+					t.Fatal(err)
+				}
+			case n == 19 && seed%2 == 0 && s.ackedSeq > 0 && chance.Intn(20) == 0: // another one, to a collector that forgot
+				if err := s.resume(s.ackedSeq - 1); !errors.Is(err, errForgot) {
+					t.Fatalf("resume: %v", err)
+				}
+				s.restart()
+				k = newTaker(t)
+				if err := s.resume(0); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -418,3 +418,20 @@ func TestEveryMethodAcceptsANilAgent(t *testing.T) {
 		}
 	}
 }
+
+// A heartbeat is 32 bits wide. A collector that sends more of them harms no program.
+func TestAHeartbeatOfAnyLengthIsBorne(t *testing.T) {
+	for _, beat := range []uint64{0, 1<<32 - 1, 1 << 58, 1e13, 1<<64 - 1} {
+		certs := certificates(t)
+		c := listen(t, certs)
+		c.beat = beat
+		agent, err := Start(config(c.listener.Addr().String(), certs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy(100)
+		if err := agent.Stop(within(t, time.Minute)); err != nil {
+			t.Errorf("%d ms: %v", beat, err)
+		}
+	}
+}
