@@ -6,7 +6,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"expvar"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -407,6 +410,11 @@ func TestEveryMethodAcceptsANilAgent(t *testing.T) {
 				t.Errorf("status %+v", s)
 			}
 		},
+		"String": func() {
+			if text := none.String(); !strings.Contains(text, `"state":"off"`) {
+				t.Errorf("string %s", text)
+			}
+		},
 	}
 	methods := reflect.TypeOf(none)
 	for i := 0; i < methods.NumMethod(); i++ {
@@ -433,5 +441,35 @@ func TestAHeartbeatOfAnyLengthIsBorne(t *testing.T) {
 		if err := agent.Stop(within(t, time.Minute)); err != nil {
 			t.Errorf("%d ms: %v", beat, err)
 		}
+	}
+}
+
+func TestTheStatusCanBePublishedAndLogged(t *testing.T) {
+	certs := certificates(t)
+	agent, err := Start(config(listen(t, certs).listener.Addr().String(), certs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(100)
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var published struct {
+		State         string
+		ProducedBytes uint64  `json:"produced_bytes"`
+		AckedBytes    uint64  `json:"acked_bytes"`
+		LastError     *string `json:"last_error"`
+	}
+	var variable expvar.Var = agent
+	if err := json.Unmarshal([]byte(variable.String()), &published); err != nil {
+		t.Fatal(err)
+	}
+	if published.State != "closed" || published.ProducedBytes == 0 || published.AckedBytes != published.ProducedBytes || published.LastError == nil {
+		t.Errorf("published: %s", variable)
+	}
+	var logged bytes.Buffer
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("trace", "agent", agent.Status())
+	if want := fmt.Sprintf("agent.acked_bytes=%d", published.AckedBytes); !strings.Contains(logged.String(), want) {
+		t.Errorf("%s is not in %s", want, &logged)
 	}
 }
