@@ -322,6 +322,8 @@ class InstalledModule(Case):
         shutil.copytree(self.certs, root / "certs")
         launcher = ["chroot", root, "/hello"] if os.geteuid() == 0 else [root / "hello"]
         self._write(self.collector.ready["agents"], "/certs" if os.geteuid() == 0 else self.certs)
+        (self.module / "handler.go").write_text(
+            'package main\n\nimport "tracecollect.invalid/traceagent/tracehttp"\n\nvar _ = tracehttp.Handler\n')
         self._shell("go vet && go build")
         shutil.copy(self.module / "hello", root / "hello")
         self.assertEqual(self._needed(root / "hello"), [])

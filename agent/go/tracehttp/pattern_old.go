@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !go1.23
+
+package tracehttp
+
+import "net/http"
+
+func patternOf(*http.Request) string { return "" }
