@@ -5,7 +5,7 @@ import json
 import tarfile
 
 from harness import BUILD, DAEMON, SOURCE, Collector, wait_until
-from faults import Agent, FaultCase
+from faults import AGENT, Agent, FaultCase
 
 SHIPPED = "1.1"
 VERSIONS = ("0.4", "1.0", SHIPPED, "1.9", "2.0")  # the others are the same, and say that they are something else
