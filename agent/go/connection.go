@@ -31,7 +31,7 @@ type link struct {
 	credit    uint64 // record bytes that may have been sent on this connection
 	ackedSeq  uint64
 	isLeaving bool
-	fault     error // why reading ended
+	fault     error // why the connection ends
 	refusals  []snapped
 }
 
@@ -88,7 +88,7 @@ func (l *link) greet() error {
 			l.conn.SetDeadline(time.Time{})
 			return l.welcome(payload)
 		}
-		if f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
+		if f.isActedOn() {
 			if err := l.act(f.kind, payload, true); err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func (l *link) read(over chan<- struct{}) {
 			return
 		}
 		silent.Reset(silence(l.heartbeat))
-		if err == nil && f.kind != kindHeartbeat && f.kind < kindLimit && f.kind != 0 {
+		if err == nil && f.isActedOn() {
 			err = l.act(f.kind, payload, false)
 		} else if err != nil {
 			err = l.lost(err)

@@ -43,6 +43,9 @@ var protocolMajor, protocolMinor uint64 = 1, 1
 
 var kindNames = [kindLimit]string{"", "HELLO", "WELCOME", "HEADER", "BATCH", "GENEND", "LOSS", "CLOSE", "ACK", "HEARTBEAT", "GOAWAY", "REFUSE", "SNAP", "SNAPPED"}
 
+// isActedOn: a heartbeat only shows that the collector lives, and a kind of a later minor version is passed over.
+func (f frame) isActedOn() bool { return f.kind != 0 && f.kind != kindHeartbeat && f.kind < kindLimit }
+
 var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 
 // frame is the head of a frame; sum is its payload's checksum.

@@ -46,7 +46,7 @@ func (s *spool) makeRoom(n int) *run {
 			continue
 		}
 		if r.isHeld {
-			s.spill(r)
+			s.makeLoss(r)
 		} else if victim, before := s.oldestUnsent(); victim != nil {
 			s.dropWhole(victim, before)
 		} else {
@@ -103,9 +103,6 @@ func (s *spool) makeLoss(r *run) {
 	r.kind, r.pages, r.bytes, r.freed, r.records = runLoss, nil, 0, 0, 0
 	s.setReason(r)
 }
-
-// spill makes a LOSS that is held of a generation that is held.
-func (s *spool) spill(r *run) { s.makeLoss(r) }
 
 // abandon gives up what was not sent of the generation that is being written. Its LOSS comes behind it.
 func (s *spool) abandon(r *run) {

@@ -15,7 +15,7 @@ import (
 // the generation that was being written has ended.
 type recorder struct {
 	keep      time.Duration // 0: nothing is held
-	ends      int           // after so many the moment of a snap is behind us: 2 where an end is only seen when the next generation comes
+	ends      int           // of generations after which a snap has its moment: 2 where only the next generation shows an end
 	tail      int           // ends still to come before generations are held again
 	first     *run          // the oldest that is held
 	endedWall uint64        // the last generation did, or the stream began: then the next one did

@@ -10,7 +10,6 @@ import (
 )
 
 const (
-	rateBurst = 50 * time.Millisecond
 	// After records went out the sender rests for a moment: a program that writes one batch after the other would pay for
 	// waking it, and it for waking the collector, at each.
 	restTime  = 40 * time.Millisecond
@@ -222,27 +221,4 @@ func (s snapped) pack(result uint64) pack {
 	p.number(9, s.fromWall)
 	p.number(10, s.toWall)
 	return p
-}
-
-// pacer keeps what is sent below so many bytes a second, 0: any number.
-type pacer struct {
-	bytes uint64
-	due   time.Time // what went out is paid for then
-}
-
-func (p *pacer) wait() time.Duration {
-	if p.bytes == 0 {
-		return 0
-	}
-	now := time.Now()
-	if earliest := now.Add(-rateBurst); p.due.Before(earliest) {
-		p.due = earliest
-	}
-	return p.due.Sub(now)
-}
-
-func (p *pacer) charge(bytes uint64) {
-	if p.bytes > 0 {
-		p.due = p.due.Add(time.Duration(float64(bytes) / float64(p.bytes) * float64(time.Second)))
-	}
 }
