@@ -102,6 +102,13 @@ class Listener:
         """Of a moment on the trace clock; ends: first and last event by generation."""
         return max(gen for gen, (first, _) in generations.items() if first <= time)
 
+    def expect_stall(self, heard, words, function=None):
+        """The wait must last longer than 1 s: seen at the end of the generation in which it does, often the one after it began."""
+        generations, _ = heard
+        alert = self.expect_text(heard, "stall", words, function)
+        meets = min(gen for gen, (_, last) in generations.items() if last - alert["message"]["begin_ns"] > 1000 * MS)
+        self.assertIn(alert["generation"] - meets, (0, 1), alert["message"]["text"])
+
     def listen(self, fault, *settings):
         self.collector = Collector(self, *settings, name=f"of-{fault}")
         with open(self.folder / f"{fault}.out", "wb") as out:
@@ -130,15 +137,20 @@ class Listener:
                     return float(line.split()[1])
         return 0
 
-    def expect(self, heard, finding, generations_later, words, function=None):
-        generations, alerts = heard
-        of_it = [alert for alert in alerts if alert["message"]["id"] == f"/finding/{finding}"]
-        self.assertEqual(len(of_it), 1, alerts)
-        alert = of_it[0]["message"]
-        self.assertRegex(alert["text"], words)
-        self.assertIn(of_it[0]["generation"] - self.generation_of(generations, alert["begin_ns"]), generations_later, alert["text"])
+    def expect_text(self, heard, finding, words, function):
+        of_it = [alert for alert in heard[1] if alert["message"]["id"] == f"/finding/{finding}"]
+        self.assertEqual(len(of_it), 1, heard[1])
+        message = of_it[0]["message"]
+        self.assertRegex(message["text"], words)
         if function is not None:
-            self.assertIn(function, [frame["function"] for frame in alert["stack"]])
+            self.assertIn(function, [frame["function"] for frame in message["stack"]])
+        return of_it[0]
+
+    def expect(self, heard, finding, words, function=None):
+        """Met at the end of the second generation after its begin."""
+        alert = self.expect_text(heard, finding, words, function)
+        message = alert["message"]
+        self.assertEqual(alert["generation"] - self.generation_of(heard[0], message["begin_ns"]), 2, message["text"])
 
 
 class Alerts(Listener, PlantedCase):
@@ -151,26 +163,26 @@ class Alerts(Listener, PlantedCase):
         last = json.loads(self.tracectl("check", trace, "--json").out)["generations"]
         return self.end(fault, lambda generations: last in generations)
 
-    def expect_alert(self, fault, finding, generations_later, words, function=None, **flags):
-        self.expect(self.alerts_of(fault, **flags), finding, generations_later, words, function)
+    def expect_alert(self, fault, finding, words, function=None, **flags):
+        self.expect(self.alerts_of(fault, **flags), finding, words, function)
 
     def test_of_a_deadlock(self):
-        self.expect_alert("deadlock", "deadlock", (2,), r"suspected deadlock of 3 goroutines: goroutine \d+ main\.embrace waits at main\.take:\d+ .*: a circle",
+        self.expect_alert("deadlock", "deadlock", r"suspected deadlock of 3 goroutines: goroutine \d+ main\.embrace waits at main\.take:\d+ .*: a circle",
                           "main.embrace", lasts="5s")
 
     def test_of_a_convoy(self):
-        self.expect_alert("convoy", "convoy", (2,), r"convoy of \d goroutines: (goroutine \d+ main\.\(\*shop\)\.clerk waits|they wait) at main\.\(\*shop\)\.reserve:\d+ ",
+        self.expect_alert("convoy", "convoy", r"convoy of \d goroutines: (goroutine \d+ main\.\(\*shop\)\.clerk waits|they wait) at main\.\(\*shop\)\.reserve:\d+ ",
                           SHOP + "reserve", lasts="5s")
 
     def test_of_a_flush_that_does_not_come_back(self):
-        self.expect_alert("fsync", "stall", (1, 2), r"a system call holds up 1 goroutine: goroutine \d+ main\.\(\*shop\)\.worker waits at main\.\(\*shop\)\.reserve:\d+ "
-                          r".* for goroutine \d+ main\.\(\*shop\)\.flusher, which is in a system call at main\.slowSync:\d+ for ", SHOP + "reserve", lasts="5s")
+        self.expect_stall(self.alerts_of("fsync", lasts="5s"), r"a system call holds up 1 goroutine: goroutine \d+ main\.\(\*shop\)\.worker waits at main\.\(\*shop\)\.reserve:\d+ "
+                          r".* for goroutine \d+ main\.\(\*shop\)\.flusher, which is in a system call at main\.slowSync:\d+ for ", SHOP + "reserve")
 
     def test_of_allocations_that_help_the_collector(self):
-        self.expect_alert("assist", "assists", (2,), r"goroutines help the garbage collector: \d+ % of the time .* most of it in goroutines of main\.main$", lasts="5s")
+        self.expect_alert("assist", "assists", r"goroutines help the garbage collector: \d+ % of the time .* most of it in goroutines of main\.main$", lasts="5s")
 
     def test_of_goroutines_that_have_all_ps(self):
-        self.expect_alert("starved", "starved", (2,), r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "
+        self.expect_alert("starved", "starved", r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "
                           r"main\.\(\*shop\)\.plantStarved\.func1 had \d+ % ", lasts="5s")
 
     def test_of_goroutines_that_never_end(self):
@@ -222,17 +234,17 @@ class AlertsOfC(Listener, PreloadCase):
         return re.sub(r"\{(\w+)\}", r"(\1\\S*|\\S+\\+0x[0-9a-f]+\\S*)", text)
 
     def test_of_a_deadlock(self):
-        self.expect(self.alerts_of("deadlock"), "deadlock", (2,), self.words(
+        self.expect(self.alerts_of("deadlock"), "deadlock", self.words(
             r"suspected deadlock of 3 goroutines: goroutine \d+ {embrace} waits at {embrace}.* for goroutine \d+ {embrace}, which waits .*: "
             r"a circle \(each holds the lock\)$"))
 
     def test_of_a_convoy(self):
-        self.expect(self.alerts_of("convoy"), "convoy", (2,), self.words(
+        self.expect(self.alerts_of("convoy"), "convoy", self.words(
             r"convoy of \d goroutines: (goroutine \d+ {clerk} waits at {clerk}.* \(each holds the lock\)|they wait for \S+.* \(sync\))$"))
 
     def test_of_a_flush_that_does_not_come_back(self):
         """The call is in libc's read; where that has no name, its caller is named."""
-        self.expect(self.alerts_of("flush"), "stall", (1, 2), self.words(
+        self.expect_stall(self.alerts_of("flush"), self.words(
             r"a system call holds up 1 goroutine: goroutine \d+ {entry_clerk} waits at {entry_clerk}.* for goroutine \d+ {flusher}, "
             r"which is in a system call at ({flusher}|{read}) ?.*for [\d.]+ s \(each holds the lock\)$"))
 
