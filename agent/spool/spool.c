@@ -424,16 +424,23 @@ tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
   return rc;
 }
 
+/* The last record of which the files know that it may have been sent. Once the collector has agreed, what it has is
+ * what this process sends. */
+static uint64_t known_seq(const struct ta_spool *s) {
+  if (!s->inherited || s->agreed) return UINT64_MAX;
+  return s->inherited_seq < s->seq ? s->inherited_seq : s->seq; /* fewer, if they are damaged */
+}
+
 tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag) {
   tb_rc rc;
 
   pthread_mutex_lock(&s->lock);
-  if (s->inherited && durable_seq > s->inherited_seq) {
+  if (durable_seq > known_seq(s)) {
     s->superseded = true;
     rc = tb_fail(diag, TB_REFUSED,
                  "collector has records up to %" PRIu64 ", the spool on disk knows of %" PRIu64
                  " that were sent",
-                 durable_seq, s->inherited_seq);
+                 durable_seq, known_seq(s));
   } else if (durable_seq < s->acked_seq) {
     rc = tb_fail(diag, TB_NOTFOUND,
                  "collector has records up to %" PRIu64 " of this stream, but acked %" PRIu64,
@@ -442,6 +449,7 @@ tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *
     s->runs.place[TA_SENT] = s->runs.place[TA_GRANTED] = s->runs.place[TA_SEALED];
     rc = ack_up_to(s, durable_seq, diag);
     s->runs.place[TA_SENT] = s->runs.place[TA_GRANTED] = s->runs.place[TA_ACKED];
+    s->agreed = s->agreed || rc == TB_OK;
     pthread_cond_broadcast(&s->moved);
   }
   pthread_mutex_unlock(&s->lock);

@@ -67,7 +67,8 @@ struct ta_spool {
   bool
       inherited; /* there is no writer: what an earlier process left on disk, agent/api/recovery.h */
   uint64_t inherited_seq; /* the last it may have sent */
-  bool superseded;        /* it sent more than that: it went on without its disk */
+  bool agreed;            /* the collector had no more than that when we first asked */
+  bool superseded; /* it had more: the process went on without its disk, or a file is damaged */
   struct ta_recorder recorder;
   struct { /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];

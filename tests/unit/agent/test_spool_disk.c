@@ -460,6 +460,57 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   end(l);
 }
 
+/* The heir's connection breaks when more has arrived than the program had sent: that is the heir's own. */
+Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
+  struct life *l = begin(1, 64 * MIB);
+  struct ta_spool_dir dir;
+  struct tb_diag diag;
+  uint64_t need;
+
+  tb_diag_clear(&diag);
+  l->gen = 1;
+  put(l, 12);
+  ta_spool_writer_flush(&l->disk);
+  uint64_t had = produced(l);
+  die(l);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
+  cr_assert_eq(ta_spool_resume(&l->spool, 0, &diag), TB_OK, "%s", diag.text);
+  cr_assert_gt(ta_spool_grant(&l->spool, MIB, &need), 0);
+  send_granted(l, 4);
+  l->wire_n = 0;
+  cr_assert_eq(l->there.seq, 4);
+  deliver(l);
+  cr_assert_eq(l->there.batches.batches, had);
+  cr_assert_not(l->spool.superseded);
+  let_go(&dir);
+  end(l);
+}
+
+/* A file was damaged, and the collector has what was in it: there is nothing to send. */
+Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
+  struct life *l = begin(1, 64 * MIB);
+  struct ta_spool_dir dir;
+  struct tb_diag diag;
+  char path[128], name[TA_SPOOL_DIR_NAME];
+
+  tb_diag_clear(&diag);
+  for (l->gen = 1; l->gen <= 2; l->gen++) {
+    put(l, 3);
+    ta_spool_end(&l->spool);
+  }
+  send_some(l, MIB, UINT64_MAX);
+  cr_assert_gt(l->there.generations, 0);
+  cr_assert(find_name(l, name));
+  die(l);
+  snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, 2); /* the first generation's */
+  cr_assert_eq(truncate(path, 10), 0);
+  cr_assert_eq(inherit(l, &dir), TB_CORRUPT);
+  cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_REFUSED, "%s", diag.text);
+  cr_assert(l->spool.superseded);
+  let_go(&dir);
+  end(l);
+}
+
 /* Four generations have a file each; the folder has those and the state. */
 static struct life *begin_with_files(void) {
   struct life *l = begin(1, 64 * MIB);
