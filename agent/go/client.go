@@ -33,6 +33,7 @@ const (
 type client struct {
 	settings settings
 	spool    *spool
+	disk     *disk
 	lines    chan<- line     // never waited for
 	started  uint64          // the stream, wall clock
 	stop     context.Context // done: give up
@@ -127,6 +128,7 @@ func (c *client) hurry(by int) {
 	c.mu.Lock()
 	c.hurried += by
 	c.mu.Unlock()
+	c.disk.hurry()
 	c.spool.wakeSender()
 }
 
@@ -134,6 +136,10 @@ func (c *client) hurry(by int) {
 
 func (c *client) run() {
 	defer close(c.ended)
+	defer c.leaveDisk()
+	c.disk.lock()
+	c.disk.begin(c.stream, c.started)
+	c.disk.unlock()
 	for tries := 0; ; tries++ {
 		wait, err := c.connect(&tries)
 		var no refusal
@@ -159,6 +165,12 @@ func (c *client) run() {
 			return
 		}
 	}
+}
+
+func (c *client) leaveDisk() {
+	c.disk.lock()
+	defer c.disk.unlock()
+	c.disk.end()
 }
 
 func (c *client) end(state string) {

@@ -112,9 +112,7 @@ func (l *link) welcome(message []byte) error {
 	c.welcomes++
 	c.lastError, c.held = "", ""
 	c.mu.Unlock()
-	if err := c.spool.resume(w.durableSeq); errors.Is(err, errForgot) {
-		return c.beginAnew(err)
-	} else if err != nil {
+	if err := c.resume(w.durableSeq); err != nil {
 		return err
 	}
 	l.credit, l.ackedSeq = w.creditBytes, w.durableSeq
@@ -124,6 +122,17 @@ func (l *link) welcome(message []byte) error {
 	c.setState("streaming")
 	c.log(levelInfo, "connected")
 	return nil
+}
+
+// resume goes on behind what the collector has, or as another stream.
+func (c *client) resume(durable uint64) error {
+	c.disk.lock()
+	defer c.disk.unlock()
+	err := c.spool.resume(durable)
+	if errors.Is(err, errForgot) {
+		return c.beginAnew(err)
+	}
+	return err
 }
 
 // beginAnew makes another stream of it. This connection was the old one's.
@@ -139,6 +148,7 @@ func (c *client) beginAnew(forgot error) error {
 	c.stream = stream
 	c.begunAnew++
 	c.mu.Unlock()
+	c.disk.begin(stream, c.started)
 	return fmt.Errorf("%s: goes on as a new stream, what was acked counts as lost", why)
 }
 
@@ -283,6 +293,8 @@ func (l *link) acked(a ackMessage) error {
 	if held != "" {
 		c.fail(held)
 	}
+	c.disk.lock()
+	defer c.disk.unlock()
 	return c.spool.ack(a.durableSeq)
 }
 

@@ -87,6 +87,7 @@ func (s *spool) dropWhole(r, before *run) {
 	before.all.add(r.all)
 	before.lastGen, before.lastWall = r.gen, r.lastWall
 	before.isOpen = r.isOpen
+	before.covers, before.isUnsaved = r.covers, true
 	before.next = r.next
 	if s.last == r {
 		s.last = before
@@ -100,7 +101,7 @@ func (s *spool) dropWhole(r, before *run) {
 
 func (s *spool) makeLoss(r *run) {
 	s.givePages(r.pages)
-	r.kind, r.pages, r.bytes, r.freed, r.records = runLoss, nil, 0, 0, 0
+	r.kind, r.pages, r.bytes, r.freed, r.records, r.isUnsaved = runLoss, nil, 0, 0, 0, true
 	s.setReason(r)
 }
 
@@ -111,7 +112,8 @@ func (s *spool) abandon(r *run) {
 	s.givePages(r.pages[keep:])
 	r.pages = r.pages[:keep]
 	r.bytes, r.records = end, r.sealedRecords
-	r.isOpen, r.isAbandoned = false, true
+	r.isOpen, r.isAbandoned, r.isUnsaved = false, true, true
+	r.keptBytes = min(r.keptBytes, r.bytes)
 	s.counters.lost.add(r.all)
 	s.counters.spooled.sub(r.all)
 	s.counters.spooled.add(r.acked)
@@ -167,6 +169,7 @@ func (s *spool) restart() {
 			reported.add(r.all)
 		}
 	}
+	s.settledCount, s.settledLost = count{}, count{}
 	c := &s.counters
 	c.spooled = whole
 	c.lost = c.produced

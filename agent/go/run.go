@@ -40,6 +40,10 @@ type run struct {
 	firstWall, lastWall                  uint64
 	endedAt                              time.Time
 	reason                               lossReason
+
+	id, covers          uint64 // on disk: its file, and the last one that it takes the place of
+	keptFrom, keptBytes int    // bytes from there up to there are on disk
+	isUnsaved           bool   // changed since it was last written there
 }
 
 // place is before a record, or behind the last one of its run. A nil run: before all there will be.

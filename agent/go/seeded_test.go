@@ -22,13 +22,15 @@ import (
 
 // The binary of these tests is also the program of the fault rows (tests/fault), as seeded_agent.c is for the C agent:
 //
-//	seeded_agent_go[_MAJOR.MINOR] send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES
+//	seeded_agent_go[_MAJOR.MINOR] send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
 //
 // It writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten times
 // a second, and at the end, it prints what the agent says of itself as one line of JSON. The seeded_agent beside it writes
-// the trace. A name that ends in a version of the protocol makes an agent of that version. Exit 0: all is acked.
+// the trace. With SPOOL_DIR it syncs after each generation, and "safe" is the last of which that said that no kill can lose
+// it. A name that ends in a version of the protocol makes an agent of that version. Exit 0: all is acked, and of earlier
+// programs in SPOOL_DIR nothing is left.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 9 && os.Args[1] == "send" {
+	if len(os.Args) >= 9 && os.Args[1] == "send" {
 		os.Exit(seeded(os.Args[0], os.Args[2:]))
 	}
 	if len(os.Args) >= 5 && os.Args[1] == "forward" {
@@ -45,6 +47,7 @@ func TestMain(m *testing.M) {
 const (
 	reportTime = 100 * time.Millisecond
 	closeTime  = 175 * time.Second
+	safeTime   = 20 * time.Millisecond // that a sync may take
 )
 
 func seeded(program string, args []string) int {
@@ -58,16 +61,23 @@ func seeded(program string, args []string) int {
 		fmt.Fprintln(os.Stderr, err1, err2, err3)
 		return 3
 	}
-	s, err := open(Config{Server: args[0], Certs: args[1], Service: "fault", Instance: args[2], SpoolBytes: spool})
+	cfg := Config{Server: args[0], Certs: args[1], Service: "fault", Instance: args[2], SpoolBytes: spool}
+	if len(args) > 7 {
+		cfg.SpoolDir = args[7]
+	}
+	s, err := open(cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
 	}
 	written, gens := writeParts(s, parts, rate*1e6, ended)
 	s.finish()
-	for end := time.Now().Add(closeTime); err != nil || time.Now().Before(end); report(s, gens) {
-		if err = s.sync(reportTime); err != errNotAcked {
-			break
+	for end := time.Now().Add(closeTime); time.Now().Before(end); report(s, gens) {
+		if err = s.sync(reportTime); err != errNotAcked && err != errOnlyKept {
+			if err != nil || s.recovery == nil || s.status().OldStreams == 0 {
+				break
+			}
+			time.Sleep(reportTime) // they come on another goroutine
 		}
 	}
 	report(s, gens)
@@ -113,6 +123,9 @@ func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os
 		}
 		written += uint64(len(part))
 		gens++
+		if s.recovery != nil {
+			makeSafe(s, gens)
+		}
 		for due := time.After(time.Until(began.Add(time.Duration(float64(written) / bytesSecond * 1e9)))); due != nil; {
 			select {
 			case <-ended:
@@ -126,6 +139,16 @@ func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os
 	}
 }
 
+var safe uint64 // generations
+
+// makeSafe reports at once that an end of this program, by whatever, cannot lose a generation any more.
+func makeSafe(s *stream, gen uint64) {
+	if err := s.sync(safeTime); err == nil || err == errOnlyKept {
+		safe = gen
+		report(s, gen)
+	}
+}
+
 var stateNumbers = map[string]int{"connecting": 1, "streaming": 2, "waiting": 3, "refused": 4, "closed": 5, "off": 6}
 
 func report(s *stream, gens uint64) {
@@ -136,6 +159,7 @@ func report(s *stream, gens uint64) {
 		"acked_batches": is.AckedBatches, "acked_bytes": is.AckedBytes, "acked_generations": is.AckedGenerations,
 		"lost_batches": is.LostBatches, "lost_bytes": is.LostBytes, "lost_generations": is.LostGenerations,
 		"reconnects": is.Reconnects, "resent_batches": is.ResentBatches, "begun_anew": is.BegunAnew, "faults": 0,
+		"safe": safe, "disk_faults": is.DiskFaults, "old_streams": is.OldStreams, "old_streams_sent": is.OldStreamsSent,
 		"slowed": strings.HasPrefix(is.LastError, "collector slows"), "last_error": is.LastError,
 	})
 	if err != nil {

@@ -119,7 +119,7 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 		return 0, 0, nil
 	}
 	if pace.bytes > 0 {
-		_, need := spool.grant(0) // one frame at a time, so that the debt is one frame at most
+		need := l.client.nextNeed() // one frame at a time, so that the debt is one frame at most
 		if need == 0 || need > room {
 			spool.setCapped(false)
 			return 0, 0, nil
@@ -131,7 +131,7 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 		room = need
 	}
 	spool.setCapped(false)
-	g, _ := spool.grant(room)
+	g := l.client.grant(room)
 	if g.bytes == 0 {
 		return 0, 0, nil
 	}
@@ -148,8 +148,35 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 	if err = l.wire.release(); err != nil {
 		return 0, 0, err
 	}
-	spool.wrote(g.seq)
+	l.client.wrote(g.seq)
 	return uint64(g.bytes), 0, nil
+}
+
+// grant lets records out that are on disk, where there is one, and with numbers that it knows of.
+func (c *client) grant(room uint64) granted {
+	c.disk.lock()
+	defer c.disk.unlock()
+	c.disk.flush()
+	g, _ := c.spool.grant(room)
+	if g.bytes > 0 {
+		c.disk.note()
+	}
+	return g
+}
+
+// nextNeed answers how many bytes the next record takes, 0: there is none.
+func (c *client) nextNeed() uint64 {
+	c.disk.lock()
+	defer c.disk.unlock()
+	c.disk.flush()
+	_, need := c.spool.grant(0)
+	return need
+}
+
+func (c *client) wrote(seq uint64) {
+	c.disk.lock()
+	defer c.disk.unlock()
+	c.spool.wrote(seq)
 }
 
 // rest waits a moment for more to send, unless there is much, a generation has ended or a caller waits.

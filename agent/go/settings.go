@@ -20,10 +20,14 @@ type settings struct {
 	files                     files
 	spoolBytes, rate          uint64
 	record                    time.Duration
+	spoolDir                  string // "": none
+	spoolDirBytes             uint64
 }
 
 const (
 	spoolBytesDefault = 16 << 20
+	diskForSpool      = 4                 // times the spool's bytes, where SpoolDirBytes says nothing
+	spoolDirBytesMin  = 2 * spoolBytesMin // half for the stream that is written, half for what was left
 	recordMax         = time.Hour
 	nameMax           = 64
 )
@@ -91,6 +95,9 @@ func (c Config) settle() (settings, error) {
 	if s.spoolBytes < spoolBytesMin {
 		return s, fmt.Errorf("spool_bytes is below %d", spoolBytesMin)
 	}
+	if c.SpoolDirBytes != 0 && c.SpoolDirBytes < spoolDirBytesMin {
+		return s, fmt.Errorf("spool_dir_bytes is below %d", spoolDirBytesMin)
+	}
 	if err := checkServer(s.server); err != nil {
 		return s, fmt.Errorf("server: %w", err)
 	}
@@ -98,12 +105,29 @@ func (c Config) settle() (settings, error) {
 	if s.record, err = c.recordTime(); err != nil {
 		return s, err
 	}
-	if orEnv(c.SpoolDir, "TRACEAGENT_SPOOL_DIR") != "" {
-		return s, fmt.Errorf("SpoolDir needs cgo on linux/amd64: %w", errors.ErrUnsupported)
-	}
 	s.files = filesOf(certs)
-	_, err = s.files.config("")
-	return s, err
+	if _, err = s.files.config(""); err != nil {
+		return s, err
+	}
+	return s, c.settleSpoolDir(&s)
+}
+
+func (c Config) settleSpoolDir(s *settings) (err error) {
+	dir := orEnv(c.SpoolDir, "TRACEAGENT_SPOOL_DIR")
+	switch {
+	case dir == "":
+		return nil
+	case s.record != 0:
+		return errors.New("spool_dir: a flight recorder (record_ms) keeps nothing on disk")
+	}
+	s.spoolDirBytes = c.SpoolDirBytes
+	if s.spoolDirBytes == 0 {
+		s.spoolDirBytes = diskForSpool * s.spoolBytes
+	}
+	if s.spoolDir, err = openRoot(dir); err != nil {
+		err = fmt.Errorf("spool_dir: %w", err)
+	}
+	return err
 }
 
 func (c Config) recordTime() (time.Duration, error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"sync"
 	"time"
 )
@@ -35,6 +36,8 @@ type spool struct {
 	wantedAck           uint64 // one that came while its record was still being written
 	records             uint64 // put so far, lost ones included
 	gone                span   // what was freed since the spool was made
+	settledCount        count  // what the acknowledged records report of produced,
+	settledLost         count  // and of lost
 	header              []byte
 	isFinished          bool // CLOSE is in
 	isOver              bool // nothing will be sent any more
@@ -42,6 +45,14 @@ type spool struct {
 	isResting           bool // the sender waits until there is much
 	counters            counters
 	recorder            recorder
+
+	isKeeping    bool   // there is a spool on disk, serializer.go: what is not there yet waits
+	keptRecords  uint64 // of records: so many were put when the disk last had all of them
+	lastID       uint64 // of a run on disk
+	isInherited  bool   // there is no writer: what an earlier process left on disk
+	inheritedSeq uint64 // the last it may have sent
+	hasAgreed    bool   // the collector had no more than that when we first asked
+	isSuperseded bool   // it had more: the process went on without its disk, or a file is damaged
 }
 
 type count struct{ batches, bytes uint64 }
@@ -120,7 +131,8 @@ func (s *spool) appendFrame(r *run, f frame, payload []byte) {
 
 func (s *spool) appendRun(kind runKind, gen uint64) *run {
 	now := wallNow()
-	r := &run{kind: kind, gen: gen, lastGen: gen, order: s.records, firstWall: now, lastWall: now}
+	s.lastID++
+	r := &run{kind: kind, gen: gen, lastGen: gen, order: s.records, firstWall: now, lastWall: now, id: s.lastID, covers: s.lastID, isUnsaved: true}
 	if s.last == nil {
 		s.first = r
 	} else {
@@ -188,6 +200,7 @@ func (s *spool) put(gen uint64, batch []byte) {
 	}
 	r.all.add(one)
 	r.lastWall = wallNow()
+	r.isUnsaved = true
 	if !r.isHeld {
 		s.counters.produced.add(one)
 		s.records++
@@ -224,7 +237,7 @@ func (s *spool) end() {
 		}
 	}
 	r = s.writing()
-	r.isOpen = false
+	r.isOpen, r.isUnsaved = false, true
 	if s.recorderEnded(r) {
 		s.wakeSender()
 	}
@@ -270,7 +283,7 @@ func (s *spool) grant(room uint64) (g granted, need uint64) {
 	defer s.mu.Unlock()
 	for {
 		r, f, isFresh := s.nextFrame()
-		if r == nil {
+		if r == nil || (isFresh && s.isKeeping && !r.isKept(s.sent.at)) {
 			return g, 0
 		}
 		n := headBytes + int(f.len)
@@ -406,10 +419,15 @@ func (s *spool) ackFrame(f frame) {
 		s.counters.ackedGenerations++
 	case kindBatch:
 		r.acked.add(one)
+		s.settledCount.add(one)
 		if !r.isAbandoned {
 			s.counters.acked.add(one)
 			s.counters.spooled.sub(one)
 		}
+	case kindLoss:
+		s.settledCount.add(r.all)
+		s.settledCount.sub(r.sealed)
+		s.settledLost.add(r.all)
 	}
 	s.acked.at += headBytes + int(f.len)
 	for r.small == nil && s.acked.at-r.freed >= pageBytes { // pages behind every place
@@ -448,13 +466,25 @@ func (s *spool) free(r *run) {
 	}
 }
 
+// knownSeq is the last record of which the files of a spool on disk know that it may have been sent. Once the collector has
+// agreed, what it has is what this process sends.
+func (s *spool) knownSeq() uint64 {
+	if !s.isInherited || s.hasAgreed {
+		return math.MaxUint64
+	}
+	return min(s.inheritedSeq, s.seq) // fewer, if they are damaged
+}
+
 // resume frees what the collector has of the stream, and begins again behind it. errForgot: it has less than it
 // acknowledged.
 func (s *spool) resume(durable uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wantedAck = 0
-	switch {
+	switch known := s.knownSeq(); {
+	case durable > known:
+		s.isSuperseded = true
+		return refusal{forGood: true, text: fmt.Sprintf("collector has records up to %d, the spool on disk knows of %d that were sent", durable, known)}
 	case durable > s.seq:
 		return fmt.Errorf("collector acks record %d, sent are %d", durable, s.seq)
 	case durable < s.ackedSeq:
@@ -463,6 +493,7 @@ func (s *spool) resume(durable uint64) error {
 	s.writtenSeq = durable
 	s.ackUpTo(durable)
 	s.sent = s.acked
+	s.hasAgreed = true
 	return nil
 }
 
@@ -486,7 +517,7 @@ func (s *spool) settled() uint64 {
 func (s *spool) isDone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.isFinished && s.settled() == s.records
+	return (s.isFinished || s.isInherited) && s.settled() == s.records
 }
 
 // over ends all waiting: nothing more will be sent.
@@ -498,7 +529,7 @@ func (s *spool) over() {
 }
 
 // wait waits until every record that was put before the call is acknowledged or reported as lost, of a recorder what it
-// lets out. errNotAcked: the time is up.
+// lets out. errNotAcked: the time is up; errOnlyKept: it is, but all of them are on disk.
 func (s *spool) wait(patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -508,6 +539,9 @@ func (s *spool) wait(patience time.Duration) error {
 	for isUp := false; s.isAwaited(target); {
 		if s.isOver {
 			return errOver
+		}
+		if isUp && s.isKeeping && s.keptRecords >= target {
+			return errOnlyKept
 		}
 		if isUp {
 			return errNotAcked

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"math/rand"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ import (
 type taker struct {
 	t         *testing.T
 	seq       uint64
-	gen       uint64 // that is open
-	batches   count  // of it
+	sums      []uint32 // of each record's frame, by number
+	gen       uint64   // that is open
+	batches   count    // of it
 	sum       uint32
 	got, lost count
 	whole     map[uint64]bool
@@ -29,26 +31,33 @@ type taker struct {
 	lastGen   uint64
 }
 
-func newTaker(t *testing.T) *taker { return &taker{t: t, whole: map[uint64]bool{}} }
+func newTaker(t *testing.T) *taker { return &taker{t: t, sums: []uint32{0}, whole: map[uint64]bool{}} }
 
 // take reads the frames of what was granted.
-func (k *taker) take(g granted) {
+func (k *taker) take(g granted) { k.takeSome(g, math.MaxInt) }
+
+// takeSome reads some of them: the connection is cut behind these.
+func (k *taker) takeSome(g granted, records int) {
 	k.t.Helper()
 	var all []byte
 	for _, part := range g.parts {
 		all = append(all, part...)
 	}
-	for len(all) > 0 {
+	for ; len(all) > 0 && records > 0; records-- {
 		f := readWaiting((*[headBytes]byte)(all))
 		payload := all[headBytes : headBytes+int(f.len)]
-		if crc32.Update(crc32.Checksum(payload, castagnoliTable), castagnoliTable, all[:24]) != binary.LittleEndian.Uint32(all[24:]) {
+		sum := binary.LittleEndian.Uint32(all[24:])
+		if crc32.Update(crc32.Checksum(payload, castagnoliTable), castagnoliTable, all[:24]) != sum {
 			k.t.Fatalf("record %d has a wrong checksum", f.seq)
 		}
-		if f.seq == k.seq+1 { // others were here before
-			k.seq = f.seq
+		switch {
+		case f.seq == k.seq+1:
+			k.seq, k.sums = f.seq, append(k.sums, sum)
 			k.record(f, payload)
-		} else if f.seq > k.seq {
+		case f.seq > k.seq || f.seq == 0:
 			k.t.Fatalf("record %d after %d", f.seq, k.seq)
+		case k.sums[f.seq] != sum:
+			k.t.Fatalf("record %d is another one", f.seq)
 		}
 		all = all[headBytes+int(f.len):]
 	}

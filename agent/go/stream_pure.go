@@ -19,17 +19,20 @@ const (
 	loggerPatience = time.Second // how long close waits for a logger
 )
 
-// stream is the agent in Go: a splitter, a spool and a client.
+// stream is the agent in Go: a splitter, a spool and a client; with a SpoolDir also the spool's files, and what sends those
+// of earlier programs.
 type stream struct {
-	split   splitter
-	spool   *spool
-	client  *client
-	lines   chan line     // of the client, for the logger
-	logged  chan struct{} // closed once the last one is
-	gen     uint64        // that is being written; 0: none
-	lastGen uint64
-	hasHead bool
-	closed  atomic.Bool
+	split    splitter
+	spool    *spool
+	client   *client
+	recovery *recovery     // nil: no SpoolDir
+	lines    chan line     // of both, for the logger
+	ended    chan struct{} // closed once both are
+	logged   chan struct{} // closed once the last line is
+	gen      uint64        // that is being written; 0: none
+	lastGen  uint64
+	hasHead  bool
+	closed   atomic.Bool
 }
 
 func open(config Config) (*stream, error) {
@@ -40,14 +43,32 @@ func open(config Config) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{spool: newSpool(settings.spoolBytes), lines: make(chan line, linesWaiting), logged: make(chan struct{})}
+	s := &stream{
+		spool: newSpool(settings.spoolBytes), lines: make(chan line, linesWaiting),
+		ended: make(chan struct{}), logged: make(chan struct{}),
+	}
 	s.spool.record(settings.record)
 	if s.client, err = newClient(settings, s.spool, s.lines); err != nil {
 		return nil, err
 	}
+	if settings.spoolDir != "" {
+		s.client.disk = newDisk(settings, s.spool, s.client.log)
+		s.recovery = newRecovery(settings, s.lines)
+		go s.client.disk.run(s.client.ended)
+		go s.recovery.run()
+	}
 	go s.client.run()
+	go s.noteEnd()
 	go s.followLines(newLines(config))
 	return s, nil
+}
+
+func (s *stream) noteEnd() {
+	<-s.client.ended
+	if s.recovery != nil {
+		<-s.recovery.ended
+	}
+	close(s.ended)
 }
 
 // followLines logs what the client says: it never waits for a logger.
@@ -58,7 +79,7 @@ func (s *stream) followLines(lines *lines) {
 		select {
 		case said := <-s.lines:
 			lines.take(said.level, said.text)
-		case <-s.client.ended:
+		case <-s.ended:
 			for len(s.lines) > 0 {
 				said := <-s.lines
 				lines.take(said.level, said.text)
@@ -153,7 +174,7 @@ func (s *stream) finish() {
 
 // --- waiting and ending ---
 
-// sync answers errNotAcked if it is worth another try.
+// sync answers errNotAcked or errOnlyKept if it is worth another try.
 func (s *stream) sync(patience time.Duration) error {
 	s.client.hurry(1)
 	defer s.client.hurry(-1)
@@ -186,8 +207,11 @@ func (s *stream) close(patience time.Duration) {
 		}
 	}
 	s.client.giveUp()
+	if s.recovery != nil {
+		s.recovery.giveUp()
+	}
 	select {
-	case <-s.client.ended:
+	case <-s.ended:
 	case <-time.After(byePatience):
 	}
 	select {
@@ -205,6 +229,10 @@ func (s *stream) status() Status {
 		SpoolBytes: c.spooled.bytes, SpoolBytesPeak: c.spooledPeak.bytes, ResentBatches: c.resentBatches,
 	}
 	status.RecordedGenerations, status.RecordedBytes, status.ForgottenGenerations, status.Snaps = s.spool.recorded()
+	if s.recovery != nil {
+		status.DiskBytes, status.DiskFaults = s.client.disk.bytes.Load(), s.client.disk.faults.Load()
+		status.OldStreams, status.OldStreamsSent = s.recovery.reported()
+	}
 	if c.lostGenerations > 0 {
 		status.LastLoss = lossTexts[c.lastLoss]
 	}

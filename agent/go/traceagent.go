@@ -15,8 +15,7 @@
 // There are two agents behind it, and they send the same. On linux/amd64 with cgo it is libtraceagent: pkg-config
 // finds the library, and its archive becomes part of the program; with the build tag traceagent_shared the program
 // loads libtraceagent.so instead. Elsewhere, and with the build tag traceagent_go, it is written in Go and needs
-// nothing but the standard library. That one keeps no SpoolDir yet: with one, Start returns an error that wraps
-// errors.ErrUnsupported.
+// nothing but the standard library.
 //
 // A collector that cannot be reached, or that refuses the program, is reported with one line on stderr, or to
 // Config.Logger.

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime/trace"
 	"slices"
@@ -471,5 +472,23 @@ func TestTheStatusCanBePublishedAndLogged(t *testing.T) {
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("trace", "agent", agent.Status())
 	if want := fmt.Sprintf("agent.acked_bytes=%d", published.AckedBytes); !strings.Contains(logged.String(), want) {
 		t.Errorf("%s is not in %s", want, &logged)
+	}
+}
+
+func TestWhatIsNotAcknowledgedIsLeftInSpoolDir(t *testing.T) {
+	cfg := config("127.0.0.1:9", certificates(t))
+	cfg.SpoolDir = filepath.Join(t.TempDir(), "spool")
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy(1000)
+	err = agent.Stop(within(t, 2*time.Second))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "SpoolDir") {
+		t.Errorf("Stop: %v", err)
+	}
+	left, err := os.ReadDir(cfg.SpoolDir)
+	if err != nil || len(left) != 1 || left[0].Name() != agent.Status().Stream {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

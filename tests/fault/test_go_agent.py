@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows that concern an agent, once more with the agent in Go: 1, 2, 5, 6, 7, 8, 24 and 25."""
 import fcntl
+import itertools
 
 from harness import BUILD, SOURCE, local_go
 
+import faults
 import test_crash
 import test_disk
 import test_flood
@@ -29,7 +31,19 @@ class AgentInGo:
 
 
 class Crash(AgentInGo, test_crash.Crash):
-    test_row_5_with_a_spool_on_disk = None  # it has none yet
+    pass
+
+
+class Heirs(Crash):
+    """Programs with either agent in one folder: each sends what the other one left."""
+
+    def setUp(self):
+        super().setUp()
+        self.turns = itertools.cycle((AGENT, faults.AGENT))
+
+    @property
+    def agent(self):
+        return next(self.turns)
 
 
 class Network(AgentInGo, test_network.Network):
@@ -57,8 +71,9 @@ class Versions(AgentInGo, test_versions.Versions):
 # Of these, the cases with agents in them.
 CASES = {
     Crash: None,
+    Heirs: ("test_row_5_with_a_spool_on_disk",),
     Network: None,
-    Disk: ("test_row_8_a_full_disk", "test_row_8_a_disk_without_inodes", "test_row_8_no_descriptors"),
+    Disk: ("test_row_8_a_full_disk", "test_row_8_a_disk_without_inodes", "test_row_8_no_descriptors", "test_row_5_the_disk_of_a_spool_is_full"),
     Flood: ("test_an_agent_learns_that_it_is_too_fast_and_loses_nothing",),
     Versions: ("test_row_25_majors_must_be_equal_and_minors_need_not",),
 }

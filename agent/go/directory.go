@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The spool's files: a folder for each stream, in it a file for each run and one that says what they are worth. Either
+// agent takes over what the other one left (agent/persist of the C agent).
+//
+//	DIR/<stream32>/state      two places for a dirState, written in turn; locked while its owner lives
+//	DIR/<stream32>/<id16>     a runImage with its checksum, then frames, each behind a head of its own
+//
+// They are for the same machine. Nothing is synced: files outlive their process, not the machine's power. Folders are
+// 0700, files 0600, no link is followed. The lock goes with the process that holds it, however it ends.
+type directory struct {
+	root            string
+	path            string // of the stream's folder; "": none
+	name            string
+	state           *os.File // locked
+	run             *os.File
+	runID           uint64 // that run is of
+	isRunFresh      bool   // it has no image yet
+	serial          uint64
+	bytes, bytesMax uint64 // in files; an error rather than more
+}
+
+const (
+	stateName  = "state"
+	stateMagic = 0x316c6f6f70736174 // "taspool1"
+	stateBytes = 448
+	stateAt    = 4096 // of the second, from the first
+	textBytes  = 72
+	imageBytes = 128 // in front of a run's frames
+)
+
+var (
+	errLocked    = errors.New("another process has it")
+	errDamaged   = errors.New("it cannot be read")
+	errNoSuchRun = errors.New("no such run")
+)
+
+// dirState is what a stream's files are worth.
+type dirState struct {
+	serial, started   uint64
+	stream            [16]byte
+	service, instance string
+	accounting        accounting
+	salt              uint32 // of the checksums of all else in the folder
+}
+
+func (s *dirState) encode() []byte {
+	p := make([]byte, 0, stateBytes)
+	p = appendNumbers(p, stateMagic, s.serial, s.started)
+	p = append(p, s.stream[:]...)
+	p = appendText(p, s.service)
+	p = appendText(p, s.instance)
+	p = s.accounting.encode(p)
+	p = binary.LittleEndian.AppendUint32(p, s.salt)
+	return binary.LittleEndian.AppendUint32(p, crc32.Checksum(p, castagnoliTable))
+}
+
+func appendNumbers(p []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		p = binary.LittleEndian.AppendUint64(p, n)
+	}
+	return p
+}
+
+func appendText(p []byte, text string) []byte {
+	var out [textBytes]byte
+	copy(out[:textBytes-1], text)
+	return append(p, out[:]...)
+}
+
+// fields takes numbers and texts off the front of bytes that are long enough.
+type fields []byte
+
+func (f *fields) take(n int) []byte {
+	taken := (*f)[:n]
+	*f = (*f)[n:]
+	return taken
+}
+
+func (f *fields) number() uint64  { return binary.LittleEndian.Uint64(f.take(8)) }
+func (f *fields) word() uint32    { return binary.LittleEndian.Uint32(f.take(4)) }
+func (f *fields) count() count    { return count{f.number(), f.number()} }
+func (f *fields) counts() []count { return []count{f.count(), f.count()} }
+
+func (f *fields) text() string {
+	text := string(f.take(textBytes))
+	if end := strings.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	return text
+}
+
+func readState(file *os.File, at int64) (s dirState, isIt bool) {
+	var bytes [stateBytes]byte
+	if _, err := file.ReadAt(bytes[:], at); err != nil {
+		return s, false
+	}
+	f := fields(bytes[:])
+	isIt = f.number() == stateMagic
+	s.serial, s.started = f.number(), f.number()
+	copy(s.stream[:], f.take(len(s.stream)))
+	s.service, s.instance = f.text(), f.text()
+	s.accounting.decode(&f)
+	s.salt = f.word()
+	return s, isIt && f.word() == crc32.Checksum(bytes[:stateBytes-4], castagnoliTable)
+}
+
+// runImage is a run but for its frames.
+type runImage struct {
+	id, covers          uint64 // those behind id up to covers have become part of it
+	kind                runKind
+	reason              lossReason
+	isOpen, isAbandoned bool
+	gen, lastGen        uint64
+	endBytes            uint64 // of frames: those behind do not count
+	all, sealed         count
+	firstWall, lastWall uint64
+}
+
+func flag(is bool) uint32 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (r *runImage) encode(salt uint32) []byte {
+	p := make([]byte, 0, imageBytes)
+	p = appendNumbers(p, r.id, r.covers)
+	for _, word := range []uint32{uint32(r.kind) + 1, uint32(r.reason), flag(r.isOpen), flag(r.isAbandoned)} {
+		p = binary.LittleEndian.AppendUint32(p, word)
+	}
+	p = appendNumbers(p, r.gen, r.lastGen, r.endBytes, r.all.batches, r.all.bytes, r.sealed.batches, r.sealed.bytes, r.firstWall, r.lastWall)
+	p = p[:imageBytes-4]
+	return binary.LittleEndian.AppendUint32(p, crc32.Update(salt, castagnoliTable, p))
+}
+
+func decodeImage(salt uint32, bytes []byte) (r runImage, isIt bool) {
+	f := fields(bytes)
+	r.id, r.covers = f.number(), f.number()
+	kind := f.word()
+	r.kind, r.reason, r.isOpen, r.isAbandoned = runKind(kind)-1, lossReason(f.word()), f.word() != 0, f.word() != 0
+	r.gen, r.lastGen, r.endBytes = f.number(), f.number(), f.number()
+	r.all, r.sealed = f.count(), f.count()
+	r.firstWall, r.lastWall = f.number(), f.number()
+	sum := binary.LittleEndian.Uint32(bytes[imageBytes-4:])
+	isIt = sum == crc32.Update(salt, castagnoliTable, bytes[:imageBytes-4])
+	return r, isIt && kind >= 1 && r.kind <= runClose && r.covers >= r.id
+}
+
+// --- folders ---
+
+// faultOf words an error as the C agent does. A path's own name is in front already.
+func faultOf(doing, name string, err error) error {
+	var number *fs.PathError
+	if errors.As(err, &number) {
+		err = number.Err
+	}
+	return fmt.Errorf("%s %.60s: %s", doing, name, sentence(err))
+}
+
+// openRoot makes the folder where it is missing. It must be ours, or the administrator's, and writable by no other user.
+func openRoot(path string) (string, error) {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", faultOf("making", path, err)
+	}
+	full, err := filepath.Abs(path) // the program may go elsewhere
+	if err != nil {
+		return "", faultOf("opening", path, err)
+	}
+	info, err := os.Stat(full)
+	switch {
+	case err != nil:
+		return "", faultOf("opening", path, err)
+	case !info.IsDir():
+		return "", fmt.Errorf("opening %.60s: Not a directory", path)
+	}
+	return full, checkOwner(path, info)
+}
+
+// openIn opens a file of the stream's folder.
+func (d *directory) openIn(name string, flags int) (*os.File, error) {
+	return os.OpenFile(filepath.Join(d.path, name), flags|noFollow, 0o600)
+}
+
+func (d *directory) leave() {
+	for _, file := range []**os.File{&d.run, &d.state} {
+		if *file != nil {
+			(*file).Close()
+			*file = nil
+		}
+	}
+	d.path, d.name, d.bytes = "", "", 0
+}
+
+// enter opens a folder, and its state with the lock.
+func (d *directory) enter(folder string, flags int) error {
+	d.path = filepath.Join(d.root, folder)
+	info, err := os.Lstat(d.path)
+	if err == nil && !info.IsDir() {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		return faultOf("opening", d.name, err)
+	}
+	if d.state, err = d.openIn(stateName, os.O_RDWR|flags); err != nil {
+		return faultOf("opening the state of", d.name, err)
+	}
+	if err = lock(d.state); err != nil && err != errLocked {
+		return faultOf("locking", d.name, err)
+	}
+	return err
+}
+
+// removeRest removes what stayed when this stream's files were given up.
+func (d *directory) removeRest() {
+	rest := directory{root: d.root, name: d.name}
+	if rest.enter(d.name, 0) == nil {
+		rest.remove()
+	}
+	rest.leave()
+}
+
+// make gives the folder its name when it has its lock: a folder without an owner is taken by none.
+func (d *directory) make(stream [16]byte) error {
+	d.name = hex.EncodeToString(stream[:])
+	d.serial = 0
+	fresh := d.name
+	if renamesOpenFolders {
+		fresh = "." + d.name
+	}
+	d.removeRest()
+	if err := os.Mkdir(filepath.Join(d.root, fresh), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return faultOf("making", fresh, err)
+	}
+	if err := d.enter(fresh, os.O_CREATE); err == errLocked {
+		return fmt.Errorf("%s is locked", d.name)
+	} else if err != nil {
+		return err
+	}
+	reserve(d.state, stateAt+stateBytes) // so that it can be written also when the disk is full
+	if fresh == d.name {
+		return nil
+	}
+	named := filepath.Join(d.root, d.name)
+	if err := os.Rename(d.path, named); err != nil {
+		os.Remove(filepath.Join(d.path, stateName))
+		os.Remove(d.path)
+		return faultOf("naming", fresh, err)
+	}
+	d.path = named
+	return nil
+}
+
+// take opens a folder that was left. errLocked: it has an owner. errDamaged: it says nothing.
+func (d *directory) take(name string) (dirState, error) {
+	d.name = name
+	if err := d.enter(name, 0); err != nil {
+		return dirState{}, err
+	}
+	one, isFirst := readState(d.state, 0)
+	two, isSecond := readState(d.state, stateAt)
+	switch {
+	case !isFirst && !isSecond:
+		return dirState{}, errDamaged
+	case isSecond && (!isFirst || two.serial >= one.serial):
+		one = two
+	}
+	d.serial = one.serial
+	return one, nil
+}
+
+// putState writes the next state, over the last but one.
+func (d *directory) putState(s *dirState) error {
+	d.serial++
+	s.serial = d.serial
+	if _, err := d.state.WriteAt(s.encode(), int64(d.serial%2*stateAt)); err != nil {
+		return faultOf("writing", "spool", err)
+	}
+	return nil
+}
+
+// --- runs ---
+
+func runName(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+func (d *directory) openForWriting(id uint64) error {
+	if d.run != nil && d.runID == id {
+		return nil
+	}
+	d.closeRun()
+	file, err := d.openIn(runName(id), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return faultOf("opening", runName(id), err)
+	}
+	info, err := file.Stat()
+	d.run, d.runID, d.isRunFresh = file, id, err == nil && info.Size() == 0
+	return nil
+}
+
+func (d *directory) closeRun() {
+	if d.run != nil {
+		d.run.Close()
+		d.run = nil
+	}
+}
+
+// account adds what the run's file takes now, when it took before: whatever was done to it, and however far that came.
+func (d *directory) account(before uint64) {
+	now := uint64(0)
+	if info, err := d.run.Stat(); err == nil {
+		now = diskBytes(info)
+	}
+	d.bytes += now
+	d.bytes -= min(before, d.bytes)
+}
+
+// put writes a piece: frames first, then the image that lets them count. An image is written within a page, so that no
+// death of the process can tear it. After an error it may be called again with the same piece; the run is as before.
+func (d *directory) put(salt uint32, p *piece) error {
+	if err := d.openForWriting(p.run.id); err != nil {
+		return err
+	}
+	before := uint64(0)
+	if info, err := d.run.Stat(); err == nil {
+		before = diskBytes(info)
+	}
+	err := d.writePiece(salt, p)
+	if err == nil && (p.run.kind == runLoss || p.run.isAbandoned) {
+		if err = d.run.Truncate(int64(imageBytes + p.run.endBytes)); err != nil {
+			err = faultOf("shortening", d.name, err)
+		}
+	}
+	d.account(before)
+	if err != nil && d.isRunFresh {
+		d.drop(p.run.id, p.run.id)
+	}
+	return err
+}
+
+func (d *directory) writePiece(salt uint32, p *piece) error {
+	if d.bytes+uint64(len(p.frames)) > d.bytesMax {
+		return fmt.Errorf("spool directory: its %d bytes are in use", d.bytesMax)
+	}
+	if len(p.frames) > 0 {
+		if _, err := d.run.WriteAt(p.frames, int64(imageBytes+p.at)); err != nil {
+			return faultOf("writing", "spool", err)
+		}
+	}
+	if _, err := d.run.WriteAt(p.run.encode(salt), 0); err != nil {
+		return faultOf("writing", "spool", err)
+	}
+	d.isRunFresh = false
+	return nil
+}
+
+func (d *directory) drop(first, last uint64) {
+	for id := first; id <= last; id++ {
+		if d.run != nil && d.runID == id {
+			d.closeRun()
+		}
+		path := filepath.Join(d.path, runName(id))
+		info, err := os.Lstat(path)
+		if err != nil || os.Remove(path) != nil {
+			continue
+		}
+		d.bytes -= min(diskBytes(info), d.bytes)
+	}
+}
+
+// punch gives back the room of a run's frames from from up to to. Where the file system cannot, it stays until the run
+// goes.
+func (d *directory) punch(id, from, to uint64) {
+	if d.run == nil || d.runID != id {
+		return
+	}
+	info, err := d.run.Stat()
+	if err == nil && punchHole(d.run, int64(imageBytes+from), int64(to-from)) {
+		d.account(diskBytes(info))
+	}
+}
+
+// openRun opens a run's file for reading, behind its image. errNoSuchRun: there is none. errDamaged.
+func (d *directory) openRun(salt uint32, id uint64) (runImage, *os.File, error) {
+	file, err := d.openIn(runName(id), os.O_RDONLY)
+	if err != nil {
+		return runImage{}, nil, errNoSuchRun
+	}
+	var bytes [imageBytes]byte
+	if _, err = file.ReadAt(bytes[:], 0); err == nil {
+		if image, isIt := decodeImage(salt, bytes[:]); isIt && image.id == id {
+			return image, file, nil
+		}
+	}
+	file.Close()
+	return runImage{}, nil, errDamaged
+}
+
+// --- lists ---
+
+func isStreamName(name string) bool {
+	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// streamNames answers the folders of streams; err: there may be more, which could not be read.
+func streamNames(root string) (names []string, err error) {
+	entries, err := os.ReadDir(root)
+	for _, entry := range entries {
+		if isStreamName(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// bytesOf sums the files of a stream that can be looked at.
+func bytesOf(root, name string) (sum uint64) {
+	entries, _ := os.ReadDir(filepath.Join(root, name))
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			sum += diskBytes(info)
+		}
+	}
+	return sum
+}
+
+// remove removes all of it, and leaves. The state goes last: without it the rest would never be read. While something is
+// left it stays, empty, and goes with the next one that finds it: take answers errDamaged.
+func (d *directory) remove() {
+	defer d.leave()
+	if d.state == nil {
+		return
+	}
+	d.closeRun()
+	entries, err := os.ReadDir(d.path)
+	isWhole := err == nil
+	for _, entry := range entries {
+		if entry.Name() != stateName && os.Remove(filepath.Join(d.path, entry.Name())) != nil {
+			isWhole = false
+		}
+	}
+	state := filepath.Join(d.path, stateName)
+	if isWhole {
+		if !removesOpenFiles {
+			d.state.Close()
+		}
+		os.Remove(state)
+		os.Remove(d.path)
+	} else if d.state.Truncate(0) != nil {
+		os.Remove(state) // better files for ever than files that are sent twice
+	}
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(linux || darwin || freebsd || openbsd || netbsd || dragonfly || windows)
+
+package traceagent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+const (
+	noFollow           = 0
+	renamesOpenFolders = false
+	removesOpenFiles   = false
+)
+
+func lock(file *os.File) error { return errors.ErrUnsupported }
+
+func diskBytes(info fs.FileInfo) uint64 { return uint64(info.Size()) }
+
+// checkOwner refuses: without locks of files a folder cannot be shared.
+func checkOwner(path string, info fs.FileInfo) error {
+	return fmt.Errorf("no file locks on this system: %w", errors.ErrUnsupported)
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traceagent_go || !(cgo && linux && amd64)
+
+package traceagent
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// life is a program with a spool on disk, by hand: the test is the writer, the sender and the collector, and ends it.
+type life struct {
+	t      *testing.T
+	dir    string
+	spool  *spool
+	disk   *disk
+	there  *taker
+	way    []granted // sent, and not arrived yet
+	gen    uint64
+	chance *rand.Rand
+	batch  []byte
+	isFast bool // it writes more than is sent
+	logged []string
+}
+
+func newLife(t *testing.T, seed int64, diskBytes uint64) *life {
+	l := &life{t: t, dir: t.TempDir(), spool: newSpool(spoolBytesMin), there: newTaker(t), gen: 1, chance: rand.New(rand.NewSource(seed)), batch: make([]byte, 60000)}
+	l.chance.Read(l.batch)
+	s := settings{spoolDir: l.dir, spoolDirBytes: 2 * diskBytes, service: "shop", instance: "a:1"}
+	l.disk = newDisk(s, l.spool, func(_ int, text string) { l.logged = append(l.logged, text) })
+	l.disk.begin([16]byte{1, byte(seed), byte(seed >> 8)}, 7)
+	if !l.disk.isOn {
+		t.Fatalf("no files: %v", l.logged)
+	}
+	l.spool.putHeader([]byte("go 1.26 trace\x00\x00\x00"))
+	return l
+}
+
+func (l *life) put(batches int) {
+	for ; batches > 0; batches-- {
+		l.spool.put(l.gen, l.batch[:1+l.chance.Intn(len(l.batch))])
+	}
+}
+
+func (l *life) produced() uint64 {
+	l.t.Helper()
+	l.spool.checkBooks(l.t)
+	return l.spool.count().produced.batches
+}
+
+func (l *life) flush() {
+	l.disk.due = time.Time{}
+	l.disk.flush()
+}
+
+// send is what the sender does.
+func (l *life) send(bytes int) {
+	l.disk.flush()
+	g, _ := l.spool.grant(uint64(bytes))
+	l.disk.note()
+	if g.bytes > 0 {
+		l.way = append(l.way, g)
+		l.spool.wrote(g.seq)
+	}
+}
+
+func (l *life) arrive() {
+	for _, g := range l.way {
+		l.there.take(g)
+	}
+	l.way = nil
+}
+
+// step is one thing that happens in a program's life.
+func (l *life) step() {
+	l.t.Helper()
+	switch l.chance.Intn(8) {
+	case 0:
+		l.spool.end()
+		l.gen++
+	case 1, 2, 3:
+		if l.isFast && l.chance.Intn(4) > 0 {
+			l.put(3)
+			return
+		}
+		l.send(l.chance.Intn(400000))
+		if len(l.way) > 0 && l.chance.Intn(2) == 0 { // some of it, before the connection breaks
+			l.there.takeSome(l.way[0], l.chance.Intn(8))
+			l.resume()
+		}
+	case 4:
+		l.arrive()
+		if l.there.seq > l.spool.ackedSeq {
+			if err := l.spool.ack(l.spool.ackedSeq + uint64(l.chance.Int63n(int64(l.there.seq-l.spool.ackedSeq)+1))); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+	default:
+		l.put(l.chance.Intn(4))
+	}
+}
+
+func (l *life) resume() {
+	l.t.Helper()
+	l.way = nil
+	if err := l.spool.resume(l.there.seq); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *life) name() string { return hex.EncodeToString(l.disk.state.stream[:]) }
+
+// die ends the process: its locks go with it, the files stay as they are.
+func (l *life) die() {
+	l.disk.dir.leave()
+	l.spool, l.way = nil, nil
+}
+
+// inherit takes over: the spool is what was left.
+func (l *life) inherit() (*recovery, error) {
+	l.t.Helper()
+	r := newRecovery(settings{spoolDir: l.dir, service: "shop"}, nil)
+	if !r.isOurs(l.name()) || r.state.instance != "a:1" || r.state.stream != l.disk.state.stream {
+		l.t.Fatalf("cannot be taken: %+v", r.state)
+	}
+	var err error
+	l.spool, err = load(&r.dir, &r.state)
+	if e := r.announce(l.spool); e != nil {
+		l.t.Fatal(e)
+	}
+	return r, err
+}
+
+// deliver sends and acknowledges all there is.
+func (l *life) deliver() {
+	l.t.Helper()
+	l.resume()
+	drain(l.t, l.spool, l.there)
+}
+
+// Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record once and as
+// it was, and the books close.
+func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
+	var lost, abandoned uint64
+	for seed := int64(1); seed <= 150; seed++ {
+		l := newLife(t, seed, 64<<20)
+		l.isFast = seed%2 == 0
+		for steps := l.chance.Intn(200); steps > 0; steps-- {
+			l.step()
+		}
+		isFinished := l.chance.Intn(4) == 0
+		if isFinished {
+			l.spool.end()
+			l.spool.finish()
+		}
+		l.flush()
+		if l.spool.keptRecords != l.spool.records {
+			t.Fatalf("seed %d: %d of %d records are on disk: %v", seed, l.spool.keptRecords, l.spool.records, l.logged)
+		}
+		had := l.produced()
+		if !isFinished {
+			l.put(l.chance.Intn(3)) // of this nothing is known
+		}
+		l.die()
+		r, err := l.inherit()
+		if err != nil || l.produced() != had {
+			t.Fatalf("seed %d: %d of %d batches: %v", seed, l.produced(), had, err)
+		}
+		for heirs := l.chance.Intn(3); heirs > 0; heirs-- { // one that dies when some of it has arrived
+			l.resume()
+			g, _ := l.spool.grant(uint64(l.chance.Intn(1 << 20)))
+			l.there.takeSome(g, l.chance.Intn(20))
+			r.dir.leave()
+			if r, err = l.inherit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.deliver()
+		if l.there.isClosed != isFinished || l.there.got.batches+l.there.lost.batches != had {
+			t.Fatalf("seed %d: closed %v, got %+v, lost %+v of %d", seed, l.there.isClosed, l.there.got, l.there.lost, had)
+		}
+		lost += l.there.lostGens
+		abandoned += l.there.abandoned
+		r.dir.remove()
+		if left, _ := os.ReadDir(l.dir); len(left) != 0 {
+			t.Fatalf("seed %d: left %v", seed, left)
+		}
+	}
+	if lost < 50 || abandoned < 10 {
+		t.Errorf("%d generations lost, %d abandoned only", lost, abandoned)
+	}
+}
+
+// A disk that is full at times: what it had once arrives, from the program or from its heir.
+func TestWhatADiskHadBeforeItWasFullIsKept(t *testing.T) {
+	full, went := 0, 0
+	for seed := int64(1); seed <= 100; seed++ {
+		l, vouched := newLife(t, seed, 64<<20), uint64(0)
+		for steps := l.chance.Intn(200); steps > 0; steps-- {
+			if l.chance.Intn(4) == 0 {
+				l.disk.dir.bytesMax = uint64(l.chance.Intn(1 << 20))
+			}
+			if l.chance.Intn(2) == 0 {
+				l.disk.due = time.Time{}
+			}
+			l.step()
+			if l.disk.isFull {
+				full++
+			}
+			if l.disk.isOn && l.spool.keptRecords == l.spool.records {
+				vouched = l.produced()
+			}
+		}
+		lost := l.spool.count().lost.batches // a loss that was not reported dies with the program
+		l.die()
+		if _, err := os.Stat(filepath.Join(l.dir, l.name())); err != nil {
+			went++
+			if l.there.got.batches+l.there.lost.batches+lost < vouched {
+				t.Fatalf("seed %d: got %+v, lost %+v of %d", seed, l.there.got, l.there.lost, vouched)
+			}
+			continue
+		}
+		r, err := l.inherit()
+		had := l.produced()
+		if err != nil || had < vouched {
+			t.Fatalf("seed %d: %d of %d batches: %v", seed, had, vouched, err)
+		}
+		l.deliver()
+		if l.there.got.batches+l.there.lost.batches < had {
+			t.Fatalf("seed %d: got %+v, lost %+v of %d", seed, l.there.got, l.there.lost, had)
+		}
+		r.dir.leave()
+	}
+	if full < 500 || went == 0 {
+		t.Errorf("full at %d steps, went %d times", full, went)
+	}
+}
+
+// No bit of the files can change what is sent: it ends where they are damaged.
+func TestDamagedFilesAreSentUpToThere(t *testing.T) {
+	noticed, flips := 0, 400
+	for seed := int64(1); seed <= int64(flips); seed++ {
+		l := newLife(t, seed, 64<<20)
+		for ; l.gen <= 3; l.gen++ {
+			l.put(1 + l.chance.Intn(3))
+			l.spool.end()
+		}
+		l.flush()
+		had := l.produced()
+		l.die()
+		files, err := os.ReadDir(filepath.Join(l.dir, l.name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(l.dir, l.name(), files[l.chance.Intn(len(files))].Name())
+		bytes, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes[l.chance.Intn(min(len(bytes), 1+l.chance.Intn(len(bytes))))] ^= 1 << l.chance.Intn(8)
+		if err := os.WriteFile(path, bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := newRecovery(settings{spoolDir: l.dir, service: "shop"}, nil)
+		if state, err := r.dir.take(l.name()); err != nil {
+			noticed++
+		} else {
+			l.spool, err = load(&r.dir, &state)
+			l.deliver()
+			if err != nil {
+				noticed++
+			} else if l.there.got.batches != had {
+				t.Fatalf("seed %d, %s: %d of %d batches, and no error", seed, path, l.there.got.batches, had)
+			}
+		}
+		r.dir.leave()
+	}
+	if noticed < flips/2 {
+		t.Errorf("%d of %d noticed", noticed, flips)
+	}
+}
+
+// The heir's connection breaks when more has arrived than the program had sent: that is the heir's own.
+func TestAnHeirWhoseConnectionBreaksGoesOn(t *testing.T) {
+	l := newLife(t, 1, 64<<20)
+	l.put(12)
+	l.flush()
+	had := l.produced()
+	l.die()
+	if _, err := l.inherit(); err != nil {
+		t.Fatal(err)
+	}
+	l.resume()
+	g, _ := l.spool.grant(1 << 20)
+	l.there.takeSome(g, 4)
+	l.deliver()
+	if l.there.got.batches != had || l.spool.isSuperseded {
+		t.Errorf("%d of %d batches", l.there.got.batches, had)
+	}
+}
+
+// The process went on without its files, which it could not even delete; or a file is damaged, and the collector has what
+// was in it. There is nothing to send.
+func TestFilesOfWhichTheCollectorHasMoreAreNotSent(t *testing.T) {
+	for _, isDamaged := range []bool{false, true} {
+		l := newLife(t, 1, 64<<20)
+		for ; l.gen <= 2; l.gen++ {
+			l.put(3)
+			l.spool.end()
+		}
+		durable := uint64(2)
+		if l.flush(); isDamaged {
+			l.send(math.MaxInt32)
+			l.arrive()
+			durable = l.there.seq
+		}
+		l.die()
+		if isDamaged && os.Truncate(filepath.Join(l.dir, l.name(), runName(2)), 10) != nil {
+			t.Fatal("no file of the first generation")
+		}
+		if _, err := l.inherit(); isDamaged != errors.Is(err, errDamaged) {
+			t.Fatal(err)
+		}
+		var no refusal
+		if err := l.spool.resume(durable); !errors.As(err, &no) || !no.forGood || !strings.Contains(no.text, "the spool on disk knows of") {
+			t.Errorf("resume: %v", err)
+		}
+		if !l.spool.isSuperseded {
+			t.Error("is not superseded")
+		}
+	}
+}
+
+func TestASpoolDirThatCannotBe(t *testing.T) {
+	certs := certificates(t)
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, words := range map[string]string{
+		filepath.Join(t.TempDir(), "no", "such"): "spool_dir: making ", open: "spool_dir: others may write to ", file: "spool_dir: ",
+	} {
+		cfg := config("127.0.0.1:9", certs)
+		cfg.SpoolDir = dir
+		if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	cfg := config("127.0.0.1:9", certs)
+	cfg.SpoolDir, cfg.Record = t.TempDir(), time.Minute
+	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "keeps nothing on disk") {
+		t.Errorf("with Record: %v", err)
+	}
+	cfg.Record, cfg.SpoolDirBytes = 0, 1000
+	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "spool_dir_bytes is below 2097152") {
+		t.Errorf("with few bytes: %v", err)
+	}
+}
