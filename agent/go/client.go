@@ -222,7 +222,7 @@ func (c *client) connect(tries *int) (wait time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	l := &link{client: c, wire: wire, conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), writer: bufio.NewWriterSize(conn, 64<<10), heartbeat: heartbeatTime}
+	l := &link{client: c, wire: wire, conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), writer: bufio.NewWriter(conn), heartbeat: heartbeatTime}
 	defer l.hangUp()
 	defer context.AfterFunc(c.stop, func() { wire.Close() })() // whatever waits for it ends
 	err = l.greet()

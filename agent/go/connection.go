@@ -23,7 +23,7 @@ type link struct {
 	wire      *wire
 	conn      *tls.Conn
 	reader    *bufio.Reader
-	writer    *bufio.Writer
+	writer    *bufio.Writer // of control frames
 	heartbeat time.Duration
 	away      time.Duration // GOAWAY: not before
 

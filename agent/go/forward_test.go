@@ -49,8 +49,8 @@ func forward(server, certs, path string, gap time.Duration) error {
 	for _, unit := range units {
 		s.write(unit)
 		time.Sleep(gap)
-		for c := s.spool.count(); c.produced.bytes-c.acked.bytes > credit; c = s.spool.count() {
-			time.Sleep(time.Millisecond)
+		for changed := unacked(s.spool, credit); changed != nil; changed = unacked(s.spool, credit) {
+			<-changed
 		}
 	}
 	s.finish()
@@ -62,6 +62,16 @@ func forward(server, certs, path string, gap time.Duration) error {
 		return fmt.Errorf("%d bytes were dropped: nothing is measured", lost)
 	}
 	s.close(time.Second)
+	return nil
+}
+
+// unacked answers nil, or what is closed when acks come, if more than that is not acknowledged.
+func unacked(s *spool, bytes uint64) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counters.produced.bytes-s.counters.acked.bytes > bytes {
+		return s.changed
+	}
 	return nil
 }
 

@@ -59,12 +59,26 @@ func (r *recovery) reported() (left, sent uint64) {
 
 // load makes a spool of what a folder that was taken holds. errDamaged: not of all.
 func load(dir *directory, state *dirState) (*spool, error) {
-	s := newSpool(0)
-	s.limit = int(^uint(0) >> 2) // all of it is on disk, within the directory's bytes
+	s := newSpool(memoryWanted(dir, state))
 	s.inherit(&state.accounting)
 	err := loadRuns(dir, state, s)
 	s.inherited()
 	return s, err
+}
+
+// memoryWanted is for all the frames there are, and a page that is not full for each run.
+func memoryWanted(dir *directory, state *dirState) (bytes uint64) {
+	for id := state.accounting.frontID; ; {
+		image, file, err := dir.openRun(state.salt, id)
+		if err != nil {
+			return bytes
+		}
+		if is, err := file.Stat(); err == nil {
+			bytes += min(image.endBytes, uint64(is.Size())) + pageBytes
+		}
+		file.Close()
+		id = image.covers + 1
+	}
 }
 
 // loadRuns: runs follow each other without a hole. One that is missing or damaged ends what can be sent.

@@ -80,6 +80,17 @@ func (r *run) write(at int, in []byte) {
 	}
 }
 
+// writeSummed writes, and answers the checksum of what it wrote: out of the page, which the processor's cache has now.
+func (r *run) writeSummed(at int, in []byte) (sum uint32) {
+	for len(in) > 0 {
+		part := r.view(at, len(in))
+		copy(part, in)
+		sum = crc32.Update(sum, castagnoliTable, part)
+		in, at = in[len(part):], at+len(part)
+	}
+	return sum
+}
+
 // frameAt reads the head of the frame there.
 func (r *run) frameAt(at int) frame {
 	var head [headBytes]byte

@@ -6,6 +6,7 @@ package traceagent
 
 import (
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -138,16 +139,14 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 	pace.charge(uint64(g.bytes))
 	l.wire.gather()
 	for _, part := range g.parts {
-		if _, err = l.writer.Write(part); err != nil {
+		if _, err = l.conn.Write(part); err != nil {
 			return 0, 0, err
 		}
-	}
-	if err = l.writer.Flush(); err != nil {
-		return 0, 0, err
 	}
 	if err = l.wire.release(); err != nil {
 		return 0, 0, err
 	}
+	runtime.KeepAlive(spool) // whose pages the parts are
 	l.client.wrote(g.seq)
 	return uint64(g.bytes), 0, nil
 }

@@ -26,7 +26,8 @@ type spool struct {
 	changed chan struct{} // closed and replaced when acks come, or when waiting is over
 	wake    chan struct{} // for a sender that sleeps
 
-	pages       [][]byte // free ones
+	mapping     *mapping // where pages come from
+	pages, cold [][]byte // free ones, and those whose memory the system has back
 	made, limit int      // pages there are, and may be
 
 	first, last         *run
@@ -73,58 +74,69 @@ type counters struct {
 type span struct{ firstGen, lastGen, firstWall, lastWall uint64 }
 
 const (
-	pageBytes     = 4 << 10
+	pageBytes     = 16 << 10 // a record of TLS, so that it is encrypted out of the page
 	spoolBytesMin = 1 << 20
 	grantBytes    = 256 << 10 // that are taken at one time under the lock, or one frame that is larger
 	genEndRoom    = headBytes + 64
 )
 
 func newSpool(bytes uint64) *spool {
-	if bytes < spoolBytesMin {
-		bytes = spoolBytesMin
-	}
-	return &spool{limit: int(bytes / pageBytes), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	pages := int(max(bytes, spoolBytesMin) / pageBytes)
+	return &spool{mapping: newMapping(pages), limit: pages, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // --- memory ---
 
-func (s *spool) freePages() int { return len(s.pages) + s.limit - s.made }
+func (s *spool) freePages() int { return len(s.pages) + len(s.cold) + s.limit - s.made }
 
 func (s *spool) takePage() []byte {
-	if n := len(s.pages); n > 0 {
-		page := s.pages[n-1]
-		s.pages = s.pages[:n-1]
-		return page
+	for _, free := range []*[][]byte{&s.pages, &s.cold} {
+		if n := len(*free); n > 0 {
+			page := (*free)[n-1]
+			*free = (*free)[:n-1]
+			return page
+		}
 	}
 	s.made++
-	return make([]byte, pageBytes)
+	return s.mapping.page(s.made - 1)
 }
 
 func (s *spool) givePages(pages [][]byte) { s.pages = append(s.pages, pages...) }
 
-// trim gives half of what is not in use back to the collector of garbage.
+// trim gives the memory of half of what is not in use back to the system.
 func (s *spool) trim() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keep := len(s.pages) / 2
-	for i := keep; i < len(s.pages); i++ {
-		s.pages[i] = nil
+	for i, page := range s.pages[keep:] {
+		if s.mapping.release(page) {
+			s.cold = append(s.cold, page)
+		} else {
+			s.made--
+		}
+		s.pages[keep+i] = nil
 	}
-	s.made -= len(s.pages) - keep
 	s.pages = s.pages[:keep]
 }
 
-// append puts a frame at the end of a run that has room for it.
-func (s *spool) appendFrame(r *run, f frame, payload []byte) {
-	var head [headBytes]byte
-	f.putWaiting(&head)
-	for n := r.pagesWanted(headBytes + len(payload)); n > 0; n-- {
+// takePages takes what n bytes more need at the end of a run that has room for them.
+func (s *spool) takePages(r *run, n int) {
+	for n := r.pagesWanted(n); n > 0; n-- {
 		r.pages = append(r.pages, s.takePage())
 	}
+}
+
+// appendFrame puts a frame at the end of a run that has room for it, and answers its payload's checksum.
+func (s *spool) appendFrame(r *run, f frame, payload []byte) uint32 {
+	var head [headBytes]byte
+	s.takePages(r, headBytes+len(payload))
+	f.len = uint32(len(payload))
+	f.sum = r.writeSummed(r.bytes+headBytes, payload)
+	f.putWaiting(&head)
 	r.write(r.bytes, head[:])
-	r.write(r.bytes+headBytes, payload)
 	r.bytes += headBytes + len(payload)
 	r.records++
+	return f.sum
 }
 
 // --- runs ---
@@ -180,7 +192,6 @@ func (s *spool) putHeader(p []byte) {
 
 // put takes a batch of the generation that is being written, or of the next one.
 func (s *spool) put(gen uint64, batch []byte) {
-	f := frame{kind: kindBatch, gen: gen, len: uint32(len(batch)), sum: crc32.Checksum(batch, castagnoliTable)}
 	one := count{1, uint64(len(batch))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,8 +200,8 @@ func (s *spool) put(gen uint64, batch []byte) {
 	}
 	r := s.makeRoom(headBytes + len(batch))
 	if r != nil {
-		s.appendFrame(r, f, batch)
-		r.sum = crc32.Update(r.sum, castagnoliTable, binary.LittleEndian.AppendUint32(nil, f.sum))
+		sum := s.appendFrame(r, frame{kind: kindBatch, gen: gen}, batch)
+		r.sum = crc32.Update(r.sum, castagnoliTable, binary.LittleEndian.AppendUint32(nil, sum))
 		if !r.isHeld {
 			s.counters.spooled.add(one)
 			s.notePeak()
@@ -231,7 +242,7 @@ func (s *spool) end() {
 		p.fixed32(3, r.sum)
 		p.number(4, wallNow())
 		p.number(5, monoNow())
-		s.appendFrame(r, frame{kind: kindGenerationEnd, gen: r.gen, len: uint32(len(p)), sum: crc32.Checksum(p, castagnoliTable)}, p)
+		s.appendFrame(r, frame{kind: kindGenerationEnd, gen: r.gen}, p)
 		if !r.isHeld {
 			s.records++
 		}
@@ -272,9 +283,10 @@ func (s *spool) wakeSender() {
 
 // granted is a part of the spool that goes out; its bytes stay as they are until they are acknowledged.
 type granted struct {
-	parts [][]byte
+	parts [][]byte // one a page
 	bytes int
 	seq   uint64 // of the last record
+	end   place  // behind it
 }
 
 // grant lets whole frames of at most room bytes out. need: what the next frame takes, where there is none in it.
@@ -314,8 +326,14 @@ func (g *granted) add(r *run, at, n int) {
 	g.bytes += n
 	for n > 0 {
 		part := r.view(at, n)
-		g.parts = append(g.parts, part)
+		if g.end == (place{r, at}) && r.small == nil && at%pageBytes != 0 {
+			last := &g.parts[len(g.parts)-1]
+			*last = (*last)[:len(*last)+len(part)]
+		} else {
+			g.parts = append(g.parts, part)
+		}
 		at, n = at+len(part), n-len(part)
+		g.end = place{r, at}
 	}
 }
 
