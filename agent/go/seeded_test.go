@@ -6,7 +6,7 @@ package traceagent
 
 import (
 	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +36,19 @@ func TestMain(m *testing.M) {
 	if len(os.Args) >= 5 && os.Args[1] == "forward" {
 		gap, _ := strconv.Atoi(append(os.Args, "0")[5])
 		if err := forward(os.Args[2], os.Args[3], os.Args[4], time.Duration(gap)*time.Millisecond); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 6 && os.Args[1] == "overload" {
+		seconds, err1 := strconv.ParseFloat(os.Args[4], 64)
+		rate, err2 := strconv.ParseFloat(os.Args[5], 64)
+		if err := errors.Join(err1, err2); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		if err := overload(os.Args[0], os.Args[2], os.Args[3], seconds, rate); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -108,15 +121,9 @@ func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os
 	tick := time.NewTicker(reportTime)
 	defer tick.Stop()
 	began := time.Now()
+	room := make([]byte, 1<<20)
 	for isHeader := true; ; isHeader = false {
-		var length [4]byte
-		if _, err := io.ReadFull(parts, length[:]); err != nil {
-			panic(err)
-		}
-		part := make([]byte, binary.LittleEndian.Uint32(length[:]))
-		if _, err := io.ReadFull(parts, part); err != nil {
-			panic(err)
-		}
+		part := nextPart(parts, room)
 		s.write(part)
 		if isHeader {
 			continue
@@ -139,6 +146,21 @@ func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os
 	}
 }
 
+func nextPart(parts io.Reader, room []byte) []byte {
+	var length [4]byte
+	if _, err := io.ReadFull(parts, length[:]); err != nil {
+		panic(err)
+	}
+	n := int(binary.LittleEndian.Uint32(length[:]))
+	if n > len(room) {
+		room = make([]byte, n)
+	}
+	if _, err := io.ReadFull(parts, room[:n]); err != nil {
+		panic(err)
+	}
+	return room[:n]
+}
+
 var safe uint64 // generations
 
 // makeSafe reports at once that an end of this program, by whatever, cannot lose a generation any more.
@@ -153,7 +175,7 @@ var stateNumbers = map[string]int{"connecting": 1, "streaming": 2, "waiting": 3,
 
 func report(s *stream, gens uint64) {
 	is := s.status()
-	line, err := json.Marshal(map[string]any{
+	printJSON(map[string]any{
 		"stream": is.Stream, "state": stateNumbers[is.State], "generations": gens,
 		"produced_batches": is.ProducedBatches, "produced_bytes": is.ProducedBytes,
 		"acked_batches": is.AckedBatches, "acked_bytes": is.AckedBytes, "acked_generations": is.AckedGenerations,
@@ -162,8 +184,4 @@ func report(s *stream, gens uint64) {
 		"safe": safe, "disk_faults": is.DiskFaults, "old_streams": is.OldStreams, "old_streams_sent": is.OldStreamsSent,
 		"slowed": strings.HasPrefix(is.LastError, "collector slows"), "last_error": is.LastError,
 	})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(string(line))
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows that concern an agent, once more with the agent in Go: 1, 2, 5, 6, 7, 8, 24 and 25."""
+"""The rows that concern an agent, once more with the agent in Go: 1, 2, 5, 6, 7, 8, 17, 24 and 25."""
 import fcntl
 import itertools
 
@@ -10,6 +10,7 @@ import test_crash
 import test_disk
 import test_flood
 import test_network
+import test_overload
 import test_versions
 
 AGENT = BUILD / "tests" / "seeded_agent_go"
@@ -58,6 +59,10 @@ class Flood(AgentInGo, test_flood.Flood):
     pass
 
 
+class Overload(AgentInGo, test_overload.Overload):
+    writer, memory_beside = [AGENT, "overload"], 4 << 20
+
+
 class Versions(AgentInGo, test_versions.Versions):
     def setUp(self):
         super().setUp()
@@ -75,6 +80,7 @@ CASES = {
     Network: None,
     Disk: ("test_row_8_a_full_disk", "test_row_8_a_disk_without_inodes", "test_row_8_no_descriptors", "test_row_5_the_disk_of_a_spool_is_full"),
     Flood: ("test_an_agent_learns_that_it_is_too_fast_and_loses_nothing",),
+    Overload: None,
     Versions: ("test_row_25_majors_must_be_equal_and_minors_need_not",),
 }
 

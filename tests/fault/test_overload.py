@@ -16,7 +16,7 @@ class OverloadCase(FaultCase):
         return [json.loads(line) for line in out.read_bytes().splitlines() if line.startswith(b"{")]
 
     def run_against(self, kind, program, *args):
-        """The program's two lines, and the collector, which is well again when the first has come."""
+        """The two lines of a program, of its path and words of its own; and the collector, which is well again when the first has come."""
         collector = Collector(self, "agents.heartbeat=1s", name=kind)
         address = collector.ready["agents"]
         if kind == "slow":  # 200 ms of rest in every 50 KB or so
@@ -27,7 +27,7 @@ class OverloadCase(FaultCase):
             collector.process.send_signal(signal.SIGSTOP)
         out = self.folder / f"{kind}.out"
         with open(out, "wb") as file:
-            writer = self.spawn(kind + "-writer", program, address, self.certs, *args, stdout=file)
+            writer = self.spawn(kind + "-writer", *program, address, self.certs, *args, stdout=file)
         wait_until("all is written", lambda: self.lines(out) or writer.poll() is not None)
         if kind == "dead":
             collector.start()
@@ -38,13 +38,15 @@ class OverloadCase(FaultCase):
 
 
 class Overload(OverloadCase):
+    writer, memory_beside = [WRITER], 2 << 20  # of a stream
+
     def write_against(self, kind):
-        calls, totals, collector = self.run_against(kind, WRITER, full(1, 12), 32)
+        calls, totals, collector = self.run_against(kind, self.writer, full(1, 12), 32)
         self.assertEqual(totals["produced_bytes"], totals["acked_bytes"] + totals["lost_bytes"], totals)
         if kind in ("dead", "blackholed"):
             self.assertGreater(totals["lost_bytes"], 0, "that was no overload")
         self.assert_proven(collector, THREADS, totals["lost_bytes"])
-        self.assertLessEqual(calls["memory"], calls["spools"] + THREADS * (2 << 20), calls)
+        self.assertLessEqual(calls["memory"], calls["spools"] + THREADS * self.memory_beside, calls)
         print(f"row 17: {kind}: {calls['calls']} calls of 16 KiB, p50 {calls['wall_p50'] / 1e3:.1f} us, p99.99 "
               f"{calls['wall_p9999'] / 1e3:.1f} us ({calls['cpu_p50'] / 1e3:.1f} and {calls['cpu_p9999'] / 1e3:.1f} us of CPU), "
               f"{calls['memory'] / 2**20:.1f} MiB of memory for {calls['spools'] / 2**20:.0f} MiB of spools, "
@@ -69,7 +71,7 @@ class Emitter(OverloadCase):
     """It never waits, its memory is bounded, and what there is no room for is lost in whole generations and told."""
 
     def emit_against(self, kind, *record_ms):
-        pace, totals, collector = self.run_against(kind, EMITTER, full(1, 10), *record_ms)
+        pace, totals, collector = self.run_against(kind, [EMITTER], full(1, 10), *record_ms)
         self.assert_proven(collector, 1, totals["lost_bytes"])
         if not SANITIZE:
             self.assertLessEqual(pace["memory"], pace["budget"] + (2 << 20), pace)
