@@ -49,12 +49,12 @@ build() {
   go=$(tools/find-go.sh) || die "the traced server needs Go 1.22 or later, and none is found or could be fetched"
   say "demo: building"
   mkdir -p build
-  { cmake --preset release && cmake --build --preset release --target tracecollectd tracectl traceagent; } >build/demo-build.log 2>&1 ||
+  { cmake --preset release && cmake --build --preset release --target tracecollectd tracectl; } >build/demo-build.log 2>&1 ||
     { tail -30 build/demo-build.log >&2; die "does not build"; }
   rm -rf "$demo"
   mkdir -p "$demo"
-  (cd examples/go-server && "$OLDPWD/tools/agent-go.sh" "$OLDPWD/build/release" \
-    build -buildvcs=false -o "$OLDPWD/build/release/bin/go-server" .) >>build/demo-build.log 2>&1 ||
+  (cd examples/go-server && CGO_ENABLED=0 GOWORK=off "$go" build -buildvcs=false -o "$OLDPWD/build/release/bin/go-server" .) \
+    >>build/demo-build.log 2>&1 ||
     { tail -30 build/demo-build.log >&2; die "the traced server does not build"; }
 }
 

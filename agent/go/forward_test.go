@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && (traceagent_go || !cgo)
+//go:build linux && !(traceagent_cgo && cgo && amd64)
 
 package traceagent
 
@@ -36,7 +36,7 @@ func forward(server, certs, path string, gap time.Duration) error {
 	var units [][]byte
 	var split splitter
 	split.feed(trace, func(_ unitKind, _ uint64, unit []byte) { units = append(units, unit[:len(unit):len(unit)]) })
-	s, err := open(Config{Server: server, Certs: certs, Service: "bench"})
+	s, err := begin(Config{Server: server, Certs: certs, Service: "bench"})
 	if err != nil {
 		return err
 	}

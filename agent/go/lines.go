@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ const (
 // lines is what becomes of the agent's lines: Config.Logger gets them, else stderr what is wrong.
 type lines struct {
 	write func(level int, text string)
+	plain func(level int, text string) // of what is no collector's
+	first []line                       // before any other, plain
 	pause time.Duration
 	quiet bool // only what is wrong is written, once whatever its numbers, and that it is right again
 
@@ -48,16 +51,30 @@ type line struct {
 
 func newLines(config Config) *lines {
 	l := &lines{pause: linesPause, budget: linesAtOnce}
+	if text := runtimeFault(runtime.Version(), os.Getenv("GODEBUG")); text != "" {
+		l.first = append(l.first, line{levelWarning, text})
+	}
 	if config.Logger == nil {
 		l.quiet = true
-		l.write = func(_ int, text string) { fmt.Fprintln(os.Stderr, "traceagent:", withServer(config, text)) }
+		l.plain = func(_ int, text string) { fmt.Fprintln(os.Stderr, "traceagent:", text) }
+		l.write = func(level int, text string) { l.plain(level, withServer(config, text)) }
 		return l
 	}
 	logger := config.Logger.With("service", config.Service, "server", config.Server)
-	l.write = func(level int, text string) {
+	l.plain = func(level int, text string) {
 		logger.Log(context.Background(), slogLevel(level), "traceagent: "+text)
 	}
+	l.write = l.plain
 	return l
+}
+
+// begin writes what is known before there is a connection. Like all that follows it may hang with its logger.
+func (l *lines) begin() {
+	for _, known := range l.first {
+		if !l.quiet || known.level <= levelWarning {
+			l.plain(known.level, known.text)
+		}
+	}
 }
 
 // withServer puts HOST:PORT in front, where the text does not begin with it or the host.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && (traceagent_go || !(cgo && amd64))
+//go:build linux && !(traceagent_cgo && cgo && amd64)
 
 package traceagent
 
@@ -69,7 +69,7 @@ func overload(program, server, certs string, seconds, mbSecond float64) error {
 	for i := range writers {
 		var err error
 		cfg := Config{Server: server, Certs: certs, Service: "fault", Instance: fmt.Sprintf("i%d", i+1), SpoolBytes: overloadSpool}
-		if writers[i].stream, err = open(cfg); err != nil {
+		if writers[i].stream, err = begin(cfg); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && (traceagent_go || !cgo)
+//go:build linux && !(traceagent_cgo && cgo && amd64)
 
 package traceagent
 
@@ -78,7 +78,7 @@ func seeded(program string, args []string) int {
 	if len(args) > 7 {
 		cfg.SpoolDir = args[7]
 	}
-	s, err := open(cfg)
+	s, err := begin(cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 3
@@ -103,6 +103,15 @@ func seeded(program string, args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// begin opens a stream that sends.
+func begin(cfg Config) (*stream, error) {
+	s, err := open(cfg)
+	if err == nil {
+		s.run()
+	}
+	return s, err
 }
 
 // generations answers the parts of a trace: its header, then one generation after the other.

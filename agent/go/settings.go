@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build traceagent_go || !(cgo && linux && amd64)
+//go:build !(traceagent_cgo && cgo && linux && amd64)
 
 package traceagent
 

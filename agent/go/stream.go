@@ -1,244 +1,262 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build cgo && linux && amd64 && !traceagent_go
+//go:build !(traceagent_cgo && cgo && linux && amd64)
 
 package traceagent
 
-/*
-#include <errno.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <syslog.h>
-#include <unistd.h>
-#include <traceagent.h>
-
-// The agent's thread writes its lines into a pipe, so that it never waits for a logger. A thread that outlives its
-// stream must not write into the descriptor's next file: hence the lock, and the number of the stream.
-static pthread_mutex_t lines_lock = PTHREAD_MUTEX_INITIALIZER;
-static int lines_fd = -1;
-static uintptr_t lines_of;
-
-static void lines_to(int fd, uintptr_t stream) {
-	pthread_mutex_lock(&lines_lock);
-	if (lines_fd >= 0) close(lines_fd);
-	lines_fd = fd;
-	lines_of = stream;
-	pthread_mutex_unlock(&lines_lock);
-}
-
-static void lines_end(uintptr_t stream) {
-	pthread_mutex_lock(&lines_lock);
-	if (lines_fd >= 0 && lines_of == stream) {
-		close(lines_fd);
-		lines_fd = -1;
-	}
-	pthread_mutex_unlock(&lines_lock);
-}
-
-static void on_line(void *self, int level, const char *text) {
-	char line[512];
-	int n = snprintf(line, sizeof line, "%d %s\n", level, text);
-
-	if (n < 0 || n >= (int)sizeof line) return;
-	pthread_mutex_lock(&lines_lock);
-	if (lines_fd >= 0 && lines_of == (uintptr_t)self && write(lines_fd, line, (size_t)n) < 0) errno = 0;
-	pthread_mutex_unlock(&lines_lock);
-}
-
-static void set_lines(struct ta_forward_config *config, uintptr_t stream) {
-	config->log = on_line;
-	config->log_self = (void *)stream;
-}
-*/
-import "C"
-
 import (
-	"bufio"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
-	"unsafe"
 )
 
-// stream is a ta_forward of the C library, and what becomes of its lines.
+const (
+	agentVersion   = "0.1.0"
+	linesWaiting   = 64
+	loggerPatience = time.Second // how long close waits for a logger
+)
+
+// stream is the agent in Go: a splitter, a spool and a client; with a SpoolDir also the spool's files, and what sends those
+// of earlier programs.
 type stream struct {
-	c      *C.ta_forward
-	number C.uintptr_t
-	logged chan struct{} // closed once the last line is logged; nil: no lines
-}
-
-// How long close waits for a logger.
-const loggerPatience = time.Second
-
-var streams atomic.Uintptr
-
-var states = map[C.enum_ta_state]string{
-	C.TA_STATE_CONNECTING: "connecting",
-	C.TA_STATE_STREAMING:  "streaming",
-	C.TA_STATE_WAITING:    "waiting",
-	C.TA_STATE_REFUSED:    "refused",
-	C.TA_STATE_CLOSED:     "closed",
-	C.TA_STATE_OFF:        "off",
+	split    splitter
+	spool    *spool
+	client   *client
+	recovery *recovery // nil: no SpoolDir
+	lines    chan line // of both, for the logger
+	logger   *lines
+	ended    chan struct{} // closed once both are
+	logged   chan struct{} // closed once the last line is
+	gen      uint64        // that is being written; 0: none
+	lastGen  uint64
+	hasHead  bool
+	closed   atomic.Bool
 }
 
 func open(config Config) (*stream, error) {
-	var kept []unsafe.Pointer
-	defer func() {
-		for _, p := range kept {
-			C.free(p)
-		}
-	}()
-	toC := func(s string) *C.char {
-		if s == "" {
-			return nil
-		}
-		p := C.CString(s)
-		kept = append(kept, unsafe.Pointer(p))
-		return p
-	}
-	c := C.struct_ta_forward_config{
-		server:       toC(config.Server),
-		certs:        toC(config.Certs),
-		service:      toC(config.Service),
-		instance:     toC(config.Instance),
-		spool_bytes:  C.uint64_t(config.SpoolBytes),
-		rate_bytes_s: C.uint64_t(config.RateBytesPerSecond),
-
-		spool_dir:       toC(config.SpoolDir),
-		spool_dir_bytes: C.uint64_t(config.SpoolDirBytes),
-		record_ms:       C.uint64_t(config.Record / time.Millisecond),
-	}
-	c.size = C.size_t(unsafe.Sizeof(c))
-	s := &stream{number: C.uintptr_t(streams.Add(1))}
-	s.followLines(&c, newLines(config))
-
-	runtime.LockOSThread() // the words for an error belong to the thread
-	defer runtime.UnlockOSThread()
-	code := C.ta_forward_open(&c, &s.c)
-	if code == C.TA_OK {
-		return s, nil
-	}
-	words := C.GoString(C.ta_strerror(code))
-	s.endLines()
-	if code == C.TA_E_OFF {
+	if os.Getenv("TRACEAGENT_DISABLE") == "1" {
 		return nil, nil
 	}
-	return nil, errors.New(words)
+	settings, err := config.settle()
+	if err != nil {
+		return nil, err
+	}
+	s := &stream{
+		spool: newSpool(settings.spoolBytes), lines: make(chan line, linesWaiting),
+		ended: make(chan struct{}), logged: make(chan struct{}),
+	}
+	s.spool.record(settings.record)
+	if s.client, err = newClient(settings, s.spool, s.lines); err != nil {
+		return nil, err
+	}
+	if settings.spoolDir != "" {
+		s.client.disk = newDisk(settings, s.spool, s.client.log)
+		s.recovery = newRecovery(settings, s.lines)
+	}
+	s.logger = newLines(config)
+	return s, nil
 }
 
-// followLines logs what the agent says. Where there is no descriptor for that, the agent works without.
-func (s *stream) followLines(c *C.struct_ta_forward_config, lines *lines) {
-	var fds [2]int
-	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
-		return
+// run begins to send.
+func (s *stream) run() {
+	if s.recovery != nil {
+		go s.client.disk.run(s.client.ended)
+		go s.recovery.run()
 	}
-	C.lines_to(C.int(fds[1]), s.number)
-	C.set_lines(c, s.number)
-	s.logged = make(chan struct{})
-	go func(from *os.File) {
-		defer close(s.logged)
-		defer from.Close()
-		defer lines.end()
-		for scanner := bufio.NewScanner(from); scanner.Scan(); {
-			level, text, _ := strings.Cut(scanner.Text(), " ")
-			number, _ := strconv.Atoi(level)
-			lines.take(number, text)
+	go s.client.run()
+	go s.noteEnd()
+	go s.followLines(s.logger)
+}
+
+// discard is for one that does not run.
+func (s *stream) discard() {}
+
+func (s *stream) noteEnd() {
+	<-s.client.ended
+	if s.recovery != nil {
+		<-s.recovery.ended
+	}
+	close(s.ended)
+}
+
+// followLines logs what the client says: it never waits for a logger.
+func (s *stream) followLines(lines *lines) {
+	defer close(s.logged)
+	defer lines.end()
+	lines.begin()
+	for {
+		select {
+		case said := <-s.lines:
+			lines.take(said.level, said.text)
+		case <-s.ended:
+			for len(s.lines) > 0 {
+				said := <-s.lines
+				lines.take(said.level, said.text)
+			}
+			return
 		}
-	}(os.NewFile(uintptr(fds[0]), "traceagent"))
+	}
 }
 
-func (s *stream) endLines() {
-	if s.logged == nil {
+// --- the writer ---
+
+func (s *stream) write(p []byte) {
+	if !s.spool.isOverNow() {
+		s.split.feed(p, s.take)
+	}
+}
+
+func (s *stream) take(kind unitKind, gen uint64, unit []byte) {
+	switch kind {
+	case unitHeader:
+		s.putHeader(unit)
+	case unitBatch:
+		s.enter(gen)
+		s.spool.put(s.gen, unit)
+	case unitEndMark:
+		s.enterAny()
+		s.spool.put(s.gen, unit)
+		s.leave()
+	case unitRaw:
+		s.putRaw(unit)
+	}
+}
+
+// A stream without end marks shows a generation's end only when the next one begins: its recorder keeps one more.
+func (s *stream) putHeader(p []byte) {
+	s.hasHead = true
+	if s.split.version < endMarkVersion {
+		s.spool.recordEnds(2)
+	}
+	s.spool.putHeader(p)
+}
+
+// enter begins a generation. A number that does not rise is for the collector to judge: its bytes go where they came.
+func (s *stream) enter(gen uint64) {
+	if s.gen != 0 && gen <= s.gen {
 		return
 	}
-	C.lines_end(s.number)
+	if s.gen != 0 {
+		s.spool.end()
+	}
+	s.gen = max(gen, s.lastGen+1)
+	s.lastGen = s.gen
+}
+
+func (s *stream) enterAny() {
+	if s.gen == 0 {
+		s.enter(s.lastGen + 1)
+	}
+}
+
+func (s *stream) leave() {
+	if s.gen != 0 {
+		s.spool.end()
+	}
+	s.gen = 0
+}
+
+// putRaw sends bytes that are no batch as they are, in the generation that is open. If not even a header came, the first
+// of them stand for it.
+func (s *stream) putRaw(p []byte) {
+	if !s.hasHead {
+		n := min(len(p), traceHeadBytes)
+		s.putHeader(p[:n])
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		n := min(len(p), batchBytesMax)
+		s.enterAny()
+		s.spool.put(s.gen, p[:n])
+		p = p[n:]
+	}
+}
+
+func (s *stream) finish() {
+	if s.closed.Swap(true) {
+		return
+	}
+	s.split.finish(s.take)
+	s.leave()
+	s.spool.finish()
+}
+
+// --- waiting and ending ---
+
+// sync answers errNotAcked or errOnlyKept if it is worth another try.
+func (s *stream) sync(patience time.Duration) error {
+	s.client.hurry(1)
+	defer s.client.hurry(-1)
+	err := s.spool.wait(patience)
+	if errors.Is(err, errOver) {
+		return s.whyOver()
+	}
+	return err
+}
+
+func (s *stream) whyOver() error {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.client.isRefused {
+		return fmt.Errorf("traceagent: the collector refused for good")
+	}
+	return errOff
+}
+
+func (s *stream) snap(last time.Duration) error { return s.spool.snap(last, 0) }
+
+// close ends the goroutines within patience and a moment; what is not acknowledged by then is given up.
+func (s *stream) close(patience time.Duration) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	if s.spool.isDone() {
+		select {
+		case <-s.client.ended:
+		case <-timer.C:
+		}
+	}
+	s.client.giveUp()
+	if s.recovery != nil {
+		s.recovery.giveUp()
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(byePatience):
+	}
 	select {
 	case <-s.logged:
 	case <-time.After(loggerPatience):
 	}
 }
 
-func (s *stream) write(p []byte) {
-	C.ta_forward_write(s.c, unsafe.Pointer(unsafe.SliceData(p)), C.size_t(len(p)))
-}
-
-func (s *stream) finish() { C.ta_forward_finish(s.c) }
-
-// sync answers errNotAcked or errOnlyKept if it is worth another try.
-func (s *stream) sync(patience time.Duration) error {
-	switch code := C.ta_forward_sync(s.c, C.int64_t(patience.Milliseconds())); code {
-	case C.TA_OK:
-		return nil
-	case C.TA_E_TIMEOUT:
-		return errNotAcked
-	case C.TA_E_KEPT:
-		return errOnlyKept
-	default:
-		return fault(code)
-	}
-}
-
-func (s *stream) snap(last time.Duration) error {
-	ms := C.uint64_t((last + time.Millisecond - 1) / time.Millisecond)
-	switch code := C.ta_forward_snap(s.c, ms); code {
-	case C.TA_OK:
-		return nil
-	case C.TA_E_CONFIG:
-		return errNoRecords
-	default:
-		return fault(code)
-	}
-}
-
-func (s *stream) close(patience time.Duration) {
-	C.ta_forward_close(s.c, C.int64_t(patience.Milliseconds()))
-	s.c = nil
-	s.endLines()
-}
-
-func fault(code C.int) error { return errors.New("traceagent: " + C.GoString(C.ta_strerror(code))) }
-
 func (s *stream) status() Status {
-	var c C.struct_ta_forward_status
-	c.size = C.size_t(unsafe.Sizeof(c))
-	if C.ta_forward_status(s.c, &c) != C.TA_OK {
-		return Status{State: "off"}
+	c := s.spool.count()
+	status := Status{
+		ProducedBatches: c.produced.batches, ProducedBytes: c.produced.bytes,
+		AckedBatches: c.acked.batches, AckedBytes: c.acked.bytes, AckedGenerations: c.ackedGenerations,
+		LostBatches: c.lost.batches, LostBytes: c.lost.bytes, LostGenerations: c.lostGenerations,
+		SpoolBytes: c.spooled.bytes, SpoolBytesPeak: c.spooledPeak.bytes, ResentBatches: c.resentBatches,
 	}
-	return Status{
-		State:            states[c.state],
-		ProducedBatches:  uint64(c.produced_batches),
-		ProducedBytes:    uint64(c.produced_bytes),
-		AckedBatches:     uint64(c.acked_batches),
-		AckedBytes:       uint64(c.acked_bytes),
-		AckedGenerations: uint64(c.acked_generations),
-		LostBatches:      uint64(c.lost_batches),
-		LostBytes:        uint64(c.lost_bytes),
-		LostGenerations:  uint64(c.lost_generations),
-		SpoolBytes:       uint64(c.spool_bytes),
-		SpoolBytesPeak:   uint64(c.spool_bytes_peak),
-		Connects:         uint64(c.connects),
-		Reconnects:       uint64(c.reconnects),
-		ResentBatches:    uint64(c.resent_batches),
-		BegunAnew:        uint64(c.begun_anew),
-		DiskBytes:        uint64(c.disk_bytes),
-		DiskFaults:       uint64(c.disk_faults),
-		OldStreams:       uint64(c.old_streams),
-		OldStreamsSent:   uint64(c.old_streams_sent),
-
-		RecordedGenerations:  uint64(c.recorded_generations),
-		RecordedBytes:        uint64(c.recorded_bytes),
-		ForgottenGenerations: uint64(c.forgotten_generations),
-		Snaps:                uint64(c.snaps),
-
-		Stream:    C.GoString(&c.stream[0]),
-		LastError: C.GoString(&c.last_error[0]),
-		LastLoss:  C.GoString(&c.last_loss[0]),
+	status.RecordedGenerations, status.RecordedBytes, status.ForgottenGenerations, status.Snaps = s.spool.recorded()
+	if s.recovery != nil {
+		status.DiskBytes, status.DiskFaults = s.client.disk.bytes.Load(), s.client.disk.faults.Load()
+		status.OldStreams, status.OldStreamsSent = s.recovery.reported()
 	}
+	if c.lostGenerations > 0 {
+		status.LastLoss = lossTexts[c.lastLoss]
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	status.State = s.client.state
+	status.Connects = s.client.connects
+	if s.client.welcomes > 0 {
+		status.Reconnects = s.client.welcomes - 1
+	}
+	status.BegunAnew = s.client.begunAnew
+	status.Stream = hex.EncodeToString(s.client.stream[:])
+	status.LastError = s.client.lastError
+	return status
 }

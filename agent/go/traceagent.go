@@ -12,10 +12,10 @@
 // whole generations, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
 // does nothing and returns an Agent whose State is "off".
 //
-// There are two agents behind it, and they send the same. On linux/amd64 with cgo it is libtraceagent: pkg-config
-// finds the library, and its archive becomes part of the program; with the build tag traceagent_shared the program
-// loads libtraceagent.so instead. Elsewhere, and with the build tag traceagent_go, it is written in Go and needs
-// nothing but the standard library.
+// The agent is written in Go and needs nothing but the standard library. For one version more there is the one that was
+// here before: with the build tag traceagent_cgo, on linux/amd64 with cgo, it is libtraceagent. pkg-config finds the
+// library, and its archive becomes part of the program; with the tag traceagent_shared, too, the program loads
+// libtraceagent.so instead. Both send the same.
 //
 // A collector that cannot be reached, or that refuses the program, is reported with one line on stderr, or to
 // Config.Logger.
@@ -94,6 +94,9 @@ const step = 50 * time.Millisecond
 // How long Stop waits for the thread's good-bye after everything is acknowledged or given up.
 const goodbye = 100 * time.Millisecond
 
+// ErrTraced is what Start returns while a trace is being written: by an Agent, by trace.Start, or by net/http/pprof.
+var ErrTraced = errors.New("the program is being traced already")
+
 var (
 	errOff       = errors.New("traceagent: the trace is off")
 	errNotAcked  = errors.New("not all was acknowledged")
@@ -102,8 +105,8 @@ var (
 )
 
 // Start opens a stream to the collector and begins to trace into it. A collector that is not there is
-// no error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, or if
-// the program is being traced already.
+// no error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, and with
+// ErrTraced if the program is being traced already.
 func Start(config Config) (*Agent, error) {
 	stream, err := open(config) // nil: the agent is off
 	if err != nil {
@@ -114,9 +117,10 @@ func Start(config Config) (*Agent, error) {
 		return agent, nil
 	}
 	if err := trace.Start((*writer)(agent)); err != nil {
-		stream.close(0)
-		return nil, fmt.Errorf("traceagent: %w", err)
+		stream.discard()
+		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
 	}
+	stream.run()
 	return agent, nil
 }
 

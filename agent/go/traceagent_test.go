@@ -13,6 +13,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/pprof"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -133,7 +136,11 @@ func TestAWrongPortIsSaidOnStderr(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(from).ReadString('\n') // comes while the program runs
+	lines := bufio.NewReader(from)
+	line, err := lines.ReadString('\n') // comes while the program runs
+	if strings.Contains(line, "traceagent_cgo") {
+		line, err = lines.ReadString('\n')
+	}
 	agent.Stop(within(t, time.Millisecond))
 	os.Stderr = before
 	to.Close()
@@ -490,5 +497,101 @@ func TestWhatIsNotAcknowledgedIsLeftInSpoolDir(t *testing.T) {
 	left, err := os.ReadDir(cfg.SpoolDir)
 	if err != nil || len(left) != 1 || left[0].Name() != agent.Status().Stream {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// Beside any other trace Start is refused by name, and each of the two goes on.
+func TestASecondTraceIsRefusedByName(t *testing.T) {
+	cfg := config("127.0.0.1:9", certificates(t))
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	first, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(cfg); !errors.Is(err, ErrTraced) || err.Error() != "traceagent: the program is being traced already" {
+		t.Errorf("Start twice: %v", err)
+	}
+	answer := httptest.NewRecorder()
+	pprof.Trace(answer, httptest.NewRequest("GET", "/debug/pprof/trace?seconds=0.1", nil))
+	if answer.Code != http.StatusInternalServerError {
+		t.Errorf("pprof's trace beside ours: %d", answer.Code)
+	}
+	busy(100)
+	before := first.Status().ProducedBytes
+	first.Stop(within(t, 100*time.Millisecond))
+	if after := first.Status().ProducedBytes; after <= before {
+		t.Errorf("%d bytes produced, %d after the others", before, after)
+	}
+	again, err := Start(cfg) // after Stop there is none
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Stop(within(t, 100*time.Millisecond))
+}
+
+func TestStartBesideAnotherTraceLeavesThatAlone(t *testing.T) {
+	cfg := config("127.0.0.1:9", certificates(t))
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	var plain bytes.Buffer
+	if err := trace.Start(&plain); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(cfg); !errors.Is(err, ErrTraced) {
+		t.Errorf("beside trace.Start: %v", err)
+	}
+	busy(100)
+	trace.Stop()
+	answer, asked := httptest.NewRecorder(), make(chan bool)
+	go func() {
+		pprof.Trace(answer, httptest.NewRequest("GET", "/debug/pprof/trace?seconds=1", nil))
+		close(asked)
+	}()
+	for !trace.IsEnabled() {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := Start(cfg); !errors.Is(err, ErrTraced) {
+		t.Errorf("beside pprof's: %v", err)
+	}
+	<-asked
+	for name, bytes := range map[string][]byte{"trace.Start": plain.Bytes(), "pprof": answer.Body.Bytes()} {
+		if len(bytes) < 100 || string(bytes[:4]) != "go 1" {
+			t.Errorf("%s wrote %d bytes", name, len(bytes))
+		}
+	}
+}
+
+func TestNamesOfAnyLengthAreTraced(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	if err := trace.Start(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	ctx, task := NewTask(context.Background(), long)
+	StartRegion(ctx, long).End()
+	ran := false
+	WithRegion(ctx, long, func() { ran = true })
+	Log(ctx, long, long)
+	task.End()
+	trace.Stop() // Go up to 1.26 would have ended the program by now
+	if !ran {
+		t.Error("the region's function did not run")
+	}
+	for name, kept := range map[string]int{"": 0, "short": 5, long: 1024, strings.Repeat("\u00e4", 600): 1024, "x" + strings.Repeat("\u00e4", 600): 1023} {
+		if got := Name(name); len(got) != kept || !strings.HasPrefix(name, got) {
+			t.Errorf("%d bytes kept of %.4q..., not %d", len(got), name, kept)
+		}
+	}
+}
+
+func TestVersionsOfGoThatMayEndTheProgramAreNamed(t *testing.T) {
+	for _, of := range []struct {
+		version, godebug string
+		isFaulty         bool
+	}{
+		{"go1.26.8", "gctrace=1,traceallocfree=1", true}, {"go1.24", "traceallocfree=1", true}, {"go1.26.8", "", false},
+		{"go1.26.8", "traceallocfree=0", false}, {"go1.27.3", "traceallocfree=1", false}, {"go1.23.12", "traceallocfree=1", false},
+	} {
+		if text := runtimeFault(of.version, of.godebug); (text != "") != of.isFaulty {
+			t.Errorf("%v: %q", of, text)
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"tracecollect.invalid/traceagent"
+	"tracecollect.invalid/traceagent/tracehttp"
 )
 
 var (
@@ -95,7 +96,7 @@ func work(ctx context.Context, agent *traceagent.Agent) error {
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Handler: handler}
+	web := &http.Server{Handler: tracehttp.Handler(handler, nil)}
 	go web.Serve(listener)
 	defer web.Close()
 

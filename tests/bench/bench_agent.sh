@@ -11,8 +11,10 @@
 . tests/bench/lib.sh
 rounds=${BENCH_ROUNDS:-7}
 
-load() { # [AGENT FLAGS...]: "CPU s, trace bytes, seconds, peak RSS, agent's thread s"
-  "$dir/agent-load" -n 200000 "$@" || fail "agent-load failed"
+load() { # PROGRAM [AGENT FLAGS...]: "CPU s, trace bytes, seconds, peak RSS, agent's thread s"
+  local program=$1
+  shift
+  "$dir/$program" -n 200000 "$@" || fail "$program failed"
 }
 
 # The median of an expression over a file's lines.
@@ -20,21 +22,24 @@ median() { # FILE AWK EXPRESSION
   awk "{ print $2 }" "$1" | sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
-build_go agent-load "$dir/agent-load"
+build_go agent-load "$dir/in-go"
+build_cgo agent-load "$dir/in-c"
 start_collector
 asks=(--server "@$dir/ready" --certs "$dir/certs")
-read -r _ bytes seconds _ < <(load -server "@$dir/ready" -certs "$dir/certs")
+read -r _ bytes seconds _ < <(load in-c -server "@$dir/ready" -certs "$dir/certs")
 rate=$(awk -v b="$bytes" -v s="$seconds" 'BEGIN { printf "%.1f", b / 1e6 / s }')
 "$bin/tracectl" fetch "${asks[@]}" --service bench --no-progress -o "$dir/twin.trace" || fail "no trace to send beside"
 for ((i = 0; i < rounds; i++)); do
   "$bin/tracectl" send "$dir/twin.trace" --to "@$dir/ready" --certs "$dir/certs" --service twin --rate "$rate" --no-progress >"$dir/log" &
-  off=$(load)
+  off=$(load in-c)
   wait $! || fail "the sender beside failed"
-  echo "$off $(load -server "@$dir/ready" -certs "$dir/certs")" >>"$dir/pairs"
+  echo "$off $(load in-c -server "@$dir/ready" -certs "$dir/certs") $(load in-go -server "@$dir/ready" -certs "$dir/certs")" >>"$dir/pairs"
 done
 row "Go server's CPU with the agent, net work" "$(median "$dir/pairs" '$6')" s "$(median "$dir/pairs" '$1')" "trace.Start(io.Discard), same run" "-"
 row "  more CPU, at $rate MB/s of trace" "$(median "$dir/pairs" '($6 / $1 - 1) * 100')" % - - "<= 2"
 row "  of that the agent's own thread" "$(median "$dir/pairs" '$10 / $6 * 100')" % - - -
+row "  with the agent in Go, net work" "$(median "$dir/pairs" '$11')" s "$(median "$dir/pairs" '$6')" "the C agent, same run" "<= 1.3 x"
+row "  its part of that" "$(median "$dir/pairs" '$11 - $1')" s "$(median "$dir/pairs" '$6 - $1')" "the C agent's part, same run" "<= 1.3 x"
 
 forward() { # MORE FLAGS
   build/release/tests/bench_forward "@$dir/ready" "$dir/certs" "$trace" "$@" || fail "bench_forward failed"

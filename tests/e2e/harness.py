@@ -279,7 +279,7 @@ class Go:
         return done.stdout.strip() if done.returncode == 0 else None
 
     def run(self, case, package, *args, build=BUILD):
-        """The go command on a package of ours, with the agent of a build folder."""
+        """The go command on a package of ours, with the C agent of a build folder."""
         return case.run_program(SOURCE / "tools/agent-go.sh", build, *args, cwd=SOURCE / package,
                                 env=self.environment)
 
@@ -296,20 +296,18 @@ class Go:
         """What Go's own tool prints of a trace."""
         return case.run_program(self.tool("trace"), "-d=parsed", trace, env=self.environment)
 
-    def program(self, case, package, agent=True, cgo=True):
-        """A Go program of ours, with the agent or without, built once for all cases that run it. cgo: the agent is the C one."""
+    def program(self, case, package, cgo=False):
+        """A Go program of ours, built once for all cases that run it. cgo: its agent is the C one."""
         folder = BUILD / "go" / self.version()
         folder.mkdir(parents=True, exist_ok=True)
-        program = folder / (pathlib.Path(package).name + ("" if cgo else "-without-cgo"))
+        program = folder / (pathlib.Path(package).name + ("-cgo" if cgo else ""))
         build = ("build", "-o", program, ".")  # Go leaves alone what is up to date
         with open(folder / "lock", "wb") as lock:  # another test may want it now
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if agent and cgo:
+            if cgo:
                 self.run(case, package, *build)
-            elif agent:
-                case.run_program(self.command, *build, cwd=SOURCE / package, env={**self.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
             else:
-                case.run_program(self.command, *build, cwd=SOURCE / package, env=self.environment)
+                case.run_program(self.command, *build, cwd=SOURCE / package, env={**self.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
         return program
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Go package against the C library of this build: its own tests, vet, formatting, and the README's example."""
+"""The Go package, with the agent in Go and with the C library of this build: its own tests, vet, formatting, and the README's example."""
 import json
 import os
 import pathlib
@@ -48,18 +48,19 @@ class AgentGo(Case):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
 
-    def _go(self, *args):
+    def _cgo(self, *args):
+        """The go command with the C agent."""
         return self.go.run(self, PACKAGE, *args)
 
     @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into go test")
-    def test_the_package_passes_its_tests(self):
-        self._go("test", "-count=1", "./...")
+    def test_with_the_c_agent_its_tests_pass(self):
+        self._cgo("test", "-count=1", "./...")
 
     def test_the_package_is_vetted_and_formatted(self):
-        self._go("vet", "./...")
-        self.assertEqual(self._go("fmt", "./...").out, "")
+        self._cgo("vet", "./...")
+        self.assertEqual(self._cgo("fmt", "./...").out, "")
 
-    def _elsewhere(self, system, machine, cgo, *args):
+    def _plain(self, system, machine, cgo, *args):
         """The go command as on another machine; from our module's folder, without a build folder of C."""
         environment = {**self.go.environment, "GOOS": system, "GOARCH": machine, "CGO_ENABLED": cgo, "GOWORK": "off"}
         return self.run_program(self.go.command, *args, cwd=PACKAGE, env=environment)
@@ -67,25 +68,24 @@ class AgentGo(Case):
     def test_it_is_vetted_for_other_systems(self):
         for build in OTHER_BUILDS:
             with self.subTest(build=build):
-                self._elsewhere(*build, "vet", "./...")
+                self._plain(*build, "vet", "./...")
 
-    def test_without_cgo_its_tests_pass(self):
-        done = self._elsewhere("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
+    def test_its_tests_pass(self):
+        done = self._plain("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
         self.assertIn("--- PASS: TestTheCollectorGetsTheBytesThatWereWritten", done.out)
 
     @unittest.skipIf(SANITIZE, "there is no C in it")
     def test_the_agent_in_go_has_no_races(self):
-        self._elsewhere("linux", "amd64", "1", "test", "-race", "-tags", "traceagent_go", "-count=1", "./...")
+        self._plain("linux", "amd64", "1", "test", "-race", "-count=1", "./...")
 
     def test_what_is_exported_is_the_same_everywhere(self):
-        ours = self._elsewhere("linux", "amd64", "1", "doc", "-all", ".").out
+        ours = self._plain("linux", "amd64", "1", "doc", "-all", ".").out
         for name in ("func Start(config Config) (*Agent, error)", "func (a *Agent) Stop(ctx context.Context) error", "Logger *slog.Logger"):
             self.assertIn(name, ours)
         for build in OTHER_BUILDS:
             with self.subTest(build=build):
-                self.assertEqual(self._elsewhere(*build, "doc", "-all", ".").out, ours)
+                self.assertEqual(self._plain(*build, "doc", "-all", ".").out, ours)
 
-    @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into the program")
     def test_the_readmes_example_runs_on_without_certificates(self):
         # As it stands, and its folder of certificates is not there.
         example = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
@@ -93,7 +93,8 @@ class AgentGo(Case):
         (self.folder / "go.mod").write_text(MODULE)
         (self.folder / "main.go").write_text(EXAMPLE % example.replace(certs, str(self.folder / "none")))
         program = self.folder / "program"
-        self.go.run(self, self.folder, "build", "-o", program, ".")
+        self.run_program(self.go.command, "build", "-o", program, ".", cwd=self.folder,
+                         env={**self.go.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
         self.assertIn(f"{self.folder}/none/ca.pem", self.run_program(program).err)
 
     def test_two_checkouts_with_one_build_cache_each_get_their_own_agent(self):
@@ -184,6 +185,7 @@ class ReasonsWithoutCgo(Reasons):
     cgo = False
 
 
+OLD = "traceagent: the agent of cgo goes with the next version: build without -tags traceagent_cgo\n"
 WORK = """
 	passes := make(chan int)
 	go func() {
@@ -237,13 +239,18 @@ class InstalledModule(Case):
     def _shell(self, line):
         return self.run_program("sh", "-ec", line, cwd=self.module, env=self.environment)
 
+    def _here(self, line):
+        """The folder of the module is that of this installation."""
+        self.assertTrue("/usr/share/" in line or line.startswith("go mod edit -require"), line)
+        return line.replace("/usr/share/", f"{self.prefix}/share/")
+
     def _use(self):
         for line in self._lines("README.md", "Trace a Go program", "go mod"):
-            self._shell(line)
+            self._shell(self._here(line))
 
-    def _expect_traced(self, *launcher):
+    def _expect_traced(self, *launcher, says=""):
         done = self.run_program(*launcher, expect=0)
-        self.assertEqual(done.err, "")
+        self.assertEqual(done.err, says)
         instance = self._instance()
         wait_until("the archive has what the program did", lambda: 'Reason="chan send"' in self._archived(instance))
 
@@ -262,8 +269,14 @@ class InstalledModule(Case):
     def test_the_readmes_lines_trace_a_program(self):
         self._use()
         self._shell("go build")
-        self.assertNotIn("libtraceagent.so.0", self._needed(self.module / "hello"))
+        self.assertEqual([name for name in self._needed(self.module / "hello") if "traceagent" in name or "ssl" in name], [])
         self._expect_traced(self.module / "hello")
+
+    def test_the_c_agent_may_be_used_for_one_version_more(self):
+        self._use()
+        self._shell("go build -tags traceagent_cgo")
+        self.assertNotIn("libtraceagent.so.0", self._needed(self.module / "hello"))
+        self._expect_traced(self.module / "hello", says=OLD)
 
     def _calls_of_the_agent(self, report):
         return [row for row in report["tables"]["by_stack"] if row["calls"]["count"] > 0
@@ -279,8 +292,8 @@ class InstalledModule(Case):
         self._write(self.collector.ready["agents"], self.certs)
         subscriber = self.spawn("tail", TRACECTL, "tail", "checkout/", "--server", self.collector.to, "--certs", self.certs, "--json")
         self._use()
-        self._shell("go build")
-        self._expect_traced(self.module / "hello")
+        self._shell("go build -tags traceagent_cgo")
+        self._expect_traced(self.module / "hello", says=OLD)
         report = wait_until("the report has calls of the agent", self._syscalls_with_calls_of_the_agent)
         rows = self._calls_of_the_agent(report)
         self.assertEqual({row["idle"] for row in rows}, {True})
@@ -292,16 +305,16 @@ class InstalledModule(Case):
 
     def test_a_workspace_finds_the_module(self):
         for line in self._lines("docs/guide/trace-a-program.md", "A Go program", "go work"):
-            self._shell(line)
+            self._shell(self._here(line))
         self._shell("go vet && go build")
         self._expect_traced(self.module / "hello")
 
     def test_the_shared_library_may_be_used_instead(self):
         self._use()
         self.environment["CGO_LDFLAGS"] = f"-Wl,-rpath,{self.prefix}/lib"
-        self._shell("go build -tags traceagent_shared")
+        self._shell("go build -tags traceagent_cgo,traceagent_shared")
         self.assertIn("libtraceagent.so.0", self._needed(self.module / "hello"))
-        self._expect_traced(self.module / "hello")
+        self._expect_traced(self.module / "hello", says=OLD)
 
     def test_a_static_program_is_traced_from_a_root_folder_with_nothing_else_in_it(self):
         self._use()
@@ -313,7 +326,7 @@ class InstalledModule(Case):
             self._shell(line)
         shutil.copy(self.module / "hello", root / "hello")
         self.assertEqual(self._needed(root / "hello"), [])
-        self._expect_traced(*launcher)
+        self._expect_traced(*launcher, says=OLD)
 
     def test_without_cgo_the_program_is_traced_from_a_root_folder_with_nothing_else_in_it(self):
         self._use()

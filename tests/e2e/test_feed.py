@@ -55,7 +55,7 @@ class Feed(Case):
 
     def subscribe_in_go(self, collector, *args, name="subscriber"):
         go = self.go()
-        program = go.program(self, GO_SUBSCRIBER, agent=False)
+        program = go.program(self, GO_SUBSCRIBER)
         before = self.subscribers_so_far(collector)
         process = self.spawn(name, program, "-server", collector.to, *args, "-messages", DESCRIPTION)
         self.await_subscriber(collector, before)

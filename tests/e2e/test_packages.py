@@ -206,7 +206,7 @@ class Packages(Case):
         if self.goroot:
             self._run(f"cd /srv/mine/go && export PATH=$PATH:{shlex.quote(self.goroot)}/bin GOCACHE=/var/cache/go GOPROXY=off GOTOOLCHAIN=local"
                       " && go mod init example.com/mine && go mod edit -require=tracecollect.invalid/traceagent@v0.0.0"
-                      " -replace=tracecollect.invalid/traceagent=$(pkg-config --variable=gomodule traceagent-static)"
+                      " -replace=tracecollect.invalid/traceagent=/usr/share/tracecollect/go"
                       f" && go build -o mine . && {AGENT} ./mine")
             self._report("in-go")
         print(f"to the first report: C {in_c - began:.1f} s, unchanged {unchanged - in_c:.1f} s, "

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build traceagent_go || !(cgo && amd64)
+//go:build !(traceagent_cgo && cgo && amd64)
 
 package traceagent
 
 import (
+	"os"
 	"runtime"
 	"syscall"
 )
+
+// The modes of fallocate(2).
+const (
+	keepSize   = 1
+	punchHoles = 2
+)
+
+// reserve takes room on the disk ahead, where the file system can promise that.
+func reserve(file *os.File, bytes int64) { syscall.Fallocate(int(file.Fd()), 0, 0, bytes) }
+
+func punchHole(file *os.File, at, bytes int64) bool {
+	return syscall.Fallocate(int(file.Fd()), keepSize|punchHoles, at, bytes) == nil
+}
 
 // mapping is memory for a spool's pages beside the heap: what waits in a spool neither counts in the pace of the program's
 // garbage collector nor is looked at by it, and goes back to the system page by page. It takes no memory before it is
