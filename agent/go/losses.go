@@ -56,9 +56,31 @@ func (s *spool) makeRoom(n int) *run {
 }
 
 func (s *spool) beginGeneration(gen uint64) {
+	for s.runs >= s.runsMax-runsSpare {
+		if s.recorderForget() {
+			continue
+		}
+		victim, before := s.oldestUnsent()
+		if victim == nil {
+			s.beginLost(gen)
+			return
+		}
+		s.dropWhole(victim, before)
+	}
 	r := s.appendRun(runGeneration, gen)
 	r.isOpen = true
 	s.recorderBegan(r)
+}
+
+// beginLost begins a generation that goes as it comes: a collector that acknowledges nothing keeps all runs there are.
+func (s *spool) beginLost(gen uint64) {
+	r := s.last
+	if r.kind != runLoss || r.isSaid {
+		r = s.appendRun(runLoss, gen)
+	}
+	r.isOpen, r.lastGen, r.isUnsaved = true, gen, true
+	s.setReason(r)
+	s.counters.lostGenerations++
 }
 
 // oldestUnsent is the oldest generation of which nothing was sent. The complete ones come before the one being written.
@@ -89,6 +111,7 @@ func (s *spool) dropWhole(r, before *run) {
 	before.isOpen = r.isOpen
 	before.covers, before.isUnsaved = r.covers, true
 	before.next = r.next
+	s.runs--
 	if s.last == r {
 		s.last = before
 	}
@@ -127,9 +150,10 @@ func (s *spool) abandon(r *run) {
 	s.setReason(loss)
 }
 
-// sayLoss gives a LOSS its bytes when it is its turn. It waits while its generation may lose more.
+// sayLoss gives a LOSS its bytes when it is its turn. It waits while its generation may lose more, and while there are so
+// many runs that the next one must join it.
 func (s *spool) sayLoss(r *run) bool {
-	if r.isOpen {
+	if r.isOpen || s.runs > s.runsMax-runsSpare/2 {
 		return false
 	}
 	r.say()
@@ -210,6 +234,7 @@ func (s *spool) removeFront() (isOpen bool) {
 
 func (s *spool) prepend(kind runKind, order uint64) *run {
 	r := &run{kind: kind, next: s.first, order: order, firstWall: wallNow(), lastWall: wallNow()}
+	s.runs++
 	s.first = r
 	if s.last == nil {
 		s.last = r

@@ -85,6 +85,7 @@ func (s *spool) forgetFirst() {
 	}
 	s.recorder.first = r.next
 	s.recorder.forgotten++
+	s.runs--
 	s.givePages(r.pages)
 	r.pages = nil
 }

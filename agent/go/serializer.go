@@ -318,6 +318,7 @@ func (s *spool) inheritFrame(f frame, payload []byte) error {
 
 // inherited says that this was all. A record that may have gone out has its number again, so that it can be acknowledged.
 func (s *spool) inherited() {
+	s.runsMax = s.runs + 2*runsSpare
 	c := &s.counters
 	c.acked = c.produced
 	c.acked.sub(c.lost)

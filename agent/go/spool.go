@@ -31,6 +31,7 @@ type spool struct {
 	made, limit int      // pages there are, and may be
 
 	first, last         *run
+	runs, runsMax       int // in the list, and so many may be
 	acked, sent, sealed place
 	seq, ackedSeq       uint64 // the last that was given; the last that was acknowledged
 	writtenSeq          uint64 // the last that the connection has taken whole
@@ -78,11 +79,13 @@ const (
 	spoolBytesMin = 1 << 20
 	grantBytes    = 256 << 10 // that are taken at one time under the lock, or one frame that is larger
 	genEndRoom    = headBytes + 64
+	runsMin       = 256
+	runsSpare     = 8 // always left for LOSS, CLOSE and a stream that restarts
 )
 
 func newSpool(bytes uint64) *spool {
 	pages := int(max(bytes, spoolBytesMin) / pageBytes)
-	return &spool{mapping: newMapping(pages), limit: pages, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &spool{mapping: newMapping(pages), limit: pages, runsMax: max(runsMin, pages), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // --- memory ---
@@ -144,6 +147,7 @@ func (s *spool) appendFrame(r *run, f frame, payload []byte) uint32 {
 func (s *spool) appendRun(kind runKind, gen uint64) *run {
 	now := wallNow()
 	s.lastID++
+	s.runs++
 	r := &run{kind: kind, gen: gen, lastGen: gen, order: s.records, firstWall: now, lastWall: now, id: s.lastID, covers: s.lastID, isUnsaved: true}
 	if s.last == nil {
 		s.first = r
@@ -478,6 +482,7 @@ func (s *spool) free(r *run) {
 	}
 	s.givePages(r.pages)
 	r.pages = nil
+	s.runs--
 	s.first = r.next
 	if s.first == nil {
 		s.last = nil

@@ -151,6 +151,13 @@ func (s *spool) checkBooks(t *testing.T) {
 	if c.produced != sum {
 		t.Fatalf("produced %+v, acked %+v, lost %+v, spooled %+v", c.produced, c.acked, c.lost, c.spooled)
 	}
+	runs := 0
+	for r := s.first; r != nil; r = r.next {
+		runs++
+	}
+	if runs != s.runs || runs > s.runsMax {
+		t.Fatalf("%d runs, %d are counted, %d at most", runs, s.runs, s.runsMax)
+	}
 	if s.made > s.limit || len(s.pages) > s.made {
 		t.Fatalf("%d pages made, %d free, limit %d", s.made, len(s.pages), s.limit)
 	}
@@ -305,6 +312,38 @@ func TestAnAckOfWhatWasNeverSentIsRefused(t *testing.T) {
 	s.wrote(g.seq)
 	if s.ackedSeq != 2 {
 		t.Errorf("acked %d", s.ackedSeq)
+	}
+}
+
+// A collector that grants credit and acknowledges nothing: what says what is lost is bounded, too.
+func TestLossesWithoutAcksAreBounded(t *testing.T) {
+	s, k := newSpool(spoolBytesMin), newTaker(t)
+	s.putHeader([]byte("go 1.26 trace\x00\x00\x00"))
+	batch := make([]byte, 40000)
+	for gen := uint64(1); gen <= 3000; gen++ {
+		s.put(gen, batch)
+		s.put(gen, batch)
+		if gen%3 > 0 { // else it goes unsent
+			g, _ := s.grant(50000)
+			k.take(g)
+			s.wrote(g.seq)
+		}
+		s.end()
+		g, _ := s.grant(1 << 20)
+		k.take(g)
+		s.wrote(g.seq)
+		s.checkBooks(t)
+	}
+	if s.runs < runsMin/2 {
+		t.Errorf("%d runs: that was no trial", s.runs)
+	}
+	s.finish()
+	if err := s.ack(k.seq); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, s, k)
+	if c := s.count(); k.got.batches+k.lost.batches != c.produced.batches || k.lostGens != c.lostGenerations || c.reported != c.produced {
+		t.Errorf("got %+v, lost %+v in %d: %+v", k.got, k.lost, k.lostGens, c)
 	}
 }
 
