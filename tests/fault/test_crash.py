@@ -7,7 +7,7 @@ import signal
 import time
 
 from harness import BUILD, SANITIZE, Collector, wait_until
-from faults import FULL, Agent, FaultCase, full
+from faults import FULL, Agent, FaultCase, Proxy, full
 
 AGENTS = 4
 
@@ -186,3 +186,29 @@ class Crash(FaultCase):
         self.tracectl("verify", collector.state)
         print(f"row 5: {kills} programs with a spool on disk killed, {states.count('unclean')} ended unclean, nothing lost that "
               f"ta_forward_sync() had vouched for, {vouched} generations of it not acked before", flush=True)
+
+    def test_row_5_an_heir_whose_connection_breaks(self):
+        """A program dies without a collector; its heir sends what it had vouched for over connections that are cut, and goes on
+        where the collector is."""
+        spool, cuts = self.folder / "spool", full(5, 100)
+        collector = Collector(self)
+        address = collector.ready["agents"]
+        collector.kill()
+        agent = Agent(self, address, 4000, mb_s=20, generation_bytes=200_000, spool_bytes=1 << 30, spool_dir=spool)
+        wait_until("much is safe", lambda: agent.status.get("safe", 0) >= cuts * 4)
+        agent.process.kill()
+        agent.process.wait()
+        said = agent.status
+        collector.start()
+        proxy = Proxy(self, address, 4, "cut:300000-900000", "reset:600000-1500000")
+        heir = Agent(self, proxy.address, 3999, mb_s=0.1, generation_bytes=50_000, spool_dir=spool)
+        wait_until("all of it is sent", lambda: heir.status.get("old_streams_sent", 0) == 1)
+        heir.finish()
+        self.assertGreaterEqual(proxy.count()["cuts"], cuts // 2)
+        self.assertEqual(list(spool.iterdir()), [], "files nobody needs")
+        got = agent.check(*self.fetched(collector, agent))
+        self.assertEqual([run[0] for run in got], [1], f"a hole: {got} {said}")
+        self.assertGreaterEqual(got[0][1], said["safe"], said)
+        self.assertEqual(collector.stop(), 0)
+        self.tracectl("verify", collector.state)
+        print(f"row 5: an heir over {proxy.count()['cuts']} connections that were cut: all {said['safe']} generations there", flush=True)

@@ -76,7 +76,7 @@ class Versions(AgentInGo, test_versions.Versions):
 # Of these, the cases with agents in them.
 CASES = {
     Crash: None,
-    Heirs: ("test_row_5_with_a_spool_on_disk",),
+    Heirs: ("test_row_5_with_a_spool_on_disk", "test_row_5_an_heir_whose_connection_breaks"),
     Network: None,
     Disk: ("test_row_8_a_full_disk", "test_row_8_a_disk_without_inodes", "test_row_8_no_descriptors", "test_row_5_the_disk_of_a_spool_is_full"),
     Flood: ("test_an_agent_learns_that_it_is_too_fast_and_loses_nothing",),
