@@ -28,7 +28,8 @@ const (
 // since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100 ms. When nothing
 // that they have is still to be acknowledged the files go, the stream goes on without, and 10 s later new ones are written.
 //
-// What gives numbers to records or frees them holds the lock, so that no piece is on its way meanwhile. A nil disk is none.
+// Code that gives numbers to records or frees them holds the lock, so that no piece is on its way meanwhile. A nil disk is
+// none.
 type disk struct {
 	spool    *spool
 	log      func(level int, text string)

@@ -200,7 +200,7 @@ func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
 }
 
 // A disk that is full at times: what it had once arrives, from the program or from its heir.
-func TestWhatADiskHadBeforeItWasFullIsKept(t *testing.T) {
+func TestRecordsOnADiskThatIsFullAtTimesAreKept(t *testing.T) {
 	full, went := 0, 0
 	for seed := int64(1); seed <= 100; seed++ {
 		l, vouched := newLife(t, seed, 64<<20), uint64(0)

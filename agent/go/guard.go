@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What Go's tracer does to a program, and how to keep it from that.
+// Go's tracer can end a program. The functions here keep it from that.
 
 // Go 1.22 to 1.26 end a program ("traceRegion: alloc too large") that gives a task, a region or a log's category a name of
 // some 64 KiB. In a trace no more than 1 KiB of a name is kept.

@@ -12,7 +12,7 @@ import (
 
 // The parts of a spool that are not on disk yet, piece by piece; and the way back, a spool made of such pieces.
 //
-// Out: whoever writes them asks for one piece after the other; each is given once. While keeping, the spool lets no
+// Out: the disk asks for one piece after the other; each is given once. While keeping, the spool lets no
 // record go out that was not given.
 //
 // In: a successor of a process that died begins with the accounting, adds what it finds, run by run in order, and ends.

@@ -19,8 +19,8 @@ const (
 	loggerPatience = time.Second // how long close waits for a logger
 )
 
-// stream is the agent in Go: a splitter, a spool and a client; with a SpoolDir also the spool's files, and what sends those
-// of earlier programs.
+// stream is the agent in Go: a splitter, a spool and a client; with a SpoolDir also the spool's files, and the sender of
+// those that earlier programs left.
 type stream struct {
 	split    splitter
 	spool    *spool

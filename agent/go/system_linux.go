@@ -23,8 +23,8 @@ func punchHole(file *os.File, at, bytes int64) bool {
 	return syscall.Fallocate(int(file.Fd()), keepSize|punchHoles, at, bytes) == nil
 }
 
-// mapping is memory for a spool's pages beside the heap: what waits in a spool neither counts in the pace of the program's
-// garbage collector nor is looked at by it, and goes back to the system page by page. It takes no memory before it is
+// mapping is memory for a spool's pages beside the heap: records that wait neither count in the pace of the program's
+// garbage collector nor are looked at by it, and the memory goes back to the system page by page. It takes no memory before it is
 // used. It lives as long as its spool is reachable.
 type mapping struct{ bytes []byte }
 
