@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/tracectl/term/csv.h"
+#include "tools/tracectl/term/pen.h"
 #include "tools/tracectl/term/plain.h"
 
 enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
@@ -60,13 +61,46 @@ static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   fputs("\r\n", rows->out);
 }
 
-static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
-  put_csv_head(rows, s);
-  for (int i = 0; i < sqlite3_column_count(s); i++) {
-    if (i > 0) putc(',', rows->out);
-    tk_csv_put(rows->out, (const char *)sqlite3_column_text(s, i));
+/* A row of numbers and words is put together here and written in one piece. */
+struct line {
+  char text[1024];
+  size_t n;
+};
+
+static void put_line(struct tk_rows *rows, struct line *line) {
+  fwrite_unlocked(line->text, 1, line->n, rows->out);
+  line->n = 0;
+}
+
+static void put_csv_cell(struct tk_rows *rows, struct line *line, sqlite3_stmt *s, int i) {
+  if (sqlite3_column_type(s, i) == SQLITE_INTEGER) {
+    line->n = (size_t)(tk_pen_i64(line->text + line->n, sqlite3_column_int64(s, i)) - line->text);
+    return;
   }
-  fputs("\r\n", rows->out);
+  const char *text = (const char *)sqlite3_column_text(s, i);
+  size_t n = (size_t)sqlite3_column_bytes(s, i);
+  if (n < sizeof line->text - line->n - TK_PEN_DECIMAL_MAX && tk_csv_is_plain(text, n)) {
+    if (n > 0) memcpy(line->text + line->n, text, n);
+    line->n += n;
+    return;
+  }
+  put_line(rows, line);
+  tk_csv_put(rows->out, text);
+}
+
+static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
+  struct line line;
+
+  line.n = 0;
+  put_csv_head(rows, s);
+  for (int i = 0, columns = sqlite3_column_count(s); i < columns; i++) {
+    if (sizeof line.text - line.n < 2 * TK_PEN_DECIMAL_MAX) put_line(rows, &line);
+    if (i > 0) line.text[line.n++] = ',';
+    put_csv_cell(rows, &line, s, i);
+  }
+  memcpy(line.text + line.n, "\r\n", 2);
+  line.n += 2;
+  put_line(rows, &line);
 }
 
 /* ---- text */

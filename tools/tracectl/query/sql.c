@@ -158,11 +158,17 @@ static int close_off(struct query *q) {
   return sqlite3_set_authorizer(q->db, authorize, q);
 }
 
+/* Of this thread alone. */
+static int open_own(sqlite3 **out) {
+  return sqlite3_open_v2(":memory:", out,
+                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+}
+
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out) {
   struct query q = { .sql = sql };
   sqlite3_stmt *statement = NULL;
 
-  int rc = sqlite3_open(":memory:", &q.db);
+  int rc = open_own(&q.db);
   if (rc == SQLITE_OK) rc = tk_tables_add(q.db, traces);
   if (rc == SQLITE_OK) rc = add_functions(q.db, traces);
   if (rc == SQLITE_OK) rc = close_off(&q);
@@ -213,7 +219,7 @@ int tk_sql_store(struct tk_traces *traces, const char *path) {
 
   if (part == NULL) return tk_fail("convert", "out of memory");
   unlink(part); /* of a run that was killed */
-  int rc = sqlite3_open(":memory:", &db);
+  int rc = open_own(&db);
   if (rc == SQLITE_OK) rc = tk_tables_add(db, traces);
   if (rc == SQLITE_OK) rc = attach(db, part);
   if (rc == SQLITE_OK) rc = copy_tables(db);

@@ -3,9 +3,17 @@
 
 #include <string.h>
 
+bool tk_csv_is_plain(const char *text, size_t n) {
+  bool plain = true;
+
+  for (size_t i = 0; i < n; i++)
+    plain &= text[i] != '"' && text[i] != ',' && text[i] != '\r' && text[i] != '\n';
+  return plain;
+}
+
 void tk_csv_put(FILE *out, const char *text) {
   if (text == NULL) return;
-  if (strpbrk(text, "\",\r\n") == NULL) {
+  if (tk_csv_is_plain(text, strlen(text))) {
     fputs(text, out);
     return;
   }
