@@ -8,6 +8,7 @@
 #include "tools/tracectl/convert/convert.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
+#include "tools/tracectl/query/export.h"
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -103,7 +104,8 @@ static int write_rows(const struct convert_options *o, struct tk_traces *traces)
   if (rc == TB_OK) rc = tk_out_begin(files, o->path, &diag, &file);
   int code = TK_FAILED;
   if (rc == TB_OK)
-    code = tk_sql_run(traces, sql, o->form == FORM_CSV ? TK_ROWS_CSV : TK_ROWS_JSON, file);
+    code = o->form == FORM_CSV ? tk_table_csv(traces, table, file)
+                               : tk_sql_run(traces, sql, TK_ROWS_JSON, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
   tk_out_free(files);
   if (rc == TB_IO && strcmp(o->path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;

@@ -12,44 +12,44 @@ static const struct to_event *event(const struct tk_scan *c) {
   return c->event.event;
 }
 
-static void e_gen(struct tk_scan *c, sqlite3_context *out) {
-  if (c->event.gen != NULL) sqlite3_result_int64(out, (int64_t)to_generation_number(c->event.gen));
+static void e_gen(struct tk_scan *c, struct tk_value *out) {
+  if (c->event.gen != NULL) tk__number(out, (int64_t)to_generation_number(c->event.gen));
 }
 
-static void e_time(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, event(c)->time);
+static void e_time(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, event(c)->time);
 }
 
-static void e_wall(struct tk_scan *c, sqlite3_context *out) {
-  if (c->event.has_wall) sqlite3_result_int64(out, (int64_t)c->event.wall_ns);
+static void e_wall(struct tk_scan *c, struct tk_value *out) {
+  if (c->event.has_wall) tk__number(out, (int64_t)c->event.wall_ns);
 }
 
-static void e_kind(struct tk_scan *c, sqlite3_context *out) {
+static void e_kind(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, to_event_kind_name(to_event_kind(event(c))));
 }
 
-static void e_thread(struct tk_scan *c, sqlite3_context *out) {
+static void e_thread(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, event(c)->m);
 }
 
-static void e_proc(struct tk_scan *c, sqlite3_context *out) {
+static void e_proc(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, event(c)->p);
 }
 
-static void e_goroutine(struct tk_scan *c, sqlite3_context *out) {
+static void e_goroutine(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, event(c)->g);
 }
 
 /* Of an experiment the generation says how it is called. */
-static void e_event(struct tk_scan *c, sqlite3_context *out) {
+static void e_event(struct tk_scan *c, struct tk_value *out) {
   const struct tw_spec *spec = c->event.gen == NULL
                                    ? tw_spec(event(c)->type)
                                    : to_generation_spec(c->event.gen, event(c)->type);
 
-  if (spec != NULL) sqlite3_result_text(out, spec->name, -1, SQLITE_TRANSIENT);
+  if (spec != NULL) tk__words(out, spec->name);
 }
 
-static void e_stack(struct tk_scan *c, sqlite3_context *out) {
+static void e_stack(struct tk_scan *c, struct tk_value *out) {
   uint64_t id = to_event_stack(event(c));
   const struct to_callstack *stack;
   uint32_t number;
@@ -60,7 +60,7 @@ static void e_stack(struct tk_scan *c, sqlite3_context *out) {
   if (rc == TB_OK)
     tk__stack(c, out, number);
   else
-    sqlite3_result_error_nomem(out);
+    tk__fault(out, TK_VALUE_NO_MEMORY);
 }
 
 /* {"from":"Running",...} as [{"name":"from","value":"Running"},...]; NULL: no memory. */
@@ -77,13 +77,13 @@ static char *named(const char *object, size_t len) {
   return text;
 }
 
-static void e_args(struct tk_scan *c, sqlite3_context *out) {
+static void e_args(struct tk_scan *c, struct tk_value *out) {
   const struct to_allocfree *types;
   struct tk_out *details = c->details;
 
   if (details == NULL) details = c->details = malloc(sizeof *details);
   if (details == NULL || tk_events_types(c->events, &types) != TB_OK) {
-    sqlite3_result_error_nomem(out);
+    tk__fault(out, TK_VALUE_NO_MEMORY);
     return;
   }
   tk_out_init(details, -1); /* what does not fit into its buffer is too long */
@@ -91,15 +91,16 @@ static void e_args(struct tk_scan *c, sqlite3_context *out) {
   tk_out_byte(details, '}');
   details->data[0] = '{'; /* for the first one's comma */
   bool is_empty = details->len == 1;
-  char *text = is_empty ? NULL : named((const char *)details->data, details->len);
+  free(c->args);
+  c->args = is_empty ? NULL : named((const char *)details->data, details->len);
   if (is_empty)
     tk__name(out, "[]");
   else if (details->error != 0)
-    sqlite3_result_error_toobig(out);
-  else if (text == NULL)
-    sqlite3_result_error_nomem(out);
+    tk__fault(out, TK_VALUE_TOO_LONG);
+  else if (c->args == NULL)
+    tk__fault(out, TK_VALUE_NO_MEMORY);
   else
-    sqlite3_result_text(out, text, -1, free);
+    tk__words(out, c->args);
 }
 
 /* ---- a scan ---- */
@@ -117,7 +118,9 @@ static void events_end(struct tk_scan *c) {
   tk_events_end(c->events);
   c->events = NULL;
   free(c->details);
+  free(c->args);
   c->details = NULL;
+  c->args = NULL;
 }
 
 static const struct tk_table_ops ops = { events_begin, events_next, events_end };

@@ -24,41 +24,41 @@ static struct tk_generation_rows *row(const struct tk_scan *c) {
 
 /* ---- columns ---- */
 
-static void n_gen(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)row(c)->gen);
+static void n_gen(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)row(c)->gen);
 }
 
-static void n_from(struct tk_scan *c, sqlite3_context *out) {
-  if (row(c)->has_times) sqlite3_result_int64(out, row(c)->from);
+static void n_from(struct tk_scan *c, struct tk_value *out) {
+  if (row(c)->has_times) tk__number(out, row(c)->from);
 }
 
-static void n_until(struct tk_scan *c, sqlite3_context *out) {
-  if (row(c)->has_times) sqlite3_result_int64(out, row(c)->until);
+static void n_until(struct tk_scan *c, struct tk_value *out) {
+  if (row(c)->has_times) tk__number(out, row(c)->until);
 }
 
-static void n_wall(struct tk_scan *c, sqlite3_context *out) {
-  if (row(c)->has_wall) sqlite3_result_int64(out, (int64_t)row(c)->wall_ns);
+static void n_wall(struct tk_scan *c, struct tk_value *out) {
+  if (row(c)->has_wall) tk__number(out, (int64_t)row(c)->wall_ns);
 }
 
 /* The index has the generations in the same order. */
-static void n_bytes(struct tk_scan *c, sqlite3_context *out) {
+static void n_bytes(struct tk_scan *c, struct tk_value *out) {
   struct tk_generation_rows *r = row(c);
 
   while (r->at < r->index.n && r->index.row[r->at].gen < r->gen) r->at++;
   if (r->at == r->index.n || r->index.row[r->at].gen != r->gen) return;
-  sqlite3_result_int64(out, (int64_t)r->index.row[r->at].bytes);
+  tk__number(out, (int64_t)r->index.row[r->at].bytes);
 }
 
-static void n_events(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)row(c)->events);
+static void n_events(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)row(c)->events);
 }
 
-static void n_verdict(struct tk_scan *c, sqlite3_context *out) {
+static void n_verdict(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, row(c)->is_broken ? "broken" : "ok");
 }
 
-static void n_reason(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_text(out, row(c)->reason, -1, SQLITE_TRANSIENT);
+static void n_reason(struct tk_scan *c, struct tk_value *out) {
+  tk__words(out, row(c)->reason);
 }
 
 /* ---- a scan ---- */

@@ -8,15 +8,15 @@ static const struct tk_goroutine_row *goroutine(const struct tk_scan *c) {
   return &c->trace->goroutine[c->key];
 }
 
-static void g_life(struct tk_scan *c, sqlite3_context *out) {
+static void g_life(struct tk_scan *c, struct tk_value *out) {
   tk__life(c, out, c->key);
 }
 
-static void g_id(struct tk_scan *c, sqlite3_context *out) {
+static void g_id(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, goroutine(c)->id);
 }
 
-static void g_entry(struct tk_scan *c, sqlite3_context *out) {
+static void g_entry(struct tk_scan *c, struct tk_value *out) {
   const struct tk_goroutine_row *row = goroutine(c);
   const struct to_callstack *stack =
       row->entry_stack == TO_STACK_EMPTY ? NULL : tk_trace_stack(c->trace, row->entry_stack);
@@ -25,57 +25,57 @@ static void g_entry(struct tk_scan *c, sqlite3_context *out) {
   tk__text(out, stack->frames[row->entry_is_outermost ? stack->len - 1 : 0]->function);
 }
 
-static void g_created(struct tk_scan *c, sqlite3_context *out) {
-  if (goroutine(c)->created_known) sqlite3_result_int64(out, goroutine(c)->created);
+static void g_created(struct tk_scan *c, struct tk_value *out) {
+  if (goroutine(c)->created_known) tk__number(out, goroutine(c)->created);
 }
 
-static void g_ended(struct tk_scan *c, sqlite3_context *out) {
-  if (goroutine(c)->ended) sqlite3_result_int64(out, goroutine(c)->ended_at);
+static void g_ended(struct tk_scan *c, struct tk_value *out) {
+  if (goroutine(c)->ended) tk__number(out, goroutine(c)->ended_at);
 }
 
-static void g_creator(struct tk_scan *c, sqlite3_context *out) {
+static void g_creator(struct tk_scan *c, struct tk_value *out) {
   tk__life(c, out, goroutine(c)->creator);
 }
 
-static void g_creation_stack(struct tk_scan *c, sqlite3_context *out) {
+static void g_creation_stack(struct tk_scan *c, struct tk_value *out) {
   tk__stack(c, out, goroutine(c)->creation_stack);
 }
 
-static void g_label(struct tk_scan *c, sqlite3_context *out) {
+static void g_label(struct tk_scan *c, struct tk_value *out) {
   if (goroutine(c)->label != NULL)
-    sqlite3_result_text(out, goroutine(c)->label, -1, SQLITE_TRANSIENT);
+    tk__words(out, goroutine(c)->label);
 }
 
-static void s_stack(struct tk_scan *c, sqlite3_context *out) {
+static void s_stack(struct tk_scan *c, struct tk_value *out) {
   tk__stack(c, out, (uint32_t)c->key);
 }
 
-static void s_depth_max(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)tk_trace_stack(c->trace, (uint32_t)c->key)->len);
+static void s_depth_max(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)tk_trace_stack(c->trace, (uint32_t)c->key)->len);
 }
 
 static const struct to_frame *frame(const struct tk_scan *c) {
   return tk_trace_stack(c->trace, (uint32_t)c->key)->frames[c->depth];
 }
 
-static void f_depth(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)c->depth);
+static void f_depth(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)c->depth);
 }
 
-static void f_function(struct tk_scan *c, sqlite3_context *out) {
+static void f_function(struct tk_scan *c, struct tk_value *out) {
   tk__text(out, frame(c)->function);
 }
 
-static void f_file(struct tk_scan *c, sqlite3_context *out) {
+static void f_file(struct tk_scan *c, struct tk_value *out) {
   tk__text(out, frame(c)->file);
 }
 
-static void f_line(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)frame(c)->line);
+static void f_line(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)frame(c)->line);
 }
 
-static void f_pc(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)frame(c)->pc);
+static void f_pc(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)frame(c)->pc);
 }
 
 /* ---- a scan ---- */

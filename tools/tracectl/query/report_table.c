@@ -28,21 +28,21 @@ static const struct report_row *row(const struct tk_scan *c) {
 
 /* ---- columns ---- */
 
-static void r_kind(struct tk_scan *c, sqlite3_context *out) {
+static void r_kind(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, row(c)->kind);
 }
 
-static void r_window(struct tk_scan *c, sqlite3_context *out) {
+static void r_window(struct tk_scan *c, struct tk_value *out) {
   (void)c;
   tk__name(out, to_window_name(TO_WINDOW_ALL));
 }
 
-static void r_name(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_text(out, row(c)->name, -1, SQLITE_TRANSIENT);
+static void r_name(struct tk_scan *c, struct tk_value *out) {
+  tk__words(out, row(c)->name);
 }
 
-static void r_row(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_text(out, row(c)->json, -1, SQLITE_TRANSIENT);
+static void r_row(struct tk_scan *c, struct tk_value *out) {
+  tk__words(out, row(c)->json);
 }
 
 /* ---- rows ---- */

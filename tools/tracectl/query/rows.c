@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/tracectl/term/csv.h"
-#include "tools/tracectl/term/pen.h"
 #include "tools/tracectl/term/plain.h"
 
 enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out) {
   *rows = (struct tk_rows){ .format = format, .out = out };
+  tk_csv_begin(&rows->line, out);
 }
 
 void tk_rows_fini(struct tk_rows *rows) {
@@ -61,46 +60,20 @@ static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   fputs("\r\n", rows->out);
 }
 
-/* A row of numbers and words is put together here and written in one piece. */
-struct line {
-  char text[1024];
-  size_t n;
-};
-
-static void put_line(struct tk_rows *rows, struct line *line) {
-  fwrite_unlocked(line->text, 1, line->n, rows->out);
-  line->n = 0;
-}
-
-static void put_csv_cell(struct tk_rows *rows, struct line *line, sqlite3_stmt *s, int i) {
-  if (sqlite3_column_type(s, i) == SQLITE_INTEGER) {
-    line->n = (size_t)(tk_pen_i64(line->text + line->n, sqlite3_column_int64(s, i)) - line->text);
-    return;
-  }
-  const char *text = (const char *)sqlite3_column_text(s, i);
-  size_t n = (size_t)sqlite3_column_bytes(s, i);
-  if (n < sizeof line->text - line->n - TK_PEN_DECIMAL_MAX && tk_csv_is_plain(text, n)) {
-    if (n > 0) memcpy(line->text + line->n, text, n);
-    line->n += n;
-    return;
-  }
-  put_line(rows, line);
-  tk_csv_put(rows->out, text);
-}
-
 static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
-  struct line line;
+  struct tk_csv_line *line = &rows->line;
 
-  line.n = 0;
   put_csv_head(rows, s);
   for (int i = 0, columns = sqlite3_column_count(s); i < columns; i++) {
-    if (sizeof line.text - line.n < 2 * TK_PEN_DECIMAL_MAX) put_line(rows, &line);
-    if (i > 0) line.text[line.n++] = ',';
-    put_csv_cell(rows, &line, s, i);
+    const char *text;
+    if (sqlite3_column_type(s, i) == SQLITE_INTEGER)
+      tk_csv_number(line, sqlite3_column_int64(s, i));
+    else if ((text = (const char *)sqlite3_column_text(s, i)) != NULL)
+      tk_csv_text(line, text, (size_t)sqlite3_column_bytes(s, i));
+    else
+      tk_csv_none(line);
   }
-  memcpy(line.text + line.n, "\r\n", 2);
-  line.n += 2;
-  put_line(rows, &line);
+  tk_csv_end(line);
 }
 
 /* ---- text */

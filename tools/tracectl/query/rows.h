@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tools/tracectl/term/csv.h"
+
 enum tk_rows_format { TK_ROWS_TEXT, TK_ROWS_JSON, TK_ROWS_CSV };
 
 struct tk_rows {
@@ -20,6 +22,7 @@ struct tk_rows {
   char **cell; /* of the first rows, until then */
   size_t cells, room;
   bool head_is_out;
+  struct tk_csv_line line;
 };
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out);

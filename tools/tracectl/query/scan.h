@@ -5,10 +5,8 @@
 #ifndef TK_QUERY_SCAN_H
 #define TK_QUERY_SCAN_H
 
-#include <sqlite3.h>
-
 #include "tools/tracectl/query/events.h"
-#include "tools/tracectl/query/trace.h"
+#include "tools/tracectl/query/tables.h"
 
 struct tk_scan;
 struct tk_report_rows;
@@ -32,9 +30,26 @@ enum tk_push {
   TK_PUSH_WALL,
 };
 
+enum tk_value_kind {
+  TK_VALUE_NONE,
+  TK_VALUE_NUMBER,
+  TK_VALUE_TEXT,
+  TK_VALUE_NO_MEMORY, /* it cannot be had: */
+  TK_VALUE_TOO_LONG,
+};
+
+/* Of a column at the row where a scan stands. */
+struct tk_value {
+  enum tk_value_kind kind;
+  bool
+      stays; /* the text, with its traces; else until the scan moves, or has another text of this column */
+  int64_t number;
+  struct to_string text;
+};
+
 struct tk_query_column {
   const char *name;
-  void (*value)(struct tk_scan *scan, sqlite3_context *out);
+  void (*value)(struct tk_scan *scan, struct tk_value *out); /* into one that has TK_VALUE_NONE */
   enum tk_push push;
   bool is_detail; /* of events: what they say besides their time and context */
 };
@@ -58,6 +73,9 @@ struct tk_wants {
 
 struct tk_scan {
   const struct tk_query_table *table;
+  struct tk_traces *traces;
+  size_t next_trace;
+  bool in_trace;
   struct tk_trace *trace; /* that it is in */
   struct tk_wants wants;
   struct tk_numbers numbers; /* of the pass that is under way */
@@ -67,6 +85,7 @@ struct tk_scan {
   struct tk_events *events; /* of events and generations, */
   struct tk_event event;
   struct tk_out *details; /* of an event's, made when they are asked for the first time */
+  char *args;
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
   uint64_t key, end,
@@ -76,13 +95,25 @@ struct tk_scan {
 extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],
     tk__generation_tables[], tk__report_tables[]; /* the last one of each has no name */
 
-/* Values. NULL where there is none. */
-void tk__text(sqlite3_context *out, struct to_string text);
-void tk__name(sqlite3_context *out, const char *name); /* stays */
-void tk__id(sqlite3_context *out, int64_t id);         /* TO_NONE: none */
-void tk__life(const struct tk_scan *scan, sqlite3_context *out, uint64_t life);
+/* NULL: there is none of that name. */
+const struct tk_query_table *tk__table(const char *name);
+
+/* Over all traces of a scan that has its table, its traces and its wants: the first row, or the next one. 1: it stands
+ * there; 0: there are no more; -1: error. */
+int tk__scan_begin(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
+int tk__scan_next(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
+void tk__scan_end(struct tk_scan *scan);
+
+/* Values: out stays as it is where there is none. */
+void tk__number(struct tk_value *out, int64_t number);
+void tk__text(struct tk_value *out, struct to_string text);
+void tk__words(struct tk_value *out, const char *text); /* NULL: none */
+void tk__name(struct tk_value *out, const char *name);  /* the same, and it stays */
+void tk__fault(struct tk_value *out, enum tk_value_kind kind);
+void tk__id(struct tk_value *out, int64_t id); /* TO_NONE: none */
+void tk__life(const struct tk_scan *scan, struct tk_value *out, uint64_t life);
 /* number: of the trace's stacks. */
-void tk__stack(const struct tk_scan *scan, sqlite3_context *out, uint32_t number);
-void tk__stream(struct tk_scan *scan, sqlite3_context *out);
+void tk__stack(const struct tk_scan *scan, struct tk_value *out, uint32_t number);
+void tk__stream(struct tk_scan *scan, struct tk_value *out);
 
 #endif

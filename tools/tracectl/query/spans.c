@@ -10,11 +10,11 @@ static const struct to_span *span(const struct tk_scan *c) {
   return c->at.span;
 }
 
-static void v_kind(struct tk_scan *c, sqlite3_context *out) {
+static void v_kind(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, to_span_kind_name((enum to_span_kind)span(c)->kind));
 }
 
-static void v_subject(struct tk_scan *c, sqlite3_context *out) {
+static void v_subject(struct tk_scan *c, struct tk_value *out) {
   bool of_the_process =
       span(c)->kind == TO_SPAN_RANGE &&
       to_range_info((enum to_range_kind)span(c)->state)->scope == TO_RESOURCE_NONE;
@@ -22,7 +22,7 @@ static void v_subject(struct tk_scan *c, sqlite3_context *out) {
   if (!of_the_process) tk__id(out, span(c)->id);
 }
 
-static void v_life(struct tk_scan *c, sqlite3_context *out) {
+static void v_life(struct tk_scan *c, struct tk_value *out) {
   tk__life(c, out, span(c)->life);
 }
 
@@ -39,7 +39,7 @@ static const char *state_name(const struct to_span *s) {
   }
 }
 
-static void v_state(struct tk_scan *c, sqlite3_context *out) {
+static void v_state(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, state_name(span(c)));
 }
 
@@ -48,7 +48,7 @@ static struct to_string name_of(const struct to_span *s) {
 }
 
 /* Of a wait Go's words, of a stop of the world its own, else empty. */
-static void v_reason(struct tk_scan *c, sqlite3_context *out) {
+static void v_reason(struct tk_scan *c, struct tk_value *out) {
   const struct to_span *s = span(c);
   bool waits = s->kind == TO_SPAN_GOROUTINE && s->state == TO_GO_WAITING;
   const char *text = waits ? to_reason_info((enum to_reason)s->reason)->text : NULL;
@@ -59,98 +59,98 @@ static void v_reason(struct tk_scan *c, sqlite3_context *out) {
     tk__name(out, text == NULL ? "" : text);
 }
 
-static void v_cause(struct tk_scan *c, sqlite3_context *out) {
+static void v_cause(struct tk_scan *c, struct tk_value *out) {
   bool runnable = span(c)->kind == TO_SPAN_GOROUTINE && span(c)->state == TO_GO_RUNNABLE;
 
   tk__name(out, runnable ? to_cause_name((enum to_cause)span(c)->cause) : "");
 }
 
-static void v_from(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, span(c)->from);
+static void v_from(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, span(c)->from);
 }
 
-static void v_wall(struct tk_scan *c, sqlite3_context *out) {
-  if (c->at.has_wall) sqlite3_result_int64(out, (int64_t)c->at.wall_ns);
+static void v_wall(struct tk_scan *c, struct tk_value *out) {
+  if (c->at.has_wall) tk__number(out, (int64_t)c->at.wall_ns);
 }
 
-static void v_until(struct tk_scan *c, sqlite3_context *out) {
-  if (!span(c)->open) sqlite3_result_int64(out, span(c)->until);
+static void v_until(struct tk_scan *c, struct tk_value *out) {
+  if (!span(c)->open) tk__number(out, span(c)->until);
 }
 
-static void v_from_known(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int(out, span(c)->from_known);
+static void v_from_known(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, span(c)->from_known);
 }
 
-static void v_until_known(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int(out, span(c)->until_known);
+static void v_until_known(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, span(c)->until_known);
 }
 
 /* number: the pass's own. */
-static void give_stack(struct tk_scan *c, sqlite3_context *out, uint32_t number) {
+static void give_stack(struct tk_scan *c, struct tk_value *out, uint32_t number) {
   const struct to_callstack *stack = tk_pass_stack(c->pass, number);
 
   if (tk_numbers_find(&c->numbers, c->trace, number, stack, &number) != TB_OK)
-    sqlite3_result_error_nomem(out);
+    tk__fault(out, TK_VALUE_NO_MEMORY);
   else
     tk__stack(c, out, number);
 }
 
-static void v_stack(struct tk_scan *c, sqlite3_context *out) {
+static void v_stack(struct tk_scan *c, struct tk_value *out) {
   give_stack(c, out, c->at.stack);
 }
 
-static void v_end_stack(struct tk_scan *c, sqlite3_context *out) {
+static void v_end_stack(struct tk_scan *c, struct tk_value *out) {
   give_stack(c, out, c->at.end_stack);
 }
 
-static void v_by_life(struct tk_scan *c, sqlite3_context *out) {
+static void v_by_life(struct tk_scan *c, struct tk_value *out) {
   tk__life(c, out, span(c)->by_life);
 }
 
-static void v_by_thread(struct tk_scan *c, sqlite3_context *out) {
+static void v_by_thread(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, span(c)->by_thread);
 }
 
-static void v_by_stack(struct tk_scan *c, sqlite3_context *out) {
+static void v_by_stack(struct tk_scan *c, struct tk_value *out) {
   give_stack(c, out, c->at.by_stack);
 }
 
-static void v_proc(struct tk_scan *c, sqlite3_context *out) {
+static void v_proc(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, span(c)->proc);
 }
 
-static void v_thread(struct tk_scan *c, sqlite3_context *out) {
+static void v_thread(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, span(c)->thread);
 }
 
-static void v_gen(struct tk_scan *c, sqlite3_context *out) {
-  if (c->at.gen != 0) sqlite3_result_int64(out, (int64_t)c->at.gen);
+static void v_gen(struct tk_scan *c, struct tk_value *out) {
+  if (c->at.gen != 0) tk__number(out, (int64_t)c->at.gen);
 }
 
-static void v_name(struct tk_scan *c, sqlite3_context *out) {
+static void v_name(struct tk_scan *c, struct tk_value *out) {
   tk__text(out, name_of(span(c)));
 }
 
-static void v_message(struct tk_scan *c, sqlite3_context *out) {
+static void v_message(struct tk_scan *c, struct tk_value *out) {
   tk__text(out, span(c)->more->text);
 }
 
-static void v_metric(struct tk_scan *c, sqlite3_context *out) {
+static void v_metric(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, to_metric_name((enum to_metric)span(c)->state));
 }
 
-static void v_value(struct tk_scan *c, sqlite3_context *out) {
-  sqlite3_result_int64(out, (int64_t)span(c)->more->value);
+static void v_value(struct tk_scan *c, struct tk_value *out) {
+  tk__number(out, (int64_t)span(c)->more->value);
 }
 
-static void v_task(struct tk_scan *c, sqlite3_context *out) {
+static void v_task(struct tk_scan *c, struct tk_value *out) {
   if (span(c)->more->value != TO_NO_TASK) v_value(c, out);
 }
 
-static void v_parent(struct tk_scan *c, sqlite3_context *out) {
+static void v_parent(struct tk_scan *c, struct tk_value *out) {
   uint64_t parent = span(c)->more->parent;
 
-  if (parent != TO_NO_TASK && parent != 0) sqlite3_result_int64(out, (int64_t)parent);
+  if (parent != TO_NO_TASK && parent != 0) tk__number(out, (int64_t)parent);
 }
 
 /* ---- a scan ---- */

@@ -15,10 +15,8 @@ struct vtab {
 
 struct cursor {
   sqlite3_vtab_cursor base;
-  struct tk_traces *traces;
   struct tk_scan scan;
-  size_t trace; /* that the scan is in */
-  bool in_trace, done;
+  bool done;
   int64_t row;
 };
 
@@ -153,46 +151,26 @@ static int on_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out) {
   struct cursor *c = sqlite3_malloc(sizeof *c);
 
   if (c == NULL) return SQLITE_NOMEM;
-  *c = (struct cursor){ .traces = vtab->traces, .scan = { .table = vtab->table }, .done = true };
+  *c = (struct cursor){ .scan = { .table = vtab->table, .traces = vtab->traces }, .done = true };
   *out = &c->base;
   return SQLITE_OK;
-}
-
-static void end_trace(struct cursor *c) {
-  if (c->in_trace && c->scan.table->ops->end != NULL) c->scan.table->ops->end(&c->scan);
-  tk_numbers_fini(&c->scan.numbers);
-  c->in_trace = false;
 }
 
 static int on_close(sqlite3_vtab_cursor *base) {
   struct cursor *c = (struct cursor *)base;
 
-  end_trace(c);
+  tk__scan_end(&c->scan);
   sqlite3_free(c);
   return SQLITE_OK;
 }
 
-static int fail(struct cursor *c, const char *error) {
+/* Got: what the scan answered. */
+static int stand(struct cursor *c, int got, const char *error) {
+  c->done = got <= 0;
+  if (got >= 0) return SQLITE_OK;
   sqlite3_free(c->base.pVtab->zErrMsg);
   c->base.pVtab->zErrMsg = sqlite3_mprintf("%s", error);
-  c->done = true;
   return SQLITE_ERROR;
-}
-
-/* Got: what the scan of a trace answered. To the next trace's first row where it has no more. */
-static int go_on(struct cursor *c, int got, char error[TK_QUERY_ERROR]) {
-  const struct tk_table_ops *ops = c->scan.table->ops;
-
-  while (got == 0) {
-    end_trace(c);
-    if (c->trace == c->traces->n) break;
-    c->scan.trace = &c->traces->trace[c->trace++];
-    c->in_trace = true;
-    got = ops->begin(&c->scan, error);
-  }
-  if (got < 0) return fail(c, error);
-  c->done = got == 0;
-  return SQLITE_OK;
 }
 
 static int on_next(sqlite3_vtab_cursor *base) {
@@ -200,7 +178,7 @@ static int on_next(sqlite3_vtab_cursor *base) {
   char error[TK_QUERY_ERROR];
 
   c->row++;
-  return go_on(c, c->scan.table->ops->next(&c->scan, error), error);
+  return stand(c, tk__scan_next(&c->scan, error), error);
 }
 
 static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
@@ -209,14 +187,11 @@ static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, in
   char error[TK_QUERY_ERROR];
 
   (void)number;
-  end_trace(c);
   c->row = 0;
-  c->trace = 0;
-  c->done = true;
   c->scan.wants = (struct tk_wants){ 0 };
   c->scan.wants.events.with_details = plan[0] == '+';
   for (int i = 0; i < argc; i++) want(&c->scan.wants, plan[2 * i + 1], plan[2 * i + 2], argv[i]);
-  return go_on(c, 0, error);
+  return stand(c, tk__scan_begin(&c->scan, error), error);
 }
 
 static int on_eof(sqlite3_vtab_cursor *base) {
@@ -225,8 +200,19 @@ static int on_eof(sqlite3_vtab_cursor *base) {
 
 static int on_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column) {
   struct cursor *c = (struct cursor *)base;
+  struct tk_value value = { 0 };
 
-  c->scan.table->column[column].value(&c->scan, out);
+  c->scan.table->column[column].value(&c->scan, &value);
+  switch (value.kind) {
+  case TK_VALUE_NONE: break;
+  case TK_VALUE_NUMBER: sqlite3_result_int64(out, value.number); break;
+  case TK_VALUE_TEXT:
+    sqlite3_result_text(out, value.text.data, (int)value.text.len,
+                        value.stays ? SQLITE_STATIC : SQLITE_TRANSIENT);
+    break;
+  case TK_VALUE_NO_MEMORY: sqlite3_result_error_nomem(out); break;
+  case TK_VALUE_TOO_LONG: sqlite3_result_error_toobig(out); break;
+  }
   return SQLITE_OK;
 }
 
@@ -275,6 +261,14 @@ static const struct tk_query_table *table_at(size_t i) {
   for (size_t k = 0; k < sizeof all / sizeof *all; k++)
     for (const struct tk_query_table *t = all[k]; t->name != NULL; t++)
       if (i-- == 0) return t;
+  return NULL;
+}
+
+const struct tk_query_table *tk__table(const char *name) {
+  const struct tk_query_table *table;
+
+  for (size_t i = 0; (table = table_at(i)) != NULL; i++)
+    if (strcmp(table->name, name) == 0) return table;
   return NULL;
 }
 

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-bool tk_csv_is_plain(const char *text, size_t n) {
+#include "tools/tracectl/term/pen.h"
+
+enum { CELL_ROOM = 1 + TK_PEN_DECIMAL_MAX + TK_PEN_SLACK }; /* a comma and a number */
+
+static bool is_plain(const char *text, size_t n) {
   bool plain = true;
 
   for (size_t i = 0; i < n; i++)
@@ -11,16 +15,66 @@ bool tk_csv_is_plain(const char *text, size_t n) {
   return plain;
 }
 
+static void put_quoted(FILE *out, const char *text, size_t n) {
+  fputc('"', out);
+  for (size_t i = 0; i < n; i++) {
+    if (text[i] == '"') fputc('"', out);
+    fputc(text[i], out);
+  }
+  fputc('"', out);
+}
+
 void tk_csv_put(FILE *out, const char *text) {
   if (text == NULL) return;
-  if (tk_csv_is_plain(text, strlen(text))) {
-    fputs(text, out);
+  size_t n = strlen(text);
+  if (is_plain(text, n))
+    fwrite(text, 1, n, out);
+  else
+    put_quoted(out, text, n);
+}
+
+static void flush(struct tk_csv_line *line) {
+  fwrite_unlocked(line->text, 1, line->n, line->out);
+  line->n = 0;
+}
+
+void tk_csv_begin(struct tk_csv_line *line, FILE *out) {
+  line->out = out;
+  line->n = 0;
+  line->has_cells = false;
+}
+
+void tk_csv_none(struct tk_csv_line *line) {
+  if (sizeof line->text - line->n < CELL_ROOM) flush(line);
+  if (line->has_cells) line->text[line->n++] = ',';
+  line->has_cells = true;
+}
+
+void tk_csv_number(struct tk_csv_line *line, int64_t number) {
+  tk_csv_none(line);
+  line->n = (size_t)(tk_pen_i64(line->text + line->n, number) - line->text);
+}
+
+void tk_csv_text(struct tk_csv_line *line, const char *text, size_t n) {
+  tk_csv_none(line);
+  n = strnlen(text, n);
+  if (n + CELL_ROOM > sizeof line->text - line->n) flush(line);
+  if (n + CELL_ROOM <= sizeof line->text && is_plain(text, n)) {
+    memcpy(line->text + line->n, text, n);
+    line->n += n;
     return;
   }
-  fputc('"', out);
-  for (; *text != 0; text++) {
-    if (*text == '"') fputc('"', out);
-    fputc(*text, out);
-  }
-  fputc('"', out);
+  flush(line);
+  if (is_plain(text, n))
+    fwrite(text, 1, n, line->out);
+  else
+    put_quoted(line->out, text, n);
+}
+
+void tk_csv_end(struct tk_csv_line *line) {
+  if (sizeof line->text - line->n < CELL_ROOM) flush(line);
+  memcpy(line->text + line->n, "\r\n", 2);
+  line->n += 2;
+  line->has_cells = false;
+  flush(line);
 }

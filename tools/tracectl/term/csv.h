@@ -4,11 +4,26 @@
 #define TK_TERM_CSV_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-/* Whether a text needs no quotes. */
-bool tk_csv_is_plain(const char *text, size_t n);
 /* In quotes where the text needs them; NULL: an empty cell. */
 void tk_csv_put(FILE *out, const char *text);
+
+/* A line that is put together cell by cell, with its commas, and written in one piece where it is not too long. */
+struct tk_csv_line {
+  FILE *out;
+  char text[1024];
+  size_t n;
+  bool has_cells;
+};
+
+void tk_csv_begin(struct tk_csv_line *line, FILE *out);
+void tk_csv_number(struct tk_csv_line *line, int64_t number);
+/* Up to its first NUL, as the C library's functions would see it. */
+void tk_csv_text(struct tk_csv_line *line, const char *text, size_t n);
+void tk_csv_none(struct tk_csv_line *line);
+void tk_csv_end(struct tk_csv_line *line);
 
 #endif
