@@ -30,7 +30,7 @@ events=$(best "$bin/tracectl" query "$trace" "SELECT count(*) FROM events WHERE 
 row "query: events of a goroutine that is in $gens generations" "$(ratio "$events" "$check")" "x check" \
   "$(ratio "$needed" "$check")" "cat --goroutine" "<= 1.5"
 
-for format in perfetto chrome collapsed otlp; do
+for format in perfetto chrome collapsed otlp csv; do
   seconds=$(best "$bin/tracectl" convert --to "$format" "$trace" -o /dev/null)
   row "convert --to $format" "$(awk -v n="$spans" -v s="$seconds" 'BEGIN { printf "%.2f", n / s / 1e6 }')" "M spans/s" - - ">= 1"
 done
