@@ -300,7 +300,7 @@ class OtherFormats(Convert):
     def test_mistakes(self):
         trace = self.trace("g26-gens")
         for words, says in ((("--to", "gif"), 'no format "gif"'), ((), "--to FORMAT is wanted"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
-                            (("--to", "csv", "--table", "x y"), "no table"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
+                            (("--to", "csv", "--table", "x y"), "no such table"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
                             (("--to", "collapsed", "--of", "all"), '"all" is none of')):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)
         self.assertIn("-o OUT is wanted", self.tracectl("convert", "--to", "csv", trace, expect=2).err)

@@ -97,7 +97,7 @@ static int write_rows(const struct convert_options *o, struct tk_traces *traces)
   char sql[80];
 
   if (strspn(table, "abcdefghijklmnopqrstuvwxyz") != strlen(table) || strlen(table) > 20)
-    return tk_usage("convert", "--table: no table \"%s\"", table);
+    return tk_usage("convert", "--table: no such table \"%s\"", table);
   snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
   tb_diag_clear(&diag);
   tb_rc rc = tk_out_new(&diag, &files);

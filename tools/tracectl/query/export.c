@@ -37,7 +37,7 @@ int tk_table_csv(struct tk_traces *traces, const char *name, FILE *out) {
   struct tk_csv_line line;
   int code = TK_DONE;
 
-  if (scan.table == NULL) return tk_usage("convert", "--table: no table \"%s\"", name);
+  if (scan.table == NULL) return tk_usage("convert", "--table: no such table \"%s\"", name);
   tk_csv_begin(&line, out);
   put_head(&line, scan.table);
   int got = tk__scan_begin(&scan, error);
