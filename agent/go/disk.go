@@ -34,6 +34,7 @@ type disk struct {
 	spool    *spool
 	log      func(level int, text string)
 	flushNow chan struct{}
+	begun    chan struct{} // closed once there are files, or may be none
 
 	mu        sync.Mutex
 	dir       directory
@@ -52,7 +53,7 @@ type disk struct {
 
 func newDisk(s settings, spool *spool, log func(level int, text string)) *disk {
 	return &disk{
-		spool: spool, log: log, flushNow: make(chan struct{}, 1), room: make([]byte, 0, pieceBytes),
+		spool: spool, log: log, flushNow: make(chan struct{}, 1), begun: make(chan struct{}), room: make([]byte, 0, pieceBytes),
 		dir: directory{root: s.spoolDir, bytesMax: s.spoolDirBytes / 2}, state: dirState{service: s.service, instance: s.instance},
 	}
 }
@@ -71,6 +72,7 @@ func (d *disk) unlock() {
 
 // run flushes until the client has ended.
 func (d *disk) run(ended <-chan struct{}) {
+	<-d.begun
 	tick := time.NewTicker(flushTime)
 	defer tick.Stop()
 	for {
@@ -112,6 +114,11 @@ func (d *disk) begin(stream [16]byte, started uint64) {
 	d.state.stream, d.state.started = stream, started
 	d.due = time.Time{}
 	d.flush()
+	select {
+	case <-d.begun:
+	default:
+		close(d.begun)
+	}
 }
 
 func (d *disk) flush() {

@@ -339,6 +339,28 @@ func TestFilesOfWhichTheCollectorHasMoreAreNotSent(t *testing.T) {
 	}
 }
 
+// Names like those of streams that are none of ours: a file, a link to a folder, a folder with something in it.
+func TestOnlyEmptyFoldersAreTakenAway(t *testing.T) {
+	root := t.TempDir()
+	name := func(digit string) string { return filepath.Join(root, strings.Repeat(digit, 32)) }
+	for _, err := range []error{
+		os.WriteFile(name("1"), []byte("mine"), 0o600), os.Mkdir(filepath.Join(root, "else"), 0o700), os.Symlink("else", name("2")),
+		os.MkdirAll(filepath.Join(name("3"), "more"), 0o700), os.Mkdir(name("4"), 0o700),
+	} {
+		if err != nil {
+			t.Skip(err) // no links here
+		}
+	}
+	begun := make(chan struct{})
+	close(begun)
+	newRecovery(settings{spoolDir: root, spoolDirBytes: 1 << 20, service: "shop"}, make(chan line, 10)).run(begun)
+	for digit, stays := range map[string]bool{"1": true, "2": true, "3": true, "4": false} {
+		if _, err := os.Lstat(name(digit)); (err == nil) != stays {
+			t.Errorf("%s: %v", name(digit), err)
+		}
+	}
+}
+
 func TestASpoolDirThatCannotBe(t *testing.T) {
 	certs := certificates(t)
 	open := filepath.Join(t.TempDir(), "open")

@@ -83,7 +83,7 @@ func memoryWanted(dir *directory, state *dirState) (bytes uint64) {
 
 // loadRuns: runs follow each other without a hole. One that is missing or damaged ends what can be sent.
 func loadRuns(dir *directory, state *dirState, s *spool) error {
-	a := &state.accounting
+	a, room := &state.accounting, make([]byte, 2*pieceBytes)
 	for id := a.frontID; ; {
 		image, file, err := dir.openRun(state.salt, id)
 		if err == errNoSuchRun {
@@ -99,7 +99,7 @@ func loadRuns(dir *directory, state *dirState, s *spool) error {
 				from = a.frontBytes
 			}
 			s.inheritRun(&image)
-			err = loadFrames(file, state.salt, s, from, image.endBytes)
+			err = loadFrames(file, state.salt, s, room, from, image.endBytes)
 		}
 		file.Close()
 		if err != nil {
@@ -110,8 +110,7 @@ func loadRuns(dir *directory, state *dirState, s *spool) error {
 }
 
 // loadFrames adds a run's frames from at up to the end of what counts.
-func loadFrames(file *os.File, salt uint32, s *spool, at, end uint64) error {
-	room := make([]byte, 2*pieceBytes)
+func loadFrames(file *os.File, salt uint32, s *spool, room []byte, at, end uint64) error {
 	for at < end {
 		n, err := file.ReadAt(room[:min(end-at, uint64(len(room)))], int64(imageBytes+at))
 		if err != nil && err != io.EOF {
@@ -204,9 +203,16 @@ func (r *recovery) isOurs(name string) bool {
 	case errors.Is(err, errDamaged):
 		r.dir.remove()
 	case !errors.Is(err, errLocked):
-		os.Remove(filepath.Join(r.settings.spoolDir, name)) // only if it is empty
+		r.removeEmpty(filepath.Join(r.settings.spoolDir, name))
 	}
 	return false
+}
+
+// removeEmpty removes a folder with nothing in it, and nothing else.
+func (r *recovery) removeEmpty(path string) {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		os.Remove(path)
+	}
 }
 
 func (r *recovery) find() (all []found) {
@@ -247,8 +253,10 @@ func (r *recovery) setLeft(left int) {
 	r.mu.Unlock()
 }
 
-func (r *recovery) run() {
+// run waits for the files of this program's own stream, so that it does not take their folder for one that was left.
+func (r *recovery) run(begun <-chan struct{}) {
 	defer close(r.ended)
+	<-begun
 	all := r.dropOldest(r.find())
 	for i, old := range all {
 		r.setLeft(len(all) - i)

@@ -306,6 +306,9 @@ func (s *spool) inheritFrame(f frame, payload []byte) error {
 		s.isFinished = s.isFinished || f.kind == kindClose
 		return nil
 	}
+	if r.pagesWanted(keptHeadBytes+len(payload)) > s.freePages() {
+		return errDamaged // the files are not what they were a moment before
+	}
 	s.appendFrame(r, f, payload)
 	if f.kind == kindBatch {
 		one := count{1, uint64(f.len)}

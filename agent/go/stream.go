@@ -64,7 +64,7 @@ func open(config Config) (*stream, error) {
 func (s *stream) run() {
 	if s.recovery != nil {
 		go s.client.disk.run(s.client.ended)
-		go s.recovery.run()
+		go s.recovery.run(s.client.disk.begun)
 	}
 	go s.client.run()
 	go s.noteEnd()
