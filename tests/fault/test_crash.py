@@ -201,7 +201,7 @@ class Crash(FaultCase):
         said = agent.status
         collector.start()
         proxy = Proxy(self, address, 4, "cut:300000-900000", "reset:600000-1500000")
-        heir = Agent(self, proxy.address, 3999, mb_s=0.1, generation_bytes=50_000, spool_dir=spool)
+        heir = Agent(self, proxy.address, 3999, mb_s=0.1, generation_bytes=50_000, spool_bytes=1 << 30, spool_dir=spool)  # half of four times that
         wait_until("all of it is sent", lambda: heir.status.get("old_streams_sent", 0) == 1)
         heir.finish()
         self.assertGreaterEqual(proxy.count()["cuts"], cuts // 2)
