@@ -156,8 +156,7 @@ func newHandler(folder string) (http.Handler, error) {
 		file.Sync()
 	})
 	mux.HandleFunc("/wait", func(w http.ResponseWriter, r *http.Request) {
-		// A system call that keeps its thread: the scheduler takes the P away.
-		syscall.Select(0, nil, nil, nil, &syscall.Timeval{Usec: 15000})
+		blockInCall(15 * time.Millisecond)
 	})
 	mux.HandleFunc("/allocate", func(w http.ResponseWriter, r *http.Request) {
 		kept := make([][]byte, 0, 256)
