@@ -295,7 +295,7 @@ func sentence(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &number):
-		text := number.Error()
+		text := strings.TrimSuffix(number.Error(), ".") // Windows ends a sentence
 		return strings.ToUpper(text[:1]) + text[1:]
 	case errors.As(err, &dns):
 		return dns.Err
