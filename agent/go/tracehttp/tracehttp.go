@@ -13,11 +13,9 @@ import (
 	"net/http"
 	"runtime/trace"
 	"strings"
-	"unicode/utf8"
-)
 
-// Go before 1.27 ends a program whose task has a name of 100 KB, and a name may come from a request.
-const nameBytesMax = 200
+	"tracecollect.invalid/traceagent"
+)
 
 // Handler wraps next. name says what a request's task is called; nil: its method, with the pattern where a ServeMux
 // has already chosen one (Go 1.23). A name should come from a small set: reports have a row for each.
@@ -30,7 +28,7 @@ func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx, task := trace.NewTask(r.Context(), short(name(r)))
+		ctx, task := traceagent.NewTask(r.Context(), name(r)) // a name may come from the request, and be long
 		defer task.End()
 		if traceID, parentID, isOne := parse(r.Header.Get("traceparent")); isOne {
 			trace.Log(ctx, "trace_id", traceID)
@@ -56,18 +54,6 @@ func nameOf(r *http.Request) string {
 		return pattern
 	}
 	return method + " " + pattern
-}
-
-// short cuts a name where a character ends.
-func short(name string) string {
-	if len(name) <= nameBytesMax {
-		return name
-	}
-	end := nameBytesMax
-	for end > 0 && !utf8.RuneStart(name[end]) {
-		end--
-	}
-	return name[:end]
 }
 
 // parse reads a traceparent of any version (https://www.w3.org/TR/trace-context/): VERSION-TRACE-PARENT-FLAGS, all in
