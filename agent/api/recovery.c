@@ -51,7 +51,7 @@ static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t e
   while (at < end) {
     uint64_t want = end - at < READ_BYTES ? end - at : READ_BYTES;
     ssize_t n = pread(fd, r->room, (size_t)want, (off_t)(TA_SPOOL_DIR_IMAGE_BYTES + at));
-    if (n <= 0) return TB_CORRUPT;
+    if (n <= 0) return n < 0 ? TB_IO : TB_CORRUPT;
     size_t used = 0;
     for (;;) {
       tb_rc rc = ta_kept_frame(r->state->salt, r->room + used, (size_t)n - used, &frame);
@@ -87,14 +87,17 @@ static tb_rc read_runs(const struct reader *r) {
 }
 
 /* The spool must hold: a page more for each run, and runs are had by the page. */
-static uint64_t memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state) {
+static tb_rc memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
+                           uint64_t *out) {
   const struct ta_accounting *accounting = &state->accounting;
   uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
   struct ta_run_image run;
+  tb_rc rc;
   int fd;
 
   for (uint64_t id = accounting->front_id;
-       ta_spool_dir_open_run(dir, state->salt, id, &run, &fd) == TB_OK; id = run.covers + 1) {
+       (rc = ta_spool_dir_open_run(dir, state->salt, id, &run, &fd)) == TB_OK;
+       id = run.covers + 1) {
     close(fd);
     uint64_t skip = id == accounting->front_id ? accounting->front_bytes : 0;
     if (run.end_bytes > skip) bytes += run.end_bytes - skip;
@@ -102,15 +105,18 @@ static uint64_t memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_di
     runs++;
   }
   uint64_t for_runs = runs * RUN_PAGES * TA_PAGE_BYTES;
-  return bytes > for_runs ? bytes : for_runs;
+  *out = bytes > for_runs ? bytes : for_runs;
+  return rc == TB_IO ? TB_IO : TB_OK;
 }
 
 tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                        struct ta_spool *out) {
   struct reader r = { dir, state, out, malloc(READ_BYTES) };
-  tb_rc rc = TB_NOMEM;
+  uint64_t bytes;
+  tb_rc rc = memory_wanted(dir, state, &bytes);
 
-  if (r.room != NULL && ta_spool_init(out, memory_wanted(dir, state)) == TB_OK) {
+  if (rc == TB_OK && (r.room == NULL || ta_spool_init(out, bytes) != TB_OK)) rc = TB_NOMEM;
+  if (rc == TB_OK) {
     ta_spool_inherit(out, &state->accounting);
     rc = read_runs(&r);
     ta_spool_inherited(out);
@@ -170,10 +176,10 @@ static void deliver(struct ta_recovery *h) {
   tb_rc rc = ta_recovery_load(&h->dir, &h->state, &h->spool);
 
   if (rc == TB_CORRUPT) report_end(h, "is damaged, and sent up to there", LOG_WARNING);
-  bool send = rc != TB_NOMEM && !is_over(h);
+  bool loaded = rc == TB_OK || rc == TB_CORRUPT, send = loaded && !is_over(h);
   if (send && ta_recovery_announce(&h->dir, &h->state, &h->spool) == TB_OK) send_stream(h);
   if (ta_process_exiting()) return;
-  bool over = rc != TB_NOMEM && is_over(h);
+  bool over = loaded && is_over(h);
   report_end(h, over ? "is sent" : "stays unsent", over ? LOG_INFO : LOG_WARNING);
   ta_spool_fini(&h->spool);
   if (over) ta_spool_dir_remove(&h->dir);

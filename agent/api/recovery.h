@@ -35,7 +35,7 @@ void ta_recovery_init(struct ta_recovery *h, int root, uint64_t bytes_max,
                       const struct ta_client_config *config);
 void ta_recovery_fini(struct ta_recovery *h); /* accepts zeroed memory; run() has returned */
 /* A spool of what a folder that was taken holds, for ta_spool_fini(). TB_CORRUPT, TB_NOMEM: not of all, or of
- * nothing (then it is zeroed). */
+ * nothing (then it is zeroed). TB_IO: the same, and another time all may be read. */
 TB_MUST tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                                struct ta_spool *out);
 /* Before any of it goes out: from here on all of its records may have, under the numbers that they have here and have

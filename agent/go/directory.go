@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,8 +48,9 @@ const (
 
 var (
 	errLocked    = errors.New("another process has it")
-	errDamaged   = errors.New("it cannot be read")
+	errDamaged   = errors.New("it is damaged")
 	errNoSuchRun = errors.New("no such run")
+	errNotNow    = errors.New("it cannot be read now") // no descriptors, a disk that fails: another time it may be
 )
 
 // dirState is what a stream's files are worth.
@@ -106,10 +108,12 @@ func (f *fields) text() string {
 	return text
 }
 
-func readState(file *os.File, at int64) (s dirState, isIt bool) {
+func readState(file *os.File, at int64) (s dirState, isIt bool, err error) {
 	var bytes [stateBytes]byte
-	if _, err := file.ReadAt(bytes[:], at); err != nil {
-		return s, false
+	if _, err := file.ReadAt(bytes[:], at); err == io.EOF {
+		return s, false, nil
+	} else if err != nil {
+		return s, false, errNotNow
 	}
 	f := fields(bytes[:])
 	isIt = f.number() == stateMagic
@@ -118,7 +122,7 @@ func readState(file *os.File, at int64) (s dirState, isIt bool) {
 	s.service, s.instance = f.text(), f.text()
 	s.accounting.decode(&f)
 	s.salt = f.word()
-	return s, isIt && f.word() == crc32.Checksum(bytes[:stateBytes-4], castagnoliTable)
+	return s, isIt && f.word() == crc32.Checksum(bytes[:stateBytes-4], castagnoliTable), nil
 }
 
 // runImage is a run but for its frames.
@@ -274,9 +278,11 @@ func (d *directory) take(name string) (dirState, error) {
 	if err := d.enter(name, 0); err != nil {
 		return dirState{}, err
 	}
-	one, isFirst := readState(d.state, 0)
-	two, isSecond := readState(d.state, stateAt)
+	one, isFirst, err1 := readState(d.state, 0)
+	two, isSecond, err2 := readState(d.state, stateAt)
 	switch {
+	case err1 != nil || err2 != nil:
+		return dirState{}, errNotNow
 	case !isFirst && !isSecond:
 		return dirState{}, errDamaged
 	case isSecond && (!isFirst || two.serial >= one.serial):
@@ -355,7 +361,8 @@ func (d *directory) put(salt uint32, p *piece) error {
 }
 
 func (d *directory) writePiece(salt uint32, p *piece) error {
-	if d.bytes+uint64(len(p.frames)) > d.bytesMax {
+	// An image alone takes no room, and one of a LOSS gives some back.
+	if n := uint64(len(p.frames)); n > 0 && d.bytes+n > d.bytesMax {
 		return fmt.Errorf("spool directory: its %d bytes are in use", d.bytesMax)
 	}
 	if len(p.frames) > 0 {
@@ -396,11 +403,14 @@ func (d *directory) punch(id, from, to uint64) {
 	}
 }
 
-// openRun opens a run's file for reading, behind its image. errNoSuchRun: there is none. errDamaged.
+// openRun opens a run's file for reading, behind its image. errNoSuchRun: there is none. errDamaged, errNotNow.
 func (d *directory) openRun(salt uint32, id uint64) (runImage, *os.File, error) {
 	file, err := d.openIn(runName(id), os.O_RDONLY)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return runImage{}, nil, errNoSuchRun
+	case err != nil:
+		return runImage{}, nil, errNotNow
 	}
 	var bytes [imageBytes]byte
 	if _, err = file.ReadAt(bytes[:], 0); err == nil {
@@ -409,6 +419,9 @@ func (d *directory) openRun(salt uint32, id uint64) (runImage, *os.File, error) 
 		}
 	}
 	file.Close()
+	if err != nil && err != io.EOF {
+		return runImage{}, nil, errNotNow
+	}
 	return runImage{}, nil, errDamaged
 }
 

@@ -289,6 +289,76 @@ func TestDamagedFilesAreSentUpToThere(t *testing.T) {
 	}
 }
 
+// A disk that fails for a while, or no descriptors: no reason to take the files away.
+func TestFilesThatCannotBeReadNowAreKept(t *testing.T) {
+	for _, name := range []string{runName(1), runName(2), runName(3), stateName} {
+		l := newLife(t, 1, 64<<20)
+		for ; l.gen <= 2; l.gen++ {
+			l.put(3)
+			l.spool.end()
+		}
+		l.flush()
+		had := l.produced()
+		l.die()
+		path := filepath.Join(l.dir, l.name(), name)
+		if err := errors.Join(os.Rename(path, path+".away"), os.Mkdir(path, 0o700)); err != nil { // a folder opens, and cannot be read
+			t.Fatal(err)
+		}
+		lines, begun := make(chan line, 10), make(chan struct{})
+		close(begun)
+		newRecovery(settings{spoolDir: l.dir, spoolDirBytes: 128 << 20, service: "shop"}, lines).run(begun)
+		if name != stateName && !strings.Contains((<-lines).text, "cannot be read now, and stays unsent") {
+			t.Errorf("%s: nothing is said", name)
+		}
+		if err := errors.Join(os.Remove(path), os.Rename(path+".away", path)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := l.inherit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.deliver(); l.there.got.batches != had {
+			t.Errorf("%s: %d of %d batches", name, l.there.got.batches, had)
+		}
+		r.dir.leave()
+	}
+}
+
+// The limit of the files is less than the spool's: a LOSS takes no room, so it never waits for any.
+func TestALossIsWrittenWhereTheFilesAreFull(t *testing.T) {
+	for extra := uint64(0); extra < 4; extra++ {
+		l := newLife(t, int64(extra+1), 1<<20+extra*1000)
+		l.spool = newSpool(2 << 20)
+		l.disk.spool = l.spool
+		l.spool.putHeader([]byte("go 1.26 trace\x00\x00\x00"))
+		l.disk.begin(l.disk.state.stream, 7)
+		for ; l.gen <= 60; l.gen++ {
+			l.put(4)
+			l.spool.end()
+			l.flush()
+			if l.gen == 1 { // all of it is acknowledged; then the collector is away
+				l.send(math.MaxInt32)
+				l.arrive()
+				if err := l.spool.ack(l.there.seq); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		l.spool.finish()
+		for round := 0; round < 100 && !l.spool.isDone(); round++ {
+			l.flush()
+			l.send(1 << 20)
+			l.arrive()
+			if err := l.spool.ack(l.there.seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := l.spool.count(); !l.spool.isDone() || c.produced.batches != l.there.got.batches+l.there.lost.batches {
+			t.Errorf("limit + %d: done %v, full %v, %d of %d bytes in files", extra*1000, l.spool.isDone(), l.disk.isFull, l.disk.dir.bytes, l.disk.dir.bytesMax)
+		}
+	}
+}
+
 // The heir's connection breaks when more has arrived than the program had sent: that is the heir's own.
 func TestAnHeirWhoseConnectionBreaksGoesOn(t *testing.T) {
 	l := newLife(t, 1, 64<<20)

@@ -57,21 +57,31 @@ func (r *recovery) reported() (left, sent uint64) {
 
 // --- reading a stream's files ---
 
-// load makes a spool of what a folder that was taken holds. errDamaged: not of all.
+// load makes a spool of what a folder that was taken holds. errDamaged: not of all. errNotNow: there is no spool.
 func load(dir *directory, state *dirState) (*spool, error) {
-	s := newSpool(memoryWanted(dir, state))
+	bytes, err := memoryWanted(dir, state)
+	if err != nil {
+		return nil, err
+	}
+	s := newSpool(bytes)
 	s.inherit(&state.accounting)
-	err := loadRuns(dir, state, s)
+	if err = loadRuns(dir, state, s); err == errNotNow {
+		return nil, err
+	}
 	s.inherited()
 	return s, err
 }
 
 // memoryWanted is for all the frames there are, and a page that is not full for each run.
-func memoryWanted(dir *directory, state *dirState) (bytes uint64) {
+func memoryWanted(dir *directory, state *dirState) (bytes uint64, err error) {
 	for id := state.accounting.frontID; ; {
 		image, file, err := dir.openRun(state.salt, id)
-		if err != nil {
-			return bytes
+		switch err {
+		case nil:
+		case errNotNow:
+			return 0, err
+		default:
+			return bytes, nil
 		}
 		if is, err := file.Stat(); err == nil {
 			bytes += min(image.endBytes, uint64(is.Size())) + pageBytes
@@ -114,7 +124,7 @@ func loadFrames(file *os.File, salt uint32, s *spool, room []byte, at, end uint6
 	for at < end {
 		n, err := file.ReadAt(room[:min(end-at, uint64(len(room)))], int64(imageBytes+at))
 		if err != nil && err != io.EOF {
-			return errDamaged
+			return errNotNow
 		}
 		used := 0
 		for {
@@ -150,6 +160,10 @@ func (r *recovery) announce(s *spool) error {
 // deliver sends what is in the folder that was taken.
 func (r *recovery) deliver() {
 	spool, err := load(&r.dir, &r.state)
+	if err == errNotNow {
+		r.reportEnd("cannot be read now, and stays unsent", levelWarning)
+		return
+	}
 	if err != nil {
 		r.reportEnd("is damaged, and sent up to there", levelWarning)
 	}

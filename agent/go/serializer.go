@@ -307,7 +307,7 @@ func (s *spool) inheritFrame(f frame, payload []byte) error {
 		return nil
 	}
 	if r.pagesWanted(keptHeadBytes+len(payload)) > s.freePages() {
-		return errDamaged // the files are not what they were a moment before
+		return errNotNow // the files are not what they were a moment before
 	}
 	s.appendFrame(r, f, payload)
 	if f.kind == kindBatch {

@@ -141,11 +141,15 @@ tb_rc ta_spool_dir_make(struct ta_spool_dir *s, const unsigned char stream[16],
   return rc;
 }
 
-static bool read_state(int fd, uint64_t at, struct ta_spool_dir_state *out) {
-  if (pread(fd, out, sizeof *out, (off_t)at) != sizeof *out) return false;
+/* TB_CORRUPT: it says nothing. */
+static tb_rc read_state(int fd, uint64_t at, struct ta_spool_dir_state *out) {
+  ssize_t n = pread(fd, out, sizeof *out, (off_t)at);
+
+  if (n != sizeof *out) return n < 0 ? TB_IO : TB_CORRUPT;
   out->service[TA_SPOOL_DIR_TEXT - 1] = out->instance[TA_SPOOL_DIR_TEXT - 1] = 0;
-  return out->magic == MAGIC &&
-         out->crc == tb_crc32c(0, out, offsetof(struct ta_spool_dir_state, crc));
+  bool whole = out->magic == MAGIC &&
+               out->crc == tb_crc32c(0, out, offsetof(struct ta_spool_dir_state, crc));
+  return whole ? TB_OK : TB_CORRUPT;
 }
 
 tb_rc ta_spool_dir_take(struct ta_spool_dir *s, const char *name, struct tb_diag *diag,
@@ -155,7 +159,9 @@ tb_rc ta_spool_dir_take(struct ta_spool_dir *s, const char *name, struct tb_diag
   snprintf(s->name, sizeof s->name, "%s", name);
   TB_TRY(enter(s, s->name, 0, diag));
   int fd = atomic_load(&s->lock_fd);
-  bool first = read_state(fd, 0, &one), second = read_state(fd, STATE_AT, &two);
+  tb_rc rc_one = read_state(fd, 0, &one), rc_two = read_state(fd, STATE_AT, &two);
+  if (rc_one == TB_IO || rc_two == TB_IO) return failed(diag, "reading the state of", name);
+  bool first = rc_one == TB_OK, second = rc_two == TB_OK;
   if (!first && !second) return tb_fail(diag, TB_CORRUPT, "%s: state cannot be read", name);
   *out = first && (!second || one.serial > two.serial) ? one : two;
   s->serial = out->serial;
@@ -208,7 +214,8 @@ static tb_rc write_piece(struct ta_spool_dir *s, uint32_t salt, const struct ta_
                          const void *frames, struct tb_diag *diag) {
   struct image_on_disk image = { .run = piece->run };
 
-  if (s->bytes + piece->n > s->bytes_max)
+  /* An image alone takes no room, and one of a LOSS gives some back. */
+  if (piece->n > 0 && s->bytes + piece->n > s->bytes_max)
     return tb_fail(diag, TB_IO, "spool directory: its %" PRIu64 " bytes are in use", s->bytes_max);
   if (piece->n > 0)
     TB_TRY(write_all(s->run_fd, frames, piece->n, TA_SPOOL_DIR_IMAGE_BYTES + piece->at, diag));
@@ -261,13 +268,14 @@ tb_rc ta_spool_dir_open_run(struct ta_spool_dir *s, uint32_t salt, uint64_t id,
 
   name_run(id, name);
   int fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return TB_NOTFOUND;
-  bool whole = pread(fd, &image, sizeof image, 0) == sizeof image &&
+  if (fd < 0) return errno == ENOENT ? TB_NOTFOUND : TB_IO;
+  ssize_t n = pread(fd, &image, sizeof image, 0);
+  bool whole = n == sizeof image &&
                image.crc == tb_crc32c(salt, &image, offsetof(struct image_on_disk, crc)) &&
                image.run.id == id && image.run.covers >= id;
   if (!whole) {
     close(fd);
-    return TB_CORRUPT;
+    return n < 0 ? TB_IO : TB_CORRUPT;
   }
   *out = image.run;
   *out_fd = fd;

@@ -62,7 +62,7 @@ void ta_spool_dir_drop(struct ta_spool_dir *s, uint64_t first_id, uint64_t last_
 /* Gives back the room of a run's frames before at. */
 void ta_spool_dir_punch(struct ta_spool_dir *s, uint64_t id, uint64_t from, uint64_t to);
 
-/* A run's file for reading: its image, *out_fd behind it. TB_NOTFOUND: there is none. */
+/* A run's file for reading: its image, *out_fd behind it. TB_NOTFOUND: there is none. TB_IO: another time it may be read. */
 TB_MUST tb_rc ta_spool_dir_open_run(struct ta_spool_dir *s, uint32_t salt, uint64_t id,
                                     struct ta_run_image *out, int *out_fd);
 enum { TA_SPOOL_DIR_IMAGE_BYTES = 128 }; /* in front of the frames */

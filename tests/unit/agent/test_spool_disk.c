@@ -486,6 +486,41 @@ Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   end(l);
 }
 
+/* A disk that fails for a while, or no descriptors: no reason to take the files for sent. */
+Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
+  struct life *l = begin(1, 64 * MIB);
+  struct ta_spool_dir dir;
+  char path[128], away[140], name[TA_SPOOL_DIR_NAME];
+
+  for (l->gen = 1; l->gen <= 2; l->gen++) {
+    put(l, 3);
+    ta_spool_end(&l->spool);
+  }
+  ta_spool_writer_flush(&l->disk);
+  uint64_t had = produced(l);
+  cr_assert(find_name(l, name));
+  die(l);
+  for (int run = 1; run <= 3; run++) {
+    struct ta_spool_dir_state state;
+    struct tb_diag diag;
+    tb_diag_clear(&diag);
+    snprintf(path, sizeof path, "%s/%s/%016x", l->dir, name, run);
+    snprintf(away, sizeof away, "%s.away", path);
+    cr_assert(rename(path, away) == 0 && mkdir(path, 0700) == 0); /* opens, and cannot be read */
+    ta_spool_dir_init(&dir, open_root(l), 0);
+    cr_assert_eq(ta_spool_dir_take(&dir, name, &diag, &state), TB_OK, "%s", diag.text);
+    cr_assert_eq(ta_recovery_load(&dir, &state, &l->spool), TB_IO);
+    ta_spool_fini(&l->spool);
+    let_go(&dir);
+    cr_assert(rmdir(path) == 0 && rename(away, path) == 0);
+  }
+  cr_assert_eq(inherit(l, &dir), TB_OK);
+  cr_assert_eq(produced(l), had);
+  deliver(l);
+  let_go(&dir);
+  end(l);
+}
+
 /* A file was damaged, and the collector has what was in it: there is nothing to send. */
 Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   struct life *l = begin(1, 64 * MIB);
