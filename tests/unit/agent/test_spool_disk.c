@@ -415,7 +415,7 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
     uint64_t vouched = 0;
     l->gen = 1;
     for (uint64_t steps = below(l, 200); steps > 0; steps--) {
-      if (below(l, 4) == 0) l->disk.dir.bytes_max = below(l, MIB);
+      if (below(l, 4) == 0) l->disk.dir.bytes_max = below(l, MIB / 4);
       if (below(l, 2) == 0) l->disk.due_ns = 0;
       step(l);
       full += l->disk.full;
