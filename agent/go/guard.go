@@ -11,8 +11,8 @@ import (
 
 // Go's tracer can end a program. The functions here keep it from that.
 
-// Go 1.22 to 1.26 end a program ("traceRegion: alloc too large") that gives a task, a region or a log's category a name of
-// some 64 KiB. In a trace no more than 1 KiB of a name is kept.
+// Go up to 1.26 ends a program ("traceRegion: alloc too large") that gives a task, a region or a log's category a name of
+// 100 KB. In a trace no more than 1 KiB of a name is kept.
 const nameBytesMax = 1 << 10
 
 // Name cuts a text to what a trace keeps of it, where a character ends.
