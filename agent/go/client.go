@@ -136,7 +136,7 @@ func (c *client) hurry(by int) {
 
 func (c *client) run() {
 	defer close(c.ended)
-	defer c.leaveDisk()
+	defer c.leave()
 	c.disk.lock()
 	c.disk.begin(c.stream, c.started)
 	c.disk.unlock()
@@ -167,10 +167,12 @@ func (c *client) run() {
 	}
 }
 
-func (c *client) leaveDisk() {
+// leave gives back what nothing more is done with.
+func (c *client) leave() {
 	c.disk.lock()
 	defer c.disk.unlock()
 	c.disk.end()
+	c.spool.trim(true)
 }
 
 func (c *client) end(state string) {
@@ -193,7 +195,7 @@ func (c *client) sleep(d time.Duration) bool {
 		case <-timer.C:
 			return true
 		case <-trim.C:
-			c.spool.trim()
+			c.spool.trim(false)
 			c.sayLost()
 		}
 	}

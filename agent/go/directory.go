@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,10 +96,9 @@ func (f *fields) take(n int) []byte {
 	return taken
 }
 
-func (f *fields) number() uint64  { return binary.LittleEndian.Uint64(f.take(8)) }
-func (f *fields) word() uint32    { return binary.LittleEndian.Uint32(f.take(4)) }
-func (f *fields) count() count    { return count{f.number(), f.number()} }
-func (f *fields) counts() []count { return []count{f.count(), f.count()} }
+func (f *fields) number() uint64 { return binary.LittleEndian.Uint64(f.take(8)) }
+func (f *fields) word() uint32   { return binary.LittleEndian.Uint32(f.take(4)) }
+func (f *fields) count() count   { return count{f.number(), f.number()} }
 
 func (f *fields) text() string {
 	text := string(f.take(textBytes))
@@ -165,7 +165,7 @@ func decodeImage(salt uint32, bytes []byte) (r runImage, isIt bool) {
 	r.firstWall, r.lastWall = f.number(), f.number()
 	sum := binary.LittleEndian.Uint32(bytes[imageBytes-4:])
 	isIt = sum == crc32.Update(salt, castagnoliTable, bytes[:imageBytes-4])
-	return r, isIt && kind >= 1 && r.kind <= runClose && r.covers >= r.id
+	return r, isIt && kind >= 1 && r.kind <= runClose && r.covers >= r.id && r.covers < math.MaxUint64
 }
 
 // --- folders ---
@@ -200,7 +200,7 @@ func openRoot(path string) (string, error) {
 
 // openIn opens a file of the stream's folder.
 func (d *directory) openIn(name string, flags int) (*os.File, error) {
-	return os.OpenFile(filepath.Join(d.path, name), flags|noFollow, 0o600)
+	return os.OpenFile(filepath.Join(d.path, name), flags|filesOnly, 0o600)
 }
 
 func (d *directory) leave() {
@@ -229,7 +229,17 @@ func (d *directory) enter(folder string, flags int) error {
 	if err = lock(d.state); err != nil && err != errLocked {
 		return faultOf("locking", d.name, err)
 	}
+	if err == nil && !d.isThere() {
+		return errLocked
+	}
 	return err
+}
+
+// isThere: since the state was opened its owner may have removed it, and begun another one.
+func (d *directory) isThere() bool {
+	ours, err1 := d.state.Stat()
+	there, err2 := os.Lstat(filepath.Join(d.path, stateName))
+	return err1 == nil && err2 == nil && os.SameFile(ours, there)
 }
 
 // removeRest removes what stayed when this stream's files were given up.

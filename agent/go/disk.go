@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,12 @@ const (
 	flushTime = 100 * time.Millisecond
 	diskRetry = 10 * time.Second
 	punchMin  = 1 << 20
+
+	// A disk may be slower than the trace: so many bytes, then others have their turn. A piece counts as 8 KiB at least.
+	flushGrant = grantBytes
+	flushRound = 2 << 20
+	flushAll   = math.MaxInt
+	pieceMin   = 8 << 10
 )
 
 // disk keeps the spool's files like the spool. flush puts down all that the files lack; the sender does so before records
@@ -82,9 +89,11 @@ func (d *disk) run(ended <-chan struct{}) {
 		case <-tick.C:
 		case <-d.flushNow:
 		}
-		d.lock()
-		d.flush()
-		d.unlock()
+		for isMore := true; isMore; {
+			d.lock()
+			isMore = d.flush(flushRound)
+			d.unlock()
+		}
 	}
 }
 
@@ -113,7 +122,7 @@ func (d *disk) begin(stream [16]byte, started uint64) {
 	d.isOn, d.isFull = false, false
 	d.state.stream, d.state.started = stream, started
 	d.due = time.Time{}
-	d.flush()
+	d.flush(flushRound)
 	select {
 	case <-d.begun:
 	default:
@@ -121,23 +130,26 @@ func (d *disk) begin(stream [16]byte, started uint64) {
 	}
 }
 
-func (d *disk) flush() {
+// flush puts down so many bytes of what the files lack, and answers whether there are more.
+func (d *disk) flush(room int) (isMore bool) {
 	now := time.Now()
 	switch {
 	case d == nil || d.isEnded || (!d.isOn && now.Before(d.due)):
-		return
+		return false
 	case d.isFull && !d.spool.hasKept():
 		d.giveUp()
-		return
+		return false
 	case d.isFull && now.Before(d.due):
-		return
+		return false
 	}
 	d.due = now.Add(flushTime)
-	if err := d.write(); err != nil {
+	isMore, err := d.write(room)
+	if err != nil {
 		d.fail(err)
-	} else {
-		d.bytes.Store(d.dir.bytes)
+		return false
 	}
+	d.bytes.Store(d.dir.bytes)
+	return isMore
 }
 
 // note: numbers were given, and have not gone out yet.
@@ -157,7 +169,7 @@ func (d *disk) end() {
 	}
 	isDone := d.spool.isDone()
 	if !isDone {
-		d.flush()
+		d.flush(flushAll)
 	}
 	d.isEnded = true
 	d.bytes.Store(d.dir.bytes)
@@ -209,26 +221,30 @@ func (d *disk) open() error {
 }
 
 // write: the first time, runs before their state. Until then the folder is worth nothing.
-func (d *disk) write() error {
+func (d *disk) write(room int) (isMore bool, err error) {
 	if !d.isOn {
 		if err := d.open(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if d.isFull { // what was acknowledged meanwhile makes room
 		if err := d.look(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for {
+		if room <= 0 && (d.dir.serial > 0 || d.spool.isGivenKept()) {
+			return true, d.look()
+		}
 		p, isOne := d.spool.unsaved(d.state.salt, d.room)
 		if !isOne {
-			return d.look()
+			return false, d.look()
 		}
 		if err := d.dir.put(d.state.salt, &p); err != nil {
-			return d.waitForRoom(&p, err)
+			return false, d.waitForRoom(&p, err)
 		}
 		d.isFull = false
+		room -= max(len(p.frames), pieceMin)
 		if p.run.covers > p.run.id {
 			d.dir.drop(p.run.id+1, p.run.covers)
 		}

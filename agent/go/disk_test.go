@@ -59,12 +59,12 @@ func (l *life) produced() uint64 {
 
 func (l *life) flush() {
 	l.disk.due = time.Time{}
-	l.disk.flush()
+	l.disk.flush(flushAll)
 }
 
 // send is what the sender does.
 func (l *life) send(bytes int) {
-	l.disk.flush()
+	l.disk.flush(flushAll)
 	g, _ := l.spool.grant(uint64(bytes))
 	l.disk.note()
 	if g.bytes > 0 {
@@ -466,5 +466,53 @@ func TestASpoolDirThatCannotBe(t *testing.T) {
 	cfg.Record, cfg.SpoolDirBytes = 0, 1000
 	if _, err := Start(cfg); err == nil || !strings.Contains(err.Error(), "spool_dir_bytes is below 2097152") {
 		t.Errorf("with few bytes: %v", err)
+	}
+}
+
+// A disk that is slower than the trace: a flush ends, though the files never have all.
+func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
+	l := newLife(t, 1, 64<<20)
+	stop, ended := time.Now().Add(3*time.Second), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for gen := uint64(1); time.Now().Before(stop); gen++ {
+			l.spool.put(gen, l.batch)
+			l.spool.end()
+		}
+	}()
+	for rounds := 0; rounds < 5; rounds++ {
+		l.disk.flush(flushGrant)
+	}
+	select {
+	case <-ended:
+		t.Error("five flushes took as long as the writer wrote")
+	default:
+	}
+	<-ended
+	l.disk.end()
+	had := l.produced()
+	l.die()
+	if _, err := l.inherit(); err != nil || l.produced() != had {
+		t.Errorf("%d of %d batches: %v", l.produced(), had, err)
+	}
+}
+
+// Numbers of runs that go round, or a pipe with a run's name: the search for the next one ends.
+func TestRunsThatHaveNoEndAreDamaged(t *testing.T) {
+	l := newLife(t, 1, 64<<20)
+	l.put(3)
+	l.flush()
+	l.die()
+	r := newRecovery(settings{spoolDir: l.dir, service: "shop"}, nil)
+	if !r.isOurs(l.name()) {
+		t.Fatal("cannot be taken")
+	}
+	for _, image := range []runImage{{id: 1, covers: math.MaxUint64, kind: runLoss}, {id: 0, covers: 0, kind: runLoss}} {
+		if err := os.WriteFile(filepath.Join(l.dir, l.name(), runName(image.id)), image.encode(r.state.salt), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := load(&r.dir, &r.state); !errors.Is(err, errDamaged) {
+		t.Errorf("load: %v", err)
 	}
 }

@@ -263,8 +263,12 @@ func (s *spool) numberAgain() {
 		case runGeneration:
 			r.sealed, r.acked = count{}, count{}
 			r.unseal()
-		case runLoss: // it is said once more
+		case runLoss: // it is said once more: now, if it stands in front or was said; near runsMax it could not be later
+			isSaid := (r.isSaid || r == s.first.next) && !r.isOpen
 			r.small, r.bytes, r.records, r.isSaid = nil, 0, 0, false
+			if isSaid {
+				r.say()
+			}
 		}
 	}
 	s.acked = place{run: s.first}

@@ -73,7 +73,7 @@ func (l *link) send(over <-chan struct{}) error {
 				return l.lost(err)
 			}
 		case <-tick.C:
-			c.spool.trim()
+			c.spool.trim(false)
 			c.sayLost()
 		case <-leave:
 			return l.leaving()
@@ -155,7 +155,7 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 func (c *client) grant(room uint64) granted {
 	c.disk.lock()
 	defer c.disk.unlock()
-	c.disk.flush()
+	c.disk.flush(flushGrant)
 	g, _ := c.spool.grant(room)
 	if g.bytes > 0 {
 		c.disk.note()
@@ -167,7 +167,7 @@ func (c *client) grant(room uint64) granted {
 func (c *client) nextNeed() uint64 {
 	c.disk.lock()
 	defer c.disk.unlock()
-	c.disk.flush()
+	c.disk.flush(flushGrant)
 	_, need := c.spool.grant(0)
 	return need
 }

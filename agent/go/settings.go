@@ -7,6 +7,7 @@ package traceagent
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -28,6 +29,7 @@ const (
 	spoolBytesDefault = 16 << 20
 	diskForSpool      = 4                 // times the spool's bytes, where SpoolDirBytes says nothing
 	spoolDirBytesMin  = 2 * spoolBytesMin // half for the stream that is written, half for what was left
+	spoolBytesMax     = math.MaxInt / 2   // a GiB where addresses have 32 bits
 	recordMax         = time.Hour
 	nameMax           = 64
 )
@@ -94,6 +96,9 @@ func (c Config) settle() (settings, error) {
 	}
 	if s.spoolBytes < spoolBytesMin {
 		return s, fmt.Errorf("spool_bytes is below %d", spoolBytesMin)
+	}
+	if s.spoolBytes > spoolBytesMax {
+		return s, fmt.Errorf("spool_bytes is above %d", uint64(spoolBytesMax))
 	}
 	if c.SpoolDirBytes != 0 && c.SpoolDirBytes < spoolDirBytesMin {
 		return s, fmt.Errorf("spool_dir_bytes is below %d", spoolDirBytesMin)

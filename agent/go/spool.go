@@ -106,11 +106,14 @@ func (s *spool) takePage() []byte {
 
 func (s *spool) givePages(pages [][]byte) { s.pages = append(s.pages, pages...) }
 
-// trim gives the memory of half of what is not in use back to the system.
-func (s *spool) trim() {
+// trim gives the memory of half of what is not in use back to the system; isLast: of all of it.
+func (s *spool) trim(isLast bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keep := len(s.pages) / 2
+	if isLast {
+		keep = 0
+	}
 	for i, page := range s.pages[keep:] {
 		if s.mapping.release(page) {
 			s.cold = append(s.cold, page)

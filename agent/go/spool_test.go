@@ -358,7 +358,7 @@ func TestMemoryGoesBackWhenItIsNotInUse(t *testing.T) {
 	s.finish()
 	drain(t, s, k)
 	for i := 0; i < 20; i++ {
-		s.trim()
+		s.trim(false)
 	}
 	if left := s.made - len(s.cold); peak < 140 || left > 2 {
 		t.Errorf("%d pages at most, %d at the end", peak, left)
@@ -421,5 +421,49 @@ func TestARecorderForgetsAndLetsOut(t *testing.T) {
 	}
 	if err := s.snap(0, 9); !errors.Is(err, errTooManySnaps) {
 		t.Errorf("a fifth: %v", err)
+	}
+}
+
+// A collector that acknowledges nothing until there are as many runs as may be, and then forgets: all of it goes out again.
+func TestAStreamBeginsAnewAtTheBoundOfRuns(t *testing.T) {
+	for _, isFinished := range []bool{true, false} {
+		s, k := newSpool(spoolBytesMin), newTaker(t)
+		s.putHeader([]byte("go 1.26 trace\x00\x00\x00"))
+		send := func() {
+			for g, _ := s.grant(1 << 20); g.bytes > 0; g, _ = s.grant(1 << 20) {
+				k.take(g)
+				s.wrote(g.seq)
+			}
+		}
+		for gen := uint64(1); gen < 400; gen++ {
+			s.put(gen, []byte("x"))
+			s.end()
+			if send(); gen == 2 {
+				if err := s.ack(k.seq); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if isFinished {
+			s.finish()
+			send()
+		}
+		if err := s.resume(1); !errors.Is(err, errForgot) {
+			t.Fatalf("resume: %v", err)
+		}
+		s.restart()
+		k = newTaker(t)
+		if err := s.resume(0); err != nil {
+			t.Fatal(err)
+		}
+		for rounds := 0; rounds < 3; rounds++ {
+			send()
+			if err := s.ack(k.seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := s.count(); s.settled() != s.records || k.got.batches+k.lost.batches != c.produced.batches {
+			t.Errorf("finished %v: %d of %d records, got %+v, lost %+v of %+v", isFinished, s.settled(), s.records, k.got, k.lost, c.produced)
+		}
 	}
 }

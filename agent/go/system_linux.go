@@ -29,6 +29,9 @@ func punchHole(file *os.File, at, bytes int64) bool {
 type mapping struct{ bytes []byte }
 
 func newMapping(pages int) *mapping {
+	if os.Getpagesize() > pageBytes { // a page of ours could not go back alone
+		return &mapping{}
+	}
 	bytes, err := syscall.Mmap(-1, 0, pages*pageBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	m := &mapping{}
 	if err == nil { // else the heap has pages

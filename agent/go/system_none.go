@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	noFollow           = 0
+	filesOnly          = 0
 	renamesOpenFolders = false
 	removesOpenFiles   = false
 )

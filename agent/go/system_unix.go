@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	noFollow           = syscall.O_NOFOLLOW
+	filesOnly          = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link is refused, and a pipe does not wait
 	renamesOpenFolders = true
 	removesOpenFiles   = true
 )

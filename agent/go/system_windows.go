@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	noFollow           = 0
+	filesOnly          = 0
 	renamesOpenFolders = false
 	removesOpenFiles   = false
 )

@@ -81,7 +81,9 @@ type Status struct {
 // Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
 // an error: it is an Agent that is off, so that a deferred Stop needs no check.
 type Agent struct {
-	stopping sync.Mutex // held by Stop
+	live     context.Context // until Stop: it ends what waits in Snap
+	endLive  context.CancelFunc
+	stopping sync.Mutex // held by Stop and by Snap
 	mu       sync.Mutex // of stream and last
 	stream   *stream    // nil: off, or stopped
 	last     Status     // once stream is nil
@@ -101,6 +103,7 @@ var (
 	errOff       = errors.New("traceagent: the trace is off")
 	errNotAcked  = errors.New("not all was acknowledged")
 	errOnlyKept  = errors.New("not all was acknowledged, the rest is in SpoolDir")
+	errStopsNow  = errors.New("the agent stops")
 	errNoRecords = errors.New("traceagent: not a flight recorder: Config.Record is not set")
 )
 
@@ -113,6 +116,7 @@ func Start(config Config) (*Agent, error) {
 		return nil, fmt.Errorf("traceagent: %w", err)
 	}
 	agent := &Agent{stream: stream, tee: config.Tee, last: Status{State: "off"}}
+	agent.live, agent.endLive = context.WithCancel(context.Background())
 	if stream == nil {
 		return agent, nil
 	}
@@ -130,6 +134,7 @@ func (a *Agent) Stop(ctx context.Context) error {
 	if a == nil {
 		return nil
 	}
+	a.endLive()
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
 	stream := a.stream
@@ -153,7 +158,7 @@ func (a *Agent) Stop(ctx context.Context) error {
 }
 
 // Snap sends the newest part of what a recorder keeps, 0: all of it, and waits until the collector has acknowledged it
-// or ctx ends. The trace is cut where the runtime ends a generation: up to two seconds pass.
+// or ctx ends; Stop ends it, too. The trace is cut where the runtime ends a generation: up to two seconds pass.
 func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	if a == nil {
 		return errOff
@@ -166,6 +171,9 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	if err := a.stream.snap(last); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.live, func() { cancel(errStopsNow) })()
 	return wait(ctx, a.stream)
 }
 
@@ -201,7 +209,7 @@ func wait(ctx context.Context, stream *stream) error {
 		if err != errNotAcked && err != errOnlyKept {
 			return err
 		}
-		if ended := ctx.Err(); ended != nil {
+		if ended := context.Cause(ctx); ended != nil {
 			return fmt.Errorf("traceagent: %w: %w", err, ended)
 		}
 	}

@@ -595,3 +595,32 @@ func TestVersionsOfGoThatMayEndTheProgramAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Snap waits for a collector that never comes; Stop ends that wait and keeps to its own time.
+func TestStopEndsASnapThatWaits(t *testing.T) {
+	cfg := config("127.0.0.1:9", certificates(t))
+	cfg.Record = time.Minute
+	cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	agent, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapped := make(chan error)
+	go func() { snapped <- agent.Snap(context.Background(), 0) }()
+	for agent.Status().Snaps == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stopped := make(chan error)
+	go func() { stopped <- agent.Stop(within(t, 100*time.Millisecond)) }()
+	for waiting := 2; waiting > 0; waiting-- {
+		select {
+		case err = <-snapped:
+			if err == nil || !strings.Contains(err.Error(), "the agent stops") {
+				t.Errorf("Snap: %v", err)
+			}
+		case <-stopped:
+		case <-time.After(20 * time.Second):
+			t.Fatal("Stop hangs behind Snap")
+		}
+	}
+}

@@ -267,12 +267,12 @@ tb_rc ta_spool_dir_open_run(struct ta_spool_dir *s, uint32_t salt, uint64_t id,
   char name[RUN_NAME];
 
   name_run(id, name);
-  int fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? TB_NOTFOUND : TB_IO;
   ssize_t n = pread(fd, &image, sizeof image, 0);
   bool whole = n == sizeof image &&
                image.crc == tb_crc32c(salt, &image, offsetof(struct image_on_disk, crc)) &&
-               image.run.id == id && image.run.covers >= id;
+               image.run.id == id && image.run.covers >= id && image.run.covers < UINT64_MAX;
   if (!whole) {
     close(fd);
     return n < 0 ? TB_IO : TB_CORRUPT;

@@ -12,7 +12,15 @@
 
 #define MS UINT64_C(1000000)
 
-enum { FLUSH_MS = 100, RETRY_MS = 10000, PUNCH_BYTES = 1 << 20 };
+enum {
+  FLUSH_MS = 100,
+  RETRY_MS = 10000,
+  PUNCH_BYTES = 1 << 20,
+  PIECE_BYTES_MIN = 8 << 10, /* that a piece counts as */
+};
+
+/* Then the thread has its other work: a disk may be slower than the trace. */
+#define FLUSH_BYTES UINT64_C(0x200000)
 
 tb_rc ta_spool_writer_init(struct ta_spool_writer *m, const struct ta_spool_writer_config *config,
                            struct ta_spool *spool) {
@@ -111,8 +119,9 @@ static tb_rc wait_for_room(struct ta_spool_writer *m, const struct ta_piece *pie
 }
 
 /* The first time, runs before their state: until then the folder is worth nothing. */
-static tb_rc flush(struct ta_spool_writer *m, struct tb_diag *diag) {
+static tb_rc flush(struct ta_spool_writer *m, uint64_t bytes, struct tb_diag *diag) {
   struct ta_piece piece;
+  uint64_t done = 0;
 
   if (!m->on) TB_TRY(open_shelf(m, diag));
   if (m->full) TB_TRY(look(m, diag)); /* what was acked meanwhile makes room */
@@ -122,11 +131,16 @@ static tb_rc flush(struct ta_spool_writer *m, struct tb_diag *diag) {
     m->full = false;
     if (piece.run.covers > piece.run.id)
       ta_spool_dir_drop(&m->dir, piece.run.id + 1, piece.run.covers);
+    done += piece.n > PIECE_BYTES_MIN ? piece.n : PIECE_BYTES_MIN;
+    if (done >= bytes && (m->dir.serial > 0 || ta_spool_given_kept(m->spool))) {
+      m->due_ns = 0; /* it goes on at the next turn */
+      break;
+    }
   }
   return look(m, diag);
 }
 
-void ta_spool_writer_flush(struct ta_spool_writer *m) {
+static void flush_upto(struct ta_spool_writer *m, uint64_t bytes) {
   uint64_t now = ta_mono_ns();
   struct tb_diag diag;
 
@@ -138,10 +152,14 @@ void ta_spool_writer_flush(struct ta_spool_writer *m) {
   if (m->full && now < m->due_ns) return;
   tb_diag_clear(&diag);
   m->due_ns = now + FLUSH_MS * MS;
-  if (flush(m, &diag) != TB_OK)
+  if (flush(m, bytes, &diag) != TB_OK)
     fail(m, &diag);
   else
     m->reported_bytes = m->dir.bytes;
+}
+
+void ta_spool_writer_flush(struct ta_spool_writer *m) {
+  flush_upto(m, FLUSH_BYTES);
 }
 
 void ta_spool_writer_note(struct ta_spool_writer *m) {
@@ -166,7 +184,7 @@ void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream
 
 void ta_spool_writer_end(struct ta_spool_writer *m) {
   if (m->room == NULL) return;
-  if (!ta_spool_done(m->spool)) ta_spool_writer_flush(m);
+  if (!ta_spool_done(m->spool)) flush_upto(m, UINT64_MAX);
   m->reported_bytes = ta_spool_done(m->spool) ? 0 : m->dir.bytes;
   if (m->on && ta_spool_done(m->spool)) ta_spool_dir_remove(&m->dir);
   ta_spool_dir_leave(&m->dir); /* from here on it may be taken over */

@@ -50,6 +50,7 @@ void ta_spool_writer_fini(struct ta_spool_writer *m); /* accepts zeroed memory; 
 /* Files for a stream from now on; those of another one before it go. */
 void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream[16],
                            uint64_t started_wall_ns);
+/* 2 MiB at most, and goes on at the next call: due_ns is 0 then. */
 void ta_spool_writer_flush(struct ta_spool_writer *m);
 /* Numbers were given: to be called before they go out. */
 void ta_spool_writer_note(struct ta_spool_writer *m);

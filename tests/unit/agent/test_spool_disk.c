@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/api/recovery.h"
+#include "agent/host/clock.h"
 #include "agent/persist/writer.h"
 #include "proto/frame.pb-c.h"
 
@@ -517,6 +520,40 @@ Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
   cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(produced(l), had);
   deliver(l);
+  let_go(&dir);
+  end(l);
+}
+
+static atomic_bool writes;
+
+static void *write_on(void *self) {
+  struct life *l = self;
+
+  for (uint64_t end = ta_mono_ns() + 3 * UINT64_C(1000000000); ta_mono_ns() < end; l->gen++) {
+    ta_spool_put(&l->spool, l->gen, l->noise, BATCH);
+    ta_spool_end(&l->spool);
+  }
+  atomic_store(&writes, false);
+  return NULL;
+}
+
+/* A disk that is slower than the trace: a flush ends, though the files never have all. The last one has all. */
+Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
+  struct life *l = begin(1, 64 * MIB);
+  struct ta_spool_dir dir;
+  pthread_t thread;
+
+  l->gen = 1;
+  atomic_store(&writes, true);
+  cr_assert_eq(pthread_create(&thread, NULL, write_on, l), 0);
+  for (int rounds = 0; rounds < 5; rounds++) ta_spool_writer_flush(&l->disk);
+  cr_assert(atomic_load(&writes), "five flushes took as long as the writer wrote");
+  pthread_join(thread, NULL);
+  uint64_t had = produced(l);
+  ta_spool_writer_end(&l->disk);
+  die(l);
+  cr_assert_eq(inherit(l, &dir), TB_OK);
+  cr_assert_eq(produced(l), had);
   let_go(&dir);
   end(l);
 }

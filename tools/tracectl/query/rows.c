@@ -54,10 +54,10 @@ static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   if (rows->head_is_out) return;
   rows->head_is_out = true;
   for (int i = 0; i < sqlite3_column_count(s); i++) {
-    if (i > 0) putc(',', rows->out);
-    tk_csv_put(rows->out, sqlite3_column_name(s, i));
+    const char *name = sqlite3_column_name(s, i);
+    tk_csv_text(&rows->line, name, strlen(name));
   }
-  fputs("\r\n", rows->out);
+  tk_csv_end(&rows->line);
 }
 
 static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {

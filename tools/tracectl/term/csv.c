@@ -15,7 +15,11 @@ static bool is_plain(const char *text, size_t n) {
   return plain;
 }
 
-static void put_quoted(FILE *out, const char *text, size_t n) {
+static void put_text(FILE *out, const char *text, size_t n) {
+  if (is_plain(text, n)) {
+    fwrite(text, 1, n, out);
+    return;
+  }
   fputc('"', out);
   for (size_t i = 0; i < n; i++) {
     if (text[i] == '"') fputc('"', out);
@@ -25,12 +29,7 @@ static void put_quoted(FILE *out, const char *text, size_t n) {
 }
 
 void tk_csv_put(FILE *out, const char *text) {
-  if (text == NULL) return;
-  size_t n = strlen(text);
-  if (is_plain(text, n))
-    fwrite(text, 1, n, out);
-  else
-    put_quoted(out, text, n);
+  if (text != NULL) put_text(out, text, strlen(text));
 }
 
 static void flush(struct tk_csv_line *line) {
@@ -65,10 +64,7 @@ void tk_csv_text(struct tk_csv_line *line, const char *text, size_t n) {
     return;
   }
   flush(line);
-  if (is_plain(text, n))
-    fwrite(text, 1, n, line->out);
-  else
-    put_quoted(line->out, text, n);
+  put_text(line->out, text, n);
 }
 
 void tk_csv_end(struct tk_csv_line *line) {
