@@ -245,9 +245,7 @@ func (d *disk) write(room int) (isMore bool, err error) {
 		}
 		d.isFull = false
 		room -= max(len(p.frames), pieceMin)
-		if p.run.covers > p.run.id {
-			d.dir.drop(p.run.id+1, p.run.covers)
-		}
+		d.dir.drop(p.kept+1, p.run.covers)
 	}
 }
 

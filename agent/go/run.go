@@ -42,6 +42,7 @@ type run struct {
 	reason                               lossReason
 
 	id, covers          uint64 // on disk: its file, and the last one that it takes the place of
+	keptCovers          uint64 // up to there those files are gone
 	keptFrom, keptBytes int    // bytes from there up to there are on disk
 	isUnsaved           bool   // changed since it was last written there
 }

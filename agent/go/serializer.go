@@ -28,6 +28,7 @@ type piece struct {
 	run    runImage
 	at     uint64 // of the frames among those of the run that are on disk
 	frames []byte
+	kept   uint64 // of the files that the run takes the place of, those up to there went before
 }
 
 // accounting is that of acknowledged records, and where the others begin.
@@ -70,7 +71,7 @@ func (s *spool) keep() {
 	s.keptRecords = 0
 	for r := s.first; r != nil; r = r.next {
 		s.lastID++
-		r.id, r.covers, r.isUnsaved = s.lastID, s.lastID, true
+		r.id, r.covers, r.keptCovers, r.isUnsaved = s.lastID, s.lastID, s.lastID, true
 		r.keptFrom = 0
 		if s.acked.run == r {
 			r.keptFrom = s.acked.at
@@ -113,6 +114,7 @@ func (s *spool) unsaved(salt uint32, room []byte) (p piece, isOne bool) {
 		r.keptBytes += len(p.frames)
 	}
 	p.run = r.image()
+	p.kept, r.keptCovers = r.keptCovers, r.covers
 	if r.kind != runGeneration {
 		p.run.endBytes = uint64(len(p.frames))
 	}
@@ -169,7 +171,7 @@ func (s *spool) unsavedAgain(p *piece) {
 		if before := r.keptFrom + int(p.at); r.kind == runGeneration && len(p.frames) > 0 && r.keptBytes > before {
 			r.keptBytes = before
 		}
-		r.isUnsaved = true
+		r.keptCovers, r.isUnsaved = p.kept, true
 	}
 }
 

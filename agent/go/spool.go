@@ -151,7 +151,7 @@ func (s *spool) appendRun(kind runKind, gen uint64) *run {
 	now := wallNow()
 	s.lastID++
 	s.runs++
-	r := &run{kind: kind, gen: gen, lastGen: gen, order: s.records, firstWall: now, lastWall: now, id: s.lastID, covers: s.lastID, isUnsaved: true}
+	r := &run{kind: kind, gen: gen, lastGen: gen, order: s.records, firstWall: now, lastWall: now, id: s.lastID, covers: s.lastID, keptCovers: s.lastID, isUnsaved: true}
 	if s.last == nil {
 		s.first = r
 	} else {

@@ -33,7 +33,7 @@ void ta_spool_keep(struct ta_spool *s) {
   r->place[TA_KEPT].run = TA_NONE;
   for (uint32_t at = acked->run; at != TA_NONE; at = r->run[at].next) {
     struct ta_run *run = &r->run[at];
-    run->id = run->covers = ++r->last_id;
+    run->id = run->covers = run->kept_covers = ++r->last_id;
     run->kept_from = at == acked->run ? acked->at : 0;
     run->kept_bytes = run->kept_from;
     ta_run_touch(r, run);
@@ -156,6 +156,8 @@ bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_P
     *out = (struct ta_piece){ 0 };
     take_frames(s, at, salt, room, out);
     take_image(run, &out->run);
+    out->kept_covers = run->kept_covers;
+    run->kept_covers = run->covers;
     if (run->kind != TA_RUN_GENERATION) out->run.end_bytes = out->n;
     if (run->kind != TA_RUN_GENERATION || run->kept_bytes == run->bytes) ta_run_untouch(r, run);
   } else {
@@ -179,6 +181,7 @@ void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece) {
       run->kept_bytes = before;
       r->place[TA_KEPT].run = TA_NONE;
     }
+    run->kept_covers = piece->kept_covers;
     ta_run_touch(r, run);
   }
   pthread_mutex_unlock(&s->lock);

@@ -35,6 +35,8 @@ struct ta_piece {
   struct ta_run_image run;
   uint64_t at; /* of the frames among those of the run that are on disk */
   size_t n;
+  uint64_t
+      kept_covers; /* of the files that the run takes the place of, those up to there went before */
 };
 
 /* The accounting of acked records, and where the others begin. */

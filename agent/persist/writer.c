@@ -129,8 +129,7 @@ static tb_rc flush(struct ta_spool_writer *m, uint64_t bytes, struct tb_diag *di
     if (ta_spool_dir_put(&m->dir, m->state.salt, &piece, m->room, diag) != TB_OK)
       return wait_for_room(m, &piece, diag);
     m->full = false;
-    if (piece.run.covers > piece.run.id)
-      ta_spool_dir_drop(&m->dir, piece.run.id + 1, piece.run.covers);
+    ta_spool_dir_drop(&m->dir, piece.kept_covers + 1, piece.run.covers);
     done += piece.n > PIECE_BYTES_MIN ? piece.n : PIECE_BYTES_MIN;
     if (done >= bytes && (m->dir.serial > 0 || ta_spool_given_kept(m->spool))) {
       m->due_ns = 0; /* it goes on at the next turn */

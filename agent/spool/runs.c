@@ -58,6 +58,7 @@ static uint32_t take(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uin
                                 .order = order,
                                 .id = ++r->last_id,
                                 .covers = r->last_id,
+                                .kept_covers = r->last_id,
                                 .first_wall_ns = ta_wall_ns() };
   r->run[at].last_wall_ns = r->run[at].first_wall_ns;
   ta_run_touch(r, &r->run[at]);

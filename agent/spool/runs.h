@@ -48,6 +48,7 @@ struct ta_run {
   uint64_t acked_records, sealed_records;
   uint64_t held_records; /* put while it was held: not counted among all yet */
   uint64_t id, covers;   /* on disk: its file, and the last one that it takes the place of */
+  uint64_t kept_covers;  /* up to there those files are gone */
   uint64_t kept_bytes, kept_from; /* so many of bytes are on disk, from there on */
   struct ta_count all, sealed, acked;
   uint32_t crc;    /* over the batches' checksums */
