@@ -196,6 +196,7 @@ WORK = """
 	}()
 	for range passes {
 	}
+	agent.Status() // with the C agent a call of C, while the trace is on
 """
 
 
