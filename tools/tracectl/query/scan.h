@@ -34,15 +34,15 @@ enum tk_value_kind {
   TK_VALUE_NONE,
   TK_VALUE_NUMBER,
   TK_VALUE_TEXT,
-  TK_VALUE_NO_MEMORY, /* it cannot be had: */
+  TK_VALUE_NO_MEMORY, /* the value cannot be had */
   TK_VALUE_TOO_LONG,
 };
 
-/* Of a column at the row where a scan stands. */
+/* Of a column at the row where a scan stands. A text stays until the scan moves or has another text of this column, or as
+ * long as its traces. */
 struct tk_value {
   enum tk_value_kind kind;
-  bool
-      stays; /* the text, with its traces; else until the scan moves, or has another text of this column */
+  bool stays; /* the latter */
   int64_t number;
   struct to_string text;
 };
