@@ -27,7 +27,14 @@ TRACECTL = BUILD / "bin/tracectl"
 SANITIZE = os.environ.get("TC_SANITIZE", "")
 WITHOUT_LEAKS = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
-DEADLINE = 180  # seconds; only a failure takes so long
+FULL = bool(os.environ.get("TC_FULL"))  # `make soak`: whole sweeps, where `make test` takes a sample
+PATIENCE = float(os.environ.get("TC_PATIENCE", "1"))  # how much slower than two free cores this machine may be
+DEADLINE = 180 * PATIENCE  # seconds; only a failure takes so long
+
+
+def soak_only(case):
+    """Decorator: a case that only `make soak` runs."""
+    return case if FULL else None
 
 
 def die_with_parent():
