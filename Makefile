@@ -16,9 +16,21 @@ build: deps ## the release build: build/release/bin/{tracecollectd,tracectl}
 demo: ## collector, traced Go server and live figures in this terminal (DEMO_SECONDS=10 ends by itself)
 	@tools/demo.sh
 
-test: ## build and run every test: release, ASAN+UBSAN, TSAN
+test: ## build and run every test: release, ASAN+UBSAN, TSAN (12 minutes on two cores)
 	@tools/deps.sh browser
 	@tests/run.sh
+
+check: deps ## ROOM=lib/order: build what depends on one room and run its unit tests, in build/dev
+	@tests/check.sh "$(ROOM)"
+
+flake: build ## each entry of the release build 20 times beside four spinning processes; PART=1/4 takes a quarter, an hour at most
+	@tests/flake.sh
+
+engines: deps ## build the real servers that tests talk to, once, into $$TRACECOLLECT_ENGINES
+	@tools/engines.sh
+
+soak: build ## whole sweeps that `make test` samples, against the real servers of `make engines`; hours
+	@tests/soak.sh
 
 abi: build ## store the agent's binary interface as it is now (tests/data/abi); the tests compare with it
 	@tests/abi.py store
@@ -27,7 +39,7 @@ bench: deps ## every benchmark with its peer's figure beside ours
 	@tests/bench/run.sh
 
 fault: build ## the fault tests alone; FULL=1 with the numbers of docs/RELIABILITY.md, two hours
-	@cmake --preset release -DTC_FAULT_TIMEOUT=$(if $(FULL),7200,1800) >/dev/null
+	@cmake --preset release -DTC_FULL=$(if $(FULL),ON,OFF) >/dev/null
 	@TC_FULL=$(FULL) ctest --test-dir build/release -L fault -V --no-tests=error
 
 sim: build ## 2,000 lives by chance; power cut before every call of a run that changes the disk, 20 ways each: some minutes
@@ -60,4 +72,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench build/go-tools
 
-.PHONY: help deps build demo test abi fault sim bench fuzz-smoke coverage oracle install packages format clean
+.PHONY: help deps build demo test check flake engines soak abi fault sim bench fuzz-smoke coverage oracle install packages format clean

@@ -24,7 +24,15 @@ endif()
 add_compile_definitions(_GNU_SOURCE)
 add_link_options(-Wl,-z,relro,-z,now -Wl,--as-needed)
 
+# Test programs are linked by mold where it is installed: two hundred links a suite.
+find_program(TC_MOLD mold)
+if(TC_MOLD)
+  set(TC_TEST_LINKER -fuse-ld=mold)
+endif()
+
 if(TC_SANITIZE)
+  set(CMAKE_C_FLAGS_DEBUG "-O0 -g1") # line numbers for reports; -O1 would double the time of the build
+  add_link_options(${TC_TEST_LINKER})
   set(sanitize -fsanitize=${TC_SANITIZE} -fno-omit-frame-pointer)
   add_compile_definitions(TC_SANITIZED)
   if(TC_SANITIZE MATCHES "undefined")
@@ -46,6 +54,12 @@ if(TC_COVERAGE)
   add_link_options(-fprofile-instr-generate)
 endif()
 
+# Seconds after which an entry of ctest is ended. Only one that hangs takes so long.
+set(TC_ENTRY_TIMEOUT 1200)
+if(TC_FULL)
+  set(TC_ENTRY_TIMEOUT 14400)
+endif()
+
 # tc_tests_lib(TEST OUT libs ...): a test linked against a library of lib/ gets the label `lib`, too, and is built
 # by the target lib_tests: what tests/coverage.sh runs.
 add_custom_target(lib_tests)
@@ -62,7 +76,7 @@ endfunction()
 # The flags of a test's sources.
 function(tc_test_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_options(${target} PRIVATE -Wno-missing-prototypes -Wno-conversion -Wno-shadow -Wno-undef)
+  target_compile_options(${target} PRIVATE -Wno-missing-prototypes -Wno-conversion -Wno-shadow -Wno-undef -O0 -g1 -U_FORTIFY_SOURCE)
   if(TC_SANITIZE)
     target_include_directories(${target} BEFORE PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/standin)
   endif()
@@ -81,15 +95,12 @@ endfunction()
 set(TC_RESULTS ${PROJECT_BINARY_DIR}/results)
 file(MAKE_DIRECTORY ${TC_RESULTS})
 
-# tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [TIMEOUT s])
-# One Criterion binary is one ctest entry. Under TSAN Criterion cannot run (it fails with "Could not initialize
+# tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [COST n])
+# One Criterion binary is one ctest entry; the costliest begin first. Under TSAN Criterion cannot run (it fails with "Could not initialize
 # inheritable arena"), and under ASAN its own thread may hold the allocator's lock while a test forks, which gcc 12's
 # libasan leaves locked in the child. So with a sanitizer the same sources are built against tests/support/standin.
 function(tc_add_test)
-  cmake_parse_arguments(T "" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(T "" "NAME;COST" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()
@@ -101,11 +112,15 @@ function(tc_add_test)
     target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} tc_standin_main Threads::Threads)
   else()
     # Criterion's own control channel must bind to libnanomsg, not to nng's functions of the same names.
+    target_link_options(${T_NAME} PRIVATE ${TC_TEST_LINKER})
     target_link_libraries(${T_NAME} PRIVATE -Wl,--no-as-needed PkgConfig::CRITERION -lnanomsg ${T_LIBS})
   endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  if(T_COST)
+    set_tests_properties(${T_NAME} PROPERTIES COST ${T_COST})
+  endif()
   # CRITERION_OUTPUTS: one line a case, which tests/requirements/check.py reads.
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${TC_ENTRY_TIMEOUT} LABELS "${T_LABELS}"
     ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};CRITERION_OUTPUTS=tap:${TC_RESULTS}/${T_NAME}.tap;${TC_SANITIZER_ENVIRONMENT}"
     FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
 endfunction()

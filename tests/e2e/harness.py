@@ -32,6 +32,12 @@ PATIENCE = float(os.environ.get("TC_PATIENCE", "1"))  # how much slower than two
 DEADLINE = 180 * PATIENCE  # seconds; only a failure takes so long
 
 
+def engine(name):
+    """A real server that tests talk to, which `make engines` builds: its program, or None."""
+    built = pathlib.Path(os.environ.get("TRACECOLLECT_ENGINES", "/nonexistent")) / "bin" / name
+    return str(built) if built.exists() else shutil.which(name)
+
+
 def soak_only(case):
     """Decorator: a case that only `make soak` runs."""
     return case if FULL else None

@@ -31,7 +31,8 @@ class Result(unittest.TestResult):
         print(f"{word:5} {test.id()} {time.monotonic() - began:.1f} s {text}", flush=True)
         name = getattr(test, "test_case", test).id()  # a subtest's is its case
         skip = f" # SKIP {text}" if word == "SKIP" else ""
-        self.tap.write(f"{'ok' if word in ('ok', 'SKIP') else 'not ok'} - {name}{skip}\n")
+        took = f" ({time.monotonic() - began:.2f}s)"  # as Criterion writes it
+        self.tap.write(f"{'ok' if word in ('ok', 'SKIP') else 'not ok'} - {name}{took}{skip}\n")
 
     def addSuccess(self, test):
         self._say("ok", test)

@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct tt_test *tests, **tests_end = &tests;
 static struct tt_suite *suites;
 static bool expectation_failed; /* in the child */
+static FILE *results;           /* a line a case, as Criterion writes it to CRITERION_OUTPUTS=tap:FILE */
 
 void tt_register(struct tt_test *test) {
   *tests_end = test;
@@ -81,6 +83,19 @@ static bool run_case(const struct tt_test *test, void *param) {
   return false;
 }
 
+static bool run_and_report(const struct tt_test *test, void *param) {
+  struct timespec began, ended;
+  bool passed;
+
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  passed = run_case(test, param);
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  if (results != NULL)
+    fprintf(results, "%sok - %s::%s  (%.2fs)\n", passed ? "" : "not ", test->suite, test->name,
+            (double)(ended.tv_sec - began.tv_sec) + 1e-9 * (double)(ended.tv_nsec - began.tv_nsec));
+  return passed;
+}
+
 static bool is_wanted(const struct tt_test *test, int argc, char **argv) {
   char full[256];
 
@@ -92,7 +107,9 @@ static bool is_wanted(const struct tt_test *test, int argc, char **argv) {
 
 int main(int argc, char **argv) {
   unsigned passed = 0, failed = 0;
+  const char *outputs = getenv("CRITERION_OUTPUTS");
 
+  if (outputs != NULL && strncmp(outputs, "tap:", 4) == 0) results = fopen(outputs + 4, "we");
   for (struct tt_test *test = tests; test != NULL; test = test->next) {
     struct criterion_test_params all = { .length = 1 };
 
@@ -104,8 +121,9 @@ int main(int argc, char **argv) {
     }
     if (test->params != NULL) all = test->params();
     for (size_t i = 0; i < all.length; i++)
-      *(run_case(test, (char *)all.params + i * all.size) ? &passed : &failed) += 1;
+      *(run_and_report(test, (char *)all.params + i * all.size) ? &passed : &failed) += 1;
   }
+  if (results != NULL) fclose(results);
   printf("%u passed, %u failed\n", passed, failed);
   return failed > 0 ? 1 : 0;
 }

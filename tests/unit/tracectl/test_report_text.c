@@ -12,7 +12,6 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "unit/pack/toy_report.h"
 
-struct tb_mem tk_mem;
 
 static char *text;
 static size_t bytes;

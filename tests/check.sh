@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# check.sh ROOM: builds and runs the unit tests and fuzz corpora of all that is linked with a room, such as lib/order, in build/dev.
+set -eu
+cd "$(dirname "$0")/.."
+room=${1:-}
+room=${room%/}
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
+mkdir -p build
+cmake --preset dev >build/check.log || { tail -20 build/check.log; exit 1; }
+rooms=$(cut -d '|' -f 1 build/dev/rooms.txt)
+if ! grep -qxF -- "$room" <<<"$rooms"; then
+  echo "check: no room '$room'; ROOM=FOLDER is one of:" $rooms >&2
+  exit 2
+fi
+
+# The tests whose program is made of the room's objects.
+tests=() targets=()
+while read -r name program; do
+  if ninja -C build/dev -t inputs "${program#"$PWD/build/dev/"}" 2>/dev/null | grep -q "/room_${room//\//_}\.dir/"; then
+    tests+=("$name") targets+=("${program#"$PWD/build/dev/"}")
+  fi
+done < <(ctest --test-dir build/dev -L unit --show-only=json-v1 |
+  python3 -c 'import json, sys
+for test in json.load(sys.stdin)["tests"]:
+    print(test["name"], test["command"][0])')
+if [ ${#tests[@]} -eq 0 ]; then
+  echo "check: no unit test is linked with $room; tests/e2e has its tests" >&2
+  exit 1
+fi
+cmake --build --preset dev --target "${targets[@]}" >build/check.log || { tail -60 build/check.log; exit 1; }
+pattern=$(IFS='|'; echo "${tests[*]}")
+ctest --test-dir build/dev -R "^($pattern)\$" "-j$((3 * $(nproc)))" --output-on-failure --no-tests=error </dev/null | grep -v '^ *Start '
