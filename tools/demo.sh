@@ -10,6 +10,9 @@ bin=build/release/bin
 demo=build/demo
 [ "${#PWD}" -lt 70 ] || demo=$(mktemp -d /tmp/tracecollect-demo.XXXXXX) # a Unix socket's path is short
 collector='' server=''
+# A session of its own: ^C is ours, so that we can end the two in order. Were this shell killed, they would end with it.
+alone=(setsid)
+setpriv --pdeathsig TERM true 2>/dev/null && alone+=(setpriv --pdeathsig TERM)
 
 say() { printf '%s\n' "$*"; }
 
@@ -20,7 +23,7 @@ die() {
 }
 
 clean_up() { # the server first, so that its last records are acked
-  trap '' INT TERM
+  trap '' INT TERM HUP
   local pid
   for pid in $server $collector; do
     kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
@@ -60,8 +63,7 @@ build() {
 
 start_collector() {
   "$bin/tracectl" certs init "$demo/certs" >"$demo/certs.log" || die "no certificates"
-  # A session of its own: ^C is ours, so that we can end the two in order.
-  setsid "$bin/tracecollectd" --ready-file "$demo/ready" --set "state=$(realpath "$demo")/state" --set "certs=$(realpath "$demo")/certs" \
+  "${alone[@]}" "$bin/tracecollectd" --ready-file "$demo/ready" --set "state=$(realpath "$demo")/state" --set "certs=$(realpath "$demo")/certs" \
     --set listen.agents=127.0.0.1:0 --set listen.http=127.0.0.1:0 --set alert.syscall_blocked=10ms --set alert.stw=1ms </dev/null >"$demo/collector.log" 2>&1 &
   collector=$!
   wait_for 20 test -e "$demo/ready" || { tail -5 "$demo/collector.log" >&2; die "the collector does not start"; }
@@ -69,7 +71,7 @@ start_collector() {
 }
 
 start_server() {
-  setsid "$bin/go-server" -server "@$demo/ready" -certs "$demo/certs" -service demo \
+  "${alone[@]}" "$bin/go-server" -server "@$demo/ready" -certs "$demo/certs" -service demo \
     </dev/null >"$demo/server.log" 2>&1 &
   server=$!
   wait_for 30 segments_there || { tail -5 "$demo/server.log" "$demo/collector.log" >&2; die "no trace arrives"; }
@@ -101,8 +103,8 @@ show_figures() {
 }
 
 build
+trap finish INT TERM HUP # HUP: the terminal was closed
 start_collector
-trap finish INT TERM
 start_server
 end=$((SECONDS + ${DEMO_SECONDS:-1000000000}))
 while [ $SECONDS -lt "$end" ]; do

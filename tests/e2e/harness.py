@@ -43,9 +43,21 @@ def soak_only(case):
     return case if FULL else None
 
 
+LIBC = ctypes.CDLL(None)
+
+
 def die_with_parent():
-    """In a child before exec: no program outlives a test runner that was killed."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    """In a child before exec: no program outlives a test runner that was killed. Signals are as in a terminal: what a
+    shell runs in the background ignores SIGINT, and so would all that a test starts there."""
+    LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def alone():
+    """The same, and in a process group of its own, so that what it starts can be ended with it."""
+    die_with_parent()
+    os.setpgid(0, 0)
 
 
 def wait_until(what, condition, seconds=DEADLINE):
@@ -88,8 +100,9 @@ class Case(unittest.TestCase):
 
     def _clean(self):
         for process in self.processes:
-            if process.poll() is None:
-                process.kill()
+            if process.poll() is None:  # so its number is of nobody else
+                end = os.killpg if os.getpgid(process.pid) == process.pid else os.kill
+                end(process.pid, signal.SIGKILL)
                 process.wait()
         reports = [f"{log.name}: {line}" for log in self.folder.glob("*.log")
                    for line in log.read_text(errors="replace").splitlines()
@@ -104,7 +117,7 @@ class Case(unittest.TestCase):
         """Starts a program in the background; what it says goes to NAME.log."""
         log = open(self.folder / f"{name}.log", "ab")
         process = subprocess.Popen([str(c) for c in command], stderr=log, stdin=options.pop("stdin", subprocess.DEVNULL),
-                                   stdout=options.pop("stdout", log), preexec_fn=die_with_parent, **options)
+                                   stdout=options.pop("stdout", log), preexec_fn=alone, **options)
         log.close()
         self.processes.append(process)
         return process

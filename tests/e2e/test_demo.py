@@ -24,8 +24,8 @@ class Demo(Case):
         fetch, parsed = (shlex.split(re.search(f"^  (.*{verb}.*)$", text, re.M).group(1))
                          for verb in ("tracectl fetch", "tool trace"))
         trace = self.folder / "t.trace"
-        self.assertEqual(fetch[-2:], ["-o", "t.trace"])
-        self.run_program(*fetch[:-1], trace, cwd=SOURCE)
+        self.assertEqual(fetch[-4:], ["--last", "5s", "-o", "t.trace"])
+        self.run_program(*fetch[:-3], "1s", "-o", trace, cwd=SOURCE)  # less for Go's tool to print
         self.assertIn("StateTransition", self.run_program(*parsed[:-1], trace, cwd="/").out)
         tail = shlex.split(re.search("^  (.*tracectl tail.*)$", text, re.M).group(1))
         self.spawn("tail", *tail, cwd=SOURCE)
@@ -35,6 +35,15 @@ class Demo(Case):
         demo.send_signal(signal.SIGINT)
         self.assertEqual(demo.wait(DEADLINE), 0, self.log("demo"))
         self.assertEqual(self._left_running(), [])
+
+    def test_killed_outright_it_leaves_nothing_behind(self):
+        known = self.folder / "bin"
+        known.mkdir()
+        (known / "cmake").symlink_to("/bin/true")  # the build under test is what it would make
+        demo = self.spawn("demo", SOURCE / "tools/demo.sh", cwd=SOURCE, env={**os.environ, "PATH": f"{known}:{os.environ['PATH']}"})
+        wait_until("both are there", lambda: (self.assertIsNone(demo.poll(), self.log("demo")), len(self._left_running()) == 2)[1])
+        demo.kill()
+        wait_until("neither is", lambda: not self._left_running())
 
     @staticmethod
     def _left_running():

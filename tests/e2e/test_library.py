@@ -2,12 +2,15 @@
 """G1, G8: the libraries as their users meet them: installed, found by pkg-config with their version, an analysis written on them."""
 import json
 import os
+import pathlib
 import re
 import shlex
 import shutil
+import subprocess
+import tempfile
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, corpus
+from harness import BUILD, FULL, SANITIZE, SOURCE, Case, corpus
 
 EXAMPLE = SOURCE / "examples/who-waits/who_waits.c"
 HEAP = SOURCE / "examples/heap-graph/heap_graph.c"
@@ -15,16 +18,19 @@ SPANS = SOURCE / "examples/where-time-goes/where_time_goes.c"
 PULLING = SOURCE / "examples/thread-time/thread_time.c"
 RANGES = SOURCE / "examples/range-time/range_time.c"
 # What Go's own tool prints of ranges and Syncs; `cat -d parsed` prints the same, byte for byte.
-PARSED = re.compile(r'^M=.* (Sync|Range(?:Begin|Active|End)) Time=(\d+) (?:Name="([^"(]+?)(?: \(.*\))?" Scope=(\w+)(?:\((\d+)\))?)?')
+PARSED = re.compile(r'M=.* (Sync|Range(?:Begin|Active|End)) Time=(\d+) (?:Name="([^"(]+?)(?: \(.*\))?" Scope=(\w+)(?:\((\d+)\))?)?')
+RANGE_OR_SYNC = re.compile(r" (Sync|Range(?:Begin|Active|End)) Time=")
+TIME = re.compile(r" Time=(\d+)")
 RANGE_IDS = {"stop-the-world": "/stw", "GC concurrent mark phase": "/gc/mark", "GC incremental sweep": "/gc/sweep", "GC mark assist": "/gc/mark-assist"}
 
 
 @unittest.skipIf(SANITIZE, "the example is compiled without the sanitizer's runtime")
 class Library(Case):
-    def setUp(self):
-        super().setUp()
-        self.prefix = self.folder / "prefix"
-        self.run_program("cmake", "--install", BUILD, "--prefix", self.prefix)
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.prefix = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tc-library-")))
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], check=True, capture_output=True)
 
     def _pkg_config(self, *asked):
         """What the installed .pc file says, in a place the build did not know of."""
@@ -95,17 +101,23 @@ class Library(Case):
 
     def ranges_of(self, trace):
         """By the rules of internal/trace/summary.go: what RangeActive restates has been active since the last Sync, or since it was last heard of."""
-        total, since, lower, ended, syncs, marks, begun, now = {}, {}, set(), {}, [], [], None, 0
-        for line in self.tracectl("cat", "-d", "parsed", trace).out.splitlines():
-            if not line.startswith("M="):
+        total, since, lower, ended, syncs, marks, begun = {}, {}, set(), {}, [], [], None
+        text = "\n" + self.tracectl("cat", "-d", "parsed", trace).out
+
+        def time_before(end):
+            """Of the last event before this place in the text."""
+            at = text.rfind("\nM=", 0, end)
+            return int(TIME.search(text, at)[1]) if at >= 0 else 0
+
+        for found in RANGE_OR_SYNC.finditer(text):  # of a million lines a few
+            line = text.rfind("\n", 0, found.start())
+            match = PARSED.match(text, line + 1)
+            if not match or match.start(1) != found.start(1):
                 continue
-            before, now = now, int(re.search(r" Time=(\d+)", line)[1])
-            match = PARSED.match(line)
-            if not match:
-                continue
+            now = int(match[2])
             what, name, scope, ident = match[1], match[3], match[4], match[5]
             if what == "Sync":
-                syncs.append((now, before))
+                syncs.append((now, time_before(line)))
                 continue
             key = f"{RANGE_IDS[name]} {scope} {ident or 0}"
             if what == "RangeActive":
@@ -126,6 +138,7 @@ class Library(Case):
                 ended[key] = ended.get(key, 0) + 1
                 if scope == "None":
                     marks.append((begun, now))
+        now = time_before(len(text))
         for key, time in since.items():
             total[key] += now - time
             if " None " in key:
@@ -142,7 +155,7 @@ class Library(Case):
         traces = [self.unpack(packed) for packed in corpus()]
         for trace in [trace for trace in traces if "gens" in trace.name]:
             rows = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()]
-            for first in rows[1::max(1, len(rows) // 8)]:  # as if tracing had begun there: ranges are under way
+            for first in rows[1::max(1, len(rows) // (8 if FULL else 3))]:  # as if tracing had begun there: ranges are under way
                 cut = self.folder / f"{trace.stem}-{first['gen']}.trace"
                 bytes_ = trace.read_bytes()
                 cut.write_bytes(bytes_[:16] + bytes_[first["offset"]:])
