@@ -2,11 +2,9 @@
 """Every wait that Go's text shows, and the reports block, sync and net beside them."""
 import collections
 import json
-import re
 import subprocess
 
-WAIT = re.compile(r'^M=.* StateTransition Time=(\d+) GoID=(\d+) (\w+)->(\w+) Reason="(.*)"$')
-FRAME = re.compile(r"^\t(?!\t).* @ 0x([0-9a-f]+)$")
+import parsed
 
 
 class Waits:
@@ -14,31 +12,21 @@ class Waits:
 
     def __init__(self):
         self.ended, self.open = [], {}
-        self._began = self._event = self._into = None
+        self._began = None
 
-    def line(self, line):
-        if frame := FRAME.match(line):
-            self._into.append(int(frame.group(1), 16))
-        elif line.startswith(("Stack=", "TransitionStack=")):
-            self._into = self._event[1 if line.startswith("T") else 2] if self._event else []
-        elif line.startswith("M="):
-            self.finish()
-            self._began = self._began or int(re.search(r" Time=(\d+)", line).group(1))
-            match = WAIT.match(line)
-            self._event = (match.groups(), [], []) if match else None
-
-    def finish(self):
-        """The event is whole: its stacks come after it."""
-        if self._event is None:
+    def event(self, event):
+        self._began = self._began or event.time
+        if event.kind != "StateTransition":
             return
-        (time, ident, old, new, reason), stack, by_stack = self._event
-        self._event = None
+        what, ident, old, new, reason = parsed.MOVE.match(event.rest).groups()
+        if what != "GoID":
+            return
         if new == "Waiting" and ident not in self.open:
             known = old != "Undetermined"
-            self.open[ident] = (int(time) if known else self._began, known, reason, tuple(stack))
+            self.open[ident] = (event.time if known else self._began, known, reason, event.own.pcs)
         elif old == "Waiting" and new != "Waiting":
             since, known, reason, own = self.open.pop(ident)
-            self.ended.append((reason, own, tuple(by_stack), int(time) - since, known))
+            self.ended.append((reason, own, event.context.pcs, event.time - since, known))
 
 
 def is_sync(reason):

@@ -17,11 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+import parsed
 import reports
 
-HEAD = re.compile(r"^M=(-?\d+) P=(-?\d+) G=(-?\d+) (\w+) Time=(\d+)(.*)")
-MOVE = re.compile(r" (GoID|ProcID)=(\d+) (\w+)->(\w+)")
-NAME = re.compile(r' Name="([^"]*)"')
+NAME = re.compile(r'Name="([^"]*)"')
 LENGTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]  # ms
 EXECUTING = ("Running", "Syscall")
 
@@ -61,8 +60,10 @@ class Shares:
         self.sweep, self.per_proc, self.curves, self.ended = sweep, per_proc, {}, []
         self.on, self.maxprocs, self.workers, self.works = collections.Counter(), 0, set(), set()
         self.exactly = collections.Counter()
+        self.noted = None  # whether the world stood still; None: what is taken has changed since
 
     def procs(self, procs, now):
+        self.noted = None
         for proc in [proc for proc in range(procs, self.maxprocs) if self.per_proc]:
             for curve in self.curves.pop(proc):
                 curve.put(now, 0.0)
@@ -84,8 +85,10 @@ class Shares:
                 step[1] = max(0.0, step[1] - 1 / self.maxprocs)
 
     def take(self, proc, as_go, exact):
-        self.on[proc] += as_go
-        self.exactly[proc] += exact
+        if as_go or exact:
+            self.on[proc] += as_go
+            self.exactly[proc] += exact
+            self.noted = None
 
     def label(self, proc, goroutine, label):
         if not self.per_proc or label != "GC (dedicated)":
@@ -100,12 +103,17 @@ class Shares:
             self.works.discard(ident)
 
     def note(self, now, stopped):
+        if self.noted == stopped:
+            return
+        self.noted = stopped
         for proc, curves in self.curves.items():
             for curve, on in zip(curves, (self.on, self.exactly)):
-                if self.per_proc:
-                    level = 0.0 if stopped or on[str(proc)] > 0 else 1.0
+                if stopped:
+                    level = 0.0
+                elif self.per_proc:
+                    level = 0.0 if on[str(proc)] > 0 else 1.0
                 else:
-                    level = 0.0 if stopped else 1 - sum(n > 0 for n in on.values()) / self.maxprocs
+                    level = 1 - sum(n > 0 for n in on.values()) / self.maxprocs
                 curve.put(now, level)
 
     def lowest(self, way, length):
@@ -131,27 +139,27 @@ class Expected:
         self.taken, self.exactly = collections.Counter(), collections.Counter()  # by P
         self.stops, self.assisting, self.workers, self.working = 0, set(), set(), set()
 
-    def line(self, line):
-        match = HEAD.match(line)
-        if not match:
-            return
-        thread, proc, goroutine, kind, time, rest = match.groups()
-        before, self.now = self.now, int(time)
+    def event(self, event):
+        before, self.now = self.now, event.time
         self.first = self.first or self.now
-        name = NAME.search(rest)
-        name = name.group(1) if name else ""
+        _, proc, goroutine, kind, _, rest = event[:6]
         if kind == "Sync":
             self.syncs += 1
             self.before_sync = before
-        elif kind == "Metric" and name == "/sched/gomaxprocs:threads":
-            self._maxprocs(int(re.search(r"Uint64\((\d+)\)", rest).group(1)))
+        elif kind == "StateTransition":
+            what, ident, old, new, _ = parsed.MOVE.match(rest).groups()
+            self._call(event, what, ident, old, new)
+            if not self._move(proc, what, ident, old, new):
+                return
+        elif kind == "Metric":
+            if NAME.match(rest).group(1) == "/sched/gomaxprocs:threads":
+                self._maxprocs(int(re.search(r"Uint64\((\d+)\)", rest).group(1)))
         elif kind.startswith("Range"):
-            self._range(kind, name, proc, goroutine, rest)
-        elif kind == "StateTransition" and (move := MOVE.search(rest)):
-            self._call(thread, proc, goroutine, *move.groups())
-            self._move(proc, *move.groups())
+            self._range(kind, NAME.match(rest).group(1), proc, goroutine, rest)
         elif kind == "Label":
             self._label(proc, goroutine, re.search(r'Label="([^"]*)"', rest).group(1))
+        else:
+            return  # nothing changes
         self._note()
 
     def _note(self):
@@ -226,8 +234,9 @@ class Expected:
             for shares in self.shares:
                 shares.label(proc, goroutine, label)
 
-    def _call(self, thread, proc, goroutine, what, ident, old, new):
+    def _call(self, event, what, ident, old, new):
         """A call holds the P on which it began until the goroutine leaves it, or the P is taken."""
+        thread, proc, goroutine = event[:3]
         if what == "GoID":
             for its, (whose, _, _) in list(self.calls.items()):
                 if whose == ident and old == "Syscall" != new:
@@ -248,12 +257,13 @@ class Expected:
             self.in_calls[proc] += self.now - self.calls.pop(proc)[1]
 
     def _move(self, proc, what, ident, old, new):
+        """Whether that gives a P to a goroutine or takes it away."""
         if what == "ProcID":
             self._proc(ident, new)
-            return
+            return False
         change = (new in EXECUTING) - (old in EXECUTING)
         if not change or old == "Undetermined":
-            return
+            return False
         if ident in self.assisting or ident in self.workers:
             self.taken[proc] += change
         self.exactly[proc] += change * (ident in self.assisting)
@@ -262,6 +272,7 @@ class Expected:
         if change < 0 and ident in self.working:
             self.exactly[proc] -= 1
             self.working.discard(ident)
+        return True
 
     def _proc(self, proc, new):
         busy = sum(state == "Running" for state, _ in self.procs.values())
@@ -294,10 +305,8 @@ class Expected:
 
 def check_trace(check, tracectl, trace):
     want = Expected()
-    with subprocess.Popen([reports.GO_TRACE, "-d=parsed", trace], env={**os.environ, "TZ": "UTC"}, text=True,
-                          errors="replace", stdout=subprocess.PIPE) as parsed:
-        for line in parsed.stdout:
-            want.line(line)
+    for event in parsed.events(parsed.print_of(reports.GO_TRACE, trace)):
+        want.event(event)
     want.end()
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)

@@ -12,7 +12,6 @@ STRING = re.compile(r"^String id=(\d+)$")
 DATA = re.compile(r'^\tdata=(".*")$')
 TRANSITION = re.compile(r'^M=(-?\d+) P=-?\d+ G=(-?\d+) StateTransition Time=(\d+) GoID=(\d+) (\w+)->(\w+)(?: Reason="(.*)")?$')
 HEAD = b"\xd5tcsub\x01\x01\x05locks"
-HEAD_PRINTED = r'data="\xd5tcsub\x01\x01\x05locks'
 
 
 def unquote(text):

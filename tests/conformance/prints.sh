@@ -13,12 +13,14 @@ if [ ! -e "$folder/goldens.sha256" ]; then
   [ -n "${CI:-}" ] && { echo "0 passed, 1 failed"; exit 1; }
   exit 77
 fi
+sample=$("$(dirname "$0")/sample.sh" "$folder")
 passed=0 failed=0
 judge() { # WHAT GOT WANTED
   if [ "$2" = "$3" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "differs: $1: $2, wanted $3"; fi
 }
 for name in $(awk 'sub(/\.parsed$/, "", $2) { print $2 }' "$folder/goldens.sha256"); do
   trace=$folder/$name.trace.zst
+  grep -qxF "$trace" <<<"$sample" || [ ! -e "$trace" ] || continue
   for mode in parsed wire; do
     want=$(awk -v name="$name.$mode" '$2 == name { print $1 }' "$folder/goldens.sha256")
     got=$("$tracectl" cat -d "$mode" "$trace" 2>/dev/null | sha256sum | cut -d' ' -f1)

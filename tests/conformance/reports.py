@@ -18,19 +18,16 @@ import tempfile
 
 import blocked_waits
 import lock_waits
+import parsed
 from waits import Waits
 
-TRANSITION = re.compile(r"^M=(-?\d+) .*StateTransition Time=(\d+) (GoID|ProcID)=(\d+) (\w+)->(\w+)")
-RANGE = re.compile(r'^M=.*G=(-?\d+) Range(Begin|End) Time=(\d+) Name="stop-the-world \((.*)\)" ')
-PROCS = re.compile(r'^M=.* Metric Time=(\d+) Name="/sched/gomaxprocs:threads" Value=Value{Uint64\((\d+)\)}')
-TASK = re.compile(r'^M=.* G=(-?\d+) Task(Begin|End) Time=(\d+) ID=(\d+) Parent=\d+ Type=(".*")$')
-REGION = re.compile(r'^M=.* G=(-?\d+) Region(Begin|End) Time=(\d+) Task=(\d+) Type=(".*")$')
-HEAP = re.compile(r'^M=.* Metric Time=\d+ Name="(/memory/classes/heap/objects:bytes|/gc/heap/goal:bytes)" Value=Value{Uint64\((\d+)\)}')
-OBJECT = re.compile(r"^M=.* Experimental Time=\d+ Name=HeapObject(|Alloc|Free) Args=\[id=Value{Uint64\((\d+)\)}")
-CPU_SAMPLE = re.compile(r"^M=.* G=(-?\d+) StackSample ")
+STOP = re.compile(r'Name="stop-the-world \((.*)\)" ')
+METRIC = re.compile(r'Name="(.*)" Value=Value{Uint64\((\d+)\)}')
+TASK = re.compile(r'ID=(\d+) Parent=\d+ Type=(".*")$')
+REGION = re.compile(r'Task=\d+ Type=(".*")$')
+OBJECT = re.compile(r"Name=HeapObject(|Alloc|Free) Args=\[id=Value{Uint64\((\d+)\)}")
 WAITS_OF = {"sync": "sync_ns", "sync.(*Cond).Wait": "sync_ns", "synctest": "sync_ns", "chan send": "chan_ns", "chan receive": "chan_ns",
             "select": "chan_ns", "network": "net_ns", "sleep": "sleep_ns"}
-CONTEXT_P = re.compile(r"^M=-?\d+ P=(-?\d+) ")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=\d+ )?(.*)$")
 SAMPLE = re.compile(r"^ +(\d+) +(\d+): ?([\d ]*)$")
 
@@ -66,7 +63,8 @@ class User:
         for _, _, times in self._open[goroutine]:
             times[column] += time - since
 
-    def transition(self, line, time, what, ident, old, new):
+    def transition(self, event, what, ident, old, new, reason):
+        time = event.time
         if what == "ProcID":
             goroutine = self._calls_on.get(ident)
             if new == "Idle" and old != new and goroutine is not None:
@@ -79,30 +77,31 @@ class User:
         self.states[ident] = new
         self._without_p.discard(ident)
         self._calls_on = {proc: caller for proc, caller in self._calls_on.items() if caller != ident}
-        reason = re.search(r'Reason="(.*?)"', line)
-        self._reason[ident] = reason.group(1) if reason else ""
+        self._reason[ident] = reason or ""
         if new == "Syscall":
-            self._calls_on[CONTEXT_P.match(line).group(1)] = ident
+            self._calls_on[event.proc] = ident
         if new == "NotExist":
             self.regions_cut += len(self._open.pop(ident, []))
             del self.states[ident], self._since[ident]
 
-    def task(self, _, edge, time, ident, name):
-        if edge == "Begin":
-            self.open_tasks[ident] = (name, int(time))
+    def task(self, event):
+        ident, name = TASK.match(event.rest).groups()
+        if event.kind == "TaskBegin":
+            self.open_tasks[ident] = (name, event.time)
         elif ident in self.open_tasks:
             name, since = self.open_tasks.pop(ident)
-            self.tasks[name].append(int(time) - since)
+            self.tasks[name].append(event.time - since)
         else:
             self.tasks_begin_unknown += 1
 
-    def region(self, goroutine, edge, time, _, name):
-        self._count(goroutine, int(time))
-        if edge == "Begin":
-            self._open[goroutine].append((name, int(time), collections.Counter()))
+    def region(self, event):
+        goroutine, name = event.goroutine, REGION.match(event.rest).group(1)
+        self._count(goroutine, event.time)
+        if event.kind == "RegionBegin":
+            self._open[goroutine].append((name, event.time, collections.Counter()))
         elif self._open[goroutine]:
             name, since, times = self._open[goroutine].pop()
-            self.regions[name].append(int(time) - since)
+            self.regions[name].append(event.time - since)
             self.times[name] += times
         else:
             self.regions_begin_unknown += 1
@@ -134,49 +133,46 @@ class Expected:
         self.sizes, self.goal = [], None
         self.alive, self.allocations, self.samples = set(), 0, collections.Counter()
 
-    def line(self, line):
-        if not line.startswith("M="):
-            return  # a frame of an event's stack
+    def event(self, event):
         self.events += 1
-        now = int(re.search(r" Time=(\d+)", line).group(1))
+        kind, now = event.kind, event.time
         if self._began is None:
             self._began = self._last = now
         if self._standing:
             self.stopped += len(self._runnable) * (now - self._last)
         self._last = now
-        if " Sync Time=" in line:
+        if kind == "Sync":
             self._syncs += 1
             self._procs_known |= self._syncs > 1
-        elif match := TRANSITION.match(line):
-            _, time, what, ident, old, new = match.groups()
-            (self._goroutine if what == "GoID" else self._proc)(int(time), ident, old, new)
-            self._waste(int(time))
-            self.user.transition(line, int(time), what, ident, old, new)
-        elif match := TASK.match(line):
-            self.user.task(*match.groups())
-        elif match := REGION.match(line):
-            self.user.region(*match.groups())
-        elif match := HEAP.match(line):
-            name, value = match.groups()
-            if name.startswith("/memory"):
-                self.sizes.append(int(value))
-            else:
-                self.goal = int(value)
-        elif match := OBJECT.match(line):
+        elif kind == "StateTransition":
+            what, ident, old, new, reason = parsed.MOVE.match(event.rest).groups()
+            (self._goroutine if what == "GoID" else self._proc)(now, ident, old, new)
+            self._waste(now)
+            self.user.transition(event, what, ident, old, new, reason)
+        elif kind in ("TaskBegin", "TaskEnd"):
+            self.user.task(event)
+        elif kind in ("RegionBegin", "RegionEnd"):
+            self.user.region(event)
+        elif kind == "Metric" and (match := METRIC.match(event.rest)):
+            self._metric(now, match.group(1), int(match.group(2)))
+        elif kind == "Experimental" and (match := OBJECT.match(event.rest)):
             verb, ident = match.groups()
             (self.alive.discard if verb == "Free" else self.alive.add)(ident)
             self.allocations += verb == "Alloc"
-        elif match := CPU_SAMPLE.match(line):
-            goroutine = match.group(1)  # it may have ended, or not begun, when the sample is read
+        elif kind == "StackSample":
+            goroutine = event.goroutine  # it may have ended, or not begun, when the sample is read
             self.samples["" if goroutine == "-1" else self.user.states.get(goroutine, "NotExist")] += 1
-        elif match := PROCS.match(line):
-            time, procs = map(int, match.groups())
-            self._idle -= {ident for ident in self._idle if int(ident) >= procs}
+        elif kind in ("RangeBegin", "RangeEnd") and (match := STOP.match(event.rest)):
+            (self._begin if kind == "RangeBegin" else self._end)(event.goroutine, now, match.group(1), event.proc)
+
+    def _metric(self, time, name, value):
+        if name == "/memory/classes/heap/objects:bytes":
+            self.sizes.append(value)
+        elif name == "/gc/heap/goal:bytes":
+            self.goal = value
+        elif name == "/sched/gomaxprocs:threads":
+            self._idle -= {ident for ident in self._idle if int(ident) >= value}
             self._waste(time)
-        elif match := RANGE.match(line):
-            goroutine, edge, time, reason = match.groups()
-            own = CONTEXT_P.match(line).group(1)
-            (self._begin if edge == "Begin" else self._end)(goroutine, int(time), reason, own)
 
     def _waste(self, time):
         """Time in which a goroutine was runnable while a P was idle."""
@@ -269,22 +265,12 @@ class Check:
                 self.equal(f"{what} {name}", got[name], exact)
 
 
-def go_prints(mode, trace):
-    run = subprocess.run([GO_TRACE, f"-d={mode}", trace], env={**os.environ, "TZ": "UTC"}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return run.stdout.decode(errors="replace")
-
-
 def check_figures(check, tracectl, trace):
     want, waits, blocked = Expected(), Waits(), blocked_waits.Waits()
-    env = {**os.environ, "TZ": "UTC"}
-    with subprocess.Popen([GO_TRACE, "-d=parsed", trace], env=env, text=True,
-                          errors="replace", stdout=subprocess.PIPE) as parsed:
-        for line in parsed.stdout:
-            want.line(line)
-            waits.line(line)
-            blocked.line(line.rstrip("\n"))
-    waits.end()
-    blocked.finish()
+    text = parsed.print_of(GO_TRACE, trace)
+    for event in parsed.events(text):
+        for sums in (want, waits, blocked):
+            sums.event(event)
     run = subprocess.run([tracectl, "report", "all", "--json", "--top", "0", "--no-progress", trace],
                          check=True, stdout=subprocess.PIPE)
     reports = {report["kind"]: report for report in map(json.loads, run.stdout.splitlines())}
@@ -320,9 +306,9 @@ def check_figures(check, tracectl, trace):
     check_heap(check, reports["heap"], want)
     check_cpu(check, reports["cpu"], want)
     check_contention(check, reports["contention"], waits)
-    wire = go_prints("wire", trace)
-    if lock_waits.HEAD_PRINTED in wire:
-        want.locks = lock_waits.check_locks(check, reports["contention"], wire.splitlines(), go_prints("parsed", trace).splitlines())
+    if lock_waits.HEAD in trace.read_bytes():
+        wire = parsed.print_of(GO_TRACE, trace, "wire")
+        want.locks = lock_waits.check_locks(check, reports["contention"], wire.splitlines(), text.splitlines())
     else:
         check.equal("locks", reports["contention"]["figures"]["locks"], 0)
     check_wake(check, reports["wake"], waits)
@@ -514,7 +500,8 @@ def find_traces(names, folder):
         if str(path) == "--fresh":
             yield from make_traces(folder)
         elif path.is_dir():
-            yield from sorted(path.glob("*.trace.zst"))
+            sample = subprocess.run([SOURCE / "tests/conformance/sample.sh", path], stdout=subprocess.PIPE, text=True, check=True)
+            yield from map(pathlib.Path, sample.stdout.split("\n")[:-1])
         elif path.exists():
             yield path
 

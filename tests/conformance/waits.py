@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who waits for whom, summed from the text of `go tool trace -d=parsed` in the plainest way."""
 import collections
-import re
 
-EVENT = re.compile(r"^M=.* StateTransition Time=(\d+) GoID=(\d+) (\w+)->(\w+)(?: Reason=\"(.*)\")?$")
-SYNC = re.compile(r"^M=.* Sync Time=(\d+)")
-FRAME = re.compile(r"^\t(|[^\t].*) @ 0x([0-9a-f]+)$")
+import parsed
+
 REASONS = {"sync", "sync.(*Cond).Wait", "chan send", "chan receive", "select"}
 CONVOYS = {"sync", "chan send"}
 
@@ -38,52 +36,40 @@ class Waits:
         self.convoys = set()  # stacks
         self._reasons, self._generation, self._runs = {}, collections.Counter(), collections.Counter()
         self._lives = {}
-        self._began = self._event = self._frames = None
-        self._own, self._context = [], []
-        self._syncs = 0
+        self._began = self._event = None
 
-    def line(self, line):
-        line = line.rstrip("\n")
-        if line.startswith("M="):
-            self.end()
-            match = EVENT.match(line)
-            if self._began is None:
-                self._began = int(re.search(r" Time=(\d+)", line).group(1))
-            self._event, self._own, self._context = match and match.groups(), [], []
-            if SYNC.match(line):
-                self._generation_begins()
-        elif line in ("TransitionStack=", "Stack="):
-            self._frames = self._own if line[0] == "T" else self._context
-        elif match := FRAME.match(line):
-            self._frames.append((int(match.group(2), 16), match.group(1)))
+    def event(self, event):
+        if self._began is None:
+            self._began = event.time
+        if event.kind == "Sync":
+            self._generation_begins()
+        elif event.kind == "StateTransition":
+            self._event = event
+            what, ident, old, new, reason = parsed.MOVE.match(event.rest).groups()
+            if what == "GoID":
+                self._transition(event.time, ident, old, new, reason)
 
-    def end(self):
-        """The event whose lines came last."""
-        if self._event is None:
-            return
-        time, ident, old, new, reason = self._event
-        self._event = None
+    def _transition(self, time, ident, old, new, reason):
         life = self._lives.get(ident)
         if old == "NotExist" or life is None:
             life = self._lives[ident] = Life()
-            life.since = int(time) if old == "NotExist" else self._began
-        if not life.entry and self._own:
-            life.entry = self._own[-1][1]
+            life.since = time if old == "NotExist" else self._began
+        life.entry = life.entry or self._event.own.entry
         if old == new:
             return
         if life.state is not None:
-            self._leave(life, int(time))
-            life.since = int(time)
+            self._leave(life, time)
+            life.since = time
         self._enter(life, new, reason or "")
         if new == "NotExist":
             del self._lives[ident]
 
     def _enter(self, life, state, reason):
         was_waiting, life.state = life.state == "Waiting", state
-        life.woken_by = (self._context[-1][1] if self._context else "") if was_waiting else None
+        life.woken_by = self._event.context.entry if was_waiting else None
         if state != "Waiting":
             return
-        life.reason, life.stack = reason, tuple(pc for pc, _ in self._own)
+        life.reason, life.stack = reason, self._event.own.pcs
         if reason not in REASONS:
             return
         stack = life.stack
@@ -93,13 +79,12 @@ class Waits:
             most[stack] = max(most[stack], self.waiting[stack])
 
     def _leave(self, life, time):
-        length = time - life.since
-        waker = tuple(pc for pc, _ in self._context)
+        length, waker = time - life.since, self._event.context
         if life.state == "Waiting":
-            self.wakes.append((self._context[-1][1] if waker else "", life, "waits", length))
+            self.wakes.append((waker.entry, life, "waits", length))
             if life.reason in REASONS:
                 self.waiting[life.stack] -= 1
-                self.pairs[life.reason, life.stack, waker].add(length)
+                self.pairs[life.reason, life.stack, waker.pcs].add(length)
         elif life.state == "Runnable" and life.woken_by is not None:
             self.wakes.append((life.woken_by, life, "latency", length))
 
