@@ -72,6 +72,12 @@ def wait_until(what, condition, seconds=DEADLINE):
         time.sleep(0.02)
 
 
+def suites(*names):
+    """Decorator: a case that only these of release, asan and tsan run. The others would run the same C code with another case."""
+    here = "release" if not SANITIZE else "tsan" if "thread" in SANITIZE else "asan"
+    return lambda case: case if here in names else None
+
+
 def rfc3339(wall_ns):
     """A moment as --since takes it, with all nine digits."""
     whole = datetime.datetime.fromtimestamp(wall_ns // 10**9, datetime.timezone.utc)

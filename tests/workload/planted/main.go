@@ -113,10 +113,10 @@ func (s *shop) flush(long time.Duration, locked chan<- struct{}) {
 	syscall.Nanosleep(&pause, nil)
 }
 
-// slow: one request needs 20 ms of the worker, which waits for the stock; a flush has that for 120 ms.
+// slow: one request needs 20 ms of the worker, which waits for the stock; a flush has that while the fault lasts.
 func (s *shop) plantSlow() {
 	locked := make(chan struct{})
-	go s.flush(120*time.Millisecond, locked)
+	go s.flush(s.lasts, locked)
 	<-locked
 	s.checkout(20 * time.Millisecond)
 }
