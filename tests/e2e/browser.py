@@ -2,8 +2,9 @@
 """A headless Chromium, told what to do over a pair of pipes (the DevTools protocol): no driver, no
 library. What a page complains of, scripts that fail and policies that are broken included, is kept.
 
-One browser serves all cases of a module, for a start costs more than most cases do. Each page is of a context of its own:
-it has nothing of those before it. TC_SCREENSHOTS=1 stores how the pages look in build/SUITE/page.
+One browser serves all cases of a module, and one tab those that follow each other: a start of either costs more than most
+cases do. What we serve keeps nothing in a browser that could come from one case to the next; a tab that a case has not
+closed itself, for it failed, is not used again. TC_SCREENSHOTS=1 stores how the pages look in build/SUITE/page.
 """
 import base64
 import json
@@ -25,7 +26,7 @@ IDLE_FEATURES = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullP
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-software-rasterizer", "--disable-quic", "--no-first-run", "--mute-audio",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
          "--disable-component-extensions-with-background-pages", "--disable-default-apps", "--disable-dev-shm-usage",
-         "--disable-breakpad", "--disable-crash-reporter", "--disable-domain-reliability", "--disable-search-engine-choice-screen",
+         "--disable-breakpad", "--disable-crash-reporter", "--disable-domain-reliability", "--disable-back-forward-cache", "--disable-search-engine-choice-screen",
          "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
          "--disable-features=" + ",".join(IDLE_FEATURES),
          "--hide-scrollbars", "--force-color-profile=srgb", "--lang=en-GB", "--remote-debugging-pipe")
@@ -86,7 +87,7 @@ class Browser:
                                             env=environment, close_fds=False)
         for fd in (to_child, from_child):
             os.close(fd)
-        self.number, self.buffer, self.answers, self.pages = 0, b"", {}, {}
+        self.number, self.buffer, self.answers, self.pages, self.free_tabs = 0, b"", {}, {}, []
 
     def close(self):
         try:
@@ -130,29 +131,48 @@ class Browser:
                 page.event(message["method"], message["params"])
 
 
+class Tab:
+    """What a page is shown in: a target of the browser in a context of its own."""
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.context = browser.command("Target.createBrowserContext")["browserContextId"]
+        target = browser.command("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
+        self.session = browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            browser.command(f"{domain}.enable", self.session)
+
+    def end(self):
+        self.browser.command("Target.disposeBrowserContext", browserContextId=self.context)
+
+
 class Page:
     """A page of a case, that nothing is left of when the case has ended."""
 
-    def __init__(self, case, width=1280, **look):
+    def __init__(self, case, before="", width=1280, **look):
+        """before: what runs in each document before its own scripts."""
         self.browser = Browser.get()
         self.complaints, self.events = [], []
-        self.context = self.browser.command("Target.createBrowserContext")["browserContextId"]
-        case.addCleanup(self.close)
-        target = self.browser.command("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
-        self.session = self.browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.browser.pages[self.session] = self
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.command(f"{domain}.enable")
+        self.tab = self.browser.free_tabs.pop() if self.browser.free_tabs else Tab(self.browser)
+        case.addCleanup(self._give_up)
+        self.browser.pages[self.tab.session] = self
         self.look(width, **look)
+        self.before = self.command("Page.addScriptToEvaluateOnNewDocument", source=before)["identifier"]
 
     def close(self):
-        if self.context and self.browser.process.poll() is None:
-            self.browser.command("Target.disposeBrowserContext", browserContextId=self.context)
-        self.context = None
-        self.browser.pages.pop(getattr(self, "session", None), None)
+        self.command("Page.removeScriptToEvaluateOnNewDocument", identifier=self.before)
+        self.open("about:blank")
+        self.browser.pages.pop(self.tab.session)
+        self.browser.free_tabs.append(self.tab)
+        self.tab = None
+
+    def _give_up(self):
+        if self.tab and self.browser.process.poll() is None:
+            self.browser.pages.pop(self.tab.session)
+            self.tab.end()
 
     def command(self, method, **parameters):
-        return self.browser.command(method, self.session, **parameters)
+        return self.browser.command(method, self.tab.session, **parameters)
 
     def event(self, method, said):
         self.events.append((method, said))

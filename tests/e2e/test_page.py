@@ -15,25 +15,27 @@ READY = "document.querySelectorAll('#stream-rows tbody tr').length"
 
 # Text and what lies behind it, of everything that can be read: the lowest contrast, as WCAG counts it.
 CONTRAST = """(() => {
-  const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
-  const light = (c) => parse(c).slice(0, 3).map((v) => v / 255)
+  const remember = (of) => { const known = new Map(); return (key) => { if (!known.has(key)) known.set(key, of(key)); return known.get(key); }; };
+  const parse = remember((c) => (c.match(/[\\d.]+/g) || []).map(Number));
+  const light = remember((c) => parse(c).slice(0, 3).map((v) => v / 255)
     .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const ground = (node) => {
-    for (; node; node = node.parentElement) {
-      const c = getComputedStyle(node).backgroundColor;
-      if (parse(c).length === 3 || parse(c)[3] === 1) return c;
-    }
-    return "rgb(255, 255, 255)";
-  };
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0));
+  const ground = remember((node) => {
+    if (!node) return "rgb(255, 255, 255)";
+    const c = getComputedStyle(node).backgroundColor;
+    return parse(c).length === 3 || parse(c)[3] === 1 ? c : ground(node.parentElement);
+  });
+  const ratioOf = remember((node) => {
+    if (!node.checkVisibility() || node.closest("script,.unseen,.skip")) return 99;
+    const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  });
   let worst = [99, ""];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const node = walk.currentNode.parentElement;
-    if (!walk.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("script,.unseen,.skip")) continue;
-    const [a, b] = [light(getComputedStyle(node).color), light(ground(node))].sort((x, y) => y - x);
-    const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < worst[0]) worst = [ratio, `${node.className || node.tagName}: ${walk.currentNode.textContent}`];
+    if (walk.currentNode.textContent.trim() && ratioOf(node) < worst[0])
+      worst = [ratioOf(node), `${node.className || node.tagName}: ${walk.currentNode.textContent}`];
   }
   return worst;
 })()"""
@@ -52,10 +54,8 @@ def send_two(collector):
 class PageCase(Case):
     """self.collector and self.base are of the class or of the case."""
 
-    def page(self, before="", **look):
-        """before: what runs in the page before its own scripts."""
-        page = browser.Page(self, **look)
-        page.command("Page.addScriptToEvaluateOnNewDocument", source=before)
+    def page(self, before=""):
+        page = browser.Page(self, before)
         page.open(self.base)
         return page
 

@@ -26,9 +26,8 @@ class ServicePage(Served):
 
     def page(self, path, **look):
         """As if it were opened a minute after the trace's end."""
-        page = browser.Page(self, **look)
         now_ms = self.kept("sched")[-1]["until_wall_ns"] // 10**6 + 60_000
-        page.command("Page.addScriptToEvaluateOnNewDocument", source=f"Date.now = () => {now_ms};")
+        page = browser.Page(self, f"Date.now = () => {now_ms};", **look)
         page.open(self.base + path)
         return page
 
