@@ -1,22 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium, told what to do over a pair of pipes (the DevTools protocol): no driver, no
-library. What the page complains of, scripts that fail and policies that are broken included, is kept.
+library. What a page complains of, scripts that fail and policies that are broken included, is kept.
+
+One browser serves all cases of a module, and one tab those that follow each other: a start of either costs more than most
+cases do. What we serve keeps nothing in a browser that could come from one case to the next; a tab that a case has not
+closed itself, for it failed, is not used again. TC_SCREENSHOTS=1 stores how the pages look in build/SUITE/page.
 """
 import base64
 import json
 import os
+import pathlib
 import select
 import shutil
 import subprocess
+import tempfile
 import time
+import unittest
 
-from harness import DEADLINE, die_with_parent
+from harness import BUILD, DEADLINE, die_with_parent, wait_until
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--mute-audio",
+# What it does by itself and no page asks for: pages of its own behind each window, a renderer in reserve.
+IDLE_FEATURES = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "AiModeOmniboxEntryPoint", "PreloadTopChromeWebUI",
+                 "SpareRendererForSitePerProcess", "Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider")
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-software-rasterizer", "--disable-quic", "--no-first-run", "--mute-audio",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-         "--disable-default-apps", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb",
-         "--lang=en-GB", "--remote-debugging-pipe")
+         "--disable-component-extensions-with-background-pages", "--disable-default-apps", "--disable-dev-shm-usage",
+         "--disable-breakpad", "--disable-crash-reporter", "--disable-domain-reliability", "--disable-back-forward-cache", "--disable-search-engine-choice-screen",
+         "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
+         "--disable-features=" + ",".join(IDLE_FEATURES),
+         "--hide-scrollbars", "--force-color-profile=srgb", "--lang=en-GB", "--remote-debugging-pipe")
+SHOTS = BUILD / "page" if os.environ.get("TC_SCREENSHOTS") else None
 
 
 def find():
@@ -24,10 +38,35 @@ def find():
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-class Browser:
-    """One browser with a profile of its own, and one page in it."""
+def for_module():
+    """What a module's setUpModule() does: its browser ends with it."""
+    if find() is None:
+        if os.environ.get("CI"):
+            raise AssertionError("no Chromium, and CI must not go without it: tools/deps.sh browser")
+        raise unittest.SkipTest("no Chromium here: tools/deps.sh browser installs it")
+    unittest.addModuleCleanup(Browser.end)
 
-    def __init__(self, case):
+
+class Browser:
+    """The one browser, with a profile of its own, as long as it lives."""
+
+    running = None
+
+    @classmethod
+    def get(cls):
+        if cls.running and cls.running.process.poll() is not None:  # the case that saw it die has failed
+            cls.end()
+        cls.running = cls.running or cls()
+        return cls.running
+
+    @classmethod
+    def end(cls):
+        if cls.running:
+            cls.running.close()
+            cls.running = None
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-browser-"))
         to_child, self.out = os.pipe()
         self.into, from_child = os.pipe()
         # The browser reads its commands from descriptor 3 and writes to 4; ours must not stand in their way.
@@ -38,54 +77,48 @@ class Browser:
             os.dup2(to_child, 3)
             os.dup2(from_child, 4)
 
-        log = open(case.folder / "browser.log", "ab")
         # A runtime folder and a home of its own: nothing of the machine's user is touched.
-        home = case.folder / "browser-home"
-        home.mkdir(exist_ok=True)
-        environment = {**os.environ, "HOME": str(home), "XDG_RUNTIME_DIR": str(home), "TZ": "UTC"}
+        environment = {**os.environ, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder), "TZ": "UTC"}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_PRELOAD"):
             environment.pop(name, None)
-        self.process = subprocess.Popen([find(), *FLAGS, f"--user-data-dir={case.folder}/browser", "about:blank"],
-                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=pipes,
-                                        env=environment, close_fds=False)
-        case.processes.append(self.process)
+        with open(self.folder / "browser.log", "ab") as log:
+            self.process = subprocess.Popen([find(), *FLAGS, f"--user-data-dir={self.folder}/profile", "about:blank"],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=pipes,
+                                            env=environment, close_fds=False)
         for fd in (to_child, from_child):
             os.close(fd)
-        self.number, self.buffer, self.answers = 0, b"", {}
-        self.complaints, self.events = [], []
-        self.session = None
-        target = next(t for t in self.command("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.command("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.command(f"{domain}.enable")
+        self.number, self.buffer, self.answers, self.pages, self.free_tabs = 0, b"", {}, {}, []
 
     def close(self):
         try:
-            self.session = None
             self.command("Browser.close")
         except (OSError, AssertionError):
             pass  # it may end before it answers
-        self.process.wait(DEADLINE)
-        os.close(self.out)
-        os.close(self.into)
+        try:
+            self.process.wait(DEADLINE)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            os.close(self.out)
+            os.close(self.into)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    # --- the protocol ---
-
-    def command(self, method, **parameters):
+    def command(self, method, session=None, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
+        if session:
+            message["sessionId"] = session
         os.write(self.out, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + DEADLINE
         while self.number not in self.answers:
-            self._read(end)
+            self.read(end)
         answer = self.answers.pop(self.number)
         if "error" in answer:
             raise AssertionError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def _read(self, end):
+    def read(self, end):
+        """What it says next: answers, and events of the pages that are open."""
         ready, _, _ = select.select([self.into], [], [], max(0, end - time.monotonic()))
         piece = os.read(self.into, 1 << 20) if ready else b""
         if not piece:
@@ -94,10 +127,54 @@ class Browser:
         for message in map(json.loads, messages):
             if "id" in message:
                 self.answers[message["id"]] = message
-            else:
-                self._event(message["method"], message["params"])
+            elif page := self.pages.get(message.get("sessionId")):
+                page.event(message["method"], message["params"])
 
-    def _event(self, method, said):
+
+class Tab:
+    """What a page is shown in: a target of the browser in a context of its own."""
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.context = browser.command("Target.createBrowserContext")["browserContextId"]
+        target = browser.command("Target.createTarget", url="about:blank", browserContextId=self.context)["targetId"]
+        self.session = browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            browser.command(f"{domain}.enable", self.session)
+
+    def end(self):
+        self.browser.command("Target.disposeBrowserContext", browserContextId=self.context)
+
+
+class Page:
+    """A page of a case, that nothing is left of when the case has ended."""
+
+    def __init__(self, case, before="", width=1280, **look):
+        """before: what runs in each document before its own scripts."""
+        self.browser = Browser.get()
+        self.complaints, self.events = [], []
+        self.tab = self.browser.free_tabs.pop() if self.browser.free_tabs else Tab(self.browser)
+        case.addCleanup(self._give_up)
+        self.browser.pages[self.tab.session] = self
+        self.look(width, **look)
+        self.before = self.command("Page.addScriptToEvaluateOnNewDocument", source=before)["identifier"]
+
+    def close(self):
+        self.command("Page.removeScriptToEvaluateOnNewDocument", identifier=self.before)
+        self.open("about:blank")
+        self.browser.pages.pop(self.tab.session)
+        self.browser.free_tabs.append(self.tab)
+        self.tab = None
+
+    def _give_up(self):
+        if self.tab and self.browser.process.poll() is None:
+            self.browser.pages.pop(self.tab.session)
+            self.tab.end()
+
+    def command(self, method, **parameters):
+        return self.browser.command(method, self.tab.session, **parameters)
+
+    def event(self, method, said):
         self.events.append((method, said))
         if method == "Runtime.exceptionThrown":
             self.complaints.append(said["exceptionDetails"].get("exception", {}).get("description", str(said)))
@@ -106,7 +183,9 @@ class Browser:
         elif method == "Log.entryAdded" and said["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"{said['entry']['source']}: {said['entry']['text']} {said['entry'].get('url', '')}")
 
-    # --- the page ---
+    def asked(self):
+        """The addresses that it has asked for."""
+        return {said["request"]["url"] for method, said in self.events if method == "Network.requestWillBeSent"}
 
     def look(self, width, height=900, scheme="light", scale=1):
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
@@ -133,7 +212,7 @@ class Browser:
     def _wait_for_page(self, seen, wanted):
         end = time.monotonic() + DEADLINE
         while not any(method == "Page.frameNavigated" and wanted(said["frame"]) for method, said in self.events[seen:]):
-            self._read(end)
+            self.browser.read(end)
 
     def ask(self, expression):
         """The value of a JavaScript expression; promises are waited for."""
@@ -149,6 +228,13 @@ class Browser:
             self.command("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code,
                          **(text if kind == "keyDown" else {}))
 
-    def screenshot(self, path, whole=False):
-        shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
+    def picture(self):
+        """What is seen, as PNG."""
+        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
+
+    def screenshot(self, name, whole=False):
+        """Stores it for people to look at, where that is asked for."""
+        if SHOTS:
+            SHOTS.mkdir(parents=True, exist_ok=True)
+            shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+            (SHOTS / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))

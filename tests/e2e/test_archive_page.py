@@ -3,37 +3,32 @@
 import urllib.request
 
 import browser
-from harness import BUILD, Case, Collector, wait_until
+from harness import Collector, wait_until
+from served import Served
 from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
 
-SHOTS = BUILD / "page"
 
-
-class ArchivePage(Case):
-    def setUp(self):
-        super().setUp()
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        self.collector = Collector(self, "segment.generations_max=5", "trigger.file=" + str(self.rules()))
-        self.base = f"http://{self.collector.ready['http']}"
-        self.collector.send(self.trace("g26-gens"), "shop", "host:1")
-        self.collector.send(self.trace("g26-gens"), "shop", "host:2")
-        damaged = self.folder / "damaged.trace"
-        damaged.write_bytes(self.trace("g26-gens").read_bytes()[:150_000])
-        self.collector.send(damaged, "till", "one", expect=None)
-        wait_until("all has a verdict", lambda: {row["analysis"] for row in self.rows()} & {"pending"} == set())
-        wait_until("a rule keeps some", lambda: any(row.get("kept_by") for row in self.rows()))
-
-    def rules(self):
-        rules = self.folder / "rules"
+class ArchivePage(Served):
+    @classmethod
+    def prepare(cls, host):
+        rules = host.folder / "rules"
         rules.write_text("slow WHEN sched.latency.p99 > 1us OF shop/host:1 DO keep 1ms before, 1ms after\n")
-        return rules
+        collector = cls.collector = Collector(host, "segment.generations_max=5", f"trigger.file={rules}")
+        cls.base = f"http://{collector.ready['http']}"
+        trace = host.trace("g26-gens")
+        collector.send(trace, "shop", "host:1")
+        collector.send(trace, "shop", "host:2")
+        damaged = host.folder / "damaged.trace"
+        damaged.write_bytes(trace.read_bytes()[:150_000])
+        collector.send(damaged, "till", "one", expect=None)
+        wait_until("all has a verdict", lambda: {row["analysis"] for row in collector.json_lines("list")} & {"pending"} == set())
+        wait_until("a rule keeps some", lambda: any(row.get("kept_by") for row in collector.json_lines("list")))
 
     def rows(self, *args):
         return self.collector.json_lines("list", *args)
 
     def page(self, query="", **look):
-        page = browser.Browser(self)
-        page.look(**{"width": 1280, **look})
+        page = browser.Page(self, **look)
         page.open(f"{self.base}/archive{query}")
         self.wait_ready(page)
         return page
@@ -98,7 +93,7 @@ class ArchivePage(Case):
             with self.subTest(name):
                 page = self.page("", **look)
                 page.draw()
-                page.screenshot(SHOTS / f"archive-{name}.png")
+                page.screenshot(f"archive-{name}")
                 self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), look["width"])
                 contrast, where = page.ask(CONTRAST)
                 self.assertGreaterEqual(contrast, 4.5, where)

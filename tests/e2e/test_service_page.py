@@ -3,33 +3,31 @@
 import json
 
 import browser
-from harness import BUILD, Case, Collector, wait_until
+from harness import Collector, wait_until
+from served import Served
 from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
 
-SHOTS = BUILD / "page"
 INSTANCES = ["host:2", "one"]
 
 
-class ServicePage(Case):
-    def setUp(self):
-        super().setUp()
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        self.collector = Collector(self, "reports.every=100ms", "reports.age=0")
-        self.base = f"http://{self.collector.ready['http']}"
+class ServicePage(Served):
+    @classmethod
+    def prepare(cls, host):
+        cls.collector = Collector(host, "reports.every=100ms", "reports.age=0")
+        cls.base = f"http://{cls.collector.ready['http']}"
         for instance in INSTANCES:
-            self.collector.send(self.trace("g26-gens"), "shop", instance)
-        wait_until("the reports are kept", lambda: {r["instance"] for r in self.kept("sched") if r["last_gen"] == 26} == set(INSTANCES))
+            cls.collector.send(host.trace("g26-gens"), "shop", instance)
+        wait_until("the reports are kept", lambda: {r["instance"] for r in cls.kept("sched") if r["last_gen"] == 26} == set(INSTANCES))
 
-    def kept(self, kind, *args):
-        done = self.collector.ask("history", kind, "--service", "shop", "--json", *args, expect=None)
+    @classmethod
+    def kept(cls, kind, *args):
+        done = cls.collector.ask("history", kind, "--service", "shop", "--json", *args, expect=None)
         return [json.loads(line) for line in done.out.splitlines()]
 
     def page(self, path, **look):
         """As if it were opened a minute after the trace's end."""
-        page = browser.Browser(self)
-        page.look(**{"width": 1280, **look})
         now_ms = self.kept("sched")[-1]["until_wall_ns"] // 10**6 + 60_000
-        page.command("Page.addScriptToEvaluateOnNewDocument", source=f"Date.now = () => {now_ms};")
+        page = browser.Page(self, f"Date.now = () => {now_ms};", **look)
         page.open(self.base + path)
         return page
 
@@ -60,7 +58,7 @@ class ServicePage(Case):
         node = self.wait_for(page, "goroutines")
         self.assertGreater(page.ask(f"{node}.querySelectorAll('.states-history:not([hidden]) path').length"), 2)
         page.draw()
-        page.screenshot(SHOTS / "service-goroutines.png")
+        page.screenshot("service-goroutines")
         instances = page.ask("[...document.getElementById('instance').options].map((o) => o.value)")
         self.assertEqual(instances, ["", *INSTANCES])
         self.quiet(page)
@@ -79,7 +77,7 @@ class ServicePage(Case):
         self.assertEqual(shown, [[row.get("waker", ""), row.get("woken", "")] if not row.get("other") else shown[-1] for row in third["tables"]["by_pair"]])
         self.assertGreater(page.ask(f"{node}.querySelectorAll('.wake-graph .wake').length"), 3)
         page.draw()
-        page.screenshot(SHOTS / "service-wake.png")
+        page.screenshot("service-wake")
         page.ask("document.getElementById('now').click()")
         wait_until("the newest is shown", lambda: page.draw() and self.figure(page, node, "pairs") == str(stretches[-1]["figures"]["pairs"]))
         self.assertNotIn("at=", page.ask("location.search"))
@@ -106,7 +104,7 @@ class ServicePage(Case):
             with self.subTest(name):
                 page = self.page("/service/shop?last=1h", **look)
                 self.wait_for(page, "goroutines")
-                page.screenshot(SHOTS / f"service-{name}.png")
+                page.screenshot(f"service-{name}")
                 self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), look["width"])
                 contrast, where = page.ask(CONTRAST)
                 self.assertGreaterEqual(contrast, 4.5, where)

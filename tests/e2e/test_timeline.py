@@ -9,20 +9,24 @@ import urllib.parse
 import urllib.request
 
 from harness import DEADLINE, Case, Collector, wait_until
+from served import Served
 
 EXACT = 65535
 MIXED, BEGAN_BEFORE, GOES_ON = 1, 2, 4
 LOOKS = {"running": "running", "runnable": "runnable", "with-p": "syscall", "without-p": "syscall without P", "waiting": "waiting"}
 
 
+def serve(owner, host, trace, *settings, ordered=True):
+    """A collector of the case `host` that has one stream, as attributes of owner, a case or a class of them."""
+    owner.file = trace
+    owner.collector = Collector(host, *settings)
+    owner.base = f"http://{owner.collector.ready['http']}"
+    owner.collector.send(trace, "shop")
+    wait_until("every generation is ordered", lambda: not ordered or all(row["analysis"] == "ok" for row in owner.collector.json_lines("list")))
+    owner.stream, = {row["stream"] for row in owner.collector.json_lines("list")}
+
+
 class TimelineCase(Case):
-    def serve(self, trace, *settings, ordered=True):
-        self.file = trace
-        self.collector = Collector(self, *settings)
-        self.base = f"http://{self.collector.ready['http']}"
-        self.collector.send(trace, "shop")
-        wait_until("every generation is ordered", lambda: not ordered or all(row["analysis"] == "ok" for row in self.collector.json_lines("list")))
-        self.stream, = {row["stream"] for row in self.collector.json_lines("list")}
 
     def get(self, path, **query):
         with urllib.request.urlopen(f"{self.base}{path}?{urllib.parse.urlencode(query)}", timeout=DEADLINE) as answer:
@@ -43,10 +47,10 @@ class TimelineCase(Case):
                           "FROM spans WHERE (kind='goroutine' AND state!='syscall') OR kind='syscall'")
 
 
-class Timeline(TimelineCase):
-    def setUp(self):
-        super().setUp()
-        self.serve(self.trace("g26-gens"))
+class Timeline(Served, TimelineCase):
+    @classmethod
+    def prepare(cls, host):
+        serve(cls, host, host.trace("g26-gens"))
 
     def test_a_picture_shows_the_querys_spans(self):
         spans, generations = self.goroutine_spans(), self.query("SELECT * FROM generations")
@@ -271,8 +275,14 @@ class Timeline(TimelineCase):
             self.assertEqual((caught.exception.code, said["status"]), (status, status), said)
             self.assertIn(words, said["error"])
 
+
+class Alone(TimelineCase):
+    def serve(self, trace, *settings, **options):
+        serve(self, self, trace, *settings, **options)
+
     def test_a_reader_that_leaves_holds_up_no_other(self):
         """Readers ask and are gone; those behind them are answered, and so is everything else meanwhile."""
+        self.serve(self.trace("g26-gens"))
         host, port = self.collector.ready["http"].split(":")
         path = f"/api/v1/spans?stream={self.stream}&from=-100d&to=now&px=8192&lanes=goroutine,group,count"
         for _ in range(30):
@@ -283,8 +293,6 @@ class Timeline(TimelineCase):
         self.assertTrue(self.spans()["lanes"])
         self.assertEqual(self.collector.stop(), 0)
 
-
-class Holes(TimelineCase):
     def test_a_generation_that_has_expired_is_a_hole_that_says_so(self):
         self.serve(self.trace("g26-gens"), "segment.generations_max=1", "retention.bytes=1", "retention.every=1s", ordered=False)
         wait_until("retention has worked", lambda: any(row["expired"] for row in self.collector.json_lines("list")))

@@ -5,25 +5,23 @@ import re
 import urllib.request
 
 import browser
-from harness import BUILD, DEADLINE, TRACECTL, wait_until
+from harness import DEADLINE, TRACECTL, wait_until
+from served import Served
 from test_page import CONTRAST, setUpModule  # noqa: F401: the module's own
-from test_timeline import TimelineCase
+from test_timeline import TimelineCase, serve
 
-SHOTS = BUILD / "page"
 SECOND = 10**9
 
 
-class TimelinePage(TimelineCase):
-    def setUp(self):
-        super().setUp()
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        self.serve(self.trace("g26-gens"))
-        first, *_, last = self.query("SELECT wall_ns, from_ns, until_ns FROM generations")
-        self.begin, self.end = first["wall_ns"], last["wall_ns"] + last["until_ns"] - last["from_ns"]
+def serve_page(owner, host):
+    serve(owner, host, host.trace("g26-gens"))
+    first, *_, last = map(json.loads, host.tracectl("query", owner.file, "SELECT wall_ns, from_ns, until_ns FROM generations", "--json").out.splitlines())
+    owner.begin, owner.end = first["wall_ns"], last["wall_ns"] + last["until_ns"] - last["from_ns"]
 
+
+class TimelinePageCase(TimelineCase):
     def page(self, query="", **look):
-        page = browser.Browser(self)
-        page.look(**{"width": 1280, **look})
+        page = browser.Page(self, **look)
         page.open(f"{self.base}/timeline/{self.stream}{query}")
         self.wait_ready(page)
         return page
@@ -40,8 +38,7 @@ class TimelinePage(TimelineCase):
 
     def quiet(self, page):
         self.assertEqual(page.complaints, [])
-        asked = {said["request"]["url"] for method, said in page.events if method == "Network.requestWillBeSent"}
-        self.assertEqual({url for url in asked if not url.startswith((self.base + "/", "about:"))}, set())
+        self.assertEqual({url for url in page.asked() if not url.startswith((self.base + "/", "about:"))}, set())
         page.close()
 
     def click(self, page, x, y, **more):
@@ -58,6 +55,18 @@ class TimelinePage(TimelineCase):
         begin, end = (int(page.ask(f"new URLSearchParams(location.search).get('{name}')")) for name in ("from", "to"))
         left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")
         return left + (wall_ns - begin) / (end - begin) * (right - left), tops[0] + 10
+
+    def run_line(self, line):
+        """A line that the page gives to be copied, of this collector."""
+        reader = f"--server {self.collector.to} --certs {self.certs} "
+        line = line.replace("tracectl ", f"{TRACECTL} ").replace("fetch ", f"fetch {reader}").replace("query ", f"query {reader}").replace("tracectl state ", f"tracectl state {reader}")
+        return self.run_program("bash", "-ec", line, cwd=self.folder).out
+
+
+class TimelinePage(Served, TimelinePageCase):
+    @classmethod
+    def prepare(cls, host):
+        serve_page(cls, host)
 
     def test_it_reads_the_querys_spans(self):
         """The page's own reader of the binary form, for goroutines of all of the trace."""
@@ -92,7 +101,7 @@ class TimelinePage(TimelineCase):
         body = page.ask("document.getElementById('detail-body').innerText")
         self.assertIn(f"woken by goroutine {wait['waker']}", body)
         self.assertIn(wait["entry"], body)
-        page.screenshot(SHOTS / "timeline-detail.png")
+        page.screenshot("timeline-detail")
         why = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
         self.assertRegex(self.run_line(why), rf"goroutine {wait['subject']} ")
         self.expect_all_goroutines(page, wait)
@@ -111,15 +120,9 @@ class TimelinePage(TimelineCase):
         counts = page.ask("[...document.querySelectorAll('#detail-body .states b')].map((b) => b.textContent)")
         self.assertEqual(sum(int(text.split()[0]) for text in counts), n)
         self.assertIn(f"G{wait['subject']}", page.ask("document.querySelector('#detail-body .states').innerText"))
-        page.screenshot(SHOTS / "timeline-state.png")
+        page.screenshot("timeline-state")
         line = page.ask("document.querySelector('#detail-body .copy').dataset.copies")
         self.assertIn(f" {n} goroutines", self.run_line(line).splitlines()[0])
-
-    def run_line(self, line):
-        """A line that the page gives to be copied, of this collector."""
-        reader = f"--server {self.collector.to} --certs {self.certs} "
-        line = line.replace("tracectl ", f"{TRACECTL} ").replace("fetch ", f"fetch {reader}").replace("query ", f"query {reader}").replace("tracectl state ", f"tracectl state {reader}")
-        return self.run_program("bash", "-ec", line, cwd=self.folder).out
 
     def test_a_stretch_is_summed_up_and_can_be_asked_and_fetched(self):
         page = self.page(self.whole())
@@ -144,44 +147,7 @@ class TimelinePage(TimelineCase):
         of_file = json.loads(self.tracectl("report", "sched", self.folder / "stretch.trace", "--json").out)
         self.assertEqual(int(page.ask(f"{reports}.querySelector('[data-figure=latency] dd').dataset.value")), of_file["figures"]["latency"]["count"])
         self.assertGreater(page.ask(f"{reports}.querySelectorAll('tbody tr').length"), 5)
-        page.screenshot(SHOTS / "timeline-stretch.png")
-
-    def test_another_stream_stands_below_by_wall_clock(self):
-        self.collector.send(self.trace("g26-gens"), "till", "two")
-        other = next(s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream" and s["service"] == "till")
-        page = self.page(self.whole())
-        rows = len(self.labels(page))
-        page.ask("document.getElementById('beside').dispatchEvent(new Event('focus'))")
-        wait_until("the others are listed", lambda: page.ask(f"[...document.getElementById('beside').options].some((o) => o.value === '{other}')"))
-        after = self.ready(page)
-        page.ask(f"(() => {{ const s = document.getElementById('beside'); s.value = '{other}'; s.dispatchEvent(new Event('change')); }})()")
-        self.wait_ready(page, after)
-        self.assertIn(f"beside={other}", page.ask("location.search"))
-        page.ask("document.getElementById('rows').scrollTop = 1e6")
-        wait_until("its lanes are shown", lambda: page.draw() and any(text == "till / two ✕" for text, _ in self.labels(page)))
-        # It is the same trace: what its P did then is what the first one's did.
-        at = self.begin + (self.end - self.begin) // 3
-        below = [top for text, top in self.labels(page) if text == "P 0"][-1]
-        left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")
-        self.click(page, left + (at - self.begin) / (self.end - self.begin) * (right - left), below + 10)
-        wait_until("the span is explained", lambda: page.ask("document.getElementById('detail-title').textContent").startswith("Goroutine "))
-        self.assertIn(other, page.ask("document.querySelector('#detail-body .copy').dataset.copies"))
-        page.screenshot(SHOTS / "timeline-beside.png")
-        # A link opens the same; a click on its name takes it away.
-        link = page.ask("location.href")
-        self.quiet(page)
-        page = browser.Browser(self)
-        page.look(width=1280)
-        page.open(link)
-        self.wait_ready(page)
-        page.ask("document.getElementById('rows').scrollTop = 1e6")
-        drop = "[...document.querySelectorAll('#labels button')].find((b) => b.textContent === 'till / two ✕')"
-        wait_until("it is there", lambda: page.draw() and page.ask(f"{drop} !== undefined"))
-        page.ask(f"{drop}.click()")
-        wait_until("it has left", lambda: page.draw() and page.ask(f"{drop} === undefined") and "beside" not in page.ask("location.search"))
-        page.ask("document.getElementById('rows').scrollTop = 0")
-        wait_until("the rest is as before", lambda: page.draw() and len(self.labels(page)) == rows)
-        self.quiet(page)
+        page.screenshot("timeline-stretch")
 
     def test_a_stream_beside_that_has_nothing_of_that_time_says_so(self):
         page = self.page(self.whole() + f"&beside={'0' * 32},nonsense")
@@ -216,7 +182,7 @@ class TimelinePage(TimelineCase):
         self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), 1280)
         contrast, where = page.ask(CONTRAST)
         self.assertGreaterEqual(contrast, 4.5, where)
-        page.screenshot(SHOTS / "why.png")
+        page.screenshot("why")
         # The line of the page gives the same explanation of a file.
         self.assertEqual(self.run_line(page.ask("document.querySelector('#links .copy').dataset.copies")).splitlines()[0].split(" took ")[0], sentence.split(" took ")[0])
         # A piece of the path leads to its moment.
@@ -226,8 +192,7 @@ class TimelinePage(TimelineCase):
         self.quiet(page)
 
     def test_the_slowest_tasks_lead_to_why(self):
-        page = browser.Browser(self)
-        page.look(width=1280)
+        page = browser.Page(self)
         page.open(f"{self.base}/#report=tasks")
         link = "document.querySelector('[data-table=slowest] [data-column=task] a')"
         page.ask("document.getElementById('reports')?.scrollIntoView()")
@@ -239,7 +204,7 @@ class TimelinePage(TimelineCase):
         self.quiet(page)
 
     def test_why_says_why_there_is_no_answer(self):
-        page = browser.Browser(self)
+        page = browser.Page(self)
         for query, words in (("?task=987654321", "no task"), ("?slow=%3Cb%3E", 'no complete task or region "<b>"'), ("", "one of task, slow, goroutine with ns")):
             page.open(f"{self.base}/why/{self.stream}{query}")
             wait_until("it says so", lambda: words in page.ask("document.getElementById('sentence')?.textContent ?? ''"))
@@ -268,7 +233,7 @@ class TimelinePage(TimelineCase):
         page.ask(f"[...document.querySelectorAll('#labels button')].find((b) => b.textContent === {json.dumps(entry)}).click()")
         wait_until("its goroutines are shown", lambda: page.draw() and any(re.match(rf"G \d+ {re.escape(entry)}$", text) for text, _ in self.labels(page)))
         self.assertEqual(page.ask(f"[...document.querySelectorAll('#labels button')].find((b) => b.textContent === {json.dumps(entry)}).getAttribute('aria-expanded')"), "true")
-        page.screenshot(SHOTS / "timeline-open.png")
+        page.screenshot("timeline-open")
         self.quiet(page)
 
     def test_it_fits_and_can_be_read(self):
@@ -276,7 +241,7 @@ class TimelinePage(TimelineCase):
                            "phone": {"width": 360, "height": 740}}.items():
             with self.subTest(name):
                 page = self.page(self.whole(), **look)
-                page.screenshot(SHOTS / f"timeline-{name}.png")
+                page.screenshot(f"timeline-{name}")
                 self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), look["width"])
                 contrast, where = page.ask(CONTRAST)
                 self.assertGreaterEqual(contrast, 4.5, where)
@@ -286,35 +251,15 @@ class TimelinePage(TimelineCase):
                 self.quiet(page)
 
     def test_hostile_addresses_say_why_there_is_nothing(self):
-        page = browser.Browser(self)
-        page.look(width=1280)
+        page = browser.Page(self)
         page.open(f"{self.base}/timeline/{'0' * 32}")
         wait_until("it says so", lambda: "no stream has this id" in page.ask("document.body?.innerText ?? ''"))
         page.open(f"{self.base}/timeline/<script>alert(1)</script>")
         wait_until("it says so", lambda: "is no id of 32" in page.ask("document.body?.innerText ?? ''"))
         page.close()
 
-    def test_an_alert_in_the_terminal_leads_to_it(self):
-        out = self.folder / "tail.out"
-        tail = self.spawn("tail", TRACECTL, "tail", "--server", self.collector.to, "--certs", self.certs, "--kind", "alert", "-n", "1", stdout=open(out, "wb"))
-        wait_until("tail subscribes", lambda: b"tracecollect_feed_subscribers 1" in urllib.request.urlopen(f"{self.base}/metrics").read())
-        self.collector.ask("trigger", "add", "some WHEN goroutines.alive > 2 DO alert")
-        self.collector.send(self.trace("g26-gens"), "shop", "alerted")
-        self.assertEqual(tail.wait(DEADLINE), 0)
-        [link] = re.findall(r"http://\S+", out.read_text())
-        page = browser.Browser(self)
-        page.look(width=1280)
-        page.open(link)
-        self.wait_ready(page)
-        begin, end = map(int, re.findall(r"(?:from|to)=(\d+)", page.ask("location.search")))
-        segments = self.collector.json_lines("list", "--service", "shop", "--instance", "alerted")
-        self.assertTrue(any(s["first_wall_ns"] < end and s["last_wall_ns"] > begin for s in segments), (begin, end, segments))
-        self.assertGreater(len(self.labels(page)), 0)
-        self.quiet(page)
-
     def test_the_page_leads_to_it_from_streams_and_files(self):
-        page = browser.Browser(self)
-        page.look(width=1280)
+        page = browser.Page(self)
         page.open(self.base)
         wait_until("the stream is listed", lambda: page.ask("document.querySelectorAll('#stream-rows .go a.link').length") == 1)
         page.ask("document.querySelector('#stream-rows button.link').click()")
@@ -328,4 +273,65 @@ class TimelinePage(TimelineCase):
         begin, end = map(int, re.findall(r"(?:from|to)=(\d+)", page.ask("location.search")))
         self.assertLess(begin, self.end)
         self.assertGreater(end, self.begin)
+        self.quiet(page)
+
+
+class TimelinePageAlone(TimelinePageCase):
+    """Those that send more to the collector."""
+
+    def setUp(self):
+        super().setUp()
+        serve_page(self, self)
+
+    def test_another_stream_stands_below_by_wall_clock(self):
+        self.collector.send(self.trace("g26-gens"), "till", "two")
+        other = next(s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream" and s["service"] == "till")
+        page = self.page(self.whole())
+        rows = len(self.labels(page))
+        page.ask("document.getElementById('beside').dispatchEvent(new Event('focus'))")
+        wait_until("the others are listed", lambda: page.ask(f"[...document.getElementById('beside').options].some((o) => o.value === '{other}')"))
+        after = self.ready(page)
+        page.ask(f"(() => {{ const s = document.getElementById('beside'); s.value = '{other}'; s.dispatchEvent(new Event('change')); }})()")
+        self.wait_ready(page, after)
+        self.assertIn(f"beside={other}", page.ask("location.search"))
+        page.ask("document.getElementById('rows').scrollTop = 1e6")
+        wait_until("its lanes are shown", lambda: page.draw() and any(text == "till / two ✕" for text, _ in self.labels(page)))
+        # It is the same trace: what its P did then is what the first one's did.
+        at = self.begin + (self.end - self.begin) // 3
+        below = [top for text, top in self.labels(page) if text == "P 0"][-1]
+        left, right = page.ask("(() => { const b = document.getElementById('rows'); return [b.getBoundingClientRect().left + 220, b.getBoundingClientRect().left + b.clientWidth]; })()")
+        self.click(page, left + (at - self.begin) / (self.end - self.begin) * (right - left), below + 10)
+        wait_until("the span is explained", lambda: page.ask("document.getElementById('detail-title').textContent").startswith("Goroutine "))
+        self.assertIn(other, page.ask("document.querySelector('#detail-body .copy').dataset.copies"))
+        page.screenshot("timeline-beside")
+        # A link opens the same; a click on its name takes it away.
+        link = page.ask("location.href")
+        self.quiet(page)
+        page = browser.Page(self)
+        page.open(link)
+        self.wait_ready(page)
+        page.ask("document.getElementById('rows').scrollTop = 1e6")
+        drop = "[...document.querySelectorAll('#labels button')].find((b) => b.textContent === 'till / two ✕')"
+        wait_until("it is there", lambda: page.draw() and page.ask(f"{drop} !== undefined"))
+        page.ask(f"{drop}.click()")
+        wait_until("it has left", lambda: page.draw() and page.ask(f"{drop} === undefined") and "beside" not in page.ask("location.search"))
+        page.ask("document.getElementById('rows').scrollTop = 0")
+        wait_until("the rest is as before", lambda: page.draw() and len(self.labels(page)) == rows)
+        self.quiet(page)
+
+    def test_an_alert_in_the_terminal_leads_to_it(self):
+        out = self.folder / "tail.out"
+        tail = self.spawn("tail", TRACECTL, "tail", "--server", self.collector.to, "--certs", self.certs, "--kind", "alert", "-n", "1", stdout=open(out, "wb"))
+        wait_until("tail subscribes", lambda: b"tracecollect_feed_subscribers 1" in urllib.request.urlopen(f"{self.base}/metrics").read())
+        self.collector.ask("trigger", "add", "some WHEN goroutines.alive > 2 DO alert")
+        self.collector.send(self.trace("g26-gens"), "shop", "alerted")
+        self.assertEqual(tail.wait(DEADLINE), 0)
+        [link] = re.findall(r"http://\S+", out.read_text())
+        page = browser.Page(self)
+        page.open(link)
+        self.wait_ready(page)
+        begin, end = map(int, re.findall(r"(?:from|to)=(\d+)", page.ask("location.search")))
+        segments = self.collector.json_lines("list", "--service", "shop", "--instance", "alerted")
+        self.assertTrue(any(s["first_wall_ns"] < end and s["last_wall_ns"] > begin for s in segments), (begin, end, segments))
+        self.assertGreater(len(self.labels(page)), 0)
         self.quiet(page)
