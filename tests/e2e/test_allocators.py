@@ -43,8 +43,7 @@ def is_there(library):
 @unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
 class Allocators(Case):
     def build(self, out, *words):
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *words, "-o", self.folder / out)
-        return self.folder / out
+        return self.compiled(out, "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *words)
 
     def program(self):
         return self.build("allocates", "-rdynamic", ALLOCATES)
