@@ -4,6 +4,7 @@
 Every case runs the real programs of one build (TC_BINARY_DIR) on loopback with ports the kernel chose.
 Nothing here sleeps for a fixed time: wait_until() polls a condition and gives up at a deadline.
 """
+import atexit
 import ctypes
 import datetime
 import fcntl
@@ -84,6 +85,14 @@ def rfc3339(wall_ns):
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{wall_ns % 10**9:09d}Z"
 
 
+@functools.cache
+def shared_folder():
+    """What all cases of this run share lies here; it goes when the run ends."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-shared-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def corpus():
     """The stored traces: the large corpus beside the repository where there is one, else our own few."""
     large = pathlib.Path(os.environ.get("TC_CORPUS", SOURCE.parent / "shared/traces/corpus"))
@@ -96,13 +105,17 @@ def corpus():
 
 class Case(unittest.TestCase):
     """A test with a folder of its own, whose processes end with it."""
+    built = {}  # command: the program it made, for all cases of this run
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-e2e-"))
         self.processes = []
         self.addCleanup(self._clean)
         self.certs = self.folder / "certs"
-        self.tracectl("certs", "init", self.certs)
+        made = shared_folder() / "certs"  # once; a case may do to its copy what it likes
+        if not made.exists():
+            self.tracectl("certs", "init", made)
+        shutil.copytree(made, self.certs)
 
     def _clean(self):
         for process in self.processes:
@@ -152,15 +165,27 @@ class Case(unittest.TestCase):
         """A C program of examples/, built against the agent of this build."""
         return self.program_of(SOURCE / "examples" / name / f"{name.replace('-', '_')}.c", name, *packages)
 
+    def compiled(self, name, *command):
+        """What a compiler makes, called NAME: built by the first case that wants it, for all of this run. command: all of it
+        but its -o; its sources do not change meanwhile."""
+        command = tuple(map(str, command))
+        if command not in self.built:
+            folder = shared_folder() / f"built-{len(self.built)}"
+            folder.mkdir(exist_ok=True)
+            self.run_program(*command, "-o", folder / name)
+            self.built[command] = folder / name
+        return self.built[command]
+
     def program_of(self, source, name, *packages, flags=()):
         """A C program as a user builds it."""
-        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        libraries = self.run_program("pkg-config", "--cflags", "--libs", *packages, "traceagent", env=pkg_config).out
-        program = self.folder / name
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, *flags,
-                         source, *shlex.split(libraries), "-o", program)
-        return program
+        return self.compiled(name, "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, *flags,
+                             source, *self.flags_of(*packages, "traceagent"))
+
+    def flags_of(self, *packages):
+        """What a compiler is told of these packages, of this build's first."""
+        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
+        return shlex.split(self.run_program("pkg-config", "--cflags", "--libs", *packages, env=pkg_config).out)
 
     def unpack(self, packed):
         """A stored trace as a plain file."""

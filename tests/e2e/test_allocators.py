@@ -4,19 +4,20 @@
 TC_FULL=1: each combination runs a hundred times.
 """
 import ctypes
+import itertools
 import os
 import pathlib
 import re
 import subprocess
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector
+from harness import BUILD, FULL, SANITIZE, SOURCE, Case, Collector, wait_until
 
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 STRICT = SOURCE / "tests/e2e/strict_malloc.c"
 ALLOCATES = SOURCE / "tests/e2e/allocates.c"
 LOOKUP = SOURCE / "tests/e2e/lookup_probe.c"
-RUNS = 100 if os.environ.get("TC_FULL") else 2
+RUNS = 100 if FULL else 1
 
 # The packages libjemalloc2, libtcmalloc-minimal4 and libmimalloc2.0.
 ALLOCATORS = ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2")
@@ -43,8 +44,7 @@ def is_there(library):
 @unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
 class Allocators(Case):
     def build(self, out, *words):
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *words, "-o", self.folder / out)
-        return self.folder / out
+        return self.compiled(out, "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *words)
 
     def program(self):
         return self.build("allocates", "-rdynamic", ALLOCATES)
@@ -79,15 +79,24 @@ class Allocators(Case):
         self.run_all(program, str(LIBRARY), "strict\nas ever\n", runs=1)
 
     def test_waits_inside_of_the_allocator_are_recorded_with_their_stacks(self):
-        collector = Collector(self)
+        collector, program, runs = Collector(self), self.program(), itertools.count()
         environment = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{self.strict()}", "TRACEAGENT_SERVER": str(collector.to),
                        "TRACEAGENT_CERTS": str(self.certs), "TRACEAGENT_EXIT_MS": "60000", "TRACEAGENT_TRACE": "locks",
                        "TRACEAGENT_STACKS": "16", "TRACEAGENT_DELAY_MS": "0"}
-        self.run_program(self.program(), env=environment)
-        trace = self.folder / "allocates.trace"
-        collector.ask("fetch", "--service", "allocates", "-o", trace, "--no-progress")
-        text = self.tracectl("cat", "-d", "parsed", trace).out
-        self.assertGreater(len(re.findall(r'Reason="sync"\nTransitionStack=\n\tpthread_mutex_lock @', text)), 0)
+
+        def stacks():
+            """Of waits, in another run: the function that waits, and who called it."""
+            service = f"allocates-{next(runs)}"
+            self.run_program(program, env={**environment, "TRACEAGENT_SERVICE": service})
+            trace = self.folder / f"{service}.trace"
+            collector.ask("fetch", "--service", service, "-o", trace, "--no-progress")
+            text = self.tracectl("cat", "-d", "parsed", trace).out
+            found = set(re.findall(r'Reason="sync"\nTransitionStack=\n\t(\S+) @.*\n.*\n\t(\S+) @', text))
+            self.assertTrue(any(re.match(r"libstrict\.so\+|(take|free)$", caller) for _, caller in found), found)
+            return found
+
+        # What functions are called is looked up beside the program, and may come too late for one that ends soon.
+        wait_until("the wait has its name", lambda: ("pthread_mutex_lock", "take") in stacks())
 
     # How the real functions are found.
 
@@ -100,16 +109,16 @@ class Allocators(Case):
                           'static int (*choose(void))(void) { return chosen; }\nint indirect(void) __attribute__((ifunc("choose")));\n')
         versions = self.folder / "versions"
         versions.write_text("V1 { global: twice; only_sysv; changed; local: *; };\nV2 { global: changed; } V1;\n")
-        self.build("libfirst.so", "-shared", "-fPIC", first, f"-Wl,--version-script={versions}", "-Wl,--hash-style=sysv")
-        self.build("libsecond.so", "-shared", "-fPIC", second, "-Wl,--hash-style=gnu")
+        libraries = (self.build("libfirst.so", "-shared", "-fPIC", first, f"-Wl,--version-script={versions}", "-Wl,--hash-style=sysv"),
+                     self.build("libsecond.so", "-shared", "-fPIC", second, "-Wl,--hash-style=gnu"))
         rows = self.folder / "rows/agent/preload"
         rows.mkdir(parents=True)
         own = "".join(f"OWN(int, {name}, (void))\n" for name in (
             "twice", "only_sysv", "changed", "indirect", "no_libc_has_this", "pthread_has_not_this"))
         (rows / "calls.def").write_text(f'{own}#include "{SOURCE}/agent/preload/calls.def"\n')
         flags = [f"-I{folder}" for folder in (self.folder / "rows", SOURCE, SOURCE / "lib", SOURCE / "agent/include")]
-        probe = self.build("probe", *flags, LOOKUP, SOURCE / "agent/preload/real.c", SOURCE / "agent/preload/lookup.c", f"-L{self.folder}",
-                           "-Wl,--no-as-needed", "-lfirst", "-lsecond", f"-Wl,-rpath,{self.folder}")
+        probe = self.build("probe", "-O0", *flags, LOOKUP, SOURCE / "agent/preload/real.c", SOURCE / "agent/preload/lookup.c", "-Wl,--no-as-needed",
+                           *libraries, *(f"-Wl,-rpath,{library.parent}" for library in libraries))
         self.assertEqual(self.run_program(probe).out, "1 2 4 6 refused\n")
 
     def test_no_name_is_exported_that_libc_does_not_have(self):

@@ -4,13 +4,12 @@ import collections
 import json
 import os
 import re
-import shlex
 import unittest
 import urllib.request
 
-from harness import BUILD, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
+from harness import SANITIZE, TRACECTL, Case, Collector, local_go, wait_until
 
-GETS = 40000
+GETS = 15000
 OWN = ("Hit", "Miss", "Evict", "Content")
 
 
@@ -88,25 +87,16 @@ class Experiments(Case):
 
     def cache(self, collector, gets=GETS):
         """The example, built as a user builds it, and run to its end."""
-        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = self.run_program("pkg-config", "--cflags", "--libs", "traceagent", env=pkg_config).out
-        sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
-        program = self.folder / "cache"
-        if not program.exists():
-            self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize,
-                             SOURCE / "examples/cache/cache.c", *shlex.split(flags), "-o", program)
-        said = self.run_program(program, collector.to, self.certs, gets).out
+        said = self.run_program(self.example("cache"), collector.to, self.certs, gets).out
         self.assertIn(f"{gets} gets, ", said)
         self.assertIn(" 0 dropped, 0 misused", said)
 
     def compile(self, source, *packages):
         """A program of this folder, built as a user builds it."""
         (self.folder / "made.c").write_text(source)
-        pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-        flags = self.run_program("pkg-config", "--cflags", "--libs", *packages, env=pkg_config).out
         sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
         self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *sanitize, "made.c", "-I.",
-                         *shlex.split(flags), "-o", packages[0], cwd=self.folder)
+                         *self.flags_of(*packages), "-o", packages[0], cwd=self.folder)
         return self.folder / packages[0]
 
     def test_a_spec_is_checked_and_becomes_typed_c(self):

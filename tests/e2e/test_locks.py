@@ -16,9 +16,8 @@ class Locks(PreloadCase):
     def setUp(self):
         super().setUp()
         self.collector = Collector(self, f"analysis.idle={IDLE}")
-        program = self.folder / "contended"
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                         "-pthread", CONTENDED, "-o", program)
+        program = self.compiled("contended", "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O1", "-fno-omit-frame-pointer",
+                                "-fno-optimize-sibling-calls", "-pthread", CONTENDED)
         self.runs = 0
 
         def is_named():

@@ -15,11 +15,10 @@ COMPILE = ("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
 class Plugin(Case):
     def setUp(self):
         super().setUp()
-        self.plugin, self.host = self.folder / "plugin.so", self.folder / "host"
         openssl = shlex.split(self.run_program("pkg-config", "--libs", "openssl").out)
-        self.run_program(*COMPILE, "-shared", "-fPIC", f"-I{SOURCE}/agent/include", HERE / "plugin.c",
-                         BUILD / "lib/libtraceagent.a", *openssl, "-o", self.plugin)
-        self.run_program(*COMPILE, HERE / "plugin_host.c", "-o", self.host)
+        self.plugin = self.compiled("plugin.so", *COMPILE, "-shared", "-fPIC", f"-I{SOURCE}/agent/include", HERE / "plugin.c",
+                                    BUILD / "lib/libtraceagent.a", *openssl)
+        self.host = self.compiled("host", *COMPILE, HERE / "plugin_host.c")
 
     def _run(self, server, deadline_ms, **variables):
         done = self.run_program(self.host, self.plugin, server, self.certs, deadline_ms,

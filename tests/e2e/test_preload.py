@@ -8,7 +8,6 @@ import itertools
 import os
 import re
 import resource
-import shlex
 import shutil
 import socket
 import sqlite3
@@ -17,7 +16,8 @@ import sys
 import time
 import unittest
 
-from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, PATIENCE, SANITIZE, SOURCE, Case, Collector, local_go, wait_until
+from programs.program import free_port
 
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 UNCHANGED = SOURCE / "tests/e2e/unchanged.c"
@@ -123,10 +123,8 @@ class PreloadCase(Case):
 @unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
 class Preload(PreloadCase):
     def unchanged(self):
-        program = self.folder / "unchanged"
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-D_FORTIFY_SOURCE=2", "-rdynamic", "-pthread",
-                         UNCHANGED, "-o", program)
-        return program
+        return self.compiled("unchanged", "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-D_FORTIFY_SOURCE=2", "-rdynamic",
+                             "-pthread", UNCHANGED)
 
     def reasons(self, text):
         return collections.Counter(re.findall(r'Running->Waiting Reason="(.*)"', text))
@@ -219,9 +217,8 @@ class Preload(PreloadCase):
         return self.read(collector, f"busy-{n}")
 
     def test_stacks_and_samples_name_the_programs_functions(self):
-        program = self.folder / "busy"
-        self.run_program("cc", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-pthread",
-                         BUSY, "-o", program)
+        program = self.compiled("busy", "cc", "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer",
+                                "-pthread", BUSY)
         collector = Collector(self)
         counter, found = itertools.count(), {}
         born = r"NotExist->Runnable.*\nTransitionStack=\n\ttoil @"  # static, but known by its name
@@ -271,7 +268,7 @@ class Preload(PreloadCase):
     @unittest.skipIf(VALGRIND is None, "no valgrind here; tools/deps.sh installs it")
     def test_descriptors_stay_open_under_valgrind(self):
         collector = Collector(self)
-        done = self.run_program(VALGRIND, "-q", self.unchanged(), "descriptors", env=self.environment(collector.to, TRACEAGENT_DELAY_MS="0"))
+        done = self.run_program(VALGRIND, "-q", "--tool=none", self.unchanged(), "descriptors", env=self.environment(collector.to, TRACEAGENT_DELAY_MS="0"))
         self.assertIn("as ever\n", done.out)
 
     def test_no_descriptor_of_the_agents_has_a_high_number(self):
@@ -344,13 +341,13 @@ class Preload(PreloadCase):
         self.assertEqual(self.reasons(self.read(collector, "unchanged")), {"sleep": 2})
 
     def test_no_time_is_given_to_a_collector_that_refuses_and_little_to_one_that_says_nothing(self):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            refused = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused = f"127.0.0.1:{free_port()}"
         silent, calls = self.listener()
-        for server, most in ((refused, 20), (silent, 30)):
+        program, exit_s = self.unchanged(), 30 * PATIENCE
+        for server in (refused, silent):
             began = time.monotonic()
-            self.run_program(self.unchanged(), "sleep", "linger", env=self.environment(server, TRACEAGENT_EXIT_MS="60000"))
-            self.assertLess(time.monotonic() - began, most)  # a tenth of exit_ms, and what a busy machine may add
+            self.run_program(program, "sleep", "linger", env=self.environment(server, TRACEAGENT_EXIT_MS=f"{exit_s * 1000:.0f}"))
+            self.assertLess(time.monotonic() - began, 0.9 * exit_s)  # none or a tenth, and what a busy machine may add
         self.assertEqual(calls(), 1)
 
     @unittest.skipIf(os.geteuid() != 0, "only root has rights to give up")
@@ -385,7 +382,6 @@ class Preload(PreloadCase):
                 self.assertGreaterEqual(self.reasons(self.read(collector, service))["sleep"], 60)
 
     def test_a_child_that_fork_does_not_know_of_leaves_at_once_and_harms_nothing(self):
-        began = time.monotonic()
         text = self.read(self.traced("waits", "linger", "sleep", "unseen-child", "waits"), "unchanged")
         self.assertEqual(self.reasons(text)["network"], 6)
         silent, _ = self.listener()
@@ -400,7 +396,7 @@ class Preload(PreloadCase):
         self.streams(collector, 1)
         self.assertIsNone(server.poll())
         socket.create_connection(("127.0.0.1", port)).close()
-        self.assertEqual(server.wait(60), 0)
+        self.assertEqual(server.wait(DEADLINE), 0)
         server.stdout.close()
         self.assertIn("accept", self.read(collector, "unchanged"))
 
@@ -451,13 +447,27 @@ class Preload(PreloadCase):
                 self.assertEqual(len(done.err.splitlines()), 1)
 
     def test_a_file_that_the_program_puts_in_the_place_of_stderr_gets_no_line_of_ours(self):
-        lives = "import os, sys, time\nif len(sys.argv) > 1: os.dup2(os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), 2)\n" \
-                "end = time.monotonic() + 1\nwhile time.monotonic() < end: time.sleep(0.02)"
-        env = self.environment("127.0.0.1:9", TRACEAGENT_VERBOSE="1")
-        alone = self.run_program(sys.executable, "-c", lives, env=env)
-        self.assertIn("libtraceagent-preload: ", alone.err)  # it does have something to say
-        own = self.folder / "own"
-        self.run_program(sys.executable, "-c", lives, own, env=env)
+        lives = "import os, sys, time\nif len(sys.argv) > 2: os.dup2(os.open(sys.argv[2], os.O_CREAT | os.O_WRONLY), 2)\n" \
+                "while not os.path.exists(sys.argv[1]): time.sleep(0.02)"
+        server, calls = self.listener()
+        env = self.environment(server, TRACEAGENT_VERBOSE="1", TRACEAGENT_EXIT_MS="0")
+
+        def live_until(name, what, condition, *arguments):
+            enough = self.folder / f"{name}.enough"
+            program = self.spawn(name, os.path.realpath(sys.executable), "-I", "-S", "-c", lives, enough, *arguments, env=env)
+            wait_until(what, condition)
+            enough.touch()
+            self.assertEqual(program.wait(DEADLINE), 0)
+
+        live_until("alone", "it has something to say", lambda: calls() >= 0 and "libtraceagent-preload: " in self.log("alone"))
+        calls()
+        own, called = self.folder / "own", []
+
+        def called_again():  # and has said what was wrong with the calls before
+            called.extend(range(calls()))
+            return len(called) > 2
+
+        live_until("apart", "it calls again", called_again, own)
         self.assertEqual(own.read_text(), "")
 
     def test_switched_off_or_meant_for_another_program_it_is_silent(self):
@@ -497,8 +507,7 @@ class Preload(PreloadCase):
     @unittest.skipIf(REDIS is None, "no redis")
     def test_redis_under_its_own_benchmark(self):
         collector = Collector(self)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         server = self.spawn("redis", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder,
                             executable=REDIS, env=self.environment(collector.to, TRACEAGENT_SERVICE="redis"))
 
@@ -528,19 +537,13 @@ class Memory(PreloadCase):
     def live(self, collector, service):
         """What examples/live-heap makes of the trace: its figures, and each object that is live at the end."""
         text = self.read(collector, service)
-        program = self.folder / "live-heap"
-        if not program.exists():
-            pkg_config = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "pkgconfig")}
-            flags = self.run_program("pkg-config", "--cflags", "--libs", "traceonline", env=pkg_config).out
-            self.run_program("cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", LIVE_HEAP, *shlex.split(flags), "-o", program)
+        program = self.compiled("live-heap", "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", LIVE_HEAP, *self.flags_of("traceonline"))
         said = self.run_program(program, "-a", self.folder / f"{service}.trace").out
         figures = [[int(n) for n in re.findall(r"\d+", line)] for line in said.splitlines()[:3]]
         return text, figures, dict(re.findall(r"^(0x\w+) (\d+) malloc$", said, re.M))
 
     def holder(self):
-        program = self.folder / "holder"
-        self.run_program("cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", HOLDER, "-o", program)
-        return program
+        return self.compiled("holder", "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", HOLDER)
 
     def test_what_the_trace_says_is_live_is_what_the_program_holds(self):
         collector = Collector(self)

@@ -24,7 +24,7 @@ class Programs(Case):
     maxDiff = 4000
 
     def environment(self, server, **more):
-        """As a user sets it; the programs last some 200 ms."""
+        """As a user sets it; programs/program.py says how long each lasts."""
         return {**self.plain, "LD_PRELOAD": str(self.library), "TRACEAGENT_SERVER": server, "TRACEAGENT_CERTS": str(self.certs),
                 "TRACEAGENT_DELAY_MS": "100", **more}
 
@@ -48,7 +48,7 @@ class Programs(Case):
             return found if found and all(row["state"] == "closed" for row in found) else None
 
         try:
-            return wait_until("every stream has ended", rows, 30)
+            return wait_until("every stream has ended", rows)
         except AssertionError:
             left = {(row["service"], row["state"]) for row in collector.json_lines("status") if row["type"] == "stream"}
             self.fail(f"not every stream has ended: {sorted(left)}")

@@ -19,8 +19,7 @@ char *filler(void) { return room; }
 class StaticTls(Case):
     def setUp(self):
         super().setUp()
-        self.program = self.folder / "loads"
-        self.run_program("cc", "-O1", "-Wall", "-Werror", SOURCE / "tests/e2e/loads.c", "-o", self.program)
+        self.program = self.compiled("loads", "cc", "-O1", "-Wall", "-Werror", SOURCE / "tests/e2e/loads.c")
 
     def _filler(self, size):
         library = self.folder / f"filler-{size}.so"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in languages with a runtime: Python's multiprocessing in its three ways, node, java."""
 import os
+import shutil
+import subprocess
 import sys
 
 from programs.program import Command, Names
@@ -67,7 +69,7 @@ if (!isMainThread) {
   server.close()
   console.log(execFileSync('/bin/echo', ['child']).toString().trim())
   console.error('to stderr')
-  await new Promise(ok => setTimeout(ok, 150))
+  await new Promise(ok => setTimeout(ok, 300))
   process.exitCode = 4
   process.nextTick(() => server.closeAllConnections())
 })()
@@ -113,6 +115,7 @@ public class Work {
     System.out.print(new String(child.getInputStream().readAllBytes()));
     System.gc();
     System.err.println("to stderr");
+    Thread.sleep(300);
     System.exit(child.waitFor() + 6);
   }
 }
@@ -123,7 +126,7 @@ class Python(Command):
     files = {"work.py": PYTHON}
 
     def __init__(self, way, services):
-        self.name, self.command = f"python_{way}", ("work.py", way)
+        self.name, self.command = f"python_{way}", ("-I", "-S", "work.py", way)  # what it needs not is not looked for
         self.expects = services
 
     def path(self):
@@ -141,8 +144,20 @@ class Node(Command):
 class Java(Command):
     name = "java"
     executable = "java"
-    files = {"Work.java": JAVA}
-    command = ("-Xmx64m", "Work.java")
+    command = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "Work")
+    classes = {}  # what the compiler made, once for all runs
+
+    def run(self, folder, environment):
+        if not self.classes:
+            (folder / "Work.java").write_text(JAVA)
+            subprocess.run(["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "Work.java"], check=True, cwd=folder, stdin=subprocess.DEVNULL)
+            self.classes.update({path.name: path.read_bytes() for path in folder.glob("*.class")})
+        for name, code in self.classes.items():
+            (folder / name).write_bytes(code)
+        return super().run(folder, environment)
+
+    def missing(self):
+        return super().missing() or (None if shutil.which("javac") else "there is no javac here")
     expects = {"java": Names({"read", "write", "pthread_cond_wait"}, {"sync.(*Cond).Wait"}, {"java"})}
 
 

@@ -2,10 +2,12 @@
 """A real program as the matrix runs it: once as it is, once traced, once with the collector away.
 
 A program is run in an empty folder and answers an Outcome: what its user sees. The matrix (test_programs.py) compares
-the outcomes and reads the streams. Each lasts well over 100 ms, the TRACEAGENT_DELAY_MS of these tests: a shorter program leaves no stream.
+the outcomes and reads the streams. Each lasts well over 100 ms, the TRACEAGENT_DELAY_MS of these tests, on the fastest machine
+too, or has no such delay: a shorter program leaves no stream.
 """
 import dataclasses
 import os
+import random
 import shutil
 import signal
 import socket
@@ -53,7 +55,7 @@ class Program:
     def once(self, folder, environment, *command, **options):
         """Runs a command to its end."""
         done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60, preexec_fn=die_with_parent, **options)
+                              capture_output=True, timeout=DEADLINE, preexec_fn=die_with_parent, **options)
         return Outcome(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), done.returncode)
 
 
@@ -131,6 +133,24 @@ class Server(Program):
         return Outcome(said, self.settled(log.read_text(errors="replace").replace(str(folder), "FOLDER")), code)
 
 
+KEPT = []  # what says that a port is ours
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+    """One that nobody else gets: the kernel chooses none so low by itself, and of these tests each keeps a name for its own,
+    until it ends."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as span:
+        lowest = int(span.read().split()[0])
+    ports = list(range(max(lowest // 2, 1024), lowest)) or list(range(10000, 65536))
+    random.shuffle(ports)
+    for port in ports:
+        name = socket.socket(socket.AF_UNIX)
+        try:
+            name.bind(f"\0tracecollect-port-{port}")
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            name.close()
+            continue
+        KEPT.append(name)
+        return port
+    raise AssertionError("no port is free")

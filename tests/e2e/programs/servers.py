@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 
+from harness import DEADLINE
 from programs.program import Names, Server
 
 # As its documentation starts it in the foreground; a pool of threads reads the files.
@@ -29,7 +30,7 @@ http {{
     listen 127.0.0.1:{port};
     root {folder}/www;
     location /word {{ return 200 "a word\\n"; }}
-    location /slow {{ alias {folder}/www/file1; limit_rate 60k; }}
+    location /slow {{ alias {folder}/www/file1; limit_rate 200k; }}
   }}
 }}
 """
@@ -62,7 +63,7 @@ class Nginx(Server):
 
     def ask(self, folder, port):
         def client(n):
-            connection, seen = http.client.HTTPConnection("127.0.0.1", port, timeout=60), []
+            connection, seen = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE), []
             for i in range(20):
                 connection.request("GET", ("/word", "/none", f"/file{i % 4}")[i % 3] if i < 19 else "/slow")
                 answer = connection.getresponse()
@@ -80,13 +81,14 @@ class Nginx(Server):
 class Memcached(Server):
     name = "memcached"
     executable = "memcached"
+    variables = {"TRACEAGENT_DELAY_MS": "0"}
     expects = {"memcached": Names({"epoll_wait", "accept4", "read", "sendmsg"}, {"network"}, {"memcached"})}
 
     def command(self, folder, port):
         return ("-l", "127.0.0.1", "-p", port, "-U", "0", "-t", "4", "-u", "root")
 
     def ask(self, folder, port):
-        clients = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(8)]
+        clients = [socket.create_connection(("127.0.0.1", port), DEADLINE) for _ in range(8)]
         said = b""
         for n in range(50):
             for client in clients:
@@ -121,7 +123,7 @@ class Redis(Server):
 
     def ask(self, folder, port):
         def client(n):
-            with socket.create_connection(("127.0.0.1", port), 60) as peer:
+            with socket.create_connection(("127.0.0.1", port), DEADLINE) as peer:
                 said = peer.makefile("rb")
                 for i in range(10):
                     peer.sendall(b"".join(b"SET k%d:%d %d\r\nINCR k%d:%d\r\n" % (n, j, j, n, j) for j in range(50)))
