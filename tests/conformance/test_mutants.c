@@ -108,7 +108,7 @@ static struct answer answer(const unsigned char *mutant, size_t len, size_t chun
   return answer;
 }
 
-Test(mutants, every_one_gets_an_answer_and_leaves_nothing_behind, .timeout = 100) {
+Test(mutants, every_one_gets_an_answer_and_leaves_nothing_behind) {
   static unsigned char mutant[TT_MUTANT_BYTES_MAX];
   struct tt_seed seeds[SEEDS_MAX];
   size_t nseeds = load_seeds(seeds);
@@ -133,7 +133,7 @@ Test(mutants, every_one_gets_an_answer_and_leaves_nothing_behind, .timeout = 100
   for (size_t i = 0; i < nseeds; i++) free((void *)(uintptr_t)seeds[i].data);
 }
 
-Test(mutants, an_older_processor_answers_the_same, .timeout = 100) {
+Test(mutants, an_older_processor_answers_the_same) {
   static unsigned char mutant[TT_MUTANT_BYTES_MAX];
   struct tt_seed seeds[SEEDS_MAX];
   size_t nseeds = load_seeds(seeds);

@@ -66,7 +66,7 @@ static void remove_store(void) {
   tt_fixture_remove();
 }
 
-TestSuite(bit_rot, .init = open_store, .fini = remove_store, .timeout = 900);
+TestSuite(bit_rot, .init = open_store, .fini = remove_store);
 
 static uint64_t random_state = 11;
 

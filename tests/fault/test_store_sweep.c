@@ -20,10 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/patience.h"
 #include "support/store_child.h"
 
 enum { SHORT = -1, LIES = -2 }; /* in the place of an errno */
-enum { STOP_SEQ = 1 + 3 * (TT_CHILD_BATCHES + 1), SILENT_S = 30 };
+enum { STOP_SEQ = 1 + 3 * (TT_CHILD_BATCHES + 1) };
 
 /* Shared with the child. */
 static struct sweep {
@@ -33,12 +34,6 @@ static struct sweep {
   bool and_all_after;
   int error;
 } * sweep;
-
-static bool full(void) {
-  const char *text = getenv("TC_FULL");
-
-  return text != NULL && *text != '\0';
-}
 
 /* ---- I/O */
 
@@ -172,7 +167,7 @@ static void remove_folder(void) {
   tt_store_remove(&store);
 }
 
-TestSuite(store_sweep, .init = open_folder, .fini = remove_folder, .timeout = 1800);
+TestSuite(store_sweep, .init = open_folder, .fini = remove_folder);
 
 /* Answers what the child ended with, -1 if it was killed because it said nothing for so long. */
 static int run_child(uint64_t stop_seq, bool armed, int silent_s, uint64_t acked[TT_CHILD_STREAMS],
@@ -206,13 +201,13 @@ static void try_fault(const char *what) {
 
   remove_folder();
   make_folder();
-  int code = run_child(STOP_SEQ, true, sweep->and_all_after ? 1 : SILENT_S, acked, what);
+  int code = run_child(STOP_SEQ, true, sweep->and_all_after ? 1 : TT_PATIENCE_S, acked, what);
   cr_assert(code == TT_CHILD_DONE || code == TT_CHILD_NO_START || code == TT_CHILD_REFUSED ||
                 (code == -1 && sweep->and_all_after),
             "%s: ended with %d", what, code);
   for (int i = 0; i < TT_CHILD_STREAMS; i++)
     if (acked[i] > most) most = acked[i];
-  code = run_child(tt_child_border(most), false, SILENT_S, acked, what);
+  code = run_child(tt_child_border(most), false, TT_PATIENCE_S, acked, what);
   cr_assert_eq(code, TT_CHILD_DONE, "%s: the next start ended with %d", what, code);
   tt_child_expect(&store, acked, what);
 }
@@ -233,9 +228,9 @@ Test(store_sweep, every_io_call_fails_in_turn) {
   };
   char what[64];
 
-  unsigned total = count_calls(&sweep->io_calls), step = full() ? 1 : 61, tried = 0;
+  unsigned total = count_calls(&sweep->io_calls), step = tt_full() ? 1 : 61, tried = 0;
   for (size_t e = 0; e < sizeof errors / sizeof *errors; e++)
-    for (unsigned n = 1 + (full() ? 0 : (unsigned)e * 12); n <= total; n += step, tried++) {
+    for (unsigned n = 1 + (tt_full() ? 0 : (unsigned)e * 12); n <= total; n += step, tried++) {
       snprintf(what, sizeof what, "I/O call %u of %u, %s", n, total, errors[e].name);
       sweep->fail_io = n;
       sweep->error = errors[e].error;
@@ -248,7 +243,7 @@ Test(store_sweep, every_io_call_fails_in_turn) {
 Test(store_sweep, every_allocation_fails_in_turn) {
   char what[64];
 
-  unsigned total = count_calls(&sweep->allocations), step = full() ? 1 : 149, tried = 0;
+  unsigned total = count_calls(&sweep->allocations), step = tt_full() ? 1 : 149, tried = 0;
   for (int after = 0; after < 2; after++)
     for (unsigned n = 1 + (unsigned)after * 70; n <= total;
          n += after ? 11 * step : step, tried++) {

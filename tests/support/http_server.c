@@ -9,6 +9,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "support/patience.h"
+
 static tb_rc metrics(void *self, struct tb_buf *out) {
   (void)self;
   tb_buf_text(out, "tracecollect_up 1\n");
@@ -91,7 +93,7 @@ int tt_http_dial(const struct tt_http *s) {
   struct sockaddr_in to = { .sin_family = AF_INET,
                             .sin_port = htons((uint16_t)s->port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-  struct timeval wait = { .tv_sec = 20 };
+  struct timeval wait = { .tv_sec = TT_PATIENCE_S };
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);

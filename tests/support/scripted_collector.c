@@ -33,6 +33,7 @@ struct bytes {
 struct tt_collector {
   char certs[1024], address[32];
   int port, listen_fd, wake_fd;
+  int hold_fd; /* bound only: while nobody listens the port is nobody else's */
   pthread_t thread;
   atomic_bool stop, down, is_down;
 
@@ -374,13 +375,13 @@ static void converse(struct tt_collector *p) {
 }
 
 /* Closing with bytes unread would reset the connection, and our last words with it. */
-static void drain(int fd) {
+static void drain(struct tt_collector *p) {
   char bytes[4096];
 
-  shutdown(fd, SHUT_WR);
-  for (uint64_t until = now_ms() + DRAIN_MS; now_ms() < until;) {
-    struct pollfd one = { .fd = fd, .events = POLLIN };
-    if (poll(&one, 1, TURN_MS) > 0 && read(fd, bytes, sizeof bytes) <= 0) return;
+  shutdown(p->fd, SHUT_WR);
+  for (uint64_t began = now_ms(); now_ms() - began < (uint64_t)(p->stop ? DRAIN_MS : TT_PATIENCE_MS);) {
+    struct pollfd one = { .fd = p->fd, .events = POLLIN };
+    if (poll(&one, 1, TURN_MS) > 0 && read(p->fd, bytes, sizeof bytes) <= 0) return;
   }
 }
 
@@ -393,7 +394,7 @@ static void serve(struct tt_collector *p) {
   p->beat_ms = now_ms();
   p->ssl = secure(p, &rules);
   if (p->ssl == NULL) return;
-  struct timeval patience = { .tv_sec = 5 };
+  struct timeval patience = { .tv_sec = TT_PATIENCE_S };
   setsockopt(p->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   setsockopt(p->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   SSL_set_fd(p->ssl, p->fd);
@@ -401,20 +402,28 @@ static void serve(struct tt_collector *p) {
     converse(p);
     SSL_shutdown(p->ssl);
   }
-  drain(p->fd);
+  drain(p);
   ERR_clear_error();
   SSL_free(p->ssl);
   p->ssl = NULL;
 }
 
-static int listen_on(int port) {
+static int bind_to(int port) {
   struct sockaddr_in at = { .sin_family = AF_INET,
                             .sin_port = htons((uint16_t)port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 16) == 0) return fd;
+  if (bind(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
+  fprintf(stderr, "test peer: cannot bind to port %d: %s\n", port, strerror(errno));
+  exit(1);
+}
+
+static int listen_on(int port) {
+  int fd = bind_to(port);
+
+  if (listen(fd, 16) == 0) return fd;
   fprintf(stderr, "test peer: cannot listen on port %d: %s\n", port, strerror(errno));
   exit(1);
 }
@@ -452,9 +461,10 @@ struct tt_collector *tt_collector_new(const char *certs, int port) {
   socklen_t len = sizeof at;
 
   snprintf(p->certs, sizeof p->certs, "%s", certs);
-  p->listen_fd = listen_on(port);
-  getsockname(p->listen_fd, (struct sockaddr *)&at, &len);
+  p->hold_fd = bind_to(port);
+  getsockname(p->hold_fd, (struct sockaddr *)&at, &len);
   p->port = ntohs(at.sin_port);
+  p->listen_fd = listen_on(p->port);
   snprintf(p->address, sizeof p->address, "127.0.0.1:%d", p->port);
   p->wake_fd = eventfd(0, EFD_CLOEXEC);
   pthread_mutex_init(&p->lock, NULL);
@@ -474,6 +484,7 @@ void tt_collector_free(struct tt_collector *p) {
   (void)n;
   pthread_join(p->thread, NULL);
   close(p->wake_fd);
+  close(p->hold_fd);
   free(p->trace.data);
   free(p->open.data);
   free(p->in.data);

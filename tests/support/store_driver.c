@@ -15,6 +15,7 @@
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"
+#include "support/scratch.h"
 
 static uint64_t now_ns(void) {
   struct timespec ts;
@@ -63,8 +64,7 @@ bool tt_noted(struct tt_store *t, const char *text) {
 void tt_store_make(struct tt_store *t) {
   memset(t, 0, sizeof *t);
   pthread_mutex_init(&t->lock, NULL);
-  const char *tmp = getenv("TMPDIR");
-  snprintf(t->dir, sizeof t->dir, "%s/tc-store-XXXXXX", tmp != NULL ? tmp : "/tmp");
+  snprintf(t->dir, sizeof t->dir, "%s/tc-store-XXXXXX", tt_scratch());
   if (mkdtemp(t->dir) == NULL) abort();
   tc_config_init(&t->config);
   free(t->config.top_state);

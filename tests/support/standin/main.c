@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../patience.h"
+
 static struct tt_test *tests, **tests_end = &tests;
 static struct tt_suite *suites;
 static bool expectation_failed; /* in the child */
@@ -44,17 +46,14 @@ static void fill_from_suite(struct tt_test *test) {
 
   for (const struct tt_suite *s = suites; s != NULL; s = s->next) {
     if (strcmp(s->name, test->suite) != 0) continue;
-    if (own->timeout == 0) own->timeout = s->options.timeout;
     if (own->init == NULL) own->init = s->options.init;
     if (own->fini == NULL) own->fini = s->options.fini;
     own->disabled |= s->options.disabled;
   }
-  if (own->timeout == 0) own->timeout = 120;
 }
 
 static _Noreturn void run_in_child(const struct tt_test *test, void *param) {
-  alarm((unsigned)(test->options.timeout +
-                   1)); /* its signal ends the child, unless a test took it over */
+  alarm(3 * (unsigned)TT_PATIENCE_S); /* its signal ends the child, unless a test took it over */
   if (test->options.init != NULL) test->options.init();
   if (test->run_param != NULL)
     test->run_param(param);

@@ -159,7 +159,7 @@ static bool is_streaming(const struct ta_forward_status *status, const char *unu
   return status->state == TA_STATE_STREAMING;
 }
 
-Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next, .timeout = 240) {
+Test(dial, a_host_whose_first_address_does_not_answer_is_called_at_the_next) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct swallower w = swallow(tt_collector_port(s.collector));
   struct ta_forward_config config = { .certs = s.dir, .service = "shop" };

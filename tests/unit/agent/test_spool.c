@@ -307,7 +307,7 @@ static bool look_and_give_up(void *self) {
   return counters(s).produced.batches > 0;
 }
 
-Test(spool, a_writer_that_waits_for_room_may_look_at_it, .timeout = 30) {
+Test(spool, a_writer_that_waits_for_room_may_look_at_it) {
   struct ta_spool *s = open_spool(MIB);
 
   s->impatient = look_and_give_up;
@@ -488,7 +488,7 @@ enum { TURNS = 60000 };
 #endif
 
 /* Random turns of writer, sender and collector, many times the size of the pool. */
-Test(spool, any_order_of_turns_keeps_the_books, .timeout = 240) {
+Test(spool, any_order_of_turns_keeps_the_books) {
   struct ta_spool *s = open_spool(MIB);
   uint64_t random = 88172645463325252u, gen = 1, acked = 0, sent = 0, there = 0, streams = 1;
   struct ta_count kept = { 0 }, reported = { 0 }; /* of this stream, by its records alone */

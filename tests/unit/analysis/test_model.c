@@ -337,7 +337,7 @@ static void follow(const struct tt_stored *trace) {
 }
 
 /* G6, J3: any goroutine, thread and proc, asked after each event. */
-Test(model, is_where_the_orderer_is_at_every_event_of_real_traces, .timeout = 200) {
+Test(model, is_where_the_orderer_is_at_every_event_of_real_traces) {
   cr_assert_gt(tt_each_stored("tests/data", SIZE_MAX, follow), 4);
 }
 
@@ -512,11 +512,11 @@ static int begin_regions(size_t spare) {
   return refused;
 }
 
-Test(durations, a_region_without_memory_leaves_nothing_behind, .timeout = 20) {
+Test(durations, a_region_without_memory_leaves_nothing_behind) {
   cr_assert_eq(begin_regions(0), 198);
 }
 
-Test(durations, a_region_without_room_in_its_table_leaves_nothing_behind, .timeout = 20) {
+Test(durations, a_region_without_room_in_its_table_leaves_nothing_behind) {
   int refused = begin_regions(512); /* a region has room, a larger table has none */
 
   cr_assert(refused > 0 && refused < 10, "%d: the table grows a few times", refused);

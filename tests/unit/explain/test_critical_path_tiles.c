@@ -91,7 +91,7 @@ static void explain_intervals(const struct tt_stored *trace) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-Test(critical_path_tiles, any_interval_of_any_goroutine, .timeout = 240) {
+Test(critical_path_tiles, any_interval_of_any_goroutine) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   cr_assert_gt(tt_each_stored("tests/data", TRACE_BYTES_MAX, explain_intervals), 10);
   tt_each_stored("../shared/traces/corpus", TRACE_BYTES_MAX, explain_intervals);

@@ -45,7 +45,7 @@ static void remove_folder(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(stream, .init = make_folder, .fini = remove_folder, .timeout = 240);
+TestSuite(stream, .init = make_folder, .fini = remove_folder);
 
 /* --- holding nng's callbacks -------------------------------------------------------------------- */
 

@@ -49,7 +49,7 @@ static void remove_certs(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(engine, .init = make_certs, .fini = remove_certs, .timeout = 240);
+TestSuite(engine, .init = make_certs, .fini = remove_certs);
 
 /* What one side's refused() was told. */
 struct words {

@@ -62,7 +62,7 @@ static void tear_down(void) {
   remove_all(folder);
 }
 
-TestSuite(revoked, .init = set_up, .fini = tear_down, .timeout = 120);
+TestSuite(revoked, .init = set_up, .fini = tear_down);
 
 /* --- lists ------------------------------------------------------------------------------------- */
 

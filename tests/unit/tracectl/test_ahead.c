@@ -168,11 +168,11 @@ static void look(const struct tt_stored *trace) {
   compare_all(trace->path, trace->bytes, trace->len, 2);
 }
 
-Test(ahead, real_traces_whole_cut_and_broken_read_as_by_one_thread, .timeout = 200) {
+Test(ahead, real_traces_whole_cut_and_broken_read_as_by_one_thread) {
   cr_assert_gt(tt_each_stored("tests/data", REAL_BYTES_MAX, look), 4);
 }
 
-Test(ahead, so_do_small_traces_broken_in_many_places, .timeout = 200) {
+Test(ahead, so_do_small_traces_broken_in_many_places) {
   struct tt_pack seeds = tt_seeds_load();
 
   for (size_t i = 0; i < seeds.n; i++) {

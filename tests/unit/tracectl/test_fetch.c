@@ -40,7 +40,7 @@ static void close_host(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(fetch, .init = open_host, .fini = close_host, .timeout = 240);
+TestSuite(fetch, .init = open_host, .fini = close_host);
 
 /* Runs tracectl with the words; answers its exit code and keeps what it said on stderr. */
 __attribute__((format(printf, 1, 2))) static int run(const char *fmt, ...) {
@@ -264,7 +264,7 @@ static void open_joined(void) {
   open_with(100);
 }
 
-TestSuite(fetch_joined, .init = open_joined, .fini = close_host, .timeout = 240);
+TestSuite(fetch_joined, .init = open_joined, .fini = close_host);
 
 enum { IN_GENERATION_5 = HEADER_BYTES + 4 * BATCHES * BATCH_BYTES + 3 };
 

@@ -5,7 +5,8 @@
  * The same test files compile against it: Test(), TestSuite(), ParameterizedTest() and the cr_*
  * macros that our tests use. Each test registers itself in a constructor and runs in a forked
  * child of a process without threads; main() (main.c here) prints "N passed, N failed". A test passes when its
- * child exits 0 (or with the stated .exit_code or .signal): a race ends it with 66, a leak with 23.
+ * child exits 0 (or with the stated .exit_code or .signal): a race ends it with 66, a leak with 23. There is no .timeout,
+ * which is Criterion's too: patience.h says how long a case may wait.
  */
 #ifndef TT_STANDIN_CRITERION_H
 #define TT_STANDIN_CRITERION_H
@@ -24,7 +25,6 @@ struct criterion_test_params {
 };
 
 struct tt_options {
-  double timeout; /* s; 0: 120 */
   int signal, exit_code;
   bool disabled;
   void (*init)(void), (*fini)(void);

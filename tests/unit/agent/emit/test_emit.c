@@ -58,7 +58,7 @@ static struct ta_emit_status status_now(void) {
 }
 
 static bool until(bool (*fits)(const struct ta_emit_status *)) {
-  for (int i = 0; i < 12000; i++) {
+  for (int ms = 0; ms < TT_PATIENCE_MS; ms += 5) {
     struct ta_emit_status status = status_now();
     if (fits(&status)) return true;
     poll(NULL, 0, 5);

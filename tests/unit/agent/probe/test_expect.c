@@ -44,7 +44,7 @@ static void expect_fault(const char *text) {
   cr_assert_str_eq(ta_expect_fault(x), text, "%s", ta_expect_fault(x));
 }
 
-Test(expect, threads_go_on_in_the_order_of_the_script, .timeout = TT_PATIENCE_S) {
+Test(expect, threads_go_on_in_the_order_of_the_script) {
   pthread_t one, two;
 
   begin(TT_PATIENCE_MS);
@@ -68,7 +68,7 @@ Test(expect, threads_go_on_in_the_order_of_the_script, .timeout = TT_PATIENCE_S)
 }
 
 /* Cancelled where it stands, a thread has let go of nothing that others need. */
-Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end, .timeout = TT_PATIENCE_S) {
+Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end) {
   pthread_t one;
 
   begin(TT_PATIENCE_MS);
@@ -82,7 +82,7 @@ Test(expect, a_thread_that_is_cancelled_goes_on_to_its_end, .timeout = TT_PATIEN
   cr_assert_eq(ta_expect_close(x), TA_OK);
 }
 
-Test(expect, another_event_is_told_beside_what_was_expected, .timeout = TT_PATIENCE_S) {
+Test(expect, another_event_is_told_beside_what_was_expected) {
   pthread_t one, two;
 
   begin(TT_PATIENCE_MS);
@@ -117,7 +117,7 @@ static void *under_lock(void *self) {
   return self;
 }
 
-Test(expect, who_cannot_come_is_a_deadlock, .timeout = TT_PATIENCE_S) {
+Test(expect, who_cannot_come_is_a_deadlock) {
   pthread_t thread;
 
   begin(1);
@@ -133,7 +133,7 @@ Test(expect, who_cannot_come_is_a_deadlock, .timeout = TT_PATIENCE_S) {
 }
 
 /* One that stands there when the script ends; when that is the thread decides, so it is given longer and longer. */
-Test(expect, an_event_that_nobody_expected_is_told_at_the_end, .timeout = TT_PATIENCE_S) {
+Test(expect, an_event_that_nobody_expected_is_told_at_the_end) {
   int error = TA_OK;
 
   for (unsigned us = 1; error == TA_OK; us *= 2) {

@@ -178,7 +178,7 @@ static void *lets_go(void *self) {
   return self;
 }
 
-Test(points, unlock_waits_for_a_probe_that_runs, .timeout = TT_PATIENCE_S) {
+Test(points, unlock_waits_for_a_probe_that_runs) {
   struct ta_probe probe = { 0 };
   pthread_t passing, letting;
 
@@ -203,7 +203,11 @@ Test(points, unlock_waits_for_a_probe_that_runs, .timeout = TT_PATIENCE_S) {
 /* Threads pass while others attach and detach: what a probe uses is theirs again after the unlock, so it is
  * overwritten then, which a probe that still ran would see (and ThreadSanitizer, too). */
 
-enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 300 };
+enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 60, ROUNDS_FULL = 300 };
+
+static int rounds(void) {
+  return tt_full() ? ROUNDS_FULL : ROUNDS;
+}
 
 static atomic_int over;
 static atomic_ulong passed;
@@ -222,7 +226,7 @@ static void *pass_on(void *self) {
 static void *change(void *self) {
   static __thread struct ta_probe probe[2];
 
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds(); i++) {
     int *mine = malloc(sizeof *mine);
     struct ta_probe_group group = { 0 };
     *mine = 7;
@@ -239,7 +243,7 @@ static void *change(void *self) {
   return self;
 }
 
-Test(points, nothing_runs_behind_an_unlock, .timeout = TT_PATIENCE_S) {
+Test(points, nothing_runs_behind_an_unlock) {
   pthread_t passer[PASSERS], changer[CHANGERS];
 
   for (int i = 0; i < PASSERS; i++) pthread_create(&passer[i], NULL, pass_on, NULL);
@@ -297,7 +301,7 @@ static void attach_one(int which, struct ta_probe *probe, struct watched *w) {
 }
 
 static void *storm(void *self) {
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds(); i++) {
     struct watched *w = calloc(WATCHED, sizeof *w);
     struct ta_probe *probe = calloc(WATCHED, sizeof *probe);
     unsigned long before = atomic_load(&passed);
@@ -320,7 +324,7 @@ static void *storm(void *self) {
   return self;
 }
 
-Test(points, no_call_is_in_progress_behind_an_unlock, .timeout = TT_PATIENCE_S) {
+Test(points, no_call_is_in_progress_behind_an_unlock) {
   pthread_t passer[PASSERS], changer[CHANGERS];
 
   atomic_store(&over, 0);
@@ -355,7 +359,7 @@ static void *ask(void *probe) {
 static void *change_one(void *self) {
   struct ta_probe *asked = self;
 
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds(); i++) {
     struct ta_probe *probe = calloc(1, sizeof *probe);
     int mine = 7;
     ta_lock();
@@ -371,7 +375,7 @@ static void *change_one(void *self) {
   return NULL;
 }
 
-Test(points, next_is_safe_at_any_time, .timeout = TT_PATIENCE_S) {
+Test(points, next_is_safe_at_any_time) {
   static struct ta_probe asked[CHANGERS];
   pthread_t passer[PASSERS], changer[CHANGERS], asker[CHANGERS];
 
@@ -399,7 +403,7 @@ static void end_thread(void *self, int n) {
   pthread_exit(self);
 }
 
-Test(points, a_probe_may_end_its_thread, .timeout = TT_PATIENCE_S) {
+Test(points, a_probe_may_end_its_thread) {
   struct ta_probe probe = { 0 };
   pthread_t thread;
   void *from;
@@ -443,7 +447,7 @@ static void *let_crowd_go(void *self) {
   return self;
 }
 
-Test(points, threads_without_a_place_are_waited_for_too, .timeout = TT_PATIENCE_S) {
+Test(points, threads_without_a_place_are_waited_for_too) {
   static pthread_t thread[CROWD];
   struct ta_probe probe = { 0 };
   pthread_attr_t attr;
@@ -483,7 +487,7 @@ static void *interrupted(void *self) {
   return self;
 }
 
-Test(points, a_handler_may_pass_in_the_middle_of_another_passage, .timeout = TT_PATIENCE_S) {
+Test(points, a_handler_may_pass_in_the_middle_of_another_passage) {
   struct sigaction action = { .sa_handler = on_signal };
   pthread_t thread, changer;
 

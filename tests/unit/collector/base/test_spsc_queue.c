@@ -37,7 +37,7 @@ static void *send_all(void *self) {
   return NULL;
 }
 
-Test(queue, two_threads_see_every_message_once_and_in_order, .timeout = 240) {
+Test(queue, two_threads_see_every_message_once_and_in_order) {
   struct tc_spsc_queue *mb = calloc(1, sizeof *mb);
   atomic_ulong wakes = 0;
   pthread_t sender;

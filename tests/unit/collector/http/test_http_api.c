@@ -32,7 +32,7 @@ static void close_all(void) {
   tt_host_close(&host);
 }
 
-TestSuite(http_api, .init = open_all, .fini = close_all, .timeout = 240);
+TestSuite(http_api, .init = open_all, .fini = close_all);
 
 /* fields: more lines of the head, each with its CR LF. */
 static const char *get(const char *path, const char *fields) {

@@ -145,7 +145,7 @@ static void fini(void) {
   tc_config_fini(&config);
 }
 
-TestSuite(leases, .init = init, .fini = fini, .timeout = 240);
+TestSuite(leases, .init = init, .fini = fini);
 
 Test(leases, a_lease_is_open_when_every_loop_knows_it) {
   struct reader r = { 0 };

@@ -198,7 +198,7 @@ static void fini(void) {
   free(trace);
 }
 
-TestSuite(tap, .init = init, .fini = fini, .timeout = 240);
+TestSuite(tap, .init = init, .fini = fini);
 
 Test(tap, a_stream_that_nobody_asks_for_is_not_tapped) {
   struct reader r;

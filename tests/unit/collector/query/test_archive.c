@@ -32,7 +32,7 @@ static void close_host(void) {
   tt_host_close(&host);
 }
 
-TestSuite(archive, .init = open_host, .fini = close_host, .timeout = 240);
+TestSuite(archive, .init = open_host, .fini = close_host);
 
 static struct tk_client *client(void) {
   struct tk_client_args args = { .server = tc_archive_url(host.archive, 0) };
@@ -380,7 +380,7 @@ static void close_tls_host(void) {
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host, .timeout = 240);
+TestSuite(archive_tls, .init = open_tls_host, .fini = close_tls_host);
 
 Test(archive_tls, a_reader_is_answered) {
   struct tk_client_args args = { .server = tc_archive_url(host.archive, 0), .certs = certs };

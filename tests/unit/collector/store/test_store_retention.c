@@ -185,9 +185,9 @@ Test(store_retention, what_a_trigger_keeps_is_the_last_of_a_service_that_has_too
 
 /* ---- under load */
 
-enum { KEPT_BYTES = 8 << 20, GENERATIONS = 1000, GENERATION_BYTES = 3 * 10000, UNSEALED_MAX = 8 };
+enum { KEPT_BYTES = 4 << 20, GENERATIONS = 500, GENERATION_BYTES = 3 * 5000, UNSEALED_MAX = 8 };
 
-static void keep_8_mib(struct tc_config *config) {
+static void keep_4_mib(struct tc_config *config) {
   config->retention_bytes = KEPT_BYTES;
   config->retention_every = ONE_ROUND_NS;
   config->log_group_bytes = 128 << 10;
@@ -208,12 +208,12 @@ static uint64_t segments_made(void) {
 
 /* The writer never runs far ahead of the sealer, so that the bound below holds on a slow machine, too. It waits
  * only for sizes: no timed round comes during the test. */
-Test(store_retention, the_size_holds_while_records_come, .timeout = 300) {
+Test(store_retention, the_size_holds_while_records_come) {
   const uint64_t go_on_below = KEPT_BYTES + KEPT_BYTES / 20;
   uint64_t most = 0;
 
   tt_store_stop(&tt);
-  keep_8_mib(&tt.config);
+  keep_4_mib(&tt.config);
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
   struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
   tt_header(&w);
@@ -233,8 +233,8 @@ Test(store_retention, the_size_holds_while_records_come, .timeout = 300) {
 }
 
 /* Each of them let a slice of the round go first. */
-Test(store_retention, many_small_works_do_not_wait_for_a_round_each, .timeout = 120) {
-  enum { SEGMENTS = 1000, VERDICTS = 500 };
+Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
+  enum { SEGMENTS = 400, VERDICTS = 200 };
   struct tc_store_stats stats;
   struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
 

@@ -85,7 +85,7 @@ static void play(const struct scene *scene, const char *call, const char *part, 
   tt_calls_fail(call, scene->error, EVER);
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
-  TT_WAIT_UNTIL(tt_calls_failed() >= 4);
+  TT_WAIT_UNTIL(tt_calls_failed() >= 3);
   cr_assert(is_health(health), "%s, not %s", tt.notes, health);
   cr_assert_eq(lines_with(scene->reason), 1, "%s", tt.notes);
   cr_assert_eq(lines_with(strerror(scene->error)), 1, "%s", tt.notes);
@@ -100,20 +100,27 @@ static void play(const struct scene *scene, const char *call, const char *part, 
   tt_expect_proven(&tt);
 }
 
-Test(store_shortage, the_log_names_what_it_waits_for_once) {
-  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-    play(&scenes[i], "create wal/*", "log", "log: is written again after ");
+/* Each waits for more than a second. Where sanitizers look for other things, the log and the archive have half of them. */
+static void play_all(unsigned which, const char *call, const char *part, const char *again) {
+#ifdef TC_SANITIZED
+  unsigned step = tt_full() ? 1 : 2;
+#else
+  unsigned step = 1;
+#endif
+
+  for (size_t i = which % step; i < sizeof scenes / sizeof *scenes; i += step) {
+    play(&scenes[i], call, part, again);
     remove_store();
     open_store();
   }
 }
 
+Test(store_shortage, the_log_names_what_it_waits_for_once) {
+  play_all(0, "create wal/*", "log", "log: is written again after ");
+}
+
 Test(store_shortage, the_archive_names_what_it_waits_for_once) {
-  for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
-    play(&scenes[i], "create open/*", "archive", "archive: is written again after ");
-    remove_store();
-    open_store();
-  }
+  play_all(1, "create open/*", "archive", "archive: is written again after ");
 }
 
 /* They need no credit, and an archive that waits takes nothing. */
