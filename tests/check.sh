@@ -16,14 +16,12 @@ fi
 
 # The tests whose program is made of the room's objects.
 tests=() targets=()
-while read -r name program; do
-  if ninja -C build/dev -t inputs "${program#"$PWD/build/dev/"}" 2>/dev/null | grep -q "/room_${room//\//_}\.dir/"; then
-    tests+=("$name") targets+=("${program#"$PWD/build/dev/"}")
+for name in $(ctest --test-dir build/dev -L unit -N | sed -n 's/^ *Test *#[0-9]*: //p'); do
+  case $name in fuzz_*) program=fuzz/$name ;; *) program=tests/$name ;; esac
+  if ninja -C build/dev -t inputs "$program" 2>/dev/null | grep -q "/room_${room//\//_}\.dir/"; then
+    tests+=("$name") targets+=("$program")
   fi
-done < <(ctest --test-dir build/dev -L unit --show-only=json-v1 |
-  python3 -c 'import json, sys
-for test in json.load(sys.stdin)["tests"]:
-    print(test["name"], test["command"][0])')
+done
 if [ ${#tests[@]} -eq 0 ]; then
   echo "check: no unit test is linked with $room; tests/e2e has its tests" >&2
   exit 1

@@ -78,6 +78,9 @@ class OpenTelemetryCollector(Case):
     def spans(kind, data):
         message = kind()
         message.ParseFromString(data)
+        for span in (span for resource in message.resource_spans for scope in resource.scope_spans for span in scope.spans):
+            if not span.status.ByteSize():
+                span.ClearField("status")  # the Collector writes an empty one
         return [span.SerializeToString(deterministic=True) for resource in message.resource_spans
                 for scope in resource.scope_spans for span in scope.spans]
 
