@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Debian of its own for a test: a root made by mmdebstrap, and the same booted by systemd-nspawn.
+"""A Debian of its own for a test: a root made by mmdebstrap, and the same booted by systemd-nspawn. And the Debian
+packages of this build, for all tests that install them.
 
-The packed root is kept in the build folder, so only the first run fetches it. Where the machine has no
-root user, no nspawn or no packages to be had, Unavailable says why.
+The root is kept in the build folder, so only the first run fetches it; each test writes to an overlay of its own. Where
+the machine has no root user, no nspawn or no packages to be had, Unavailable says why.
 """
 import fcntl
+import functools
 import hashlib
 import os
 import pathlib
@@ -14,13 +16,17 @@ import subprocess
 import tempfile
 import time
 
-from harness import BUILD, DEADLINE, SANITIZE, die_with_parent
+from harness import BUILD, DEADLINE, LIBC, SANITIZE, SOURCE, die_with_parent
 
 # What boots, what the collector and tracectl link, and what builds programs with the agent. One root for all tests.
 PACKAGES = ("systemd", "dbus",
             "libcurl4", "libuv1", "libssl3", "libnng1", "libprotobuf-c1", "libsqlite3-0", "libyaml-0-2", "libhttp-parser2.9", "libxxhash0", "libzstd1",
             "zlib1g", "libjansson4", "libncursesw6",
             "libssl-dev", "gcc", "libc6-dev", "pkg-config", "cmake", "make")
+# As in the images of Debian that are called slim. What dpkg writes need not outlive a loss of power.
+OPTIONS = ("--aptopt=Acquire::Languages \"none\"", "--dpkgopt=force-unsafe-io",
+           *(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "info", "locale", "man")),
+           "--dpkgopt=path-include=/usr/share/doc/*/copyright")
 
 
 class Unavailable(Exception):
@@ -40,27 +46,80 @@ def check(*tools):
         raise Unavailable("the programs of this build run on this Debian only")
 
 
-def packed_root(packages=PACKAGES):
-    """The archive of a minimal root with these packages beside the essential ones."""
-    wanted = ",".join(packages)
-    packed = BUILD / f"boot/root-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}.tar"
-    packed.parent.mkdir(exist_ok=True)
-    with open(packed.with_suffix(".lock"), "wb") as lock:  # another test may want it now
+def kept(kind, key, make):
+    """A folder of the build that make(FOLDER) fills once for each key; one with another key is removed."""
+    folder = BUILD / kind / hashlib.sha256(key.encode()).hexdigest()[:12]
+    folder.parent.mkdir(exist_ok=True)
+    with open(folder.parent / "lock", "wb") as lock:  # another test may want it now
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not packed.exists():
-            _pack(wanted, packed)
-    return packed
+        if not folder.exists():
+            for old in (old for old in folder.parent.iterdir() if old.is_dir()):
+                shutil.rmtree(old)
+            part = folder.with_suffix(".part")
+            part.mkdir()
+            make(part)
+            part.rename(folder)
+    return folder
 
 
-def _pack(wanted, packed):
-    part = packed.with_suffix(".part")
-    include = [f"--include={wanted}"] if wanted else []
-    done = subprocess.run(["mmdebstrap", "--variant=minbase", "--format=tar", *include,
-                           platform.freedesktop_os_release()["VERSION_CODENAME"], str(part)],
-                          capture_output=True, text=True, check=False)
+def packages():
+    """The Debian packages of this build."""
+    sources = [pathlib.Path(folder) / name for folder, folders, names in os.walk(SOURCE) for name in names
+               if not _leave_out(folders)]
+    built = [*(BUILD / "bin").glob("trace*"), *(BUILD / "lib").glob("libtrace*"), BUILD / "CPackConfig.cmake"]
+    seen = ((path, os.lstat(path)) for path in sorted(sources + built))
+    key = "\n".join(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in seen)
+    return sorted(kept("packages", key, _make_packages).glob("*.deb"))
+
+
+def _leave_out(folders):
+    """Has os.walk() pass by what is no source."""
+    folders[:] = [name for name in folders if name not in ("build", "__pycache__") and not name.startswith(".")]
+
+
+def _make_packages(folder):
+    subprocess.run([SOURCE / "tools/packages.sh", BUILD, folder], check=True, capture_output=True)
+
+
+def roots():
+    """A folder with base.tar, Debian's smallest root that has apt, and full, the same with PACKAGES."""
+    return kept("boot", "\n".join(OPTIONS + PACKAGES), _make_roots)
+
+
+def _make_roots(folder):
+    base = "--one-file-system --exclude='./var/lib/apt/lists/*' --exclude='./var/cache/apt/*' --exclude=./etc/resolv.conf"
+    done = subprocess.run(
+        ["mmdebstrap", "--variant=minbase", "--format=directory", *OPTIONS,
+         f"--customize-hook=tar -C \"$1\" {base} -cf '{folder}/base.tar' .",
+         # Inside, by the root's own apt: what comes with mmdebstrap's --include comes before a hook.
+         f"--customize-hook=chroot \"$1\" env -u APT_CONFIG apt-get -q -y --no-install-recommends install {' '.join(PACKAGES)}",
+         platform.freedesktop_os_release()["VERSION_CODENAME"], str(folder / "full")], capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        shutil.rmtree(folder)
         raise Unavailable(f"mmdebstrap made no root: {done.stderr.strip().splitlines()[-1]}")
-    part.rename(packed)
+
+
+@functools.cache
+def has_own_mounts():
+    """What this process mounts, only it and its children see, and it ends with them."""
+    return LIBC.unshare(0x20000) == 0 and subprocess.run(["mount", "--make-rslave", "/"], capture_output=True).returncode == 0  # CLONE_NEWNS
+
+
+def open_root(folder):
+    """A root to write to, in a folder of the caller's: an overlay of the kept one, or else a copy of it."""
+    full, root = roots() / "full", folder / "root"
+    for name in ("root", "upper", "work"):
+        (folder / name).mkdir()
+    options = f"lowerdir={full},upperdir={folder}/upper,workdir={folder}/work,volatile"
+    if not has_own_mounts() or subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, root], capture_output=True).returncode != 0:
+        subprocess.run(["cp", "-a", "--reflink=auto", f"{full}/.", root], check=True)
+    return root
+
+
+def remove_root(folder):
+    if has_own_mounts():
+        subprocess.run(["umount", "-l", folder / "root"], capture_output=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Machine:
@@ -89,11 +148,9 @@ class Machine:
         """fill(ROOT) puts files into the root before it boots; binds are (OUTSIDE, INSIDE), read and written."""
         check("systemd-nspawn", "nsenter")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-boot-"))
-        self.root = self.folder / "root"
         self.process = None
         try:
-            self.root.mkdir()
-            subprocess.run(["tar", "-xf", packed_root(), "-C", self.root], check=True)
+            self.root = open_root(self.folder)
             fill(self.root)
             self._boot([f"--bind={outside}:{inside}" for outside, inside in binds])
         except BaseException:
@@ -131,4 +188,4 @@ class Machine:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_root(self.folder)

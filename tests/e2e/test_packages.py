@@ -9,13 +9,12 @@ import pathlib
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, local_go, wait_until
-from machine import Machine, Unavailable, check, packed_root
+from harness import SANITIZE, Case, local_go, wait_until
+from machine import Machine, Unavailable, check, open_root, packages, remove_root
 
 NAMES = ("libtraceagent-dev", "libtraceagent0", "tracecollect-actions", "tracecollect-preload", "tracecollect-tools", "tracecollectd")
 CONFIGURATION = "/etc/tracecollect/tracecollectd.yaml"
@@ -77,10 +76,7 @@ class Packages(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.mkdtemp(prefix="tc-packages-")
-        cls.addClassCleanup(shutil.rmtree, folder)
-        subprocess.run([SOURCE / "tools/packages.sh", BUILD, folder], check=True, capture_output=True)
-        cls.packages = sorted(pathlib.Path(folder).glob("*.deb"))
+        cls.packages = packages()
 
     def test_there_is_a_package_for_each_part_and_lintian_finds_no_error(self):
         names = [path.name.split("_")[0] for path in self.packages]
@@ -96,12 +92,11 @@ class Packages(Case):
     def _root(self):
         try:
             check()
-            packed = packed_root()
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-packages-"))
+            self.addCleanup(remove_root, folder)
+            root = open_root(folder)
         except Unavailable as why:
             self.skipTest(f"skipped, because {why}")
-        root = pathlib.Path(tempfile.mkdtemp(prefix="tc-packages-"))
-        self.addCleanup(shutil.rmtree, root, ignore_errors=True)
-        subprocess.run(["tar", "-xf", packed, "-C", root], check=True)
         self._fill(root)
         return root
 
@@ -154,9 +149,8 @@ class Packages(Case):
     def _machine(self):
         go = local_go()
         self.goroot = self.run_program(go.command, "env", "GOROOT", env=go.environment).out.strip() if go else None
-        cache = BUILD / "boot/go-cache"
-        cache.mkdir(parents=True, exist_ok=True)
-        binds = [(self.goroot, self.goroot), (cache, "/var/cache/go")] if go else []
+        # Go's own cache, in which other tests leave the standard library compiled.
+        binds = [(self.goroot, self.goroot), (self.run_program(go.command, "env", "GOCACHE", env=go.environment).out.strip(), "/var/cache/go")] if go else []
         try:
             self.machine = Machine.get(self._fill, binds)
         except Unavailable as why:
@@ -204,7 +198,7 @@ class Packages(Case):
         self._report("sleep")
         unchanged = time.monotonic()
         if self.goroot:
-            self._run(f"cd /srv/mine/go && export PATH=$PATH:{shlex.quote(self.goroot)}/bin GOCACHE=/var/cache/go GOPROXY=off GOTOOLCHAIN=local"
+            self._run(f"cd /srv/mine/go && export PATH=$PATH:{shlex.quote(self.goroot)}/bin GOCACHE=/var/cache/go GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=0"
                       " && go mod init example.com/mine && go mod edit -require=tracecollect.invalid/traceagent@v0.0.0"
                       " -replace=tracecollect.invalid/traceagent=/usr/share/tracecollect/go"
                       f" && go build -o mine . && {AGENT} ./mine")
@@ -262,4 +256,4 @@ class Packages(Case):
         self.run_program("dpkg-deb", "-R", package, tree)
         control = tree / "DEBIAN/control"
         control.write_text(re.sub(r"(\d+\.\d+\.\d+)-1", r"\1-2", control.read_text()))
-        self.run_program("dpkg-deb", "--root-owner-group", "-b", tree, folder)
+        self.run_program("dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, folder)
