@@ -167,7 +167,7 @@ func (s *spool) checkBooks(t *testing.T) {
 // in its place, or reported as lost, and the books close.
 func TestASpoolLosesNothingUnsaid(t *testing.T) {
 	var tried [4]uint64
-	for seed := int64(1); seed <= 40; seed++ {
+	for _, seed := range seeds(40) {
 		chance := rand.New(rand.NewSource(seed))
 		s, k := newSpool(spoolBytesMin), newTaker(t)
 		s.putHeader([]byte("go 1.26 trace\x00\x00\x00"))

@@ -31,6 +31,7 @@ var (
 	service  = flag.String("service", "demo", "name of this service")
 	instance = flag.String("instance", "", "name of this process (default HOST:PID)")
 	tee      = flag.String("tee", "", "also write the trace to this file")
+	spool    = flag.Uint64("spool-bytes", 0, "memory for what is not acknowledged yet (0: the agent's default)")
 	seconds  = flag.Float64("seconds", 0, "end after so long (0: at SIGINT or SIGTERM)")
 	clients  = flag.Int("clients", 4, "clients that send requests")
 	pause    = flag.Duration("pause", 5*time.Millisecond, "each client's pause between requests")
@@ -54,7 +55,7 @@ func run() error {
 		defer cancel()
 	}
 
-	config := traceagent.Config{Server: *server, Certs: *certs, Service: *service, Instance: *instance}
+	config := traceagent.Config{Server: *server, Certs: *certs, Service: *service, Instance: *instance, SpoolBytes: *spool}
 	if *tee != "" {
 		file, err := os.Create(*tee)
 		if err != nil {
