@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
 
 COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 
@@ -63,6 +63,7 @@ class Top(Case):
         pane = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(self.run_program("pgrep", "-P", pane).out.split()[0])
 
+    @suites("release")
     def test_a_key_shows_a_report_of_each_kind(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -77,6 +78,7 @@ class Top(Case):
         self.keys("r")
         self.wait_for("BLOCKED NOW", "STOP THE WORLD")
 
+    @suites("release", "asan")
     def test_streams_are_shown_in_any_size_and_keys_work(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -99,6 +101,7 @@ class Top(Case):
         self.assertNotIn("-icanon", self.terminal())
         self.assertEqual(self.log("top"), "")
 
+    @suites("release")
     def test_calls_of_a_stream_that_is_silent_are_not_blocked_now(self):
         """As from a flight recorder after its snap: the stream is live, and what was blocked then is shown with its time."""
         collector = Collector(self)
@@ -127,6 +130,7 @@ class Top(Case):
             collector.restart()
             self.wait_for("health: ok")
 
+    @suites("release")
     def test_alerts_come_where_only_the_archives_port_is_named(self):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.archive=tls+tcp://127.0.0.1:0",
                               "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
@@ -135,6 +139,7 @@ class Top(Case):
                    "--service", "shop", "--instance", "one", "--rate", "0.01", "--no-progress")
         self.wait_for("shop/one: world stopped")
 
+    @suites("release", "asan")
     def test_a_collector_that_restarts_is_waited_for(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -149,6 +154,7 @@ class Top(Case):
         self.keys("C-c")
         self.wait_for("over: 130")
 
+    @suites("release", "asan")
     def test_the_terminal_is_itself_again_however_top_ends(self):
         collector = Collector(self)
         collector.stop()
@@ -163,6 +169,7 @@ class Top(Case):
                 self.assertNotIn("q quit", self.screen())
                 self.tmux("kill-server")
 
+    @suites("release", "asan")
     def test_without_a_terminal_it_is_refused(self):
         done = self.tracectl("top", expect=2)
         self.assertEqual(done.out, "")
