@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
@@ -41,11 +42,29 @@ class Top(Case):
 
         def shows_all():
             nonlocal shown
+            time.sleep(0.08)  # each look is a process
             shown = self.screen()
             return all(re.search(pattern, shown) for pattern in patterns)
 
         wait_until(f"the screen shows {patterns}", shows_all)
         return shown
+
+    def send_until(self, collector, instance, pattern):
+        """A stream that goes on, or comes again, until top follows it and shows the pattern."""
+        def send():
+            return self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs, "--service", "shop",
+                              "--instance", instance, "--rate", "0.04", "--no-progress")
+
+        def shows():
+            nonlocal sender
+            time.sleep(0.08)
+            if sender.poll() is not None:
+                sender = send()
+            return re.search(pattern, self.screen())
+
+        sender = send()
+        wait_until(f"the screen shows {pattern}", shows)
+        sender.kill()
 
     def footer(self, rows):
         """A pattern: the last of so many rows is top's."""
@@ -122,11 +141,7 @@ class Top(Case):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s")
         self.start(collector)
         for instance in ("one", "two"):
-            # Slow enough that most of it comes after the stream is known and followed.
-            send = self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
-                              "--service", "shop", "--instance", instance, "--rate", "0.01", "--no-progress")
-            self.wait_for(f"shop/{instance}: world stopped")
-            send.kill()
+            self.send_until(collector, instance, f"shop/{instance}: world stopped")
             collector.restart()
             self.wait_for("health: ok")
 
@@ -135,9 +150,7 @@ class Top(Case):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.archive=tls+tcp://127.0.0.1:0",
                               "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
         self.start(collector, server=collector.ready["archive"].removeprefix("tls+tcp://"))
-        self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
-                   "--service", "shop", "--instance", "one", "--rate", "0.01", "--no-progress")
-        self.wait_for("shop/one: world stopped")
+        self.send_until(collector, "one", "shop/one: world stopped")
 
     @suites("release", "asan")
     def test_a_collector_that_restarts_is_waited_for(self):
