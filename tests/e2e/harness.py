@@ -283,8 +283,8 @@ class Collector:
 class Manager:
     """A service manager's ear: what a daemon says to NOTIFY_SOCKET, message by message."""
 
-    def __init__(self, case):
-        self.path = case.folder / "notify.sock"
+    def __init__(self, case, name="notify"):
+        self.path = case.folder / f"{name}.sock"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         case.addCleanup(self.socket.close)
         self.socket.bind(str(self.path))

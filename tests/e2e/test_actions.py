@@ -6,7 +6,7 @@ import hmac
 import json
 import signal
 
-from harness import BUILD, Case, Collector, wait_until
+from harness import BUILD, Case, Collector, suites, wait_until
 from receiver import Receiver
 
 ACTIONS = BUILD / "bin/tracecollect-actions"
@@ -124,6 +124,7 @@ class Actions(Case):
         self.assertEqual([post["headers"]["webhook-id"] for post in self.receiver.of("/hangs")], [str(fired["id"])] * 2)
         self.end()
 
+    @suites("release", "asan")
     def test_what_is_wrong_is_named(self):
         program = self.script("fine", "exit 0")
         for text, words in (("", "no action in it"),

@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.request
 
-from harness import DAEMON, DEADLINE, TRACECTL, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, TRACECTL, Case, Collector, suites, wait_until
 
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
                     r'(?:,(?=[a-zA-Z_])|(?=\})))*\})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|[+-]Inf|NaN)$')
@@ -60,6 +60,7 @@ class Daemon(Case):
         with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=DEADLINE) as answer:
             return answer.status, answer.headers, answer.read().decode()
 
+    @suites("release", "asan")
     def test_threads_take_no_signals(self):
         """Those that the collector starts itself: a signal must not end a sync early."""
         collector, seen = Collector(self), set()
@@ -71,12 +72,14 @@ class Daemon(Case):
             self.assertTrue(int(fields["SigBlk"], 16) >> (signal.SIGTERM - 1) & 1, fields["Name"])
         self.assertLessEqual({"tc-commit", "tc-sealer", "tc-feed", "tc-leases", "tc-loop-0"}, seen)
 
+    @suites("release", "asan")
     def test_the_default_configuration_loads_back(self):
         config = self.folder / "config.yaml"
         config.write_text(self.run_program(DAEMON, "--print-default-config").out)
         self.run_program(DAEMON, "--check-config", "--config", config)
         self.assertIn("listen", config.read_text())
 
+    @suites("release", "asan")
     def test_what_cannot_be_printed_is_a_failure(self):
         for program, *arguments in ((DAEMON, "--version"), (DAEMON, "--help"), (DAEMON, "--print-default-config"),
                                     (TRACECTL, "--version"), (TRACECTL, "help"), (TRACECTL, "tables", "config")):
@@ -85,6 +88,7 @@ class Daemon(Case):
                 self.assertEqual(ended.returncode, 1)
                 self.assertIn(b"No space left on device", ended.stderr)
 
+    @suites("release", "asan")
     def test_an_unknown_key_is_named_with_its_line(self):
         config = self.folder / "config.yaml"
         config.write_text("loops: 1\nlisten:\n  agents: 127.0.0.1:0\n  bogus: 1\n")
@@ -96,6 +100,7 @@ class Daemon(Case):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("bogus", done.err)
 
+    @suites("release", "asan")
     def test_a_named_folder_without_certificates_ends_the_start_and_is_not_filled(self):
         typo, half, state = self.folder / "TYPO", self.folder / "half", self.folder / "unused-state"
         half.mkdir()
@@ -109,6 +114,7 @@ class Daemon(Case):
         self.assertFalse(typo.exists() or state.exists())
         self.assertEqual(sorted(path.name for path in half.iterdir()), ["ca.pem", "server.pem"])
 
+    @suites("release", "asan")
     def test_an_authority_that_is_made_is_reported_with_its_fingerprint(self):
         collector = Collector(self, "certs=")
         made = collector.state / "certs/ca.pem"
@@ -120,6 +126,7 @@ class Daemon(Case):
         self.assertEqual(self.log("collector").count("a new authority was made"), 1)
         self.assertEqual(collector.stop(), 0)
 
+    @suites("release", "asan")
     def test_a_state_folder_that_cannot_be_made_is_named(self):
         (self.folder / "file").write_text("in the way")
         state = self.folder / "file/state"
@@ -129,6 +136,7 @@ class Daemon(Case):
         self.assertIn(str(state), done.err)
         self.assertIn("Not a directory", done.err)
 
+    @suites("release", "asan")
     def test_two_daemons_do_not_share_a_state_folder(self):
         collector = Collector(self)
         done = self.run_program(DAEMON, "--set", f"state={collector.state}", "--set", "listen.agents=127.0.0.1:0",
@@ -137,6 +145,7 @@ class Daemon(Case):
         self.assertIn(str(collector.state), done.err)
         self.assertEqual(collector.stop(), 0)
 
+    @suites("release", "asan")
     def test_a_killed_runs_ready_file_is_gone_before_the_next_run_listens(self):
         collector = Collector(self)
         collector.kill()
@@ -147,6 +156,7 @@ class Daemon(Case):
         self.assertEqual(done.returncode, 1)
         self.assertFalse(collector.ready_file.exists(), "it named addresses where nobody listens")
 
+    @suites("release", "asan")
     def test_a_living_daemons_ready_file_stays(self):
         collector = Collector(self)
         done = self.run_program(DAEMON, "--set", f"state={collector.state}", "--set", f"certs={self.certs}",

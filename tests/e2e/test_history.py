@@ -4,7 +4,7 @@ import json
 import urllib.error
 import urllib.request
 
-from harness import Case, Collector, wait_until
+from harness import Case, Collector, suites, wait_until
 
 EVERY_NS = 100_000_000
 ROWS = 16  # of a table in a kept report
@@ -32,6 +32,7 @@ class History(Case):
         wait_until(f"the reports of {service} are kept", is_whole)
         return found
 
+    @suites("release")
     def test_they_say_what_reports_say_at_their_time(self):
         collector = self.keeping()
         collector.send(self.trace("g26-gens"), "shop")
@@ -58,6 +59,7 @@ class History(Case):
                 for name, rows in report["tables"].items():
                     self.assertLessEqual(len([row for row in rows if not row.get("other")]), ROWS)
 
+    @suites("release", "asan")
     def test_they_stay_when_the_traces_have_gone(self):
         collector = self.keeping()
         collector.send(self.trace("g26-gens"), "shop")
@@ -75,6 +77,7 @@ class History(Case):
         self.assertRegex(text[1], r"^\S+Z +shop/one +[\d,]+ ")
         collector.ask("verify")
 
+    @suites("release")
     def test_a_sample_of_the_traces_stays_too(self):
         collector = self.keeping("retention.sample_every=1s")
         collector.send(self.trace("g26-gens"), "shop")  # a second begins in it
@@ -130,6 +133,7 @@ class History(Case):
         self.assertEqual(everything, self.history(collector, "all"))
         self.assertEqual(len({json.dumps(r, sort_keys=True) for r in everything}), len(everything))
 
+    @suites("release", "asan")
     def test_bad_questions_and_damage(self):
         collector = self.keeping()
         self.assertIn("no report is kept of that", collector.ask("history", "sched", expect=1).err)
@@ -154,6 +158,7 @@ class History(Case):
         self.assertEqual([json.loads(line) for line in done.out.splitlines()], stretches[:-1])
         self.assertIn("1 stretch left out, whose records are damaged", done.err)
 
+    @suites("release")
     def test_none_are_kept_where_the_key_says_so(self):
         collector = Collector(self, "reports.every=0")
         collector.send(self.trace("g26-gens"), "shop")

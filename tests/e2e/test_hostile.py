@@ -9,7 +9,7 @@ import ssl
 import time
 import urllib.request
 
-from harness import DEADLINE, SANITIZE, TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
 
 HOSTILE, OTHER = "127.0.0.1", "127.0.0.2"  # two sources, as the collector sees it
 HANGING_S = 1  # TC_HANDSHAKE_LIMITER_PATIENCE_NS
@@ -87,6 +87,7 @@ class Hostile(Case):
         self.assertEqual(self._shake_hands(OTHER), "TLSv1.3")
         self._expect_unharmed(collector, sender, trace)
 
+    @suites("release", "asan")
     def test_half_open_handshakes_of_one_source_leave_room_for_others(self):
         collector = self._collector("agents.source_handshakes_max=8", "agents.handshakes_max=16",
                                     "agents.handshake_timeout=60s")
@@ -121,6 +122,7 @@ class Hostile(Case):
         wait_until("it is let in", lambda: self._can_shake_hands(source))
         return time.monotonic() - began
 
+    @suites("release", "asan")
     def test_a_flood_of_connections_takes_no_descriptor_that_others_need(self):
         if shutil.which("prlimit") is None:
             self.skipTest("skipped, because prlimit is not installed")
@@ -137,9 +139,10 @@ class Hostile(Case):
             plain.close()
         self._expect_unharmed(collector, sender, trace)
 
+    @suites("release")
     def test_out_of_descriptors_it_rests_instead_of_spinning(self):
-        if SANITIZE or shutil.which("prlimit") is None:
-            self.skipTest("skipped, because it measures time, or prlimit is not installed")
+        if shutil.which("prlimit") is None:
+            self.skipTest("skipped, because prlimit is not installed")
         collector = self._collector("agents.handshake_timeout=60s", "agents.source_handshakes_max=60000",
                                     "agents.handshakes_max=60000", launcher=["prlimit", "--nofile=240:240"])
         silent = [self._connect() for _ in range(300)]

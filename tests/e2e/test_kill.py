@@ -4,9 +4,9 @@ import os
 import socket
 import struct
 
-from harness import DEADLINE, SANITIZE, TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, FULL, SANITIZE, TRACECTL, Case, Collector, suites, wait_until
 
-KILLS = 2 if SANITIZE else 5  # a sanitized collector takes seconds to start, and the stream goes on meanwhile
+KILLS = 2 if SANITIZE else 5 if FULL else 3  # a sanitized collector takes seconds to start, and the stream goes on meanwhile
 
 
 def stream(collector, service="kill"):
@@ -36,6 +36,7 @@ def next_question(door):
 
 
 class Kill(Case):
+    @suites("release", "asan")
     def test_a_question_whose_connection_is_cut_is_asked_again(self):
         path, reply = self.folder / "archive.sock", b"\x08\x07\x12\x0basked twice"  # rc 7, and its words
         with socket.socket(socket.AF_UNIX) as door:
@@ -70,7 +71,7 @@ class Kill(Case):
         collector = Collector(self, "agents.heartbeat=1s")
         os.mkfifo(growing)
         writer = os.open(growing, os.O_RDWR | os.O_NONBLOCK)
-        sender = self.spawn("send", *self._send(collector, growing, rate=size / 12e6))
+        sender = self.spawn("send", *self._send(collector, growing, rate=size / (12e6 if FULL else 6e6)))
         whole, most = trace.read_bytes(), size * 9 // 10
         self._feed(sender, writer, whole[:most])  # the rest comes when all has been killed: before, the stream cannot end
         acked = 0
@@ -96,6 +97,7 @@ class Kill(Case):
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
 
+    @suites("release", "asan")
     def test_what_is_acked_is_proven_at_once(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "kill")
@@ -106,6 +108,7 @@ class Kill(Case):
         self.assertEqual(proof["produced_batches"], proof["archived_batches"])
         self.assertEqual(collector.stop(), 0)
 
+    @suites("release", "asan")
     def test_the_archive_opens_again_after_a_kill_with_all_it_had(self):
         trace = self.trace("g25-mix")
         collector = Collector(self)

@@ -4,7 +4,7 @@ import re
 import shutil
 import urllib.request
 
-from harness import TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
 
 BOTH = ("listen.archive=ipc:// tls+tcp://127.0.0.1:0", "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
 
@@ -83,11 +83,13 @@ class Listeners(Case):
         for port, words in ((port_of(self.ready["agents"]), "is it the port for agents?"),
                             (port_of(self.ready["http"]), "is it the port for HTTP?"),
                             (port_of(self.ready["feed.2"]), "is it another port?")):
-            for verb in ("list", "tail"):
-                # nng 1.5.2 may not let go of a socket whose peer speaks another of its protocols: tracectl leaves it.
-                done = self._ask(f"127.0.0.1:{port}", verb, expect=1, env=WITHOUT_LEAKS)
-                self.assertIn(words, done.err)
-                self.assertIn("Readers use 7072 (archive) and 7071 (feed)", done.err)
+            # nng 1.5.2 may not let go of a socket whose peer speaks another of its protocols: tracectl leaves it.
+            asks = {verb: self.spawn(f"{verb}-{port}", TRACECTL, verb, "--server", f"127.0.0.1:{port}", "--certs", self.certs, env=WITHOUT_LEAKS)
+                    for verb in ("list", "tail")}
+            for verb, ask in asks.items():
+                self.assertEqual(ask.wait(DEADLINE), 1)
+                self.assertIn(words, self.log(f"{verb}-{port}"))
+                self.assertIn("Readers use 7072 (archive) and 7071 (feed)", self.log(f"{verb}-{port}"))
         done = self.tracectl("send", self.trace("g26-labels"), "--to", f"127.0.0.1:{port_of(self.ready['archive.2'])}",
                              "--certs", self.certs, "--service", "shop", expect=None)
         self.assertNotEqual(done.returncode, 0)

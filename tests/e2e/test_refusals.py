@@ -39,7 +39,7 @@ class Refusals(Case):
     def _send_refused(self, certs):
         done = self.collector.case.tracectl(
             "send", self.trace("g26-labels"), "--to", self.collector.to, "--certs", certs, "--service", "x",
-            "--no-progress", "--timeout", f"{DEADLINE}s", expect=1)
+            "--no-progress", "--timeout", f"{DEADLINE:.0f}s", expect=1)
         return done.err
 
     def _expect_log(self, text):

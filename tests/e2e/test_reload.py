@@ -8,7 +8,7 @@ import ssl
 import time
 import urllib.request
 
-from harness import DEADLINE, Case, Collector, Manager, wait_until
+from harness import DEADLINE, Case, Collector, Manager, suites, wait_until
 
 QUICK = "retention:\n  every: 100ms\n"
 
@@ -20,7 +20,7 @@ class Reload(Case):
 
     def _collector(self, config=QUICK, *settings):
         """Whose own READY is heard: a reload's is the next one."""
-        collector = Collector(self, *settings, config=config, env=self.manager.environment())
+        collector = Collector(self, *settings, config=config, env=self.manager.environment(WATCHDOG_USEC="600000"))
         wait_until("it is ready", lambda: self.manager.count("READY") > 0)
         return collector
 
@@ -50,6 +50,7 @@ class Reload(Case):
             with context.wrap_socket(plain) as tls:
                 return tls.getpeercert(binary_form=True)
 
+    @suites("release", "asan")
     def test_the_manager_hears_reloading_with_the_time_and_then_ready(self):
         collector = self._collector()
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
@@ -110,6 +111,7 @@ class Reload(Case):
             except ConnectionResetError:
                 return True
 
+    @suites("release", "asan")
     def test_a_key_for_the_next_start_is_named_and_waits_for_it(self):
         collector = self._collector()
         self._reload(collector, QUICK + "  age: 3d\nloops: 3\nanalysis:\n  stacks_max: 99\n")
@@ -119,6 +121,7 @@ class Reload(Case):
         self.assertIn("key=retention.age: changed\n", log)
         self.assertEqual(collector.stop(), 0)
 
+    @suites("release", "asan")
     def test_a_broken_file_is_named_by_line_and_key_and_the_old_values_stay(self):
         collector = self._collector()
         shown = self._server_key(collector)

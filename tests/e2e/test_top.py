@@ -7,9 +7,10 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
-from harness import DEADLINE, TRACECTL, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
 
 COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 
@@ -41,11 +42,29 @@ class Top(Case):
 
         def shows_all():
             nonlocal shown
+            time.sleep(0.08)  # each look is a process
             shown = self.screen()
             return all(re.search(pattern, shown) for pattern in patterns)
 
         wait_until(f"the screen shows {patterns}", shows_all)
         return shown
+
+    def send_until(self, collector, instance, pattern):
+        """A stream that goes on, or comes again, until top follows it and shows the pattern."""
+        def send():
+            return self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs, "--service", "shop",
+                              "--instance", instance, "--rate", "0.04", "--no-progress")
+
+        def shows():
+            nonlocal sender
+            time.sleep(0.08)
+            if sender.poll() is not None:
+                sender = send()
+            return re.search(pattern, self.screen())
+
+        sender = send()
+        wait_until(f"the screen shows {pattern}", shows)
+        sender.kill()
 
     def footer(self, rows):
         """A pattern: the last of so many rows is top's."""
@@ -63,6 +82,7 @@ class Top(Case):
         pane = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(self.run_program("pgrep", "-P", pane).out.split()[0])
 
+    @suites("release")
     def test_a_key_shows_a_report_of_each_kind(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -77,6 +97,7 @@ class Top(Case):
         self.keys("r")
         self.wait_for("BLOCKED NOW", "STOP THE WORLD")
 
+    @suites("release", "asan")
     def test_streams_are_shown_in_any_size_and_keys_work(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -99,6 +120,7 @@ class Top(Case):
         self.assertNotIn("-icanon", self.terminal())
         self.assertEqual(self.log("top"), "")
 
+    @suites("release")
     def test_calls_of_a_stream_that_is_silent_are_not_blocked_now(self):
         """As from a flight recorder after its snap: the stream is live, and what was blocked then is shown with its time."""
         collector = Collector(self)
@@ -119,22 +141,18 @@ class Top(Case):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s")
         self.start(collector)
         for instance in ("one", "two"):
-            # Slow enough that most of it comes after the stream is known and followed.
-            send = self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
-                              "--service", "shop", "--instance", instance, "--rate", "0.01", "--no-progress")
-            self.wait_for(f"shop/{instance}: world stopped")
-            send.kill()
+            self.send_until(collector, instance, f"shop/{instance}: world stopped")
             collector.restart()
             self.wait_for("health: ok")
 
+    @suites("release")
     def test_alerts_come_where_only_the_archives_port_is_named(self):
         collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.archive=tls+tcp://127.0.0.1:0",
                               "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
         self.start(collector, server=collector.ready["archive"].removeprefix("tls+tcp://"))
-        self.spawn("send", TRACECTL, "send", self.trace("g26-gens"), "--to", collector.to, "--certs", self.certs,
-                   "--service", "shop", "--instance", "one", "--rate", "0.01", "--no-progress")
-        self.wait_for("shop/one: world stopped")
+        self.send_until(collector, "one", "shop/one: world stopped")
 
+    @suites("release", "asan")
     def test_a_collector_that_restarts_is_waited_for(self):
         collector = Collector(self)
         collector.send(self.trace("g26-gens"), "shop")
@@ -149,6 +167,7 @@ class Top(Case):
         self.keys("C-c")
         self.wait_for("over: 130")
 
+    @suites("release", "asan")
     def test_the_terminal_is_itself_again_however_top_ends(self):
         collector = Collector(self)
         collector.stop()
@@ -163,6 +182,7 @@ class Top(Case):
                 self.assertNotIn("q quit", self.screen())
                 self.tmux("kill-server")
 
+    @suites("release", "asan")
     def test_without_a_terminal_it_is_refused(self):
         done = self.tracectl("top", expect=2)
         self.assertEqual(done.out, "")

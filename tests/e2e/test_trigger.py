@@ -7,7 +7,7 @@ import signal
 import urllib.error
 import urllib.request
 
-from harness import DAEMON, DEADLINE, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, Case, Collector, suites, wait_until
 from test_planted import Listener
 
 GENERATIONS = 26
@@ -47,6 +47,7 @@ class Trigger(Listener, Case):
             reports[gen] = {report["kind"]: report for report in map(json.loads, lines) if "kind" in report}
         return reports
 
+    @suites("release")
     def test_a_rule_fires_where_the_reports_say_so_live_and_afterwards(self):
         rules = self.folder / "rules"
         rules.write_text("# what the test looks for\n\n" + "".join(rule(f"{name}-{n}", condition, n) + "\n"
@@ -119,6 +120,7 @@ class Trigger(Listener, Case):
             return found if condition(found) else None
         return wait_until("the rules are as they should be", ask)
 
+    @suites("release", "asan")
     def test_what_is_wrong_is_refused_by_name(self):
         rules = self.folder / "rules"
         rules.write_text("# one\n" + rule("a", "finding leak") + "\n")
@@ -149,6 +151,7 @@ class Trigger(Listener, Case):
         said = self.run_program(DAEMON, "--check-config", "--set", f"trigger.file={rules}", expect=1)
         self.assertIn('no finding "leek"', said.err)
 
+    @suites("release", "asan")
     def test_the_history_is_whole_in_pages_and_over_http(self):
         collector = Collector(self)
         self.assertEqual(collector.stop(), 0)
@@ -182,6 +185,7 @@ class Trigger(Listener, Case):
         return {(row["service"], row["first_gen"]): row.get("kept_by", "") for row in collector.json_lines("list")
                 if not row.get("expired")}
 
+    @suites("release", "asan")
     def test_retention_spares_what_a_rule_keeps(self):
         """Each generation has a file; a rule fires after the second of one stream. Retention then has room for what it keeps, and a file more."""
         collector = Collector(self, "segment.generations_max=1")
