@@ -86,7 +86,7 @@ class Diff(Case):
 class DiffOfFaults(PlantedCase):
     def test_a_convoy_is_a_regression_and_other_work_is_none(self):
         with concurrent.futures.ThreadPoolExecutor() as side_by_side:  # each mostly waits
-            good, bad = side_by_side.submit(self.planted, "none", good="5s"), side_by_side.submit(self.planted, "convoy", good="100ms", lasts="5s")
+            good, bad = side_by_side.submit(self.planted, "none", good="3s"), side_by_side.submit(self.planted, "convoy", good="100ms", lasts="3s")
             good, bad = good.result(), bad.result()
         self.tracectl("diff", good, good, "--fail-on", "block.time > +20%")
         done = self.tracectl("diff", good, bad, "--fail-on", "block.time > +20%", "--fail-on", "gc.time > +100000%", expect=3)
