@@ -174,6 +174,14 @@ static int compare_values(const struct to_draft_value *a, const struct to_draft_
   return (a->value.number > b->value.number) - (a->value.number < b->value.number);
 }
 
+static int compare_texts(struct to_string a, struct to_string b) {
+  size_t len = a.len < b.len ? a.len : b.len;
+  int order = len > 0 ? memcmp(a.data, b.data, len) : 0;
+
+  return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+/* Of rows that are alike the names decide: in which order they were found may differ from run to run. */
 static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   const struct to_draft_table *t = rows;
 
@@ -182,6 +190,11 @@ static bool row_before(const void *rows, uint32_t a, uint32_t b) {
     int order =
         compare_values(&t->row[a][column], &t->row[b][column], t->schema->column[column].type);
     if (order != 0) return t->schema->order[i].rising ? order < 0 : order > 0;
+  }
+  for (unsigned column = 0; column < t->schema->keys; column++) {
+    if (t->schema->column[column].type != TO_VALUE_TEXT) continue;
+    int order = compare_texts(t->row[a][column].value.text, t->row[b][column].value.text);
+    if (order != 0) return order < 0;
   }
   return a < b;
 }

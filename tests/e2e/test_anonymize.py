@@ -3,7 +3,7 @@
 import json
 import re
 
-from harness import Case, local_go
+from harness import FULL, SANITIZE, Case, local_go
 
 NAME = re.compile(r"^x[0-9a-f]{16}$")
 
@@ -15,7 +15,8 @@ class Anonymize(Case):
         return out, done
 
     def events(self, trace):
-        return [json.loads(line) for line in self.tracectl("cat", "-d", "json", trace).out.split("\n")[:-1]]
+        """As they are printed, a line each."""
+        return self.tracectl("cat", "-d", "json", trace).out.split("\n")[:-1]
 
     def compare(self, one, other, names):
         """Equal but for texts; names: what each became."""
@@ -36,14 +37,15 @@ class Anonymize(Case):
             self.assertEqual(one, other)
 
     def test_everything_but_names_stays(self):
-        for name in ("g22-mix", "g23-mix", "g25-mix", "g26-gens", "g26-annot", "g26-labels", "g26-cgo"):
+        for name in (*(("g22-mix",) if not SANITIZE else ()), *(("g23-mix", "g25-mix", "g26-gens") if FULL else ()), "g26-annot", "g26-labels", "g26-cgo"):
             trace = self.trace(name)
             public, done = self.anonymize(trace, name)
             self.assertRegex(done.err, r"\d+ names replaced, \d+ of Go and its runtime left")
             names, before, after = {}, self.events(trace), self.events(public)
             self.assertEqual(len(before), len(after))
             for one, other in zip(before, after):
-                self.compare(one, other, names)
+                if one != other:
+                    self.compare(json.loads(one), json.loads(other), names)
             self.assertGreater(len(names), 10)
             self.assertEqual(len(set(names.values())), len(names), "two names became one")
 

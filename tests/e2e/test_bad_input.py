@@ -15,7 +15,8 @@ import socket
 import termios
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector
+from harness import BUILD, SANITIZE, SOURCE, Collector
+from served import Served
 
 HERE = SOURCE / "tests/e2e"
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
@@ -27,13 +28,19 @@ SHELL = ("/bin/sh", "-c", "echo one; (echo two) | cat; sleep 0.01; ls /nowhere; 
 
 
 @unittest.skipIf(SANITIZE, "a sanitizer's runtime cannot be preloaded into a plain program: the library is not built")
-class BadInput(Case):
+class BadInput(Served):
+    @classmethod
+    def prepare(cls, host):
+        cls.plain = host.folder / "plain"
+        host.run_program("cc", "-O1", "-Wall", "-Werror", "-pthread", HERE / "plain.c", "-o", cls.plain)
+        cls.linked = host.program_of(HERE / "plain.c", "linked", flags=("-DLINKED",))
+        host.folder.chmod(0o755)
+
     def setUp(self):
         super().setUp()
-        self.plain = self.folder / "plain"
-        self.run_program("cc", "-O1", "-Wall", "-Werror", "-pthread", HERE / "plain.c", "-o", self.plain)
-        self.linked = self.program_of(HERE / "plain.c", "linked", flags=("-DLINKED",))
         self.folder.chmod(0o755)
+        self.certs = self.folder / "certs"  # some change them
+        self.run_program("cp", "-r", self.host.certs, self.certs)
 
     def _run(self, command, variables, **options):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TRACEAGENT_")}

@@ -79,9 +79,9 @@ class Prometheus(Scraped):
             return json.load(answer)["data"]
 
     def start(self, collector):
-        """At a port of its own, with a scrape a second; ends with the case."""
+        """At a port of its own, with two scrapes a second; ends with the case."""
         config = self.folder / "prometheus.yml"
-        config.write_text(f"global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}]\nscrape_configs:\n"
+        config.write_text(f"global: {{scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}}\nrule_files: [{RULES}]\nscrape_configs:\n"
                           f"  - {{job_name: tracecollect, honor_labels: true, static_configs: [{{targets: ['{collector.ready['http']}']}}]}}\n")
         self.spawn("prometheus", "prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.folder}/tsdb", "--web.listen-address=127.0.0.1:0")
         wait_until("prometheus listens", lambda: re.search(r'msg="Listening on" address=(127\.0\.0\.1:\d+)', self.log("prometheus")))

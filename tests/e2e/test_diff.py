@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tracectl diff`: figures of two traces beside each other, against what `tracectl query` sums up of each, and with faults of which the truth is known."""
+import concurrent.futures
 import json
 import statistics
 import unittest
@@ -84,7 +85,9 @@ class Diff(Case):
 @unittest.skipIf(SANITIZE, "the figures are the same; building a Go program takes a while")
 class DiffOfFaults(PlantedCase):
     def test_a_convoy_is_a_regression_and_other_work_is_none(self):
-        good, bad = self.planted("none", good="5s"), self.planted("convoy", good="100ms", lasts="5s")
+        with concurrent.futures.ThreadPoolExecutor() as side_by_side:  # each mostly waits
+            good, bad = side_by_side.submit(self.planted, "none", good="3s"), side_by_side.submit(self.planted, "convoy", good="100ms", lasts="3s")
+            good, bad = good.result(), bad.result()
         self.tracectl("diff", good, good, "--fail-on", "block.time > +20%")
         done = self.tracectl("diff", good, bad, "--fail-on", "block.time > +20%", "--fail-on", "gc.time > +100000%", expect=3)
         self.assertRegex(done.err, r"condition met: block\.time > \+20%: \+[\d.]+ % \(\+[\d.]+\.\.\+[\d.]+\)")

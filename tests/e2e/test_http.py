@@ -10,24 +10,34 @@ import shutil
 import ssl
 import sys
 import time
+import urllib.error
 import urllib.request
 
 from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, wait_until
+from served import Served
 
 
-class Http(Case):
-    def setUp(self):
-        super().setUp()
-        self.collector = Collector(self)
-        self.base = f"http://{self.collector.ready['http']}"
-        self.collector.send(self.trace("g26-gens"), "shop")
-        wait_until("every generation is ordered", lambda: all(
-            row["analysis"] == "ok" for row in self.collector.json_lines("list")))
+def serve(owner, host, *settings):
+    """A collector of the case `host` with one stream, as attributes of owner, a case or a class of them."""
+    collector = owner.collector = Collector(host, *settings)
+    owner.base = f"http://{collector.ready['http']}"
+    collector.send(host.trace("g26-gens"), "shop")
+    wait_until("every generation is ordered", lambda: all(row["analysis"] == "ok" for row in collector.json_lines("list")))
 
+
+class HttpCase(Case):
     def get(self, path, **fields):
         request = urllib.request.Request(self.base + path, headers=fields)
         with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
             return answer.read()
+
+
+class Http(Served, HttpCase):
+    """What only reads, of one collector."""
+
+    @classmethod
+    def prepare(cls, host):
+        serve(cls, host)
 
     def test_the_manuals_lines_run(self):
         manual = (SOURCE / "docs/HTTP.md").read_text()
@@ -50,11 +60,30 @@ class Http(Case):
                          self.collector.json_lines("list"))
         schemas = json.loads(self.get("/api/v1/reports"))
         self.assertEqual(schemas["windows"], ["10s", "1m", "5m", "all"])
-        for kind in [schema["name"] for schema in schemas["reports"]]:
-            for window in ("10s", "1m", "5m", "all"):
+        for window in ("10s", "1m", "5m", "all"):
+            printed = self.collector.json_lines("report", "all", "--window", window)
+            self.assertEqual({report["kind"] for report in printed}, {schema["name"] for schema in schemas["reports"]})
+            for kind in {report["kind"] for report in printed}:
                 self.assertEqual(
                     [json.loads(line) for line in self.get(f"/api/v1/report/{kind}?window={window}").splitlines()],
-                    self.collector.json_lines("report", kind, "--window", window))
+                    [report for report in printed if report["kind"] == kind])
+
+    def test_pages_and_all_that_they_load_are_served(self):
+        """What a browser would ask for, page by page; test_page.py and its like look at what it shows."""
+        wanted, seen = ["/", "/archive", "/service/shop", f"/timeline/{'0' * 32}", f"/why/{'0' * 32}"], set()
+        while wanted:
+            path = wanted.pop()
+            if path in seen:
+                continue
+            seen.add(path)
+            with urllib.request.urlopen(self.base + path, timeout=DEADLINE) as answer:
+                text, tag = answer.read().decode(), answer.headers["ETag"]
+                self.assertIn("default-src 'none'", answer.headers["Content-Security-Policy"])
+            wanted += re.findall(r'(?:href=|src=|from )"(/[\w./]+\.(?:js|css|svg))"', text)
+            with self.assertRaises(urllib.error.HTTPError) as caught:
+                self.get(path, **{"If-None-Match": tag})
+            self.assertEqual(caught.exception.code, 304)
+        self.assertGreater(len(seen), 30)
 
     def test_downloads_are_what_fetch_gives(self):
         for segment in self.collector.json_lines("list"):
@@ -67,18 +96,6 @@ class Http(Case):
             self.assertEqual(self.get(path, Range=f"bytes={half}-"), file[half:])
         self.collector.ask("fetch", segment["id"], "-o", self.folder / "one", "--no-progress")
         self.assertEqual((self.folder / "one").read_bytes(), file)
-
-    def test_by_sha256_the_tag_is_that_of_the_file(self):
-        self.collector = Collector(self, "archive.hash=sha256", name="sha256")
-        self.base = f"http://{self.collector.ready['http']}"
-        self.collector.send(self.trace("g26-gens"), "shop")
-        for segment in self.collector.json_lines("list"):
-            if segment["open"]:
-                continue
-            with urllib.request.urlopen(f"{self.base}/api/v1/segments/{segment['id']}", timeout=DEADLINE) as answer:
-                digest = hashlib.sha256(answer.read()).hexdigest()
-                self.assertEqual(answer.headers["ETag"], f'"{digest}"')
-            self.assertEqual((segment["hash_kind"], segment["hash"], segment["sha256"]), ("sha256", digest, digest))
 
     def test_metrics_pass_prometheus_own_check(self):
         text = self.get("/metrics").decode()
@@ -132,7 +149,22 @@ class Http(Case):
             sys.path.pop()
         return {family.name: (family.type, family.documentation) for family in text_string_to_metric_families(text)}
 
+
+class HttpAlone(HttpCase):
+    """Each of a collector of its own."""
+
+    def test_by_sha256_the_tag_is_that_of_the_file(self):
+        serve(self, self, "archive.hash=sha256")
+        for segment in self.collector.json_lines("list"):
+            if segment["open"]:
+                continue
+            with urllib.request.urlopen(f"{self.base}/api/v1/segments/{segment['id']}", timeout=DEADLINE) as answer:
+                digest = hashlib.sha256(answer.read()).hexdigest()
+                self.assertEqual(answer.headers["ETag"], f'"{digest}"')
+            self.assertEqual((segment["hash_kind"], segment["hash"], segment["sha256"]), ("sha256", digest, digest))
+
     def test_a_restart_is_told_to_live_readers(self):
+        serve(self, self)
         first = self._live()
         self.assertIn("event: overview", first)
         last_id = re.findall(r"^id: (\S+)$", first, re.M)[-1]
@@ -141,6 +173,7 @@ class Http(Case):
         self.assertIn('event: gap\ndata: {"lost":null', again)
 
     def test_a_new_reader_is_told_of_the_last_minutes(self):
+        serve(self, self)
         self.collector.send(self.trace("g26-gens"), "shop", "one")
         wait_until("every generation is ordered", lambda: all(
             row["analysis"] == "ok" for row in self.collector.json_lines("list")))

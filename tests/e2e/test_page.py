@@ -248,32 +248,34 @@ class PageOfTwo(Served, PageCase):
         self.assertLessEqual({"syscall", "stw"}, set(kinds))
         self.assertEqual(page.ask("[...document.getElementById('report-kind').options].map((o) => o.value)"), kinds)
         streams = {s["service"]: s["stream"] for s in self.collector.json_lines("status") if s["type"] == "stream"}
+        wants = {(r["kind"], r["service"], window): r for window in ("all", "10s") for r in self.collector.json_lines("report", "all", "--window", window)}
         both = [(service, window) for window in ("all", "10s") for service in streams]
-        looks = [("light", 360), ("light", 1280), ("dark", 1920), ("light", 768)]
-        for i, schema in enumerate(schemas["reports"]):
-            wants = {window: {r["service"]: r for r in self.collector.json_lines("report", schema["name"], "--window", window)} for window in ("all", "10s")}
-            for service, window in both if FULL else (both[i % 2], both[3 - i % 2]):
-                with self.subTest(kind=schema["name"], service=service, window=window):
-                    stream, want = streams[service], wants[window][service]
-                    self.choose(page, **{"report-kind": schema["name"], "report-of": stream, "report-window": window})
-                    expected = [[stream, schema["name"], f"{want['events']:,} events"]]
-                    wait_until("it is shown", lambda: page.ask("""[...document.querySelectorAll('.report')].map((r) =>
-                      [r.dataset.stream, r.dataset.kind, /[\\d,]+ events/.exec(r.querySelector('h3').textContent)?.[0]])""") == expected)
-                    self.same_report(schema, self.shown_report(page)[stream], want)
-            self.choose(page, **{"report-window": "all"})
-            for scheme, width in looks if FULL else (looks[0], looks[1 + i % 3]):
-                with self.subTest(kind=schema["name"], width=width):
-                    page.look(width, 1080, scheme)
-                    wait_until("it has the width it is given", lambda: page.ask("innerWidth") == width)
-                    self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
-                    wait_until("no table is cut", lambda: page.draw() and page.ask(
-                        "[...document.querySelectorAll('.report .scroll')].every((n) => n.scrollWidth <= n.clientWidth)"))
-                    ratio, where = page.ask(CONTRAST)
-                    self.assertGreaterEqual(ratio, 4.5, where)
-                    page.screenshot(f"report-{schema['name']}-{scheme}-{width}", whole=True)
-            page.look(1280)
-            page.ask("document.getElementById('reports').scrollIntoView()")
+        looks = [("light", 360), ("light", 768), ("light", 1280), ("dark", 1920)]
+        for i, look in enumerate(looks):
+            page.look(look[1], 1080, look[0])
+            wait_until("it has the width it is given", lambda: page.ask("innerWidth") == look[1])
+            for j, schema in enumerate(schemas["reports"]):  # each on a phone, and on one of the wider screens
+                if FULL or i in (0, 1 + j % 3):
+                    service, window = both[(i + j) % 4 if FULL else j % 4 if i == 0 else 3 - j % 4]
+                    with self.subTest(kind=schema["name"], service=service, window=window, look=look):
+                        self.expect_report(page, schema, streams[service], window, wants[schema["name"], service, window])
+                        self.expect_report_fits(page, look[1])
+                        page.screenshot(f"report-{schema['name']}-{look[0]}-{look[1]}", whole=True)
         self.quiet(page)
+
+    def expect_report(self, page, schema, stream, window, want):
+        self.choose(page, **{"report-kind": schema["name"], "report-of": stream, "report-window": window})
+        expected = [[stream, schema["name"], f"{want['events']:,} events"]]
+        wait_until("it is shown", lambda: page.ask("""[...document.querySelectorAll('.report')].map((r) => [r.dataset.stream, r.dataset.kind,
+          /[\\d,]+ events/.exec(r.querySelector('h3').textContent)?.[0]])""") == expected)
+        self.same_report(schema, self.shown_report(page)[stream], want)
+
+    def expect_report_fits(self, page, width):
+        self.assertLessEqual(page.ask("document.documentElement.scrollWidth"), width)
+        wait_until("no table is cut", lambda: page.draw() and page.ask(
+            "[...document.querySelectorAll('.report .scroll')].every((n) => n.scrollWidth <= n.clientWidth)"))
+        ratio, where = page.ask(CONTRAST)
+        self.assertGreaterEqual(ratio, 4.5, where)
 
     def test_rows_are_chosen_ordered_and_copied(self):
         page = self.page_of_both()

@@ -207,6 +207,17 @@ class Verb(Case):
         lines = self.tracectl("report", "all", trace, "--table", "by_goroutine", "--json").out.splitlines()
         self.assertEqual([(report["kind"], list(report["tables"])) for report in map(json.loads, lines)], [("stw", ["by_goroutine"])])
 
+    def test_it_is_the_same_each_time(self):
+        """Also the order of rows that have the same figures: types of tasks that have not ended."""
+        trace = self.trace("g26-gens")
+        second = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()][1]
+        few = self.folder / "few"
+        few.write_bytes(trace.read_bytes()[:second["offset"]])
+        said = {self.tracectl("report", "all", few, "--json", "--top", "0").out for _ in range(10)}
+        self.assertEqual(len(said), 1)
+        self.assertGreater(sum(row["open"] for line in said.pop().splitlines() for report in [json.loads(line)] if report["kind"] == "tasks"
+                               for row in report["tables"]["by_type"]), 1)
+
     def test_a_broken_trace_is_reported_up_to_its_fault(self):
         cut = self.folder / "cut.trace"
         cut.write_bytes(self.trace("g26-gens").read_bytes()[:100_000])
