@@ -11,7 +11,7 @@
 #include "trace/reader.h"
 
 #ifdef TC_SANITIZED
-enum { SECONDS_A_MB = 1000, SMALLER = 16 }; /* what it costs there says nothing */
+enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* what it costs there says nothing */
 #else
 enum { SECONDS_A_MB = 1, SMALLER = 1 };
 #endif
