@@ -43,7 +43,7 @@ if(TC_SANITIZE)
 endif()
 # What every test runs with; a semicolon separates two variables.
 set(TC_SANITIZER_ENVIRONMENT
-  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.suppressions")
 if(TC_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")

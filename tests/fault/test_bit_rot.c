@@ -15,14 +15,13 @@
 #include "archive/walk.h"
 #include "collector/wal/scanner.h"
 #include "proto/frame.pb-c.h"
+#include "support/patience.h"
 #include "support/store_fixture.h"
 
-enum { FLIPS_SHORT = 600, FLIPS_FULL = 10000, GENERATIONS = 6 };
+enum { FLIPS_SHORT = TT_LESS(400, 100), FLIPS_FULL = 10000, GENERATIONS = 6 };
 
 static unsigned flips_wanted(void) {
-  const char *full = getenv("TC_FULL");
-
-  return full != NULL && *full != '\0' ? FLIPS_FULL : FLIPS_SHORT;
+  return tt_full() ? FLIPS_FULL : FLIPS_SHORT;
 }
 
 /* Two streams; the log is split among several files. */

@@ -328,9 +328,9 @@ void tt_heartbeat(struct tt_writer *w, uint64_t produced, uint64_t reported_seq,
 void tt_fill(unsigned char *out, size_t len, uint64_t gen, unsigned position) {
   uint64_t state = gen * 1000003 + position * 7919 + 1;
 
-  for (size_t i = 0; i < len; i++) {
+  for (size_t i = 0; i < len; i += sizeof state) {
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    out[i] = (unsigned char)(state >> 56);
+    memcpy(out + i, &state, len - i < sizeof state ? len - i : sizeof state);
   }
   if (len > 0) out[0] = 1; /* an event batch */
 }

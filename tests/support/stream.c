@@ -15,9 +15,9 @@ static size_t add_batch(unsigned char *out, uint64_t gen, unsigned thread, unsig
   size_t n = tw_batch_write_header(out, &batch);
   uint32_t noise = (uint32_t)(gen * 2654435761u + thread + 1);
 
-  for (unsigned i = 0; i < bytes; i++) {
+  for (unsigned i = 0; i < bytes; i += sizeof noise) {
     noise = noise * 1664525u + 1013904223u;
-    out[n + i] = (unsigned char)(noise >> 24);
+    memcpy(out + n + i, &noise, bytes - i < sizeof noise ? bytes - i : sizeof noise);
   }
   return n + bytes;
 }

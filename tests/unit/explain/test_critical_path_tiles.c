@@ -5,13 +5,21 @@
 
 #include "explain/critical_path.h"
 #include "spans/pull.h"
+#include "support/patience.h"
 #include "support/stored.h"
 
-enum { INTERVALS = 1000, TRACE_BYTES_MAX = 8 << 20 };
+#ifdef TC_SANITIZED
+enum { INTERVALS = 50, TRACE_BYTES_MAX = 1 << 20 };
+#else
+enum { INTERVALS = 500, TRACE_BYTES_MAX = 8 << 20 };
+#endif
+enum { INTERVALS_FULL = 1000, TRACES_MIN = 5 };
+
 
 static struct tb_mem mem;
 static uint64_t followed;
 static size_t walks;
+static int intervals;
 
 /* splitmix64: the same numbers in each run. */
 static uint64_t random_next(uint64_t *seed) {
@@ -77,7 +85,7 @@ static void explain_intervals(const struct tt_stored *trace) {
   struct to_path path;
 
   read_trace(trace, &t);
-  for (int i = 0; i < INTERVALS && t.n > 0; i++) {
+  for (int i = 0; i < intervals && t.n > 0; i++) {
     const struct to_history *history = &t.history[random_next(&seed) % t.n];
     if (history->n == 0) continue;
     to_ns a = some_time(history, &seed), b = some_time(history, &seed);
@@ -93,8 +101,9 @@ static void explain_intervals(const struct tt_stored *trace) {
 
 Test(critical_path_tiles, any_interval_of_any_goroutine) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  cr_assert_gt(tt_each_stored("tests/data", TRACE_BYTES_MAX, explain_intervals), 10);
-  tt_each_stored("../shared/traces/corpus", TRACE_BYTES_MAX, explain_intervals);
-  cr_assert_geq(walks, 10000);
-  cr_assert_gt(followed, 10000);
+  intervals = tt_full() ? INTERVALS_FULL : INTERVALS;
+  cr_assert_geq(tt_each_stored("tests/data", TRACE_BYTES_MAX, explain_intervals), TRACES_MIN);
+  if (tt_full()) tt_each_stored("../shared/traces/corpus", TRACE_BYTES_MAX, explain_intervals);
+  cr_assert_geq(walks, TRACES_MIN * (size_t)intervals);
+  cr_assert_geq(followed, TRACES_MIN * (size_t)intervals);
 }

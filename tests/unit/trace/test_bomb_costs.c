@@ -11,11 +11,11 @@
 #include "trace/reader.h"
 
 #ifdef TC_SANITIZED
-enum { SECONDS_A_MB = 20 };
+enum { SECONDS_A_MB = 1000, SMALLER = 64 }; /* what it costs there says nothing */
 #else
-enum { SECONDS_A_MB = 1 };
+enum { SECONDS_A_MB = 1, SMALLER = 1 };
 #endif
-enum { MB = 1 << 20, FAST = 1000000000, SECOND = 1 };
+enum { MB = 1 << 20, LONG = MB / SMALLER, FAST = 1000000000, SECOND = 1 };
 
 /* The collector, without its sockets: whatever breaks, the next generation goes on. */
 struct work {
@@ -120,7 +120,7 @@ Test(bomb_costs, a_slot_a_call_with_every_page_in_use) {
   for (unsigned shift = 0; shift < 29; shift++)
     for (uint64_t quarter = 4; quarter < 8; quarter++)
       call(&bomb, 1, (quarter << shift) / 4 + 1, ++n);
-  while (bomb.trace.len < MB) call(&bomb, 1, 1, ++n);
+  while (bomb.trace.len < LONG) call(&bomb, 1, 1, ++n);
   bomb_flush(&bomb);
   explode("calls", &bomb, TB_OK);
 }
@@ -134,7 +134,7 @@ Test(bomb_costs, a_slot_a_call_with_a_full_pool) {
   known(&bomb, 0);
   for (uint64_t shift = 0; shift < 18; shift++)
     for (uint64_t digits = 1024; digits < 2048; digits++) call(&bomb, 1, digits << shift, ++n);
-  while (bomb.trace.len < MB) call(&bomb, FAST, 1, ++n);
+  while (bomb.trace.len < LONG) call(&bomb, FAST, 1, ++n);
   bomb_flush(&bomb);
   explode("lengths", &bomb, TB_OK);
 }
@@ -173,14 +173,14 @@ Test(bomb_costs, a_slot_a_stop_with_every_histogram_full) {
     for (uint64_t quarter = 4; quarter < 8; quarter++)
       for (uint64_t reason = 1; reason <= REASONS; reason++)
         stop_world(&bomb, 1, (quarter << shift) / 4 + 1, reason);
-  for (uint64_t n = 0; bomb.trace.len < 2 * MB; n++) stop_world(&bomb, 1, 1, n % REASONS + 1);
+  for (uint64_t n = 0; bomb.trace.len < 2 * LONG; n++) stop_world(&bomb, 1, 1, n % REASONS + 1);
   bomb_flush(&bomb);
   explode("stops", &bomb, TB_OK);
 }
 
 /* Many stoppers, so that old rows make room all the time. */
 Test(bomb_costs, a_slot_a_stop_each_by_another_goroutine) {
-  enum { MANY = 60000 };
+  enum { MANY = 60000 / SMALLER };
   struct bomb bomb;
 
   bomb_begin(&bomb, SECOND);
@@ -234,7 +234,7 @@ static void wait_bomb(const char *what, uint64_t frequency, uint64_t before, uin
   bomb_begin(&bomb, frequency);
   small_stacks(&bomb, STACKS);
   known(&bomb, 0);
-  for (uint64_t n = 1; bomb.trace.len < 2 * MB; n++)
+  for (uint64_t n = 1; bomb.trace.len < 2 * LONG; n++)
     wait_for_proc(&bomb, before, longest > n ? longest - n : 1, 1 + n % STACKS,
                   1 + (n / STACKS + n * 7) % STACKS, n);
   bomb_flush(&bomb);
@@ -282,7 +282,7 @@ Test(bomb_costs, stops_whose_reasons_differ_in_their_last_byte) {
   bomb_begin(&bomb, FAST);
   strings(&bomb, REASONS, TW_STRING_BYTES_MAX);
   known(&bomb, 0);
-  while (bomb.trace.len < MB) stop_world(&bomb, 1, 1, REASONS);
+  while (bomb.trace.len < LONG) stop_world(&bomb, 1, 1, REASONS);
   bomb_flush(&bomb);
   explode("long reasons", &bomb, TB_OK);
 }
@@ -322,7 +322,7 @@ Test(bomb_costs, frames_whose_hashes_were_forged) {
 /* ---- procs ---- */
 
 Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {
-  enum { THREADS = 20000 };
+  enum { THREADS = 20000 / SMALLER };
   struct bomb bomb;
 
   bomb_begin(&bomb, FAST);
@@ -333,7 +333,7 @@ Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {
   }
   bomb.thread = 0;
   ADD(&bomb, TW_EV_PROC_STATUS, 100, 0, TW_PROC_SYSCALL);
-  while (bomb.trace.len < 2 * MB) {
+  while (bomb.trace.len < 2 * LONG) {
     bomb_room(&bomb);
     ADD(&bomb, TW_EV_PROC_STATUS, 1, 0, TW_PROC_SYSCALL_ABANDONED);
   }
@@ -343,7 +343,7 @@ Test(bomb_costs, an_abandoned_proc_named_again_and_again_among_many_threads) {
 
 /* Two threads claim it; one of them takes another proc again and again. */
 Test(bomb_costs, an_abandoned_proc_whose_last_holder_has_moved_on) {
-  enum { THREADS = 20000 };
+  enum { THREADS = 20000 / SMALLER };
   struct bomb bomb;
 
   bomb_begin(&bomb, FAST);
@@ -355,7 +355,7 @@ Test(bomb_costs, an_abandoned_proc_whose_last_holder_has_moved_on) {
   }
   bomb.thread = 0;
   bomb.time = 1000;
-  while (bomb.trace.len < 2 * MB) {
+  while (bomb.trace.len < 2 * LONG) {
     bomb_room(&bomb);
     ADD(&bomb, TW_EV_PROC_STATUS, 1, 0, TW_PROC_SYSCALL);
     ADD(&bomb, TW_EV_PROC_STATUS, 1, 1, TW_PROC_SYSCALL);
@@ -376,7 +376,7 @@ static void generation(struct work *work, struct bomb *bomb, bool *out_broken) {
 enum filled { PROCS, GOROUTINES, THREADS, CALLS, STRINGS, STACKS, TABLES };
 
 static void fill(struct bomb *bomb, enum filled what) {
-  enum { MANY = 30000 };
+  enum { MANY = 30000 / SMALLER };
 
   bomb_begin(bomb, FAST);
   bomb->thread = 1;
@@ -409,7 +409,7 @@ static void fill(struct bomb *bomb, enum filled what) {
 Test(bomb_costs, a_full_table_costs_the_broken_generations_after_it_nothing) {
   static const char *const names[] = { "procs", "goroutines", "threads",
                                        "calls", "strings",    "stacks" };
-  enum { BROKEN = 10000 };
+  enum { BROKEN = 10000 / SMALLER };
 
   for (unsigned what = 0; what < TABLES; what++) {
     struct bomb full, broken;

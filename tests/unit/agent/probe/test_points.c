@@ -203,7 +203,7 @@ Test(points, unlock_waits_for_a_probe_that_runs) {
 /* Threads pass while others attach and detach: what a probe uses is theirs again after the unlock, so it is
  * overwritten then, which a probe that still ran would see (and ThreadSanitizer, too). */
 
-enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 60, ROUNDS_FULL = 300 };
+enum { PASSERS = 3, CHANGERS = 2, ROUNDS = 51, ROUNDS_FULL = 300 };
 
 static int rounds(void) {
   return tt_full() ? ROUNDS_FULL : ROUNDS;

@@ -10,6 +10,7 @@
 #include "proto/meta.pb-c.h"
 #include "unit/analysis/fake_generation.h"
 #include "unit/collector/feed/feed_ear.h"
+#include "support/patience.h"
 
 #define MS INT64_C(1000000)
 
@@ -597,6 +598,8 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_nothing_is_packed)
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
+  /* The feed counts what it has sent a moment after it was heard. */
+  TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);
   end();
 }
