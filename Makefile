@@ -49,6 +49,9 @@ sim: build ## 2,000 lives by chance; power cut before every call of a run that c
 fuzz-smoke: deps ## each fuzz target for ten seconds (libFuzzer with clang, else our own mutator)
 	@tests/fuzz/run.sh 10
 
+mutants: deps ## plant 100 faults in our code, one at a time: unit tests and simulations find 92 or more (20 minutes); ARGS="--seed 2"
+	@tests/mutants/mutants.py $(ARGS)
+
 coverage: ## how much of lib/ its tests and the fuzz corpora run (clang's counters; 2 minutes)
 	@tools/deps.sh clang
 	@tests/coverage.sh
@@ -70,6 +73,6 @@ format: ## clang-format over our C
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove the builds (a downloaded Go stays)
-	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/demo build/bench build/go-tools
+	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/mutants build/demo build/bench build/go-tools
 
-.PHONY: help deps build demo test check flake engines soak abi fault sim bench fuzz-smoke coverage oracle install packages format clean
+.PHONY: help deps build demo test check flake engines soak abi fault sim mutants bench fuzz-smoke coverage oracle install packages format clean

@@ -419,11 +419,8 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
-/* Spread over a fifth of it, or all that came together would leave together. */
 static uint64_t age_max_ms(const struct connection *c) {
-  uint64_t age_ms = tc__to_ms(c->set->env.config->agents_age_max);
-
-  return age_ms - age_ms / 10 + c->id * 0x9e3779b97f4a7c15u % (age_ms / 5 + 1);
+  return tc__spread_age(tc__to_ms(c->set->env.config->agents_age_max), c->id);
 }
 
 /* A peer that sends a byte now and then is not silent, and keeps a place and a record's memory all the same. Time in

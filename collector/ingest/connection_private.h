@@ -81,6 +81,10 @@ static inline uint64_t tc__now_ms(const struct tc_connections *set) {
 static inline uint64_t tc__to_ms(uint64_t ns) {
   return ns / 1000000;
 }
+/* Spread over a fifth of it, or all that came together would leave together. */
+static inline uint64_t tc__spread_age(uint64_t age_ms, uint64_t id) {
+  return age_ms - age_ms / 10 + id * 0x9e3779b97f4a7c15u % (age_ms / 5 + 1);
+}
 
 /* connection_say.c */
 void tc__say_welcome(struct connection *c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "spans/spans.h"
+#include "spans/state.h"
 #include "tests/unit/analysis/fake_generation.h"
 #include "wire/spec.h"
 
@@ -452,4 +453,50 @@ Test(spans, no_events_break_it_and_no_memory_is_lost) {
     end();
   }
   cr_assert_gt(short_of_memory, 0);
+}
+
+/* A made-up trace: it runs on a thread without a P, and the P of a call on that thread is taken away. */
+Test(spans, one_that_runs_is_in_no_call_that_could_lose_a_p) {
+  begin(TO_WANT_GO(RUNNING) | TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL));
+  SYNC(1, 1);
+  FEED(.m = 200, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_GO_STATUS, .time = 5, .slot = 9,
+       .args = { 9, 200, (uint64_t)TO_GO_UNDETERMINED << 32 | TW_GO_RUNNING });
+  FEED(.m = 201, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL, .time = 60,
+       .args = { 3, 3, 200, TW_PROC_SYSCALL });
+  cr_assert_eq(count, 0);
+  end();
+}
+
+static uint64_t call_time_on(int64_t proc) {
+  begin(TO_WANT_GO(SYSCALL));
+  SYNC(1, 1);
+  FEED(.m = 200, .p = proc, .g = TO_NONE, .type = TW_EV_GO_STATUS, .time = 5, .slot = 9,
+       .args = { 9, 200, (uint64_t)TO_GO_UNDETERMINED << 32 | TW_GO_SYSCALL });
+  uint64_t time = to_spans_call_time(spans, proc, 100);
+  end();
+  return time;
+}
+
+Test(spans, the_last_p_whose_calls_are_counted_counts_as_the_first) {
+  cr_assert_gt(call_time_on(0), 0);
+  cr_expect_eq(call_time_on(TO_SPANS_PROCS_NEAR - 1), call_time_on(0));
+  cr_expect_eq(call_time_on(TO_SPANS_PROCS_NEAR), 0);
+}
+
+/* One whose number is beyond those that are found without a map. */
+Test(spans, a_call_on_a_far_p_knows_when_it_lost_it) {
+  enum { FAR = TO_SPANS_PROCS_NEAR + 44 };
+
+  begin(TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL));
+  SYNC(1, 1);
+  FEED(.m = 200, .p = FAR, .g = TO_NONE, .type = TW_EV_GO_STATUS, .time = 5, .slot = 9,
+       .args = { 9, 200, (uint64_t)TO_GO_UNDETERMINED << 32 | TW_GO_RUNNING });
+  FEED(.m = 200, .p = FAR, .g = 9, .type = TW_EV_GO_SYSCALL_BEGIN, .time = 40, .args = { 2, 1 });
+  FEED(.m = 201, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_PROC_STEAL, .time = 60,
+       .args = { FAR, 3, 200, TW_PROC_SYSCALL });
+  FEED(.m = 200, .p = TO_NONE, .g = 9, .type = TW_EV_GO_SYSCALL_END_BLOCKED, .time = 70);
+  const struct to_span *with = &only(TO_SPAN_SYSCALL, 1)->span;
+  cr_assert(with->from == 40 && with->until == 60 && with->lost_proc);
+  cr_assert_eq(only(TO_SPAN_SYSCALL, 0)->span.from, 60);
+  end();
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collector/ingest/connection.h"
+#include "collector/ingest/connection_private.h"
 #include "collector/ingest/record_pool.h"
 #include "collector/ingest/session.h"
 #include "collector/net/event_loop.h"
@@ -779,6 +780,38 @@ Test(connection, frames_that_come_fast_one_after_the_other_are_not_one_slow_fram
     cr_assert(tt_peer_send(&peer, bytes + 50, sizeof bytes - 50), "%s", peer.why);
   } while (uv_hrtime() < end_ns);
   cr_assert_eq(acked(&peer, seq), seq);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+Test(connection, those_that_came_together_leave_within_a_fifth_of_their_age) {
+  uint64_t min = UINT64_MAX, max = 0;
+
+  for (uint64_t id = 1; id <= 1000; id++) {
+    uint64_t age = tc__spread_age(100000, id);
+    if (age < min) min = age;
+    if (age > max) max = age;
+  }
+  cr_expect(min >= 90000 && min < 91000, "the first after %d ms", (int)min);
+  cr_expect(max > 109000 && max <= 110000, "the last after %d ms", (int)max);
+}
+
+/* It need not come again with the same certificate. */
+Test(connection, a_refused_certificate_is_refused_for_good) {
+  struct server *s = server_start(NULL);
+  struct tt_peer_terms terms = agent_of(s);
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  terms.name = "reader";
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  cr_assert(tt_peer_wait_for(&peer, TP_REFUSE, &frame), "%s", peer.why);
+  Tracecollect__V1__Refuse *refuse =
+      tracecollect__v1__refuse__unpack(NULL, frame.len, frame.payload);
+  cr_assert_not_null(refuse);
+  cr_expect_eq(refuse->code, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY);
+  cr_expect(refuse->permanent);
+  tracecollect__v1__refuse__free_unpacked(refuse, NULL);
   tt_peer_close(&peer);
   server_stop(s);
 }

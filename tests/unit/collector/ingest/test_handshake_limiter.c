@@ -150,3 +150,18 @@ Test(limiter, a_source_is_an_address_without_its_port) {
   cr_expect_neq(source_from(AF_INET, "127.0.0.1"), source_from(AF_INET, "127.0.0.2"));
   cr_expect_eq(source_from(AF_INET6, "::1"), 0, "the /64 that ::1 is in");
 }
+
+Test(limiter, whatever_the_seed_each_of_many_sources_is_shut_out) {
+  static const uint64_t seeds[] = { 1, 0x9876543210fedcba, UINT64_MAX };
+
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+    struct tc_handshake_limiter *limiter;
+    cr_assert_eq(tc_handshake_limiter_new(seeds[i], &limiter), TB_OK);
+    for (uint64_t source = 1; source <= 100; source++) {
+      unsigned in = 0;
+      for (int n = 0; n < 100; n++) in += fail_once(limiter, source, second_ns);
+      cr_expect_eq(in, 50, "seed %d: source %d", (int)i, (int)source);
+    }
+    tc_handshake_limiter_free(limiter);
+  }
+}

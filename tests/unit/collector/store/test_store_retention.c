@@ -253,3 +253,37 @@ Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
   TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments == SEGMENTS));
   tt_expect_proven(&tt);
 }
+
+/* ---- more than one service has too much */
+
+enum { EACH = 30 };
+
+static void write_segments_of(const char *service, uint64_t conn, unsigned stream) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_ATTACH);
+  struct tt_writer w = { .t = &tt, .conn = conn };
+
+  msg->conn = conn;
+  memset(msg->attach.stream, (int)stream, TC_STREAM_BYTES);
+  snprintf(msg->attach.identity, sizeof msg->attach.identity, "tracecollect:agent/a");
+  snprintf(msg->attach.service, sizeof msg->attach.service, "%s", service);
+  snprintf(msg->attach.instance, sizeof msg->attach.instance, "host");
+  tt_submit(&tt, msg);
+  w.stream = tt_attached(&tt, conn, &w.seq);
+  cr_assert_neq(w.stream, 0);
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= EACH; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+}
+
+/* Each is half a segment too large: one of each goes. */
+Test(store_retention, each_service_that_has_too_much_gives_its_own_part) {
+  write_segments_of("shop", 1, OLDER);
+  write_segments_of("bank", 2, YOUNGER);
+  uint64_t bytes = row_of(KEPT_GEN).bytes;
+  tt_store_stop(&tt);
+  tt.config.retention_service_bytes = EACH * bytes - bytes / 2;
+  tt.config.retention_every = ONE_ROUND_NS;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 2 * EACH - 2);
+  tt_expect_proven(&tt);
+}
