@@ -30,8 +30,8 @@ SAID = re.compile(r"(_?_?[sS]tatic_assert|assert|tc_log|tc_log_about|tc_log_at|t
                   r"__attribute__|__asm__|perror|printf|fprintf|dprintf|abort|TO_REFUSE|REFUSE)$")
 # Calls without which a program does the same. Without free() or a lock, too, as far as a test can see that no sanitizer
 # watches; `make test` runs all of them under sanitizers, which see both.
-UNSEEN = re.compile(r"(free|fini|munmap|\w+_free|\w+_fini|\w+_destroy|\w+_free_unpacked|pthread_mutex_lock|pthread_mutex_init|"
-                    r"\w*fadvise\w*|\w*madvise\w*|\w*prefetch\w*|readahead|pthread_setname_np|sched_yield|\w+_pause)$")
+UNSEEN = re.compile(r"(free|fini|munmap|\w+_free|\w+_fini|\w+_destroy|\w+_free_unpacked|pthread_mutex_lock|"
+                    r"pthread_mutex_init|\w*fadvise\w*|\w*madvise\w*|\w*prefetch\w*|readahead|pthread_setname_np|sched_yield|\w+_pause)$")
 TYPES = set("const struct enum union unsigned signed int char bool void double float long short volatile register static "
             "extern inline typedef __typeof__ typeof _Thread_local _Alignas _Atomic size_t ssize_t off_t".split())
 CONTROL = {"if", "while", "for", "switch"}
@@ -310,10 +310,12 @@ class Source:
         if not match or self.words[i - 1] == "{" and self.words[i + 1] == "}":  # { 0 } clears
             return
         digits, suffix = match.groups()
-        value = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits, 8 if digits[0] == "0" and digits != "0" else 10)
-        for other in (value + 1, value - 1):
+        is_hex, is_octal = digits[:2] in ("0x", "0X"), digits[0] == "0" and digits != "0"
+        value = int(digits, 16 if is_hex else 8 if is_octal else 10)
+        more = () if self.words[i - 2] == "calloc" else (value + 1,)  # more memory than is needed is no fault
+        for other in (*more, value - 1):
             if other >= 0:
-                shown = (hex(other) if digits[:2] in ("0x", "0X") else str(other)) + suffix
+                shown = (hex(other) if is_hex else str(other)) + suffix
                 self.add("constant", i, i, shown, f"{word} -> {shown}")
 
 

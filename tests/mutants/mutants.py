@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py [--seed N] [--count N] [--room ROOM]... [--jobs N] [--only FILE:LINE[:COLUMN]]... [--show]: do the tests find faults?
+"""mutants.py [--seed N] [--count N] [--room ROOM] [--jobs N] [--only FILE:LINE[:COLUMN]] [--show]: are faults found?
 
 Plants faults in our code, one at a time, and runs the unit tests and the simulations that see the room, until one fails.
 A line for each fault says which test found it; then follows a table of the rooms, and "N of M found". Fewer than 92 of
@@ -33,7 +33,8 @@ import time
 
 import faults
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 WORK = ROOT / "build/mutants"
 ROOMS = {"wire": "lib/wire", "order": "lib/order", "spans": "lib/spans", "wal": "collector/wal",
          "sealer": "collector/sealer", "ingest": "collector/ingest", "spool": "agent/spool"}
@@ -55,7 +56,8 @@ def fail(text):
 def run(command, log, **more):
     """The exit code; what it writes goes to the file log."""
     with open(log, "w", encoding="utf-8") as out:
-        return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False, **more).returncode
+        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False, **more)
+    return done.returncode
 
 
 def tail(log, lines=25):
@@ -169,23 +171,29 @@ class Tree:
                 mark, _, name = line.strip().rpartition(" ")
                 if name in self.dependents and not mark:
                     programs[program][0].add(name)
-                elif mark == "||" and name.startswith(("bin/", "tests/", "fuzz/")) and os.access(self.build / name, os.X_OK) and (self.build / name).is_file():
+                elif mark == "||" and self.is_program(name):
                     programs[program][1].add(name)
         files = sorted({name for _, used in programs.values() for name in used})
         # In a program the linker may have made them local.
-        inside = {name: set().union(*(owners.get(symbol, ()) for symbol in own)) for name, own in self.symbols_of(files).items()}
+        inside = {name: set().union(*(owners.get(symbol, ()) for symbol in own))
+                  for name, own in self.symbols_of(files).items()}
         for test in self.tests.values():
             own, used = programs[test.target]
             test.objects = own.union(*(inside.get(name, ()) for name in used))
             test.headers = set().union(*(made_from[name] for name in own))
         self.made_from = made_from
 
+    def is_program(self, name):
+        path = self.build / name
+        return name.startswith(("bin/", "tests/", "fuzz/")) and path.is_file() and os.access(path, os.X_OK)
+
     def symbols_of(self, names, *options):
         """Symbols that each file defines."""
         found = {}
         for i in range(0, len(names), 100):
-            out = subprocess.run(["nm", "-A", "--defined-only", *options, *names[i:i + 100]], cwd=self.build, capture_output=True, check=False)
-            for line in out.stdout.decode().splitlines():
+            shown = subprocess.run(["nm", "-A", "--defined-only", *options, *names[i:i + 100]], cwd=self.build,
+                                   capture_output=True, check=False)
+            for line in shown.stdout.decode().splitlines():
                 name, _, rest = line.partition(":")
                 found.setdefault(name, set()).add(rest.split()[-1].partition("@")[0])
         return found
@@ -208,9 +216,12 @@ class Tree:
         late = []
 
         def stop():
-            if not ended.wait(limit_s):
-                late.append(True)
-                kill_session(child.pid)
+            starved = Starved(child.pid)
+            while not ended.wait(1):
+                if time.monotonic() - began - starved.look() > limit_s:
+                    late.append(True)
+                    kill_session(child.pid)
+                    return
         watcher = threading.Thread(target=stop)
         watcher.start()
         _, status, usage = os.wait4(child.pid, 0)
@@ -280,27 +291,56 @@ def narrow():
     """In the child: no core files, no file without end, and the first to go when memory is short."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX if hard == resource.RLIM_INFINITY else min(FILE_BYTES_MAX, hard), hard))
+    most = FILE_BYTES_MAX if hard == resource.RLIM_INFINITY else min(FILE_BYTES_MAX, hard)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("1000")
 
 
-def kill_session(session):
-    """All processes that a test began: it was made the first of a session."""
+def processes_of(session):
+    """All that a test began: it was made the first of a session."""
     for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                    fields = stat.read().rpartition(")")[2].split()
+                if int(fields[3]) == session and fields[0] != "Z":
+                    yield int(entry)
+            except (OSError, IndexError, ValueError):
+                pass
+
+
+def kill_session(session):
+    for process in processes_of(session):
         try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as f:
-                fields = f.read().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                os.kill(int(entry), signal.SIGKILL)
-        except (OSError, IndexError, ValueError):
+            os.kill(process, signal.SIGKILL)
+        except OSError:
             pass
 
 
+class Starved:
+    """How long a test waited for nothing but a core: on a busy machine that is no hang."""
+
+    def __init__(self, session):
+        self.session, self.before, self.at, self.total = session, {}, time.monotonic(), 0.0
+
+    def look(self):
+        now, seen, most = time.monotonic(), {}, 0.0
+        for process in processes_of(self.session):
+            try:
+                for thread in os.listdir(f"/proc/{process}/task"):
+                    with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
+                        seen[thread] = int(stat.read().split()[1]) / 1e9
+                    most = max(most, seen[thread] - self.before.get(thread, 0.0))
+            except (OSError, IndexError, ValueError):
+                pass  # it has ended, or the kernel does not say
+        self.total += min(most, now - self.at)
+        self.before, self.at = seen, now
+        return self.total
+
+
 def failed_case(text):
-    match = re.search(r"\[(?:FAIL|CRSH|ERR )\S*\] (\S+?)::(\w+)", text) or re.search(r"^not ok \d* ?-? ?(\S+?)::(\w+)", text, re.M)
+    match = re.search(r"\[(?:FAIL|CRSH|ERR )\S*\] (\S+?)::(\w+)", text)
     return f"{match.group(1)}/{match.group(2)}" if match else ""
 
 
@@ -354,7 +394,8 @@ def order_of(fault, tests):
 def read_equivalents():
     """(path, line's text, change): why no test can see it."""
     table, entry = {}, {}
-    for number, line in enumerate((pathlib.Path(__file__).parent / "equivalent.txt").read_text(encoding="utf-8").splitlines() + [""], 1):
+    lines = (HERE / "equivalent.txt").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate([*lines, ""], 1):
         if line.startswith("#"):
             continue
         if not line.strip():
@@ -402,7 +443,8 @@ class Room:
 
 def show(fault):
     plain = (ROOT / fault.path).read_text(encoding="utf-8")
-    diff = difflib.unified_diff(plain.splitlines(), fault.planted(plain).splitlines(), fault.path, f"{fault.path} ({fault.change})", lineterm="")
+    diff = difflib.unified_diff(plain.splitlines(), fault.planted(plain).splitlines(), fault.path,
+                                f"{fault.path} ({fault.change})", lineterm="")
     print("\n".join(diff) + "\n")
 
 
@@ -527,8 +569,8 @@ def main():
     trees = [Tree(i + 1) for i in range(jobs)]
     for tree in trees:
         tree.base.mkdir(parents=True, exist_ok=True)
-    if run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o", WORK / "folders.so", pathlib.Path(__file__).parent / "folders.c", "-ldl"],
-           WORK / "log"):
+    compiler = os.environ.get("CC", "cc")
+    if run([compiler, "-shared", "-fPIC", "-O1", "-o", WORK / "folders.so", HERE / "folders.c", "-ldl"], WORK / "log"):
         fail(tail(WORK / "log"))
     for tree in trees:
         tree.prepare(arguments.jobs)
@@ -540,7 +582,8 @@ def main():
     print(f"\n{'room':10} {'found':>5} {'of':>5}")
     for room in rooms:
         print(f"{room.name:10} {room.found:5} {room.counted:5}")
-    print(f"in {time.monotonic() - began:.0f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"in {time.monotonic() - began:.0f} s, with {used.ru_utime + used.ru_stime:.0f} s of CPU")
     print(f"{found} of {counted} found")
     return 0 if counted > 0 and found * 100 >= WANTED * counted else 1
 
