@@ -89,6 +89,7 @@ def rfc3339(wall_ns):
 def shared_folder():
     """What all cases of this run share lies here; it goes when the run ends."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-shared-"))
+    folder.chmod(0o755)  # some cases run its programs as another user
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
