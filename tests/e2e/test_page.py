@@ -314,7 +314,8 @@ class PageOfTwo(Served, PageCase):
         page.ask("document.getElementById('reports').scrollIntoView()")
         wait_until("a report is shown", lambda: self.shown_report(page))
         self.choose(page, **{"report-kind": "block", "report-of": stream, "report-window": "all"})
-        wait_until("it is shown", lambda: page.ask("document.querySelector('.report [data-table=by_stack] tbody tr') !== null"))
+        # The report that was shown before may have a table of this name, too.
+        wait_until("it is shown", lambda: page.ask(f"document.querySelector('.report[data-kind=block][data-stream=\"{stream}\"] [data-table=by_stack] tbody tr') !== null"))
         rows = self.collector.json_lines("report", "block", "--service", "shop", "--window", "all")[0]["tables"]["by_stack"]
         table = "document.querySelector('.report [data-table=by_stack]').closest('.table')"
         page.ask(f"{table}.querySelector('.flame-button').click()")
