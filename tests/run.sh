@@ -11,7 +11,7 @@
 # "N passed, N failed" over all suites.
 #
 #   TEST_ARGS  goes on to ctest, for instance TEST_ARGS="-R store"
-#   TEST_JOBS  entries at a time (three a core): most of them mostly wait, and one that computes takes several places (PROCESSORS)
+#   TEST_JOBS  entries at a time (four a core): most of them mostly wait, and one that computes takes several places (PROCESSORS)
 #
 # A whole release suite ends with tests/requirements/check.py: the tests that docs/requirements.md names have run and
 # passed. It counts as one case.
@@ -19,7 +19,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 suites=("$@")
 [ $# -gt 0 ] || suites=(release asan tsan)
-jobs=${TEST_JOBS:-$((3 * $(nproc)))}
+jobs=${TEST_JOBS:-$((4 * $(nproc)))}
 mkdir -p build
 logs=$(mktemp -d build/test-logs.XXXXXX)
 trap 'rm -rf "$logs"' EXIT
