@@ -489,7 +489,7 @@ def make_traces(folder):
     for scenarios in FRESH if made.returncode == 0 else ():
         trace = folder / f"fresh-{scenarios}.trace"
         env = {**os.environ, "GODEBUG": "traceadvanceperiod=20000000"}
-        done = subprocess.run([folder / "tracegen", "-scenario", scenarios, "-ops", "600", "-seconds", "0.2", "-o", trace],
+        done = subprocess.run([folder / "tracegen", "-scenario", scenarios, "-ops", "300", "-seconds", "0.15", "-o", trace],
                               env=env, timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if done.returncode == 0:
             yield trace
