@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/meta.h"
 #include "archive/state_dir.h"
 #include "base/crc32c.h"
 #include "collector/query/private.h"
@@ -26,6 +28,10 @@ static tb_rc keep(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
+static tb_rc say_expired(struct tb_diag *diag, uint64_t id) {
+  return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes", id);
+}
+
 static tb_rc find(struct tc__worker *w, uint64_t id, struct found *found, struct tb_diag *diag) {
   struct tc_select select = { .segment = id, .limit = 1 };
 
@@ -33,10 +39,21 @@ static tb_rc find(struct tc__worker *w, uint64_t id, struct found *found, struct
   TB_TRY(tc__archive_catalog(w, diag));
   TB_TRY(tc_catalog_segments(w->catalog, &select, keep, found, diag));
   if (!found->any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
-  if (found->row.expired)
-    return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes",
-                   id);
-  return TB_OK;
+  return found->row.expired ? say_expired(diag, id) : TB_OK;
+}
+
+/* Retention marks the meta, then takes the trace, and only then its row says so. */
+static bool is_expired_now(int state_fd, const char *trace_path) {
+  char path[sizeof((struct tc_segment_row *)0)->path];
+  size_t len = strlen(trace_path), end = strlen(".trace");
+  tc_meta *meta;
+
+  if (len < end || strcmp(trace_path + len - end, ".trace") != 0) return false;
+  snprintf(path, sizeof path, "%.*s.meta", (int)(len - end), trace_path);
+  if (tc_meta_read(state_fd, path, NULL, &meta) != TB_OK) return false;
+  bool expired = meta->expired;
+  tc_meta_free(meta);
+  return expired;
 }
 
 tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
@@ -51,6 +68,10 @@ tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
     fd = openat(state_fd, found.row.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno != ENOENT || !found.row.open)) break;
     if (fd < 0) tc_store_show_runs(w->archive->env.store);
+  }
+  if (fd < 0 && errno == ENOENT) {
+    if (is_expired_now(state_fd, found.row.path)) return say_expired(diag, id);
+    errno = ENOENT;
   }
   if (fd < 0)
     return tb_fail(diag, errno == ENOENT ? TB_NOTFOUND : TB_IO, "%s: %s", found.row.path,

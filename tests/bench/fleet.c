@@ -8,7 +8,9 @@
  *     period_ms N     (1000) between two generations of a stream
  *     lives N         (0) generations until a stream ends and another comes in its place; 0: all the trace has
  *     leave_percent N (0) of the streams, each minute, leave as well, and others join in their place
- *     kill_s N        (0) seconds between two kills of a process and its successor; 0: none
+ *     leave_least N   (0) the load goes on until so many have left, on a machine that is slow
+ *     kill_s N        (0) seconds between two kills of a process and its successor; 0: none. None is killed before all
+ *                     processes have begun their streams
  *     spool DIR       where a process has its spool on disk, DIR/NUMBER, which its successor takes over; default: none
  *     curve_s N       (0) length of a day: at its begin all streams write, at its noon a third of them; 0: always all
  *     books FILE      what each stream wrote and was acked goes there (books.h), for check_books.py
@@ -49,14 +51,14 @@ enum {
 static const uint64_t MS = 1000000, S = 1000000000;
 
 struct options {
-  uint64_t streams, processes, seconds, period_ms, lives, leave_percent, kill_s, curve_s;
+  uint64_t streams, processes, seconds, period_ms, lives, leave_percent, leave_least, kill_s, curve_s;
   const char *spool, *books; /* NULL: none */
 };
 
 /* Between all processes. */
 struct figures {
   atomic_ullong written_gens, written_bytes, skipped_gens;
-  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills;
+  atomic_ullong acked_gens, lost_gens, unacked_streams, streams_opened, streams_left, kills, processes_begun;
   atomic_ullong acks[ACK_MS_MAX + 1];
   atomic_ullong cpu_ns;
 };
@@ -332,7 +334,9 @@ static void run_process(struct fleet *fleet) {
   struct rusage use;
 
   begin_all(fleet);
-  for (uint64_t now; (now = now_ns()) < end_ns;) {
+  atomic_fetch_add(&fleet->figures->processes_begun, 1);
+  for (uint64_t now; (now = now_ns()) < end_ns ||
+                     fleet->figures->streams_left < fleet->options.leave_least;) {
     for (size_t n = 0; n < fleet->n && fleet->streams[next].due_ns <= now; n++) {
       write_generation(fleet, &fleet->streams[next], now);
       next = (next + 1) % fleet->n;
@@ -377,7 +381,9 @@ static void run_fleet(struct fleet *fleet) {
   end_ns = fleet->began_ns + fleet->options.seconds * S;
   for (unsigned i = 0; i < of; i++) pids[i] = fork_process(fleet, i);
   for (uint64_t n = 1; kill_ns != 0 && fleet->began_ns + n * kill_ns < end_ns; n++) {
-    while (now_ns() < fleet->began_ns + n * kill_ns) poll(NULL, 0, 10);
+    while (now_ns() < fleet->began_ns + n * kill_ns ||
+           fleet->figures->processes_begun < of + n - 1)
+      poll(NULL, 0, 10);
     kill(pids[n % of], SIGKILL);
     waitpid(pids[n % of], &status, 0);
     atomic_fetch_add(&fleet->figures->kills, 1);
@@ -423,6 +429,7 @@ static void take_option(struct options *options, const char *name, const char *v
   } all[] = { { "streams", &options->streams }, { "processes", &options->processes },
               { "seconds", &options->seconds }, { "period_ms", &options->period_ms },
               { "lives", &options->lives },     { "leave_percent", &options->leave_percent },
+              { "leave_least", &options->leave_least },
               { "kill_s", &options->kill_s },   { "curve_s", &options->curve_s } };
 
   if (strcmp(name, "spool") == 0) options->spool = value;

@@ -14,7 +14,7 @@ class Fleet(Case):
         streams, seconds, kill_s = (600, 100, 10) if FULL else (60, 6, 2)
         collector = Collector(self, "agents.heartbeat=1s", "agents.abandon_after=3s")
         books = self.folder / "books"
-        options = {"streams": streams, "processes": 3, "seconds": seconds, "period_ms": 300, "leave_percent": 300, "kill_s": kill_s,
+        options = {"streams": streams, "processes": 3, "seconds": seconds, "period_ms": 300, "leave_percent": 300, "leave_least": 6, "kill_s": kill_s,
                    "curve_s": seconds, "spool": self.folder / "spool", "books": books}
         out = self.run_program(BUILD / "tests/fleet", collector.ready["agents"], self.certs, self.trace("g26-gens"),
                                *(word for option in options.items() for word in option)).out

@@ -229,12 +229,17 @@ func slowSync(ledger *os.File, long time.Duration) {
 	syscall.Nanosleep(&pause, nil)
 }
 
-// assist: a heap that may hardly grow makes each allocation help the collector.
+// assist: a heap that may hardly grow makes each allocation help the collector. It goes on until that has worked a few times, on a
+// machine that is slow.
 func (s *shop) plantAssist() {
 	keep := make([]*page, 0, 1<<14)
 	debug.SetGCPercent(5)
-	for until := time.Now().Add(s.lasts); time.Now().Before(until); {
+	var worked debug.GCStats
+	for until := time.Now().Add(s.lasts); worked.NumGC < 8 || time.Now().Before(until); {
 		keep = append(keep, hoard())
+		if len(keep)%1024 == 0 {
+			debug.ReadGCStats(&worked)
+		}
 		if len(keep) == cap(keep) {
 			keep = keep[:0]
 		}

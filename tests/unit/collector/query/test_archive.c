@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/meta.h"
 #include "base/crc32c.h"
 #include "collector/net/tls_context.h"
 #include "support/archive_host.h"
@@ -217,6 +218,43 @@ Test(archive, a_segment_is_read_in_checked_chunks) {
   cr_assert_eq(read_chunk(c, 4711, 0, 0, &chunk), TB_NOTFOUND);
   cr_assert_str_eq(diag.text, "no segment 4711");
   cr_assert_eq(read_chunk(c, id, 0, UINT32_MAX, &chunk), TB_OK); /* cut to 1 MiB */
+  tk_client_close(c);
+}
+
+/* Its row says so only when all of a round is through. */
+Test(archive, a_segment_that_retention_takes_at_this_moment_has_expired) {
+  const Tracecollect__V1__ReadReply *chunk;
+  struct tt_writer w = writer(1, 7);
+  struct tk_client *c = client();
+  int state_fd = tc_store_dirfd(host.store.store), fd;
+  unsigned char *bytes;
+  char name[300];
+  tc_meta *meta;
+  size_t n;
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 1, 4000); /* a file each */
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  tt_barrier(&host.store);
+  const Tracecollect__V1__SegmentInfo *first = list(c, NULL, 0, 0)->segments[0];
+  uint64_t id = first->id;
+  cr_assert_not(first->open);
+  snprintf(name, sizeof name, "%s", first->path);
+  cr_assert_eq(unlinkat(state_fd, name, 0), 0, "%s", name);
+  cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, "No such file"), "%s", diag.text);
+
+  strcpy(strrchr(name, '.'), ".meta");
+  cr_assert_eq(tc_meta_read(state_fd, name, &diag, &meta), TB_OK, "%s", diag.text);
+  meta->expired = true;
+  cr_assert_eq(tc_meta_pack(meta, NULL, &bytes, &n), TB_OK);
+  fd = openat(state_fd, name, O_WRONLY | O_TRUNC);
+  cr_assert_eq(write(fd, bytes, n), n);
+  close(fd);
+  free(bytes);
+  tc_meta_free(meta);
+  cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, " has expired"), "%s", diag.text);
   tk_client_close(c);
 }
 
