@@ -2,6 +2,7 @@
 /* A spool on disk as the host sees it: nobody listens where the stream goes to. How another process takes over is
  * row 5 of tests/fault, what lies in the files test_spool_disk. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "agent/api/forward.h"
 #include "agent/persist/directory.h"
+#include "tests/support/patience.h"
 #include "tests/unit/agent/forward_scene.h"
 
 enum { MIB = 1 << 20 };
@@ -83,6 +85,23 @@ static void end(struct host *h) {
   }
   rmdir(h->spool);
   remove_certs(h->certs);
+}
+
+/* One that was closed in vain goes on to its end by itself: it must not meet the end of the process. */
+static unsigned agents(void) {
+  char path[300], name[32];
+  unsigned found = 0;
+  DIR *tasks = opendir("/proc/self/task");
+
+  for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) continue;
+    found += fgets(name, sizeof name, file) != NULL && strncmp(name, "traceagent", 10) == 0;
+    fclose(file);
+  }
+  closedir(tasks);
+  return found;
 }
 
 static void write_generations(ta_forward *f, unsigned n) {
@@ -272,5 +291,6 @@ Test(forward_disk, an_older_host_has_no_spool_on_disk) {
   cr_assert_eq(ta_forward_open(&h.config, &f), TA_OK);
   cr_assert(ta_forward_records(f));
   cr_assert_eq(ta_forward_close(f, 0), TA_E_TIMEOUT);
+  TT_WAIT_UNTIL(agents() == 0);
   end(&h);
 }

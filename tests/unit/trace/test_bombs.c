@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bomb.h"
+#include "support/patience.h"
 #include "trace/reader.h"
 
 enum { SLACK = 64 };
@@ -71,7 +72,7 @@ static void chain(struct bomb *bomb, unsigned threads) {
 }
 
 Test(bombs, many_threads_that_wait_in_a_chain_are_ordered_and_use_no_fuel) {
-  enum { THREADS = 20000 };
+  enum { THREADS = TT_LESS(20000, 4000) };
   struct bomb bomb;
 
   chain(&bomb, THREADS);
@@ -96,7 +97,7 @@ Test(bombs, parked_threads_go_on_in_the_order_in_which_trying_all_lets_them) {
 
 /* One proc goes from thread to thread, the last one first. */
 Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
-  enum { THREADS = 20000 };
+  enum { THREADS = TT_LESS(20000, 4000) };
   struct bomb bomb;
 
   bomb_begin(&bomb, 1000000000);

@@ -6,6 +6,7 @@
 
 #include "event/view.h"
 #include "support/order_text.h"
+#include "support/patience.h"
 #include "support/seeds.h"
 #include "trace/cache.h"
 
@@ -217,7 +218,7 @@ Test(cache, a_stack_has_the_same_hash_in_each_generation) {
   cr_assert_eq(to_cache_new(&room, trace->data, HEADER, place, n, &cache), TB_OK);
   cr_assert_eq(to_cache_borrow(cache, 0, &diag, &first), TB_OK);
   cr_assert_eq(to_cache_borrow(cache, 1, &diag, &second), TB_OK);
-  for (size_t i = 0; i < first.count; i++)
+  for (size_t i = 0; i < first.count; i += TT_LESS(1, 6))
     for (size_t k = 0; k < second.count; k++) {
       uint64_t a = stack_of(&first.events[i]), b = stack_of(&second.events[k]);
       if (a == 0 || b == 0 || !same(&first, a, &second, b)) continue;

@@ -5,6 +5,8 @@
 #ifndef TT_UNIT_EMIT_EMIT_SCENE_H
 #define TT_UNIT_EMIT_EMIT_SCENE_H
 
+#include <stdatomic.h>
+
 #include "agent/emit/generation/session.h"
 
 enum { EMITTED_TRACES_MAX = 1024 };
@@ -15,7 +17,7 @@ struct emitted {
     size_t n, room;
   } trace[EMITTED_TRACES_MAX];
   unsigned traces;       /* the last one may have no generation */
-  uint64_t lost;         /* generations */
+  atomic_ulong lost;     /* generations; a test may look while they are lost */
   enum ta_loss lost_why; /* the last of them */
   uint64_t ended, ended_gen;
   /* Of the generation being written. */

@@ -7,7 +7,7 @@
 #include "support/patience.h"
 #include "support/store_fixture.h"
 
-enum { HELD_BYTES = 2 << 20, LOG_FILE_BYTES = 1 << 20, BATCH_BYTES = 60000 };
+enum { HELD_BYTES = 2 << 20, LOG_FILE_BYTES = 1 << 20, BATCH_BYTES = 60000, GENERATION_BYTES = 1 << 18 };
 
 static unsigned char batch[BATCH_BYTES];
 
@@ -29,8 +29,8 @@ static bool log_is_short(void) {
 
 /* Whole generations of a megabyte, with a barrier after each. */
 static uint64_t write_bytes(struct tt_writer *w, uint64_t gen, uint64_t bytes) {
-  for (uint64_t upto = gen + bytes / (1 << 20); gen < upto; gen++) {
-    tt_generation(w, gen, (1 << 20) / BATCH_BYTES, BATCH_BYTES);
+  for (uint64_t upto = gen + bytes / GENERATION_BYTES; gen < upto; gen++) {
+    tt_generation(w, gen, GENERATION_BYTES / BATCH_BYTES, BATCH_BYTES);
     tt_barrier(&tt);
   }
   return gen;

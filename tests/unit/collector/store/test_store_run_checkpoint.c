@@ -14,8 +14,8 @@
 #include "support/store_fixture.h"
 
 enum {
-  LOG_FILE_BYTES = 1 << 20,
-  CHECKPOINT_BYTES = 2 << 20,
+  LOG_FILE_BYTES = 4 << 20,
+  CHECKPOINT_BYTES = 8 << 20,
   QUIET = 7,
   BUSY = 8,
   BATCHES = 3,
@@ -27,7 +27,6 @@ static void configure(struct tc_config *config) {
   config->segment_generations_max = 1000;
   config->segment_bytes_max = UINT64_C(1) << 30;
   config->log_file_bytes = LOG_FILE_BYTES;
-  config->log_group_bytes = LOG_FILE_BYTES / 4; /* else a file is as long as what a slow disk lets come */
   config->log_checkpoint_bytes = CHECKPOINT_BYTES;
 }
 
@@ -178,12 +177,12 @@ Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
   size_t bytes;
 
   write_both(&w, &busy, 6);
-  for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 15000);
+  for (unsigned i = 0; i < 6; i++) tt_generation(&busy, ++busy.gen, 17, 60000);
   tt_barrier(&tt);
   tt_batch(&w, 7, "begun", 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   tt_barrier(&tt);
-  copy.config.log_checkpoint_bytes = 5 << 18; /* a start goes on in a new file of the log */
+  copy.config.log_checkpoint_bytes = 5 << 20; /* a start goes on in a new file of the log */
   kill_and_start();
   struct tt_writer again = tt_go_on(&copy, 1, QUIET, &w);
   for (unsigned i = 0; i < 3; i++) {
