@@ -334,7 +334,8 @@ class Starved:
                     most = max(most, seen[thread] - self.before.get(thread, 0.0))
             except (OSError, IndexError, ValueError):
                 pass  # it has ended, or the kernel does not say
-        self.total += min(most, now - self.at)
+        since = now - self.at
+        self.total += max(min(most, since), since - 2)  # we were called each second: else nobody ran
         self.before, self.at = seen, now
         return self.total
 
