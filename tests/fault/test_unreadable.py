@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 
 from harness import DEADLINE, Collector, wait_until
-from faults import Agent, FaultCase, Shim, full
+from faults import Agent, FaultCase, Shim, full, in_flight
 
 SECTOR = (4096, 8192)
 ONE, OTHER = 1, 2  # the agent that is hit, and the one that is not
@@ -237,6 +237,7 @@ class Unreadable(FaultCase):
             return len(parts) == 1 and bytes_min <= self.size(parts[0]) <= bytes_max
 
         def stop_those_that_are():
+            settled = not waiting and not any(in_flight(agent.process.pid) for agent in agents)
             for agent in agents:
                 if agent in waiting and is_in_the_middle(agent):
                     agent.process.send_signal(signal.SIGSTOP)
@@ -245,7 +246,7 @@ class Unreadable(FaultCase):
                 if agent not in waiting and not is_in_the_middle(agent):
                     agent.process.send_signal(signal.SIGCONT)
                     waiting.add(agent)
-            return not waiting
+            return settled and not waiting
         wait_until("all have an open generation", stop_those_that_are)
 
     def size(self, path):
