@@ -39,7 +39,13 @@ class Containers(Case):
         except Unavailable as why:
             self.skipTest(f"skipped, because {why}")
         self.store = self.folder / "store"
+        self.addCleanup(self._unmount)
         self.driver = "overlay" if has_own_mounts() else "vfs"  # its mounts would outlive a test that was killed
+
+    def _unmount(self):
+        """So that the folder can be removed."""
+        for overlay in (*self.store.glob("images/overlay/*/merged"), self.store / "images/overlay"):
+            subprocess.run(["umount", "-l", overlay], capture_output=True)
 
     def _buildah(self, verb, *args, **options):
         """buildah with a store of this test's own, and without what a confined machine forbids."""
@@ -108,6 +114,8 @@ class Containers(Case):
         name = self._buildah("from", "--add-host", "collector:127.0.0.1", service["build"]["target"])
         self._buildah("config", *(word for key, value in service.get("environment", {}).items() for word in ("--env", f"{key}={value}")),
                       "--hostname", service.get("hostname", "container"), name)
+        # Here, so that all of its commands see one mount: a socket of one overlay is none in another of the same files.
+        self._buildah("mount", name)
         return name
 
     def _volumes(self, service):
