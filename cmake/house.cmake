@@ -46,6 +46,8 @@ set(TC_SANITIZER_ENVIRONMENT
   "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.suppressions")
+# For tests that dial over nng: see there.
+set(TC_NNG_LEAKS "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.suppressions:print_suppressions=0")
 if(TC_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")
   add_compile_options(-fsanitize=fuzzer-no-link) # libFuzzer watches which edges an input takes
 endif()
