@@ -74,7 +74,7 @@ def packages():
 
 def _leave_out(folders):
     """Has os.walk() pass by what is no source."""
-    folders[:] = [name for name in folders if name not in ("build", "__pycache__") and not name.startswith(".")]
+    folders[:] = [name for name in folders if name not in ("build", "tests", "__pycache__") and not name.startswith(".")]
 
 
 def _make_packages(folder):
@@ -87,7 +87,10 @@ def roots():
 
 
 def _make_roots(folder):
-    base = "--one-file-system --exclude='./var/lib/apt/lists/*' --exclude='./var/cache/apt/*' --exclude=./etc/resolv.conf"
+    # Without what mmdebstrap takes away at its end. As in Debian's images, policy-rc.d stays: no service starts.
+    left_out = ("var/lib/apt/lists/*", "var/cache/apt/*", "etc/resolv.conf", "etc/apt/apt.conf.d/00mmdebstrap", "usr/sbin/start-stop-daemon")
+    base = (f"--one-file-system --transform='s,start-stop-daemon.REAL$,start-stop-daemon,' "
+            + " ".join(f"--exclude='./{path}'" for path in left_out))
     done = subprocess.run(
         ["mmdebstrap", "--variant=minbase", "--format=directory", *OPTIONS,
          f"--customize-hook=tar -C \"$1\" {base} -cf '{folder}/base.tar' .",
