@@ -6,9 +6,11 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
+import tempfile
 import unittest
 
-from harness import BUILD, DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, SOURCE, TRACECTL, Case, Collector, local_go, soak_only, wait_until
 
 PACKAGE = SOURCE / "agent/go"
 MODULE = f"""module program
@@ -41,6 +43,7 @@ func main() {
 """
 
 
+@unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into go test, and the rest runs no C")
 class AgentGo(Case):
     def setUp(self):
         super().setUp()
@@ -52,9 +55,8 @@ class AgentGo(Case):
         """The go command with the C agent."""
         return self.go.run(self, PACKAGE, *args)
 
-    @unittest.skipIf(SANITIZE, "a sanitizer's runtime would have to be loaded into go test")
     def test_with_the_c_agent_its_tests_pass(self):
-        self._cgo("test", "-count=1", "./...")
+        self._cgo("test", "-vet=off", "-count=1", "./...")
 
     def test_the_package_is_vetted_and_formatted(self):
         self._cgo("vet", "./...")
@@ -65,6 +67,13 @@ class AgentGo(Case):
         environment = {**self.go.environment, "GOOS": system, "GOARCH": machine, "CGO_ENABLED": cgo, "GOWORK": "off"}
         return self.run_program(self.go.command, *args, cwd=PACKAGE, env=environment)
 
+    def test_it_compiles_for_another_system(self):
+        program = BUILD / "go" / "compiles"
+        self.run_program(self.go.command, "build", "-o", program, SOURCE / "tests/e2e/compiles.go",
+                         env={**self.go.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
+        self.run_program(program, "windows/amd64", PACKAGE, env={**self.go.environment, "GOGC": "400"})  # has the most code of its own
+
+    @soak_only  # the standard library is built for each of them
     def test_it_is_vetted_for_other_systems(self):
         for build in OTHER_BUILDS:
             with self.subTest(build=build):
@@ -74,7 +83,7 @@ class AgentGo(Case):
         done = self._plain("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
         self.assertIn("--- PASS: TestTheCollectorGetsTheBytesThatWereWritten", done.out)
 
-    @unittest.skipIf(SANITIZE, "there is no C in it")
+    @soak_only
     def test_the_agent_in_go_has_no_races(self):
         self._plain("linux", "amd64", "1", "test", "-race", "-count=1", "./...")
 
@@ -98,8 +107,9 @@ class AgentGo(Case):
         self.assertIn(f"{self.folder}/none/ca.pem", self.run_program(program).err)
 
     def test_two_checkouts_with_one_build_cache_each_get_their_own_agent(self):
-        # -trimpath hides the checkout from Go's cache, and the cache does not look at pkg-config's answer.
-        other = self.folder / "other"
+        # With -trimpath Go's cache does not see the checkout, here it is the same one; and it does not look at pkg-config's answer.
+        other = BUILD / "go" / "other"  # the same each time, so that Go has what it built for it
+        shutil.rmtree(other, ignore_errors=True)
         (other / "pkgconfig").mkdir(parents=True)
         (other / "lib").symlink_to(BUILD / "lib")
         pc = (BUILD / "pkgconfig/traceagent.pc").read_text()
@@ -108,28 +118,31 @@ class AgentGo(Case):
         (self.folder / "main.go").write_text(PROGRAM)
         for build in (BUILD, other):
             program = self.folder / f"program-{build.name}"
-            self.go.run(self, self.folder, "build", "-trimpath", "-o", program, ".", build=build)
+            self.go.run(self, self.folder, "build", "-o", program, ".", build=build)
             self.assertIn(f"[{build / 'lib'}]", self.run_program("readelf", "-d", program).out)
 
 
 class Reasons(Case):
     """A traced program and a real collector that it does not get through to: LastError and one line on stderr say why."""
     cgo = True  # the agent is the C one
+    programs = {}  # the server with either agent
 
     def setUp(self):
         super().setUp()
         go = local_go()
         if go is None:
             self.skipTest("no Go >= 1.22 here")
-        self.program = go.program(self, "examples/go-server", cgo=self.cgo)
-        self.environment = go.run_environment
+        if self.cgo not in self.programs:
+            self.programs[self.cgo] = go.program(self, "examples/go-server", cgo=self.cgo)
+        self.program = self.programs[self.cgo]
+        self.environment = {**go.run_environment, "GODEBUG": "traceadvanceperiod=200000000"}  # generations of a fifth of a second
         self.collector = Collector(self)
 
     def _start(self, server, certs=None):
         out = open(self.folder / "status", "wb")
         self.addCleanup(out.close)
-        return self.spawn("server", self.program, "-server", server, "-certs", certs or self.certs, "-service", "shop", stdout=out,
-                          env=self.environment)
+        return self.spawn("server", self.program, "-server", server, "-certs", certs or self.certs, "-service", "shop", "-clients", "1",
+                          stdout=out, env=self.environment)
 
     def _status(self):
         lines = [line for line in (self.folder / "status").read_text().splitlines() if line.endswith("}")]
@@ -204,13 +217,17 @@ WORK = """
 class InstalledModule(Case):
     """The lines of README and guide, as they stand there, in a new module outside the checkout, against what is installed."""
 
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = pathlib.Path(tempfile.mkdtemp(prefix="tc-e2e-"))
+        cls.addClassCleanup(shutil.rmtree, cls.prefix, ignore_errors=True)
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], stdout=subprocess.DEVNULL, check=True)
+
     def setUp(self):
         super().setUp()
         go = local_go()
         if go is None:
             self.skipTest("no Go >= 1.22 here")
-        self.prefix = self.folder / "prefix"
-        self.run_program("cmake", "--install", BUILD, "--prefix", self.prefix)
         self.collector = Collector(self)
         self.module = self.folder / "hello"
         self.module.mkdir()
