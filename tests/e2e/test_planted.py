@@ -17,7 +17,7 @@ GOOD_S = 10 if FULL else 2
 # is traced at once, the others one by one.
 FAST = 1 if FULL else 10
 FAULTS = {"none": (1, {"good": 10 if FULL else 4}), "slow": (1, {"good": 0.5}), "leak": (FAST, {"good": GOOD_S, "lasts": 75}),
-          "deadlock": (FAST, {"good": GOOD_S, "lasts": 5}), "fsync": (FAST, {"good": GOOD_S, "lasts": 5}),
+          "deadlock": (FAST, {"good": GOOD_S, "lasts": 15}), "fsync": (FAST, {"good": GOOD_S, "lasts": 15}),
           "convoy": (FAST, {"good": GOOD_S, "lasts": 5}), "assist": (FAST, {"good": GOOD_S, "lasts": 5}),
           "starved": (FAST, {"good": GOOD_S, "lasts": 5})}
 BUSY = ("convoy", "assist", "starved")
@@ -163,10 +163,12 @@ class Listener:
         return 0
 
     def expect_text(self, heard, finding, words, function):
-        of_it = [alert for alert in heard[1] if alert["message"]["id"] == f"/finding/{finding}"]
-        self.assertEqual(len(of_it), 1, heard)
+        """The first of it, and the only one where it stays. A busy machine makes some of itself, for instance a slow fsync."""
+        of_it = [alert for alert in heard[1] if alert["message"]["id"] == f"/finding/{finding}" and re.search(words, alert["message"]["text"])]
+        self.assertGreater(len(of_it), 0, heard)
+        if finding in ("deadlock", "stall"):
+            self.assertEqual(len(of_it), 1, heard)
         message = of_it[0]["message"]
-        self.assertRegex(message["text"], words)
         if function is not None:
             self.assertIn(function, [frame["function"] for frame in message["stack"]])
         return of_it[0]

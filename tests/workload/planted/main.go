@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"runtime/trace"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -55,7 +56,7 @@ func main() {
 	}
 	file, err := os.Create(*out)
 	if err == nil {
-		err = trace.Start(file)
+		err = trace.Start(&written{file: file})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -70,7 +71,6 @@ func main() {
 	}
 	plant(s)
 	trace.Stop()
-	file.Close()
 }
 
 // One request: what is asked of the worker takes so long.
@@ -133,7 +133,7 @@ func (s *shop) plantConvoy() {
 
 func (s *shop) clerk(all *sync.WaitGroup) {
 	defer all.Done()
-	for until := time.Now().Add(s.lasts); time.Now().Before(until); {
+	for goesOn := s.fault(); goesOn(); {
 		s.reserve(2 * time.Millisecond)
 	}
 }
@@ -229,13 +229,12 @@ func slowSync(ledger *os.File, long time.Duration) {
 	syscall.Nanosleep(&pause, nil)
 }
 
-// assist: a heap that may hardly grow makes each allocation help the collector. It goes on until that has worked a few times, on a
-// machine that is slow.
+// assist: a heap that may hardly grow makes each allocation help the collector.
 func (s *shop) plantAssist() {
 	keep := make([]*page, 0, 1<<14)
 	debug.SetGCPercent(5)
 	var worked debug.GCStats
-	for until := time.Now().Add(s.lasts); worked.NumGC < 8 || time.Now().Before(until); {
+	for goesOn := s.fault(); goesOn() || worked.NumGC < 8; { // on a slow machine that takes longer
 		keep = append(keep, hoard())
 		if len(keep)%1024 == 0 {
 			debug.ReadGCStats(&worked)
@@ -263,7 +262,9 @@ func (s *shop) plantStarved() {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			spin(s.lasts)
+			for goesOn := s.fault(); goesOn(); {
+				spin(time.Millisecond)
+			}
 		}()
 	}
 	for i := 0; i < 20; i++ {
@@ -271,3 +272,33 @@ func (s *shop) plantStarved() {
 	}
 	all.Wait()
 }
+
+// A fault that goes on for so long, and on a slow machine for some generations of the trace, where their ends are marked.
+func (s *shop) fault() func() bool {
+	until, least := time.Now().Add(s.lasts), generations.Load()+5
+	return func() bool {
+		return time.Now().Before(until) || marksEnds.Load() && generations.Load() < least
+	}
+}
+
+var (
+	generations atomic.Int64 // that are written
+	marksEnds   atomic.Bool  // from Go 1.26 on a generation's end is an event, which is written alone
+)
+
+// The trace's file.
+type written struct{ file *os.File }
+
+func (w *written) Write(bytes []byte) (int, error) {
+	if version := ""; len(bytes) >= 16 {
+		if n, _ := fmt.Sscanf(string(bytes[:13]), "go 1.%s trace", &version); n == 1 && version >= "26" {
+			marksEnds.Store(true)
+		}
+	}
+	if len(bytes) == 1 && bytes[0] == endOfGeneration {
+		generations.Add(1)
+	}
+	return w.file.Write(bytes)
+}
+
+const endOfGeneration = 52
