@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 
 from harness import DEADLINE, Collector, wait_until
-from faults import Agent, FaultCase, Shim
+from faults import Agent, FaultCase, Shim, full
 
 SECTOR = (4096, 8192)
 ONE, OTHER = 1, 2  # the agent that is hit, and the one that is not
@@ -55,7 +55,7 @@ class Unreadable(FaultCase):
         wait_until(f"the log has {pattern}", lambda: re.search(pattern, self.log(collector.name)))
 
     def assert_hit(self):
-        self.assertGreater(self.shim.failed_reads, 0, "the bad place was never read")
+        wait_until("the bad place is read", lambda: self.shim.failed_reads > 0)
 
     def restarts(self, collector):
         """As often as one likes."""
@@ -191,14 +191,15 @@ class Unreadable(FaultCase):
     def test_metas_of_streams_at_a_start(self):
         """What the last segment says is looked at where the log has records behind it."""
         collector = self.collector()
-        agents = self.agents(collector)
-        wait_until("some is archived", lambda: all(a.status["acked_generations"] > 3 for a in agents))
+        agents = self.agents(collector, mb_s=4, generation_bytes=800_000)
+        wait_until("some is archived", lambda: len(self.segments(collector, ONE)) > 3 and
+                   agents[1].status["acked_generations"] > 3)
+        self.stop_in_the_middle(collector, agents[:1], 200_000, 600_000)  # so there are records behind it
         collector.kill()
         self.shim.unreadable(f"*/archive/*/{agents[0].status['stream']}/*.meta")
         collector.start()
-        acked = self.acked_generations(agents)
-        wait_until("both go on", lambda: all(a.status["acked_generations"] > n + 3 for a, n in zip(agents, acked)))
         self.assert_hit()
+        self.go_on(agents)
         collector.restart()
         words = [agent.finish() for agent in agents]
         self.assert_kept(collector, agents[1], words[1])
@@ -227,13 +228,13 @@ class Unreadable(FaultCase):
     def log_files(self, collector):
         return sorted((collector.state / "wal").iterdir())
 
-    def stop_in_the_middle(self, collector, agents, bytes_min):
-        """Each has an open generation of so many bytes at least, and more of it to send."""
+    def stop_in_the_middle(self, collector, agents, bytes_min, bytes_max=1 << 40):
+        """Each has an open generation of so many bytes, and more of it to send."""
         waiting = set(agents)
 
         def is_in_the_middle(agent):
             parts = list((collector.state / "open").glob(f"{agent.status.get('stream', '-')}-*.part"))
-            return len(parts) == 1 and self.size(parts[0]) >= bytes_min
+            return len(parts) == 1 and bytes_min <= self.size(parts[0]) <= bytes_max
 
         def stop_those_that_are():
             for agent in agents:
@@ -253,15 +254,25 @@ class Unreadable(FaultCase):
         except FileNotFoundError:  # sealed since
             return 0
 
-    LARGE = {"mb_s": 20, "generation_bytes": 24_000_000, "spool_bytes": 64 << 20}  # what a slow disk takes in the end
+    LARGE = {"mb_s": 10, "generation_bytes": 12_000_000, "spool_bytes": 64 << 20}  # what a slow disk takes in the end
+    NOT_YET_OVER = 6_000_000  # what is on its way to the collector then does not end it
 
     def held(self):
         """A collector that was killed when each of two streams had an open generation, all of it in one file of the log."""
-        collector = self.collector("log.file_bytes=256MiB", "log.checkpoint_bytes=64GiB", "log.held_bytes_max=64GiB")
+        collector = self.collector("log.file_bytes=256MiB", "log.group_bytes=256KiB", "log.checkpoint_bytes=64GiB",
+                                   "log.held_bytes_max=64GiB")
         agents = self.agents(collector, **self.LARGE)
-        self.stop_in_the_middle(collector, agents, 2 << 20)
+        self.stop_in_the_middle(collector, agents, 2 << 20, self.NOT_YET_OVER)
         collector.kill()
         return collector, agents
+
+    def end_of(self, log):
+        """Where the block ends that was written last; behind it there is room, with nothing in it."""
+        at, end = 0, 0
+        with open(log, "rb") as file:
+            while data := file.read(2**20).rstrip(b"\0"):  # no MiB of a log is empty but behind its end
+                at, end = at + 2**20, at + len(data)
+        return (end + 4095) // 4096 * 4096
 
     def go_on(self, agents):
         acked = self.acked_generations(agents)
@@ -271,10 +282,13 @@ class Unreadable(FaultCase):
 
     def test_a_place_in_the_middle_of_the_log(self):
         collector, agents = self.held()
-        self.shim.unreadable("*/wal/*", 1 << 20, (1 << 20) + 4096, inode=self.log_files(collector)[-1].stat().st_ino)
+        log = self.log_files(collector)[-1]
+        # The last 2 MiB of each stream, and so of the log, are of open generations; and groups are behind it, so it is no torn end.
+        bad = self.end_of(log) - (1 << 20)
+        self.shim.unreadable("*/wal/*", bad, bad + 4096, inode=log.stat().st_ino)
         collector.start()
         self.assert_hit()
-        self.said(collector, r"error .*wal/[0-9a-f]+.wal: the block at offset 1048576 cannot be read: Input/output error")
+        self.said(collector, rf"error .*wal/[0-9a-f]+.wal: the block at offset {bad} cannot be read: Input/output error")
         damaged = r"stream=([0-9a-f]{32}) seq=\d+\.\.\d+: these records are damaged in the log; their generations are lost"
         self.said(collector, damaged)
         lost = re.findall(damaged, self.log(collector.name))
@@ -296,7 +310,7 @@ class Unreadable(FaultCase):
         """It cannot be told from a group that was never acked; agents know, and say so."""
         collector, agents = self.held()
         log = self.log_files(collector)[-1]
-        end = log.stat().st_blocks * 512 // 4096 * 4096
+        end = self.end_of(log)
         self.shim.unreadable("*/wal/*", end - 8192, end, inode=log.stat().st_ino)
         collector.start()
         self.go_on(agents)
@@ -328,8 +342,8 @@ class Unreadable(FaultCase):
         """A collector that was killed when the log relied on the open file of one stream."""
         collector = self.collector("log.file_bytes=4MiB", "log.checkpoint_bytes=1MiB")
         agents = [Agent(self, collector.ready["agents"], ONE, **self.LARGE),
-                  Agent(self, collector.ready["agents"], OTHER, mb_s=10)]
-        self.stop_in_the_middle(collector, agents[:1], 6 << 20)
+                  Agent(self, collector.ready["agents"], OTHER, mb_s=10, generation_bytes=1_000_000)]
+        self.stop_in_the_middle(collector, agents[:1], 2 << 20, self.NOT_YET_OVER)
         last = self.log_files(collector)[-1].name
         wait_until("the log has nothing of it any more", lambda: self.log_files(collector)[0].name > last)
         collector.kill()
@@ -394,8 +408,7 @@ class Unreadable(FaultCase):
         """It opens, and then there is one that cannot be read."""
         collector = self.collector()
         agents = self.agents(collector, generation_bytes=20_000)
-        pages = range(1, 8)
-        for page in pages:
+        for page in full((1, 3, 6), range(1, 8)):
             acked = self.acked_generations(agents)
             wait_until("both go on", lambda: all(a.status["acked_generations"] > n for a, n in zip(agents, acked)))
             self.assertEqual(collector.stop(), 0)
