@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Case, Collector, wait_until
+from harness import DEADLINE, SANITIZE, SOURCE, Case, Collector, wait_until
 
 HEADING = "### System calls"
 # Of a thread that libc begins and ends, and of the test's program itself.
@@ -32,7 +32,7 @@ class SystemCalls(Case):
         collector.restart()  # and the agent connects again
         before = self._acked(collector)
         wait_until("the stream goes on", lambda: self._acked(collector) > before)
-        said = traced.communicate(timeout=120)[0].decode()
+        said = traced.communicate(timeout=DEADLINE)[0].decode()
         self.assertEqual((said, traced.returncode), ("done\n", 0), self.log("traced"))
         calls, threads = {}, set()
         for file in self.folder.glob("calls.*"):

@@ -208,16 +208,20 @@ class Disk(FaultCase):
             return error.read().decode()
 
     def test_row_13_a_slow_disk(self):
-        shim, seconds = Shim(self), full(4, 40)
+        shim, seconds = Shim(self), full(3, 40)
         collector = Collector(self, env=shim.environment)
         agents = [Agent(self, collector.ready["agents"], seed, mb_s=full(1, 2)) for seed in (1, 2, 3, 4)]
         wait_until("something is acked", lambda: all(a.status["acked_generations"] > 0 for a in agents))
         usual = sorted(self.healthz(collector) for _ in range(50))
         shim.order(sync_ns=500_000_000)
         began, before, answers, memory = time.monotonic(), self.acked(agents), [], []
-        while time.monotonic() - began < seconds:
+
+        def look():
             answers.append(self.healthz(collector))
             memory.append(resident(collector.process.pid))
+            return time.monotonic() - began >= seconds
+
+        wait_until("time passes", look)
         wait_until("acks go on", lambda: self.acked(agents) > before)
         metrics = self.metrics(collector)
         self.assertEqual(metrics["tracecollect_peers_timed_out_total"], 0)
@@ -240,7 +244,7 @@ class Disk(FaultCase):
                 reader.connect(str(collector.state / "archive.sock"))
         collector.ask("status")
         shim.order(clock_ns=86_400_000_000_000 * 2)  # an end goes by another as well
-        self.assertEqual(collector.stop(60), 0)
+        self.assertEqual(collector.stop(), 0)
 
     def test_row_22_a_clock_that_jumps(self):
         shim, jumps = Shim(self), full(12, 100)

@@ -34,7 +34,8 @@ SOURCES["main.c"] = ("#include <stdio.h>\n" + "".join(f"int part{n}(int);\n" for
                      'int main(void) { printf("%d\\n", ' + " + ".join(f"part{n}({n})" for n in PARTS) + "); return 0; }\n")
 SOURCES["Makefile"] = """
 all: program
-\t@sleep 0.3; ./program
+\t@sleep 0.3
+\t@./program
 program: $(patsubst %.c,%.o,$(wildcard *.c))
 \t@cc -o $@ $^
 %.o: %.c
