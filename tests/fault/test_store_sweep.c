@@ -243,9 +243,9 @@ Test(store_sweep, every_io_call_fails_in_turn) {
 Test(store_sweep, every_allocation_fails_in_turn) {
   char what[64];
 
-  unsigned total = count_calls(&sweep->allocations), step = tt_full() ? 1 : 299, tried = 0;
+  unsigned total = count_calls(&sweep->allocations), step = tt_full() ? 1 : 499, tried = 0;
   for (int after = 0; after < 2; after++)
-    for (unsigned n = 1 + (unsigned)after * 140; n <= total;
+    for (unsigned n = 1 + (unsigned)after * 240; n <= total;
          n += after ? 11 * step : step, tried++) {
       snprintf(what, sizeof what, "allocation %u of %u%s", n, total,
                after ? " and all after it" : "");

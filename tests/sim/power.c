@@ -175,7 +175,7 @@ static void read_arguments(int argc, char **argv) {
   }
   if (full != NULL && *full != '\0') run.full = 1;
   if (run.records == 0) run.records = run.full ? 2000 : 200;
-  if (run.every == 0) run.every = run.full ? 1 : 23;
+  if (run.every == 0) run.every = run.full ? 1 : 53;
 }
 
 static double seconds(void) {

@@ -407,7 +407,7 @@ static struct {
 static void read_arguments(int argc, char **argv) {
   const char *full = getenv("TC_FULL");
 
-  run.count = full != NULL && *full != '\0' ? 2000 : 32;
+  run.count = full != NULL && *full != '\0' ? 2000 : 20;
   for (int i = 1; i < argc; i += 2) {
     uint64_t *out = strcmp(argv[i], "--from") == 0    ? &run.from
                     : strcmp(argv[i], "--count") == 0 ? &run.count

@@ -10,7 +10,7 @@
 #include "support/seeds.h"
 #include "trace/cache.h"
 
-enum { GENERATIONS = 12, HEADER = 16 };
+enum { GENERATIONS = 12, ALLOCS = TT_LESS(1000, 100), EVENTS = ALLOCS + 3, HEADER = 16 };
 
 /* Twelve generations: goroutine 1 runs on in each, and each has a string and a thousand events of its own. */
 struct scene {
@@ -30,7 +30,7 @@ static void begin(struct scene *scene, size_t room_bytes) {
                            "EventBatch gen=%d m=0 time=%d\nProcStatus dt=1 p=0 pstatus=1\n"
                            "GoStatus dt=1 g=1 m=0 gstatus=2\n",
                            gen, gen * 10000);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < ALLOCS; i++)
       at +=
           (size_t)snprintf(text + at, sizeof text - at, "HeapAlloc dt=1 heapalloc_value=%d\n", gen);
   }
@@ -59,9 +59,9 @@ static void expect(struct scene *scene, size_t i) {
   tb_diag_clear(&diag);
   cr_assert_eq(to_cache_borrow(scene->cache, i, &diag, &part), TB_OK, "%zu: %s", i, diag.text);
   cr_assert_eq(to_generation_number(part.gen), i + 1);
-  cr_assert_eq(part.count, 1003);
+  cr_assert_eq(part.count, EVENTS);
   cr_assert_eq(part.events[0].type, TW_EV_SYNC);
-  cr_assert_eq(part.events[1002].args[0], i + 1);
+  cr_assert_eq(part.events[EVENTS - 1].args[0], i + 1);
   to_cache_return(scene->cache, i);
 }
 
@@ -101,7 +101,7 @@ Test(cache, where_room_is_short_the_one_asked_for_longest_ago_goes) {
   cr_assert_leq(scene.room.bytes_peak, one * 3);
   size_t kept = to_cache_kept(scene.cache);
   cr_assert(kept >= 2 && kept < GENERATIONS, "%zu are kept", kept);
-  cr_assert_eq(held.events[1002].args[0], 1, "what is borrowed stays");
+  cr_assert_eq(held.events[EVENTS - 1].args[0], 1, "what is borrowed stays");
   cr_assert_eq(to_cache_borrow(scene.cache, 0, &diag, &again), TB_OK);
   cr_assert_eq(again.events, held.events);
   to_cache_return(scene.cache, 0);
