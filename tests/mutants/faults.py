@@ -73,6 +73,7 @@ class Source:
         self.words = [m.group() for m in self.tokens]
         self.pair = self._pairs()
         self.quiet = self._quiet()
+        self.bounds = set()  # comparisons of which the one with = does the same
 
     def _pairs(self):
         """The closing bracket of each opening one."""
@@ -146,6 +147,8 @@ class Source:
                 return self.statement(close + 1, last)
             if word in ("if", "while"):
                 self.negate(i, close)
+            if word == "if":
+                self.note_bound(i + 2, close)
             self.expressions(i + 2, close)
             return self.statement(close + 1, last)
         if word in ("case", "default"):
@@ -172,6 +175,15 @@ class Source:
             return False
         after = self.pair[first + 1] + 2  # behind the ;
         return self.words[after] != "else" if first == i else self.words[after] == "}" and self.words[after + 1] != "else"
+
+    def note_bound(self, first, close):
+        """if (a > b) b = a;"""
+        words = self.words
+        for i in range(first, close):
+            if words[i] in ("<", ">", "<=", ">="):
+                one, other = words[first:i], words[i + 1:close]
+                if words[close + 1:self.end_of(close + 1, len(words))] in ([*one, "=", *other], [*other, "=", *one]):
+                    self.bounds.add(i)
 
     def end_of(self, i, last):
         while i < last and self.words[i] != ";":
@@ -299,6 +311,8 @@ class Source:
             return
         elif word in RELATION:
             for other in RELATION[word]:
+                if i in self.bounds and (other + "=" == word or word + "=" == other):
+                    continue
                 self.add("relation", i, i, other, f"{word} -> {other}")
         elif word in ARITHMETIC:
             self.add("arithmetic", i, i, ARITHMETIC[word], f"{word} -> {ARITHMETIC[word]}")
