@@ -209,7 +209,10 @@ class Trigger(Listener, Case):
         collector.settings += ["retention.every=100ms", f"retention.bytes={size + 1}"]
         collector.start()
         left = wait_until("all else has gone", lambda: (now := self.kept(collector)) and len(now) <= len(kept) and now)
-        self.assertEqual({key for key, name in left.items() if name == "slow"}, kept)
+        # The list may have named one more whose begin was not known to the nanosecond yet: a generation that was still open.
+        slow = {key for key, name in left.items() if name == "slow"}
+        self.assertIn(("shop", 2), slow)
+        self.assertLessEqual(slow, kept)
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
 
