@@ -228,8 +228,8 @@ class Unreadable(FaultCase):
     def log_files(self, collector):
         return sorted((collector.state / "wal").iterdir())
 
-    def stop_in_the_middle(self, collector, agents, bytes_min, bytes_max=1 << 40):
-        """Each has an open generation of so many bytes, and more of it to send."""
+    def stop_in_the_middle(self, collector, agents, bytes_min, bytes_max=1 << 40, all_read=False):
+        """Each has an open generation of so many bytes, and more of it to send. all_read: the collector has all that was sent."""
         waiting = set(agents)
 
         def is_in_the_middle(agent):
@@ -237,7 +237,7 @@ class Unreadable(FaultCase):
             return len(parts) == 1 and bytes_min <= self.size(parts[0]) <= bytes_max
 
         def stop_those_that_are():
-            settled = not waiting and not any(in_flight(agent.process.pid) for agent in agents)
+            settled = not all_read or not waiting and not any(in_flight(agent.process.pid) for agent in agents)
             for agent in agents:
                 if agent in waiting and is_in_the_middle(agent):
                     agent.process.send_signal(signal.SIGSTOP)
@@ -255,8 +255,8 @@ class Unreadable(FaultCase):
         except FileNotFoundError:  # sealed since
             return 0
 
-    LARGE = {"mb_s": 10, "generation_bytes": 12_000_000, "spool_bytes": 64 << 20}  # what a slow disk takes in the end
-    NOT_YET_OVER = 6_000_000  # what is on its way to the collector then does not end it
+    LARGE = {"mb_s": 20, "generation_bytes": 24_000_000, "spool_bytes": 64 << 20}  # what a slow disk takes in the end
+    NOT_YET_OVER = 12_000_000  # what is on its way to the collector then does not end it
 
     def held(self):
         """A collector that was killed when each of two streams had an open generation, all of it in one file of the log."""
@@ -344,7 +344,7 @@ class Unreadable(FaultCase):
         collector = self.collector("log.file_bytes=4MiB", "log.checkpoint_bytes=1MiB")
         agents = [Agent(self, collector.ready["agents"], ONE, **self.LARGE),
                   Agent(self, collector.ready["agents"], OTHER, mb_s=10, generation_bytes=1_000_000)]
-        self.stop_in_the_middle(collector, agents[:1], 2 << 20, self.NOT_YET_OVER)
+        self.stop_in_the_middle(collector, agents[:1], 2 << 20, self.NOT_YET_OVER, all_read=True)
         last = self.log_files(collector)[-1].name
         wait_until("the log has nothing of it any more", lambda: self.log_files(collector)[0].name > last)
         collector.kill()
