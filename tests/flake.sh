@@ -4,7 +4,7 @@
 # take more than 5 s run three times. Those that mostly wait run together, as in `make test`.
 #
 #   PART=1/4        every fourth entry, from the first on: an hour at most
-#   TEST_ARGS       goes on to ctest, for instance TEST_ARGS="-R store"
+#   TEST_ARGS       selects entries as ctest does, for instance TEST_ARGS="-R store"
 #   FLAKE_TIMES     instead of 20
 #
 # The output of each failed entry stays in build/flake. The last line is "N entries, N failed".
@@ -26,13 +26,12 @@ results=$PWD/$build/results
 run() { # NAME CTEST-ARGUMENT...: a log and a table of it
   local name=$1
   shift
-  # shellcheck disable=SC2086 # TEST_ARGS is a list
-  ctest --test-dir "$build" -V "-j$((3 * $(nproc)))" --output-junit "$PWD/$out/$name.xml" "$@" ${TEST_ARGS:-} >"$out/$name.log" 2>&1 </dev/null
+  ctest --test-dir "$build" -V "-j$((4 * $(nproc)))" --output-junit "$PWD/$out/$name.xml" "$@" >"$out/$name.log" 2>&1 </dev/null
   awk -v suite="$name" -v rc=0 -v counts="$out/$name.counts" -f tests/count.awk "$out/$name.log" >"$out/$name.table"
 }
 
 # Names of the entries of this part, in the order of ctest's list.
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086 # TEST_ARGS is a list
 mapfile -t entries < <(ctest --test-dir "$build" -N ${TEST_ARGS:-} | sed -n 's/^ *Test *#[0-9]*: //p' | awk -v k="${part%/*}" -v n="${part#*/}" 'NR % n == k % n')
 [ ${#entries[@]} -gt 0 ] || { echo "flake: no entry" >&2; exit 1; }
 among() { local IFS='|'; echo "^($*)\$"; }
