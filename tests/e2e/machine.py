@@ -12,6 +12,7 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -149,7 +150,7 @@ class Machine:
 
     def __init__(self, fill, binds=()):
         """fill(ROOT) puts files into the root before it boots; binds are (OUTSIDE, INSIDE), read and written."""
-        check("systemd-nspawn", "nsenter")
+        check("systemd-nspawn", "nsenter", "unshare")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-boot-"))
         self.process = None
         try:
@@ -163,7 +164,9 @@ class Machine:
     def _boot(self, binds):
         with open(self.folder / "boot.log", "wb") as log:
             self.process = subprocess.Popen(
-                ["systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "--private-network", *binds],
+                # In a namespace of processes that ends with the first of them: were nspawn killed, its machine would run on.
+                ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+                 "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "--private-network", *binds],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end and self.process.poll() is None:
@@ -173,10 +176,15 @@ class Machine:
         raise Unavailable("systemd-nspawn does not boot: " +
                           (self.folder / "boot.log").read_text(errors="replace")[-300:].replace("\n", " "))
 
-    def _leader(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        words = children.read_text().split() if children.exists() else []
+    @staticmethod
+    def _child(process):
+        children = pathlib.Path(f"/proc/{process}/task/{process}/children")
+        words = children.read_text().split() if process and children.exists() else []
         return words[0] if words else None
+
+    def _leader(self):
+        """The first process inside; its parent is nspawn."""
+        return self._child(self._child(self.process.pid))
 
     def run(self, command):
         """A shell line inside."""
@@ -185,8 +193,9 @@ class Machine:
 
     def close(self):
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()  # an orderly shutdown inside
             try:
+                if nspawn := self._child(self.process.pid):
+                    os.kill(int(nspawn), signal.SIGTERM)  # an orderly shutdown inside
                 self.process.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
