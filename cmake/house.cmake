@@ -41,9 +41,10 @@ if(TC_SANITIZE)
   add_compile_options(${sanitize})
   add_link_options(${sanitize})
 endif()
-# What every test runs with; a semicolon separates two variables.
+# What every test runs with; a semicolon separates two variables. A stack frame on the heap for each call, so that its use after the
+# return is seen, costs a seventh of the time: unit tests alone have that.
 set(TC_SANITIZER_ENVIRONMENT
-  "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:intercept_tls_get_addr=0"
+  "ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1:intercept_tls_get_addr=0"
   "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.suppressions")
 # For tests that dial over nng: see there.
@@ -121,9 +122,10 @@ function(tc_add_test)
   if(T_COST)
     set_tests_properties(${T_NAME} PROPERTIES COST ${T_COST})
   endif()
+  string(REPLACE "after_return=0" "after_return=1" environment "${TC_SANITIZER_ENVIRONMENT}")
   # CRITERION_OUTPUTS: one line a case, which tests/requirements/check.py reads.
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${TC_ENTRY_TIMEOUT} LABELS "${T_LABELS}"
-    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};CRITERION_OUTPUTS=tap:${TC_RESULTS}/${T_NAME}.tap;${TC_SANITIZER_ENVIRONMENT}"
+    ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};CRITERION_OUTPUTS=tap:${TC_RESULTS}/${T_NAME}.tap;${environment}"
     FAIL_REGULAR_EXPRESSION "(Leak|Address|Thread)Sanitizer;runtime error:")
 endfunction()
 

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/patience.h"
 #include "support/stored.h"
 #include "wire/raw.h"
 #include "wire/split.h"
 #include "wire/text.h"
 #include "wire/write.h"
 
-enum { TEXT_TRACE_BYTES_MAX = 4 << 20 };
+/* With strict_string_checks each number that is read costs a look at the whole text. */
+enum { TEXT_TRACE_BYTES_MAX = TT_LESS(4 << 20, 96 << 10) };
 
 static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, const char *path) {
   const unsigned char *pos = event->args;

@@ -7,6 +7,7 @@
 #include "agent/spool/spool.h"
 #include "base/check.h"
 #include "proto/frame.pb-c.h"
+#include "support/patience.h"
 
 enum { MIB = 1 << 20, BATCH = 60000 };
 
@@ -481,11 +482,7 @@ static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_coun
   ta_count_add(reported, (struct ta_count){ loss.batches, loss.bytes });
 }
 
-#ifdef TC_SANITIZED
-enum { TURNS = 15000 };
-#else
-enum { TURNS = 60000 };
-#endif
+enum { TURNS = TT_LESS(60000, 6000) };
 
 /* Random turns of writer, sender and collector, many times the size of the pool. */
 Test(spool, any_order_of_turns_keeps_the_books) {
