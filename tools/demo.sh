@@ -10,9 +10,10 @@ bin=build/release/bin
 demo=build/demo
 [ "${#PWD}" -lt 70 ] || demo=$(mktemp -d /tmp/tracecollect-demo.XXXXXX) # a Unix socket's path is short
 collector='' server=''
-# A session of its own: ^C is ours, so that we can end the two in order. Were this shell killed, they would end with it.
+# A session of its own: ^C is ours, so that we can end the two in order. Were this shell killed, they would end with it, or not
+# begin if that was before they asked for it.
 alone=(setsid)
-setpriv --pdeathsig TERM true 2>/dev/null && alone+=(setpriv --pdeathsig TERM)
+setpriv --pdeathsig TERM true 2>/dev/null && alone+=(setpriv --pdeathsig TERM sh -c '[ "$PPID" = "$0" ] && exec "$@"' $$)
 
 say() { printf '%s\n' "$*"; }
 

@@ -45,12 +45,15 @@ def soak_only(case):
 
 
 LIBC = ctypes.CDLL(None)
+RUNNER = os.getpid()
 
 
 def die_with_parent():
     """In a child before exec: no program outlives a test runner that was killed. Signals are as in a terminal: what a
     shell runs in the background ignores SIGINT, and so would all that a test starts there."""
     LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != RUNNER:  # killed before that
+        os._exit(1)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
