@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +43,16 @@ int fsync(int fd) {
 /* A disk with unreadable sectors: reads of the first log file from here to there fail. */
 static uint64_t unreadable_from = UINT64_MAX, unreadable_end;
 
+static unsigned reads_left = UINT_MAX; /* then reads fail for want of memory */
+
 ssize_t pread(int fd, void *to, size_t n, off_t offset) {
   uint64_t at = (uint64_t)offset;
 
+  if (reads_left == 0) {
+    errno = ENOMEM;
+    return -1;
+  }
+  if (reads_left < UINT_MAX) reads_left--;
   if (at < unreadable_end && at + n > unreadable_from) {
     errno = EIO;
     return -1;
@@ -405,6 +413,25 @@ Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
   cr_assert_eq(seqs & last, last, "the group after it is whole");
   tc_log_scan_free(&out);
   unreadable_end = 0;
+}
+
+/* Its records are on the disk, and the next try may find them. */
+Test(log, what_cannot_be_read_for_the_moment_is_no_end_of_the_log) {
+  struct tc_log_scan out;
+  unsigned groups = 0, reads = 0, batches = 0;
+  tb_rc rc;
+
+  while (tc_log_file_count(logs) < 3) cr_assert_eq(write_group(groups++ % GROUPS), TB_OK);
+  do {
+    reads_left = ++reads;
+    rc = tc_log_scan(wal, &diag, &out);
+    for (size_t i = 0; rc == TB_OK && i < out.nentries; i++)
+      batches += out.entries[i].head.kind == TP_BATCH;
+    tc_log_scan_free(&out);
+  } while (rc == TB_NOMEM);
+  cr_assert_eq(rc, TB_OK, "%s", diag.text);
+  cr_assert_eq(batches, groups * RECORDS, "after %u reads", reads);
+  reads_left = UINT_MAX;
 }
 
 Test(log, a_file_cut_under_the_reader_is_a_damaged_record) {
