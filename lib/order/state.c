@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/parked.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void to__state_init(struct to_order *order, struct tb_mem *mem) {
@@ -204,6 +206,50 @@ tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, stru
   region->task = task;
   region->below = more->regions;
   more->regions = region;
+  return TB_OK;
+}
+
+enum { NAME_SHOWN = 36, ALIKE_SHOWN = 12 }; /* bytes of a name in a message */
+
+/* What differs is shown: the names from there on if they begin alike. */
+static const char *shown_from(struct to_string a, struct to_string b, size_t *out_from) {
+  size_t alike = 0;
+
+  while (alike < a.len && alike < b.len && a.data[alike] == b.data[alike]) alike++;
+  bool is_far = alike >= NAME_SHOWN && (alike < a.len || alike < b.len);
+  *out_from = is_far ? alike - ALIKE_SHOWN : 0;
+  return is_far ? "..." : "";
+}
+
+static int shown(struct to_string name, size_t from) {
+  return (int)(name.len - from < NAME_SHOWN ? name.len - from : NAME_SHOWN);
+}
+
+tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, uint64_t task,
+                           struct to_string name) {
+  struct to_g *g = t->g;
+  const struct to_region *top = g->more->regions;
+  struct to_string innermost = { top->name->text, top->name->len };
+  char text[256];
+  size_t from;
+  const char *cut = shown_from(name, innermost, &from);
+
+  (void)snprintf(text, sizeof text, "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
+                ", but its innermost is \"%s%.*s\" of task %" PRIu64,
+                 g->id, cut, shown(name, from), name.data + from, task, cut, shown(innermost, from),
+                 innermost.data + from, top->task);
+  TB_TRY(to__misannotated(order, t, text));
+  while (g->more->regions != NULL) to__region_drop(order, g);
+  g->more->dropped_regions = true;
+  return TB_OK;
+}
+
+tb_rc to__task_again(struct to_order *order, const struct to_thread *t, uint64_t id) {
+  char text[64];
+
+  (void)snprintf(text, sizeof text, "task %" PRIu64 " begins twice", id);
+  TB_TRY(to__misannotated(order, t, text));
+  to__task_drop(order, id);
   return TB_OK;
 }
 

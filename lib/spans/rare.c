@@ -340,6 +340,20 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
+static tb_rc cut_regions(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, struct to_life *g) {
+  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
+    tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
+    if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
+      put_region(s, ev, g, open)->until_known = false;
+    else
+      let_go(s, open->name);
+    give_block(s, open);
+    TB_TRY(rc);
+  }
+  return TB_OK;
+}
+
 static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
@@ -347,6 +361,11 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
+  if (TB_UNLIKELY(user.nesting == TO_NESTING_LOST)) return TB_OK;
+  if (TB_UNLIKELY(user.nesting == TO_MISNESTED)) {
+    TB_TRY(to__misnested(s, gen, ev, tb_map_at(&s->regions, slot_of(s, g))));
+    return cut_regions(s, gen, ev, g);
+  }
   struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
@@ -413,15 +432,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          struct to_string *out_label) {
   struct to_label *label;
 
-  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
-    tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
-    if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
-      put_region(s, ev, g, open)->until_known = false;
-    else
-      let_go(s, open->name);
-    give_block(s, open);
-    TB_TRY(rc);
-  }
+  TB_TRY(cut_regions(s, gen, ev, g));
   if ((g->more & TO_MORE_RANGES) != 0) TB_TRY(end_ranges(s, gen, ev, g));
   g->more = 0;
   label = tb_map_at(&s->labels, slot_of(s, g));
@@ -579,5 +590,6 @@ void to__spans_rare_fini(struct to_spans *s) {
   tb_map_fini(&s->tasks);
   tb_map_fini(&s->regions);
   tb_map_fini(&s->labels);
+  if (s->misnesting != NULL) tb_mem_give(s->mem, s->misnesting, sizeof *s->misnesting);
   to__names_fini(&s->names);
 }

@@ -209,6 +209,9 @@ void to_spans_want_pieces(struct to_spans *s, bool wanted);
 TB_MUST tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
                              uint32_t *out);
 uint32_t to_spans_stacks(const struct to_spans *s); /* numbers in use are below it */
+/* Ends of regions that did not fit, so far; NULL: all did. */
+struct to_misnesting;
+const struct to_misnesting *to_spans_misnesting(const struct to_spans *s);
 /* The locks of spans. A program in C names them; Go does not. */
 const struct to_lock_table *to_spans_locks(const struct to_spans *s);
 /* NULL for TO_STACK_OTHER. Valid as long as the object. */

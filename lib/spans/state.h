@@ -11,6 +11,7 @@
 #include "event/names.h"
 #include "spans/calls.h"
 #include "spans/lock_waits.h"
+#include "spans/misnested.h"
 #include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
@@ -168,6 +169,7 @@ struct to_spans {
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
+  struct to_misnesting *misnesting; /* NULL: no end of a region was */
 
   bool knows_ids;          /* by_id is kept up */
   tb_rc failed;            /* of what answers NULL where nothing is known */
@@ -196,6 +198,7 @@ struct to_spans {
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
+  to_ns generation_from; /* where the last generation began */
 
   struct to_reason_met {
     uint64_t string; /* id + 1; 0: none */
@@ -364,6 +367,9 @@ static inline void to__region_time(struct to_spans *s, const struct to_life *g, 
                                    to_ns now) {
   if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
 }
+/* The event ends a region, but not the innermost one; NULL: none is known. */
+TB_MUST tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen,
+                            const struct to_event *ev, const struct to_open_region *open);
 /* The label of a goroutine that is on its thread. */
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
 void to__spans_label_off(struct to_spans *s, const struct to_life *g);
