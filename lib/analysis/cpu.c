@@ -242,7 +242,7 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, uint32_t stack
   to_draft_stack(&row[KEY], frames);
   add(row, samples);
   struct to_string entry = entry_of(frames);
-  TB_TRY(to_draft_row(d, BY_ENTRY, (uintptr_t)entry.data, &row));
+  TB_TRY(to_draft_row(d, BY_ENTRY, entry.len == 0 ? 0 : (uintptr_t)entry.data, &row));
   to_draft_text(&row[KEY], entry);
   add(row, samples);
   return TB_OK;

@@ -147,8 +147,11 @@ static tb_rc find_entry(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
   bool fresh;
 
   *out = TO_ENTRY_OTHER;
-  if (frames == NULL || frames->len == 0) return TB_OK;
-  const struct to_frame *frame = frames->frames[frames->len - 1];
+  if (frames == NULL) return TB_OK;
+  const struct to_frame *frame = frames->len == 0 ? NULL : frames->frames[frames->len - 1];
+  *out = TO_ENTRY_UNKNOWN;
+  if (frame == NULL || frame->function.len == 0) return TB_OK;
+  *out = TO_ENTRY_OTHER;
   uint64_t key = (uintptr_t)frame->function.data;
   if (s->entries == TO_ENTRIES_MAX && tb_map_find(&s->entry_of, key) == NULL) return TB_OK;
   TB_TRY(tb_map_put(&s->entry_of, key, &place, &fresh));
@@ -382,6 +385,9 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
     return TB_OK;
   }
+  bool may_get_entry = entry == TO_ENTRY_UNKNOWN && span->stack != 0; /* the next span asks again */
+  if (may_get_entry)
+    return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
   uint64_t what = to_sums_what(s, entry, TO_SUMS_HOW(state, why_of(span)));
   *to_sums_recent(s, what, span->stack, span->by_stack) =
       (struct to_sums_recent){ .stack = span->stack,
@@ -439,14 +445,16 @@ tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life) {
   return s->n_held == 0 ? TB_OK : release(s, life, TO_ENTRY_UNKNOWN);
 }
 
-/* Its stacks are none, but for the waker's: that one is kept by its number. */
+/* Its stacks are kept by their numbers. */
 static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
                   const struct to_span *span) {
-  uint32_t waker;
+  uint32_t own, waker;
 
+  TB_TRY(to__stack_number(s->stacks, gen, span->stack, &own));
   TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &waker));
   if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(release(s, s->held[0].life, TO_ENTRY_UNKNOWN));
   s->held[s->n_held] = *span;
+  if (span->stack != 0) s->held[s->n_held].stack = TO_STACK_KEPT | own;
   s->held[s->n_held].by_stack = TO_STACK_KEPT | waker;
   s->held[s->n_held++].more = NULL;
   return TB_OK;
@@ -471,7 +479,8 @@ tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range) {
   return entry == TO_ENTRY_UNKNOWN ? hold_range(s, range) : count_range(s, range, entry);
 }
 
-/* The goroutine's first stack: its entry is known from now on. */
+/* The goroutine's first stack whose outermost frame has a name, as in Go's summaries: its entry is known from now on. (Where it was
+ * interrupted, Go 1.22 to 1.26 may give a single frame without a name.) */
 tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                         uint64_t life, uint64_t stack) {
   struct to_sums_goroutine *g = &s->goroutine[slot];
@@ -480,6 +489,7 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
   if (g->entry != TO_ENTRY_UNKNOWN || stack == 0) return TB_OK;
   TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
   TB_TRY(entry_of_stack(s, number, &entry));
+  if (TB_UNLIKELY(entry == TO_ENTRY_UNKNOWN)) return TB_OK;
   g->entry = entry;
   g->running = s->entry[entry].running;
   g->calling = s->entry[entry].calling;
@@ -507,6 +517,7 @@ tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
   if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) {
     if (stack == 0) return hold(s, gen, span);
     TB_TRY(to_span_sums_meet(s, gen, span->slot, span->life, stack));
+    if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) return hold(s, gen, span);
     if (add_again(s, span)) return TB_OK;
   }
   return count(s, gen, span, s->goroutine[span->slot].entry);

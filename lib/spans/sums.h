@@ -16,7 +16,7 @@
  * Goroutines that live are counted by entry function and by the place where they were created. Ranges of a goroutine (mark assists,
  * sweeps, stops of the world) are summed by its entry function.
  *
- * The entry function of a goroutine is the outermost frame of the first stack that the trace shows of it. Spans before
+ * The entry function of a goroutine is the outermost frame of the first stack that names it. Spans before
  * that one wait until the entry is known, or until a report is asked for.
  *
  * Where sums are too many, further spans are counted in the rest of their state and reason: its stacks are

@@ -94,14 +94,11 @@ const struct to_frame *to_why_frame(const struct to_why *why, uint32_t stack) {
 /* A goroutine begins in its LIFE's stack, else in the outermost frame of what is known of it. */
 struct to_string to_why_entry(const struct to_why *why, const struct to_history *history,
                               uint32_t stack) {
-  const struct to_callstack *of = NULL;
   const struct to_frame *frame = NULL;
 
   if (history != NULL && history->entry_stack > TO_STACK_OTHER)
-    of = calls(why, history->entry_stack);
-  if (of != NULL && of->len > 0) frame = of->frames[0];
-  if (frame == NULL) of = calls(why, stack);
-  if (frame == NULL && of != NULL && of->len > 0) frame = of->frames[of->len - 1];
+    frame = to_callstack_entry(calls(why, history->entry_stack), true);
+  if (frame == NULL) frame = to_callstack_entry(calls(why, stack), false);
   return frame != NULL ? frame->function : (struct to_string){ 0 };
 }
 
@@ -109,7 +106,11 @@ struct to_string to_why_related_entry(const struct to_why *why,
                                       const struct to_related_goroutine *of) {
   const struct to_history *history = of->history;
 
-  return to_why_entry(why, history, history->n > 0 ? history->span[0].stack : TO_STACK_EMPTY);
+  struct to_string name = to_why_entry(why, history, TO_STACK_EMPTY);
+
+  for (size_t i = 0; i < history->n && name.len == 0; i++)
+    name = to_why_entry(why, history, history->span[i].stack);
+  return name;
 }
 
 const char *to_why_piece_state(const struct to_path_piece *piece) {

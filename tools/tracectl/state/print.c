@@ -15,8 +15,9 @@ typedef struct tk_moment_goroutine goroutine;
 
 /* Where it began: its creation says so, else the outermost frame of where it is. */
 static const struct to_frame *entry_of(const goroutine *g) {
-  if (g->entry != NULL && g->entry->len > 0) return g->entry->frames[0];
-  return g->stack != NULL && g->stack->len > 0 ? g->stack->frames[g->stack->len - 1] : NULL;
+  const struct to_frame *begins = to_callstack_entry(g->entry, true);
+
+  return begins != NULL ? begins : to_callstack_entry(g->stack, false);
 }
 
 /* "" where there is none. */
