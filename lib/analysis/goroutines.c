@@ -106,7 +106,8 @@ static const struct to_field reason_column[REASON_COLUMNS] = {
 };
 enum { SITE, SITE_ALIVE, SITE_OLDEST, SITE_CREATED, SITE_LIFE, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
-  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created." },
+  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created; where they begin if the runtime created them "
+                       "(time.AfterFunc)." },
   [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
   [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
                     .greatest = true },

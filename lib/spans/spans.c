@@ -227,7 +227,7 @@ COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const str
   birth->entry = ev->args[1];
   birth->stack = ev->args[2];
   if (s->sums == NULL) return TB_OK;
-  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->time));
+  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->args[1], ev->time));
   return to_span_sums_meet(s->sums, gen, ev->slot, g->life, ev->args[1]);
 }
 
@@ -241,7 +241,7 @@ COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
   g->proc = TO_NONE;
   g->piece_since = ev->time;
   g->without_p = true;
-  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, ev->time));
+  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, 0, ev->time));
   TB_TRY(find_by_thread(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
 }

@@ -183,8 +183,8 @@ static tb_rc entry_of_stack(struct to_span_sums *s, uint32_t stack, uint32_t *ou
 
 /* ---- places of creation ---- */
 
-static tb_rc add_site(struct to_span_sums *s, uint32_t stack) {
-  struct to_sums_site site = { .stack = stack };
+static tb_rc add_site(struct to_span_sums *s, uint32_t stack, bool begins) {
+  struct to_sums_site site = { .stack = stack, .begins = begins };
 
   TB_TRY(TB_MEM_GROW(s->mem, s->site, s->sites_room, s->sites));
   TB_TRY(to_windows_series(s->windows, s->of_creation, &site.created));
@@ -193,18 +193,18 @@ static tb_rc add_site(struct to_span_sums *s, uint32_t stack) {
   return TB_OK;
 }
 
-static tb_rc find_site(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
-  uint64_t *place;
+static tb_rc find_site(struct to_span_sums *s, uint32_t stack, bool begins, uint32_t *out) {
+  uint64_t key = (uint64_t)begins << 32 | stack, *place;
   bool fresh;
 
   *out = TO_SITE_OTHER;
   if (stack == TO_STACK_OTHER) return TB_OK;
-  if (s->sites == TO_SITES_MAX && tb_map_find(&s->site_of, stack) == NULL) return TB_OK;
-  TB_TRY(tb_map_put(&s->site_of, stack, &place, &fresh));
+  if (s->sites == TO_SITES_MAX && tb_map_find(&s->site_of, key) == NULL) return TB_OK;
+  TB_TRY(tb_map_put(&s->site_of, key, &place, &fresh));
   if (fresh) {
-    tb_rc rc = add_site(s, stack);
+    tb_rc rc = add_site(s, stack, begins);
     if (rc != TB_OK) {
-      tb_map_remove(&s->site_of, stack);
+      tb_map_remove(&s->site_of, key);
       return rc;
     }
     *place = s->sites - 1;
@@ -216,8 +216,8 @@ static tb_rc find_site(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
 static tb_rc init_sites(struct to_span_sums *s) {
   TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_creation));
   TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_life));
-  TB_TRY(add_site(s, TO_STACK_EMPTY));
-  return add_site(s, TO_STACK_OTHER);
+  TB_TRY(add_site(s, TO_STACK_EMPTY, false));
+  return add_site(s, TO_STACK_OTHER, false);
 }
 
 tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
@@ -287,18 +287,19 @@ tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
 }
 
 static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
-                     uint32_t *out) {
+                     bool begins, uint32_t *out) {
   struct to_sums_recent_site *recent = &s->recent_site[stack % TO_SUMS_RECENT_SITES];
   uint32_t number;
 
   *out = TO_SITE_UNKNOWN;
   if (stack == 0) return TB_OK;
-  if (recent->stack != stack || recent->epoch != s->stacks->epoch) {
+  if (recent->stack != stack || recent->begins != begins || recent->epoch != s->stacks->epoch) {
     TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
     if (number == TO_STACK_EMPTY) return TB_OK;
     recent->epoch = 0;
-    TB_TRY(find_site(s, number, &recent->site));
+    TB_TRY(find_site(s, number, begins, &recent->site));
     recent->stack = stack;
+    recent->begins = begins;
     recent->epoch = s->stacks->epoch;
   }
   *out = recent->site;
@@ -306,10 +307,11 @@ static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, ui
 }
 
 tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
-                           uint64_t stack, to_ns now) {
+                           uint64_t stack, uint64_t begins, to_ns now) {
   uint32_t site;
 
-  TB_TRY(site_of(s, gen, stack, &site));
+  TB_TRY(site_of(s, gen, stack, false, &site));
+  if (TB_UNLIKELY(site == TO_SITE_UNKNOWN)) TB_TRY(site_of(s, gen, begins, true, &site));
   s->site[s->goroutine[slot].site].alive--;
   s->goroutine[slot].site = site;
   s->site[site].alive++;

@@ -113,6 +113,7 @@ struct to_span_sums {
 
   struct to_sums_site {
     uint32_t stack;
+    bool begins; /* the runtime created them (time.AfterFunc): stack is where they begin */
     uint32_t alive;          /* goroutines now */
     uint32_t created, lives; /* series: moments, and whole lives with their lengths */
   } * site;
@@ -121,10 +122,11 @@ struct to_span_sums {
     uint64_t stack; /* id of the generation */
     uint32_t epoch; /* of the stack table; 0: a free place */
     uint32_t site;
+    bool begins;
   } recent_site[TO_SUMS_RECENT_SITES];
   uint32_t of_range;             /* series: those of the entries' ranges are parts of it */
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
-  struct tb_map site_of;         /* by the stack's number */
+  struct tb_map site_of;         /* by the stack's number, and whether it is where they begin */
 
   struct to_span held[TO_SUMS_HELD_MAX]; /* of goroutines whose entry is not known yet */
   size_t n_held;
@@ -137,9 +139,9 @@ void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
 
 /* The pass over events counts spans here as they end (spans/spans.c). A life begins in this slot: */
 TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
-/* It was created now, by a goroutine with this stack. */
+/* It was created now, by a goroutine with this stack; without one it counts by where it begins. */
 TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
-                                   uint32_t slot, uint64_t stack, to_ns now);
+                                   uint32_t slot, uint64_t stack, uint64_t begins, to_ns now);
 /* A stack of the goroutine, before a span of it has ended. */
 TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
                                 uint32_t slot, uint64_t life, uint64_t stack);
