@@ -43,7 +43,7 @@ struct to_life {
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
-  uint8_t reason; /* enum to_reason */
+  uint8_t reason; /* of known_reasons */
   uint8_t cause;  /* enum to_cause */
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
@@ -133,7 +133,7 @@ struct to_spans {
   to_ns longer_than[TO_GO_SYSCALL +
                     1]; /* of these states only spans that are longer come out; -1: all */
   to_ns waits_longer_than
-      [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
+      [TO_REASONS_MAX]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums;        /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;         /* and waits at a stack here; NULL: nowhere */
   struct to_lock_waits *lock_waits; /* and waits for a lock here; NULL: nowhere */
@@ -169,6 +169,7 @@ struct to_spans {
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
+  struct to_reasons known_reasons;
   struct to_misnesting *misnesting; /* NULL: no end of a region was */
 
   bool knows_ids;          /* by_id is kept up */

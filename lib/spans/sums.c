@@ -6,12 +6,13 @@
 #include "base/grow.h"
 #include "spans/state.h"
 
-enum { STATE_BITS = 3, WHY_BITS = 5, ENTRY_BITS = 14, STACK_BITS = 21 };
-enum { NO_STACK = (1 << STACK_BITS) - 1, IDLE_STATE = TO_GO_SYSCALL + 1 };
-_Static_assert(STATE_BITS + WHY_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
+enum { WHAT_BITS = 8, ENTRY_BITS = 14, STACK_BITS = 21 };
+enum { NO_STACK = (1 << STACK_BITS) - 1, OWN_REASONS = TO_REASONS_MAX - TO_REASONS };
+enum { OWN_AT = TO_SUMS_RESTS, IDLE_AT = OWN_AT + OWN_REASONS, WHATS = IDLE_AT + TO_REASONS_MAX };
+_Static_assert(WHAT_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
 _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
-_Static_assert(TO_REASONS <= 1 << WHY_BITS && (int)TO_CAUSES <= 1 << WHY_BITS, "a reason fits");
-_Static_assert(IDLE_STATE < 1 << STATE_BITS, "a state fits");
+_Static_assert(WHATS <= 1 << WHAT_BITS, "state and reason fit");
+_Static_assert(TO_REASONS_MAX <= 64 && TO_GO_SYSCALL < 8, "TO_SUMS_HOW() tells them apart");
 
 /* How many reasons each state has. */
 static const uint8_t whys[TO_GO_SYSCALL + 1] = {
@@ -30,8 +31,9 @@ static tb_rc add_sum(struct to_span_sums *s, const struct to_span_sum *like, uin
   return TB_OK;
 }
 
+/* Reasons that no table has share that of OTHER. */
 static uint32_t rest_of(uint8_t state, uint8_t why) {
-  uint32_t place = why;
+  uint32_t place = state == TO_GO_WAITING && why >= TO_REASONS ? TO_REASON_OTHER : why;
 
   for (uint8_t before = 0; before < state; before++) place += whys[before];
   return place;
@@ -57,11 +59,16 @@ static tb_rc add_rests(struct to_span_sums *s) {
   return TB_OK;
 }
 
-/* Idle waits are a state of their own: rules may change. */
-static uint64_t key_of(const struct to_span_sum *sum) {
-  uint64_t key = sum->idle ? IDLE_STATE : sum->state;
+/* Idle waits are apart: rules may change. */
+static uint32_t what_of(const struct to_span_sum *sum) {
+  if (sum->idle) return IDLE_AT + sum->why;
+  bool is_own = sum->state == TO_GO_WAITING && sum->why >= TO_REASONS;
+  return is_own ? OWN_AT + (uint32_t)(sum->why - TO_REASONS) : rest_of(sum->state, sum->why);
+}
 
-  key = key << WHY_BITS | sum->why;
+static uint64_t key_of(const struct to_span_sum *sum) {
+  uint64_t key = what_of(sum);
+
   key = key << ENTRY_BITS | sum->entry;
   key = key << STACK_BITS | sum->stack;
   return key << STACK_BITS | sum->by_stack;

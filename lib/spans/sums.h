@@ -8,7 +8,7 @@
  *   state     why                     stack, by_stack        lengths
  *   RUNNABLE  enum to_cause           both; by_stack only    in the window's pool
  *                                     where it has a waker
- *   WAITING   enum to_reason          both                   in the window's pool
+ *   WAITING   to_spans_reason()         both                   in the window's pool
  *   RUNNING   0                       none                   sum only
  *   SYSCALL   enum to_call_part       none                   sum only
  *   NOT_EXIST 0                       none                   sum only: whole lives, from the birth to the end
@@ -165,9 +165,9 @@ TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *r
 bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
 
 /* What a recent one has besides stacks. how: TO_SUMS_HOW(). */
-#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 5 | (unsigned)(why))
+#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 6 | (unsigned)(why))
 static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry, unsigned how) {
-  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | how;
+  return (uint64_t)s->stacks->epoch << 32 | entry << 9 | how;
 }
 static inline struct to_sums_recent *to_sums_recent(struct to_span_sums *s, uint64_t what,
                                                     uint64_t stack, uint64_t by_stack) {

@@ -76,9 +76,9 @@ void to_why_each_part(const struct to_why *why, to_why_part_fn *each, void *self
 
   for (unsigned p = 0; p < TO_PATH_PARTS; p++)
     if (p != TO_PATH_WAITING && s->own.ns[p] > 0) each(self, parts[p].name, "", s->own.ns[p]);
-  for (unsigned r = 0; r < TO_REASONS; r++)
+  for (unsigned r = 0; r < TO_REASONS_MAX; r++)
     if (s->own_waiting[r] > 0)
-      each(self, parts[TO_PATH_WAITING].name, to_reason_info((enum to_reason)r)->display,
+      each(self, parts[TO_PATH_WAITING].name, to_spans_reason(why->spans, r)->display,
            s->own_waiting[r]);
   if (s->behind_total > 0) each(self, "behind", "", s->behind_total);
 }
@@ -117,7 +117,6 @@ const char *to_why_piece_state(const struct to_path_piece *piece) {
   return piece->state == TO_GO_NOT_EXIST ? "unknown" : to_go_state_name(piece->state);
 }
 
-const char *to_why_piece_reason(const struct to_path_piece *piece) {
-  return piece->state == TO_GO_WAITING ? to_reason_info((enum to_reason)piece->reason)->display
-                                       : "";
+const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece) {
+  return piece->state == TO_GO_WAITING ? to_spans_reason(why->spans, piece->reason)->display : "";
 }

@@ -192,7 +192,7 @@ static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_
   case TO_GO_WAITING: break;
   default: return TB_OK;
   }
-  const char *reason = to_reason_info((enum to_reason)span->reason)->text;
+  const char *reason = at->reason->text;
   snprintf(before, sizeof before, "%s at ", reason == NULL ? "" : reason);
   put_place(r->pass, at->stack, before, key);
   return count(r->samples, TK_DIFF_BLOCK, key, ns);

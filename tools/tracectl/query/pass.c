@@ -199,6 +199,7 @@ const char *tk_thread_state_word(unsigned state) {
 static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span *out,
                 char error[TK_QUERY_ERROR]) {
   *out = (struct tk_span){ .span = span, .gen = pass->gen_number, .has_wall = pass->has_clock };
+  out->reason = to_spans_reason(to_span_pull_spans(pass->pull), span->reason);
   if (pass->has_clock) out->wall_ns = tk_wall_of(&pass->clock, span->from);
   tb_rc rc = number_stacks(pass, out);
   return rc == TB_OK ? 1 : fail(pass, rc, error);

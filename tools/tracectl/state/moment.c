@@ -60,7 +60,7 @@ static tb_rc set_state(struct finding *f, struct tk_moment_goroutine *g,
   g->id = span->id;
   g->life = span->life;
   g->state = (enum to_go_state)span->state;
-  g->reason = (enum to_reason)span->reason;
+  g->reason = to_spans_reason(f->out->spans, span->reason);
   g->since = span->from;
   g->since_known = span->from_known;
   g->proc = span->proc;
