@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 
-enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, LABELS_MAX = 1024 };
+enum { TEXT_CHUNK_BYTES = 2 << 10, LABELS_MAX = 1024 };
 
 /* Numbers of labels. */
 enum { NO_LABEL, OTHER_LABEL, LABELS_FIRST };
@@ -152,7 +152,6 @@ static tb_rc find_label(struct to_analyses *a, struct to_string text, uint32_t *
 
   *out = NO_LABEL;
   if (text.len == 0) return TB_OK;
-  if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
   *out = OTHER_LABEL;
   uint64_t hash = tb_hash(s->secret, text.data, text.len);
   if (s->labels == LABELS_MAX && tb_map_find(&s->by_label, hash) == NULL) return TB_OK;

@@ -8,11 +8,15 @@
 
 #define MS INT64_C(1000000)
 
-enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4 };
+enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4, LONG = 5, LONG_TOO = 6 };
+
+#define TEN(text) text text text text text text text text text text
+#define LONG_NAME TEN(TEN("abc")) /* 300 bytes */
 
 static const struct to_generation gen1 = {
   .number = 1,
-  .string = { [1] = "sync", [2] = "network", [WORK] = "work", [REQUEST] = "request" },
+  .string = { [1] = "sync", [2] = "network", [WORK] = "work", [REQUEST] = "request",
+              [LONG] = LONG_NAME "1", [LONG_TOO] = LONG_NAME "2" },
   .stack = { [OWN] = { { 100, 7, "sync.Lock", "s.go" } },
              [BEGIN] = { { 200, 9, "main.serve", "main.go" } } },
 };
@@ -120,6 +124,26 @@ Test(an_tasks, regions_that_are_not_nested_are_cut_and_found) {
           .args = { 2 });
   find_misnested(&t, words);
   cr_assert_str_eq(words, "", "a generation without one ends it");
+  tt_analyses_close(&t);
+}
+
+Test(an_tasks, long_names_that_begin_alike_are_told_apart) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  status(&t, 10, 1);
+  for (uint64_t i = 0; i < 4; i++) {
+    TT_FEED(&t, &gen1, .time = 100 + 10 * (to_ns)i, .m = 1, .p = 1, .g = 1,
+            .type = TW_EV_USER_TASK_BEGIN, .args = { 7 + i, TO_NO_TASK, LONG + i % 2, BEGIN });
+    if (i < 2) task_end(&t, 105 + 10 * (to_ns)i, 1, 7 + i);
+  }
+  const struct to_report *r = report(&t, TO_ANALYSIS_TASKS);
+  cr_assert_eq(tt_table(r, "by_type")->rows, 2);
+  for (size_t row = 0; row < 2; row++) {
+    cr_assert_eq(tt_cell(r, "by_type", row, "type")->text.len, sizeof LONG_NAME);
+    cr_assert_eq(tt_cell(r, "by_type", row, "latency")->distribution->sum.count, 1);
+    cr_assert_eq(number(r, "by_type", row, "open"), 1);
+  }
   tt_analyses_close(&t);
 }
 

@@ -11,7 +11,7 @@
 #include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { KEY_BYTES = 256, EXACT = 64, STEPS_LOG2 = 5 };
+enum { KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */, EXACT = 64, STEPS_LOG2 = 5 };
 
 static const char *const names[] = {
 #define METRIC(id, name, key, about) name,
