@@ -26,7 +26,6 @@
 
 /* A real trace tries a frontier in vain once in dozens of files. */
 enum { EXACT_PER_EVENT = 8, EXACT_DEFAULT = 1000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
-enum { RANGES_FEW = 8 };
 
 /* events.def once more: number of arguments, and which of them are stack and string ids. */
 #define IS_STACK_VALUE              0
@@ -99,12 +98,6 @@ static tb_rc check_fuel(struct to_order *order) {
   tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
   return tb_fail(order->diag, TB_FUEL, "too many attempts to find an event that fits (%" PRIu64 ")",
                  order->parked.tries);
-}
-
-tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges) {
-  if (TB_LIKELY(ranges->count <= RANGES_FEW)) return TB_OK;
-  order->parked.tries += ranges->count;
-  return check_fuel(order);
 }
 
 /* As a rule the last thread that took it. Only where several threads claim one proc has another to be looked for. */

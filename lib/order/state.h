@@ -25,7 +25,8 @@
 #define TO_HOT static inline __attribute__((always_inline))
 #endif
 
-/* Ranges in flight on a goroutine or proc; few, so a list. */
+/* Ranges in flight on a goroutine: a list, whose order is Go's. Few as a rule; of many stops of the world the texts are in a map.
+ * The only other one is an assist. */
 struct to_range {
   uint64_t text; /* string id, STW only */
   uint8_t type;  /* the event that begins it */
@@ -33,6 +34,8 @@ struct to_range {
 struct to_ranges {
   struct to_range *items;
   uint32_t count, cap;
+  uint32_t assist;      /* its place, from 1; 0: there is none */
+  struct tb_map *texts; /* of all stops; NULL: they are few */
 };
 
 struct to_region {
@@ -51,9 +54,8 @@ struct to_g_more {
 struct to_p {
   int64_t id;
   uint64_t seq_gen, seq;
-  struct to_ranges ranges;
   uint8_t status; /* enum tw_proc_status */
-  bool exists;
+  bool exists, sweeps;
   struct to_thread *holder; /* the last thread that took it; it may have another by now */
 };
 
@@ -286,8 +288,6 @@ void to__task_drop(struct to_order *order, uint64_t id);
 TB_MUST tb_rc to__task_again(struct to_order *order, const struct to_thread *t, uint64_t id);
 
 /* Ranges. */
-/* Fuel for a walk over open ranges; few are open in an honest trace. */
-TB_MUST tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges);
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text);
 TB_MUST tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t type,
                               uint64_t text);

@@ -91,7 +91,8 @@ struct to_open_region {
 };
 
 struct to_open_range {
-  struct to_open_range *below; /* of the same kind and goroutine: another reason */
+  struct to_open_range *below, *above; /* of the same kind and goroutine: another reason */
+  int64_t id;
   struct to_name *name;        /* NULL: none */
   uint64_t text;               /* the same, as the begin has it */
   uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
@@ -164,6 +165,7 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct tb_map open_stops; /* hash of goroutine and text -> struct to_open_range */
   struct to_spare *spare;          /* blocks of what has ended */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
@@ -368,6 +370,9 @@ static inline void to__region_time(struct to_spans *s, const struct to_life *g, 
                                    to_ns now) {
   if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
 }
+/* A stop of the world begins. take: it ends; NULL: it is not found so. */
+TB_MUST tb_rc to__open_stop_begins(struct to_spans *s, struct to_open_range *open, to_ns now);
+struct to_open_range *to__open_stop_take(struct to_spans *s, int64_t id, uint64_t text);
 /* The event ends a region, but not the innermost one; NULL: none is known. */
 TB_MUST tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen,
                             const struct to_event *ev, const struct to_open_region *open);
