@@ -22,6 +22,7 @@ static const struct {
   KIND(LEAK, "leak", "", " may never end"),
   KIND(ASSISTS, "assists", "goroutines help the garbage collector", ""),
   KIND(STARVED, "starved", "goroutines wait for Ps", ""),
+  KIND(MISNESTED, "misnested", "regions end in the wrong order", ""),
 #undef KIND
 };
 

@@ -95,16 +95,29 @@ static void go_on_to_tell(struct tc__understood *s) {
   s->step = keeps ? TC__SCHEDULER_KEEP : TC__SCHEDULER_TELL;
 }
 
+/* Its annotations are wrong: it is broken, but analysed. */
+static void log_misannotated(const struct tc__understood *s, const struct tc_reply *stored) {
+  char reason[TC_ESCAPE_MAX + 1];
+
+  tc_log_about(s->ref, TC_WARN, "understand",
+               "service=%s instance=%s gen=%" PRIu64 " offset=%" PRIu64
+               ": %s; Go's tools refuse it; analysed without the regions of that goroutine",
+               s->service, s->instance, stored->gen, s->verdict.offset,
+               tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
+}
+
 /* The generation is worked through, one way or the other. */
 static void conclude(struct tc__understood *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
+  const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(s->reader) : NULL;
   struct tc_verdict *v = &s->verdict;
 
   v->stream = s->ref;
   v->gen = stored->gen;
   if (s->begun) v->events = to_reader_written(s->reader) - s->written_before;
-  tc__verdict_say(v, rc, &s->diag, stored);
-  count_verdict(s, rc);
+  tc__verdict_say(v, wrong != NULL ? wrong->rc : rc, wrong != NULL ? wrong : &s->diag, stored);
+  count_verdict(s, wrong != NULL ? wrong->rc : rc);
+  if (wrong != NULL) log_misannotated(s, stored);
   conclude_tapped(s, rc);
   if (rc == TB_OK) {
     /* From 1.25 on each generation says itself what time it was. */
@@ -227,7 +240,8 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
   }
   s->idle_version = s->u->idle_version;
   if (s->reader == NULL) {
-    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY, sink, &s->diag, &s->reader));
+    TB_TRY(to_reader_new(&s->mem, &limits, TO_READER_BYTES_STAY | TO_READER_PAST_ANNOTATIONS, sink,
+                         &s->diag, &s->reader));
     to_reader_on_end(s->reader, s, on_end);
   }
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */

@@ -89,8 +89,8 @@ static tb_rc begin(struct tc_scheduler *u, const struct tc_reply *stored) {
   if (work->fd < 0) return TB_IO; /* retention took it */
   if (stored->len > limits.generation_bytes_max) return TB_BUDGET;
   if (tc_read_all(work->fd, header, sizeof header, 0) != 0) return TB_CORRUPT;
-  TB_TRY(to_reader_new(&work->mem, &limits, 0, (struct to_event_sink){ work, on_events },
-                       &work->diag, &work->reader));
+  TB_TRY(to_reader_new(&work->mem, &limits, TO_READER_PAST_ANNOTATIONS,
+                       (struct to_event_sink){ work, on_events }, &work->diag, &work->reader));
   TB_TRY(to_reader_begin(work->reader));
   return to_reader_feed(work->reader, header, sizeof header, &used);
 }
@@ -137,7 +137,8 @@ static bool report(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc 
   v->stream = stored->stream;
   v->gen = stored->gen;
   if (work->reader != NULL) v->events = to_reader_written(work->reader);
-  tc__verdict_say(v, rc, &work->diag, stored);
+  const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(work->reader) : NULL;
+  tc__verdict_say(v, wrong != NULL ? wrong->rc : rc, wrong != NULL ? wrong : &work->diag, stored);
   if (v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) return true;
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
   if (msg == NULL) return false;

@@ -24,7 +24,7 @@ static tb_rc write(void *self, const struct to_moment *m) {
   tb_buf_printf(out,
                 "{\"gen\":%" PRIu64 ",\"goroutine\":\"%" PRId64 "\",\"state\":\"%s\",\"reason\":",
                 m->gen, span->id, to_state_name(TO_RESOURCE_GOROUTINE, span->state));
-  tp_json_text(out, span->state == TO_GO_WAITING ? to_reason_info(span->reason)->display : "");
+  tp_json_text(out, span->state == TO_GO_WAITING ? m->reason->display : "");
   tb_buf_printf(out,
                 ",\"from_ns\":\"%" PRId64 "\",\"until_ns\":\"%" PRId64
                 "\",\"from_known\":%s,\"open\":%s,\"lost_proc\":%s",

@@ -22,7 +22,7 @@ static void put_goroutine(struct tb_buf *out, const struct to_scene_in_state *g)
 static void put_state(struct tb_buf *out, const struct to_scene_state *s) {
   tb_buf_printf(out,
                 "{\"state\":\"%s\",\"reason\":", to_state_name(TO_RESOURCE_GOROUTINE, s->state));
-  tp_json_text(out, s->state == TO_GO_WAITING ? to_reason_info(s->reason)->display : "");
+  tp_json_text(out, s->state == TO_GO_WAITING ? s->reason->display : "");
   tb_buf_printf(out, ",\"count\":%zu", s->n);
   tc__put_stack(out, "stack", s->stack);
   tb_buf_text(out, ",\"goroutines\":[");

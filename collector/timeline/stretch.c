@@ -115,7 +115,7 @@ static tb_rc analyse(struct tc_timeline *t, struct tc_query_session *session, st
   const struct to_event_sink sink = { a, on_events };
 
   TB_TRY(to_analyses_new(&a->mem, &config, &a->analyses));
-  TB_TRY(to_reader_new(&a->mem, &limits, 0, sink, &a->fault, &a->reader));
+  TB_TRY(to_reader_new(&a->mem, &limits, TO_READER_PAST_ANNOTATIONS, sink, &a->fault, &a->reader));
   to_reader_on_end(a->reader, a, on_end);
   for (size_t i = 0; i < places->n; i++) {
     bool is_next = i == 0 || places->place[i].gen == places->place[i - 1].gen + 1;

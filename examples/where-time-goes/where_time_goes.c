@@ -15,7 +15,7 @@
 
 enum { STATES = 8 };
 
-static struct sum { uint64_t count, ns; } sums[TO_SPAN_KINDS][STATES][TO_REASONS];
+static struct sum { uint64_t count, ns; } sums[TO_SPAN_KINDS][STATES][TO_REASONS_MAX];
 
 static const char *state_name(unsigned kind, unsigned state) {
   if (kind == TO_SPAN_RANGE) return to_range_info((enum to_range_kind)state)->name;
@@ -32,12 +32,12 @@ static void add(const struct to_span *span) {
   sum->ns += (uint64_t)(span->until - span->from);
 }
 
-static void print(void) {
+static void print(const struct to_spans *spans) {
   for (unsigned kind = 0; kind < TO_SPAN_KINDS; kind++)
     for (unsigned state = 0; state < STATES; state++)
-      for (unsigned reason = 0; reason < TO_REASONS; reason++) {
+      for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) {
         const struct sum *sum = &sums[kind][state][reason];
-        const char *text = to_reason_info((enum to_reason)reason)->text;
+        const char *text = to_spans_reason(spans, reason)->text;
         if (sum->count > 0)
           printf("%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\n",
                  to_span_kind_name((enum to_span_kind)kind), state_name(kind, state),
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
                               &diag, &pull);
   if (rc != TB_OK) return fprintf(stderr, "where-time-goes: %s\n", tb_rc_text(rc)), 1;
   while ((rc = to_span_pull_next(pull, &span, &gen)) == TB_OK) add(span);
-  print();
+  print(to_span_pull_spans(pull));
   to_span_pull_free(pull);
   if (rc != TB_END) fprintf(stderr, "where-time-goes: %s: %s\n", argv[1], diag.text);
   return rc == TB_END ? 0 : 1;

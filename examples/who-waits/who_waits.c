@@ -19,7 +19,7 @@
 enum { ROWS = 4096 };
 
 struct row {
-  enum to_reason reason;
+  unsigned reason;
   char waker[80];
   uint64_t waits, total_ns;
 };
@@ -42,7 +42,7 @@ static void name_waker(const struct to_generation *gen, uint64_t stack, char *ou
     snprintf(out, out_bytes, "%.*s", (int)frame.function.len, frame.function.data);
 }
 
-static void add(struct analysis *a, enum to_reason reason, const char *waker, uint64_t ns) {
+static void add(struct analysis *a, unsigned reason, const char *waker, uint64_t ns) {
   size_t i = 0;
 
   while (i < a->count && (a->rows[i].reason != reason || strcmp(a->rows[i].waker, waker) != 0)) i++;
@@ -62,7 +62,7 @@ static tb_rc waits(void *self, const struct to_generation *gen, const struct to_
 
   for (; n > 0; n--, span++) {
     name_waker(gen, span->by_stack, waker, sizeof waker);
-    add(self, (enum to_reason)span->reason, waker, (uint64_t)(span->until - span->from));
+    add(self, span->reason, waker, (uint64_t)(span->until - span->from));
   }
   return TB_OK;
 }
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
   printf("%12s %10s  %-20s %s\n", "TOTAL ms", "WAITS", "REASON", "WOKEN BY");
   for (size_t i = 0; i < a.count; i++)
     printf("%12.3f %10" PRIu64 "  %-20s %s\n", (double)a.rows[i].total_ns / 1e6, a.rows[i].waits,
-           to_reason_info(a.rows[i].reason)->display, a.rows[i].waker);
+           to_spans_reason(a.spans, a.rows[i].reason)->display, a.rows[i].waker);
   to_reader_free(reader);
   to_spans_free(a.spans);
   if (rc != TB_OK) fprintf(stderr, "%s: %s\n", argv[1], diag.text);

@@ -115,6 +115,7 @@ enum to_finding_kind {
   TO_FINDING_LEAK, /* ever more goroutines wait, and have done so for too long: a hint */
   TO_FINDING_ASSISTS, /* a tenth or more of the running time helps the garbage collector, in two generations in a row */
   TO_FINDING_STARVED, /* two or more goroutines wait for each P on average, in two generations in a row */
+  TO_FINDING_MISNESTED, /* regions end in another order than they began: Go's tools refuse the trace */
   TO_FINDINGS
 };
 const char *to_finding_name(enum to_finding_kind kind); /* "deadlock" */

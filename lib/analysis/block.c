@@ -22,8 +22,8 @@ static struct to_block *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_BLOCK];
 }
 
-static bool takes(enum to__block_part part, unsigned reason) {
-  enum to_wait_class its = to_reason_info((enum to_reason)reason)->wait_class;
+static bool takes(const struct to_analyses *a, enum to__block_part part, unsigned reason) {
+  enum to_wait_class its = to_spans_reason(a->spans, reason)->wait_class;
 
   switch (part) {
   case TO__BLOCK_SYNC: return its == TO_WAIT_SYNC || its == TO_WAIT_CHAN;
@@ -167,10 +167,10 @@ static const struct to_table_schema table[TO__BLOCK_TABLES] = BLOCK_TABLES(reaso
 static void set_bounds(struct to_analyses *a) {
   const struct to_block *s = state(a);
 
-  for (unsigned reason = 0; reason < TO_REASONS; reason++) {
+  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) {
     to_ns bound = s->part[TO__BLOCK_ALL].bound;
     for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-      if (takes((enum to__block_part)p, reason) && s->part[p].bound < bound)
+      if (takes(a, (enum to__block_part)p, reason) && s->part[p].bound < bound)
         bound = s->part[p].bound;
     a->spans->waits_longer_than[reason] = bound;
   }
@@ -206,7 +206,7 @@ static tb_rc note(struct to_analyses *a, const struct to_generation *gen,
   TB_TRY(to_span_sums_find(&a->sums, gen, span, &wait.sum));
   if (a->sums.sum[wait.sum].idle) return TB_OK;
   for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-    if (takes((enum to__block_part)p, span->reason) && span->until - span->from > s->part[p].bound)
+    if (takes(a, (enum to__block_part)p, span->reason) && span->until - span->from > s->part[p].bound)
       s->part[p].bound = to_longest_note(&s->part[p].longest, &wait);
   set_bounds(a);
   return TB_OK;
@@ -220,7 +220,7 @@ static tb_rc block_span(struct to_analyses *a, const struct to_generation *gen,
     return note(a, gen, span);
   }
   for (unsigned p = 0; p < TO__BLOCK_PARTS; p++)
-    if (takes((enum to__block_part)p, span->reason))
+    if (takes(a, (enum to__block_part)p, span->reason))
       to_windows_sum(&a->windows, state(a)->part[p].cut, span->from, span->until, 0, false);
   return TB_OK;
 }
@@ -231,8 +231,8 @@ static struct to_string text_of(const char *text) {
   return (struct to_string){ text, strlen(text) };
 }
 
-static struct to_string reason_text(unsigned reason) {
-  const char *text = to_reason_info((enum to_reason)reason)->text;
+static struct to_string reason_text(const struct to_analyses *a, unsigned reason) {
+  const char *text = to_spans_reason(a->spans, reason)->text;
   return text_of(text != NULL ? text : "");
 }
 
@@ -249,12 +249,13 @@ static tb_rc add_time(struct to_draft *d, const struct to_span_sum *sum,
   return TB_OK;
 }
 
-static tb_rc add_reason(struct to_draft *d, const struct to_span_sum *sum) {
-  const struct to_reason_info *info = to_reason_info((enum to_reason)sum->why);
+static tb_rc add_reason(const struct to_analyses *a, struct to_draft *d,
+                        const struct to_span_sum *sum) {
+  const struct to_reason_info *info = to_spans_reason(a->spans, sum->why);
   struct to_draft_value *row;
 
   TB_TRY(to_draft_row(d, BY_REASON, sum->why, &row));
-  to_draft_text(&row[REASON], reason_text(sum->why));
+  to_draft_text(&row[REASON], reason_text(a, sum->why));
   to_draft_text(&row[REASON_ID], text_of(info->id));
   to_draft_text(&row[REASON_CLASS], text_of(to_wait_class_name(info->wait_class)));
   TB_TRY(add_time(d, sum, &row[REASON_BLOCKED], &row[REASON_IDLE]));
@@ -271,7 +272,7 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, const struct t
   else
     TB_TRY(to_draft_row(d, BY_STACK, (uint64_t)sum->why << 32 | sum->stack, &row));
   to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, sum->stack));
-  if (sum->stack != TO_STACK_OTHER) to_draft_text(&row[STACK_REASON], reason_text(sum->why));
+  if (sum->stack != TO_STACK_OTHER) to_draft_text(&row[STACK_REASON], reason_text(a, sum->why));
   return add_time(d, sum, &row[STACK_BLOCKED], &row[STACK_IDLE]);
 }
 
@@ -294,9 +295,9 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d, enum to__blo
   struct to_draft_value *row;
 
   while ((sum = to_span_sums_next(&a->sums, d->view, TO_GO_WAITING, sum)) != NULL) {
-    if (!takes(part, sum->why)) continue;
+    if (!takes(a, part, sum->why)) continue;
     TB_TRY(to_draft_series(d, to_draft_figure(d, sum->idle ? IDLE : BLOCKED), sum->series));
-    TB_TRY(add_reason(d, sum));
+    TB_TRY(add_reason(a, d, sum));
     TB_TRY(add_stack(a, d, sum));
     TB_TRY(add_waker(a, d, sum));
     TB_TRY(to__waits_entry(a, d, BY_ENTRY, sum->entry, &row));
@@ -307,8 +308,8 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d, enum to__blo
 
 /* ---- lists ---- */
 
-static struct to_string why(const struct to_span_sum *sum) {
-  return reason_text(sum->why);
+static struct to_string why(const struct to_analyses *a, const struct to_span_sum *sum) {
+  return reason_text(a, sum->why);
 }
 
 struct waiting {
@@ -325,7 +326,7 @@ static tb_rc add_waiting(void *self, const struct to_span *span) {
   bool idle;
 
   if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_WAITING) return TB_OK;
-  if (!takes(w->part, span->reason)) return TB_OK;
+  if (!takes(a, w->part, span->reason)) return TB_OK;
   TB_TRY(to_spans_stack(a->spans, a->generation, span->stack, &stack));
   TB_TRY(to_idle_ask(&a->idle, stack, span->reason, &idle));
   w->n[idle]++;
@@ -343,7 +344,7 @@ static tb_rc add_now(struct to_analyses *a, struct to_draft *d, const struct to_
   const struct to_callstack *stack;
   struct to_draft_value *row;
 
-  TB_TRY(to__waits_now_row(a, d, WAITING_NOW, wait, reason_text(wait->why), &row, &stack));
+  TB_TRY(to__waits_now_row(a, d, WAITING_NOW, wait, reason_text(a, wait->why), &row, &stack));
   to_draft_number(&row[NOW_IDLE], wait->idle);
   to_draft_number(&row[NOW_LOWER_BOUND], !wait->known);
   to_draft_stack(&row[NOW_STACK], stack);

@@ -7,7 +7,7 @@
 enum { ROWS_MAX = 256 }; /* each with a sentence */
 #define LONG_NS    TO__FINDING_NS
 #define REASON(ID) (UINT32_C(1) << TO_REASON_##ID)
-static const uint32_t can_deadlock = REASON(SYNC) | REASON(CHAN_SEND);
+static const uint64_t can_deadlock = REASON(SYNC) | REASON(CHAN_SEND);
 
 const struct to_field to__chain_column[TO__CHAIN_COLUMNS] = {
   [TO__CHAIN_STACK] = { "stack", TO_VALUE_STACK, .about = "Where the goroutine waits." },
@@ -144,7 +144,7 @@ static tb_rc add_chain(struct groups *g, struct to_draft *d, unsigned table,
   TB_TRY(to_spans_stack(g->a->spans, g->a->generation, last->stack, &stack));
   to_draft_stack(&row[TO__CHAIN_STACK], to_stack_table_stack(g->a->stacks, chain->stack));
   to_draft_text(&row[TO__CHAIN_REASON],
-                text_of(to_reason_info((enum to_reason)life->reason)->display));
+                text_of(to_spans_reason(g->a->spans, life->reason)->display));
   to_draft_number(&row[TO__CHAIN_WAITING], group->waiting);
   to_draft_number(&row[TO__CHAIN_AGE], to_spans_now(g->a->spans) - life->since);
   to_draft_number(&row[TO__CHAIN_GOROUTINE], life->id);
@@ -303,7 +303,7 @@ tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begi
 }
 
 /* Slot of the goroutine that has waited longest there; 0: none does. */
-static uint32_t first_in_queue(const struct to_spans *s, uint32_t reasons, uint32_t number,
+static uint32_t first_in_queue(const struct to_spans *s, uint64_t reasons, uint32_t number,
                                bool is_lock) {
   uint32_t first = 0;
 

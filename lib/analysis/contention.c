@@ -28,7 +28,7 @@ _Static_assert(TO_REASONS <= 1 << REASON_BITS, "a reason fits");
 #define REASON(ID) (UINT32_C(1) << TO_REASON_##ID)
 /* Workers that wait for work stand in a long queue, too: at a receive, a select or a condition. */
 static const uint32_t convoys = REASON(SYNC) | REASON(CHAN_SEND);
-static const uint32_t reasons =
+static const uint64_t reasons =
     REASON(SYNC) | REASON(SYNC_COND) | REASON(CHAN_SEND) | REASON(CHAN_RECEIVE) | REASON(SELECT);
 
 /* ---- what it says ---- */

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 
-enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, LABELS_MAX = 1024 };
+enum { TEXT_CHUNK_BYTES = 2 << 10, LABELS_MAX = 1024 };
 
 /* Numbers of labels. */
 enum { NO_LABEL, OTHER_LABEL, LABELS_FIRST };
@@ -152,7 +152,6 @@ static tb_rc find_label(struct to_analyses *a, struct to_string text, uint32_t *
 
   *out = NO_LABEL;
   if (text.len == 0) return TB_OK;
-  if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
   *out = OTHER_LABEL;
   uint64_t hash = tb_hash(s->secret, text.data, text.len);
   if (s->labels == LABELS_MAX && tb_map_find(&s->by_label, hash) == NULL) return TB_OK;
@@ -242,7 +241,7 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, uint32_t stack
   to_draft_stack(&row[KEY], frames);
   add(row, samples);
   struct to_string entry = entry_of(frames);
-  TB_TRY(to_draft_row(d, BY_ENTRY, (uintptr_t)entry.data, &row));
+  TB_TRY(to_draft_row(d, BY_ENTRY, entry.len == 0 ? 0 : (uintptr_t)entry.data, &row));
   to_draft_text(&row[KEY], entry);
   add(row, samples);
   return TB_OK;

@@ -12,7 +12,7 @@
 /* Of the goroutines with one entry function that live now. */
 struct open_entry {
   uint64_t total, running, runnable, call, call_lost, without_p;
-  uint64_t waiting[TO_REASONS], range[TO_SUMS_RANGES];
+  uint64_t waiting[TO_REASONS_MAX], range[TO_SUMS_RANGES];
   to_ns oldest;
 };
 
@@ -106,7 +106,8 @@ static const struct to_field reason_column[REASON_COLUMNS] = {
 };
 enum { SITE, SITE_ALIVE, SITE_OLDEST, SITE_CREATED, SITE_LIFE, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
-  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created." },
+  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created; where they begin if the runtime created them "
+                       "(time.AfterFunc)." },
   [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
   [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
                     .greatest = true },
@@ -339,7 +340,7 @@ static tb_rc entry_row(struct to_analyses *a, struct to_draft *d, uint32_t entry
 
 static tb_rc reason_row(struct to_analyses *a, struct to_draft *d, uint32_t entry, unsigned reason,
                         struct to_draft_value **out) {
-  const char *name = to_reason_info((enum to_reason)reason)->display;
+  const char *name = to_spans_reason(a->spans, reason)->display;
 
   if (entry == TO_ENTRY_OTHER) return to_draft_other(d, BY_ENTRY_REASON, out);
   TB_TRY(to_draft_row(d, BY_ENTRY_REASON, (uint64_t)entry << 8 | reason, out));
@@ -395,7 +396,7 @@ static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t e
   add(&row[ENTRY_CALL], e->call);
   add(&row[ENTRY_WITHOUT_P], e->without_p);
   for (unsigned r = 0; r < TO_SUMS_RANGES; r++) add(&row[ENTRY_ASSIST + r], e->range[r]);
-  for (unsigned reason = 0; reason < TO_REASONS; reason++) {
+  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) {
     if (e->waiting[reason] == 0) continue;
     add(&row[ENTRY_BLOCK], e->waiting[reason]);
     TB_TRY(reason_row(a, d, entry, reason, &wait));

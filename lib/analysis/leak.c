@@ -39,7 +39,8 @@ static const struct to_field figure[FIGURES] = {
 
 enum { SITE, STACK, COUNT, OLDEST, ALIVE, ROSE, MEDIAN, COLUMNS };
 static const struct to_field column[COLUMNS] = {
-  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created." },
+  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created; where they begin if the runtime created them "
+                       "(time.AfterFunc). Empty: places that are not known, or not told apart." },
   [STACK] = { "stack", TO_VALUE_STACK, .about = "Where they wait." },
   [COUNT] = { "count", TO_VALUE_COUNT, .about = "Goroutines that wait there for too long." },
   [OLDEST] = { "oldest_wait_ns", TO_VALUE_NS, .about = "The longest of these waits, so far." },
@@ -112,7 +113,7 @@ static bool rises(const struct to_leak *s, size_t site) {
 
   for (unsigned i = 1; i < READINGS; i++)
     if (alive[i] <= alive[i - 1]) return false;
-  return site > TO_SITE_OTHER;
+  return true;
 }
 
 /* ---- the report ---- */
@@ -279,9 +280,11 @@ static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects 
   char *words;
 
   TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  bool begins = a->sums.site[s->site].begins;
   int n = snprintf(words, WORDS_BYTES,
-                   "created at %.120s, they wait at %.120s, the first of them for %.0f s; %" PRIu32
+                   "%s %.120s, they wait at %.120s, the first of them for %.0f s; %" PRIu32
                    " more live than 50 s before",
+                   begins ? "created by the runtime, they begin in" : "created at",
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
                    (double)s->waiters->oldest / 1e9, s->rise);
   sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_LEAK,

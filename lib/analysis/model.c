@@ -191,6 +191,10 @@ static void add_rest(struct to_model *model, const struct to_generation *gen,
   }
 }
 
+static enum to_reason reason_of(const struct to_life *g) {
+  return g->reason < TO_REASONS ? (enum to_reason)g->reason : TO_REASON_OTHER;
+}
+
 tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
                      const struct to_event *ev, struct to_effects *out) {
   struct to_spans *s = model->spans;
@@ -212,7 +216,7 @@ tb_rc to_model_event(struct to_model *model, const struct to_generation *gen,
   by = &s->lives[slot]; /* the table may stand elsewhere now */
   bool is_alive = life != 0 && by->life == life;
   if (is_alive && (ev->type == TW_EV_GO_BLOCK || ev->type == TW_EV_GO_STOP))
-    out->reason = (enum to_reason)by->reason;
+    out->reason = reason_of(by);
   if (model->label != NULL)
     out->label = to__name_text(model->label);
   else if (is_alive)
@@ -253,7 +257,8 @@ static void describe(const struct to_model *model, const struct to_life *g,
                                 .lower_bound = !g->known,
                                 .m = on_thread ? g->thread : TO_NONE,
                                 .p = t == NULL ? TO_NONE : t->proc,
-                                .reason = (enum to_reason)g->reason,
+                                .reason = reason_of(g),
+                                .why = to_spans_reason(model->spans, g->reason),
                                 .blocked = g->state == TO_GO_SYSCALL && to__lost_proc(g),
                                 .label = to__spans_label(model->spans, g) };
 }

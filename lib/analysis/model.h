@@ -112,6 +112,7 @@ struct to_goroutine {
   bool lower_bound;       /* for longer than that */
   int64_t m, p;           /* where it runs or sits in a call; TO_NONE */
   enum to_reason reason;  /* it waits, or was stopped for; OTHER where unknown */
+  const struct to_reason_info *why; /* the same, of reasons that no table has with their words */
   bool blocked;           /* in a call that lost its proc */
   struct to_string label; /* until the next event */
 };

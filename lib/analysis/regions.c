@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions of the program's code (runtime/trace.WithRegion; ta_region_begin): how long those of each type took, where they begin, and
  * what their goroutines did from begin to end (spans/region_time.c). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "analysis/analysis_state.h"
 #include "analysis/user_types.h"
+#include "spans/misnested.h"
 
 #define NO_REGIONS                                                                                 \
   "This trace has no regions. A Go program makes them with trace.WithRegion (runtime/trace), a C " \
   "program with ta_region_begin()."
 
-static struct to_user_types *types_of(const struct to_analyses *a) {
+#define MISNESTED_REGIONS                                                                          \
+  "Regions end in another order than they began: Go's tools refuse this trace. The regions that " \
+  "were open on those goroutines are cut there."
+
+struct to_regions {
+  struct to_user_types types;
+  uint32_t misnested; /* series */
+};
+
+static struct to_regions *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_REGIONS];
+}
+
+static struct to_user_types *types_of(const struct to_analyses *a) {
+  return &state(a)->types;
 }
 
 /* ---- what it says ---- */
 
-static const struct to_field figure[TO_USER_FIGURES] = {
+enum { MISNESTED = TO_USER_FIGURES, FIGURES };
+static const struct to_field figure[FIGURES] = {
   [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
                         .about = "How long regions took that began and ended in the trace.",
                         .metric = "trace_region_seconds" },
@@ -24,8 +43,11 @@ static const struct to_field figure[TO_USER_FIGURES] = {
                                   "Regions that ended without a begin in the trace: they are in no "
                                   "latency." },
   [TO_USER_CUT] = { "cut", TO_VALUE_COUNT,
-                    .about = "Regions that the end of their goroutine or a hole in the stream cut "
-                             "off: they are in no latency." },
+                    .about = "Regions that the end of their goroutine, a hole in the stream or an "
+                             "end that did not fit cut off: they are in no latency." },
+  [MISNESTED] = { "misnested", TO_VALUE_COUNT,
+                  .about =
+                      "Ends of regions that did not end the innermost one of their goroutine." },
 };
 
 static const struct to_field type_column[TO_TYPE_COLUMNS] = {
@@ -45,8 +67,29 @@ static const struct to_field now_column[NOW_COLUMNS] = {
   [NOW_TASK] = { "task", TO_VALUE_ID, .about = "The task that it is a part of." },
   [NOW_STACK] = { "stack", TO_VALUE_STACK, .about = "Where it began." },
 };
+enum {
+  WRONG_STACK,
+  WRONG_COUNT,
+  WRONG_GOROUTINE,
+  WRONG_TYPE,
+  WRONG_TASK,
+  WRONG_OPEN_TYPE,
+  WRONG_OPEN_TASK,
+  WRONG_OPEN_STACK,
+  WRONG_COLUMNS
+};
+static const struct to_field wrong_column[WRONG_COLUMNS] = {
+  [WRONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where the region ends." },
+  [WRONG_COUNT] = { "count", TO_VALUE_COUNT, .about = "So often since the start." },
+  [WRONG_GOROUTINE] = { "goroutine", TO_VALUE_ID, .about = "Of the last time, as what follows." },
+  [WRONG_TYPE] = { "type", TO_VALUE_TEXT, .about = "The region that was to end." },
+  [WRONG_TASK] = { "task", TO_VALUE_ID, .about = "Its task." },
+  [WRONG_OPEN_TYPE] = { "open_type", TO_VALUE_TEXT, .about = "The innermost region then." },
+  [WRONG_OPEN_TASK] = { "open_task", TO_VALUE_ID, .about = "Its task." },
+  [WRONG_OPEN_STACK] = { "open_stack", TO_VALUE_STACK, .about = "Where that one began." },
+};
 
-enum { BY_TYPE, BY_STACK, OPEN_NOW, TABLES };
+enum { BY_TYPE, BY_STACK, OPEN_NOW, WRONG, TABLES };
 static const struct to_table_schema table[TABLES] = {
   [BY_TYPE] = { .name = "by_type",
                 .about = "By type, with what goroutines did in them",
@@ -70,10 +113,19 @@ static const struct to_table_schema table[TABLES] = {
                  .column = now_column,
                  .order = { { NOW_AGE + 1 }, { NOW_GOROUTINE + 1, .rising = true } },
                  .is_list = true },
+  [WRONG] = { .name = "misnested",
+              .about = "Ends that did not end the innermost region",
+              .order_about = "most first",
+              .keys = 1,
+              .columns = WRONG_COLUMNS,
+              .column = wrong_column,
+              .order = { { WRONG_COUNT + 1 } },
+              .is_list = true },
 };
 
 static tb_rc regions_init(struct to_analyses *a) {
-  return to_user_types_init(types_of(a), &a->windows, a->config.stacks_max);
+  TB_TRY(to_user_types_init(types_of(a), &a->windows, a->config.stacks_max));
+  return to_windows_series(&a->windows, TO_NO_SERIES, &state(a)->misnested);
 }
 
 static void regions_fini(struct to_analyses *a) {
@@ -90,6 +142,17 @@ static tb_rc regions_span(struct to_analyses *a, const struct to_generation *gen
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
   TB_TRY(to_user_types_add(types, type, stack, span->from, span->until));
   to_user_types_add_time(types, type, span->more->region, span->until);
+  return TB_OK;
+}
+
+static tb_rc regions_event(struct to_analyses *a, const struct to_generation *gen,
+                           const struct to_event *ev) {
+  struct to_user_event user;
+
+  (void)gen;
+  to_event_user(ev, &user);
+  if (user.nesting == TO_MISNESTED)
+    to_windows_sum(&a->windows, state(a)->misnested, ev->time, ev->time, 0, false);
   return TB_OK;
 }
 
@@ -125,20 +188,91 @@ static tb_rc list_open(struct to_draft *d, const struct to_user_open *open) {
   return TB_OK;
 }
 
+static struct to_string text_of(const char *text) {
+  return (struct to_string){ text, strlen(text) };
+}
+
+static void set_task(struct to_draft_value *value, uint64_t task) {
+  if (task != 0) to_draft_number(value, (int64_t)task);
+}
+
+static tb_rc list_wrong(struct to_analyses *a, struct to_draft *d) {
+  const struct to_misnesting *all = to_spans_misnesting(a->spans);
+  struct to_draft_value *row;
+
+  if (all == NULL) return TB_OK;
+  for (const struct to_misnested *at = all->at; at < all->at + all->n; at++) {
+    TB_TRY(to_draft_new_row(d, WRONG, &row));
+    to_draft_stack(&row[WRONG_STACK], to_stack_table_stack(a->stacks, at->ended.stack));
+    to_draft_number(&row[WRONG_COUNT], (int64_t)at->count);
+    to_draft_number(&row[WRONG_GOROUTINE], at->goroutine);
+    to_draft_text(&row[WRONG_TYPE], text_of(at->ended.name));
+    set_task(&row[WRONG_TASK], at->ended.task);
+    to_draft_text(&row[WRONG_OPEN_TYPE], text_of(at->open.name));
+    set_task(&row[WRONG_OPEN_TASK], at->open.task);
+    to_draft_stack(&row[WRONG_OPEN_STACK], to_stack_table_stack(a->stacks, at->open.stack));
+  }
+  return to_draft_note(d, MISNESTED_REGIONS);
+}
+
 static tb_rc regions_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  (void)view;
+  to_draft_number(to_draft_figure(d, MISNESTED),
+                  (int64_t)to_view_sum(view, state(a)->misnested).count);
   TB_TRY(to_user_types_report(types_of(a), d, BY_TYPE));
   TB_TRY(report_sites(a, d));
+  TB_TRY(list_wrong(a, d));
   return to_user_types_report_open(types_of(a), a, d, TO_SPAN_REGION, BY_TYPE, NO_REGIONS,
                                    list_open);
 }
 
+/* ---- findings ---- */
+
+static const char *place_of(const struct to_callstack *stack) {
+  const struct to_frame *frame = to_callstack_own(stack);
+
+  return frame == NULL || frame->function.len == 0 ? "an unknown place" : frame->function.data;
+}
+
+static tb_rc find_wrong(struct to_analyses *a, const struct to_misnested *at,
+                        const struct to_finding_sink *sink) {
+  enum { WORDS_BYTES = 800 };
+  const struct to_callstack *stack = to_stack_table_stack(a->stacks, at->ended.stack);
+  char *words;
+
+  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  int n = snprintf(words, WORDS_BYTES,
+                   "at %.120s goroutine %" PRId64 " ends region \"%s\" of task %" PRIu64
+                   ", but its innermost is \"%s\" of task %" PRIu64
+                   ", begun at %.120s; its regions are cut there, and Go's tools refuse the trace",
+                   place_of(stack), at->goroutine, at->ended.name, at->ended.task, at->open.name,
+                   at->open.task, place_of(to_stack_table_stack(a->stacks, at->open.stack)));
+  sink->finding(sink->self, &(struct to_finding){ .kind = TO_FINDING_MISNESTED,
+                                                  .key = at->ended.stack,
+                                                  .since = at->first,
+                                                  .goroutine = at->goroutine,
+                                                  .stack = stack,
+                                                  .words = { words, (size_t)n } });
+  return TB_OK;
+}
+
+/* It goes on as long as each generation has one. */
+static tb_rc regions_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
+  const struct to_misnesting *all = to_spans_misnesting(a->spans);
+
+  for (size_t i = 0; all != NULL && i < all->n; i++)
+    if (all->at[i].last >= all->generation) TB_TRY(find_wrong(a, &all->at[i], sink));
+  return TB_OK;
+}
+
 const struct to_analysis_ops to__analysis_regions = {
-  .schema = { .figures = TO_USER_FIGURES, .tables = TABLES, .figure = figure, .table = table },
-  .state_bytes = sizeof(struct to_user_types),
+  .schema = { .figures = FIGURES, .tables = TABLES, .figure = figure, .table = table },
+  .state_bytes = sizeof(struct to_regions),
   .spans = TO_WANT(REGION),
+  .events = TO_ANALYSIS_EVENT(USER_REGION_END),
   .init = regions_init,
   .fini = regions_fini,
   .span = regions_span,
+  .event = regions_event,
   .report = regions_report,
+  .findings = regions_findings,
 };

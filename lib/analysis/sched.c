@@ -193,7 +193,8 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-static struct to_string why(const struct to_span_sum *sum) {
+static struct to_string why(const struct to_analyses *a, const struct to_span_sum *sum) {
+  (void)a;
   return cause_text((enum to_cause)sum->why);
 }
 

@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 
-enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256 };
+enum { TEXT_CHUNK_BYTES = 2 << 10 };
 
 /* ---- types ---- */
 
@@ -79,10 +79,8 @@ static bool is_text(struct to_string a, struct to_string b) {
 
 tb_rc to_user_types_find(struct to_user_types *t, struct to_string text, uint32_t *out) {
   bool fresh;
-  uint64_t *place;
+  uint64_t hash = hash_of(t, text), *place;
 
-  if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
-  uint64_t hash = hash_of(t, text);
   *out = TO_USER_OTHER;
   if (t->types > TO_USER_TYPES_MAX && tb_map_find(&t->by_hash, hash) == NULL) return TB_OK;
   TB_TRY(tb_map_put(&t->by_hash, hash, &place, &fresh));
@@ -206,7 +204,6 @@ struct open_ones {
 static tb_rc keep_text(struct to_draft *d, struct to_string text, struct to_string *out) {
   char *copy;
 
-  if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
   TB_TRY(tb_arena_take(d->arena, text.len + 1, &copy));
   if (text.len > 0) memcpy(copy, text.data, text.len);
   copy[text.len] = '\0';
@@ -219,9 +216,8 @@ static tb_rc count_open(const struct open_ones *open, struct to_string text) {
   struct to_draft *d = open->draft;
   struct to_draft_value *row;
   struct to_string copy;
-
-  if (text.len > TEXT_BYTES_MAX) text.len = TEXT_BYTES_MAX;
   uint64_t hash = hash_of(open->types, text);
+
   if (rows->rows > TO_USER_TYPES_MAX && tb_map_find(&rows->by_key, hash) == NULL)
     TB_TRY(to_draft_other(d, open->table, &row));
   else

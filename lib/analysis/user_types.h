@@ -2,7 +2,7 @@
 /* Types of tasks and of regions, as the program names them: how long those of each type took, by the stack where they began, and
  * what goroutines did in regions meanwhile. What the reports of both kinds have in common is filled in here.
  *
- * Memory    from the mem of the windows: 200 bytes a type and its text, 12 series each; 12 bytes and a series for a pair of
+ * Memory    from the mem of the windows: 200 bytes a type and its text (of at most TW_STRING_BYTES_MAX), 12 series each; 12 bytes and a series for a pair of
  *           type and stack. At most TO_USER_TYPES_MAX types and sites_max pairs; what is beyond has no row of its own.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: this one is not counted.

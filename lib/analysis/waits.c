@@ -16,14 +16,15 @@ tb_rc to__waits_entry(const struct to_analyses *a, struct to_draft *d, unsigned 
 /* ---- the longest ---- */
 
 static void fill(const struct to_analyses *a, const struct to_long_span *wait,
-                 struct to_string (*why)(const struct to_span_sum *sum),
+                 struct to_string (*why)(const struct to_analyses *a,
+                                                        const struct to_span_sum *sum),
                  struct to_draft_value *row) {
   const struct to_span_sum *sum = &a->sums.sum[wait->sum];
 
   to_draft_number(&row[TO_LONG_GOROUTINE], wait->goroutine);
   to_draft_number(&row[TO_LONG_BEGIN], wait->from);
   to_draft_number(&row[TO_LONG_LENGTH], wait->until - wait->from);
-  to_draft_text(&row[TO_LONG_WHY], why(sum));
+  to_draft_text(&row[TO_LONG_WHY], why(a, sum));
   to_draft_stack(&row[TO_LONG_STACK], to_stack_table_stack(a->stacks, sum->stack));
   if (!to_sum_has_waker(sum->state, sum->why)) return;
   if (wait->waker != TO_NONE) to_draft_number(&row[TO_LONG_WAKER], wait->waker);
@@ -33,7 +34,8 @@ static void fill(const struct to_analyses *a, const struct to_long_span *wait,
 /* What is beyond the first ones need not be all there is. */
 tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigned table,
                         const struct to_longest *longest,
-                        struct to_string (*why)(const struct to_span_sum *sum)) {
+                        struct to_string (*why)(const struct to_analyses *a,
+                                                        const struct to_span_sum *sum)) {
   const struct to_long_span *wait;
   struct to_draft_value *row;
   size_t n;

@@ -25,7 +25,8 @@ enum {
 /* why: the text of a sum's reason. */
 TB_MUST tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigned table,
                                 const struct to_longest *longest,
-                                struct to_string (*why)(const struct to_span_sum *sum));
+                                struct to_string (*why)(const struct to_analyses *a,
+                                                        const struct to_span_sum *sum));
 
 /* The oldest of what waits now. */
 enum { TO_WAITS_LISTED = 1024 };

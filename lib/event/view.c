@@ -163,7 +163,9 @@ void to_event_user(const struct to_event *ev, struct to_user_event *out) {
                                  .parent = field_or(ev, row->parent, TO_NO_TASK),
                                  .name = field_or(ev, row->name, 0),
                                  .name_is_extra = row->kind == TO_KIND_TASK_END,
-                                 .text = field_or(ev, row->text, 0) };
+                                 .text = field_or(ev, row->text, 0),
+                                 .nesting =
+                                     row->kind == TO_KIND_REGION_END ? ev->args[3] : TO_NESTED };
 }
 
 static const struct to_reason_info reasons[] = {

@@ -56,11 +56,19 @@ struct to_transition {
 void to_event_transition(const struct to_event *ev, struct to_transition *out);
 const char *to_state_name(enum to_resource resource, uint8_t state); /* "Runnable" */
 
+/* What the end of a region ends, in a trace that is read past such faults (TO_READER_PAST_ANNOTATIONS). */
+enum to_nesting {
+  TO_NESTED,       /* the innermost region of the goroutine, or one that began before the trace */
+  TO_MISNESTED,    /* another one: all regions of the goroutine are dropped */
+  TO_NESTING_LOST, /* none is open, after that */
+};
+
 /* A task, a region or a log message of the program. */
 struct to_user_event {
   uint64_t task, parent; /* parent: of tasks; TO_NO_TASK where there is none */
   uint64_t name, text;   /* string ids: type of the task or region, category and message of a log */
   bool name_is_extra;    /* name is for to_generation_extra_string() */
+  uint64_t nesting;      /* enum to_nesting; of an end of a region */
 };
 /* For events of kinds TASK_*, REGION_* and LOG. */
 void to_event_user(const struct to_event *ev, struct to_user_event *out);

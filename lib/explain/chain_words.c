@@ -62,7 +62,7 @@ static void say_wait(struct words *w, uint32_t slot) {
 
   say(w, "waits");
   say_place(w, w->chains->of_slot[slot].stack);
-  say(w, " (%s, ", to_reason_info((enum to_reason)g->reason)->display);
+  say(w, " (%s, ", to_spans_reason(w->chains->spans, g->reason)->display);
   say_age(w, g->since);
   say(w, ")");
 }

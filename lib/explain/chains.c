@@ -8,7 +8,7 @@
 #include "spans/state.h"
 
 #define REASON(ID) (UINT32_C(1) << TO_REASON_##ID)
-static const uint32_t for_a_lock = REASON(SYNC) | REASON(CHAN_SEND);
+static const uint64_t for_a_lock = REASON(SYNC) | REASON(CHAN_SEND);
 
 const char *to_link_name(enum to_link link) {
   static const char *const names[TO_LINKS] = { "", "exact", "inferred", "guessed" };

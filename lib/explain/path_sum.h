@@ -35,7 +35,7 @@ struct to_path_behind {
 struct to_path_sum {
   struct tb_mem *mem;
   struct to_path_times own;         /* of the subject's life */
-  uint64_t own_waiting[TO_REASONS]; /* WAITING by enum to_reason */
+  uint64_t own_waiting[TO_REASONS_MAX]; /* WAITING by to_spans_reason() */
   uint64_t behind_total;
   struct to_path_behind *behind; /* the most time first */
   size_t n, room;

@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 
-enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = 256, SPAN_PAGES_MAX = 16 };
+enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = TW_STRING_BYTES_MAX, SPAN_PAGES_MAX = 16 };
 #define BYTES_MAX ((UINT64_C(1) << 40) - 1) /* 2^19 of them can be added */
 #define NO_TYPE   "(no type)"
 

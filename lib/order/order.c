@@ -26,7 +26,6 @@
 
 /* A real trace tries a frontier in vain once in dozens of files. */
 enum { EXACT_PER_EVENT = 8, EXACT_DEFAULT = 1000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
-enum { RANGES_FEW = 8 };
 
 /* events.def once more: number of arguments, and which of them are stack and string ids. */
 #define IS_STACK_VALUE              0
@@ -80,6 +79,15 @@ void to__place(struct to_order *order, const struct to_thread *t) {
   tb_diag_place(order->diag, order->gen_number, t->id, to__cursor_offset(order, t));
 }
 
+tb_rc to__misannotated(struct to_order *order, const struct to_thread *t, const char *text) {
+  bool goes_on = order->past_annotations;
+  struct tb_diag *diag = goes_on ? &order->misannotated : order->diag;
+
+  tb_diag_place(diag, order->gen_number, t->id, to__cursor_offset(order, t));
+  tb_rc rc = tb_fail(diag, TB_BROKEN, "%s", text);
+  return goes_on ? TB_OK : rc;
+}
+
 /* Within an allowance that grows with what has been delivered. */
 static bool within(const struct to_order *order, uint64_t used, unsigned per_event, uint64_t more) {
   return used / per_event <= order->events + more / per_event;
@@ -90,12 +98,6 @@ static tb_rc check_fuel(struct to_order *order) {
   tb_diag_place(order->diag, order->gen_number, TB_NO_THREAD, TB_NO_OFFSET);
   return tb_fail(order->diag, TB_FUEL, "too many attempts to find an event that fits (%" PRIu64 ")",
                  order->parked.tries);
-}
-
-tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges) {
-  if (TB_LIKELY(ranges->count <= RANGES_FEW)) return TB_OK;
-  order->parked.tries += ranges->count;
-  return check_fuel(order);
 }
 
 /* As a rule the last thread that took it. Only where several threads claim one proc has another to be looked for. */
@@ -129,6 +131,7 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
   to__state_init(order, mem);
   order->sink = sink;
   order->diag = diag;
+  tb_diag_clear(&order->misannotated);
   order->sample_time = INT64_MAX;
   order->written.next = order->out;
   order->pext = tb_cpu_deposits();
@@ -147,6 +150,14 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
 
 void to__order_plain(struct to_order *order) {
   order->pext = false;
+}
+
+void to__order_past_annotations(struct to_order *order) {
+  order->past_annotations = true;
+}
+
+struct tb_diag *to__order_misannotated(struct to_order *order) {
+  return &order->misannotated;
 }
 
 tb_rc to__order_handle(struct to_order *order, const struct to_handler *handler) {

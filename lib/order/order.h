@@ -24,6 +24,9 @@ TB_MUST tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits,
                             struct to_event_sink sink, struct tb_diag *diag, struct to_order **out);
 /* Only instructions that every processor has. */
 void to__order_plain(struct to_order *order);
+/* Faults of annotations do not end the order: the first one is noted. */
+void to__order_past_annotations(struct to_order *order);
+struct tb_diag *to__order_misannotated(struct to_order *order); /* its rc TB_OK: there is none */
 TB_MUST tb_rc to__order_handle(struct to_order *order, const struct to_handler *handler);
 void to__order_free(struct to_order *order);
 /* A new epoch: everything is forgotten but the number of Syncs. */

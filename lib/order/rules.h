@@ -112,14 +112,11 @@ TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_s
 
 /* At the start of a generation open ranges are restated: in the first one that is news, later it
  * must be known. */
-TO_HOT tb_rc restate_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
-                           uint8_t type) {
-  TB_TRY(to__ranges_fuel(o, ranges));
-  bool has = to__has_range(ranges, type, 0);
-
-  if (has && is_first_gen(o)) return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));
-  if (!has && !is_first_gen(o)) return TO_REFUSE(o, s, "%s: no such range is open", TO_NAME(s));
-  return has ? TB_OK : to__begin_range(o, ranges, type, 0);
+TO_HOT tb_rc check_restated(struct to_order *o, struct to_step *s, bool is_open) {
+  if (is_open && is_first_gen(o))
+    return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));
+  if (!is_open && !is_first_gen(o)) return TO_REFUSE(o, s, "%s: no such range is open", TO_NAME(s));
+  return TB_OK;
 }
 
 #endif

@@ -51,7 +51,6 @@ TO_HOT tb_rc apply_gc_end(struct to_order *o, struct to_step *s) {
 
 TO_HOT tb_rc begin_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                          uint64_t text) {
-  TB_TRY(to__ranges_fuel(o, ranges));
   if (to__has_range(ranges, s->type, text))
     return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));
   return to__begin_range(o, ranges, s->type, text);
@@ -59,21 +58,20 @@ TO_HOT tb_rc begin_range(struct to_order *o, struct to_step *s, struct to_ranges
 
 TO_HOT tb_rc end_range(struct to_order *o, struct to_step *s, struct to_ranges *ranges,
                        uint64_t *out_text) {
-  TB_TRY(to__ranges_fuel(o, ranges));
   if (to__end_range(ranges, tw_specs[s->type].opens, out_text)) return TB_OK;
   return TO_REFUSE(o, s, "%s: no such range is open", TO_NAME(s));
 }
 
 TO_HOT tb_rc apply_sweep_begin(struct to_order *o, struct to_step *s) {
-  TB_TRY(begin_range(o, s, &s->t->p->ranges, 0));
+  if (s->t->p->sweeps) return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));
+  s->t->p->sweeps = true;
   stage(s);
   return TB_OK;
 }
 
 TO_HOT tb_rc apply_sweep_end(struct to_order *o, struct to_step *s) {
-  uint64_t ignored;
-
-  TB_TRY(end_range(o, s, &s->t->p->ranges, &ignored));
+  if (!s->t->p->sweeps) return TO_REFUSE(o, s, "%s: no such range is open", TO_NAME(s));
+  s->t->p->sweeps = false;
   stage(s);
   return TB_OK;
 }
@@ -84,7 +82,8 @@ TO_HOT tb_rc apply_sweep_active(struct to_order *o, struct to_step *s) {
   if (p == NULL)
     return TO_REFUSE(o, s, "GCSweepActive on proc %" PRId64 ", which does not exist",
                      (int64_t)s->arg[0]);
-  TB_TRY(restate_range(o, s, &p->ranges, TW_EV_GC_SWEEP_BEGIN));
+  TB_TRY(check_restated(o, s, p->sweeps));
+  p->sweeps = true;
   stage(s);
   return TB_OK;
 }
@@ -98,7 +97,9 @@ TO_HOT tb_rc apply_assist_active(struct to_order *o, struct to_step *s) {
     return TO_REFUSE(o, s, "GCMarkAssistActive on goroutine %" PRId64 ", which does not exist",
                      (int64_t)s->arg[0]);
   TB_TRY(to__g_more(o, g, &more));
-  TB_TRY(restate_range(o, s, &more->ranges, TW_EV_GC_MARK_ASSIST_BEGIN));
+  TB_TRY(check_restated(o, s, more->ranges.assist != 0));
+  if (more->ranges.assist == 0)
+    TB_TRY(to__begin_range(o, &more->ranges, TW_EV_GC_MARK_ASSIST_BEGIN, 0));
   stage(s);
   return TB_OK;
 }

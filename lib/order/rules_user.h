@@ -4,6 +4,7 @@
 #ifndef TO_ORDER_RULES_USER_H
 #define TO_ORDER_RULES_USER_H
 
+#include "event/view.h"
 #include "order/rules.h"
 
 TO_HOT tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id, struct to_string *out) {
@@ -15,10 +16,10 @@ TO_HOT tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id, struc
 /* Ids may come again after an end, which need not have had a begin. */
 TO_HOT tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
   uint64_t parent = s->arg[1] == 0 ? TO_NO_TASK : s->arg[1];
+  bool again = tb_map_find(&o->tasks, s->arg[0]) != NULL;
   struct to_string name;
 
-  if (tb_map_find(&o->tasks, s->arg[0]) != NULL)
-    return TO_REFUSE(o, s, "task %" PRIu64 " begins twice", s->arg[0]);
+  if (TB_UNLIKELY(again)) TB_TRY(to__task_again(o, s->t, s->arg[0]));
   TB_TRY(find_name(o, s, s->arg[2], &name));
   TB_TRY(to__task_add(o, s->arg[0], parent, name));
   stage(s)->args[1] = parent;
@@ -63,17 +64,17 @@ TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
   TB_TRY(find_name(o, s, s->arg[1], &name));
   if (!g_exists(g))
     return TO_REFUSE(o, s, "UserRegionEnd on goroutine %" PRId64 ", which does not exist", g->id);
-  if (top != NULL) {
-    if (top->task != s->arg[0] || !to__name_is(top->name, name))
-      return TO_REFUSE(o, s,
-                       "goroutine %" PRId64 " ends region \"%.*s\", but its innermost is \"%.*s\"",
-                       g->id, (int)(name.len < 40 ? name.len : 40), name.data,
-                       (int)(top->name->len < 40 ? top->name->len : 40), top->name->text);
+  if (TB_LIKELY(top != NULL && top->task == s->arg[0] && to__name_is(top->name, name))) {
     to__region_drop(o, g);
+    stage(s);
+  } else if (top == NULL) {
+    bool lost = g->more != NULL && g->more->dropped_regions;
+    if (!lost) o->lone_region_ends++;
+    stage(s)->args[3] = lost ? TO_NESTING_LOST : TO_NESTED;
   } else {
-    o->lone_region_ends++;
+    TB_TRY(to__region_misnested(o, s->t, s->arg[0], name));
+    stage(s)->args[3] = TO_MISNESTED;
   }
-  stage(s);
   return TB_OK;
 }
 

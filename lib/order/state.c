@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "order/parked.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { RANGES_FEW = 8 };
 
 void to__state_init(struct to_order *order, struct tb_mem *mem) {
   uint64_t seed = tb_seed();
@@ -18,6 +22,10 @@ void to__state_init(struct to_order *order, struct tb_mem *mem) {
 
 static void drop_ranges(struct to_order *order, struct to_ranges *ranges) {
   tb_mem_give(order->mem, ranges->items, ranges->cap * sizeof *ranges->items);
+  if (ranges->texts != NULL) {
+    tb_map_fini(ranges->texts);
+    tb_mem_give(order->mem, ranges->texts, sizeof *ranges->texts);
+  }
   *ranges = (struct to_ranges){ 0 };
 }
 
@@ -68,14 +76,12 @@ static void drop_all(struct to_order *order) {
   drop_goroutines(order);
   for (size_t i = 0; tb_map_next(&order->procs, &i, &key, &value);) {
     struct to_p *p = (struct to_p *)(uintptr_t)value;
-    drop_ranges(order, &p->ranges);
     tb_mem_give(order->mem, p, sizeof *p);
   }
   for (size_t i = 0; tb_map_next(&order->threads, &i, &key, &value);)
     tb_mem_give(order->mem, (void *)(uintptr_t)value, sizeof(struct to_thread));
   for (size_t i = 0; tb_map_next(&order->tasks, &i, &key, &value);)
     drop_task(order, (struct to_task *)(uintptr_t)value);
-  drop_ranges(order, &order->no_p.ranges);
 }
 
 void to__state_clear(struct to_order *order) {
@@ -159,13 +165,40 @@ tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **ou
 }
 
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text) {
+  if (type != TW_EV_STW_BEGIN)
+    return ranges->assist != 0 && ranges->items[ranges->assist - 1].type == type;
+  if (ranges->texts != NULL) return tb_map_find(ranges->texts, text) != NULL;
   for (uint32_t i = 0; i < ranges->count; i++)
     if (ranges->items[i].type == type && ranges->items[i].text == text) return true;
   return false;
 }
 
+/* They have become many. */
+static tb_rc list_texts(struct to_order *order, struct to_ranges *ranges) {
+  struct tb_map *texts;
+  tb_rc rc = TB_OK;
+
+  TB_TRY(tb_mem_take(order->mem, sizeof *texts, &texts));
+  tb_map_init(texts, order->mem, tb_seed());
+  for (uint32_t i = 0; i < ranges->count && rc == TB_OK; i++) {
+    uint64_t *place;
+    if (ranges->items[i].type == TW_EV_STW_BEGIN)
+      rc = tb_map_put(texts, ranges->items[i].text, &place, NULL);
+  }
+  if (rc == TB_OK) {
+    ranges->texts = texts;
+    return TB_OK;
+  }
+  tb_map_fini(texts);
+  tb_mem_give(order->mem, texts, sizeof *texts);
+  return rc;
+}
+
 tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t type,
                       uint64_t text) {
+  bool is_stop = type == TW_EV_STW_BEGIN;
+  uint64_t *place;
+
   if (ranges->count == ranges->cap) {
     uint32_t cap = ranges->cap == 0 ? 2 : ranges->cap * 2;
     void *items = ranges->items;
@@ -174,19 +207,26 @@ tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t 
     ranges->items = items;
     ranges->cap = cap;
   }
+  if (ranges->count >= RANGES_FEW && ranges->texts == NULL) TB_TRY(list_texts(order, ranges));
+  if (is_stop && ranges->texts != NULL) TB_TRY(tb_map_put(ranges->texts, text, &place, NULL));
   ranges->items[ranges->count++] = (struct to_range){ .text = text, .type = type };
+  if (!is_stop) ranges->assist = ranges->count;
   return TB_OK;
 }
 
+/* The first one of its type, as Go's reader: before the first stop there is the assist at most. */
 bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text) {
-  for (uint32_t i = 0; i < ranges->count; i++) {
-    if (ranges->items[i].type != type) continue;
-    *out_text = ranges->items[i].text;
-    /* The last one takes its place: which of several STW ranges ends next depends on it. */
-    ranges->items[i] = ranges->items[--ranges->count];
-    return true;
-  }
-  return false;
+  bool is_stop = type == TW_EV_STW_BEGIN;
+  uint32_t i = is_stop ? ranges->assist == 1 : ranges->assist - 1;
+
+  if (i >= ranges->count || ranges->items[i].type != type) return false;
+  *out_text = ranges->items[i].text;
+  if (is_stop && ranges->texts != NULL) (void)tb_map_remove(ranges->texts, *out_text);
+  if (!is_stop) ranges->assist = 0;
+  /* The last one takes its place: which of several STW ranges ends next depends on it. */
+  if (ranges->assist == ranges->count) ranges->assist = i + 1;
+  ranges->items[i] = ranges->items[--ranges->count];
+  return true;
 }
 
 tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, struct to_string name) {
@@ -204,6 +244,50 @@ tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, stru
   region->task = task;
   region->below = more->regions;
   more->regions = region;
+  return TB_OK;
+}
+
+enum { NAME_SHOWN = 36, ALIKE_SHOWN = 12 }; /* bytes of a name in a message */
+
+/* What differs is shown: the names from there on if they begin alike. */
+static const char *shown_from(struct to_string a, struct to_string b, size_t *out_from) {
+  size_t alike = 0;
+
+  while (alike < a.len && alike < b.len && a.data[alike] == b.data[alike]) alike++;
+  bool is_far = alike >= NAME_SHOWN && (alike < a.len || alike < b.len);
+  *out_from = is_far ? alike - ALIKE_SHOWN : 0;
+  return is_far ? "..." : "";
+}
+
+static int shown(struct to_string name, size_t from) {
+  return (int)(name.len - from < NAME_SHOWN ? name.len - from : NAME_SHOWN);
+}
+
+tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, uint64_t task,
+                           struct to_string name) {
+  struct to_g *g = t->g;
+  const struct to_region *top = g->more->regions;
+  struct to_string innermost = { top->name->text, top->name->len };
+  char text[256];
+  size_t from;
+  const char *cut = shown_from(name, innermost, &from);
+
+  (void)snprintf(text, sizeof text, "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
+                ", but its innermost is \"%s%.*s\" of task %" PRIu64,
+                 g->id, cut, shown(name, from), name.data + from, task, cut, shown(innermost, from),
+                 innermost.data + from, top->task);
+  TB_TRY(to__misannotated(order, t, text));
+  while (g->more->regions != NULL) to__region_drop(order, g);
+  g->more->dropped_regions = true;
+  return TB_OK;
+}
+
+tb_rc to__task_again(struct to_order *order, const struct to_thread *t, uint64_t id) {
+  char text[64];
+
+  (void)snprintf(text, sizeof text, "task %" PRIu64 " begins twice", id);
+  TB_TRY(to__misannotated(order, t, text));
+  to__task_drop(order, id);
   return TB_OK;
 }
 

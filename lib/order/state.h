@@ -25,7 +25,8 @@
 #define TO_HOT static inline __attribute__((always_inline))
 #endif
 
-/* Ranges in flight on a goroutine or proc; few, so a list. */
+/* Ranges in flight on a goroutine: a list, whose order is Go's. Few as a rule; of many stops of the world the texts are in a map.
+ * The only other one is an assist. */
 struct to_range {
   uint64_t text; /* string id, STW only */
   uint8_t type;  /* the event that begins it */
@@ -33,6 +34,8 @@ struct to_range {
 struct to_ranges {
   struct to_range *items;
   uint32_t count, cap;
+  uint32_t assist;      /* its place, from 1; 0: there is none */
+  struct tb_map *texts; /* of all stops; NULL: they are few */
 };
 
 struct to_region {
@@ -45,14 +48,14 @@ struct to_region {
 struct to_g_more {
   struct to_region *regions;
   struct to_ranges ranges;
+  bool dropped_regions; /* after ends that did not fit: the ends of those regions may still come */
 };
 
 struct to_p {
   int64_t id;
   uint64_t seq_gen, seq;
-  struct to_ranges ranges;
   uint8_t status; /* enum tw_proc_status */
-  bool exists;
+  bool exists, sweeps;
   struct to_thread *holder; /* the last thread that took it; it may have another by now */
 };
 
@@ -166,6 +169,8 @@ struct to_order {
   uint64_t events, syncs;
   uint64_t added;            /* of events: Syncs, and what a step gives beyond the first */
   uint64_t lone_region_ends; /* of regions that began before the trace */
+  bool past_annotations;     /* faults of the program's annotations are noted, and do not end the order */
+  struct tb_diag misannotated; /* the first one */
   uint64_t exact_tries;      /* in Go's own order, failed */
   struct to_limits limits;
   bool pext; /* the processor has that instruction, and fast */
@@ -269,15 +274,20 @@ TO_HOT void to__unbind_g(struct to_order *order, struct to_thread *t) {
 TB_MUST tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task,
                              struct to_string name);
 void to__region_drop(struct to_order *order, struct to_g *g);
+/* A region ends that is not the goroutine's innermost. TB_OK: past_annotations, all of its regions are dropped. */
+TB_MUST tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, uint64_t task,
+                                   struct to_string name);
+/* A fault of annotations, in the thread's next event. TB_OK: past_annotations. */
+TB_MUST tb_rc to__misannotated(struct to_order *order, const struct to_thread *t, const char *text);
 
 /* The task must be unknown; known to be dropped. */
 TB_MUST tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent,
                            struct to_string name);
 void to__task_drop(struct to_order *order, uint64_t id);
+/* The task is known, and begins. TB_OK: past_annotations, it is dropped. */
+TB_MUST tb_rc to__task_again(struct to_order *order, const struct to_thread *t, uint64_t id);
 
 /* Ranges. */
-/* Fuel for a walk over open ranges; few are open in an honest trace. */
-TB_MUST tb_rc to__ranges_fuel(struct to_order *order, const struct to_ranges *ranges);
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text);
 TB_MUST tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t type,
                               uint64_t text);

@@ -83,6 +83,7 @@ static tb_rc find(struct finder *f, struct tb_mem *mem, const struct to_scene_so
   TB_TRY(to_spans_open(f->reading.spans, on_open_life, f));
   if (!f->span.any) return TB_NOTFOUND;
   *out = (struct to_moment){ .gen = f->reading.gen,
+                             .reason = to_spans_reason(f->reading.spans, f->span.span.reason),
                              .span = f->span.span,
                              .stack = to__reading_calls(&f->reading, f->span.stack),
                              .end_stack = to__reading_calls(&f->reading, f->span.end_stack),

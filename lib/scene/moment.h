@@ -22,6 +22,7 @@ struct to_moment_ask {
 
 struct to_moment {
   uint64_t gen;
+  const struct to_reason_info *reason; /* of span, if it is a wait */
   struct to_span span; /* of kind GOROUTINE: with what was on the P, on the thread */
   /* NULL: not known. entry: of the function that the goroutine began in. */
   const struct to_callstack *stack, *end_stack, *by_stack, *creation_stack;

@@ -78,8 +78,8 @@ tb_rc to__reading_run(struct to_reading *r, struct tb_mem *mem,
   r->source = source;
   r->until = source->after;
   TB_TRY(to_spans_new(mem, config, sink, &r->spans));
-  TB_TRY(to_reader_new(mem, NULL, TO_READER_BYTES_STAY, (struct to_event_sink){ r, on_events },
-                       diag, &r->reader));
+  TB_TRY(to_reader_new(mem, NULL, TO_READER_BYTES_STAY | TO_READER_PAST_ANNOTATIONS,
+                       (struct to_event_sink){ r, on_events }, diag, &r->reader));
   to_reader_on_end(r->reader, r, on_end);
   TB_TRY(feed(r, source->header, source->header_len));
   TB_TRY(feed(r, source->bytes, source->len));

@@ -9,7 +9,7 @@
 struct held { /* a span that holds the moment */
   struct to_scene_in_state goroutine;
   enum to_go_state state;
-  enum to_reason reason;
+  uint8_t reason;
   uint32_t stack; /* its number */
 };
 
@@ -85,7 +85,7 @@ static tb_rc group(struct finder *f) {
       TB_TRY(TB_MEM_GROW(f->mem, f->state, f->states_room, f->states));
       f->state[f->states++] =
           (struct to_scene_state){ .state = held->state,
-                                   .reason = held->reason,
+                                   .reason = to_spans_reason(f->reading.spans, held->reason),
                                    .stack = to__reading_calls(&f->reading, held->stack),
                                    .goroutine = &f->goroutine[i] };
     }

@@ -20,7 +20,7 @@ struct to_scene_in_state {
 
 struct to_scene_state {
   enum to_go_state state;
-  enum to_reason reason;                     /* of a wait */
+  const struct to_reason_info *reason;       /* of a wait */
   const struct to_callstack *stack;          /* the last one known; NULL: none is */
   const struct to_scene_in_state *goroutine; /* the one that is in it the longest first */
   size_t n;

@@ -9,6 +9,7 @@ static bool is_own(const struct to_frame *frame) {
                                         "runtime/", "sync.",    "pthread_",
                                         "__",       "libc.so",  "libtraceagent-preload.so+" };
 
+  if (frame->function.len == 0) return false;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     size_t n = strlen(others[i]);
     if (frame->function.len >= n && memcmp(frame->function.data, others[i], n) == 0) return false;
@@ -25,5 +26,6 @@ const struct to_frame *to_callstack_own(const struct to_callstack *stack) {
 
 const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin) {
   if (stack == NULL || stack->len == 0) return NULL;
-  return stack->frames[is_begin ? 0 : stack->len - 1];
+  const struct to_frame *frame = stack->frames[is_begin ? 0 : stack->len - 1];
+  return frame->function.len == 0 ? NULL : frame;
 }

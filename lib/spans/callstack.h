@@ -21,7 +21,7 @@ enum {
  * The innermost of all where there is none; NULL: there is no frame. */
 const struct to_frame *to_callstack_own(const struct to_callstack *stack);
 /* The function that a goroutine began in: of what it begins with (a LIFE's stack) the innermost frame, of any other stack of its the
- * outermost one. NULL: there is no frame. */
+ * outermost one. NULL: there is no frame, or it has no name: another stack of the goroutine may have one. */
 const struct to_frame *to_callstack_entry(const struct to_callstack *stack, bool is_begin);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/grow.h"
 
-_Static_assert((int)TO_REASONS <= (int)TO_IDLE_CALL, "a bit for each reason");
+_Static_assert((int)TO_REASONS <= (int)TO_IDLE_CALL_BIT, "a bit for each reason");
 
 struct to_idle_rule {
   uint32_t bits; /* what is idle where the function waits */
@@ -43,7 +43,7 @@ static uint32_t bits_of(struct to_string reason) {
   enum to_reason one = to_reason_find(reason);
 
   if (reason.len == 0) return ~(UINT32_C(1) << TO_IDLE_KNOWN);
-  if (text_is(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL;
+  if (text_is(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
   uint32_t bits = bits_of_class(reason);
   return bits != 0 || one == TO_REASON_OTHER ? bits : UINT32_C(1) << one;
 }
@@ -200,7 +200,8 @@ tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *ou
   }
   uint32_t *bits = &idle->of_stack[stack];
   if (TB_UNLIKELY(*bits == 0)) *bits = judge(idle, to_stack_table_stack(idle->stacks, stack));
-  *out = *bits >> which & 1;
+  unsigned bit = which < TO_REASONS ? which : TO_REASON_OTHER;
+  *out = *bits >> (which == TO_IDLE_CALL ? (unsigned)TO_IDLE_CALL_BIT : bit) & 1;
   return TB_OK;
 }
 

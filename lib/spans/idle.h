@@ -33,7 +33,8 @@ struct to_idle {
 };
 
 /* Bits of a verdict: by enum to_reason, and: */
-enum { TO_IDLE_CALL = 30, TO_IDLE_KNOWN };
+enum { TO_IDLE_CALL_BIT = 30, TO_IDLE_KNOWN };
+enum { TO_IDLE_CALL = UINT8_MAX }; /* no reason has this number */
 
 /* TB_BROKEN, with the pattern in diag. */
 TB_MUST tb_rc to_idle_check(const char *patterns, struct tb_diag *diag);
@@ -43,7 +44,7 @@ void to_idle_fini(struct to_idle *idle); /* accepts a zeroed one */
 /* Other patterns from here on; after an error the old ones stay. */
 TB_MUST tb_rc to_idle_replace(struct to_idle *idle, const char *patterns);
 
-/* which: enum to_reason, or TO_IDLE_CALL of a system call. */
+/* which: a span's reason, or TO_IDLE_CALL of a system call. Reasons that no table has are idle where any reason is. */
 TB_MUST tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out);
 
 #endif

@@ -31,7 +31,7 @@ struct to_lock_waits {
   struct to_windows *windows;
   struct to_stack_table *stacks;
   struct to_span_sums *sums; /* of entry functions */
-  uint32_t reasons;          /* bits of enum to_reason: these are counted */
+  uint64_t reasons;          /* bits of enum to_reason: these are counted */
   uint32_t parent;           /* series of all */
   struct to_lock_sum *sum;   /* by number; 0: those that are not told apart */
   size_t n, room;

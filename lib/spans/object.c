@@ -97,6 +97,10 @@ tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64
   return to__stack_number(&s->stacks, gen, stack, out);
 }
 
+const struct to_reason_info *to_spans_reason(const struct to_spans *s, unsigned reason) {
+  return to_reasons_info(&s->known_reasons, reason);
+}
+
 const struct to_lock_table *to_spans_locks(const struct to_spans *s) {
   return &s->locks;
 }
@@ -222,7 +226,8 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   s->wanted = config->wanted;
   for (unsigned state = 0; state <= TO_GO_SYSCALL; state++) s->longer_than[state] = -1;
   s->times_only = config->times_only;
-  for (unsigned reason = 0; reason < TO_REASONS; reason++) s->waits_longer_than[reason] = -1;
+  to_reasons_init(&s->known_reasons, mem);
+  for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) s->waits_longer_than[reason] = -1;
   if (to__wants(s, TO_WANT(GOROUTINE))) s->wanted |= UINT32_MAX << 16;
   if (to__wants(s, TO_WANT_WASTE)) s->wanted |= TO_WANT_STATES;
   to_stack_table_init(&s->stacks, mem,
@@ -257,6 +262,7 @@ void to_spans_free(struct to_spans *s) {
   tb_map_fini(&s->by_id);
   to_stack_table_fini(&s->stacks);
   to_lock_table_fini(&s->locks);
+  to_reasons_fini(&s->known_reasons);
   tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
   tb_mem_give(s->mem, s->births, s->births_room * sizeof *s->births);
   tb_mem_give(s->mem, s, sizeof *s);

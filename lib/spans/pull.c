@@ -85,7 +85,7 @@ tb_rc to_span_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsig
   tb_arena_init(&pull->text, mem, TEXT_CHUNK_BYTES);
   tb_rc rc = to_spans_new(mem, config, (struct to_span_sink){ pull, keep }, &pull->spans);
   if (rc == TB_OK)
-    rc = to_reader_new(mem, limits, flags | TO_READER_HOLD,
+    rc = to_reader_new(mem, limits, flags | TO_READER_HOLD | TO_READER_PAST_ANNOTATIONS,
                        (struct to_event_sink){ pull, on_events }, diag, &pull->feed.reader);
   if (rc != TB_OK) {
     to_span_pull_free(pull);
@@ -123,6 +123,10 @@ tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
   *out = &kept->span;
   *out_gen = kept->gen;
   return TB_OK;
+}
+
+const struct tb_diag *to_span_pull_misannotated(const struct to_span_pull *pull) {
+  return to_reader_misannotated(pull->feed.reader);
 }
 
 struct to_spans *to_span_pull_spans(struct to_span_pull *pull) {

@@ -26,6 +26,8 @@ void to_span_pull_free(struct to_span_pull *pull); /* accepts NULL */
 /* *out_gen: the generation of the event that ended the span. */
 TB_MUST tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
                                 const struct to_generation **out_gen);
+/* The trace is read past faults of its annotations (TO_READER_PAST_ANNOTATIONS): the first one; NULL: none so far. */
+const struct tb_diag *to_span_pull_misannotated(const struct to_span_pull *pull);
 /* For stacks, and for what is open: to_spans_stack(), to_spans_open(). */
 struct to_spans *to_span_pull_spans(struct to_span_pull *pull);
 

@@ -38,8 +38,8 @@ struct to_queues {
   struct tb_mem *mem;
   struct to_windows *windows;
   struct to_stack_table *stacks;
-  uint32_t reasons;       /* bits of enum to_reason: these are counted */
-  uint32_t convoys;       /* of them: those that can be a convoy */
+  uint64_t reasons;       /* bits of enum to_reason: these are counted */
+  uint64_t convoys;       /* of them: those that can be a convoy */
   uint32_t parent;        /* series */
   struct to_queue *queue; /* by the stack's number */
   size_t room;
@@ -47,7 +47,7 @@ struct to_queues {
   uint32_t slot;    /* of the windows, counted */
   to_ns generation; /* where it began */
 };
-_Static_assert(TO_REASONS <= 32, "a bit for each reason");
+_Static_assert(TO_REASONS_MAX <= 64, "a bit for each reason");
 
 TB_MUST tb_rc to_queues_init(struct to_queues *q, struct tb_mem *mem, struct to_windows *windows,
                              struct to_stack_table *stacks);

@@ -113,12 +113,14 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
     return rc;
   }
   *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
+                                  .id = range->id,
                                   .text = range->text,
                                   .stack = to__stack_of(s, ev),
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
+  if (open->below != NULL) open->below->above = open;
   *top = (uintptr_t)open;
-  if (range->kind == TO_RANGE_STW) to__spans_stop(s, true, ev->time);
+  if (range->kind == TO_RANGE_STW) TB_TRY(to__open_stop_begins(s, open, ev->time));
   struct to_life *g = goroutine_of(s, ev, range);
   if (g != NULL) {
     open->life = g->life;
@@ -135,11 +137,14 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   uint64_t *top = tb_map_find(ranges, (uint64_t)id);
 
   if (top == NULL) return NULL;
-  struct to_open_range *first = (struct to_open_range *)(uintptr_t)*top, **at = &first;
-  while (*at != NULL && (*at)->text != text) at = &(*at)->below;
-  struct to_open_range *open = *at;
+  struct to_open_range *first = (struct to_open_range *)(uintptr_t)*top;
+  struct to_open_range *open = kind == TO_RANGE_STW ? to__open_stop_take(s, id, text) : NULL;
+  if (open == NULL) open = first;
+  while (open != NULL && open->text != text) open = open->below;
   if (open == NULL) return NULL;
-  *at = open->below;
+  if (open->below != NULL) open->below->above = open->above;
+  if (open->above != NULL) open->above->below = open->below;
+  if (open == first) first = open->below;
   *top = (uintptr_t)first;
   /* Else the next one is soon there; those of a goroutine go with it. */
   if (first == NULL && is_of_goroutine(kind) && open->life == 0)
@@ -178,13 +183,6 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
   return span;
 }
 
-static void end_range(struct to_spans *s, const struct to_event *ev,
-                      const struct to_event_range *range) {
-  struct to_open_range *open = take_open(s, range->kind, range->id, range->text);
-
-  if (open != NULL) put_range(s, ev, range->kind, range->id, open);
-}
-
 static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_event_range range;
@@ -192,10 +190,9 @@ static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
   if (ev->type == TW_EV_GC_MARK_ASSIST_BEGIN || ev->type == TW_EV_GC_MARK_ASSIST_END)
     to__region_assists(s, ev);
   if (!to__wants(s, TO_WANT(RANGE)) || !to_event_range(ev, &range)) return TB_OK;
-  if (range.phase == TO_KIND_RANGE_END)
-    end_range(s, ev, &range);
-  else
-    return begin_range(s, gen, ev, &range);
+  if (range.phase != TO_KIND_RANGE_END) return begin_range(s, gen, ev, &range);
+  struct to_open_range *open = take_open(s, range.kind, range.id, range.text);
+  if (open != NULL) put_range(s, ev, range.kind, range.id, open);
   return TB_OK;
 }
 
@@ -340,6 +337,20 @@ static struct to_span *put_region(struct to_spans *s, const struct to_event *ev,
   return span;
 }
 
+static tb_rc cut_regions(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, struct to_life *g) {
+  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
+    tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
+    if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
+      put_region(s, ev, g, open)->until_known = false;
+    else
+      let_go(s, open->name);
+    give_block(s, open);
+    TB_TRY(rc);
+  }
+  return TB_OK;
+}
+
 static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev) {
   struct to_life *g = to__spans_context(s, ev);
@@ -347,6 +358,11 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
 
   if (g == NULL) return TB_OK;
   to_event_user(ev, &user);
+  if (TB_UNLIKELY(user.nesting == TO_NESTING_LOST)) return TB_OK;
+  if (TB_UNLIKELY(user.nesting == TO_MISNESTED)) {
+    TB_TRY(to__misnested(s, gen, ev, tb_map_at(&s->regions, slot_of(s, g))));
+    return cut_regions(s, gen, ev, g);
+  }
   struct to_open_region *open = take_region(s, g, ev->time);
   struct to_span *span = put_region(s, ev, g, open);
   struct to_span_more *more = &s->more[span - s->out];
@@ -413,15 +429,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                          struct to_string *out_label) {
   struct to_label *label;
 
-  for (struct to_open_region *open; (open = take_region(s, g, ev->time)) != NULL;) {
-    tb_rc rc = s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX ? to__spans_flush(s, gen) : TB_OK;
-    if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
-      put_region(s, ev, g, open)->until_known = false;
-    else
-      let_go(s, open->name);
-    give_block(s, open);
-    TB_TRY(rc);
-  }
+  TB_TRY(cut_regions(s, gen, ev, g));
   if ((g->more & TO_MORE_RANGES) != 0) TB_TRY(end_ranges(s, gen, ev, g));
   g->more = 0;
   label = tb_map_at(&s->labels, slot_of(s, g));
@@ -509,6 +517,7 @@ tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen)
 void to__spans_rare_init(struct to_spans *s) {
   for (unsigned kind = 0; kind < TO_RANGES; kind++)
     tb_map_init(&s->ranges[kind], s->mem, tb_seed());
+  tb_map_init(&s->open_stops, s->mem, tb_seed());
   tb_map_init(&s->tasks, s->mem, tb_seed());
   tb_map_init(&s->regions, s->mem, tb_seed());
   tb_map_init(&s->labels, s->mem, tb_seed());
@@ -567,6 +576,7 @@ static void drop_labels(struct to_spans *s) {
 
 void to__spans_rare_clear(struct to_spans *s) {
   for (unsigned kind = 0; kind < TO_RANGES; kind++) drop_ranges(s, &s->ranges[kind]);
+  tb_map_clear(&s->open_stops);
   drop_tasks(s);
   drop_regions(s);
   drop_spare(s);
@@ -576,8 +586,10 @@ void to__spans_rare_clear(struct to_spans *s) {
 void to__spans_rare_fini(struct to_spans *s) {
   to__spans_rare_clear(s);
   for (unsigned kind = 0; kind < TO_RANGES; kind++) tb_map_fini(&s->ranges[kind]);
+  tb_map_fini(&s->open_stops);
   tb_map_fini(&s->tasks);
   tb_map_fini(&s->regions);
   tb_map_fini(&s->labels);
+  if (s->misnesting != NULL) tb_mem_give(s->mem, s->misnesting, sizeof *s->misnesting);
   to__names_fini(&s->names);
 }

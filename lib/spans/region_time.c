@@ -5,22 +5,23 @@
 
 enum { AROUND_MAX = 64 };
 
-static enum to_region_part part_of_wait(enum to_reason reason) {
+static enum to_region_part part_of_wait(const struct to_reason_info *reason) {
   static const enum to_region_part parts[TO_WAIT_CLASSES] = {
     [TO_WAIT_OTHER] = TO_PART_WAITING, [TO_WAIT_SYNC] = TO_PART_SYNC,
     [TO_WAIT_CHAN] = TO_PART_CHAN,     [TO_WAIT_NET] = TO_PART_NET,
     [TO_WAIT_SLEEP] = TO_PART_SLEEP,   [TO_WAIT_GC] = TO_PART_WAITING,
   };
 
-  return parts[to_reason_info(reason)->wait_class];
+  return parts[reason->wait_class];
 }
 
-static enum to_region_part part_of(const struct to_life *g, unsigned state) {
+static enum to_region_part part_of(const struct to_spans *s, const struct to_life *g,
+                                   unsigned state) {
   switch (state) {
   case TO_GO_RUNNING: return TO_PART_RUNNING;
   case TO_GO_RUNNABLE: return TO_PART_RUNNABLE;
   case TO_GO_SYSCALL: return g->without_p ? TO_PART_SYSCALL_NO_P : TO_PART_SYSCALL;
-  default: return part_of_wait((enum to_reason)g->reason);
+  default: return part_of_wait(to_spans_reason(s, g->reason));
   }
 }
 
@@ -33,7 +34,7 @@ void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned sta
   struct to_open_region *region = innermost(s, g);
 
   if (region == NULL) return;
-  region->time.ns[part_of(g, state)] += (uint64_t)now - (uint64_t)region->counted_until;
+  region->time.ns[part_of(s, g, state)] += (uint64_t)now - (uint64_t)region->counted_until;
   region->counted_until = now;
 }
 

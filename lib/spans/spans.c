@@ -227,7 +227,7 @@ COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const str
   birth->entry = ev->args[1];
   birth->stack = ev->args[2];
   if (s->sums == NULL) return TB_OK;
-  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->time));
+  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->args[1], ev->time));
   return to_span_sums_meet(s->sums, gen, ev->slot, g->life, ev->args[1]);
 }
 
@@ -241,7 +241,7 @@ COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
   g->proc = TO_NONE;
   g->piece_since = ev->time;
   g->without_p = true;
-  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, ev->time));
+  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, 0, ev->time));
   TB_TRY(find_by_thread(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
 }
@@ -494,10 +494,12 @@ COLD tb_rc go_status(struct to_spans *s, const struct to_generation *gen,
 
 /* --- events ------------------------------------------------------------------------------------ */
 
-COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen) {
+COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen, to_ns at) {
   tb_rc rc = s->kept ? TB_OK : to__spans_lose_stacks(s);
 
   s->kept = false;
+  s->generation_from = at;
+  if (s->misnesting != NULL) s->misnesting->generation = at;
   memset(s->reasons, 0, sizeof s->reasons);
   to_stack_table_generation(&s->stacks);
   if (rc == TB_OK) rc = to_lock_table_generation(&s->locks, gen);
@@ -507,7 +509,7 @@ COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen)
 HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
                      const struct to_event *ev) {
   switch (ev->type) {
-  case TW_EV_SYNC: return begin_generation(s, gen);
+  case TW_EV_SYNC: return begin_generation(s, gen, ev->time);
   case TW_EV_GO_START: return start(s, gen, ev);
   case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
   case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);

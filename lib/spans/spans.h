@@ -48,6 +48,7 @@
 #define TO_SPANS_SPANS_H
 
 #include "base/mem.h"
+#include "event/reasons.h"
 #include "event/view.h"
 #include "spans/callstack.h"
 #include "spans/lock_table.h"
@@ -128,7 +129,7 @@ struct to_span {
    * it. to_spans_stack(); 0: none is known. */
   uint64_t stack, end_stack, by_stack;
   uint8_t state;
-  uint8_t reason;  /* enum to_reason: it waits, or was stopped; OTHER where none is said or known */
+  uint8_t reason;  /* to_spans_reason(), or enum to_reason: it waits, or was stopped; OTHER where none is said or known */
   uint8_t cause;   /* enum to_cause: of RUNNABLE */
   bool from_known; /* else it began before `from` */
   uint8_t kind;    /* enum to_span_kind */
@@ -209,6 +210,11 @@ void to_spans_want_pieces(struct to_spans *s, bool wanted);
 TB_MUST tb_rc to_spans_stack(struct to_spans *s, const struct to_generation *gen, uint64_t stack,
                              uint32_t *out);
 uint32_t to_spans_stacks(const struct to_spans *s); /* numbers in use are below it */
+/* Of a span's reason, the trace's own words too. Lent as long as the object. */
+const struct to_reason_info *to_spans_reason(const struct to_spans *s, unsigned reason);
+/* Ends of regions that did not fit, so far; NULL: all did. */
+struct to_misnesting;
+const struct to_misnesting *to_spans_misnesting(const struct to_spans *s);
 /* The locks of spans. A program in C names them; Go does not. */
 const struct to_lock_table *to_spans_locks(const struct to_spans *s);
 /* NULL for TO_STACK_OTHER. Valid as long as the object. */

@@ -11,6 +11,7 @@
 #include "event/names.h"
 #include "spans/calls.h"
 #include "spans/lock_waits.h"
+#include "spans/misnested.h"
 #include "spans/queues.h"
 #include "spans/spans.h"
 #include "spans/stack_table.h"
@@ -42,7 +43,7 @@ struct to_life {
   };
   uint64_t stack; /* its own, the last one known: of this generation, or kept */
   uint8_t state;  /* enum to_go_state */
-  uint8_t reason; /* enum to_reason */
+  uint8_t reason; /* of known_reasons */
   uint8_t cause;  /* enum to_cause */
   bool known;     /* the begin of its state */
   bool without_p; /* in a call that has lost its P */
@@ -90,7 +91,8 @@ struct to_open_region {
 };
 
 struct to_open_range {
-  struct to_open_range *below; /* of the same kind and goroutine: another reason */
+  struct to_open_range *below, *above; /* of the same kind and goroutine: another reason */
+  int64_t id;
   struct to_name *name;        /* NULL: none */
   uint64_t text;               /* the same, as the begin has it */
   uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
@@ -132,7 +134,7 @@ struct to_spans {
   to_ns longer_than[TO_GO_SYSCALL +
                     1]; /* of these states only spans that are longer come out; -1: all */
   to_ns waits_longer_than
-      [TO_REASONS]; /* the same of WAITING, by reason; idle ones come out if they are cut */
+      [TO_REASONS_MAX]; /* the same of WAITING, by reason; idle ones come out if they are cut */
   struct to_span_sums *sums;        /* every span of a goroutine is counted here; NULL: nowhere */
   struct to_queues *queues;         /* and waits at a stack here; NULL: nowhere */
   struct to_lock_waits *lock_waits; /* and waits for a lock here; NULL: nowhere */
@@ -163,11 +165,14 @@ struct to_spans {
       calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
   struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct tb_map open_stops; /* hash of goroutine and text -> struct to_open_range */
   struct to_spare *spare;          /* blocks of what has ended */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
+  struct to_reasons known_reasons;
+  struct to_misnesting *misnesting; /* NULL: no end of a region was */
 
   bool knows_ids;          /* by_id is kept up */
   tb_rc failed;            /* of what answers NULL where nothing is known */
@@ -196,6 +201,7 @@ struct to_spans {
 
   bool kept;        /* the stacks of what is open, since the last generation ended */
   to_ns began, now; /* of this epoch */
+  to_ns generation_from; /* where the last generation began */
 
   struct to_reason_met {
     uint64_t string; /* id + 1; 0: none */
@@ -364,6 +370,12 @@ static inline void to__region_time(struct to_spans *s, const struct to_life *g, 
                                    to_ns now) {
   if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
 }
+/* A stop of the world begins. take: it ends; NULL: it is not found so. */
+TB_MUST tb_rc to__open_stop_begins(struct to_spans *s, struct to_open_range *open, to_ns now);
+struct to_open_range *to__open_stop_take(struct to_spans *s, int64_t id, uint64_t text);
+/* The event ends a region, but not the innermost one; NULL: none is known. */
+TB_MUST tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen,
+                            const struct to_event *ev, const struct to_open_region *open);
 /* The label of a goroutine that is on its thread. */
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
 void to__spans_label_off(struct to_spans *s, const struct to_life *g);

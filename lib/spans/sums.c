@@ -6,12 +6,13 @@
 #include "base/grow.h"
 #include "spans/state.h"
 
-enum { STATE_BITS = 3, WHY_BITS = 5, ENTRY_BITS = 14, STACK_BITS = 21 };
-enum { NO_STACK = (1 << STACK_BITS) - 1, IDLE_STATE = TO_GO_SYSCALL + 1 };
-_Static_assert(STATE_BITS + WHY_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
+enum { WHAT_BITS = 8, ENTRY_BITS = 14, STACK_BITS = 21 };
+enum { NO_STACK = (1 << STACK_BITS) - 1, OWN_REASONS = TO_REASONS_MAX - TO_REASONS };
+enum { OWN_AT = TO_SUMS_RESTS, IDLE_AT = OWN_AT + OWN_REASONS, WHATS = IDLE_AT + TO_REASONS_MAX };
+_Static_assert(WHAT_BITS + ENTRY_BITS + 2 * STACK_BITS == 64, "a sum's key is a word");
 _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
-_Static_assert(TO_REASONS <= 1 << WHY_BITS && (int)TO_CAUSES <= 1 << WHY_BITS, "a reason fits");
-_Static_assert(IDLE_STATE < 1 << STATE_BITS, "a state fits");
+_Static_assert(WHATS <= 1 << WHAT_BITS, "state and reason fit");
+_Static_assert(TO_REASONS_MAX <= 64 && TO_GO_SYSCALL < 8, "TO_SUMS_HOW() tells them apart");
 
 /* How many reasons each state has. */
 static const uint8_t whys[TO_GO_SYSCALL + 1] = {
@@ -30,8 +31,9 @@ static tb_rc add_sum(struct to_span_sums *s, const struct to_span_sum *like, uin
   return TB_OK;
 }
 
+/* Reasons that no table has share that of OTHER. */
 static uint32_t rest_of(uint8_t state, uint8_t why) {
-  uint32_t place = why;
+  uint32_t place = state == TO_GO_WAITING && why >= TO_REASONS ? TO_REASON_OTHER : why;
 
   for (uint8_t before = 0; before < state; before++) place += whys[before];
   return place;
@@ -57,11 +59,16 @@ static tb_rc add_rests(struct to_span_sums *s) {
   return TB_OK;
 }
 
-/* Idle waits are a state of their own: rules may change. */
-static uint64_t key_of(const struct to_span_sum *sum) {
-  uint64_t key = sum->idle ? IDLE_STATE : sum->state;
+/* Idle waits are apart: rules may change. */
+static uint32_t what_of(const struct to_span_sum *sum) {
+  if (sum->idle) return IDLE_AT + sum->why;
+  bool is_own = sum->state == TO_GO_WAITING && sum->why >= TO_REASONS;
+  return is_own ? OWN_AT + (uint32_t)(sum->why - TO_REASONS) : rest_of(sum->state, sum->why);
+}
 
-  key = key << WHY_BITS | sum->why;
+static uint64_t key_of(const struct to_span_sum *sum) {
+  uint64_t key = what_of(sum);
+
   key = key << ENTRY_BITS | sum->entry;
   key = key << STACK_BITS | sum->stack;
   return key << STACK_BITS | sum->by_stack;
@@ -147,8 +154,11 @@ static tb_rc find_entry(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
   bool fresh;
 
   *out = TO_ENTRY_OTHER;
-  if (frames == NULL || frames->len == 0) return TB_OK;
-  const struct to_frame *frame = frames->frames[frames->len - 1];
+  if (frames == NULL) return TB_OK;
+  const struct to_frame *frame = frames->len == 0 ? NULL : frames->frames[frames->len - 1];
+  *out = TO_ENTRY_UNKNOWN;
+  if (frame == NULL || frame->function.len == 0) return TB_OK;
+  *out = TO_ENTRY_OTHER;
   uint64_t key = (uintptr_t)frame->function.data;
   if (s->entries == TO_ENTRIES_MAX && tb_map_find(&s->entry_of, key) == NULL) return TB_OK;
   TB_TRY(tb_map_put(&s->entry_of, key, &place, &fresh));
@@ -180,8 +190,8 @@ static tb_rc entry_of_stack(struct to_span_sums *s, uint32_t stack, uint32_t *ou
 
 /* ---- places of creation ---- */
 
-static tb_rc add_site(struct to_span_sums *s, uint32_t stack) {
-  struct to_sums_site site = { .stack = stack };
+static tb_rc add_site(struct to_span_sums *s, uint32_t stack, bool begins) {
+  struct to_sums_site site = { .stack = stack, .begins = begins };
 
   TB_TRY(TB_MEM_GROW(s->mem, s->site, s->sites_room, s->sites));
   TB_TRY(to_windows_series(s->windows, s->of_creation, &site.created));
@@ -190,18 +200,18 @@ static tb_rc add_site(struct to_span_sums *s, uint32_t stack) {
   return TB_OK;
 }
 
-static tb_rc find_site(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
-  uint64_t *place;
+static tb_rc find_site(struct to_span_sums *s, uint32_t stack, bool begins, uint32_t *out) {
+  uint64_t key = (uint64_t)begins << 32 | stack, *place;
   bool fresh;
 
   *out = TO_SITE_OTHER;
   if (stack == TO_STACK_OTHER) return TB_OK;
-  if (s->sites == TO_SITES_MAX && tb_map_find(&s->site_of, stack) == NULL) return TB_OK;
-  TB_TRY(tb_map_put(&s->site_of, stack, &place, &fresh));
+  if (s->sites == TO_SITES_MAX && tb_map_find(&s->site_of, key) == NULL) return TB_OK;
+  TB_TRY(tb_map_put(&s->site_of, key, &place, &fresh));
   if (fresh) {
-    tb_rc rc = add_site(s, stack);
+    tb_rc rc = add_site(s, stack, begins);
     if (rc != TB_OK) {
-      tb_map_remove(&s->site_of, stack);
+      tb_map_remove(&s->site_of, key);
       return rc;
     }
     *place = s->sites - 1;
@@ -213,8 +223,8 @@ static tb_rc find_site(struct to_span_sums *s, uint32_t stack, uint32_t *out) {
 static tb_rc init_sites(struct to_span_sums *s) {
   TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_creation));
   TB_TRY(to_windows_series(s->windows, TO_NO_SERIES, &s->of_life));
-  TB_TRY(add_site(s, TO_STACK_EMPTY));
-  return add_site(s, TO_STACK_OTHER);
+  TB_TRY(add_site(s, TO_STACK_EMPTY, false));
+  return add_site(s, TO_STACK_OTHER, false);
 }
 
 tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
@@ -284,18 +294,19 @@ tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot) {
 }
 
 static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, uint64_t stack,
-                     uint32_t *out) {
+                     bool begins, uint32_t *out) {
   struct to_sums_recent_site *recent = &s->recent_site[stack % TO_SUMS_RECENT_SITES];
   uint32_t number;
 
   *out = TO_SITE_UNKNOWN;
   if (stack == 0) return TB_OK;
-  if (recent->stack != stack || recent->epoch != s->stacks->epoch) {
+  if (recent->stack != stack || recent->begins != begins || recent->epoch != s->stacks->epoch) {
     TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
     if (number == TO_STACK_EMPTY) return TB_OK;
     recent->epoch = 0;
-    TB_TRY(find_site(s, number, &recent->site));
+    TB_TRY(find_site(s, number, begins, &recent->site));
     recent->stack = stack;
+    recent->begins = begins;
     recent->epoch = s->stacks->epoch;
   }
   *out = recent->site;
@@ -303,10 +314,11 @@ static tb_rc site_of(struct to_span_sums *s, const struct to_generation *gen, ui
 }
 
 tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
-                           uint64_t stack, to_ns now) {
+                           uint64_t stack, uint64_t begins, to_ns now) {
   uint32_t site;
 
-  TB_TRY(site_of(s, gen, stack, &site));
+  TB_TRY(site_of(s, gen, stack, false, &site));
+  if (TB_UNLIKELY(site == TO_SITE_UNKNOWN)) TB_TRY(site_of(s, gen, begins, true, &site));
   s->site[s->goroutine[slot].site].alive--;
   s->goroutine[slot].site = site;
   s->site[site].alive++;
@@ -382,6 +394,9 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
     return TB_OK;
   }
+  bool may_get_entry = entry == TO_ENTRY_UNKNOWN && span->stack != 0; /* the next span asks again */
+  if (may_get_entry)
+    return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
   uint64_t what = to_sums_what(s, entry, TO_SUMS_HOW(state, why_of(span)));
   *to_sums_recent(s, what, span->stack, span->by_stack) =
       (struct to_sums_recent){ .stack = span->stack,
@@ -439,14 +454,16 @@ tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life) {
   return s->n_held == 0 ? TB_OK : release(s, life, TO_ENTRY_UNKNOWN);
 }
 
-/* Its stacks are none, but for the waker's: that one is kept by its number. */
+/* Its stacks are kept by their numbers. */
 static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
                   const struct to_span *span) {
-  uint32_t waker;
+  uint32_t own, waker;
 
+  TB_TRY(to__stack_number(s->stacks, gen, span->stack, &own));
   TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &waker));
   if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(release(s, s->held[0].life, TO_ENTRY_UNKNOWN));
   s->held[s->n_held] = *span;
+  if (span->stack != 0) s->held[s->n_held].stack = TO_STACK_KEPT | own;
   s->held[s->n_held].by_stack = TO_STACK_KEPT | waker;
   s->held[s->n_held++].more = NULL;
   return TB_OK;
@@ -471,7 +488,8 @@ tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range) {
   return entry == TO_ENTRY_UNKNOWN ? hold_range(s, range) : count_range(s, range, entry);
 }
 
-/* The goroutine's first stack: its entry is known from now on. */
+/* The goroutine's first stack whose outermost frame has a name, as in Go's summaries: its entry is known from now on. (Where it was
+ * interrupted, Go 1.22 to 1.26 may give a single frame without a name.) */
 tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                         uint64_t life, uint64_t stack) {
   struct to_sums_goroutine *g = &s->goroutine[slot];
@@ -480,6 +498,7 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
   if (g->entry != TO_ENTRY_UNKNOWN || stack == 0) return TB_OK;
   TB_TRY(to__stack_number(s->stacks, gen, stack, &number));
   TB_TRY(entry_of_stack(s, number, &entry));
+  if (TB_UNLIKELY(entry == TO_ENTRY_UNKNOWN)) return TB_OK;
   g->entry = entry;
   g->running = s->entry[entry].running;
   g->calling = s->entry[entry].calling;
@@ -507,6 +526,7 @@ tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
   if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) {
     if (stack == 0) return hold(s, gen, span);
     TB_TRY(to_span_sums_meet(s, gen, span->slot, span->life, stack));
+    if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) return hold(s, gen, span);
     if (add_again(s, span)) return TB_OK;
   }
   return count(s, gen, span, s->goroutine[span->slot].entry);

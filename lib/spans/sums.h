@@ -8,7 +8,7 @@
  *   state     why                     stack, by_stack        lengths
  *   RUNNABLE  enum to_cause           both; by_stack only    in the window's pool
  *                                     where it has a waker
- *   WAITING   enum to_reason          both                   in the window's pool
+ *   WAITING   to_spans_reason()         both                   in the window's pool
  *   RUNNING   0                       none                   sum only
  *   SYSCALL   enum to_call_part       none                   sum only
  *   NOT_EXIST 0                       none                   sum only: whole lives, from the birth to the end
@@ -16,7 +16,7 @@
  * Goroutines that live are counted by entry function and by the place where they were created. Ranges of a goroutine (mark assists,
  * sweeps, stops of the world) are summed by its entry function.
  *
- * The entry function of a goroutine is the outermost frame of the first stack that the trace shows of it. Spans before
+ * The entry function of a goroutine is the outermost frame of the first stack that names it. Spans before
  * that one wait until the entry is known, or until a report is asked for.
  *
  * Where sums are too many, further spans are counted in the rest of their state and reason: its stacks are
@@ -113,6 +113,7 @@ struct to_span_sums {
 
   struct to_sums_site {
     uint32_t stack;
+    bool begins; /* the runtime created them (time.AfterFunc): stack is where they begin */
     uint32_t alive;          /* goroutines now */
     uint32_t created, lives; /* series: moments, and whole lives with their lengths */
   } * site;
@@ -121,10 +122,11 @@ struct to_span_sums {
     uint64_t stack; /* id of the generation */
     uint32_t epoch; /* of the stack table; 0: a free place */
     uint32_t site;
+    bool begins;
   } recent_site[TO_SUMS_RECENT_SITES];
   uint32_t of_range;             /* series: those of the entries' ranges are parts of it */
   uint32_t of_creation, of_life; /* series: those of the sites are parts of them */
-  struct tb_map site_of;         /* by the stack's number */
+  struct tb_map site_of;         /* by the stack's number, and whether it is where they begin */
 
   struct to_span held[TO_SUMS_HELD_MAX]; /* of goroutines whose entry is not known yet */
   size_t n_held;
@@ -137,9 +139,9 @@ void to_span_sums_fini(struct to_span_sums *s); /* accepts a zeroed one */
 
 /* The pass over events counts spans here as they end (spans/spans.c). A life begins in this slot: */
 TB_MUST tb_rc to_span_sums_begin(struct to_span_sums *s, uint32_t slot);
-/* It was created now, by a goroutine with this stack. */
+/* It was created now, by a goroutine with this stack; without one it counts by where it begins. */
 TB_MUST tb_rc to_span_sums_created(struct to_span_sums *s, const struct to_generation *gen,
-                                   uint32_t slot, uint64_t stack, to_ns now);
+                                   uint32_t slot, uint64_t stack, uint64_t begins, to_ns now);
 /* A stack of the goroutine, before a span of it has ended. */
 TB_MUST tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
                                 uint32_t slot, uint64_t life, uint64_t stack);
@@ -163,9 +165,9 @@ TB_MUST tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *r
 bool to_sums_range_of(unsigned kind, enum to_sums_range *out);
 
 /* What a recent one has besides stacks. how: TO_SUMS_HOW(). */
-#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 5 | (unsigned)(why))
+#define TO_SUMS_HOW(state, why) ((unsigned)(state) << 6 | (unsigned)(why))
 static inline uint64_t to_sums_what(const struct to_span_sums *s, uint32_t entry, unsigned how) {
-  return (uint64_t)s->stacks->epoch << 32 | entry << 8 | how;
+  return (uint64_t)s->stacks->epoch << 32 | entry << 9 | how;
 }
 static inline struct to_sums_recent *to_sums_recent(struct to_span_sums *s, uint64_t what,
                                                     uint64_t stack, uint64_t by_stack) {

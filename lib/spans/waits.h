@@ -12,9 +12,9 @@ COLD const struct to_reason_met *find_reason(struct to_spans *s, const struct to
   struct to_string text;
 
   if (gen == NULL || !to_generation_string(gen, id, &text)) return &unknown;
+  tb_rc rc = to_reasons_number(&s->known_reasons, text, &met->reason);
   met->string = id + 1;
-  met->reason = (uint8_t)to_reason_find(text);
-  tb_rc rc = to_lock_table_find(&s->locks, id, &met->lock, &met->holder);
+  if (rc == TB_OK) rc = to_lock_table_find(&s->locks, id, &met->lock, &met->holder);
   if (rc != TB_OK) s->failed = rc;
   return met;
 }

@@ -57,6 +57,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
     return rc;
   }
   if (flags & TO_READER_PLAIN) to__order_plain(reader->order);
+  if (flags & TO_READER_PAST_ANNOTATIONS) to__order_past_annotations(reader->order);
   *out = reader;
   return TB_OK;
 }
@@ -90,6 +91,11 @@ uint64_t to_reader_written(const struct to_reader *reader) {
 }
 uint64_t to_reader_lone_region_ends(const struct to_reader *reader) {
   return to__order_lone_region_ends(reader->order);
+}
+const struct tb_diag *to_reader_misannotated(const struct to_reader *reader) {
+  const struct tb_diag *fault = to__order_misannotated(reader->order);
+
+  return fault->rc == TB_OK ? NULL : fault;
 }
 uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
@@ -248,6 +254,7 @@ tb_rc to_reader_begin(struct to_reader *reader) {
 
   if (reader->phase == FAILED || unfinished) to_reader_epoch(reader);
   if (reader->phase == FAILED && reader->diag != NULL) tb_diag_clear(reader->diag);
+  tb_diag_clear(to__order_misannotated(reader->order));
   reader->segmented = true;
   reader->phase = FEEDING;
   reader->held = false;

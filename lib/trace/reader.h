@@ -41,6 +41,10 @@ enum to_reader_flags {
   /* After a generation's last event run() answers TB_AGAIN once more: between these two calls the generation
    * is still there, for who kept its events. */
   TO_READER_HOLD = 8,
+  /* The program's own annotations may be wrong: regions that end in another order than Go's reader allows, a task that
+   * begins twice. Such a fault is noted for to_reader_misannotated(), that goroutine's regions are dropped, and the reader goes on.
+   * The trace is broken all the same: who says whether it is whole has to ask. */
+  TO_READER_PAST_ANNOTATIONS = 16,
 };
 
 struct to_reader;
@@ -93,6 +97,8 @@ uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync i
 uint64_t to_reader_written(const struct to_reader *reader);
 /* Ends of regions whose begin is not in the trace: tracing began within them. They are delivered like others. */
 uint64_t to_reader_lone_region_ends(const struct to_reader *reader);
+/* With TO_READER_PAST_ANNOTATIONS: the first such fault since begin(); NULL: none. */
+const struct tb_diag *to_reader_misannotated(const struct to_reader *reader);
 /* The generation whose events have all been delivered, with TO_READER_HOLD; NULL: none just now. */
 const struct to_generation *to_reader_holds(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */

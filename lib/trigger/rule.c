@@ -115,7 +115,7 @@ static tb_rc unknown_finding(const struct parser *p) {
                    nearest.best);
   return tb_fail(
       p->diag, TB_BROKEN,
-      "no finding \"%.40s\"; there are deadlock, convoy, stall, leak, assists and starved",
+      "no finding \"%.40s\"; there are deadlock, convoy, stall, leak, assists, starved and misnested",
       shown(p));
 }
 

@@ -65,7 +65,7 @@ static void put_piece(struct tb_buf *out, const struct to_why *why, const struct
                 p->history == NULL ? 0 : p->history->life);
   put_text(out, "entry", to_why_entry(why, p->history, p->stack));
   put_word(out, "state", to_why_piece_state(p));
-  put_word(out, "reason", to_why_piece_reason(p));
+  put_word(out, "reason", to_why_piece_reason(why, p));
   tb_buf_byte(out, ',');
   put_text(out, "function", frame->function);
   tb_buf_byte(out, ',');

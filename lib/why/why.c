@@ -76,9 +76,9 @@ void to_why_each_part(const struct to_why *why, to_why_part_fn *each, void *self
 
   for (unsigned p = 0; p < TO_PATH_PARTS; p++)
     if (p != TO_PATH_WAITING && s->own.ns[p] > 0) each(self, parts[p].name, "", s->own.ns[p]);
-  for (unsigned r = 0; r < TO_REASONS; r++)
+  for (unsigned r = 0; r < TO_REASONS_MAX; r++)
     if (s->own_waiting[r] > 0)
-      each(self, parts[TO_PATH_WAITING].name, to_reason_info((enum to_reason)r)->display,
+      each(self, parts[TO_PATH_WAITING].name, to_spans_reason(why->spans, r)->display,
            s->own_waiting[r]);
   if (s->behind_total > 0) each(self, "behind", "", s->behind_total);
 }
@@ -94,14 +94,11 @@ const struct to_frame *to_why_frame(const struct to_why *why, uint32_t stack) {
 /* A goroutine begins in its LIFE's stack, else in the outermost frame of what is known of it. */
 struct to_string to_why_entry(const struct to_why *why, const struct to_history *history,
                               uint32_t stack) {
-  const struct to_callstack *of = NULL;
   const struct to_frame *frame = NULL;
 
   if (history != NULL && history->entry_stack > TO_STACK_OTHER)
-    of = calls(why, history->entry_stack);
-  if (of != NULL && of->len > 0) frame = of->frames[0];
-  if (frame == NULL) of = calls(why, stack);
-  if (frame == NULL && of != NULL && of->len > 0) frame = of->frames[of->len - 1];
+    frame = to_callstack_entry(calls(why, history->entry_stack), true);
+  if (frame == NULL) frame = to_callstack_entry(calls(why, stack), false);
   return frame != NULL ? frame->function : (struct to_string){ 0 };
 }
 
@@ -109,14 +106,17 @@ struct to_string to_why_related_entry(const struct to_why *why,
                                       const struct to_related_goroutine *of) {
   const struct to_history *history = of->history;
 
-  return to_why_entry(why, history, history->n > 0 ? history->span[0].stack : TO_STACK_EMPTY);
+  struct to_string name = to_why_entry(why, history, TO_STACK_EMPTY);
+
+  for (size_t i = 0; i < history->n && name.len == 0; i++)
+    name = to_why_entry(why, history, history->span[i].stack);
+  return name;
 }
 
 const char *to_why_piece_state(const struct to_path_piece *piece) {
   return piece->state == TO_GO_NOT_EXIST ? "unknown" : to_go_state_name(piece->state);
 }
 
-const char *to_why_piece_reason(const struct to_path_piece *piece) {
-  return piece->state == TO_GO_WAITING ? to_reason_info((enum to_reason)piece->reason)->display
-                                       : "";
+const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece) {
+  return piece->state == TO_GO_WAITING ? to_spans_reason(why->spans, piece->reason)->display : "";
 }

@@ -56,7 +56,8 @@ struct to_string to_why_entry(const struct to_why *why, const struct to_history 
 struct to_string to_why_related_entry(const struct to_why *why,
                                       const struct to_related_goroutine *of);
 const char *to_why_piece_state(const struct to_path_piece *piece);
-const char *to_why_piece_reason(const struct to_path_piece *piece); /* empty: it is no wait */
+/* Empty: it is no wait. */
+const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece);
 
 /* "figures":{...},"tables":{...}, as why/schema.h says; at most so many rows of the path (0: all). */
 void to_why_json(const struct to_why *why, size_t rows, struct tb_buf *out);

@@ -16,7 +16,7 @@ GOOD_S = 10 if FULL else 2
 # What each fault's program is told, in seconds of its trace's clock, and how many times as fast that clock runs. What only waits
 # is traced at once, the others one by one.
 FAST = 1 if FULL else 10
-FAULTS = {"none": (1, {"good": 10 if FULL else 4}), "slow": (1, {"good": 0.5}), "leak": (FAST, {"good": GOOD_S, "lasts": 75}),
+FAULTS = {"none": (1, {"good": 10 if FULL else 4}), "slow": (1, {"good": 0.5}), "misnested": (1, {"good": 0.5}), "leak": (FAST, {"good": GOOD_S, "lasts": 75}),
           "deadlock": (FAST, {"good": GOOD_S, "lasts": 15}), "fsync": (FAST, {"good": GOOD_S, "lasts": 15}),
           "convoy": (FAST, {"good": GOOD_S, "lasts": 5}), "assist": (FAST, {"good": GOOD_S, "lasts": 5}),
           "starved": (FAST, {"good": GOOD_S, "lasts": 5})}
@@ -110,6 +110,24 @@ class Planted(PlantedCase):
         self.assertEqual(longest["entry"], SHOP + "plantStarved.func1")
         self.assertGreater(longest["latency"]["total_ns"], 100 * MS)
 
+    def test_regions_that_are_not_nested_take_no_other_figure_away(self):
+        wrong = self.tracectl("check", TRACES["misnested"], expect=1).out
+        self.assertRegex(wrong, r': broken at generation 1, thread \d+, offset \d+: goroutine 1 ends region "send" of task \d+, '
+                                r'but its innermost is "send" of task \d+')
+        answer = self.tracectl("report", "regions", TRACES["misnested"], "--json", "--top", "0", expect=1)
+        self.assertIn(wrong.split(": ", 1)[1].split(": ", 1)[1].strip(), answer.err)
+        report = json.loads(answer.out)
+        row, = report["tables"]["misnested"]
+        self.assertEqual((row["count"], row["type"], row["open_type"], row["open_task"] - row["task"]), (1, "send", "send", 1))
+        self.assertIn(SHOP + "dispatch", self.functions(row))
+        self.assertEqual((report["figures"]["cut"], report["figures"]["begin_unknown"]), (2, 0))
+        requests = json.loads(self.tracectl("report", "tasks", TRACES["misnested"], "--json", "--top", "0", expect=1).out)["tables"]["by_type"]
+        checkouts = {row["type"]: row["latency"]["count"] for row in requests}["checkout"]
+        self.assertEqual({row["type"]: row["latency"]["count"] for row in report["tables"]["by_type"]}, {"reserve": checkouts})
+        rows = self.tracectl("query", "--csv", TRACES["misnested"], "SELECT count(*) FROM regions WHERE type='reserve'")
+        self.assertEqual(rows.out.split()[1], str(checkouts))
+        self.assertIn("its innermost is", rows.err)
+
     def test_where_nothing_is_planted_nothing_is_found(self):
         self.assertEqual(self.report("contention", "none")["figures"]["convoys"], 0)
         self.assertEqual([row for row in self.report("block", "none")["tables"]["waiting_now"] if row["reason"] == "sync" and not row["idle"]], [])
@@ -199,7 +217,7 @@ class Alerts(HeardAtOnce, PlantedCase):
     """The same faults, met by a collector: an alert names each of them as soon as its definition is met."""
 
     def plant(self):
-        faults = [fault for fault in FAULTS if fault != "slow"]
+        faults = [fault for fault in FAULTS if fault not in ("slow", "misnested")]
         for fault in faults:
             self.collector.send(TRACES[fault], "shop", fault)
         for fault in faults:
@@ -246,6 +264,19 @@ class Alerts(HeardAtOnce, PlantedCase):
         suspect, = self.report("leak", "leak")["tables"]["suspects"]
         self.assertIn(SHOP + "plantLeak", self.functions(suspect, "creation_stack"))
         self.assertIn(SHOP + "forgotten", self.functions(suspect))
+
+    def test_of_regions_that_are_not_nested(self):
+        """The verdict is Go's, and the figures are there."""
+        self.listen("misnested")
+        self.collector.send(TRACES["misnested"], "shop")
+        wait_until("it is an alert", lambda: self.heard("misnested")[1])
+        wait_until("its generation is broken", lambda: self.metric("generations_broken_total") == 1)
+        self.hear_no_more()
+        _, alerts = self.heard("misnested")
+        self.assertEqual([alert["message"]["id"] for alert in alerts], ["/finding/misnested"])
+        self.assertRegex(alerts[0]["message"]["text"], r'regions end in the wrong order: at main\.\(\*shop\)\.dispatch goroutine 1 ends region "send" of '
+                                                       r'task \d+, but its innermost is "send" of task \d+, begun at main\.\(\*shop\)\.dispatch; ')
+        self.assertIn(SHOP + "dispatch", self.functions(alerts[0]["message"]))
 
     def test_of_a_slow_task(self):
         """The text says what was done in its regions; the explanation that it names is asked of a running collector, for the trace's end."""

@@ -99,6 +99,7 @@ class Trigger(Listener, Case):
         # A rule that was changed in the file begins anew; the others go on.
         collector.send(self.trace("g26-gens"), "shop", "host:2")
         self.by_name(collector, lambda found: found["slow"].get("fired", 0) == 1)
+        self.fetch_what_fired(collector)
         rules.write_text(rule("of-file", "goroutines.alive > 1000000") + "\n" + rule("more", "finding leak") + "\n")
         collector.process.send_signal(signal.SIGHUP)
         found = self.by_name(collector, lambda found: "more" in found)
@@ -112,6 +113,22 @@ class Trigger(Listener, Case):
         self.assertIn('rule left out: old: no figure "sched.gone.p99"', self.log("collector"))
         self.assertEqual(collector.stop(), 0)
         self.tracectl("verify", collector.state)
+
+    def fetch_what_fired(self, collector):
+        """The generation that a rule fired on and the one before it."""
+        fired = {row["instance"]: row for row in collector.json_lines("trigger", "history") if row["rule"] == "slow"}
+        wanted, part = self.folder / "wanted.trace", self.folder / "part.trace"
+        for chosen, instance in ((("--trigger", "slow"), "host:2"), (("--trigger", "slow", "--instance", "host:1"), "host:1"),
+                                 (("--firing", fired["host:1"]["id"]), "host:1"), (("--firing", fired["host:2"]["id"], "--last", "1h"), "host:2")):
+            collector.ask("fetch", "--stream", fired[instance]["stream"], "--gen", "1..2", "-o", wanted, "--no-progress")
+            collector.ask("fetch", *chosen, "-o", part, "--no-progress")
+            self.assertEqual(part.read_bytes(), wanted.read_bytes(), chosen)
+        for chosen, code, words in ((("--firing", "7"), 1, "nothing with the id 7 is in the history"), (("--trigger", "fast"), 1, 'nothing of the rule "fast"'),
+                                    (("--trigger", "slow", "--service", "till"), 1, 'nothing of the rule "slow"'),
+                                    (("--firing", "x"), 2, '"x" is not an id'), (("--firing", "7", "--trigger", "slow"), 2, "exclude each other"),
+                                    (("--firing", "7", "--gen", "1..2"), 2, "only --last says how many")):
+            said = self.tracectl("fetch", "--server", collector.to, "--certs", self.certs, *chosen, "-o", part, expect=code)
+            self.assertIn(words, said.err)
 
     def by_name(self, collector, condition=lambda found: True):
         """The collector's rules, once the condition is met."""

@@ -217,11 +217,17 @@ void tt_order_bytes(struct tt_run *run, const void *bytes, size_t n) {
   run->rc = feed(run, reader, bytes, n);
   run->generations = to_reader_generations(reader);
   run->lone_region_ends = to_reader_lone_region_ends(reader);
+  const struct tb_diag *wrong = to_reader_misannotated(reader);
+  run->misannotated = wrong != NULL ? *wrong : (struct tb_diag){ .rc = TB_OK };
   to_reader_free(reader);
 }
 
 struct tt_run tt_order_text(const char *text) {
-  struct tt_run run = { 0 };
+  return tt_order_text_by(text, 0);
+}
+
+struct tt_run tt_order_text_by(const char *text, unsigned flags) {
+  struct tt_run run = { .flags = flags };
   struct tb_buf bytes;
 
   tb_mem_init(&run.mem, tb_mem_libc, NULL, SIZE_MAX);

@@ -23,12 +23,14 @@ struct tt_run {
   bool feed_whole_batches; /* so many, and what is left of the batch */
   unsigned flags;
   struct to_limits limits;
+  struct tb_diag misannotated; /* to_reader_misannotated(); rc TB_OK: none */
 };
 
 /* The bytes of a text trace, completed as said above. Fails the test on text it cannot read. */
 void tt_trace_bytes(const char *text, struct tb_mem *mem, struct tb_buf *out);
 
 struct tt_run tt_order_text(const char *text);
+struct tt_run tt_order_text_by(const char *text, unsigned flags); /* of the reader */
 /* Runs bytes through a reader as run->feed_bytes, flags and limits say, collecting events. */
 void tt_order_bytes(struct tt_run *run, const void *bytes, size_t n);
 void tt_run_fini(struct tt_run *run);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/tracectl/args/options.h"
+#include "tools/tracectl/fetch/firing.h"
 #include "tools/tracectl/fetch/read.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
@@ -20,6 +21,7 @@
 struct fetching {
   struct tk_client_args args;
   struct tk_selector selector;
+  struct tk_firing_ask firing;
   const char *path;
   bool full, split, strict, json, no_progress;
   struct tk_plan plan;
@@ -186,7 +188,12 @@ static tb_rc write_files(struct fetching *f) {
 
 static tb_rc run(struct fetching *f) {
   TB_TRY(tk_client_open(&f->args, f->fetch.diag, &f->fetch.client));
-  tb_rc rc = make_plan(f);
+  tb_rc rc = tk_firing_is_asked(&f->firing)
+                 ? tk_firing_select(f->fetch.client, &f->firing, &f->selector, f->fetch.diag)
+                 : TB_OK;
+  tk_plan_init(&f->plan, &f->selector);
+  f->plan.splits_broken = f->split;
+  if (rc == TB_OK) rc = make_plan(f);
   if (rc == TB_OK) {
     say_plan(f);
     rc = write_files(f);
@@ -198,11 +205,13 @@ static tb_rc run(struct fetching *f) {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-enum { OPT_FULL = 1, OPT_SPLIT, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FULL = 1, OPT_FIRING, OPT_TRIGGER, OPT_SPLIT, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
 
 static tb_rc take_option(struct fetching *f, int option, const char *value) {
   switch (option) {
   case 'o': f->path = value; return TB_OK;
+  case OPT_FIRING: return tk_firing_id(&f->firing, value, f->fetch.diag);
+  case OPT_TRIGGER: f->firing.rule = value; return TB_OK;
   case OPT_FULL: f->full = true; return TB_OK;
   case OPT_SPLIT: f->split = true; return TB_OK;
   case OPT_STRICT: f->strict = true; return TB_OK;
@@ -216,6 +225,7 @@ static tb_rc check_options(struct fetching *f) {
   struct tb_diag *diag = f->fetch.diag;
 
   TB_TRY(tk_selector_check(&f->selector, diag));
+  TB_TRY(tk_firing_check(&f->firing, &f->selector, diag));
   if (f->path == NULL) return tb_fail(diag, TB_BROKEN, "-o FILE is wanted");
   if (strlen(f->path) > PATH_MAX - 16) return tb_fail(diag, TB_BROKEN, "-o: the path is too long");
   if (f->json && strcmp(f->path, "-") == 0)
@@ -227,6 +237,8 @@ int tk_cmd_fetch(int argc, char **argv) {
   static const struct option options[] = {
     { "output", required_argument, NULL, 'o' },
     { "full", no_argument, NULL, OPT_FULL },
+    { "firing", required_argument, NULL, OPT_FIRING },
+    { "trigger", required_argument, NULL, OPT_TRIGGER },
     { "split", no_argument, NULL, OPT_SPLIT },
     { "strict", no_argument, NULL, OPT_STRICT },
     { "json", no_argument, NULL, OPT_JSON },
@@ -250,8 +262,6 @@ int tk_cmd_fetch(int argc, char **argv) {
   if (rc == TB_OK) rc = check_options(&f);
 
   f.fetch.full = f.full;
-  tk_plan_init(&f.plan, &f.selector);
-  f.plan.splits_broken = f.split;
   if (rc == TB_OK) rc = run(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);

@@ -7,12 +7,17 @@
 #define MS     INT64_C(1000000)
 #define SECOND (1000 * MS)
 
-enum { SLEEP = 1, NET = 2, CHAN = 3, SYNC = 4 }; /* strings */
+enum { SLEEP = 1, NET = 2, CHAN = 3, SYNC = 4, FIBER = 5, THOUGHT = 6 }; /* strings */
 enum { OWN = 1, WAKER = 2, ACCEPT = 3, HANDLER = 4, AGENT = 5, WORKER = 6, IN_C = 7 };
 
 static const struct to_generation gen1 = {
   .number = 1,
-  .string = { [SLEEP] = "sleep", [NET] = "network", [CHAN] = "chan receive", [SYNC] = "sync" },
+  .string = { [SLEEP] = "sleep",
+              [NET] = "network",
+              [CHAN] = "chan receive",
+              [SYNC] = "sync",
+              [FIBER] = "coroutine",
+              [THOUGHT] = "deep thought" },
   .stack = { [OWN] = { { 100, 7, "runtime.chanrecv1", "chan.go" },
                        { 200, 9, "main.reader", "main.go" } },
              [WAKER] = { { 300, 8, "runtime.chansend1", "chan.go" },
@@ -88,6 +93,26 @@ static bool text_is(const struct to_value *value, const char *text) {
 
 static uint64_t pc(const struct to_value *value) {
   return value->stack->len == 0 ? 0 : value->stack->frames[0]->pc;
+}
+
+/* Go brings new ones with each version, and a C program has its own. */
+Test(an_block, reasons_that_no_table_has_are_told_apart_by_their_words) {
+  struct tt_analyses t;
+
+  open_stream(&t, 100);
+  wait_for(&t, 100, 400, 1, 2, FIBER, OWN);
+  wait_for(&t, 500, 600, 1, 2, THOUGHT, OWN);
+  block(&t, 700, 3, THOUGHT, OWN);
+  const struct to_report *r = tt_report(&t, TO_ANALYSIS_BLOCK, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_reason")->rows, 2);
+  cr_assert_str_eq(tt_cell(r, "by_reason", 0, "reason")->text.data, "coroutine");
+  cr_assert_str_eq(tt_cell(r, "by_reason", 0, "id")->text.data, "/other/coroutine");
+  cr_assert_eq(tt_cell(r, "by_reason", 0, "blocked")->distribution->sum.total_ns, 300);
+  cr_assert_str_eq(tt_cell(r, "by_reason", 1, "reason")->text.data, "deep thought");
+  cr_assert_eq(tt_table(r, "by_stack")->rows, 2);
+  cr_assert_str_eq(tt_cell(r, "waiting_now", 0, "reason")->text.data, "deep thought");
+  cr_assert_str_eq(tt_cell(r, "longest", 0, "reason")->text.data, "coroutine");
+  tt_analyses_close(&t);
 }
 
 Test(an_block, a_wait_counts_by_reason_stack_waker_and_entry) {

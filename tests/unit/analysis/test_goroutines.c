@@ -4,14 +4,15 @@
 
 #include "unit/analysis/fake_generation.h"
 
-enum { WAITS = 1, SITE = 2, BEGIN = 3 };
+enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4 };
 
 static const struct to_generation gen1 = {
   .number = 1,
   .string = { [1] = "chan receive", [2] = "forever" },
   .stack = { [WAITS] = { { 100, 7, "main.wait", "main.go" }, { 201, 9, "main.worker", "main.go" } },
              [SITE] = { { 300, 8, "main.main", "main.go" } },
-             [BEGIN] = { { 200, 9, "main.worker", "main.go" } } },
+             [BEGIN] = { { 200, 9, "main.worker", "main.go" } },
+             [NAMELESS] = { { 400, 0, "", "" } } },
 };
 
 static void feed(struct tt_analyses *t, to_ns time, int64_t g, uint8_t type, uint64_t a,
@@ -94,6 +95,28 @@ Test(an_goroutines, time_adds_up_by_entry_function_with_what_goes_on) {
   expect(r, "main.worker", "total_ns", 200);
   expect(r, "main.worker", "block_ns", 40);
   expect(r, "main.worker", "alive", 1);
+  tt_analyses_close(&t);
+}
+
+/* Where it was interrupted, Go 1.22 to 1.26 may give one frame without a name: Go's summary takes the next stack then. */
+Test(an_goroutines, a_frame_without_a_name_names_no_goroutine) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  TT_FEED(&t, &gen1, .time = 20, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .slot = 2,
+          .type = TW_EV_GO_STATUS_STACK, .args = { 2, (uint64_t)TO_NONE, TW_GO_RUNNABLE, NAMELESS });
+  start(&t, 100, 2);
+  feed(&t, 300, 2, TW_EV_GO_STOP, 2, NAMELESS);
+  start(&t, 350, 2);
+  feed(&t, 500, 2, TW_EV_GO_BLOCK, 1, WAITS);
+  unblock(&t, 900, 2);
+  start(&t, 950, 2);
+  feed(&t, 1000, 2, TW_EV_GO_STOP, 2, NAMELESS);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  cr_assert_eq(tt_table(r, "by_entry")->rows, 2, "goroutine 1 has shown no stack");
+  expect(r, "main.worker", "count", 1);
+  expect(r, "main.worker", "execution_ns", 200 + 150 + 50);
+  expect(r, "main.worker", "sched_wait_ns", 99 + 50 + 50);
   tt_analyses_close(&t);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "unit/analysis/fake_generation.h"
@@ -24,11 +25,16 @@ static void open_stream(struct tt_analyses *t) {
           .args = { 1, 1, TW_GO_RUNNING });
 }
 
-static void create(struct tt_analyses *t, to_ns time, int64_t g) {
+static void create_at(struct tt_analyses *t, to_ns time, int64_t g, uint64_t begins,
+                      uint64_t site) {
   TT_FEED(t, &gen1, .time = time, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g,
-          .type = TW_EV_GO_CREATE, .args = { (uint64_t)g, BEGIN, SITE });
+          .type = TW_EV_GO_CREATE, .args = { (uint64_t)g, begins, site });
   TT_FEED(t, &gen1, .time = time + 1, .m = 2, .p = 2, .g = TO_NONE, .slot = (uint32_t)g,
           .type = TW_EV_GO_START, .args = { (uint64_t)g, 1 });
+}
+
+static void create(struct tt_analyses *t, to_ns time, int64_t g) {
+  create_at(t, time, g, BEGIN, SITE);
 }
 
 static void block(struct tt_analyses *t, to_ns time, int64_t g) {
@@ -42,6 +48,11 @@ static void end(struct tt_analyses *t, to_ns time, int64_t g) {
 
 static const struct to_report *report(struct tt_analyses *t) {
   return tt_report(t, TO_ANALYSIS_LEAK, TO_WINDOW_ALL);
+}
+
+static void take_words(void *self, const struct to_finding *finding) {
+  if (finding->kind == TO_FINDING_LEAK)
+    snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
 /* One goroutine each 5 s, for 65 s: none ends. */
@@ -65,6 +76,34 @@ Test(an_leak, ever_more_that_wait_are_suspects) {
   cr_assert_eq(tt_cell(r, "suspects", 0, "creation_stack")->stack->frames[0]->pc, 300);
   cr_assert_eq(tt_cell(r, "suspects", 0, "stack")->stack->frames[0]->pc, 100);
   tt_analyses_close(&t);
+}
+
+static void expect_leak(uint64_t begins, uint64_t site_pc, const char *words) {
+  struct tt_analyses t;
+  char found[400] = "";
+
+  open_stream(&t);
+  for (int64_t i = 1; i <= 13; i++) {
+    create_at(&t, 5 * i * SECOND, i + 1, begins, 0);
+    block(&t, 5 * i * SECOND + 10, i + 1);
+  }
+  const struct to_report *r = report(&t);
+  cr_assert_eq(tt_figure(r, "suspects")->number, 6);
+  const struct to_callstack *site = tt_cell(r, "suspects", 0, "creation_stack")->stack;
+  cr_assert_eq(site->len > 0 ? site->frames[0]->pc : 0, site_pc);
+  cr_assert_eq(to_analyses_generation_ends(t.a, &gen1), TB_OK);
+  cr_assert_eq(to_analyses_findings(t.a, &(struct to_finding_sink){ found, take_words }), TB_OK);
+  cr_assert_not_null(strstr(found, words), "said: %s", found);
+  tt_analyses_close(&t);
+}
+
+/* The runtime creates the goroutines of time.AfterFunc: the trace has no stack of their creation. */
+Test(an_leak, goroutines_that_no_goroutine_created_count_by_where_they_begin) {
+  expect_leak(BEGIN, 200, "created by the runtime, they begin in main.worker, they wait at main.worker");
+}
+
+Test(an_leak, goroutines_of_which_nothing_is_known_are_a_group_too) {
+  expect_leak(0, 0, "created at an unknown place, they wait at main.worker");
 }
 
 /* The same, but one in each period ends: those that live do not get more. */

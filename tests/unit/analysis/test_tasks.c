@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "event/view.h"
@@ -7,11 +8,15 @@
 
 #define MS INT64_C(1000000)
 
-enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4 };
+enum { OWN = 1, BEGIN = 2, WORK = 3, REQUEST = 4, LONG = 5, LONG_TOO = 6 };
+
+#define TEN(text) text text text text text text text text text text
+#define LONG_NAME TEN(TEN("abc")) /* 300 bytes */
 
 static const struct to_generation gen1 = {
   .number = 1,
-  .string = { [1] = "sync", [2] = "network", [WORK] = "work", [REQUEST] = "request" },
+  .string = { [1] = "sync", [2] = "network", [WORK] = "work", [REQUEST] = "request",
+              [LONG] = LONG_NAME "1", [LONG_TOO] = LONG_NAME "2" },
   .stack = { [OWN] = { { 100, 7, "sync.Lock", "s.go" } },
              [BEGIN] = { { 200, 9, "main.serve", "main.go" } } },
 };
@@ -69,6 +74,77 @@ static int64_t number(const struct to_report *r, const char *table, size_t row,
 
   cr_assert_not(value->none, "%s", column);
   return value->number;
+}
+
+static void find(void *self, const struct to_finding *finding) {
+  if (finding->kind != TO_FINDING_MISNESTED) return;
+  snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
+}
+
+static void find_misnested(struct tt_analyses *t, char words[400]) {
+  words[0] = '\0';
+  cr_assert_eq(to_analyses_findings(t->a, &(struct to_finding_sink){ words, find }), TB_OK);
+}
+
+Test(an_tasks, regions_that_are_not_nested_are_cut_and_found) {
+  struct tt_analyses t;
+  char words[400];
+
+  open_stream(&t);
+  status(&t, 10, 1);
+  status(&t, 20, 2);
+  region(&t, 100, 1, 7, true);
+  region(&t, 110, 1, 8, true);
+  region(&t, 120, 2, 9, true);
+  TT_FEED(&t, &gen1, .time = 200, .m = 1, .p = 1, .g = 1, .type = TW_EV_USER_REGION_END,
+          .args = { 7, WORK, OWN, TO_MISNESTED });
+  TT_FEED(&t, &gen1, .time = 210, .m = 1, .p = 1, .g = 1, .type = TW_EV_USER_REGION_END,
+          .args = { 8, WORK, OWN, TO_NESTING_LOST });
+  region(&t, 220, 2, 9, false);
+  region(&t, 230, 1, 7, true);
+  region(&t, 260, 1, 7, false);
+  find_misnested(&t, words);
+  cr_assert_str_eq(words,
+                   "at sync.Lock goroutine 1 ends region \"work\" of task 7, but its innermost is "
+                   "\"work\" of task 8, begun at main.serve; its regions are cut there, and Go's "
+                   "tools refuse the trace");
+  const struct to_report *r = report(&t, TO_ANALYSIS_REGIONS);
+  cr_assert_eq(tt_distribution(r, "latency")->sum.count, 2, "goroutine 2's, and the one after");
+  cr_assert_eq(tt_distribution(r, "latency")->sum.total_ns, 130);
+  cr_assert_eq(tt_figure(r, "cut")->number, 2);
+  cr_assert_eq(tt_figure(r, "misnested")->number, 1);
+  cr_assert_eq(tt_figure(r, "begin_unknown")->number, 0);
+  cr_assert_eq(tt_figure(r, "open")->number, 0);
+  cr_assert_eq(number(r, "misnested", 0, "task"), 7);
+  cr_assert_eq(number(r, "misnested", 0, "open_task"), 8);
+  cr_assert_eq(number(r, "misnested", 0, "goroutine"), 1);
+  cr_assert_eq(tt_cell(r, "misnested", 0, "stack")->stack->frames[0]->pc, 100);
+  cr_assert_eq(tt_cell(r, "misnested", 0, "open_stack")->stack->frames[0]->pc, 200);
+  TT_FEED(&t, &gen1, .time = 300, .m = TO_NONE, .p = TO_NONE, .g = TO_NONE, .type = TW_EV_SYNC,
+          .args = { 2 });
+  find_misnested(&t, words);
+  cr_assert_str_eq(words, "", "a generation without one ends it");
+  tt_analyses_close(&t);
+}
+
+Test(an_tasks, long_names_that_begin_alike_are_told_apart) {
+  struct tt_analyses t;
+
+  open_stream(&t);
+  status(&t, 10, 1);
+  for (uint64_t i = 0; i < 4; i++) {
+    TT_FEED(&t, &gen1, .time = 100 + 10 * (to_ns)i, .m = 1, .p = 1, .g = 1,
+            .type = TW_EV_USER_TASK_BEGIN, .args = { 7 + i, TO_NO_TASK, LONG + i % 2, BEGIN });
+    if (i < 2) task_end(&t, 105 + 10 * (to_ns)i, 1, 7 + i);
+  }
+  const struct to_report *r = report(&t, TO_ANALYSIS_TASKS);
+  cr_assert_eq(tt_table(r, "by_type")->rows, 2);
+  for (size_t row = 0; row < 2; row++) {
+    cr_assert_eq(tt_cell(r, "by_type", row, "type")->text.len, sizeof LONG_NAME);
+    cr_assert_eq(tt_cell(r, "by_type", row, "latency")->distribution->sum.count, 1);
+    cr_assert_eq(number(r, "by_type", row, "open"), 1);
+  }
+  tt_analyses_close(&t);
 }
 
 Test(an_tasks, a_task_counts_from_begin_to_end_and_what_is_open_is_listed) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "event/reasons.h"
 #include "event/view.h"
 #include "wire/spec.h"
 
@@ -120,6 +122,34 @@ Test(view, a_reason_is_found_by_the_words_of_the_trace_and_shown_in_plainer_ones
     for (unsigned b = a + 1; b < TO_REASONS; b++)
       cr_assert_neq(strcmp(to_reason_info(a)->id, to_reason_info(b)->id), 0, "two are %s",
                     to_reason_info(a)->id);
+}
+
+Test(view, a_reason_that_no_table_has_keeps_its_words) {
+  struct to_reasons reasons;
+  struct tb_mem mem;
+  char words[16];
+  uint8_t number, again;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  to_reasons_init(&reasons, &mem);
+  cr_assert_eq(to_reasons_number(&reasons, (struct to_string){ "sleep", 5 }, &number), TB_OK);
+  cr_assert_eq(number, TO_REASON_SLEEP);
+  cr_assert_eq(to_reasons_number(&reasons, (struct to_string){ "coroutine", 9 }, &number), TB_OK);
+  cr_assert_eq(to_reasons_number(&reasons, (struct to_string){ "my chan", 7 }, &again), TB_OK);
+  cr_assert_neq(number, again);
+  cr_assert_str_eq(to_reasons_info(&reasons, number)->text, "coroutine");
+  cr_assert_str_eq(to_reasons_info(&reasons, number)->id, "/other/coroutine");
+  cr_assert_eq(to_reasons_info(&reasons, again)->wait_class, TO_WAIT_CHAN, "as Go's profiles");
+  for (int i = 0; i < TO_REASONS_MAX; i++) {
+    struct to_string text = { words, (size_t)snprintf(words, sizeof words, "own %d", i) };
+    cr_assert_eq(to_reasons_number(&reasons, text, &again), TB_OK);
+    cr_assert_lt(again, TO_REASONS_MAX);
+  }
+  cr_assert_eq(again, TO_REASON_OTHER, "too many are one");
+  cr_assert_eq(to_reasons_number(&reasons, (struct to_string){ "coroutine", 9 }, &again), TB_OK);
+  cr_assert_eq(again, number);
+  to_reasons_fini(&reasons);
+  cr_assert_eq(mem.bytes, 0);
 }
 
 /* I21, I15, I20: numbers and words that others store and compare. New ones come at the end. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "event/view.h"
 #include "support/order_text.h"
 #include "wire/spec.h"
 
@@ -524,10 +525,66 @@ Test(order, regions_close_innermost_first_by_name_across_generations) {
   tt_run_fini(&run);
   refused(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
                        "UserRegionEnd dt=1 task=1 name_string=2 stack=0\n",
-          "ends region \"s2\", but its innermost is \"s1\"");
+          "goroutine 1 ends region \"s2\" of task 1, but its innermost is \"s1\" of task 1");
   refused(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
                        "UserRegionEnd dt=1 task=2 name_string=1 stack=0\n",
-          "its innermost is");
+          "ends region \"s1\" of task 2, but its innermost is \"s1\" of task 1");
+}
+
+#define ALIKE "a name of a region that begins as the other one does, "
+
+Test(order, long_names_that_begin_alike_are_shown_where_they_differ) {
+  refused(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
+                       "UserRegionEnd dt=1 task=1 name_string=2 stack=0\n"
+                       "EventBatch gen=1 m=18446744073709551615 time=0\n"
+                       "Strings\n"
+                       "String id=1\n\tdata=\"" ALIKE "here\"\n"
+                       "String id=2\n\tdata=\"" ALIKE "there\"\n",
+          "\"...r one does, there\" of task 1, but its innermost is \"...r one does, here\"");
+}
+
+/* A dispatcher that ends regions of equal names in another order. */
+Test(order, a_reader_may_go_on_past_regions_that_are_not_nested) {
+  struct tt_run run =
+      tt_order_text_by(GO22 RUNNING "UserRegionBegin dt=1 task=1 name_string=1 stack=0\n"
+                                    "UserRegionBegin dt=1 task=2 name_string=1 stack=0\n"
+                                    "UserRegionEnd dt=1 task=1 name_string=1 stack=0\n"
+                                    "UserRegionEnd dt=1 task=2 name_string=1 stack=0\n"
+                                    "UserRegionBegin dt=1 task=3 name_string=2 stack=0\n"
+                                    "UserRegionEnd dt=1 task=3 name_string=2 stack=0\n"
+                                    "EventBatch gen=2 m=0 time=20\n"
+                                    "ProcStatus dt=1 p=0 pstatus=1\n"
+                                    "GoStatus dt=1 g=1 m=0 gstatus=2\n",
+                       TO_READER_PAST_ANNOTATIONS);
+  const struct to_event *begin = find(&run, TW_EV_USER_REGION_BEGIN);
+  struct to_user_event user[3];
+
+  TT_OK(run);
+  cr_assert_eq(run.generations, 2);
+  cr_assert_eq(run.misannotated.rc, TB_BROKEN, "the verdict is Go's");
+  cr_assert_not_null(strstr(run.misannotated.text, "of task 1, but its innermost is \"s1\" of task 2"),
+                     "said: %s", run.misannotated.text);
+  cr_assert(run.misannotated.gen == 1 && run.misannotated.offset != TB_NO_OFFSET);
+  to_event_user(&begin[2], &user[0]);
+  to_event_user(&begin[3], &user[1]);
+  to_event_user(&begin[5], &user[2]);
+  cr_assert_eq(user[0].nesting, TO_MISNESTED);
+  cr_assert_eq(user[1].nesting, TO_NESTING_LOST);
+  cr_assert_eq(user[2].nesting, TO_NESTED);
+  cr_assert_eq(run.lone_region_ends, 0, "the begin of the second end was seen");
+  tt_run_fini(&run);
+}
+
+Test(order, a_reader_may_go_on_past_a_task_that_begins_twice) {
+  struct tt_run run =
+      tt_order_text_by(GO22 RUNNING "UserTaskBegin dt=1 task=5 parent_task=0 name_string=1 stack=0\n"
+                                    "UserTaskBegin dt=1 task=5 parent_task=4 name_string=2 stack=0\n"
+                                    "UserTaskEnd dt=1 task=5 stack=0\n",
+                       TO_READER_PAST_ANNOTATIONS);
+  TT_OK(run);
+  cr_assert_str_eq(run.misannotated.text, "task 5 begins twice");
+  cr_assert_eq(find(&run, TW_EV_USER_TASK_END)->args[2], 4, "it is the second one");
+  tt_run_fini(&run);
 }
 
 /* B1, D5, D6, D9 */

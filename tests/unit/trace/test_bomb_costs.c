@@ -261,7 +261,7 @@ Test(bomb_costs, many_waits_a_slot_that_get_ever_shorter) {
 
 /* ---- reasons ---- */
 
-Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {
+static void open_stops(bool end) {
   enum { REASONS = 100000 };
   struct bomb bomb;
 
@@ -271,9 +271,64 @@ Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {
   for (uint64_t reason = 1; reason <= REASONS; reason++) {
     bomb_room(&bomb);
     ADD(&bomb, TW_EV_STW_BEGIN, 1, reason, 0);
+    if (reason % 4 == 0) ADD(&bomb, TW_EV_GC_MARK_ASSIST_BEGIN, 1, 0);
+    if (reason % 4 == 0) ADD(&bomb, TW_EV_GC_MARK_ASSIST_END, 1);
+  }
+  for (uint64_t reason = 1; end && reason <= REASONS; reason++) {
+    bomb_room(&bomb);
+    ADD(&bomb, TW_EV_STW_END, 1);
   }
   bomb_flush(&bomb);
-  explode("reasons", &bomb, TB_FUEL);
+  explode("reasons", &bomb, TB_OK);
+}
+
+/* Valid for Go's reader. */
+Test(bomb_costs, stops_of_ever_new_reasons_that_never_end) {
+  open_stops(false);
+}
+
+Test(bomb_costs, stops_of_ever_new_reasons_that_end) {
+  open_stops(true);
+}
+
+/* ---- annotations ---- */
+
+Test(bomb_costs, regions_of_ever_new_names_one_inside_another) {
+  enum { NAMES = 50000 };
+  struct bomb bomb;
+
+  bomb_begin(&bomb, FAST);
+  strings(&bomb, NAMES, 8);
+  known(&bomb, 0);
+  for (uint64_t name = 1; name <= NAMES; name++) {
+    bomb_room(&bomb);
+    ADD(&bomb, TW_EV_USER_REGION_BEGIN, 1, name, name, 0);
+  }
+  for (uint64_t name = NAMES; name > 0; name--) {
+    bomb_room(&bomb);
+    ADD(&bomb, TW_EV_USER_REGION_END, 1, name, name, 0);
+  }
+  bomb_flush(&bomb);
+  explode("regions", &bomb, TB_OK);
+}
+
+Test(bomb_costs, tasks_and_waits_of_ever_new_names) {
+  enum { NAMES = 50000 };
+  struct bomb bomb;
+
+  bomb_begin(&bomb, FAST);
+  strings(&bomb, NAMES, 8);
+  known(&bomb, 0);
+  for (uint64_t name = 1; name <= NAMES; name++) {
+    bomb_room(&bomb);
+    ADD(&bomb, TW_EV_USER_TASK_BEGIN, 1, name, 0, name, 0);
+    ADD(&bomb, TW_EV_GO_BLOCK, 1, name, 0);
+    ADD(&bomb, TW_EV_GO_UNBLOCK, 1, 1, 2 * name - 1, 0);
+    ADD(&bomb, TW_EV_GO_START, 1, 1, 2 * name);
+    if (name % 2 == 0) ADD(&bomb, TW_EV_USER_TASK_END, 1, name, 0);
+  }
+  bomb_flush(&bomb);
+  explode("tasks", &bomb, TB_OK);
 }
 
 Test(bomb_costs, stops_whose_reasons_differ_in_their_last_byte) {

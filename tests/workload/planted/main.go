@@ -22,14 +22,15 @@ import (
 
 // A fault is planted while requests go on.
 var faults = map[string]func(*shop){
-	"none":     func(*shop) {},
-	"slow":     (*shop).plantSlow,
-	"convoy":   (*shop).plantConvoy,
-	"leak":     (*shop).plantLeak,
-	"deadlock": (*shop).plantDeadlock,
-	"fsync":    (*shop).plantFsync,
-	"assist":   (*shop).plantAssist,
-	"starved":  (*shop).plantStarved,
+	"none":      func(*shop) {},
+	"slow":      (*shop).plantSlow,
+	"convoy":    (*shop).plantConvoy,
+	"leak":      (*shop).plantLeak,
+	"deadlock":  (*shop).plantDeadlock,
+	"fsync":     (*shop).plantFsync,
+	"assist":    (*shop).plantAssist,
+	"starved":   (*shop).plantStarved,
+	"misnested": (*shop).plantMisnested,
 }
 
 type job struct {
@@ -271,6 +272,24 @@ func (s *shop) plantStarved() {
 		s.checkout(100 * time.Microsecond)
 	}
 	all.Wait()
+}
+
+// misnested: two requests that one goroutine sends have a region of one name, and end in another order than they began. Go's
+// reader refuses the trace from there on.
+func (s *shop) plantMisnested() {
+	first, one := trace.NewTask(context.Background(), "first")
+	second, other := trace.NewTask(context.Background(), "second")
+	s.dispatch(first, second)
+	one.End()
+	other.End()
+	s.checkout(100 * time.Microsecond)
+}
+
+//go:noinline
+func (s *shop) dispatch(first, second context.Context) {
+	sends, alsoSends := trace.StartRegion(first, "send"), trace.StartRegion(second, "send")
+	sends.End()
+	alsoSends.End()
 }
 
 // A fault that goes on for so long, and on a slow machine for some generations of the trace, where their ends are marked.

@@ -22,8 +22,9 @@ static struct to_string plain(const char *text) {
   return (struct to_string){ text, strlen(text) };
 }
 
-static struct to_string of_goroutine(const struct to_span *span) {
-  const char *reason = to_reason_info((enum to_reason)span->reason)->text;
+static struct to_string of_goroutine(const struct tk_span *at) {
+  const struct to_span *span = at->span;
+  const char *reason = at->reason->text;
 
   if (span->state == TO_GO_WAITING && reason != NULL && reason[0] != 0) return plain(reason);
   return plain(tk_go_state_word(span->state));
@@ -33,7 +34,7 @@ struct to_string tk_span_title(const struct tk_span *at) {
   const struct to_span *span = at->span;
 
   switch (span->kind) {
-  case TO_SPAN_GOROUTINE: return of_goroutine(span);
+  case TO_SPAN_GOROUTINE: return of_goroutine(at);
   case TO_SPAN_THREAD: return plain(tk_thread_state_word(span->state));
   case TO_SPAN_RANGE: return plain(to_range_info((enum to_range_kind)span->state)->name);
   case TO_SPAN_METRIC: return plain(to_metric_name((enum to_metric)span->state));

@@ -11,7 +11,7 @@
 #include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { KEY_BYTES = 256, EXACT = 64, STEPS_LOG2 = 5 };
+enum { KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */, EXACT = 64, STEPS_LOG2 = 5 };
 
 static const char *const names[] = {
 #define METRIC(id, name, key, about) name,
@@ -192,7 +192,7 @@ static tb_rc take_goroutine(struct reading *r, const struct tk_span *at, uint64_
   case TO_GO_WAITING: break;
   default: return TB_OK;
   }
-  const char *reason = to_reason_info((enum to_reason)span->reason)->text;
+  const char *reason = at->reason->text;
   snprintf(before, sizeof before, "%s at ", reason == NULL ? "" : reason);
   put_place(r->pass, at->stack, before, key);
   return count(r->samples, TK_DIFF_BLOCK, key, ns);

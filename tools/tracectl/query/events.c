@@ -148,7 +148,8 @@ static bool begin_part(struct tk_events *e, char error[TK_QUERY_ERROR]) {
   const struct part *part = &e->part[e->next_part++];
   tk_input_part(e->in, &part->range);
   e->before = part->before;
-  unsigned flags = tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0;
+  unsigned flags =
+      TO_READER_PAST_ANNOTATIONS | (tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0u);
   tb_rc rc = to_pull_new(&tk_mem, NULL, flags, (struct to_pull_source){ e->in, tk_input_more },
                          &e->diag, &e->pull);
   if (rc != TB_OK) fail(e, rc, error);

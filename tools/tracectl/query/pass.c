@@ -199,6 +199,7 @@ const char *tk_thread_state_word(unsigned state) {
 static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span *out,
                 char error[TK_QUERY_ERROR]) {
   *out = (struct tk_span){ .span = span, .gen = pass->gen_number, .has_wall = pass->has_clock };
+  out->reason = to_spans_reason(to_span_pull_spans(pass->pull), span->reason);
   if (pass->has_clock) out->wall_ns = tk_wall_of(&pass->clock, span->from);
   tb_rc rc = number_stacks(pass, out);
   return rc == TB_OK ? 1 : fail(pass, rc, error);
@@ -213,6 +214,22 @@ static int give_open(struct tk_pass *pass, struct tk_span *out, char error[TK_QU
   return give(pass, &open->span, out, error);
 }
 
+/* Once for all passes over a place: the trace is not whole, but all of it is shown. */
+static void note_misannotated(struct tk_pass *pass) {
+  static const struct tk_place *noted;
+  const struct tb_diag *wrong = to_span_pull_misannotated(pass->pull);
+  char why[300];
+
+  if (wrong == NULL || noted == pass->place) return;
+  noted = pass->place;
+  pass->diag = *wrong;
+  if (pass->diag.offset != TB_NO_OFFSET)
+    pass->diag.offset = tk_input_offset(pass->in, pass->diag.offset);
+  tb_diag_format(&pass->diag, why, sizeof why);
+  tk_note(pass->place->verb, "%s: %s; the regions of that goroutine end there", pass->place->name,
+          why);
+}
+
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
   const struct to_generation *gen;
   const struct to_span *span;
@@ -224,6 +241,7 @@ int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_
     return give(pass, span, out, error);
   }
   pass->failed = rc == TB_END ? TB_OK : rc;
+  if (rc == TB_END) note_misannotated(pass);
   pass->ended = true;
   set_generation(pass, NULL);
   rc = find_open(pass);

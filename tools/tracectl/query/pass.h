@@ -44,6 +44,7 @@ struct tk_span {
   const struct to_span
       *span;    /* those that are open at the end, or where the trace breaks, come last */
   uint64_t gen; /* of the event that ended it; 0: it is open after the last one */
+  const struct to_reason_info *reason; /* of a wait; lent until tk_pass_end() */
   uint32_t stack, end_stack, by_stack;
   bool has_wall;
   uint64_t wall_ns; /* of its begin */

@@ -51,10 +51,12 @@ static struct to_string name_of(const struct to_span *s) {
 static void v_reason(struct tk_scan *c, struct tk_value *out) {
   const struct to_span *s = span(c);
   bool waits = s->kind == TO_SPAN_GOROUTINE && s->state == TO_GO_WAITING;
-  const char *text = waits ? to_reason_info((enum to_reason)s->reason)->text : NULL;
+  const char *text = waits ? c->at.reason->text : NULL;
 
   if (s->kind == TO_SPAN_RANGE)
     tk__text(out, name_of(s));
+  else if (text != NULL && s->reason >= TO_REASONS) /* it goes with the pass */
+    tk__text(out, (struct to_string){ text, strlen(text) });
   else
     tk__name(out, text == NULL ? "" : text);
 }

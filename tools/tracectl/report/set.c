@@ -87,15 +87,16 @@ static int run_file(struct work *work, const char *path, struct tk_report_set *s
                                     .sink = { work, take_events },
                                     .generation_ends = generation_ends,
                                     .threads = work->ask->threads,
-                                    .progress = work->ask->progress };
+                                    .progress = work->ask->progress,
+                                    .past_annotations = true };
   struct tk_trace_run run;
   tb_rc rc = TB_OK;
   char why[256];
 
   if (!tk_trace_run(&ask, &run)) return TK_FAILED;
-  if (run.rc != TB_OK) rc = to_analyses_generation_ends(work->analyses, NULL);
+  if (run.rc != TB_OK && !run.went_past) rc = to_analyses_generation_ends(work->analyses, NULL);
   if (rc == TB_OK && (run.generations > 0 || run.events > 0 || run.rc == TB_OK))
-    rc = add_reports(work, run.rc == TB_BROKEN, set);
+    rc = add_reports(work, run.rc == TB_BROKEN && !run.went_past, set);
   if (rc != TB_OK) return tk_fail(work->ask->verb, "%s: %s", path, tb_rc_text(rc));
   if (run.rc == TB_OK) return TK_DONE;
   tb_diag_format(&run.diag, why, sizeof(why));

@@ -60,7 +60,7 @@ static tb_rc set_state(struct finding *f, struct tk_moment_goroutine *g,
   g->id = span->id;
   g->life = span->life;
   g->state = (enum to_go_state)span->state;
-  g->reason = (enum to_reason)span->reason;
+  g->reason = to_spans_reason(f->out->spans, span->reason);
   g->since = span->from;
   g->since_known = span->from_known;
   g->proc = span->proc;
@@ -172,7 +172,7 @@ static bool fail(const struct finding *f, const struct tk_place *place,
   char why[300];
 
   tb_diag_format(&run->diag, why, sizeof why);
-  if (run->rc != TB_OK && run->rc != TB_END)
+  if (run->rc != TB_OK && run->rc != TB_END && !run->went_past)
     snprintf(error, TK_QUERY_ERROR, "%s: %s", place->name, why);
   else if (f->ask->is_wall && !f->has_clock)
     snprintf(error, TK_QUERY_ERROR,
@@ -195,7 +195,8 @@ bool tk_moment_find(const struct tk_place *place, const struct tk_moment_ask *as
                                         .part = place->part.end != 0 ? &place->part : NULL,
                                         .sink = { &f, on_events },
                                         .generation_ends = on_end,
-                                        .threads = 1 };
+                                        .threads = 1,
+                                        .past_annotations = true };
   struct tk_trace_run run;
 
   *out = (struct tk_moment){ 0 };

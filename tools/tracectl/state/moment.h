@@ -23,7 +23,7 @@ struct tk_moment_goroutine {
   int64_t id;
   uint64_t life;
   enum to_go_state state;
-  enum to_reason reason; /* of a wait */
+  const struct to_reason_info *reason; /* of a wait */
   to_ns since;
   bool since_known;                 /* else it began before the first generation that was read */
   const struct to_callstack *stack; /* the last one known; NULL: none is */

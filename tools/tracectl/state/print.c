@@ -15,15 +15,14 @@ typedef struct tk_moment_goroutine goroutine;
 
 /* Where it began: its creation says so, else the outermost frame of where it is. */
 static const struct to_frame *entry_of(const goroutine *g) {
-  if (g->entry != NULL && g->entry->len > 0) return g->entry->frames[0];
-  return g->stack != NULL && g->stack->len > 0 ? g->stack->frames[g->stack->len - 1] : NULL;
+  const struct to_frame *begins = to_callstack_entry(g->entry, true);
+
+  return begins != NULL ? begins : to_callstack_entry(g->stack, false);
 }
 
 /* "" where there is none. */
 static const char *reason_of(const goroutine *g) {
-  const char *text = to_reason_info(g->reason)->text;
-
-  return g->state == TO_GO_WAITING && text != NULL ? text : "";
+  return g->state == TO_GO_WAITING && g->reason->text != NULL ? g->reason->text : "";
 }
 
 /* ---- for people ---- */
@@ -117,13 +116,13 @@ static json_t *object_of(const struct tk_moment *m, const char *name, const goro
   const struct to_frame *entry = entry_of(g);
 
   return json_pack(
-      "{s:o,s:I,s:I,s:o,s:I,s:o,s:o,s:s,s:s,s:I,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "stream",
+      "{s:o,s:I,s:I,s:o,s:I,s:o,s:o,s:s,s:o,s:I,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "stream",
       text_of(name, strlen(name)), "gen", (json_int_t)m->gen, "at_ns", (json_int_t)m->at, "wall_ns",
       m->has_wall ? json_integer((json_int_t)m->wall_ns) : json_null(), "goroutine",
       (json_int_t)g->id, "entry",
       entry == NULL ? json_null() : text_of(entry->function.data, entry->function.len), "label",
       g->label == NULL ? json_null() : text_of(g->label, strlen(g->label)), "state",
-      tk_go_state_word(g->state), "reason", reason_of(g), "since_ns", (json_int_t)g->since,
+      tk_go_state_word(g->state), "reason", text_of(reason_of(g), strlen(reason_of(g))), "since_ns", (json_int_t)g->since,
       "since_known", g->since_known, "proc", id_of(g->proc), "thread", id_of(g->thread), "stack",
       frames_of(g->stack), "created_ns", g->created_known ? json_integer(g->created) : json_null(),
       "creator", g->created_known ? id_of(g->creator) : json_null(), "creation_stack",

@@ -120,10 +120,17 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   tb_mem_init(&mem, tb_mem_libc, NULL, limited ? (size_t)ask->memory_max : SIZE_MAX);
   tk_progress_begin(&run.bar, ask->path, tk_input_size(run.in), ask->progress && ask->part == NULL);
   unsigned flags = tk_input_stays(run.in) ? TO_READER_BYTES_STAY : 0;
-  out->rc = to_reader_new(&mem, &limits, flags, ask->sink, &out->diag, &run.reader);
+  unsigned past = ask->past_annotations ? TO_READER_PAST_ANNOTATIONS : 0;
+  out->rc = to_reader_new(&mem, &limits, flags | past, ask->sink, &out->diag, &run.reader);
   if (out->rc == TB_OK) {
     to_reader_on_end(run.reader, ask->sink.self, ask->generation_ends);
     out->rc = run_all(ask, &run, flags);
+    const struct tb_diag *wrong = to_reader_misannotated(run.reader);
+    out->went_past = out->rc == TB_OK && wrong != NULL;
+    if (out->went_past) {
+      out->rc = wrong->rc;
+      out->diag = *wrong;
+    }
     out->events = to_reader_written(run.reader);
     out->lone_region_ends = to_reader_lone_region_ends(run.reader);
     out->generations = to_reader_generations(run.reader);

@@ -18,11 +18,13 @@ struct tk_trace_ask {
   unsigned threads;    /* 2: the next generation of a file is prepared on a second one (ahead.h) */
   bool frames;         /* by it, with the table of all frames: the sink asks for stacks */
   bool progress;
+  bool past_annotations; /* TO_READER_PAST_ANNOTATIONS: the events go on, rc says TB_BROKEN all the same */
 };
 
 struct tk_trace_run {
   tb_rc rc;                  /* of the trace; TB_OK: whole */
   struct tb_diag diag;       /* why not */
+  bool went_past;            /* rc is that of annotations: all events have been delivered */
   uint64_t lone_region_ends; /* to_reader_lone_region_ends() */
   uint64_t events, generations;
   unsigned version; /* 0: no header */

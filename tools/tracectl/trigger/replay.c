@@ -94,12 +94,13 @@ static int run(struct stream *s) {
                                     .part = place->part.end != 0 ? &place->part : NULL,
                                     .sink = { s, on_events },
                                     .generation_ends = on_generation_end,
-                                    .progress = s->replay->progress };
+                                    .progress = s->replay->progress,
+                                    .past_annotations = true };
   struct tk_trace_run run;
   char why[256];
 
   if (!tk_trace_run(&ask, &run)) return TK_FAILED;
-  if (run.rc == TB_OK) return TK_DONE;
+  if (run.rc == TB_OK || run.went_past) return TK_DONE;
   tb_diag_format(&run.diag, why, sizeof why);
   return tk_fail(place->verb, "%s: %s", place->name, why);
 }

@@ -127,7 +127,7 @@ static void add_piece(struct tk_table *t, const struct to_why *why, const struct
   tk_table_add(t, p->history == NULL ? "-" : "%" PRId64,
                p->history == NULL ? 0 : p->history->goroutine);
   tk_table_add(t, "%s", to_why_piece_state(p));
-  tk_table_add(t, "%s", to_why_piece_reason(p));
+  tk_table_add(t, "%s", to_why_piece_reason(why, p));
   copy_function(frame, function);
   if (frame != NULL && frame->line > 0)
     tk_table_add(t, "%s:%" PRIu64, function, (uint64_t)frame->line);
