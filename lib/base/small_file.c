@@ -38,5 +38,6 @@ FILE *tb_small_file(const char *path) {
 }
 
 const char *tb_small_file_fault(int error) {
-  return error == EINVAL ? "not a regular file" : strerror(error);
+  if (error == EINVAL) return "not a regular file";
+  return error == EFBIG ? "larger than 1 MiB" : strerror(error);
 }

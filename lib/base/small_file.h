@@ -17,7 +17,7 @@ enum { TB_SMALL_FILE_MAX = 1 << 20 };
 int tb_small_file_open(int dir_fd, const char *path);
 FILE *tb_small_file(const char *path); /* the same as a stream; NULL: errno */
 
-/* strerror(), with better words for EINVAL. */
+/* strerror(), with better words for EINVAL and EFBIG. */
 const char *tb_small_file_fault(int error);
 
 #endif

@@ -68,7 +68,7 @@ Test(small_file, a_mebibyte_is_small_and_a_byte_more_is_not) {
   cr_assert_eq(fread(&byte, 1, 1, file), 1);
   fclose(file);
   cr_assert_eq(ftruncate(fd, TB_SMALL_FILE_MAX + 1), 0);
-  expect(f.fd, "file", EFBIG, "File too large");
+  expect(f.fd, "file", EFBIG, "larger than 1 MiB");
   cr_assert_null(tb_small_file(path));
   close(fd);
   unlink(path);
