@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import SANITIZE, Case, Go, local_go, soak_only
+from harness import FULL, SANITIZE, Case, Go, local_go, soak_only
 
 PROGRAM = "tests/e2e/go-faults"
 STACKS_WITHOUT_FRAME_POINTERS = {"GODEBUG": "tracefpunwindoff=1"}
@@ -50,7 +50,8 @@ class GoFaults(Case):
 
     def _expect_faulty(self, *faults):
         for fault in faults:
-            self.assertNotEqual(self._run(fault, "-plain", expect=None).returncode, 0, f"{fault} does not end it")
+            if fault == "copy" or FULL:  # the other one is a matter of what lies in freed memory
+                self.assertNotEqual(self._run(fault, "-plain", expect=None).returncode, 0, f"{fault} does not end it")
             self._expect_left_alone(fault)
             self._expect_traced(fault, **STACKS_WITHOUT_FRAME_POINTERS)
         self._expect_traced("nothing", **ALLOWED)
