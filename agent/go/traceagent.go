@@ -89,18 +89,21 @@ type Status struct {
 // Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
 // an error: it is an Agent that is off, so that a deferred Stop needs no check.
 type Agent struct {
-	config   Config
-	live     context.Context // until Stop: it ends what waits in Snap
-	endLive  context.CancelFunc
-	stopping sync.Mutex // held by Stop, by Snap, and while the trace is begun again
-	writer   *writer    // the newest; changed under stopping and mu
+	config      Config
+	live        context.Context // until Stop: it ends what waits in Snap
+	endLive     context.CancelFunc
+	patient     context.Context // until Stop has waited: it ends what the former stream waits for
+	endPatience context.CancelFunc
+	stopping    sync.Mutex // held by Stop, by Snap, and while the trace is begun again
+	writer      *writer    // the newest; changed under stopping and mu
 
-	mu      sync.Mutex // for what follows
-	stream  *stream    // nil: off, or stopped
-	former  *stream    // still sends what a trace.Stop() of the program has ended
-	past    Status     // counters of the streams before
-	last    Status     // once stream is nil
-	unasked string     // why nothing is traced though it should be; "": it is traced
+	mu       sync.Mutex    // for what follows
+	stream   *stream       // nil: off, or stopped
+	former   *stream       // still sends what a trace.Stop() of the program has ended
+	finished chan struct{} // closed once it has; nil: there was none
+	past     Status        // counters of the streams before
+	last     Status        // once stream is nil
+	unasked  string        // why nothing is traced though it should be; "": it is traced
 }
 
 const (
@@ -127,6 +130,7 @@ var (
 func Start(config Config) (*Agent, error) {
 	agent := &Agent{config: config, last: Status{State: "off"}}
 	agent.live, agent.endLive = context.WithCancel(context.Background())
+	agent.patient, agent.endPatience = context.WithCancel(context.Background())
 	isAllowed := config.AllowFaultyGo || os.Getenv("TRACEAGENT_ALLOW_FAULTY_GO") == "1"
 	refusal, warnings := faultsHere(runtime.Version(), runtime.GOARCH, godebugAtStart, isAllowed)
 	switch {
@@ -178,9 +182,10 @@ func (a *Agent) Stop(ctx context.Context) error {
 	a.writer.end()
 	stream.finish()
 	err := wait(ctx, stream)
+	a.waitForFormer(ctx)
 
 	a.mu.Lock()
-	a.last = stream.status().after(a.past)
+	a.last = a.status()
 	a.last.State = "closed"
 	a.stream = nil
 	a.mu.Unlock()
@@ -239,11 +244,7 @@ func (a *Agent) Status() Status {
 	if a.stream == nil {
 		return a.last
 	}
-	past := a.past
-	if a.former != nil {
-		past = a.former.status().after(past)
-	}
-	status := a.stream.status().after(past)
+	status := a.status()
 	if a.unasked != "" {
 		status.State, status.LastError = "off", a.unasked
 	}

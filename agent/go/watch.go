@@ -118,24 +118,25 @@ func (a *Agent) watch() {
 		if time.Now().Before(due) {
 			continue
 		}
-		what, isOurs := a.again()
-		if what != said {
+		what, former := a.again()
+		if what != "" && what != said {
 			warn(a.config, what)
+			said = what
 		}
-		said = what
 		switch {
-		case isOurs:
+		case former != nil:
+			a.finish(former)
 			writes, silent, said = 0, 0, ""
-		case what != othersTrace:
+		case what != "" && what != othersTrace:
 			due = time.Now().Add(formerTime)
 		}
 	}
 }
 
-// again begins another trace, if none runs. It answers what is to be said of that.
-func (a *Agent) again() (what string, isOurs bool) {
+// again begins another trace, if none runs. It answers what is to be said of that, and the stream that is to be finished.
+func (a *Agent) again() (what string, former *stream) {
 	if !a.stopping.TryLock() {
-		return "", false // Snap, which will end
+		return "", nil // Snap, which will end
 	}
 	if a.isTraced() {
 		a.setUntraced(endedByProgram) // no other Snap begins
@@ -144,13 +145,13 @@ func (a *Agent) again() (what string, isOurs bool) {
 	next := &writer{tee: a.config.Tee}
 	if trace.Start(next) != nil { // it may wait for another's trace.Stop, so without the lock
 		a.setUntraced(othersTrace)
-		return othersTrace, false
+		return othersTrace, nil
 	}
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
 	if a.stream == nil {
 		trace.Stop()
-		return "", false
+		return "", nil
 	}
 	stream, err := open(a.config)
 	if err != nil || stream == nil {
@@ -160,10 +161,9 @@ func (a *Agent) again() (what string, isOurs bool) {
 			what += ": " + err.Error()
 		}
 		a.setUntraced(what)
-		return what, false
+		return what, nil
 	}
-	a.finish(a.replace(stream, next))
-	return endedByProgram + ": begun again as another stream", true
+	return endedByProgram + ": begun again as another stream", a.replace(stream, next)
 }
 
 func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
@@ -173,6 +173,7 @@ func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	former, a.former, a.stream, a.writer = a.stream, a.stream, stream, next
+	a.finished = make(chan struct{})
 	a.past.Restarts++
 	a.unasked = ""
 	return former
@@ -181,14 +182,38 @@ func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 // finish sends what the former stream still has.
 func (a *Agent) finish(former *stream) {
 	former.finish()
-	ctx, cancel := context.WithTimeout(a.live, formerTime)
+	ctx, cancel := context.WithTimeout(a.patient, formerTime)
 	defer cancel()
 	wait(ctx, former)
 	a.mu.Lock()
 	a.past = former.status().after(a.past)
 	a.former = nil
+	close(a.finished)
 	a.mu.Unlock()
 	former.close(goodbye)
+}
+
+// waitForFormer waits until the former stream has sent what it has, or ctx ends.
+func (a *Agent) waitForFormer(ctx context.Context) {
+	a.mu.Lock()
+	finished := a.finished
+	a.mu.Unlock()
+	if finished != nil {
+		select {
+		case <-finished:
+		case <-ctx.Done():
+		}
+	}
+	a.endPatience()
+}
+
+// status is that of all the streams.
+func (a *Agent) status() Status {
+	past := a.past
+	if a.former != nil {
+		past = a.former.status().after(past)
+	}
+	return a.stream.status().after(past)
 }
 
 // after adds the counters of the streams before.
