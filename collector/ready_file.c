@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 void tc_ready_file_drop_stale(const char *path) {
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
   char line[512];
   int pid = 0;
 

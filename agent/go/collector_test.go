@@ -46,11 +46,10 @@ type collector struct {
 	listener net.Listener
 	mu       sync.Mutex
 	trace    bytes.Buffer
-	seq      uint64
-	received uint64
-	closed   bool
-	hold     uint64 // not 0: nothing is acked, for this reason
-	beat     uint64 // ms between heartbeats
+	seqs     map[string]uint64 // by stream: the last record
+	closed   int               // streams
+	hold     uint64            // not 0: nothing is acked, for this reason
+	beat     uint64            // ms between heartbeats
 	fault    error
 }
 
@@ -73,7 +72,7 @@ func listen(t *testing.T, certs string) *collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{listener: listener, beat: 5000}
+	c := &collector{listener: listener, beat: 5000, seqs: map[string]uint64{}}
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -94,6 +93,7 @@ func listen(t *testing.T, certs string) *collector {
 
 func (c *collector) serve(conn net.Conn) error {
 	var head [32]byte
+	l := peer{collector: c, conn: conn}
 	for {
 		if _, err := io.ReadFull(conn, head[:]); err != nil {
 			return err
@@ -106,39 +106,61 @@ func (c *collector) serve(conn net.Conn) error {
 		if sum != binary.LittleEndian.Uint32(head[24:]) {
 			return fmt.Errorf("checksum of kind %d", head[4])
 		}
-		if err := c.take(conn, head[4], binary.LittleEndian.Uint64(head[8:]), payload); err != nil {
+		if err := l.take(head[4], binary.LittleEndian.Uint64(head[8:]), payload); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *collector) take(conn net.Conn, kind byte, seq uint64, payload []byte) error {
+// peer is an agent's connection.
+type peer struct {
+	*collector
+	conn     net.Conn
+	stream   string
+	received uint64
+}
+
+func (c *peer) take(kind byte, seq uint64, payload []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const window = 1 << 20
 	switch kind {
 	case hello:
-		c.received = 0
-		return say(conn, welcome, 1, 1, 4, c.seq, 5, window, 6, c.beat)
+		c.stream = streamOf(payload)
+		return say(c.conn, welcome, 1, 1, 4, c.seqs[c.stream], 5, window, 6, c.beat)
 	case header, batch:
 		c.trace.Write(payload)
 	case loss:
 		return fmt.Errorf("a loss")
 	case closing:
-		c.closed = true
+		c.closed++
 	}
 	if seq == 0 {
 		return nil // heartbeat
 	}
-	if seq != c.seq+1 {
-		return fmt.Errorf("record %d after %d", seq, c.seq)
+	if seq != c.seqs[c.stream]+1 {
+		return fmt.Errorf("record %d after %d", seq, c.seqs[c.stream])
 	}
-	c.seq = seq
+	c.seqs[c.stream] = seq
 	c.received += uint64(32 + len(payload))
 	if c.hold != 0 {
-		return say(conn, ack, 1, 0, 2, c.received+window, 3, c.hold)
+		return say(c.conn, ack, 1, 0, 2, c.received+window, 3, c.hold)
 	}
-	return say(conn, ack, 1, c.seq, 2, c.received+window)
+	return say(c.conn, ack, 1, seq, 2, c.received+window)
+}
+
+// streamOf is the field 4 of a HELLO, behind numbers.
+func streamOf(message []byte) string {
+	for len(message) > 0 {
+		tag, n := binary.Uvarint(message)
+		message = message[n:]
+		value, n := binary.Uvarint(message)
+		message = message[n:]
+		if tag == 4<<3|2 {
+			return string(message[:value])
+		}
+	}
+	return ""
 }
 
 // say sends a control frame whose message has the given pairs of field number and value.

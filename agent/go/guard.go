@@ -4,7 +4,11 @@ package traceagent
 
 import (
 	"context"
+	goversion "go/version"
+	"os"
 	"runtime/trace"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -43,12 +47,95 @@ func WithRegion(ctx context.Context, name string, fn func()) { trace.WithRegion(
 // Log is trace.Log, for a category of any length.
 func Log(ctx context.Context, category, message string) { trace.Log(ctx, Name(category), message) }
 
-// runtimeFault says what is known to end programs of this version of Go while they are traced; "": nothing.
-func runtimeFault(version, godebug string) string {
-	for _, faulty := range []string{"go1.24", "go1.25", "go1.26"} {
-		if (version == faulty || strings.HasPrefix(version, faulty+".")) && strings.Contains(godebug, "traceallocfree=1") {
-			return version + " may end the program while it traces allocations over several generations (golang/go#73664): take traceallocfree=1 out of GODEBUG, or build with Go 1.27"
+// goFault is what some versions of Go do to a program that is traced. tests/e2e/go-faults shows it.
+type goFault struct {
+	versions   []versions
+	processors string // with a space around each; "": all
+	when       func(godebug godebug) bool
+	isFatal    bool // an ordinary program may meet it, and ends: it is not traced. Else a line warns
+	effect     string
+	remedy     string
+	reference  string // an issue of Go; "": none is known
+}
+
+// versions are those from the first on, and before the second.
+type versions struct{ from, before string }
+
+// Which versions they are was found by running them, as far as they can be had: 1.23.11, 1.25.12 and 1.25.13 cannot.
+var goFaults = []goFault{
+	{
+		versions:   []versions{{"go1.22", "go1.23.11"}, {"go1.24", "go1.24.5"}},
+		processors: " amd64 ",
+		when:       unwindsByFramePointers,
+		isFatal:    true,
+		effect:     "ends a traced program that recovers from a nil dereference in a copy of a large value",
+		remedy:     "set GODEBUG=tracefpunwindoff=1 in the program's environment",
+		reference:  "golang/go#73748",
+	},
+	{
+		versions:   []versions{{"go1.22", "go1.25.14"}, {"go1.26", "go1.26.6"}},
+		processors: " amd64 arm64 ",
+		when:       unwindsByFramePointers,
+		isFatal:    true,
+		effect:     "ends a traced program whose stack grows after it has recovered from a nil dereference",
+		remedy:     "set GODEBUG=tracefpunwindoff=1 in the program's environment",
+		reference:  "golang/go#73664",
+	},
+	{
+		versions: []versions{{"go1.24", "go1.27"}},
+		when:     func(of godebug) bool { return of.number("traceallocfree") == 1 },
+		effect:   "may end a program while it traces allocations over several generations",
+		remedy:   "take traceallocfree=1 out of GODEBUG",
+	},
+}
+
+// Stacks by frame pointers are what the first two faults are about.
+func unwindsByFramePointers(of godebug) bool { return of.number("tracefpunwindoff") == 0 }
+
+// has says whether this Go is one of them, with these settings. What is not a release's name is of none.
+func (f goFault) has(version, processor string, settings godebug) bool {
+	version, _, _ = strings.Cut(version, " ") // an experiment's name follows
+	inRange := slices.ContainsFunc(f.versions, func(of versions) bool {
+		return goversion.Compare(version, of.from) >= 0 && goversion.Compare(version, of.before) < 0
+	})
+	return inRange && (f.processors == "" || strings.Contains(f.processors, " "+processor+" ")) && f.when(settings)
+}
+
+func (f goFault) text(version string) string {
+	text := version + " " + f.effect
+	if f.reference != "" {
+		text += " (" + f.reference + ")"
+	}
+	return text + ": " + f.remedy + ", or build with a newer Go"
+}
+
+// faultsHere answers why this program is not to be traced, "": for no reason, and what to warn of.
+func faultsHere(version, processor string, settings godebug, isAllowed bool) (refusal string, warnings []string) {
+	for _, f := range goFaults {
+		switch {
+		case !f.has(version, processor, settings):
+		case f.isFatal && !isAllowed:
+			return "not traced: " + f.text(version) + "; Config.AllowFaultyGo or TRACEAGENT_ALLOW_FAULTY_GO=1 traces it all the same", nil
+		default:
+			warnings = append(warnings, f.text(version))
 		}
 	}
-	return ""
+	return "", warnings
+}
+
+// godebug is the settings as the environment variable has them.
+type godebug string
+
+// godebugAtStart is what Go's runtime has read: what a program sets later does not change these settings.
+var godebugAtStart = godebug(os.Getenv("GODEBUG"))
+
+// number is the value of a setting, the last one if there are several; 0: it is not set.
+func (g godebug) number(name string) (value int) {
+	for _, setting := range strings.Split(string(g), ",") {
+		text, isIt := strings.CutPrefix(setting, name+"=")
+		if number, err := strconv.Atoi(text); isIt && err == nil {
+			value = number
+		}
+	}
+	return value
 }

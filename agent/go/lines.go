@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -51,9 +50,6 @@ type line struct {
 
 func newLines(config Config) *lines {
 	l := &lines{pause: linesPause, budget: linesAtOnce}
-	if text := runtimeFault(runtime.Version(), os.Getenv("GODEBUG")); text != "" {
-		l.first = append(l.first, line{levelWarning, text})
-	}
 	if config.Logger == nil {
 		l.quiet = true
 		l.plain = func(_ int, text string) { fmt.Fprintln(os.Stderr, "traceagent:", text) }
@@ -66,6 +62,19 @@ func newLines(config Config) *lines {
 	}
 	l.write = l.plain
 	return l
+}
+
+// warn writes a line of the agent itself. It does not wait for a logger that hangs.
+func warn(config Config, text string) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		newLines(config).plain(levelWarning, text)
+	}()
+	select {
+	case <-said:
+	case <-time.After(loggerPatience):
+	}
 }
 
 // begin writes what is known before there is a connection. Like all that follows it may hang with its logger.

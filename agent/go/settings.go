@@ -183,9 +183,9 @@ func splitAddress(text string) (host, port string, err error) {
 // address answers where the collector is. A ready file says it, and each start of the collector writes another one.
 func address(server string) (host, hostPort string, err error) {
 	if path, isFile := strings.CutPrefix(server, "@"); isFile {
-		text, err := os.ReadFile(path)
+		text, err := readFile("ready file", path)
 		if err != nil {
-			return "", "", fmt.Errorf("ready file %s: %s", path, sentence(err))
+			return "", "", err
 		}
 		server = ""
 		for _, line := range strings.Split(string(text), "\n") {

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -37,7 +36,7 @@ type stream struct {
 }
 
 func open(config Config) (*stream, error) {
-	if os.Getenv("TRACEAGENT_DISABLE") == "1" {
+	if isDisabled() {
 		return nil, nil
 	}
 	settings, err := config.settle()

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	doesNotWait        = 0
 	filesOnly          = 0
 	renamesOpenFolders = false
 	removesOpenFiles   = false

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	filesOnly          = syscall.O_NOFOLLOW | syscall.O_NONBLOCK // a link is refused, and a pipe does not wait
+	doesNotWait        = syscall.O_NONBLOCK | syscall.O_NOCTTY // for the other end of a pipe
+	filesOnly          = syscall.O_NOFOLLOW | doesNotWait      // a link is refused
 	renamesOpenFolders = true
 	removesOpenFiles   = true
 )

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	doesNotWait        = 0
 	filesOnly          = 0
 	renamesOpenFolders = false
 	removesOpenFiles   = false

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,10 +50,32 @@ type trust struct {
 	lists []*x509.RevocationList
 }
 
+// fileBytesMax is more than any file that the agent reads has.
+const fileBytesMax = 1 << 20
+
+// readFile reads a file that a setting names. A pipe would not end, a device neither.
 func readFile(what, path string) ([]byte, error) {
-	bytes, err := os.ReadFile(path)
+	fault := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
+	file, err := os.OpenFile(path, os.O_RDONLY|doesNotWait, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %s", what, path, sentence(err))
+		return fault(sentence(err))
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return fault(sentence(err))
+	case info.IsDir():
+		return fault("Is a directory")
+	case !info.Mode().IsRegular():
+		return fault("not a regular file")
+	}
+	bytes, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
+	switch {
+	case err != nil:
+		return fault(sentence(err))
+	case len(bytes) > fileBytesMax:
+		return fault("larger than 1 MiB")
 	}
 	return bytes, nil
 }

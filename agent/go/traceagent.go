@@ -27,6 +27,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"runtime"
 	"runtime/trace"
 	"sync"
 	"time"
@@ -52,7 +54,12 @@ type Config struct {
 	// nothing is sent before Snap or `tracectl snap` asks for it. Not together with SpoolDir. Default: all is sent.
 	Record time.Duration
 
-	Tee io.Writer // if set, gets the trace as well
+	// AllowFaultyGo traces a program of a version of Go that is known to end traced programs, too. Else Start answers an Agent
+	// that is off, with the reason in its Status. TRACEAGENT_ALLOW_FAULTY_GO=1 in the environment does the same.
+	AllowFaultyGo bool
+
+	// Tee gets the trace as well, if set. After a trace.Stop() of the program itself a second trace follows the first.
+	Tee io.Writer
 
 	// Logger gets a line when the connection to the collector is made, is lost or is refused, with the reason, and when
 	// trace is lost. Default: a line on stderr when the collector cannot be reached or refuses. The same reason is
@@ -69,32 +76,41 @@ type Status struct {
 	SpoolBytes, SpoolBytesPeak                 uint64
 	Connects, Reconnects, ResentBatches        uint64
 	BegunAnew                                  uint64 // times the collector no longer had what it had acknowledged
+	Restarts                                   uint64 // times a trace.Stop() of the program itself ended the trace, and another stream began
 	DiskBytes, DiskFaults                      uint64 // in SpoolDir, of this trace; how often it could not be used
 	OldStreams, OldStreamsSent                 uint64 // that earlier programs left there: still to be sent, sent by now
 	RecordedGenerations, RecordedBytes         uint64 // of a recorder: kept in memory now
 	ForgottenGenerations, Snaps                uint64 // let go unsent; how often it was asked
 	Stream                                     string // id under which the collector knows the trace
-	LastError                                  string // why acknowledgements do not come: unreachable, refused, a full disk, a limit; "" while they come
+	LastError                                  string // why nothing is traced, or acknowledgements do not come: unreachable, refused, a full disk, a limit; "" while they come
 	LastLoss                                   string // why the newest of LostGenerations was lost, and the setting to change
 }
 
 // Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
 // an error: it is an Agent that is off, so that a deferred Stop needs no check.
 type Agent struct {
-	live     context.Context // until Stop: it ends what waits in Snap
-	endLive  context.CancelFunc
-	stopping sync.Mutex // held by Stop and by Snap
-	mu       sync.Mutex // of stream and last
-	stream   *stream    // nil: off, or stopped
-	last     Status     // once stream is nil
-	tee      io.Writer
+	config      Config
+	live        context.Context // until Stop: it ends what waits in Snap
+	endLive     context.CancelFunc
+	patient     context.Context // until Stop has waited: it ends what the former stream waits for
+	endPatience context.CancelFunc
+	stopping    sync.Mutex // held by Stop, by Snap, and while the trace is begun again
+	writer      *writer    // the newest; changed under stopping and mu
+
+	mu       sync.Mutex    // for what follows
+	stream   *stream       // nil: off, or stopped
+	former   *stream       // still sends what a trace.Stop() of the program has ended
+	finished chan struct{} // closed once it has; nil: there was none
+	past     Status        // counters of the streams before
+	last     Status        // once stream is nil
+	unasked  string        // why nothing is traced though it should be; "": it is traced
 }
 
-// How often Stop looks whether ctx has ended while it waits for the collector.
-const step = 50 * time.Millisecond
-
-// How long Stop waits for the thread's good-bye after everything is acknowledged or given up.
-const goodbye = 100 * time.Millisecond
+const (
+	step    = 50 * time.Millisecond  // how often Stop looks whether ctx has ended while it waits for the collector
+	goodbye = 100 * time.Millisecond // how long Stop waits for the thread's good-bye after everything is acknowledged or given up
+	ending  = time.Second            // how long Stop waits for the runtime's last generation, though ctx has ended
+)
 
 // ErrTraced is what Start returns while a trace is being written: by an Agent, by trace.Start, or by net/http/pprof.
 var ErrTraced = errors.New("the program is being traced already")
@@ -109,24 +125,43 @@ var (
 
 // Start opens a stream to the collector and begins to trace into it. A collector that is not there is
 // no error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, and with
-// ErrTraced if the program is being traced already.
+// ErrTraced if the program is being traced already. A version of Go that is known to end traced programs is no error, but
+// not traced: see Config.AllowFaultyGo.
 func Start(config Config) (*Agent, error) {
-	stream, err := open(config) // nil: the agent is off
+	agent := &Agent{config: config, last: Status{State: "off"}}
+	agent.live, agent.endLive = context.WithCancel(context.Background())
+	agent.patient, agent.endPatience = context.WithCancel(context.Background())
+	isAllowed := config.AllowFaultyGo || os.Getenv("TRACEAGENT_ALLOW_FAULTY_GO") == "1"
+	refusal, warnings := faultsHere(runtime.Version(), runtime.GOARCH, godebugAtStart, isAllowed)
+	switch {
+	case isDisabled():
+		return agent, nil
+	case refusal != "":
+		agent.last.LastError = refusal
+		warn(config, refusal)
+		return agent, nil
+	}
+	for _, text := range warnings {
+		warn(config, text)
+	}
+	stream, err := open(config)
 	if err != nil {
 		return nil, fmt.Errorf("traceagent: %w", err)
 	}
-	agent := &Agent{stream: stream, tee: config.Tee, last: Status{State: "off"}}
-	agent.live, agent.endLive = context.WithCancel(context.Background())
-	if stream == nil {
+	if stream == nil { // the agent is off
 		return agent, nil
 	}
-	if err := trace.Start((*writer)(agent)); err != nil {
+	agent.stream, agent.writer = stream, &writer{stream: stream, tee: config.Tee}
+	if err := trace.Start(agent.writer); err != nil {
 		stream.discard()
 		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
 	}
 	stream.run()
+	go agent.watch()
 	return agent, nil
 }
+
+func isDisabled() bool { return os.Getenv("TRACEAGENT_DISABLE") == "1" }
 
 // Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends; what is
 // not acknowledged by then is given up, or with a SpoolDir left to the next program. Stopping twice does no harm.
@@ -141,12 +176,16 @@ func (a *Agent) Stop(ctx context.Context) error {
 	if stream == nil {
 		return nil
 	}
-	trace.Stop() // writes the last generation
+	if a.isTraced() {
+		endTrace(ctx)
+	}
+	a.writer.end()
 	stream.finish()
 	err := wait(ctx, stream)
+	a.waitForFormer(ctx)
 
 	a.mu.Lock()
-	a.last = stream.status()
+	a.last = a.status()
 	a.last.State = "closed"
 	a.stream = nil
 	a.mu.Unlock()
@@ -157,6 +196,24 @@ func (a *Agent) Stop(ctx context.Context) error {
 	return err
 }
 
+// endTrace ends the program's trace. The runtime writes the last generation, and Tee may hold it up.
+func endTrace(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		trace.Stop()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+	case <-time.After(ending):
+	}
+}
+
 // Snap sends the newest part of what a recorder keeps, 0: all of it, and waits until the collector has acknowledged it
 // or ctx ends; Stop ends it, too. The trace is cut where the runtime ends a generation: up to two seconds pass.
 func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
@@ -165,7 +222,7 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	}
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
-	if a.stream == nil {
+	if a.stream == nil || !a.isTraced() {
 		return errOff
 	}
 	if err := a.stream.snap(last); err != nil {
@@ -187,20 +244,11 @@ func (a *Agent) Status() Status {
 	if a.stream == nil {
 		return a.last
 	}
-	return a.stream.status()
-}
-
-// writer is what runtime/trace writes to: one call a batch.
-type writer Agent
-
-func (w *writer) Write(p []byte) (int, error) {
-	if len(p) > 0 {
-		w.stream.write(p)
+	status := a.status()
+	if a.unasked != "" {
+		status.State, status.LastError = "off", a.unasked
 	}
-	if w.tee != nil {
-		return w.tee.Write(p)
-	}
-	return len(p), nil
+	return status
 }
 
 func wait(ctx context.Context, stream *stream) error {

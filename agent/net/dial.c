@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 static tb_rc split(const char *text, struct tb_diag *diag, struct ta_addresses *out) {
   const char *colon = strrchr(text, ':'), *host = text;
 
@@ -37,8 +39,9 @@ static tb_rc read_ready_file(const char *path, struct tb_diag *diag, struct ta_a
   static const char key[] = "agents=";
   char text[2048], *save = NULL;
 
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return tb_fail(diag, TB_NOTFOUND, "ready file %.100s: %s", path, strerror(errno));
+  int fd = tb_small_file_open(AT_FDCWD, path);
+  if (fd < 0)
+    return tb_fail(diag, TB_NOTFOUND, "ready file %.100s: %s", path, tb_small_file_fault(errno));
   ssize_t n = read(fd, text, sizeof text - 1);
   close(fd);
   text[n < 0 ? 0 : n] = 0;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 const char *const ta_pem_names[TA_PEMS] = { "CA", "certificate", "key", "revocation list" };
 
 void ta_pems_free(struct ta_pems *pems) {
@@ -20,7 +22,7 @@ void ta_pems_free(struct ta_pems *pems) {
 
 static tb_rc refuse(int which, const char *path, int error, struct tb_diag *diag) {
   return tb_fail(diag, error == ENOMEM ? TB_NOMEM : TB_NOTFOUND, "%s %.100s: %s",
-                 ta_pem_names[which], path, strerror(error));
+                 ta_pem_names[which], path, tb_small_file_fault(error));
 }
 
 /* 0, or an errno. */
@@ -28,8 +30,6 @@ static int fill(int fd, struct ta_pems *out, int which) {
   struct stat st;
 
   if (fstat(fd, &st) != 0) return errno;
-  if (!S_ISREG(st.st_mode)) return S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-  if (st.st_size > TA_PEM_BYTES_MAX) return EFBIG;
   size_t room = (size_t)st.st_size;
   char *bytes = malloc(room + 1);
   if (bytes == NULL) return ENOMEM;
@@ -48,7 +48,7 @@ tb_rc ta_pems_read(const char *const paths[TA_PEMS], struct tb_diag *diag, struc
   *out = (struct ta_pems){ 0 };
   for (int i = 0; i < TA_PEMS; i++) {
     if (paths[i] == NULL) continue;
-    int fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = tb_small_file_open(AT_FDCWD, paths[i]);
     int error = fd < 0 ? errno : fill(fd, out, i);
     if (fd >= 0) close(fd);
     if (error == 0) continue;

@@ -5,7 +5,7 @@
  * may have given up the rights to read them, or have changed its root folder: then what was read at the start is
  * used on.
  *
- * Memory    the files' bytes, at most TA_PEM_BYTES_MAX each.
+ * Memory    the files' bytes, at most TB_SMALL_FILE_MAX each.
  * Threads   one at a time.
  * Errors    TB_NOTFOUND, with the file's name and the reason in diag. TB_NOMEM.
  */
@@ -17,7 +17,6 @@
 #include "base/result.h"
 
 enum { TA_PEM_CA, TA_PEM_CERT, TA_PEM_KEY, TA_PEM_CRL, TA_PEMS };
-enum { TA_PEM_BYTES_MAX = 1 << 20 };
 
 /* bytes NULL: not named. */
 struct ta_pems {

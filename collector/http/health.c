@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
 #include "config/times.h"
 #include "proto/json.h"
 
@@ -44,7 +45,7 @@ static X509 *read_certificate(const char *dir, int *out_why) {
 
   *out_why = ENAMETOOLONG;
   if (snprintf(path, sizeof path, "%s/server.pem", dir) >= PATH_MAX) return NULL;
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
   *out_why = file == NULL ? errno : 0;
   X509 *cert = file != NULL ? PEM_read_X509(file, NULL, NULL, NULL) : NULL;
   if (file != NULL) fclose(file);
@@ -59,7 +60,7 @@ static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *f
 
   if (cert == NULL) {
     set(r, TC_CHECK_TLS, at, false, "server.pem cannot be read: %s",
-        why != 0 ? strerror(why) : "it is not a certificate");
+        why != 0 ? tb_small_file_fault(why) : "it is not a certificate");
     return;
   }
   /* From now to its end; below zero once that is past. */

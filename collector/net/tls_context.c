@@ -87,8 +87,8 @@ static void set_terms(SSL_CTX *ctx, const struct tc_tls_terms *terms) {
 static tb_rc path_of(char out[PATH_MAX], const char *dir, const char *name, struct tb_diag *diag) {
   if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
     return tb_fail(diag, TB_IO, "%s: path too long", dir);
-  if (access(out, R_OK) != 0) return tb_fail(diag, TB_IO, "%s: %s", out, strerror(errno));
-  return TB_OK;
+  const char *unfit = tc_pem_unfit(out);
+  return unfit == NULL ? TB_OK : tb_fail(diag, TB_IO, "%s: %s", out, unfit);
 }
 
 /* Would our own peers accept our certificate? A reload that mixes two authorities ends here. */

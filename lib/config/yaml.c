@@ -6,6 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/small_file.h"
 #include "config/internal.h"
 #include "config/table.h"
 #include "config/url_list.h"
@@ -155,10 +156,10 @@ static tb_rc take_file(struct loader *l) {
 
 tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag) {
   struct loader l = { .config = config, .diag = diag, .path = path };
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
   tb_rc rc;
 
-  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno));
+  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, tb_small_file_fault(errno));
   if (yaml_parser_initialize(&l.parser) == 0) {
     fclose(file);
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 enum {
   BACKDATE_SECONDS = 300, /* hosts whose clocks are a little behind accept it at once */
 };
@@ -40,7 +42,7 @@ tb_rc tc__draft_fail(struct tc__draft *d, const char *what) {
 }
 
 static tb_rc io_fail(struct tc__draft *d, const char *file) {
-  return tb_fail(d->diag, TB_IO, "%s/%s: %s", d->dir, file, strerror(errno));
+  return tb_fail(d->diag, TB_IO, "%s/%s: %s", d->dir, file, tb_small_file_fault(errno));
 }
 
 /* --- files ------------------------------------------------------------------------------------- */
@@ -84,7 +86,7 @@ static tb_rc write_pair(struct tc__draft *d, const char *name) {
 }
 
 tb_rc tc__draft_open(struct tc__draft *d, const char *file, FILE **out) {
-  int fd = openat(d->dir_fd, file, O_RDONLY | O_CLOEXEC);
+  int fd = tb_small_file_open(d->dir_fd, file);
   FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
 
   if (in == NULL) {

@@ -8,18 +8,16 @@
 #include <openssl/x509.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* 0, or an errno. */
-static int look_at(const char *path) {
-  struct stat st;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+#include "base/small_file.h"
 
-  if (fd < 0) return errno;
-  int error = fstat(fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
+const char *tc_pem_unfit(const char *path) {
+  int fd = tb_small_file_open(AT_FDCWD, path);
+
+  if (fd < 0) return tb_small_file_fault(errno);
   close(fd);
-  return error;
+  return NULL;
 }
 
 static bool is_no_pem(unsigned long error) {
@@ -34,10 +32,10 @@ const char *tc_pem_fault(const char *path, const char *wanted) {
   unsigned long error = ERR_peek_error();
   const char *why = ERR_reason_error_string(error);
   bool is_key = strcmp(wanted, "private key") == 0;
-  int unreadable = look_at(path);
+  const char *unfit = tc_pem_unfit(path);
 
   ERR_clear_error();
-  if (unreadable != 0) return strerror(unreadable);
+  if (unfit != NULL) return unfit;
   if (is_no_pem(error)) return is_key ? "no private key in PEM" : "no certificate in PEM";
   if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
     return "does not fit the certificate";

@@ -8,6 +8,9 @@
 #ifndef TC_TLS_PEM_FAULT_H
 #define TC_TLS_PEM_FAULT_H
 
+/* Ask before OpenSSL opens a file, which waits for a FIFO and reads a device for ever. NULL, or why it is not to be read. */
+const char *tc_pem_unfit(const char *path);
+
 const char *tc_pem_fault(const char *path,
                          const char *wanted); /* wanted: "certificate", "private key" */
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
 #include "tls/issue.h"
 
 enum { SERIAL_BYTES_MAX = 20 }; /* RFC 5280 */
@@ -144,10 +145,11 @@ static bool ends_in_pem(const char *text) {
 }
 
 static tb_rc add_file(struct tc__draft *d, const char *path, struct tc_certs_revoked *out) {
-  TB_CLEANUP(fclosep) FILE *in = fopen(path, "re");
+  TB_CLEANUP(fclosep) FILE *in = tb_small_file(path);
   TB_CLEANUP(x509_freep) X509 *cert = NULL;
 
-  if (in == NULL) return tb_fail(d->diag, TB_IO, "%.300s: %s", path, strerror(errno));
+  if (in == NULL)
+    return tb_fail(d->diag, TB_IO, "%.300s: %s", path, tb_small_file_fault(errno));
   cert = PEM_read_X509(in, NULL, NULL, NULL);
   ERR_clear_error();
   if (cert == NULL) return tb_fail(d->diag, TB_CORRUPT, "%.300s: holds no certificate", path);

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/nearest.h"
+#include "base/small_file.h"
 #include "pack/report.h"
 
 enum {
@@ -477,10 +478,10 @@ tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *t
 }
 
 tb_rc tr_rules_read(struct tr_rules *rules, const char *path, struct tb_diag *diag) {
-  FILE *file = fopen(path, "rb");
+  FILE *file = tb_small_file(path);
   tb_rc rc = TB_OK;
 
-  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, tb_small_file_fault(errno));
   char *text = calloc(1, FILE_BYTES_MAX + 1);
   size_t n = text != NULL ? fread(text, 1, FILE_BYTES_MAX, file) : 0;
   if (text == NULL)

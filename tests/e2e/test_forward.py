@@ -10,7 +10,8 @@ from harness import DEADLINE, FULL, SANITIZE, Case, Collector, Go, local_go, wai
 
 OLDEST, BETWEEN, NEWEST = "go1.22.12", ("go1.23.12", "go1.24.11", "go1.25.5"), "go1.27.3"
 SPOOL = 2 << 20
-SHORT = {"GODEBUG": "traceadvanceperiod=200000000"}  # generations of a fifth of a second: as many in less time
+SHORT = {"GODEBUG": "traceadvanceperiod=200000000",  # generations of a fifth of a second: as many in less time
+         "TRACEAGENT_ALLOW_FAULTY_GO": "1"}  # test_go_faults is about those that it is not tried with
 PROGRAMS = {}  # the server by toolchain and agent: to find it up to date takes longer than some cases
 
 

@@ -123,6 +123,8 @@ class UnusableFiles(Case):
         for name, kind in (("ca.pem", "certificate"), ("server.pem", "certificate"), ("server.key", "private key"),
                            ("reader.pem", "certificate"), ("reader.key", "private key")):
             self._expect(name, "Is a directory", lambda path: path.mkdir())
+            self._expect(name, "not a regular file", os.mkfifo)
+            self._expect(name, "not a regular file", lambda path: path.symlink_to("/dev/zero"))
             self._expect(name, f"no {kind} in PEM", lambda path: path.write_text(""))
             self._expect(name, f"no {kind} in PEM", lambda path: path.write_text("something else\n"))
         for name in ("server.key", "reader.key"):

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 enum { LINE_BYTES = 4096, SECRET_LEAST = 16 };
 
 static const char names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
@@ -60,9 +62,9 @@ static tb_rc decode(const char *text, struct ac_action *action, const char *path
 
 static tb_rc take_secret(const char *path, struct ac_action *action, struct tb_diag *diag) {
   char text[AC_SECRET_MAX + 1] = "";
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
 
-  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, tb_small_file_fault(errno));
   size_t n = fread(text, 1, sizeof text - 1, file);
   bool is_all = fgetc(file) == EOF;
   fclose(file);
@@ -161,10 +163,10 @@ static tb_rc read_lines(FILE *file, const char *path, struct tb_diag *diag, stru
 }
 
 tb_rc ac_config_read(const char *path, struct tb_diag *diag, struct ac_config *out) {
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
 
   *out = (struct ac_config){ .n = 0 };
-  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
+  if (file == NULL) return tb_fail(diag, TB_IO, "%s: %s", path, tb_small_file_fault(errno));
   tb_rc rc = read_lines(file, path, diag, out);
   fclose(file);
   if (rc == TB_OK && out->n == 0) rc = tb_fail(diag, TB_BROKEN, "%s: no action in it", path);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,24 @@ Test(dial, what_is_no_address_is_said_to_be_none) {
     cr_assert_str_eq(complaint(bad[i], &diag), words);
   }
   cr_assert_str_eq(complaint("@", &diag), "@ without a file name");
+}
+
+Test(dial, a_ready_file_that_is_a_pipe_or_a_device_is_refused_at_once) {
+  char folder[] = "/tmp/tt-dial-XXXXXX", pipe[32], server[40];
+  struct ta_addresses found;
+  struct tb_diag diag;
+
+  cr_assert_not_null(mkdtemp(folder));
+  snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+  cr_assert_eq(mkfifo(pipe, 0600), 0);
+  for (int i = 0; i < 2; i++) {
+    snprintf(server, sizeof server, "@%s", i == 0 ? pipe : "/dev/zero");
+    tb_diag_clear(&diag);
+    cr_assert_eq(ta_dial_find(server, &diag, &found), TB_NOTFOUND);
+    cr_assert_not_null(strstr(diag.text, "not a regular file"), "%s", diag.text);
+  }
+  unlink(pipe);
+  rmdir(folder);
 }
 
 Test(dial, a_ready_file_is_asked_for_its_line) {

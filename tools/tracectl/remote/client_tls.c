@@ -11,10 +11,15 @@ static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
+static tb_rc check_file(const char *path, struct tb_diag *diag) {
+  const char *unfit = tc_pem_unfit(path);
+
+  return unfit == NULL ? TB_OK : tb_fail(diag, TB_IO, "%.120s: %s", path, unfit);
+}
+
 static tb_rc check(int fits, const char *path, const char *wanted, struct tb_diag *diag) {
   if (fits == 1) return TB_OK;
-  return tb_fail(diag, access(path, R_OK) != 0 ? TB_IO : TB_CORRUPT, "%.120s: %s", path,
-                 tc_pem_fault(path, wanted));
+  return tb_fail(diag, TB_CORRUPT, "%.120s: %s", path, tc_pem_fault(path, wanted));
 }
 
 static void revocations_freep(struct tc_revocations **revoked) {
@@ -42,6 +47,9 @@ tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const cha
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+  TB_TRY(check_file(ca, diag));
+  TB_TRY(check_file(cert, diag));
+  TB_TRY(check_file(key, diag));
   TB_TRY(check(SSL_CTX_load_verify_file(ctx, ca), ca, "certificate", diag));
   TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, "certificate", diag));
   TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, "private key", diag));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 enum { SETTINGS = 6, LINE_BYTES = 2 * PATH_MAX };
 enum setting { SERVER, CERTS, TLS_CA, TLS_CERT, TLS_KEY, TLS_CRL };
 
@@ -80,8 +82,8 @@ static tb_rc read_config(char store[SETTINGS][PATH_MAX], struct source *out, str
   tb_rc rc = TB_OK;
 
   if (!config_path(path)) return TB_OK;
-  FILE *file = fopen(path, "re");
-  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno));
+  FILE *file = tb_small_file(path);
+  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, tb_small_file_fault(errno));
   for (unsigned number = 1; rc == TB_OK && fgets(line, sizeof line, file) != NULL; number++)
     rc = read_line(line, store, out, path, number, diag);
   fclose(file);

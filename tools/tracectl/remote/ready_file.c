@@ -4,16 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/small_file.h"
 #include "tools/tracectl/remote/client.h"
 
 tb_rc tk_ready_file_get(const char *path, const char *key, struct tb_diag *diag, char *out,
                         size_t out_bytes) {
-  FILE *file = fopen(path, "re");
+  FILE *file = tb_small_file(path);
   size_t key_len = strlen(key);
   char line[1024];
   bool found = false;
 
-  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno));
+  if (file == NULL) return tb_fail(diag, TB_IO, "%.120s: %s", path, tb_small_file_fault(errno));
   while (!found && fgets(line, sizeof line, file) != NULL) {
     line[strcspn(line, "\r\n")] = '\0';
     found = strncmp(line, key, key_len) == 0 && line[key_len] == '=';

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build go1.25
+
+package traceagent
+
+import (
+	"runtime/trace"
+	"testing"
+	"time"
+)
+
+// While the program's flight recorder runs, runtime/trace says that tracing goes on.
+func TestATraceThatTheProgramEndsBesideAFlightRecorderBeginsAgain(t *testing.T) {
+	recorder := trace.NewFlightRecorder(trace.FlightRecorderConfig{})
+	if err := recorder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Stop()
+	certs := certificates(t)
+	c := listen(t, certs)
+	agent, lines := startHeard(t, config(c.listener.Addr().String(), certs))
+	trace.Stop()
+	lines.expect(t, "begun again")
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if s := agent.Status(); s.Restarts != 1 || s.AckedBytes != s.ProducedBytes {
+		t.Errorf("status %+v", s)
+	}
+}
