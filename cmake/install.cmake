@@ -9,7 +9,7 @@ install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def l
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
   lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/locks.h lib/event/ranges.def lib/event/reasons.def lib/event/view.h
+install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/locks.h lib/event/ranges.def lib/event/reasons.def lib/event/reasons.h lib/event/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)
 install(FILES lib/order/handler.h lib/order/limits.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/order)

@@ -66,7 +66,7 @@ static to_ns since_whole(const struct to_analyses *a, const struct to__generatio
 }
 
 static struct to_chains_ask ask_for(struct to_analyses *a,
-                                    const struct to__generation_begins *begins, uint32_t reasons) {
+                                    const struct to__generation_begins *begins, uint64_t reasons) {
   return (struct to_chains_ask){ .spans = a->spans,
                                  .gen = a->generation,
                                  .idle = &a->idle,
@@ -203,7 +203,7 @@ static tb_rc add_cycle(struct to_analyses *a, struct to_draft *d, const struct t
 }
 
 tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
-                     const struct to__generation_begins *begins, uint32_t reasons,
+                     const struct to__generation_begins *begins, uint64_t reasons,
                      unsigned chains_table, unsigned cycles_table, unsigned deadlocks_figure) {
   struct to_chains_ask ask = ask_for(a, begins, reasons);
   struct to_chains chains = { 0 };
@@ -290,7 +290,7 @@ static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
 }
 
 tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begins *begins,
-                         uint32_t reasons, const struct to_finding_sink *sink) {
+                         uint64_t reasons, const struct to_finding_sink *sink) {
   struct to_chains_ask ask = ask_for(a, begins, reasons);
   struct to_chains chains = { 0 };
 
@@ -317,7 +317,7 @@ static uint32_t first_in_queue(const struct to_spans *s, uint64_t reasons, uint3
 }
 
 tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
-                         uint32_t reasons, uint32_t number, bool is_lock,
+                         uint64_t reasons, uint32_t number, bool is_lock,
                          struct to__queue_chain *out) {
   struct to_chains_ask ask = ask_for(a, begins, reasons);
   uint32_t first = first_in_queue(a->spans, reasons, number, is_lock);

@@ -58,12 +58,12 @@ void to__generation_begins(struct to__generation_begins *begins, to_ns time);
 
 /* reasons: of the waits that stand in queues. Rows of both tables, and the figure. */
 TB_MUST tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
-                             const struct to__generation_begins *begins, uint32_t reasons,
+                             const struct to__generation_begins *begins, uint64_t reasons,
                              unsigned chains_table, unsigned cycles_table,
                              unsigned deadlocks_figure);
 /* Each suspected deadlock, and each system call that others wait behind. */
 TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begins *begins,
-                                 uint32_t reasons, const struct to_finding_sink *sink);
+                                 uint64_t reasons, const struct to_finding_sink *sink);
 /* The chain of the goroutine that has waited longest in a queue: number is of a stack, or of a lock. */
 struct to__queue_chain {
   int64_t goroutine;      /* TO_NONE: none waits there */
@@ -71,7 +71,7 @@ struct to__queue_chain {
   bool is_deadlock;       /* it leads into a suspected one */
 };
 TB_MUST tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
-                                 uint32_t reasons, uint32_t number, bool is_lock,
+                                 uint64_t reasons, uint32_t number, bool is_lock,
                                  struct to__queue_chain *out);
 
 #endif

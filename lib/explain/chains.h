@@ -77,8 +77,7 @@ struct to_chains_ask {
   struct to_spans *spans;
   const struct to_generation *gen; /* whose tables spans in the making name; NULL: between two */
   struct to_idle *idle;
-  uint64_t
-      reasons; /* bits of enum to_reason: these waits have wakers; they are reasons of the spans' queues */
+  uint64_t reasons; /* bits of enum to_reason: these waits have wakers; they are reasons of the spans' queues */
   uint64_t begins;               /* of them: chains begin with these waits, */
   to_ns longer_than;             /* if they are longer, and not idle */
   to_ns quiet_since, long_since; /* INT64_MIN: no cycle is a suspect */
