@@ -18,6 +18,10 @@
 
 enum { TC_ADDRESS_MAX = 280, TC_PEER_MAX = 63 };
 
+/* Descriptors that listeners leave to others: those of agents and readers all of them, HTTP half, so that health and
+ * metrics are answered when the others have taken what they may. The store has the rest. */
+enum { TC_FDS_KEPT_FREE = 64, TC_FDS_KEPT_FREE_BY_HTTP = 32 };
+
 struct tc_listener_sink {
   void *self;
   bool (*ready)(void *self); /* false: accept nothing for a moment; the kernel's queue holds them */

@@ -2,7 +2,6 @@
 #include "nng/stream.h"
 
 #include <dlfcn.h>
-#include <nng/nng.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,6 +10,7 @@ typedef void (*stream_call)(nng_stream *stream, nng_aio *aio);
 
 static stream_call real_send, real_recv;
 static bool loses; /* does this nng lose what it refuses? */
+static _Thread_local nng_aio *last_recv;
 
 static void find_calls(void) {
   *(void **)&real_send = dlsym(RTLD_NEXT, "nng_stream_send");
@@ -41,6 +41,11 @@ void nng_stream_send(nng_stream *stream, nng_aio *aio) {
 
 void nng_stream_recv(nng_stream *stream, nng_aio *aio) {
   tc_nng_streams_init();
+  last_recv = aio;
   real_recv(stream, aio);
   end_refused(aio);
+}
+
+nng_aio *tc_nng_stream_last_recv(void) {
+  return last_recv;
 }

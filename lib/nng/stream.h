@@ -16,7 +16,12 @@
 #ifndef TC_NNG_STREAM_H
 #define TC_NNG_STREAM_H
 
+#include <nng/nng.h>
+
 /* Brings the two into the program: to be called before the first socket is opened. */
 void tc_nng_streams_init(void);
+
+/* The operation of this thread's last nng_stream_recv(). */
+nng_aio *tc_nng_stream_last_recv(void);
 
 #endif
