@@ -236,6 +236,8 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .certs = p->config->top_certs,
     .revoked = p->revoked,
     .limits = { .connections_max = config->http_requests_max,
+                .owner_questions_max = config->http_owner_requests_max,
+                .owner_live_max = config->http_owner_live_max,
                 .head_bytes_max = config->http_head_bytes_max,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,
