@@ -194,6 +194,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
     .connections_max = (unsigned)p->config->readers_connections_max,
     .source_max = (unsigned)p->config->readers_source_connections_max,
     .descriptors_kept = TC_FDS_KEPT_FREE,
+    .few = TC_FEW_PEERS,
     .turned_away = reader_turned_away,
     .self = p,
   };

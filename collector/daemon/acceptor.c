@@ -111,8 +111,18 @@ static void accepted(void *self, int fd, const char *peer) {
   uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
+static bool takes_last(void *self, unsigned left) {
+  const struct tc_acceptor *d = self;
+  size_t all;
+
+  (void)least_loaded(d, &all);
+  return all < TC_FEW_PEERS && left > TC_FDS_KEPT_FREE / 2;
+}
+
 static tb_rc listen_as_reported(struct tc_acceptor *d, struct tb_diag *diag) {
-  struct tc_listener_sink sink = { d, ready, accepted };
+  struct tc_listener_sink sink = {
+    .self = d, .ready = ready, .accepted = accepted, .takes_last = takes_last
+  };
   const char *address = d->env.config->listen_agents;
 
   return d->env.socket->fd != 0

@@ -8,7 +8,7 @@
 
 enum {
   SPARES = 32,
-  LEAVING_MAX = 64, /* given way, their descriptors not closed yet */
+  LEAVING_MAX = 64, /* given way, their memory not free yet */
   SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
 };
 
@@ -56,7 +56,7 @@ static void give_way(struct tc__http_conn *c) {
   c->http->leaving++;
   tc__place_leave(c);
   c->ending = true;
-  tc_tls_abort(c->tls, "gives way to a newer connection: there are http.requests_max");
+  tc_tls_abort(c->tls, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
 }
 
 /* --- coming and leaving ------------------------------------------------------------------------ */
@@ -69,6 +69,18 @@ bool tc__place_ready(void *self) {
   const struct tc_http *http = self;
 
   return http->leaving < LEAVING_MAX;
+}
+
+bool tc__place_takes_last(void *self, unsigned left) {
+  struct tc_http *http = self;
+  struct tc__http_conn *victim = least(http);
+
+  if (victim == NULL && http->count < TC_FEW_PEERS) return left > TC_FDS_KEPT_FREE / 2;
+  if (victim == NULL) victim = oldest_spare(http);
+  if (victim == NULL) return false;
+  tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
+  give_way(victim);
+  return true;
 }
 
 void tc__place_accepted(void *self, int fd, const char *peer) {

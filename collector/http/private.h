@@ -141,6 +141,7 @@ void tc__http_dispatch(struct tc__http_conn *c);
 
 /* places.c */
 bool tc__place_ready(void *http);
+bool tc__place_takes_last(void *http, unsigned left);
 void tc__place_accepted(void *http, int fd, const char *peer);
 void tc__place_take(struct tc__http_conn *c);
 void tc__place_leave(struct tc__http_conn *c); /* gives the place back; once */

@@ -65,12 +65,12 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   TB_TRY(tc__live_open(http));
   TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
-  struct tc_listener_sink sink = { http, tc__place_ready, tc__place_accepted };
+  struct tc_listener_sink sink = { http, tc__place_ready, tc__place_accepted, tc__place_takes_last };
   TB_TRY(
       env->socket != 0
           ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
           : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
-  tc_listener_keep_free(http->listener, TC_FDS_KEPT_FREE_BY_HTTP);
+  tc_listener_keep_free(http->listener, TC_FDS_KEPT_FREE);
   rc = tc__feed_open(http);
   if (rc != TB_OK) {
     tc_listener_close(TB_MOVE(http->listener));

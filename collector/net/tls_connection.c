@@ -85,7 +85,6 @@ static void on_handle_closed(uv_handle_t *handle) {
 
   SSL_free(tls->ssl);
   ERR_clear_error();
-  close(tls->fd);
   tls->sink.closed(tls->sink.self, tls->why);
   free(tls->left);
   free(tls->out);
@@ -104,6 +103,7 @@ static void finish(struct tc_tls *tls) {
   timed_remove(tls);
   queue_remove(tls);
   uv_close((uv_handle_t *)&tls->poll, on_handle_closed);
+  close(tls->fd); /* now, for whoever needs a descriptor; libuv has let go of it */
 }
 
 static void note_why(struct tc_tls *tls, const char *why) {
@@ -346,6 +346,8 @@ void tc_tls_flow(const struct tc_tls *tls, struct tc_tls_flow *out) {
   uint64_t written = tls->ssl != NULL ? BIO_number_written(SSL_get_wbio(tls->ssl)) : tls->written;
   int queued = 0;
 
+  *out = (struct tc_tls_flow){ 0 };
+  if (tls->state == ENDED) return;
   (void)ioctl(tls->fd, SIOCOUTQ, &queued);
   *out = (struct tc_tls_flow){ written - (uint64_t)queued, tls->out_len > 0 || queued > 0 };
 }

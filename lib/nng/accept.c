@@ -103,8 +103,7 @@ static void sweep(uint64_t now_ns) {
     if (fstat(places[i].fd, &at) != 0 || at.st_ino != places[i].inode) places[i] = places[--used];
 }
 
-/* Why a peer is not taken; NULL: it is. */
-static const char *full(int listener, uint64_t source) {
+static const char *over_share(int listener, uint64_t source) {
   unsigned all = 0, same = 0;
 
   for (unsigned i = 0; i < used; i++) {
@@ -119,12 +118,18 @@ static const char *full(int listener, uint64_t source) {
   return NULL;
 }
 
-static bool is_kept_descriptor(int fd) {
+/* The kernel gives the lowest free number: all below it are in use. */
+static bool has_descriptor(int fd) {
+  unsigned kept = used < limits.few ? limits.descriptors_kept / 2 : limits.descriptors_kept;
   struct rlimit limit;
 
-  /* The kernel gives the lowest free number: all below it are in use. */
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-         (rlim_t)fd + limits.descriptors_kept >= limit.rlim_cur;
+  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > (rlim_t)fd + kept;
+}
+
+/* Why a peer is not taken; NULL: it is. */
+static const char *full(int listener, int fd, uint64_t source) {
+  if (!has_descriptor(fd)) return "no descriptors are left for readers";
+  return over_share(listener, source);
 }
 
 static const char *take(int listener, int fd, const union address *from, socklen_t len) {
@@ -132,11 +137,10 @@ static const char *take(int listener, int fd, const union address *from, socklen
   struct stat at;
 
   if (limits.connections_max == 0 || is_our_knock(fd, from, len)) return NULL;
-  if (is_kept_descriptor(fd)) return "no descriptors are left for readers";
-  const char *why = full(listener, source);
+  const char *why = full(listener, fd, source);
   if (why != NULL && now_ns - swept_ns >= SWEEP_NS) {
     sweep(now_ns);
-    why = full(listener, source);
+    why = full(listener, fd, source);
   }
   if (why != NULL || fstat(fd, &at) != 0) return why;
   for (unsigned i = used; i-- > 0;)

@@ -20,7 +20,8 @@ enum { TC_NNG_PEER_MAX = 63 };
 struct tc_nng_accept_limits {
   unsigned connections_max; /* of one listener */
   unsigned source_max;      /* of one source at one listener */
-  unsigned descriptors_kept; /* the process's last descriptors, which no peer gets */
+  unsigned descriptors_kept; /* the process's last descriptors, which no peer gets, */
+  unsigned few;              /* but for so many of all listeners, as long as half of them are left */
   void (*turned_away)(void *self, const char *peer, const char *why); /* may be NULL */
   void *self;
 };

@@ -186,7 +186,7 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
 
 static void expect_share(bool over_tls) {
   struct publisher p = publish(over_tls, 0);
-  const struct tc_nng_accept_limits limits = { LEAST, LEAST / 2, 0, count_away, NULL };
+  const struct tc_nng_accept_limits limits = { LEAST, LEAST / 2, 0, 0, count_away, NULL };
   int fds[MANY];
 
   tc_nng_accept_limit(&limits);
@@ -229,7 +229,7 @@ Test(accept, the_last_descriptors_are_not_taken) {
   getrlimit(RLIMIT_NOFILE, &before);
   little = before;
   little.rlim_cur = (rlim_t)probe + 2 * MANY;
-  const struct tc_nng_accept_limits limits = { 1000, 1000, MANY, count_away, NULL };
+  const struct tc_nng_accept_limits limits = { 1000, 1000, MANY, 0, count_away, NULL };
   tc_nng_accept_limit(&limits);
   cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
   for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1); /* half of them ours, half of them nng's */
@@ -247,7 +247,7 @@ Test(accept, the_last_descriptors_are_not_taken) {
 /* It is what shows that a listener lives. */
 Test(accept, the_listeners_own_knock_is_let_in) {
   struct publisher p = publish(false, 0);
-  const struct tc_nng_accept_limits limits = { 1, 1, 0, count_away, NULL };
+  const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };
   struct sockaddr_un at = { .sun_family = AF_UNIX };
   socklen_t len = sizeof at;
   char byte;

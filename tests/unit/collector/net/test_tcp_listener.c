@@ -51,7 +51,7 @@ static void run_for(struct acceptor *d, uint64_t ms) {
 
 /* All peers wait in the kernel's queue before the loop turns for the first time. */
 static void open_door(struct acceptor *d) {
-  struct tc_listener_sink sink = { d, ready, accepted };
+  struct tc_listener_sink sink = { .self = d, .ready = ready, .accepted = accepted };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tb_diag diag;
 
@@ -161,7 +161,7 @@ Test(listener, who_comes_after_the_shortage_is_taken) {
 }
 
 Test(listener, a_socket_that_listens_already_is_taken_over) {
-  struct tc_listener_sink sink = { NULL, ready, accepted };
+  struct tc_listener_sink sink = { .self = NULL, .ready = ready, .accepted = accepted };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tc_listener *listener;
   struct acceptor d = { .turns = 0 };
