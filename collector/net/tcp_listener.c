@@ -75,14 +75,26 @@ static void pause_for(struct tc_listener *l, uint64_t ms) {
   uv_timer_start(&l->pause, on_pause_over, ms, 0);
 }
 
+/* The number of one that has ended for it, which the next peer would get beside it. */
+static int take_lowest(int fd) {
+  int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+  if (lowest < 0) return fd;
+  int other = lowest < fd ? fd : lowest;
+  close(other);
+  return lowest < fd ? lowest : fd;
+}
+
 /* The kernel gives the lowest free number: all below it are in use. The limit may be changed from outside (prlimit). */
-static bool has_descriptor(const struct tc_listener *l, int fd) {
+static bool has_descriptor(const struct tc_listener *l, int *fd) {
   struct rlimit limit;
 
   if (l->kept == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
-  if (limit.rlim_cur > (rlim_t)fd + l->kept) return true;
-  return l->sink.takes_last != NULL &&
-         l->sink.takes_last(l->sink.self, (unsigned)(limit.rlim_cur - (rlim_t)fd));
+  if (limit.rlim_cur > (rlim_t)*fd + l->kept) return true;
+  unsigned left = limit.rlim_cur > (rlim_t)*fd ? (unsigned)(limit.rlim_cur - (rlim_t)*fd) : 0;
+  if (l->sink.takes_last == NULL || !l->sink.takes_last(l->sink.self, left)) return false;
+  *fd = take_lowest(*fd);
+  return true;
 }
 
 enum taken { TAKEN, NONE_WAITS, NOT_READY, SHORT };
@@ -97,7 +109,7 @@ static enum taken take_one(struct tc_listener *l) {
   if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) return TAKEN;
   if (fd < 0 && errno == EAGAIN) return NONE_WAITS;
   if (fd < 0) return turn_one_away(l) ? TAKEN : SHORT;
-  if (!has_descriptor(l, fd)) {
+  if (!has_descriptor(l, &fd)) {
     close(fd);
     l->turned_away++;
     return TAKEN;

@@ -34,8 +34,9 @@ WAITING = full(30, 1000)  # generations that an archive without inodes owes
 class Watch:
     """Looks at a collector while something goes on: its memory, its health, and how long another agent waits for acks."""
 
-    def __init__(self, case, collector, ready=True):
-        self.case, self.collector, self.ready = case, collector, ready
+    def __init__(self, case, collector, well=True):
+        """well: it has all that it needs, and says so; else it answers."""
+        self.case, self.collector, self.well = case, collector, well
         self.memory, self.paces, self.fault = [case.resident(collector)], [], None
         self.over = threading.Event()
 
@@ -61,9 +62,10 @@ class Watch:
             self.fault = self.fault or fault
 
     def _look(self):
-        self.case.assertEqual(self.case.get(self.collector, "/healthz")[0], 200)
-        if self.ready:
-            self.case.assertTrue(self.case.readiness(self.collector)["ready"])
+        health, ready = self.case.get(self.collector, "/healthz"), self.case.readiness(self.collector)
+        if self.well:
+            self.case.assertEqual(health, (200, "ok\n"))
+            self.case.assertTrue(ready["ready"], ready)
         self.memory.append(self.case.resident(self.collector))
         self.over.wait(0.1)
 

@@ -8,7 +8,6 @@ import resource
 import socket
 import ssl
 import struct
-import threading
 import time
 
 from harness import DEADLINE, SANITIZE, Collector, wait_until
@@ -20,6 +19,7 @@ P99_MS = full(DEADLINE * 1000, 500)
 GREETING = b"\0SP\0\0\x21\0\0"  # of a subscriber of nng's
 HEAVY = b"GET /api/v1/report/all?top=1000 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/segments?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SHORTAGE_S = full(2, 40)  # longer than the 30 s after which it once ended the daemon
+LOOKS = full(2, 50)  # at its health, ten a second, while peers are there
 READING = 20  # descriptors that workers and what watches may have meanwhile
 
 
@@ -111,7 +111,7 @@ def waiting(listener):
     for n in range(full(30, 300)):
         peers.append(listener.begun((0, 0.5, 0)[n % 3]))
         if n % 3 == 2:
-            drips.append((peers[-1], iter(listener.beginning)))
+            drips.append((peers[-1], iter(listener.beginning[:-1])))
 
     def all_ended():
         for peer, rest in drips:
@@ -152,7 +152,6 @@ def out_of_memory(listener):
     case.limit(resource.RLIMIT_AS, case.address_space() + 64 * 1024)
     for _ in range(full(50, 300)):
         listener.begun()
-    time.sleep(full(0, 5))
     case.unlimit()
 
 
@@ -204,13 +203,13 @@ class Peers(AttackCase):
         self.limits.clear()
 
     def play(self, name, row):
-        listener, before = self.listeners[name], self.descriptors()
-        done = threading.Event()
-        with Watch(self, self.collector, ready=row is not out_of_memory) as watch:
+        listener, before, well = self.listeners[name], self.descriptors(), row is not out_of_memory
+        with Watch(self, self.collector, well=well) as watch:
             go_on = row(listener)
             if go_on is not None and (FULL or name != "unix"):  # where nng has 10 s, not to be changed
                 wait_until("all were ended", go_on)
-        said = watch.expect(full(64, 256) * MIB, P99_MS)
+            wait_until("it was looked at", lambda: len(watch.memory) > LOOKS or watch.fault is not None)
+        said = watch.expect(full(64, 256) * MIB, P99_MS if well else DEADLINE * 1000)
         self.unlimit()
         self.leave()
         wait_until("nothing of them is left", lambda: self.descriptors() <= before + READING)
