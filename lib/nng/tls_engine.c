@@ -242,23 +242,19 @@ static void expect_arrival(nng_tls_engine_conn *conn) {
   pthread_mutex_unlock(&lock);
 }
 
-/* To be called with the lock held: nothing of nng's that calls us holds what nng_aio_abort() takes. The result is one that
- * a listener takes for a peer's. */
+/* Under the lock: nothing of nng's that calls us holds what nng_aio_abort() takes. */
 static void expire(nng_tls_engine_conn *conn) {
-  const struct tc_nng_tls *terms = conn->terms;
-
-  if (!conn->expired && terms->refused != NULL)
-    terms->refused(terms->self, conn->address, "its handshake and greeting took too long");
+  if (!conn->expired && conn->terms->refused != NULL)
+    conn->terms->refused(conn->terms->self, conn->address,
+                         "its handshake and greeting took too long");
   conn->expired = true;
   nng_aio_abort(conn->reads, NNG_ETIMEDOUT);
 }
 
 void tc_nng_tls_expire(void) {
-  uint64_t now_ns = tc_mono_ns();
-
   pthread_mutex_lock(&lock);
   for (nng_tls_engine_conn *c = arriving_conns; c != NULL; c = c->next_arriving)
-    if (now_ns >= c->expires_ns && c->reads != NULL) expire(c);
+    if (tc_mono_ns() >= c->expires_ns && c->reads != NULL) expire(c);
   pthread_mutex_unlock(&lock);
 }
 
