@@ -23,8 +23,10 @@
 #include "collector/feed/publisher.h"
 #include "collector/http/metrics_process.h"
 #include "collector/http/server.h"
+#include "collector/net/tcp_listener.h"
 #include "collector/query/server.h"
 #include "config/times.h"
+#include "nng/accept.h"
 #include "tls/authority.h"
 #include "tls/expiry.h"
 
@@ -174,8 +176,28 @@ static void reader_refused(void *self, const char *peer, const char *why) {
   tc_log(TC_WARN, "readers", "peer=%s: refused: %s", peer, tc_escape(text, why, strlen(why)));
 }
 
+/* On nng's threads. */
+static void reader_turned_away(void *self, const char *peer, const char *why) {
+  struct tc_pipeline *p = self;
+
+  atomic_fetch_add_explicit(&p->metrics.readers_turned_away_total, 1, memory_order_relaxed);
+  tc_log(TC_WARN, "readers", "peer=%s: turned away: %s", peer, why);
+}
+
 static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
-  struct tc_nng_terms terms = { .server = true, .peer_role = "reader", .refused = reader_refused };
+  struct tc_nng_terms terms = { .server = true,
+                                .peer_role = "reader",
+                                .refused = reader_refused,
+                                .greeting_ms =
+                                    (unsigned)(p->config->readers_handshake_timeout / 1000000) };
+  const struct tc_nng_accept_limits limits = {
+    .connections_max = (unsigned)p->config->readers_connections_max,
+    .source_max = (unsigned)p->config->readers_source_connections_max,
+    .descriptors_kept = TC_FDS_KEPT_FREE,
+    .few = TC_FEW_PEERS,
+    .turned_away = reader_turned_away,
+    .self = p,
+  };
   tb_rc rc;
 
   TB_TRY(tc__pipeline_reader_context(p, diag, &terms.ctx));
@@ -183,6 +205,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   SSL_CTX_free(terms.ctx);
   if (rc != TB_OK) return rc;
 
+  tc_nng_accept_limit(&limits);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
   struct tc_archive_env env = {
@@ -214,6 +237,8 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .certs = p->config->top_certs,
     .revoked = p->revoked,
     .limits = { .connections_max = config->http_requests_max,
+                .owner_questions_max = config->http_owner_requests_max,
+                .owner_live_max = config->http_owner_live_max,
                 .head_bytes_max = config->http_head_bytes_max,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,
@@ -351,6 +376,7 @@ static void end_stages(struct tc_pipeline *p) {
   tc_triggers_stop(p->triggers);
   tc_history_stop(p->kept);
   tc_feed_stop(p->feed);
+  tc_nng_accept_limit(NULL);
   tc_http_close(p->http);
   tc_nng_tls_free(TB_MOVE(p->nng_tls));
   if (p->store != NULL) {

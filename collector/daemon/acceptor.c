@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/source.h"
 #include "collector/base/logger.h"
 #include "collector/net/tcp_listener.h"
 
-enum {
-  FDS_KEPT_FREE = 64, /* for the store, for readers and HTTP */
-  RETRY_MS = 5,
-};
+enum { RETRY_MS = 5 };
 
 struct tc_acceptor {
   struct tc_acceptor_env env;
@@ -106,15 +104,25 @@ static void accepted(void *self, int fd, const char *peer) {
 
   d->first = (struct tc_order){ .kind = TC_ORDER_ACCEPT,
                                 .fd = fd,
-                                .source = tc_handshake_limiter_source(fd) };
+                                .source = tb_source_of(fd) };
   snprintf(d->first.peer, sizeof d->first.peer, "%s", peer);
   if (decide(d, &d->first)) return;
   d->waits = true;
   uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
+static bool takes_last(void *self, unsigned left) {
+  const struct tc_acceptor *d = self;
+  size_t all;
+
+  (void)least_loaded(d, &all);
+  return all < TC_FEW_PEERS && left > TC_FDS_KEPT_FREE / 2;
+}
+
 static tb_rc listen_as_reported(struct tc_acceptor *d, struct tb_diag *diag) {
-  struct tc_listener_sink sink = { d, ready, accepted };
+  struct tc_listener_sink sink = {
+    .self = d, .ready = ready, .accepted = accepted, .takes_last = takes_last
+  };
   const char *address = d->env.config->listen_agents;
 
   return d->env.socket->fd != 0
@@ -134,7 +142,7 @@ tb_rc tc_acceptor_open(const struct tc_acceptor_env *env, struct tb_diag *diag,
     free(d);
     return rc;
   }
-  tc_listener_keep_free(d->listener, FDS_KEPT_FREE);
+  tc_listener_keep_free(d->listener, TC_FDS_KEPT_FREE);
   uv_timer_init(env->uv, &d->retry);
   d->retry.data = d;
   snprintf(d->address, sizeof d->address, "%s", tc_listener_address(d->listener));

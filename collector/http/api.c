@@ -265,7 +265,8 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
     tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");
     return;
   }
-  for (size_t i = 0; i < r->report->n_reports; i++) tc__put_report(&job->answer.body, r->report->reports[i], rows);
+  for (size_t i = 0; i < r->report->n_reports && tc__job_is_wanted(job); i++)
+    tc__put_report(&job->answer.body, r->report->reports[i], rows);
 }
 
 /* ---- reports that were kept ---- */
@@ -333,7 +334,7 @@ void tc__api_history(struct tc__http_job *job, struct tc_query_session *session)
   q.history = &asked.history;
   const reply *r = ask(job, session, &q);
   if (r == NULL) return;
-  for (size_t i = 0; i < r->history->n_reports; i++)
+  for (size_t i = 0; i < r->history->n_reports && tc__job_is_wanted(job); i++)
     tc__put_report(&job->answer.body, r->history->reports[i], asked.rows);
   put_place(&job->answer.body, r->history);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/source.h"
 #include "collector/base/logger.h"
 #include "collector/http/private.h"
 
@@ -18,7 +19,8 @@ static uint64_t now_ms(const struct tc__http_conn *c) {
 /* --- answers ----------------------------------------------------------------------------------- */
 
 static bool may_keep(const struct tc__http_conn *c, const struct tc__http_answer *a) {
-  return c->head.request.keep && !c->ending && a->bytes != UINT64_MAX && !c->http->closing;
+  return c->head.request.keep && !c->ending && !c->spare && a->bytes != UINT64_MAX &&
+         !c->http->closing;
 }
 
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
@@ -53,7 +55,7 @@ void tc__conn_fail(struct tc__http_conn *c, int status, const char *why) {
 
 /* An end with bytes still owed waits for them (on_drained), as long as they move. */
 void tc__conn_done(struct tc__http_conn *c) {
-  c->busy = false;
+  c->busy = c->asks = false;
   c->since_ms = now_ms(c);
   if (c->ending) {
     if (tc_tls_unsent(c->tls) == 0) tc_tls_close(c->tls, NULL);
@@ -123,6 +125,7 @@ static void on_open(void *self) {
 static void on_drained(void *self) {
   struct tc__http_conn *c = self;
 
+  c->owes_ms = 0;
   if (c->file != NULL)
     tc__http_file_pump(c);
   else if (c->live != NULL)
@@ -133,22 +136,27 @@ static void on_drained(void *self) {
     tc_tls_resume(c->tls);
 }
 
+/* It is not read while it waits for its answer. Nothing tells one that has sent all it will apart from one that has gone,
+ * but for a file that is on its way: there a reset comes back. */
+static void on_left(void *self) {
+  struct tc__http_conn *c = self;
+
+  if (c->busy && c->file == NULL) tc_tls_abort(c->tls, "left before it had its answer");
+}
+
 static void on_closed(void *self, const char *why) {
   struct tc__http_conn *c = self;
   char text[TC_ESCAPE_MAX + 1];
 
   if (why[0] != '\0')
     tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, tc_escape(text, why, strlen(why)));
-  *c->at = c->next;
-  if (c->next != NULL) c->next->at = c->at;
-  c->http->count--;
-  tc_metric_sub(&c->http->env.metrics->http_connections, 1);
+  tc__place_left(c);
   tc__live_end(c);
   c->tls = NULL;
   if (c->job == NULL)
     tc__conn_free(c);
   else
-    atomic_store(&c->job->called_off, true); /* its end frees c */
+    tc__job_call_off(c->job); /* its end frees c */
 }
 
 void tc__conn_free(struct tc__http_conn *c) {
@@ -171,16 +179,28 @@ static void time_out(struct tc__http_conn *c, const char *why) {
   end_with(c, 408, late);
 }
 
+/* Live events fit into the buffers of both systems for a while, and heartbeats are added to what is not taken: that a peer
+ * reads shows in what its system takes alone. */
+static bool is_stalled(struct tc__http_conn *c, uint64_t at_ms) {
+  struct tc_tls_flow flow;
+
+  tc_tls_flow(c->tls, &flow);
+  if (!flow.owes || flow.taken != c->taken) c->moved_ms = at_ms;
+  c->taken = flow.taken;
+  return at_ms - c->moved_ms >= c->http->env.limits.stall_ms;
+}
+
 void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
   const struct tc_http_limits *limits = &c->http->env.limits;
-  size_t owed = tc_tls_unsent(c->tls);
+  bool unsent = tc_tls_unsent(c->tls) > 0;
 
-  if (owed != c->owed || owed == 0) c->moved_ms = at_ms;
-  c->owed = owed;
-  if (owed > 0) {
-    if (at_ms - c->moved_ms >= limits->stall_ms) time_out(c, "takes no bytes");
+  if (!unsent) c->owes_ms = 0;
+  if (unsent && c->owes_ms == 0) c->owes_ms = at_ms;
+  if (unsent || c->live != NULL) {
+    if (is_stalled(c, at_ms)) time_out(c, "takes no bytes");
     return;
   }
+  c->moved_ms = at_ms;
   if (c->busy || c->ending) return;
   if (c->head.bytes > 0 && at_ms - c->since_ms >= limits->request_ms)
     time_out(c, NULL);
@@ -191,7 +211,12 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
 void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
   struct tc__http_conn *c = calloc(1, sizeof *c);
   struct tc_tls_sink sink = {
-    .self = c, .open = on_open, .bytes = on_bytes, .drained = on_drained, .closed = on_closed
+    .self = c,
+    .open = on_open,
+    .bytes = on_bytes,
+    .drained = on_drained,
+    .left = on_left,
+    .closed = on_closed,
   };
 
   if (c == NULL) {
@@ -204,12 +229,8 @@ void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
   }
   c->http = http;
   c->since_ms = c->moved_ms = now_ms(c);
+  c->owner = tb_source_of(fd);
   snprintf(c->peer, sizeof c->peer, "%s", peer);
   tc_http_head_init(&c->head, http->env.limits.head_bytes_max);
-  c->next = http->first;
-  if (c->next != NULL) c->next->at = &c->next;
-  c->at = &http->first;
-  http->first = c;
-  http->count++;
-  tc_metric_add(&http->env.metrics->http_connections, 1);
+  tc__place_take(c);
 }

@@ -184,10 +184,7 @@ void tc__live_begin(struct tc__http_conn *c) {
     tc__conn_fail(c, 400, diag.text);
     return;
   }
-  if (tc_live_readers(http->live) >= http->env.limits.live_max) {
-    tc__conn_fail(c, 503, "as many readers as http.live_max allows are here");
-    return;
-  }
+  if (!tc__place_may_listen(c)) return;
   tc__answer_init(&a, "text/event-stream");
   a.bytes = UINT64_MAX;
   if (c->head.request.is_head) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libuv's workers do what may block. A job holds its connection's memory until it is done, not its
  * socket: a peer that leaves is gone at once. Desks are lent to one job at a time and kept for the
- * next; there are never more than workers. Of long jobs one runs at a time; the others stand in line. */
+ * next; there are never more than workers. Jobs wait in lanes, so that none of a kind holds up another kind. */
 #include <stdlib.h>
 
 #include "collector/http/private.h"
@@ -42,7 +42,7 @@ static void on_work(uv_work_t *work) {
   struct tc__http_job *job = work->data;
   struct tc_query_session *session;
 
-  if (!turn_begin(job->http, &session)) return;
+  if (!tc__job_is_wanted(job) || !turn_begin(job->http, &session)) return;
   if (session != NULL)
     job->run(job, session);
   else
@@ -50,47 +50,83 @@ static void on_work(uv_work_t *work) {
   turn_end(job->http, session);
 }
 
+/* --- lanes ------------------------------------------------------------------------------------- */
+
+static const unsigned workers[TC__LANES] = {
+  [TC__LANE_QUICK] = 2,
+  [TC__LANE_LONG] = 1,
+  [TC__LANE_HEALTH] = 1,
+};
+
+/* One turn after the owner's last one that waits. */
+static uint64_t next_turn(const struct tc__http_lane *lane, uint64_t owner) {
+  const struct tc__http_job *job;
+  uint64_t turn = lane->turn;
+
+  TAILQ_FOREACH(job, &lane->waiting, in_line)
+    if (job->owner == owner) turn = job->turn;
+  return turn + 1;
+}
+
+static void wait_in_lane(struct tc__http_lane *lane, struct tc__http_job *job) {
+  struct tc__http_job *after;
+
+  job->turn = next_turn(lane, job->owner);
+  job->waits = true;
+  TAILQ_FOREACH(after, &lane->waiting, in_line)
+    if (after->turn > job->turn) break;
+  if (after != NULL)
+    TAILQ_INSERT_BEFORE(after, job, in_line);
+  else
+    TAILQ_INSERT_TAIL(&lane->waiting, job, in_line);
+}
+
+static void on_done(uv_work_t *work, int status);
+
+/* uv_queue_work() fails for a call without a function alone. */
+static void begin_waiting(struct tc_http *http, enum tc__http_lane_kind kind) {
+  struct tc__http_lane *lane = &http->lanes[kind];
+
+  while (lane->running < workers[kind] && !TAILQ_EMPTY(&lane->waiting)) {
+    struct tc__http_job *job = TAILQ_FIRST(&lane->waiting);
+
+    TAILQ_REMOVE(&lane->waiting, job, in_line);
+    job->waits = false;
+    lane->turn = job->turn;
+    lane->running++;
+    if (uv_queue_work(http->env.tls->uv, &job->work, on_work, on_done) != 0) abort();
+  }
+}
+
 /* --- on the loop ------------------------------------------------------------------------------- */
 
-static void begin_next_long(struct tc_http *http);
-
-static void on_done(uv_work_t *work, int status) {
-  struct tc__http_job *job = work->data;
+/* Its connection goes with it, if that has gone. */
+static void finish(struct tc__http_job *job, bool done) {
   struct tc__http_conn *c = job->conn;
-  struct tc_http *http = job->http;
-  bool gone = c != NULL && c->tls == NULL, was_long = job->is_long;
+  bool gone = c != NULL && c->tls == NULL;
 
   if (c != NULL) c->job = NULL;
-  job->done(job, status == 0 && !gone && !job->http->closing);
+  job->done(job, done && !gone && !job->http->closing);
   tc__answer_fini(&job->answer);
   free(job);
   if (gone) tc__conn_free(c);
-  if (was_long) begin_next_long(http);
 }
 
-static bool begin(struct tc__http_job *job) {
-  return uv_queue_work(job->http->env.tls->uv, &job->work, on_work, on_done) == 0;
-}
-
-/* uv_queue_work() fails for a call without a function alone. */
-static void begin_next_long(struct tc_http *http) {
-  struct tc__http_job *next = TAILQ_FIRST(&http->long_jobs);
-
-  http->long_job = next != NULL;
-  if (next == NULL) return;
-  TAILQ_REMOVE(&http->long_jobs, next, in_line);
-  if (!begin(next)) abort();
-}
-
-static bool begin_long(struct tc__http_job *job) {
+static void on_done(uv_work_t *work, int status) {
+  struct tc__http_job *job = work->data;
   struct tc_http *http = job->http;
+  enum tc__http_lane_kind lane = job->lane;
 
-  if (http->long_job) {
-    TAILQ_INSERT_TAIL(&http->long_jobs, job, in_line);
-    return true;
-  }
-  http->long_job = begin(job);
-  return http->long_job;
+  http->lanes[lane].running--;
+  finish(job, status == 0);
+  begin_waiting(http, lane);
+}
+
+void tc__job_call_off(struct tc__http_job *job) {
+  atomic_store(&job->called_off, true);
+  if (!job->waits) return;
+  TAILQ_REMOVE(&job->http->lanes[job->lane].waiting, job, in_line);
+  finish(job, false);
 }
 
 bool tc__job_is_wanted(struct tc__http_job *job) {
@@ -106,15 +142,14 @@ bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct t
   tc__answer_init(&job->answer, like->answer.type);
   job->http = http;
   job->conn = c;
+  job->owner = c != NULL ? c->owner : 0;
   job->work.data = job;
-  if (!(job->is_long ? begin_long(job) : begin(job))) {
-    free(job);
-    return false;
-  }
   if (c != NULL) {
     c->job = job;
     c->busy = true;
   }
+  wait_in_lane(&http->lanes[job->lane], job);
+  begin_waiting(http, job->lane);
   return true;
 }
 
@@ -122,9 +157,11 @@ void tc__job_answer(struct tc__http_job *job, bool wanted) {
   if (wanted) tc__conn_answer(job->conn, &job->answer);
 }
 
-void tc__conn_work(struct tc__http_conn *c, const char *type,
+void tc__conn_work(struct tc__http_conn *c, enum tc__http_lane_kind lane, const char *type,
                    void (*run)(struct tc__http_job *job, struct tc_query_session *session)) {
-  const struct tc__http_job job = { .run = run, .done = tc__job_answer, .answer.type = type };
+  const struct tc__http_job job = {
+    .run = run, .done = tc__job_answer, .answer.type = type, .lane = lane
+  };
 
   if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
 }

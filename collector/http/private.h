@@ -6,6 +6,7 @@
  *   answer.c      what an answer looks like on the wire
  *   routes.c      the function that answers each path
  *   job.c         work on another thread, for one connection
+ *   places.c      who is taken in and who gives way, and what one owner may have
  *   api.c         answers out of the catalog and the reports
  *   file.c        a segment's file, in chunks
  *   events.c      live events for connections; live.c is their ring
@@ -54,17 +55,36 @@ void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why);
 
 struct tc__http_job;
 
+/* So many of libuv's four workers each, so that none is without one. Of jobs that wait, each owner's first one comes before
+ * anyone's second. */
+enum tc__http_lane_kind {
+  TC__LANE_QUICK,
+  TC__LANE_LONG,   /* it may take seconds */
+  TC__LANE_HEALTH, /* what an operator's eyes need */
+  TC__LANES
+};
+
+struct tc__http_lane {
+  TAILQ_HEAD(, tc__http_job) waiting; /* in order of their turns */
+  unsigned running;
+  uint64_t turn; /* of the job that was begun last */
+};
+
 struct tc__http_conn {
   struct tc__http_conn *next, **at; /* of the server */
   struct tc_http *http;
   struct tc_tls *tls; /* NULL: gone, a job is still at work */
   struct tc_http_head head;
+  uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
+  bool spare;        /* in a place beside connections_max: for health and metrics only */
+  bool asks;         /* what it asks counts as a question of its owner's */
   bool busy;         /* an answer is under way: what comes behind waits in tls */
   bool feeding;      /* inside on_bytes(), which goes on by itself */
   bool ending;       /* no further request is read; closes once all is out */
   uint64_t since_ms; /* when its head began or, between two, when the last answer was out */
-  uint64_t moved_ms; /* when the bytes it owes last changed */
-  size_t owed;
+  uint64_t owes_ms;  /* since when a part of its answer waits in tls; 0: none does */
+  uint64_t moved_ms; /* when its system last took a byte, or none was on the way to it */
+  uint64_t taken;    /* bytes, by then */
   struct tc__http_job *job;    /* at most one at a time */
   struct tc__http_file *file;  /* being sent */
   struct tc_live_reader *live; /* reads live events until it ends */
@@ -80,6 +100,8 @@ struct tc_http {
   struct tb_hostport where;
   struct tc__http_conn *first;
   size_t count;
+  size_t spares;  /* of count */
+  size_t leaving; /* have given way, and are closing */
   struct tc_live *live;
   uv_idle_t live_turn;                    /* runs while live_queue is not empty */
   TAILQ_HEAD(, tc__http_conn) live_queue; /* live readers with something to be sent */
@@ -90,8 +112,7 @@ struct tc_http {
   bool closing;
   struct tc_timeline *timeline; /* of the long job that runs */
   uint64_t timeline_ms;         /* when the last one was drawn; 0: nothing of it is in memory */
-  bool long_job;                /* one is at work */
-  TAILQ_HEAD(, tc__http_job) long_jobs; /* these wait for it */
+  struct tc__http_lane lanes[TC__LANES];
 
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
@@ -118,10 +139,23 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 /* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
 
+/* places.c */
+bool tc__place_ready(void *http);
+bool tc__place_takes_last(void *http, unsigned left);
+void tc__place_accepted(void *http, int fd, const char *peer);
+void tc__place_take(struct tc__http_conn *c);
+void tc__place_leave(struct tc__http_conn *c); /* gives the place back; once */
+void tc__place_left(struct tc__http_conn *c);  /* its connection has ended */
+/* False: c was told that it may not ask, as one that is no question of health. */
+bool tc__place_may_ask(struct tc__http_conn *c);
+bool tc__place_may_listen(struct tc__http_conn *c); /* the same for one more reader of live events */
+
 /* job.c */
 struct tc__http_job {
   uv_work_t work;
   TAILQ_ENTRY(tc__http_job) in_line;
+  bool waits; /* in its lane */
+  uint64_t turn, owner;
   struct tc_http *http;
   struct tc__http_conn *conn; /* NULL: without an owner */
   /* On a worker. session is NULL where there was no memory for one or the server is closing; the request
@@ -131,7 +165,7 @@ struct tc__http_job {
   void (*done)(struct tc__http_job *job, bool wanted);
   struct tc__http_answer answer;
   void *self;   /* run's and done's own */
-  bool is_long; /* it may take seconds: one such job runs at a time, so that the others have workers */
+  enum tc__http_lane_kind lane;
   atomic_bool called_off; /* its connection is gone */
 };
 
@@ -140,9 +174,11 @@ bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct t
 /* done() of a job whose answer is whole. */
 void tc__job_answer(struct tc__http_job *job, bool wanted);
 /* A route whose answer run() makes. */
-void tc__conn_work(struct tc__http_conn *c, const char *type,
+void tc__conn_work(struct tc__http_conn *c, enum tc__http_lane_kind lane, const char *type,
                    void (*run)(struct tc__http_job *job, struct tc_query_session *session));
-/* On a worker: has a long job still a reader? */
+/* The job of a connection that has ended: does not begin, or ends as soon as it looks. */
+void tc__job_call_off(struct tc__http_job *job);
+/* On a worker: has the job still a reader? */
 bool tc__job_is_wanted(struct tc__http_job *job);
 void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at work */
 

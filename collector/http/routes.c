@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "collector/http/page.h"
 #include "collector/http/private.h"
 
@@ -32,35 +33,35 @@ static void answer_readyz(struct tc__http_conn *c) {
 }
 
 static void answer_metrics(struct tc__http_conn *c) {
-  tc__conn_work(c, "text/plain; version=0.0.4; charset=utf-8", tc__api_metrics);
+  tc__conn_work(c, TC__LANE_HEALTH, "text/plain; version=0.0.4; charset=utf-8", tc__api_metrics);
 }
 
 static void answer_streams(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/json", tc__api_streams);
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_streams);
 }
 
 static void answer_segments(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/json", tc__api_segments);
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_segments);
 }
 
 static void answer_firings(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/json", tc__api_firings);
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_firings);
 }
 
 static void answer_triggers(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/json", tc__api_triggers);
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_triggers);
 }
 
 static void answer_report(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/x-ndjson", tc__api_report);
+  tc__conn_work(c, TC__LANE_QUICK, "application/x-ndjson", tc__api_report);
 }
 
 static void answer_history(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/x-ndjson", tc__api_history);
+  tc__conn_work(c, TC__LANE_QUICK, "application/x-ndjson", tc__api_history);
 }
 
 static void answer_reports(struct tc__http_conn *c) {
-  tc__conn_work(c, "application/json", tc__api_reports);
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_reports);
 }
 
 static void answer_file(struct tc__http_conn *c, const char *path) {
@@ -107,30 +108,31 @@ static const struct route {
   const char *path;
   bool below;        /* path is where the paths begin */
   bool for_everyone; /* over TLS without a reader certificate too */
+  enum { HEALTH, QUESTION, LIVE } kind;
   void (*answer)(struct tc__http_conn *c);
 } routes[] = {
-  { "/healthz", false, true, answer_healthz },
-  { "/readyz", false, false, answer_readyz },
-  { "/metrics", false, false, answer_metrics },
-  { "/api/v1/streams", false, false, answer_streams },
-  { "/api/v1/segments", false, false, answer_segments },
-  { "/api/v1/segments/", true, false, tc__http_file_begin },
-  { "/api/v1/report/", true, false, answer_report },
-  { "/api/v1/reports", false, false, answer_reports },
-  { "/api/v1/history/", true, false, answer_history },
-  { "/api/v1/firings", false, false, answer_firings },
-  { "/api/v1/triggers", false, false, answer_triggers },
-  { "/api/v1/spans", false, false, tc__timeline_begin },
-  { "/api/v1/span", false, false, tc__moment_begin },
-  { "/api/v1/state", false, false, tc__state_begin },
-  { "/api/v1/stretch/", true, false, tc__stretch_begin },
-  { "/api/v1/why", false, false, tc__why_begin },
-  { "/api/v1/live", false, false, tc__live_begin },
-  { "/service/", true, false, answer_service },
-  { "/timeline/", true, false, answer_timeline },
-  { "/archive", false, false, answer_archive },
-  { "/why/", true, false, answer_why },
-  { "/", true, false, answer_page },
+  { "/healthz", false, true, HEALTH, answer_healthz },
+  { "/readyz", false, false, HEALTH, answer_readyz },
+  { "/metrics", false, false, HEALTH, answer_metrics },
+  { "/api/v1/streams", false, false, QUESTION, answer_streams },
+  { "/api/v1/segments", false, false, QUESTION, answer_segments },
+  { "/api/v1/segments/", true, false, QUESTION, tc__http_file_begin },
+  { "/api/v1/report/", true, false, QUESTION, answer_report },
+  { "/api/v1/reports", false, false, QUESTION, answer_reports },
+  { "/api/v1/history/", true, false, QUESTION, answer_history },
+  { "/api/v1/firings", false, false, QUESTION, answer_firings },
+  { "/api/v1/triggers", false, false, QUESTION, answer_triggers },
+  { "/api/v1/spans", false, false, QUESTION, tc__timeline_begin },
+  { "/api/v1/span", false, false, QUESTION, tc__moment_begin },
+  { "/api/v1/state", false, false, QUESTION, tc__state_begin },
+  { "/api/v1/stretch/", true, false, QUESTION, tc__stretch_begin },
+  { "/api/v1/why", false, false, QUESTION, tc__why_begin },
+  { "/api/v1/live", false, false, LIVE, tc__live_begin },
+  { "/service/", true, false, QUESTION, answer_service },
+  { "/timeline/", true, false, QUESTION, answer_timeline },
+  { "/archive", false, false, QUESTION, answer_archive },
+  { "/why/", true, false, QUESTION, answer_why },
+  { "/", true, false, QUESTION, answer_page },
 };
 
 /* "name", "name:port", "[::1]:port": the name must be one of this host's, or the configured one. */
@@ -166,9 +168,11 @@ void tc__http_dispatch(struct tc__http_conn *c) {
                       : strcmp(route->path, path) != 0)
     route++; /* the last one fits all */
   tb_diag_clear(&diag);
-  if (!route->for_everyone && c->http->ctx != NULL &&
-      tc_tls_identity(tc_tls_ssl(c->tls), "reader", &diag, identity) != TB_OK)
+  bool known = c->http->ctx != NULL &&
+               tc_tls_identity(tc_tls_ssl(c->tls), "reader", &diag, identity) == TB_OK;
+  if (known) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
+  if (!known && !route->for_everyone && c->http->ctx != NULL)
     tc__conn_fail(c, 403, diag.text);
-  else
+  else if (route->kind != QUESTION || tc__place_may_ask(c))
     route->answer(c);
 }

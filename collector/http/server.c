@@ -3,50 +3,8 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "collector/base/logger.h"
 #include "collector/http/private.h"
-
-/* Past connections_max, which those that are closing may still count towards. */
-enum { LEAVING_MAX = 64 };
-
-/* The one that has been without a whole request the longest; of those that came within one millisecond the first one,
- * and the list has the newest in front. NULL: all have one. */
-static struct tc__http_conn *most_idle(const struct tc_http *http) {
-  struct tc__http_conn *found = NULL;
-
-  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
-    if (!c->busy && !c->ending && c->live == NULL && tc_tls_unsent(c->tls) == 0 &&
-        (found == NULL || c->since_ms <= found->since_ms))
-      found = c;
-  return found;
-}
-
-static bool ready(void *self) {
-  const struct tc_http *http = self;
-
-  return http->count < http->env.limits.connections_max + LEAVING_MAX;
-}
-
-static void accepted(void *self, int fd, const char *peer) {
-  struct tc_http *http = self;
-
-  if (http->count >= http->env.limits.connections_max) {
-    struct tc__http_conn *victim = most_idle(http);
-
-    tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
-    if (victim == NULL) { /* all are being answered */
-      tc_log(TC_WARN, "http", "peer=%s: not taken: http.requests_max is %zu", peer,
-             http->env.limits.connections_max);
-      close(fd);
-      return;
-    }
-    victim->ending = true;
-    tc_tls_abort(victim->tls, "gives way to a newer connection: there are http.requests_max");
-  }
-  tc__conn_accept(http, fd, peer);
-}
 
 void tc_http_tick(struct tc_http *http) {
   struct tc__http_conn *next;
@@ -101,17 +59,18 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
-  TAILQ_INIT(&http->long_jobs);
+  for (unsigned i = 0; i < TC__LANES; i++) TAILQ_INIT(&http->lanes[i].waiting);
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   TB_TRY(tc__live_open(http));
   TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
-  struct tc_listener_sink sink = { http, ready, accepted };
+  struct tc_listener_sink sink = { http, tc__place_ready, tc__place_accepted, tc__place_takes_last };
   TB_TRY(
       env->socket != 0
           ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
           : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
+  tc_listener_keep_free(http->listener, TC_FDS_KEPT_FREE);
   rc = tc__feed_open(http);
   if (rc != TB_OK) {
     tc_listener_close(TB_MOVE(http->listener));

@@ -8,7 +8,9 @@
  *
  * Calls that may block, a question to the catalog or a read of a file, are done by libuv's workers; the loop
  * only moves bytes. Where connections have no room left, the one that has been without a whole request the
- * longest gives way, so that silent peers (slowloris) shut no other out.
+ * longest gives way, then the one that has been slow to take its answer the longest, so that silent and slow peers
+ * shut no other out. Beside them there are places and a worker for health and metrics that nobody else can take, and one
+ * owner (a certificate's name or, without TLS, an address) has no more than a share of the questions.
  *
  * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.
  * Threads   all calls on the loop's thread. The source's calls come as said there.
@@ -35,6 +37,8 @@ struct tc_http_source {
 
 struct tc_http_limits {
   size_t connections_max; /* at once */
+  size_t owner_questions_max; /* of one owner, being answered at once */
+  size_t owner_live_max;      /* of live_max */
   size_t head_bytes_max;  /* of a request */
   uint64_t request_ms;    /* from its first byte to its last */
   uint64_t idle_ms;       /* between two requests */

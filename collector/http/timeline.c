@@ -318,7 +318,7 @@ static void drawn(struct tc__http_job *job, bool wanted) {
 static void begin(struct tc__http_conn *c, const char *type,
                   void (*run)(struct tc__http_job *job, struct tc_query_session *session)) {
   const struct tc__http_job job = {
-    .run = run, .done = drawn, .answer.type = type, .is_long = true
+    .run = run, .done = drawn, .answer.type = type, .lane = TC__LANE_LONG
   };
 
   if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
@@ -356,9 +356,9 @@ static void rested(struct tc__http_job *job, bool wanted) {
 
 /* Where no one has looked for a while, what stays in memory goes. */
 void tc__timeline_tick(struct tc_http *http) {
-  const struct tc__http_job job = { .run = rest, .done = rested, .is_long = true };
+  const struct tc__http_job job = { .run = rest, .done = rested, .lane = TC__LANE_LONG };
 
-  if (http->timeline_ms == 0 || http->long_job ||
+  if (http->timeline_ms == 0 || http->lanes[TC__LANE_LONG].running > 0 ||
       uv_now(http->env.tls->uv) - http->timeline_ms < REST_MS)
     return;
   if (tc__job_begin(http, NULL, &job)) http->timeline_ms = 0;

@@ -325,7 +325,12 @@ static void on_closed(void *self, const char *why) {
 
 tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
   struct tc_ingest_sink ingest = { c, on_hello, on_record, on_known, on_heartbeat, on_snapped };
-  struct tc_tls_sink tls = { c, on_open, room, on_bytes, on_drained, on_closed };
+  struct tc_tls_sink tls = { .self = c,
+                             .open = on_open,
+                             .room = room,
+                             .bytes = on_bytes,
+                             .drained = on_drained,
+                             .closed = on_closed };
 
   tb_diag_clear(&c->diag);
   c->heartbeat_ms = tc__to_ms(c->set->env.config->agents_heartbeat);

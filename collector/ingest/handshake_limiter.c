@@ -3,11 +3,8 @@
  * place whose bucket is full again and that has nothing half-open says nothing: it may be taken. */
 #include "collector/ingest/handshake_limiter.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 enum { TRIES = 8 }; /* places a source may stand at */
 static const uint64_t SECOND_NS = 1000000000;
@@ -40,23 +37,6 @@ void tc_handshake_limiter_free(struct tc_handshake_limiter *limiter) {
   if (limiter == NULL) return;
   pthread_mutex_destroy(&limiter->lock);
   free(limiter);
-}
-
-uint64_t tc_handshake_limiter_source(int fd) {
-  struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
-  socklen_t len = sizeof at;
-  uint64_t source = 0;
-
-  if (getpeername(fd, (struct sockaddr *)&at, &len) != 0) return 0;
-  if (at.ss_family == AF_INET) return ((const struct sockaddr_in *)&at)->sin_addr.s_addr;
-  if (at.ss_family != AF_INET6) return 0;
-  const unsigned char *bytes = ((const struct sockaddr_in6 *)&at)->sin6_addr.s6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)&at)->sin6_addr)) {
-    memcpy(&source, bytes + 12, 4);
-    return source;
-  }
-  memcpy(&source, bytes, sizeof source); /* an owner of one address of a /64 has them all */
-  return source;
 }
 
 static struct place *place_at(struct tc_handshake_limiter *limiter, uint64_t source,

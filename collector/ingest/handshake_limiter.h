@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits the start of handshakes: none of the places that all share goes to a source that only wastes them.
  *
- * A handshake costs us a signature and a place among agents.handshakes_max. A source, an IPv4 address or
- * an IPv6 /64, may have so many half-open at once, and so many failed ones in a second; past the latter it
+ * A handshake costs us a signature and a place among agents.handshakes_max. A source
+ * (base/source.h) may have so many half-open at once, and so many failed ones in a second; past the latter it
  * is closed unheard. Past the former the question is whether its handshakes get anywhere: a herd of agents
  * behind one address waits its turn, since theirs take milliseconds; one who lets them hang for
  * TC_HANDSHAKE_LIMITER_PATIENCE_NS is closed unheard, so that others do not wait behind it.
@@ -29,9 +29,6 @@ struct tc_handshake_limiter_limits {
 /* seed: secret, so that no peer can choose who shares its place. */
 TB_MUST tb_rc tc_handshake_limiter_new(uint64_t seed, struct tc_handshake_limiter **out);
 void tc_handshake_limiter_free(struct tc_handshake_limiter *limiter); /* NULL is fine */
-
-/* The source of a connected socket; what is not TCP is one source. */
-uint64_t tc_handshake_limiter_source(int fd);
 
 enum tc_handshake_limiter_answer {
   TC_HANDSHAKE_LIMITER_OPEN, /* come in, and tc_handshake_limiter_leave() when the handshake is over */

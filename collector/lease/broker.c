@@ -129,6 +129,7 @@ tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag, struc
   l->closed = true;
   l->env.config = NULL;
   l->max = (size_t)env->config->lease_max;
+  l->owner_max = (size_t)env->config->lease_owner_max;
   l->window = (size_t)env->config->lease_window;
   l->memory_max = (size_t)env->config->lease_memory_max;
   l->expire_ns = env->config->lease_expire;

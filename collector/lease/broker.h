@@ -66,6 +66,7 @@ struct tc_lease_ask {
   /* The certificates of the reader that asks OPEN or NEXT, or NULL. The lease moves them out, or else answer() frees
    * them. */
   STACK_OF(X509) * reader;
+  uint64_t owner; /* OPEN: of its certificate's name or, without one, its user or address */
   uint64_t after; /* NEXT */
   unsigned wait_ms;
   size_t bytes_max;

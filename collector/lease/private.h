@@ -15,6 +15,7 @@ struct tc__lease {
   struct tc_lease_window window;
   struct tc_lease_ask *waiting;
   STACK_OF(X509) * reader; /* the reader that asked last */
+  uint64_t owner;          /* who opened it */
   bool polled;             /* once at least */
   uint64_t waits_until_ns;
   uint64_t asked_ns;
@@ -36,7 +37,7 @@ struct tc_leases {
   struct tc_lease_ask *asks, **asks_end;
   bool closed; /* asks are answered at once; under lock */
   struct tc__lease *lease;
-  size_t max; /* as configured; a reload may free the configuration */
+  size_t max, owner_max; /* as configured; a reload may free the configuration */
   size_t window, memory_max;
   uint64_t expire_ns;
   size_t bytes; /* of all windows */

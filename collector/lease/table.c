@@ -151,12 +151,25 @@ static struct tc__lease *take_free(struct tc_leases *l) {
   return NULL;
 }
 
+static size_t count_of(const struct tc_leases *l, uint64_t owner) {
+  size_t n = 0;
+
+  for (const struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++)
+    n += lease->id != 0 && lease->owner == owner;
+  return n;
+}
+
 static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc_event_tap_order order = { .filter = ask->filter };
-  struct tc__lease *lease = take_free(l);
   size_t bytes = l->window;
   char text[80];
 
+  if (count_of(l, ask->owner) >= l->owner_max) {
+    snprintf(text, sizeof text, "lease.owner_max is reached: you have %zu leases", l->owner_max);
+    tc__lease_refuse(ask, TB_BUDGET, text);
+    return;
+  }
+  struct tc__lease *lease = take_free(l);
   if (lease == NULL) {
     snprintf(text, sizeof text, "lease.max is reached: there are %zu leases", l->max);
     tc__lease_refuse(ask, TB_BUDGET, text);
@@ -165,6 +178,7 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   if (ask->window_bytes != 0 && ask->window_bytes < bytes) bytes = ask->window_bytes;
   tc_lease_window_init(&lease->window, bytes);
   lease->unready = l->env.loops;
+  lease->owner = ask->owner;
   take_reader(lease, ask);
   lease->waiting = ask;
   lease->waits_until_ns = lease->asked_ns + OPEN_MS * UINT64_C(1000000);

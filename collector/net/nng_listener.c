@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "nng/accept.h"
 
 enum {
   SOCKET_MODE = 0660, /* this host's group reads traces, others do not */
@@ -52,6 +53,7 @@ struct tc_nng_listener {
   uint64_t errors, accepted; /* when last looked at */
   int peer;                  /* the protocol that the socket talks to: what we come as */
   int knock_fd;              /* -1: we have left, or never came */
+  uint32_t knock;            /* the last one's name; 0: none */
   bool greeted;              /* and have said who we are */
   unsigned waited, patience; /* ticks since the knock */
 };
@@ -92,7 +94,23 @@ static bool read_counts(const struct tc_nng_listener *l, struct counts *out) {
 
 /* --- knocking ---------------------------------------------------------------------------------- */
 
-static int connect_to(const nng_sockaddr *at) {
+/* Its name is known before it comes, so that it is let in where no other peer is. */
+static void announce(struct tc_nng_listener *l, int fd, sa_family_t family) {
+  struct sockaddr_storage here = { .ss_family = family };
+  socklen_t bytes = family == AF_INET    ? sizeof(struct sockaddr_in)
+                    : family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                         : sizeof family; /* the kernel chooses a name */
+
+  if (bind(fd, (const struct sockaddr *)&here, bytes) != 0) return;
+  bytes = sizeof here;
+  if (getsockname(fd, (struct sockaddr *)&here, &bytes) != 0) return;
+  uint32_t knock = tc_nng_knock_of((const struct sockaddr *)&here, bytes);
+  tc_nng_accept_expect(l->knock, knock);
+  l->knock = knock;
+}
+
+static int connect_to(struct tc_nng_listener *l) {
+  const nng_sockaddr *at = &l->address;
   struct sockaddr_un path = { .sun_family = AF_UNIX };
   struct sockaddr_in v4 = { .sin_family = AF_INET };
   struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
@@ -113,6 +131,7 @@ static int connect_to(const nng_sockaddr *at) {
     bytes = sizeof v6;
   }
   int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0) announce(l, fd, to->sa_family);
   if (fd >= 0)
     (void)connect(fd, to, bytes); /* over loopback: done at once, or it does not matter */
   return fd;
@@ -125,7 +144,7 @@ static void leave(struct tc_nng_listener *l) {
 
 /* As a reader, which is counted as accepted; without TLS, for a TLS listener, which is counted as an error. */
 static void knock(struct tc_nng_listener *l) {
-  l->knock_fd = connect_to(&l->address);
+  l->knock_fd = connect_to(l);
   if (l->knock_fd < 0) return; /* no file is left to us: at the next tick */
   l->greeted = false;
   l->waited = 0;
@@ -157,7 +176,9 @@ static int start(struct tc_nng_listener *l) {
   if (rv != 0) return rv;
   if (tc_url_is_ipc(l->url))
     rv = nng_listener_set_int(l->current, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
-  else if (l->tls != NULL)
+  else
+    rv = nng_listener_set_bool(l->current, NNG_OPT_TCP_KEEPALIVE, true);
+  if (rv == 0 && l->tls != NULL)
     rv = nng_listener_set_ptr(l->current, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(l->tls));
   if (rv == 0) rv = nng_listener_start(l->current, 0);
   if (rv != 0) nng_listener_close(l->current);
@@ -254,6 +275,7 @@ static void *watch(void *self) {
   while (sleeps_a_tick(l)) {
     atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
     look(l);
+    if (l->tls != NULL) tc_nng_tls_expire();
   }
   return NULL;
 }
@@ -317,6 +339,7 @@ void tc_nng_listener_close(struct tc_nng_listener *l) {
   pthread_cond_destroy(&l->changed);
   pthread_mutex_destroy(&l->lock);
   leave(l);
+  tc_nng_accept_expect(l->knock, 0);
   if (l->state != GONE) nng_listener_close(l->current);
   free(l);
 }

@@ -7,6 +7,8 @@
  * when that has moved, it knocks on its own acceptor, and where the acceptor no longer answers, a new
  * listener takes the old one's place. Readers reconnect and ask again by themselves.
  *
+ * It also ends TLS peers that have not greeted in time. How many are accepted is nng/accept.h's.
+ *
  * Threads   open and close on one thread; the tick has one of its own.
  * Errors    TB_IO with URL and reason in diag.
  */

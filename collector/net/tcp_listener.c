@@ -15,13 +15,14 @@
 #include "base/hostport.h"
 #include "collector/base/logger.h"
 
-enum { ACCEPTS_A_TURN = 64, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024 };
+/* Few in a turn: those that came are heard before so many others have come that they would have to give way. */
+enum { ACCEPTS_A_TURN = 8, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024 };
 
 struct tc_listener {
   uv_poll_t poll;
   uv_timer_t pause;
   int fd, spare_fd;
-  rlim_t fds_max;       /* a peer that would get this descriptor is turned away */
+  unsigned kept;        /* of the last descriptors no peer gets one */
   unsigned turned_away; /* in this turn */
   int handles;          /* that still have to close */
   struct tc_listener_sink sink;
@@ -74,6 +75,28 @@ static void pause_for(struct tc_listener *l, uint64_t ms) {
   uv_timer_start(&l->pause, on_pause_over, ms, 0);
 }
 
+/* The number of one that has ended for it, which the next peer would get beside it. */
+static int take_lowest(int fd) {
+  int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+  if (lowest < 0) return fd;
+  int other = lowest < fd ? fd : lowest;
+  close(other);
+  return lowest < fd ? lowest : fd;
+}
+
+/* The kernel gives the lowest free number: all below it are in use. The limit may be changed from outside (prlimit). */
+static bool has_descriptor(const struct tc_listener *l, int *fd) {
+  struct rlimit limit;
+
+  if (l->kept == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  if (limit.rlim_cur > (rlim_t)*fd + l->kept) return true;
+  unsigned left = limit.rlim_cur > (rlim_t)*fd ? (unsigned)(limit.rlim_cur - (rlim_t)*fd) : 0;
+  if (l->sink.takes_last == NULL || !l->sink.takes_last(l->sink.self, left)) return false;
+  *fd = take_lowest(*fd);
+  return true;
+}
+
 enum taken { TAKEN, NONE_WAITS, NOT_READY, SHORT };
 
 static enum taken take_one(struct tc_listener *l) {
@@ -86,8 +109,7 @@ static enum taken take_one(struct tc_listener *l) {
   if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) return TAKEN;
   if (fd < 0 && errno == EAGAIN) return NONE_WAITS;
   if (fd < 0) return turn_one_away(l) ? TAKEN : SHORT;
-  /* The kernel gives the lowest free number: all below it are in use. */
-  if ((rlim_t)fd >= l->fds_max) {
+  if (!has_descriptor(l, &fd)) {
     close(fd);
     l->turned_away++;
     return TAKEN;
@@ -157,11 +179,7 @@ static unsigned real_port(int fd) {
 }
 
 void tc_listener_keep_free(struct tc_listener *l, unsigned descriptors) {
-  struct rlimit limit;
-
-  l->fds_max = RLIM_INFINITY;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > descriptors)
-    l->fds_max = limit.rlim_cur - descriptors;
+  l->kept = descriptors;
 }
 
 tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address, struct tc_listener_sink sink,
@@ -176,7 +194,6 @@ tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address, struct tc_li
   l->fd = fd;
   l->spare_fd = open_spare();
   l->sink = sink;
-  tc_listener_keep_free(l, 0);
   snprintf(l->address, sizeof l->address, "%s", address);
   uv_timer_init(uv, &l->pause);
   l->poll.data = l->pause.data = l;

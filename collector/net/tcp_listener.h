@@ -18,10 +18,17 @@
 
 enum { TC_ADDRESS_MAX = 280, TC_PEER_MAX = 63 };
 
+/* Descriptors that each listener leaves to others. Where those of another kind have taken the rest, so few of its own peers
+ * come in all the same as long as half of these are left, which are the store's. */
+enum { TC_FDS_KEPT_FREE = 128, TC_FEW_PEERS = 16 };
+
 struct tc_listener_sink {
   void *self;
   bool (*ready)(void *self); /* false: accept nothing for a moment; the kernel's queue holds them */
   void (*accepted)(void *self, int fd, const char *peer); /* owns fd, which does not block */
+  /* A peer has come that would get one of the last descriptors, so many of them: true: it is taken. May end another one
+   * for it, whose descriptor is free at once. NULL: none is taken. */
+  bool (*takes_last)(void *self, unsigned left);
 };
 
 struct tc_listener;
@@ -33,7 +40,7 @@ TB_MUST tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_lis
 TB_MUST tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address,
                                 struct tc_listener_sink sink, struct tb_diag *diag,
                                 struct tc_listener **out);
-/* Peers are turned away when fewer descriptors than these would be left to the process. */
+/* Peers are turned away, but for those that the sink takes, when fewer descriptors would be left to the process. */
 void tc_listener_keep_free(struct tc_listener *listener, unsigned descriptors);
 void tc_listener_close(
     struct tc_listener *listener); /* NULL is fine; memory goes with the loop's turn */

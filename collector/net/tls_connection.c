@@ -3,12 +3,15 @@
 #include "collector/net/tls_connection.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,6 +36,7 @@ struct tc_tls {
   bool held;        /* the sink said TB_AGAIN */
   bool wants_write; /* OpenSSL has bytes of its own to send */
   bool queued, timed;
+  bool has_left; /* the sink has heard of it */
   TAILQ_ENTRY(tc_tls) in_queue;
   LIST_ENTRY(tc_tls) in_timed;
   uint64_t deadline_ms;
@@ -41,6 +45,7 @@ struct tc_tls {
   size_t left_len;
   unsigned char *out; /* clear bytes that the socket did not take */
   size_t out_len, out_cap;
+  uint64_t written; /* where the bytes are clear */
   char why[200];
 };
 
@@ -80,7 +85,6 @@ static void on_handle_closed(uv_handle_t *handle) {
 
   SSL_free(tls->ssl);
   ERR_clear_error();
-  close(tls->fd);
   tls->sink.closed(tls->sink.self, tls->why);
   free(tls->left);
   free(tls->out);
@@ -99,6 +103,7 @@ static void finish(struct tc_tls *tls) {
   timed_remove(tls);
   queue_remove(tls);
   uv_close((uv_handle_t *)&tls->poll, on_handle_closed);
+  close(tls->fd); /* now, for whoever needs a descriptor; libuv has let go of it */
 }
 
 static void note_why(struct tc_tls *tls, const char *why) {
@@ -111,6 +116,8 @@ static void update_poll(struct tc_tls *tls) {
   if (tls->state == ENDED) return;
   if (tls->state == LINGERING || (!tls->held && tls->state != FLUSHING)) events |= UV_READABLE;
   if (tls->state != LINGERING && (tls->out_len > 0 || tls->wants_write)) events |= UV_WRITABLE;
+  if (tls->state == OPEN && tls->held && tls->sink.left != NULL && !tls->has_left)
+    events |= UV_DISCONNECT;
   if (events == tls->events) return;
   tls->events = events;
   if (events == 0)
@@ -204,6 +211,7 @@ static int write_some(struct tc_tls *tls, const unsigned char *bytes, size_t n) 
     return sent > 0 ? sent : openssl_said(tls, sent);
   }
   ssize_t sent = send(tls->fd, bytes, (size_t)want, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent > 0) tls->written += (uint64_t)sent;
   return sent >= 0 ? (int)sent : socket_said(tls);
 }
 
@@ -333,6 +341,17 @@ void tc_tls_send(struct tc_tls *tls, const void *data, size_t n) {
 size_t tc_tls_unsent(const struct tc_tls *tls) {
   return tls->out_len;
 }
+
+void tc_tls_flow(const struct tc_tls *tls, struct tc_tls_flow *out) {
+  uint64_t written = tls->ssl != NULL ? BIO_number_written(SSL_get_wbio(tls->ssl)) : tls->written;
+  int queued = 0;
+
+  *out = (struct tc_tls_flow){ 0 };
+  if (tls->state == ENDED) return;
+  (void)ioctl(tls->fd, SIOCOUTQ, &queued);
+  *out = (struct tc_tls_flow){ written - (uint64_t)queued, tls->out_len > 0 || queued > 0 };
+}
+
 const SSL *tc_tls_ssl(const struct tc_tls *tls) {
   return tls->ssl;
 }
@@ -368,6 +387,12 @@ static void socket_broke(struct tc_tls *tls) {
   tc_tls_abort(tls, tls->state <= OPEN ? strerror(why != 0 ? why : ECONNRESET) : NULL);
 }
 
+static void hear_end(struct tc_tls *tls) {
+  tls->has_left = true;
+  tls->sink.left(tls->sink.self);
+  update_poll(tls);
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events) {
   struct tc_tls *tls = handle->data;
 
@@ -380,6 +405,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   case OPEN:
     if (events & UV_WRITABLE) flush(tls);
     if (tls->state == OPEN && (events & UV_READABLE) && !tls->held) turn(tls);
+    if (tls->state == OPEN && (events & UV_DISCONNECT) && tls->held) hear_end(tls);
     break;
   case FLUSHING: flush(tls); break;
   case LINGERING: linger(tls); break;

@@ -59,6 +59,9 @@ struct tc_tls_sink {
    * other code: the sink is ending this connection itself and wants no more. */
   tb_rc (*bytes)(void *self, const unsigned char *bytes, size_t n, size_t *out_used);
   void (*drained)(void *self); /* what tc_tls_send() kept has gone out */
+  /* The peer has sent its end (FIN) while nothing is read, once. NULL: that is noticed when reading goes on. A reset is
+   * noticed then only if this is not NULL, and ends the connection. */
+  void (*left)(void *self);
   /* The last call: the connection's memory goes after it. why: for people; "" for an orderly end. */
   void (*closed)(void *self, const char *why);
 };
@@ -71,6 +74,14 @@ TB_MUST tb_rc tc_tls_accept(struct tc_tls_loop *loop, SSL_CTX *ctx, int fd, stru
  * connection. */
 void tc_tls_send(struct tc_tls *tls, const void *bytes, size_t n);
 size_t tc_tls_unsent(const struct tc_tls *tls);
+
+/* What the peer's system has taken, to be compared with an earlier call, and whether more is on the way to it. */
+struct tc_tls_flow {
+  uint64_t taken;
+  bool owes;
+};
+
+void tc_tls_flow(const struct tc_tls *tls, struct tc_tls_flow *out);
 void tc_tls_resume(struct tc_tls *tls);
 
 /* No further bytes() or drained(); closed() comes later, with why (NULL or "" : orderly). */

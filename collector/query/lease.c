@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "proto/put.h"
+#include "tls/identity.h"
 
 enum {
   NEXT_BYTES = 1 << 20,
@@ -211,6 +213,22 @@ bool tc__archive_is_lease(const Tracecollect__V1__Request *request) {
          request->ask_case == TRACECOLLECT__V1__REQUEST__ASK_RELEASE;
 }
 
+/* Of a reader without a certificate its user or, over TCP on loopback, its address. */
+static uint64_t owner_of(nng_pipe pipe, const STACK_OF(X509) * chain) {
+  char name[TC_IDENTITY_BYTES + 1];
+  nng_sockaddr at = { 0 };
+  struct tb_diag diag;
+  uint64_t uid = 0;
+
+  tb_diag_clear(&diag);
+  if (chain != NULL && tc_identity_of(sk_X509_value(chain, 0), "reader", &diag, name) == TB_OK)
+    return tb_hash(TB_HASH_START, name, strlen(name));
+  if (nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_UID, &uid) == 0) return uid;
+  (void)nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &at);
+  return at.s_family == NNG_AF_INET6 ? tb_hash(TB_HASH_START, at.s_in6.sa_addr, 8)
+                                     : tb_hash(TB_HASH_START, &at.s_in.sa_addr, 4);
+}
+
 tb_rc tc__archive_lease(struct tc__worker *w, const Tracecollect__V1__Request *request,
                         struct tb_diag *diag) {
   struct tc_archive *a = w->archive;
@@ -224,6 +242,7 @@ tb_rc tc__archive_lease(struct tc__worker *w, const Tracecollect__V1__Request *r
   w->ctx = line->ctx;
   line->ctx = mine;
   ask.reader = tc_nng_tls_chain_of(w->pipe);
+  ask.owner = ask.kind == TC_LEASE_OPEN ? owner_of(w->pipe, ask.reader) : 0;
   line->ask = ask;
   tc_leases_ask(a->env.leases, &line->ask);
   return TB_OK;

@@ -14,7 +14,8 @@ enum { SEAL_FROM = 64, METAS_AT_ONCE = 64, PROVE_NS = 10000000 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000, NO_REST_NS = 1;
 static const uint64_t TURN_NS = 50000000;
-/* So long a shortage of memory or descriptors is waited for: others may give theirs back. */
+/* How long a shortage of memory is waited for: others may give theirs back. One of descriptors is waited for as long as it
+ * lasts, since peers can cause it, and a new start has no more of them. */
 static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 /* Rows of live streams are written each second; a stream that came or went is shown sooner. */
 static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
@@ -296,7 +297,7 @@ static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag
   wait_for(sealer, tc_shortage_of(rc, sealer->opt.dirs->state), diag);
   if (tc_rc_is_full(rc) && tc_reserve_release(&sealer->reserve))
     tc__note_as(sealer, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
-  if (tc_rc_is_full(rc) || sealer->trouble.is_reported) return;
+  if (tc_rc_is_full(rc) || rc == TB_NOFILES || sealer->trouble.is_reported) return;
   if (tc_rc_is_short(rc) && sealer->trouble.short_mono_ns == 0) sealer->trouble.short_mono_ns = now;
   if (tc_rc_is_short(rc) && now - sealer->trouble.short_mono_ns < SHORTAGE_NS) return;
   sealer->trouble.is_reported = true; /* but if there is no memory to say it */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "nng/stream.h"
 #include "tls/identity.h"
 #include "tls/tls_revocations.h"
@@ -33,6 +34,7 @@ struct tc_nng_tls {
   char *peer_role, *peer_host;
   void (*refused)(void *self, const char *peer, const char *why);
   void *self;
+  uint64_t greeting_ns;
 };
 
 /* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
@@ -40,6 +42,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_tls *all_terms;
 /* A peer that nng does not name: peers of our listeners whose handshake is done, of all terms. */
 static nng_tls_engine_conn *verified_conns;
+/* Those of our listeners that are no pipe yet. */
+static nng_tls_engine_conn *arriving_conns;
 static unsigned last_number;
 static BIO_METHOD *wire_method;
 
@@ -53,9 +57,13 @@ struct nng_tls_engine_conn {
   char address[INET6_ADDRSTRLEN + 8]; /* and port */
   char refusal[160];                  /* why the peer's certificate was not taken */
   bool verified, reported;
+  bool expired; /* under lock */
   STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
+  struct nng_tls_engine_conn *next_arriving, **at_arriving; /* likewise */
+  uint64_t expires_ns;
+  nng_aio *reads; /* what fills nng's buffer; it lives as long as the connection */
   int failure;                            /* of the handshake, once our alert is on its way */
   bool closed;                            /* under lock, as all that follow */
   void (*left)(void *self);
@@ -114,9 +122,19 @@ static int wire_write(BIO *bio, const char *bytes, int n) {
   return -1;
 }
 
+/* BIO_get_app_data() is the connection; a stream of nng's is read by one operation all its life. */
+static void note_reads(nng_tls_engine_conn *conn) {
+  pthread_mutex_lock(&lock);
+  conn->reads = tc_nng_stream_last_recv();
+  pthread_mutex_unlock(&lock);
+}
+
 static int wire_read(BIO *bio, char *bytes, int n) {
   size_t len = (size_t)n;
+  nng_tls_engine_conn *conn = BIO_get_app_data(bio);
   int rv = nng_tls_engine_recv(BIO_get_data(bio), (uint8_t *)bytes, &len);
+
+  if (rv == NNG_EAGAIN && conn->reads == NULL) note_reads(conn);
 
   BIO_clear_retry_flags(bio);
   if (rv == 0) return (int)len;
@@ -205,8 +223,44 @@ static void keep_chain(nng_tls_engine_conn *conn) {
   pthread_mutex_unlock(&lock);
 }
 
+/* Under the lock. */
+static void arrived(nng_tls_engine_conn *conn) {
+  if (conn->at_arriving == NULL) return;
+  *conn->at_arriving = conn->next_arriving;
+  if (conn->next_arriving != NULL) conn->next_arriving->at_arriving = conn->at_arriving;
+  conn->at_arriving = NULL;
+}
+
+static void expect_arrival(nng_tls_engine_conn *conn) {
+  if (!conn->terms->server || conn->terms->greeting_ns == 0) return;
+  conn->expires_ns = tc_mono_ns() + conn->terms->greeting_ns;
+  pthread_mutex_lock(&lock);
+  conn->next_arriving = arriving_conns;
+  if (conn->next_arriving != NULL) conn->next_arriving->at_arriving = &conn->next_arriving;
+  conn->at_arriving = &arriving_conns;
+  arriving_conns = conn;
+  pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock: nothing of nng's that calls us holds what nng_aio_abort() takes. */
+static void expire(nng_tls_engine_conn *conn) {
+  if (!conn->expired && conn->terms->refused != NULL)
+    conn->terms->refused(conn->terms->self, conn->address,
+                         "its handshake and greeting took too long");
+  conn->expired = true;
+  nng_aio_abort(conn->reads, NNG_ETIMEDOUT);
+}
+
+void tc_nng_tls_expire(void) {
+  pthread_mutex_lock(&lock);
+  for (nng_tls_engine_conn *c = arriving_conns; c != NULL; c = c->next_arriving)
+    if (tc_mono_ns() >= c->expires_ns && c->reads != NULL) expire(c);
+  pthread_mutex_unlock(&lock);
+}
+
 static void drop_chain(nng_tls_engine_conn *conn) {
   pthread_mutex_lock(&lock);
+  arrived(conn);
   if (conn->at != NULL) {
     *conn->at = conn->next;
     if (conn->next != NULL) conn->next->at = conn->at;
@@ -234,6 +288,7 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
   if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return false;
   pthread_mutex_lock(&lock);
   asked->pipe = pipe.id;
+  arrived(asked);
   closed = asked->closed;
   if (!closed) {
     asked->left = left;
@@ -321,6 +376,7 @@ static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine
   }
   keep_address(conn, nng_stream);
   BIO_set_data(bio, nng_stream);
+  BIO_set_app_data(bio, conn);
   SSL_set_bio(conn->ssl, bio, bio);
   SSL_set_app_data(conn->ssl, conn);
   SSL_set_verify(conn->ssl, SSL_get_verify_mode(conn->ssl), check_peer);
@@ -328,6 +384,7 @@ static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine
     SSL_set_accept_state(conn->ssl);
   else
     SSL_set_connect_state(conn->ssl);
+  expect_arrival(conn);
   return 0;
 }
 
@@ -499,7 +556,8 @@ tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
                               .server = terms->server,
                               .peer_role = strdup(terms->peer_role),
                               .refused = terms->refused,
-                              .self = terms->self };
+                              .self = terms->self,
+                              .greeting_ns = terms->greeting_ms * UINT64_C(1000000) };
   if (terms->peer_host != NULL) tls->peer_host = strdup(terms->peer_host);
   pthread_mutex_lock(&lock);
   tls->number = ++last_number;

@@ -26,6 +26,9 @@ struct tc_nng_terms {
   /* A handshake failed or a peer ended it: whose, an address and port, and why, for people. May be NULL. */
   void (*refused)(void *self, const char *peer, const char *why);
   void *self;
+  /* What a peer of ours has for its handshake and nng's greeting; tc_nng_tls_expire() ends it then. nng's own 10 s begin
+   * anew with each byte of the greeting, and are lost in a handshake. 0: no limit. */
+  unsigned greeting_ms;
 };
 
 struct tc_nng_tls;
@@ -41,6 +44,8 @@ void tc_nng_tls_free(struct tc_nng_tls *tls);
 bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
 /* Ends all pipes whose certificate has been taken back; how many. */
 unsigned tc_nng_tls_recheck(void);
+/* Ends the peers that have had their greeting_ms and are no pipe yet; to be called about once a second, on any thread. */
+void tc_nng_tls_expire(void);
 /* The peer's certificate of a pipe, verified; the caller's own. NULL: it has no TLS, or is gone. */
 STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 

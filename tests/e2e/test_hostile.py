@@ -122,23 +122,6 @@ class Hostile(Case):
         wait_until("it is let in", lambda: self._can_shake_hands(source))
         return time.monotonic() - began
 
-    @suites("release", "asan")
-    def test_a_flood_of_connections_takes_no_descriptor_that_others_need(self):
-        if shutil.which("prlimit") is None:
-            self.skipTest("skipped, because prlimit is not installed")
-        collector = self._collector("agents.handshake_timeout=60s", "agents.source_handshakes_max=60000",
-                                    "agents.handshakes_max=60000", launcher=["prlimit", "--nofile=240:240"])
-        sender, trace = self._stream(collector)
-        silent = [self._connect() for _ in range(400)]
-        wait_until("peers are turned away", lambda: "peers were turned away" in self.log("collector"))
-        open_now = len(os.listdir(f"/proc/{collector.process.pid}/fd"))
-        self.assertLessEqual(open_now, 240 - 64 + 40, "agents took what is kept for others")
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/healthz", timeout=DEADLINE) as answer:
-            self.assertEqual(answer.status, 200)
-        for plain in silent:
-            plain.close()
-        self._expect_unharmed(collector, sender, trace)
-
     @suites("release")
     def test_out_of_descriptors_it_rests_instead_of_spinning(self):
         if shutil.which("prlimit") is None:

@@ -2,6 +2,7 @@
 #include "support/http_server.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 #include "support/patience.h"
 
 static tb_rc metrics(void *self, struct tb_buf *out) {
-  (void)self;
+  struct tt_http *s = self;
+
+  s->scrapes++;
+  while (s->metrics_wait) usleep(1000);
   tb_buf_text(out, "tracecollect_up 1\n");
   return out->rc;
 }
@@ -49,6 +53,8 @@ static void on_stop(void *self) {
 
 struct tc_http_limits tt_http_limits(void) {
   return (struct tc_http_limits){ .connections_max = 16,
+                                  .owner_questions_max = 16,
+                                  .owner_live_max = 4,
                                   .head_bytes_max = 8 << 10,
                                   .request_ms = 30000,
                                   .idle_ms = 30000,
@@ -90,6 +96,11 @@ void tt_http_stop(struct tt_http *s) {
 }
 
 int tt_http_dial(const struct tt_http *s) {
+  return tt_http_dial_from(s, INADDR_LOOPBACK);
+}
+
+int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
+  struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
   struct sockaddr_in to = { .sin_family = AF_INET,
                             .sin_port = htons((uint16_t)s->port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -97,7 +108,8 @@ int tt_http_dial(const struct tt_http *s) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-  if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+  if (bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
+      connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
     perror("connect");
     abort();
   }
@@ -124,11 +136,17 @@ size_t tt_http_hear(int fd, char *out, const char *until) {
   return len;
 }
 
-size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
-  int fd = tt_http_dial(s);
-
+void tt_http_say_in_pieces(int fd, const char *text, size_t piece) {
   for (size_t at = 0, all = strlen(text); at < all; at += piece)
     tt_http_say(fd, text + at, all - at < piece ? all - at : piece);
+}
+
+size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
+  int fd = tt_http_dial(s);
+  struct pollfd answered = { .fd = fd, .events = POLLIN };
+
+  tt_http_say_in_pieces(fd, text, piece);
+  (void)poll(&answered, 1, TT_PATIENCE_MS); /* who ends before that is gone, and hears nothing */
   shutdown(fd, SHUT_WR);
   size_t n = tt_http_hear(fd, out, NULL);
   close(fd);

@@ -12,6 +12,8 @@ struct tt_http {
   struct tt_tls_host host;
   struct tc_http *http;
   const char *_Atomic unhealthy;
+  atomic_uint scrapes;
+  atomic_bool metrics_wait; /* a scrape ends no sooner than this is false */
   struct tc_metrics metrics;
   char address[300];
   unsigned port;
@@ -25,8 +27,10 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
                               const struct tc_query_session_env *archive);
 void tt_http_stop(struct tt_http *server);
 
-int tt_http_dial(const struct tt_http *server); /* a socket whose reads end after 20 s */
+int tt_http_dial(const struct tt_http *server); /* a socket whose reads end in time */
+int tt_http_dial_from(const struct tt_http *server, uint32_t address); /* of this host: 127.0.0.2 */
 void tt_http_say(int fd, const void *bytes, size_t n);
+void tt_http_say_in_pieces(int fd, const char *text, size_t piece);
 /* Reads until the peer ends or, where until is given, until it was said; NUL-terminated. */
 size_t tt_http_hear(int fd, char *out, const char *until);
 /* Asks in pieces of so many bytes, hears all there is to the end of the connection. */

@@ -2,6 +2,7 @@
 /* Peers that mean ill: what they send ends at them, others are served on. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "support/http_server.h"
+#include "support/patience.h"
 
 static char answer[TT_HTTP_ANSWER_BYTES];
 
@@ -94,6 +96,128 @@ Test(http_hostile, one_who_does_not_read_is_ended_and_holds_nobody_up) {
   cr_assert_lt(heard, 20 << 20, "%zu bytes", heard);
   close(fd);
   expect_served(s);
+  tt_http_stop(s);
+}
+
+static const char live[] = "GET /api/v1/live?kinds=none HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char scrape[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char large[] = "GET /uPlot.iife.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n";
+static const char page[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+static int begin_live(const struct tt_http *s, uint32_t from) {
+  int fd = tt_http_dial_from(s, from);
+
+  tt_http_say(fd, live, sizeof live - 1);
+  tt_http_hear(fd, answer, "\n\n");
+  return fd;
+}
+
+Test(http_hostile, health_has_places_that_nobody_can_take) {
+  struct tc_http_limits limits = tt_http_limits();
+  int readers[4], silent[100];
+
+  limits.connections_max = 4;
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, NULL);
+  for (size_t i = 0; i < 4; i++) readers[i] = begin_live(s, INADDR_LOOPBACK);
+  for (size_t i = 0; i < 100; i++) silent[i] = tt_http_dial(s);
+  for (int i = 0; i < 20; i++) {
+    expect_served(s);
+    tt_http_ask(s, scrape, 1000, answer);
+    cr_assert_not_null(strstr(answer, "tracecollect_up 1"), "%s", answer);
+  }
+  tt_http_ask(s, page, 1000, answer);
+  cr_assert_not_null(strstr(answer, "HTTP/1.1 503"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "http.requests_max"), "%s", answer);
+  close(readers[0]);
+  do
+    tt_http_ask(s, page, 1000, answer);
+  while (strstr(answer, "HTTP/1.1 503") != NULL);
+  cr_assert_not_null(strstr(answer, "HTTP/1.1 200"), "%s", answer);
+  for (size_t i = 1; i < 4; i++) close(readers[i]);
+  for (size_t i = 0; i < 100; i++) close(silent[i]);
+  tt_http_stop(s);
+}
+
+Test(http_hostile, a_live_reader_that_never_reads_is_ended) {
+  struct tc_http_limits limits = tt_http_limits();
+  int small = 2048;
+
+  limits.stall_ms = 300;
+  limits.heartbeat_ms = 1;
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, NULL);
+  int deaf = tt_http_dial(s), reads = tt_http_dial(s);
+
+  setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  for (int i = 0; i < 4; i++) tt_http_say(deaf, large, sizeof large - 1); /* full sooner */
+  tt_http_say(deaf, live, sizeof live - 1);
+  tt_http_say(reads, live, sizeof live - 1);
+  while (atomic_load(&s->metrics.http_timeouts_total) == 0)
+    cr_assert_gt(recv(reads, answer, sizeof answer, 0), 0, "one who reads stays");
+  tt_http_hear(reads, answer, ": alive");
+  cr_assert_eq(atomic_load(&s->metrics.http_connections), 1);
+  close(deaf);
+  close(reads);
+  tt_http_stop(s);
+}
+
+Test(http_hostile, one_owner_has_a_share_of_the_live_readers) {
+  struct tc_http_limits limits = tt_http_limits();
+
+  limits.owner_live_max = 1;
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, NULL);
+  int first = begin_live(s, INADDR_LOOPBACK), other = begin_live(s, INADDR_LOOPBACK + 1);
+
+  cr_assert_not_null(strstr(answer, "text/event-stream"), "%s", answer);
+  tt_http_ask(s, live, 1000, answer);
+  cr_assert_not_null(strstr(answer, "HTTP/1.1 503"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "http.owner_live_max"), "%s", answer);
+  close(first);
+  close(other);
+  tt_http_stop(s);
+}
+
+Test(http_hostile, the_question_of_one_who_has_gone_is_not_worked_on) {
+  enum { GONE = 10 };
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  const struct linger reset = { .l_onoff = 1 };
+  int gone[GONE], first = tt_http_dial(s);
+
+  s->metrics_wait = true;
+  tt_http_say(first, scrape, sizeof scrape - 1);
+  TT_WAIT_UNTIL(s->scrapes == 1);
+  for (int i = 0; i < GONE; i++) {
+    gone[i] = tt_http_dial(s);
+    tt_http_say(gone[i], scrape, sizeof scrape - 1);
+    tt_http_say(gone[i], scrape, sizeof scrape - 1); /* bytes that wait do not hide it */
+    if (i % 2 == 0) setsockopt(gone[i], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1 + GONE);
+  for (int i = 0; i < GONE; i++) close(gone[i]);
+  TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1);
+  s->metrics_wait = false;
+  tt_http_hear(first, answer, "_up 1\n");
+  tt_http_ask(s, scrape, 1000, answer);
+  cr_assert_eq(s->scrapes, 2, "%u", s->scrapes);
+  close(first);
+  tt_http_stop(s);
+}
+
+Test(http_hostile, one_who_is_slow_to_take_an_answer_gives_way) {
+  struct tc_http_limits limits = tt_http_limits();
+  int small = 4096;
+
+  limits.connections_max = 1;
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, NULL);
+  int slow = tt_http_dial(s);
+  setsockopt(slow, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  for (int i = 0; i < 500; i++)
+    if (send(slow, large, sizeof large - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+  TT_WAIT_UNTIL(atomic_load(&s->metrics.http_requests_total) > 0);
+  do
+    tt_http_ask(s, page, 1000, answer);
+  while (strstr(answer, "HTTP/1.1 503") != NULL);
+  cr_assert_not_null(strstr(answer, "HTTP/1.1 200"), "%s", answer);
+  close(slow);
   tt_http_stop(s);
 }
 

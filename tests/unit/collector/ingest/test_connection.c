@@ -108,7 +108,7 @@ static struct server *server_start(void (*adjust)(struct tc_config *config)) {
   struct server *s = calloc(1, sizeof *s);
   struct tc_loop_handler handler = { s, on_message, on_drained, on_tick, on_stop };
   struct tc_tls_terms terms = { .alpn = TP_ALPN };
-  struct tc_listener_sink sink = { s, ready, accepted };
+  struct tc_listener_sink sink = { .self = s, .ready = ready, .accepted = accepted };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);

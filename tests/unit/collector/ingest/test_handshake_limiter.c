@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/source.h"
 #include "collector/ingest/handshake_limiter.h"
 
 static const struct tc_handshake_limiter_limits limits = { .half_open_max = 3,
@@ -131,7 +132,7 @@ static uint64_t source_from(int family, const char *address) {
   }
   cr_assert_eq(connect(peer, at, len), 0);
   int fd = accept(acceptor, NULL, NULL);
-  uint64_t source = tc_handshake_limiter_source(fd);
+  uint64_t source = tb_source_of(fd);
   close(fd);
   close(peer);
   close(acceptor);
@@ -142,7 +143,7 @@ Test(limiter, a_source_is_an_address_without_its_port) {
   int pair[2];
 
   cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-  cr_expect_eq(tc_handshake_limiter_source(pair[0]), 0);
+  cr_expect_eq(tb_source_of(pair[0]), (UINT64_C(1) << 32) + getuid(), "on a unix socket: a user");
   close(pair[0]);
   close(pair[1]);
   cr_expect_neq(source_from(AF_INET, "127.0.0.1"), 0);

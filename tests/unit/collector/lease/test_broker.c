@@ -324,6 +324,19 @@ Test(leases, there_are_only_so_many) {
   open_lease(&one_more);
 }
 
+Test(leases, one_owner_has_a_share) {
+  struct reader r[2] = { 0 }, one_more = { 0 }, other = { .ask.owner = 7 };
+
+  config.lease_owner_max = 2;
+  start();
+  for (int i = 0; i < 2; i++) open_lease(&r[i]);
+  ask(&one_more, TC_LEASE_OPEN);
+  wait_answer(&one_more);
+  cr_assert_eq(one_more.answer.rc, TB_BUDGET);
+  cr_assert_not_null(strstr(one_more.error, "lease.owner_max"));
+  open_lease(&other);
+}
+
 Test(leases, loops_that_take_no_order_refuse_the_lease) {
   struct reader r = { 0 };
 

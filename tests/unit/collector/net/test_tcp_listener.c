@@ -21,6 +21,8 @@ struct acceptor {
   struct tc_listener *listener;
   struct rlimit limit; /* as it was */
   unsigned turns, accepted_count;
+  bool gives_way; /* the oldest one, for a new one */
+  unsigned gave_way;
   int accepted[PEERS], peers[PEERS];
 };
 
@@ -34,6 +36,14 @@ static void accepted(void *self, int fd, const char *peer) {
 
   cr_assert(strncmp(peer, "127.0.0.1:", 10) == 0);
   d->accepted[d->accepted_count++] = fd;
+}
+
+static bool takes_last(void *self, unsigned left) {
+  struct acceptor *d = self;
+
+  cr_assert_leq(left, 10, "%u", left);
+  if (d->gives_way) close(d->accepted[d->gave_way++]);
+  return d->gives_way;
 }
 
 static void on_turn(uv_prepare_t *handle) {
@@ -51,7 +61,9 @@ static void run_for(struct acceptor *d, uint64_t ms) {
 
 /* All peers wait in the kernel's queue before the loop turns for the first time. */
 static void open_door(struct acceptor *d) {
-  struct tc_listener_sink sink = { d, ready, accepted };
+  struct tc_listener_sink sink = {
+    .self = d, .ready = ready, .accepted = accepted, .takes_last = takes_last
+  };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tb_diag diag;
 
@@ -105,7 +117,7 @@ static unsigned run_until_closed(struct acceptor *d, unsigned n) {
 
 static void close_door(struct acceptor *d) {
   setrlimit(RLIMIT_NOFILE, &d->limit);
-  for (unsigned i = 0; i < d->accepted_count; i++) close(d->accepted[i]);
+  for (unsigned i = d->gave_way; i < d->accepted_count; i++) close(d->accepted[i]);
   for (int i = 0; i < PEERS; i++) close(d->peers[i]);
   tc_listener_close(d->listener);
   uv_close((uv_handle_t *)&d->turn, NULL);
@@ -141,6 +153,23 @@ Test(listener, the_last_descriptors_are_kept_for_others) {
   close_door(&d);
 }
 
+Test(listener, one_that_goes_for_a_new_one_leaves_as_many_descriptors) {
+  struct acceptor d;
+  struct rlimit limit;
+
+  open_door(&d);
+  leave(&d, 15);
+  d.gives_way = true;
+  tc_listener_keep_free(d.listener, 10);
+  run_until_closed(&d, PEERS - 5);
+  cr_expect_eq(d.accepted_count, PEERS);
+  cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  int fd = dup(0);
+  cr_expect_eq((rlim_t)fd, limit.rlim_cur - 10);
+  close(fd);
+  close_door(&d);
+}
+
 Test(listener, who_comes_after_the_shortage_is_taken) {
   struct sockaddr_storage at;
   socklen_t len = sizeof at;
@@ -161,7 +190,7 @@ Test(listener, who_comes_after_the_shortage_is_taken) {
 }
 
 Test(listener, a_socket_that_listens_already_is_taken_over) {
-  struct tc_listener_sink sink = { NULL, ready, accepted };
+  struct tc_listener_sink sink = { .self = NULL, .ready = ready, .accepted = accepted };
   struct sockaddr_in at = { .sin_family = AF_INET };
   struct tc_listener *listener;
   struct acceptor d = { .turns = 0 };

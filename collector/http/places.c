@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A newcomer gets a place of connections_max, a free one or that of a peer that makes no use of its own; else a spare one, in
+ * which only health and metrics are answered, and from which the oldest gives way whatever it does. */
+#include <unistd.h>
+
+#include "collector/base/logger.h"
+#include "collector/http/private.h"
+
+enum {
+  SPARES = 32,
+  LEAVING_MAX = 64, /* given way, their memory not free yet */
+  SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
+};
+
+static uint64_t now_ms(const struct tc_http *http) {
+  return uv_now(http->env.tls->uv);
+}
+
+/* --- giving way -------------------------------------------------------------------------------- */
+
+/* Smaller goes first: the kind, and then since when. UINT64_MAX: it stays. */
+static uint64_t merit(const struct tc__http_conn *c, uint64_t at_ms) {
+  enum { ANSWERED, WITHOUT_REQUEST, SLOW };
+  const uint64_t kind_unit = UINT64_C(1) << 48;
+
+  if (c->owes_ms != 0 && at_ms - c->owes_ms >= SLOW_MS) return SLOW * kind_unit + c->owes_ms;
+  if (c->busy || c->live != NULL || tc_tls_unsent(c->tls) > 0) return UINT64_MAX;
+  return (c->ending ? ANSWERED : WITHOUT_REQUEST) * kind_unit + c->since_ms;
+}
+
+/* Of those that came within one millisecond the first one, and the list has the newest in front. */
+static struct tc__http_conn *least(const struct tc_http *http) {
+  uint64_t at_ms = now_ms(http), lowest = UINT64_MAX - 1;
+  struct tc__http_conn *found = NULL;
+
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
+    uint64_t its = c->spare ? UINT64_MAX : merit(c, at_ms);
+
+    if (its > lowest) continue;
+    lowest = its;
+    found = c;
+  }
+  return found;
+}
+
+static struct tc__http_conn *oldest_spare(const struct tc_http *http) {
+  struct tc__http_conn *found = NULL;
+
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
+    if (c->spare) found = c;
+  return found;
+}
+
+/* At once: the count is right for the next one that is accepted in this turn. */
+static void give_way(struct tc__http_conn *c) {
+  c->http->leaving++;
+  tc__place_leave(c);
+  c->ending = true;
+  tc_tls_abort(c->tls, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
+}
+
+/* --- coming and leaving ------------------------------------------------------------------------ */
+
+static bool is_full(const struct tc_http *http) {
+  return http->count - http->spares >= http->env.limits.connections_max;
+}
+
+bool tc__place_ready(void *self) {
+  const struct tc_http *http = self;
+
+  return http->leaving < LEAVING_MAX;
+}
+
+bool tc__place_takes_last(void *self, unsigned left) {
+  struct tc_http *http = self;
+  struct tc__http_conn *victim = least(http);
+
+  if (victim == NULL && http->count < TC_FEW_PEERS) return left > TC_FDS_KEPT_FREE / 2;
+  if (victim == NULL) victim = oldest_spare(http);
+  if (victim == NULL) return false;
+  tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
+  give_way(victim);
+  return true;
+}
+
+void tc__place_accepted(void *self, int fd, const char *peer) {
+  struct tc_http *http = self;
+  struct tc__http_conn *victim = is_full(http) ? least(http) : NULL;
+
+  if (is_full(http)) tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
+  if (victim != NULL) give_way(victim);
+  if (is_full(http) && http->spares >= SPARES) give_way(oldest_spare(http));
+  tc__conn_accept(http, fd, peer);
+}
+
+void tc__place_take(struct tc__http_conn *c) {
+  struct tc_http *http = c->http;
+
+  c->spare = is_full(http);
+  c->next = http->first;
+  if (c->next != NULL) c->next->at = &c->next;
+  c->at = &http->first;
+  http->first = c;
+  http->count++;
+  http->spares += c->spare;
+  tc_metric_add(&http->env.metrics->http_connections, 1);
+}
+
+void tc__place_leave(struct tc__http_conn *c) {
+  if (c->at == NULL) return;
+  *c->at = c->next;
+  if (c->next != NULL) c->next->at = c->at;
+  c->at = NULL;
+  c->http->count--;
+  c->http->spares -= c->spare;
+  tc_metric_sub(&c->http->env.metrics->http_connections, 1);
+}
+
+void tc__place_left(struct tc__http_conn *c) {
+  if (c->at == NULL) c->http->leaving--;
+  tc__place_leave(c);
+}
+
+/* --- questions --------------------------------------------------------------------------------- */
+
+/* It may have come when all places were taken, and ask when one is free again. */
+static bool has_place(struct tc__http_conn *c) {
+  if (c->spare && !is_full(c->http)) {
+    c->spare = false;
+    c->http->spares--;
+  }
+  if (!c->spare) return true;
+  tc__conn_fail(c, 503, "as many questions as http.requests_max allows are being answered");
+  return false;
+}
+
+bool tc__place_may_ask(struct tc__http_conn *c) {
+  size_t asked = 0;
+
+  if (!has_place(c)) return false;
+  for (const struct tc__http_conn *o = c->http->first; o != NULL; o = o->next)
+    asked += o->asks && o->owner == c->owner;
+  if (asked >= c->http->env.limits.owner_questions_max) {
+    tc__conn_fail(c, 503,
+                  "as many of your questions as http.owner_requests_max allows are being answered");
+    return false;
+  }
+  c->asks = true;
+  return true;
+}
+
+bool tc__place_may_listen(struct tc__http_conn *c) {
+  const struct tc_http *http = c->http;
+  size_t listening = 0;
+
+  if (!has_place(c)) return false;
+  for (const struct tc__http_conn *o = http->first; o != NULL; o = o->next)
+    listening += o->live != NULL && o->owner == c->owner;
+  if (tc_live_readers(http->live) >= http->env.limits.live_max)
+    tc__conn_fail(c, 503, "as many readers as http.live_max allows are here");
+  else if (listening >= http->env.limits.owner_live_max)
+    tc__conn_fail(c, 503, "as many of your readers as http.owner_live_max allows are here");
+  else
+    return true;
+  return false;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nng/accept.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/source.h"
+
+enum { PLACES = 8192, KNOCKS = 32, TURNED_AWAY_AT_ONCE = 64 };
+static const uint64_t SWEEP_NS = 20000000;
+
+struct place {
+  int fd, listener; /* fd -1: free */
+  ino_t inode;
+  uint64_t source;
+};
+
+union address {
+  struct sockaddr any;
+  struct sockaddr_in v4;
+  struct sockaddr_in6 v6;
+  struct sockaddr_un path;
+  struct sockaddr_storage storage;
+};
+
+/* All below is under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tc_nng_accept_limits limits; /* connections_max 0: none */
+static struct place places[PLACES];        /* those in use come first */
+static unsigned used;
+static uint32_t knocks[KNOCKS];
+static uint64_t swept_ns;
+
+void tc_nng_accept_limit(const struct tc_nng_accept_limits *fresh) {
+  pthread_mutex_lock(&lock);
+  limits = fresh != NULL ? *fresh : (struct tc_nng_accept_limits){ 0 };
+  pthread_mutex_unlock(&lock);
+}
+
+/* --- knocks ------------------------------------------------------------------------------------ */
+
+uint32_t tc_nng_knock_of(const struct sockaddr *at, socklen_t len) {
+  const union address *address = (const union address *)at;
+  uint32_t chosen;
+
+  switch (at->sa_family) {
+  case AF_INET: return ntohs(address->v4.sin_port);
+  case AF_INET6: return ntohs(address->v6.sin6_port);
+  default:
+    if (len < offsetof(struct sockaddr_un, sun_path) + 1 + sizeof chosen) return 0;
+    memcpy(&chosen, address->path.sun_path + 2, sizeof chosen); /* four of its five digits */
+    return chosen;
+  }
+}
+
+void tc_nng_accept_expect(uint32_t before, uint32_t knock) {
+  pthread_mutex_lock(&lock);
+  for (unsigned i = 0; i < KNOCKS; i++) {
+    if (knocks[i] != before) continue;
+    knocks[i] = knock;
+    break;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static bool is_same_host(const union address *a, const union address *b) {
+  if (a->any.sa_family == AF_INET) return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+  return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
+}
+
+static bool is_our_knock(int fd, const union address *from, socklen_t from_len) {
+  uint32_t knock = tc_nng_knock_of(&from->any, from_len);
+  union address here;
+  socklen_t len = sizeof here;
+
+  for (unsigned i = 0; i < KNOCKS && knock != 0; i++)
+    if (knocks[i] == knock)
+      return from->any.sa_family == AF_UNIX ||
+             (getsockname(fd, &here.any, &len) == 0 && is_same_host(&here, from));
+  return false;
+}
+
+/* --- counting ---------------------------------------------------------------------------------- */
+
+static void sweep(uint64_t now_ns) {
+  struct stat at;
+
+  swept_ns = now_ns;
+  for (unsigned i = used; i-- > 0;)
+    if (fstat(places[i].fd, &at) != 0 || at.st_ino != places[i].inode) places[i] = places[--used];
+}
+
+static const char *over_share(int listener, uint64_t source) {
+  unsigned all = 0, same = 0;
+
+  for (unsigned i = 0; i < used; i++) {
+    if (places[i].listener != listener) continue;
+    all++;
+    same += places[i].source == source;
+  }
+  if (same >= limits.source_max)
+    return "this address or user has readers.source_connections_max connections here";
+  if (all >= limits.connections_max)
+    return "there are readers.connections_max connections here";
+  return NULL;
+}
+
+/* The kernel gives the lowest free number: all below it are in use. */
+static bool has_descriptor(int fd) {
+  unsigned kept = used < limits.few ? limits.descriptors_kept / 2 : limits.descriptors_kept;
+  struct rlimit limit;
+
+  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > (rlim_t)fd + kept;
+}
+
+/* Why a peer is not taken; NULL: it is. */
+static const char *full(int listener, int fd, uint64_t source) {
+  if (!has_descriptor(fd)) return "no descriptors are left for readers";
+  return over_share(listener, source);
+}
+
+static const char *take(int listener, int fd, const union address *from, socklen_t len) {
+  uint64_t source = tb_source_of(fd), now_ns = tc_mono_ns();
+  struct stat at;
+
+  if (limits.connections_max == 0 || is_our_knock(fd, from, len)) return NULL;
+  const char *why = full(listener, fd, source);
+  if (why != NULL && now_ns - swept_ns >= SWEEP_NS) {
+    sweep(now_ns);
+    why = full(listener, fd, source);
+  }
+  if (why != NULL || fstat(fd, &at) != 0) return why;
+  for (unsigned i = used; i-- > 0;)
+    if (places[i].fd == fd) places[i] = places[--used]; /* its connection has ended */
+  if (used == PLACES) return "there are readers.connections_max connections here";
+  places[used++] = (struct place){ fd, listener, at.st_ino, source };
+  return NULL;
+}
+
+static void name_of(int fd, const union address *from, char out[TC_NNG_PEER_MAX + 1]) {
+  char host[INET6_ADDRSTRLEN] = "?";
+
+  if (from->any.sa_family == AF_UNIX) {
+    snprintf(out, TC_NNG_PEER_MAX + 1, "uid:%u", (unsigned)tb_source_of(fd));
+  } else if (from->any.sa_family == AF_INET) {
+    inet_ntop(AF_INET, &from->v4.sin_addr, host, sizeof host);
+    snprintf(out, TC_NNG_PEER_MAX + 1, "%s:%u", host, ntohs(from->v4.sin_port));
+  } else {
+    inet_ntop(AF_INET6, &from->v6.sin6_addr, host, sizeof host);
+    snprintf(out, TC_NNG_PEER_MAX + 1, "[%s]:%u", host, ntohs(from->v6.sin6_port));
+  }
+}
+
+/* False: it was closed. */
+static bool let_in(int listener, int fd, const union address *from, socklen_t len) {
+  char peer[TC_NNG_PEER_MAX + 1];
+
+  pthread_mutex_lock(&lock);
+  const char *why = take(listener, fd, from, len);
+  struct tc_nng_accept_limits now = limits;
+  pthread_mutex_unlock(&lock);
+  if (why == NULL) return true;
+  name_of(fd, from, peer);
+  close(fd);
+  if (now.turned_away != NULL) now.turned_away(now.self, peer, why);
+  return false;
+}
+
+/* A peer whose machine is gone is noticed by the kernel. nng turns keepalives on, not how often. */
+static void set_keepalive(int fd) {
+  const int idle_s = 60, every_s = 15, count = 4;
+
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+/* nng asks without an address. After many that were turned away its thread looks at its other sockets first. */
+int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
+  for (unsigned i = 0; i < TURNED_AWAY_AT_ONCE; i++) {
+    union address from = { .any.sa_family = AF_UNIX };
+    socklen_t len = sizeof from;
+    int fd = accept4(listener, &from.any, &len, SOCK_CLOEXEC);
+
+    if (fd < 0) return -1;
+    if (!let_in(listener, fd, &from, len)) continue;
+    if (from.any.sa_family != AF_UNIX) set_keepalive(fd);
+    if (address != NULL && address_len != NULL) {
+      memcpy(address, &from, *address_len < len ? *address_len : len);
+      *address_len = len;
+    }
+    return fd;
+  }
+  errno = EAGAIN;
+  return -1;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers of nng's listeners that say nothing, or are too many. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <nng/nng.h>
+
+#include <nng/protocol/pubsub0/pub.h>
+#include <nng/protocol/pubsub0/sub.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "collector/net/nng_listener.h"
+#include "nng/accept.h"
+#include "nng/close.h"
+#include "nng/tls_engine.h"
+#include "tests/support/certs.h"
+#include "tests/support/patience.h"
+
+enum { MANY = 40, LEAST = 8 };
+
+static char folder[64];
+static atomic_uint turned_away, refused, pipes;
+static _Atomic(const char *) last_why;
+
+static void make_folder(void) {
+  strcpy(folder, "/tmp/tc_accept_XXXXXX");
+  cr_assert_not_null(mkdtemp(folder));
+  tt_certs_make(folder);
+}
+
+static void remove_folder(void) {
+  char command[128];
+
+  tc_nng_accept_limit(NULL);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  cr_assert_eq(system(command), 0);
+}
+
+TestSuite(accept, .init = make_folder, .fini = remove_folder);
+
+static void count_away(void *self, const char *peer, const char *why) {
+  (void)self;
+  cr_assert_neq(*peer, '\0');
+  last_why = why;
+  turned_away++;
+}
+
+static void count_refused(void *self, const char *peer, const char *why) {
+  (void)self, (void)peer;
+  if (strstr(why, "too long") != NULL) refused++;
+}
+
+static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
+  (void)event, (void)self;
+  tc_nng_tls_pipe_came(pipe, NULL, NULL);
+  pipes++;
+}
+
+/* Each listener over TLS or on a unix socket. */
+struct publisher {
+  nng_socket socket;
+  struct tc_nng_tls *tls;
+  struct tc_nng_listener *listener;
+};
+
+static SSL_CTX *context(const SSL_METHOD *method, const char *name) {
+  SSL_CTX *ctx = SSL_CTX_new(method);
+  char path[128];
+
+  snprintf(path, sizeof path, "%s/ca.pem", folder);
+  cr_assert_eq(SSL_CTX_load_verify_locations(ctx, path, NULL), 1);
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  snprintf(path, sizeof path, "%s/%s.pem", folder, name);
+  cr_assert_eq(SSL_CTX_use_certificate_chain_file(ctx, path), 1);
+  snprintf(path, sizeof path, "%s/%s.key", folder, name);
+  cr_assert_eq(SSL_CTX_use_PrivateKey_file(ctx, path, SSL_FILETYPE_PEM), 1);
+  return ctx;
+}
+
+static struct tc_nng_tls *terms_of(SSL_CTX *ctx, bool server, unsigned greeting_ms) {
+  struct tc_nng_terms terms = { .ctx = ctx,
+                                .server = server,
+                                .peer_role = server ? "reader" : "server",
+                                .refused = count_refused,
+                                .greeting_ms = greeting_ms };
+  struct tc_nng_tls *tls;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_nng_tls_new(&terms, &diag, &tls), TB_OK, "%s", diag.text);
+  SSL_CTX_free(ctx);
+  return tls;
+}
+
+static struct publisher publish(bool over_tls, unsigned greeting_ms) {
+  struct publisher p = { 0 };
+  char url[128];
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(nng_pub0_open(&p.socket), 0);
+  cr_assert_eq(nng_pipe_notify(p.socket, NNG_PIPE_EV_ADD_PRE, on_pipe, NULL), 0);
+  if (over_tls) p.tls = terms_of(context(TLS_server_method(), "server"), true, greeting_ms);
+  snprintf(url, sizeof url, over_tls ? "tls+tcp://127.0.0.1:0" : "ipc://%s/p.sock", folder);
+  cr_assert_eq(tc_nng_listen(p.socket, url, p.tls, &diag, &p.listener), TB_OK, "%s", diag.text);
+  return p;
+}
+
+static void end(struct publisher *p) {
+  tc_nng_listener_close(p->listener);
+  tc_nng_close(p->socket);
+  tc_nng_tls_free(p->tls);
+}
+
+/* From another address of this host, where its number is not 1. */
+static int come(const struct publisher *p, unsigned address) {
+  const char *url = tc_nng_listener_url(p->listener);
+  struct sockaddr_un path = { .sun_family = AF_UNIX };
+  struct sockaddr_in to = { .sin_family = AF_INET }, from = { .sin_family = AF_INET };
+  struct timeval wait = { .tv_sec = TT_PATIENCE_S };
+  int fd = socket(p->tls != NULL ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  if (p->tls == NULL) {
+    strcpy(path.sun_path, url + strlen("ipc://"));
+    cr_assert_eq(connect(fd, (struct sockaddr *)&path, sizeof path), 0);
+    return fd;
+  }
+  to.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + address);
+  cr_assert_eq(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+  cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+  return fd;
+}
+
+static bool has_ended(int fd) {
+  char bytes[64];
+  ssize_t n;
+
+  while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0) continue;
+  return n == 0 || errno == ECONNRESET;
+}
+
+Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
+  struct publisher p = publish(true, 200);
+  static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* begins to begin */
+  int fds[LEAST];
+
+  for (int i = 0; i < LEAST; i++) {
+    fds[i] = come(&p, 1);
+    if (i % 2 == 1) cr_assert_eq(send(fds[i], hello, (size_t)i, MSG_NOSIGNAL), i);
+  }
+  for (int i = 0; i < LEAST; i++) {
+    cr_assert(has_ended(fds[i]));
+    close(fds[i]);
+  }
+  cr_assert_eq(refused, LEAST);
+  struct tc_nng_tls *tls = terms_of(context(TLS_client_method(), "reader"), false, 0);
+  nng_dialer dialer;
+  nng_socket sub;
+  cr_assert_eq(nng_sub0_open(&sub), 0);
+  cr_assert_eq(nng_dialer_create(&dialer, sub, tc_nng_listener_url(p.listener)), 0);
+  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls)), 0);
+  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
+  TT_WAIT_UNTIL(pipes > 0);
+  unsigned before = refused;
+  uint64_t turns = tc_nng_listener_turns(p.listener);
+  /* One that says nothing more stays. */
+  TT_WAIT_UNTIL(tc_nng_listener_turns(p.listener) > turns + 1);
+  cr_assert_eq(refused, before);
+  tc_nng_close(sub);
+  tc_nng_tls_free(tls);
+  end(&p);
+}
+
+static void expect_share(bool over_tls) {
+  struct publisher p = publish(over_tls, 0);
+  const struct tc_nng_accept_limits limits = { LEAST, LEAST / 2, 0, 0, count_away, NULL };
+  int fds[MANY];
+
+  tc_nng_accept_limit(&limits);
+  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1);
+  TT_WAIT_UNTIL(turned_away == MANY - LEAST / 2);
+  cr_assert_not_null(strstr(last_why, "readers.source_connections_max"));
+  if (over_tls) {
+    int others[MANY];
+    for (int i = 0; i < MANY; i++) others[i] = come(&p, 2 + (unsigned)i);
+    TT_WAIT_UNTIL(turned_away == 2 * (MANY - LEAST / 2));
+    cr_assert_not_null(strstr(last_why, "readers.connections_max"));
+    for (int i = 0; i < MANY; i++) close(others[i]);
+  }
+  for (int i = 0; i < MANY; i++) close(fds[i]);
+  /* Those that have left count no more. */
+  for (unsigned before = turned_away;; before = turned_away) {
+    int fd = come(&p, 1);
+    char byte;
+    if (!over_tls && recv(fd, &byte, 1, 0) == 1) break;
+    usleep(1000);
+    if (over_tls && turned_away == before && recv(fd, &byte, 1, MSG_DONTWAIT) < 0) break;
+    close(fd);
+  }
+  end(&p);
+}
+
+Test(accept, one_address_and_one_listener_have_a_share_over_tls) {
+  expect_share(true);
+}
+
+Test(accept, one_user_has_a_share_of_a_unix_socket) {
+  expect_share(false);
+}
+
+Test(accept, the_last_descriptors_are_not_taken) {
+  struct publisher p = publish(true, 0);
+  struct rlimit before, little;
+  int probe = dup(0), fds[MANY];
+
+  getrlimit(RLIMIT_NOFILE, &before);
+  little = before;
+  little.rlim_cur = (rlim_t)probe + 2 * MANY;
+  const struct tc_nng_accept_limits limits = { 1000, 1000, MANY, 0, count_away, NULL };
+  tc_nng_accept_limit(&limits);
+  cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
+  for (int i = 0; i < MANY; i++) fds[i] = come(&p, 1); /* half of them ours, half of them nng's */
+  TT_WAIT_UNTIL(turned_away >= MANY / 2);
+  int free_one = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  cr_assert_geq(free_one, 0);
+  cr_assert_str_eq(last_why, "no descriptors are left for readers");
+  close(free_one);
+  for (int i = 0; i < MANY; i++) close(fds[i]);
+  setrlimit(RLIMIT_NOFILE, &before);
+  close(probe);
+  end(&p);
+}
+
+/* It is what shows that a listener lives. */
+Test(accept, the_listeners_own_knock_is_let_in) {
+  struct publisher p = publish(false, 0);
+  const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  socklen_t len = sizeof at;
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  int first = come(&p, 1), knock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  cr_assert_eq(recv(first, &byte, 1, 0), 1);
+  cr_assert_eq(bind(knock, (struct sockaddr *)&at, sizeof at.sun_family), 0);
+  cr_assert_eq(getsockname(knock, (struct sockaddr *)&at, &len), 0);
+  tc_nng_accept_expect(0, tc_nng_knock_of((struct sockaddr *)&at, len));
+  strcpy(at.sun_path, tc_nng_listener_url(p.listener) + strlen("ipc://"));
+  cr_assert_eq(connect(knock, (struct sockaddr *)&at, sizeof at), 0);
+  cr_assert_eq(recv(knock, &byte, 1, 0), 1);
+  int other = come(&p, 1);
+  cr_assert(has_ended(other));
+  TT_WAIT_UNTIL(turned_away == 1);
+  close(first);
+  close(knock);
+  close(other);
+  end(&p);
+}
