@@ -61,7 +61,7 @@ class Actions(Case):
 
     def test_a_command_and_a_webhook_get_each_firing_once(self):
         paged, chat = self.folder / "paged", "/hooks/chat"
-        self.collect("exec page, webhook chat, webhook elsewhere")
+        self.collect("exec page, webhook chat, webhook elsewhere", "trigger.every=0s")
         self.fire("before")  # of no concern for actions that are new
         page = self.script("page", f'cat >> {paged}; echo "$1" >> {paged}')
         self.help(f'exec page {page} "team shop; $(false)"\n'
@@ -116,6 +116,11 @@ class Actions(Case):
         self.assertEqual(len(self.receiver.of("/hangs")), 1)
         self.assertIn("exec:fails: exit code 7; given up", self.log("helper"))
         self.assertIn("exec:later: exit code 75; again in 1 s", self.log("helper"))
+        # A rule that fires again so soon is limited, and the log and the history name it.
+        again = self.fire("two")
+        self.assertEqual((again.get("actions", []), again["limited"]), ([], fired["actions"]))
+        self.assertIn("; too soon or too often, left out: webhook:hangs,webhook:chat,exec:fails,exec:later", self.log("collector"))
+        self.assertIn("; left out: webhook:hangs, webhook:chat, exec:fails, exec:later\n", self.collector.ask("trigger", "history", "slow").out)
         # It ends at once, and does again what was under way.
         self.end()
         self.assertEqual(self.progress()["webhook:hangs"], "1")
