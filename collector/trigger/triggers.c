@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "collector/base/logger.h"
 #include "collector/trigger/pace.h"
+#include "collector/trigger/snaps.h"
 
 #define ADDED_FILE "triggers"
 
@@ -27,16 +28,6 @@ enum {
   ANSWER_BYTES_MAX = 1 << 20,
 };
 static const uint64_t HOUR_NS = UINT64_C(3600000000000);
-
-struct snap {
-  bool waits;
-  uint64_t number; /* the least goes first */
-  char rule[TR_NAME_MAX + 1];
-  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1]; /* "": any */
-  unsigned char stream[TC_STREAM_BYTES];
-  bool of_stream;
-  uint64_t last_ns;
-};
 
 /* Of a rule, at its place in the rules. */
 struct state {
@@ -58,8 +49,7 @@ struct tc_triggers {
   bool stopping;
   struct tr_rules *rules;
   struct state states[TR_RULES_MAX];
-  struct snap snaps[TR_RULES_MAX]; /* one of a rule, at any place */
-  uint64_t n_snaps;                /* that were ordered */
+  struct tc_waiting_snaps snaps;
 };
 
 /* --- rules ------------------------------------------------------------------------------------- */
@@ -278,31 +268,17 @@ static void keep(struct tc_triggers *t, const struct tc_trigger_firing *firing) 
     tc_log(TC_ERROR, "trigger", "rule=%s: nothing is kept: no memory", rule->name);
 }
 
-/* With the lock. NULL: one of the rule waits already. */
-static struct snap *free_snap(struct tc_triggers *t, const char *rule) {
-  struct snap *found = NULL;
-
-  for (unsigned i = 0; i < TR_RULES_MAX; i++) {
-    struct snap *snap = &t->snaps[i];
-    if (snap->waits && strcmp(snap->rule, rule) == 0) return NULL;
-    if (!snap->waits && found == NULL) found = snap;
-  }
-  return found;
-}
-
 /* With the lock. */
-static void order_snap(struct tc_triggers *t, struct snap *snap,
-                       const struct tc_trigger_firing *firing) {
+static void order_snap(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   const struct tr_rule *rule = firing->fired->rule;
+  struct tc_waiting_snap order = { .of_stream = rule->snap == TR_REACH_STREAM,
+                                 .last_ns = rule->snap_last_ns };
 
-  *snap = (struct snap){ .waits = true,
-                         .number = t->n_snaps++,
-                         .of_stream = rule->snap == TR_REACH_STREAM,
-                         .last_ns = rule->snap_last_ns };
-  memcpy(snap->rule, rule->name, sizeof snap->rule);
-  memcpy(snap->stream, firing->stream, sizeof snap->stream);
+  memcpy(order.rule, rule->name, sizeof order.rule);
+  memcpy(order.stream, firing->stream, sizeof order.stream);
   if (rule->snap != TR_REACH_ALL)
-    snprintf(snap->service, sizeof snap->service, "%s", firing->service);
+    snprintf(order.service, sizeof order.service, "%s", firing->service);
+  (void)tc_waiting_snaps_add(&t->snaps, &order); /* of rules that were removed, too: then it is full */
   pthread_cond_signal(&t->changed);
 }
 
@@ -339,9 +315,9 @@ static void do_snap(struct tc_triggers *t, struct state *state,
   struct tc_pace_limits limits = limits_of(t, &rule->snap_pace);
 
   if (rule->snap == TR_REACH_NONE) return;
-  struct snap *snap = free_snap(t, rule->name);
-  if (snap != NULL && tc_pace_takes(&state->snap_pace, &limits, tc_mono_ns()))
-    order_snap(t, snap, firing);
+  if (!tc_waiting_snaps_has(&t->snaps, rule->name) &&
+      tc_pace_takes(&state->snap_pace, &limits, tc_mono_ns()))
+    order_snap(t, firing);
   else
     leave_out(done, "snap");
 }
@@ -429,7 +405,7 @@ unsigned tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing
 
 /* --- snaps: the thread ------------------------------------------------------------------------- */
 
-static void say_answers(const struct snap *snap, const struct tc_snap_row *rows, size_t n) {
+static void say_answers(const struct tc_waiting_snap *snap, const struct tc_snap_row *rows, size_t n) {
   for (size_t i = 0; i < n; i++)
     tc_log(TC_NOTICE, "trigger",
            "rule=%s service=%s instance=%s: snap: %s, %" PRIu64 " generations", snap->rule,
@@ -437,7 +413,7 @@ static void say_answers(const struct snap *snap, const struct tc_snap_row *rows,
            rows[i].done.generations);
 }
 
-static void ask(struct tc_triggers *t, const struct snap *snap) {
+static void ask(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
   const struct tc_snap_ask ask = { .service = snap->service,
                                    .instance = snap->instance,
                                    .stream = snap->of_stream ? snap->stream : NULL,
@@ -470,36 +446,21 @@ static void save(struct tc_triggers *t) {
     tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
 }
 
-/* NULL: none waits. */
-static struct snap *first_snap(struct tc_triggers *t) {
-  struct snap *first = NULL;
-
-  for (unsigned i = 0; i < TR_RULES_MAX; i++)
-    if (t->snaps[i].waits && (first == NULL || t->snaps[i].number < first->number))
-      first = &t->snaps[i];
-  return first;
-}
-
 /* False: it is to end. */
-static bool next_snap(struct tc_triggers *t, struct snap *out, bool *out_any) {
+static bool next_snap(struct tc_triggers *t, struct tc_waiting_snap *out, bool *out_any) {
   struct timespec soon = tc_from_now(TURN_MS);
 
   pthread_mutex_lock(&t->lock);
-  if (first_snap(t) == NULL && !t->stopping) pthread_cond_timedwait(&t->changed, &t->lock, &soon);
+  if (t->snaps.n == 0 && !t->stopping) pthread_cond_timedwait(&t->changed, &t->lock, &soon);
   bool goes_on = !t->stopping;
-  struct snap *snap = goes_on ? first_snap(t) : NULL;
-  *out_any = snap != NULL;
-  if (snap != NULL) {
-    *out = *snap;
-    snap->waits = false;
-  }
+  *out_any = goes_on && tc_waiting_snaps_take(&t->snaps, out);
   pthread_mutex_unlock(&t->lock);
   return goes_on;
 }
 
 static void *work(void *self) {
   struct tc_triggers *t = self;
-  struct snap snap;
+  struct tc_waiting_snap snap;
   bool any;
 
   while (next_snap(t, &snap, &any)) {

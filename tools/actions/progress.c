@@ -112,7 +112,8 @@ tb_rc ac_progress_note(struct ac_progress *progress, const char *action, const c
   return tc_text_file_save(&progress->file, progress, print_all, diag);
 }
 
-_Static_assert(sizeof((struct noted *)0)->action == 41 && AC_RULE_MAX == 32 && LINE_BYTES >= 41 + 1 + 20 + 1 + 32 + 1,
+_Static_assert(sizeof((struct noted *)0)->action == 41 && AC_RULE_MAX == 32 && 
+                   LINE_BYTES >= 41 + 1 + 20 + 1 + 32 + 1,
                "widths in the format of a line");
 
 static tb_rc read_line(void *self, const char *line, bool *out_is_one) {

@@ -60,7 +60,8 @@ Test(waiting, one_that_is_tried_again_delays_its_own_rule_only) {
   put("fine", 3);
   struct ac_task task = taken(0);
   cr_assert_eq(task.id, 1);
-  cr_assert(ac_waiting_take(&waiting, 0, &other)); /* not the second of a rule whose first is under way */
+  /* Not the second of a rule whose first is under way. */
+  cr_assert(ac_waiting_take(&waiting, 0, &other));
   cr_assert_eq(other.id, 3);
   ac_waiting_over(&waiting, &other);
   ac_waiting_later(&waiting, &task, 100);

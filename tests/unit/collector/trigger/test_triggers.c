@@ -10,7 +10,8 @@
 
 enum { FLAPS, RARE };
 
-static const char lines[] = "flaps WHEN finding leak DO exec page, snap all, webhook chat every 0s max 7 an hour\n"
+static const char lines[] = "flaps WHEN finding leak DO exec page, snap all, "
+                            "webhook chat every 0s max 7 an hour\n"
                             "rare WHEN finding leak DO exec page every 1h\n";
 
 static char dir[] = "/tmp/tc-triggers-XXXXXX";
