@@ -179,6 +179,14 @@ static const char *health_of(const struct tc_stats *stats) {
   return tc_shortage_of_log(atomic_load(&stats->log_waits));
 }
 
+static const char *finding_of(const struct tc_stats *stats) {
+  const char *health = health_of(stats);
+
+  if (strcmp(health, "ok") == 0 && atomic_load(&stats->retention_at_floor))
+    return "retention: the disk is short, and nothing is left to delete (retention.floor)";
+  return health;
+}
+
 enum tc_shortage tc_store_shortage(const struct tc_store *store, bool of_log) {
   const atomic_uint *waits = of_log ? &store->stats.log_waits : &store->stats.archive_waits;
 
@@ -216,11 +224,13 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(streams_live),
     GET(commit_turns),
     GET(segment_turns),
+    GET(retention_at_floor),
     GET(failed),
     GET(log_waits),
     GET(archive_waits),
     .kept_stretches = tc_keeps_count(store->keeps),
     .health = health_of(stats),
+    .finding = finding_of(stats),
   };
 #undef GET
 }
