@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/audit.h"
 #include "archive/meta.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"
@@ -335,6 +336,22 @@ Test(store, a_second_store_on_the_folder_is_refused_by_name) {
   snprintf(pid, sizeof pid, "process %d", (int)getpid());
   cr_assert_not_null(strstr(diag.text, pid), "%s", diag.text);
   cr_assert_not_null(strstr(diag.text, "LOCK"));
+}
+
+/* Nor the tools: what is locked is the folder. */
+Test(store, a_second_one_does_not_come_in_where_LOCK_was_removed) {
+  struct tc_audit_sink audit = { 0 };
+  struct tc_store_sink sink = { 0 };
+  struct tb_diag diag = { 0 };
+  struct tc_store *second;
+  uint64_t segments;
+  int state = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  cr_assert_eq(unlinkat(state, "LOCK", 0), 0);
+  cr_assert_eq(tc_store_open(&tt.config, 1, sink, &diag, &second), TB_REFUSED, "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_audit_rebuild(state, &audit, &diag, &segments), TB_REFUSED, "%s", diag.text);
+  close(state);
 }
 
 Test(store, a_log_of_a_newer_version_is_not_touched) {
