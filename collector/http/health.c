@@ -17,6 +17,7 @@
 enum { MEMORY_PERCENT_MAX = 90 };
 
 static const char *const names[TC_CHECKS] = { [TC_CHECK_DISK] = "disk",
+                                              [TC_CHECK_FILES] = "files",
                                               [TC_CHECK_RETENTION] = "retention",
                                               [TC_CHECK_TLS] = "tls",
                                               [TC_CHECK_MEMORY] = "memory",
@@ -123,6 +124,11 @@ void tc_readiness_update(struct tc_readiness *r, const struct tc_readiness_facts
     set(r, TC_CHECK_DISK, at, true, "%" PRIu64 " MiB free", facts->store.disk_free_bytes >> 20);
   else
     set(r, TC_CHECK_DISK, at, false, "%s", health);
+  if (facts->store.files_missing > 0)
+    set(r, TC_CHECK_FILES, at, false, "%" PRIu64 " were removed under the running daemon",
+        facts->store.files_missing);
+  else
+    set(r, TC_CHECK_FILES, at, true, "all are there that were looked at");
   if (facts->store.retention_at_floor)
     set(r, TC_CHECK_RETENTION, at, false,
         "%" PRIu64 " MiB free, less than retention.free_bytes, and nothing is left to delete",

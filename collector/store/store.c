@@ -184,6 +184,9 @@ static const char *finding_of(const struct tc_stats *stats) {
 
   if (strcmp(health, "ok") == 0 && atomic_load(&stats->retention_at_floor))
     return "retention: the disk is short, and nothing is left to delete (retention.floor)";
+  if (strcmp(health, "ok") == 0 &&
+      atomic_load(&stats->files_missing) + atomic_load(&stats->log_files_missing) > 0)
+    return "files of the state folder were removed under the running daemon";
   return health;
 }
 
@@ -228,6 +231,7 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(failed),
     GET(log_waits),
     GET(archive_waits),
+    .files_missing = atomic_load(&stats->files_missing) + atomic_load(&stats->log_files_missing),
     .kept_stretches = tc_keeps_count(store->keeps),
     .health = health_of(stats),
     .finding = finding_of(stats),

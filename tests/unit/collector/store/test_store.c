@@ -8,6 +8,7 @@
 
 #include "archive/audit.h"
 #include "archive/meta.h"
+#include "base/clock.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"
 #include "support/store_fixture.h"
@@ -537,4 +538,42 @@ Test(store, one_identity_has_its_share_of_streams_and_known_ones_come_back) {
   tt_attach(&t, 5, 1, "tracecollect:agent/a");
   cr_expect_neq(tt_attached(&t, 5, NULL), 0, "its own stream");
   tt_store_remove(&t);
+}
+
+/* ---- files that somebody takes away */
+
+static uint64_t missing_files(void) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return stats.files_missing;
+}
+
+static void remove_all(const char *folder, const char *suffix) {
+  char command[256];
+
+  snprintf(command, sizeof command, "find %s/%s -name '*%s' -delete", tt.dir, folder, suffix);
+  cr_assert_eq(system(command), 0);
+}
+
+Test(store, files_that_are_removed_under_it_are_noticed) {
+  static const char *const gone[][2] = { { "archive", ".trace" }, { "wal", ".wal" }, { ".", "LOCK" } };
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  uint64_t before = 0, first = tc_mono_ns();
+  struct tc_store_stats stats;
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  /* It has looked twice, and all was there. */
+  TT_WAIT_UNTIL(tc_mono_ns() - first > UINT64_C(1500000000) || missing_files() > 0);
+  cr_assert_eq(missing_files(), 0, "%s", tt.notes);
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++, before = missing_files()) {
+    remove_all(gone[i][0], gone[i][1]);
+    TT_WAIT_UNTIL(missing_files() > before);
+  }
+  tc_store_stats(tt.store, &stats);
+  cr_assert_str_eq(stats.health, "ok");
+  cr_assert_not_null(strstr(stats.finding, "were removed"));
+  cr_assert_not_null(strstr(tt.notes, "LOCK is gone"), "%s", tt.notes);
 }
