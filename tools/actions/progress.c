@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "archive/text_file.h"
@@ -134,6 +135,12 @@ tb_rc ac_progress_open(const char *folder, struct tb_diag *diag, struct tb_diag 
     tb_fail(diag, TB_IO, "%s: %s", folder, strerror(errno));
     free(progress);
     return TB_IO;
+  }
+  if (flock(progress->folder_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    tb_fail(diag, TB_REFUSED, "%s is in use by another tracecollect-actions", folder);
+    close(progress->folder_fd);
+    free(progress);
+    return TB_REFUSED;
   }
   pthread_mutex_init(&progress->lock, NULL);
   tb_rc rc = tc_text_file_open(&progress->file, progress->folder_fd, FILE_NAME, FILE_BYTES_MAX,

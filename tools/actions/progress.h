@@ -6,7 +6,7 @@
  *     exec:page 1764271269000000000 slow
  *
  * Threads   any, but for open and free.
- * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
+ * Errors    TB_IO: the file cannot be read or written; TB_REFUSED: another has the folder, and would do everything twice; TB_NOMEM.
  */
 #ifndef AC_PROGRESS_H
 #define AC_PROGRESS_H

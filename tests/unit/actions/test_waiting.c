@@ -107,6 +107,9 @@ Test(progress, is_of_a_rule_while_others_wait) {
   cr_assert_eq(ac_progress_note(progress, "exec:page", "", 50, &diag), TB_OK);
   cr_assert_eq(ac_progress_of(progress, "exec:page", "rare"), 50);
   cr_assert_eq(ac_progress_of(progress, "exec:other", "rare"), 40);
+  struct ac_progress *second;
+  cr_assert_eq(ac_progress_open(dir, &diag, &wrong, &second), TB_REFUSED);
+  cr_assert_not_null(strstr(diag.text, "is in use by another tracecollect-actions"));
   ac_progress_free(progress);
   int fd = open(dir, O_RDONLY | O_DIRECTORY);
   unlinkat(fd, "progress", 0);
