@@ -147,7 +147,7 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_handshake_limiter_new(seed, &p->limiter));
   TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
-  const struct tc_triggers_env triggers = { p->config->trigger_file, tc_store_dirfd(p->store),
+  const struct tc_triggers_env triggers = { p->config, tc_store_dirfd(p->store),
                                             p->recorders, tc_store_keeps(p->store) };
   TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
   TB_TRY(tc_triggers_start(p->triggers));

@@ -137,6 +137,8 @@ RULES = (
          "While the log waits, nothing is acked; while the archive waits, what is acked stays in the log."),
         ("TracecollectDiskFillsUp", "predict_linear(tracecollect_disk_free_bytes[6h], 86400) < 0", "30m", "warning", "The archive's disk is full within a day.",
          "Give it room, or let retention delete more: retention.age, retention.bytes."),
+        ("TracecollectRetentionAtFloor", "tracecollect_retention_at_floor == 1", "5m", "critical", "The archive's disk is short, and nothing is left to delete.",
+         "Something else fills the disk: make room. The newest hour and what triggers keep stay (retention.floor); below disk.free_min nothing more is acked."),
         ("TracecollectAnalysisBehind", "tracecollect_generations_waiting > 2 * tracecollect_streams_live + 100", "10m", "warning", "{{ $value }} generations wait for their analysis.",
          "Reports and alerts come late; nothing is lost. The collector has too little CPU."),
         ("TracecollectGenerationsBroken", "increase(tracecollect_generations_broken_total[15m]) > 0", "0m", "warning", "Generations break a rule of the trace format.",

@@ -174,7 +174,7 @@ func splitAddress(text string) (host, port string, err error) {
 		host = host[1 : len(host)-1]
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || number == 0 || host == "" || port[0] < '0' || port[0] > '9' {
+	if err != nil || number == 0 || host == "" || strings.ContainsAny(host, "[]") || port[0] < '0' || port[0] > '9' {
 		return "", "", wrong
 	}
 	return host, port, nil

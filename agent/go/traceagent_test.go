@@ -284,6 +284,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}{
 		"no server":     {Config{Certs: certs, Service: "s"}, "server"},
 		"no port":       {config("collector", certs), "HOST:PORT"},
+		"no address":    {config("[::1].evil.com:7070", certs), "HOST:PORT"},
 		"no service":    {Config{Server: "c:1", Certs: certs}, "service"},
 		"bad service":   {Config{Server: "c:1", Certs: certs, Service: "a b"}, `service "a b"`},
 		"no such files": {config("c:1", "/nowhere"), "/nowhere/ca.pem"},

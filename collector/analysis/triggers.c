@@ -22,7 +22,8 @@ static void on_fired(void *self, const struct tr_fired *fired) {
   };
 
   tc_metric_add(&s->u->env.metrics->triggers_fired_total, 1);
-  tc_triggers_fired(s->u->env.triggers, &firing);
+  tc_metric_add(&s->u->env.metrics->triggers_limited_total,
+                tc_triggers_fired(s->u->env.triggers, &firing));
   if (fired->rule->alert && s->feed != NULL) tc_feed_encoder_fired(s->feed, fired, look->verdict);
 }
 

@@ -54,6 +54,7 @@ struct tc_commit {
   uint64_t group_mono_ns;   /* end of the last commit */
   uint64_t settled_mono_ns; /* since when a report waits */
   uint64_t look_mono_ns;    /* disk and idle streams */
+  uint64_t files_mono_ns;   /* whether the log's are there */
   uint64_t trim_mono_ns;
   uint64_t poison_mono_ns[2]; /* the last two times a file was given up */
   struct tc_wait wait;        /* of the log */

@@ -21,7 +21,7 @@
 #include "collector/commit/private.h"
 
 static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000,
-                      PROBE_NS = 1000000000;
+                      PROBE_NS = 1000000000, FILES_EVERY_NS = 1000000000;
 enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
@@ -158,6 +158,21 @@ static void look_at_wait(struct tc_commit *commit) {
   atomic_store(&commit->opt.stats->log_waits, TC_SHORT_NONE);
 }
 
+static void look_at_files(struct tc_commit *commit, uint64_t now) {
+  struct tc_stats *stats = commit->opt.stats;
+
+  if (now - commit->files_mono_ns < FILES_EVERY_NS) return;
+  commit->files_mono_ns = now;
+  uint64_t before = atomic_load(&stats->log_files_missing), n = tc_log_missing(commit->log);
+  tc_gauge(&stats->log_files_missing, n);
+  if (n > before)
+    tc__commit_note_as(commit, TC_ERROR, 0,
+                       "wal: %" PRIu64 " of its files are gone: they were removed under the "
+                       "running daemon; what is acked and not archived yet would be lost at a "
+                       "crash",
+                       n);
+}
+
 static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, uint64_t now) {
   uint64_t idle = now - stream->contact_mono_ns, limit = commit->opt.config->agents_abandon_after;
   bool staged = stream->staged_seq > stream->durable_seq;
@@ -174,6 +189,7 @@ static void look(struct tc_commit *commit, uint64_t now) {
   commit->look_mono_ns = now;
   look_at_disk(commit);
   look_at_wait(commit);
+  look_at_files(commit, now);
   for (struct tc_stream *stream = LIST_FIRST(&commit->streams.all), *next; stream != NULL;
        stream = next) {
     next = LIST_NEXT(stream, all);

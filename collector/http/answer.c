@@ -54,7 +54,7 @@ void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...
 }
 
 void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why) {
-  int status = 500;
+  int status = tb_rc_class(rc) == TB_PEER ? 422 : 500; /* of what was traced, or of what was asked */
 
   switch ((int)rc) {
   case TB_PROTOCOL:

@@ -87,14 +87,19 @@ void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session
 
 static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *firings,
                                 struct tb_diag *diag) {
-  const char *after = "0", *newest = "0";
-  const struct tc_http_param params[] = { { "after", &after }, { "newest", &newest } };
+  const char *after = "0", *newest = "0", *of_rule = "0", *rule = "";
+  const struct tc_http_param params[] = {
+    { "after", &after }, { "newest", &newest }, { "newest_of_rule", &of_rule }, { "rule", &rule }
+  };
   uint64_t number;
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc_http_number("after", after, 0, UINT64_MAX, diag, &firings->after));
   TB_TRY(tc_http_number("newest", newest, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
   firings->newest = (uint32_t)number;
+  TB_TRY(tc_http_number("newest_of_rule", of_rule, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
+  firings->newest_of_rule = (uint32_t)number;
+  firings->rule = text(rule);
   return TB_OK;
 }
 

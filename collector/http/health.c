@@ -18,6 +18,8 @@
 enum { MEMORY_PERCENT_MAX = 90 };
 
 static const char *const names[TC_CHECKS] = { [TC_CHECK_DISK] = "disk",
+                                              [TC_CHECK_FILES] = "files",
+                                              [TC_CHECK_RETENTION] = "retention",
                                               [TC_CHECK_TLS] = "tls",
                                               [TC_CHECK_MEMORY] = "memory",
                                               [TC_CHECK_RUNNING] = "running" };
@@ -123,6 +125,18 @@ void tc_readiness_update(struct tc_readiness *r, const struct tc_readiness_facts
     set(r, TC_CHECK_DISK, at, true, "%" PRIu64 " MiB free", facts->store.disk_free_bytes >> 20);
   else
     set(r, TC_CHECK_DISK, at, false, "%s", health);
+  if (facts->store.files_missing > 0)
+    set(r, TC_CHECK_FILES, at, false, "%" PRIu64 " were removed under the running daemon",
+        facts->store.files_missing);
+  else
+    set(r, TC_CHECK_FILES, at, true, "all are there that were looked at");
+  if (facts->store.retention_at_floor)
+    set(r, TC_CHECK_RETENTION, at, false,
+        "%" PRIu64 " MiB free, less than retention.free_bytes, and nothing is left to delete",
+        facts->store.disk_free_bytes >> 20);
+  else
+    set(r, TC_CHECK_RETENTION, at, true, "the archive has %" PRIu64 " MiB",
+        facts->store.archive_bytes >> 20);
   check_tls(r, facts);
   check_memory(r, at);
   set(r, TC_CHECK_RUNNING, at, facts->running,

@@ -25,8 +25,10 @@ bool tc_http_percent_undo(char *text, bool plus) {
 
 static tb_rc take(char *name, char *value, const struct tc_http_param *params, size_t n,
                   uint64_t *given, struct tb_diag *diag) {
-  if (!tc_http_percent_undo(name, true) || !tc_http_percent_undo(value, true))
+  if (!tc_http_percent_undo(name, true))
     return tb_fail(diag, TB_PROTOCOL, "the query is not well encoded");
+  if (!tc_http_percent_undo(value, true))
+    return tb_fail(diag, TB_PROTOCOL, "parameter \"%.60s\" is not well encoded", name);
   for (size_t i = 0; i < n; i++) {
     if (strcmp(params[i].name, name) != 0) continue;
     if (*given & UINT64_C(1) << i)
@@ -62,8 +64,8 @@ tb_rc tc_http_number(const char *name, const char *text, uint64_t min, uint64_t 
   bool fits = *text != '\0';
 
   for (const char *c = text; fits && *c != '\0'; c++) {
-    fits = *c >= '0' && *c <= '9' && value <= max / 10;
-    if (fits) value = value * 10 + (uint64_t)(*c - '0'); /* max is far from where this could wrap */
+    fits = *c >= '0' && *c <= '9' && !__builtin_mul_overflow(value, 10, &value) &&
+           !__builtin_add_overflow(value, (uint64_t)(*c - '0'), &value);
   }
   if (!fits || value < min || value > max)
     return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is not a whole number from %" PRIu64 " to %" PRIu64,

@@ -135,22 +135,12 @@ static const struct route {
   { "/", true, false, QUESTION, answer_page },
 };
 
-/* "name", "name:port", "[::1]:port": the name must be one of this host's, or the configured one. */
+/* "name", "name:port", "[::1]:port", and nothing behind it: the name must be one of this host's, or the configured one. */
 static bool host_is_ours(const struct tc__http_conn *c) {
-  const char *ours = c->http->where.host;
-  char host[sizeof c->head.request.host];
-  char *end;
+  struct tb_hostport named;
 
-  memcpy(host, c->head.request.host, sizeof host);
-  if (host[0] == '[') {
-    end = strchr(host, ']');
-    if (end == NULL) return false;
-    *end = '\0';
-    return strcmp(host + 1, "::1") == 0 || strcmp(host + 1, ours) == 0;
-  }
-  end = strchr(host, ':');
-  if (end != NULL) *end = '\0';
-  return tb_host_is_loopback(host) || strcasecmp(host, ours) == 0;
+  return tb_host_parse(c->head.request.host, NULL, &named) == TB_OK &&
+         (tb_host_is_loopback(named.host) || strcasecmp(named.host, c->http->where.host) == 0);
 }
 
 void tc__http_dispatch(struct tc__http_conn *c) {

@@ -14,7 +14,11 @@
 
 #define FILE_NAME "kept"
 
-enum { LINE_MAX = 256, FILE_BYTES_MAX = TC_KEEPS_MAX * LINE_MAX };
+enum {
+  LINE_MAX = 256,
+  SHARES = 32, /* as many as there may be rules */
+  FILE_BYTES_MAX = TC_KEEPS_MAX * LINE_MAX
+};
 
 struct tc_keeps {
   struct tc_text_file file;
@@ -40,12 +44,47 @@ static bool is_about(const struct tc_keep *keep, const unsigned char *stream, co
 
 /* ---- what there is */
 
-static struct tc_keep *first_noted(const struct tc_keeps *keeps) {
-  struct tc_keep *first = &keeps->all[0];
+static bool is_of(const struct tc_keep *keep, const char *const rules[], size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(keep->rule, rules[i]) == 0) return true;
+  return false;
+}
 
-  for (size_t i = 1; i < keeps->n; i++)
-    if (keeps->all[i].noted_ns < first->noted_ns) first = &keeps->all[i];
+/* Of a rule that is among them, or is not. NULL: there is none. */
+static struct tc_keep *first_noted(const struct tc_keeps *keeps, bool among,
+                                   const char *const rules[], size_t n) {
+  struct tc_keep *first = NULL;
+
+  for (size_t i = 0; i < keeps->n; i++) {
+    struct tc_keep *keep = &keeps->all[i];
+    if (is_of(keep, rules, n) == among && (first == NULL || keep->noted_ns < first->noted_ns))
+      first = keep;
+  }
   return first;
+}
+
+static size_t count_of(const struct tc_keeps *keeps, const char *rule) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < keeps->n; i++) n += strcmp(keeps->all[i].rule, rule) == 0 ? 1 : 0;
+  return n;
+}
+
+/* The first of the new one's rule, if that has its share; else of the first rule that is found to have more than its share. */
+static struct tc_keep *to_go(const struct tc_keeps *keeps, const struct tc_keep *more) {
+  const char *small[SHARES];
+  struct tc_keep *first;
+
+  small[0] = more->rule;
+  if (count_of(keeps, more->rule) >= TC_KEEPS_MAX / SHARES)
+    return first_noted(keeps, true, small, 1);
+  for (size_t n = 1; n < SHARES; n++) {
+    first = first_noted(keeps, false, small, n);
+    if (first == NULL) break;
+    if (count_of(keeps, first->rule) > TC_KEEPS_MAX / SHARES) return first;
+    small[n] = first->rule;
+  }
+  return first_noted(keeps, false, NULL, 0);
 }
 
 static void remove_at(struct tc_keeps *keeps, size_t i) {
@@ -75,7 +114,7 @@ static tb_rc add(struct tc_keeps *keeps, const struct tc_keep *keep) {
   TB_TRY(TB_GROW(keeps->all, keeps->room, keeps->n));
   struct tc_keep joined = join(keeps, keep);
   if (keeps->n == TC_KEEPS_MAX)
-    *first_noted(keeps) = joined;
+    *to_go(keeps, &joined) = joined;
   else
     keeps->all[keeps->n++] = joined;
   tc_text_file_changed(&keeps->file);

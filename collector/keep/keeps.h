@@ -10,7 +10,8 @@
  * from and until in ns since 1970 as traced, both included; when that was noted, on the collector's clock; the rule; what it is
  * about.
  *
- * Memory    at most TC_KEEPS_MAX stretches, 160 bytes each. One more takes the place of the one that was noted first.
+ * Memory    at most TC_KEEPS_MAX stretches, 160 bytes each. One more takes the place of the one that was noted first, of a rule that
+ *           has more than a 32nd: rules that fire all the time take none of another's.
  * Threads   any, but for open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
  */

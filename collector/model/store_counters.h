@@ -18,6 +18,8 @@ struct tc_stats {
   _Atomic uint64_t commit_turns, segment_turns; /* the threads': a hung disk stops them */
   atomic_bool
       catalog_stale; /* a write failed: it is rebuilt, and does not say what there is until then */
+  _Atomic uint64_t files_missing, log_files_missing; /* removed under the running daemon */
+  atomic_bool retention_at_floor; /* the disk is short, and nothing may be deleted for it */
   atomic_bool failed, clock_jumped;
   atomic_uint log_waits, archive_waits; /* enum tc_shortage */
 };

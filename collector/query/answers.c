@@ -111,7 +111,7 @@ static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
 
   TB_TRY(copy_text(&w->arena, a->env.version, &status->version));
   TB_TRY(copy_text(&w->arena, a->durable ? "durable" : "process", &status->level));
-  TB_TRY(copy_text(&w->arena, stats.health, &status->health));
+  TB_TRY(copy_text(&w->arena, stats.finding, &status->health));
   status->started_wall_ns = a->env.started_wall_ns;
   status->wall_ns = tc_wall_ns();
   status->archive_bytes = stats.archive_bytes;

@@ -31,6 +31,7 @@ static tb_rc add_rule(void *self, const struct tc_trigger_status *status, const 
   TB_TRY(copy(list->arena, status->name, &rule->name));
   TB_TRY(copy(list->arena, text, &rule->text));
   rule->added = status->is_added;
+  rule->limited = status->limited;
   list->reply->rules[list->reply->n_rules++] = rule;
   if (status->fired == 0) return TB_OK;
   rule->fired = status->fired;
@@ -57,18 +58,18 @@ static tb_rc change(struct tc__worker *w, const Tracecollect__V1__TriggerRequest
 struct firing_list {
   struct tb_arena *arena;
   Tracecollect__V1__FiringsReply *reply;
-  size_t skipped; /* to be, before the first */
 };
 
-static tb_rc copy_actions(struct tb_arena *arena, const char *actions,
-                          Tracecollect__V1__Firing *out) {
+/* One by one. */
+static tb_rc copy_actions(struct tb_arena *arena, const char *actions, size_t *out_n,
+                          char ***out) {
   char *copied, *rest;
 
   if (actions[0] == '\0') return TB_OK;
   TB_TRY(copy(arena, actions, &copied));
-  TB_TRY(tb_arena_take(arena, TR_ACTIONS_MAX * sizeof *out->actions, &out->actions));
-  for (rest = copied; rest != NULL && out->n_actions < TR_ACTIONS_MAX;)
-    out->actions[out->n_actions++] = strsep(&rest, ",");
+  TB_TRY(tb_arena_take(arena, (TR_ACTIONS_MAX + 1) * sizeof **out, out));
+  for (rest = copied; rest != NULL && *out_n < TR_ACTIONS_MAX + 1;)
+    (*out)[(*out_n)++] = strsep(&rest, ",");
   return TB_OK;
 }
 
@@ -77,10 +78,6 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
   Tracecollect__V1__FiringsReply *reply = list->reply;
   Tracecollect__V1__Firing *out;
 
-  if (list->skipped > 0) {
-    list->skipped--;
-    return TB_OK;
-  }
   if (reply->n_firings == TC_FIRINGS_ANSWER_MAX) {
     reply->more = true;
     return TB_END;
@@ -96,7 +93,8 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
   TB_TRY(copy(list->arena, firing->service, &out->service));
   TB_TRY(copy(list->arena, firing->instance, &out->instance));
   TB_TRY(copy(list->arena, firing->words, &out->words));
-  TB_TRY(copy_actions(list->arena, firing->actions, out));
+  TB_TRY(copy_actions(list->arena, firing->actions, &out->n_actions, &out->actions));
+  TB_TRY(copy_actions(list->arena, firing->limited, &out->n_limited, &out->limited));
   reply->firings[reply->n_firings++] = out;
   return TB_OK;
 }
@@ -107,15 +105,18 @@ tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsR
 
   if (w->archive->env.triggers == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
-  struct tc_firings *firings = tc_triggers_firings(w->archive->env.triggers);
-  size_t n = tc_firings_count(firings, ask->after),
-         newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX;
-  if (newest != 0 && n > newest) list.skipped = n - newest;
+  const struct tc_firings_ask which = {
+    .after = ask->after,
+    .rule = ask->rule,
+    .newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX,
+    .newest_of_rule = ask->newest_of_rule
+  };
   TB_TRY(tb_arena_take(&w->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__firings_reply__init(list.reply);
   TB_TRY(tb_arena_take(&w->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
                        &list.reply->firings));
-  tb_rc rc = tc_firings_each(firings, ask->after, &list, add_firing);
+  tb_rc rc = tc_firings_each(tc_triggers_firings(w->archive->env.triggers), &which, &list,
+                             add_firing);
   *out = list.reply;
   return rc == TB_END ? TB_OK : rc;
 }

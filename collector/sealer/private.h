@@ -28,6 +28,19 @@ struct tc__quarantine {
 enum { TC__HALF_MAX = 64 };
 
 /* Segments of which the meta says that they expired, and that are not gone yet. */
+/* missing.c: what was found to be gone. */
+struct tc__missing {
+  uint64_t looked_ns; /* 0: not yet */
+  unsigned turns;
+  struct tc__gone {
+    uint64_t known, now; /* now: in the pass that goes on */
+    char first[sizeof((struct tc_segment_row *)0)->path + sizeof "open/"];
+  } parts, open_runs, segments;
+  struct tc_segment_row after; /* the last one that was looked at */
+  size_t rows;
+  bool has_after;
+};
+
 struct tc__half_gone {
   uint64_t ids[TC__HALF_MAX]; /* of their rows */
   size_t n;
@@ -91,6 +104,7 @@ struct tc_sealer {
     size_t at_once; /* so many are marked together; 0: none was yet */
   } retaining;
   struct tc__folding folding;
+  struct tc__missing missing;
   struct {
     struct tc_wait wait;
     uint64_t retry_mono_ns; /* 0: nothing waits to be tried again */
@@ -328,6 +342,9 @@ bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
 void tc__end_retention(struct tc_sealer *sealer);
 void tc__round_free(struct tc__round *round);
 uint64_t tc__disk_free(const struct tc_sealer *sealer);
+
+/* missing.c: once a second, whatever is called more often. */
+void tc__look_for_missing(struct tc_sealer *sealer);
 
 /* quarantine.c: begin, after tc_retention_round(), looks whether there is anything to do; go_on works at it
  * until the monotonic clock says so. */

@@ -23,6 +23,8 @@ struct tc__round {
   struct tc_sealer *sealer;
   struct tc_retention_rules rules;
   uint64_t old_before_ns, kept_old_before_ns, sample_every_ns;
+  uint64_t floor_from_ns; /* what came later is in the floor */
+  uint64_t disk_bytes;
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
   bool is_stuck;   /* for lack of room or memory: nothing more can go now */
@@ -40,6 +42,12 @@ struct tc__round {
   size_t nservices, service; /* service: the next one; before them come the oldest of all */
   bool at_services;
 };
+
+static uint64_t disk_bytes(const struct tc_sealer *sealer) {
+  struct statvfs fs;
+
+  return fstatvfs(sealer->opt.dirs->state, &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+}
 
 uint64_t tc__disk_free(const struct tc_sealer *sealer) {
   struct statvfs fs;
@@ -130,11 +138,30 @@ static void choose(struct plan *plan, uint64_t bytes) {
   tc_retention_took(&plan->retention, bytes);
 }
 
+static bool is_kept(const struct tc__round *round, const struct tc_segment_row *row) {
+  return tc_keeps_meets(round->sealer->opt.keeps, row->stream, row->service, row->first_wall_ns,
+                        row->last_wall_ns, NULL);
+}
+
+/* It does not go for a disk that is short. */
+static bool has_floor(const struct tc__round *round, const struct plan *plan) {
+  return tc_retention_has_floor(&round->rules, plan->archive_bytes, round->disk_bytes);
+}
+
+/* Others may follow that go: what triggers keep is of any age. */
+static bool is_passed_by(const struct tc__round *round, const struct plan *plan,
+                         const struct tc_segment_row *row) {
+  return round->is_second && !tc_retention_is_over(&round->rules, plan->archive_bytes) &&
+         has_floor(round, plan) && is_kept(round, row);
+}
+
 static bool takes(const struct tc__round *round, const struct plan *plan, const char *service,
                   const struct tc_segment_row *row) {
   const struct tc_retention_rules *rules = &round->rules;
 
-  if (service == NULL && tc_retention_is_pressed(rules, plan->archive_bytes, plan->disk_free))
+  if (service == NULL && tc_retention_is_over(rules, plan->archive_bytes)) return true;
+  if (service == NULL && tc_retention_is_short(rules, plan->disk_free) &&
+      (row->last_arrival_ns <= round->floor_from_ns || !has_floor(round, plan)))
     return true;
   bool wants = service != NULL ? plan->service_over > 0
                                : !round->is_second && row->last_arrival_ns < round->old_before_ns;
@@ -150,11 +177,8 @@ static bool is_sample(const struct tc__round *round, const struct tc_segment_row
 
 /* A trigger keeps it, or it is a sample, and it is not too old for that. */
 static bool is_spared(struct tc__round *round, const struct tc_segment_row *row) {
-  const struct tc_sealer *sealer = round->sealer;
   bool spared = !round->is_second && row->last_arrival_ns >= round->kept_old_before_ns &&
-                (is_sample(round, row) ||
-                 tc_keeps_meets(sealer->opt.keeps, row->stream, row->service, row->first_wall_ns,
-                                row->last_wall_ns, NULL));
+                (is_sample(round, row) || is_kept(round, row));
 
   round->has_spared |= spared;
   return spared;
@@ -172,6 +196,7 @@ static size_t choose_some(struct tc__round *round, const char *service, size_t *
   for (; *at < round->nrows && n < TC__EXPIRE_MAX && plan.bytes < BATCH_BYTES; ++*at) {
     const struct tc_segment_row *row = &round->rows[*at];
     if (is_queued(round->sealer, row) || is_spared(round, row)) continue;
+    if (service == NULL && is_passed_by(round, &plan, row)) continue;
     if (!takes(round, &plan, service, row)) break;
     choose(&plan, row->bytes);
     chosen[n++] = row;
@@ -296,6 +321,17 @@ void tc__round_free(struct tc__round *round) {
   free(round);
 }
 
+/* From the newest back. */
+static uint64_t find_floor(struct tc__round *round) {
+  struct tb_diag diag = { 0 };
+  uint64_t newest_ns = 0;
+
+  if (round->rules.floor_ns != 0 &&
+      tc_catalog_newest_arrival(round->sealer->catalog.db, &newest_ns, &diag) != TB_OK)
+    catalog_is_unread(round->sealer, &diag);
+  return less(newest_ns, round->rules.floor_ns);
+}
+
 static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   const struct tc_config *config = sealer->opt.config;
   const struct tc_retention *pace = &sealer->retaining.pace;
@@ -316,11 +352,34 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   round->sealer = sealer;
   round->rules = (struct tc_retention_rules){ .bytes = config->retention_bytes,
                                               .free_bytes = config->retention_free_bytes,
-                                              .service_bytes = config->retention_service_bytes };
+                                              .service_bytes = config->retention_service_bytes,
+                                              .floor_ns = config->retention_floor };
+  round->disk_bytes = disk_bytes(sealer);
+  round->floor_from_ns = find_floor(round);
   round->old_before_ns = tc_retention_old_before(pace, config->retention_age);
   round->sample_every_ns = config->retention_sample_every;
   round->kept_old_before_ns = tc_retention_old_before(pace, config->retention_kept_age);
   return round;
+}
+
+/* A round that went to its end without a failure has taken nothing, and the disk is short all the same. */
+static void look_at_floor(const struct tc__round *round) {
+  struct tc_sealer *sealer = round->sealer;
+  uint64_t disk_free = tc__disk_free(sealer);
+  bool was = atomic_load(&sealer->opt.stats->retention_at_floor),
+       is = round->taken == 0 && round->failed == 0 && tc__catalog_takes_rows(sealer) &&
+            tc_retention_is_short(&round->rules, disk_free);
+
+  if (is == was) return;
+  atomic_store(&sealer->opt.stats->retention_at_floor, is);
+  if (is)
+    tc__note_as(sealer, TC_ERROR, 0,
+                "retention: %" PRIu64 " MiB free on the disk, less than retention.free_bytes, and "
+                "nothing is left that retention.floor lets go: make room; below disk.free_min "
+                "nothing more is acked",
+                disk_free >> 20);
+  else
+    tc__note(sealer, "retention: the disk has room again, or retention something to delete");
 }
 
 /* Under load there are many small rounds: they are noted together. */
@@ -329,6 +388,7 @@ static void end_round(struct tc__round *round) {
   uint64_t now = tc_mono_ns();
 
   end(sealer);
+  look_at_floor(round);
   sealer->retaining.bytes = atomic_load(&sealer->opt.stats->archive_bytes);
   sealer->retaining.segments += round->taken;
   if (round->failed > REPORTED_MAX)

@@ -349,7 +349,10 @@ static void turn(struct tc_sealer *sealer) {
     sealer->reserve_mono_ns = now;
     tc_reserve_fill(&sealer->reserve, tc__disk_free(sealer), sealer->opt.config->disk_free_min);
   }
-  if (!atomic_load(&sealer->stop)) retain_while_idle(sealer);
+  if (!atomic_load(&sealer->stop)) {
+    retain_while_idle(sealer);
+    tc__look_for_missing(sealer);
+  }
   tc_reply_queue_flush(&sealer->replies);
 }
 

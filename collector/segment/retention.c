@@ -29,10 +29,23 @@ void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64
   }
 }
 
+bool tc_retention_is_over(const struct tc_retention_rules *rules, uint64_t archive_bytes) {
+  return rules->bytes != 0 && archive_bytes > rules->bytes;
+}
+
+bool tc_retention_is_short(const struct tc_retention_rules *rules, uint64_t disk_free_bytes) {
+  return rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes;
+}
+
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
                              uint64_t disk_free_bytes) {
-  return (rules->bytes != 0 && archive_bytes > rules->bytes) ||
-         (rules->free_bytes != 0 && disk_free_bytes < rules->free_bytes);
+  return tc_retention_is_over(rules, archive_bytes) ||
+         tc_retention_is_short(rules, disk_free_bytes);
+}
+
+bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t archive_bytes,
+                            uint64_t disk_bytes) {
+  return rules->floor_ns != 0 && archive_bytes <= disk_bytes / 2;
 }
 
 uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t age_ns) {
@@ -44,7 +57,11 @@ uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t 
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
-  return tc_retention_is_pressed(rules, archive_bytes, disk_free_bytes) ||
+  bool is_in_floor =
+      rules->floor_ns != 0 && segment_wall_ns + rules->floor_ns > retention->last_wall_ns;
+
+  return tc_retention_is_over(rules, archive_bytes) ||
+         (!is_in_floor && tc_retention_is_short(rules, disk_free_bytes)) ||
          segment_wall_ns < tc_retention_old_before(retention, rules->age_ns);
 }
 

@@ -25,6 +25,7 @@ struct tc_retention {
 
 struct tc_retention_rules { /* 0: no such rule */
   uint64_t age_ns, bytes, free_bytes, service_bytes;
+  uint64_t floor_ns; /* what came within so long before the newest is in the floor */
 };
 
 void tc_retention_init(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns);
@@ -41,8 +42,14 @@ bool tc_retention_takes(const struct tc_retention *retention,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns);
 /* Is the archive above its size, or the disk short? Then the minute's allowance does not matter: more comes
  * meanwhile. */
+bool tc_retention_is_over(const struct tc_retention_rules *rules, uint64_t archive_bytes);
+bool tc_retention_is_short(const struct tc_retention_rules *rules, uint64_t disk_free_bytes);
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
-                             uint64_t disk_free_bytes);
+                             uint64_t disk_free_bytes); /* either */
+/* A disk that is short may be filled by others: no deleting helps then. Has the archive a floor below which it is not made smaller for it?
+ * Not where most of the disk is the archive itself. */
+bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t archive_bytes,
+                            uint64_t disk_bytes);
 /* False: the minute's allowance is used up. */
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes);
 void tc_retention_took(struct tc_retention *retention, uint64_t segment_bytes);

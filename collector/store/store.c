@@ -114,7 +114,7 @@ tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_st
   struct tc_store *store = calloc(1, sizeof *store);
 
   if (store == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
-  store->dirs = (struct tc_statedir){ -1, -1, -1, -1, -1, -1 };
+  store->dirs = (struct tc_statedir){ -1, -1, -1, -1, -1, -1, -1 };
   tb_rc rc = open_parts(store, config, loops, sink, diag);
   if (rc != TB_OK) {
     tc_store_close(store);
@@ -179,6 +179,17 @@ static const char *health_of(const struct tc_stats *stats) {
   return tc_shortage_of_log(atomic_load(&stats->log_waits));
 }
 
+static const char *finding_of(const struct tc_stats *stats) {
+  const char *health = health_of(stats);
+
+  if (strcmp(health, "ok") == 0 && atomic_load(&stats->retention_at_floor))
+    return "retention: the disk is short, and nothing is left to delete (retention.floor)";
+  if (strcmp(health, "ok") == 0 &&
+      atomic_load(&stats->files_missing) + atomic_load(&stats->log_files_missing) > 0)
+    return "files of the state folder were removed under the running daemon";
+  return health;
+}
+
 enum tc_shortage tc_store_shortage(const struct tc_store *store, bool of_log) {
   const atomic_uint *waits = of_log ? &store->stats.log_waits : &store->stats.archive_waits;
 
@@ -216,11 +227,14 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(streams_live),
     GET(commit_turns),
     GET(segment_turns),
+    GET(retention_at_floor),
     GET(failed),
     GET(log_waits),
     GET(archive_waits),
+    .files_missing = atomic_load(&stats->files_missing) + atomic_load(&stats->log_files_missing),
     .kept_stretches = tc_keeps_count(store->keeps),
     .health = health_of(stats),
+    .finding = finding_of(stats),
   };
 #undef GET
 }

@@ -62,9 +62,12 @@ struct tc_store_stats {
   uint64_t retention_slices, retention_ns_total, retention_ns_max;
   uint64_t streams, streams_live;
   uint64_t commit_turns, segment_turns; /* each thread turns at least once a second */
+  uint64_t files_missing;  /* removed under the running daemon, as far as it has looked */
+  bool retention_at_floor; /* the disk is short, and nothing may be deleted for it (retention.floor) */
   bool failed;
   enum tc_shortage log_waits, archive_waits;
-  const char *health; /* "ok", or what is wrong; static text */
+  const char *health;  /* "ok", or what is wrong; static text */
+  const char *finding; /* the same, and what needs an operator before it goes wrong */
 };
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);
 /* The shortage that log or archive wait for now. Any thread. */

@@ -2,6 +2,7 @@
 #include "collector/timeline/timeline.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,8 +149,10 @@ struct tc_timeline *tc_timeline_new(size_t memory_max) {
   return t;
 }
 
+/* The C library keeps what was given back to it, in as many blocks as there were. */
 void tc_timeline_rest(struct tc_timeline *t) {
   tc__scenes_drop_all(t);
+  malloc_trim(0);
 }
 
 void tc_timeline_free(struct tc_timeline *t) {

@@ -18,29 +18,39 @@
 #define NO_ACTIONS "-"
 
 enum {
+  ACTIONS_BYTES = TR_ACTIONS_BYTES + sizeof "!snap," + TR_ACTIONS_MAX, /* ! in front of each */
   LINE_BYTES = 3 * 21 + TC_STREAM_HEX_BYTES + 1 + TR_NAME_MAX + 1 + 2 * (TC_NAME_MAX + 1) +
-               TR_ACTIONS_BYTES + TR_WORDS_MAX,
+               ACTIONS_BYTES + TR_WORDS_MAX,
   FILE_BYTES_MAX = TC_FIRINGS_MAX * LINE_BYTES,
+};
+
+/* The helper unit gives a firing up when it is older. */
+static const uint64_t done_within_ns = UINT64_C(3600000000000);
+
+/* A rule of which there are firings. */
+struct of_rule {
+  char name[TR_NAME_MAX + 1];
+  size_t n, chosen; /* chosen: by the ask that is under way */
+  struct of_rule *next;
 };
 
 struct entry {
   uint64_t id;
+  struct of_rule *rule;
+  bool is_to_do, is_chosen;
   char *line;
 };
 
 struct tc_firings {
   struct tc_text_file file;
   pthread_mutex_t lock; /* of all below */
+  struct of_rule *rules;
   struct entry all[TC_FIRINGS_MAX];
-  size_t first, n;
+  size_t n;
 };
 
-static struct entry *at(struct tc_firings *firings, size_t i) {
-  return &firings->all[(firings->first + i) % TC_FIRINGS_MAX];
-}
-
-static uint64_t last_id(struct tc_firings *firings) {
-  return firings->n > 0 ? at(firings, firings->n - 1)->id : 0;
+static uint64_t last_id(const struct tc_firings *firings) {
+  return firings->n > 0 ? firings->all[firings->n - 1].id : 0;
 }
 
 /* ---- a line */
@@ -49,10 +59,10 @@ struct parsed {
   struct tc_firing firing; /* lends from below, and from the line */
   char rule[TR_NAME_MAX + 1];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  char actions[TR_ACTIONS_BYTES];
+  char actions[ACTIONS_BYTES], limited[ACTIONS_BYTES];
 };
 
-_Static_assert(TR_NAME_MAX == 32 && TC_NAME_MAX == 64 && TR_ACTIONS_BYTES == 328,
+_Static_assert(TR_NAME_MAX == 32 && TC_NAME_MAX == 64 && ACTIONS_BYTES == 343,
                "widths in the format of a line");
 
 static unsigned count_spaces(const char *text, int len) {
@@ -62,33 +72,61 @@ static unsigned count_spaces(const char *text, int len) {
   return n;
 }
 
+static void append(char *list, const char *one) {
+  size_t len = strlen(list);
+
+  snprintf(list + len, ACTIONS_BYTES - len, "%s%s", len > 0 ? "," : "", one);
+}
+
+static void split_actions(char *field, struct parsed *out) {
+  for (char *rest = field; rest != NULL;) {
+    const char *one = strsep(&rest, ",");
+    append(*one == '!' ? out->limited : out->actions, *one == '!' ? one + 1 : one);
+  }
+}
+
 /* A field that is too long would be taken for two: then there is a space less. */
 static bool parse(const char *line, struct parsed *out) {
-  char stream[TC_STREAM_HEX_BYTES];
+  char stream[TC_STREAM_HEX_BYTES], actions[ACTIONS_BYTES];
   struct tc_firing *f = &out->firing;
   int end = 0;
 
   *out = (struct parsed){ .firing = { .rule = out->rule,
                                       .service = out->service,
                                       .instance = out->instance,
-                                      .actions = out->actions } };
-  int n = sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %32s %32s %64s %64s %327s%n", &f->id,
-                 &f->wall_ns, &f->gen, stream, out->rule, out->service, out->instance, out->actions,
+                                      .actions = out->actions,
+                                      .limited = out->limited } };
+  int n = sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %32s %32s %64s %64s %342s%n", &f->id,
+                 &f->wall_ns, &f->gen, stream, out->rule, out->service, out->instance, actions,
                  &end);
   if (n != 8 || line[end] != ' ' || count_spaces(line, end) != 7 ||
       strlen(stream) != 2 * sizeof f->stream)
     return false;
   f->words = line + end + 1;
-  if (strcmp(out->actions, NO_ACTIONS) == 0) out->actions[0] = '\0';
+  if (strcmp(actions, NO_ACTIONS) != 0) split_actions(actions, out);
   return tb_unhex(stream, f->stream, sizeof f->stream);
+}
+
+static void join_actions(const struct tc_firing *f, char out[ACTIONS_BYTES]) {
+  char limited[ACTIONS_BYTES], one[ACTIONS_BYTES];
+
+  snprintf(out, ACTIONS_BYTES, "%s", f->actions);
+  snprintf(limited, sizeof limited, "%s", f->limited);
+  for (char *rest = limited; rest != NULL && *rest != '\0';) {
+    snprintf(one, sizeof one, "!%s", strsep(&rest, ","));
+    append(out, one);
+  }
+  if (out[0] == '\0') strcpy(out, NO_ACTIONS);
 }
 
 /* The caller frees it; NULL: no memory. */
 static char *print(const struct tc_firing *f, uint64_t id) {
-  char stream[TC_STREAM_HEX_BYTES], *line = NULL;
+  char stream[TC_STREAM_HEX_BYTES], actions[ACTIONS_BYTES], *line = NULL;
+
+  join_actions(f, actions);
   int n = asprintf(&line, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s %s %s %s %s %s", id, f->wall_ns,
                    f->gen, tb_hex(f->stream, sizeof f->stream, stream), f->rule, f->service,
-                   f->instance, f->actions[0] != '\0' ? f->actions : NO_ACTIONS, f->words);
+                   f->instance, actions, f->words);
 
   if (n < 0) return NULL;
   for (char *c = line; *c != '\0'; c++) /* of hostile names in the words */
@@ -98,15 +136,78 @@ static char *print(const struct tc_firing *f, uint64_t id) {
 
 /* ---- what there is */
 
-/* Owns line. */
-static void put(struct tc_firings *firings, uint64_t id, char *line) {
-  if (firings->n == TC_FIRINGS_MAX) {
-    free(at(firings, 0)->line);
-    firings->first = (firings->first + 1) % TC_FIRINGS_MAX;
-    firings->n--;
+/* NULL: no memory. */
+static struct of_rule *rule_of(struct tc_firings *firings, const char *name) {
+  struct of_rule *rule = firings->rules;
+
+  while (rule != NULL && strcmp(rule->name, name) != 0) rule = rule->next;
+  if (rule != NULL) return rule;
+  rule = calloc(1, sizeof *rule);
+  if (rule == NULL) return NULL;
+  snprintf(rule->name, sizeof rule->name, "%s", name);
+  rule->next = firings->rules;
+  firings->rules = rule;
+  return rule;
+}
+
+static void free_rule(struct tc_firings *firings, struct of_rule *rule) {
+  struct of_rule **at = &firings->rules;
+
+  while (*at != rule) at = &(*at)->next;
+  *at = rule->next;
+  free(rule);
+}
+
+static void remove_at(struct tc_firings *firings, size_t i) {
+  struct of_rule *rule = firings->all[i].rule;
+
+  free(firings->all[i].line);
+  firings->n--;
+  memmove(&firings->all[i], &firings->all[i + 1], (firings->n - i) * sizeof firings->all[0]);
+  if (--rule->n == 0) free_rule(firings, rule);
+}
+
+/* One more of the rule `more` is to come, and counts already: with as many as another it is the one that gives way. */
+static const struct of_rule *with_most(const struct tc_firings *firings,
+                                       const struct of_rule *more) {
+  const struct of_rule *most = more;
+
+  for (const struct of_rule *rule = firings->rules; rule != NULL; rule = rule->next)
+    if (rule != more && (rule->n > most->n || most->n == 1)) most = rule;
+  return most;
+}
+
+/* The oldest that the helper unit has nothing to do for; the oldest, where it has for all. */
+static size_t oldest_of(const struct tc_firings *firings, const struct of_rule *rule,
+                        uint64_t now_ns) {
+  size_t oldest = SIZE_MAX;
+
+  for (size_t i = 0; i < firings->n; i++) {
+    const struct entry *entry = &firings->all[i];
+    if (entry->rule != rule) continue;
+    if (!entry->is_to_do || entry->id + done_within_ns < now_ns) return i;
+    if (oldest == SIZE_MAX) oldest = i;
   }
-  *at(firings, firings->n++) = (struct entry){ id, line };
+  return oldest;
+}
+
+/* Owns line, of which one could be made. */
+static tb_rc put(struct tc_firings *firings, const struct tc_firing *firing, uint64_t id,
+                 char *line) {
+  struct of_rule *rule = rule_of(firings, firing->rule);
+
+  if (rule == NULL) {
+    free(line);
+    return TB_NOMEM;
+  }
+  rule->n++; /* it does not go while its oldest does */
+  if (firings->n == TC_FIRINGS_MAX)
+    remove_at(firings, oldest_of(firings, with_most(firings, rule), id));
+  firings->all[firings->n++] = (struct entry){
+    .id = id, .rule = rule, .is_to_do = firing->actions[0] != '\0', .line = line
+  };
   tc_text_file_changed(&firings->file);
+  return TB_OK;
 }
 
 tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing) {
@@ -115,40 +216,38 @@ tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing)
   pthread_mutex_lock(&firings->lock);
   if (id <= last_id(firings)) id = last_id(firings) + 1;
   char *line = print(firing, id);
-  if (line != NULL) put(firings, id, line);
+  tb_rc rc = line != NULL ? put(firings, firing, id, line) : TB_NOMEM;
   pthread_mutex_unlock(&firings->lock);
-  return line != NULL ? TB_OK : TB_NOMEM;
+  return rc;
 }
 
-/* Of the first with an id above after. */
-static size_t find(struct tc_firings *firings, uint64_t after) {
-  size_t low = 0, high = firings->n;
+/* Marks what is asked for, from the newest on; answers the first. */
+static size_t choose(struct tc_firings *firings, const struct tc_firings_ask *ask) {
+  size_t i = firings->n, chosen = 0;
 
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (at(firings, middle)->id > after)
-      high = middle;
-    else
-      low = middle + 1;
+  for (struct of_rule *rule = firings->rules; rule != NULL; rule = rule->next) rule->chosen = 0;
+  while (i > 0 && firings->all[i - 1].id > ask->after &&
+         (ask->newest == 0 || chosen < ask->newest)) {
+    struct entry *entry = &firings->all[--i];
+    entry->is_chosen =
+        (ask->rule[0] == '\0' || strcmp(ask->rule, entry->rule->name) == 0) &&
+        (ask->newest_of_rule == 0 || entry->rule->chosen < ask->newest_of_rule);
+    if (!entry->is_chosen) continue;
+    entry->rule->chosen++;
+    chosen++;
   }
-  return low;
+  return i;
 }
 
-size_t tc_firings_count(struct tc_firings *firings, uint64_t after) {
-  pthread_mutex_lock(&firings->lock);
-  size_t n = firings->n - find(firings, after);
-  pthread_mutex_unlock(&firings->lock);
-  return n;
-}
-
-tb_rc tc_firings_each(struct tc_firings *firings, uint64_t after, void *self,
+tb_rc tc_firings_each(struct tc_firings *firings, const struct tc_firings_ask *ask, void *self,
                       tb_rc (*take)(void *self, const struct tc_firing *firing)) {
   struct parsed parsed;
   tb_rc rc = TB_OK;
 
   pthread_mutex_lock(&firings->lock);
-  for (size_t i = find(firings, after); i < firings->n && rc == TB_OK; i++)
-    if (parse(at(firings, i)->line, &parsed)) rc = take(self, &parsed.firing);
+  for (size_t i = choose(firings, ask); i < firings->n && rc == TB_OK; i++)
+    if (firings->all[i].is_chosen && parse(firings->all[i].line, &parsed))
+      rc = take(self, &parsed.firing);
   pthread_mutex_unlock(&firings->lock);
   return rc;
 }
@@ -159,7 +258,7 @@ static void print_all(void *self, struct tb_buf *text) {
   struct tc_firings *firings = self;
 
   pthread_mutex_lock(&firings->lock);
-  for (size_t i = 0; i < firings->n; i++) tb_buf_printf(text, "%s\n", at(firings, i)->line);
+  for (size_t i = 0; i < firings->n; i++) tb_buf_printf(text, "%s\n", firings->all[i].line);
   pthread_mutex_unlock(&firings->lock);
 }
 
@@ -175,8 +274,7 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   if (!*out_is_one) return TB_OK;
   char *copy = strdup(line);
   if (copy == NULL) return TB_NOMEM;
-  put(firings, parsed.firing.id, copy);
-  return TB_OK;
+  return put(firings, &parsed.firing, parsed.firing.id, copy);
 }
 
 tb_rc tc_firings_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,
@@ -196,7 +294,7 @@ tb_rc tc_firings_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wr
 
 void tc_firings_free(struct tc_firings *firings) {
   if (firings == NULL) return;
-  for (size_t i = 0; i < firings->n; i++) free(at(firings, i)->line);
+  while (firings->n > 0) remove_at(firings, firings->n - 1);
   pthread_mutex_destroy(&firings->lock);
   tc_text_file_fini(&firings->file);
   free(firings);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fired: the newest firings of all rules, oldest first.
+/* What fired: the newest firings of each rule, oldest first.
  *
  * They lie in the file `firings` of the state folder, a firing a line:
  *
- *     1764271264000000000 1764271263000000000 41 07070707070707070707070707070707 slow shop host:1 exec:page,webhook:chat sched.latency.p99 is 61.304 ms
+ *     1764271264000000000 1764271263000000000 41 07070707070707070707070707070707 slow shop host:1 exec:page,!webhook:chat sched.latency.p99 is 61.304 ms
  *
  * its id, when the generation ended as traced, the generation, the stream, the rule, service and instance, what the helper unit is
- * to do (- for nothing), what the rule saw. An id is the time when it was noted, in ns since 1970 on the collector's clock, and
- * higher than that of any firing before.
+ * to do, and behind ! what is left out because the rule did it too often (- for nothing), what the rule saw. An id is the time when it was noted, in ns
+ * since 1970 on the collector's clock, and higher than that of any firing before.
  *
- * Memory    at most TC_FIRINGS_MAX, each as long as its texts. One more takes the place of the oldest.
+ * Memory    at most TC_FIRINGS_MAX, each as long as its texts. One more takes the place of the oldest of the rule that has the most, so that a
+ *           rule that fires all the time takes none of another's: each of N rules has at least TC_FIRINGS_MAX / N. Of that rule what the helper
+ *           unit may still have to do goes last.
  * Threads   any, but for open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
  */
@@ -19,7 +21,7 @@
 #include "base/result.h"
 #include "proto/names.h"
 
-enum { TC_FIRINGS_MAX = 1000 };
+enum { TC_FIRINGS_MAX = 2000 };
 
 struct tc_firing {
   uint64_t id;      /* chosen by add */
@@ -27,7 +29,8 @@ struct tc_firing {
   uint64_t gen;
   unsigned char stream[TC_STREAM_BYTES];
   const char *rule, *service, *instance, *words;
-  const char *actions; /* as in tr_rule; "": none */
+  const char *actions; /* to be done, as in tr_rule; "": none */
+  const char *limited; /* the same, and snap, of what is left out */
 };
 
 struct tc_firings;
@@ -38,11 +41,18 @@ TB_MUST tb_rc tc_firings_open(int state_fd, struct tb_diag *diag, struct tb_diag
 void tc_firings_free(struct tc_firings *firings); /* NULL is fine */
 
 TB_MUST tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing);
-/* Those with an id above after, oldest first, until one call answers anything but TB_OK. The lock is held meanwhile, and
- * the texts are lent for the call. */
-TB_MUST tb_rc tc_firings_each(struct tc_firings *firings, uint64_t after, void *self,
+
+struct tc_firings_ask {
+  uint64_t after;        /* those with an id above */
+  const char *rule;      /* "": of any rule */
+  size_t newest;         /* only so many; 0: all */
+  size_t newest_of_rule; /* of each rule only so many; 0: all */
+};
+/* Those, oldest first, until one call answers anything but TB_OK. The lock is held meanwhile, and the texts are lent for the
+ * call. */
+TB_MUST tb_rc tc_firings_each(struct tc_firings *firings, const struct tc_firings_ask *ask,
+                              void *self,
                               tb_rc (*take)(void *self, const struct tc_firing *firing));
-size_t tc_firings_count(struct tc_firings *firings, uint64_t after);
 /* Writes the file if they are others than it has. */
 TB_MUST tb_rc tc_firings_save(struct tc_firings *firings, struct tb_diag *diag);
 

@@ -16,6 +16,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "collector/base/logger.h"
+#include "collector/trigger/pace.h"
+#include "collector/trigger/snaps.h"
 
 #define ADDED_FILE "triggers"
 
@@ -25,21 +27,12 @@ enum {
   SNAP_WAIT_MS = 10000,
   ANSWER_BYTES_MAX = 1 << 20,
 };
-/* Between two snaps of one rule: what recorders keep is longer. */
-static const uint64_t snap_every_ns = 10000000000;
-
-struct snap {
-  char rule[TR_NAME_MAX + 1];
-  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1]; /* "": any */
-  unsigned char stream[TC_STREAM_BYTES];
-  bool of_stream;
-  uint64_t last_ns;
-};
+static const uint64_t HOUR_NS = UINT64_C(3600000000000);
 
 /* Of a rule, at its place in the rules. */
 struct state {
   struct tc_trigger_status shown;
-  uint64_t snap_mono_ns; /* the last one that was ordered; 0: none */
+  struct tc_pace snap_pace, action_pace[TR_ACTIONS_MAX];
 };
 
 struct tc_triggers {
@@ -56,8 +49,7 @@ struct tc_triggers {
   bool stopping;
   struct tr_rules *rules;
   struct state states[TR_RULES_MAX];
-  struct snap snaps[TC_TRIGGER_SNAPS_MAX];
-  size_t first_snap, n_snaps;
+  struct tc_waiting_snaps snaps;
 };
 
 /* --- rules ------------------------------------------------------------------------------------- */
@@ -91,10 +83,11 @@ static tb_rc add_all(struct tr_rules *rules, char *added, bool is_start, struct 
  * FILE. */
 static tb_rc read_rules(const struct tc_triggers *t, char *added, bool is_start,
                         struct tb_diag *diag, struct tr_rules **out, unsigned *out_of_file) {
+  const char *file = t->env.config->trigger_file;
   struct tr_rules *rules;
 
   TB_TRY(tr_rules_new(&rules));
-  tb_rc rc = t->env.file[0] != '\0' ? tr_rules_read(rules, t->env.file, diag) : TB_OK;
+  tb_rc rc = file[0] != '\0' ? tr_rules_read(rules, file, diag) : TB_OK;
   *out_of_file = tr_rules_count(rules);
   if (rc == TB_OK) rc = add_all(rules, added, is_start, diag);
   if (rc == TB_OK)
@@ -201,7 +194,7 @@ static tb_rc remove_rule(struct tc_triggers *t, const char *name, struct tb_diag
   if (at == SIZE_MAX) return tb_fail(diag, TB_NOTFOUND, "no rule \"%.60s\"", name);
   if (!t->states[at].shown.is_added)
     return tb_fail(diag, TB_REFUSED, "\"%.60s\" is a rule of %.100s: change that file", name,
-                   t->env.file);
+                   t->env.config->trigger_file);
   return change(t, added_text(t, name, NULL), true, diag);
 }
 
@@ -275,25 +268,82 @@ static void keep(struct tc_triggers *t, const struct tc_trigger_firing *firing) 
     tc_log(TC_ERROR, "trigger", "rule=%s: nothing is kept: no memory", rule->name);
 }
 
-/* With the lock. False: it is not to be ordered now. */
-static bool order_snap(struct tc_triggers *t, struct state *state,
-                       const struct tc_trigger_firing *firing) {
+/* With the lock. */
+static void order_snap(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   const struct tr_rule *rule = firing->fired->rule;
-  uint64_t now = tc_mono_ns();
+  struct tc_waiting_snap order = { .of_stream = rule->snap == TR_REACH_STREAM,
+                                 .last_ns = rule->snap_last_ns };
 
-  if (rule->snap == TR_REACH_NONE) return true;
-  if (state->snap_mono_ns != 0 && now - state->snap_mono_ns < snap_every_ns) return false;
-  if (t->n_snaps == TC_TRIGGER_SNAPS_MAX) return false;
-  state->snap_mono_ns = now;
-  struct snap *snap = &t->snaps[(t->first_snap + t->n_snaps++) % TC_TRIGGER_SNAPS_MAX];
-  *snap =
-      (struct snap){ .of_stream = rule->snap == TR_REACH_STREAM, .last_ns = rule->snap_last_ns };
-  memcpy(snap->rule, rule->name, sizeof snap->rule);
-  memcpy(snap->stream, firing->stream, sizeof snap->stream);
+  memcpy(order.rule, rule->name, sizeof order.rule);
+  memcpy(order.stream, firing->stream, sizeof order.stream);
   if (rule->snap != TR_REACH_ALL)
-    snprintf(snap->service, sizeof snap->service, "%s", firing->service);
+    snprintf(order.service, sizeof order.service, "%s", firing->service);
+  (void)tc_waiting_snaps_add(&t->snaps, &order); /* of rules that were removed, too: then it is full */
   pthread_cond_signal(&t->changed);
-  return true;
+}
+
+static struct tc_pace_limits limits_of(const struct tc_triggers *t, const struct tr_pace *said) {
+  const struct tc_config *config = t->env.config;
+
+  return (struct tc_pace_limits){
+    .every_ns = said->has_every ? said->every_ns : config->trigger_every,
+    .hour_max = said->has_hour_max ? said->hour_max : config->trigger_hour_max,
+  };
+}
+
+/* What is done of a firing, and what is left out. */
+struct done {
+  unsigned left_out;
+  char actions[TR_ACTIONS_BYTES], limited[TR_ACTIONS_BYTES + sizeof "snap,"];
+};
+
+static void append(char *list, size_t bytes, const char *one) {
+  size_t len = strlen(list);
+
+  snprintf(list + len, bytes - len, "%s%s", len > 0 ? "," : "", one);
+}
+
+static void leave_out(struct done *done, const char *action) {
+  append(done->limited, sizeof done->limited, action);
+  done->left_out++;
+}
+
+/* With the lock. */
+static void do_snap(struct tc_triggers *t, struct state *state,
+                    const struct tc_trigger_firing *firing, struct done *done) {
+  const struct tr_rule *rule = firing->fired->rule;
+  struct tc_pace_limits limits = limits_of(t, &rule->snap_pace);
+
+  if (rule->snap == TR_REACH_NONE) return;
+  if (!tc_waiting_snaps_has(&t->snaps, rule->name) &&
+      tc_pace_takes(&state->snap_pace, &limits, tc_mono_ns()))
+    order_snap(t, firing);
+  else
+    leave_out(done, "snap");
+}
+
+/* With the lock. at: of an action in the rule. */
+static void do_action(struct tc_triggers *t, struct state *state, const struct tr_rule *rule,
+                      unsigned at, const char *action, struct done *done) {
+  struct tc_pace_limits limits = limits_of(t, &rule->action_pace[at]);
+
+  if (tc_pace_takes(&state->action_pace[at], &limits, tc_mono_ns()))
+    append(done->actions, sizeof done->actions, action);
+  else
+    leave_out(done, action);
+}
+
+/* With the lock. */
+static void do_actions(struct tc_triggers *t, struct state *state,
+                       const struct tc_trigger_firing *firing, struct done *done) {
+  const struct tr_rule *rule = firing->fired->rule;
+  char actions[TR_ACTIONS_BYTES], *rest = actions;
+
+  do_snap(t, state, firing, done);
+  memcpy(actions, rule->actions, sizeof actions);
+  for (unsigned i = 0; rest != NULL && *rest != '\0'; i++)
+    do_action(t, state, rule, i, strsep(&rest, ","), done);
+  state->shown.limited += done->left_out > 0 ? 1 : 0;
 }
 
 static void note(struct state *state, const struct tc_trigger_firing *firing) {
@@ -308,7 +358,8 @@ static void note(struct state *state, const struct tc_trigger_firing *firing) {
   memcpy(shown->words, firing->fired->words, sizeof shown->words);
 }
 
-static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *firing,
+                       const struct done *done) {
   const struct tr_fired *fired = firing->fired;
   struct tc_firing written = { .wall_ns = firing->wall_ns,
                                .gen = firing->gen,
@@ -316,37 +367,45 @@ static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *fi
                                .service = firing->service,
                                .instance = firing->instance,
                                .words = fired->words,
-                               .actions = fired->rule->actions };
+                               .actions = done->actions,
+                               .limited = done->limited };
 
   memcpy(written.stream, firing->stream, sizeof written.stream);
   if (tc_firings_add(t->firings, &written) != TB_OK)
     tc_log(TC_ERROR, "trigger", "rule=%s: it is not in the history: no memory", fired->rule->name);
 }
 
-void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+/* The limit of lines is the rule's: one that fires all the time takes no other's. */
+static void say_fired(const struct tc_trigger_firing *firing, const struct done *done) {
   const struct tr_fired *fired = firing->fired;
   char words[TC_ESCAPE_MAX + 1];
-  bool is_ordered = true;
 
-  keep(t, firing); /* before the snap: the thread writes it down, then waits for agents */
-  write_down(t, firing);
-  pthread_mutex_lock(&t->lock);
-  size_t at = find(t, fired->rule->name);
-  if (at != SIZE_MAX) { /* else it was removed in this moment */
-    note(&t->states[at], firing);
-    is_ordered = order_snap(t, &t->states[at], firing);
-  }
-  pthread_mutex_unlock(&t->lock);
-  tc_log_about(firing->ref, TC_WARN, "trigger",
-               "rule=%s service=%s instance=%s gen=%" PRIu64 ": %s%s", fired->rule->name,
+  tc_log_about(tc_log_subject_of(fired->rule->name), TC_WARN, "trigger",
+               "rule=%s service=%s instance=%s gen=%" PRIu64 ": %s%s%s", fired->rule->name,
                firing->service, firing->instance, firing->gen,
                tc_escape(words, fired->words, strlen(fired->words)),
-               is_ordered ? "" : "; no snap: the last one is not 10 s ago, or too many wait");
+               done->left_out > 0 ? "; too soon or too often, left out: " : "", done->limited);
+}
+
+unsigned tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+  struct done done = { .left_out = 0 };
+
+  keep(t, firing); /* before the snap: the thread writes it down, then waits for agents */
+  pthread_mutex_lock(&t->lock);
+  size_t at = find(t, firing->fired->rule->name);
+  if (at != SIZE_MAX) { /* else it was removed in this moment: nothing is done any more */
+    note(&t->states[at], firing);
+    do_actions(t, &t->states[at], firing, &done);
+  }
+  pthread_mutex_unlock(&t->lock);
+  write_down(t, firing, &done);
+  say_fired(firing, &done);
+  return done.left_out;
 }
 
 /* --- snaps: the thread ------------------------------------------------------------------------- */
 
-static void say_answers(const struct snap *snap, const struct tc_snap_row *rows, size_t n) {
+static void say_answers(const struct tc_waiting_snap *snap, const struct tc_snap_row *rows, size_t n) {
   for (size_t i = 0; i < n; i++)
     tc_log(TC_NOTICE, "trigger",
            "rule=%s service=%s instance=%s: snap: %s, %" PRIu64 " generations", snap->rule,
@@ -354,7 +413,7 @@ static void say_answers(const struct snap *snap, const struct tc_snap_row *rows,
            rows[i].done.generations);
 }
 
-static void ask(struct tc_triggers *t, const struct snap *snap) {
+static void ask(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
   const struct tc_snap_ask ask = { .service = snap->service,
                                    .instance = snap->instance,
                                    .stream = snap->of_stream ? snap->stream : NULL,
@@ -388,25 +447,20 @@ static void save(struct tc_triggers *t) {
 }
 
 /* False: it is to end. */
-static bool next_snap(struct tc_triggers *t, struct snap *out, bool *out_any) {
+static bool next_snap(struct tc_triggers *t, struct tc_waiting_snap *out, bool *out_any) {
   struct timespec soon = tc_from_now(TURN_MS);
 
   pthread_mutex_lock(&t->lock);
-  if (t->n_snaps == 0 && !t->stopping) pthread_cond_timedwait(&t->changed, &t->lock, &soon);
+  if (t->snaps.n == 0 && !t->stopping) pthread_cond_timedwait(&t->changed, &t->lock, &soon);
   bool goes_on = !t->stopping;
-  *out_any = goes_on && t->n_snaps > 0;
-  if (*out_any) {
-    *out = t->snaps[t->first_snap];
-    t->first_snap = (t->first_snap + 1) % TC_TRIGGER_SNAPS_MAX;
-    t->n_snaps--;
-  }
+  *out_any = goes_on && tc_waiting_snaps_take(&t->snaps, out);
   pthread_mutex_unlock(&t->lock);
   return goes_on;
 }
 
 static void *work(void *self) {
   struct tc_triggers *t = self;
-  struct snap snap;
+  struct tc_waiting_snap snap;
   bool any;
 
   while (next_snap(t, &snap, &any)) {
@@ -426,6 +480,33 @@ uint64_t tc_triggers_turns(const struct tc_triggers *t) {
 }
 
 /* --- begin and end ----------------------------------------------------------------------------- */
+
+/* An action of the history counts as done when it was noted. */
+static tb_rc count_firing(void *self, const struct tc_firing *firing) {
+  static const struct tc_pace_limits none = { .every_ns = 0 };
+  struct tc_triggers *t = self;
+  char actions[TR_ACTIONS_BYTES + 1], one[TR_ACTIONS_BYTES];
+  uint64_t wall = tc_wall_ns(), mono = tc_mono_ns();
+  uint64_t ago = wall > firing->id ? wall - firing->id : 0;
+  size_t at = find(t, firing->rule);
+
+  if (at == SIZE_MAX || firing->actions[0] == '\0' || ago > mono) return TB_OK;
+  snprintf(actions, sizeof actions, "%s", tr_rules_at(t->rules, (unsigned)at)->actions);
+  char *rest = actions;
+  for (unsigned i = 0; rest != NULL && *rest != '\0'; i++) {
+    snprintf(one, sizeof one, "%s", strsep(&rest, ","));
+    if (tr_action_is_in(firing->actions, one))
+      (void)tc_pace_takes(&t->states[at].action_pace[i], &none, mono - ago);
+  }
+  return TB_OK;
+}
+
+static tb_rc count_firings(struct tc_triggers *t) {
+  uint64_t now = tc_wall_ns();
+  const struct tc_firings_ask ask = { .after = now > HOUR_NS ? now - HOUR_NS : 0, .rule = "" };
+
+  return tc_firings_each(t->firings, &ask, t, count_firing);
+}
 
 static tb_rc open_firings(struct tc_triggers *t, struct tb_diag *diag) {
   struct tb_diag wrong;
@@ -454,10 +535,12 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
   free(added);
   if (rc == TB_OK) {
     use(t, rules, of_file);
-    *out = t;
-  } else {
-    tc_triggers_free(t);
+    rc = count_firings(t);
   }
+  if (rc == TB_OK)
+    *out = t;
+  else
+    tc_triggers_free(t);
   return rc;
 }
 

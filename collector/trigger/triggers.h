@@ -9,7 +9,10 @@
  * Rules of FILE are read at a start and at SIGHUP. Those of the state folder are added and removed one at a time, and are there
  * after a restart.
  *
- * Memory    a few KiB a rule; at most TC_TRIGGER_SNAPS_MAX snaps wait.
+ * Snaps, commands and webhooks of a rule have their limits, of which the rule may say others than the keys trigger.*: what is too soon or too often is
+ * left out, and the log and the history name it. They hold across a restart, as far as the history goes back.
+ *
+ * Memory    a few KiB a rule; one snap of a rule waits.
  * Threads   open, start, reload, stop, free: the main thread's. fired, rules: the loops'. The rest: any.
  * Errors    TB_BROKEN: a rule is wrong, diag has file, line and word; TB_IO: a file; TB_NOTFOUND: no such rule; TB_REFUSED: it is of FILE;
  *           TB_NOMEM. The rules are then as they were.
@@ -20,14 +23,13 @@
 #include "collector/ingest/recorders.h"
 #include "collector/keep/keeps.h"
 #include "collector/trigger/firings.h"
+#include "config/table.h"
 #include "trigger/watch.h"
-
-enum { TC_TRIGGER_SNAPS_MAX = 16 };
 
 struct tc_triggers;
 
 struct tc_triggers_env {
-  const char *file;               /* key trigger.file; "": none */
+  const struct tc_config *config; /* keys trigger.* */
   int state_fd;                   /* the state folder */
   struct tc_recorders *recorders; /* for snaps; outlives it */
   struct tc_keeps *keeps;         /* of the store; outlives it */
@@ -55,7 +57,8 @@ struct tc_trigger_firing {
   const char *service, *instance;
   uint64_t gen, wall_ns; /* its end; 0: unknown */
 };
-void tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing);
+/* Answers how many of its actions are left out. */
+unsigned tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing);
 
 /* --- readers --- */
 
@@ -67,7 +70,8 @@ TB_MUST tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct
 struct tc_trigger_status {
   char name[TR_NAME_MAX + 1];
   bool is_added;  /* else it is of FILE */
-  uint64_t fired; /* since the collector's start; of the last time, where it is not 0: */
+  uint64_t limited; /* firings since the collector's start with something left out */
+  uint64_t fired;   /* since then; of the last time, where it is not 0: */
   uint64_t gen, wall_ns;
   unsigned char stream[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,17 @@ void tc_log_trim(struct tc_log *log, uint64_t lsn) {
   /* The streams are known from the newest snapshot alone, and between two files it is not known which of the
    * older ones has it: the last may have been left empty. */
   if (log->fd >= 0) tc_log_files_trim(&log->files, lsn);
+}
+
+size_t tc_log_missing(const struct tc_log *log) {
+  char name[TC_LOG_NAME_BYTES];
+  size_t n = 0;
+
+  for (size_t i = 0; i < log->files.n; i++) {
+    tc_log_file_name(log->files.items[i].start, name);
+    n += faccessat(log->files.wal_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+  }
+  return n;
 }
 
 uint64_t tc_log_durable_lsn(const struct tc_log *log) {

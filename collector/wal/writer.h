@@ -55,6 +55,9 @@ TB_MUST tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64
 /* Deletes every file but the current one that lies below lsn, the oldest first; none while no file is current. */
 void tc_log_trim(struct tc_log *log, uint64_t lsn);
 
+/* How many of its files somebody has taken away. Where it cannot be seen, none. */
+size_t tc_log_missing(const struct tc_log *log);
+
 uint64_t tc_log_durable_lsn(const struct tc_log *log);
 uint64_t tc_log_bytes(const struct tc_log *log); /* of all its files */
 size_t tc_log_file_count(const struct tc_log *log);

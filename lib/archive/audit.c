@@ -444,10 +444,12 @@ static tb_rc read_living(struct verify *verify, int state_fd) {
 
 /* Does a daemon have the folder? */
 static bool is_locked(int state_fd) {
-  int fd = openat(state_fd, "LOCK", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+  int folder, file = openat(state_fd, "LOCK", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  bool locked = tc_statedir_lock(state_fd, false, &folder) == TB_REFUSED ||
+                (file >= 0 && flock(file, LOCK_SH | LOCK_NB) != 0);
 
-  if (fd >= 0) close(fd);
+  if (folder >= 0) close(folder);
+  if (file >= 0) close(file);
   return locked;
 }
 
@@ -491,16 +493,11 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
 }
 
 tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, int *out) {
-  int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+  bool is_running = is_locked(state_fd); /* by an older version, too, which knows LOCK alone */
+  tb_rc rc = is_running ? TB_REFUSED : tc_statedir_lock(state_fd, true, out);
 
-  if (fd < 0) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(errno));
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    *out = fd;
-    return TB_OK;
-  }
-  int why = errno;
-  close(fd);
-  if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "LOCK: %s", strerror(why));
+  if (rc == TB_IO) return tb_fail(diag, TB_IO, "the folder: %s", strerror(errno));
+  if (rc == TB_OK) return TB_OK;
   return tb_fail(diag, TB_REFUSED, "a running collector has this folder; stop it first");
 }
 

@@ -19,6 +19,7 @@ enum tc__statement {
   TC__COMMIT,
   TC__PENDING,
   TC__OLDEST,
+  TC__NEWEST,
   TC__HEAVY,
   TC__NOTE,
   TC__TOTALS,

@@ -357,6 +357,26 @@ tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
   return tc__catalog_each_segment(catalog, stmt, each, self, diag);
 }
 
+tb_rc tc_catalog_newest_arrival(struct tc_catalog *catalog, uint64_t *out_arrival_ns,
+                                struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_OK;
+
+  *out_arrival_ns = 0;
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__NEWEST,
+      "SELECT g.last_arrival FROM segments g WHERE g.expired = 0 AND g.open = 0"
+      " AND g.generations > 0 ORDER BY g.last_arrival DESC LIMIT 1",
+      diag, &stmt));
+  int step = sqlite3_step(stmt);
+  if (step == SQLITE_ROW)
+    *out_arrival_ns = (uint64_t)sqlite3_column_int64(stmt, 0);
+  else if (step != SQLITE_DONE)
+    rc = tc__catalog_fail(catalog, diag, "the newest segment");
+  sqlite3_reset(stmt);
+  return rc;
+}
+
 tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
                        tb_rc (*each)(void *self, const char *service, uint64_t service_bytes),
                        void *self, struct tb_diag *diag) {

@@ -104,6 +104,9 @@ TB_MUST tb_rc tc_catalog_pending(struct tc_catalog *catalog, tc_segment_row_fn *
 TB_MUST tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
                                 const struct tc_segment_row *after, unsigned limit,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);
+/* When the newest of them came; 0: there is none. */
+TB_MUST tb_rc tc_catalog_newest_arrival(struct tc_catalog *catalog, uint64_t *out_arrival_ns,
+                                        struct tb_diag *diag);
 /* Services that take more than bytes. */
 TB_MUST tb_rc tc_catalog_heavy(struct tc_catalog *catalog, uint64_t bytes,
                                tb_rc (*each)(void *self, const char *service,

@@ -67,28 +67,47 @@ static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag)
   return tb_fail(diag, TB_IO, "%s/%s", path, why.text);
 }
 
-static tb_rc take_lock(int state_fd, const char *path, struct tb_diag *diag, int *out) {
-  char holder[32] = "";
-  int fd = openat(state_fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+tb_rc tc_statedir_lock(int state_fd, bool exclusive, int *out) {
+  *out = openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (*out < 0) return TB_IO;
+  if (flock(*out, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return TB_OK;
+  if (errno != EWOULDBLOCK) return TB_OK; /* a network's file system locks no folder: LOCK alone counts */
+  close(*out);
+  *out = -1;
+  return TB_REFUSED;
+}
 
-  if (fd < 0) return fail_path(diag, path, "LOCK");
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    int why = errno;
-    ssize_t n = pread(fd, holder, sizeof holder - 1, 0);
-    close(fd);
-    if (why != EWOULDBLOCK) return tb_fail(diag, TB_IO, "%s/LOCK: %s", path, strerror(why));
-    holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
-    return tb_fail(diag, TB_REFUSED, "%s/LOCK: the folder is in use by process %s", path,
-                   *holder != '\0' ? holder : "(unknown)");
-  }
-  int n = snprintf(holder, sizeof holder, "%ld\n", (long)getpid());
-  if (ftruncate(fd, 0) != 0 || tc_write_all(fd, holder, (size_t)n, 0) != 0) {
-    tb_rc rc = fail_path(diag, path, "LOCK");
-    close(fd);
-    return rc;
-  }
-  *out = fd;
+static tb_rc say_taken(int lock_fd, const char *path, struct tb_diag *diag) {
+  char holder[32] = "";
+  ssize_t n = lock_fd >= 0 ? pread(lock_fd, holder, sizeof holder - 1, 0) : 0;
+
+  holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+  return tb_fail(diag, TB_REFUSED, "%s/LOCK: the folder is in use by process %s", path,
+                 *holder != '\0' ? holder : "(unknown)");
+}
+
+/* Older versions know this lock alone. */
+static tb_rc lock_file(int fd, const char *path, struct tb_diag *diag) {
+  char text[32];
+
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK ? say_taken(fd, path, diag) : fail_path(diag, path, "LOCK");
+  int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+  if (ftruncate(fd, 0) != 0 || tc_write_all(fd, text, (size_t)n, 0) != 0)
+    return fail_path(diag, path, "LOCK");
   return TB_OK;
+}
+
+/* The folder's own lock is the one that counts: it cannot be removed. LOCK says whose it is. */
+static tb_rc take_lock(struct tc_statedir *dirs, const char *path, struct tb_diag *diag) {
+  tb_rc rc = tc_statedir_lock(dirs->state, true, &dirs->lock);
+
+  if (rc == TB_IO) return fail_path(diag, path, "");
+  int flags = rc == TB_OK ? O_RDWR | O_CREAT : O_RDONLY;
+  dirs->lock_file = openat(dirs->state, "LOCK", flags | O_CLOEXEC | O_NOFOLLOW, 0640);
+  if (rc == TB_REFUSED) return say_taken(dirs->lock_file, path, diag);
+  if (dirs->lock_file < 0) return fail_path(diag, path, "LOCK");
+  return lock_file(dirs->lock_file, path, diag);
 }
 
 static tb_rc open_part(int state_fd, const char *path, const char *name, struct tb_diag *diag,
@@ -102,7 +121,7 @@ static tb_rc open_parts(struct tc_statedir *dirs, const char *path, struct tb_di
   bool no_version;
 
   TB_TRY(check_version(dirs->state, path, diag, &no_version));
-  TB_TRY(take_lock(dirs->state, path, diag, &dirs->lock));
+  TB_TRY(take_lock(dirs, path, diag));
   if (no_version) TB_TRY(write_version(dirs->state, path, diag));
   TB_TRY(open_part(dirs->state, path, "wal", diag, &dirs->wal));
   TB_TRY(open_part(dirs->state, path, "open", diag, &dirs->open));
@@ -112,7 +131,7 @@ static tb_rc open_parts(struct tc_statedir *dirs, const char *path, struct tb_di
 }
 
 tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out) {
-  struct tc_statedir dirs = { -1, -1, -1, -1, -1, -1 };
+  struct tc_statedir dirs = { -1, -1, -1, -1, -1, -1, -1 };
 
   *out = dirs;
   TB_TRY(make_parents(path, diag));
@@ -125,8 +144,8 @@ tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedi
 }
 
 void tc_statedir_close(struct tc_statedir *dirs) {
-  int *fds[] = { &dirs->wal,        &dirs->open, &dirs->archive,
-                 &dirs->quarantine, &dirs->lock, &dirs->state };
+  int *fds[] = { &dirs->wal,  &dirs->open,      &dirs->archive, &dirs->quarantine,
+                 &dirs->lock, &dirs->lock_file, &dirs->state };
 
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
     if (*fds[i] >= 0) close(*fds[i]);

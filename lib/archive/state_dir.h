@@ -26,11 +26,15 @@ enum {
 
 struct tc_statedir {
   int state, wal, open, archive, quarantine;
-  int lock; /* holds flock(2) as long as it is open */
+  int lock, lock_file; /* of the folder itself, and of LOCK: held as long as they are open */
 };
 
 TB_MUST tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out);
 void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open failed */
+
+/* The lock of the folder itself: no file of it can be removed for a second daemon to come in. Held as long as *out is open. TB_REFUSED:
+ * another has it; TB_IO: errno says why. */
+TB_MUST tb_rc tc_statedir_lock(int state_fd, bool exclusive, int *out);
 
 /* archive/<day>/<stream>; made if make, its name not synced. -1: errno. */
 int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make);

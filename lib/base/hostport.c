@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hostport.h"
 
+#include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 static bool host_byte_fits(char c, bool bracketed) {
   bool digit = c >= '0' && c <= '9';
@@ -24,16 +26,18 @@ static bool parse_port(const char *text, uint16_t *out) {
   return true;
 }
 
-tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out) {
+static tb_rc parse(const char *text, bool wants_port, struct tb_diag *diag,
+                   struct tb_hostport *out) {
   struct tb_hostport got = { 0 };
   bool bracketed = text[0] == '[';
   const char *host = text + bracketed;
-  const char *end = bracketed ? strchr(host, ']') : strchr(host, ':');
+  const char *end = bracketed ? strchr(host, ']') : strchrnul(host, ':');
   const char *colon = bracketed && end != NULL ? end + 1 : end;
 
-  if (end == NULL || *colon != ':')
-    return tb_fail(diag, TB_BROKEN, "\"%.120s\" is not HOST:PORT", text);
-  if (!bracketed && strchr(colon + 1, ':') != NULL)
+  if (end == NULL || (*colon != ':' && (wants_port || *colon != '\0')))
+    return tb_fail(diag, TB_BROKEN, "\"%.120s\" is not HOST%s", text,
+                   wants_port ? ":PORT" : " or HOST:PORT");
+  if (!bracketed && *colon == ':' && strchr(colon + 1, ':') != NULL)
     return tb_fail(diag, TB_BROKEN,
                    "\"%.120s\": an IPv6 address goes in brackets, as in [::1]:7070", text);
 
@@ -45,23 +49,23 @@ tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostpo
     if (!host_byte_fits(host[i], bracketed))
       return tb_fail(diag, TB_BROKEN, "\"%.120s\": not a host name or address", text);
   memcpy(got.host, host, n);
-  if (!parse_port(colon + 1, &got.port))
+  if (*colon == ':' && !parse_port(colon + 1, &got.port))
     return tb_fail(diag, TB_BROKEN, "\"%.120s\": the port is not a number from 0 to 65535", text);
   *out = got;
   return TB_OK;
 }
 
-bool tb_host_is_loopback(const char *host) {
-  unsigned dots = 0;
+tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out) {
+  return parse(text, true, diag, out);
+}
 
-  if (strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0) return true;
-  if (strncmp(host, "127.", 4) != 0) return false;
-  /* 127.evil.example is a name, not an address */
-  for (const char *c = host; *c != '\0'; c++) {
-    if (*c == '.')
-      dots++;
-    else if (*c < '0' || *c > '9')
-      return false;
-  }
-  return dots == 3;
+tb_rc tb_host_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out) {
+  return parse(text, false, diag, out);
+}
+
+bool tb_host_is_loopback(const char *host) {
+  unsigned char address[4]; /* 127.evil.example is a name */
+
+  if (strcasecmp(host, "localhost") == 0 || strcmp(host, "::1") == 0) return true;
+  return inet_pton(AF_INET, host, address) == 1 && address[0] == 127;
 }

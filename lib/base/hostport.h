@@ -16,7 +16,10 @@ struct tb_hostport {
 /* TB_BROKEN with the reason in diag; a port is required, 0 is one. */
 TB_MUST tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out);
 
-/* 127.0.0.0/8, ::1 or "localhost" by its letters. */
+/* The same where the port may be missing, as in the header Host of HTTP: it is 0 then. */
+TB_MUST tb_rc tb_host_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out);
+
+/* 127.0.0.0/8, ::1 or "localhost" by its letters, large or small. */
 bool tb_host_is_loopback(const char *host);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One HTTP POST, by libcurl: TLS as the system trusts it, proxies as the environment says, no redirection followed.
+ * The head of the answer decides. Of its body no more than 64 KiB and a second or two are waited for, and it counts for nothing.
  *
  * Memory    all is lent for the call.
  * Threads   any, each with its own call; tp_post_init() before them.

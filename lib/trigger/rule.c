@@ -19,7 +19,7 @@ enum {
 };
 
 static const uint64_t keep_before_ns = UINT64_C(30000000000), keep_after_ns = UINT64_C(10000000000),
-                      keep_max_ns = UINT64_C(86400000000000);
+                      day_ns = UINT64_C(86400000000000);
 
 struct tr_rules {
   unsigned holders;
@@ -201,12 +201,19 @@ static tb_rc parse_in(struct parser *p) {
   return next(p);
 }
 
-static tb_rc parse_for(struct parser *p) {
+static bool take_number(const char *text, uint64_t min, uint64_t max, uint64_t *out) {
   char *end;
 
+  if (text[0] < '0' || text[0] > '9') return false;
+  *out = strtoull(text, &end, 10);
+  return *end == '\0' && *out >= min && *out <= max;
+}
+
+static tb_rc parse_for(struct parser *p) {
+  uint64_t n;
+
   TB_TRY(next(p));
-  unsigned long n = strtoul(p->word, &end, 10);
-  if (p->word[0] < '0' || p->word[0] > '9' || *end != '\0' || n == 0 || n > TR_GENERATIONS_MAX)
+  if (!take_number(p->word, 1, TR_GENERATIONS_MAX, &n))
     return tb_fail(p->diag, TB_BROKEN, "FOR: \"%.40s\" is no number of 1 to %d", shown(p),
                    TR_GENERATIONS_MAX);
   p->rule->generations = (unsigned)n;
@@ -254,16 +261,55 @@ static tb_rc parse_reach(struct parser *p, const char *action, enum tr_reach *ou
   return is(p, "stream") || *out != TR_REACH_STREAM ? next(p) : TB_OK;
 }
 
-static tb_rc parse_snap(struct parser *p) {
+static tb_rc parse_every(struct parser *p, struct tr_pace *pace) {
+  if (pace->has_every) return tb_fail(p->diag, TB_BROKEN, "every stands there twice");
+  TB_TRY(next(p));
+  if (!tr_time_parse(p->word, &pace->every_ns) || pace->every_ns > day_ns)
+    return tb_fail(p->diag, TB_BROKEN,
+                   "every: \"%.40s\" is no length of time of at most a day, as in 1m", shown(p));
+  pace->has_every = true;
+  return next(p);
+}
+
+static tb_rc parse_hour_max(struct parser *p, struct tr_pace *pace) {
+  if (pace->has_hour_max) return tb_fail(p->diag, TB_BROKEN, "max stands there twice");
+  TB_TRY(next(p));
+  if (!take_number(p->word, 0, TR_HOUR_MAX, &pace->hour_max))
+    return tb_fail(p->diag, TB_BROKEN, "max: \"%.40s\" is no number of 0 to %d", shown(p),
+                   TR_HOUR_MAX);
+  pace->has_hour_max = true;
+  TB_TRY(next(p));
+  TB_TRY(expect(p, "an"));
+  return expect(p, "hour");
+}
+
+/* "every 1m max 20 an hour", in any order. */
+static tb_rc parse_pace(struct parser *p, struct tr_pace *pace) {
+  for (;;) {
+    if (is(p, "every"))
+      TB_TRY(parse_every(p, pace));
+    else if (is(p, "max"))
+      TB_TRY(parse_hour_max(p, pace));
+    else
+      return TB_OK;
+  }
+}
+
+static tb_rc parse_last(struct parser *p) {
   struct tr_rule *rule = p->rule;
 
-  TB_TRY(parse_reach(p, "snap", &rule->snap));
   if (!is(p, "last")) return TB_OK;
   TB_TRY(next(p));
   if (!tr_time_parse(p->word, &rule->snap_last_ns) || rule->snap_last_ns == 0)
     return tb_fail(p->diag, TB_BROKEN, "snap last: \"%.40s\" is no length of time, as in 30s",
                    shown(p));
   return next(p);
+}
+
+static tb_rc parse_snap(struct parser *p) {
+  TB_TRY(parse_reach(p, "snap", &p->rule->snap));
+  TB_TRY(parse_last(p));
+  return parse_pace(p, &p->rule->snap_pace);
 }
 
 static bool is_digit(char c) {
@@ -273,7 +319,7 @@ static bool is_digit(char c) {
 static tb_rc parse_side(struct parser *p, bool *seen_before, bool *seen_after) {
   uint64_t ns;
 
-  if (!tr_time_parse(p->word, &ns) || ns > keep_max_ns)
+  if (!tr_time_parse(p->word, &ns) || ns > day_ns)
     return tb_fail(p->diag, TB_BROKEN,
                    "keep: \"%.40s\" is no length of time of at most a day, as in 30s", shown(p));
   TB_TRY(next(p));
@@ -318,7 +364,7 @@ static unsigned count_actions(const char *actions) {
   return n;
 }
 
-static bool has_action(const char *actions, const char *one) {
+bool tr_action_is_in(const char *actions, const char *one) {
   size_t len = strlen(one);
 
   for (const char *at = actions; (at = strstr(at, one)) != NULL; at += len)
@@ -333,14 +379,16 @@ static tb_rc parse_helper(struct parser *p, const char *action) {
     return tb_fail(p->diag, TB_BROKEN, "DO: %s is for rules of the file trigger.file", action);
   if (!is_name(p->word))
     return tb_fail(p->diag, TB_BROKEN, "%s: \"%.60s\" is no name of an action", action, shown(p));
-  if (count_actions(actions) == TR_ACTIONS_MAX)
+  unsigned n = count_actions(actions);
+  if (n == TR_ACTIONS_MAX)
     return tb_fail(p->diag, TB_BROKEN, "more than %d of exec and webhook", TR_ACTIONS_MAX);
   snprintf(one, sizeof one, "%s:%.*s", action, TR_NAME_MAX, p->word);
-  if (has_action(actions, one))
+  if (tr_action_is_in(actions, one))
     return tb_fail(p->diag, TB_BROKEN, "%s %s stands there twice", action, p->word);
   size_t len = strlen(actions);
   snprintf(actions + len, sizeof p->rule->actions - len, "%s%s", len > 0 ? "," : "", one);
-  return next(p);
+  TB_TRY(next(p));
+  return parse_pace(p, &p->rule->action_pace[n]);
 }
 
 static tb_rc parse_exec(struct parser *p) {

@@ -15,6 +15,9 @@
  *                                        generation: 30s and 10s where it does not say
  *   exec NAME, webhook NAME              tracecollect-actions runs its command, or calls its URL, of that name
  *
+ * Behind snap, exec and webhook may stand "every D", the least time between two of them, and "max N an hour": how often this rule
+ * does it, whatever the stream. 0 is no limit.
+ *
  * Words that are not names may be in small letters, too.
  *
  * Memory    a set owns its rules. A set of rules is not changed once it is in use.
@@ -35,7 +38,8 @@ enum {
   TR_TERMS_MAX = 4,
   TR_ACTIONS_MAX = 8, /* exec and webhook */
   TR_ACTIONS_BYTES = TR_ACTIONS_MAX * (8 + TR_NAME_MAX + 1),
-  TR_GENERATIONS_MAX = 10000
+  TR_GENERATIONS_MAX = 10000,
+  TR_HOUR_MAX = 1000000
 };
 
 struct tr_term { /* one condition of a rule */
@@ -48,6 +52,12 @@ struct tr_term { /* one condition of a rule */
 /* Of an action. */
 enum tr_reach { TR_REACH_NONE, TR_REACH_STREAM, TR_REACH_SERVICE, TR_REACH_ALL };
 
+/* How often a rule does one of its actions; what it does not say is the collector's to say. */
+struct tr_pace {
+  bool has_every, has_hour_max;
+  uint64_t every_ns, hour_max; /* 0: no limit */
+};
+
 struct tr_rule {
   char name[TR_NAME_MAX + 1];
   char text[TR_RULE_TEXT_MAX + 1]; /* as given, without TRIGGER */
@@ -58,9 +68,11 @@ struct tr_rule {
   bool alert;
   enum tr_reach snap;
   uint64_t snap_last_ns; /* 0: all that recorders have */
+  struct tr_pace snap_pace;
   enum tr_reach keep;
   uint64_t keep_before_ns, keep_after_ns;
   char actions[TR_ACTIONS_BYTES]; /* exec and webhook, as in "exec:page,webhook:chat"; "": none */
+  struct tr_pace action_pace[TR_ACTIONS_MAX]; /* of each of them */
 };
 
 struct tr_rules;
@@ -79,6 +91,8 @@ TB_MUST tb_rc tr_rules_read(struct tr_rules *rules, const char *path, struct tb_
 
 unsigned tr_rules_count(const struct tr_rules *rules);
 const struct tr_rule *tr_rules_at(const struct tr_rules *rules, unsigned i);
+/* actions: as in tr_rule. */
+bool tr_action_is_in(const char *actions, const char *one);
 /* A name that is NULL is not known: it may be any. */
 bool tr_rule_is_about(const struct tr_rule *rule, const char *service, const char *instance);
 

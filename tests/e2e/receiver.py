@@ -5,7 +5,8 @@ import threading
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """`answers` has a path's statuses, 204 behind them; with a Retry-After where it is a pair; "hang" is none until the test is over."""
+    """`answers` has a path's statuses, 204 behind them; with a Retry-After where it is a pair; "hang" is none until the test is over,
+    "stall" a 200 with half of its body until then, "flood" a 200 whose body does not end."""
     daemon_threads = True
 
     def __init__(self, case):
@@ -34,6 +35,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer = answers.pop(0) if answers else 204
         if answer == "hang":
             self.server.over.wait()
+            return
+        if answer in ("stall", "flood"):
+            self.send_response(200)
+            self.send_header("Content-Length", str(10 ** 12))
+            self.end_headers()
+            self.wfile.write(b"half")
+            try:
+                while answer == "flood" and not self.server.over.is_set():
+                    self.wfile.write(bytes(65536))
+            except OSError:
+                pass  # it has had enough
+            else:
+                self.server.over.wait()
             return
         status, retry_after = answer if isinstance(answer, tuple) else (answer, None)
         self.send_response(status)

@@ -61,7 +61,7 @@ class Actions(Case):
 
     def test_a_command_and_a_webhook_get_each_firing_once(self):
         paged, chat = self.folder / "paged", "/hooks/chat"
-        self.collect("exec page, webhook chat, webhook elsewhere")
+        self.collect("exec page, webhook chat, webhook elsewhere", "trigger.every=0s")
         self.fire("before")  # of no concern for actions that are new
         page = self.script("page", f'cat >> {paged}; echo "$1" >> {paged}')
         self.help(f'exec page {page} "team shop; $(false)"\n'
@@ -104,18 +104,26 @@ class Actions(Case):
         self.assertEqual(self.collector.stop(), 0)
 
     def test_one_that_hangs_delays_no_other(self):
-        self.collect("webhook hangs, webhook chat, exec fails, exec later")
+        self.collect("webhook hangs, webhook chat, exec fails, exec later, webhook stalls, webhook floods")
         tries = self.folder / "tries"
         self.help(f"webhook hangs {self.receiver.url('/hangs')}\nwebhook chat {self.receiver.url('/chat')}\n"
+                  f"webhook stalls {self.receiver.url('/stalls')}\nwebhook floods {self.receiver.url('/floods')}\n"
                   f"exec fails {self.script('fails', 'exit 7')}\n"
                   f"exec later {self.script('later', f'echo >> {tries}; [ $(wc -l < {tries}) = 2 ] || exit 75')}\n")
-        self.receiver.answers["/hangs"] = ["hang"]
-        wait_until("it has begun", lambda: len(self.progress()) == 4)
+        self.receiver.answers.update({"/hangs": ["hang"], "/stalls": ["stall"], "/floods": ["flood"]})
+        wait_until("it has begun", lambda: len(self.progress()) == 6)
         fired = self.fire()
-        wait_until("the others are done", lambda: {self.progress()[action] for action in ("webhook:chat", "exec:fails", "exec:later")} == {str(fired["id"])})
-        self.assertEqual(len(self.receiver.of("/hangs")), 1)
+        wait_until("the others are done", lambda: {self.progress()[action] for action in ("webhook:chat", "exec:fails", "exec:later", "webhook:stalls", "webhook:floods")} == {str(fired["id"])})
+        # The status decides: a body that stalls or does not end asks for no other try.
+        self.assertEqual([len(self.receiver.of(path)) for path in ("/hangs", "/stalls", "/floods")], [1, 1, 1])
+        self.assertNotRegex(self.log("helper"), "webhook:(stalls|floods): ")
         self.assertIn("exec:fails: exit code 7; given up", self.log("helper"))
         self.assertIn("exec:later: exit code 75; again in 1 s", self.log("helper"))
+        # A rule that fires again so soon is limited, and the log and the history name it.
+        again = self.fire("two")
+        self.assertEqual((again.get("actions", []), again["limited"]), ([], fired["actions"]))
+        self.assertIn("; too soon or too often, left out: webhook:hangs,webhook:chat,exec:fails,exec:later,webhook:stalls,webhook:floods", self.log("collector"))
+        self.assertIn("; left out: webhook:hangs, webhook:chat, exec:fails, exec:later, webhook:stalls, webhook:floods\n", self.collector.ask("trigger", "history", "slow").out)
         # It ends at once, and does again what was under way.
         self.end()
         self.assertEqual(self.progress()["webhook:hangs"], "1")

@@ -78,12 +78,18 @@ class Terminal(Case):
             data = data.replace(harmless, hostile)
         hostile = self.folder / "hostile.trace"
         hostile.write_bytes(data)
-        for command in (("report", "all", "--frames", "0"), ("cat", "-d", "parsed"), ("cat", "-d", "wire"),
-                        ("cat", "-d", "json"), ("check",)):
+        query = "SELECT * FROM goroutines ORDER BY id"
+        for command in (("report", "all", "--frames", "0", hostile), ("report", "sched", "--csv", "--table", "by_entry", hostile),
+                        ("report", "all", "--json", hostile), ("cat", "-d", "parsed", hostile), ("cat", "-d", "wire", hostile),
+                        ("cat", "-d", "json", hostile), ("check", hostile), ("query", "--csv", hostile, query), ("query", hostile, query),
+                        ("query", "--json", hostile, query), ("convert", "--to", "csv", "--table", "goroutines", hostile, "-o", "-"),
+                        ("state", "--at", "2269900000000", hostile), ("state", "--at", "2269900000000", "--json", hostile),
+                        ("diff", hostile, hostile)):
             with self.subTest(command=command):
-                shown = self.on_terminal(*command, hostile)
-                own = re.sub(rb"\x1b\[[01]?m", b"", shown)
+                shown = self.on_terminal(*command)
+                own = re.sub(rb"\x1b\[[01]?m", b"", shown).replace(b"\r\n", b"\n")
                 self.assertNotRegex(own, rb"[\x00-\x08\x0b-\x1f\x7f]")
                 self.assertNotRegex(own.decode(), "[\x80-\x9f]")
         whole = self.tracectl("cat", "-d", "parsed", hostile)
         self.assertIn(b"\tm\xc2\x9b2.", whole.stdout, "a file gets the names as they are")
+        self.assertIn(b"m\xc2\x9b2.", self.tracectl("query", "--csv", hostile, query).stdout)

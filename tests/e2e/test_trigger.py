@@ -88,7 +88,7 @@ class Trigger(Listener, Case):
         self.assertEqual((slow["added"], slow["service"], slow["instance"], slow["gen"]), (True, "shop", "host:1", 2))
         self.assertRegex(slow["words"], r"^sched\.latency\.p99 is [\d.]+ ms, for 2 generations$")
         self.assertIn("rule=slow service=shop instance=host:1 gen=2: sched.latency.p99 is", self.log("collector"))
-        self.assertRegex(collector.ask("trigger", "list").out, r"(?m)^slow +added +1 +\S+ +shop/host:1 +2 +slow WHEN ")
+        self.assertRegex(collector.ask("trigger", "list").out, r"(?m)^slow +added +1 +0 +\S+ +shop/host:1 +2 +slow WHEN ")
         # A collector that is killed looks again at what has no verdict on the disk; one that stops has none of that.
         self.assertEqual(collector.stop(), 0)
         collector.start()
@@ -150,7 +150,7 @@ class Trigger(Listener, Case):
                                   (("remove", "a"), 1, f'"a" is a rule of {rules}: change that file'),
                                   (("list", "--service", "shop"), 2, "list: the options that choose streams are for test"),
                                   (("change",), 2, '"change" is none of: list, add, remove, history, test'),
-                                  (("history", "x"), 2, 'history: "x" has no place here'),
+                                  (("history", "a", "x"), 2, 'history: "x" has no place here'),
                                   ((), 2, "is none of: list, add, remove, history, test")):
             with self.subTest(args):
                 self.assertIn(words, collector.ask("trigger", *args, expect=code).err)
@@ -180,12 +180,15 @@ class Trigger(Listener, Case):
         history = collector.json_lines("trigger", "history")
         self.assertEqual([row["id"] for row in history], list(range(1, 451)))
         self.assertEqual(history[-1], {"type": "firing", "id": 450, "rule": "slow", "stream": 32 * "7", "service": "shop", "instance": "host:1", "gen": 450,
-                                       "wall_ns": 10**18 + 450, "words": "it is <b>450</b>", "actions": ["exec:page", "webhook:chat"]})
+                                       "wall_ns": 10**18 + 450, "words": "it is <b>450</b>", "actions": ["exec:page", "webhook:chat"], "limited": []})
         self.assertRegex(collector.ask("trigger", "history").out, r"(?m)^2001-09-09T01:46:40.000Z +shop/host:1 +450 +slow +it is <b>450</b>$")
         for query, firings, more in (("", range(1, 201), True), ("?after=200", range(201, 401), True), ("?after=400", range(401, 451), False),
                                      ("?newest=3", range(448, 451), False), ("?after=449&newest=3", range(450, 451), False), ("?after=450", (), False)):
             answer = self.http(collector, query)
             self.assertEqual(([row["id"] for row in answer["firings"]], answer["more"]), (list(firings), more), query)
+        for query, firings in (("?rule=slow&newest=2", (449, 450)), ("?rule=sl&newest=2", ()), ("?newest=9&newest_of_rule=1", (450,))):
+            self.assertEqual([row["id"] for row in self.http(collector, query)["firings"]], list(firings), query)
+        self.assertEqual(collector.json_lines("trigger", "history", "sl"), [])
         for query, words in (("?newest=201", "newest=201 is not a whole number from 0 to 200"), ("?after=-1", "after=-1 is not"), ("?since=1", "since")):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.http(collector, query)

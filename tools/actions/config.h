@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 
+enum { AC_RULES_MAX = 32, AC_RULE_MAX = 32 }; /* as of the collector's rules, and their names */
 enum { AC_ACTIONS_MAX = 32, AC_NAME_MAX = 32, AC_WORDS_MAX = 32, AC_SECRET_MAX = 256 };
 
 enum ac_kind { AC_EXEC, AC_WEBHOOK };

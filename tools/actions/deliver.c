@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/actions/deliver.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,38 +26,48 @@ struct ac_line {
   pthread_cond_t changed;
   bool stopping;
   uint64_t last; /* the newest that was taken */
-  struct ac_task waiting[AC_WAITING_MAX];
-  size_t first, n;
+  struct ac_waiting waiting;
 };
 
 /* ---- the line ---- */
 
+/* With the lock, which it lets go of meanwhile: until one is due, or something changes. */
+static void wait_for_one(struct ac_line *line) {
+  uint64_t due_ns = ac_waiting_due(&line->waiting), now_ns = tc_mono_ns();
+
+  if (due_ns == UINT64_MAX) {
+    pthread_cond_wait(&line->changed, &line->lock);
+    return;
+  }
+  struct timespec until =
+      tc_from_now(due_ns > now_ns ? (unsigned)((due_ns - now_ns) / 1000000) + 1 : 0);
+  pthread_cond_timedwait(&line->changed, &line->lock, &until);
+}
+
 /* False: it is to end. */
 static bool take(struct ac_line *line, struct ac_task *out) {
   pthread_mutex_lock(&line->lock);
-  while (line->n == 0 && !line->stopping) pthread_cond_wait(&line->changed, &line->lock);
+  while (!line->stopping && !ac_waiting_take(&line->waiting, tc_mono_ns(), out))
+    wait_for_one(line);
   bool goes_on = !line->stopping;
-  if (goes_on) {
-    *out = line->waiting[line->first];
-    line->first = (line->first + 1) % AC_WAITING_MAX;
-    line->n--;
-  }
   pthread_mutex_unlock(&line->lock);
   return goes_on;
 }
 
-static void put(struct ac_line *line, const struct ac_task *task) {
+static tb_rc put(struct ac_line *line, const struct ac_task *task) {
+  struct ac_task given_up;
+
   pthread_mutex_lock(&line->lock);
-  if (line->n == AC_WAITING_MAX) {
-    tc_log(TC_ERROR, "actions", "%s: %d firings wait; the oldest is given up", line->action->id,
-           AC_WAITING_MAX);
-    free(line->waiting[line->first].text);
-    line->first = (line->first + 1) % AC_WAITING_MAX;
-    line->n--;
-  }
-  line->waiting[(line->first + line->n++) % AC_WAITING_MAX] = *task;
+  tb_rc rc = ac_waiting_put(&line->waiting, task, &given_up);
+  if (rc == TB_OK) line->last = task->id;
   pthread_cond_signal(&line->changed);
   pthread_mutex_unlock(&line->lock);
+  if (given_up.text != NULL)
+    tc_log_about(tc_log_subject_of(given_up.rule), TC_ERROR, "actions",
+                 "%s: %d firings wait; the oldest of rule=%s, which has the most, is given up",
+                 line->action->id, AC_WAITING_MAX, given_up.rule);
+  free(given_up.text);
+  return rc;
 }
 
 static bool is_named_in(const Tracecollect__V1__Firing *firing, const char *action) {
@@ -69,21 +79,17 @@ static bool is_named_in(const Tracecollect__V1__Firing *firing, const char *acti
 tb_rc ac_line_add(struct ac_line *line, const Tracecollect__V1__Firing *firing) {
   struct ac_task task = { .id = firing->id };
 
-  if (firing->id <= line->last || !is_named_in(firing, line->action->id)) return TB_OK;
+  if (firing->id <= line->last || !is_named_in(firing, line->action->id) ||
+      firing->id <= ac_progress_of(line->progress, line->action->id, firing->rule))
+    return TB_OK;
+  snprintf(task.rule, sizeof task.rule, "%s", firing->rule);
   TB_TRY(ac_text(line->action->kind, firing, &task.text, &task.len));
-  line->last = firing->id;
-  put(line, &task);
-  return TB_OK;
+  tb_rc rc = put(line, &task);
+  if (rc != TB_OK) free(task.text);
+  return rc;
 }
 
 /* ---- the thread ---- */
-
-/* False: it is to end. */
-static bool pause_for(const struct ac_line *line, unsigned ms) {
-  struct pollfd fd = { .fd = line->stop_fd, .events = POLLIN };
-
-  return poll(&fd, 1, (int)ms) <= 0;
-}
 
 /* *out_wait_s: the least pause before the next try. */
 static enum ac_outcome attempt(const struct ac_line *line, const struct ac_task *task,
@@ -95,40 +101,62 @@ static enum ac_outcome attempt(const struct ac_line *line, const struct ac_task 
              : ac_webhook(line->action, task, line->stop_fd, diag, out_wait_s);
 }
 
-/* False: it is to end, and the task is not over. */
-static bool deliver(const struct ac_line *line, const struct ac_task *task) {
-  unsigned pause_ms = PAUSE_FIRST_MS, wait_s;
-  enum ac_outcome outcome;
-  struct tb_diag diag;
+static void try_later(struct ac_line *line, struct ac_task *task, unsigned wait_s,
+                      const struct tb_diag *why) {
+  if (task->pause_ms == 0)
+    task->pause_ms = PAUSE_FIRST_MS;
+  else
+    task->pause_ms = 2 * task->pause_ms < PAUSE_MAX_MS ? 2 * task->pause_ms : PAUSE_MAX_MS;
+  if (wait_s < task->pause_ms / 1000) wait_s = task->pause_ms / 1000;
+  if (wait_s > WAIT_MAX_S) wait_s = WAIT_MAX_S;
+  tc_log(TC_WARN, "actions", "%s: %s; again in %u s", line->action->id, why->text, wait_s);
+  pthread_mutex_lock(&line->lock);
+  ac_waiting_later(&line->waiting, task, tc_mono_ns() + wait_s * UINT64_C(1000000000));
+  pthread_mutex_unlock(&line->lock);
+}
 
-  while ((outcome = attempt(line, task, &diag, &wait_s)) == AC_LATER) {
-    if (diag.rc == TB_BUSY) return false;
-    if (tc_wall_ns() > task->id + give_up_ns) break;
-    if (wait_s < pause_ms / 1000) wait_s = pause_ms / 1000;
-    if (wait_s > WAIT_MAX_S) wait_s = WAIT_MAX_S;
-    tc_log(TC_WARN, "actions", "%s: %s; again in %u s", line->action->id, diag.text, wait_s);
-    if (!pause_for(line, 1000 * wait_s)) return false;
-    pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
+/* Where nothing else waits all up to the newest is over; else this rule's up to here. */
+static void note(struct ac_line *line, struct ac_task *task) {
+  struct tb_diag diag;
+  uint64_t id = task->id;
+  char rule[AC_RULE_MAX + 1];
+
+  tb_diag_clear(&diag);
+  memcpy(rule, task->rule, sizeof rule);
+  pthread_mutex_lock(&line->lock);
+  ac_waiting_over(&line->waiting, task);
+  if (line->waiting.n == 0) {
+    id = line->last;
+    rule[0] = '\0';
+  }
+  pthread_mutex_unlock(&line->lock);
+  if (ac_progress_note(line->progress, line->action->id, rule, id, &diag) != TB_OK)
+    tc_log(TC_ERROR, "actions", "%s; after a restart %s is done again", diag.text,
+           line->action->id);
+}
+
+/* False: it is to end, and the task is not over. */
+static bool deliver(struct ac_line *line, struct ac_task *task) {
+  struct tb_diag diag;
+  unsigned wait_s;
+  enum ac_outcome outcome = attempt(line, task, &diag, &wait_s);
+
+  if (outcome == AC_LATER && diag.rc == TB_BUSY) return false;
+  if (outcome == AC_LATER && tc_wall_ns() <= task->id + give_up_ns) {
+    try_later(line, task, wait_s, &diag);
+    return true;
   }
   if (outcome != AC_DONE)
     tc_log(TC_ERROR, "actions", "%s: %s; given up", line->action->id, diag.text);
+  note(line, task);
   return true;
 }
 
 static void *work(void *self) {
   struct ac_line *line = self;
   struct ac_task task;
-  bool goes_on = true;
 
-  while (goes_on && take(line, &task)) {
-    struct tb_diag diag;
-    tb_diag_clear(&diag);
-    goes_on = deliver(line, &task);
-    if (goes_on && ac_progress_note(line->progress, line->action->id, task.id, &diag) != TB_OK)
-      tc_log(TC_ERROR, "actions", "%s; after a restart %s is done again", diag.text,
-             line->action->id);
-    free(task.text);
-  }
+  while (take(line, &task) && deliver(line, &task)) continue;
   return NULL;
 }
 
@@ -140,9 +168,9 @@ tb_rc ac_line_start(const struct ac_action *action, struct ac_progress *progress
   line->action = action;
   line->progress = progress;
   line->stop_fd = stop_fd;
-  line->last = ac_progress_of(progress, action->id);
+  line->last = ac_progress_of(progress, action->id, "");
   pthread_mutex_init(&line->lock, NULL);
-  pthread_cond_init(&line->changed, NULL);
+  tc_cond_init(&line->changed);
   if (tc_thread_start(&line->thread, NULL, work, line) == 0) {
     *out = line;
     return TB_OK;
@@ -160,8 +188,7 @@ void ac_line_stop(struct ac_line *line) {
   pthread_cond_signal(&line->changed);
   pthread_mutex_unlock(&line->lock);
   pthread_join(line->thread, NULL);
-  for (; line->n > 0; line->n--, line->first = (line->first + 1) % AC_WAITING_MAX)
-    free(line->waiting[line->first].text);
+  ac_waiting_fini(&line->waiting);
   pthread_cond_destroy(&line->changed);
   pthread_mutex_destroy(&line->lock);
   free(line);

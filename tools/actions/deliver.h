@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One action, on a thread of its own, so that one that hangs delays no other: what is to be done waits in a line, oldest first.
+/* One action, on a thread of its own, so that one that hangs delays no other: what is to be done waits in a queue for each rule (waiting.h).
  *
  * What fails for a reason that may pass (AC_LATER) is tried again after 1 s, 2 s and so on, up to a minute, until the firing
- * is an hour old. All else is final. After each one that is over the id of its firing is noted (progress.h), so that a restart goes on
- * behind it; one that was under way is done again.
+ * is an hour old; other rules go on meanwhile. All else is final. After each one that is over the id of its firing is noted (progress.h), so that a
+ * restart goes on behind it; one that was under way is done again.
  *
- * Memory    at most AC_WAITING_MAX firings an action. One more takes the place of the oldest, and the log says so.
+ * Memory    at most AC_WAITING_MAX firings an action; the log says which were given up.
  * Threads   start, add, stop: the main thread's.
  */
 #ifndef AC_DELIVER_H
@@ -16,16 +16,9 @@
 #include "proto/archive.pb-c.h"
 #include "tools/actions/config.h"
 #include "tools/actions/progress.h"
-
-enum { AC_WAITING_MAX = 1000 };
+#include "tools/actions/waiting.h"
 
 enum ac_outcome { AC_DONE, AC_LATER, AC_FAILED };
-
-struct ac_task { /* of one firing */
-  uint64_t id;
-  char *text; /* what the action is given */
-  size_t len;
-};
 
 struct ac_line;
 

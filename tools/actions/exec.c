@@ -6,13 +6,20 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 extern char **environ;
+
+enum { KILL_MS = 5000 }; /* for what does not die at once */
 
 static int spawn(const struct ac_action *action, int stdin_fd, pid_t *out) {
   posix_spawn_file_actions_t files;
@@ -35,29 +42,125 @@ static int spawn(const struct ac_action *action, int stdin_fd, pid_t *out) {
   return failed;
 }
 
+/* ---- the warden: a process between us and the command ---- */
+
+/* Processes that the command leaves behind become the warden's children, in whatever group or session they are, and none of
+ * another command's are. */
+struct report {
+  int failed; /* an errno: it could not be started */
+  int status; /* as of waitpid() */
+};
+
+/* With none between them left open: descriptors of others' commands would keep their wardens waiting. */
+static void keep_open_only(int a, int b) {
+  unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+  if (low > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, low - 1, 0);
+  if (high > low + 1) close_range(low + 1, high - 1, 0);
+  close_range(high + 1, ~0u, 0);
+}
+
+/* Those that are children now. False: the kernel does not say. */
+static bool kill_children(void) {
+  char path[64], text[4096];
+
+  snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)syscall(SYS_gettid));
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[n > 0 ? n : 0] = '\0';
+  char *rest = text;
+  for (const char *word; (word = strsep(&rest, " ")) != NULL && rest != NULL;)
+    kill((pid_t)strtol(word, NULL, 10), SIGKILL); /* a word without a space behind it may be half of one */
+  return true;
+}
+
+/* A child that dies leaves its own to the warden: until there are none. */
+static void kill_all(pid_t group) {
+  kill(-group, SIGKILL);
+  for (unsigned ms = 0; ms < KILL_MS && kill_children(); ms++) {
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
+    if (pid < 0 && errno == ECHILD) return;
+    poll(NULL, 0, 1);
+  }
+}
+
+/* Until the command ends, or the other side closes the line. True: it ended, and is not waited for yet. */
+static bool has_ended(pid_t pid, int line) {
+  struct pollfd fds[] = { { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+                          { .fd = line, .events = POLLIN } };
+
+  while (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
+  return fds[0].revents != 0;
+}
+
+_Noreturn static void be_warden(const struct ac_action *action, int stdin_fd, int line) {
+  struct report report = { .status = 0 };
+  pid_t pid;
+
+  keep_open_only(stdin_fd, line);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  report.failed = spawn(action, stdin_fd, &pid);
+  close(stdin_fd);
+  if (report.failed == 0) {
+    if (has_ended(pid, line)) waitpid(pid, &report.status, 0);
+    kill_all(pid);
+  }
+  _exit(write(line, &report, sizeof report) == sizeof report ? 0 : 1);
+}
+
+/* ---- our side ---- */
+
 /* Text is shorter than what a pipe holds: this does not wait for the command. */
-static int start(const struct ac_action *action, const struct ac_task *task, pid_t *out) {
+static int put_text(const struct ac_task *task, int *out_fd) {
   int ends[2];
 
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   int failed = write(ends[1], task->text, task->len) == (ssize_t)task->len ? 0 : errno;
   close(ends[1]);
-  if (failed == 0) failed = spawn(action, ends[0], out);
-  close(ends[0]);
+  *out_fd = ends[0];
+  if (failed != 0) close(ends[0]);
+  return failed;
+}
+
+struct warden {
+  pid_t pid;
+  int line; /* the report comes on it; closed, the warden ends */
+};
+
+static int start(const struct ac_action *action, const struct ac_task *task, struct warden *out) {
+  int line[2], stdin_fd;
+
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) return errno;
+  int failed = put_text(task, &stdin_fd);
+  if (failed == 0) {
+    *out = (struct warden){ .pid = fork(), .line = line[0] };
+    if (out->pid == 0) be_warden(action, stdin_fd, line[1]);
+    failed = out->pid < 0 ? errno : 0;
+    close(stdin_fd);
+  }
+  close(line[1]);
+  if (failed != 0) close(line[0]);
   return failed;
 }
 
 enum how_ended { ENDED, TOO_LONG, STOPPED };
 
-static enum how_ended wait_for(pid_t pid, int stop_fd) {
-  struct pollfd fds[] = { { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+/* In each case nothing of it is left. */
+static enum how_ended wait_for(const struct warden *warden, int stop_fd, struct report *out) {
+  struct pollfd fds[] = { { .fd = warden->line, .events = POLLIN },
                           { .fd = stop_fd, .events = POLLIN } };
   int n = poll(fds, 2, AC_EXEC_S * 1000);
 
   while (n < 0 && errno == EINTR) n = poll(fds, 2, AC_EXEC_S * 1000);
-  close(fds[0].fd);
-  if (n > 0 && fds[0].revents != 0) return ENDED;
-  return n > 0 ? STOPPED : TOO_LONG;
+  enum how_ended how = n > 0 ? fds[0].revents != 0 ? ENDED : STOPPED : TOO_LONG;
+  *out = (struct report){ .failed = EIO };
+  if (how == ENDED && read(warden->line, out, sizeof *out) != sizeof *out) out->failed = EIO;
+  close(warden->line);
+  while (waitpid(warden->pid, NULL, 0) < 0 && errno == EINTR) continue;
+  return how;
 }
 
 static enum ac_outcome say_end(int status, struct tb_diag *diag) {
@@ -70,21 +173,24 @@ static enum ac_outcome say_end(int status, struct tb_diag *diag) {
   return WEXITSTATUS(status) == EX_TEMPFAIL ? AC_LATER : AC_FAILED;
 }
 
+static enum ac_outcome say_failed(const struct ac_action *action, int failed,
+                                  struct tb_diag *diag) {
+  tb_fail(diag, TB_IO, "%s: %s", action->argv[0], strerror(failed));
+  return failed == EAGAIN || failed == ENOMEM || failed == EMFILE || failed == ENFILE ? AC_LATER
+                                                                                      : AC_FAILED;
+}
+
 enum ac_outcome ac_exec(const struct ac_action *action, const struct ac_task *task, int stop_fd,
                         struct tb_diag *diag) {
-  pid_t pid;
-  int status, failed = start(action, task, &pid);
+  struct warden warden = { .pid = -1 };
+  struct report report;
+  int failed = start(action, task, &warden);
 
-  if (failed != 0) {
-    tb_fail(diag, TB_IO, "%s: %s", action->argv[0], strerror(failed));
-    return failed == EAGAIN || failed == ENOMEM || failed == EMFILE || failed == ENFILE ? AC_LATER
-                                                                                        : AC_FAILED;
-  }
-  enum how_ended how = wait_for(pid, stop_fd);
-  kill(-pid, SIGKILL); /* what it has left running, too */
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  switch (how) {
-  case ENDED: return say_end(status, diag);
+  if (failed != 0) return say_failed(action, failed, diag);
+  switch (wait_for(&warden, stop_fd, &report)) {
+  case ENDED:
+    return report.failed == 0 ? say_end(report.status, diag)
+                              : say_failed(action, report.failed, diag);
   case STOPPED: tb_fail(diag, TB_BUSY, "stopped"); return AC_LATER;
   case TOO_LONG: break;
   }

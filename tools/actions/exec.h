@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the command of an action: no shell, the text on its stdin, its stdout and stderr are ours. After AC_EXEC_S it is killed,
- * with all of its process group. Exit code 0 is success, 75 (EX_TEMPFAIL) asks for another try. */
+/* Runs the command of an action: no shell, the text on its stdin, its stdout and stderr are ours. After AC_EXEC_S it is killed.
+ * What it has started and left running is killed with it, whatever group or session that has made its own. Exit code 0 is success, 75 (EX_TEMPFAIL) asks for another try. */
 #ifndef AC_EXEC_H
 #define AC_EXEC_H
 

@@ -63,11 +63,11 @@ static tb_rc ask(struct program *p, uint64_t after, uint32_t newest, struct tb_d
 /* An action that is new begins behind what has fired before it was there; that is noted, so that it is not new again. */
 static tb_rc begin_action(struct program *p, unsigned i, uint64_t newest, struct tb_diag *diag) {
   const struct ac_action *action = &p->config.action[i];
-  uint64_t done = ac_progress_of(p->progress, action->id);
+  uint64_t done = ac_progress_of(p->progress, action->id, "");
 
   if (done == 0) {
     done = newest != 0 ? newest : 1;
-    TB_TRY(ac_progress_note(p->progress, action->id, done, diag));
+    TB_TRY(ac_progress_note(p->progress, action->id, "", done, diag));
   }
   if (done < p->last) p->last = done;
   if (p->line[i] != NULL) return TB_OK; /* begun by a try that failed later */

@@ -8,16 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "archive/text_file.h"
 
 #define FILE_NAME "progress"
 
-enum { NOTED_MAX = 4 * AC_ACTIONS_MAX, LINE_BYTES = 64, FILE_BYTES_MAX = NOTED_MAX * LINE_BYTES };
+enum {
+  NOTED_MAX = AC_ACTIONS_MAX * (AC_RULES_MAX + 4),
+  LINE_BYTES = 97,
+  FILE_BYTES_MAX = NOTED_MAX * LINE_BYTES
+};
 
 struct noted {
   char action[sizeof((struct ac_action *)0)->id];
+  char rule[AC_RULE_MAX + 1]; /* "": of all */
   uint64_t id;
 };
 
@@ -29,33 +35,61 @@ struct ac_progress {
   unsigned n;
 };
 
-static struct noted *find(struct ac_progress *progress, const char *action) {
+static struct noted *find(struct ac_progress *progress, const char *action, const char *rule) {
   for (unsigned i = 0; i < progress->n; i++)
-    if (strcmp(progress->noted[i].action, action) == 0) return &progress->noted[i];
+    if (strcmp(progress->noted[i].action, action) == 0 &&
+        strcmp(progress->noted[i].rule, rule) == 0)
+      return &progress->noted[i];
   return NULL;
 }
 
+static void forget_rules(struct ac_progress *progress, const char *action) {
+  for (unsigned i = 0; i < progress->n;) {
+    const struct noted *noted = &progress->noted[i];
+    if (strcmp(noted->action, action) == 0 && noted->rule[0] != '\0')
+      progress->noted[i] = progress->noted[--progress->n];
+    else
+      i++;
+  }
+}
+
+/* Of a rule, if there is one. */
 static struct noted *oldest(struct ac_progress *progress) {
   struct noted *found = &progress->noted[0];
 
-  for (unsigned i = 1; i < progress->n; i++)
-    if (progress->noted[i].id < found->id) found = &progress->noted[i];
+  for (unsigned i = 1; i < progress->n; i++) {
+    struct noted *noted = &progress->noted[i];
+    bool is_of_rule = noted->rule[0] != '\0', found_is = found->rule[0] != '\0';
+    if (is_of_rule != found_is ? is_of_rule : noted->id < found->id) found = noted;
+  }
   return found;
 }
 
-static void set(struct ac_progress *progress, const char *action, uint64_t id) {
-  struct noted *noted = find(progress, action);
+/* One that may be in no file any more: a rule's is its action's then, so that nothing is done twice. */
+static struct noted *forget_oldest(struct ac_progress *progress) {
+  struct noted *noted = oldest(progress);
+  struct noted *of_all = find(progress, noted->action, "");
 
-  if (noted == NULL) /* where there is no room, one that may be in no file any more is forgotten */
-    noted = progress->n < NOTED_MAX ? &progress->noted[progress->n++] : oldest(progress);
+  if (of_all != NULL && of_all->id < noted->id) of_all->id = noted->id;
+  return noted;
+}
+
+static void set(struct ac_progress *progress, const char *action, const char *rule, uint64_t id) {
+  if (rule[0] == '\0') forget_rules(progress, action);
+  struct noted *noted = find(progress, action, rule);
+
+  if (noted == NULL)
+    noted = progress->n < NOTED_MAX ? &progress->noted[progress->n++] : forget_oldest(progress);
   snprintf(noted->action, sizeof noted->action, "%s", action);
+  snprintf(noted->rule, sizeof noted->rule, "%s", rule);
   noted->id = id;
   tc_text_file_changed(&progress->file);
 }
 
-uint64_t ac_progress_of(struct ac_progress *progress, const char *action) {
+uint64_t ac_progress_of(struct ac_progress *progress, const char *action, const char *rule) {
   pthread_mutex_lock(&progress->lock);
-  const struct noted *noted = find(progress, action);
+  const struct noted *noted = find(progress, action, rule);
+  if (noted == NULL) noted = find(progress, action, "");
   uint64_t id = noted != NULL ? noted->id : 0;
   pthread_mutex_unlock(&progress->lock);
   return id;
@@ -66,26 +100,28 @@ static void print_all(void *self, struct tb_buf *text) {
 
   pthread_mutex_lock(&progress->lock);
   for (unsigned i = 0; i < progress->n; i++)
-    tb_buf_printf(text, "%s %" PRIu64 "\n", progress->noted[i].action, progress->noted[i].id);
+    tb_buf_printf(text, "%s %" PRIu64 "%s%s\n", progress->noted[i].action, progress->noted[i].id,
+                  progress->noted[i].rule[0] != '\0' ? " " : "", progress->noted[i].rule);
   pthread_mutex_unlock(&progress->lock);
 }
 
-tb_rc ac_progress_note(struct ac_progress *progress, const char *action, uint64_t id,
-                       struct tb_diag *diag) {
+tb_rc ac_progress_note(struct ac_progress *progress, const char *action, const char *rule,
+                       uint64_t id, struct tb_diag *diag) {
   pthread_mutex_lock(&progress->lock);
-  set(progress, action, id);
+  set(progress, action, rule, id);
   pthread_mutex_unlock(&progress->lock);
   return tc_text_file_save(&progress->file, progress, print_all, diag);
 }
 
-_Static_assert(sizeof((struct noted *)0)->action == 41 && LINE_BYTES >= 41 + 1 + 20 + 1,
+_Static_assert(sizeof((struct noted *)0)->action == 41 && AC_RULE_MAX == 32 && 
+                   LINE_BYTES >= 41 + 1 + 20 + 1 + 32 + 1,
                "widths in the format of a line");
 
 static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
-  struct noted noted;
+  struct noted noted = { .rule = "" };
 
-  *out_is_one = sscanf(line, "%40s %" SCNu64, noted.action, &noted.id) == 2;
-  if (*out_is_one) set(self, noted.action, noted.id);
+  *out_is_one = sscanf(line, "%40s %" SCNu64 " %32s", noted.action, &noted.id, noted.rule) >= 2;
+  if (*out_is_one) set(self, noted.action, noted.rule, noted.id);
   return TB_OK;
 }
 
@@ -99,6 +135,12 @@ tb_rc ac_progress_open(const char *folder, struct tb_diag *diag, struct tb_diag 
     tb_fail(diag, TB_IO, "%s: %s", folder, strerror(errno));
     free(progress);
     return TB_IO;
+  }
+  if (flock(progress->folder_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    tb_fail(diag, TB_REFUSED, "%s is in use by another tracecollect-actions", folder);
+    close(progress->folder_fd);
+    free(progress);
+    return TB_REFUSED;
   }
   pthread_mutex_init(&progress->lock, NULL);
   tb_rc rc = tc_text_file_open(&progress->file, progress->folder_fd, FILE_NAME, FILE_BYTES_MAX,

@@ -5,7 +5,7 @@
  * and the same in each try; webhook-timestamp is this try's, in seconds since 1970; webhook-signature, where the action has a secret, is
  * "v1," and the base64 of HMAC-SHA256 over ID.TIMESTAMP.BODY.
  *
- * 2xx is success. No answer within AC_WEBHOOK_S, no connection, 408, 425, 429 and 5xx: AC_LATER. All else is final.
+ * 2xx is success, whatever becomes of the answer's body. No answer within AC_WEBHOOK_S, no connection, 408, 425, 429 and 5xx: AC_LATER. All else is final.
  */
 #ifndef AC_WEBHOOK_H
 #define AC_WEBHOOK_H

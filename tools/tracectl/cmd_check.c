@@ -82,11 +82,13 @@ static void print_line(const char *path, const struct tk_trace_run *run) {
   const char *separator = " at ";
 
   if (run->rc == TB_OK) {
-    printf("%s: ok: %" PRIu64 " events, %" PRIu64 " generations, go 1.%u\n", path, run->events,
+    tk_put_plain(stdout, path);
+    printf(": ok: %" PRIu64 " events, %" PRIu64 " generations, go 1.%u\n", run->events,
            run->generations, run->version);
     return;
   }
-  printf("%s: broken", path);
+  tk_put_plain(stdout, path);
+  fputs(": broken", stdout);
   if (diag->gen != TB_NO_GEN)
     printf("%sgeneration %" PRIu64, separator, diag->gen), separator = ", ";
   if (diag->thread != TB_NO_THREAD)

@@ -62,8 +62,13 @@ static void print_text(const status_reply *s) {
   tk_size_format(s->archive_bytes, archive);
   tk_size_format(s->disk_free_bytes, unused);
   tc_time_format(s->started_wall_ns, started);
-  printf("tracecollectd %s, since %s, acks are %s, health: %s\n", s->version, started, s->level,
-         s->health);
+  fputs("tracecollectd ", stdout);
+  tk_put_plain(stdout, s->version);
+  printf(", since %s, acks are ", started);
+  tk_put_plain(stdout, s->level);
+  fputs(", health: ", stdout);
+  tk_put_plain(stdout, s->health);
+  putchar('\n');
   printf("archive: %s in %" PRIu64 " segments, %s free on the disk\n", archive, s->archive_segments,
          unused);
   if (s->n_streams == 0) {

@@ -123,7 +123,7 @@ static void print_rules(const Tracecollect__V1__TriggerReply *reply) {
   struct tk_table table;
   char time[TC_TIME_BYTES];
 
-  tk_table_init(&table, "NAME,OF,>FIRED,LAST,STREAM,>GEN,RULE");
+  tk_table_init(&table, "NAME,OF,>FIRED,>LIMITED,LAST,STREAM,>GEN,RULE");
   for (size_t i = 0; i < reply->n_rules; i++) {
     const Tracecollect__V1__TriggerRule *rule = reply->rules[i];
     bool has_fired = rule->fired > 0;
@@ -131,6 +131,7 @@ static void print_rules(const Tracecollect__V1__TriggerReply *reply) {
     tk_table_add(&table, "%s", rule->name);
     tk_table_add(&table, "%s", rule->added ? "added" : "file");
     tk_table_add(&table, "%" PRIu64, rule->fired);
+    tk_table_add(&table, "%" PRIu64, rule->limited);
     tk_table_add(&table, "%s", has_fired && rule->wall_ns != 0 ? time : "-");
     tk_table_add(&table, has_fired ? "%s/%s" : "-", rule->service, rule->instance);
     tk_table_add(&table, has_fired ? "%" PRIu64 : "-", rule->gen);
@@ -191,7 +192,8 @@ static int remove_rule(struct trigger_options *o, char **args, int n) {
 /* ---- what has fired ---- */
 
 static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing *firing) {
-  char time[TC_TIME_BYTES];
+  char time[TC_TIME_BYTES], left_out[512] = "";
+  size_t len = 0;
 
   if (o->json) return tk_json_print("firing", &firing->base);
   tc_time_format(firing->wall_ns != 0 ? firing->wall_ns : firing->id, time);
@@ -199,11 +201,15 @@ static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing
   tk_table_add(&o->table, "%s/%s", firing->service, firing->instance);
   tk_table_add(&o->table, "%" PRIu64, firing->gen);
   tk_table_add(&o->table, "%s", firing->rule);
-  tk_table_add(&o->table, "%s", firing->words);
+  for (size_t i = 0; i < firing->n_limited && len < sizeof left_out; i++)
+    len += (size_t)snprintf(left_out + len, sizeof left_out - len, "%s%s",
+                            i == 0 ? "; left out: " : ", ", firing->limited[i]);
+  tk_table_add(&o->table, "%s%s", firing->words, left_out);
   return true;
 }
 
-static tb_rc ask_firings(struct trigger_options *o, struct tb_diag *diag) {
+/* rule: of it alone; "": of any. */
+static tb_rc ask_firings(struct trigger_options *o, char *rule, struct tb_diag *diag) {
   Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   const Tracecollect__V1__Reply *reply;
@@ -213,6 +219,7 @@ static tb_rc ask_firings(struct trigger_options *o, struct tb_diag *diag) {
 
   request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
   request.firings = &ask;
+  ask.rule = rule;
   TB_TRY(tk_client_open(&o->inputs.client, diag, &client));
   while (rc == TB_OK && more) {
     rc = tk_client_ask(client, &request, diag, &reply);
@@ -227,12 +234,13 @@ static tb_rc ask_firings(struct trigger_options *o, struct tb_diag *diag) {
 }
 
 static int history(struct trigger_options *o, char **args, int n) {
+  static char any[] = "";
   struct tb_diag diag;
 
-  if (n != 0) return tk_usage("trigger", "history: \"%s\" has no place here", args[0]);
+  if (n > 1) return tk_usage("trigger", "history: \"%s\" has no place here", args[1]);
   tb_diag_clear(&diag);
   tk_table_init(&o->table, HISTORY_COLUMNS);
-  tb_rc rc = ask_firings(o, &diag);
+  tb_rc rc = ask_firings(o, n == 1 ? args[0] : any, &diag);
   if (rc == TB_OK && !o->json) tk_table_print(&o->table, stdout, false);
   tk_table_fini(&o->table);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("trigger", rc, &diag);

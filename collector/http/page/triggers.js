@@ -7,7 +7,8 @@ import { byId, element, KeyedList, setFigure, setText, timelineLink } from "/vie
 
 const EVERY_MS = 5000;
 const AROUND_NS = 1e9; // a rule fires after a generation, which is about a second long
-const SHOWN = 50; // of the history
+const SHOWN = 50; // of the history,
+const SHOWN_OF_RULE = 10; // so that one that fires all the time hides no other
 
 function make() {
   const names = ["rule", "fired", "last", "stream", "words", "go"];
@@ -32,8 +33,9 @@ function update(row, { name: title, text, fired: times = 0, wall_ns = 0, service
 }
 
 // A firing does not change.
-function makeFiring({ id, rule, service, instance, stream, wall_ns, words }) {
-  const cells = [moment(wall_ns || id), rule, `${service} / ${instance}`, words].map((text) => element("td", {}, text));
+function makeFiring({ id, rule, service, instance, stream, wall_ns, words, limited = [] }) {
+  const left = limited.length > 0 ? `; left out: ${limited.join(", ")}` : "";
+  const cells = [moment(wall_ns || id), rule, `${service} / ${instance}`, words + left].map((text) => element("td", {}, text));
   const go = element("td", {}, ...(wall_ns > 0 ? [timelineLink(stream, wall_ns - AROUND_NS, wall_ns)] : []));
   return element("tr", {}, ...cells, go);
 }
@@ -60,9 +62,9 @@ export class Triggers {
   }
 
   async askHistory() {
-    setText(byId("firings-note"), `History: the newest ${SHOWN}; tracectl trigger history`);
+    setText(byId("firings-note"), `History: the newest ${SHOWN}, ${SHOWN_OF_RULE} of a rule; tracectl trigger history`);
     if (!byId("firings").open) return;
-    const answer = await askJson("/api/v1/firings", { newest: SHOWN }).catch(() => null);
+    const answer = await askJson("/api/v1/firings", { newest: SHOWN, newest_of_rule: SHOWN_OF_RULE }).catch(() => null);
     if (answer !== null) this.history.show(answer.firings.reverse());
   }
 }

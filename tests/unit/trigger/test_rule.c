@@ -81,6 +81,31 @@ Test(rule, names_what_the_helper_does) {
           "more than 8 of exec and webhook");
 }
 
+Test(rule, snaps_and_helpers_have_a_pace_each) {
+  struct tr_rules *r = rules();
+  const struct tr_rule *rule =
+      taken(r, "a WHEN finding leak DO exec page every 5m, webhook chat max 20 an hour every 0s, "
+               "alert, exec b, snap all last 30s Max 0 An Hour");
+
+  cr_assert_str_eq(rule->actions, "exec:page,webhook:chat,exec:b");
+  cr_assert(rule->action_pace[0].has_every && !rule->action_pace[0].has_hour_max);
+  cr_assert_eq(rule->action_pace[0].every_ns, UINT64_C(300000000000));
+  cr_assert(rule->action_pace[1].has_every && rule->action_pace[1].has_hour_max);
+  cr_assert_eq(rule->action_pace[1].every_ns, 0);
+  cr_assert_eq(rule->action_pace[1].hour_max, 20);
+  cr_assert(!rule->action_pace[2].has_every && !rule->action_pace[2].has_hour_max);
+  cr_assert(!rule->snap_pace.has_every && rule->snap_pace.has_hour_max);
+  cr_assert_eq(rule->snap_pace.hour_max, 0);
+  tr_rules_let_go(r);
+  refused("a WHEN finding leak DO exec p every", "\"the end\" is no length of time");
+  refused("a WHEN finding leak DO exec p every 25h", "of at most a day");
+  refused("a WHEN finding leak DO exec p every 1s every 1s", "every stands there twice");
+  refused("a WHEN finding leak DO snap max -1 an hour", "\"-1\" is no number of 0 to 1000000");
+  refused("a WHEN finding leak DO snap max 1 a hour", "an is expected, not \"a\"");
+  refused("a WHEN finding leak DO snap max 1", "an is expected, not \"the end\"");
+  refused("a WHEN finding leak DO alert every 1m", "\"every\" has no place behind an action");
+}
+
 Test(rule, the_least_is_a_condition_and_an_action) {
   struct tr_rules *r = rules();
   const struct tr_rule *rule = taken(r, "s when stw.wall_share>1% do snap");

@@ -2,8 +2,10 @@
 #include "tools/tracectl/term/csv.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/tracectl/term/pen.h"
+#include "tools/tracectl/term/plain.h"
 
 enum { CELL_ROOM = 1 + TK_PEN_DECIMAL_MAX + TK_PEN_SLACK }; /* a comma and a number */
 
@@ -41,6 +43,28 @@ void tk_csv_begin(struct tk_csv_line *line, FILE *out) {
   line->out = out;
   line->n = 0;
   line->has_cells = false;
+  line->is_on_terminal = isatty(fileno(out)) == 1;
+}
+
+/* A terminal has time: character by character. */
+static void put_on_terminal(struct tk_csv_line *line, const char *text, size_t n) {
+  bool plain;
+
+  flush(line);
+  fputc('"', line->out);
+  for (size_t at = 0, len; at < n; at += len) {
+    len = tk_plain_next(text + at, n - at, &plain);
+    if (text[at] == '"') fputc('"', line->out);
+    fwrite(plain ? text + at : "?", 1, plain ? len : 1, line->out);
+  }
+  fputc('"', line->out);
+}
+
+static bool is_obeyed(const char *text, size_t n) {
+  bool plain = true;
+
+  for (size_t at = 0; plain && at < n;) at += tk_plain_next(text + at, n - at, &plain);
+  return !plain;
 }
 
 void tk_csv_none(struct tk_csv_line *line) {
@@ -57,6 +81,10 @@ void tk_csv_number(struct tk_csv_line *line, int64_t number) {
 void tk_csv_text(struct tk_csv_line *line, const char *text, size_t n) {
   tk_csv_none(line);
   n = strnlen(text, n);
+  if (line->is_on_terminal && is_obeyed(text, n)) {
+    put_on_terminal(line, text, n);
+    return;
+  }
   if (n + CELL_ROOM > sizeof line->text - line->n) flush(line);
   if (n + CELL_ROOM <= sizeof line->text && is_plain(text, n)) {
     memcpy(line->text + line->n, text, n);

@@ -11,12 +11,13 @@
 /* In quotes where the text needs them; NULL: an empty cell. */
 void tk_csv_put(FILE *out, const char *text);
 
-/* A line that is put together cell by cell, with its commas, and written in one piece where it is not too long. */
+/* A line that is put together cell by cell, with its commas, and written in one piece where it is not too long. Where out is a terminal, what a
+ * terminal would obey becomes '?' (plain.h); elsewhere text is as it is. */
 struct tk_csv_line {
   FILE *out;
   char text[1024];
   size_t n;
-  bool has_cells;
+  bool has_cells, is_on_terminal;
 };
 
 void tk_csv_begin(struct tk_csv_line *line, FILE *out);

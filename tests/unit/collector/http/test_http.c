@@ -56,6 +56,9 @@ Test(http, what_is_not_served_is_said) {
   expect(s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD");
   expect(s, "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 501", "error");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421", "another name");
+  expect(s, "GET /metrics HTTP/1.1\r\nHost: [::1].evil.com\r\n\r\n", "HTTP/1.1 421", "name");
+  expect(s, "GET /metrics HTTP/1.1\r\nHost: localhost:7.evil.com\r\n\r\n", "HTTP/1.1 421", "name");
+  expect(s, "GET /metrics HTTP/1.1\r\nHost: [::1]:7073\r\n\r\n", "HTTP/1.1 200", "");
   expect(s, "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 421",
          "another name");
   expect(s, "GET http://localhost:1/metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 200",

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "collector/http/health.h"
 #include "collector/http/live.h"
 #include "collector/http/query.h"
 #include "collector/http/range.h"
@@ -316,4 +317,38 @@ Test(http_parts, many_small_events_are_bounded_by_their_number_too) {
   expect_nothing(slow);
   tc_live_leave(live, slow);
   tc_live_free(live);
+}
+
+/* --- readiness --------------------------------------------------------------------------------- */
+
+static const char *readiness_of(const struct tc_store_stats *stats) {
+  static char text[2000];
+  const struct tc_readiness_facts facts = {
+    .now_wall_ns = 1000000000, .store = *stats, .certs = "/nowhere", .running = true
+  };
+  struct tc_readiness r = { 0 };
+  struct tb_mem mem;
+  struct tb_buf out;
+
+  tc_readiness_update(&r, &facts);
+  cr_assert_not(tc_readiness_is_ready(&r));
+  tb_mem_init(&mem, tb_mem_libc, NULL, sizeof text);
+  tb_buf_init(&out, &mem);
+  tc_readiness_write(&r, &out);
+  snprintf(text, sizeof text, "%.*s", (int)out.len, (const char *)out.data);
+  tb_buf_fini(&out);
+  return text;
+}
+
+Test(http_parts, readiness_names_what_is_wrong_with_the_archive) {
+  const struct tc_store_stats fine = { .health = "ok" },
+                              gone = { .health = "ok", .files_missing = 2 },
+                              low = { .health = "ok",
+                                      .retention_at_floor = true,
+                                      .disk_free_bytes = 8 << 20 };
+
+  cr_assert_not_null(strstr(readiness_of(&fine), "\"files\",\"ok\":true"));
+  cr_assert_not_null(strstr(readiness_of(&fine), "\"retention\",\"ok\":true"));
+  cr_assert_not_null(strstr(readiness_of(&gone), "\"files\",\"ok\":false,\"state\":\"2 were removed"));
+  cr_assert_not_null(strstr(readiness_of(&low), "\"retention\",\"ok\":false,\"state\":\"8 MiB free"));
 }

@@ -168,3 +168,14 @@ Test(keeps, there_is_an_end_to_them) {
   save_and_open_again();
   cr_assert_eq(tc_keeps_count(keeps), TC_KEEPS_MAX);
 }
+
+Test(keeps, a_rule_that_keeps_all_the_time_takes_none_of_anothers) {
+  keep_stream("rare", B, 100, 200, 1);
+  for (uint64_t t = 0; t < TC_KEEPS_MAX + 2; t++)
+    keep_stream("flaps", A, t * 10, t * 10 + 5, 1000 + t);
+  cr_assert_str_eq(kept_by(B, "x", 150, 150), "rare");
+  keep_stream("rare", B, 300, 400, 2);
+  cr_assert_eq(tc_keeps_count(keeps), TC_KEEPS_MAX);
+  cr_assert_str_eq(kept_by(B, "x", 150, 150), "rare");
+  cr_assert_str_eq(kept_by(B, "x", 350, 350), "rare");
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/audit.h"
 #include "archive/meta.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"
@@ -337,6 +338,22 @@ Test(store, a_second_store_on_the_folder_is_refused_by_name) {
   cr_assert_not_null(strstr(diag.text, "LOCK"));
 }
 
+/* Nor the tools: what is locked is the folder. */
+Test(store, a_second_one_does_not_come_in_where_LOCK_was_removed) {
+  struct tc_audit_sink audit = { 0 };
+  struct tc_store_sink sink = { 0 };
+  struct tb_diag diag = { 0 };
+  struct tc_store *second;
+  uint64_t segments;
+  int state = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  cr_assert_eq(unlinkat(state, "LOCK", 0), 0);
+  cr_assert_eq(tc_store_open(&tt.config, 1, sink, &diag, &second), TB_REFUSED, "%s", diag.text);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_audit_rebuild(state, &audit, &diag, &segments), TB_REFUSED, "%s", diag.text);
+  close(state);
+}
+
 Test(store, a_log_of_a_newer_version_is_not_touched) {
   struct tb_diag diag = { 0 };
   struct tc_store *second;
@@ -520,4 +537,40 @@ Test(store, one_identity_has_its_share_of_streams_and_known_ones_come_back) {
   tt_attach(&t, 5, 1, "tracecollect:agent/a");
   cr_expect_neq(tt_attached(&t, 5, NULL), 0, "its own stream");
   tt_store_remove(&t);
+}
+
+/* ---- files that somebody takes away */
+
+static uint64_t missing_files(void) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return stats.files_missing;
+}
+
+static void remove_all(const char *folder, const char *suffix) {
+  char command[256];
+
+  snprintf(command, sizeof command, "find %s/%s -name '*%s' -delete", tt.dir, folder, suffix);
+  cr_assert_eq(system(command), 0);
+}
+
+Test(store, files_that_are_removed_under_it_are_noticed) {
+  enum { SEGMENTS = 3, GONE = SEGMENTS + 1 + 1 };
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+  struct tc_store_stats stats;
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= SEGMENTS; gen++) tt_generation(&w, gen, 3, 1000);
+  tt_barrier(&tt);
+  cr_assert_eq(missing_files(), 0, "%s", tt.notes);
+  remove_all("archive", ".trace");
+  remove_all("wal", ".wal");
+  remove_all(".", "LOCK");
+  TT_WAIT_UNTIL(missing_files() >= GONE);
+  cr_assert_eq(missing_files(), GONE, "%s", tt.notes);
+  tc_store_stats(tt.store, &stats);
+  cr_assert_str_eq(stats.health, "ok");
+  cr_assert_not_null(strstr(stats.finding, "were removed"));
+  cr_assert_not_null(strstr(tt.notes, "LOCK is gone"), "%s", tt.notes);
 }

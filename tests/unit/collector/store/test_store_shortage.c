@@ -3,11 +3,14 @@
  * is over, the same reason in the health and in the counters. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/model/shortage.h"
 #include "support/patience.h"
 #include "support/store_calls.h"
@@ -15,12 +18,13 @@
 
 enum { EVER = 1 << 30, MARK_BYTES = 1 << 20 };
 
-static _Atomic uint64_t disk_free, inodes_free;
+static _Atomic uint64_t disk_free, inodes_free, disk_blocks;
 
 int fstatvfs(int fd, struct statvfs *out) {
   (void)fd;
   *out = (struct statvfs){ .f_bsize = 4096,
                            .f_frsize = 4096,
+                           .f_blocks = disk_blocks,
                            .f_bavail = disk_free / 4096,
                            .f_files = 1000,
                            .f_favail = inodes_free };
@@ -227,4 +231,91 @@ Test(wait, one_that_comes_back_soon_is_over_later_and_later) {
     lines += tc_wait_is_over(&wait, now, &took);
   cr_assert_leq(lines, 6);
   cr_assert_eq(wait.why, TC_SHORT_NONE);
+}
+
+/* ---- somebody else fills the disk */
+
+enum { SEGMENTS = 5 };
+
+static struct tc_store_stats stats_now(void) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return stats;
+}
+
+static tb_rc take_row(void *self, const struct tc_segment_row *row) {
+  *(struct tc_segment_row *)self = *row;
+  return TB_OK;
+}
+
+/* The first of a trigger, and the others are older than the floor but for the last one. */
+static void keep_the_first(void) {
+  struct tc_segment_row row = { 0 };
+  struct tc_select select = { .first_gen = 1, .last_gen = 1 };
+  struct tb_diag diag = { 0 };
+  struct tc_catalog *catalog;
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  cr_assert_eq(tc_catalog_open(fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_segments(catalog, &select, take_row, &row, &diag), TB_OK);
+  tc_catalog_close(catalog);
+  close(fd);
+  struct tc_keep keep = { .from_ns = row.first_wall_ns,
+                          .until_ns = row.last_wall_ns,
+                          .noted_ns = tc_wall_ns(),
+                          .rule = "slow",
+                          .of_stream = true };
+  memcpy(keep.stream, row.stream, sizeof keep.stream);
+  cr_assert_eq(tc_keeps_add(tc_store_keeps(tt.store), &keep), TB_OK);
+  cr_assert_eq(tc_keeps_save(tc_store_keeps(tt.store), &diag), TB_OK, "%s", diag.text);
+}
+
+static void write_some_and_fill_the_disk(uint64_t floor_ns) {
+  struct tt_writer w = tt_attach_as(&tt, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= SEGMENTS; gen++) {
+    tt_generation(&w, gen, 3, 1000);
+    tt_barrier(&tt); /* each arrives at a time of its own */
+  }
+  keep_the_first();
+  tt_store_stop(&tt);
+  tt.config.disk_free_min = 0;
+  tt.config.retention_free_bytes = 64 << 20;
+  tt.config.retention_floor = floor_ns;
+  tt.config.retention_every = 1;
+  disk_free = 8 << 20;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
+/* The kept one and the newest stay, and an operator is told; with room again he is told, too. */
+Test(store_shortage, the_floor_stays_when_others_fill_the_disk) {
+  disk_blocks = (UINT64_C(1) << 30) / 4096;
+  write_some_and_fill_the_disk(1);
+  TT_WAIT_UNTIL(stats_now().retention_at_floor);
+  cr_assert_eq(stats_now().expired_segments, SEGMENTS - 2, "%s", tt.notes);
+  cr_assert(is_health("ok"));
+  cr_assert_not_null(strstr(stats_now().finding, "retention.floor"));
+  cr_assert_eq(lines_with("8 MiB free on the disk, less than retention.free_bytes"), 1);
+  disk_free = UINT64_C(1) << 30;
+  TT_WAIT_UNTIL(!stats_now().retention_at_floor);
+  cr_assert_str_eq(stats_now().finding, "ok");
+  cr_assert_eq(stats_now().expired_segments, SEGMENTS - 2);
+  tt_expect_proven(&tt);
+}
+
+Test(store_shortage, all_of_the_newest_hour_is_in_the_floor) {
+  disk_blocks = (UINT64_C(1) << 30) / 4096;
+  write_some_and_fill_the_disk(UINT64_C(3600000000000));
+  TT_WAIT_UNTIL(stats_now().retention_at_floor);
+  cr_assert_eq(stats_now().expired_segments, 0, "%s", tt.notes);
+}
+
+/* Who fills the disk is the archive itself: it goes on. */
+Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
+  disk_blocks = 1;
+  write_some_and_fill_the_disk(UINT64_C(3600000000000));
+  TT_WAIT_UNTIL(stats_now().expired_segments >= SEGMENTS - 1);
+  tt_expect_proven(&tt);
 }

@@ -37,17 +37,23 @@ static void remove_state(void) {
 
 TestSuite(firings, .init = make_state, .fini = remove_state);
 
-static void add(uint64_t gen, const char *actions, const char *words) {
+static void add_of(const char *rule, uint64_t gen, const char *actions, const char *limited,
+                   const char *words) {
   struct tc_firing firing = { .wall_ns = 1000 + gen,
                               .gen = gen,
-                              .rule = "slow",
+                              .rule = rule,
                               .service = "shop",
                               .instance = "host:1",
                               .words = words,
-                              .actions = actions };
+                              .actions = actions,
+                              .limited = limited };
 
   memset(firing.stream, 0x5A, sizeof firing.stream);
   cr_assert_eq(tc_firings_add(firings, &firing), TB_OK);
+}
+
+static void add(uint64_t gen, const char *actions, const char *words) {
+  add_of("slow", gen, actions, "", words);
 }
 
 static void save(void) {
@@ -62,9 +68,9 @@ static void begin_again(void) {
 }
 
 struct seen {
-  size_t n, most;
+  size_t n, most, of_rare, to_do;
   uint64_t first_gen, last_gen, last_id;
-  char words[64], actions[64];
+  char words[64], actions[64], limited[64];
 };
 
 static tb_rc see(void *self, const struct tc_firing *firing) {
@@ -73,7 +79,8 @@ static tb_rc see(void *self, const struct tc_firing *firing) {
   cr_assert_gt(firing->id, seen->last_id);
   cr_assert_eq(firing->wall_ns, 1000 + firing->gen);
   cr_assert_eq(firing->stream[15], 0x5A);
-  cr_assert_str_eq(firing->rule, "slow");
+  seen->of_rare += strcmp(firing->rule, "rare") == 0 ? 1 : 0;
+  seen->to_do += firing->actions[0] != '\0' ? 1 : 0;
   cr_assert_str_eq(firing->service, "shop");
   cr_assert_str_eq(firing->instance, "host:1");
   if (seen->n++ == 0) seen->first_gen = firing->gen;
@@ -81,14 +88,21 @@ static tb_rc see(void *self, const struct tc_firing *firing) {
   seen->last_id = firing->id;
   snprintf(seen->words, sizeof seen->words, "%s", firing->words);
   snprintf(seen->actions, sizeof seen->actions, "%s", firing->actions);
+  snprintf(seen->limited, sizeof seen->limited, "%s", firing->limited);
   return seen->n == seen->most ? TB_END : TB_OK;
 }
 
-static struct seen all_after(uint64_t after, size_t most) {
+static struct seen asked(const struct tc_firings_ask *ask, size_t most) {
   struct seen seen = { .most = most };
 
-  cr_assert_eq(tc_firings_each(firings, after, &seen, see), most != 0 ? TB_END : TB_OK);
+  cr_assert_eq(tc_firings_each(firings, ask, &seen, see), most != 0 ? TB_END : TB_OK);
   return seen;
+}
+
+static struct seen all_after(uint64_t after, size_t most) {
+  const struct tc_firings_ask ask = { .after = after, .rule = "" };
+
+  return asked(&ask, most);
 }
 
 Test(firings, are_the_same_after_a_restart) {
@@ -106,9 +120,7 @@ Test(firings, are_the_same_after_a_restart) {
   cr_assert_str_eq(seen.words, "a name?with?[31m all in it");
   struct seen first = all_after(0, 1);
   cr_assert_str_eq(first.actions, "");
-  cr_assert_eq(tc_firings_count(firings, first.last_id), 1);
   cr_assert_eq(all_after(first.last_id, 0).first_gen, 2);
-  cr_assert_eq(tc_firings_count(firings, seen.last_id), 0);
   cr_assert_eq(all_after(seen.last_id, 0).n, 0);
 }
 
@@ -121,6 +133,50 @@ Test(firings, the_oldest_make_room) {
   cr_assert_eq(seen.n, TC_FIRINGS_MAX);
   cr_assert_eq(seen.first_gen, 6);
   cr_assert_eq(seen.last_gen, TC_FIRINGS_MAX + 5);
+}
+
+Test(firings, one_that_fires_all_the_time_takes_none_of_anothers) {
+  uint64_t gen = 1;
+
+  add_of("rare", gen++, "exec:page", "", "");
+  add_of("slow", gen++, "exec:page", "", "");
+  for (unsigned i = 0; i < 2 * TC_FIRINGS_MAX; i++) add_of("slow", gen++, "", "exec:page,snap", "");
+  add_of("rare", gen++, "exec:page", "", "");
+  save();
+  begin_again();
+  struct seen seen = all_after(0, 0);
+  cr_assert_eq(seen.n, TC_FIRINGS_MAX);
+  cr_assert_eq(seen.first_gen, 1);
+  cr_assert_eq(seen.of_rare, 2);
+  cr_assert_eq(seen.to_do, 3); /* of its own what is to be done goes last */
+  const struct tc_firings_ask rare = { .rule = "rare" }, newest = { .rule = "", .newest = 50 },
+                              each = { .rule = "", .newest = 50, .newest_of_rule = 10 };
+  cr_assert_eq(asked(&rare, 0).n, 2);
+  cr_assert_eq(asked(&newest, 0).of_rare, 1);
+  cr_assert_eq(asked(&each, 0).n, 12);
+  struct seen limited = all_after(0, TC_FIRINGS_MAX - 1);
+  cr_assert_str_eq(limited.limited, "exec:page,snap");
+  cr_assert_str_eq(limited.actions, "");
+}
+
+Test(firings, of_many_rules_each_has_its_share) {
+  enum { RULES = 32, SHARE = TC_FIRINGS_MAX / RULES };
+  char name[16];
+
+  for (unsigned i = 0; i < RULES; i++) {
+    snprintf(name, sizeof name, "r%u", i);
+    for (unsigned n = 0; n < 2 * SHARE; n++) add_of(name, 1, "", "", "");
+  }
+  for (unsigned i = 0; i < RULES; i++) {
+    snprintf(name, sizeof name, "r%u", i);
+    const struct tc_firings_ask ask = { .rule = name };
+    cr_assert_geq(asked(&ask, 0).n, SHARE, "%s", name);
+  }
+  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) { /* rules that come and go */
+    snprintf(name, sizeof name, "s%u", i);
+    add_of(name, 1, "", "", "");
+  }
+  cr_assert_eq(all_after(0, 0).n, TC_FIRINGS_MAX);
 }
 
 static void write_file(const char *text) {
