@@ -211,6 +211,15 @@ class Case(unittest.TestCase):
             self.fail(f"{got} ({len(a)} bytes) differs from {want} ({len(b)} bytes) at offset {at}")
 
 
+def held_port(case):
+    """A port of loopback for programs of this case. It is bound here: the kernel gives it to no other program while none of ours listens."""
+    held = socket.socket()
+    case.addCleanup(held.close)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a listener that has set it, too, may take the port
+    held.bind(("127.0.0.1", 0))
+    return held.getsockname()[1]
+
+
 class Collector:
     """A tracecollectd with its own state, that can be killed and started again at the same address."""
 
@@ -224,8 +233,8 @@ class Collector:
             self.config_file.write_text(config)
         self.ready_file = case.folder / f"{name}.ready"
         self.state = case.folder / f"{name}.state"
-        self.settings = [f"state={self.state}", f"certs={case.certs}", "listen.agents=127.0.0.1:0",
-                         "listen.http=127.0.0.1:0", *settings]
+        self.settings = [f"state={self.state}", f"certs={case.certs}", f"listen.agents=127.0.0.1:{held_port(case)}",
+                         f"listen.http=127.0.0.1:{held_port(case)}", *settings]
         self.process = None
         self.start()
 
