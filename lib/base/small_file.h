@@ -12,8 +12,8 @@
 
 enum { TB_SMALL_FILE_MAX = 1 << 20 };
 
-/* A descriptor for reading; path is below the folder dir_fd, or AT_FDCWD. -1: errno says why; what is neither a file nor a
- * folder is EINVAL, what is larger than a MiB EFBIG. */
+/* A descriptor for reading; path is below the folder dir_fd, or AT_FDCWD. -1: errno says why; what is neither a file, nor a
+ * folder, nor /dev/null is EINVAL, what is larger than a MiB EFBIG. */
 int tb_small_file_open(int dir_fd, const char *path);
 FILE *tb_small_file(const char *path); /* the same as a stream; NULL: errno */
 

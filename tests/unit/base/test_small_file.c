@@ -75,3 +75,11 @@ Test(small_file, a_mebibyte_is_small_and_a_byte_more_is_not) {
   close(f.fd);
   rmdir(f.path);
 }
+
+Test(small_file, the_null_device_is_a_file_with_nothing_in_it) {
+  FILE *file = tb_small_file("/dev/null");
+
+  cr_assert_not_null(file);
+  cr_assert_eq(fgetc(file), EOF);
+  fclose(file);
+}
