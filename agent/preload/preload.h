@@ -168,6 +168,7 @@ struct ta_real {
 };
 extern struct ta_real ta_real;
 void ta_real_find(void);
+void ta_versions_find(void); /* those that stand for older ones (versions.c) */
 /* Constructors of other libraries come before ours, and so do the allocator's first steps. */
 #define TA_REAL(name) (*TA_REAL_SLOT(name))
 #define TA_REAL_SLOT(name)                                                                         \
@@ -221,7 +222,8 @@ static inline bool ta_is_late(void) {
 /* Objects of the heap (objects.c): one that was made, one that is about to go. */
 void ta_objects_made(void *p);
 void ta_objects_gone(void *p);
-/* The same before there is a session; and when it has begun, all that is still there. */
+/* The same before there is a session, if that is wanted; and when it has begun, all that is still there. */
+bool ta_objects_are_early(void);
 void ta_objects_keep(void *p);
 void ta_objects_forget(void *p);
 void ta_objects_trace_kept(void);

@@ -2,7 +2,6 @@
 /* The program's session: from before its main() to after its last exit handler. */
 #include <stdarg.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "agent/emit/core/caught.h"
@@ -234,29 +233,26 @@ bool ta_preload_is_verbose(void) {
 }
 
 static bool is_wanted(void) {
-  const char *disable = secure_getenv("TRACEAGENT_DISABLE");
-
-  /* A program with raised rights takes no server, keys and folders from its caller. */
-  if (getauxval(AT_SECURE) != 0) return false;
-  if (disable != NULL && strcmp(disable, "1") == 0) return false;
+  if (ta_is_switched_off()) return false;
+  if (fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start.st_ino = 0;
   if (ta_variables_read(&variables)) return !variables.other;
   ta_preload_say("not traced: %s", variables.fault);
   return false;
 }
 
-/* Until the session has begun, what a thread allocates that is there already is kept in mind. */
+/* Most programs that inherit the environment are decided here: nothing is made or changed before. */
 __attribute__((constructor)) static void begin(void) {
   int before = errno;
 
-  if (fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start.st_ino = 0;
-  errno = before;
-  ta_real_find();
-  ta_caught_install = *TA_REAL_SLOT(sigaction);
-  ta_threads_watch();
+  ta_real_find(); /* on a stack that is large enough */
+  ta_versions_find();
   if (is_wanted()) {
+    ta_caught_install = *TA_REAL_SLOT(sigaction);
+    ta_threads_watch();
     ta_openssl_late();
     ta_preload_begin(false);
   } else {
     atomic_store(&ta_traced, 0);
   }
+  errno = before;
 }
