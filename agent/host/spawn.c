@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/host/counter.h"
 #include "agent/host/filter.h"
 
 struct start {
@@ -49,6 +50,7 @@ static void *begin(void *handed) {
   struct start s = *(struct start *)handed;
 
   free(handed);
+  ta_counter_allow();
   unblock_faults();
   leave_real_time();
   if (!s.on_first) widen_affinity();

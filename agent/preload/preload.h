@@ -88,9 +88,14 @@ enum ta_trace {
  * session has begun, or it is known that there will be none. */
 extern _Atomic unsigned ta_traced;
 
-/* This thread. */
+/* This thread. A thread that may not do what tracing takes counts as the agent's, so that a wrapper asks one thing only. */
+enum ta_bar {
+  TA_BAR_COUNTER = 1u << 30, /* it must not read the processor's counter, by which the session goes */
+  TA_BAR_CALLS = 1u << 31,   /* it may only read, write and exit */
+  TA_BARS = (unsigned)TA_BAR_COUNTER | (unsigned)TA_BAR_CALLS,
+};
 struct ta_here {
-  unsigned agent; /* the agent's code runs on it, so many times over */
+  unsigned agent; /* the agent's code runs on it, so many times over; and bars */
   bool forks;     /* among it handlers of the program's */
   unsigned
       inside; /* an allocator, or where libc makes a thread: what interrupts it may do neither */
@@ -118,9 +123,12 @@ static inline void ta_hook_ends(void) {
   ta_agent_ends();
 }
 
+static inline bool ta_agent_runs(void) {
+  return (ta_here.agent & ~(unsigned)TA_BARS) != 0;
+}
 /* A thread or descriptor that is made now is the agent's. */
 static inline bool ta_is_agents(void) {
-  return ta_here.agent != 0 && !ta_here.forks;
+  return ta_agent_runs() && !ta_here.forks;
 }
 
 static inline bool ta_traces_any(unsigned set) {
@@ -190,15 +198,26 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int ms, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask,
                 size_t room);
 
+/* Around a system call by which a thread may forbid itself what tracing takes (bars.c). */
+struct ta_bars {
+  unsigned set;          /* bars that the thread did not have before */
+  bool clock;            /* the process goes by the kernel's clock from now on */
+  bool session, allows;
+};
+struct ta_bars ta_bars_begin(long number, long a, long b);
+void ta_bars_end(struct ta_bars bars, bool done);
+
 /* The session (session.c): begins with what the environment says, ends, is over in a forked child. */
 void ta_preload_begin(bool in_child);
 void ta_preload_end(void);
 /* There is a session, and it is this process's. */
 bool ta_preload_is_on(void);
-/* The program is about to run another one: its session ends, and the stream says so. Stay: that has failed,
+/* The program is about to do what no session outlasts: its session ends, and the stream says why. Stay: that has failed,
  * and a session starts again. */
-void ta_preload_leave(void);
+void ta_preload_leave(const char *why);
 void ta_preload_stay(void);
+/* The session goes by the processor's counter. */
+bool ta_preload_counts(void);
 bool ta_preload_follows_forks(void);
 bool ta_preload_is_verbose(void);
 
@@ -244,6 +263,9 @@ struct ta_parting ta_descriptors_prepare(void);
 void ta_descriptors_part(struct ta_parting p, bool keep_stderr);
 /* One that was just made; if it is the agent's, the program will not meet it. */
 int ta_descriptors_keep(int fd);
+
+/* Runs that on a stack of ours (stack.c): whoever calls us may have a small one. */
+void ta_on_own_stack(void (*work)(void *self), void *self);
 
 /* Says one line on stderr. */
 void ta_preload_say(const char *fmt, ...) TB_PRINTF(1, 2);

@@ -10,6 +10,7 @@ static bool ends_made;
 
 /* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
 static void say_end(void *self) {
+  if ((ta_here.agent & TA_BARS) != 0) return;
   if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
     ta_trace_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
   ta_agent_begins();
@@ -42,6 +43,7 @@ struct start {
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
   bool inside; /* an allocator makes it, for itself */
+  unsigned bars; /* of its creator's, which it has, too */
 };
 
 /* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
@@ -55,6 +57,11 @@ static struct start begin(void *self) {
     return s;
   }
   if (s.inside) ta_here.inside++;
+  ta_here.agent |= s.bars;
+  if (s.bars != 0) {
+    ta_agent_ends();
+    return s;
+  }
   ta_spawned_is_mine(s.birth);
   unsigned traced = atomic_load(&ta_traced);
   if ((traced & 1u << TA_TRACE_STACKS) != 0) ta_frames_learn();
@@ -98,8 +105,10 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
     .run.posix = start, .arg = arg, .agents = ta_is_agents(), .inside = ta_here.inside != 0
   };
 
+  if (!s.agents) s.bars = ta_here.agent & TA_BAR_COUNTER;
+
   if (!s.agents && ta_is_late()) ta_late_look();
-  if (!s.agents && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  if (!s.agents && s.bars == 0 && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
   bool traced = !s.agents && ta_traces(TA_TRACE_THREAD);
   if (s.agents) s.parting = ta_descriptors_prepare();
   struct start *handed = hand(s, traced ? *(void **)&start : NULL);
@@ -115,7 +124,8 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
 TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
   struct start s = { .run.c11 = start, .arg = arg, .inside = ta_here.inside != 0 };
 
-  if (!ta_traces_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
+  s.bars = ta_here.agent & TA_BAR_COUNTER;
+  if (s.bars == 0 && !ta_traces_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
   bool traced = ta_traces(TA_TRACE_THREAD);
   struct start *handed = hand(s, traced ? *(void **)&start : NULL);
   if (handed == NULL) return thrd_nomem;

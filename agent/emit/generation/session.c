@@ -22,6 +22,7 @@
 #include "agent/emit/generation/stream_outlet.h"
 #include "agent/emit/stacks/stacks.h"
 #include "agent/emit/stacks/symbols.h"
+#include "agent/host/counter.h"
 #include "agent/host/keep.h"
 #include "agent/host/pin.h"
 #include "agent/host/process.h"
@@ -282,6 +283,7 @@ int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *c
   int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
+  ta_counter_ask();
   if (!ta_pin()) return TA_E_NOMEM;
   if (!begin_change()) return TA_E_BUSY;
   error = open_session(out, &c, memory_bytes, NULL, false, &s);
@@ -318,6 +320,7 @@ static int start(const struct ta_forward_config *where, const struct ta_emit_con
   int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
+  ta_counter_ask();
   if (!ta_pin()) return TA_E_NOMEM;
   if (!begin_change()) return TA_E_BUSY;
   error = start_stream(where, &c, late, &s);
