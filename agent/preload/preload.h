@@ -15,7 +15,9 @@
  *   - in a signal handler that came in the middle of a traced call: `frame` below;
  *   - in a forked child, unless TRACEAGENT_FORK=1: the children of most programs run another one at once, or do one
  *     thing and end. A program that is run starts its own session. daemon() goes on with the child;
- *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it.
+ *   - in the child of vfork(): no name is exported, and what it calls belongs to the thread that waits for it;
+ *   - on a thread that has forbidden itself what tracing takes (bars.c);
+ *   - in a program with a sanitizer, or that is not meant: nothing but the real functions is called before that is known.
  *
  * An unlock, a post, a signal, the last arrival at a barrier and the end of a thread write the wakeup of the
  * waiter, if it waited under our eyes (agent/emit/events/waiters.h). Of a mutex that another thread takes
@@ -27,6 +29,7 @@
  * Not seen are: calls that libc makes itself (the resolver's, those of printf() and of one character at a time),
  * system calls without libc, static programs.
  *
+ * Stack     0.7 KiB in a call that is recorded, 1.8 KiB with stacks, 3.3 KiB by unwind tables; 4 KiB of a new thread's.
  * Memory    what traceagent.h says, 56 bytes a thread that is being created, 64 KiB of what was allocated before the
  *           session.
  * Threads   none before late.c begins the stream; then the agent's two, one that looks names up where there are any to look

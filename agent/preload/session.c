@@ -183,7 +183,7 @@ static void stop(void *unused) {
 }
 
 /* A child that was not made by fork() leaves its parent's session alone. */
-static void end(void (*abandon)(void *unused)) {
+static void end(void (*abandon)(void)) {
   int before = errno;
 
   if ((ta_here.agent & TA_BAR_CALLS) != 0 || !ta_late_is_owner()) return;
@@ -192,7 +192,7 @@ static void end(void (*abandon)(void *unused)) {
   unsigned traced = atomic_exchange(&ta_traced, 0);
   bool late = (traced & 1u << TA_TRACE_LATE) != 0;
   if (late && !atomic_load(&asked) && !ta_late_is_worth_a_stream()) {
-    ta_on_own_stack(abandon, NULL);
+    abandon();
     if (variables.verbose)
       ta_preload_say("no stream: the program ended within TRACEAGENT_DELAY_MS=%llu",
                      (unsigned long long)variables.delay_ms);
@@ -204,18 +204,25 @@ static void end(void (*abandon)(void *unused)) {
   errno = before;
 }
 
-static void abandon(void *unused) {
+static void emit_abandon(void *unused) {
   (void)unused;
   ta_emit_abandon();
+}
+
+static void abandon(void) {
+  ta_on_own_stack(emit_abandon, NULL);
 }
 
 void ta_preload_end(void) {
   end(abandon);
 }
 
-static void abandon_at_exit(void *unused) {
-  (void)unused;
-  ta_emit_abandon_at_exit();
+/* Of a short program, which is not to wait for a stack: there is nothing to do but where its trace is kept in a folder. */
+static void abandon_at_exit(void) {
+  if (getenv("TRACEAGENT_SPOOL_DIR") != NULL)
+    abandon();
+  else
+    ta_emit_abandon_at_exit();
 }
 
 static void end_at_exit(void) {
@@ -279,6 +286,7 @@ __attribute__((constructor)) static void decide(void) {
   ta_versions_find();
   if (is_wanted()) {
     ta_caught_install = *TA_REAL_SLOT(sigaction);
+    ta_emit_deserted = ta_preload_end;
     ta_threads_watch();
     ta_openssl_late();
     ta_agent_begins();

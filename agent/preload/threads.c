@@ -3,18 +3,30 @@
  * later, and not here: the loader's lock may be held by a thread that waits for the thread that creates this one. */
 #include "agent/emit/core/names.h"
 #include "agent/emit/stacks/frames.h"
+#include "agent/host/process.h"
 #include "agent/preload/preload.h"
 
 static pthread_key_t ends;
 static bool ends_made;
+
+/* Once the first thread has ended by pthread_exit(), the process ends with the last of the program's, and as ever only if
+ * that is the last of all: it runs the handlers of exit(), and the agent's threads have other descriptors. */
+static void leave(void) {
+  ta_process_first_leaves();
+  if (!ta_process_first_has_left() || !ta_process_leaves_none()) return;
+  ta_preload_end();
+  ta_process_be_last();
+}
 
 /* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
 static void say_end(void *self) {
   if ((ta_here.agent & TA_BARS) != 0) return;
   if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
     ta_trace_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
+  if (!ta_preload_is_on()) return;
   ta_agent_begins();
   ta_spawned_is_over();
+  leave();
   ta_agent_ends();
 }
 

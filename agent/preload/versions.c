@@ -3,7 +3,7 @@
  * linked before glibc 2.3.2 are one pointer large, and today's code would write beyond them. The wrapper stands for the
  * newest version alone; a caller of an older one comes here, is handed on to libc's, and is not traced.
  *
- * versions.def is written when the library is built: OLD(identifier, name, version) for each. All have up to six parameters, none of
+ * The build lists them: OLD(identifier, name, version) for each. All have up to six parameters, none of
  * them a floating-point number or a structure. */
 #include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"

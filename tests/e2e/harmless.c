@@ -325,6 +325,29 @@ static void begin_in_small_thread(void) {
   MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
 }
 
+/* The process is over with its last thread, not with its first. */
+
+static void *be_last(void *arg) {
+  nap_often();
+  printf("unharmed\n");
+  return arg;
+}
+
+static void first_leaves(void) {
+  pthread_t thread;
+
+  nap_often();
+  MUST(pthread_create(&thread, NULL, be_last, NULL) == 0);
+  pthread_exit(NULL);
+}
+
+static void exit_alone(void) {
+  nap_often();
+  printf("unharmed\n");
+  fflush(stdout);
+  syscall(SYS_exit, 7);
+}
+
 struct scene {
   const char *name;
   void (*run)(void);
@@ -339,6 +362,8 @@ static const struct scene scenes[] = {
   { "no-counter-then-exec", no_counter_then_exec },
   { "jails", jails },
   { "small-stacks", small_stacks },
+  { "first-leaves", first_leaves },
+  { "exit-alone", exit_alone },
   { "begin-in-handler", begin_in_handler },
   { "begin-in-small-thread", begin_in_small_thread },
 };

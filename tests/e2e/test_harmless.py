@@ -16,8 +16,8 @@ class Harmless(PreloadCase):
     def program(self, *flags):
         return self.compiled("harmless", "cc", "-D_GNU_SOURCE", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", *flags, HARMLESS)
 
-    def unharmed(self, server, scene, program=None, **more):
-        done = self.run_program(program or self.program(), scene, env=self.environment(server, **{"TRACEAGENT_DELAY_MS": "50", **more}))
+    def unharmed(self, server, scene, program=None, expect=0, **more):
+        done = self.run_program(program or self.program(), scene, expect=expect, env=self.environment(server, **{"TRACEAGENT_DELAY_MS": "50", **more}))
         self.assertEqual(done.out, "unharmed\n")
         return done.err
 
@@ -111,6 +111,15 @@ class Harmless(PreloadCase):
 
     def test_threads_and_children_in_strict_mode(self):
         self.in_all_ways(Collector(self), "jails", SAMPLED)
+
+    # Threads.
+
+    def test_a_process_ends_with_its_last_thread_and_as_ever(self):
+        collector = Collector(self)
+        for server, more in ((collector.to, {}), (collector.to, {"TRACEAGENT_DELAY_MS": "0"}), ("127.0.0.1:1", {})):
+            self.assertEqual(self.unharmed(server, "first-leaves", TRACEAGENT_SERVICE=f"last-{len(more)}", **more), "")
+            self.assertEqual(self.unharmed(server, "exit-alone", expect=7, **more), "")
+        self.assertEqual(self.read(collector, "last-1").count('Reason="sleep"'), 120)
 
     # Stacks.
 

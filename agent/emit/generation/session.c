@@ -145,6 +145,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
   uint64_t period_ms = c->generation_ms != 0 ? c->generation_ms : PERIOD_MS;
   ta_flusher_init(&s->flusher, period_ms * 1000000,
                   c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
+  s->flusher.deserted = ta_emit_end_deserted;
   return s;
 }
 

@@ -750,14 +750,22 @@ Test(emit, a_forked_child_is_off_and_may_begin_anew) {
   expect_events(&e, ATTACHED "UserRegionBegin UserRegionEnd");
 }
 
-Test(emit, exit_does_not_wait_for_anybody) {
+static void expect_exit(const char *argument, int code) {
   pid_t child = fork();
 
   if (child == 0) {
-    execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, (char *)NULL);
+    execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, argument, (char *)NULL);
     _exit(127);
   }
   int status;
   cr_assert_eq(waitpid(child, &status, 0), child);
-  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 5, "%x", (unsigned)status);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == code, "%x", (unsigned)status);
+}
+
+Test(emit, exit_does_not_wait_for_anybody) {
+  expect_exit(NULL, 5);
+}
+
+Test(emit, a_process_ends_with_the_last_thread_of_its_host) {
+  expect_exit("by threads", 6);
 }
