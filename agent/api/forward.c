@@ -18,6 +18,7 @@
 #include "agent/api/private.h"
 #include "agent/api/recovery.h"
 #include "agent/host/clock.h"
+#include "agent/host/counter.h"
 #include "agent/host/faults.h"
 #include "agent/host/keep.h"
 #include "agent/host/limits.h"
@@ -231,6 +232,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   struct ta_forward_config all = ta_forward_config_of(config);
 
   ta_fault_clear();
+  ta_counter_ask();
   if (f == NULL || !ta_pin()) {
     free(f);
     return TA_E_NOMEM;

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/host/process.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/host/clock.h"
+#include "agent/host/keep.h"
 
-enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200 };
+enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200, THREADS_MAX = 32 };
 
 static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TA_AT_FORK pthread_cond_t calm; /* a member became quiet, a thread rests */
@@ -17,6 +27,9 @@ static TA_AT_FORK pid_t owner;      /* a child that was made without fork() has 
 static TA_AT_FORK unsigned working; /* threads that do not rest */
 static TA_AT_FORK atomic_uint epoch;
 static TA_AT_FORK bool calm_is_parents;
+static TA_AT_FORK atomic_int starting; /* threads of ours that are not below yet */
+static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* of ours, and the host's that are about to end; 0: free */
+static TA_AT_FORK atomic_bool first_has_left;
 static atomic_bool exiting;
 static _Atomic(const struct ta_fork_hooks *) hooks;
 
@@ -54,6 +67,9 @@ static TA_CODE_AT_FORK void start_child(void) {
     if (m->forked != NULL) m->forked(m);
   members = NULL;
   working = 0;
+  starting = 0;
+  for (int i = 0; i < THREADS_MAX; i++) threads[i] = 0;
+  first_has_left = false;
   calm_is_parents = true;
   atomic_fetch_add(&epoch, 1);
   owner = getpid();
@@ -171,6 +187,131 @@ void ta_process_work_end(void) {
   pthread_mutex_lock(&lock);
   if (--working == 0) pthread_cond_broadcast(&calm);
   pthread_mutex_unlock(&lock);
+}
+
+/* Whose threads there are. */
+
+void ta_process_thread_starts(void) {
+  atomic_fetch_add(&starting, 1);
+}
+
+void ta_process_thread_fails(void) {
+  atomic_fetch_sub(&starting, 1);
+}
+
+static bool is_there(int thread) {
+  char path[40];
+  struct stat unused;
+
+  snprintf(path, sizeof path, "/proc/self/task/%d", thread);
+  return stat(path, &unused) == 0 || errno != ENOENT;
+}
+
+/* In a place that is free, or was one's that has ended. Without a place it counts as the host's. */
+static void note_this_thread(void) {
+  KEEP_ERRNO;
+  int self = gettid();
+
+  for (int i = 0; i < THREADS_MAX; i++) {
+    int there = atomic_load(&threads[i]);
+    if (there != 0 && is_there(there)) continue;
+    if (atomic_compare_exchange_strong(&threads[i], &there, self)) return;
+  }
+}
+
+void ta_process_thread_begins(void) {
+  note_this_thread();
+  atomic_fetch_sub(&starting, 1);
+}
+
+static bool is_ours(int thread) {
+  for (int i = 0; i < THREADS_MAX; i++)
+    if (atomic_load(&threads[i]) == thread) return true;
+  return false;
+}
+
+void ta_process_first_leaves(void) {
+  if (gettid() == getpid()) atomic_store(&first_has_left, true);
+}
+
+bool ta_process_first_has_left(void) {
+  return atomic_load(&first_has_left);
+}
+
+/* A first thread that has ended stays as a zombie until all have. Its last figure is its status, as waitpid() reports it. */
+static bool first_is_zombie(int *out_status) {
+  char text[1024];
+  int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) return false;
+  ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[n > 0 ? n : 0] = 0;
+  const char *name_ends = strrchr(text, ')'), *last = strrchr(text, ' ');
+  if (name_ends == NULL || strncmp(name_ends, ") Z", 3) != 0) return false;
+  *out_status = atoi(last + 1);
+  return true;
+}
+
+struct tasks {
+  int ours, hosts; /* this thread apart, and the first one if it has ended */
+};
+
+static struct tasks list_tasks(void) {
+  struct tasks n = { 0, 0 };
+  int self = gettid(), process = getpid(), status;
+  DIR *dir = opendir("/proc/self/task");
+
+  if (dir == NULL) return (struct tasks){ 0, INT_MAX };
+  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+    int thread = atoi(entry->d_name);
+    if (thread == 0 || thread == self) continue;
+    if (thread == process && first_is_zombie(&status)) continue;
+    if (is_ours(thread))
+      n.ours++;
+    else
+      n.hosts++;
+  }
+  closedir(dir);
+  return n;
+}
+
+static void nap(void) {
+  nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static bool has_others(void) {
+  struct tasks n = list_tasks();
+
+  for (int ms = 0; ms < EXIT_WAIT_MS && atomic_load(&starting) != 0; ms++) {
+    nap();
+    n = list_tasks();
+  }
+  return n.hosts != 0;
+}
+
+/* Of two that end at once, one sees that the other is noted. */
+bool ta_process_leaves_none(void) {
+  note_this_thread();
+  return !has_others();
+}
+
+bool ta_process_is_deserted(void) {
+  int status;
+
+  return first_is_zombie(&status) && !has_others();
+}
+
+void ta_process_be_last(void) {
+  for (int ms = 0; ms < EXIT_WAIT_MS && list_tasks().ours != 0; ms++) nap();
+}
+
+void ta_process_end_as_first(void) {
+  int status;
+
+  ta_process_be_last();
+  if (first_is_zombie(&status) && WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    syscall(SYS_exit, WEXITSTATUS(status));
 }
 
 bool ta_process_exiting(void) {

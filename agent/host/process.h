@@ -64,6 +64,23 @@ void ta_process_work_end(void);
 void ta_process_hold(void);
 void ta_process_go_on(void);
 
+/* A thread of ours: its maker says so before, and if it cannot be made; the thread says who it is (spawn.c). */
+void ta_process_thread_starts(void);
+void ta_process_thread_fails(void);
+void ta_process_thread_begins(void);
+/* The host's first thread is about to end by itself, as by pthread_exit(). */
+void ta_process_first_leaves(void);
+bool ta_process_first_has_left(void);
+/* No thread of the host's is left: without ours the process would be over. It reads /proc, and answers false without. */
+bool ta_process_is_deserted(void);
+/* By a thread of the host's that is about to end: no other is left, but for some that are about to end, too. */
+bool ta_process_leaves_none(void);
+/* Waits for our threads to be gone, for a moment: the last thread to end runs the handlers of exit(). */
+void ta_process_be_last(void);
+/* By a thread of ours: is the last, and ends as the host's first thread has, since the last thread's exit code is the
+ * process's. Comes back where that was 0, as after pthread_exit(). */
+void ta_process_end_as_first(void);
+
 bool ta_process_exiting(void);
 _Noreturn void ta_process_park(struct ta_member *member);
 

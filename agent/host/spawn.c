@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/host/counter.h"
 #include "agent/host/filter.h"
+#include "agent/host/process.h"
 
 struct start {
   const char *name;
@@ -49,6 +51,8 @@ static void *begin(void *handed) {
   struct start s = *(struct start *)handed;
 
   free(handed);
+  ta_process_thread_begins();
+  ta_counter_allow();
   unblock_faults();
   leave_real_time();
   if (!s.on_first) widen_affinity();
@@ -77,8 +81,10 @@ static int spawn(pthread_t *out, int detach, const char *name, size_t stack_byte
   pthread_attr_init(&attr);
   pthread_attr_setdetachstate(&attr, detach);
   if (stack_bytes != 0) pthread_attr_setstacksize(&attr, stack_bytes);
+  ta_process_thread_starts();
   int error = create(out, &attr, s);
   pthread_attr_destroy(&attr);
+  if (error != 0) ta_process_thread_fails();
   if (error != 0) free(s);
   return error;
 }

@@ -7,6 +7,8 @@
  *              SIGILL, SIGTRAP, SIGSYS) and SIGABRT: the host's crash reporter sees a crash of ours, and a host whose
  *              seccomp filter traps system calls answers ours
  *
+ *   counter    allowed (agent/host/counter.h)
+ *
  * A thread that may not change its policy or affinity keeps those it was made with.
  *
  * Threads   any.

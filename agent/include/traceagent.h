@@ -305,7 +305,8 @@ TA_API ta_name ta_name_of(const char *text);
 
 /* Threads. The first event of a thread attaches it under the name that pthread_setname_np() gave it; attach() gives
  * another. On a thread that is attached the name is seen from the next generation on. Names that begin with
- * "runtime." are taken for Go's own. detach() is for threads that live on without us: what is open on it is closed. */
+ * "runtime." are taken for Go's own. detach() is for threads that live on without us: what is open on it is closed. So is one
+ * that forbids itself the processor's counter (PR_SET_TSC) or enters seccomp's strict mode: it emits nothing afterwards. */
 TA_API void ta_thread_attach(ta_name name);
 TA_API void ta_thread_detach(void);
 

@@ -82,7 +82,7 @@ static int refuse(int error) {
 
 TA_API int close(int fd) {
   if (TB_UNLIKELY(is_agents(fd)) && !apart) {
-    if (ta_here.agent == 0) return refuse(EBADF);
+    if (!ta_agent_runs()) return refuse(EBADF);
     remove_from_set(fd);
   }
   return TA_REAL(close)(fd);

@@ -21,9 +21,9 @@ static bool can_run(const char *path) {
 
 /* path: NULL if it is not known. */
 static bool ends_session(const char *path) {
-  if (ta_here.agent != 0 || !ta_preload_is_on()) return false;
+  if (ta_agent_runs() || !ta_preload_is_on()) return false;
   if (path != NULL && !can_run(path)) return false;
-  ta_preload_leave();
+  ta_preload_leave("exec");
   return true;
 }
 

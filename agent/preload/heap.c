@@ -45,7 +45,10 @@ enum {
 
 static __attribute__((noinline)) void made(void *p) {
   if (p == NULL) return;
-  if (ta_traces(TA_TRACE_EARLY)) ta_objects_keep(p);
+  if (ta_traces(TA_TRACE_EARLY)) {
+    if (ta_objects_are_early()) ta_objects_keep(p);
+    return;
+  }
   if (ta_traces(TA_TRACE_HEAP)) count(size_of(p));
   if (ta_traces(TA_TRACE_OBJECTS)) ta_objects_made(p);
   if (ta_traces(TA_TRACE_LATE)) ta_late_look_at_bytes();
@@ -53,7 +56,10 @@ static __attribute__((noinline)) void made(void *p) {
 
 static __attribute__((noinline)) void gone(void *p) {
   if (p == NULL) return;
-  if (ta_traces(TA_TRACE_EARLY)) ta_objects_forget(p);
+  if (ta_traces(TA_TRACE_EARLY)) {
+    ta_objects_forget(p);
+    return;
+  }
   if (ta_traces(TA_TRACE_HEAP)) count(-size_of(p));
   if (ta_traces(TA_TRACE_OBJECTS)) ta_objects_gone(p);
 }

@@ -40,15 +40,19 @@ static bool is_time(void) {
   return ta_emit_is_due() || ta_mono_ns() >= atomic_load_explicit(&begins_ns, memory_order_relaxed);
 }
 
+static void run(void *self) {
+  int error = ta_emit_run(*(uint64_t *)self);
+
+  if (error != TA_OK && error != TA_E_OFF && ta_preload_is_verbose())
+    ta_preload_say("not traced: %s", ta_strerror(error));
+}
+
 static void begin(uint64_t first_try_ns) {
   int before = errno;
 
   ta_agent_begins();
-  if ((atomic_fetch_and(&ta_traced, ~(1u << TA_TRACE_LATE)) & 1u << TA_TRACE_LATE) != 0) {
-    int error = ta_emit_run(first_try_ns);
-    if (error != TA_OK && error != TA_E_OFF && ta_preload_is_verbose())
-      ta_preload_say("not traced: %s", ta_strerror(error));
-  }
+  if ((atomic_fetch_and(&ta_traced, ~(1u << TA_TRACE_LATE)) & 1u << TA_TRACE_LATE) != 0)
+    ta_on_own_stack(run, &first_try_ns);
   ta_agent_ends();
   errno = before;
 }

@@ -19,6 +19,7 @@ struct object {
   const ElfW(Sym) * symbols;
   const char *strings;
   const ElfW(Versym) * versions; /* NULL: it has none */
+  const ElfW(Verdef) * defined;  /* their names; NULL: it has none */
   const uint32_t *gnu_hash, *hash;
 };
 
@@ -51,6 +52,7 @@ static struct object object_of(const struct link_map *map) {
     case DT_SYMTAB: o.symbols = address_in(map, d->d_un.d_ptr); break;
     case DT_STRTAB: o.strings = address_in(map, d->d_un.d_ptr); break;
     case DT_VERSYM: o.versions = address_in(map, d->d_un.d_ptr); break;
+    case DT_VERDEF: o.defined = address_in(map, d->d_un.d_ptr); break;
     case DT_GNU_HASH: o.gnu_hash = address_in(map, d->d_un.d_ptr); break;
     case DT_HASH: o.hash = address_in(map, d->d_un.d_ptr); break;
     default: break;
@@ -58,23 +60,40 @@ static struct object object_of(const struct link_map *map) {
   return o;
 }
 
-/* Whether a reference that names no version finds this symbol. */
-static bool is_default(const struct object *o, uint32_t at, const char *text) {
+/* A version's number in that object; 0: it does not have it. */
+static ElfW(Versym) number_of(const struct object *o, const char *version) {
+  const ElfW(Verdef) *d = o->defined;
+
+  while (d != NULL) {
+    const ElfW(Verdaux) *name = (const void *)((const char *)d + d->vd_aux);
+    if (strcmp(o->strings + name->vda_name, version) == 0) return d->vd_ndx;
+    d = d->vd_next == 0 ? NULL : (const void *)((const char *)d + d->vd_next);
+  }
+  return 0;
+}
+
+/* One that is not the default, hidden from references that name none, is found by its version alone. */
+static bool is_version(const struct object *o, uint32_t at, const char *version) {
+  ElfW(Versym) has = o->versions != NULL ? o->versions[at] : VER_NDX_GLOBAL;
+
+  if (version == NULL) return has != VER_NDX_LOCAL && (has & IS_HIDDEN_VERSION) == 0;
+  return (has & ~IS_HIDDEN_VERSION) > VER_NDX_GLOBAL &&
+         (has & ~IS_HIDDEN_VERSION) == number_of(o, version);
+}
+
+static bool is_wanted(const struct object *o, uint32_t at, const struct ta_wanted *wanted) {
   const ElfW(Sym) *s = &o->symbols[at];
   unsigned type = ELF64_ST_TYPE(s->st_info), binding = ELF64_ST_BIND(s->st_info);
 
   if (s->st_shndx == SHN_UNDEF || s->st_value == 0) return false;
   if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) return false;
   if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
-  if (o->versions != NULL &&
-      (o->versions[at] == VER_NDX_LOCAL || (o->versions[at] & IS_HIDDEN_VERSION) != 0))
-    return false;
-  return strcmp(o->strings + s->st_name, text) == 0;
+  return strcmp(o->strings + s->st_name, wanted->name) == 0 && is_version(o, at, wanted->version);
 }
 
 /* The table: four words, a Bloom filter of address-sized words, buckets, and a chain entry for each symbol
  * from `first` on; the lowest bit of an entry ends the chain. */
-static const ElfW(Sym) * find_by_gnu_hash(const struct object *o, const char *name, uint32_t hash) {
+static const ElfW(Sym) * find_by_gnu_hash(const struct object *o, const struct ta_wanted *wanted, uint32_t hash) {
   enum { WORD_BITS = 8 * sizeof(ElfW(Addr)) };
   uint32_t buckets = o->gnu_hash[0], first = o->gnu_hash[1], words = o->gnu_hash[2];
   uint32_t shift = o->gnu_hash[3];
@@ -88,18 +107,18 @@ static const ElfW(Sym) * find_by_gnu_hash(const struct object *o, const char *na
   if (at < first) return NULL;
   for (;; at++) {
     uint32_t entry = chain[at - first];
-    if ((entry | 1) == (hash | 1) && is_default(o, at, name)) return &o->symbols[at];
+    if ((entry | 1) == (hash | 1) && is_wanted(o, at, wanted)) return &o->symbols[at];
     if ((entry & 1) != 0) return NULL;
   }
 }
 
-static const ElfW(Sym) * find_by_hash(const struct object *o, const char *name) {
+static const ElfW(Sym) * find_by_hash(const struct object *o, const struct ta_wanted *wanted) {
   uint32_t buckets = o->hash[0];
   const uint32_t *bucket = o->hash + 2, *chain = bucket + buckets;
 
   if (buckets == 0) return NULL;
-  for (uint32_t at = bucket[hash_of(name) % buckets]; at != STN_UNDEF; at = chain[at])
-    if (is_default(o, at, name)) return &o->symbols[at];
+  for (uint32_t at = bucket[hash_of(wanted->name) % buckets]; at != STN_UNDEF; at = chain[at])
+    if (is_wanted(o, at, wanted)) return &o->symbols[at];
   return NULL;
 }
 
@@ -117,9 +136,9 @@ static void *resolve_indirect(ElfW(Addr) at) {
 #endif
 }
 
-static void *find_in(const struct object *o, const char *name, uint32_t hash) {
+static void *find_in(const struct object *o, const struct ta_wanted *wanted, uint32_t hash) {
   const ElfW(Sym) *found =
-      o->gnu_hash != NULL ? find_by_gnu_hash(o, name, hash) : find_by_hash(o, name);
+      o->gnu_hash != NULL ? find_by_gnu_hash(o, wanted, hash) : find_by_hash(o, wanted);
 
   if (found == NULL) return NULL;
   ElfW(Addr) at = o->base + found->st_value;
@@ -139,7 +158,7 @@ static size_t find_from(const struct link_map *map, const struct ta_wanted *want
     left = 0;
     for (size_t i = 0; i < n; i++) {
       if (__atomic_load_n(wanted[i].to, __ATOMIC_RELAXED) != NULL) continue;
-      void *found = find_in(&o, wanted[i].name, hashes[i]);
+      void *found = find_in(&o, &wanted[i], hashes[i]);
       if (found != NULL) __atomic_store_n(wanted[i].to, found, __ATOMIC_RELEASE);
       left += found == NULL;
     }

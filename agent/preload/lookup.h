@@ -5,7 +5,7 @@
  * allocates, and takes the loader's lock: either would call the allocator again from inside of it. So the objects
  * are read as the loader left them: the list of link maps, each with its hash table, its symbols and their versions.
  *
- * The answers are those of dlsym(): the first object after this one in load order wins, of several versions the
+ * The answers are those of dlsym(), and of dlvsym() where a version is wanted: the first object after this one in load order wins, of several versions the
  * default one counts, and of an indirect function (STT_GNU_IFUNC) what its resolver answers. The vdso takes no part.
  * A library that was not preloaded but opened later has nothing behind it: then all objects of its namespace count,
  * from the first on.
@@ -24,6 +24,7 @@
 struct ta_wanted {
   const char *name;
   void **to; /* not NULL: it was found already, and stays */
+  const char *version; /* NULL: the one that dlsym() finds */
 };
 
 enum { TA_LOOKUP_MAX = 512 }; /* names at once */

@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include "agent/preload/preload.h"
+#include "agent/preload/variables.h"
 #include "traceexperiment.h"
 
 enum { KEPT_MAX = 4096, PROBES = 32, SPAN_BYTES = 64 << 10 };
@@ -21,6 +22,17 @@ static const uintptr_t GONE = 1, TAKEN = 2;
 
 static size_t place_of(const void *p) {
   return ((uintptr_t)p >> 4) * UINT32_C(0x9e3779b9) >> 7;
+}
+
+/* Before our constructor: nothing of the program's is looked at, its allocator's answers included, before it is known that
+ * this is wanted. libc has the environment once its own constructor has run; what is allocated before is not kept. */
+bool ta_objects_are_early(void) {
+  unsigned early = 1u << TA_TRACE_EARLY;
+
+  if (environ == NULL) return false;
+  if (ta_wants_early_objects()) return true;
+  atomic_compare_exchange_strong(&ta_traced, &early, 0);
+  return false;
 }
 
 /* One that finds no place is written as one whose begin was not seen. */

@@ -12,7 +12,7 @@ TA_API pid_t fork(void) {
 
 /* No handler runs around it, and it may be called where no lock may be taken: from a handler that interrupted us. */
 TA_API pid_t _Fork(void) {
-  if (atomic_load(&ta_traced) == 0 || ta_is_late() || ta_here.agent != 0) return TA_REAL(_Fork)();
+  if (!ta_preload_is_on() || ta_is_late() || ta_agent_runs()) return TA_REAL(_Fork)();
   ta_process_hold();
   pid_t pid = TA_REAL(_Fork)();
   ta_process_go_on();
@@ -22,7 +22,7 @@ TA_API pid_t _Fork(void) {
 /* The parent ends inside it, and the child is the program. So what there is is sent, and the child starts its own
  * session. */
 TA_API int daemon(int stay, int keep) {
-  bool ours = atomic_load(&ta_traced) != 0;
+  bool ours = ta_preload_is_on();
 
   if (ours) ta_preload_end();
   int answer = TA_REAL(daemon)(stay, keep);

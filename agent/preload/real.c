@@ -9,7 +9,7 @@
 struct ta_real ta_real;
 
 static const struct ta_wanted wanted[] = {
-#define EACH(ret, name, params) { #name, (void **)&ta_real.name },
+#define EACH(ret, name, params) { #name, (void **)&ta_real.name, NULL },
 #include "agent/preload/each.h"
 };
 #define WANTED (sizeof wanted / sizeof *wanted)

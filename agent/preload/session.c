@@ -2,11 +2,11 @@
 /* The program's session: from before its main() to after its last exit handler. */
 #include <stdarg.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include "agent/emit/core/caught.h"
 #include "agent/emit/generation/session.h"
+#include "agent/host/counter.h"
 #include "agent/host/process.h"
 #include "agent/preload/preload.h"
 #include "agent/preload/variables.h"
@@ -20,6 +20,7 @@ enum {
 static struct ta_variables variables;
 static pid_t owner; /* of the session */
 static bool begun;  /* one, by this process or who it was forked from */
+static bool counts; /* it goes by the processor's counter */
 
 /* A program may close its standard error and open a file of its own in its place: that file gets no line of ours. */
 static struct stat stderr_at_start; /* st_ino 0: there was none */
@@ -136,6 +137,9 @@ static int start(bool child) {
                                 .stack_tables = variables.tables,
                                 .samples_hz = (unsigned)variables.samples,
                                 .allocfree = (variables.traced & 1u << TA_TRACE_OBJECTS) != 0 };
+  ta_counter_ask();
+  counts = !atomic_load(&ta_counter_is_off);
+  if (!counts) ta_here.agent &= ~(unsigned)TA_BAR_COUNTER;
   bool taken = take_signal();
   int error = start_session(&where, &how);
 
@@ -153,26 +157,37 @@ static int start(bool child) {
   return TA_OK;
 }
 
-void ta_preload_begin(bool child) {
-  int before = errno;
+static void begin(void *child) {
+  int error = start(*(bool *)child);
 
-  ta_agent_begins();
-  int error = start(child);
   if (error == TA_OK && (variables.traced & 1u << TA_TRACE_OBJECTS) != 0) ta_objects_trace_kept();
   begun |= error == TA_OK;
   owner = getpid();
   unsigned late = begins_late() ? 1u << TA_TRACE_LATE : 0;
   atomic_store(&ta_traced, error == TA_OK ? variables.traced | late : 0);
   if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
+}
+
+void ta_preload_begin(bool child) {
+  int before = errno;
+
+  ta_agent_begins();
+  ta_on_own_stack(begin, &child);
   ta_agent_ends();
   errno = before;
+}
+
+static void stop(void *unused) {
+  (void)unused;
+  ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
 }
 
 /* A child that was not made by fork() leaves its parent's session alone. */
 static void end(void (*abandon)(void)) {
   int before = errno;
 
-  if (!ta_late_is_owner()) return;
+  if ((ta_here.agent & TA_BAR_CALLS) != 0 || !ta_late_is_owner()) return;
+  bool allowed = (ta_here.agent & TA_BAR_COUNTER) != 0 && ta_counter_allow();
   ta_agent_begins();
   unsigned traced = atomic_exchange(&ta_traced, 0);
   bool late = (traced & 1u << TA_TRACE_LATE) != 0;
@@ -182,18 +197,36 @@ static void end(void (*abandon)(void)) {
       ta_preload_say("no stream: the program ended within TRACEAGENT_DELAY_MS=%llu",
                      (unsigned long long)variables.delay_ms);
   } else if (traced != 0) {
-    ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
+    ta_on_own_stack(stop, NULL);
   }
   ta_agent_ends();
+  if (allowed) ta_counter_forbid();
   errno = before;
 }
 
+static void emit_abandon(void *unused) {
+  (void)unused;
+  ta_emit_abandon();
+}
+
+static void abandon(void) {
+  ta_on_own_stack(emit_abandon, NULL);
+}
+
 void ta_preload_end(void) {
-  end(ta_emit_abandon);
+  end(abandon);
+}
+
+/* Of a short program, which is not to wait for a stack: there is nothing to do but where its trace is kept in a folder. */
+static void abandon_at_exit(void) {
+  if (getenv("TRACEAGENT_SPOOL_DIR") != NULL)
+    abandon();
+  else
+    ta_emit_abandon_at_exit();
 }
 
 static void end_at_exit(void) {
-  end(ta_emit_abandon_at_exit);
+  end(abandon_at_exit);
 }
 
 /* An exec() waits for what was sent to be acked only where there is a connection, or is about to be, and not for
@@ -209,12 +242,12 @@ bool ta_preload_is_on(void) {
   return atomic_load(&ta_traced) != 0 && getpid() == owner;
 }
 
-void ta_preload_leave(void) {
+void ta_preload_leave(const char *why) {
   uint64_t exit_ms = variables.exit_ms, exec_ms = exit_ms < EXEC_MS ? exit_ms : EXEC_MS;
 
   ta_agent_begins();
   variables.exit_ms = may_be_acked() ? exec_ms : 0;
-  ta_spool_closes_by("exec");
+  ta_spool_closes_by(why);
   ta_preload_end();
   variables.exit_ms = exit_ms;
   ta_agent_ends();
@@ -223,6 +256,10 @@ void ta_preload_leave(void) {
 void ta_preload_stay(void) {
   ta_spool_closes_by(NULL);
   ta_preload_begin(false);
+}
+
+bool ta_preload_counts(void) {
+  return counts;
 }
 
 bool ta_preload_follows_forks(void) {
@@ -234,29 +271,29 @@ bool ta_preload_is_verbose(void) {
 }
 
 static bool is_wanted(void) {
-  const char *disable = secure_getenv("TRACEAGENT_DISABLE");
-
-  /* A program with raised rights takes no server, keys and folders from its caller. */
-  if (getauxval(AT_SECURE) != 0) return false;
-  if (disable != NULL && strcmp(disable, "1") == 0) return false;
+  if (ta_is_switched_off()) return false;
+  if (fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start.st_ino = 0;
   if (ta_variables_read(&variables)) return !variables.other;
   ta_preload_say("not traced: %s", variables.fault);
   return false;
 }
 
-/* Until the session has begun, what a thread allocates that is there already is kept in mind. */
-__attribute__((constructor)) static void begin(void) {
+/* Most programs that inherit the environment are decided here: nothing is made or changed before. */
+__attribute__((constructor)) static void decide(void) {
   int before = errno;
 
-  if (fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start.st_ino = 0;
-  errno = before;
-  ta_real_find();
-  ta_caught_install = *TA_REAL_SLOT(sigaction);
-  ta_threads_watch();
+  ta_real_find(); /* on a stack that is large enough */
+  ta_versions_find();
   if (is_wanted()) {
+    ta_caught_install = *TA_REAL_SLOT(sigaction);
+    ta_emit_deserted = ta_preload_end;
+    ta_threads_watch();
     ta_openssl_late();
-    ta_preload_begin(false);
+    ta_agent_begins();
+    begin(&(bool){ false });
+    ta_agent_ends();
   } else {
     atomic_store(&ta_traced, 0);
   }
+  errno = before;
 }

@@ -10,7 +10,7 @@
 #include "agent/preload/preload.h"
 
 static inline bool is_shared(int number) {
-  return TB_UNLIKELY(ta_is_caught(number)) && ta_here.agent == 0;
+  return TB_UNLIKELY(ta_is_caught(number)) && !ta_agent_runs();
 }
 
 static void share(int number, const struct sigaction *act, struct sigaction *old) {
@@ -77,7 +77,7 @@ TA_API int siginterrupt(int number, int interrupts) {
 /* Waiting for signals. */
 
 static void leave_to_program(const sigset_t *set) {
-  if (TB_LIKELY(!ta_samples_are_on()) || ta_here.agent != 0) return;
+  if (TB_LIKELY(!ta_samples_are_on()) || ta_agent_runs()) return;
   ta_agent_begins();
   ta_samples_yield(set);
   ta_agent_ends();

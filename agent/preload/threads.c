@@ -3,17 +3,30 @@
  * later, and not here: the loader's lock may be held by a thread that waits for the thread that creates this one. */
 #include "agent/emit/core/names.h"
 #include "agent/emit/stacks/frames.h"
+#include "agent/host/process.h"
 #include "agent/preload/preload.h"
 
 static pthread_key_t ends;
 static bool ends_made;
 
+/* Once the first thread has ended by pthread_exit(), the process ends with the last of the program's, and as ever only if
+ * that is the last of all: it runs the handlers of exit(), and the agent's threads have other descriptors. */
+static void leave(void) {
+  ta_process_first_leaves();
+  if (!ta_process_first_has_left() || !ta_process_leaves_none()) return;
+  ta_preload_end();
+  ta_process_be_last();
+}
+
 /* Of those that end by pthread_exit() or are cancelled, too. Its value is the thread. */
 static void say_end(void *self) {
+  if ((ta_here.agent & TA_BARS) != 0) return;
   if (ta_traces(TA_TRACE_JOIN) && ta_is_waited_for(self))
     ta_trace_wake(TA_CALL_pthread_exit, self, TA_WAKE_ALL, TA_FRAME);
+  if (!ta_preload_is_on()) return;
   ta_agent_begins();
   ta_spawned_is_over();
+  leave();
   ta_agent_ends();
 }
 
@@ -42,6 +55,7 @@ struct start {
   bool agents; /* one of the agent's own */
   struct ta_parting parting;
   bool inside; /* an allocator makes it, for itself */
+  unsigned bars; /* of its creator's, which it has, too */
 };
 
 /* A thread's first steps. Its stack is learned here: later it may be inside of its allocator. */
@@ -55,6 +69,11 @@ static struct start begin(void *self) {
     return s;
   }
   if (s.inside) ta_here.inside++;
+  ta_here.agent |= s.bars;
+  if (s.bars != 0) {
+    ta_agent_ends();
+    return s;
+  }
   ta_spawned_is_mine(s.birth);
   unsigned traced = atomic_load(&ta_traced);
   if ((traced & 1u << TA_TRACE_STACKS) != 0) ta_frames_learn();
@@ -98,8 +117,10 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
     .run.posix = start, .arg = arg, .agents = ta_is_agents(), .inside = ta_here.inside != 0
   };
 
+  if (!s.agents) s.bars = ta_here.agent & TA_BAR_COUNTER;
+
   if (!s.agents && ta_is_late()) ta_late_look();
-  if (!s.agents && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
+  if (!s.agents && s.bars == 0 && !ta_traces_any(BEGINS)) return TA_REAL(pthread_create)(out, attr, start, arg);
   bool traced = !s.agents && ta_traces(TA_TRACE_THREAD);
   if (s.agents) s.parting = ta_descriptors_prepare();
   struct start *handed = hand(s, traced ? *(void **)&start : NULL);
@@ -115,7 +136,8 @@ TA_API int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*st
 TA_API int thrd_create(thrd_t *out, thrd_start_t start, void *arg) {
   struct start s = { .run.c11 = start, .arg = arg, .inside = ta_here.inside != 0 };
 
-  if (!ta_traces_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
+  s.bars = ta_here.agent & TA_BAR_COUNTER;
+  if (s.bars == 0 && !ta_traces_any(BEGINS)) return TA_REAL(thrd_create)(out, start, arg);
   bool traced = ta_traces(TA_TRACE_THREAD);
   struct start *handed = hand(s, traced ? *(void **)&start : NULL);
   if (handed == NULL) return thrd_nomem;

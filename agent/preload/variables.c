@@ -3,10 +3,12 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "agent/emit/generation/samples.h"
 #include "agent/emit/stacks/frames.h"
 #include "agent/preload/preload.h"
+#include "agent/preload/sanitizer.h"
 
 enum { EXIT_MS = 1000, EXIT_MS_MAX = 60000, DELAY_MS = 500, DELAY_MS_MAX = 60000 };
 
@@ -125,11 +127,37 @@ static uint64_t usual_delay_ms(void) {
   return record_ms != NULL && *record_ms != 0 && strcmp(record_ms, "0") != 0 ? 0 : DELAY_MS;
 }
 
+bool ta_is_switched_off(void) {
+  return getauxval(AT_SECURE) != 0 || is_on("TRACEAGENT_DISABLE");
+}
+
+static bool names_server(void) {
+  const char *server = secure_getenv("TRACEAGENT_SERVER");
+
+  return server != NULL && *server != 0;
+}
+
+bool ta_wants_early_objects(void) {
+  return is_on("TRACEAGENT_MALLOC") && names_server() && !ta_is_switched_off() &&
+         ta_sanitizer() == NULL;
+}
+
 bool ta_variables_read(struct ta_variables *v) {
-  const char *only = secure_getenv("TRACEAGENT_ONLY");
+  const char *only = secure_getenv("TRACEAGENT_ONLY"), *sanitizer;
 
   *v = (struct ta_variables){ .exit_ms = EXIT_MS, .delay_ms = usual_delay_ms() };
   v->other = only != NULL && !any_word(only, is_program, NULL);
+  if (v->other) return true;
+  if (!names_server()) {
+    snprintf(v->fault, sizeof v->fault, "TRACEAGENT_SERVER is not set");
+    return false;
+  }
+  if ((sanitizer = ta_sanitizer()) != NULL) {
+    snprintf(v->fault, sizeof v->fault,
+             "the program was built with %s, which would take the library's work for the program's",
+             sanitizer);
+    return false;
+  }
   v->forks = is_on("TRACEAGENT_FORK");
   v->verbose = is_on("TRACEAGENT_VERBOSE");
   v->tables = is_on("TRACEAGENT_STACK_TABLES");

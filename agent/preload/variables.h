@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of the preload library. TRACEAGENT_SERVER, _CERTS, _INSTANCE and _DISABLE are read where
+/* The environment of the preload library. TRACEAGENT_CERTS and _INSTANCE, and what TRACEAGENT_SERVER says, are read where
  * every stream is opened (agent/api/forward.c).
  *
  * Errors    false, and `fault` says which variable and why.
@@ -23,6 +23,10 @@ struct ta_variables {
   char fault[200];
 };
 
+/* TRACEAGENT_DISABLE=1, or the program has raised rights: it takes no server, keys and folders from its caller. */
+bool ta_is_switched_off(void);
+/* The objects that are allocated before the session are to be kept in mind. */
+bool ta_wants_early_objects(void);
 bool ta_variables_read(struct ta_variables *v);
 
 #endif

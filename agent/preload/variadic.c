@@ -80,8 +80,34 @@ static __attribute__((noinline)) long futex(long number, long a, long b, long c,
   return answer;
 }
 
+static __attribute__((noinline)) long confine(long number, long a, long b, long c, long d, long e,
+                                              long f) {
+  struct ta_bars bars = ta_bars_begin(number, a, b);
+  long answer = real_call()(number, a, b, c, d, e, f);
+
+  ta_bars_end(bars, answer == 0);
+  return answer;
+}
+
 long ta_raw_call(long number, long a, long b, long c, long d, long e, long f) {
   if (TB_UNLIKELY(number == SYS_futex) && ta_traces(TA_TRACE_MUTEX))
     return futex(number, a, b, c, d, e, f);
+  if (TB_UNLIKELY(number == SYS_prctl || number == SYS_seccomp))
+    return confine(number, a, b, c, d, e, f);
   return real_call()(number, a, b, c, d, e, f);
+}
+
+/* prctl() */
+
+typedef int raw_prctl(int option, long a, long b, long c, long d);
+
+TA_API raw_prctl ta_raw_prctl __asm__("prctl");
+
+int ta_raw_prctl(int option, long a, long b, long c, long d) {
+  raw_prctl *real = *(raw_prctl **)(void *)TA_REAL_SLOT(prctl);
+  struct ta_bars bars = ta_bars_begin(SYS_prctl, option, a);
+  int answer = real(option, a, b, c, d);
+
+  ta_bars_end(bars, answer == 0);
+  return answer;
 }

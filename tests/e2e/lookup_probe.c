@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Built with real.c, lookup.c and rows of its own beside those of calls.def: says what four of its rows answer, after every
- * row was compared with dlsym(). */
+ * row was compared with dlsym(), and what versions of one of them do. */
 #include <dlfcn.h>
 
+#include "agent/preload/lookup.h"
 #include "agent/preload/preload.h"
 
 int main(void) {
@@ -17,7 +18,13 @@ int main(void) {
   bool refused = TA_REAL(pthread_has_not_this)() == ENOSYS;
   errno = 0;
   refused = refused && TA_REAL(no_libc_has_this)() == -1 && errno == ENOSYS;
-  printf("%d %d %d %d %s\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
-         TA_REAL(indirect)(), refused ? "refused" : "not refused");
+  int (*version[3])(void) = { NULL };
+  const struct ta_wanted wanted[] = { { "changed", (void **)&version[0], "V1" },
+                                      { "changed", (void **)&version[1], "V2" },
+                                      { "changed", (void **)&version[2], "V3" } };
+  ta_lookup_next(wanted, 3);
+  printf("%d %d %d %d %s %d %d %s\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
+         TA_REAL(indirect)(), refused ? "refused" : "not refused",
+         version[0](), version[1](), version[2] == NULL ? "none" : "one");
   return 0;
 }

@@ -41,7 +41,8 @@ static bool kernel_counts_cycles(void) {
 }
 
 bool ta_cycles_are_trusted(void) {
-  return (tb_cpu() & TB_CPU_STEADY_CYCLES) != 0 && kernel_counts_cycles();
+  return !atomic_load(&ta_counter_is_off) && (tb_cpu() & TB_CPU_STEADY_CYCLES) != 0 &&
+         kernel_counts_cycles();
 }
 
 static uint64_t count(bool cycles) {

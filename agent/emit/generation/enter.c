@@ -13,6 +13,7 @@
 #include "agent/emit/generation/samples.h"
 #include "agent/emit/stacks/frames.h"
 #include "agent/host/keep.h"
+#include "agent/host/process.h"
 #include "traceagent.h"
 
 __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
@@ -260,6 +261,7 @@ static void end_at_exit(void *self) {
     if (pthread_setspecific(key, self) == 0) return;
   }
   ended = true;
+  ta_process_first_leaves();
   end_thread(self);
 }
 

@@ -5,10 +5,13 @@
 #include <semaphore.h>
 
 #include "agent/host/clock.h"
+#include "agent/host/process.h"
 #include "agent/spool/wanted.h"
 
 enum {
   REST_NS = 10000000,
+  LOOK_NS = 1000000000,
+  LOOK_OFTEN_NS = 100000000,
   /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
   PATIENCE_PERIODS = 10,
   PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
@@ -119,10 +122,28 @@ static void gen(struct ta_flusher *r, uint64_t now) {
   answer(r, asked_for);
 }
 
+/* A process ends with its last thread, and this one must not be the last. */
+static uint64_t look_ns(const struct ta_flusher *r) {
+  uint64_t often = ta_process_first_has_left() ? LOOK_OFTEN_NS : LOOK_NS;
+
+  return r->deserted != NULL ? r->looked_ns + often : UINT64_MAX;
+}
+
+static void look_for_host(struct ta_flusher *r, uint64_t now) {
+  void (*deserted)(void) = r->deserted;
+
+  if (now < look_ns(r)) return;
+  r->looked_ns = now;
+  if (!ta_process_is_deserted()) return;
+  r->deserted = NULL;
+  deserted();
+}
+
 /* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
 static void doze(struct ta_flusher *r, bool rest) {
   atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
   uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
+  if (until_ns > look_ns(r)) until_ns = look_ns(r);
   if (r->paused_ns != 0 || (rest && until_ns > rested_ns)) until_ns = rested_ns;
   struct timespec until = ta_timespec(until_ns);
   if (rest || atomic_load(&ta_emit.pool.posted) == NULL)
@@ -147,11 +168,12 @@ void ta_flusher_end(struct ta_flusher *r) {
 void ta_flusher_run(struct ta_flusher *r) {
   tb_check_keep(&r->keeper);
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
-  r->began_ns = r->generation.began.mono_ns;
+  r->began_ns = r->looked_ns = r->generation.began.mono_ns;
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
          !ta_generation_is_lost(&r->generation)) {
     bool busy = ta_generation_collect(&r->generation);
     gen(r, ta_mono_ns());
+    look_for_host(r, ta_mono_ns());
     doze(r, busy || r->paused_ns != 0);
   }
   ta_flusher_end(r);

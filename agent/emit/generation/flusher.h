@@ -23,6 +23,8 @@ struct ta_flusher {
   uint64_t began_ns,
       paused_ns; /* this generation, and since when its end is put off; 0: it is not */
   bool cut;      /* it is to end at once */
+  uint64_t looked_ns;      /* last, whether the host has left */
+  void (*deserted)(void);  /* it has; called once. NULL: nobody looks */
   atomic_bool stopping;
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t generation_ended;

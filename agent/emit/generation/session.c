@@ -22,6 +22,7 @@
 #include "agent/emit/generation/stream_outlet.h"
 #include "agent/emit/stacks/stacks.h"
 #include "agent/emit/stacks/symbols.h"
+#include "agent/host/counter.h"
 #include "agent/host/keep.h"
 #include "agent/host/pin.h"
 #include "agent/host/process.h"
@@ -144,6 +145,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
   uint64_t period_ms = c->generation_ms != 0 ? c->generation_ms : PERIOD_MS;
   ta_flusher_init(&s->flusher, period_ms * 1000000,
                   c->generation_bytes != 0 ? c->generation_bytes : GENERATION_BYTES);
+  s->flusher.deserted = ta_emit_end_deserted;
   return s;
 }
 
@@ -282,6 +284,7 @@ int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *c
   int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
+  ta_counter_ask();
   if (!ta_pin()) return TA_E_NOMEM;
   if (!begin_change()) return TA_E_BUSY;
   error = open_session(out, &c, memory_bytes, NULL, false, &s);
@@ -318,6 +321,7 @@ static int start(const struct ta_forward_config *where, const struct ta_emit_con
   int error = ta_emit_config_check(&c);
 
   if (error != TA_OK) return error;
+  ta_counter_ask();
   if (!ta_pin()) return TA_E_NOMEM;
   if (!begin_change()) return TA_E_BUSY;
   error = start_stream(where, &c, late, &s);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves main() while a thread emits and generations end, without a word to the agent; for test_emit.c. Answers 5. */
+/* Leaves main() while a thread emits and generations end, without a word to the agent; for test_emit.c. Answers 5. With an
+ * argument its threads end one by one: the last one's end is the process's, with the handlers of exit(); one answers 6. */
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/emit/generation/session.h"
 
@@ -23,7 +26,17 @@ static void *emit_for_ever(void *arg) {
   return arg;
 }
 
-int main(void) {
+static void answer_six(void) {
+  _exit(6);
+}
+
+static void *emit_once(void *arg) {
+  ta_heap_alloc(1);
+  return arg;
+}
+
+int main(int argc, char **argv) {
+  (void)argv;
   struct ta_outlet out = {
     .header = take_header, .put = put_nothing, .lose = lose_nothing, .end = note_nothing
   };
@@ -32,6 +45,10 @@ int main(void) {
   pthread_t thread;
 
   if (ta_emit_start_to(&out, &config, 1 << 20) != 0) return 1;
+  if (argc > 1) {
+    if (atexit(answer_six) != 0 || pthread_create(&thread, NULL, emit_once, NULL) != 0) return 1;
+    pthread_exit(NULL);
+  }
   if (pthread_create(&thread, NULL, emit_for_ever, NULL) != 0) return 1;
   while (ta_emit_status(&status) == 0 && status.generations < 2) poll(NULL, 0, 1);
   return 5;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +250,44 @@ static void check_clock(int monotonic) {
   cr_assert_leq(apart, (to_ns)(after[1] - before[0]) + slack);
   tt_run_fini(&run);
   emit_free(&e);
+}
+
+/* Emits while rdtsc, and with it the vdso's clock, would end the thread. */
+struct without_counter {
+  struct emitted e;
+  bool forbidden, by_counter;
+  int error;
+};
+
+static void *emit_without_counter(void *self) {
+  struct without_counter *w = self;
+  struct ta_emit_config config = { .generation_ms = 60000 };
+
+  w->forbidden = prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0; /* not on every processor */
+  w->error = emit_begin(&w->e, &config, 1 << 20);
+  ta_heap_goal(1);
+  w->by_counter = status_now().cycle_clock != 0;
+  w->error |= ta_emit_sync(-1);
+  ta_thread_detach();
+  w->error |= emit_end(&w->e);
+  prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+  return NULL;
+}
+
+Test(emit, a_thread_that_may_not_read_the_counter_goes_by_the_kernels_clock) {
+  static struct without_counter w;
+  pthread_t thread;
+
+  cr_assert_eq(pthread_create(&thread, NULL, emit_without_counter, &w), 0);
+  cr_assert_eq(pthread_join(thread, NULL), 0);
+  cr_assert_eq(w.error, 0);
+  cr_assert(!w.forbidden || !w.by_counter);
+  struct tt_run run = read_trace(&w.e, 0, "no-counter");
+  size_t goals = 0;
+  for (size_t i = 0; i < run.count; i++) goals += run.events[i].type == TW_EV_HEAP_GOAL;
+  cr_assert_eq(goals, 1);
+  tt_run_fini(&run);
+  emit_free(&w.e);
 }
 
 Test(emit, time_is_the_clocks) {
@@ -711,14 +750,22 @@ Test(emit, a_forked_child_is_off_and_may_begin_anew) {
   expect_events(&e, ATTACHED "UserRegionBegin UserRegionEnd");
 }
 
-Test(emit, exit_does_not_wait_for_anybody) {
+static void expect_exit(const char *argument, int code) {
   pid_t child = fork();
 
   if (child == 0) {
-    execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, (char *)NULL);
+    execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, argument, (char *)NULL);
     _exit(127);
   }
   int status;
   cr_assert_eq(waitpid(child, &status, 0), child);
-  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 5, "%x", (unsigned)status);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == code, "%x", (unsigned)status);
+}
+
+Test(emit, exit_does_not_wait_for_anybody) {
+  expect_exit(NULL, 5);
+}
+
+Test(emit, a_process_ends_with_the_last_thread_of_its_host) {
+  expect_exit("by threads", 6);
 }

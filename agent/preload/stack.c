@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stack of our own for what takes more of it than a call may: a program's threads may have 16 KiB, its coroutines and
+ * signal handlers 4. To begin a session takes more than that; a call that is recorded takes less than 1 KiB of it.
+ *
+ * valgrind takes a stack that it has not seen made for a mistake of the program's: there is none there. */
+#include <stdint.h>
+#include <ucontext.h>
+
+#include "agent/host/keep.h"
+#include "agent/preload/lookup.h"
+#include "agent/preload/preload.h"
+
+enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10 }; /* pages may have 64 KiB; untouched they cost nothing */
+
+/* At the end of the mapping: a context alone has 1 KiB. */
+struct own {
+  ucontext_t here, there;
+  void (*work)(void *self);
+  void *self;
+};
+
+static void run(unsigned high, unsigned low) {
+  struct own *own = (struct own *)((uintptr_t)high << 32 | low);
+
+  own->work(own->self);
+}
+
+static __attribute__((noinline)) bool switch_to(char *map, void (*work)(void *self), void *self) {
+  struct own *own = (struct own *)(map + GUARD_BYTES + STACK_BYTES);
+
+  if (mprotect(map, GUARD_BYTES, PROT_NONE) != 0 || getcontext(&own->there) != 0) return false;
+  own->work = work;
+  own->self = self;
+  own->there.uc_stack = (stack_t){ .ss_sp = map + GUARD_BYTES, .ss_size = STACK_BYTES };
+  own->there.uc_link = &own->here;
+  makecontext(&own->there, (void (*)(void))run, 2, (unsigned)((uintptr_t)own >> 32),
+              (unsigned)(uintptr_t)own);
+  return swapcontext(&own->here, &own->there) == 0;
+}
+
+#if defined __aarch64__
+static const char valgrind[] = "vgpreload_core-arm64-linux.so";
+#else
+static const char valgrind[] = "vgpreload_core-amd64-linux.so";
+#endif
+
+void ta_on_own_stack(void (*work)(void *self), void *self) {
+  enum { BYTES = GUARD_BYTES + STACK_BYTES + sizeof(struct own) };
+  KEEP_FROM_CANCEL; /* nothing can unwind from one stack to the other */
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
+  void *map = ta_lookup_has_object(valgrind)
+                  ? MAP_FAILED
+                  : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+  if (map == MAP_FAILED || !switch_to(map, work, self)) work(self);
+  if (map != MAP_FAILED) munmap(map, BYTES);
+}
