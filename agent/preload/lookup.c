@@ -72,13 +72,13 @@ static ElfW(Versym) number_of(const struct object *o, const char *version) {
   return 0;
 }
 
-/* One that is not the default, hidden from references that name none, is found by its version alone. */
+/* As the loader has it: a version that is not the default is found by its name alone, and what has none stands for all. */
 static bool is_version(const struct object *o, uint32_t at, const char *version) {
   ElfW(Versym) has = o->versions != NULL ? o->versions[at] : VER_NDX_GLOBAL;
 
   if (version == NULL) return has != VER_NDX_LOCAL && (has & IS_HIDDEN_VERSION) == 0;
-  return (has & ~IS_HIDDEN_VERSION) > VER_NDX_GLOBAL &&
-         (has & ~IS_HIDDEN_VERSION) == number_of(o, version);
+  if (has == VER_NDX_GLOBAL) return true;
+  return has != VER_NDX_LOCAL && (has & ~IS_HIDDEN_VERSION) == number_of(o, version);
 }
 
 static bool is_wanted(const struct object *o, uint32_t at, const struct ta_wanted *wanted) {

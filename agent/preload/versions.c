@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that libc has in an older version, too, with code of its own: the condition variables of programs that were
  * linked before glibc 2.3.2 are one pointer large, and today's code would write beyond them. The wrapper stands for the
- * newest version alone; a caller of an older one comes here, is handed on to libc's, and is not traced.
+ * newest version alone; a caller of an older one comes here, is handed on to libc's, and is not traced. So is one that names
+ * no version, because it was linked without libc, or beside a library that has the name, too: it has the oldest of libc's, or that
+ * library's, as without us.
  *
  * The build lists them: OLD(identifier, name, version) for each. All have up to six parameters, none of
  * them a floating-point number or a structure. */

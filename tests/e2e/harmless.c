@@ -48,6 +48,46 @@ static void in_thread(void (*scene)(void)) {
   MUST(pthread_create(&thread, NULL, run_scene, &scene) == 0 && pthread_join(thread, NULL) == 0);
 }
 
+static void lock_often(void) {
+  for (int i = 0; i < ROUNDS; i++) {
+    pthread_mutex_lock(&mutex);
+    nap();
+    pthread_mutex_unlock(&mutex);
+  }
+}
+
+/* A sanitizer must see all of this, in its order. */
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static int told;
+
+static void tell_often(void) {
+  for (int i = 0; i < ROUNDS; i++) {
+    pthread_mutex_lock(&mutex);
+    told++;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&mutex);
+    nap();
+  }
+}
+
+static void conds(void) {
+  void (*scene)(void) = tell_often;
+  pthread_t thread;
+
+  MUST(pthread_create(&thread, NULL, run_scene, &scene) == 0);
+  pthread_mutex_lock(&mutex);
+  while (told < ROUNDS) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    if (told < ROUNDS / 2) MUST(pthread_cond_wait(&cond, &mutex) == 0);
+    MUST(told == ROUNDS || pthread_cond_timedwait(&cond, &mutex, &until) == 0);
+  }
+  pthread_mutex_unlock(&mutex);
+  MUST(pthread_join(thread, NULL) == 0);
+  lock_often();
+}
+
 /* Condition variables of GLIBC_2.2.5: one pointer, and what lies beside it is another's. */
 #ifdef __x86_64__
 
@@ -107,14 +147,6 @@ static void old_cond(void) {}
 
 static void forbid_counter(void) {
   if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV) != 0) MUST(errno == EINVAL); /* another processor */
-}
-
-static void lock_often(void) {
-  for (int i = 0; i < ROUNDS; i++) {
-    pthread_mutex_lock(&mutex);
-    nap();
-    pthread_mutex_unlock(&mutex);
-  }
 }
 
 static void no_counter(void) {
@@ -354,7 +386,7 @@ struct scene {
 };
 
 static const struct scene scenes[] = {
-  { "locks", lock_often },
+  { "conds", conds },
   { "old-cond", old_cond },
   { "no-counter", no_counter },
   { "no-counter-in-thread", no_counter_in_thread },

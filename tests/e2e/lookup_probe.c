@@ -18,13 +18,14 @@ int main(void) {
   bool refused = TA_REAL(pthread_has_not_this)() == ENOSYS;
   errno = 0;
   refused = refused && TA_REAL(no_libc_has_this)() == -1 && errno == ENOSYS;
-  int (*version[3])(void) = { NULL };
+  int (*version[4])(void) = { NULL };
   const struct ta_wanted wanted[] = { { "changed", (void **)&version[0], "V1" },
                                       { "changed", (void **)&version[1], "V2" },
-                                      { "changed", (void **)&version[2], "V3" } };
-  ta_lookup_next(wanted, 3);
-  printf("%d %d %d %d %s %d %d %s\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
+                                      { "changed", (void **)&version[2], "V3" },
+                                      { "twice", (void **)&version[3], "V3" } };
+  ta_lookup_next(wanted, 4);
+  printf("%d %d %d %d %s %d %d %s %d\n", TA_REAL(twice)(), TA_REAL(only_sysv)(), TA_REAL(changed)(),
          TA_REAL(indirect)(), refused ? "refused" : "not refused",
-         version[0](), version[1](), version[2] == NULL ? "none" : "one");
+         version[0](), version[1](), version[2] == NULL ? "none" : "one", version[3]());
   return 0;
 }

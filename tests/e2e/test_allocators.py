@@ -119,7 +119,7 @@ class Allocators(Case):
         flags = [f"-I{folder}" for folder in (self.folder / "rows", SOURCE, SOURCE / "lib", SOURCE / "agent/include")]
         probe = self.build("probe", "-O0", *flags, LOOKUP, SOURCE / "agent/preload/real.c", SOURCE / "agent/preload/lookup.c", "-Wl,--no-as-needed",
                            *libraries, *(f"-Wl,-rpath,{library.parent}" for library in libraries))
-        self.assertEqual(self.run_program(probe).out, "1 2 4 6 refused 3 4 none\n")
+        self.assertEqual(self.run_program(probe).out, "1 2 4 6 refused 3 4 none 5\n")
 
     def test_no_name_is_exported_that_libc_does_not_have(self):
         names = self.run_program("nm", "-D", "--defined-only", "--format=posix", LIBRARY).out.split("\n")

@@ -35,12 +35,12 @@ class Harmless(PreloadCase):
             traced = sanitizer == "undefined"
             with self.subTest(sanitizer):
                 more = {"TRACEAGENT_MALLOC": "1", "TRACEAGENT_EXIT_MS": "0", "ASAN_OPTIONS": "verify_asan_link_order=0"}
-                said = self.unharmed("127.0.0.1:1", "locks", program, **more)
+                said = self.unharmed("127.0.0.1:1", "conds", program, **more)
                 self.assertEqual(said, "" if traced else "libtraceagent-preload: not traced: the program was built with "
                                  f"-fsanitize={sanitizer}, which would take the library's work for the program's\n")
-                self.assertEqual(self.unharmed("127.0.0.1:1", "locks", program, TRACEAGENT_DISABLE="1", **more), "")
-                self.assertIn("TRACEAGENT_SERVER is not set", self.unharmed("", "locks", program, **more))
-                self.assertEqual(self.unharmed("", "locks", program, TRACEAGENT_ONLY="other", **more), "")
+                self.assertEqual(self.unharmed("127.0.0.1:1", "conds", program, TRACEAGENT_DISABLE="1", **more), "")
+                self.assertIn("TRACEAGENT_SERVER is not set", self.unharmed("", "conds", program, **more))
+                self.assertEqual(self.unharmed("", "conds", program, TRACEAGENT_ONLY="other", **more), "")
 
     # Versions.
 
