@@ -13,8 +13,8 @@
 #include "agent/spool/spool.h"
 
 enum {
-  EXEC_MS = 200,
   PATIENCE_OF_EXIT = 10, /* a tenth of exit_ms, for a collector that has not answered at all */
+  PATIENCE_OF_EXEC = 5,  /* a fifth, for the acks before an exec() */
 };
 
 static struct ta_variables variables;
@@ -243,10 +243,10 @@ bool ta_preload_is_on(void) {
 }
 
 void ta_preload_leave(const char *why) {
-  uint64_t exit_ms = variables.exit_ms, exec_ms = exit_ms < EXEC_MS ? exit_ms : EXEC_MS;
+  uint64_t exit_ms = variables.exit_ms;
 
   ta_agent_begins();
-  variables.exit_ms = may_be_acked() ? exec_ms : 0;
+  variables.exit_ms = may_be_acked() ? exit_ms / PATIENCE_OF_EXEC : 0;
   ta_spool_closes_by(why);
   ta_preload_end();
   variables.exit_ms = exit_ms;
