@@ -2,7 +2,8 @@
 /* shop [SERVER CERTS]: customers at one till, looked on from outside of it.
  *
  * Four ways to look at another module's events: a function of one's own, a file for ui.perfetto.dev (shop.json), a
- * profile of who leads to refusals (shop.pb.gz, for go tool pprof), and the trace that goes to a collector. */
+ * profile of who leads to refusals (shop.pb.gz, for go tool pprof), and the trace that goes to a collector, of which
+ * `tracectl query --saved tracepoints --pprof` makes such a profile later. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,7 +52,8 @@ int main(int argc, char **argv) {
 
   if (argc == 3) {
     struct ta_forward_config where = { .server = argv[1], .certs = argv[2], .service = "shop" };
-    check("start", ta_emit_start(&where, NULL));
+    struct ta_emit_config stacks = { .stack_depth = 16, .stack_tables = 1 };
+    check("start", ta_emit_start(&where, &stacks));
   }
   check("shop.pb.gz", ta_profile_open(0, &profile));
   check("shop.json", ta_chrome_open("shop.json", &chrome));

@@ -25,7 +25,8 @@
 #include "order/rules_user.h"
 
 /* A real trace tries a frontier in vain once in dozens of files. */
-enum { EXACT_PER_EVENT = 8, EXACT_DEFAULT = 1000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
+enum { EXACT_PER_EVENT = 64, EXACT_MORE = 4000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
+enum { RUN_TRIES_PER_EVENT = 8 }; /* a run hands back after so many, exact ones too */
 
 /* events.def once more: number of arguments, and which of them are stack and string ids. */
 #define IS_STACK_VALUE              0
@@ -136,7 +137,6 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
   order->written.next = order->out;
   order->pext = tb_cpu_deposits();
   order->limits = *limits;
-  if (order->limits.exact_tries == 0) order->limits.exact_tries = EXACT_DEFAULT;
   if (order->limits.fuel_tries == 0) order->limits.fuel_tries = FUEL_DEFAULT;
   for (unsigned type = 0; type < 256; type++) {
     const struct tw_spec *spec = tw_spec((uint8_t)type);
@@ -413,15 +413,22 @@ static tb_rc nobody_can_go_on(struct to_order *order, struct to_thread *first, s
                    to_generation_spec(order->gen, first->type)->name);
 }
 
+static bool stays_exact(const struct to_order *order) {
+  uint64_t max = order->limits.exact_tries;
+
+  return max > 0 ? order->exact_tries <= max
+                 : within(order, order->exact_tries, EXACT_PER_EVENT, EXACT_MORE);
+}
+
 /* The earliest event cannot go: the others are tried by time. */
 static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   size_t n = order->frontier_len;
 
-  order->exact_tries += n;
-  if (!within(order, order->exact_tries, EXACT_PER_EVENT, order->limits.exact_tries))
-    return to__park(order);
+  order->exact_tries += n / 2; /* to sort two takes as long as to try one */
+  if (!stays_exact(order)) return to__park(order);
   to__frontier_sort(order);
   for (size_t place = 1; place < n; place++) {
+    order->exact_tries++;
     tb_rc rc = try_at(order, place);
     if (rc != TB_AGAIN) return rc;
   }
@@ -464,7 +471,7 @@ static to_ns first_time(const struct to_order *order) {
 
 TO_HOT tb_rc run(struct to_order *order, unsigned events_max, bool pext) {
   uint64_t stop = order->events + events_max;
-  uint64_t tries_stop = order->exact_tries + EXACT_PER_EVENT * (uint64_t)events_max;
+  uint64_t tries_stop = order->exact_tries + RUN_TRIES_PER_EVENT * (uint64_t)events_max;
   tb_rc rc = TB_OK;
 
   while (rc == TB_OK) {

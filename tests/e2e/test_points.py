@@ -31,9 +31,10 @@ int main(int argc, char **argv) {
   static struct ta_probe first, second, record, typed;
   struct ta_probe_group group = { 0 };
   struct ta_forward_config where = { .server = argv[1], .certs = argv[2], .service = "hello" };
+  struct ta_emit_config stacks = { .stack_depth = 16, .stack_tables = 1 };
   char one[] = "first", two[] = "second";
 
-  if (argc == 3 && ta_emit_start(&where, NULL) != TA_OK) return 1;
+  if (argc == 3 && ta_emit_start(&where, &stacks) != TA_OK) return 1;
   ta_lock();
   hello_traceHelloBegin_attach(&group, &first, on_begin, one);
   hello_traceHelloBegin_attach(&group, &second, on_begin, two);
@@ -106,6 +107,14 @@ class Points(Case):
             self.assertEqual(go.parsed(self, trace).out, ours)
         collector.ask("fetch", "--full", "--service", "hello", "-o", self.folder / "full.trace", "--no-progress")
         self.assertEqual(self.read_typed(), "who=J\"P n=3\n")
+        # Both records in one profile, under their names.
+        profile = self.folder / "hello.pb.gz"
+        self.tracectl("query", self.folder / "full.trace", "--saved", "tracepoints", "--pprof", profile)
+        if go is not None:
+            top = self.run_program(go.tool("pprof"), "-traces", profile, env=go.environment).out
+            samples = {block.split()[2]: block for block in top.split("-----------+")[1:] if len(block.split()) > 2}
+            for name in ("hello.traceHelloEnd", "traceHelloEnd"):
+                self.assertRegex(samples[name], r"(?s)^.*? 1 +" + re.escape(name) + r"\n.*say_hello\n.*main\n")
 
     def read_typed(self):
         """What a reader finds that is made of the spec that gen made."""
@@ -236,6 +245,14 @@ class Points(Case):
                                    env=go.environment).out
             self.assertRegex(top, r"(?m)^ +3 +100% +100% +3 +100% +till\.refused$")
             self.assertRegex(top, r"(?m)^ +0 .* visit$")
+        # The same of the events that the collector has.
+        collector.ask("query", "--service", "shop", "--all", "--saved", "tracepoints", "--pprof", self.folder / "stored.pb.gz", "--no-progress")
+        if go is not None:
+            top = self.run_program(go.tool("pprof"), "-top", self.folder / "stored.pb.gz", env=go.environment).out
+            self.assertIn("Type: events", top)
+            self.assertRegex(top, r"(?m)^ +60 .* till\.saleEnd$")
+            self.assertRegex(top, r"(?m)^ +3 .* till\.refused$")
+            self.assertRegex(top, r"(?m)^ +0 .* 63 .* visit$")
         listed = self.tracectl("tracepoints", "list", build / "libtill.so").out
         self.assertRegex(listed, r"till +refused +\(const char \*customer, unsigned wanted, unsigned in_till\)")
 

@@ -5,7 +5,7 @@ import csv
 import io
 import json
 
-from harness import FULL, SANITIZE, Case, Collector
+from harness import FULL, SANITIZE, Case, Collector, local_go
 
 
 class Query(Case):
@@ -246,6 +246,29 @@ class Query(Case):
         places = "SELECT stream, place(stack) AS p, count(*) AS n FROM spans WHERE state='waiting' GROUP BY 1, 2 ORDER BY 1, 2"
         both = [json.loads(line) for line in self.tracectl("query", "--json", one, two, places).out.splitlines()]
         self.assertEqual(both, sorted(self.rows(one, places) + self.rows(two, places), key=lambda row: (row["stream"], row["p"] or "")))
+
+    def test_arguments_are_taken_apart_as_the_manual_says(self):
+        trace = self.trace("g26-annot")
+        sql = "SELECT j.value->>'name' AS name, count(*) AS n FROM events, json_each(args) j WHERE kind='Log' GROUP BY 1"
+        logs = self.rows(trace, "SELECT count(*) AS n FROM logs")[0]["n"]
+        self.assertEqual(self.rows(trace, sql), [{"name": name, "n": logs} for name in ("category", "message", "task")])
+
+    def test_a_profile_is_of_rows_with_a_stack(self):
+        trace, profile = self.trace("g26-annot"), self.folder / "logs.pb.gz"
+        logs = self.rows(trace, "SELECT count(*) AS n FROM logs")[0]["n"]
+        go = local_go()
+        for sql, kind in (("SELECT event, stack, place(stack) AS place FROM events WHERE kind='Log'", "rows"),
+                          ("SELECT stack, event, count(*) AS logs FROM events WHERE kind='Log' GROUP BY 1", "logs")):
+            self.tracectl("query", trace, sql, "--pprof", profile)
+            if go is not None:
+                top = self.run_program(go.tool("pprof"), "-top", profile, env=go.environment).out
+                self.assertIn(f"Type: {kind}\n", top)
+                self.assertRegex(top, rf"(?m)^ +{logs} +100% +100% +{logs} +100% +UserLog$")
+        self.tracectl("query", trace, "SELECT stack FROM events WHERE 0", "--pprof", profile)
+        profile.unlink()
+        for more, why in ((("SELECT event FROM events",), "a column with the name stack"), (("SELECT stack FROM events", "--json"), "one of --json")):
+            self.assertIn(why, self.tracectl("query", trace, *more, "--pprof", profile, expect=2).err)
+            self.assertFalse(profile.exists())
 
     def test_saved_queries_have_answers(self):
         saved = [json.loads(line) for line in self.tracectl("query", "--list", "--json").out.splitlines()]

@@ -9,12 +9,12 @@
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_JSON = 1, OPT_CSV, OPT_LIST, OPT_SAVED };
+enum { OPT_JSON = 1, OPT_CSV, OPT_LIST, OPT_SAVED, OPT_PPROF };
 
 struct query_options {
   struct tk_inputs inputs;
   bool json, csv, list;
-  const char *saved, *sql;
+  const char *saved, *sql, *pprof; /* NULL: none */
   char **files;
   int n_files;
 };
@@ -25,6 +25,7 @@ static int take_option(struct query_options *o, int option, const char *value) {
   case OPT_CSV: o->csv = true; return TK_DONE;
   case OPT_LIST: o->list = true; return TK_DONE;
   case OPT_SAVED: o->saved = value; return TK_DONE;
+  case OPT_PPROF: o->pprof = value; return TK_DONE;
   default: return tk_inputs_option(&o->inputs, option, value);
   }
 }
@@ -33,7 +34,8 @@ static int take_option(struct query_options *o, int option, const char *value) {
 static int take_arguments(struct query_options *o, int argc, char **argv) {
   const struct tk_saved *saved = o->saved == NULL ? NULL : tk_saved_find(o->saved);
 
-  if (o->json && o->csv) return tk_usage("query", "--json or --csv, not both");
+  if (o->json + o->csv + (o->pprof != NULL) > 1)
+    return tk_usage("query", "one of --json, --csv and --pprof");
   if (o->saved != NULL && saved == NULL) return TK_USAGE;
   if (saved == NULL && argc == 0)
     return tk_usage("query",
@@ -52,7 +54,8 @@ static int query(struct query_options *o) {
   if (code == TK_DONE && !tk_traces_open(&traces, o->inputs.place, o->inputs.n))
     code = tk_fail("query", "out of memory");
   if (code == TK_DONE) {
-    code = tk_sql_run(&traces, o->sql, format, stdout);
+    code = o->pprof != NULL ? tk_sql_profile(&traces, o->sql, o->pprof)
+                            : tk_sql_run(&traces, o->sql, format, stdout);
     tk_traces_close(&traces);
   }
   tk_inputs_close(&o->inputs);
@@ -65,6 +68,7 @@ int tk_cmd_query(int argc, char **argv) {
     { "csv", no_argument, NULL, OPT_CSV },
     { "list", no_argument, NULL, OPT_LIST },
     { "saved", required_argument, NULL, OPT_SAVED },
+    { "pprof", required_argument, NULL, OPT_PPROF },
     TK_INPUTS_OPTIONS,
     { 0 },
   };
@@ -73,7 +77,7 @@ int tk_cmd_query(int argc, char **argv) {
 
   for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;)
     if ((code = take_option(&o, c, optarg)) != TK_DONE) return code;
-  if (o.list && optind == argc && !o.csv) {
+  if (o.list && optind == argc && !o.csv && o.pprof == NULL) {
     tk_saved_list(o.json);
     return TK_DONE;
   }

@@ -95,6 +95,43 @@ Test(bombs, parked_threads_go_on_in_the_order_in_which_trying_all_lets_them) {
   end(&bomb);
 }
 
+/* A clock so coarse that each round is one tick: a thread creates what another starts, and a third one only goes by. */
+static void rounds(struct bomb *bomb, unsigned n, unsigned others) {
+  bomb_begin(bomb, 10000);
+  for (bomb->thread = 0; bomb->thread < 3; bomb->thread++) {
+    ADD(bomb, TW_EV_PROC_STATUS, 0, (uint64_t)bomb->thread, TW_PROC_RUNNING);
+    if (bomb->thread == 1) ADD(bomb, TW_EV_GO_STATUS, 0, 1, 1, TW_GO_RUNNING);
+    for (unsigned i = 0; i < n; i++) {
+      bomb_room(bomb);
+      if (bomb->thread == 1) ADD(bomb, TW_EV_GO_CREATE, 1, i + 2, 0, 0);
+      if (bomb->thread == 2) ADD(bomb, TW_EV_HEAP_ALLOC, 1, i);
+      if (bomb->thread > 0) continue;
+      ADD(bomb, TW_EV_GO_START, 1, i + 2, 1);
+      ADD(bomb, TW_EV_GO_DESTROY, 0);
+    }
+    bomb_flush(bomb);
+  }
+  for (; bomb->thread < 3 + others; bomb->thread++) { /* as threads of cgo that come back later */
+    ADD(bomb, TW_EV_PROC_STATUS, n + 1, (uint64_t)bomb->thread, TW_PROC_IDLE);
+    bomb_flush(bomb);
+  }
+}
+
+Test(bombs, a_coarse_clock_and_hundreds_of_threads_keep_gos_order_for_events_of_one_tick) {
+  enum { ROUNDS = 6000, OTHERS = 300 };
+  struct bomb bomb;
+
+  rounds(&bomb, ROUNDS, OTHERS);
+  struct outcome gos = explode(&bomb, SIZE_MAX, (struct to_limits){ .exact_tries = 1 << 30 });
+  struct outcome ours = explode(&bomb, SIZE_MAX, (struct to_limits){ 0 });
+  struct outcome parked = explode(&bomb, SIZE_MAX, (struct to_limits){ .exact_tries = 1 });
+  cr_assert_eq(ours.rc, TB_OK, "%s", ours.diag.text);
+  cr_assert_eq(ours.events, 4 * ROUNDS + OTHERS + 4 + 2);
+  cr_assert_eq(gos.hash, ours.hash);
+  cr_assert_neq(gos.hash, parked.hash, "their order is that of the frontier");
+  end(&bomb);
+}
+
 /* One proc goes from thread to thread, the last one first. */
 Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
   enum { THREADS = TT_LESS(20000, 4000) };

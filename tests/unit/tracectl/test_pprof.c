@@ -107,17 +107,16 @@ static void add(struct stream *s, uint64_t pc, const char *function, uint64_t li
   s->rows[i] = &s->row[i];
 }
 
-static profile *written_as(const struct tk_pprof_ask *ask, report *const *reports, size_t n) {
-  static unsigned char bytes[1 << 16];
-  char path[] = "/tmp/test_pprof.XXXXXX";
-  struct tb_diag diag;
-
+static void make_file(char *path) {
   int fd = mkstemp(path);
+
   cr_assert_geq(fd, 0);
   close(fd);
-  tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_diag_clear(&diag);
-  cr_assert_eq(tk_pprof_write(path, ask, reports, n, &diag), TB_OK, "%s", diag.text);
+}
+
+static profile *read_back(const char *path) {
+  static unsigned char bytes[1 << 16];
+
   cr_assert_eq(tk_mem.bytes, 0);
   gzFile file = gzopen(path, "rb");
   int len = gzread(file, bytes, sizeof bytes);
@@ -127,6 +126,17 @@ static profile *written_as(const struct tk_pprof_ask *ask, report *const *report
   profile *p = tracecollect__pprof__profile__unpack(NULL, (size_t)len, bytes);
   cr_assert_not_null(p);
   return p;
+}
+
+static profile *written_as(const struct tk_pprof_ask *ask, report *const *reports, size_t n) {
+  char path[] = "/tmp/test_pprof.XXXXXX";
+  struct tb_diag diag;
+
+  make_file(path);
+  tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_pprof_write(path, ask, reports, n, &diag), TB_OK, "%s", diag.text);
+  return read_back(path);
 }
 
 static profile *written(report *const *reports, size_t n) {
@@ -219,4 +229,60 @@ Test(pprof, the_measures_of_a_table_are_the_values_of_a_sample) {
   cr_expect_str_eq(function_of(p, 2), "(other stacks)");
   tracecollect__pprof__profile__free_unpacked(p, NULL);
   tt_toy_report_free();
+}
+
+/* ---- sample by sample ---- */
+
+enum { LONG = 300 };
+
+static const struct to_frame serve = { .pc = PC, .function = { "one.serve", 9 }, .file = { "", 0 } };
+static const struct to_frame *const serve_frames[] = { &serve };
+static const struct to_callstack at_serve = { 1, serve_frames };
+
+static profile *sampled(const char *const *above, const char *const *names) {
+  const int64_t values[] = { 3, 500, 7 };
+  char path[] = "/tmp/test_pprof.XXXXXX";
+  struct tk_profile *made;
+  struct tb_diag diag;
+
+  make_file(path);
+  tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_profile_new(&made), TB_OK);
+  cr_assert_eq(tk_profile_sample(made, &at_serve, above, 1, values, 3), TB_OK);
+  cr_assert_eq(tk_profile_sample(made, &at_serve, above + 1, 1, values, 3), TB_OK);
+  cr_assert_eq(tk_profile_sample(made, NULL, above, 0, values, 3), TB_OK);
+  cr_assert_eq(tk_profile_write(made, path, names, 3, &diag), TB_OK, "%s", diag.text);
+  tk_profile_free(made);
+  return read_back(path);
+}
+
+Test(pprof, names_stand_whole_on_top_of_their_stack) {
+  char one[LONG + 1] = "", two[LONG + 1] = "";
+
+  memset(one, 'a', LONG - 1), memset(two, 'a', LONG - 1);
+  one[LONG - 1] = '1', two[LONG - 1] = '2';
+  profile *p = sampled((const char *const[]){ one, two },
+                       (const char *const[]){ "events", "waited_ns", NULL });
+  cr_assert_eq(p->n_sample, 3);
+  cr_expect_str_eq(function_of(p, 0), one);
+  cr_expect_str_eq(function_of(p, 1), two);
+  cr_expect_str_eq(function_of(p, 2), "(no stack)");
+  cr_assert_eq(p->sample[0]->n_location_id, 2);
+  cr_expect_eq(p->location[p->sample[0]->location_id[1] - 1]->address, PC);
+  cr_assert_eq(p->n_sample_type, 2, "the third one is left out");
+  cr_expect_str_eq(type_of(p, 1), "waited_ns");
+  cr_expect_str_eq(p->string_table[p->sample_type[1]->unit], "nanoseconds");
+  cr_assert_eq(p->sample[0]->n_value, 2);
+  cr_expect_eq(p->sample[0]->value[1], 500);
+  tracecollect__pprof__profile__free_unpacked(p, NULL);
+}
+
+Test(pprof, samples_without_values_count_as_rows) {
+  profile *p = sampled((const char *const[]){ "a", "b" }, (const char *const[]){ NULL, NULL, NULL });
+
+  cr_assert_eq(p->n_sample_type, 1);
+  cr_expect_str_eq(type_of(p, 0), "rows");
+  for (size_t i = 0; i < p->n_sample; i++) cr_expect_eq(p->sample[i]->value[0], 1);
+  tracecollect__pprof__profile__free_unpacked(p, NULL);
 }

@@ -49,8 +49,21 @@ static void e_event(struct tk_scan *c, struct tk_value *out) {
   if (spec != NULL) tk__words(out, spec->name);
 }
 
+/* An experiment's event has the stack that its spec says, if any. */
+static uint64_t stack_of(const struct tk_scan *c) {
+  const struct to_event *ev = event(c);
+  enum tw_arg_type type[4];
+  unsigned n = to_event_kind(ev) == TO_KIND_EXPERIMENTAL && c->event.gen != NULL
+                   ? to_generation_args(c->event.gen, ev->type, type)
+                   : 0;
+
+  for (unsigned i = 0; i < n; i++)
+    if (type[i] == TW_ARG_STACK) return ev->args[i] == 0 ? TO_NO_STACK : ev->args[i];
+  return to_event_stack(ev);
+}
+
 static void e_stack(struct tk_scan *c, struct tk_value *out) {
-  uint64_t id = to_event_stack(event(c));
+  uint64_t id = stack_of(c);
   const struct to_callstack *stack;
   uint32_t number;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/tracectl/query/profile.h"
 #include "tools/tracectl/query/tables.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -131,14 +132,12 @@ static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format for
 /* place(stack): "main.serve:31", the first frame that is the program's own. */
 static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
   const struct tk_traces *traces = sqlite3_user_data(out);
-  sqlite3_int64 stack = sqlite3_value_int64(argv[0]);
+  const struct tk_trace *trace;
+  uint32_t number;
   char text[512];
 
   (void)argc;
-  if (stack <= 0 || (size_t)(stack / TK_OF_TRACE) >= traces->n) return;
-  const struct tk_trace *trace = &traces->trace[stack / TK_OF_TRACE];
-  uint32_t number = (uint32_t)(stack % TK_OF_TRACE);
-  if (stack % TK_OF_TRACE >= (sqlite3_int64)trace->stacks.count) return;
+  if (!tk_stack_of(traces, sqlite3_value_int64(argv[0]), &trace, &number)) return;
   const struct to_frame *frame = to_callstack_own(tk_trace_stack(trace, number));
   if (frame == NULL) return;
   int n =
@@ -147,6 +146,10 @@ static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
 }
 
 static int add_functions(sqlite3 *db, struct tk_traces *traces) {
+  /* SQLite declares its tables of JSON at their first use, which the authorizer would take for a CREATE. */
+  int rc = sqlite3_exec(db, "SELECT 1 FROM json_each('0'), json_tree('0')", NULL, NULL, NULL);
+
+  if (rc != SQLITE_OK) return rc;
   return sqlite3_create_function(db, "place", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, traces, place,
                                  NULL, NULL);
 }
@@ -164,15 +167,54 @@ static int open_own(sqlite3 **out) {
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 }
 
+static int open_query(struct query *q, struct tk_traces *traces, sqlite3_stmt **out) {
+  int rc = open_own(&q->db);
+
+  if (rc == SQLITE_OK) rc = tk_tables_add(q->db, traces);
+  if (rc == SQLITE_OK) rc = add_functions(q->db, traces);
+  if (rc == SQLITE_OK) rc = close_off(q);
+  return rc == SQLITE_OK ? prepare(q, out) : tk_fail("query", "%s", sqlite3_errstr(rc));
+}
+
+/* What comes before a fault is written, too. */
+static int profile(struct query *q, sqlite3_stmt *statement, struct tk_row_profile *p,
+                   const char *path) {
+  struct tb_diag diag;
+  tb_rc rc = TB_OK;
+  int step;
+
+  tb_diag_clear(&diag);
+  while (rc == TB_OK && (step = sqlite3_step(statement)) == SQLITE_ROW)
+    rc = tk_row_profile_put(p, statement);
+  if (rc != TB_OK) return tk_fail("query", "%s", tb_rc_text(rc));
+  rc = tk_row_profile_write(p, statement, path, &diag);
+  if (rc == TB_IO && strcmp(path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
+  if (rc != TB_OK) return tk_fail("query", "%s", diag.text[0] != 0 ? diag.text : tb_rc_text(rc));
+  return step == SQLITE_DONE ? TK_DONE : fail(q);
+}
+
+int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path) {
+  struct query q = { .sql = sql };
+  struct tk_row_profile p = { 0 };
+  sqlite3_stmt *statement = NULL;
+
+  int code = open_query(&q, traces, &statement);
+  if (code == TK_DONE && !tk_row_profile_begin(&p, traces, statement))
+    code = tk_usage("query", "--pprof wants a column with the name stack, and at most %d in all: "
+                             "SELECT stack, event, count(*) AS events FROM events GROUP BY 1, 2",
+                    TK_ROW_PROFILE_COLUMNS);
+  if (code == TK_DONE) code = profile(&q, statement, &p, path);
+  tk_row_profile_fini(&p);
+  sqlite3_finalize(statement);
+  sqlite3_close(q.db);
+  return code;
+}
+
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out) {
   struct query q = { .sql = sql };
   sqlite3_stmt *statement = NULL;
 
-  int rc = open_own(&q.db);
-  if (rc == SQLITE_OK) rc = tk_tables_add(q.db, traces);
-  if (rc == SQLITE_OK) rc = add_functions(q.db, traces);
-  if (rc == SQLITE_OK) rc = close_off(&q);
-  int code = rc == SQLITE_OK ? prepare(&q, &statement) : tk_fail("query", "%s", sqlite3_errstr(rc));
+  int code = open_query(&q, traces, &statement);
   if (code == TK_DONE) code = run(&q, statement, format, out);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);

@@ -10,6 +10,8 @@
 #include "tools/tracectl/query/tables.h"
 
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out);
+/* Its rows as a profile (query/profile.h); path "-" is stdout. */
+int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path);
 /* All tables, as a SQLite database; path appears whole or not at all. */
 int tk_sql_store(struct tk_traces *traces, const char *path);
 

@@ -33,14 +33,14 @@ struct list {
   size_t n, capacity;
 };
 
-struct profile {
+struct tk_profile {
   struct tb_arena arena;
   struct tb_map texts, functions, locations; /* hash: index + 1 into the lists */
   struct tb_map by_pc;                       /* of the report at hand: counter -> index + 1 */
   struct list types, samples, location, function, text;
 };
 
-static tb_rc push(struct profile *p, struct list *list, void *item) {
+static tb_rc push(struct tk_profile *p, struct list *list, void *item) {
   if (list->n == list->capacity) {
     size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
     void *block;
@@ -64,7 +64,7 @@ static uint64_t next_key(uint64_t key) {
   return key * UINT64_C(0x9E3779B97F4A7C15) + 1;
 }
 
-static tb_rc text_index(struct profile *p, const char *text, int64_t *out) {
+static tb_rc text_index(struct tk_profile *p, const char *text, int64_t *out) {
   uint64_t key = tb_hash(TB_HASH_START, text, strlen(text)), *place;
 
   for (;; key = next_key(key)) {
@@ -78,7 +78,7 @@ static tb_rc text_index(struct profile *p, const char *text, int64_t *out) {
   }
 }
 
-static tb_rc function_id(struct profile *p, const char *name, const char *file, uint64_t *out) {
+static tb_rc function_id(struct tk_profile *p, const char *name, const char *file, uint64_t *out) {
   Tracecollect__Pprof__Function *f;
   int64_t name_index, file_index;
   uint64_t *place;
@@ -99,7 +99,7 @@ static tb_rc function_id(struct profile *p, const char *name, const char *file, 
   return TB_OK;
 }
 
-static tb_rc add_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line) {
+static tb_rc add_location(struct tk_profile *p, uint64_t pc, uint64_t function, uint64_t line) {
   Tracecollect__Pprof__Location *location;
   Tracecollect__Pprof__Line *l, **lines;
 
@@ -120,7 +120,7 @@ static tb_rc add_location(struct profile *p, uint64_t pc, uint64_t function, uin
 }
 
 /* The location that says the same of the same counter. */
-static tb_rc same_location(struct profile *p, uint64_t pc, uint64_t function, uint64_t line,
+static tb_rc same_location(struct tk_profile *p, uint64_t pc, uint64_t function, uint64_t line,
                            uint64_t *out) {
   uint64_t *place;
 
@@ -138,7 +138,7 @@ static tb_rc same_location(struct profile *p, uint64_t pc, uint64_t function, ui
   }
 }
 
-static tb_rc location_id(struct profile *p, uint64_t pc, const char *function, const char *file,
+static tb_rc location_id(struct tk_profile *p, uint64_t pc, const char *function, const char *file,
                          uint64_t line, uint64_t *out) {
   const uint64_t *known = pc == 0 ? NULL : tb_map_find(&p->by_pc, pc);
   uint64_t function_of, *place;
@@ -187,7 +187,7 @@ static bool is_wanted(const struct tk_pprof_ask *ask, size_t column) {
   return is_distribution(field) || unit_of(field) != NULL;
 }
 
-static tb_rc add_type(struct profile *p, const char *name, const char *ending, const char *unit) {
+static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending, const char *unit) {
   Tracecollect__Pprof__ValueType *type;
   char text[NAME_BYTES];
   void *copy;
@@ -201,7 +201,7 @@ static tb_rc add_type(struct profile *p, const char *name, const char *ending, c
   return push(p, &p->types, type);
 }
 
-static tb_rc add_types(struct profile *p, const struct tk_pprof_ask *ask) {
+static tb_rc add_types(struct tk_profile *p, const struct tk_pprof_ask *ask) {
   for (size_t c = 0; c < ask->table->n_columns; c++) {
     const FieldSchema *field = ask->table->columns[c];
     if (!is_wanted(ask, c)) continue;
@@ -235,7 +235,7 @@ static void fill_values(const struct tk_pprof_ask *ask, const struct tp_table *t
 
 /* ---- samples ---- */
 
-static tb_rc add_sample(struct profile *p, const struct tk_pprof_ask *ask,
+static tb_rc add_sample(struct tk_profile *p, const struct tk_pprof_ask *ask,
                         const struct tp_table *table, const Tracecollect__V1__Row *row) {
   const FieldSchema *key = tk_pprof_stack(ask->table);
   const Tracecollect__V1__Value *stack = tp_row_value(row, tp_table_column(table, key->name));
@@ -263,7 +263,7 @@ static tb_rc add_sample(struct profile *p, const struct tk_pprof_ask *ask,
   return push(p, &p->samples, sample);
 }
 
-static tb_rc add_samples(struct profile *p, const struct tk_pprof_ask *ask,
+static tb_rc add_samples(struct tk_profile *p, const struct tk_pprof_ask *ask,
                          StreamReport *const *reports, size_t n) {
   struct tp_table table;
 
@@ -276,17 +276,12 @@ static tb_rc add_samples(struct profile *p, const struct tk_pprof_ask *ask,
   return TB_OK;
 }
 
-static tb_rc pack_profile(struct profile *p, const struct tk_pprof_ask *ask,
-                          StreamReport *const *reports, size_t n, struct tb_buf *out) {
+static tb_rc pack_profile(struct tk_profile *p, struct tb_buf *out) {
   Tracecollect__Pprof__Profile profile = TRACECOLLECT__PPROF__PROFILE__INIT;
   Tracecollect__Pprof__ValueType period = TRACECOLLECT__PPROF__VALUE_TYPE__INIT;
-  int64_t empty;
 
-  TB_TRY(text_index(p, "", &empty)); /* the first text must be empty */
-  TB_TRY(add_types(p, ask));
   TB_TRY(text_index(p, "trace", &period.type));
   TB_TRY(text_index(p, "count", &period.unit));
-  TB_TRY(add_samples(p, ask, reports, n));
   profile.sample_type = (Tracecollect__Pprof__ValueType **)p->types.item;
   profile.n_sample_type = p->types.n;
   profile.period_type = &period;
@@ -317,27 +312,147 @@ static tb_rc write_gzip(const char *path, const struct tb_buf *packed, struct tb
   return tb_fail(diag, TB_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "write failed");
 }
 
-tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamReport *const *reports,
-                     size_t n, struct tb_diag *diag) {
-  struct profile p = { 0 };
+/* rc: of what was done so far. */
+static tb_rc store(struct tk_profile *p, tb_rc rc, const char *path, struct tb_diag *diag) {
   struct tb_buf packed;
 
-  tb_arena_init(&p.arena, &tk_mem, CHUNK_BYTES);
-  tb_map_init(&p.texts, &tk_mem, tb_seed());
-  tb_map_init(&p.functions, &tk_mem, tb_seed());
-  tb_map_init(&p.locations, &tk_mem, tb_seed());
-  tb_map_init(&p.by_pc, &tk_mem, tb_seed());
   tb_buf_init(&packed, &tk_mem);
-  tb_rc rc = pack_profile(&p, ask, reports, n, &packed);
+  if (rc == TB_OK) rc = pack_profile(p, &packed);
   if (rc == TB_OK)
     rc = write_gzip(path, &packed, diag);
   else
     rc = tb_fail(diag, rc, "%s", tb_rc_text(rc));
   tb_buf_fini(&packed);
-  tb_map_fini(&p.texts);
-  tb_map_fini(&p.functions);
-  tb_map_fini(&p.locations);
-  tb_map_fini(&p.by_pc);
-  tb_arena_fini(&p.arena);
   return rc;
+}
+
+static void init(struct tk_profile *p) {
+  *p = (struct tk_profile){ 0 };
+  tb_arena_init(&p->arena, &tk_mem, CHUNK_BYTES);
+  tb_map_init(&p->texts, &tk_mem, tb_seed());
+  tb_map_init(&p->functions, &tk_mem, tb_seed());
+  tb_map_init(&p->locations, &tk_mem, tb_seed());
+  tb_map_init(&p->by_pc, &tk_mem, tb_seed());
+}
+
+static void fini(struct tk_profile *p) {
+  tb_map_fini(&p->texts);
+  tb_map_fini(&p->functions);
+  tb_map_fini(&p->locations);
+  tb_map_fini(&p->by_pc);
+  tb_arena_fini(&p->arena);
+}
+
+/* The first text must be empty. */
+static tb_rc begin(struct tk_profile *p) {
+  int64_t empty;
+
+  return text_index(p, "", &empty);
+}
+
+tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamReport *const *reports,
+                     size_t n, struct tb_diag *diag) {
+  struct tk_profile p;
+
+  init(&p);
+  tb_rc rc = begin(&p);
+  if (rc == TB_OK) rc = add_types(&p, ask);
+  if (rc == TB_OK) rc = add_samples(&p, ask, reports, n);
+  rc = store(&p, rc, path, diag);
+  fini(&p);
+  return rc;
+}
+
+/* ---- sample by sample ---- */
+
+tb_rc tk_profile_new(struct tk_profile **out) {
+  struct tk_profile *p;
+
+  TB_TRY(tb_mem_take(&tk_mem, sizeof(*p), &p));
+  init(p);
+  *out = p;
+  return begin(p);
+}
+
+void tk_profile_free(struct tk_profile *p) {
+  if (p == NULL) return;
+  fini(p);
+  tb_mem_give(&tk_mem, p, sizeof(*p));
+}
+
+void tk_profile_program(struct tk_profile *p) {
+  tb_map_clear(&p->by_pc);
+}
+
+/* A name that stays. */
+static tb_rc keep_name(struct tk_profile *p, const char *name, const char **out) {
+  size_t known = p->text.n;
+  const void *copy;
+  int64_t index;
+
+  TB_TRY(text_index(p, name, &index));
+  if (p->text.n > known) {
+    TB_TRY(tb_arena_copy(&p->arena, name, strlen(name) + 1, &copy));
+    p->text.item[index] = (void *)(uintptr_t)copy;
+  }
+  *out = p->text.item[index];
+  return TB_OK;
+}
+
+static tb_rc add_place(struct tk_profile *p, Tracecollect__Pprof__Sample *sample, uint64_t pc,
+                       const char *function, const char *file, uint64_t line) {
+  return location_id(p, pc, function, file, line, &sample->location_id[sample->n_location_id++]);
+}
+
+tb_rc tk_profile_sample(struct tk_profile *p, const struct to_callstack *stack,
+                        const char *const *above, size_t n_above, const int64_t *values,
+                        size_t n_values) {
+  size_t n = stack != NULL ? stack->len : 0;
+  Tracecollect__Pprof__Sample *sample;
+  const void *copy;
+
+  TAKE(p, Tracecollect__Pprof__Sample, sample);
+  tracecollect__pprof__sample__init(sample);
+  TB_TRY(tb_arena_take(&p->arena, (n_above + n + 1) * sizeof(uint64_t), &sample->location_id));
+  for (size_t i = 0; i < n_above; i++) {
+    const char *name;
+    TB_TRY(keep_name(p, above[i], &name));
+    TB_TRY(add_place(p, sample, 0, name, "", 0));
+  }
+  for (size_t i = 0; i < n; i++) {
+    const struct to_frame *f = stack->frames[i];
+    TB_TRY(add_place(p, sample, f->pc, f->function.data, f->file.data, f->line));
+  }
+  if (sample->n_location_id == 0) TB_TRY(add_place(p, sample, 0, NO_STACK, "", 0));
+  TB_TRY(tb_arena_copy(&p->arena, values, n_values * sizeof(*values), &copy));
+  sample->value = (int64_t *)(uintptr_t)copy;
+  return push(p, &p->samples, sample);
+}
+
+static const char *unit_of_name(const char *name) {
+  size_t len = strlen(name);
+
+  if (len > 3 && strcmp(name + len - 3, "_ns") == 0) return "nanoseconds";
+  return len >= 5 && strcmp(name + len - 5, "bytes") == 0 ? "bytes" : "count";
+}
+
+static tb_rc name_values(struct tk_profile *p, const char *const *names, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (names[i] != NULL) TB_TRY(add_type(p, names[i], "", unit_of_name(names[i])));
+  bool is_count = p->types.n == 0;
+  if (is_count) TB_TRY(add_type(p, "rows", "", "count"));
+  for (size_t s = 0; s < p->samples.n; s++) {
+    Tracecollect__Pprof__Sample *sample = p->samples.item[s];
+    static int64_t one = 1;
+    if (is_count) sample->value = &one;
+    for (size_t i = 0, to = 0; i < n && !is_count; i++)
+      if (names[i] != NULL) sample->value[to++] = sample->value[i];
+    sample->n_value = p->types.n;
+  }
+  return TB_OK;
+}
+
+tb_rc tk_profile_write(struct tk_profile *p, const char *path, const char *const *names,
+                       size_t n_values, struct tb_diag *diag) {
+  return store(p, name_values(p, names, n_values), path, diag);
 }

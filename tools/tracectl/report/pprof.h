@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "proto/report.pb-c.h"
+#include "spans/callstack.h"
 
 struct tk_pprof_ask {
   const Tracecollect__V1__TableSchema
@@ -28,5 +29,19 @@ const Tracecollect__V1__FieldSchema *tk_pprof_stack(const Tracecollect__V1__Tabl
 TB_MUST tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask,
                              Tracecollect__V1__StreamReport *const *reports, size_t n,
                              struct tb_diag *diag);
+
+/* The same, sample by sample. Texts and stacks are lent until it is freed, but those of above, which are copied. */
+struct tk_profile;
+TB_MUST tb_rc tk_profile_new(struct tk_profile **out);
+void tk_profile_free(struct tk_profile *p); /* NULL is fine */
+/* What follows is of another program: a counter says nothing of it that was known before. */
+void tk_profile_program(struct tk_profile *p);
+/* stack NULL: none. above: names that stand on top of it, the first one uppermost. values: as many in each sample. */
+TB_MUST tb_rc tk_profile_sample(struct tk_profile *p, const struct to_callstack *stack,
+                                const char *const *above, size_t n_above,
+                                const int64_t *values, size_t n_values);
+/* What the values are: names[i] NULL leaves out the i-th one. All left out, or none there: a sample counts as one of "rows". */
+TB_MUST tb_rc tk_profile_write(struct tk_profile *p, const char *path, const char *const *names,
+                               size_t n_values, struct tb_diag *diag);
 
 #endif
