@@ -343,12 +343,13 @@ class Preload(PreloadCase):
     def test_no_time_is_given_to_a_collector_that_refuses_and_little_to_one_that_says_nothing(self):
         refused = f"127.0.0.1:{free_port()}"
         silent, calls = self.listener()
-        program, exit_s = self.unchanged(), 30 * PATIENCE
+        program, exit_s, said = self.unchanged(), 30 * PATIENCE, []
         for server in (refused, silent):
             began = time.monotonic()
-            self.run_program(program, "sleep", "linger", env=self.environment(server, TRACEAGENT_EXIT_MS=f"{exit_s * 1000:.0f}"))
+            done = self.run_program(program, "sleep", "linger", env=self.environment(server, TRACEAGENT_EXIT_MS=f"{exit_s * 1000:.0f}", TRACEAGENT_VERBOSE="1"))
+            said.append(done.err)
             self.assertLess(time.monotonic() - began, 0.9 * exit_s)  # none or a tenth, and what a busy machine may add
-        self.assertEqual(calls(), 1)
+        self.assertEqual(calls(), 1, said)
 
     @unittest.skipIf(os.geteuid() != 0, "only root has rights to give up")
     def test_a_program_that_gives_up_its_rights_at_once_is_traced(self):
