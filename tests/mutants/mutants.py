@@ -211,16 +211,16 @@ class Tree:
         with open(self.output, "wb") as out:
             child = subprocess.Popen(test.command, cwd=test.folder, env=environment, stdin=subprocess.DEVNULL, stdout=out,
                                      stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=narrow)
-        running.add(child.pid)
+        running[child.pid] = self.folders
         ended = threading.Event()
         late = []
 
         def stop():
-            starved = Starved(child.pid)
+            starved = Starved(child.pid, self.folders)
             while not ended.wait(1):
                 if time.monotonic() - began - starved.look() > limit_s:
                     late.append(True)
-                    kill_session(child.pid)
+                    kill_session(child.pid, self.folders)
                     return
         watcher = threading.Thread(target=stop)
         watcher.start()
@@ -228,8 +228,8 @@ class Tree:
         child.returncode = os.waitstatus_to_exitcode(status)
         ended.set()
         watcher.join()
-        kill_session(child.pid)
-        running.discard(child.pid)
+        kill_session(child.pid, self.folders)
+        running.pop(child.pid)
         took = time.monotonic() - began, usage.ru_utime + usage.ru_stime
         self.sweep()
         text = self.output.read_text(encoding="utf-8", errors="replace")
@@ -284,7 +284,7 @@ class Tree:
         return "NOT FOUND", None
 
 
-running = set()  # sessions of tests
+running = {}  # sessions of tests, and their marks
 
 
 def narrow():
@@ -297,21 +297,25 @@ def narrow():
         score.write("1000")
 
 
-def processes_of(session):
-    """All that a test began: it was made the first of a session."""
+def processes_of(session, mark):
+    """All that a test began: of its session, or with its mark in the environment, for Criterion gives each case a session of its own."""
+    mark = f"TC_MUTANT_FOLDERS={mark}".encode()
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
                 with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
                     fields = stat.read().rpartition(")")[2].split()
-                if int(fields[3]) == session and fields[0] != "Z":
-                    yield int(entry)
+                if fields[0] == "Z":
+                    continue
+                with open(f"/proc/{entry}/environ", "rb") as environment:
+                    if int(fields[3]) == session or mark in environment.read().split(b"\0"):
+                        yield int(entry)
             except (OSError, IndexError, ValueError):
                 pass
 
 
-def kill_session(session):
-    for process in processes_of(session):
+def kill_session(session, mark):
+    for process in processes_of(session, mark):
         try:
             os.kill(process, signal.SIGKILL)
         except OSError:
@@ -321,12 +325,12 @@ def kill_session(session):
 class Starved:
     """How long a test waited for nothing but a core: on a busy machine that is no hang."""
 
-    def __init__(self, session):
-        self.session, self.before, self.at, self.total = session, {}, time.monotonic(), 0.0
+    def __init__(self, session, mark):
+        self.session, self.mark, self.before, self.at, self.total = session, mark, {}, time.monotonic(), 0.0
 
     def look(self):
         now, seen, most = time.monotonic(), {}, 0.0
-        for process in processes_of(self.session):
+        for process in processes_of(self.session, self.mark):
             try:
                 for thread in os.listdir(f"/proc/{process}/task"):
                     with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
@@ -590,9 +594,11 @@ def main():
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell has those that it runs in the background ignore the first
+        signal.signal(number, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        for session in list(running):
-            kill_session(session)
+        for session, mark in list(running.items()):
+            kill_session(session, mark)
         os._exit(130)
