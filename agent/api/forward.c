@@ -259,7 +259,7 @@ static bool is_disabled(void) {
 static int open_own(const struct ta_forward_config *config, bool late, ta_forward **out) {
   if (out == NULL) return TA_E_MISUSE;
   *out = NULL;
-  return is_disabled() ? TA_E_OFF : open_stream(config, NULL, late, out);
+  return is_disabled() || ta_process_is_torn() ? TA_E_OFF : open_stream(config, NULL, late, out);
 }
 
 int ta_forward_open(const struct ta_forward_config *config, ta_forward **out) {

@@ -18,7 +18,7 @@
 #include "agent/host/clock.h"
 #include "agent/host/keep.h"
 
-enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 200, THREADS_MAX = 32 };
+enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 1000, THREADS_MAX = 32 };
 
 static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TA_AT_FORK pthread_cond_t calm; /* a member became quiet, a thread rests */
@@ -27,6 +27,7 @@ static TA_AT_FORK pid_t owner;      /* a child that was made without fork() has 
 static TA_AT_FORK unsigned working; /* threads that do not rest */
 static TA_AT_FORK atomic_uint epoch;
 static TA_AT_FORK bool calm_is_parents;
+static TA_AT_FORK bool torn;
 static TA_AT_FORK atomic_int starting; /* threads of ours that are not below yet */
 static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* of ours, and the host's that are about to end; 0: free */
 static TA_AT_FORK atomic_bool first_has_left;
@@ -66,6 +67,7 @@ static TA_CODE_AT_FORK void start_child(void) {
   for (struct ta_member *m = members; m != NULL; m = m->next)
     if (m->forked != NULL) m->forked(m);
   members = NULL;
+  torn |= working > 0;
   working = 0;
   starting = 0;
   for (int i = 0; i < THREADS_MAX; i++) threads[i] = 0;
@@ -126,6 +128,10 @@ static void own_calm(void) {
 
 bool ta_process_is_owner(void) {
   return getpid() == owner;
+}
+
+bool ta_process_is_torn(void) {
+  return torn;
 }
 
 bool ta_process_own(struct ta_member *member) {

@@ -44,6 +44,9 @@ void ta_process_leave(struct ta_member *member);
 bool ta_process_owns(const struct ta_member *member); /* false in a child */
 /* False in a child that no handler of fork() has run in. Before the first join() or hook_fork(): false. */
 bool ta_process_is_owner(void);
+/* It was forked while a thread of ours was at work, for longer than fork() waits: locks of libraries, OpenSSL's above all, may be
+ * held in it for ever. No session begins here. */
+bool ta_process_is_torn(void);
 
 /* Handlers around fork(), for agent/emit: prepare runs when our threads rest. The last call counts. */
 struct ta_fork_hooks {

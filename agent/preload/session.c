@@ -165,7 +165,10 @@ static void begin(void *child) {
   owner = getpid();
   unsigned late = begins_late() ? 1u << TA_TRACE_LATE : 0;
   atomic_store(&ta_traced, error == TA_OK ? variables.traced | late : 0);
-  if (error != TA_OK && error != TA_E_OFF) ta_preload_say("not traced: %s", ta_strerror(error));
+  if (ta_process_is_torn())
+    ta_preload_say("not traced: it was forked while the agent was at work");
+  else if (error != TA_OK && error != TA_E_OFF)
+    ta_preload_say("not traced: %s", ta_strerror(error));
 }
 
 void ta_preload_begin(bool child) {

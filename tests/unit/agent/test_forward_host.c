@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/api/forward.h"
+#include "agent/host/process.h"
 #include "base/check.h"
 #include "tests/support/patience.h"
 #include "tests/unit/agent/forward_scene.h"
@@ -328,6 +329,35 @@ Test(forward_host, exit_while_streaming_never_crashes_and_is_quick) {
     cr_assert_leq(quickest_ms, 2000, "after %d turns the quickest exit took %lu ms", turns,
                   (unsigned long)quickest_ms);
   }
+  tt_collector_free(s.collector);
+  remove_certs(s.dir);
+}
+
+static int child_opens(const struct scene *s) {
+  int status = -1;
+  pid_t child = fork();
+
+  if (child == 0) {
+    struct ta_forward_config where = { .server = tt_collector_address(s->collector),
+                                       .certs = s->dir,
+                                       .service = "child" };
+    ta_forward *f = NULL;
+    _exit(ta_forward_open(&where, &f));
+  }
+  cr_assert_eq(waitpid(child, &status, 0), child);
+  cr_assert(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+/* OpenSSL's locks may be held in it for ever: its agent's thread waited for one, and the process did not end. */
+Test(forward_host, a_child_that_was_forked_while_the_agent_was_at_work_opens_nothing) {
+  struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
+
+  ta_process_work_begin();
+  cr_assert_eq(child_opens(&s), (unsigned char)TA_E_OFF);
+  ta_process_work_end();
+  cr_assert_eq(child_opens(&s), TA_OK);
+  ta_forward_close(s.f, TT_PATIENCE_MS);
   tt_collector_free(s.collector);
   remove_certs(s.dir);
 }
