@@ -47,7 +47,7 @@ struct ta_bars ta_bars_begin(long number, long a, long b) {
   if (bar == 0 || !ta_preload_is_on() || (bar == TA_BAR_COUNTER && !ta_preload_counts())) return bars;
   bars.session = bar == TA_BAR_CALLS && is_first();
   bars.set = bar & ~ta_here.agent;
-  if ((ta_here.agent & TA_BARS) == 0) leave(bar);
+  if ((ta_here.agent & TA_BARS) == 0 || bars.session) leave(bar);
   ta_here.agent |= bar;
   return bars;
 }

@@ -27,10 +27,15 @@ static size_t place_of(const void *p) {
 /* Before our constructor: nothing of the program's is looked at, its allocator's answers included, before it is known that
  * this is wanted. libc has the environment once its own constructor has run; what is allocated before is not kept. */
 bool ta_objects_are_early(void) {
+  static atomic_bool wanted; /* asked once: the answer takes a look at every library */
   unsigned early = 1u << TA_TRACE_EARLY;
 
+  if (atomic_load_explicit(&wanted, memory_order_relaxed)) return true;
   if (environ == NULL) return false;
-  if (ta_wants_early_objects()) return true;
+  if (ta_wants_early_objects()) {
+    atomic_store(&wanted, true);
+    return true;
+  }
   atomic_compare_exchange_strong(&ta_traced, &early, 0);
   return false;
 }

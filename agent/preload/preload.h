@@ -269,6 +269,7 @@ int ta_descriptors_keep(int fd);
 
 /* Runs that on a stack of ours (stack.c): whoever calls us may have a small one. */
 void ta_on_own_stack(void (*work)(void *self), void *self);
+void ta_own_stack_find(void); /* before the first use */
 
 /* Says one line on stderr. */
 void ta_preload_say(const char *fmt, ...) TB_PRINTF(1, 2);

@@ -287,6 +287,7 @@ __attribute__((constructor)) static void decide(void) {
 
   ta_real_find(); /* on a stack that is large enough */
   ta_versions_find();
+  ta_own_stack_find(); /* later another thread may close libraries */
   if (is_wanted()) {
     ta_caught_install = *TA_REAL_SLOT(sigaction);
     ta_emit_deserted = ta_preload_end;

@@ -3,6 +3,7 @@
  * signal handlers 4. To begin a session takes more than that; a call that is recorded takes less than 1 KiB of it.
  *
  * valgrind takes a stack that it has not seen made for a mistake of the program's: there is none there. */
+#include <signal.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -25,10 +26,20 @@ static void run(unsigned high, unsigned low) {
   own->work(own->self);
 }
 
+/* A handler of the program's that ran here would be misled: the kernel tells by the stack pointer whether it is on the
+ * alternate stack, a garbage collector how far to scan. What the thread itself does wrong must come through. */
+static void block(sigset_t *mask) {
+  static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
+
+  sigfillset(mask);
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(mask, own[i]);
+}
+
 static __attribute__((noinline)) bool switch_to(char *map, void (*work)(void *self), void *self) {
   struct own *own = (struct own *)(map + GUARD_BYTES + STACK_BYTES);
 
   if (mprotect(map, GUARD_BYTES, PROT_NONE) != 0 || getcontext(&own->there) != 0) return false;
+  block(&own->there.uc_sigmask);
   own->work = work;
   own->self = self;
   own->there.uc_stack = (stack_t){ .ss_sp = map + GUARD_BYTES, .ss_size = STACK_BYTES };
@@ -44,13 +55,17 @@ static const char valgrind[] = "vgpreload_core-arm64-linux.so";
 static const char valgrind[] = "vgpreload_core-amd64-linux.so";
 #endif
 
+static bool is_valgrind;
+
+void ta_own_stack_find(void) {
+  is_valgrind = ta_lookup_has_object(valgrind);
+}
+
 void ta_on_own_stack(void (*work)(void *self), void *self) {
   enum { BYTES = GUARD_BYTES + STACK_BYTES + sizeof(struct own) };
   KEEP_FROM_CANCEL; /* nothing can unwind from one stack to the other */
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK;
-  void *map = ta_lookup_has_object(valgrind)
-                  ? MAP_FAILED
-                  : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+  void *map = is_valgrind ? MAP_FAILED : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
 
   if (map == MAP_FAILED || !switch_to(map, work, self)) work(self);
   if (map != MAP_FAILED) munmap(map, BYTES);
