@@ -83,6 +83,10 @@ unsigned to_pull_version(const struct to_pull *pull) {
   return to_reader_version(pull->feed.reader);
 }
 
+const struct tb_diag *to_pull_misannotated(const struct to_pull *pull) {
+  return to_reader_misannotated(pull->feed.reader);
+}
+
 /* Some more events, or why there are none. */
 static tb_rc fill(struct to_pull *pull) {
   pull->next = pull->count = 0;

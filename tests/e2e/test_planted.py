@@ -127,6 +127,8 @@ class Planted(PlantedCase):
         rows = self.tracectl("query", "--csv", TRACES["misnested"], "SELECT count(*) FROM regions WHERE type='reserve'")
         self.assertEqual(rows.out.split()[1], str(checkouts))
         self.assertIn("its innermost is", rows.err)
+        events = self.tracectl("query", "--csv", TRACES["misnested"], "SELECT count(*) FROM events")
+        self.assertIn("its innermost is", events.err)
 
     def test_where_nothing_is_planted_nothing_is_found(self):
         self.assertEqual(self.report("contention", "none")["figures"]["convoys"], 0)

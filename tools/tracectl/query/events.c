@@ -131,6 +131,7 @@ static int fail(struct tk_events *e, tb_rc rc, char error[TK_QUERY_ERROR]) {
 }
 
 static void end_part(struct tk_events *e) {
+  if (e->pull != NULL) tk_note_misannotated(e->place, e->in, to_pull_misannotated(e->pull));
   to_pull_free(e->pull);
   e->pull = NULL;
   if (e->in != NULL) tk_input_close(e->in);

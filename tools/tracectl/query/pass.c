@@ -214,20 +214,18 @@ static int give_open(struct tk_pass *pass, struct tk_span *out, char error[TK_QU
   return give(pass, &open->span, out, error);
 }
 
-/* Once for all passes over a place: the trace is not whole, but all of it is shown. */
-static void note_misannotated(struct tk_pass *pass) {
+void tk_note_misannotated(const struct tk_place *place, struct tk_input *in,
+                          const struct tb_diag *wrong) {
   static const struct tk_place *noted;
-  const struct tb_diag *wrong = to_span_pull_misannotated(pass->pull);
+  struct tb_diag diag;
   char why[300];
 
-  if (wrong == NULL || noted == pass->place) return;
-  noted = pass->place;
-  pass->diag = *wrong;
-  if (pass->diag.offset != TB_NO_OFFSET)
-    pass->diag.offset = tk_input_offset(pass->in, pass->diag.offset);
-  tb_diag_format(&pass->diag, why, sizeof why);
-  tk_note(pass->place->verb, "%s: %s; the regions of that goroutine end there", pass->place->name,
-          why);
+  if (wrong == NULL || noted == place) return;
+  noted = place;
+  diag = *wrong;
+  if (diag.offset != TB_NO_OFFSET) diag.offset = tk_input_offset(in, diag.offset);
+  tb_diag_format(&diag, why, sizeof why);
+  tk_note(place->verb, "%s: %s; the regions of that goroutine end there", place->name, why);
 }
 
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
@@ -241,7 +239,7 @@ int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_
     return give(pass, span, out, error);
   }
   pass->failed = rc == TB_END ? TB_OK : rc;
-  if (rc == TB_END) note_misannotated(pass);
+  if (rc == TB_END) tk_note_misannotated(pass->place, pass->in, to_span_pull_misannotated(pass->pull));
   pass->ended = true;
   set_generation(pass, NULL);
   rc = find_open(pass);

@@ -52,6 +52,11 @@ struct tk_span {
 /* 1: a span, lent until the next call; 0: no more; -1: error. */
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]);
 
+/* Says once for all passes over a place that its annotations are wrong (wrong NULL: says nothing): the trace is not whole, but all of it
+ * is shown. */
+void tk_note_misannotated(const struct tk_place *place, struct tk_input *in,
+                          const struct tb_diag *wrong);
+
 /* "runnable", of a goroutine; "blocked", of a thread. */
 const char *tk_go_state_word(unsigned state);
 const char *tk_thread_state_word(unsigned state);
