@@ -201,8 +201,7 @@ void tc__quarantine_begin(struct tc_sealer *sealer) {
   struct tc__quarantine *seen = &sealer->quarantine;
   const struct tc_retention_rules rules = { .age_ns = config->retention_age,
                                             .bytes = config->retention_quarantine_bytes,
-                                            .free_bytes = config->retention_free_bytes,
-                                            .floor_ns = config->retention_floor };
+                                            .free_bytes = config->retention_free_bytes };
   struct tb_diag diag = { 0 };
   DIR *dir;
 

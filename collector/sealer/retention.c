@@ -329,6 +329,7 @@ static uint64_t find_floor(struct tc__round *round) {
   if (round->rules.floor_ns != 0 &&
       tc_catalog_newest_arrival(round->sealer->catalog.db, &newest_ns, &diag) != TB_OK)
     catalog_is_unread(round->sealer, &diag);
+  if (newest_ns > tc_wall_ns()) newest_ns = tc_wall_ns(); /* it came while the clock was wrong */
   return less(newest_ns, round->rules.floor_ns);
 }
 
@@ -362,13 +363,14 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
   return round;
 }
 
-/* A round that went to its end without a failure has taken nothing, and the disk is short all the same. */
+/* A round went to its end without a failure, and the disk is short all the same. It stays so while single segments grow older than
+ * the floor and go. */
 static void look_at_floor(const struct tc__round *round) {
   struct tc_sealer *sealer = round->sealer;
   uint64_t disk_free = tc__disk_free(sealer);
   bool was = atomic_load(&sealer->opt.stats->retention_at_floor),
-       is = round->taken == 0 && round->failed == 0 && tc__catalog_takes_rows(sealer) &&
-            tc_retention_is_short(&round->rules, disk_free);
+       is_whole = round->failed == 0 && !round->is_stuck && tc__catalog_takes_rows(sealer),
+       is = tc_retention_is_short(&round->rules, disk_free) && (was || is_whole);
 
   if (is == was) return;
   atomic_store(&sealer->opt.stats->retention_at_floor, is);

@@ -57,11 +57,7 @@ uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t 
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns) {
-  bool is_in_floor =
-      rules->floor_ns != 0 && segment_wall_ns + rules->floor_ns > retention->last_wall_ns;
-
-  return tc_retention_is_over(rules, archive_bytes) ||
-         (!is_in_floor && tc_retention_is_short(rules, disk_free_bytes)) ||
+  return tc_retention_is_pressed(rules, archive_bytes, disk_free_bytes) ||
          segment_wall_ns < tc_retention_old_before(retention, rules->age_ns);
 }
 

@@ -137,7 +137,10 @@ static int start(const struct ac_action *action, const struct ac_task *task, str
   int failed = put_text(task, &stdin_fd);
   if (failed == 0) {
     *out = (struct warden){ .pid = fork(), .line = line[0] };
-    if (out->pid == 0) be_warden(action, stdin_fd, line[1]);
+    if (out->pid == 0) {
+      close(line[0]); /* or the parent's end would stay open, and it would never see it closed */
+      be_warden(action, stdin_fd, line[1]);
+    }
     failed = out->pid < 0 ? errno : 0;
     close(stdin_fd);
   }
