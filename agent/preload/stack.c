@@ -29,7 +29,8 @@ static void run(unsigned high, unsigned low) {
 /* A handler of the program's that ran here would be misled: the kernel tells by the stack pointer whether it is on the
  * alternate stack, a garbage collector how far to scan. What the thread itself does wrong must come through. */
 static void block(sigset_t *mask) {
-  static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
+  static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE,
+                             SIGSEGV, SIGSYS, SIGTRAP, SIGXFSZ };
 
   sigfillset(mask);
   for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(mask, own[i]);
