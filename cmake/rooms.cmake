@@ -10,8 +10,12 @@
 # It makes room_ID, the objects, and see_ID, what others link to see the headers: a folder of links, in which
 # an include has the same name as in the repository (without lib/). ID is FOLDER with _ for /. All rooms together are
 # written to rooms.txt in the build folder: a table in docs/DESIGN.md is made from it (tools/rooms.py), and a test compares them.
-set(TC_ROOMS ${PROJECT_BINARY_DIR}/rooms.txt)
-file(WRITE ${TC_ROOMS} "")
+# It is written at the end, and only if it changes: a test may read it while `make demo` configures anew.
+function(tc_write_rooms)
+  get_property(rooms GLOBAL PROPERTY TC_ROOMS)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rooms.txt CONTENT "${rooms}" @ONLY)
+endfunction()
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tc_write_rooms)
 
 function(tc_room_headers folder id)
   string(REGEX REPLACE "^lib/" "" shown ${folder})
@@ -33,7 +37,7 @@ function(tc_room folder)
   tc_room_headers(${folder} ${id})
   list(JOIN R_ROOMS " " rooms)
   list(JOIN R_INSIDE " " inside)
-  file(APPEND ${TC_ROOMS} "${folder}|${R_ABOUT}|${rooms}|${inside}\n")
+  set_property(GLOBAL APPEND_STRING PROPERTY TC_ROOMS "${folder}|${R_ABOUT}|${rooms}|${inside}\n")
   set(archives "")
   foreach(other ${R_ROOMS} ${R_INSIDE})
     string(REPLACE "/" "_" other_id ${other})
