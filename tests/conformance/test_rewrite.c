@@ -13,7 +13,7 @@
 #include "wire/write.h"
 
 /* With strict_string_checks each number that is read costs a look at the whole text. */
-enum { TEXT_TRACE_BYTES_MAX = TT_LESS(4 << 20, 96 << 10) };
+enum { TEXT_TRACE_BYTES_MAX = TT_LESS(4 << 20, 48 << 10) };
 
 static void rewrite_table_entry(struct tw_write *w, const struct tw_raw *event, const char *path) {
   const unsigned char *pos = event->args;

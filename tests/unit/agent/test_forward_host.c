@@ -356,7 +356,9 @@ Test(forward_host, a_child_that_was_forked_while_the_agent_was_at_work_opens_not
   ta_process_work_begin();
   cr_assert_eq(child_opens(&s), (unsigned char)TA_E_OFF);
   ta_process_work_end();
+#ifndef __SANITIZE_THREAD__ /* there a forked child may have no threads */
   cr_assert_eq(child_opens(&s), TA_OK);
+#endif
   ta_forward_close(s.f, TT_PATIENCE_MS);
   tt_collector_free(s.collector);
   remove_certs(s.dir);
