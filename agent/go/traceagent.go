@@ -31,6 +31,7 @@ import (
 	"runtime"
 	"runtime/trace"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -104,6 +105,10 @@ type Agent struct {
 	past     Status        // counters of the streams before
 	last     Status        // once stream is nil
 	unasked  string        // why nothing is traced though it should be; "": it is traced
+
+	traced    context.Context // ends with the trace
+	endTraced context.CancelCauseFunc
+	looked    atomic.Uint64 // writes of the writer when the watch looked last
 }
 
 const (
@@ -144,6 +149,7 @@ func Start(config Config) (*Agent, error) {
 	for _, text := range warnings {
 		warn(config, text)
 	}
+	agent.setUntraced("")
 	stream, err := open(config)
 	if err != nil {
 		return nil, fmt.Errorf("traceagent: %w", err)
@@ -177,7 +183,8 @@ func (a *Agent) Stop(ctx context.Context) error {
 		return nil
 	}
 	if a.isTraced() {
-		endTrace(ctx)
+		writes, isInside := a.writer.count()
+		endTrace(ctx, writes != a.looked.Load() || isInside)
 	}
 	a.writer.end()
 	stream.finish()
@@ -197,11 +204,18 @@ func (a *Agent) Stop(ctx context.Context) error {
 }
 
 // endTrace ends the program's trace. The runtime writes the last generation, and Tee may hold it up.
-func endTrace(ctx context.Context) {
+// Where it is not known to be ours, it may have ended, and trace.Stop would end the program's flight recorder: then one of
+// our own can begin, and is all that ends.
+func endTrace(ctx context.Context, isOurs bool) {
 	ended := make(chan struct{})
 	go func() {
-		trace.Stop()
-		close(ended)
+		defer close(ended)
+		if isOurs || trace.IsEnabled() {
+			if !isOurs {
+				trace.Start(io.Discard) // fails beside ours
+			}
+			trace.Stop()
+		}
 	}()
 	select {
 	case <-ended:
@@ -222,8 +236,14 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	}
 	a.stopping.Lock()
 	defer a.stopping.Unlock()
-	if a.stream == nil || !a.isTraced() {
+	a.mu.Lock()
+	traced, why := a.traced, a.unasked
+	a.mu.Unlock()
+	switch {
+	case a.stream == nil:
 		return errOff
+	case why != "":
+		return fmt.Errorf("%w: %s", errOff, why)
 	}
 	if err := a.stream.snap(last); err != nil {
 		return err
@@ -231,6 +251,7 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(a.live, func() { cancel(errStopsNow) })()
+	defer context.AfterFunc(traced, func() { cancel(context.Cause(traced)) })()
 	return wait(ctx, a.stream)
 }
 

@@ -4,8 +4,11 @@ package traceagent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"runtime/trace"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,10 +17,12 @@ import (
 // word. The watch notices that, and begins again: with another header, so as another stream.
 
 const (
-	watchTime     = time.Second
-	silentLooks   = 3                // a generation is 2.1 seconds at most: so long without a write, and the trace is not ours
-	formerTime    = 10 * time.Second // for what the ended trace has left to be acknowledged
-	earlyBytesMax = 4 << 20
+	watchTime   = time.Second
+	silentLooks = 3                // a generation is 2.1 seconds at most: so long without a write, and the trace is not ours
+	formerTime  = 10 * time.Second // for what the ended trace has left to be acknowledged
+	shortTime   = time.Minute      // a trace that the program ends sooner begins again with a pause
+	pauseMin    = 10 * time.Second
+	pauseMax    = 10 * time.Minute
 )
 
 // writer is what runtime/trace writes one trace to: one call a batch.
@@ -25,52 +30,46 @@ type writer struct {
 	tee io.Writer
 
 	mu     sync.Mutex
-	stream *stream // nil: not yet, or no more
-	early  [][]byte
-	bytes  int // in early
-	ended  bool
+	stream *stream // nil: no more
+	inside int     // calls that have not returned: Tee may hold them up
 	writes uint64
 }
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.writes++
-	switch {
-	case w.ended || len(p) == 0:
-	case w.stream != nil:
+	if w.stream != nil && len(p) > 0 {
 		w.stream.write(p)
-	case w.bytes < earlyBytesMax:
-		w.early = append(w.early, append([]byte(nil), p...))
-		w.bytes += len(p)
 	}
+	if w.tee == nil {
+		w.mu.Unlock()
+		return len(p), nil
+	}
+	w.inside++
 	w.mu.Unlock()
-	if w.tee != nil {
-		return w.tee.Write(p)
-	}
-	return len(p), nil
+	defer w.leave()
+	return w.tee.Write(p)
 }
 
-// begin hands a stream what was written so far, and all that follows.
-func (w *writer) begin(s *stream) {
+func (w *writer) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, p := range w.early {
-		s.write(p)
-	}
-	w.stream, w.early = s, nil
+	w.inside--
+	w.writes++
 }
 
 // end: no write reaches the stream any more.
 func (w *writer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stream, w.early, w.ended = nil, nil, true
+	w.stream = nil
 }
 
-func (w *writer) count() uint64 {
+// count says how much was written, and whether something is just now.
+func (w *writer) count() (writes uint64, isInside bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writes
+	return w.writes, w.inside > 0
 }
 
 // --- the goroutine ---
@@ -86,10 +85,33 @@ func (a *Agent) isTraced() bool {
 	return a.unasked == ""
 }
 
+// setUntraced says why nothing is traced, and ends what waits for the trace; "": it is traced.
 func (a *Agent) setUntraced(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.setUntracedLocked(why)
+}
+
+func (a *Agent) setUntracedLocked(why string) {
 	a.unasked = why
+	if why != "" {
+		a.endTraced(errors.New(why))
+	} else if a.traced == nil || a.traced.Err() != nil {
+		a.traced, a.endTraced = context.WithCancelCause(context.Background())
+	}
+}
+
+// silentTime is how long no write comes of a trace that is ours: GODEBUG may make the generations longer.
+func silentTime(setting godebug) time.Duration {
+	longest := silentLooks * watchTime
+	for _, one := range strings.Split(string(setting), ",") {
+		if value, is := strings.CutPrefix(one, "traceadvanceperiod="); is {
+			if ns, err := strconv.ParseInt(value, 10, 64); err == nil && ns > 0 && ns < int64(pauseMax)*1000 {
+				longest = max(longest, time.Duration(ns)*2+watchTime)
+			}
+		}
+	}
+	return longest
 }
 
 // watch looks once a second whether the trace is still ours. Without any it was ended. With one that does not reach us it may
@@ -97,7 +119,9 @@ func (a *Agent) setUntraced(why string) {
 func (a *Agent) watch() {
 	ticker := time.NewTicker(watchTime)
 	defer ticker.Stop()
+	looks := int(silentTime(godebugAtStart) / watchTime)
 	writes, silent, said := uint64(0), 0, ""
+	isEnded, begun, pause := false, time.Time{}, time.Duration(0)
 	for due := (time.Time{}); ; {
 		select {
 		case <-a.live.Done():
@@ -105,57 +129,64 @@ func (a *Agent) watch() {
 		case <-ticker.C:
 		}
 		silent++
-		if now := a.writer.count(); now != writes { // the writer is changed by this goroutine alone
+		if now, isInside := a.writer.count(); now != writes || isInside { // the writer is changed by this goroutine alone
 			writes, silent = now, 0
 		}
-		if trace.IsEnabled() && silent < silentLooks {
-			if silent == 0 { // else it is not known
+		a.looked.Store(writes)
+		isEnabled := trace.IsEnabled()
+		if isEnabled && silent < looks {
+			if silent == 0 && !isEnded { // else it is not known
 				a.setUntraced("")
 				said = ""
 			}
 			continue
 		}
+		if a.live.Err() != nil { // it was Stop
+			return
+		}
+		if !isEnded && !isEnabled {
+			isEnded = true
+			if pause = pauseAfter(begun, time.Now(), pause); pause > 0 {
+				due = time.Now().Add(pause)
+			}
+		}
+		if a.isTraced() {
+			a.setUntraced(endedByProgram) // which ends a Snap; no other begins
+		}
 		if time.Now().Before(due) {
 			continue
 		}
 		what, former := a.again()
-		if what != "" && what != said {
+		if what != "" && what != said && (former == nil || pause == 0) {
 			warn(a.config, what)
 			said = what
 		}
 		switch {
 		case former != nil:
 			a.finish(former)
-			writes, silent, said = 0, 0, ""
+			writes, silent, said, isEnded, begun = 0, 0, "", false, time.Now()
 		case what != "" && what != othersTrace:
 			due = time.Now().Add(formerTime)
 		}
 	}
 }
 
+// pauseAfter answers how long to wait before another trace begins: a program may end each.
+func pauseAfter(begun, ended time.Time, before time.Duration) time.Duration {
+	if begun.IsZero() || ended.Sub(begun) >= shortTime {
+		return 0
+	}
+	return min(max(2*before, pauseMin), pauseMax)
+}
+
 // again begins another trace, if none runs. It answers what is to be said of that, and the stream that is to be finished.
 func (a *Agent) again() (what string, former *stream) {
 	if !a.stopping.TryLock() {
-		return "", nil // Snap, which will end
-	}
-	if a.isTraced() {
-		a.setUntraced(endedByProgram) // no other Snap begins
+		return "", nil // Snap, which ends now, or Stop
 	}
 	a.stopping.Unlock()
-	next := &writer{tee: a.config.Tee}
-	if trace.Start(next) != nil { // it may wait for another's trace.Stop, so without the lock
-		a.setUntraced(othersTrace)
-		return othersTrace, nil
-	}
-	a.stopping.Lock()
-	defer a.stopping.Unlock()
-	if a.stream == nil {
-		trace.Stop()
-		return "", nil
-	}
 	stream, err := open(a.config)
 	if err != nil || stream == nil {
-		trace.Stop()
 		what = endedByProgram + ", and it cannot begin again"
 		if err != nil {
 			what += ": " + err.Error()
@@ -163,19 +194,32 @@ func (a *Agent) again() (what string, former *stream) {
 		a.setUntraced(what)
 		return what, nil
 	}
+	next := &writer{stream: stream, tee: a.config.Tee}
+	if trace.Start(next) != nil { // it may wait for another's trace.Stop, so without the lock
+		stream.discard()
+		a.setUntraced(othersTrace)
+		return othersTrace, nil
+	}
+	a.stopping.Lock()
+	defer a.stopping.Unlock()
+	if a.stream == nil {
+		trace.Stop()
+		next.end()
+		stream.discard()
+		return "", nil
+	}
 	return endedByProgram + ": begun again as another stream", a.replace(stream, next)
 }
 
 func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 	a.writer.end() // runtime/trace is done with it: it has begun another trace
 	stream.run()
-	next.begin(stream)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	former, a.former, a.stream, a.writer = a.stream, a.stream, stream, next
 	a.finished = make(chan struct{})
 	a.past.Restarts++
-	a.unasked = ""
+	a.setUntracedLocked("")
 	return former
 }
 

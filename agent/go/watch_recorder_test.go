@@ -29,3 +29,19 @@ func TestATraceThatTheProgramEndsBesideAFlightRecorderBeginsAgain(t *testing.T) 
 		t.Errorf("status %+v", s)
 	}
 }
+
+func TestStopBeforeTheWatchHasLookedLeavesAFlightRecorderAlone(t *testing.T) {
+	recorder := trace.NewFlightRecorder(trace.FlightRecorderConfig{})
+	if err := recorder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer recorder.Stop()
+	agent, _ := startHeard(t, config(closedPort(t), certificates(t)))
+	trace.Stop()
+	writes, _ := agent.writer.count()
+	agent.looked.Store(writes)
+	agent.Stop(within(t, time.Millisecond))
+	if !recorder.Enabled() || !trace.IsEnabled() {
+		t.Error("Stop has ended the flight recorder")
+	}
+}

@@ -4,6 +4,7 @@ package traceagent
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"runtime/trace"
@@ -137,5 +138,53 @@ func TestATeeThatHangsDoesNotHoldStopUp(t *testing.T) {
 	close(tee)
 	for trace.IsEnabled() {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestASnapEndsWithTheTraceThatTheProgramEnds(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	cfg := config(c.listener.Addr().String(), certs)
+	cfg.Record = time.Minute
+	agent, lines := startHeard(t, cfg)
+	trace.Stop()
+	if err := agent.Snap(context.Background(), 0); err == nil || !strings.Contains(err.Error(), "trace.Stop()") {
+		t.Errorf("Snap of a trace that has ended: %v", err)
+	}
+	lines.expect(t, "begun again")
+	agent.Stop(within(t, time.Minute))
+}
+
+func TestAfterShortTracesItBeginsAgainWithPauses(t *testing.T) {
+	now, pause := time.Now(), time.Duration(0)
+	if pauseAfter(time.Time{}, now, 0) != 0 || pauseAfter(now.Add(-shortTime), now, pauseMax) != 0 {
+		t.Error("a pause after a long trace")
+	}
+	for _, want := range []int{10, 20, 40, 80, 160, 320, 600, 600} {
+		if pause = pauseAfter(now, now, pause); pause != time.Duration(want)*time.Second {
+			t.Errorf("pause %v, not %d s", pause, want)
+		}
+	}
+}
+
+func TestLongGenerationsAreNotSilence(t *testing.T) {
+	if silentTime("") != 3*time.Second || silentTime("x=1,traceadvanceperiod=10000000000") != 21*time.Second {
+		t.Error("silence")
+	}
+}
+
+func TestATeeThatHoldsTheTraceUpIsNotSilence(t *testing.T) {
+	cfg := config(closedPort(t), certificates(t))
+	tee := make(blocked)
+	cfg.Tee = tee
+	agent, _ := startHeard(t, cfg)
+	time.Sleep((silentLooks + 2) * watchTime)
+	if s := agent.Status(); s.State == "off" {
+		t.Errorf("status %+v", s)
+	}
+	close(tee)
+	agent.Stop(within(t, time.Second))
+	if trace.IsEnabled() {
+		t.Error("the program is traced still")
 	}
 }
