@@ -4,22 +4,13 @@
 import os
 import resource
 
+from clock import numbers
 from harness import SANITIZE, Case, Collector, wait_until
 
 FREQUENCY, PROC_STATUS, GO_STATUS = 8, 13, 25
 GO_SYSCALL, PROC_SYSCALL, PROC_ABANDONED = 3, 3, 4
 THREADS = 20000
 SECONDS_A_MB = 20 if SANITIZE else 1
-
-
-def numbers(*values):
-    out = bytearray()
-    for value in values:
-        while value >= 0x80:
-            out.append(value & 0x7F | 0x80)
-            value >>= 7
-        out.append(value)
-    return bytes(out)
 
 
 def batch(thread, time, events):
