@@ -186,7 +186,7 @@ static void reader_turned_away(void *self, const char *peer, const char *why) {
 
 static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true,
-                                .peer_role = "reader",
+                                .peer_act = TC_ACT_FEED,
                                 .refused = reader_refused,
                                 .greeting_ms =
                                     (unsigned)(p->config->readers_handshake_timeout / 1000000) };

@@ -94,10 +94,10 @@ static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *f
   uint64_t number;
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc_http_number("after", after, 0, UINT64_MAX, diag, &firings->after));
-  TB_TRY(tc_http_number("newest", newest, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
+  TB_TRY(tp_query_number("after", after, 0, UINT64_MAX, diag, &firings->after));
+  TB_TRY(tp_query_number("newest", newest, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
   firings->newest = (uint32_t)number;
-  TB_TRY(tc_http_number("newest_of_rule", of_rule, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
+  TB_TRY(tp_query_number("newest_of_rule", of_rule, 0, TC_FIRINGS_ANSWER_MAX, diag, &number));
   firings->newest_of_rule = (uint32_t)number;
   firings->rule = text(rule);
   return TB_OK;
@@ -156,11 +156,11 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
   TB_TRY(tc__read_time("until", until, diag, &list->selector->until_wall_ns));
   TB_TRY(tc__read_time("arrived_since", arrived_since, diag, &list->selector->since_arrival_ns));
   TB_TRY(tc__read_time("arrived_until", arrived_until, diag, &list->selector->until_arrival_ns));
-  TB_TRY(tc_http_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
+  TB_TRY(tp_query_number("limit", limit, 1, SEGMENTS_MAX, diag, &number));
   list->limit = (uint32_t)number;
-  TB_TRY(tc_http_number("newest", newest, 0, 1, diag, &number));
+  TB_TRY(tp_query_number("newest", newest, 0, 1, diag, &number));
   list->newest_first = number != 0;
-  return tc_http_number("after", after, 0, INT64_MAX, diag, &list->after);
+  return tp_query_number("after", after, 0, INT64_MAX, diag, &list->after);
 }
 
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session) {
@@ -234,7 +234,7 @@ static tb_rc read_report_query(struct tc_http_request *r, Tracecollect__V1__Repo
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   if (!to_window_find(window, &known))
     return tb_fail(diag, TB_PROTOCOL, "window=%.40s is none of 10s, 1m, 5m, all", window);
-  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, rows));
+  if (top != NULL) TB_TRY(tp_query_number("top", top, 0, 1000000, diag, rows));
   TB_TRY(read_id("stream", stream, diag, id, &report->stream));
   report->kind = text(kind);
   report->service = text(service);
@@ -304,11 +304,11 @@ static tb_rc read_history_query(struct tc_http_request *r, struct history_query 
   TB_TRY(read_id("after", after_stream, diag, q->after_stream, &q->history.after_stream));
   TB_TRY(tc__read_time("since", since, diag, &q->selector.since_wall_ns));
   TB_TRY(tc__read_time("until", until, diag, &q->selector.until_wall_ns));
-  TB_TRY(tc_http_number("figures", figures, 0, 1, diag, &q->figures_only));
+  TB_TRY(tp_query_number("figures", figures, 0, 1, diag, &q->figures_only));
   q->history.figures_only = q->figures_only != 0;
   q->history.table = text(table);
-  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, 1000000, diag, &q->rows));
-  return tc_http_number("after_ns", after_ns, 0, INT64_MAX, diag, &q->history.after_ns);
+  if (top != NULL) TB_TRY(tp_query_number("top", top, 0, 1000000, diag, &q->rows));
+  return tp_query_number("after_ns", after_ns, 0, INT64_MAX, diag, &q->history.after_ns);
 }
 
 /* The last line says where to go on. */

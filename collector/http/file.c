@@ -79,7 +79,7 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   tb_diag_clear(&diag);
   tb_rc rc = tc_http_query(r->query, NULL, 0, &diag);
   if (rc == TB_OK) {
-    rc = tc_http_number("segment", r->path + strlen("/api/v1/segments/"), 1, INT64_MAX, &diag, &id);
+    rc = tp_query_number("segment", r->path + strlen("/api/v1/segments/"), 1, INT64_MAX, &diag, &id);
     if (rc == TB_PROTOCOL) rc = TB_NOTFOUND;
   }
   if (rc == TB_OK) rc = tc_query_session_open(session, id, &diag, &f->row, &f->fd);

@@ -28,6 +28,8 @@
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
 #include "collector/timeline/timeline.h"
+#include "proto/route.h"
+#include "tls/role.h"
 
 enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10 };
 
@@ -75,6 +77,7 @@ struct tc__http_conn {
   struct tc_http *http;
   struct tc_tls *tls; /* NULL: gone, a job is still at work */
   struct tc_http_head head;
+  const struct tp_route *route; /* of the request that is being answered */
   uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
   bool spare;        /* in a place beside connections_max: for health and metrics only */
   bool asks;         /* what it asks counts as a question of its owner's */
@@ -138,6 +141,7 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 
 /* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
+enum tc_act tc__route_act(const struct tp_route *route); /* what its user must be allowed to do */
 
 /* places.c */
 bool tc__place_ready(void *http);

@@ -9,10 +9,7 @@
 #ifndef TC_HTTP_QUERY_H
 #define TC_HTTP_QUERY_H
 
-#include "base/result.h"
-
-/* Undoes %XX in place; plus: '+' is a space. False: a broken or NUL escape. */
-bool tc_http_percent_undo(char *text, bool plus);
+#include "proto/query.h"
 
 struct tc_http_param {
   const char *name;
@@ -22,9 +19,5 @@ struct tc_http_param {
 /* Takes query apart in place. */
 TB_MUST tb_rc tc_http_query(char *query, const struct tc_http_param *params, size_t n,
                             struct tb_diag *diag);
-
-/* A plain decimal number from min to max. */
-TB_MUST tb_rc tc_http_number(const char *name, const char *text, uint64_t min, uint64_t max,
-                             struct tb_diag *diag, uint64_t *out);
 
 #endif

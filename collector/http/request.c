@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "collector/http/query.h"
+#include "proto/query.h"
 
 /* For use in a parser's callback: its answer ends the parse (1 would mean something else at a head's
  * end: that no body follows). */
@@ -53,7 +53,7 @@ static int take_url(struct tc_http_head *h) {
     *r->query++ = '\0';
   else
     r->query = h->url + h->url_len; /* its closing NUL */
-  if (!tc_http_percent_undo(r->path, false)) return refuse(h, 400, "the path is not well encoded");
+  if (!tp_percent_undo(r->path, false)) return refuse(h, 400, "the path is not well encoded");
   return 0;
 }
 

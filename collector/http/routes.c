@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The paths, as a table. */
+/* The function that answers each route of proto/routes.def. One without a function is not answered yet. */
 #include <string.h>
 #include <strings.h>
 
@@ -104,36 +104,48 @@ static void answer_service(struct tc__http_conn *c) {
   answer_file(c, "/service.html");
 }
 
-static const struct route {
-  const char *path;
-  bool below;        /* path is where the paths begin */
-  bool for_everyone; /* over TLS without a reader certificate too */
-  enum { HEALTH, QUESTION, LIVE } kind;
-  void (*answer)(struct tc__http_conn *c);
-} routes[] = {
-  { "/healthz", false, true, HEALTH, answer_healthz },
-  { "/readyz", false, false, HEALTH, answer_readyz },
-  { "/metrics", false, false, HEALTH, answer_metrics },
-  { "/api/v1/streams", false, false, QUESTION, answer_streams },
-  { "/api/v1/segments", false, false, QUESTION, answer_segments },
-  { "/api/v1/segments/", true, false, QUESTION, tc__http_file_begin },
-  { "/api/v1/report/", true, false, QUESTION, answer_report },
-  { "/api/v1/reports", false, false, QUESTION, answer_reports },
-  { "/api/v1/history/", true, false, QUESTION, answer_history },
-  { "/api/v1/firings", false, false, QUESTION, answer_firings },
-  { "/api/v1/triggers", false, false, QUESTION, answer_triggers },
-  { "/api/v1/spans", false, false, QUESTION, tc__timeline_begin },
-  { "/api/v1/span", false, false, QUESTION, tc__moment_begin },
-  { "/api/v1/state", false, false, QUESTION, tc__state_begin },
-  { "/api/v1/stretch/", true, false, QUESTION, tc__stretch_begin },
-  { "/api/v1/why", false, false, QUESTION, tc__why_begin },
-  { "/api/v1/live", false, false, LIVE, tc__live_begin },
-  { "/service/", true, false, QUESTION, answer_service },
-  { "/timeline/", true, false, QUESTION, answer_timeline },
-  { "/archive", false, false, QUESTION, answer_archive },
-  { "/why/", true, false, QUESTION, answer_why },
-  { "/", true, false, QUESTION, answer_page },
+static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
+  [TP_ROUTE_HEALTHZ] = answer_healthz,
+  [TP_ROUTE_READYZ] = answer_readyz,
+  [TP_ROUTE_METRICS] = answer_metrics,
+  [TP_ROUTE_STREAMS] = answer_streams,
+  [TP_ROUTE_SEGMENTS] = answer_segments,
+  [TP_ROUTE_SEGMENT] = tc__http_file_begin,
+  [TP_ROUTE_REPORTS] = answer_reports,
+  [TP_ROUTE_REPORT] = answer_report,
+  [TP_ROUTE_HISTORY] = answer_history,
+  [TP_ROUTE_FIRINGS] = answer_firings,
+  [TP_ROUTE_TRIGGERS] = answer_triggers,
+  [TP_ROUTE_SPANS] = tc__timeline_begin,
+  [TP_ROUTE_SPAN] = tc__moment_begin,
+  [TP_ROUTE_STATE] = tc__state_begin,
+  [TP_ROUTE_STRETCH] = tc__stretch_begin,
+  [TP_ROUTE_WHY] = tc__why_begin,
+  [TP_ROUTE_LIVE] = tc__live_begin,
+  [TP_ROUTE_PAGE_SERVICE] = answer_service,
+  [TP_ROUTE_PAGE_TIMELINE] = answer_timeline,
+  [TP_ROUTE_PAGE_ARCHIVE] = answer_archive,
+  [TP_ROUTE_PAGE_WHY] = answer_why,
+  [TP_ROUTE_PAGE] = answer_page,
 };
+
+#define TP_ROUTE(ID, METHOD, PATH, BELOW, ACT, ...) [TP_ROUTE_##ID] = TC_ACT_##ACT,
+static const enum tc_act acts[TP_ROUTES] = {
+#include "proto/routes.def"
+};
+#undef TP_ROUTE
+
+enum tc_act tc__route_act(const struct tp_route *route) {
+  return acts[route->id];
+}
+
+/* What is counted among its owner's questions. */
+static bool is_question(const struct tp_route *route) {
+  enum tc_act act = tc__route_act(route);
+
+  return act != TC_ACT_STATE && act != TC_ACT_REASONS && act != TC_ACT_METRICS &&
+         route->kind != TP_EVENTS;
+}
 
 /* "name", "name:port", "[::1]:port", and nothing behind it: the name must be one of this host's, or the configured one. */
 static bool host_is_ours(const struct tc__http_conn *c) {
@@ -143,26 +155,35 @@ static bool host_is_ours(const struct tc__http_conn *c) {
          (tb_host_is_loopback(named.host) || strcasecmp(named.host, c->http->where.host) == 0);
 }
 
+/* Whoever asks over TLS is known by a certificate, or by none: then diag says why. */
+static enum tc_role role_of(const struct tc__http_conn *c, struct tb_diag *diag,
+                            char identity[TC_IDENTITY_BYTES + 1]) {
+  enum tc_role role;
+
+  identity[0] = '\0';
+  if (c->http->ctx == NULL) return TC_ROLE_LOOPBACK;
+  if (tc_tls_identity(tc_tls_ssl(c->tls), diag, &role, identity) == TB_OK) return role;
+  return TC_ROLE_NOBODY;
+}
+
 void tc__http_dispatch(struct tc__http_conn *c) {
-  const char *path = c->head.request.path;
-  const struct route *route = routes;
   char identity[TC_IDENTITY_BYTES + 1];
   struct tb_diag diag;
+  unsigned allowed;
 
   /* An HTTP/1.0 client names no host: it is no browser either. */
   if (c->http->ctx == NULL && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
     tc__conn_fail(c, 421, "this host goes by another name");
     return;
   }
-  while (route->below ? strncmp(route->path, path, strlen(route->path)) != 0
-                      : strcmp(route->path, path) != 0)
-    route++; /* the last one fits all */
   tb_diag_clear(&diag);
-  bool known = c->http->ctx != NULL &&
-               tc_tls_identity(tc_tls_ssl(c->tls), "reader", &diag, identity) == TB_OK;
-  if (known) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
-  if (!known && !route->for_everyone && c->http->ctx != NULL)
+  enum tc_role role = role_of(c, &diag, identity);
+  c->route = tp_route_find(TP_GET, c->head.request.path, &allowed);
+  if (role == TC_ROLE_READER) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
+  if (c->route == NULL || answers[c->route->id] == NULL)
+    tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
+  else if (tc_role_check(role, tc__route_act(c->route), identity, &diag) != TB_OK)
     tc__conn_fail(c, 403, diag.text);
-  else if (route->kind != QUESTION || tc__place_may_ask(c))
-    route->answer(c);
+  else if (!is_question(c->route) || tc__place_may_ask(c))
+    answers[c->route->id](c);
 }

@@ -40,7 +40,7 @@ static tb_rc read_lanes(char *text, struct tb_diag *diag, uint32_t *out) {
 static tb_rc read_id(const char *name, const char *text, struct tb_diag *diag, int64_t *out) {
   uint64_t number;
 
-  TB_TRY(tc_http_number(name, text, 0, INT64_MAX, diag, &number));
+  TB_TRY(tp_query_number(name, text, 0, INT64_MAX, diag, &number));
   *out = (int64_t)number;
   return TB_OK;
 }
@@ -96,11 +96,11 @@ static tb_rc read_spans_query(char *query, struct tb_diag *diag, struct spans_qu
   p->limit = LIMIT_DEFAULT;
   p->after = -1;
   if (px != NULL) {
-    TB_TRY(tc_http_number("px", px, 1, TO_PICTURE_PX_MAX, diag, &number));
+    TB_TRY(tp_query_number("px", px, 1, TO_PICTURE_PX_MAX, diag, &number));
     p->px = (unsigned)number;
   }
   if (limit != NULL) {
-    TB_TRY(tc_http_number("limit", limit, 1, TO_PICTURE_GOROUTINES_MAX, diag, &number));
+    TB_TRY(tp_query_number("limit", limit, 1, TO_PICTURE_GOROUTINES_MAX, diag, &number));
     p->limit = (size_t)number;
   }
   if (after != NULL) TB_TRY(read_id("after", after, diag, &p->after));
@@ -157,7 +157,7 @@ static tb_rc read_moment_query(char *query, struct tb_diag *diag,
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
-  TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
+  TB_TRY(tp_query_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
   TB_TRY(read_id("ns", ns, diag, &ask->moment.at));
   for (unsigned k = 0; k < 3; k++) {
     static const char *const names[] = { "goroutine", "proc", "thread" };
@@ -191,7 +191,7 @@ static tb_rc read_state_query(char *query, struct tb_diag *diag,
 
   TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
-  TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
+  TB_TRY(tp_query_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
   return read_id("ns", ns, diag, &ask->at);
 }
 
@@ -245,7 +245,7 @@ static tb_rc read_stretch_query(struct tc_http_request *r, struct tb_diag *diag,
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
   TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));
-  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, ROWS_MAX, diag, &q->rows));
+  if (top != NULL) TB_TRY(tp_query_number("top", top, 0, ROWS_MAX, diag, &q->rows));
   q->ask.kind = *kind != '\0' ? kind : NULL;
   return TB_OK;
 }
@@ -290,9 +290,9 @@ static tb_rc read_why_query(char *query, struct tb_diag *diag, struct tc_timelin
       of->has_at != (goroutine != NULL))
     return tb_fail(diag, TB_PROTOCOL,
                    "one of task, slow, goroutine with ns says what is explained");
-  if (task != NULL) TB_TRY(tc_http_number("task", task, 0, UINT64_MAX, diag, &of->task));
+  if (task != NULL) TB_TRY(tp_query_number("task", task, 0, UINT64_MAX, diag, &of->task));
   if (goroutine == NULL) return TB_OK;
-  TB_TRY(tc_http_number("goroutine", goroutine, 1, INT64_MAX, diag, &of->goroutine));
+  TB_TRY(tp_query_number("goroutine", goroutine, 1, INT64_MAX, diag, &of->goroutine));
   return read_id("ns", ns, diag, &of->at);
 }
 

@@ -174,12 +174,12 @@ static void x509_freep(X509 **cert) {
   X509_free(*cert);
 }
 
-tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
+tb_rc tc_tls_identity(const SSL *ssl, struct tb_diag *diag, enum tc_role *out_role,
                       char out[TC_IDENTITY_BYTES + 1]) {
   TB_CLEANUP(x509_freep) X509 *cert = SSL_get1_peer_certificate(ssl);
 
   if (cert == NULL) return tb_fail(diag, TB_REFUSED, "no certificate");
-  return tc_identity_of(cert, role, diag, out);
+  return tc_identity_of(cert, diag, out_role, out);
 }
 
 void tc_tls_why(const SSL *ssl, char *out, size_t out_bytes) {

@@ -41,7 +41,7 @@ void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]);
 uint64_t tc_tls_peer_expires_s(const SSL *ssl);
 
 /* lib/tls/identity.h for the peer's certificate; TB_REFUSED too if it sent none. */
-TB_MUST tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
+TB_MUST tb_rc tc_tls_identity(const SSL *ssl, struct tb_diag *diag, enum tc_role *out_role,
                               char out[TC_IDENTITY_BYTES + 1]);
 
 /* Why the last call on ssl failed, in OpenSSL's words and the verifier's. Clears the error queue. */

@@ -217,11 +217,12 @@ bool tc__archive_is_lease(const Tracecollect__V1__Request *request) {
 static uint64_t owner_of(nng_pipe pipe, const STACK_OF(X509) * chain) {
   char name[TC_IDENTITY_BYTES + 1];
   nng_sockaddr at = { 0 };
+  enum tc_role role;
   struct tb_diag diag;
   uint64_t uid = 0;
 
   tb_diag_clear(&diag);
-  if (chain != NULL && tc_identity_of(sk_X509_value(chain, 0), "reader", &diag, name) == TB_OK)
+  if (chain != NULL && tc_identity_of(sk_X509_value(chain, 0), &diag, &role, name) == TB_OK)
     return tb_hash(TB_HASH_START, name, strlen(name));
   if (nng_pipe_get_uint64(pipe, NNG_OPT_IPC_PEER_UID, &uid) == 0) return uid;
   (void)nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &at);

@@ -16,12 +16,12 @@
 #include <nng/supplemental/tls/tls.h>
 #include <openssl/ssl.h>
 
-#include "base/result.h"
+#include "tls/role.h"
 
 struct tc_nng_terms {
   SSL_CTX *ctx; /* counted: the caller keeps its own reference */
   bool server;
-  const char *peer_role; /* "reader": the one SAN URI must be tracecollect:reader/NAME */
+  enum tc_act peer_act;  /* what the role in the peer's certificate must allow */
   const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
   /* A handshake failed or a peer ended it: whose, an address and port, and why, for people. May be NULL. */
   void (*refused)(void *self, const char *peer, const char *why);

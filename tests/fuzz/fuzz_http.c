@@ -31,7 +31,7 @@ static void look_at_query(const char *text) {
   if (rc == TB_OK && service != NULL) {
     FUZZ_CHECK(service >= query && service + strlen(service) <= query + len);
     tb_diag_clear(&diag);
-    if (tc_http_number("service", service, 3, 70000, &diag, &number) == TB_OK)
+    if (tp_query_number("service", service, 3, 70000, &diag, &number) == TB_OK)
       FUZZ_CHECK(number >= 3 && number <= 70000);
   }
   free(query);

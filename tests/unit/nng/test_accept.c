@@ -90,7 +90,7 @@ static SSL_CTX *context(const SSL_METHOD *method, const char *name) {
 static struct tc_nng_tls *terms_of(SSL_CTX *ctx, bool server, unsigned greeting_ms) {
   struct tc_nng_terms terms = { .ctx = ctx,
                                 .server = server,
-                                .peer_role = server ? "reader" : "server",
+                                .peer_act = server ? TC_ACT_FEED : TC_ACT_SERVE,
                                 .refused = count_refused,
                                 .greeting_ms = greeting_ms };
   struct tc_nng_tls *tls;

@@ -121,7 +121,7 @@ static void server_open(struct server *s) {
   tb_diag_clear(&diag);
   words_init(&s->words);
   struct tc_nng_terms terms = {
-    .ctx = ctx, .server = true, .peer_role = "reader", .refused = words_note, .self = &s->words
+    .ctx = ctx, .server = true, .peer_act = TC_ACT_FEED, .refused = words_note, .self = &s->words
   };
   cr_assert_eq(tc_nng_tls_new(&terms, &diag, &s->tls), TB_OK, "%s", diag.text);
   SSL_CTX_free(ctx);
@@ -170,7 +170,7 @@ static nng_dialer dial_over(nng_socket req, const char *url, struct tc_nng_tls *
 /* Dials with the given certificate, asks one question; 0, or what went wrong. As tracectl does, it dials without
  * blocking, and anew with more patience: nng 1.5.2 may never come back from a blocking dial, and its dialer may stop for
  * good, when the peer ends the connection while it is negotiated. */
-static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *host,
+static int ask(struct server *s, SSL_CTX *ctx, enum tc_act act, const char *host,
                struct words *words) {
   struct tc_nng_tls *tls;
   struct tb_diag diag;
@@ -180,7 +180,7 @@ static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *hos
 
   tb_diag_clear(&diag);
   struct tc_nng_terms terms = {
-    .ctx = ctx, .peer_role = role, .peer_host = host, .refused = words_note, .self = words
+    .ctx = ctx, .peer_act = act, .peer_host = host, .refused = words_note, .self = words
   };
   cr_assert_eq(tc_nng_tls_new(&terms, &diag, &tls), TB_OK, "%s", diag.text);
   cr_assert_eq(nng_req0_open(&req), 0);
@@ -218,7 +218,7 @@ static int ask(struct server *s, SSL_CTX *ctx, const char *role, const char *hos
 
 static int ask_as(struct server *s, const char *name, struct words *words) {
   SSL_CTX *ctx = context(false, folder, name);
-  int rv = ask(s, ctx, "server", "127.0.0.1", words);
+  int rv = ask(s, ctx, TC_ACT_SERVE, "127.0.0.1", words);
 
   SSL_CTX_free(ctx);
   return rv;
@@ -294,7 +294,7 @@ Test(engine, another_authority_is_refused) {
   server_open(&s);
   SSL_CTX *ctx = context(false, other, "reader");
   SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL); /* let the server be the one to refuse */
-  cr_assert_neq(ask(&s, ctx, "server", NULL, &words), 0);
+  cr_assert_neq(ask(&s, ctx, TC_ACT_SERVE, NULL, &words), 0);
   words_expect(&s.words, "certificate refused: ");
   SSL_CTX_free(ctx);
   server_close(&s);
@@ -308,16 +308,16 @@ Test(engine, a_client_refuses_a_wrong_server) {
   words_init(&words);
   server_open(&s);
   SSL_CTX *ctx = context(false, folder, "reader");
-  cr_expect_eq(ask(&s, ctx, "agent", NULL, &words), NNG_EPEERAUTH);
+  cr_expect_eq(ask(&s, ctx, TC_ACT_SEND, NULL, &words), NNG_EPEERAUTH);
   words_expect(&words, "certificate is for tracecollect:server/test, here tracecollect:agent/NAME");
   words.text[0] = '\0';
-  cr_expect_eq(ask(&s, ctx, "server", "elsewhere.example", &words), NNG_EPEERAUTH);
+  cr_expect_eq(ask(&s, ctx, TC_ACT_SERVE, "elsewhere.example", &words), NNG_EPEERAUTH);
   words_expect(&words, "certificate refused: hostname mismatch");
   words.text[0] = '\0';
-  cr_expect_eq(ask(&s, ctx, "server", "10.1.2.3", &words), NNG_EPEERAUTH);
+  cr_expect_eq(ask(&s, ctx, TC_ACT_SERVE, "10.1.2.3", &words), NNG_EPEERAUTH);
   words_expect(&words, "certificate refused: IP address mismatch");
   words.text[0] = '\0';
-  cr_expect_eq(ask(&s, ctx, "server", NULL, &words), 0);
+  cr_expect_eq(ask(&s, ctx, TC_ACT_SERVE, NULL, &words), 0);
   SSL_CTX_free(ctx);
   server_close(&s);
   words_fini(&words);
@@ -376,12 +376,12 @@ Test(engine, new_connections_use_swapped_certificates) {
   words_init(&words);
   server_open(&s);
   SSL_CTX *before = context(false, folder, "reader"), *after = context(false, other, "reader");
-  cr_assert_eq(ask(&s, before, "server", "127.0.0.1", &words), 0, "%s", words.text);
+  cr_assert_eq(ask(&s, before, TC_ACT_SERVE, "127.0.0.1", &words), 0, "%s", words.text);
   SSL_CTX *fresh = context(true, other, "server");
   tc_nng_tls_swap(s.tls, fresh);
   SSL_CTX_free(fresh);
-  cr_assert_eq(ask(&s, after, "server", "127.0.0.1", &words), 0, "%s", words.text);
-  cr_assert_neq(ask(&s, before, "server", "127.0.0.1", &words), 0);
+  cr_assert_eq(ask(&s, after, TC_ACT_SERVE, "127.0.0.1", &words), 0, "%s", words.text);
+  cr_assert_neq(ask(&s, before, TC_ACT_SERVE, "127.0.0.1", &words), 0);
   SSL_CTX_free(before);
   SSL_CTX_free(after);
   server_close(&s);

@@ -75,7 +75,7 @@ static tb_rc make_tls(struct tk_link *l, struct tb_diag *diag) {
   if (!l->where.tls) return TB_OK;
   TB_TRY(tk_client_tls(l->where.ca, l->where.cert, l->where.key, l->where.crl, diag, &ctx));
   struct tc_nng_terms terms = { .ctx = ctx,
-                                .peer_role = "server",
+                                .peer_act = TC_ACT_SERVE,
                                 .peer_host = l->where.at.host,
                                 .refused = note_refusal,
                                 .self = l };

@@ -143,14 +143,14 @@ Test(http_parts, a_query_is_understood_wholly_or_refused) {
   cr_assert_eq(read_query("a=%0", &a, &b, &diag), TB_PROTOCOL);
   cr_assert_eq(read_query("a=%00", &a, &b, &diag), TB_PROTOCOL);
 
-  cr_assert_eq(tc_http_number("limit", "1000", 1, 1000, &diag, &n), TB_OK);
+  cr_assert_eq(tp_query_number("limit", "1000", 1, 1000, &diag, &n), TB_OK);
   cr_assert_eq(n, 1000);
   for (const char *const *bad = (const char *const[]){ "0", "1001", "", "-1", "1e3", " 1", "1 ",
                                                        "99999999999999999999", NULL };
        *bad != NULL; bad++)
-    cr_expect_eq(tc_http_number("limit", *bad, 1, 1000, &diag, &n), TB_PROTOCOL, "%s", *bad);
-  cr_assert_eq(tc_http_number("id", "9223372036854775807", 1, INT64_MAX, &diag, &n), TB_OK);
-  cr_assert_eq(tc_http_number("id", "9223372036854775808", 1, INT64_MAX, &diag, &n), TB_PROTOCOL);
+    cr_expect_eq(tp_query_number("limit", *bad, 1, 1000, &diag, &n), TB_PROTOCOL, "%s", *bad);
+  cr_assert_eq(tp_query_number("id", "9223372036854775807", 1, INT64_MAX, &diag, &n), TB_OK);
+  cr_assert_eq(tp_query_number("id", "9223372036854775808", 1, INT64_MAX, &diag, &n), TB_PROTOCOL);
 }
 
 /* --- ranges ------------------------------------------------------------------------------------ */

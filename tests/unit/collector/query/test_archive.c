@@ -396,7 +396,7 @@ static struct tc_nng_tls *tls;
 
 static void open_tls_host(void) {
   static const struct tc_tls_terms plain = { .alpn = NULL };
-  struct tc_nng_terms terms = { .server = true, .peer_role = "reader" };
+  struct tc_nng_terms terms = { .server = true, .peer_act = TC_ACT_FEED };
 
   tb_diag_clear(&diag);
   strcpy(certs, "/tmp/tc_archive_XXXXXX");
