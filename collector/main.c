@@ -55,9 +55,9 @@ static void announce(const struct daemon *d) {
   struct tc_addresses a;
 
   tc_pipeline_addresses(d->pipeline, &a);
-  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s archive=%s feed=%s http=%s: ready",
+  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s archive=%s feed=%s http=%s sock=%s: ready",
          TC_VERSION, d->config.top_state, a.agents, joined(a.archive, archive),
-         joined(a.feed, feed), a.http[0] != '\0' ? a.http : "off");
+         joined(a.feed, feed), a.http[0] != '\0' ? a.http : "off", a.sock);
   tc_notify("READY=1\nSTATUS=Listening for agents on %s", a.agents);
 }
 

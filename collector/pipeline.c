@@ -132,8 +132,7 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_leases_env leases = { p->config, p->count, p, order_tap, p->revoked };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
-  if (p->config->listen_http[0] != '\0')
-    TB_TRY(tc_pauses_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
+  TB_TRY(tc_pauses_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_leases_new(&leases, diag, &p->leases));
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
@@ -232,9 +231,10 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
   const struct tc_config *config = p->config;
   struct tc_http_env env = {
     .tls = &p->tls,
-    .address = p->config->listen_http,
+    .address = config->listen_http,
+    .path = config->listen_sock,
     .socket = p->sockets.http.fd,
-    .certs = p->config->top_certs,
+    .certs = config->top_certs,
     .revoked = p->revoked,
     .limits = { .connections_max = config->http_requests_max,
                 .owner_questions_max = config->http_owner_requests_max,
@@ -260,7 +260,6 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .history = p->history,
   };
 
-  if (p->config->listen_http[0] == '\0') return TB_OK;
   return tc_http_open(&env, diag, &p->http);
 }
 
@@ -269,7 +268,7 @@ static tb_rc show_page(struct tc_pipeline *p, struct tb_diag *diag) {
   char host[HOST_NAME_MAX + 1] = "", url[HOST_NAME_MAX + TB_HOST_MAX + 32];
   struct tb_hostport where;
 
-  if (p->http == NULL) return TB_OK;
+  if (*tc_http_address(p->http) == '\0') return TB_OK;
   TB_TRY(tb_hostport_parse(tc_http_address(p->http), diag, &where));
   bool is_any = strcmp(where.host, "0.0.0.0") == 0 || strcmp(where.host, "::") == 0;
   if (is_any) (void)gethostname(host, sizeof host - 1);
@@ -479,7 +478,8 @@ void tc_pipeline_free(struct tc_pipeline *p) {
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
     .agents = tc_acceptor_address(p->acceptor),
-    .http = p->http != NULL ? tc_http_address(p->http) : "",
+    .http = tc_http_address(p->http),
+    .sock = tc_http_path(p->http),
   };
   for (unsigned i = 0; i < TC_URLS_MAX; i++) {
     out->feed[i] = tc_feed_url(p->feed, i);

@@ -208,8 +208,10 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
     tc_tls_close(c->tls, NULL);
 }
 
-void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
+void tc__conn_accept(const struct tc__http_door *door, int fd, const char *peer) {
   struct tc__http_conn *c = calloc(1, sizeof *c);
+  struct tc_http *http = door->http;
+  SSL_CTX *ctx = door->kind == TC__DOOR_TCP ? http->ctx : NULL;
   struct tc_tls_sink sink = {
     .self = c,
     .open = on_open,
@@ -223,11 +225,12 @@ void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
     close(fd);
     return;
   }
-  if (tc_tls_accept(http->env.tls, http->ctx, fd, sink, &c->tls) != TB_OK) {
+  if (tc_tls_accept(http->env.tls, ctx, fd, sink, &c->tls) != TB_OK) {
     free(c);
     return;
   }
   c->http = http;
+  c->door = door;
   c->since_ms = c->moved_ms = now_ms(c);
   c->owner = tb_source_of(fd);
   snprintf(c->peer, sizeof c->peer, "%s", peer);

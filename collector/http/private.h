@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files of this room:
  *
- *   server.c      the server, its listener and its set of connections
+ *   server.c      the server, its doors and its set of connections
  *   connection.c  one connection: request heads in, one answer after the other out
  *   answer.c      what an answer looks like on the wire
  *   routes.c      the function that answers each path
@@ -75,7 +75,8 @@ struct tc__http_lane {
 struct tc__http_conn {
   struct tc__http_conn *next, **at; /* of the server */
   struct tc_http *http;
-  struct tc_tls *tls; /* NULL: gone, a job is still at work */
+  const struct tc__http_door *door; /* it came by */
+  struct tc_tls *tls;               /* NULL: gone, a job is still at work */
   struct tc_http_head head;
   const struct tp_route *route; /* of the request that is being answered */
   uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
@@ -96,11 +97,19 @@ struct tc__http_conn {
   char peer[TC_PEER_MAX + 1];
 };
 
+enum tc__door_kind { TC__DOOR_TCP, TC__DOOR_SOCKET, TC__DOORS };
+
+struct tc__http_door {
+  struct tc_http *http;
+  enum tc__door_kind kind;
+  struct tc_listener *listener; /* NULL: closed */
+};
+
 struct tc_http {
   struct tc_http_env env;
-  struct tc_listener *listener;
-  SSL_CTX *ctx; /* NULL: plain */
-  struct tb_hostport where;
+  struct tc__http_door doors[TC__DOORS];
+  SSL_CTX *ctx;             /* of TC__DOOR_TCP; NULL: plain */
+  struct tb_hostport where; /* it listens at; "" for nowhere */
   struct tc__http_conn *first;
   size_t count;
   size_t spares;  /* of count */
@@ -126,7 +135,7 @@ struct tc_http {
 };
 
 /* connection.c */
-void tc__conn_accept(struct tc_http *http, int fd, const char *peer);
+void tc__conn_accept(const struct tc__http_door *door, int fd, const char *peer);
 void tc__conn_tick(struct tc__http_conn *c, uint64_t now_ms);
 /* Head and body; after it the answer is out and the next request may be read. */
 void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a);
@@ -143,10 +152,10 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 void tc__http_dispatch(struct tc__http_conn *c);
 enum tc_act tc__route_act(const struct tp_route *route); /* what its user must be allowed to do */
 
-/* places.c */
-bool tc__place_ready(void *http);
-bool tc__place_takes_last(void *http, unsigned left);
-void tc__place_accepted(void *http, int fd, const char *peer);
+/* places.c: the sink of a door's listener */
+bool tc__place_ready(void *door);
+bool tc__place_takes_last(void *door, unsigned left);
+void tc__place_accepted(void *door, int fd, const char *peer);
 void tc__place_take(struct tc__http_conn *c);
 void tc__place_leave(struct tc__http_conn *c); /* gives the place back; once */
 void tc__place_left(struct tc__http_conn *c);  /* its connection has ended */

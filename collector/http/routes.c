@@ -161,7 +161,7 @@ static enum tc_role role_of(const struct tc__http_conn *c, struct tb_diag *diag,
   enum tc_role role;
 
   identity[0] = '\0';
-  if (c->http->ctx == NULL) return TC_ROLE_LOOPBACK;
+  if (tc_tls_ssl(c->tls) == NULL) return c->door->kind == TC__DOOR_SOCKET ? TC_ROLE_SOCKET : TC_ROLE_LOOPBACK;
   if (tc_tls_identity(tc_tls_ssl(c->tls), diag, &role, identity) == TB_OK) return role;
   return TC_ROLE_NOBODY;
 }
@@ -171,8 +171,10 @@ void tc__http_dispatch(struct tc__http_conn *c) {
   struct tb_diag diag;
   unsigned allowed;
 
+  const bool is_tls = tc_tls_ssl(c->tls) != NULL;
+
   /* An HTTP/1.0 client names no host: it is no browser either. */
-  if (c->http->ctx == NULL && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
+  if (!is_tls && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
     tc__conn_fail(c, 421, "this host goes by another name");
     return;
   }

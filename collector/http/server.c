@@ -27,7 +27,7 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
                                       .revoked = http->env.revoked };
   SSL_CTX *fresh;
 
-  if (http == NULL || tb_host_is_loopback(http->where.host)) return TB_OK;
+  if (http == NULL || *http->where.host == '\0' || tb_host_is_loopback(http->where.host)) return TB_OK;
   TB_TRY(tc_tls_context_new(http->env.certs, &terms, diag, &fresh));
   SSL_CTX_free(http->ctx);
   http->ctx = fresh;
@@ -39,7 +39,7 @@ unsigned tc_http_recheck(struct tc_http *http) {
 
   if (http == NULL || http->ctx == NULL) return 0;
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
-    if (!tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
+    if (tc_tls_ssl(c->tls) == NULL || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
     c->ending = true;
     tc_tls_abort(c->tls, "certificate revoked");
     ended++;
@@ -49,6 +49,38 @@ unsigned tc_http_recheck(struct tc_http *http) {
 
 static void http_freep(struct tc_http **http) {
   tc_http_free(*http);
+}
+
+static void close_doors(struct tc_http *http) {
+  for (unsigned i = 0; i < TC__DOORS; i++) tc_listener_close(TB_MOVE(http->doors[i].listener));
+}
+
+static tb_rc open_door(struct tc_http *http, enum tc__door_kind kind, struct tb_diag *diag) {
+  const struct tc_http_env *env = &http->env;
+  struct tc__http_door *door = &http->doors[kind];
+  struct tc_listener_sink sink = { door, tc__place_ready, tc__place_accepted, tc__place_takes_last };
+  tb_rc rc;
+
+  *door = (struct tc__http_door){ .http = http, .kind = kind };
+  if (kind == TC__DOOR_SOCKET)
+    rc = tc_listener_open_path(env->tls->uv, env->path, sink, diag, &door->listener);
+  else if (env->socket != 0)
+    rc = tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &door->listener);
+  else if (*env->address != '\0')
+    rc = tc_listener_open(env->tls->uv, env->address, sink, diag, &door->listener);
+  else
+    return TB_OK;
+  if (rc == TB_OK) tc_listener_keep_free(door->listener, TC_FDS_KEPT_FREE);
+  return rc;
+}
+
+/* All of them, or none. */
+static tb_rc open_doors(struct tc_http *http, struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  for (unsigned i = 0; i < TC__DOORS && rc == TB_OK; i++) rc = open_door(http, i, diag);
+  if (rc != TB_OK) close_doors(http);
+  return rc;
 }
 
 tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct tc_http **out) {
@@ -63,17 +95,12 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   TB_TRY(tc__live_open(http));
-  TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
+  if (*env->address != '\0') TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
-  struct tc_listener_sink sink = { http, tc__place_ready, tc__place_accepted, tc__place_takes_last };
-  TB_TRY(
-      env->socket != 0
-          ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
-          : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
-  tc_listener_keep_free(http->listener, TC_FDS_KEPT_FREE);
+  TB_TRY(open_doors(http, diag));
   rc = tc__feed_open(http);
   if (rc != TB_OK) {
-    tc_listener_close(TB_MOVE(http->listener));
+    close_doors(http);
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
   tc__live_start(http);
@@ -86,7 +113,7 @@ void tc_http_close(struct tc_http *http) {
   http->closing = true;
   tc__feed_close(http);
   tc__live_close(http);
-  tc_listener_close(TB_MOVE(http->listener));
+  close_doors(http);
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
   tc__jobs_end(http);
 }
@@ -104,5 +131,11 @@ void tc_http_free(struct tc_http *http) {
 }
 
 const char *tc_http_address(const struct tc_http *http) {
-  return tc_listener_address(http->listener);
+  const struct tc_listener *tcp = http->doors[TC__DOOR_TCP].listener;
+
+  return tcp != NULL ? tc_listener_address(tcp) : "";
+}
+
+const char *tc_http_path(const struct tc_http *http) {
+  return tc_listener_address(http->doors[TC__DOOR_SOCKET].listener);
 }

@@ -2,7 +2,8 @@
 /* The HTTP/1.1 server: metrics, health, the API of docs/HTTP.md, live events and the page.
  *
  * GET and HEAD only, no bodies. A connection may stay for further requests, sent one by one or all at
- * once (pipelined); they are answered in their order. On loopback it is plain and answers only to names
+ * once (pipelined); they are answered in their order. It comes by one of two doors: a TCP address or a unix
+ * socket, which is always there. On loopback and the socket it is plain and answers only to names
  * of this host (a page elsewhere must not reach it through a name of its own: DNS rebinding). On any
  * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
  *
@@ -15,7 +16,7 @@
  * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.
  * Threads   all calls on the loop's thread. The source's calls come as said there.
  * Time      uv_now(); tick() keeps the deadlines, to be called some ten times a second.
- * Errors    open: TB_IO with the address in diag; TB_CORRUPT: certificates.
+ * Errors    open: TB_IO with the address or path in diag; TB_CORRUPT: certificates.
  */
 #ifndef TC_HTTP_SERVER_H
 #define TC_HTTP_SERVER_H
@@ -51,8 +52,9 @@ struct tc_http_limits {
 
 struct tc_http_env {
   struct tc_tls_loop *tls;
-  const char *address;            /* HOST:PORT */
+  const char *address;            /* HOST:PORT; "": none */
   int socket;                     /* listens on address already: owned; 0: to be opened */
+  const char *path;               /* of the unix socket */
   const char *certs;              /* folder; used where address is not loopback */
   struct tc_revocations *revoked; /* held; NULL: none are asked */
   struct tc_http_limits limits;
@@ -76,6 +78,7 @@ void tc_http_tick(struct tc_http *http);
 void tc_http_close(struct tc_http *http);
 void tc_http_free(struct tc_http *http);
 
-const char *tc_http_address(const struct tc_http *http);
+const char *tc_http_address(const struct tc_http *http); /* "": none */
+const char *tc_http_path(const struct tc_http *http);
 
 #endif

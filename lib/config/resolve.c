@@ -159,6 +159,22 @@ static tb_rc spell_out(const char *name, const char *own_socket, char **list,
   return rc;
 }
 
+static tb_rc check_path(const char *name, const char *path, struct tb_diag *diag) {
+  const size_t room = sizeof((struct sockaddr_un){ 0 }).sun_path;
+
+  if (strlen(path) < room) return TB_OK;
+  return tb_fail(diag, TB_BROKEN,
+                 "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter path",
+                 name, strlen(path), room - 1, name);
+}
+
+static tb_rc own_sock(struct tc_config *c, const char *folder, struct tb_diag *diag) {
+  if (*c->listen_sock == '\0')
+    TB_TRY(own(&c->listen_sock, text_of("%s/http.sock", folder), diag));
+  TB_TRY(make_absolute(&c->listen_sock, diag));
+  return check_path("listen.sock", c->listen_sock, diag);
+}
+
 static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
   char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
   char *feed = folder != NULL ? text_of("ipc://%s/feed.sock", folder) : NULL;
@@ -168,6 +184,7 @@ static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
   if (feed == NULL || archive == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   if (rc == TB_OK) rc = spell_out("listen.feed", feed, &c->listen_feed, diag);
   if (rc == TB_OK) rc = spell_out("listen.archive", archive, &c->listen_archive, diag);
+  if (rc == TB_OK) rc = own_sock(c, folder, diag);
   free(archive);
   free(feed);
   free(folder);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several listeners of one collector: sockets of this host beside TLS, how readers find the feed, and wrong ports."""
+import os
 import re
 import shutil
+import stat
 import urllib.request
 
 from harness import DEADLINE, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
@@ -38,6 +40,27 @@ class Listeners(Case):
         self.assertRegex(self.ready["archive.2"], r"^tls\+tcp://127\.0\.0\.1:[1-9]\d*$")
         self.assertRegex(self.ready["feed.2"], r"^tls\+tcp://127\.0\.0\.1:[1-9]\d*$")
         self.assertIn(f"archive={self.ready['archive']},{self.ready['archive.2']} ", self.log("collector"))
+        self.assertEqual(self.ready["sock"], f"{self.collector.state}/http.sock")
+        self.assertIn(f"sock={self.ready['sock']}: ready", self.log("collector"))
+
+    def test_the_socket_answers_what_the_page_does_and_outlives_a_kill(self):
+        other = Collector(self, "listen.http=", name="other")
+        self.assertEqual(other.ready["http"], "")
+        for collector in (self.collector, other):
+            collector.send(self.trace("g26-labels"), "shop")
+            for path, words in (("/healthz", "ok\n"), ("/metrics", "tracecollect_build_info"), ("/api/v1/streams", '"service":"shop"')):
+                self.assertIn(words, self._curl(collector, path))
+        self.assertEqual(os.stat(other.ready["sock"]).st_mode, stat.S_IFSOCK | 0o660)
+        other.kill()
+        self.assertTrue(os.path.exists(other.ready["sock"]))
+        other.start()
+        other.wait_ready()
+        self.assertIn('"service":"shop"', self._curl(other, "/api/v1/streams"))
+        other.stop()
+        self.assertFalse(os.path.exists(other.ready["sock"]))
+
+    def _curl(self, collector, path):
+        return self.run_program("curl", "-sS", "--fail-with-body", "--unix-socket", collector.ready["sock"], f"http://localhost{path}").out
 
     def test_each_listener_answers_the_same(self):
         self.collector.send(self.trace("g26-labels"), "shop")

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/patience.h"
@@ -72,8 +73,10 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
 
   tb_diag_clear(&diag);
   tt_tls_host_open(&s->host, handler);
+  snprintf(s->path, sizeof s->path, "%s/http.sock", s->host.dir);
   struct tc_http_env env = { .tls = &s->host.tls,
                              .address = address,
+                             .path = s->path,
                              .certs = s->host.dir,
                              .limits = limits != NULL ? *limits : tt_http_limits(),
                              .source = { s, metrics, unhealthy, readiness },
@@ -84,7 +87,7 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
     abort();
   }
   strcpy(s->address, tc_http_address(s->http));
-  s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
+  if (s->address[0] != '\0') s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
   tt_tls_host_start(&s->host);
   return s;
 }
@@ -99,15 +102,33 @@ int tt_http_dial(const struct tt_http *s) {
   return tt_http_dial_from(s, INADDR_LOOPBACK);
 }
 
+static int socket_in_time(int family) {
+  struct timeval wait = { .tv_sec = TT_PATIENCE_S };
+  int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  return fd;
+}
+
+int tt_http_dial_path(const struct tt_http *s) {
+  struct sockaddr_un to = { .sun_family = AF_UNIX };
+  int fd = socket_in_time(AF_UNIX);
+
+  strcpy(to.sun_path, s->path);
+  if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+    perror("connect");
+    abort();
+  }
+  return fd;
+}
+
 int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
   struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
   struct sockaddr_in to = { .sin_family = AF_INET,
                             .sin_port = htons((uint16_t)s->port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-  struct timeval wait = { .tv_sec = TT_PATIENCE_S };
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket_in_time(AF_INET);
 
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
   if (bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
       connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
     perror("connect");

@@ -16,18 +16,20 @@ struct tt_http {
   atomic_bool metrics_wait; /* a scrape ends no sooner than this is false */
   struct tc_metrics metrics;
   char address[300];
+  char path[80]; /* of the unix socket */
   unsigned port;
 };
 
 /* Limits as a test wants them quick: seconds where the daemon has tens of them. */
 struct tc_http_limits tt_http_limits(void);
 
-/* archive and feed may be zeroed where no question goes there. */
+/* The unix socket is there, too; address "": nothing else. archive and feed may be zeroed where no question goes there. */
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
                               const struct tc_query_session_env *archive);
 void tt_http_stop(struct tt_http *server);
 
 int tt_http_dial(const struct tt_http *server); /* a socket whose reads end in time */
+int tt_http_dial_path(const struct tt_http *server); /* the same by the unix socket */
 int tt_http_dial_from(const struct tt_http *server, uint32_t address); /* of this host: 127.0.0.2 */
 void tt_http_say(int fd, const void *bytes, size_t n);
 void tt_http_say_in_pieces(int fd, const char *text, size_t piece);

@@ -66,6 +66,7 @@ Test(config, sections_and_units_are_read) {
   cr_assert_str_eq(config.top_certs, "/var/lib/x/certs");
   cr_assert_str_eq(config.listen_archive, "ipc:///var/lib/x/archive.sock");
   cr_assert_str_eq(config.listen_feed, "ipc:///var/lib/x/feed.sock");
+  cr_assert_str_eq(config.listen_sock, "/var/lib/x/http.sock");
   tc_config_fini(&config);
 }
 
@@ -170,6 +171,10 @@ Test(config, finish_checks_keys_against_each_other) {
                "12345678901234567890123456789012345678901234567890123456789012345678901234567890123"
                "4567890123456789",
                "listen.feed: the socket's path is");
+  expect_unfit("listen.sock=/"
+               "12345678901234567890123456789012345678901234567890123456789012345678901234567890123"
+               "4567890123456789012345678",
+               "listen.sock: the socket's path is 109 bytes, the system takes 107");
 }
 
 /* A configuration with listen.archive given as `list` in YAML or with --set. */
@@ -248,6 +253,7 @@ Test(config, sockets_lie_in_the_service_managers_folder_where_there_is_one) {
   cr_assert_eq(tc_config_finish(&config, &diag), TB_OK, "%s", diag.text);
   cr_assert_str_eq(config.listen_feed, "ipc:///run/tracecollect/feed.sock");
   cr_assert_str_eq(config.listen_archive, "ipc:///run/tracecollect/archive.sock");
+  cr_assert_str_eq(config.listen_sock, "/run/tracecollect/http.sock");
   tc_config_fini(&config);
   unsetenv("RUNTIME_DIRECTORY");
 }

@@ -181,6 +181,24 @@ static void ask_tls(const struct tt_http *s, const char *name, const char *alpn,
 
 #define ASK(path) "GET " path " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
 
+Test(http, the_unix_socket_answers_as_loopback_does) {
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL), *alone = tt_http_start("", NULL, NULL);
+  const char *ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+  for (const struct tt_http *each = s;; each = alone) {
+    int fd = tt_http_dial_path(each);
+
+    tt_http_say(fd, ask, strlen(ask));
+    tt_http_hear(fd, answer, NULL);
+    cr_expect_not_null(strstr(answer, "tracecollect_up 1\n"), "%s", answer);
+    close(fd);
+    if (each == alone) break;
+  }
+  cr_expect_str_eq(alone->address, "");
+  tt_http_stop(alone);
+  tt_http_stop(s);
+}
+
 Test(http, off_loopback_all_but_health_wants_a_readers_certificate) {
   struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL);
 
