@@ -240,6 +240,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
                 .owner_questions_max = config->http_owner_requests_max,
                 .owner_live_max = config->http_owner_live_max,
                 .head_bytes_max = config->http_head_bytes_max,
+                .body_bytes_max = config->http_body_bytes_max,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,
                 .stall_ms = config->http_stall_timeout / 1000000,

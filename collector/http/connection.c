@@ -20,7 +20,7 @@ static uint64_t now_ms(const struct tc__http_conn *c) {
 
 static bool may_keep(const struct tc__http_conn *c, const struct tc__http_answer *a) {
   return c->head.request.keep && !c->ending && !c->spare && a->bytes != UINT64_MAX &&
-         !c->http->closing;
+         c->body_left == 0 && !c->http->closing;
 }
 
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
@@ -29,6 +29,8 @@ void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
   size_t n = tc__answer_head(a, &c->head.request, keep, head);
 
   tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
+  if (a->status >= 400 && a->status < 500)
+    tc_metric_add(&c->http->env.metrics->http_client_errors_total, 1);
   if (!keep) c->ending = true;
   tc_tls_send(c->tls, head, n);
 }
@@ -55,6 +57,7 @@ void tc__conn_fail(struct tc__http_conn *c, int status, const char *why) {
 
 /* An end with bytes still owed waits for them (on_drained), as long as they move. */
 void tc__conn_done(struct tc__http_conn *c) {
+  tc__body_free(c);
   c->busy = c->asks = false;
   c->since_ms = now_ms(c);
   if (c->ending) {
@@ -84,21 +87,25 @@ static void swallow(struct tc__http_conn *c, size_t n) {
     tc_tls_abort(c->tls, "talks into its live events");
 }
 
-static void take_heads(struct tc__http_conn *c, const unsigned char *bytes, size_t n,
-                       size_t *used) {
-  while (*used < n && may_read_on(c) && c->live == NULL) {
-    size_t took;
+static size_t take_head(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
+  size_t used;
 
-    if (c->head.bytes == 0) c->since_ms = now_ms(c);
-    tb_rc rc = tc_http_head_feed(&c->head, bytes + *used, n - *used, &took);
-    *used += took;
-    if (rc == TB_END) {
-      c->busy = true;
-      tc__http_dispatch(c);
-    } else if (rc != TB_OK) {
-      end_with(c, c->head.status, c->head.why);
-    }
+  if (c->head.bytes == 0) c->since_ms = now_ms(c);
+  tb_rc rc = tc_http_head_feed(&c->head, bytes, n, &used);
+  if (rc == TB_END) {
+    c->busy = true;
+    c->body_left = c->head.request.body_bytes;
+    tc__http_dispatch(c);
+  } else if (rc != TB_OK) {
+    end_with(c, c->head.status, c->head.why);
   }
+  return used;
+}
+
+static void take_requests(struct tc__http_conn *c, const unsigned char *bytes, size_t n,
+                          size_t *used) {
+  while (*used < n && may_read_on(c) && c->live == NULL)
+    *used += (c->body != NULL ? tc__body_take : take_head)(c, bytes + *used, n - *used);
 }
 
 static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *used) {
@@ -106,7 +113,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
 
   *used = 0;
   c->feeding = true;
-  take_heads(c, bytes, n, used);
+  take_requests(c, bytes, n, used);
   c->feeding = false;
   if (c->live != NULL) {
     swallow(c, n - *used);
@@ -160,6 +167,7 @@ static void on_closed(void *self, const char *why) {
 }
 
 void tc__conn_free(struct tc__http_conn *c) {
+  tc__body_free(c);
   tc__http_file_free(c);
   free(c);
 }

@@ -3,6 +3,7 @@
  *
  *   server.c      the server, its doors and its set of connections
  *   connection.c  one connection: request heads in, one answer after the other out
+ *   body.c        the body of a request
  *   answer.c      what an answer looks like on the wire
  *   routes.c      the function that answers each path
  *   job.c         work on another thread, for one connection
@@ -81,7 +82,11 @@ struct tc__http_conn {
   const struct tp_route *route; /* of the request that is being answered */
   uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
   bool spare;        /* in a place beside connections_max: for health and metrics only */
-  bool asks;         /* what it asks counts as a question of its owner's */
+  void (*answer)(struct tc__http_conn *c); /* once its body is whole */
+  unsigned char *body;
+  size_t body_len;
+  uint64_t body_left; /* bytes of the request's body that have not been read */
+  bool asks;          /* what it asks counts as a question of its owner's */
   bool busy;         /* an answer is under way: what comes behind waits in tls */
   bool feeding;      /* inside on_bytes(), which goes on by itself */
   bool ending;       /* no further request is read; closes once all is out */
@@ -143,6 +148,11 @@ void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a); /
 void tc__conn_done(struct tc__http_conn *c); /* the answer is out */
 void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
 void tc__conn_free(struct tc__http_conn *c); /* for its last user */
+
+/* body.c: reads the body that the head has announced, then calls c's answer. */
+void tc__body_begin(struct tc__http_conn *c);
+size_t tc__body_take(struct tc__http_conn *c, const unsigned char *bytes, size_t n);
+void tc__body_free(struct tc__http_conn *c);
 
 /* answer.c: the head as bytes; answers its length. */
 size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,

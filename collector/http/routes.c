@@ -161,9 +161,26 @@ static enum tc_role role_of(const struct tc__http_conn *c, struct tb_diag *diag,
   enum tc_role role;
 
   identity[0] = '\0';
-  if (tc_tls_ssl(c->tls) == NULL) return c->door->kind == TC__DOOR_SOCKET ? TC_ROLE_SOCKET : TC_ROLE_LOOPBACK;
+  if (tc_tls_ssl(c->tls) == NULL)
+    return c->door->kind == TC__DOOR_SOCKET ? TC_ROLE_SOCKET : TC_ROLE_LOOPBACK;
   if (tc_tls_identity(tc_tls_ssl(c->tls), diag, &role, identity) == TB_OK) return role;
   return TC_ROLE_NOBODY;
+}
+
+static void begin(struct tc__http_conn *c, void (*answer)(struct tc__http_conn *c)) {
+  c->answer = answer;
+  if (c->body_left > 0)
+    tc__body_begin(c);
+  else
+    answer(c);
+}
+
+static enum tp_method method_of(const struct tc__http_conn *c) {
+  switch ((int)c->head.request.method) {
+  case HTTP_POST: return TP_POST;
+  case HTTP_DELETE: return TP_DELETE;
+  default: return TP_GET;
+  }
 }
 
 void tc__http_dispatch(struct tc__http_conn *c) {
@@ -180,12 +197,12 @@ void tc__http_dispatch(struct tc__http_conn *c) {
   }
   tb_diag_clear(&diag);
   enum tc_role role = role_of(c, &diag, identity);
-  c->route = tp_route_find(TP_GET, c->head.request.path, &allowed);
+  c->route = tp_route_find(method_of(c), c->head.request.path, &allowed);
   if (role == TC_ROLE_READER) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
   if (c->route == NULL || answers[c->route->id] == NULL)
     tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
   else if (tc_role_check(role, tc__route_act(c->route), identity, &diag) != TB_OK)
     tc__conn_fail(c, 403, diag.text);
   else if (!is_question(c->route) || tc__place_may_ask(c))
-    answers[c->route->id](c);
+    begin(c, answers[c->route->id]);
 }

@@ -41,6 +41,7 @@ struct tc_http_limits {
   size_t owner_questions_max; /* of one owner, being answered at once */
   size_t owner_live_max;      /* of live_max */
   size_t head_bytes_max;  /* of a request */
+  size_t body_bytes_max;  /* likewise */
   uint64_t request_ms;    /* from its first byte to its last */
   uint64_t idle_ms;       /* between two requests */
   uint64_t stall_ms;      /* while nothing of an answer leaves */

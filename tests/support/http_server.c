@@ -57,6 +57,7 @@ struct tc_http_limits tt_http_limits(void) {
                                   .owner_questions_max = 16,
                                   .owner_live_max = 4,
                                   .head_bytes_max = 8 << 10,
+                                  .body_bytes_max = 64 << 10,
                                   .request_ms = 30000,
                                   .idle_ms = 30000,
                                   .stall_ms = 30000,

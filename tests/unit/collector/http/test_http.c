@@ -53,7 +53,8 @@ Test(http, what_is_not_served_is_said) {
          "{\"status\":404,\"error\":\"no such page");
   expect(s, "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
          "Allow: GET, HEAD\r\n");
-  expect(s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD");
+  expect(s, "OPTIONS /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
+         "Allow: GET, HEAD\r\n");
   expect(s, "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 501", "error");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421", "another name");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: [::1].evil.com\r\n\r\n", "HTTP/1.1 421", "name");

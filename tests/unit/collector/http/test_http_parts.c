@@ -55,6 +55,26 @@ Test(http_parts, a_head_may_be_cut_anywhere) {
   }
 }
 
+Test(http_parts, a_body_begins_where_the_head_ends) {
+  static const char text[] = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                             "Origin: http://a\r\nSec-Fetch-Site: same-origin\r\n"
+                             "Expect: 100-Continue\r\nContent-Length: 5\r\n\r\nGET /";
+  size_t whole = (size_t)(strstr(text, "GET /") - text), used;
+
+  for (size_t cut = 1; cut < sizeof text; cut++) {
+    cr_assert_eq(feed_pieces(text, sizeof text - 1, cut, &used), TB_END, "cut at %zu", cut);
+    cr_assert_eq(used, whole, "cut at %zu: the body is not touched", cut);
+    cr_assert_eq(head.request.method, HTTP_POST);
+    cr_assert_eq(head.request.body_bytes, 5);
+    cr_assert_str_eq(head.request.content_type, "application/json");
+    cr_assert_str_eq(head.request.origin, "http://a");
+    cr_assert_str_eq(head.request.sec_fetch_site, "same-origin");
+    cr_assert(head.request.keep && !head.request.is_head);
+  }
+  cr_assert_eq(feed_pieces("PUT /a HTTP/1.1\r\nHost: a\r\n\r\n", 29, 7, &used), TB_END);
+  cr_assert_eq(head.request.body_bytes, 0, "none was announced");
+}
+
 Test(http_parts, a_flipped_byte_is_an_error_or_another_request_and_nothing_worse) {
   static const char text[] = "GET /metrics?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
   char copy[sizeof text];
@@ -99,8 +119,22 @@ Test(http_parts, two_readings_of_one_head_are_refused) {
     { "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
     { "GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
     { "GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505 },
-    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 405 },
-    { "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 405 },
+    { "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 413 },
+    { "DELETE / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 413 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", 411 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: identity\r\n\r\nx",
+      411 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n", 417 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: a-site-with-a-long-name\r\n\r\n", 431 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nOrigin: null\r\n\r\n", 400 },
+    { "POST / HTTP/1.0\r\n\r\n", 400 },
+    { "DELETE / HTTP/1.0\r\n\r\n", 400 },
+    { "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
+    { "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
   };
   size_t used;
 
