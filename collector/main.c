@@ -12,6 +12,7 @@
 #include "collector/base/logger.h"
 #include "collector/daemon/options.h"
 #include "collector/daemon/sd_notify.h"
+#include "collector/http/server.h"
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
 #include "tls/authority.h"
@@ -251,6 +252,7 @@ int main(int argc, char **argv) {
   struct daemon d = { .uv = uv_default_loop(), .command = &command };
   struct tb_diag diag;
 
+  tc_http_set_workers();
   /* nng's threads may still end connections while the process exits. */
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   int code = tc_command_parse(argc, argv, &command);

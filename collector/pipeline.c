@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,12 +43,7 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
 
   if (!atomic_load(&p->replies_welcome)) return false;
   if (reply->kind == TC_REPLY_BARRIER) {
-    pthread_mutex_lock(&p->archive_lock);
-    if (p->archive != NULL)
-      tc_archive_reply(p->archive, reply);
-    else
-      tc_reply_free(reply);
-    pthread_mutex_unlock(&p->archive_lock);
+    tc_query_reply(p->query, reply);
     return true;
   }
   if (reply->kind == TC_REPLY_FAILED && !atomic_exchange(&p->failure_taken, true)) {
@@ -183,6 +177,23 @@ static void reader_turned_away(void *self, const char *peer, const char *why) {
   tc_log(TC_WARN, "readers", "peer=%s: turned away: %s", peer, why);
 }
 
+static tb_rc open_query(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tc_query_env env = {
+    .store = p->store,
+    .reports = p->reports,
+    .recorders = p->recorders,
+    .triggers = p->triggers,
+    .kept = p->kept,
+    .sender = p->count,
+    .started_wall_ns = p->started_wall_ns,
+    .version = p->version,
+    .durable = strcmp(p->config->top_sync, "durable") == 0,
+  };
+
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) env.feed_urls[i] = tc_feed_url(p->feed, i);
+  return tc_query_new(&env, diag, &p->query);
+}
+
 static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true,
                                 .peer_act = TC_ACT_FEED,
@@ -207,24 +218,11 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_accept_limit(&limits);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
-  struct tc_archive_env env = {
-    .config = p->config,
-    .store = p->store,
-    .reports = p->reports,
-    .leases = p->leases,
-    .recorders = p->recorders,
-    .triggers = p->triggers,
-    .kept = p->kept,
-    .tls = p->nng_tls,
-    .sender = p->count,
-    .version = p->version,
-    .started_wall_ns = p->started_wall_ns,
+  TB_TRY(open_query(p, diag));
+  const struct tc_archive_env env = {
+    .config = p->config, .query = p->query, .leases = p->leases, .tls = p->nng_tls
   };
-  for (unsigned i = 0; i < TC_URLS_MAX; i++) env.feed_urls[i] = tc_feed_url(p->feed, i);
-  pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
-  rc = tc_archive_start(&env, diag, &p->archive);
-  pthread_mutex_unlock(&p->archive_lock);
-  return rc;
+  return tc_archive_start(&env, diag, &p->archive);
 }
 
 static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -250,13 +248,8 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
                 .timeline_bytes = config->http_timeline_bytes },
     .source = { p, metrics, unhealthy, readiness },
     .metrics = &p->metrics,
-    .archive = { .store = p->store,
-                 .reports = p->reports,
-                 .triggers = p->triggers,
-                 .kept = p->kept,
-                 .started_wall_ns = p->started_wall_ns,
-                 .version = p->version,
-                 .durable = strcmp(config->top_sync, "durable") == 0 },
+    .query = p->query,
+    .started_wall_ns = p->started_wall_ns,
     .feed = p->feed,
     .history = p->history,
   };
@@ -345,7 +338,6 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
   p->started_wall_ns = tc_wall_ns();
-  pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->workers = calloc(p->count, sizeof(struct tc_worker *));
   if (p->workers != NULL) rc = open_stages(p, diag);
@@ -364,15 +356,11 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 
 /* Stations keep taking the store's replies until it is closed: its threads may be posting. */
 static void end_stages(struct tc_pipeline *p) {
-  struct tc_archive *archive;
-
   tc_acceptor_close(p->acceptor);
-  pthread_mutex_lock(&p->archive_lock);
-  archive = TB_MOVE(p->archive);
-  pthread_mutex_unlock(&p->archive_lock);
   tc_leases_stop(p->leases);
   tc_recorders_stop(p->recorders);
-  tc_archive_stop(archive);
+  tc_query_stop(p->query);
+  tc_archive_stop(TB_MOVE(p->archive));
   tc_triggers_stop(p->triggers);
   tc_history_stop(p->kept);
   tc_feed_stop(p->feed);
@@ -460,6 +448,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_feed_free(p->feed);
   tc_leases_free(p->leases);
   tc_http_free(p->http);
+  tc_query_free(p->query);
   tc_acceptor_free(p->acceptor);
   tc_handshake_limiter_free(p->limiter);
   tc_quotas_free(p->quotas);
@@ -469,7 +458,6 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
   tc_revocations_let_go(p->revoked);
-  pthread_mutex_destroy(&p->archive_lock);
   free(p->workers);
   free(p);
 }

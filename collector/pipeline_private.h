@@ -37,7 +37,7 @@ struct tc_pipeline {
   struct tc_metrics metrics;   /* the main loop's own */
   atomic_bool replies_welcome; /* workers run */
 
-  pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
+  struct tc_query *query; /* before the first question, until the store is closed */
   struct tc_archive *archive;
   struct tc_feed *feed;
   struct tc_leases *leases;

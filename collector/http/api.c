@@ -18,9 +18,6 @@
 
 enum { SEGMENTS_MAX = 1000, SCHEMA_BYTES_MAX = 1 << 20, STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES };
 
-typedef Tracecollect__V1__Request request;
-typedef Tracecollect__V1__Reply reply;
-
 static char *text(const char *lent) {
   return (char *)(uintptr_t)lent; /* protobuf-c's fields are not const; packing does not write */
 }
@@ -29,14 +26,9 @@ static void fail(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag)
   tc__answer_fail_rc(&job->answer, rc, diag->text);
 }
 
-/* NULL: failed, and said so. */
-static const reply *ask(struct tc__http_job *job, struct tc_query_session *session,
-                        const request *q) {
-  const reply *r = tc_query_session_ask(session, q);
-
-  if (r->rc == TB_OK) return r;
-  tc__answer_fail_rc(&job->answer, (tb_rc)r->rc, r->error);
-  return NULL;
+static void put_line(struct tc__http_job *job, const ProtobufCMessage *message) {
+  tp_json_message(&job->answer.body, message);
+  tb_buf_byte(&job->answer.body, '\n');
 }
 
 static bool no_parameters(struct tc__http_job *job) {
@@ -48,11 +40,6 @@ static bool no_parameters(struct tc__http_job *job) {
   return rc == TB_OK;
 }
 
-static void put_line(struct tc__http_job *job, const ProtobufCMessage *message) {
-  tp_json_message(&job->answer.body, message);
-  tb_buf_byte(&job->answer.body, '\n');
-}
-
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session) {
   const struct tc_http_source *source = &job->http->env.source;
 
@@ -62,27 +49,30 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
 }
 
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session) {
-  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusReply *reply;
+  struct tb_diag diag;
 
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  q.status = &status;
+  tb_diag_clear(&diag);
   if (!no_parameters(job)) return;
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  put_line(job, &r->status->base);
+  tb_rc rc = tc_query_status(session, &diag, &reply);
+  if (rc == TB_OK)
+    put_line(job, &reply->base);
+  else
+    fail(job, rc, &diag);
 }
 
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__TriggerRequest list = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__TriggerReply *reply;
+  struct tb_diag diag;
 
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_TRIGGER;
-  q.trigger = &list;
+  tb_diag_clear(&diag);
   if (!no_parameters(job)) return;
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  put_line(job, &r->trigger->base);
+  tb_rc rc = tc_query_triggers(session, &list, &diag, &reply);
+  if (rc == TB_OK)
+    put_line(job, &reply->base);
+  else
+    fail(job, rc, &diag);
 }
 
 static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *firings,
@@ -105,20 +95,16 @@ static tb_rc read_firings_query(char *query, Tracecollect__V1__FiringsRequest *f
 
 void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__FiringsRequest firings = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__FiringsReply *reply;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
-  q.firings = &firings;
   tb_rc rc = read_firings_query(job->conn->head.request.query, &firings, &diag);
-  if (rc != TB_OK) {
+  if (rc == TB_OK) rc = tc_query_firings(session, &firings, &diag, &reply);
+  if (rc == TB_OK)
+    put_line(job, &reply->base);
+  else
     fail(job, rc, &diag);
-    return;
-  }
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  put_line(job, &r->firings->base);
 }
 
 /* --- segments ---------------------------------------------------------------------------------- */
@@ -166,21 +152,17 @@ static tb_rc read_segments_query(char *query, Tracecollect__V1__ListRequest *lis
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__Selector selector = TRACECOLLECT__V1__SELECTOR__INIT;
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__ListReply *reply;
   struct tb_diag diag;
 
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
-  q.list = &list;
   list.selector = &selector;
   tb_diag_clear(&diag);
   tb_rc rc = read_segments_query(job->conn->head.request.query, &list, &diag);
-  if (rc != TB_OK) {
+  if (rc == TB_OK) rc = tc_query_list(session, &list, &diag, &reply);
+  if (rc == TB_OK)
+    put_line(job, &reply->base);
+  else
     fail(job, rc, &diag);
-    return;
-  }
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  put_line(job, &r->list->base);
 }
 
 /* --- reports ----------------------------------------------------------------------------------- */
@@ -251,27 +233,24 @@ void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, 
 
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) {
   Tracecollect__V1__ReportRequest report = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__ReportReply *reply;
   unsigned char id[TC_REPORT_STREAM_BYTES];
   uint64_t rows = TP_REPORT_ROWS_SHOWN;
   struct tb_diag diag;
 
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_REPORT;
-  q.report = &report;
   tb_diag_clear(&diag);
   tb_rc rc = read_report_query(&job->conn->head.request, &report, id, &rows, &diag);
+  if (rc == TB_OK) rc = tc_query_report(session, &report, &diag, &reply);
   if (rc != TB_OK) {
     fail(job, rc, &diag);
     return;
   }
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  if (r->report->n_reports == 0) {
+  if (reply->n_reports == 0) {
     tc__answer_fail(&job->answer, 404, "no stream matches that has a generation in order yet");
     return;
   }
-  for (size_t i = 0; i < r->report->n_reports && tc__job_is_wanted(job); i++)
-    tc__put_report(&job->answer.body, r->report->reports[i], rows);
+  for (size_t i = 0; i < reply->n_reports && tc__job_is_wanted(job); i++)
+    tc__put_report(&job->answer.body, reply->reports[i], rows);
 }
 
 /* ---- reports that were kept ---- */
@@ -326,22 +305,19 @@ void tc__api_history(struct tc__http_job *job, struct tc_query_session *session)
   struct history_query asked = { .history = TRACECOLLECT__V1__HISTORY_REQUEST__INIT,
                                  .selector = TRACECOLLECT__V1__SELECTOR__INIT,
                                  .rows = TP_REPORT_ROWS_SHOWN };
-  request q = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__HistoryReply *reply;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   tb_rc rc = read_history_query(&job->conn->head.request, &asked, &diag);
+  if (rc == TB_OK) rc = tc_query_history(session, &asked.history, &diag, &reply);
   if (rc != TB_OK) {
     fail(job, rc, &diag);
     return;
   }
-  q.ask_case = TRACECOLLECT__V1__REQUEST__ASK_HISTORY;
-  q.history = &asked.history;
-  const reply *r = ask(job, session, &q);
-  if (r == NULL) return;
-  for (size_t i = 0; i < r->history->n_reports && tc__job_is_wanted(job); i++)
-    tc__put_report(&job->answer.body, r->history->reports[i], asked.rows);
-  put_place(&job->answer.body, r->history);
+  for (size_t i = 0; i < reply->n_reports && tc__job_is_wanted(job); i++)
+    tc__put_report(&job->answer.body, reply->reports[i], asked.rows);
+  put_place(&job->answer.body, reply);
 }
 
 /* ---- what reports there are ---- */

@@ -102,7 +102,7 @@ tb_rc tc__live_open(struct tc_http *http) {
   TAILQ_INIT(&http->live_queue);
   http->live_text = malloc(TURN_BYTES);
   if (http->live_text == NULL) return TB_NOMEM;
-  return tc_live_new(http->env.limits.live_bytes_max, http->env.archive.started_wall_ns,
+  return tc_live_new(http->env.limits.live_bytes_max, http->env.started_wall_ns,
                      &http->live);
 }
 
@@ -123,7 +123,7 @@ void tc__live_free(struct tc_http *http) {
 /* --- overviews --------------------------------------------------------------------------------- */
 
 static void make_overview(struct tc__http_job *job, struct tc_query_session *session) {
-  tc_overview_write(session, job->http->env.archive.reports, &job->answer.body);
+  tc_overview_write(session, tc_query_reports(job->http->env.query), &job->answer.body);
 }
 
 static void overview_made(struct tc__http_job *job, bool wanted) {

@@ -58,12 +58,14 @@ void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why);
 
 struct tc__http_job;
 
-/* So many of libuv's four workers each, so that none is without one. Of jobs that wait, each owner's first one comes before
+/* Each has workers of its own, so that none is without one. Of jobs that wait, each owner's first one comes before
  * anyone's second. */
 enum tc__http_lane_kind {
   TC__LANE_QUICK,
   TC__LANE_LONG,   /* it may take seconds */
   TC__LANE_HEALTH, /* what an operator's eyes need */
+  TC__LANE_WAIT,   /* it waits for the store or for agents */
+  TC__LANE_AUDIT,  /* it reads every byte there is */
   TC__LANES
 };
 
@@ -135,7 +137,7 @@ struct tc_http {
   pthread_cond_t idle;
   unsigned jobs_running;
   atomic_bool jobs_refused; /* read without the lock by jobs at work */
-  struct tc_query_session *sessions[8]; /* not in use */
+  struct tc_query_session *sessions[TC_HTTP_WORKERS]; /* not in use */
   unsigned desk_count;
 };
 

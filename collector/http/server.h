@@ -51,6 +51,11 @@ struct tc_http_limits {
   size_t timeline_bytes;  /* generations in memory for timelines */
 };
 
+enum { TC_HTTP_WORKERS = 9 };
+
+/* libuv's workers are all the server's: before the first of them is needed, and while one thread runs. */
+void tc_http_set_workers(void);
+
 struct tc_http_env {
   struct tc_tls_loop *tls;
   const char *address;            /* HOST:PORT; "": none */
@@ -61,7 +66,8 @@ struct tc_http_env {
   struct tc_http_limits limits;
   struct tc_http_source source;
   struct tc_metrics *metrics; /* counts there, on the loop's thread */
-  struct tc_query_session_env archive;
+  struct tc_query *query;            /* asked by workers */
+  uint64_t started_wall_ns;
   struct tc_feed *feed;              /* NULL: live events are overviews only */
   struct tc_pauses_history *history; /* NULL: a page begins with what it sees itself */
 };

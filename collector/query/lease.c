@@ -2,7 +2,7 @@
 /* A long poll must not hold a worker: its context goes with the question to the leases' thread, which
  * answers on it, and the worker goes on with a spare one. There are as many as can be waiting, since
  * a lease has at most one question. */
-#include "collector/query/private.h"
+#include "collector/query/server_private.h"
 
 #include <nng/protocol/reqrep0/rep.h>
 #include <stdlib.h>

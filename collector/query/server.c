@@ -1,126 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eight threads that each wait for a question, answer it and wait again: a slow disk or a long list
- * holds one of them. Their only meeting point is the lock around the store's one sender. */
-#include "collector/query/private.h"
+ * holds one of them. */
+#include "collector/query/server_private.h"
 
-#include <errno.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/supplemental/util/platform.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "collector/base/logger.h"
 #include "nng/close.h"
 #include "proto/unpack.h"
 
-/* --- barriers ---------------------------------------------------------------------------------- */
+/* --- questions --------------------------------------------------------------------------------- */
 
-/* A cookie names its worker and which of its questions it belongs to. */
-static uint64_t cookie_of(const struct tc__worker *w) {
-  return w->asked * TC__WORKERS + w->index;
+static bool is_of_this_host(const struct tc__worker *w) {
+  nng_sockaddr address;
+
+  return nng_pipe_get_addr(w->pipe, NNG_OPT_REMADDR, &address) == 0 &&
+         address.s_family == NNG_AF_IPC;
 }
 
-void tc_archive_reply(struct tc_archive *archive, struct tc_reply *reply) {
-  struct tc__worker *w = &archive->workers[reply->barrier % TC__WORKERS];
-
-  pthread_mutex_lock(&archive->lock);
-  w->settled = reply->barrier / TC__WORKERS;
-  pthread_cond_broadcast(&archive->changed);
-  pthread_mutex_unlock(&archive->lock);
-  tc_reply_free(reply);
+static tb_rc answer_triggers(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
+                             struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
+  if ((*ask->add != '\0' || *ask->remove != '\0') && !is_of_this_host(w))
+    return tb_fail(diag, TB_REFUSED, "rules are changed on the collector's own host only (ipc://)");
+  return tc_query_triggers(w->session, ask, diag, out);
 }
 
-static bool is_past(const struct timespec *at) {
-  struct timespec now;
+static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  struct tc_query_session *s = w->session;
 
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec > at->tv_sec || (now.tv_sec == at->tv_sec && now.tv_nsec >= at->tv_nsec);
-}
-
-/* The store's queue for this sender takes one caller at a time: the lock is held. */
-static tb_rc submit_barrier(struct tc__worker *w, const struct timespec *deadline,
-                            struct tb_diag *diag) {
-  struct tc_archive *a = w->archive;
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_BARRIER);
-
-  if (msg == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  w->asked++;
-  msg->loop = a->env.sender;
-  msg->barrier = cookie_of(w);
-  while (!tc_store_submit(a->env.store, a->env.sender, msg)) {
-    struct timespec soon = tc_from_now(1);
-    if (a->stopping || is_past(deadline)) {
-      tc_submit_free(msg);
-      return tb_fail(diag, TB_IO, "the store takes no questions at the moment");
-    }
-    pthread_cond_timedwait(&a->changed, &a->lock, &soon);
+#define ANSWER(KIND, field, call)                                                                  \
+  case TRACECOLLECT__V1__REQUEST__ASK_##KIND:                                                      \
+    reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_##KIND;                                   \
+    return call(s, request->field, diag, &reply->field);
+  switch ((int)request->ask_case) {
+    ANSWER(LIST, list, tc_query_list)
+    ANSWER(READ, read, tc_query_read)
+    ANSWER(REPORT, report, tc_query_report)
+    ANSWER(SNAP, snap, tc_query_snap)
+    ANSWER(FIRINGS, firings, tc_query_firings)
+    ANSWER(HISTORY, history, tc_query_history)
+#undef ANSWER
+  case TRACECOLLECT__V1__REQUEST__ASK_STATUS:
+    reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_STATUS;
+    return tc_query_status(s, diag, &reply->status);
+  case TRACECOLLECT__V1__REQUEST__ASK_VERIFY:
+    reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_VERIFY;
+    return tc_query_verify(s, request->verify, NULL, diag, &reply->verify);
+  case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER:
+    reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_TRIGGER;
+    return answer_triggers(w, request->trigger, diag, &reply->trigger);
+  default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");
   }
-  return TB_OK;
 }
 
-tb_rc tc__archive_settle(struct tc__worker *w, struct tb_diag *diag) {
-  struct timespec deadline = tc_from_now(TC__SETTLE_MS);
-  struct tc_archive *a = w->archive;
-  struct tc_store_stats stats;
+/* True: another part will answer. */
+static bool answer_request(struct tc__worker *w, const Tracecollect__V1__Request *request,
+                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
+  bool lease = tc__archive_is_lease(request);
+  tb_rc rc = lease ? tc__archive_lease(w, request, diag) : answer_by_kind(w, request, diag, reply);
 
-  tc_store_stats(a->env.store, &stats);
-  if (stats.failed) return TB_OK; /* nothing is acked any more: what is in files is all there is */
-
-  pthread_mutex_lock(&a->lock);
-  tb_rc rc = submit_barrier(w, &deadline, diag);
-  while (rc == TB_OK && w->settled != w->asked) {
-    if (a->stopping)
-      rc = tb_fail(diag, TB_IO, "the collector is shutting down");
-    else if (pthread_cond_timedwait(&a->changed, &a->lock, &deadline) == ETIMEDOUT)
-      rc = tb_fail(diag, TB_IO, "the store is still busy after %d s", TC__SETTLE_MS / 1000);
-  }
-  pthread_mutex_unlock(&a->lock);
-  return rc;
+  if (rc == TB_OK) return lease;
+  tracecollect__v1__reply__init(reply);
+  reply->rc = rc;
+  reply->error = diag->text;
+  return false;
 }
 
 /* --- workers ----------------------------------------------------------------------------------- */
-
-tb_rc tc__archive_await_rebuild(struct tc__worker *w, struct tb_diag *diag) {
-  struct timespec deadline = tc_from_now(TC__REBUILD_MS);
-  struct tc_archive *a = w->archive;
-
-  while (tc_store_catalog_is_stale(a->env.store)) {
-    struct timespec soon = tc_from_now(10);
-    pthread_mutex_lock(&a->lock);
-    bool stopping = a->stopping;
-    if (!stopping) pthread_cond_timedwait(&a->changed, &a->lock, &soon);
-    pthread_mutex_unlock(&a->lock);
-    if (stopping || is_past(&deadline))
-      return tb_fail(diag, TB_IO, "the catalog is being rebuilt from the metas; ask again");
-  }
-  return TB_OK;
-}
-
-/* It is a copy of what the metas say. */
-static void rebuild(struct tc_archive *a, const char *why) {
-  if (tc_store_catalog_is_stale(a->env.store)) return;
-  tc_log(TC_ERROR, "archive", "%s; it will be rebuilt", why);
-  tc_store_rebuild_catalog(a->env.store);
-}
-
-tb_rc tc__archive_catalog(struct tc__worker *w, struct tb_diag *diag) {
-  if (w->catalog != NULL && tc_catalog_is_current(w->catalog)) return TB_OK;
-  tc_catalog_close(w->catalog); /* another one has taken its name */
-  w->catalog = NULL;
-  tb_rc rc = tc_catalog_open(tc_store_dirfd(w->archive->env.store), false, diag, &w->catalog);
-  if (rc == TB_CORRUPT) rebuild(w->archive, diag->text);
-  return rc;
-}
-
-void tc__archive_look_at_catalog(struct tc__worker *w, const struct tb_diag *diag) {
-  if (w->catalog == NULL || !tc_catalog_is_rotten(w->catalog)) return;
-  rebuild(w->archive, diag->text);
-  tc_catalog_close(w->catalog);
-  w->catalog = NULL;
-}
 
 static bool is_stopping(struct tc__worker *w) {
   pthread_mutex_lock(&w->archive->lock);
@@ -159,11 +110,13 @@ static void answer(struct tc__worker *w, nng_msg *question) {
   Tracecollect__V1__Request *request =
       tracecollect__v1__request__unpack(&allocator, nng_msg_len(question), nng_msg_body(question));
   char malformed[] = "not a request of this protocol", no_memory[] = "no memory";
+  struct tb_diag diag;
   bool handed_on = false;
 
+  tb_diag_clear(&diag);
   w->pipe = nng_msg_get_pipe(question);
   if (request != NULL) {
-    handed_on = tc__archive_answer(w, request, &reply);
+    handed_on = answer_request(w, request, &diag, &reply);
   } else {
     reply.rc = w->arena.is_short ? TB_NOMEM : TB_PROTOCOL;
     reply.error = w->arena.is_short ? no_memory : malformed;
@@ -214,10 +167,10 @@ static tb_rc start_worker(struct tc_archive *a, unsigned index, struct tb_diag *
   struct tc__worker *w = &a->workers[index];
 
   w->archive = a;
-  w->index = index;
-  tb_mem_init(&w->mem, tb_mem_libc, NULL, TC__ANSWER_MEMORY_MAX);
+  tb_mem_init(&w->mem, tb_mem_libc, NULL, TC__REQUEST_MEMORY_MAX);
   tb_arena_init(&w->arena, &w->mem, 64 << 10);
-  if (nng_aio_alloc(&w->aio, NULL, NULL) != 0 || nng_ctx_open(&w->ctx, a->socket) != 0)
+  w->session = tc_query_session_new(a->env.query);
+  if (w->session == NULL || nng_aio_alloc(&w->aio, NULL, NULL) != 0 || nng_ctx_open(&w->ctx, a->socket) != 0)
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   int rv = tc_thread_start(&w->thread, NULL, work, w);
   if (rv != 0) return tb_fail(diag, TB_IO, "archive thread: %s", strerror(rv));
@@ -261,7 +214,6 @@ tb_rc tc_archive_start(const struct tc_archive_env *env, struct tb_diag *diag,
 
   if (a == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   a->env = *env;
-  a->durable = strcmp(env->config->top_sync, "durable") == 0;
   pthread_mutex_init(&a->lock, NULL);
   tc_cond_init(&a->changed);
 
@@ -279,7 +231,6 @@ void tc_archive_stop(struct tc_archive *a) {
   if (a == NULL) return;
   pthread_mutex_lock(&a->lock);
   a->stopping = true;
-  pthread_cond_broadcast(&a->changed);
   pthread_mutex_unlock(&a->lock);
   tc_nng_listeners_close(&a->listeners);
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) end_worker(w);
@@ -287,7 +238,7 @@ void tc_archive_stop(struct tc_archive *a) {
   if (a->socket.id != 0) (void)tc_nng_close(a->socket); /* its callback uses nothing of ours */
   for (struct tc__worker *w = a->workers; w < a->workers + TC__WORKERS; w++) {
     if (w->aio != NULL) nng_aio_free(w->aio);
-    tc_catalog_close(w->catalog);
+    tc_query_session_free(w->session);
     tb_arena_fini(&w->arena);
   }
   pthread_cond_destroy(&a->changed);

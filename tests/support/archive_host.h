@@ -11,6 +11,7 @@
 struct tt_host {
   struct tt_store store;
   struct tc_reports *reports;
+  struct tc_query *query;
   struct tc_archive *archive;
 };
 

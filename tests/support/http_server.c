@@ -67,12 +67,13 @@ struct tc_http_limits tt_http_limits(void) {
 }
 
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
-                              const struct tc_query_session_env *archive) {
+                              struct tc_query *query) {
   struct tt_http *s = calloc(1, sizeof *s);
   struct tc_loop_handler handler = { .self = s, .tick = on_tick, .stop = on_stop };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  tc_http_set_workers();
   tt_tls_host_open(&s->host, handler);
   snprintf(s->path, sizeof s->path, "%s/http.sock", s->host.dir);
   struct tc_http_env env = { .tls = &s->host.tls,
@@ -81,8 +82,9 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
                              .certs = s->host.dir,
                              .limits = limits != NULL ? *limits : tt_http_limits(),
                              .source = { s, metrics, unhealthy, readiness },
-                             .metrics = &s->metrics };
-  if (archive != NULL) env.archive = *archive;
+                             .metrics = &s->metrics,
+                             .query = query,
+                             .started_wall_ns = 1000000000 };
   if (tc_http_open(&env, &diag, &s->http) != TB_OK) {
     fprintf(stderr, "%s\n", diag.text);
     abort();

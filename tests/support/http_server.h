@@ -23,9 +23,9 @@ struct tt_http {
 /* Limits as a test wants them quick: seconds where the daemon has tens of them. */
 struct tc_http_limits tt_http_limits(void);
 
-/* The unix socket is there, too; address "": nothing else. archive and feed may be zeroed where no question goes there. */
+/* The unix socket is there, too; address "": nothing else. query: NULL where no question goes there. */
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
-                              const struct tc_query_session_env *archive);
+                              struct tc_query *query);
 void tt_http_stop(struct tt_http *server);
 
 int tt_http_dial(const struct tt_http *server); /* a socket whose reads end in time */

@@ -12,19 +12,13 @@
 #include "support/http_server.h"
 
 static struct tt_host host;
-static struct tc_query_session_env session;
 static struct tt_http *server;
 static char answer[TT_HTTP_ANSWER_BYTES];
 static size_t answer_len;
 
 static void open_all(void) {
   tt_host_open(&host, NULL, NULL, 1);
-  session = (struct tc_query_session_env){ .store = host.store.store,
-                                           .reports = host.reports,
-                                           .started_wall_ns = 1000000000,
-                                           .version = "9.9.9",
-                                           .durable = true };
-  server = tt_http_start("127.0.0.1:0", NULL, &session);
+  server = tt_http_start("127.0.0.1:0", NULL, host.query);
 }
 
 static void close_all(void) {
@@ -207,7 +201,7 @@ Test(http_api, live_events_come_with_a_heartbeat_and_few_may_read_them) {
   int fds[4];
 
   limits.heartbeat_ms = 20;
-  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, &session);
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, host.query);
   for (size_t i = 0; i < 4; i++) {
     fds[i] = tt_http_dial(s);
     tt_http_say(fds[i], ask, strlen(ask));

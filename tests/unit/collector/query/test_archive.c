@@ -55,7 +55,7 @@ static tb_rc ask_patiently(struct tk_client *c, Tracecollect__V1__Request *reque
   for (int waits = 0; waits < TT_PATIENCE_S / 3; waits++) {
     tb_diag_clear(&diag);
     rc = tk_client_ask(c, request, &diag, out);
-    if (rc != TB_IO || strstr(diag.text, "; ask again") == NULL) break;
+    if (rc != TB_BUSY || strstr(diag.text, "; ask again") == NULL) break;
   }
   return rc;
 }
@@ -339,6 +339,7 @@ Test(archive, stopping_under_questions_leaves_nobody_hanging) {
   struct tk_client *c = client();
 
   list(c, NULL, 0, 0);
+  tc_query_stop(host.query);
   tc_archive_stop(host.archive);
   host.archive = NULL;
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
