@@ -243,7 +243,7 @@ tb_rc tc__archive_lease(struct tc__worker *w, const Tracecollect__V1__Request *r
   w->ctx = line->ctx;
   line->ctx = mine;
   ask.reader = tc_nng_tls_chain_of(w->pipe);
-  ask.owner = ask.kind == TC_LEASE_OPEN ? owner_of(w->pipe, ask.reader) : 0;
+  ask.owner = owner_of(w->pipe, ask.reader);
   line->ask = ask;
   tc_leases_ask(a->env.leases, &line->ask);
   return TB_OK;
