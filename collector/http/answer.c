@@ -85,7 +85,7 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 
   write_date(date);
   if (a->tag[0] != '\0') snprintf(tag, sizeof tag, "ETag: %s\r\n", a->tag);
-  if (a->bytes != UINT64_MAX && a->status != 304)
+  if (a->bytes != UINT64_MAX && a->status != 304 && a->status != 204)
     snprintf(length, sizeof length, "Content-Length: %" PRIu64 "\r\n", a->bytes);
   if (!keep)
     connection = "Connection: close\r\n";

@@ -55,6 +55,15 @@ void tc__conn_fail(struct tc__http_conn *c, int status, const char *why) {
   tc__answer_fini(&a);
 }
 
+void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why) {
+  struct tc__http_answer a;
+
+  tc__answer_init(&a, NULL);
+  tc__answer_fail_rc(&a, rc, why);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
 /* An end with bytes still owed waits for them (on_drained), as long as they move. */
 void tc__conn_done(struct tc__http_conn *c) {
   tc__body_free(c);

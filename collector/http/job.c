@@ -152,7 +152,7 @@ bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct t
   tc__answer_init(&job->answer, like->answer.type);
   job->http = http;
   job->conn = c;
-  job->owner = c != NULL ? c->owner : 0;
+  if (c != NULL) job->owner = c->owner;
   job->work.data = job;
   if (c != NULL) {
     c->job = job;

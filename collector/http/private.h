@@ -6,7 +6,11 @@
  *   body.c        the body of a request
  *   answer.c      what an answer looks like on the wire
  *   routes.c      the function that answers each path
+ *   message.c     messages: what is asked, and answers in the form the peer takes
  *   job.c         work on another thread, for one connection
+ *   wait.c        what another thread will say, for one connection
+ *   leases.c      leased events
+ *   jobs.c        work that takes longer than a question may
  *   places.c      who is taken in and who gives way, and what one owner may have
  *   api.c         answers out of the catalog and the reports
  *   file.c        a segment's file, in chunks
@@ -22,6 +26,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "collector/http/live.h"
 #include "collector/http/range.h"
@@ -32,7 +37,7 @@
 #include "proto/route.h"
 #include "tls/role.h"
 
-enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10 };
+enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10, TC__ID_HEX = 16 };
 
 /* --- an answer --------------------------------------------------------------------------------- */
 
@@ -42,7 +47,8 @@ struct tc__http_answer {
   const char *caching; /* NULL: no-store */
   const char *policy;  /* Content-Security-Policy; NULL: nothing at all */
   char tag[72];        /* ETag with its quotes; "": none */
-  char fields[256];    /* more lines of the head, each with its CR LF */
+  char message_type[80]; /* type of a message */
+  char fields[256];      /* more lines of the head, each with its CR LF */
   uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
   struct tb_mem mem;
   struct tb_buf body; /* where the answer is not sent in pieces */
@@ -97,6 +103,9 @@ struct tc__http_conn {
   uint64_t moved_ms; /* when its system last took a byte, or none was on the way to it */
   uint64_t taken;    /* bytes, by then */
   struct tc__http_job *job;    /* at most one at a time */
+  struct tc__http_wait *wait;  /* likewise */
+  struct tc__http_long *polled; /* its end is waited for */
+  uint64_t poll_until_ms;
   struct tc__http_file *file;  /* being sent */
   struct tc_live_reader *live; /* reads live events until it ends */
   bool live_queued;            /* in the server's live_queue */
@@ -132,6 +141,10 @@ struct tc_http {
   struct tc_timeline *timeline; /* of the long job that runs */
   uint64_t timeline_ms;         /* when the last one was drawn; 0: nothing of it is in memory */
   struct tc__http_lane lanes[TC__LANES];
+  LIST_HEAD(, tc__http_long) long_jobs;
+  size_t longs;
+  uv_async_t wait_wake;
+  size_t waits;
 
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
@@ -139,6 +152,7 @@ struct tc_http {
   atomic_bool jobs_refused; /* read without the lock by jobs at work */
   struct tc_query_session *sessions[TC_HTTP_WORKERS]; /* not in use */
   unsigned desk_count;
+  STAILQ_HEAD(, tc__http_wait) waits_done;
 };
 
 /* connection.c */
@@ -149,6 +163,7 @@ void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a);
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a); /* head only */
 void tc__conn_done(struct tc__http_conn *c); /* the answer is out */
 void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
+void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why);
 void tc__conn_free(struct tc__http_conn *c); /* for its last user */
 
 /* body.c: reads the body that the head has announced, then calls c's answer. */
@@ -174,6 +189,64 @@ void tc__place_left(struct tc__http_conn *c);  /* its connection has ended */
 /* False: c was told that it may not ask, as one that is no question of health. */
 bool tc__place_may_ask(struct tc__http_conn *c);
 bool tc__place_may_listen(struct tc__http_conn *c); /* the same for one more reader of live events */
+bool tc__place_may_wait(struct tc__http_conn *c); /* the same for a question that others limit */
+
+/* message.c */
+struct tc__http_question {
+  struct tb_mem mem;
+  struct tb_arena arena;
+  ProtobufCMessage *message;
+};
+
+/* What c's route asks: of a GET its parameters, else its body, on the loop. It points into the head and the body. False:
+ * c was told what is wrong with it; no fini() then. */
+bool tc__question_read(struct tc__http_conn *c, struct tc__http_question *q);
+void tc__question_fini(struct tc__http_question *q);
+bool tc__is_protobuf(const char *type); /* Accept, Content-Type */
+bool tc__wants_protobuf(const struct tc__http_conn *c);
+bool tc__asks_to_settle(const struct tc__http_conn *c); /* of TP_ROUTE_SEGMENTS */
+bool tc__read_id(const struct tc__http_conn *c, uint64_t *out); /* behind the route's path */
+void tc__write_id(uint64_t id, char out[TC__ID_HEX + 1]);
+/* packed: as protobuf, else as JSON. */
+void tc__put_message(struct tb_buf *out, bool packed, const ProtobufCMessage *message);
+void tc__answer_type(struct tc__http_answer *a, bool packed, const ProtobufCMessageDescriptor *of);
+void tc__answer_put(struct tc__http_answer *a, bool packed, const ProtobufCMessage *message);
+
+/* Of a job, on its worker: what is asked, and the answer. */
+bool tc__job_question(struct tc__http_job *job, struct tc__http_question *q);
+void tc__job_say(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag,
+                 const ProtobufCMessage *reply);
+
+/* wait.c */
+struct tc__http_wait {
+  STAILQ_ENTRY(tc__http_wait) in_done;
+  struct tc_http *http;
+  struct tc__http_conn *conn; /* the loop's; NULL: it has gone */
+  /* Both on the loop. left: the connection has gone; whoever will answer is told to make haste. done: the last call, with the
+   * connection if it is there. */
+  void (*left)(struct tc__http_wait *w);
+  void (*done)(struct tc__http_wait *w, struct tc__http_conn *c);
+};
+
+/* From here on somebody else has w, until tc__wait_done(). c NULL: nobody waits. */
+void tc__wait_begin(struct tc_http *http, struct tc__http_conn *c, struct tc__http_wait *w);
+void tc__wait_done(struct tc__http_wait *w); /* any thread */
+void tc__wait_leave(struct tc__http_conn *c); /* its connection has ended */
+void tc__waits_open(struct tc_http *http);
+void tc__waits_close(struct tc_http *http);
+void tc__waits_free(struct tc_http *http); /* whoever answers has stopped */
+
+/* leases.c */
+void tc__lease_open(struct tc__http_conn *c);
+void tc__lease_next(struct tc__http_conn *c);
+void tc__lease_release(struct tc__http_conn *c);
+
+/* jobs.c */
+void tc__verify_begin(struct tc__http_conn *c);
+void tc__job_poll(struct tc__http_conn *c);
+void tc__job_end(struct tc__http_conn *c);
+void tc__longs_tick(struct tc_http *http);
+void tc__longs_close(struct tc_http *http);
 
 /* job.c */
 struct tc__http_job {
@@ -212,6 +285,7 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
 void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_snap(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_report(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_history(struct tc__http_job *job, struct tc_query_session *session);
@@ -225,9 +299,8 @@ void tc__stretch_begin(struct tc__http_conn *c);
 void tc__why_begin(struct tc__http_conn *c);
 void tc__timeline_tick(struct tc_http *http);
 
-/* The path is prefix and the kind; *out is empty for all. */
-TB_MUST tb_rc tc__read_kind(const char *path, const char *prefix, struct tb_diag *diag,
-                            const char **out);
+/* The kind of report with which the path ends; *out is empty for all. */
+TB_MUST tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const char **out);
 /* A line of JSON; cut to so many rows a table. */
 void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, uint64_t rows);
 /* A stream's id, 32 hexadecimal digits. */

@@ -100,6 +100,7 @@ static int begin_value(struct tc_http_head *h) {
                KEPT("origin", origin),
                KEPT("content-type", content_type),
                KEPT("sec-fetch-site", sec_fetch_site),
+               KEPT("accept", accept),
                KEPT("expect", expect) };
 #undef KEPT
 

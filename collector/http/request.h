@@ -34,6 +34,7 @@ struct tc_http_request {
   char last_event_id[TC_HTTP_VALUE_MAX];
   char origin[TC_HTTP_VALUE_MAX];
   char content_type[TC_HTTP_VALUE_MAX];
+  char accept[4 * TC_HTTP_VALUE_MAX]; /* scrapers name many */
   char sec_fetch_site[16];
   char expect[16];     /* "" or "100-continue" */
   uint64_t body_bytes; /* that follow the head */

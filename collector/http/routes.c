@@ -41,7 +41,8 @@ static void answer_streams(struct tc__http_conn *c) {
 }
 
 static void answer_segments(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_segments);
+  tc__conn_work(c, tc__asks_to_settle(c) ? TC__LANE_WAIT : TC__LANE_QUICK, "application/json",
+                tc__api_segments);
 }
 
 static void answer_firings(struct tc__http_conn *c) {
@@ -50,6 +51,10 @@ static void answer_firings(struct tc__http_conn *c) {
 
 static void answer_triggers(struct tc__http_conn *c) {
   tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_triggers);
+}
+
+static void answer_snap(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_WAIT, "application/json", tc__api_snap);
 }
 
 static void answer_report(struct tc__http_conn *c) {
@@ -116,6 +121,7 @@ static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_HISTORY] = answer_history,
   [TP_ROUTE_FIRINGS] = answer_firings,
   [TP_ROUTE_TRIGGERS] = answer_triggers,
+  [TP_ROUTE_SNAP] = answer_snap,
   [TP_ROUTE_SPANS] = tc__timeline_begin,
   [TP_ROUTE_SPAN] = tc__moment_begin,
   [TP_ROUTE_STATE] = tc__state_begin,

@@ -25,6 +25,7 @@
 #include "collector/feed/publisher.h"
 #include "collector/http/health.h"
 #include "collector/http/metrics_text.h"
+#include "collector/lease/broker.h"
 #include "collector/net/tls_connection.h"
 #include "collector/query/session.h"
 
@@ -42,6 +43,8 @@ struct tc_http_limits {
   size_t owner_live_max;      /* of live_max */
   size_t head_bytes_max;  /* of a request */
   size_t body_bytes_max;  /* likewise */
+  size_t jobs_max;        /* long ones */
+  uint64_t job_expire_ms; /* a long one that nobody asks for */
   uint64_t request_ms;    /* from its first byte to its last */
   uint64_t idle_ms;       /* between two requests */
   uint64_t stall_ms;      /* while nothing of an answer leaves */
@@ -67,6 +70,7 @@ struct tc_http_env {
   struct tc_http_source source;
   struct tc_metrics *metrics; /* counts there, on the loop's thread */
   struct tc_query *query;            /* asked by workers */
+  struct tc_leases *leases;          /* stopped before close(), freed after free() */
   uint64_t started_wall_ns;
   struct tc_feed *feed;              /* NULL: live events are overviews only */
   struct tc_pauses_history *history; /* NULL: a page begins with what it sees itself */

@@ -241,7 +241,7 @@ static tb_rc read_stretch_query(struct tc_http_request *r, struct tb_diag *diag,
     { "stream", &stream }, { "from", &from }, { "to", &to }, { "top", &top }
   };
 
-  TB_TRY(tc__read_kind(r->path, "/api/v1/stretch/", diag, &kind));
+  TB_TRY(tc__read_kind(q->job->conn, diag, &kind));
   TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
   TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
   TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));

@@ -6,6 +6,7 @@
 
 #include "archive/meta.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "collector/query/private.h"
 #include "proto/loss.h"
 #include "proto/unpack.h"
@@ -273,34 +274,76 @@ static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_dia
   return TB_OK;
 }
 
+/* STREAM.GEN.NS, or a segment's id. */
+static tb_rc read_place(const char *text, struct tb_arena *arena, struct tb_diag *diag,
+                        struct tc_select *out) {
+  unsigned char *stream;
+  int end = 0;
+
+  TB_TRY(tb_arena_take(arena, TC_STREAM_BYTES, &stream));
+  if (strspn(text, "0123456789") == strlen(text)) {
+    if (sscanf(text, "%" SCNu64 "%n", &out->after, &end) == 1 && out->after <= INT64_MAX)
+      return TB_OK;
+  } else if (tb_unhex(text, stream, TC_STREAM_BYTES) &&
+             sscanf(text + 2 * (size_t)TC_STREAM_BYTES, ".%" SCNu64 ".%" SCNu64 "%n",
+                    &out->place.first_gen, &out->place.first_wall_ns, &end) == 2 &&
+             text[2 * TC_STREAM_BYTES + end] == '\0') {
+    out->place.stream = stream;
+    return TB_OK;
+  }
+  return tb_fail(diag, TB_PROTOCOL, "after=%.60s is neither a segment's id nor a place", text);
+}
+
+static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_arena *arena,
+                         char **out) {
+  char hex[2 * TC_STREAM_BYTES + 1], text[sizeof hex + 2 * 21];
+
+  tb_hex(last->stream.data, TC_STREAM_BYTES, hex);
+  snprintf(text, sizeof text, "%s.%" PRIu64 ".%" PRIu64, hex, last->first_gen,
+           last->first_wall_ns);
+  return copy_text(arena, text, out);
+}
+
+/* What is asked for, and where it begins. *out_first: it is the first page. */
+static tb_rc read_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
+                       struct tb_diag *diag, struct tc_select *out, bool *out_first) {
+  TB_TRY(read_selector(ask->selector, diag, out));
+  out->after = ask->after;
+  if (*ask->place != '\0') {
+    TB_TRY(read_place(ask->place, &s->arena, diag, out));
+  } else if (ask->after_stream.len != 0) {
+    if (ask->after_stream.len != TC_STREAM_BYTES)
+      return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
+    out->place.stream = ask->after_stream.data;
+    out->place.first_gen = ask->after_gen;
+    out->place.first_wall_ns = ask->after_wall_ns;
+  }
+  *out_first = out->after == 0 && out->place.stream == NULL;
+  return TB_OK;
+}
+
 static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
                          struct tb_diag *diag, Tracecollect__V1__ListReply **out) {
   struct segment_list segments = { .keeps = tc_store_keeps(s->query->env.store),
                                    .arena = &s->arena,
-                                   .limit = TC__SEGMENTS_MAX };
+                                   .limit = ask->limit != 0 ? ask->limit : TC__SEGMENTS };
   struct stream_list streams = { .arena = &s->arena };
   struct tc_select select = { 0 };
+  Tracecollect__V1__ListReply *list;
+  bool first = false;
 
-  TB_TRY(read_selector(ask->selector, diag, &select));
+  TB_TRY(read_list(s, ask, diag, &select, &first));
   if (ask->settle) {
     TB_TRY(tc__query_settle(s, diag));
     TB_TRY(tc__query_await_rebuild(s, diag));
-  } else if (ask->after == 0 && ask->after_stream.len == 0) {
+  } else if (first) {
     tc_store_show_runs(s->query->env.store);
   }
   TB_TRY(tc__query_catalog(s, diag));
 
-  select.limit = TC__SEGMENTS_MAX;
-  TB_TRY(tc_catalog_streams(s->catalog, &select, add_stream, &streams, diag));
-  if (ask->limit != 0 && ask->limit < TC__SEGMENTS_MAX) segments.limit = ask->limit;
-  select.after = ask->after;
-  if (ask->after_stream.len != 0) {
-    if (ask->after_stream.len != sizeof((struct tc_segment_row){ 0 }).stream)
-      return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-    select.place.stream = ask->after_stream.data;
-    select.place.first_gen = ask->after_gen;
-    select.place.first_wall_ns = ask->after_wall_ns;
-  }
+  select.limit = TC__STREAMS_MAX;
+  if (first) TB_TRY(tc_catalog_streams(s->catalog, &select, add_stream, &streams, diag));
+  if (segments.limit > TC__SEGMENTS_MAX) segments.limit = TC__SEGMENTS_MAX;
   select.limit =
       (unsigned)segments.limit + 1; /* one more than is shown, to know whether there are more */
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
@@ -308,7 +351,6 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
     TB_TRY(add_detail(s, segments.list.items[i], diag));
 
-  Tracecollect__V1__ListReply *list;
   TB_TRY(tb_arena_take(&s->arena, sizeof *list, &list));
   tracecollect__v1__list_reply__init(list);
   list->n_segments = segments.list.count;
@@ -317,6 +359,8 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   list->newest_first = ask->newest_first;
   list->n_streams = streams.list.count;
   list->streams = (void *)streams.list.items;
+  if (list->more)
+    TB_TRY(write_place(list->segments[list->n_segments - 1], &s->arena, &list->next));
   *out = list;
   return TB_OK;
 }
