@@ -239,6 +239,8 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
                 .owner_live_max = config->http_owner_live_max,
                 .head_bytes_max = config->http_head_bytes_max,
                 .body_bytes_max = config->http_body_bytes_max,
+                .jobs_max = config->http_jobs_max,
+                .job_expire_ms = config->http_job_expire / 1000000,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,
                 .stall_ms = config->http_stall_timeout / 1000000,
@@ -249,6 +251,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .source = { p, metrics, unhealthy, readiness },
     .metrics = &p->metrics,
     .query = p->query,
+    .leases = p->leases,
     .started_wall_ns = p->started_wall_ns,
     .feed = p->feed,
     .history = p->history,
@@ -446,8 +449,8 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   assert(!p->handles && "drained first");
   for (unsigned i = 0; p->workers != NULL && i < p->count; i++) tc_worker_close(p->workers[i]);
   tc_feed_free(p->feed);
-  tc_leases_free(p->leases);
   tc_http_free(p->http);
+  tc_leases_free(p->leases);
   tc_query_free(p->query);
   tc_acceptor_free(p->acceptor);
   tc_handshake_limiter_free(p->limiter);

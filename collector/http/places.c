@@ -135,6 +135,10 @@ static bool has_place(struct tc__http_conn *c) {
   return false;
 }
 
+bool tc__place_may_wait(struct tc__http_conn *c) {
+  return has_place(c);
+}
+
 bool tc__place_may_ask(struct tc__http_conn *c) {
   size_t asked = 0;
 

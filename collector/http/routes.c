@@ -122,6 +122,12 @@ static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_FIRINGS] = answer_firings,
   [TP_ROUTE_TRIGGERS] = answer_triggers,
   [TP_ROUTE_SNAP] = answer_snap,
+  [TP_ROUTE_VERIFY] = tc__verify_begin,
+  [TP_ROUTE_JOB] = tc__job_poll,
+  [TP_ROUTE_JOB_END] = tc__job_end,
+  [TP_ROUTE_LEASE_OPEN] = tc__lease_open,
+  [TP_ROUTE_LEASE] = tc__lease_next,
+  [TP_ROUTE_LEASE_END] = tc__lease_release,
   [TP_ROUTE_SPANS] = tc__timeline_begin,
   [TP_ROUTE_SPAN] = tc__moment_begin,
   [TP_ROUTE_STATE] = tc__state_begin,
@@ -209,6 +215,7 @@ void tc__http_dispatch(struct tc__http_conn *c) {
     tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
   else if (tc_role_check(role, tc__route_act(c->route), identity, &diag) != TB_OK)
     tc__conn_fail(c, 403, diag.text);
-  else if (!is_question(c->route) || tc__place_may_ask(c))
+  else if (c->route->id == TP_ROUTE_LEASE ? tc__place_may_wait(c)
+                                          : !is_question(c->route) || tc__place_may_ask(c))
     begin(c, answers[c->route->id]);
 }

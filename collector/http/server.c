@@ -15,6 +15,7 @@ void tc_http_tick(struct tc_http *http) {
     tc__conn_tick(c, uv_now(http->env.tls->uv));
   }
   tc__live_tick(http);
+  tc__longs_tick(http);
   tc__timeline_tick(http);
 }
 
@@ -91,6 +92,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
+  STAILQ_INIT(&http->waits_done);
   for (unsigned i = 0; i < TC__LANES; i++) TAILQ_INIT(&http->lanes[i].waiting);
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -104,6 +106,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
   tc__live_start(http);
+  tc__waits_open(http);
   *out = TB_MOVE(http);
   return TB_OK;
 }
@@ -113,6 +116,8 @@ void tc_http_close(struct tc_http *http) {
   http->closing = true;
   tc__feed_close(http);
   tc__live_close(http);
+  tc__waits_close(http);
+  tc__longs_close(http);
   close_doors(http);
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
   tc__jobs_end(http);
@@ -120,7 +125,8 @@ void tc_http_close(struct tc_http *http) {
 
 void tc_http_free(struct tc_http *http) {
   if (http == NULL) return;
-  assert(http->first == NULL && !http->overview);
+  tc__waits_free(http);
+  assert(http->first == NULL && !http->overview && LIST_EMPTY(&http->long_jobs));
   tc__feed_free(http);
   tc__live_free(http);
   tc_timeline_free(http->timeline);

@@ -10,7 +10,7 @@
  *
  * Memory    bytes_max of bundles, each malloc'ed by the loop that made it.
  * Threads   use each object from one thread at a time.
- * Errors    next: TB_NOTFOUND: `after` is none of this lease's bundles that may be asked from.
+ * Errors    next: TB_PROTOCOL: `after` is none of this lease's bundles that may be asked from.
  */
 #ifndef TC_LEASE_WINDOW_H
 #define TC_LEASE_WINDOW_H
@@ -50,7 +50,7 @@ bool tc_lease_window_drop(struct tc_lease_window *w);
 
 /* Acknowledges all up to after (0: nothing) and answers the next ones: at most bytes_max, but one at
  * least; *out_n of them in a row from *out, lent until the next call. *out_lost: events between what
- * was acknowledged and the first of them. TB_PROTOCOL: no bundle of after's number was sent, or it is gone. */
+ * was acknowledged and the first of them. */
 TB_MUST tb_rc tc_lease_window_next(struct tc_lease_window *w, uint64_t after, size_t bytes_max,
                                    const struct tc_bundle **out, size_t *out_n, uint64_t *out_lost);
 

@@ -162,6 +162,12 @@ void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]) {
   if (cert != NULL) tc_serial_text(X509_get0_serialNumber(cert), out);
 }
 
+STACK_OF(X509) * tc_tls_chain_of(const SSL *ssl) {
+  STACK_OF(X509) *chain = ssl != NULL ? SSL_get0_verified_chain(ssl) : NULL;
+
+  return chain != NULL ? X509_chain_up_ref(chain) : NULL;
+}
+
 uint64_t tc_tls_peer_expires_s(const SSL *ssl) {
   const X509 *cert = SSL_get0_peer_certificate(ssl);
 

@@ -44,6 +44,9 @@ uint64_t tc_tls_peer_expires_s(const SSL *ssl);
 TB_MUST tb_rc tc_tls_identity(const SSL *ssl, struct tb_diag *diag, enum tc_role *out_role,
                               char out[TC_IDENTITY_BYTES + 1]);
 
+/* The peer's certificates, once they are verified, for the caller to free; NULL: it has none, or ssl is NULL. */
+STACK_OF(X509) * tc_tls_chain_of(const SSL *ssl);
+
 /* Why the last call on ssl failed, in OpenSSL's words and the verifier's. Clears the error queue. */
 void tc_tls_why(const SSL *ssl, char *out, size_t out_bytes);
 

@@ -58,6 +58,8 @@ struct tc_http_limits tt_http_limits(void) {
                                   .owner_live_max = 4,
                                   .head_bytes_max = 8 << 10,
                                   .body_bytes_max = 64 << 10,
+                                  .jobs_max = 2,
+                                  .job_expire_ms = 30000,
                                   .request_ms = 30000,
                                   .idle_ms = 30000,
                                   .stall_ms = 30000,
@@ -68,6 +70,11 @@ struct tc_http_limits tt_http_limits(void) {
 
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
                               struct tc_query *query) {
+  return tt_http_start_with(address, limits, query, NULL);
+}
+
+struct tt_http *tt_http_start_with(const char *address, const struct tc_http_limits *limits,
+                                   struct tc_query *query, struct tc_leases *leases) {
   struct tt_http *s = calloc(1, sizeof *s);
   struct tc_loop_handler handler = { .self = s, .tick = on_tick, .stop = on_stop };
   struct tb_diag diag;
@@ -84,6 +91,7 @@ struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *
                              .source = { s, metrics, unhealthy, readiness },
                              .metrics = &s->metrics,
                              .query = query,
+                             .leases = leases,
                              .started_wall_ns = 1000000000 };
   if (tc_http_open(&env, &diag, &s->http) != TB_OK) {
     fprintf(stderr, "%s\n", diag.text);

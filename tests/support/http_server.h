@@ -26,6 +26,8 @@ struct tc_http_limits tt_http_limits(void);
 /* The unix socket is there, too; address "": nothing else. query: NULL where no question goes there. */
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
                               struct tc_query *query);
+struct tt_http *tt_http_start_with(const char *address, const struct tc_http_limits *limits,
+                                   struct tc_query *query, struct tc_leases *leases);
 void tt_http_stop(struct tt_http *server);
 
 int tt_http_dial(const struct tt_http *server); /* a socket whose reads end in time */
