@@ -47,7 +47,7 @@ void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...
   a->status = status;
   a->type = "application/json";
   a->caching = NULL;
-  a->tag[0] = '\0';
+  a->tag[0] = a->fields[0] = '\0';
   tb_buf_printf(&a->body, "{\"status\":%d,\"error\":", status);
   tp_json_text(&a->body, why);
   tb_buf_text(&a->body, "}\n");
@@ -79,7 +79,7 @@ static void write_date(char out[64]) {
 }
 
 size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,
-                       char out[1024]) {
+                       char out[TC__HEAD_BYTES_MAX]) {
   const char *connection = "";
   char date[64], tag[96] = "", length[48] = "";
 
@@ -92,7 +92,7 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
   else if (r->minor == 0)
     connection = "Connection: keep-alive\r\n";
   int n = snprintf(
-      out, 1024,
+      out, TC__HEAD_BYTES_MAX,
       "HTTP/1.1 %d %s\r\n%s"
       "Content-Type: %s\r\n%s%s%s%s"
       "Cache-Control: %s\r\n"

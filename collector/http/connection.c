@@ -25,7 +25,7 @@ static bool may_keep(const struct tc__http_conn *c, const struct tc__http_answer
 
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
   bool keep = may_keep(c, a);
-  char head[1024];
+  char head[TC__HEAD_BYTES_MAX];
   size_t n = tc__answer_head(a, &c->head.request, keep, head);
 
   tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
@@ -42,7 +42,9 @@ void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a) {
       tc_http_tag_listed(c->head.request.if_none_match, a->tag, true))
     a->status = 304;
   tc__conn_begin(c, a);
-  if (!c->head.request.is_head && a->status != 304) tc_tls_send(c->tls, a->body.data, a->body.len);
+  bool whole = !c->head.request.is_head && a->status != 304;
+  if (whole && tc__rest_begin(c, a)) return;
+  if (whole) tc_tls_send(c->tls, a->body.data, a->body.len);
   tc__conn_done(c);
 }
 
@@ -142,10 +144,8 @@ static void on_drained(void *self) {
   struct tc__http_conn *c = self;
 
   c->owes_ms = 0;
-  if (c->file != NULL)
-    tc__http_file_pump(c);
-  else if (c->live != NULL)
-    tc__live_pump(c);
+  if (c->file != NULL || c->rest != NULL || c->live != NULL)
+    tc__turn_take(c);
   else if (c->ending)
     tc_tls_close(c->tls, NULL);
   else if (!c->busy)
@@ -153,11 +153,11 @@ static void on_drained(void *self) {
 }
 
 /* It is not read while it waits for its answer. Nothing tells one that has sent all it will apart from one that has gone,
- * but for a file that is on its way: there a reset comes back. */
+ * but for an answer that is on its way: there a reset comes back. */
 static void on_left(void *self) {
   struct tc__http_conn *c = self;
 
-  if (c->busy && c->file == NULL) tc_tls_abort(c->tls, "left before it had its answer");
+  if (c->busy && c->file == NULL && c->rest == NULL) tc_tls_abort(c->tls, "left before it had its answer");
 }
 
 static void on_closed(void *self, const char *why) {
@@ -169,6 +169,7 @@ static void on_closed(void *self, const char *why) {
   tc__place_left(c);
   tc__live_end(c);
   tc__wait_leave(c);
+  tc__turn_leave(c);
   c->tls = NULL;
   if (c->job == NULL)
     tc__conn_free(c);
@@ -179,6 +180,7 @@ static void on_closed(void *self, const char *why) {
 void tc__conn_free(struct tc__http_conn *c) {
   tc__body_free(c);
   tc__http_file_free(c);
+  tc__rest_free(c);
   free(c);
 }
 

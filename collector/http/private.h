@@ -14,6 +14,7 @@
  *   places.c      who is taken in and who gives way, and what one owner may have
  *   api.c         answers out of the catalog and the reports
  *   file.c        a segment's file, in chunks
+ *   turns.c       who has more to be sent than fits into one turn of the loop
  *   events.c      live events for connections; live.c is their ring
  *   feed.c        messages of the feed as live events
  *   timeline.c    pictures of a stretch of a stream
@@ -37,7 +38,12 @@
 #include "proto/route.h"
 #include "tls/role.h"
 
-enum { TC__ANSWER_BYTES_MAX = 64 << 20, TC__FILE_CHUNK_BYTES = 256 << 10, TC__ID_HEX = 16 };
+enum {
+  TC__ANSWER_BYTES_MAX = 64 << 20,
+  TC__HEAD_BYTES_MAX = 2048, /* of an answer */
+  TC__FILE_CHUNK_BYTES = 256 << 10,
+  TC__ID_HEX = 16
+};
 
 /* --- an answer --------------------------------------------------------------------------------- */
 
@@ -48,7 +54,7 @@ struct tc__http_answer {
   const char *policy;  /* Content-Security-Policy; NULL: nothing at all */
   char tag[72];        /* ETag with its quotes; "": none */
   char message_type[80]; /* type of a message */
-  char fields[256];      /* more lines of the head, each with its CR LF */
+  char fields[512];      /* more lines of the head, each with its CR LF */
   uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
   struct tb_mem mem;
   struct tb_buf body; /* where the answer is not sent in pieces */
@@ -108,8 +114,9 @@ struct tc__http_conn {
   uint64_t poll_until_ms;
   struct tc__http_file *file;  /* being sent */
   struct tc_live_reader *live; /* reads live events until it ends */
-  bool live_queued;            /* in the server's live_queue */
-  TAILQ_ENTRY(tc__http_conn) in_live_queue;
+  struct tc__http_rest *rest;  /* of a large answer, being sent */
+  bool in_line;                /* in the server's line */
+  TAILQ_ENTRY(tc__http_conn) line;
   char peer[TC_PEER_MAX + 1];
 };
 
@@ -131,12 +138,12 @@ struct tc_http {
   size_t spares;  /* of count */
   size_t leaving; /* have given way, and are closing */
   struct tc_live *live;
-  uv_idle_t live_turn;                    /* runs while live_queue is not empty */
-  TAILQ_HEAD(, tc__http_conn) live_queue; /* live readers with something to be sent */
-  char *live_text;                        /* what a reader's turn gathers */
-  bool overview;                          /* one is being made */
-  uint64_t overview_ms;                   /* when the last one was begun */
-  struct tc__http_feed *feed;             /* NULL: none is there */
+  uv_idle_t turns;                 /* runs while line is not empty */
+  TAILQ_HEAD(, tc__http_conn) line; /* those with something to be sent */
+  unsigned char *turn_bytes;       /* what a turn gathers or reads, TC__FILE_CHUNK_BYTES */
+  bool overview;                   /* one is being made */
+  uint64_t overview_ms;            /* when the last one was begun */
+  struct tc__http_feed *feed;      /* NULL: none is there */
   bool closing;
   struct tc_timeline *timeline; /* of the long job that runs */
   uint64_t timeline_ms;         /* when the last one was drawn; 0: nothing of it is in memory */
@@ -173,7 +180,7 @@ void tc__body_free(struct tc__http_conn *c);
 
 /* answer.c: the head as bytes; answers its length. */
 size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_request *r, bool keep,
-                       char out[1024]);
+                       char out[TC__HEAD_BYTES_MAX]);
 
 /* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
@@ -309,19 +316,27 @@ TB_MUST tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_di
 TB_MUST tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag,
                             uint64_t *out);
 
+/* turns.c */
+TB_MUST tb_rc tc__turns_open(struct tc_http *http);
+void tc__turns_start(struct tc_http *http); /* nothing fails behind it */
+void tc__turns_close(struct tc_http *http);
+void tc__turn_take(struct tc__http_conn *c); /* it may have something to be sent, or room for it */
+void tc__turn_leave(struct tc__http_conn *c);
+/* Sends a large body in turns, after which c is done; a has it no more. False: it is not large, or there is no memory. */
+bool tc__rest_begin(struct tc__http_conn *c, struct tc__http_answer *a);
+void tc__rest_free(struct tc__http_conn *c);
+
 /* file.c */
 void tc__http_file_begin(struct tc__http_conn *c);
-void tc__http_file_pump(struct tc__http_conn *c); /* sends on, if there is room */
+bool tc__http_file_turn(struct tc__http_conn *c); /* sends some; true: there may be more at once */
 void tc__http_file_free(struct tc__http_conn *c);
 
 /* events.c */
 TB_MUST tb_rc tc__live_open(struct tc_http *http);
-void tc__live_start(struct tc_http *http); /* nothing fails behind it */
-void tc__live_close(struct tc_http *http);
 void tc__live_free(struct tc_http *http);
 void tc__live_begin(struct tc__http_conn *c);
 void tc__live_end(struct tc__http_conn *c);  /* its connection has ended */
-void tc__live_pump(struct tc__http_conn *c); /* it may have something to be sent, or room for it */
+bool tc__live_turn(struct tc__http_conn *c); /* as tc__http_file_turn() */
 void tc__live_tick(struct tc_http *http);
 void tc__live_pump_all(struct tc_http *http);
 

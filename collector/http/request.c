@@ -99,9 +99,10 @@ static int begin_value(struct tc_http_head *h) {
                KEPT("last-event-id", last_event_id),
                KEPT("origin", origin),
                KEPT("content-type", content_type),
-               KEPT("sec-fetch-site", sec_fetch_site),
                KEPT("accept", accept),
-               KEPT("expect", expect) };
+               KEPT("sec-fetch-site", sec_fetch_site),
+               KEPT("expect", expect),
+               KEPT("want-content-digest", want_content_digest) };
 #undef KEPT
 
   h->in_value = true;

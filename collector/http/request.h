@@ -37,6 +37,7 @@ struct tc_http_request {
   char accept[4 * TC_HTTP_VALUE_MAX]; /* scrapers name many */
   char sec_fetch_site[16];
   char expect[16];     /* "" or "100-continue" */
+  char want_content_digest[TC_HTTP_VALUE_MAX];
   uint64_t body_bytes; /* that follow the head */
 };
 

@@ -96,6 +96,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   for (unsigned i = 0; i < TC__LANES; i++) TAILQ_INIT(&http->lanes[i].waiting);
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  TB_TRY(tc__turns_open(http));
   TB_TRY(tc__live_open(http));
   if (*env->address != '\0') TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
@@ -105,7 +106,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
     close_doors(http);
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
-  tc__live_start(http);
+  tc__turns_start(http);
   tc__waits_open(http);
   *out = TB_MOVE(http);
   return TB_OK;
@@ -115,7 +116,7 @@ void tc_http_close(struct tc_http *http) {
   if (http == NULL) return;
   http->closing = true;
   tc__feed_close(http);
-  tc__live_close(http);
+  tc__turns_close(http);
   tc__waits_close(http);
   tc__longs_close(http);
   close_doors(http);
@@ -129,6 +130,7 @@ void tc_http_free(struct tc_http *http) {
   assert(http->first == NULL && !http->overview && LIST_EMPTY(&http->long_jobs));
   tc__feed_free(http);
   tc__live_free(http);
+  free(http->turn_bytes);
   tc_timeline_free(http->timeline);
   SSL_CTX_free(http->ctx);
   pthread_cond_destroy(&http->idle);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API over a real store: what it answers is what the catalog and the files say. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "proto/report.pb-c.h"
 #include "support/archive_host.h"
 #include "support/http_server.h"
@@ -113,6 +116,83 @@ Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
   EXPECT("/api/v1/segments/1", "Range: bytes=0-0\r\nIf-Range: \"other\"\r\n", "HTTP/1.1 200");
   EXPECT("/api/v1/segments/77", "", "HTTP/1.1 404");
   EXPECT("/api/v1/segments/1?x=1", "", "HTTP/1.1 400");
+  free(file);
+}
+
+/* The segment's file leaves the page cache, where the system lets it. */
+static void evict(const char *path) {
+  char whole[400];
+
+  snprintf(whole, sizeof whole, "%s/%s", host.store.dir, path);
+  int fd = open(whole, O_RDONLY | O_CLOEXEC);
+  cr_assert_geq(fd, 0, "%s", whole);
+  cr_assert_eq(fdatasync(fd), 0);
+  cr_assert_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+}
+
+Test(http_api, a_file_that_is_in_no_cache_is_sent_as_well) {
+  size_t len;
+  three_generations();
+  get("/api/v1/segments?limit=1", "");
+  char *path = strstr(answer, "\"path\":\"") + 8;
+  *strchr(path, '"') = '\0';
+  path = strdup(path);
+  char *file = tt_read_file(&host.store, path, &len);
+
+  for (int i = 0; i < 3; i++) {
+    evict(path);
+    EXPECT("/api/v1/segments/1", "", "HTTP/1.1 200 OK");
+    const char *body = strstr(answer, "\r\n\r\n") + 4;
+    cr_assert_eq(answer_len - (size_t)(body - answer), len);
+    cr_assert_arr_eq(body, file, len);
+  }
+  free(file);
+  free(path);
+}
+
+static void expect_digest(const char *kind, const char *head, const unsigned char *sum, int n) {
+  char text[100], field[200];
+
+  EVP_EncodeBlock((unsigned char *)text, sum, n);
+  snprintf(field, sizeof field, "%s: %s=:%s:\r\n", head, kind, text);
+  cr_assert_not_null(strstr(answer, field), "%s is not in %.600s", field, answer);
+}
+
+/* 256 KiB and more leave in turns; a request behind waits for them. */
+Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
+  static const char behind[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  unsigned char sum[32];
+  char text[400];
+  size_t len;
+  three_generations();
+  get("/api/v1/segments?limit=1", "");
+  char *path = strstr(answer, "\"path\":\"") + 8;
+  *strchr(path, '"') = '\0';
+  char *file = tt_read_file(&host.store, path, &len);
+  cr_assert_gt(len, 300000u);
+
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=5-99\r\n", "HTTP/1.1 206");
+  for (uint32_t i = 0, crc = tb_crc32c(0, file + 5, 95); i < 4; i++)
+    sum[i] = (unsigned char)(crc >> (24 - 8 * i));
+  expect_digest("crc32c", "Content-Digest", sum, 4);
+  cr_assert_arr_eq(strstr(answer, "\r\n\r\n") + 4, file + 5, 95);
+
+  snprintf(text, sizeof text,
+           "GET /api/v1/segments/1 HTTP/1.1\r\nHost: localhost\r\n"
+           "Want-Content-Digest: crc32c=2, sha-256=9\r\n\r\n%s",
+           behind);
+  answer_len = tt_http_ask(server, text, 1000, answer);
+  cr_assert_eq(EVP_Digest(file, len, sum, NULL, EVP_sha256(), NULL), 1);
+  expect_digest("sha-256", "Content-Digest", sum, 32);
+  const char *body = strstr(answer, "\r\n\r\n") + 4;
+  cr_assert_arr_eq(body, file, len);
+  cr_assert_eq(strncmp(body + len, "HTTP/1.1 200 OK", 15), 0);
+
+  EXPECT("/api/v1/segments/1", "Range: bytes=5-99\r\n", "HTTP/1.1 206");
+  cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=99999999-\r\n", "HTTP/1.1 416");
+  cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
   free(file);
 }
 

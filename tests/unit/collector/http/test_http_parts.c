@@ -220,6 +220,40 @@ Test(http_parts, ranges_are_those_of_the_standard) {
   expect_range("lines=1-2", 100, TC_HTTP_WHOLE, 0, 100);
 }
 
+Test(http_parts, the_checksum_that_is_wanted_most_is_taken) {
+  static const struct {
+    const char *field;
+    enum tc_http_digest digest;
+  } wishes[] = {
+    { "", TC_HTTP_NO_DIGEST },
+    { "crc32c=1", TC_HTTP_CRC32C },
+    { "sha-256=1", TC_HTTP_SHA256 },
+    { "sha-256=3 ,\tcrc32c=5", TC_HTTP_CRC32C },
+    { "crc32c=3,sha-256=3", TC_HTTP_CRC32C },
+    { "sha-256=0, crc32c=0", TC_HTTP_NO_DIGEST },
+    { "sha-512=9, unixsum=1", TC_HTTP_NO_DIGEST },
+    { "crc32c", TC_HTTP_NO_DIGEST },
+    { "crc32c=", TC_HTTP_NO_DIGEST },
+    { "crc32c=1;a=2", TC_HTTP_NO_DIGEST },
+    { "xcrc32c=1", TC_HTTP_NO_DIGEST },
+    { ", ,", TC_HTTP_NO_DIGEST },
+  };
+
+  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
+    cr_expect_eq(tc_http_digest_of(wishes[i].field), wishes[i].digest, "%s", wishes[i].field);
+}
+
+Test(http_parts, who_names_protobuf_gets_it) {
+  cr_expect(tc_http_wants_protobuf("application/protobuf"));
+  cr_expect(tc_http_wants_protobuf("text/html, Application/X-Protobuf ; q=0.1"));
+  cr_expect(tc_http_wants_protobuf("application/json,application/protobuf;q=1"));
+  cr_expect_not(tc_http_wants_protobuf(""));
+  cr_expect_not(tc_http_wants_protobuf("*/*"));
+  cr_expect_not(tc_http_wants_protobuf("application/*"));
+  cr_expect_not(tc_http_wants_protobuf("application/protobuf2"));
+  cr_expect_not(tc_http_wants_protobuf("application/json; of=application/protobuf"));
+}
+
 Test(http_parts, tags_are_found_in_their_list) {
   cr_expect(tc_http_tag_listed("\"a\"", "\"a\"", true));
   cr_expect(tc_http_tag_listed("\"b\", \"a\"", "\"a\"", true));
