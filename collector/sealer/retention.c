@@ -469,10 +469,10 @@ static bool do_slice(struct tc_sealer *sealer) {
 /* One slice; more only where the archive has grown more since the last call than that took away. */
 static void do_slices(struct tc_sealer *sealer) {
   const _Atomic uint64_t *bytes = &sealer->opt.stats->archive_bytes;
-  uint64_t before;
 
   for (unsigned i = 0; i < SLICES_MAX; i++) {
-    before = atomic_load(bytes);
+    uint64_t before = atomic_load(bytes);
+
     if (!do_slice(sealer) || atomic_load(bytes) <= sealer->retaining.slice_bytes) break;
     if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
   }
