@@ -189,7 +189,9 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
                                 .peer_role = "reader",
                                 .refused = reader_refused,
                                 .greeting_ms =
-                                    (unsigned)(p->config->readers_handshake_timeout / 1000000) };
+                                    (unsigned)(p->config->readers_handshake_timeout / 1000000),
+                                .greeting_max =
+                                    (unsigned)(p->config->readers_connections_max + 3) / 4 };
   const struct tc_nng_accept_limits limits = {
     .connections_max = (unsigned)p->config->readers_connections_max,
     .source_max = (unsigned)p->config->readers_source_connections_max,

@@ -29,7 +29,7 @@
 enum { MANY = 40, LEAST = 8 };
 
 static char folder[64];
-static atomic_uint turned_away, refused, pipes;
+static atomic_uint turned_away, refused, gave_way, pipes;
 static _Atomic(const char *) last_why;
 
 static void make_folder(void) {
@@ -58,6 +58,7 @@ static void count_away(void *self, const char *peer, const char *why) {
 static void count_refused(void *self, const char *peer, const char *why) {
   (void)self, (void)peer;
   if (strstr(why, "too long") != NULL) refused++;
+  if (strstr(why, "gives way") != NULL) gave_way++;
 }
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
@@ -92,7 +93,8 @@ static struct tc_nng_tls *terms_of(SSL_CTX *ctx, bool server, unsigned greeting_
                                 .server = server,
                                 .peer_role = server ? "reader" : "server",
                                 .refused = count_refused,
-                                .greeting_ms = greeting_ms };
+                                .greeting_ms = greeting_ms,
+                                .greeting_max = LEAST };
   struct tc_nng_tls *tls;
   struct tb_diag diag;
 
@@ -152,6 +154,29 @@ static bool has_ended(int fd) {
   return n == 0 || errno == ECONNRESET;
 }
 
+struct reader {
+  nng_socket socket;
+  struct tc_nng_tls *tls;
+};
+
+/* It has come in. */
+static struct reader read_from(const struct publisher *p) {
+  struct reader r = { .tls = terms_of(context(TLS_client_method(), "reader"), false, 0) };
+  nng_dialer dialer;
+
+  cr_assert_eq(nng_sub0_open(&r.socket), 0);
+  cr_assert_eq(nng_dialer_create(&dialer, r.socket, tc_nng_listener_url(p->listener)), 0);
+  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(r.tls)), 0);
+  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
+  TT_WAIT_UNTIL(pipes > 0);
+  return r;
+}
+
+static void stop(struct reader *r) {
+  tc_nng_close(r->socket);
+  tc_nng_tls_free(r->tls);
+}
+
 Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   struct publisher p = publish(true, 200);
   static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* begins to begin */
@@ -166,21 +191,35 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
     close(fds[i]);
   }
   cr_assert_eq(refused, LEAST);
-  struct tc_nng_tls *tls = terms_of(context(TLS_client_method(), "reader"), false, 0);
-  nng_dialer dialer;
-  nng_socket sub;
-  cr_assert_eq(nng_sub0_open(&sub), 0);
-  cr_assert_eq(nng_dialer_create(&dialer, sub, tc_nng_listener_url(p.listener)), 0);
-  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls)), 0);
-  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
-  TT_WAIT_UNTIL(pipes > 0);
+  struct reader reader = read_from(&p);
   unsigned before = refused;
   uint64_t turns = tc_nng_listener_turns(p.listener);
   /* One that says nothing more stays. */
   TT_WAIT_UNTIL(tc_nng_listener_turns(p.listener) > turns + 1);
   cr_assert_eq(refused, before);
-  tc_nng_close(sub);
-  tc_nng_tls_free(tls);
+  stop(&reader);
+  end(&p);
+}
+
+/* More of one address than its listener takes at once, and one of another. */
+Test(accept, handshakes_that_never_end_leave_room_for_readers) {
+  struct publisher p = publish(true, 1000 * TT_PATIENCE_MS);
+  const struct tc_nng_accept_limits limits = { MANY / 2, MANY / 2, 0, 0, count_away, NULL };
+  int other = come(&p, 2), fds[MANY];
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < MANY; i++) {
+    fds[i] = come(&p, 1);
+    TT_WAIT_UNTIL(gave_way + turned_away + LEAST >= i + 2);
+  }
+  struct reader reader = read_from(&p);
+  cr_assert_lt(recv(other, &byte, 1, MSG_DONTWAIT), 0);
+  cr_assert_eq(errno, EAGAIN, "many of one address push out no other");
+  cr_assert_eq(refused, 0);
+  for (int i = 0; i < MANY; i++) close(fds[i]);
+  close(other);
+  stop(&reader);
   end(&p);
 }
 
