@@ -35,7 +35,7 @@ Test(http, metrics_and_health_are_served) {
          "\r\n\r\ntracecollect_up 1\n");
   expect(s, "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200 OK", "\r\n\r\nok\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK",
-         "{\"name\":\"tls\",\"ok\":true,\"state\":\"the server's certificate is valid for");
+         "{\"name\":\"tls\",\"ok\":true,\"stops\":false,\"state\":\"the server's certificate is valid for");
   s->unhealthy = "disk full";
   expect(s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "disk full\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "\"ready\":false");
