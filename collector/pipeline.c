@@ -27,6 +27,7 @@
 #include "collector/query/server.h"
 #include "config/times.h"
 #include "nng/accept.h"
+#include "nng/greeting.h"
 #include "tls/authority.h"
 #include "tls/expiry.h"
 
@@ -208,6 +209,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   if (rc != TB_OK) return rc;
 
   tc_nng_accept_limit(&limits);
+  tc_nng_greeting_limit(p->config->readers_handshake_timeout / 1000000);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
   struct tc_archive_env env = {

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/source.h"
+#include "nng/greeting.h"
 
 enum { PLACES = 8192, KNOCKS = 32, TURNED_AWAY_AT_ONCE = 64 };
 static const uint64_t SWEEP_NS = 20000000;
@@ -197,7 +198,10 @@ int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
 
     if (fd < 0) return -1;
     if (!let_in(listener, fd, &from, len)) continue;
-    if (from.any.sa_family != AF_UNIX) set_keepalive(fd);
+    if (from.any.sa_family == AF_UNIX)
+      tc__greeting_begin(fd);
+    else
+      set_keepalive(fd);
     if (address != NULL && address_len != NULL) {
       memcpy(address, &from, *address_len < len ? *address_len : len);
       *address_len = len;

@@ -19,9 +19,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/net/nng_listener.h"
 #include "nng/accept.h"
 #include "nng/close.h"
+#include "nng/greeting.h"
 #include "nng/tls_engine.h"
 #include "tests/support/certs.h"
 #include "tests/support/patience.h"
@@ -220,6 +222,33 @@ Test(accept, handshakes_that_never_end_leave_room_for_readers) {
   for (int i = 0; i < MANY; i++) close(fds[i]);
   close(other);
   stop(&reader);
+  end(&p);
+}
+
+/* nng's own deadline begins anew with each byte. */
+Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
+  static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
+  struct publisher p = publish(false, 0);
+  unsigned char byte;
+
+  tc_nng_greeting_limit(1);
+  int slow = come(&p, 1);
+  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* it is accepted */
+  uint64_t came_ns = tc_mono_ns();
+  TT_WAIT_UNTIL(tc_mono_ns() - came_ns >= 1000000);
+  cr_assert_eq(send(slow, greeting, 1, MSG_NOSIGNAL), 1);
+  cr_assert(has_ended(slow));
+  cr_assert_eq(pipes, 0);
+  tc_nng_greeting_limit(1000 * TT_PATIENCE_MS);
+  int piecemeal = come(&p, 1), whole = come(&p, 1);
+  for (unsigned i = 0; i < sizeof greeting; i++)
+    cr_assert_eq(send(piecemeal, greeting + i, 1, MSG_NOSIGNAL), 1);
+  cr_assert_eq(send(whole, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
+  TT_WAIT_UNTIL(pipes == 2);
+  tc_nng_greeting_limit(0);
+  close(slow);
+  close(piecemeal);
+  close(whole);
   end(&p);
 }
 
