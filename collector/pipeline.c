@@ -326,6 +326,7 @@ static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(open_stations(p, diag));
   TB_TRY(open_readers(p, diag));
   tc__pipeline_warn_of_expiry(p);
+  tc__pipeline_note_config(p);
   look_at_readiness(p);
   TB_TRY(open_http(p, diag));
   TB_TRY(show_page(p, diag));
