@@ -2,6 +2,7 @@
 /* Peers of nng's listeners that say nothing, or are too many. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -287,6 +288,51 @@ Test(accept, one_address_and_one_listener_have_a_share_over_tls) {
 
 Test(accept, one_user_has_a_share_of_a_unix_socket) {
   expect_share(false);
+}
+
+static unsigned count_descriptors(void) {
+  DIR *dir = opendir("/proc/self/fd");
+  unsigned n = 0;
+
+  while (readdir(dir) != NULL) n++;
+  closedir(dir);
+  return n;
+}
+
+/* As soon as its descriptor is closed it does not count. */
+Test(accept, who_comes_after_one_that_has_ended_is_let_in) {
+  struct publisher p = publish(false, 0);
+  const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };
+  unsigned before = count_descriptors();
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < MANY; i++) {
+    int fd = come(&p, 1);
+    cr_assert_eq(recv(fd, &byte, 1, 0), 1, "%u: %s", i, turned_away > 0 ? last_why : "");
+    close(fd);
+    TT_WAIT_UNTIL(count_descriptors() <= before);
+  }
+  cr_assert_eq(turned_away, 0);
+  end(&p);
+}
+
+/* Of all that come at once. */
+Test(accept, a_burst_gets_no_more_than_its_share) {
+  struct publisher p = publish(false, 0);
+  const struct tc_nng_accept_limits limits = { LEAST, LEAST, 0, 0, count_away, NULL };
+  int fds[10 * MANY], in = 0;
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < 10 * MANY; i++) fds[i] = come(&p, 1);
+  TT_WAIT_UNTIL(turned_away == 10 * MANY - LEAST);
+  for (unsigned i = 0; i < 10 * MANY; i++) {
+    in += recv(fds[i], &byte, 1, 0) == 1 ? 1 : 0;
+    close(fds[i]);
+  }
+  cr_assert_eq(in, LEAST);
+  end(&p);
 }
 
 Test(accept, the_last_descriptors_are_not_taken) {
