@@ -119,6 +119,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
 static void on_open(void *self) {
   struct tc__http_conn *c = self;
 
+  tc__place_greeted(c);
   c->since_ms = now_ms(c);
 }
 
@@ -229,6 +230,7 @@ void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
   }
   c->http = http;
   c->since_ms = c->moved_ms = now_ms(c);
+  c->greets = http->ctx != NULL;
   c->owner = tb_source_of(fd);
   snprintf(c->peer, sizeof c->peer, "%s", peer);
   tc_http_head_init(&c->head, http->env.limits.head_bytes_max);

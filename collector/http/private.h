@@ -76,6 +76,7 @@ struct tc__http_conn {
   struct tc_tls *tls; /* NULL: gone, a job is still at work */
   struct tc_http_head head;
   uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
+  bool greets;       /* its TLS handshake is not over */
   bool spare;        /* in a place beside connections_max: for health and metrics only */
   bool asks;         /* what it asks counts as a question of its owner's */
   bool busy;         /* an answer is under way: what comes behind waits in tls */
@@ -101,6 +102,7 @@ struct tc_http {
   struct tc__http_conn *first;
   size_t count;
   size_t spares;  /* of count */
+  size_t greeting; /* of count: their handshakes are not over */
   size_t leaving; /* have given way, and are closing */
   struct tc_live *live;
   uv_idle_t live_turn;                    /* runs while live_queue is not empty */
@@ -144,6 +146,7 @@ bool tc__place_ready(void *http);
 bool tc__place_takes_last(void *http, unsigned left);
 void tc__place_accepted(void *http, int fd, const char *peer);
 void tc__place_take(struct tc__http_conn *c);
+void tc__place_greeted(struct tc__http_conn *c); /* its handshake is over */
 void tc__place_leave(struct tc__http_conn *c); /* gives the place back; once */
 void tc__place_left(struct tc__http_conn *c);  /* its connection has ended */
 /* False: c was told that it may not ask, as one that is no question of health. */

@@ -65,7 +65,7 @@ class Watch:
         health, ready = self.case.get(self.collector, "/healthz"), self.case.readiness(self.collector)
         if self.well:
             self.case.assertEqual(health, (200, "ok\n"))
-            self.case.assertTrue(ready["ready"], ready)
+            self.case.assertTrue(ready["ready"] and all(check["ok"] for check in ready["checks"]), ready)
         self.memory.append(self.case.resident(self.collector))
         self.over.wait(0.1)
 
