@@ -7,7 +7,7 @@ import re
 import urllib.error
 import urllib.request
 
-from harness import DEADLINE, Collector, wait_until
+from harness import DEADLINE, Collector, patient, wait_until
 from faults import Agent, FaultCase, Shim, full
 
 SECTOR = (4096, 8192)
@@ -162,7 +162,7 @@ class Unreadable(FaultCase):
 
     def test_a_meta_under_a_stream_that_goes_on(self):
         """Verdicts, losses and the stream's end are written into metas that are read for it."""
-        collector = self.collector("agents.heartbeat=300ms", "agents.abandon_after=1s")
+        collector = self.collector(f"agents.heartbeat={patient(1)}", f"agents.abandon_after={patient(3)}")
         agents = self.agents(collector)
         wait_until("both are known", lambda: all(a.status["acked_generations"] > 2 for a in agents))
         self.shim.unreadable(f"*/archive/*/{agents[0].status['stream']}/*.meta")
