@@ -5,7 +5,7 @@
  *     seeded_agent write SEED GENERATION_BYTES
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
- * send writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. SIGUSR1
+ * send writes generation after generation at that rate until SIGTERM, then waits for the acks (support/patience.h). SIGUSR1
  * holds it in the middle of the next generation, until SIGUSR2: the half of it that is written, and all before it, is acked
  * when it says that it is "held". Ten times a second, and at the end, it prints what the agent says of itself as one line of
  * JSON. With SPOOL_DIR it asks ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill
@@ -26,10 +26,12 @@
 #include <unistd.h>
 
 #include "seeded_trace.h"
+#include "support/patience.h"
 #include "traceagent.h"
 #include "wire/batch.h"
 
-enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 175000, SYNC_MS = 20 };
+#define CLOSE_NS ((uint64_t)TT_PATIENCE_MS * 970000) /* a little less than who waits for it */
+enum { REPORT_EVERY_NS = 100000000, SYNC_MS = 20 };
 
 static volatile sig_atomic_t stop, hold;
 static bool held;
@@ -151,7 +153,7 @@ static int send_all(char **argv) {
     rest_until(f, start + (uint64_t)((double)written / bytes_ns), &report_ns, gen);
   }
   ta_forward_finish(f);
-  for (uint64_t end = now_ns() + (uint64_t)CLOSE_MS * 1000000; now_ns() < end;) {
+  for (uint64_t end = now_ns() + CLOSE_NS; now_ns() < end;) {
     int said = ta_forward_sync(f, 100);
     if (said != TA_E_TIMEOUT && said != TA_E_KEPT) {
       if (!old_ones_left(f)) break;

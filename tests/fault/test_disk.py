@@ -55,7 +55,7 @@ class Disk(FaultCase):
         for _ in range(rounds):
             left = os.statvfs(disk)
             self.fill(disk, left.f_bavail * left.f_frsize - (soon_mib << 20))
-            wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 300)
+            wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 2 * DEADLINE)
             acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
             wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
             self.expect_reason(agents, "collector stores nothing: its disk is full")
