@@ -188,8 +188,16 @@ tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   return TB_OK;
 }
 
+void tc__pipeline_note_config(const struct tc_pipeline *p) {
+  struct tb_diag note;
+
+  tb_diag_clear(&note);
+  if (tc_config_note(p->config, &note)) tc_log(TC_WARN, "config", "%s", note.text);
+}
+
 void tc_pipeline_config_changed(struct tc_pipeline *p, const char *key) {
   if (strcmp(key, "analysis.idle") != 0) return;
+  tc__pipeline_note_config(p);
   for (unsigned i = 0; i < p->count; i++) {
     struct tc_order order = { .kind = TC_ORDER_IDLE, .text = strdup(p->config->analysis_idle) };
 

@@ -26,6 +26,7 @@
 #include "collector/query/server.h"
 #include "config/times.h"
 #include "nng/accept.h"
+#include "nng/greeting.h"
 #include "tls/authority.h"
 #include "tls/expiry.h"
 
@@ -199,7 +200,9 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
                                 .peer_act = TC_ACT_FEED,
                                 .refused = reader_refused,
                                 .greeting_ms =
-                                    (unsigned)(p->config->readers_handshake_timeout / 1000000) };
+                                    (unsigned)(p->config->readers_handshake_timeout / 1000000),
+                                .greeting_max =
+                                    (unsigned)(p->config->readers_connections_max + 3) / 4 };
   const struct tc_nng_accept_limits limits = {
     .connections_max = (unsigned)p->config->readers_connections_max,
     .source_max = (unsigned)p->config->readers_source_connections_max,
@@ -216,6 +219,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   if (rc != TB_OK) return rc;
 
   tc_nng_accept_limit(&limits);
+  tc_nng_greeting_limit(p->config->readers_handshake_timeout / 1000000);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
   TB_TRY(open_query(p, diag));
@@ -318,6 +322,7 @@ static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(open_stations(p, diag));
   TB_TRY(open_readers(p, diag));
   tc__pipeline_warn_of_expiry(p);
+  tc__pipeline_note_config(p);
   look_at_readiness(p);
   TB_TRY(open_http(p, diag));
   TB_TRY(show_page(p, diag));

@@ -73,6 +73,7 @@ TB_MUST tb_rc tc__pipeline_reader_context(struct tc_pipeline *p, struct tb_diag 
                                           SSL_CTX **out);
 void tc__pipeline_order_context(struct tc_pipeline *p, SSL_CTX *ctx); /* to all loops */
 void tc__pipeline_watch_certificates(struct tc_pipeline *p);          /* once a second */
+void tc__pipeline_note_config(const struct tc_pipeline *p); /* what may be a slip in it */
 void tc__pipeline_warn_of_expiry(struct tc_pipeline *p);
 
 #endif

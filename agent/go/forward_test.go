@@ -54,7 +54,7 @@ func forward(server, certs, path string, gap time.Duration) error {
 		}
 	}
 	s.finish()
-	if err := s.sync(closeTime); err != nil {
+	if err := s.sync(patience()); err != nil {
 		return err
 	}
 	fmt.Printf("%.4f\n", (cpu()-before-waited).Seconds()*1e3/(float64(len(trace))/1e6))

@@ -27,13 +27,12 @@ import (
 // Eight goroutines, each on a thread of its own and with a stream of its own, write generations of a seed, SECONDS times
 // MB_S megabytes together, 16 KiB a call, and no faster than that. When all is written it prints one line of JSON: how long
 // a call took, by the wall and by the thread's CPU, and how much memory came to be in use beside what was before. Then the
-// streams are closed, a minute at most, and another line says what became of what was written.
+// streams are closed, after patience at most, and another line says what became of what was written.
 const (
 	overloadStreams  = 8
 	overloadSpool    = 2 << 20
 	overloadCall     = 16 << 10
 	overloadGenBytes = 500000
-	overloadClose    = time.Minute
 )
 
 type overloaded struct {
@@ -127,7 +126,7 @@ func closeAll(writers []overloaded) (err error) {
 	}
 	for i := range writers {
 		s := writers[i].stream
-		if e := s.sync(overloadClose); e != nil {
+		if e := s.sync(patience()); e != nil {
 			err = e
 		}
 		c := s.spool.count()

@@ -24,7 +24,7 @@ import (
 //
 //	seeded_agent_go[_MAJOR.MINOR] send ADDRESS CERTS INSTANCE SEED GENERATION_BYTES MB_S SPOOL_BYTES [SPOOL_DIR]
 //
-// It writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten times
+// It writes generation after generation at that rate until SIGTERM, then waits for the acks as long as patience says. Ten times
 // a second, and at the end, it prints what the agent says of itself as one line of JSON. The seeded_agent beside it writes
 // the trace. With SPOOL_DIR it syncs after each generation, and "safe" is the last of which that said that no kill can lose
 // it. A name that ends in a version of the protocol makes an agent of that version. Exit 0: all is acked, and of earlier
@@ -60,9 +60,17 @@ func TestMain(m *testing.M) {
 
 const (
 	reportTime = 100 * time.Millisecond
-	closeTime  = 175 * time.Second
 	safeTime   = 20 * time.Millisecond // that a sync may take
 )
+
+// patience is as long as tests/support/patience.h has it, less a little: the test waits for the end of this program as long.
+func patience() time.Duration {
+	factor, err := strconv.ParseFloat(os.Getenv("TC_PATIENCE"), 64)
+	if err != nil {
+		factor = 1
+	}
+	return time.Duration(factor * float64(175*time.Second))
+}
 
 func seeded(program string, args []string) int {
 	ended := make(chan os.Signal, 1)
@@ -86,7 +94,7 @@ func seeded(program string, args []string) int {
 	}
 	written, gens := writeParts(s, parts, rate*1e6, ended)
 	s.finish()
-	for end := time.Now().Add(closeTime); time.Now().Before(end); report(s, gens) {
+	for end := time.Now().Add(patience()); time.Now().Before(end); report(s, gens) {
 		if err = s.sync(reportTime); err != errNotAcked && err != errOnlyKept {
 			if err != nil || s.recovery == nil || s.status().OldStreams == 0 {
 				break

@@ -137,6 +137,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
 static void on_open(void *self) {
   struct tc__http_conn *c = self;
 
+  tc__place_greeted(c);
   c->since_ms = now_ms(c);
 }
 
@@ -252,6 +253,7 @@ void tc__conn_accept(const struct tc__http_door *door, int fd, const char *peer)
   c->http = http;
   c->door = door;
   c->since_ms = c->moved_ms = now_ms(c);
+  c->greets = ctx != NULL;
   c->owner = tb_source_of(fd);
   snprintf(c->peer, sizeof c->peer, "%s", peer);
   tc_http_head_init(&c->head, http->env.limits.head_bytes_max);

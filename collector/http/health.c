@@ -24,16 +24,21 @@ static const char *const names[TC_CHECKS] = { [TC_CHECK_DISK] = "disk",
                                               [TC_CHECK_MEMORY] = "memory",
                                               [TC_CHECK_RUNNING] = "running" };
 
-static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_ns, bool ok,
-                const char *fmt, ...) TB_PRINTF(5, 6);
+enum finding { FINE, WARNS, STOPS };
 
-static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_ns, bool ok,
-                const char *fmt, ...) {
+static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_ns,
+                enum finding finding, const char *fmt, ...) TB_PRINTF(5, 6);
+
+static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_ns,
+                enum finding finding, const char *fmt, ...) {
+  bool ok = finding == FINE, stops = finding == STOPS;
   va_list args;
 
-  if (r->check[which].since_wall_ns == 0 || r->check[which].ok != ok)
+  if (r->check[which].since_wall_ns == 0 || r->check[which].ok != ok ||
+      r->check[which].stops != stops)
     r->check[which].since_wall_ns = now_wall_ns;
   r->check[which].ok = ok;
+  r->check[which].stops = stops;
   va_start(args, fmt);
   vsnprintf(r->check[which].state, sizeof r->check[which].state, fmt, args);
   va_end(args);
@@ -61,7 +66,7 @@ static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *f
   X509 *cert = read_certificate(facts->certs, &why);
 
   if (cert == NULL) {
-    set(r, TC_CHECK_TLS, at, false, "server.pem cannot be read: %s",
+    set(r, TC_CHECK_TLS, at, WARNS, "server.pem cannot be read: %s",
         why != 0 ? tb_small_file_fault(why) : "it is not a certificate");
     return;
   }
@@ -69,11 +74,11 @@ static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *f
   bool known = ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) == 1;
   bool begun = X509_cmp_current_time(X509_get0_notBefore(cert)) < 0;
   if (!known || !begun)
-    set(r, TC_CHECK_TLS, at, false, "the server's certificate is not valid yet");
+    set(r, TC_CHECK_TLS, at, STOPS, "the server's certificate is not valid yet");
   else if (days < 0 || seconds < 0)
-    set(r, TC_CHECK_TLS, at, false, "the server's certificate has expired");
+    set(r, TC_CHECK_TLS, at, STOPS, "the server's certificate has expired");
   else
-    set(r, TC_CHECK_TLS, at, true, "the server's certificate is valid for %d days", days);
+    set(r, TC_CHECK_TLS, at, FINE, "the server's certificate is valid for %d days", days);
   X509_free(cert);
 }
 
@@ -107,10 +112,10 @@ static void check_memory(struct tc_readiness *r, uint64_t at) {
   if (group != 0 && group < limit) limit = group;
   if (!read_line("/proc/self/statm", line, sizeof line) ||
       sscanf(line, "%*u %" SCNu64, &pages) != 1) {
-    set(r, TC_CHECK_MEMORY, at, true, "not known: /proc is not there");
+    set(r, TC_CHECK_MEMORY, at, FINE, "not known: /proc is not there");
     return;
   }
-  set(r, TC_CHECK_MEMORY, at, pages * page < limit / 100 * MEMORY_PERCENT_MAX,
+  set(r, TC_CHECK_MEMORY, at, pages * page < limit / 100 * MEMORY_PERCENT_MAX ? FINE : WARNS,
       "%" PRIu64 " MiB in use of %" PRIu64 " MiB", pages * page >> 20, limit >> 20);
 }
 
@@ -122,30 +127,30 @@ void tc_readiness_update(struct tc_readiness *r, const struct tc_readiness_facts
   bool disk = health == NULL || strcmp(health, "ok") == 0;
 
   if (disk)
-    set(r, TC_CHECK_DISK, at, true, "%" PRIu64 " MiB free", facts->store.disk_free_bytes >> 20);
+    set(r, TC_CHECK_DISK, at, FINE, "%" PRIu64 " MiB free", facts->store.disk_free_bytes >> 20);
   else
-    set(r, TC_CHECK_DISK, at, false, "%s", health);
+    set(r, TC_CHECK_DISK, at, STOPS, "%s", health);
   if (facts->store.files_missing > 0)
-    set(r, TC_CHECK_FILES, at, false, "%" PRIu64 " were removed under the running daemon",
+    set(r, TC_CHECK_FILES, at, WARNS, "%" PRIu64 " were removed under the running daemon",
         facts->store.files_missing);
   else
-    set(r, TC_CHECK_FILES, at, true, "all are there that were looked at");
+    set(r, TC_CHECK_FILES, at, FINE, "all are there that were looked at");
   if (facts->store.retention_at_floor)
-    set(r, TC_CHECK_RETENTION, at, false,
+    set(r, TC_CHECK_RETENTION, at, WARNS,
         "%" PRIu64 " MiB free, less than retention.free_bytes, and nothing is left to delete",
         facts->store.disk_free_bytes >> 20);
   else
-    set(r, TC_CHECK_RETENTION, at, true, "the archive has %" PRIu64 " MiB",
+    set(r, TC_CHECK_RETENTION, at, FINE, "the archive has %" PRIu64 " MiB",
         facts->store.archive_bytes >> 20);
   check_tls(r, facts);
   check_memory(r, at);
-  set(r, TC_CHECK_RUNNING, at, facts->running,
+  set(r, TC_CHECK_RUNNING, at, facts->running ? FINE : STOPS,
       facts->running ? "taking traces in" : "shutting down");
 }
 
 bool tc_readiness_is_ready(const struct tc_readiness *r) {
   for (unsigned i = 0; i < TC_CHECKS; i++)
-    if (!r->check[i].ok) return false;
+    if (r->check[i].stops) return false;
   return true;
 }
 
@@ -155,8 +160,9 @@ void tc_readiness_write(const struct tc_readiness *r, struct tb_buf *out) {
   tb_buf_printf(out, "{\"ready\":%s,\"checks\":[", tc_readiness_is_ready(r) ? "true" : "false");
   for (unsigned i = 0; i < TC_CHECKS; i++) {
     tc_time_format(r->check[i].since_wall_ns, since);
-    tb_buf_printf(out, "%s{\"name\":\"%s\",\"ok\":%s,\"state\":", i > 0 ? "," : "", names[i],
-                  r->check[i].ok ? "true" : "false");
+    tb_buf_printf(out, "%s{\"name\":\"%s\",\"ok\":%s,\"stops\":%s,\"state\":",
+                  i > 0 ? "," : "", names[i], r->check[i].ok ? "true" : "false",
+                  r->check[i].stops ? "true" : "false");
     tp_json_text(out, r->check[i].state);
     tb_buf_printf(out, ",\"since\":\"%s\"}", since);
   }

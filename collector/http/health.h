@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is the daemon fit to take traces in, and if not, what is wrong and since when: /readyz.
+/* Does the daemon take in what agents send, and if not, what is wrong and since when: /readyz.
+ *
+ * A finding that does not stop it from that is a warning, and it is ready all the same: who routes agents by its answer would
+ * take away the one place that they have.
  *
  * Threads   one.
  * Time      wall clock, given by the caller.
@@ -15,8 +18,9 @@ enum tc_check { TC_CHECK_DISK, TC_CHECK_FILES, TC_CHECK_RETENTION, TC_CHECK_TLS,
 struct tc_readiness {
   struct {
     bool ok;
+    bool stops;             /* where not ok: it is not ready; else it is a warning */
     char state[120];        /* for people */
-    uint64_t since_wall_ns; /* when ok last changed */
+    uint64_t since_wall_ns; /* when ok or stops last changed */
   } check[TC_CHECKS];
 };
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A newcomer gets a place of connections_max, a free one or that of a peer that makes no use of its own; else a spare one, in
- * which only health and metrics are answered, and from which the oldest gives way whatever it does. */
+ * which only health and metrics are answered, and from which the oldest gives way whatever it does.
+ *
+ * Handshakes that never end cost their peers nothing: no more than a quarter of the places are theirs, and one more takes the place of
+ * another handshake, never of one who has a certificate. */
 #include <unistd.h>
 
 #include "collector/base/logger.h"
@@ -8,6 +11,7 @@
 
 enum {
   SPARES = 32,
+  GREETING_PART = 4, /* of connections_max */
   LEAVING_MAX = 64, /* given way, their memory not free yet */
   SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
 };
@@ -51,18 +55,45 @@ static struct tc__http_conn *oldest_spare(const struct tc_http *http) {
   return found;
 }
 
+/* The oldest of the owner that has the most of them: many of one do not push others out. */
+static struct tc__http_conn *least_greeting(const struct tc_http *http) {
+  struct tc__http_conn *found = NULL;
+  size_t most = 0;
+
+  for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
+    size_t same = 0;
+
+    if (!c->greets) continue;
+    for (const struct tc__http_conn *o = http->first; o != NULL; o = o->next)
+      same += o->greets && o->owner == c->owner;
+    if (same < most) continue;
+    most = same;
+    found = c;
+  }
+  return found;
+}
+
 /* At once: the count is right for the next one that is accepted in this turn. */
-static void give_way(struct tc__http_conn *c) {
+static void give_way_as(struct tc__http_conn *c, const char *why) {
   c->http->leaving++;
   tc__place_leave(c);
   c->ending = true;
-  tc_tls_abort(c->tls, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
+  tc_tls_abort(c->tls, why);
+}
+
+static void give_way(struct tc__http_conn *c) {
+  give_way_as(c, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
 }
 
 /* --- coming and leaving ------------------------------------------------------------------------ */
 
 static bool is_full(const struct tc_http *http) {
   return http->count - http->spares >= http->env.limits.connections_max;
+}
+
+static bool is_full_of_greeting(const struct tc_http *http) {
+  return http->greeting > 1 &&
+         http->greeting > http->env.limits.connections_max / GREETING_PART;
 }
 
 bool tc__place_ready(void *self) {
@@ -92,6 +123,10 @@ void tc__place_accepted(void *self, int fd, const char *peer) {
   if (victim != NULL) give_way(victim);
   if (is_full(http) && http->spares >= SPARES) give_way(oldest_spare(http));
   tc__conn_accept(door, fd, peer);
+  if (!is_full_of_greeting(http)) return;
+  tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
+  give_way_as(least_greeting(http), "gives way to a newer connection: a quarter of "
+                                    "http.requests_max are in their handshakes");
 }
 
 void tc__place_take(struct tc__http_conn *c) {
@@ -104,7 +139,13 @@ void tc__place_take(struct tc__http_conn *c) {
   http->first = c;
   http->count++;
   http->spares += c->spare;
+  http->greeting += c->greets;
   tc_metric_add(&http->env.metrics->http_connections, 1);
+}
+
+void tc__place_greeted(struct tc__http_conn *c) {
+  c->http->greeting -= c->greets;
+  c->greets = false;
 }
 
 void tc__place_leave(struct tc__http_conn *c) {
@@ -114,6 +155,7 @@ void tc__place_leave(struct tc__http_conn *c) {
   c->at = NULL;
   c->http->count--;
   c->http->spares -= c->spare;
+  tc__place_greeted(c);
   tc_metric_sub(&c->http->env.metrics->http_connections, 1);
 }
 

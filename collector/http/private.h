@@ -95,6 +95,7 @@ struct tc__http_conn {
   struct tc_http_head head;
   const struct tp_route *route; /* of the request that is being answered */
   uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
+  bool greets;       /* its TLS handshake is not over */
   bool spare;        /* in a place beside connections_max: for health and metrics only */
   void (*answer)(struct tc__http_conn *c); /* once its body is whole */
   unsigned char *body;
@@ -136,6 +137,7 @@ struct tc_http {
   struct tc__http_conn *first;
   size_t count;
   size_t spares;  /* of count */
+  size_t greeting; /* of count: their handshakes are not over */
   size_t leaving; /* have given way, and are closing */
   struct tc_live *live;
   uv_idle_t turns;                 /* runs while line is not empty */
@@ -191,6 +193,7 @@ bool tc__place_ready(void *door);
 bool tc__place_takes_last(void *door, unsigned left);
 void tc__place_accepted(void *door, int fd, const char *peer);
 void tc__place_take(struct tc__http_conn *c);
+void tc__place_greeted(struct tc__http_conn *c); /* its handshake is over */
 void tc__place_leave(struct tc__http_conn *c); /* gives the place back; once */
 void tc__place_left(struct tc__http_conn *c);  /* its connection has ended */
 /* False: c was told that it may not ask, as one that is no question of health. */

@@ -10,7 +10,7 @@
  * Calls that may block, a question to the catalog or a read of a file, are done by libuv's workers; the loop
  * only moves bytes. Where connections have no room left, the one that has been without a whole request the
  * longest gives way, then the one that has been slow to take its answer the longest, so that silent and slow peers
- * shut no other out. Beside them there are places and a worker for health and metrics that nobody else can take, and one
+ * shut no other out. Handshakes that are not over have a quarter of the room, and give way to each other. Beside them there are places and a worker for health and metrics that nobody else can take, and one
  * owner (a certificate's name or, without TLS, an address) has no more than a share of the questions.
  *
  * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.

@@ -25,6 +25,7 @@ struct tc__round {
   uint64_t old_before_ns, kept_old_before_ns, sample_every_ns;
   uint64_t floor_from_ns; /* what came later is in the floor */
   uint64_t disk_bytes;
+  uint64_t open_bytes; /* of runs that are not in the archive yet */
   uint64_t service_over; /* bytes that one service is above its share */
   uint64_t taken, failed;
   bool is_stuck;   /* for lack of room or memory: nothing more can go now */
@@ -43,10 +44,30 @@ struct tc__round {
   bool at_services;
 };
 
+static uint64_t less(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+/* Without what only root may take. */
 static uint64_t disk_bytes(const struct tc_sealer *sealer) {
   struct statvfs fs;
 
-  return fstatvfs(sealer->opt.dirs->state, &fs) == 0 ? (uint64_t)fs.f_blocks * fs.f_frsize : 0;
+  if (fstatvfs(sealer->opt.dirs->state, &fs) != 0) return 0;
+  return less(fs.f_blocks, less(fs.f_bfree, fs.f_bavail)) * fs.f_frsize;
+}
+
+static uint64_t file_bytes(const struct tc__file *file) {
+  return file != NULL && file->segment != NULL ? file->segment->bytes : 0;
+}
+
+static uint64_t open_bytes(const struct tc_sealer *sealer) {
+  uint64_t bytes = 0;
+
+  for (const struct tc__file *f = sealer->queue.first; f != NULL; f = f->next)
+    bytes += file_bytes(f);
+  for (const struct tc__stream *s = sealer->streams; s != NULL; s = s->next)
+    bytes += file_bytes(s->open);
+  return bytes;
 }
 
 uint64_t tc__disk_free(const struct tc_sealer *sealer) {
@@ -126,10 +147,6 @@ struct plan {
   uint64_t archive_bytes, disk_free, service_over, bytes;
 };
 
-static uint64_t less(uint64_t a, uint64_t b) {
-  return a > b ? a - b : 0;
-}
-
 static void choose(struct plan *plan, uint64_t bytes) {
   plan->archive_bytes = less(plan->archive_bytes, bytes);
   plan->service_over = less(plan->service_over, bytes);
@@ -143,9 +160,19 @@ static bool is_kept(const struct tc__round *round, const struct tc_segment_row *
                         row->last_wall_ns, NULL);
 }
 
+/* Of the state folder, all that can be large. */
+static uint64_t own_bytes(const struct tc__round *round, const struct plan *plan) {
+  const struct tc_sealer *sealer = round->sealer;
+  const struct tc_stats *stats = sealer->opt.stats;
+
+  return plan->archive_bytes + round->open_bytes + atomic_load(&stats->log_bytes) +
+         atomic_load(&stats->quarantine_bytes) +
+         (sealer->reserve.held ? sealer->reserve.bytes : 0);
+}
+
 /* It does not go for a disk that is short. */
 static bool has_floor(const struct tc__round *round, const struct plan *plan) {
-  return tc_retention_has_floor(&round->rules, plan->archive_bytes, round->disk_bytes);
+  return tc_retention_has_floor(&round->rules, own_bytes(round, plan), round->disk_bytes);
 }
 
 /* Others may follow that go: what triggers keep is of any age. */
@@ -356,6 +383,7 @@ static struct tc__round *begin_round(struct tc_sealer *sealer, bool is_timed) {
                                               .service_bytes = config->retention_service_bytes,
                                               .floor_ns = config->retention_floor };
   round->disk_bytes = disk_bytes(sealer);
+  round->open_bytes = open_bytes(sealer);
   round->floor_from_ns = find_floor(round);
   round->old_before_ns = tc_retention_old_before(pace, config->retention_age);
   round->sample_every_ns = config->retention_sample_every;
@@ -469,10 +497,10 @@ static bool do_slice(struct tc_sealer *sealer) {
 /* One slice; more only where the archive has grown more since the last call than that took away. */
 static void do_slices(struct tc_sealer *sealer) {
   const _Atomic uint64_t *bytes = &sealer->opt.stats->archive_bytes;
-  uint64_t before;
 
   for (unsigned i = 0; i < SLICES_MAX; i++) {
-    before = atomic_load(bytes);
+    uint64_t before = atomic_load(bytes);
+
     if (!do_slice(sealer) || atomic_load(bytes) <= sealer->retaining.slice_bytes) break;
     if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
   }

@@ -43,9 +43,9 @@ bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t ar
          tc_retention_is_short(rules, disk_free_bytes);
 }
 
-bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t archive_bytes,
+bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t own_bytes,
                             uint64_t disk_bytes) {
-  return rules->floor_ns != 0 && archive_bytes <= disk_bytes / 2;
+  return rules->floor_ns != 0 && own_bytes <= disk_bytes / 2;
 }
 
 uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t age_ns) {

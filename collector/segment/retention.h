@@ -47,8 +47,8 @@ bool tc_retention_is_short(const struct tc_retention_rules *rules, uint64_t disk
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
                              uint64_t disk_free_bytes); /* either */
 /* A disk that is short may be filled by others: no deleting helps then. Has the archive a floor below which it is not made smaller for it?
- * Not where most of the disk is the archive itself. */
-bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t archive_bytes,
+ * Not where most of the disk is the collector's own. */
+bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t own_bytes,
                             uint64_t disk_bytes);
 /* False: the minute's allowance is used up. */
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes);

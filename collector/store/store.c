@@ -114,7 +114,7 @@ tb_rc tc_store_open(const struct tc_config *config, unsigned loops, struct tc_st
   struct tc_store *store = calloc(1, sizeof *store);
 
   if (store == NULL) return tb_fail(diag, TB_NOMEM, "store: no memory");
-  store->dirs = (struct tc_statedir){ -1, -1, -1, -1, -1, -1, -1 };
+  store->dirs = (struct tc_statedir)TC_STATEDIR_NONE;
   tb_rc rc = open_parts(store, config, loops, sink, diag);
   if (rc != TB_OK) {
     tc_store_close(store);

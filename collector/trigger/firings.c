@@ -24,7 +24,7 @@ enum {
   FILE_BYTES_MAX = TC_FIRINGS_MAX * LINE_BYTES,
 };
 
-/* The helper unit gives a firing up when it is older. */
+/* The helper unit gives a firing up when it is older, and paces forget it. */
 static const uint64_t done_within_ns = UINT64_C(3600000000000);
 
 /* A rule of which there are firings. */
@@ -37,7 +37,7 @@ struct of_rule {
 struct entry {
   uint64_t id;
   struct of_rule *rule;
-  bool is_to_do, is_chosen;
+  bool has_begun, is_chosen; /* has_begun: something, within the last hour perhaps */
   char *line;
 };
 
@@ -81,7 +81,10 @@ static void append(char *list, const char *one) {
 static void split_actions(char *field, struct parsed *out) {
   for (char *rest = field; rest != NULL;) {
     const char *one = strsep(&rest, ",");
-    append(*one == '!' ? out->limited : out->actions, *one == '!' ? one + 1 : one);
+    if (strcmp(one, "snap") == 0)
+      out->firing.has_snap = true;
+    else
+      append(*one == '!' ? out->limited : out->actions, *one == '!' ? one + 1 : one);
   }
 }
 
@@ -111,6 +114,7 @@ static void join_actions(const struct tc_firing *f, char out[ACTIONS_BYTES]) {
   char limited[ACTIONS_BYTES], one[ACTIONS_BYTES];
 
   snprintf(out, ACTIONS_BYTES, "%s", f->actions);
+  if (f->has_snap) append(out, "snap");
   snprintf(limited, sizeof limited, "%s", f->limited);
   for (char *rest = limited; rest != NULL && *rest != '\0';) {
     snprintf(one, sizeof one, "!%s", strsep(&rest, ","));
@@ -177,7 +181,7 @@ static const struct of_rule *with_most(const struct tc_firings *firings,
   return most;
 }
 
-/* The oldest that the helper unit has nothing to do for; the oldest, where it has for all. */
+/* The oldest for which nothing was begun; the oldest, where something was for all. */
 static size_t oldest_of(const struct tc_firings *firings, const struct of_rule *rule,
                         uint64_t now_ns) {
   size_t oldest = SIZE_MAX;
@@ -185,7 +189,7 @@ static size_t oldest_of(const struct tc_firings *firings, const struct of_rule *
   for (size_t i = 0; i < firings->n; i++) {
     const struct entry *entry = &firings->all[i];
     if (entry->rule != rule) continue;
-    if (!entry->is_to_do || entry->id + done_within_ns < now_ns) return i;
+    if (!entry->has_begun || entry->id + done_within_ns < now_ns) return i;
     if (oldest == SIZE_MAX) oldest = i;
   }
   return oldest;
@@ -204,7 +208,7 @@ static tb_rc put(struct tc_firings *firings, const struct tc_firing *firing, uin
   if (firings->n == TC_FIRINGS_MAX)
     remove_at(firings, oldest_of(firings, with_most(firings, rule), id));
   firings->all[firings->n++] = (struct entry){
-    .id = id, .rule = rule, .is_to_do = firing->actions[0] != '\0', .line = line
+    .id = id, .rule = rule, .has_begun = firing->actions[0] != '\0' || firing->has_snap, .line = line
   };
   tc_text_file_changed(&firings->file);
   return TB_OK;

@@ -5,13 +5,13 @@
  *
  *     1764271264000000000 1764271263000000000 41 07070707070707070707070707070707 slow shop host:1 exec:page,!webhook:chat sched.latency.p99 is 61.304 ms
  *
- * its id, when the generation ended as traced, the generation, the stream, the rule, service and instance, what the helper unit is
- * to do, and behind ! what is left out because the rule did it too often (- for nothing), what the rule saw. An id is the time when it was noted, in ns
+ * its id, when the generation ended as traced, the generation, the stream, the rule, service and instance, what was begun (what the helper
+ * unit is to do, and snap), and behind ! what is left out because the rule did it too often (- for nothing), what the rule saw. An id is the time when it was noted, in ns
  * since 1970 on the collector's clock, and higher than that of any firing before.
  *
  * Memory    at most TC_FIRINGS_MAX, each as long as its texts. One more takes the place of the oldest of the rule that has the most, so that a
- *           rule that fires all the time takes none of another's: each of N rules has at least TC_FIRINGS_MAX / N. Of that rule what the helper
- *           unit may still have to do goes last.
+ *           rule that fires all the time takes none of another's: each of N rules has at least TC_FIRINGS_MAX / N. Of that rule what was begun
+ *           within the last hour goes last: the helper unit may still have to do it, and it counts in the rule's pace.
  * Threads   any, but for open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.
  */
@@ -30,6 +30,7 @@ struct tc_firing {
   unsigned char stream[TC_STREAM_BYTES];
   const char *rule, *service, *instance, *words;
   const char *actions; /* to be done, as in tr_rule; "": none */
+  bool has_snap;       /* a snap was ordered */
   const char *limited; /* the same, and snap, of what is left out */
 };
 

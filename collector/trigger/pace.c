@@ -17,3 +17,10 @@ bool tc_pace_takes(struct tc_pace *pace, const struct tc_pace_limits *limits, ui
   pace->in_hour++;
   return true;
 }
+
+/* Times are only ever subtracted from each other, so one from before the clock's beginning may wrap. */
+void tc_pace_took(struct tc_pace *pace, uint64_t ago_ns, uint64_t now_ns) {
+  static const struct tc_pace_limits none = { .every_ns = 0 };
+
+  (void)tc_pace_takes(pace, &none, now_ns - ago_ns);
+}

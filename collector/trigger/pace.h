@@ -21,5 +21,7 @@ struct tc_pace { /* zeroed: nothing was done yet */
 
 /* True: it may be done now, which is noted. */
 bool tc_pace_takes(struct tc_pace *pace, const struct tc_pace_limits *limits, uint64_t now_ns);
+/* It was done so long ago, by another process; perhaps before this clock began. The oldest first. */
+void tc_pace_took(struct tc_pace *pace, uint64_t ago_ns, uint64_t now_ns);
 
 #endif

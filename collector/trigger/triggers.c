@@ -293,6 +293,7 @@ static struct tc_pace_limits limits_of(const struct tc_triggers *t, const struct
 
 /* What is done of a firing, and what is left out. */
 struct done {
+  bool has_snap;
   unsigned left_out;
   char actions[TR_ACTIONS_BYTES], limited[TR_ACTIONS_BYTES + sizeof "snap,"];
 };
@@ -315,8 +316,9 @@ static void do_snap(struct tc_triggers *t, struct state *state,
   struct tc_pace_limits limits = limits_of(t, &rule->snap_pace);
 
   if (rule->snap == TR_REACH_NONE) return;
-  if (!tc_waiting_snaps_has(&t->snaps, rule->name) &&
-      tc_pace_takes(&state->snap_pace, &limits, tc_mono_ns()))
+  done->has_snap = !tc_waiting_snaps_has(&t->snaps, rule->name) &&
+                   tc_pace_takes(&state->snap_pace, &limits, tc_mono_ns());
+  if (done->has_snap)
     order_snap(t, firing);
   else
     leave_out(done, "snap");
@@ -368,6 +370,7 @@ static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *fi
                                .instance = firing->instance,
                                .words = fired->words,
                                .actions = done->actions,
+                               .has_snap = done->has_snap,
                                .limited = done->limited };
 
   memcpy(written.stream, firing->stream, sizeof written.stream);
@@ -481,22 +484,22 @@ uint64_t tc_triggers_turns(const struct tc_triggers *t) {
 
 /* --- begin and end ----------------------------------------------------------------------------- */
 
-/* An action of the history counts as done when it was noted. */
+/* An action of the history counts as done when it was noted, by the wall clock: the machine may have started again since. */
 static tb_rc count_firing(void *self, const struct tc_firing *firing) {
-  static const struct tc_pace_limits none = { .every_ns = 0 };
   struct tc_triggers *t = self;
   char actions[TR_ACTIONS_BYTES + 1], one[TR_ACTIONS_BYTES];
   uint64_t wall = tc_wall_ns(), mono = tc_mono_ns();
   uint64_t ago = wall > firing->id ? wall - firing->id : 0;
   size_t at = find(t, firing->rule);
 
-  if (at == SIZE_MAX || firing->actions[0] == '\0' || ago > mono) return TB_OK;
+  if (at == SIZE_MAX) return TB_OK;
+  if (firing->has_snap) tc_pace_took(&t->states[at].snap_pace, ago, mono);
   snprintf(actions, sizeof actions, "%s", tr_rules_at(t->rules, (unsigned)at)->actions);
   char *rest = actions;
   for (unsigned i = 0; rest != NULL && *rest != '\0'; i++) {
     snprintf(one, sizeof one, "%s", strsep(&rest, ","));
     if (tr_action_is_in(firing->actions, one))
-      (void)tc_pace_takes(&t->states[at].action_pace[i], &none, mono - ago);
+      tc_pace_took(&t->states[at].action_pace[i], ago, mono);
   }
   return TB_OK;
 }

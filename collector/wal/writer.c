@@ -163,13 +163,12 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
                  strerror(why), log->end);
 }
 
-/* A snapshot's payload: the salt, then the message that has it too. */
+/* A snapshot's payload: the salt, then the message. */
 static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char **out,
                            uint32_t *out_len) {
   Tracecollect__V1__LogSnapshot snapshot = TRACECOLLECT__V1__LOG_SNAPSHOT__INIT;
 
   TB_TRY(log->opt.snapshot.fill(log->opt.snapshot.self, &snapshot));
-  snapshot.salt = log->salt;
   snapshot.previous_end = log->end;
   snapshot.wall_ns = wall_ns;
   size_t bytes = tracecollect__v1__log_snapshot__get_packed_size(&snapshot);

@@ -113,7 +113,7 @@ static tb_rc init(struct to_analyses *a) {
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
-  TB_TRY(to_idle_init(&a->idle, a->mem, a->stacks, a->config.idle));
+  TB_TRY(to_idle_init(&a->idle, a->mem, a->stacks, &a->spans->known_reasons, a->config.idle));
   TB_TRY(
       to_span_sums_init(&a->sums, a->mem, &a->windows, a->stacks, &a->idle, a->config.stacks_max));
   a->spans->sums = &a->sums;

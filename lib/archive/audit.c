@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -442,17 +441,6 @@ static tb_rc read_living(struct verify *verify, int state_fd) {
                         : TB_OK;
 }
 
-/* Does a daemon have the folder? */
-static bool is_locked(int state_fd) {
-  int folder, file = openat(state_fd, "LOCK", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  bool locked = tc_statedir_lock(state_fd, false, &folder) == TB_REFUSED ||
-                (file >= 0 && flock(file, LOCK_SH | LOCK_NB) != 0);
-
-  if (folder >= 0) close(folder);
-  if (file >= 0) close(file);
-  return locked;
-}
-
 tb_rc tc__open_archive(int state_fd, struct tb_diag *diag, int *out) {
   *out = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   return *out < 0 ? tb_fail(diag, TB_IO, "archive: %s", strerror(errno)) : TB_OK;
@@ -461,7 +449,7 @@ tb_rc tc__open_archive(int state_fd, struct tb_diag *diag, int *out) {
 tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
                struct tb_diag *diag, struct tc_audited *out) {
   struct verify verify = { .look = { .sink = sink, .out = out, .diag = diag },
-                           .running = is_locked(state_fd),
+                           .running = tc_statedir_is_locked(state_fd),
                            .begun = time(NULL),
                            .counting = true };
   int archive_fd;
@@ -492,13 +480,13 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   return rc;
 }
 
-tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, int *out) {
-  bool is_running = is_locked(state_fd); /* by an older version, too, which knows LOCK alone */
-  tb_rc rc = is_running ? TB_REFUSED : tc_statedir_lock(state_fd, true, out);
+tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, struct tc_statedir_lock *out) {
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_statedir_lock(state_fd, "STATE", &why, out);
 
-  if (rc == TB_IO) return tb_fail(diag, TB_IO, "the folder: %s", strerror(errno));
   if (rc == TB_OK) return TB_OK;
-  return tb_fail(diag, TB_REFUSED, "a running collector has this folder; stop it first");
+  return tb_fail(diag, rc, "%s",
+                 rc == TB_REFUSED ? "a running collector has this folder; stop it first" : why.text);
 }
 
 tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sink *sink,
@@ -514,15 +502,16 @@ tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sin
 
 tb_rc tc_audit_rebuild(int state_fd, const struct tc_audit_sink *sink, struct tb_diag *diag,
                        uint64_t *out_segments) {
-  int archive_fd, lock_fd;
+  struct tc_statedir_lock lock;
+  int archive_fd;
 
   *out_segments = 0;
-  TB_TRY(tc__take_lock(state_fd, diag, &lock_fd));
+  TB_TRY(tc__take_lock(state_fd, diag, &lock));
   tb_rc rc = tc__open_archive(state_fd, diag, &archive_fd);
   if (rc == TB_OK) {
     rc = tc__rebuild_locked(state_fd, archive_fd, sink, diag, out_segments);
     close(archive_fd);
   }
-  close(lock_fd);
+  tc_statedir_unlock(&lock);
   return rc;
 }

@@ -21,8 +21,8 @@ void TB_PRINTF(3, 4) tc__audit_problem(const struct tc_audit_sink *sink, struct 
                                        const char *fmt, ...);
 
 TB_MUST tb_rc tc__open_archive(int state_fd, struct tb_diag *diag, int *out);
-/* Until it is closed no collector starts in the folder. TB_REFUSED: one has it. */
-TB_MUST tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, int *out);
+/* Until it is given back no collector starts in the folder. TB_REFUSED: one has it. */
+TB_MUST tb_rc tc__take_lock(int state_fd, struct tb_diag *diag, struct tc_statedir_lock *out);
 /* With the lock. */
 TB_MUST tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sink *sink,
                                  struct tb_diag *diag, uint64_t *out_segments);

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { QUESTIONS_MAX = 1000 };
+
 static tb_rc fail_path(struct tb_diag *diag, const char *dir, const char *name) {
   return tb_fail(diag, TB_IO, "%s%s%s: %s", dir, *name == '\0' ? "" : "/", name, strerror(errno));
 }
@@ -67,14 +69,20 @@ static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag)
   return tb_fail(diag, TB_IO, "%s/%s", path, why.text);
 }
 
-tb_rc tc_statedir_lock(int state_fd, bool exclusive, int *out) {
-  *out = openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (*out < 0) return TB_IO;
-  if (flock(*out, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return TB_OK;
-  if (errno != EWOULDBLOCK) return TB_OK; /* a network's file system locks no folder: LOCK alone counts */
-  close(*out);
-  *out = -1;
-  return TB_REFUSED;
+/* ---- locks */
+
+/* A question (tc_statedir_is_locked) has a shared lock for a moment, which is waited for; the folder is not taken by it. */
+static int take(int fd) {
+  const struct timespec moment = { .tv_nsec = 1000000 };
+
+  for (unsigned i = 0; i < QUESTIONS_MAX; i++) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK || flock(fd, LOCK_SH | LOCK_NB) != 0) return -1;
+    flock(fd, LOCK_UN);
+    nanosleep(&moment, NULL);
+  }
+  errno = EWOULDBLOCK;
+  return -1;
 }
 
 static tb_rc say_taken(int lock_fd, const char *path, struct tb_diag *diag) {
@@ -86,11 +94,10 @@ static tb_rc say_taken(int lock_fd, const char *path, struct tb_diag *diag) {
                  *holder != '\0' ? holder : "(unknown)");
 }
 
-/* Older versions know this lock alone. */
-static tb_rc lock_file(int fd, const char *path, struct tb_diag *diag) {
+static tb_rc take_file(int fd, const char *path, struct tb_diag *diag) {
   char text[32];
 
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+  if (take(fd) != 0)
     return errno == EWOULDBLOCK ? say_taken(fd, path, diag) : fail_path(diag, path, "LOCK");
   int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
   if (ftruncate(fd, 0) != 0 || tc_write_all(fd, text, (size_t)n, 0) != 0)
@@ -98,17 +105,45 @@ static tb_rc lock_file(int fd, const char *path, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* The folder's own lock is the one that counts: it cannot be removed. LOCK says whose it is. */
-static tb_rc take_lock(struct tc_statedir *dirs, const char *path, struct tb_diag *diag) {
-  tb_rc rc = tc_statedir_lock(dirs->state, true, &dirs->lock);
-
-  if (rc == TB_IO) return fail_path(diag, path, "");
-  int flags = rc == TB_OK ? O_RDWR | O_CREAT : O_RDONLY;
-  dirs->lock_file = openat(dirs->state, "LOCK", flags | O_CLOEXEC | O_NOFOLLOW, 0640);
-  if (rc == TB_REFUSED) return say_taken(dirs->lock_file, path, diag);
-  if (dirs->lock_file < 0) return fail_path(diag, path, "LOCK");
-  return lock_file(dirs->lock_file, path, diag);
+static tb_rc take_both(int state_fd, const char *path, struct tb_diag *diag,
+                       struct tc_statedir_lock *out) {
+  out->folder = openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (out->folder < 0) return fail_path(diag, path, "");
+  bool taken = take(out->folder) != 0 && errno == EWOULDBLOCK;
+  int flags = taken ? O_RDONLY : O_RDWR | O_CREAT;
+  out->file = openat(state_fd, "LOCK", flags | O_CLOEXEC | O_NOFOLLOW, 0640);
+  if (taken) return say_taken(out->file, path, diag);
+  if (out->file < 0) return fail_path(diag, path, "LOCK");
+  return take_file(out->file, path, diag);
 }
+
+tb_rc tc_statedir_lock(int state_fd, const char *path, struct tb_diag *diag,
+                       struct tc_statedir_lock *out) {
+  *out = (struct tc_statedir_lock){ -1, -1 };
+  tb_rc rc = take_both(state_fd, path, diag, out);
+  if (rc != TB_OK) tc_statedir_unlock(out);
+  return rc;
+}
+
+void tc_statedir_unlock(struct tc_statedir_lock *lock) {
+  if (lock->file >= 0) close(lock->file);
+  if (lock->folder >= 0) close(lock->folder);
+  *lock = (struct tc_statedir_lock){ -1, -1 };
+}
+
+static bool is_taken(int state_fd, const char *name) {
+  int fd = openat(state_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  bool taken = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+  if (fd >= 0) close(fd);
+  return taken;
+}
+
+bool tc_statedir_is_locked(int state_fd) {
+  return is_taken(state_fd, ".") || is_taken(state_fd, "LOCK");
+}
+
+/* ---- the folder */
 
 static tb_rc open_part(int state_fd, const char *path, const char *name, struct tb_diag *diag,
                        int *out) {
@@ -121,7 +156,7 @@ static tb_rc open_parts(struct tc_statedir *dirs, const char *path, struct tb_di
   bool no_version;
 
   TB_TRY(check_version(dirs->state, path, diag, &no_version));
-  TB_TRY(take_lock(dirs, path, diag));
+  TB_TRY(tc_statedir_lock(dirs->state, path, diag, &dirs->lock));
   if (no_version) TB_TRY(write_version(dirs->state, path, diag));
   TB_TRY(open_part(dirs->state, path, "wal", diag, &dirs->wal));
   TB_TRY(open_part(dirs->state, path, "open", diag, &dirs->open));
@@ -131,7 +166,7 @@ static tb_rc open_parts(struct tc_statedir *dirs, const char *path, struct tb_di
 }
 
 tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out) {
-  struct tc_statedir dirs = { -1, -1, -1, -1, -1, -1, -1 };
+  struct tc_statedir dirs = TC_STATEDIR_NONE;
 
   *out = dirs;
   TB_TRY(make_parents(path, diag));
@@ -144,13 +179,13 @@ tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedi
 }
 
 void tc_statedir_close(struct tc_statedir *dirs) {
-  int *fds[] = { &dirs->wal,  &dirs->open,      &dirs->archive, &dirs->quarantine,
-                 &dirs->lock, &dirs->lock_file, &dirs->state };
+  int *fds[] = { &dirs->wal, &dirs->open, &dirs->archive, &dirs->quarantine, &dirs->state };
 
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
     if (*fds[i] >= 0) close(*fds[i]);
     *fds[i] = -1;
   }
+  tc_statedir_unlock(&dirs->lock);
 }
 
 static int open_below(int parent_fd, const char *name, bool make) {

@@ -24,17 +24,29 @@ enum {
   TC_FILE_NAME_BYTES = 72,
 };
 
+struct tc_statedir_lock {
+  int folder, file; /* held as long as they are open; -1: not */
+};
+
 struct tc_statedir {
   int state, wal, open, archive, quarantine;
-  int lock, lock_file; /* of the folder itself, and of LOCK: held as long as they are open */
+  struct tc_statedir_lock lock;
 };
+
+#define TC_STATEDIR_NONE                                                                           \
+  { -1, -1, -1, -1, -1, { -1, -1 } }
 
 TB_MUST tb_rc tc_statedir_open(const char *path, struct tb_diag *diag, struct tc_statedir *out);
 void tc_statedir_close(struct tc_statedir *dirs); /* accepts one whose open failed */
 
-/* The lock of the folder itself: no file of it can be removed for a second daemon to come in. Held as long as *out is open. TB_REFUSED:
- * another has it; TB_IO: errno says why. */
-TB_MUST tb_rc tc_statedir_lock(int state_fd, bool exclusive, int *out);
+/* For the daemon and for tools that change what is in the folder: the lock of the folder itself, which no one can remove
+ * for a second one to come in, and then that of the file LOCK, which says whose they are. A network's file system locks no
+ * folder, and versions before the folder's lock know LOCK alone: that is why all take both. TB_REFUSED: another has one of them. */
+TB_MUST tb_rc tc_statedir_lock(int state_fd, const char *path, struct tb_diag *diag,
+                               struct tc_statedir_lock *out);
+void tc_statedir_unlock(struct tc_statedir_lock *lock);
+/* Has another them now? It is not held up by the question. */
+bool tc_statedir_is_locked(int state_fd);
 
 /* archive/<day>/<stream>; made if make, its name not synced. -1: errno. */
 int tc_statedir_stream(int archive_fd, const char *day, const char *stream_hex, bool make);

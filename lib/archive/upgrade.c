@@ -486,11 +486,11 @@ tb_rc tc_upgrade(int state_fd, unsigned young_days, const struct tc_audit_sink *
                        .old_fd = -1,
                        .new_fd = -1,
                        .out = out };
-  int lock_fd;
+  struct tc_statedir_lock lock;
 
   *out = (struct tc_upgraded){ 0 };
   TB_TRY(check_owner(state_fd, diag));
-  TB_TRY(tc__take_lock(state_fd, diag, &lock_fd));
+  TB_TRY(tc__take_lock(state_fd, diag, &lock));
   tb_rc rc = tc__open_archive(state_fd, diag, &u.archive_fd);
   u.look.buf = malloc(TC__LOOK_BYTES);
   if (rc == TB_OK && u.look.buf == NULL) rc = tb_fail(diag, TB_NOMEM, "no memory");
@@ -501,6 +501,6 @@ tb_rc tc_upgrade(int state_fd, unsigned young_days, const struct tc_audit_sink *
   free(u.entries);
   if (u.beside_fd >= 0) close(u.beside_fd);
   if (u.archive_fd >= 0) close(u.archive_fd);
-  close(lock_fd);
+  tc_statedir_unlock(&lock);
   return rc;
 }

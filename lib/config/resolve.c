@@ -199,6 +199,15 @@ static tb_rc check_idle(const struct tc_config *c, struct tb_diag *diag) {
   return rc == TB_OK ? rc : tb_fail(diag, rc, "analysis.idle: %s", why.text);
 }
 
+bool tc_config_note(const struct tc_config *c, struct tb_diag *note) {
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  if (!to_idle_unknown(c->analysis_idle, &why)) return false;
+  (void)!tb_fail(note, why.rc, "analysis.idle: %s", why.text);
+  return true;
+}
+
 /* The collector reads them itself; here a fault in them is found before it starts. */
 static tb_rc check_triggers(const struct tc_config *c, struct tb_diag *diag) {
   struct tr_rules *rules;

@@ -46,6 +46,8 @@ TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
 /* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed and listen.archive have one
  * to TC_URLS_MAX URLs, one a line, each complete and no two alike. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
+/* Is there something in it that is taken, and may be a slip? Then note says what. */
+bool tc_config_note(const struct tc_config *config, struct tb_diag *note);
 void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
 
 /* Takes over what differs in fresh and may change while the daemon runs. changed() hears of each key that

@@ -2,29 +2,28 @@
 #include "nng/accept.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/source.h"
+#include "nng/greeting.h"
 
-enum { PLACES = 8192, KNOCKS = 32, TURNED_AWAY_AT_ONCE = 64 };
-static const uint64_t SWEEP_NS = 20000000;
+enum { PLACES = 8192, FDS = 1 << 20, KNOCKS = 32, TURNED_AWAY_AT_ONCE = 64 };
 
 struct place {
-  int fd, listener; /* fd -1: free */
-  ino_t inode;
+  int fd, listener;
   uint64_t source;
 };
 
@@ -40,9 +39,9 @@ union address {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_accept_limits limits; /* connections_max 0: none */
 static struct place places[PLACES];        /* those in use come first */
+static atomic_bool is_counted[FDS];        /* by descriptor; read without the lock */
 static unsigned used;
 static uint32_t knocks[KNOCKS];
-static uint64_t swept_ns;
 
 void tc_nng_accept_limit(const struct tc_nng_accept_limits *fresh) {
   pthread_mutex_lock(&lock);
@@ -95,12 +94,28 @@ static bool is_our_knock(int fd, const union address *from, socklen_t from_len) 
 
 /* --- counting ---------------------------------------------------------------------------------- */
 
-static void sweep(uint64_t now_ns) {
-  struct stat at;
-
-  swept_ns = now_ns;
+static void forget(int fd) {
+  pthread_mutex_lock(&lock);
   for (unsigned i = used; i-- > 0;)
-    if (fstat(places[i].fd, &at) != 0 || at.st_ino != places[i].inode) places[i] = places[--used];
+    if (places[i].fd == fd) places[i] = places[--used];
+  is_counted[fd] = false;
+  pthread_mutex_unlock(&lock);
+}
+
+typedef int (*close_call)(int fd);
+static close_call real_close;
+
+static void find_call(void) {
+  *(void **)&real_close = dlsym(RTLD_NEXT, "close");
+}
+
+/* Of any descriptor of the process. One that counts is forgotten before its number is free. */
+int close(int fd) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+  pthread_once(&once, find_call);
+  if (fd >= 0 && fd < FDS && is_counted[fd]) forget(fd);
+  return real_close(fd);
 }
 
 static const char *over_share(int listener, uint64_t source) {
@@ -123,7 +138,7 @@ static bool has_descriptor(int fd) {
   unsigned kept = used < limits.few ? limits.descriptors_kept / 2 : limits.descriptors_kept;
   struct rlimit limit;
 
-  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > (rlim_t)fd + kept;
+  return fd < FDS && (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > (rlim_t)fd + kept);
 }
 
 /* Why a peer is not taken; NULL: it is. */
@@ -133,20 +148,14 @@ static const char *full(int listener, int fd, uint64_t source) {
 }
 
 static const char *take(int listener, int fd, const union address *from, socklen_t len) {
-  uint64_t source = tb_source_of(fd), now_ns = tc_mono_ns();
-  struct stat at;
+  uint64_t source = tb_source_of(fd);
 
   if (limits.connections_max == 0 || is_our_knock(fd, from, len)) return NULL;
   const char *why = full(listener, fd, source);
-  if (why != NULL && now_ns - swept_ns >= SWEEP_NS) {
-    sweep(now_ns);
-    why = full(listener, fd, source);
-  }
-  if (why != NULL || fstat(fd, &at) != 0) return why;
-  for (unsigned i = used; i-- > 0;)
-    if (places[i].fd == fd) places[i] = places[--used]; /* its connection has ended */
+  if (why != NULL) return why;
   if (used == PLACES) return "there are readers.connections_max connections here";
-  places[used++] = (struct place){ fd, listener, at.st_ino, source };
+  places[used++] = (struct place){ fd, listener, source };
+  is_counted[fd] = true;
   return NULL;
 }
 
@@ -197,7 +206,10 @@ int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
 
     if (fd < 0) return -1;
     if (!let_in(listener, fd, &from, len)) continue;
-    if (from.any.sa_family != AF_UNIX) set_keepalive(fd);
+    if (from.any.sa_family == AF_UNIX)
+      tc__greeting_begin(fd);
+    else
+      set_keepalive(fd);
     if (address != NULL && address_len != NULL) {
       memcpy(address, &from, *address_len < len ? *address_len : len);
       *address_len = len;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits on what nng's listeners accept, which nng has none for.
  *
- * As with nng/stream.h, a function of the C library is defined here, too: nng calls accept(), and finds ours. (Our own
+ * As with nng/stream.h, functions of the C library are defined here, too: nng calls accept() and close(), and finds ours. (Our own
  * listeners and libuv call accept4().) A peer past a limit is closed at once, before nng takes memory for it. Each
- * listener has its own count, and so has each source (base/source.h) at each listener. An end needs no hook: the number of
- * a socket's inode shows whether its descriptor is still that socket. A libnng that calls accept4() does not come by here:
- * test_accept fails with it.
+ * listener has its own count, and so has each source (base/source.h) at each listener: of those whose descriptors are open. A libnng that
+ * calls accept4() does not come by here: test_accept fails with it.
  *
  * Threads   any; turned_away() is called on nng's.
  */

@@ -14,11 +14,13 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "nng/arrivals.h"
 #include "nng/stream.h"
 #include "tls/identity.h"
 #include "tls/tls_revocations.h"
@@ -36,6 +38,7 @@ struct tc_nng_tls {
   void (*refused)(void *self, const char *peer, const char *why);
   void *self;
   uint64_t greeting_ns;
+  unsigned greeting_max;
 };
 
 /* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
@@ -43,8 +46,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_tls *all_terms;
 /* A peer that nng does not name: peers of our listeners whose handshake is done, of all terms. */
 static nng_tls_engine_conn *verified_conns;
-/* Those of our listeners that are no pipe yet. */
-static nng_tls_engine_conn *arriving_conns;
 static unsigned last_number;
 static BIO_METHOD *wire_method;
 
@@ -58,13 +59,10 @@ struct nng_tls_engine_conn {
   char address[INET6_ADDRSTRLEN + 8]; /* and port */
   char refusal[160];                  /* why the peer's certificate was not taken */
   bool verified, reported;
-  bool expired; /* under lock */
   STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
-  struct nng_tls_engine_conn *next_arriving, **at_arriving; /* likewise */
-  uint64_t expires_ns;
-  nng_aio *reads; /* what fills nng's buffer; it lives as long as the connection */
+  struct tc__arrival arrival;             /* under lock; until it has a pipe */
   int failure;                            /* of the handshake, once our alert is on its way */
   bool closed;                            /* under lock, as all that follow */
   void (*left)(void *self);
@@ -125,7 +123,7 @@ static int wire_write(BIO *bio, const char *bytes, int n) {
 /* BIO_get_app_data() is the connection; a stream of nng's is read by one operation all its life. */
 static void note_reads(nng_tls_engine_conn *conn) {
   pthread_mutex_lock(&lock);
-  conn->reads = tc_nng_stream_last_recv();
+  conn->arrival.reads = tc_nng_stream_last_recv();
   pthread_mutex_unlock(&lock);
 }
 
@@ -134,7 +132,7 @@ static int wire_read(BIO *bio, char *bytes, int n) {
   nng_tls_engine_conn *conn = BIO_get_app_data(bio);
   int rv = nng_tls_engine_recv(BIO_get_data(bio), (uint8_t *)bytes, &len);
 
-  if (rv == NNG_EAGAIN && conn->reads == NULL) note_reads(conn);
+  if (rv == NNG_EAGAIN && conn->arrival.reads == NULL) note_reads(conn);
 
   BIO_clear_retry_flags(bio);
   if (rv == 0) return (int)len;
@@ -224,43 +222,32 @@ static void keep_chain(nng_tls_engine_conn *conn) {
 }
 
 /* Under the lock. */
-static void arrived(nng_tls_engine_conn *conn) {
-  if (conn->at_arriving == NULL) return;
-  *conn->at_arriving = conn->next_arriving;
-  if (conn->next_arriving != NULL) conn->next_arriving->at_arriving = conn->at_arriving;
-  conn->at_arriving = NULL;
+static void on_arrival_ended(struct tc__arrival *arrival, const char *why) {
+  nng_tls_engine_conn *conn =
+      (nng_tls_engine_conn *)((char *)arrival - offsetof(nng_tls_engine_conn, arrival));
+
+  if (conn->terms->refused != NULL) conn->terms->refused(conn->terms->self, conn->address, why);
 }
 
 static void expect_arrival(nng_tls_engine_conn *conn) {
   if (!conn->terms->server || conn->terms->greeting_ns == 0) return;
-  conn->expires_ns = tc_mono_ns() + conn->terms->greeting_ns;
+  conn->arrival.of = conn->terms;
+  conn->arrival.expires_ns = tc_mono_ns() + conn->terms->greeting_ns;
+  conn->arrival.ended = on_arrival_ended;
   pthread_mutex_lock(&lock);
-  conn->next_arriving = arriving_conns;
-  if (conn->next_arriving != NULL) conn->next_arriving->at_arriving = &conn->next_arriving;
-  conn->at_arriving = &arriving_conns;
-  arriving_conns = conn;
+  tc__arrival_put(&conn->arrival, conn->terms->greeting_max);
   pthread_mutex_unlock(&lock);
-}
-
-/* Under the lock: nothing of nng's that calls us holds what nng_aio_abort() takes. */
-static void expire(nng_tls_engine_conn *conn) {
-  if (!conn->expired && conn->terms->refused != NULL)
-    conn->terms->refused(conn->terms->self, conn->address,
-                         "its handshake and greeting took too long");
-  conn->expired = true;
-  nng_aio_abort(conn->reads, NNG_ETIMEDOUT);
 }
 
 void tc_nng_tls_expire(void) {
   pthread_mutex_lock(&lock);
-  for (nng_tls_engine_conn *c = arriving_conns; c != NULL; c = c->next_arriving)
-    if (tc_mono_ns() >= c->expires_ns && c->reads != NULL) expire(c);
+  tc__arrivals_expire(tc_mono_ns());
   pthread_mutex_unlock(&lock);
 }
 
 static void drop_chain(nng_tls_engine_conn *conn) {
   pthread_mutex_lock(&lock);
-  arrived(conn);
+  tc__arrival_take_out(&conn->arrival);
   if (conn->at != NULL) {
     *conn->at = conn->next;
     if (conn->next != NULL) conn->next->at = conn->at;
@@ -288,7 +275,7 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
   if (nng_pipe_get_bool(pipe, NNG_OPT_TLS_VERIFIED, &verified) != 0 || asked == NULL) return false;
   pthread_mutex_lock(&lock);
   asked->pipe = pipe.id;
-  arrived(asked);
+  tc__arrival_take_out(&asked->arrival);
   closed = asked->closed;
   if (!closed) {
     asked->left = left;
@@ -353,9 +340,11 @@ static void keep_address(nng_tls_engine_conn *conn, void *nng_stream) {
       nng_stream_get_addr(nng_stream, NNG_OPT_REMADDR, &at) != 0)
     return;
   if (at.s_family == NNG_AF_INET) {
+    conn->arrival.source = at.s_in.sa_addr;
     inet_ntop(AF_INET, &at.s_in.sa_addr, host, sizeof host);
     snprintf(conn->address, sizeof conn->address, "%s:%u", host, ntohs(at.s_in.sa_port));
   } else if (at.s_family == NNG_AF_INET6) {
+    memcpy(&conn->arrival.source, at.s_in6.sa_addr, sizeof conn->arrival.source);
     inet_ntop(AF_INET6, at.s_in6.sa_addr, host, sizeof host);
     snprintf(conn->address, sizeof conn->address, "[%s]:%u", host, ntohs(at.s_in6.sa_port));
   }
@@ -557,7 +546,8 @@ tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
                               .peer_act = terms->peer_act,
                               .refused = terms->refused,
                               .self = terms->self,
-                              .greeting_ns = terms->greeting_ms * UINT64_C(1000000) };
+                              .greeting_ns = terms->greeting_ms * UINT64_C(1000000),
+                              .greeting_max = terms->greeting_max };
   if (terms->peer_host != NULL) tls->peer_host = strdup(terms->peer_host);
   pthread_mutex_lock(&lock);
   tls->number = ++last_number;

@@ -29,6 +29,9 @@ struct tc_nng_terms {
   /* What a peer of ours has for its handshake and nng's greeting; tc_nng_tls_expire() ends it then. nng's own 10 s begin
    * anew with each byte of the greeting, and are lost in a handshake. 0: no limit. */
   unsigned greeting_ms;
+  /* So many of ours at once, with greeting_ms: one more ends the oldest of the address that has the most. Their handshakes
+   * cost them nothing, so these must not be all that nng/accept.h lets in. 0: no limit. */
+  unsigned greeting_max;
 };
 
 struct tc_nng_tls;

@@ -5,7 +5,9 @@
 
 #include "base/grow.h"
 
-_Static_assert((int)TO_REASONS <= (int)TO_IDLE_CALL_BIT, "a bit for each reason");
+_Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT, "a bit for each reason");
+
+static const uint32_t own_bits = ((UINT32_C(1) << TO_IDLE_OWN) - 1) << TO_REASONS;
 
 struct to_idle_rule {
   uint32_t bits; /* what is idle where the function waits */
@@ -38,14 +40,36 @@ static uint32_t bits_of_class(struct to_string reason) {
   return bits;
 }
 
-/* 0: there is no such reason. A name that is both is a class: "sync" is more than the reason of that name. */
-static uint32_t bits_of(struct to_string reason) {
+/* A name that is both is a class: "sync" is more than the reason of that name. 0: no table has such a reason. */
+static uint32_t bits_of_known(struct to_string reason) {
   enum to_reason one = to_reason_find(reason);
 
   if (reason.len == 0) return ~(UINT32_C(1) << TO_IDLE_KNOWN);
   if (text_is(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
   uint32_t bits = bits_of_class(reason);
+  if ((bits >> TO_REASON_OTHER & 1) != 0) return bits | own_bits;
   return bits != 0 || one == TO_REASON_OTHER ? bits : UINT32_C(1) << one;
+}
+
+/* The place of such words; own->n: they are not there. */
+static unsigned find_words(const struct to_idle_words *own, struct to_string words) {
+  unsigned i = 0;
+
+  while (i < own->n && (own->words[i].len != words.len ||
+                        memcmp(own->words[i].data, words.data, words.len) != 0))
+    i++;
+  return i;
+}
+
+/* 0: as many as there is room for are named already. */
+static uint32_t bits_of(struct to_string reason, struct to_idle_words *own) {
+  uint32_t bits = bits_of_known(reason);
+  unsigned at = find_words(own, reason);
+
+  if (bits != 0) return bits;
+  if (at == TO_IDLE_OWN) return 0;
+  if (at == own->n) own->words[own->n++] = reason;
+  return UINT32_C(1) << (TO_REASONS + at);
 }
 
 static void cut_stars(struct to_idle_rule *rule) {
@@ -73,7 +97,7 @@ static bool has_star_inside(struct to_string name) {
   return false;
 }
 
-static bool parse(struct to_string text, struct to_idle_rule *out) {
+static bool parse(struct to_string text, struct to_idle_words *own, struct to_idle_rule *out) {
   out->is_not = text.data[0] == '!';
   text.data += out->is_not;
   text.len -= out->is_not;
@@ -83,7 +107,7 @@ static bool parse(struct to_string text, struct to_idle_rule *out) {
   if (colon != NULL) reason.len = (size_t)(colon - text.data);
   size_t skip = colon != NULL ? reason.len + 1 : 0;
   out->name = (struct to_string){ text.data + skip, text.len - skip };
-  out->bits = bits_of(reason);
+  out->bits = bits_of(reason, own);
   cut_stars(out);
   bool has_name = out->name.len > 0 || out->any_begin || out->any_end;
   return out->bits != 0 && has_name && !has_star_inside(out->name);
@@ -104,16 +128,39 @@ static bool next_pattern(const char **rest, struct to_string *out) {
 }
 
 tb_rc to_idle_check(const char *patterns, struct tb_diag *diag) {
+  struct to_idle_words own = { .n = 0 };
   struct to_idle_rule rule;
   struct to_string text;
 
-  while (next_pattern(&patterns, &text))
-    if (!parse(text, &rule))
+  while (next_pattern(&patterns, &text)) {
+    int len = (int)(text.len < 60 ? text.len : 60);
+    bool fits = parse(text, &own, &rule);
+    if (!fits && rule.bits == 0)
+      return tb_fail(diag, TB_BROKEN,
+                     "\"%.*s\": it has more than %d reasons that `tracectl tables reasons` has not",
+                     len, text.data, TO_IDLE_OWN);
+    if (!fits)
       return tb_fail(diag, TB_BROKEN,
                      "\"%.*s\" is neither NAME nor REASON:NAME; * may begin or end NAME, "
                      "REASON is in `tracectl tables reasons`",
-                     (int)(text.len < 60 ? text.len : 60), text.data);
+                     len, text.data);
+  }
   return TB_OK;
+}
+
+bool to_idle_unknown(const char *patterns, struct tb_diag *note) {
+  struct to_idle_words own = { .n = 0 };
+  struct to_idle_rule rule;
+  struct to_string text;
+
+  while (own.n == 0 && next_pattern(&patterns, &text))
+    if (!parse(text, &own, &rule)) return false;
+  if (own.n == 0) return false;
+  (void)!tb_fail(note, TB_UNSUPPORTED,
+                 "\"%.*s\" is no reason of `tracectl tables reasons`: taken for one of a newer Go, or "
+                 "of a C program",
+                 (int)(own.words[0].len < 60 ? own.words[0].len : 60), own.words[0].data);
+  return true;
 }
 
 /* ---- stacks ---- */
@@ -192,6 +239,17 @@ static tb_rc grow(struct to_idle *idle, uint32_t stack) {
   return TB_OK;
 }
 
+/* Of a reason that no table has. */
+static unsigned own_bit(struct to_idle *idle, unsigned number) {
+  if (number >= TO_REASONS_MAX || idle->own.n == 0) return TO_REASON_OTHER;
+  uint8_t *bit = &idle->bit_of[number];
+  if (*bit != 0) return *bit;
+  const char *words = to_reasons_info(idle->reasons, number)->text;
+  unsigned at = find_words(&idle->own, (struct to_string){ words, strlen(words) });
+  *bit = (uint8_t)(at < idle->own.n ? TO_REASONS + at : TO_REASON_OTHER);
+  return *bit;
+}
+
 tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *out) {
   if (TB_UNLIKELY(stack >= idle->of_stacks)) TB_TRY(grow(idle, stack));
   if (TB_UNLIKELY(idle->named != idle->stacks->named)) {
@@ -200,7 +258,7 @@ tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *ou
   }
   uint32_t *bits = &idle->of_stack[stack];
   if (TB_UNLIKELY(*bits == 0)) *bits = judge(idle, to_stack_table_stack(idle->stacks, stack));
-  unsigned bit = which < TO_REASONS ? which : TO_REASON_OTHER;
+  unsigned bit = which < TO_REASONS ? which : own_bit(idle, which);
   *out = *bits >> (which == TO_IDLE_CALL ? (unsigned)TO_IDLE_CALL_BIT : bit) & 1;
   return TB_OK;
 }
@@ -216,7 +274,7 @@ static tb_rc add_rule(struct to_idle *idle, const struct to_idle_rule *rule) {
 static tb_rc add_builtin(struct to_idle *idle) {
   for (size_t i = 0; i < sizeof(builtin) / sizeof(*builtin); i++) {
     const char *reason = builtin[i].reason, *name = builtin[i].pattern;
-    struct to_idle_rule rule = { .bits = bits_of((struct to_string){ reason, strlen(reason) }),
+    struct to_idle_rule rule = { .bits = bits_of_known((struct to_string){ reason, strlen(reason) }),
                                  .name = { name, strlen(name) } };
     cut_stars(&rule);
     TB_TRY(add_rule(idle, &rule));
@@ -225,19 +283,19 @@ static tb_rc add_builtin(struct to_idle *idle) {
 }
 
 tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem, const struct to_stack_table *stacks,
-                   const char *patterns) {
+                   const struct to_reasons *reasons, const char *patterns) {
   struct to_idle_rule rule;
   struct to_string text;
   const char *rest;
 
-  *idle = (struct to_idle){ .mem = mem, .stacks = stacks };
+  *idle = (struct to_idle){ .mem = mem, .stacks = stacks, .reasons = reasons };
   TB_TRY(add_builtin(idle));
   if (patterns == NULL || *patterns == '\0') return TB_OK;
   TB_TRY(tb_mem_take(mem, strlen(patterns) + 1, &idle->text));
   idle->text_bytes = strlen(patterns) + 1;
   memcpy(idle->text, patterns, idle->text_bytes);
   for (rest = idle->text; next_pattern(&rest, &text);) {
-    if (!parse(text, &rule)) return TB_BROKEN;
+    if (!parse(text, &idle->own, &rule)) return TB_BROKEN;
     TB_TRY(add_rule(idle, &rule));
   }
   return TB_OK;
@@ -252,7 +310,7 @@ void to_idle_fini(struct to_idle *idle) {
 
 tb_rc to_idle_replace(struct to_idle *idle, const char *patterns) {
   struct to_idle fresh;
-  tb_rc rc = to_idle_init(&fresh, idle->mem, idle->stacks, patterns);
+  tb_rc rc = to_idle_init(&fresh, idle->mem, idle->stacks, idle->reasons, patterns);
 
   if (rc != TB_OK) {
     to_idle_fini(&fresh);

@@ -33,6 +33,11 @@ PATIENCE = float(os.environ.get("TC_PATIENCE", "1"))  # how much slower than two
 DEADLINE = 180 * PATIENCE  # seconds; only a failure takes so long
 
 
+def patient(seconds):
+    """A span of time in a setting, for what must not come too soon: so many seconds, or more on a slower machine."""
+    return f"{seconds * PATIENCE * 1000:.0f}ms"
+
+
 def engine(name):
     """A real server that tests talk to, which `make engines` builds: its program, or None."""
     built = pathlib.Path(os.environ.get("TRACECOLLECT_ENGINES", "/nonexistent")) / "bin" / name

@@ -6,7 +6,7 @@ import hmac
 import json
 import signal
 
-from harness import BUILD, Case, Collector, suites, wait_until
+from harness import BUILD, DEADLINE, Case, Collector, suites, wait_until
 from receiver import Receiver
 
 ACTIONS = BUILD / "bin/tracecollect-actions"
@@ -53,7 +53,7 @@ class Actions(Case):
 
     def end(self):
         self.helper.send_signal(signal.SIGTERM)
-        self.assertEqual(self.helper.wait(30), 0)
+        self.assertEqual(self.helper.wait(DEADLINE), 0)
 
     def progress(self):
         file = self.folder / "helper.state/progress"
@@ -104,18 +104,19 @@ class Actions(Case):
         self.assertEqual(self.collector.stop(), 0)
 
     def test_one_that_hangs_delays_no_other(self):
-        self.collect("webhook hangs, webhook chat, exec fails, exec later, webhook stalls, webhook floods")
+        self.collect("webhook hangs, webhook chat, exec fails, exec later, webhook stalls, webhook floods", "trigger.every=1h")
         tries = self.folder / "tries"
         self.help(f"webhook hangs {self.receiver.url('/hangs')}\nwebhook chat {self.receiver.url('/chat')}\n"
                   f"webhook stalls {self.receiver.url('/stalls')}\nwebhook floods {self.receiver.url('/floods')}\n"
                   f"exec fails {self.script('fails', 'exit 7')}\n"
                   f"exec later {self.script('later', f'echo >> {tries}; [ $(wc -l < {tries}) = 2 ] || exit 75')}\n")
-        self.receiver.answers.update({"/hangs": ["hang"], "/stalls": ["stall"], "/floods": ["flood"]})
+        self.receiver.answers.update({"/hangs": ["hang"] * 1000, "/stalls": ["stall"], "/floods": ["flood"]})
         wait_until("it has begun", lambda: len(self.progress()) == 6)
         fired = self.fire()
         wait_until("the others are done", lambda: {self.progress()[action] for action in ("webhook:chat", "exec:fails", "exec:later", "webhook:stalls", "webhook:floods")} == {str(fired["id"])})
         # The status decides: a body that stalls or does not end asks for no other try.
-        self.assertEqual([len(self.receiver.of(path)) for path in ("/hangs", "/stalls", "/floods")], [1, 1, 1])
+        self.assertEqual([len(self.receiver.of(path)) for path in ("/stalls", "/floods")], [1, 1])
+        self.assertGreaterEqual(len(self.receiver.of("/hangs")), 1)  # each try is given up after ten seconds
         self.assertNotRegex(self.log("helper"), "webhook:(stalls|floods): ")
         self.assertIn("exec:fails: exit code 7; given up", self.log("helper"))
         self.assertIn("exec:later: exit code 75; again in 1 s", self.log("helper"))
@@ -127,9 +128,13 @@ class Actions(Case):
         # It ends at once, and does again what was under way.
         self.end()
         self.assertEqual(self.progress()["webhook:hangs"], "1")
+        hung = len(self.receiver.of("/hangs"))
+        del self.receiver.answers["/hangs"]
         self.start()
         wait_until("it is done", lambda: self.progress().get("webhook:hangs") == str(fired["id"]))
-        self.assertEqual([post["headers"]["webhook-id"] for post in self.receiver.of("/hangs")], [str(fired["id"])] * 2)
+        posts = [post["headers"]["webhook-id"] for post in self.receiver.of("/hangs")]
+        self.assertGreater(len(posts), hung)
+        self.assertEqual(set(posts), {str(fired["id"])})
         self.end()
 
     @suites("release", "asan")

@@ -76,7 +76,7 @@ class Anonymize(Case):
         if go is None:
             self.skipTest("Go is not installed")
         public, _ = self.anonymize(self.trace("g26-gens"))
-        parsed = self.run_program(go.command, "tool", "trace", "-d=parsed", public, env=go.environment, timeout=300).out
+        parsed = self.run_program(go.command, "tool", "trace", "-d=parsed", public, env=go.environment).out
         self.assertEqual(parsed.count("\nM=") + parsed.startswith("M="), len(self.events(public)))
 
     def test_of_a_broken_trace_nothing_is_written(self):

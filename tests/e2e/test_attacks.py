@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
-from harness import BUILD, DEADLINE, FULL, SANITIZE, Case, Collector, wait_until
+from harness import BUILD, DEADLINE, FULL, SANITIZE, Case, Collector, patient, wait_until
 
 FLOODER = BUILD / "tests" / "flooding_agent"
 MIB = 1 << 20
@@ -25,8 +25,8 @@ def full(short, long):
 
 
 PACE = full(50, 100)  # generations of the other agent, one after the other
-# Of the other agent. The median: a disk and cores that others use as well have bad moments, and a soak alone has the machine to itself.
-ACKED_P50_MS, ACKED_P99_MS = 1000, full(DEADLINE * 1000, 3000)
+# Of the other agent: a soak alone has the machine to itself.
+ACKED_P50_MS, ACKED_P99_MS = full(DEADLINE * 1000, 1000), full(DEADLINE * 1000, 3000)
 
 WAITING = full(30, 1000)  # generations that an archive without inodes owes
 
@@ -65,7 +65,7 @@ class Watch:
         health, ready = self.case.get(self.collector, "/healthz"), self.case.readiness(self.collector)
         if self.well:
             self.case.assertEqual(health, (200, "ok\n"))
-            self.case.assertTrue(ready["ready"], ready)
+            self.case.assertTrue(ready["ready"] and all(check["ok"] for check in ready["checks"]), ready)
         self.memory.append(self.case.resident(self.collector))
         self.over.wait(0.1)
 
@@ -147,7 +147,7 @@ class AttackCase(Case):
 class Attacks(AttackCase):
     def test_a_generation_that_never_ends_is_given_up(self):
         held = full(32, 256)
-        collector = self.start("agents.heartbeat=1s", "agents.abandon_after=3s", "log.file_bytes=4MiB", "log.checkpoint_bytes=16MiB", 
+        collector = self.start(f"agents.heartbeat={patient(1)}", f"agents.abandon_after={patient(3)}", "log.file_bytes=4MiB", "log.checkpoint_bytes=16MiB", 
                                f"log.held_bytes_max={held}MiB", f"agents.generation_bytes_max={held}MiB")
         with Watch(self, collector) as watch:
             said = self.attack(collector, "endless", *full((1500, 10), (100000, 10)))
@@ -181,7 +181,7 @@ class Attacks(AttackCase):
             self.skipTest("skipped, because prlimit is not installed")
         launcher = ["prlimit", f"--nofile={limit}:{limit}"] if limit is not None else []
         heartbeat = full(1, 60)  # these send none
-        collector = self.start(f"agents.heartbeat={heartbeat}s", f"agents.abandon_after={3 * heartbeat}s", "retention.every=1s",
+        collector = self.start(f"agents.heartbeat={patient(heartbeat)}", f"agents.abandon_after={patient(3 * heartbeat)}", "retention.every=1s",
                                launcher=launcher)
         words = []
         with Watch(self, collector) as watch:
@@ -204,7 +204,7 @@ class Attacks(AttackCase):
 
     def test_an_agent_that_opens_and_leaves_streams_shuts_out_none_for_long(self):
         most = full(20, 2000)
-        collector = self.start("agents.heartbeat=1s", "agents.abandon_after=3s", f"agents.identity_streams_max={most}",
+        collector = self.start(f"agents.heartbeat={patient(1)}", f"agents.abandon_after={patient(3)}", f"agents.identity_streams_max={most}",
                                "analysis.memory_max=32MiB")
         with Watch(self, collector) as watch:
             words = []

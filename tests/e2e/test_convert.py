@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 
-from harness import FULL, SANITIZE, SOURCE, TRACECTL, Case, Collector
+from harness import DEADLINE, FULL, SANITIZE, SOURCE, TRACECTL, Case, Collector
 from receiver import Receiver
 
 WAKES = "kind='goroutine' AND state='runnable' AND cause='unblocked' AND by_life IS NOT NULL"
@@ -306,7 +306,7 @@ class OtherFormats(Convert):
             with subprocess.Popen([TRACECTL, "convert", "--to", to, trace, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
                 self.assertEqual(len(child.stdout.read(100)), 100)
                 child.stdout.close()
-                self.assertEqual((child.stderr.read(), child.wait(60)), (b"", 0), to)
+                self.assertEqual((child.stderr.read(), child.wait(DEADLINE)), (b"", 0), to)
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")

@@ -6,13 +6,13 @@ import random
 import time
 import urllib.request
 
-from harness import BUILD, FULL, SOURCE, TRACECTL, Case, Collector
+from harness import BUILD, FULL, SOURCE, TRACECTL, Case, Collector, patient
 
 
 class Fleet(Case):
     def test_books_close_after_joins_leaves_kills_and_a_day(self):
         streams, seconds, kill_s = (600, 100, 10) if FULL else (60, 6, 2)
-        collector = Collector(self, "agents.heartbeat=1s", "agents.abandon_after=3s")
+        collector = Collector(self, f"agents.heartbeat={patient(1)}", f"agents.abandon_after={patient(3)}")
         books = self.folder / "books"
         options = {"streams": streams, "processes": 3, "seconds": seconds, "period_ms": 300, "leave_percent": 300, "leave_least": 6, "kill_s": kill_s,
                    "curve_s": seconds, "spool": self.folder / "spool", "books": books}

@@ -9,7 +9,6 @@ import re
 import shutil
 import ssl
 import sys
-import time
 import urllib.error
 import urllib.request
 
@@ -222,6 +221,4 @@ class Remote(Case):
         self.assertEqual(get("/api/v1/streams", "agent")[0], 403)
         self.assertEqual(get("/api/v1/streams", "reader")[0], 200)
         self.assertIn("<!doctype html>", get("/", "reader")[1])
-        started = time.monotonic()
         self.assertEqual(collector.stop(), 0)
-        self.assertLess(time.monotonic() - started, 30)

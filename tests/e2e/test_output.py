@@ -7,7 +7,7 @@ import subprocess
 import tty
 import unittest
 
-from harness import TRACECTL, Case, Collector
+from harness import DEADLINE, TRACECTL, Case, Collector
 
 
 class Output(Case):
@@ -29,7 +29,7 @@ class Output(Case):
 
     def run_into(self, command, out):
         return subprocess.run([str(word) for word in (TRACECTL, *command)], stdin=subprocess.DEVNULL, stdout=out,
-                              stderr=subprocess.PIPE, text=True, timeout=300)
+                              stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
 
     def test_a_reader_that_is_gone_is_no_fault(self):
         for command in self.commands:

@@ -103,7 +103,7 @@ class Reload(Case):
 
     @staticmethod
     def _is_closed(host, port):
-        with socket.create_connection((host, int(port)), timeout=0.2) as plain:
+        with socket.create_connection((host, int(port)), timeout=5) as plain:
             try:
                 return plain.recv(1) == b""
             except TimeoutError:

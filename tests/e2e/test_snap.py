@@ -154,12 +154,12 @@ class Snap(Case):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
         server = self.go.program(self, "examples/go-server", cgo=cgo)
-        environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "20000"}
+        environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "600000"}
         process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, "-clients", 1, "-pause", "20ms",
                              env=environment)
         self.wait_live()
         first = self.snap("demo")
-        second = self.snap("demo", "--last", "10s")
+        second = self.snap("demo", "--last", "10m")
         self.assertEqual(second["first_gen"], first["last_gen"] + 1)
         self.read("--service", "demo")
         self.end(process)

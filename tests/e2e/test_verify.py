@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from harness import DAEMON, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
 
 
 def flip(path, at):
@@ -69,7 +69,7 @@ class Verify(Case):
                     collector.kill()
                     collector.settings.append(f"archive.hash={kind}")
                     collector.start()
-        self.assertEqual(sender.wait(180), 0, self.log("send"))
+        self.assertEqual(sender.wait(DEADLINE), 0, self.log("send"))
         self.assert_same_bytes(collector.fetch(self.folder / "fetched", "shop"), trace)
         kinds = {row["hash_kind"] for row in collector.json_lines("list") if not row["open"]}
         self.assertEqual(kinds, {"xxh3", "sha256"})

@@ -5,7 +5,6 @@ and the oracle, which compares what agents say was acked with what the archive g
 import errno
 import json
 import os
-import pathlib
 import re
 import signal
 import struct
@@ -21,18 +20,6 @@ STREAMING = 2  # TA_STATE_STREAMING
 def full(short, long):
     """A row's number: of the table if all of it is wanted, else small enough for every run of the tests."""
     return long if FULL else short
-
-
-def in_flight(pid):
-    """Bytes that a process has sent over TCP on this machine and nobody has read yet."""
-    sockets = set()
-    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        if match := re.match(r"socket:\[(\d+)\]", os.readlink(link)):
-            sockets.add(match.group(1))
-    rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    own = {words[1] for words in rows if words[9] in sockets}
-    queues = [(words, [int(n, 16) for n in words[4].split(":")]) for words in rows]  # to be sent, to be read
-    return sum(send for words, (send, _) in queues if words[1] in own) + sum(read for words, (_, read) in queues if words[2] in own)
 
 
 class Agent:
@@ -58,6 +45,15 @@ class Agent:
     def history(self):
         """All it printed, ten times a second."""
         return [json.loads(line) for line in self.out.read_bytes().split(b"\n")[:-1] if line.startswith(b"{")]
+
+    def hold(self):
+        """It stops in the middle of a generation of which half is acked, and all before it."""
+        wait_until(f"{self.name} is at work", lambda: self.status.get("stream"))
+        self.process.send_signal(signal.SIGUSR1)
+        wait_until(f"{self.name} is in the middle of a generation", lambda: self.status["held"])
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGUSR2)
 
     def finish(self, seconds=DEADLINE):
         """SIGTERM; answers its last words. All must be acked."""

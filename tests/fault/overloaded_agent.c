@@ -5,8 +5,8 @@
  *
  * Eight threads with a stream each write generations of a seed, SECONDS times MB_S megabytes together, 16 KiB a call,
  * and no faster than that. When all is written it prints one line of JSON: how long a call took, by the wall and by the
- * thread's CPU, and how much memory came to be in use beside what was before. Then the streams are closed, a minute at
- * most, and another line says what became of what was written. */
+ * thread's CPU, and how much memory came to be in use beside what was before. Then the streams are closed, and
+ * another line says what became of what was written. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "seeded_trace.h"
+#include "support/patience.h"
 #include "traceagent.h"
 
 enum {
@@ -25,7 +26,6 @@ enum {
   CALL_BYTES = 16 << 10,
   GENERATION_BYTES = 500000,
   CALLS_MAX = 1 << 20,
-  CLOSE_MS = 60000,
 };
 
 struct calls {
@@ -147,7 +147,7 @@ static int close_streams(struct writer *w) {
   for (int i = 0; i < THREADS; i++) ta_forward_finish(w[i].f);
   for (int i = 0; i < THREADS; i++) {
     struct ta_forward_status s = { .size = sizeof s };
-    if (ta_forward_sync(w[i].f, CLOSE_MS) != TA_OK) rc = 1;
+    if (ta_forward_sync(w[i].f, TT_PATIENCE_MS) != TA_OK) rc = 1;
     ta_forward_status(w[i].f, &s);
     produced += s.produced_bytes;
     acked += s.acked_bytes;

@@ -6,8 +6,8 @@
  * Four threads emit events of two numbers without a rest, the agent has 16 MiB. Of one in 64 events is measured how
  * long it took, the reading of the clock included. When the time is over it prints one line of JSON:
  * the events, those quantiles, the memory that came to be in use. With RECORD_MS the agent is a flight recorder, which
- * is asked for what it keeps at the end. Then the session ends, a minute at most, and another line says what became of
- * what was written. */
+ * is asked for what it keeps at the end. Then the session ends, and another line says what became of what was
+ * written. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,9 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/patience.h"
 #include "traceagent.h"
 
-enum { THREADS = 4, SPOOL_BYTES = 16 << 20, EACH = 64, NOTED_MAX = 1 << 20, END_MS = 60000 };
+enum { THREADS = 4, SPOOL_BYTES = 16 << 20, EACH = 64, NOTED_MAX = 1 << 20 };
 
 struct writer {
   pthread_t thread;
@@ -106,7 +107,7 @@ static void print_pace(uint64_t seconds, uint64_t memory) {
 static int end_session(void) {
   struct ta_emit_status s = { .size = sizeof s };
   struct ta_forward_status stream = { .size = sizeof stream };
-  int error = ta_emit_sync(END_MS);
+  int error = ta_emit_sync(TT_PATIENCE_MS);
 
   if (error == TA_OK) error = ta_emit_status(&s);
   if (error == TA_OK) error = ta_emit_forward_status(&stream);
@@ -116,7 +117,7 @@ static int end_session(void) {
          "}\n",
          s.generations, s.lost_generations, s.dropped, stream.produced_bytes, stream.acked_bytes,
          stream.lost_bytes);
-  return ta_emit_stop(END_MS) == TA_OK ? 0 : 1;
+  return ta_emit_stop(TT_PATIENCE_MS) == TA_OK ? 0 : 1;
 }
 
 int main(int argc, char **argv) {

@@ -5,9 +5,11 @@
  *     seeded_agent write SEED GENERATION_BYTES
  *     seeded_agent check SEED GENERATION_BYTES FILE...
  *
- * send writes generation after generation at that rate until SIGTERM, then waits up to three minutes for the acks. Ten
- * times a second, and at the end, it prints what the agent says of itself as one line of JSON. With SPOOL_DIR it asks
- * ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill can lose it.
+ * send writes generation after generation at that rate until SIGTERM, then waits for the acks (support/patience.h). SIGUSR1
+ * holds it in the middle of the next generation, until SIGUSR2: the half of it that is written, and all before it, is acked
+ * when it says that it is "held". Ten times a second, and at the end, it prints what the agent says of itself as one line of
+ * JSON. With SPOOL_DIR it asks ta_forward_sync() after each generation, and "safe" is the last of which that said that no kill
+ * can lose it.
  * Exit 0: all acked, and of earlier programs in SPOOL_DIR nothing left.
  * write writes the header and one generation after the other to stdout, as long as they are read, each after its length
  * (4 bytes, little endian): for agents that are not of C (agent/go/seeded_test.go).
@@ -24,16 +26,21 @@
 #include <unistd.h>
 
 #include "seeded_trace.h"
+#include "support/patience.h"
 #include "traceagent.h"
 #include "wire/batch.h"
 
-enum { REPORT_EVERY_NS = 100000000, CLOSE_MS = 175000, SYNC_MS = 20 };
+#define CLOSE_NS ((uint64_t)TT_PATIENCE_MS * 970000) /* a little less than who waits for it */
+enum { REPORT_EVERY_NS = 100000000, SYNC_MS = 20 };
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, hold;
+static bool held;
 
-static void on_term(int signal) {
-  (void)signal;
-  stop = 1;
+static void on_signal(int signal) {
+  if (signal == SIGTERM)
+    stop = 1;
+  else
+    hold = signal == SIGUSR1;
 }
 
 static uint64_t now_ns(void) {
@@ -57,11 +64,11 @@ static void report(ta_forward *f, uint64_t generations) {
          ",\"lost_generations\":%" PRIu64 ",\"reconnects\":%" PRIu64 ",\"resent_batches\":%" PRIu64
          ",\"begun_anew\":%" PRIu64 ",\"faults\":%" PRIu64 ",\"safe\":%" PRIu64
          ",\"disk_faults\":%" PRIu64 ",\"old_streams\":%" PRIu64 ",\"old_streams_sent\":%" PRIu64
-         ",\"slowed\":%d,\"last_error\":\"%s\"}\n",
+         ",\"held\":%d,\"slowed\":%d,\"last_error\":\"%s\"}\n",
          s.stream, (int)s.state, generations, s.produced_batches, s.produced_bytes, s.acked_batches,
          s.acked_bytes, s.acked_generations, s.lost_batches, s.lost_bytes, s.lost_generations,
          s.reconnects, s.resent_batches, s.begun_anew, s.faults, safe, s.disk_faults, s.old_streams,
-         s.old_streams_sent, strncmp(s.last_error, "collector slows", 15) == 0, s.last_error);
+         s.old_streams_sent, held, strncmp(s.last_error, "collector slows", 15) == 0, s.last_error);
   fflush(stdout);
 }
 
@@ -90,6 +97,24 @@ static void make_safe(ta_forward *f, uint64_t gen) {
   report(f, gen);
 }
 
+static void wait_for_acks(ta_forward *f, uint64_t gen) {
+  while (!stop && ta_forward_sync(f, REPORT_EVERY_NS / 1000000) == TA_E_TIMEOUT) report(f, gen);
+}
+
+/* Nothing else waits in the spool, which could take the place of the half that is held. */
+static void write_in_halves(ta_forward *f, const unsigned char *bytes, size_t n, uint64_t gen) {
+  wait_for_acks(f, gen);
+  ta_forward_write(f, bytes, n / 2);
+  wait_for_acks(f, gen);
+  held = true;
+  while (hold && !stop) {
+    report(f, gen);
+    usleep(REPORT_EVERY_NS / 1000);
+  }
+  held = false;
+  ta_forward_write(f, bytes + n / 2, n - n / 2);
+}
+
 static bool old_ones_left(ta_forward *f) {
   struct ta_forward_status s = { .size = sizeof s };
 
@@ -116,13 +141,19 @@ static int send_all(char **argv) {
   ta_forward_write(f, bytes, tt_seeded_header(bytes));
   while (!stop) {
     size_t n = tt_seeded_generation(&trace, ++gen, bytes, &batches);
-    ta_forward_write(f, bytes, n);
+    uint64_t began = now_ns();
+    if (hold) {
+      write_in_halves(f, bytes, n, gen);
+      start += now_ns() - began; /* at its rate afterwards */
+    } else {
+      ta_forward_write(f, bytes, n);
+    }
     written += n;
     if (config.spool_dir != NULL) make_safe(f, gen);
     rest_until(f, start + (uint64_t)((double)written / bytes_ns), &report_ns, gen);
   }
   ta_forward_finish(f);
-  for (uint64_t end = now_ns() + (uint64_t)CLOSE_MS * 1000000; now_ns() < end;) {
+  for (uint64_t end = now_ns() + CLOSE_NS; now_ns() < end;) {
     int said = ta_forward_sync(f, 100);
     if (said != TA_E_TIMEOUT && said != TA_E_KEPT) {
       if (!old_ones_left(f)) break;
@@ -220,9 +251,11 @@ static int check_all(int n, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  struct sigaction act = { .sa_handler = on_term };
+  struct sigaction act = { .sa_handler = on_signal };
 
   sigaction(SIGTERM, &act, NULL);
+  sigaction(SIGUSR1, &act, NULL);
+  sigaction(SIGUSR2, &act, NULL);
   if ((argc == 9 || argc == 10) && strcmp(argv[1], "send") == 0) return send_all(argv + 2);
   if (argc == 4 && strcmp(argv[1], "write") == 0) return write_all(argv + 2);
   if (argc >= 4 && strcmp(argv[1], "check") == 0) return check_all(argc - 2, argv + 2);

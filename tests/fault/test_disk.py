@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import http.client
+import json
 import os
 import random
 import re
@@ -54,7 +55,7 @@ class Disk(FaultCase):
         for _ in range(rounds):
             left = os.statvfs(disk)
             self.fill(disk, left.f_bavail * left.f_frsize - (soon_mib << 20))
-            wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 300)
+            wait_until("the disk is full", lambda: "acks" in self.ready_text(collector) or "full" in self.ready_text(collector), 2 * DEADLINE)
             acked, lost = self.acked(agents), sum(agent.status["lost_bytes"] for agent in agents)
             wait_until("the agents have to drop", lambda: sum(a.status["lost_bytes"] for a in agents) > lost)
             self.expect_reason(agents, "collector stores nothing: its disk is full")
@@ -139,6 +140,49 @@ class Disk(FaultCase):
 
         self.live_through(collector, agents, begin, lambda: [name.unlink() for name in names], "inodes",
                           "no inodes left on the disk")
+
+    def readiness(self, collector):
+        """Ready, and is its check of retention well?"""
+        ready = json.loads(self.ready_text(collector))
+        return ready["ready"], next(check["ok"] for check in ready["checks"] if check["name"] == "retention")
+
+    def live_at_the_floor(self, goes_on, *settings):
+        """Others fill the disk under an agent that goes on: told once, and its end once; meanwhile the collector is ready."""
+        disk = self.tmpfs(512)
+        collector = Collector(self, f"state={disk}/state", "log.file_bytes=4MiB", "disk.reserve_bytes=0", "disk.free_min=8MiB",
+                              "retention.free_bytes=64MiB", "retention.every=100ms", "retention.age=0", "segment.generations_max=1", *settings)
+        collector.state = disk / "state"
+        agents = [Agent(self, collector.ready["agents"], 1, mb_s=1)]
+        wait_until("something is acked", lambda: self.acked(agents) > 0)
+        self.assertEqual(self.readiness(collector), (True, True))
+        left = os.statvfs(disk)
+        self.fill(disk, left.f_bavail * left.f_frsize - (56 << 20))
+        wait_until("retention is at its floor", lambda: self.readiness(collector) == (True, False))
+        acked, before = self.acked(agents), self.metrics(collector)
+        wait_until("the agent goes on", lambda: self.acked(agents) > acked + 2_000_000 and goes_on(before, self.metrics(collector)))
+        self.assertEqual(self.readiness(collector), (True, False))
+        self.assertIn("nothing is left to delete", collector.ask("status").out)
+        (disk / "filler").unlink()
+        wait_until("there is room again", lambda: self.readiness(collector) == (True, True))
+        acked = self.acked(agents)
+        wait_until("the agent goes on", lambda: self.acked(agents) > acked)
+        for words in ("nothing is left that retention.floor lets go", "the disk has room again, or retention something to delete"):
+            self.assertEqual(len(self.lines(collector, words)), 1, self.log(collector.name))
+        return collector, agents
+
+    def test_row_8_an_archive_at_its_floor(self):
+        """All of it is of the newest hour: nothing goes."""
+        collector, agents = self.live_at_the_floor(lambda before, now: True)
+        self.assertEqual(self.metrics(collector)["tracecollect_segments_expired_total"], 0)
+        self.assertEqual(self.finish_all(collector, agents)[0]["lost_bytes"], 0)
+
+    def test_row_8_a_floor_that_moves_on(self):
+        """What grows older than the floor goes, and the disk stays short: that is no end of the finding."""
+        expired = "tracecollect_segments_expired_total"
+        collector, agents = self.live_at_the_floor(lambda before, now: now[expired] > before[expired] + 5, "retention.floor=1s")
+        said = agents[0].finish()
+        self.assertEqual((said["lost_bytes"], said["acked_bytes"]), (0, said["produced_bytes"]))
+        self.assert_proven(collector, 1)
 
     def test_row_8_no_descriptors(self):
         collector = Collector(self, "log.file_bytes=4MiB")

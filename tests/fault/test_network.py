@@ -3,7 +3,7 @@
 import time
 import unittest
 
-from harness import Collector, wait_until
+from harness import DEADLINE, Collector, wait_until
 from faults import FULL, STREAMING, Agent, FaultCase, Proxy, full
 
 
@@ -18,7 +18,7 @@ class Network(FaultCase):
         agents = [Agent(self, proxy.address, seed, mb_s=full(2, 8), generation_bytes=50_000) for seed in (1, 2, 3)]
         agents.append(Agent(self, slow.address, 4, mb_s=1))
         began = time.monotonic()
-        wait_until(f"{cuts} cuts", lambda: proxy.count()["cuts"] >= cuts, 600)
+        wait_until(f"{cuts} cuts", lambda: proxy.count()["cuts"] >= cuts, 4 * DEADLINE)
         seconds = time.monotonic() - began
         words = self.finish_all(collector, agents)
         reconnects = sum(w["reconnects"] for w in words)
@@ -37,7 +37,7 @@ class Network(FaultCase):
         agents = [Agent(self, proxy.address, seed, mb_s=6, generation_bytes=200_000) for seed, proxy in ((61, cut), (62, whole))]
         wait_until("both are at work", lambda: all(a.status["acked_bytes"] > 0 for a in agents))
         began, before = time.monotonic(), [len(a.history()) for a in agents]
-        wait_until(f"{cuts} cuts", lambda: cut.count()["cuts"] >= cuts, 600)
+        wait_until(f"{cuts} cuts", lambda: cut.count()["cuts"] >= cuts, 4 * DEADLINE)
         seconds = time.monotonic() - began
         lines = [a.history()[n - 1:] for a, n in zip(agents, before)]
         acked = [of[-1]["acked_bytes"] - of[0]["acked_bytes"] for of in lines]

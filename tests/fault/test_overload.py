@@ -4,7 +4,7 @@ write what they have, or four emit events as fast as they can, with a flight rec
 import json
 import signal
 
-from harness import BUILD, SANITIZE, Collector, wait_until
+from harness import BUILD, DEADLINE, SANITIZE, Collector, wait_until
 from faults import FULL, FaultCase, Proxy, full
 
 WRITER, EMITTER = BUILD / "tests" / "overloaded_agent", BUILD / "tests" / "overloaded_emitter"
@@ -33,7 +33,7 @@ class OverloadCase(FaultCase):
             collector.start()
         elif kind == "blackholed":
             collector.process.send_signal(signal.SIGCONT)
-        self.assertEqual(writer.wait(180), 0, f"{kind}: {self.log(kind + '-writer')}")
+        self.assertEqual(writer.wait(DEADLINE), 0, f"{kind}: {self.log(kind + '-writer')}")
         return *self.lines(out), collector
 
 

@@ -10,7 +10,7 @@ import ssl
 import struct
 import time
 
-from harness import DEADLINE, SANITIZE, Collector, wait_until
+from harness import DEADLINE, SANITIZE, Collector, patient, wait_until
 from faults import FULL, full
 from test_attacks import MIB, AttackCase, Watch
 
@@ -165,8 +165,8 @@ class Peers(AttackCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536, hard))
         self.peers = []
         self.addCleanup(self.leave)
-        self.collector = self.start("listen.feed=ipc:// tls+tcp://127.0.0.1:0", "agents.handshake_timeout=1s", "readers.handshake_timeout=1s",
-                                    "http.request_timeout=1s", "http.idle_timeout=1s", "http.stall_timeout=1s")
+        self.collector = self.start("listen.feed=ipc:// tls+tcp://127.0.0.1:0", *(f"{key}_timeout={patient(1)}" for key in (
+            "agents.handshake", "readers.handshake", "http.request", "http.idle", "http.stall")))
         self.limits = {}
         ready = self.collector.ready
         self.listeners = {

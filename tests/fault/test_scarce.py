@@ -91,12 +91,12 @@ class Scarce(FaultCase):
 
     # --- what is asked of a daemon ---
 
-    def send(self, seconds=150):
+    def send(self):
         """A whole trace of an instance of its own, acked."""
         self.sent += 1
         return subprocess.Popen([str(TRACECTL), "send", str(self.trace_file), "--to", self.collector.ready["agents"], "--certs",
                                  str(self.certs), "--service", "fault", "--instance", f"i{self.sent}", "--no-progress",
-                                 "--timeout", f"{seconds}s"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 "--timeout", f"{DEADLINE - 30:.0f}s"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, preexec_fn=die_with_parent)
 
     def ask(self, *question):

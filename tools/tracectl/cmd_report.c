@@ -256,8 +256,9 @@ static int parse_option(struct report_options *o, int option, const char *value)
   case OPT_SCHEMA: o->schema = true; return TK_DONE;
   case OPT_IDLE:
     o->ask.idle = value;
-    if (to_idle_check(value, &diag) == TB_OK) return TK_DONE;
-    return tk_usage("report", "--idle: %s", diag.text);
+    if (to_idle_check(value, &diag) != TB_OK) return tk_usage("report", "--idle: %s", diag.text);
+    if (to_idle_unknown(value, &diag)) tk_note("report", "--idle: %s", diag.text);
+    return TK_DONE;
   case OPT_WATCH: o->watch = true; return TK_DONE;
   case OPT_THREADS:
     if (tk_threads_parse(value, &o->ask.threads)) return TK_DONE;

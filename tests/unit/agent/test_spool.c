@@ -473,6 +473,42 @@ Test(spool, it_begins_anew_as_often_as_it_must) {
   close_spool(s);
 }
 
+/* The whole generations that wait stay, what was lost before the collector forgot is lost once. */
+Test(spool, what_waits_when_it_begins_anew_is_sent_and_the_rest_is_told_as_lost) {
+  struct ta_spool *s = open_spool(MIB);
+  struct wire w = { 0 };
+  struct tp_frame f;
+
+  put(s, 1, 2, 500);
+  ta_spool_end(s);
+  grant_all(s, UINT64_MAX);
+  send_granted(s, &w);
+  cr_assert_eq(counters(s).reported_seq, s->seq);
+  cr_assert_eq(ack(s, s->seq), TB_OK);
+  put(s, 2, 3, 500);
+  ta_spool_end(s);
+  put(s, 3, 4, 500);
+  ta_spool_lose(s, 3, TRACECOLLECT__V1__LOSS_REASON__LOSS_NO_BATCH);
+  cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_NOTFOUND);
+  cr_assert_eq(ta_spool_restart(s), TB_OK);
+  cr_assert_eq(counters(s).spooled.batches, 3);
+  cr_assert_eq(counters(s).lost.batches, 2 + 4);
+  cr_assert_eq(ta_spool_resume(s, 0, NULL), TB_OK);
+  grant_all(s, UINT64_MAX);
+  w.n = w.at = 0;
+  send_granted(s, &w);
+  cr_assert(next(&w, &f) && f.kind == TP_HEADER);
+  cr_assert(next(&w, &f) && f.kind == TP_LOSS);
+  cr_assert_eq(loss_in(&f).batches, 2);
+  cr_assert_gt(loss_in(&f).first_wall_ns, 0);
+  cr_assert_eq(ack(s, s->seq), TB_OK);
+  cr_assert_eq(counters(s).reported_seq, s->seq);
+  cr_assert_eq(counters(s).acked.batches, 3);
+  cr_assert_eq(counters(s).spooled.batches, 0);
+  free(w.bytes);
+  close_spool(s);
+}
+
 /* A record that came for the first time. */
 static void note(const struct tp_frame *f, struct ta_count *kept, struct ta_count *reported) {
   if (f->kind == TP_BATCH) ta_count_add(kept, (struct ta_count){ 1, f->len });

@@ -33,7 +33,7 @@ uint64_t to_stack_length(const struct to_generation *gen, uint64_t id) {
 
 bool to_generation_stack_own(const struct to_generation *gen, uint64_t id,
                              struct to_stack_iter *out) {
-  if (id > TT_FAKE_STACKS) return false;
+  if (id > TT_FAKE_STACK_IDS) return false;
   *out = (struct to_stack_iter){ .gen = gen, .pos = NULL, .left = id * TT_FAKE_FRAMES };
   return true;
 }

@@ -8,16 +8,17 @@
 #include "analysis/analysis.h"
 #include "wire/spec.h"
 
-enum { TT_FAKE_STRINGS = 9, TT_FAKE_STACKS = 8, TT_FAKE_FRAMES = 4 };
+enum { TT_FAKE_STRINGS = 9, TT_FAKE_STACKS = 8, TT_FAKE_STACK_IDS = 72, TT_FAKE_FRAMES = 4 };
 
-/* String ids: 1 to TT_FAKE_STRINGS. Stack ids: 1 to TT_FAKE_STACKS; a stack ends at the first frame without pc. */
+/* String ids: 1 to TT_FAKE_STRINGS. Stack ids: 1 to TT_FAKE_STACK_IDS, of which most tests use the first TT_FAKE_STACKS; a
+ * stack ends at the first frame without pc. */
 struct to_generation {
   uint64_t number;
   const char *string[TT_FAKE_STRINGS + 1];
   struct tt_fake_frame {
     uint64_t pc, line;
     const char *function, *file;
-  } stack[TT_FAKE_STACKS + 1][TT_FAKE_FRAMES];
+  } stack[TT_FAKE_STACK_IDS + 1][TT_FAKE_FRAMES];
   struct to_clock clock; /* wall_s 0: none */
   const struct to_experimental *experimental;
   size_t experimentals;

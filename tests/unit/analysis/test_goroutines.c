@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "spans/sums.h"
 #include "unit/analysis/fake_generation.h"
 
-enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4 };
+/* SITE and FAR have one place among those that were met last. */
+enum { WAITS = 1, SITE = 2, BEGIN = 3, NAMELESS = 4, FAR = SITE + TO_SUMS_RECENT_SITES };
 
 static const struct to_generation gen1 = {
   .number = 1,
@@ -12,7 +14,8 @@ static const struct to_generation gen1 = {
   .stack = { [WAITS] = { { 100, 7, "main.wait", "main.go" }, { 201, 9, "main.worker", "main.go" } },
              [SITE] = { { 300, 8, "main.main", "main.go" } },
              [BEGIN] = { { 200, 9, "main.worker", "main.go" } },
-             [NAMELESS] = { { 400, 0, "", "" } } },
+             [NAMELESS] = { { 400, 0, "", "" } },
+             [FAR] = { { 500, 8, "main.far", "far.go" } } },
 };
 
 static void feed(struct tt_analyses *t, to_ns time, int64_t g, uint8_t type, uint64_t a,
@@ -28,9 +31,13 @@ static void open_stream(struct tt_analyses *t) {
           .args = { 1, 1, TW_GO_RUNNING });
 }
 
-static void create(struct tt_analyses *t, to_ns time, int64_t g) {
+static void create_at(struct tt_analyses *t, to_ns time, int64_t g, uint64_t site) {
   TT_FEED(t, &gen1, .time = time, .m = 1, .p = 1, .g = 1, .slot = (uint32_t)g,
-          .type = TW_EV_GO_CREATE, .args = { (uint64_t)g, BEGIN, SITE });
+          .type = TW_EV_GO_CREATE, .args = { (uint64_t)g, BEGIN, site });
+}
+
+static void create(struct tt_analyses *t, to_ns time, int64_t g) {
+  create_at(t, time, g, SITE);
 }
 
 static void start(struct tt_analyses *t, to_ns time, int64_t g) {
@@ -148,6 +155,29 @@ Test(an_goroutines, places_of_creation_and_states_over_time) {
   to_analyses_epoch(t.a);
   r = report(&t, TO_WINDOW_ALL);
   cr_expect_eq(tt_figure(r, "alive")->number, 0);
+  tt_analyses_close(&t);
+}
+
+Test(an_goroutines, a_place_of_creation_is_not_taken_for_the_one_met_before) {
+  struct tt_analyses t;
+  unsigned found = 0;
+
+  open_stream(&t);
+  create_at(&t, 101, 2, SITE);
+  create_at(&t, 111, 3, FAR);
+  create_at(&t, 121, 4, FAR);
+  create_at(&t, 131, 5, SITE);
+  create_at(&t, 141, 6, FAR);
+  const struct to_report *r = report(&t, TO_WINDOW_ALL);
+  for (size_t row = 0; row < tt_table(r, "by_site")->rows; row++) {
+    const struct to_value *stack = tt_cell(r, "by_site", row, "creation_stack");
+
+    if (stack->stack == NULL || stack->stack->len == 0) continue;
+    found++;
+    cr_expect_eq(tt_cell(r, "by_site", row, "created")->number,
+                 stack->stack->frames[0]->pc == 500 ? 3 : 2);
+  }
+  cr_expect_eq(found, 2);
   tt_analyses_close(&t);
 }
 

@@ -163,8 +163,8 @@ Test(config, finish_checks_keys_against_each_other) {
   expect_unfit("listen.feed=ws://127.0.0.1:1",
                "listen.feed: \"ws://127.0.0.1:1\" is not an ipc:// or tls+tcp:// URL");
   expect_unfit("log.group_bytes=64MiB", "log.group_bytes: must be at most half of log.file_bytes");
-  expect_unfit("analysis.idle=main.worker,nett:main.f",
-               "analysis.idle: \"nett:main.f\" is neither NAME nor REASON:NAME");
+  expect_unfit("analysis.idle=main.worker,net:",
+               "analysis.idle: \"net:\" is neither NAME nor REASON:NAME");
   expect_unfit("agents.heartbeat=1h", "agents.abandon_after: must be at least");
   expect_unfit("log.held_bytes_max=16MiB", "log.held_bytes_max: must be at least");
   expect_unfit("state=/"
@@ -371,6 +371,20 @@ Test(config, a_reload_takes_over_what_may_change_and_names_what_waits_for_the_ne
 }
 
 /* A reader on another thread may hold the old text; the daemon hands this one on. */
+Test(config, a_reason_that_no_table_has_is_noted) {
+  struct tc_config c;
+  struct tb_diag diag, note;
+
+  tb_diag_clear(&diag);
+  tb_diag_clear(&note);
+  tc_config_init(&c);
+  cr_assert_not(tc_config_note(&c, &note));
+  cr_assert_eq(tc_config_set(&c, "analysis.idle=net:main.f, nett:main.f", &diag), TB_OK);
+  cr_assert(tc_config_note(&c, &note));
+  cr_assert_not_null(strstr(note.text, "analysis.idle: \"nett\" is no reason"), "%s", note.text);
+  tc_config_fini(&c);
+}
+
 Test(config, texts_are_for_the_next_start_but_for_analysis_idle) {
   for (size_t i = 0; i < tc_config_keys_count; i++)
     if (tc_config_is_text(tc_config_keys[i].type))

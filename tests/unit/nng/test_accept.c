@@ -2,6 +2,7 @@
 /* Peers of nng's listeners that say nothing, or are too many. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,9 +20,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/net/nng_listener.h"
 #include "nng/accept.h"
 #include "nng/close.h"
+#include "nng/greeting.h"
 #include "nng/tls_engine.h"
 #include "tests/support/certs.h"
 #include "tests/support/patience.h"
@@ -29,7 +32,7 @@
 enum { MANY = 40, LEAST = 8 };
 
 static char folder[64];
-static atomic_uint turned_away, refused, pipes;
+static atomic_uint turned_away, refused, gave_way, pipes;
 static _Atomic(const char *) last_why;
 
 static void make_folder(void) {
@@ -58,6 +61,7 @@ static void count_away(void *self, const char *peer, const char *why) {
 static void count_refused(void *self, const char *peer, const char *why) {
   (void)self, (void)peer;
   if (strstr(why, "too long") != NULL) refused++;
+  if (strstr(why, "gives way") != NULL) gave_way++;
 }
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
@@ -92,7 +96,8 @@ static struct tc_nng_tls *terms_of(SSL_CTX *ctx, bool server, unsigned greeting_
                                 .server = server,
                                 .peer_act = server ? TC_ACT_FEED : TC_ACT_SERVE,
                                 .refused = count_refused,
-                                .greeting_ms = greeting_ms };
+                                .greeting_ms = greeting_ms,
+                                .greeting_max = LEAST };
   struct tc_nng_tls *tls;
   struct tb_diag diag;
 
@@ -152,6 +157,29 @@ static bool has_ended(int fd) {
   return n == 0 || errno == ECONNRESET;
 }
 
+struct reader {
+  nng_socket socket;
+  struct tc_nng_tls *tls;
+};
+
+/* It has come in. */
+static struct reader read_from(const struct publisher *p) {
+  struct reader r = { .tls = terms_of(context(TLS_client_method(), "reader"), false, 0) };
+  nng_dialer dialer;
+
+  cr_assert_eq(nng_sub0_open(&r.socket), 0);
+  cr_assert_eq(nng_dialer_create(&dialer, r.socket, tc_nng_listener_url(p->listener)), 0);
+  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(r.tls)), 0);
+  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
+  TT_WAIT_UNTIL(pipes > 0);
+  return r;
+}
+
+static void stop(struct reader *r) {
+  tc_nng_close(r->socket);
+  tc_nng_tls_free(r->tls);
+}
+
 Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   struct publisher p = publish(true, 200);
   static const unsigned char hello[LEAST] = { 22, 3, 1, 2, 0, 1, 0 }; /* begins to begin */
@@ -166,21 +194,62 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
     close(fds[i]);
   }
   cr_assert_eq(refused, LEAST);
-  struct tc_nng_tls *tls = terms_of(context(TLS_client_method(), "reader"), false, 0);
-  nng_dialer dialer;
-  nng_socket sub;
-  cr_assert_eq(nng_sub0_open(&sub), 0);
-  cr_assert_eq(nng_dialer_create(&dialer, sub, tc_nng_listener_url(p.listener)), 0);
-  cr_assert_eq(nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls)), 0);
-  cr_assert_eq(nng_dialer_start(dialer, NNG_FLAG_NONBLOCK), 0);
-  TT_WAIT_UNTIL(pipes > 0);
+  struct reader reader = read_from(&p);
   unsigned before = refused;
   uint64_t turns = tc_nng_listener_turns(p.listener);
   /* One that says nothing more stays. */
   TT_WAIT_UNTIL(tc_nng_listener_turns(p.listener) > turns + 1);
   cr_assert_eq(refused, before);
-  tc_nng_close(sub);
-  tc_nng_tls_free(tls);
+  stop(&reader);
+  end(&p);
+}
+
+/* More of one address than its listener takes at once, and one of another. */
+Test(accept, handshakes_that_never_end_leave_room_for_readers) {
+  struct publisher p = publish(true, 1000 * TT_PATIENCE_MS);
+  const struct tc_nng_accept_limits limits = { MANY / 2, MANY / 2, 0, 0, count_away, NULL };
+  int other = come(&p, 2), fds[MANY];
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < MANY; i++) {
+    fds[i] = come(&p, 1);
+    TT_WAIT_UNTIL(gave_way + turned_away + LEAST >= i + 2);
+  }
+  struct reader reader = read_from(&p);
+  cr_assert_lt(recv(other, &byte, 1, MSG_DONTWAIT), 0);
+  cr_assert_eq(errno, EAGAIN, "many of one address push out no other");
+  cr_assert_eq(refused, 0);
+  for (int i = 0; i < MANY; i++) close(fds[i]);
+  close(other);
+  stop(&reader);
+  end(&p);
+}
+
+/* nng's own deadline begins anew with each byte. */
+Test(accept, a_greeting_byte_by_byte_on_a_unix_socket_has_one_deadline) {
+  static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
+  struct publisher p = publish(false, 0);
+  unsigned char byte;
+
+  tc_nng_greeting_limit(1);
+  int slow = come(&p, 1);
+  cr_assert_eq(recv(slow, &byte, 1, 0), 1); /* it is accepted */
+  uint64_t came_ns = tc_mono_ns();
+  TT_WAIT_UNTIL(tc_mono_ns() - came_ns >= 1000000);
+  cr_assert_eq(send(slow, greeting, 1, MSG_NOSIGNAL), 1);
+  cr_assert(has_ended(slow));
+  cr_assert_eq(pipes, 0);
+  tc_nng_greeting_limit(1000 * TT_PATIENCE_MS);
+  int piecemeal = come(&p, 1), whole = come(&p, 1);
+  for (unsigned i = 0; i < sizeof greeting; i++)
+    cr_assert_eq(send(piecemeal, greeting + i, 1, MSG_NOSIGNAL), 1);
+  cr_assert_eq(send(whole, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
+  TT_WAIT_UNTIL(pipes == 2);
+  tc_nng_greeting_limit(0);
+  close(slow);
+  close(piecemeal);
+  close(whole);
   end(&p);
 }
 
@@ -219,6 +288,51 @@ Test(accept, one_address_and_one_listener_have_a_share_over_tls) {
 
 Test(accept, one_user_has_a_share_of_a_unix_socket) {
   expect_share(false);
+}
+
+static unsigned count_descriptors(void) {
+  DIR *dir = opendir("/proc/self/fd");
+  unsigned n = 0;
+
+  while (readdir(dir) != NULL) n++;
+  closedir(dir);
+  return n;
+}
+
+/* As soon as its descriptor is closed it does not count. */
+Test(accept, who_comes_after_one_that_has_ended_is_let_in) {
+  struct publisher p = publish(false, 0);
+  const struct tc_nng_accept_limits limits = { 1, 1, 0, 0, count_away, NULL };
+  unsigned before = count_descriptors();
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < MANY; i++) {
+    int fd = come(&p, 1);
+    cr_assert_eq(recv(fd, &byte, 1, 0), 1, "%u: %s", i, turned_away > 0 ? last_why : "");
+    close(fd);
+    TT_WAIT_UNTIL(count_descriptors() <= before);
+  }
+  cr_assert_eq(turned_away, 0);
+  end(&p);
+}
+
+/* Of all that come at once. */
+Test(accept, a_burst_gets_no_more_than_its_share) {
+  struct publisher p = publish(false, 0);
+  const struct tc_nng_accept_limits limits = { LEAST, LEAST, 0, 0, count_away, NULL };
+  int fds[10 * MANY], in = 0;
+  char byte;
+
+  tc_nng_accept_limit(&limits);
+  for (unsigned i = 0; i < 10 * MANY; i++) fds[i] = come(&p, 1);
+  TT_WAIT_UNTIL(turned_away == 10 * MANY - LEAST);
+  for (unsigned i = 0; i < 10 * MANY; i++) {
+    in += recv(fds[i], &byte, 1, 0) == 1 ? 1 : 0;
+    close(fds[i]);
+  }
+  cr_assert_eq(in, LEAST);
+  end(&p);
 }
 
 Test(accept, the_last_descriptors_are_not_taken) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "wire/batch.h"
+#include "wire/raw.h"
 #include "wire/sections.h"
 #include "wire/varint.h"
 
@@ -184,6 +185,21 @@ Test(wire, a_stack_of_more_than_128_frames_is_refused) {
   tw_section_open(&section, &batch, 26, &diag);
   cr_assert_eq(tw_stack_next(&section, &stack), TB_BROKEN);
   cr_assert_not_null(strstr(diag.text, "stack of 129 frames"), "%s", diag.text);
+}
+
+Test(wire, an_entry_with_bytes_of_its_own_is_whole_or_cut_off) {
+  const unsigned char entry[] = { TW_EV_STRING, 7, 3, 'a', 'b', 'c', 0xff };
+  size_t whole = sizeof entry - 1, used;
+  struct tw_raw raw;
+
+  for (size_t n = whole; n <= sizeof entry; n++) {
+    cr_assert_eq(tw_raw_read(entry, n, TW_EV_LIMIT, NULL, &raw, &used), TB_OK);
+    cr_assert_eq(used, whole);
+  }
+  cr_assert_eq(raw.data_len, 3);
+  cr_assert_arr_eq(raw.data, "abc", 3);
+  for (size_t n = 1; n < whole; n++)
+    cr_assert_eq(tw_raw_read(entry, n, TW_EV_LIMIT, NULL, &raw, &used), TB_END, "%zu bytes", n);
 }
 
 Test(wire, experiments_are_known_by_name) {

@@ -2,7 +2,8 @@
 /* A trace with other names: each string of its tables becomes "x" and 16 digits of a keyed hash, equal ones the same. Events, times, stacks
  * and numbers stay as they are, byte for byte.
  *
- * What stays readable: why goroutines wait and the world stops, and functions of Go's standard library. Experiments are left out: their
+ * What stays readable: why goroutines wait and the world stops, in words that our tables have, and functions of Go's standard library. Other
+ * words may be those of a newer Go, but a C program's own reasons (ta_wait_begin) look the same, and so does any secret. Experiments are left out: their
  * batches hold names in forms of their own.
  *
  * Memory    two batches.

@@ -2,6 +2,8 @@
 /* How the server speaks HTTP/1.1. What the API answers: test_http_api.c; peers that mean ill:
  * test_http_hostile.c. */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,7 +35,7 @@ Test(http, metrics_and_health_are_served) {
          "\r\n\r\ntracecollect_up 1\n");
   expect(s, "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n", "HTTP/1.1 200 OK", "\r\n\r\nok\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK",
-         "{\"name\":\"tls\",\"ok\":true,\"state\":\"the server's certificate is valid for");
+         "{\"name\":\"tls\",\"ok\":true,\"stops\":false,\"state\":\"the server's certificate is valid for");
   s->unhealthy = "disk full";
   expect(s, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "disk full\n");
   expect(s, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 503", "\"ready\":false");
@@ -178,6 +180,49 @@ static void ask_tls(const struct tt_http *s, const char *name, const char *alpn,
   while (SSL_read_ex(peer.ssl, answer + len, sizeof answer - 1 - len, &n) == 1) len += n;
   answer[len] = '\0';
   tt_peer_close(&peer);
+}
+
+static void open_tls(const struct tt_http *s, const char *name, struct tt_peer *out) {
+  char address[64];
+  struct tt_peer_terms terms = { .address = address, .ca_dir = s->host.dir, .name = name };
+
+  snprintf(address, sizeof address, "127.0.0.1:%u", s->port);
+  cr_assert(tt_peer_open(out, &terms), "%s", out->why);
+}
+
+static void expect_metrics(struct tt_peer *peer) {
+  static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n";
+  size_t len = 0, n;
+
+  cr_assert(tt_peer_send(peer, ask, sizeof ask - 1), "%s", peer->why);
+  do {
+    cr_assert_eq(SSL_read_ex(peer->ssl, answer + len, sizeof answer - 1 - len, &n), 1);
+    answer[len += n] = '\0';
+  } while (strstr(answer, "tracecollect_up 1") == NULL);
+}
+
+/* Neither a reader that is in, nor one that comes, nor the handshake of another address. */
+Test(http, handshakes_that_never_end_shut_no_reader_out) {
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL); /* 16 places */
+  struct tt_peer in, comes;
+  int silent[40], other;
+  char byte;
+
+  open_tls(s, "reader", &in);
+  expect_metrics(&in);
+  other = tt_http_dial_from(s, INADDR_LOOPBACK + 1);
+  for (int i = 0; i < 40; i++) silent[i] = tt_http_dial(s);
+  open_tls(s, "reader", &comes);
+  expect_metrics(&comes);
+  expect_metrics(&in);
+  for (int i = 0; i < 36; i++) cr_assert_leq(recv(silent[i], &byte, 1, 0), 0);
+  cr_assert_lt(recv(other, &byte, 1, MSG_DONTWAIT), 0);
+  cr_assert_eq(errno, EAGAIN, "many of one address push out no other");
+  for (int i = 0; i < 40; i++) close(silent[i]);
+  close(other);
+  tt_peer_close(&in);
+  tt_peer_close(&comes);
+  tt_http_stop(s);
 }
 
 #define ASK(path) "GET " path " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"

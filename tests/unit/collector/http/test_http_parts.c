@@ -399,13 +399,26 @@ static const char *readiness_of(const struct tc_store_stats *stats) {
   struct tb_buf out;
 
   tc_readiness_update(&r, &facts);
-  cr_assert_not(tc_readiness_is_ready(&r));
   tb_mem_init(&mem, tb_mem_libc, NULL, sizeof text);
   tb_buf_init(&out, &mem);
   tc_readiness_write(&r, &out);
   snprintf(text, sizeof text, "%.*s", (int)out.len, (const char *)out.data);
   tb_buf_fini(&out);
   return text;
+}
+
+/* Who routes agents by the answer keeps a collector that takes what they send. */
+Test(http_parts, what_does_not_stop_the_intake_is_a_warning) {
+  const struct tc_store_stats gone = { .health = "ok", .files_missing = 2 },
+                              low = { .health = "ok", .retention_at_floor = true },
+                              full = { .health = "full: less space free than disk.free_min (log)" };
+
+  cr_assert_not_null(strstr(readiness_of(&gone), "{\"ready\":true,"));
+  cr_assert_not_null(strstr(readiness_of(&gone), "\"files\",\"ok\":false,\"stops\":false,"));
+  cr_assert_not_null(strstr(readiness_of(&low), "{\"ready\":true,"));
+  cr_assert_not_null(strstr(readiness_of(&low), "\"tls\",\"ok\":false,\"stops\":false,"));
+  cr_assert_not_null(strstr(readiness_of(&full), "{\"ready\":false,"));
+  cr_assert_not_null(strstr(readiness_of(&full), "\"disk\",\"ok\":false,\"stops\":true,"));
 }
 
 Test(http_parts, readiness_names_what_is_wrong_with_the_archive) {
@@ -417,6 +430,6 @@ Test(http_parts, readiness_names_what_is_wrong_with_the_archive) {
 
   cr_assert_not_null(strstr(readiness_of(&fine), "\"files\",\"ok\":true"));
   cr_assert_not_null(strstr(readiness_of(&fine), "\"retention\",\"ok\":true"));
-  cr_assert_not_null(strstr(readiness_of(&gone), "\"files\",\"ok\":false,\"state\":\"2 were removed"));
-  cr_assert_not_null(strstr(readiness_of(&low), "\"retention\",\"ok\":false,\"state\":\"8 MiB free"));
+  cr_assert_not_null(strstr(readiness_of(&gone), "\"files\",\"ok\":false,\"stops\":false,\"state\":\"2 were removed"));
+  cr_assert_not_null(strstr(readiness_of(&low), "\"retention\",\"ok\":false,\"stops\":false,\"state\":\"8 MiB free"));
 }

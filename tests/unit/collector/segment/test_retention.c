@@ -27,7 +27,7 @@ Test(retention, age_is_told_by_the_wall_clock) {
       tc_retention_takes(&r, &rules, 1000, UINT64_MAX, WALL + 90 * S)); /* from the future */
 }
 
-Test(retention, the_floor_is_of_an_archive_that_has_at_most_half_of_the_disk) {
+Test(retention, the_floor_is_of_a_collector_that_has_at_most_half_of_the_disk) {
   const struct tc_retention_rules rules = { .floor_ns = HOUR };
 
   cr_assert(tc_retention_has_floor(&rules, 400, 800));

@@ -578,13 +578,13 @@ static void keep_one_byte(void) {
   tt.config.retention_every = 10000000;
 }
 
-/* A segment of which retention has made its meta say that it expired, and which it could not take away: the trace
+/* Segments of which retention has made the metas say that they expired, and which it could not take away: traces
  * cannot be unlinked so often. */
-static void expire_half(unsigned times) {
+static void expire_half(uint64_t segments, unsigned times) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
   tt_header(&w);
-  tt_generation(&w, 1, 3, 1000);
+  for (uint64_t gen = 1; gen <= segments; gen++) tt_generation(&w, gen, 3, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
   keep_one_byte();
@@ -630,16 +630,27 @@ static void expect_totals(uint64_t segments, uint64_t bytes, uint64_t expired) {
 }
 
 Test(store_order, what_could_not_be_taken_away_is_once_it_can) {
-  expire_half(3);
+  expire_half(1, 3);
   TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
   expect_totals(0, 0, 1);
   cr_assert_eq(tt_calls_failed(), 3);
   tt_expect_proven(&tt);
 }
 
+/* More of them than are remembered one by one (TC__HALF_MAX). */
+Test(store_order, many_that_could_not_be_taken_away_are_once_they_can) {
+  enum { SEGMENTS = 70 };
+
+  expire_half(SEGMENTS, SEGMENTS);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "archive", ".trace") == 0);
+  expect_totals(0, 0, SEGMENTS);
+  cr_assert_eq(tt_calls_failed(), SEGMENTS);
+  tt_expect_proven(&tt);
+}
+
 /* The start tries first, and goes on without. */
 Test(store_order, what_a_start_could_not_take_away_is_once_it_can) {
-  expire_half(UINT32_MAX);
+  expire_half(1, UINT32_MAX);
   crash();
   copy.config.retention_bytes = tt.config.retention_bytes;
   copy.config.retention_every = tt.config.retention_every;
@@ -700,7 +711,7 @@ Test(store_order, a_round_of_retention_ends_where_the_catalog_fails) {
 }
 
 Test(store_order, what_had_half_expired_is_taken_away_by_the_next_start) {
-  expire_half(UINT32_MAX);
+  expire_half(1, UINT32_MAX);
   crash();
   start_copy(); /* which keeps all it has */
   cr_assert_eq(tt_count_files(&copy, "archive", ".meta"), 1, "%s", copy.notes);

@@ -18,13 +18,14 @@
 
 enum { EVER = 1 << 30, MARK_BYTES = 1 << 20 };
 
-static _Atomic uint64_t disk_free, inodes_free, disk_blocks;
+static _Atomic uint64_t disk_free, inodes_free, disk_blocks, root_blocks;
 
 int fstatvfs(int fd, struct statvfs *out) {
   (void)fd;
   *out = (struct statvfs){ .f_bsize = 4096,
                            .f_frsize = 4096,
                            .f_blocks = disk_blocks,
+                           .f_bfree = disk_free / 4096 + root_blocks,
                            .f_bavail = disk_free / 4096,
                            .f_files = 1000,
                            .f_favail = inodes_free };
@@ -271,6 +272,16 @@ static void keep_the_first(void) {
   cr_assert_eq(tc_keeps_save(tc_store_keeps(tt.store), &diag), TB_OK, "%s", diag.text);
 }
 
+static void fill_the_disk(uint64_t floor_ns) {
+  tt_store_stop(&tt);
+  tt.config.disk_free_min = 0;
+  tt.config.retention_free_bytes = 64 << 20;
+  tt.config.retention_floor = floor_ns;
+  tt.config.retention_every = 1;
+  disk_free = 8 << 20;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+}
+
 static void write_some_and_fill_the_disk(uint64_t floor_ns) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
 
@@ -280,13 +291,7 @@ static void write_some_and_fill_the_disk(uint64_t floor_ns) {
     tt_barrier(&tt); /* each arrives at a time of its own */
   }
   keep_the_first();
-  tt_store_stop(&tt);
-  tt.config.disk_free_min = 0;
-  tt.config.retention_free_bytes = 64 << 20;
-  tt.config.retention_floor = floor_ns;
-  tt.config.retention_every = 1;
-  disk_free = 8 << 20;
-  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  fill_the_disk(floor_ns);
 }
 
 /* The kept one and the newest stay, and an operator is told; with room again he is told, too. */
@@ -318,4 +323,61 @@ Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
   write_some_and_fill_the_disk(UINT64_C(3600000000000));
   TT_WAIT_UNTIL(stats_now().expired_segments >= SEGMENTS - 1);
   tt_expect_proven(&tt);
+}
+
+/* ---- all that is the collector's own counts: each alone is more than half of the disk */
+
+enum { HEAVY_BYTES = 32 << 20 };
+
+static void put_by_a_reserve(void) {
+  tt_store_stop(&tt);
+  tt.config.disk_reserve_bytes = HEAVY_BYTES;
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  TT_WAIT_UNTIL(tt_count_files(&tt, ".", "reserve") == 1);
+}
+
+static void leave_something_in_quarantine(void) {
+  tt_shell(&tt, "truncate -s 32M quarantine/00000000000000000000000000000009-0000000000000001.part");
+  tt_calls_watch(&tt);
+  tt_calls_fail("unlink quarantine/*", EACCES, EVER);
+}
+
+static void begin_a_large_generation(void) {
+  struct tt_writer w = tt_attach_as(&tt, 9, 9);
+  static unsigned char batch[512 << 10];
+
+  tt_header(&w);
+  for (unsigned i = 0; i < HEAVY_BYTES / sizeof batch; i++) tt_batch(&w, 1, batch, sizeof batch);
+  cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
+  tt_barrier(&tt);
+}
+
+static void expect_no_floor(uint64_t disk_bytes) {
+  disk_blocks = disk_bytes / 4096;
+  write_some_and_fill_the_disk(UINT64_C(3600000000000));
+  TT_WAIT_UNTIL(stats_now().expired_segments >= SEGMENTS - 1);
+}
+
+Test(store_shortage, a_log_of_most_of_the_disk_leaves_no_floor) {
+  expect_no_floor(tt.config.log_file_bytes);
+}
+
+Test(store_shortage, a_reserve_of_most_of_the_disk_leaves_no_floor) {
+  put_by_a_reserve();
+  expect_no_floor(HEAVY_BYTES / 2 * 3);
+}
+
+Test(store_shortage, a_quarantine_of_most_of_the_disk_leaves_no_floor) {
+  leave_something_in_quarantine();
+  expect_no_floor(HEAVY_BYTES / 2 * 3);
+}
+
+Test(store_shortage, open_generations_of_most_of_the_disk_leave_no_floor) {
+  begin_a_large_generation();
+  expect_no_floor(2 * stats_now().log_bytes + HEAVY_BYTES);
+}
+
+Test(store_shortage, what_only_root_may_take_is_not_of_the_disk) {
+  root_blocks = (UINT64_C(1) << 30) / 4096;
+  expect_no_floor((UINT64_C(1) << 30) + tt.config.log_file_bytes);
 }

@@ -34,3 +34,16 @@ Test(pace, a_limit_of_0_is_none) {
   cr_assert_eq(taken(&b, &every, 0, 5 * SECOND_NS, SECOND_NS / 10), 5);
   cr_assert_eq(taken(&c, &hour, 0, SECOND_NS, SECOND_NS / 10), 3);
 }
+
+/* The machine has started again since: its clock is younger than what was done. */
+Test(pace, what_was_done_before_the_clock_began_counts) {
+  const struct tc_pace_limits limits = { .every_ns = 60 * SECOND_NS, .hour_max = 2 };
+  struct tc_pace pace = { .has_begun = false };
+  const uint64_t now = 10 * SECOND_NS;
+
+  tc_pace_took(&pace, 50 * 60 * SECOND_NS, now);
+  tc_pace_took(&pace, 30 * SECOND_NS, now);
+  cr_assert_not(tc_pace_takes(&pace, &limits, now), "too soon");
+  cr_assert_not(tc_pace_takes(&pace, &limits, now + 60 * SECOND_NS), "too often");
+  cr_assert(tc_pace_takes(&pace, &limits, now + 10 * 60 * SECOND_NS), "the next hour");
+}

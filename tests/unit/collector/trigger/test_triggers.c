@@ -8,11 +8,12 @@
 
 #include "collector/trigger/triggers.h"
 
-enum { FLAPS, RARE };
+enum { FLAPS, RARE, SNAPS };
 
 static const char lines[] = "flaps WHEN finding leak DO exec page, snap all, "
                             "webhook chat every 0s max 7 an hour\n"
-                            "rare WHEN finding leak DO exec page every 1h\n";
+                            "rare WHEN finding leak DO exec page every 1h\n"
+                            "snaps WHEN finding leak DO snap every 1h\n";
 
 static char dir[] = "/tmp/tc-triggers-XXXXXX";
 static int state = -1;
@@ -133,6 +134,19 @@ Test(triggers, a_rule_that_fires_all_the_time_is_limited_and_takes_nothing_of_an
   cr_assert_eq(limited, TC_FIRINGS_MAX + 6);
 }
 
+/* It is in the history although it fires far more often than that has room for. */
+Test(triggers, the_limit_of_snaps_alone_holds_across_a_restart) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(fire(SNAPS), 0);
+  for (unsigned i = 0; i < TC_FIRINGS_MAX + 1; i++) cr_assert_eq(fire(SNAPS), 1);
+  cr_assert_eq(tc_firings_save(tc_triggers_firings(triggers), &diag), TB_OK, "%s", diag.text);
+  close_triggers();
+  open_triggers();
+  cr_assert_eq(fire(SNAPS), 1);
+}
+
 Test(triggers, the_limits_hold_across_a_restart) {
   struct tb_diag diag;
 
@@ -141,7 +155,7 @@ Test(triggers, the_limits_hold_across_a_restart) {
   cr_assert_eq(tc_firings_save(tc_triggers_firings(triggers), &diag), TB_OK, "%s", diag.text);
   close_triggers();
   open_triggers();
-  cr_assert_eq(fire(FLAPS), 2, "what snaps there were is not in the history");
-  cr_assert_str_eq(found_of("flaps").limited, "exec:page,webhook:chat");
+  cr_assert_eq(fire(FLAPS), 3);
+  cr_assert_str_eq(found_of("flaps").limited, "snap,exec:page,webhook:chat");
   cr_assert_eq(fire(RARE), 0);
 }
