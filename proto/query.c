@@ -42,8 +42,8 @@ tb_rc tp_query_number(const char *name, const char *text, uint64_t min, uint64_t
   return TB_OK;
 }
 
-tb_rc tp_query_stream(const char *name, const char *hex, struct tb_diag *diag,
-                      unsigned char out[TP_STREAM_BYTES]) {
+static tb_rc read_stream(const char *name, const char *hex, struct tb_diag *diag,
+                         unsigned char out[TP_STREAM_BYTES]) {
   size_t digits = strspn(hex, "0123456789abcdef");
 
   if (digits != 2 * TP_STREAM_BYTES || hex[digits] != '\0' || !tb_unhex(hex, out, TP_STREAM_BYTES))
@@ -158,7 +158,7 @@ static tb_rc read_value(const struct tp_param *p, char *value, const struct tp_t
   case TP_PARAM_TEXT: put_text(to, value); return TB_OK;
   case TP_PARAM_STREAM:
     TB_TRY(tb_arena_take(arena, TP_STREAM_BYTES, &id));
-    TB_TRY(tp_query_stream(p->name, value, diag, id));
+    TB_TRY(read_stream(p->name, value, diag, id));
     *(ProtobufCBinaryData *)(void *)to->at = (ProtobufCBinaryData){ TP_STREAM_BYTES, id };
     return TB_OK;
   case TP_PARAM_FLAG:
@@ -206,6 +206,10 @@ static bool is_given(const struct reading *r, const struct tp_param *p) {
   return (r->given[(p - tp_params) / 8] >> (p - tp_params) % 8 & 1) != 0;
 }
 
+static tb_rc is_missing(const struct tp_param *p, struct tb_diag *diag) {
+  return tb_fail(diag, TB_PROTOCOL, "parameter \"%s\" is missing", p->name);
+}
+
 static tb_rc take(struct reading *r, char *name, char *value) {
   struct place place;
 
@@ -218,7 +222,7 @@ static tb_rc take(struct reading *r, char *name, char *value) {
   if (is_given(r, p))
     return tb_fail(r->diag, TB_PROTOCOL, "parameter \"%s\" is given twice", name);
   r->given[(p - tp_params) / 8] |= (unsigned char)(1u << (p - tp_params) % 8);
-  if (*value == '\0') return TB_OK;
+  if (*value == '\0') return p->is_needed ? is_missing(p, r->diag) : TB_OK;
   TB_TRY(find(p, r->out, r->arena, &place));
   return read_value(p, value, r->times, r->arena, r->diag, &place);
 }
@@ -250,8 +254,7 @@ tb_rc tp_query_read(const struct tp_route *route, char *query, const struct tp_t
   }
   TB_TRY(take_all(&r, query));
   for (const struct tp_param *p = tp_params; p < tp_params + tp_params_count; p++)
-    if (p->route == route->id && p->is_needed && !is_given(&r, p))
-      return tb_fail(diag, TB_PROTOCOL, "parameter \"%s\" is missing", p->name);
+    if (p->route == route->id && p->is_needed && !is_given(&r, p)) return is_missing(p, diag);
   return TB_OK;
 }
 

@@ -18,10 +18,7 @@ bool tp_percent_undo(char *text, bool plus);
 /* A plain decimal number from min to max. */
 TB_MUST tb_rc tp_query_number(const char *name, const char *text, uint64_t min, uint64_t max,
                               struct tb_diag *diag, uint64_t *out);
-/* A stream's id, 32 hexadecimal digits. */
-enum { TP_STREAM_BYTES = 16 };
-TB_MUST tb_rc tp_query_stream(const char *name, const char *hex, struct tb_diag *diag,
-                              unsigned char out[TP_STREAM_BYTES]);
+enum { TP_STREAM_BYTES = 16 }; /* of a stream's id, twice as many hexadecimal digits */
 
 /* How a moment and a span of time are written is for another room to say (lib/config/times.h). */
 struct tp_times {

@@ -6,17 +6,14 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
-#include "base/clock.h"
 #include "base/hex.h"
 #include "collector/http/private.h"
-#include "collector/http/query.h"
-#include "config/times.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
 #include "pack/trim.h"
 #include "proto/json.h"
 
-enum { SCHEMA_BYTES_MAX = 1 << 20, STREAM_HEX = 2 * TC_REPORT_STREAM_BYTES };
+enum { SCHEMA_BYTES_MAX = 1 << 20 };
 
 static char *text(const char *lent) {
   return (char *)(uintptr_t)lent; /* protobuf-c's fields are not const; packing does not write */
@@ -57,14 +54,6 @@ ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply
 #undef ASKED
 #undef ANSWER
 
-tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag, uint64_t *out) {
-  struct tb_diag why;
-
-  tb_diag_clear(&why);
-  if (value == NULL || tc_time_parse(value, tc_wall_ns(), &why, out) == TB_OK) return TB_OK;
-  return tb_fail(diag, TB_PROTOCOL, "%s: %.150s", name, why.text);
-}
-
 /* --- reports ----------------------------------------------------------------------------------- */
 
 tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const char **out) {
@@ -84,16 +73,6 @@ tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const c
   return tb_fail(diag, TB_NOTFOUND, "no report \"%.40s\"; there are%s", *out, known);
 }
 
-tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_diag *diag,
-                         unsigned char out[TC_REPORT_STREAM_BYTES]) {
-  size_t digits = strspn(hex, "0123456789abcdef");
-
-  if (digits != STREAM_HEX || hex[digits] != '\0')
-    return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is no id of 32 hexadecimal digits", name, hex);
-  for (size_t i = 0; i < TC_REPORT_STREAM_BYTES; i++) (void)!sscanf(hex + 2 * i, "%2hhx", &out[i]);
-  return TB_OK;
-}
-
 void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, uint64_t rows) {
   tp_report_trim(report, rows);
   tp_report_json(out, report);
@@ -102,6 +81,7 @@ void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, 
 
 static void put_reports(struct tc__http_job *job, size_t n,
                         Tracecollect__V1__StreamReport **reports, uint32_t rows) {
+  job->answer.varies = true;
   for (size_t i = 0; i < n && tc__job_is_wanted(job); i++)
     tc__put_report(&job->answer.body, reports[i], rows);
 }
@@ -138,7 +118,7 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
 
 /* The last line says where to go on. */
 static void put_place(struct tb_buf *out, const Tracecollect__V1__HistoryReply *r) {
-  char hex[STREAM_HEX + 1] = "";
+  char hex[2 * TC_REPORT_STREAM_BYTES + 1] = "";
 
   if (r->more && r->after_stream.len == TC_REPORT_STREAM_BYTES)
     tb_hex(r->after_stream.data, TC_REPORT_STREAM_BYTES, hex);

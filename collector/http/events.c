@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "collector/http/overview.h"
 #include "collector/http/private.h"
-#include "collector/http/query.h"
 #include "config/times.h"
+#include "proto/archive.pb-c.h"
 
 #define KINDS_DEFAULT "overview,alert,generation"
 
@@ -120,15 +120,14 @@ static void send_history(struct tc__http_conn *c) {
 void tc__live_begin(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   const char *kinds = KINDS_DEFAULT, *last_id = c->head.request.last_event_id;
-  const struct tc_http_param params[] = { { "kinds", &kinds }, { "last_event_id", &last_id } };
+  struct tc__http_question q;
   struct tc__http_answer a;
-  struct tb_diag diag;
 
-  tb_diag_clear(&diag);
-  if (tc_http_query(c->head.request.query, params, 2, &diag) != TB_OK) {
-    tc__conn_fail(c, 400, diag.text);
-    return;
-  }
+  if (!tc__question_read(c, &q)) return;
+  const Tracecollect__V1__LiveRequest *asked = (const Tracecollect__V1__LiveRequest *)q.message;
+  if (*asked->kinds != '\0') kinds = asked->kinds; /* both lie in the request */
+  if (*asked->last_event_id != '\0') last_id = asked->last_event_id;
+  tc__question_fini(&q);
   if (!tc__place_may_listen(c)) return;
   tc__answer_init(&a, "text/event-stream");
   a.bytes = UINT64_MAX;

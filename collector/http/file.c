@@ -14,7 +14,7 @@
 #include "base/crc32c.h"
 #include "base/hex.h"
 #include "collector/http/private.h"
-#include "collector/http/query.h"
+#include "proto/query.h"
 
 enum {
   TURN_BYTES = 1 << 20,
@@ -112,7 +112,6 @@ static tb_rc find_segment(struct tc__http_job *job, struct tc_query_session *ses
   struct tc_http_request *r = &job->conn->head.request;
   uint64_t id;
 
-  TB_TRY(tc_http_query(r->query, NULL, 0, diag));
   const char *name = tp_route_rest(job->conn->route, r->path);
   if (tp_query_number("segment", name, 1, INT64_MAX, diag, &id) != TB_OK) return TB_NOTFOUND;
   return tc_query_session_open(session, id, diag, &f->row, &f->fd);
@@ -199,8 +198,11 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   const struct tc_http_request *r = &job->conn->head.request;
   struct tc__http_answer *a = &job->answer;
   struct tc__http_file *f = job->self;
+  struct tc__http_question q;
   struct tb_diag diag;
 
+  if (!tc__job_question(job, &q)) return;
+  tc__question_fini(&q);
   tb_diag_clear(&diag);
   tb_rc rc = find_segment(job, session, &diag);
   if (rc == TB_OK) shape(r, f, a);
@@ -208,7 +210,9 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   if (rc == TB_OK && a->status < 300 && !r->is_head && digest != TC_HTTP_NO_DIGEST &&
       f->left <= DIGEST_BYTES_MAX)
     rc = add_content_digest(f, digest, a, &diag);
-  if (rc != TB_OK) tc__answer_fail_rc(a, rc, diag.text);
+  if (rc == TB_OK) return;
+  a->fields[0] = '\0';
+  tc__answer_fail_rc(a, rc, diag.text);
 }
 
 /* --- the answer begins ------------------------------------------------------------------------- */

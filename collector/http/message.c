@@ -133,6 +133,7 @@ void tc__put_message(struct tb_buf *out, bool packed, const ProtobufCMessage *me
 void tc__answer_type(struct tc__http_answer *a, bool packed,
                      const ProtobufCMessageDescriptor *of) {
   a->type = "application/json";
+  a->varies = true;
   if (!packed) return;
   snprintf(a->message_type, sizeof a->message_type, "application/protobuf; proto=%s", of->name);
   a->type = a->message_type;
@@ -144,7 +145,7 @@ void tc__answer_put(struct tc__http_answer *a, bool packed, const ProtobufCMessa
 }
 
 bool tc__wants_protobuf(const struct tc__http_conn *c) {
-  return tc__is_protobuf(c->head.request.accept);
+  return tc_http_wants_protobuf(c->head.request.accept);
 }
 
 void tc__job_say(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag,

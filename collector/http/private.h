@@ -54,6 +54,7 @@ struct tc__http_answer {
   const char *policy;  /* Content-Security-Policy; NULL: nothing at all */
   char tag[72];        /* ETag with its quotes; "": none */
   char message_type[80]; /* type of a message */
+  bool varies;           /* Accept has been looked at */
   char fields[512];      /* more lines of the head, each with its CR LF */
   uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
   struct tb_mem mem;
@@ -302,22 +303,13 @@ void tc__api_history(struct tc__http_job *job, struct tc_query_session *session)
 void tc__api_reports(struct tc__http_job *job, struct tc_query_session *session);
 
 /* timeline.c */
-void tc__timeline_begin(struct tc__http_conn *c);
-void tc__moment_begin(struct tc__http_conn *c);
-void tc__state_begin(struct tc__http_conn *c);
-void tc__stretch_begin(struct tc__http_conn *c);
-void tc__why_begin(struct tc__http_conn *c);
+void tc__timeline_begin(struct tc__http_conn *c); /* of each question about a stretch of a stream */
 void tc__timeline_tick(struct tc_http *http);
 
 /* The kind of report with which the path ends; *out is empty for all. */
 TB_MUST tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const char **out);
 /* A line of JSON; cut to so many rows a table. */
 void tc__put_report(struct tb_buf *out, Tracecollect__V1__StreamReport *report, uint64_t rows);
-/* A stream's id, 32 hexadecimal digits. */
-TB_MUST tb_rc tc__read_stream_id(const char *name, const char *hex, struct tb_diag *diag,
-                                 unsigned char out[TC_TIMELINE_STREAM_BYTES]);
-TB_MUST tb_rc tc__read_time(const char *name, const char *value, struct tb_diag *diag,
-                            uint64_t *out);
 
 /* turns.c */
 TB_MUST tb_rc tc__turns_open(struct tc_http *http);

@@ -226,6 +226,10 @@ Test(query, what_is_not_given_is_the_default_and_is_not_written) {
   tp_query_write(&tp_routes[TP_ROUTE_SEGMENTS], &list->base, &s.text);
   cr_expect_eq(s.text.len, 0u);
 
+  cr_assert_eq(read_text(&s, TP_ROUTE_SEGMENTS, "service=1%2f2&instance=x+y&", &list), TB_OK);
+  cr_expect_str_eq(list->selector->service, "1/2");
+  cr_expect_str_eq(list->selector->instance, "x y");
+
   cr_assert_eq(read_text(&s, TP_ROUTE_REPORT, "", &report), TB_OK);
   cr_expect_str_eq(report->window, "all");
   cr_expect_eq(report->top, 20u);
@@ -252,6 +256,21 @@ Test(query, what_is_not_given_is_the_default_and_is_not_written) {
   scene_fini(&s);
 }
 
+Test(query, a_number_is_plain_and_within_its_bounds) {
+  struct tb_diag diag;
+  uint64_t n;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tp_query_number("limit", "1000", 1, 1000, &diag, &n), TB_OK);
+  cr_assert_eq(n, 1000);
+  for (const char *const *bad = (const char *const[]){ "0", "1001", "", "-1", "1e3", " 1", "1 ",
+                                                       "99999999999999999999", NULL };
+       *bad != NULL; bad++)
+    cr_expect_eq(tp_query_number("limit", *bad, 1, 1000, &diag, &n), TB_PROTOCOL, "%s", *bad);
+  cr_assert_eq(tp_query_number("id", "9223372036854775807", 1, INT64_MAX, &diag, &n), TB_OK);
+  cr_assert_eq(tp_query_number("id", "9223372036854775808", 1, INT64_MAX, &diag, &n), TB_PROTOCOL);
+}
+
 Test(query, what_is_wrong_is_named) {
   static const struct {
     enum tp_route_id id;
@@ -263,12 +282,16 @@ Test(query, what_is_wrong_is_named) {
     { TP_ROUTE_SEGMENTS, "limit=0", "limit=0 is not a whole number from 1 to 10000" },
     { TP_ROUTE_SEGMENTS, "newest=2", "newest=2 is not a whole number from 0 to 1" },
     { TP_ROUTE_SEGMENTS, "service=%zz", "parameter \"service\" is not well encoded" },
+    { TP_ROUTE_SEGMENTS, "service=%", "parameter \"service\" is not well encoded" },
+    { TP_ROUTE_SEGMENTS, "service=%0", "parameter \"service\" is not well encoded" },
+    { TP_ROUTE_SEGMENTS, "service=%00", "parameter \"service\" is not well encoded" },
     { TP_ROUTE_SEGMENTS, "%zz=1", "the query is not well encoded" },
     { TP_ROUTE_SEGMENTS, "since=soon", "since: no moment" },
     { TP_ROUTE_SEGMENTS, "stream=12", "stream=12 is no id of 32 hexadecimal digits" },
     { TP_ROUTE_REPORT, "window=7s", "window=7s is none of all, 10s, 1m, 5m" },
     { TP_ROUTE_REPORT, "window=1", "window=1 is none of all, 10s, 1m, 5m" },
     { TP_ROUTE_LEASE, "wait=21s", "wait=21s: more than 20s" },
+    { TP_ROUTE_SPANS, "stream=", "parameter \"stream\" is missing" },
     { TP_ROUTE_SPANS, "", "parameter \"stream\" is missing" },
     { TP_ROUTE_STREAMS, "x=1", "no parameter \"x\" here" },
   };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "proto/archive.pb-c.h"
 #include "proto/report.pb-c.h"
 #include "support/archive_host.h"
 #include "support/http_server.h"
@@ -74,6 +75,32 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   cr_assert_not_null(strstr(answer, "since: \\\"yesterday\\\" is not a time"), "%s", answer);
   EXPECT("/api/v1/segments?limit=0", "", "HTTP/1.1 400");
   EXPECT("/api/v1/segments?limit=10001", "", "HTTP/1.1 400");
+}
+
+/* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
+Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
+  three_generations();
+  for (const char *const *p = (const char *const[]){ "/api/v1/streams", "/api/v1/segments",
+                                                     "/api/v1/firings", "/api/v1/history/all", NULL };
+       *p != NULL; p++) {
+    if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL) continue; /* it keeps no reports, has no rules */
+    cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
+    EXPECT(*p, "Accept: text/html, application/protobuf;q=0.9\r\n",
+           "Content-Type: application/protobuf; proto=tracecollect.v1.");
+    cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
+  }
+  EXPECT("/api/v1/segments", "Accept: application/protobuf\r\n", "v1.ListReply\r\n");
+  const char *body = strstr(answer, "\r\n\r\n") + 4;
+  Tracecollect__V1__ListReply *list = tracecollect__v1__list_reply__unpack(
+      NULL, answer_len - (size_t)(body - answer), (const uint8_t *)body);
+  cr_assert_not_null(list);
+  cr_expect(list->n_segments == 3 && list->n_streams == 1 && !list->more);
+  tracecollect__v1__list_reply__free_unpacked(list, NULL);
+
+  EXPECT("/api/v1/segments/99", "Accept: application/protobuf\r\n",
+         "{\"status\":404,\"code\":\"NOTFOUND\",\"error\":\"no segment 99");
+  EXPECT("/api/v1/segments?limit=x", "Accept: application/protobuf\r\n",
+         "{\"status\":400,\"code\":\"PROTOCOL\",\"error\":\"limit=x is not");
 }
 
 Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {

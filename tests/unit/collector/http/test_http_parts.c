@@ -7,7 +7,6 @@
 
 #include "collector/http/health.h"
 #include "collector/http/live.h"
-#include "collector/http/query.h"
 #include "collector/http/range.h"
 #include "collector/http/request.h"
 
@@ -146,45 +145,6 @@ Test(http_parts, two_readings_of_one_head_are_refused) {
   /* A wish to speak something else is not followed: the request is answered as it stands. */
   const char *upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
   cr_expect_eq(feed_pieces(upgrade, strlen(upgrade), 10000, &used), TB_END);
-}
-
-/* --- queries ----------------------------------------------------------------------------------- */
-
-static tb_rc read_query(const char *text, const char **a, const char **b, struct tb_diag *diag) {
-  static char query[200];
-  const struct tc_http_param params[] = { { "a", a }, { "b", b } };
-
-  *a = *b = "unset";
-  tb_diag_clear(diag);
-  strcpy(query, text);
-  return tc_http_query(query, params, 2, diag);
-}
-
-Test(http_parts, a_query_is_understood_wholly_or_refused) {
-  struct tb_diag diag;
-  const char *a, *b;
-  uint64_t n;
-
-  cr_assert_eq(read_query("a=1%2f2&b=x+y&", &a, &b, &diag), TB_OK);
-  cr_assert_str_eq(a, "1/2");
-  cr_assert_str_eq(b, "x y");
-  cr_assert_eq(read_query("a=&b", &a, &b, &diag), TB_OK);
-  cr_assert_str_eq(a, "unset", "empty is as good as not given");
-  cr_assert_eq(read_query("servise=1", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_str_eq(diag.text, "no parameter \"servise\" here");
-  cr_assert_eq(read_query("a=1&a=2", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%0", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%00", &a, &b, &diag), TB_PROTOCOL);
-
-  cr_assert_eq(tp_query_number("limit", "1000", 1, 1000, &diag, &n), TB_OK);
-  cr_assert_eq(n, 1000);
-  for (const char *const *bad = (const char *const[]){ "0", "1001", "", "-1", "1e3", " 1", "1 ",
-                                                       "99999999999999999999", NULL };
-       *bad != NULL; bad++)
-    cr_expect_eq(tp_query_number("limit", *bad, 1, 1000, &diag, &n), TB_PROTOCOL, "%s", *bad);
-  cr_assert_eq(tp_query_number("id", "9223372036854775807", 1, INT64_MAX, &diag, &n), TB_OK);
-  cr_assert_eq(tp_query_number("id", "9223372036854775808", 1, INT64_MAX, &diag, &n), TB_PROTOCOL);
 }
 
 /* --- ranges ------------------------------------------------------------------------------------ */
