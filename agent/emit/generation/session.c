@@ -524,8 +524,9 @@ static int stop(int64_t deadline_ms, uint64_t patience_ns) {
   if (error != TA_OK) return error;
   wait_until_started(s);
   ta_flusher_stop(&s->flusher);
-  return ta_flusher_wait(&s->flusher, 0, until > least ? until : least) ? end(s, until, patience_ns)
-                                                                        : give_stop_up(s);
+  bool ended = ta_flusher_wait(&s->flusher, 0, until > least ? until : least) ||
+               !ta_flusher_abandon(&s->flusher);
+  return ended ? end(s, until, patience_ns) : give_stop_up(s);
 }
 
 int ta_emit_stop(int64_t deadline_ms) {
