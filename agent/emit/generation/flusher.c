@@ -228,8 +228,9 @@ bool ta_flusher_abandon(struct ta_flusher *r) {
   return set_abandoned(r, true);
 }
 
-void ta_flusher_stop(struct ta_flusher *r) {
+void ta_flusher_stop(struct ta_flusher *r, uint64_t names_wait_ns) {
   set_abandoned(r, false);
+  atomic_store(&r->generation.names_wait_ns, names_wait_ns);
   atomic_store(&r->stopping, true);
   wake();
 }
