@@ -80,15 +80,19 @@ func listen(t *testing.T, certs string) *collector {
 			if err != nil {
 				return
 			}
-			if err := c.serve(conn); err != nil && err != io.EOF {
-				c.mu.Lock()
-				c.fault = err
-				c.mu.Unlock()
-			}
-			conn.Close()
+			go c.hear(conn) // a stream need not have ended before the next one's agent calls
 		}
 	}()
 	return c
+}
+
+func (c *collector) hear(conn net.Conn) {
+	defer conn.Close()
+	if err := c.serve(conn); err != nil && err != io.EOF {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fault = err
+	}
 }
 
 func (c *collector) serve(conn net.Conn) error {
@@ -110,6 +114,21 @@ func (c *collector) serve(conn net.Conn) error {
 			return err
 		}
 	}
+}
+
+// waitForClosed waits until so many streams have ended.
+func (c *collector) waitForClosed(t *testing.T, streams int) {
+	t.Helper()
+	closed := 0
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		closed = c.closed
+		c.mu.Unlock()
+		if closed == streams {
+			return
+		}
+	}
+	t.Fatalf("%d streams ended, not %d", closed, streams)
 }
 
 // peer is an agent's connection.

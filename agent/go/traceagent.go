@@ -31,7 +31,6 @@ import (
 	"runtime"
 	"runtime/trace"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -108,7 +107,6 @@ type Agent struct {
 
 	traced    context.Context // ends with the trace
 	endTraced context.CancelCauseFunc
-	looked    atomic.Uint64 // writes of the writer when the watch looked last
 }
 
 const (
@@ -133,6 +131,14 @@ var (
 // ErrTraced if the program is being traced already. A version of Go that is known to end traced programs is no error, but
 // not traced: see Config.AllowFaultyGo.
 func Start(config Config) (*Agent, error) {
+	agent, err := start(config)
+	if err == nil && agent.stream != nil {
+		go newWatch(agent).run()
+	}
+	return agent, err
+}
+
+func start(config Config) (*Agent, error) {
 	agent := &Agent{config: config, last: Status{State: "off"}}
 	agent.live, agent.endLive = context.WithCancel(context.Background())
 	agent.patient, agent.endPatience = context.WithCancel(context.Background())
@@ -150,6 +156,9 @@ func Start(config Config) (*Agent, error) {
 		warn(config, text)
 	}
 	agent.setUntraced("")
+	if hasTrace() { // then nothing is opened
+		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
+	}
 	stream, err := open(config)
 	if err != nil {
 		return nil, fmt.Errorf("traceagent: %w", err)
@@ -163,7 +172,6 @@ func Start(config Config) (*Agent, error) {
 		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
 	}
 	stream.run()
-	go agent.watch()
 	return agent, nil
 }
 
@@ -171,6 +179,11 @@ func isDisabled() bool { return os.Getenv("TRACEAGENT_DISABLE") == "1" }
 
 // Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends; what is
 // not acknowledged by then is given up, or with a SpoolDir left to the next program. Stopping twice does no harm.
+//
+// Stop ends the agent's own trace. Where the program has ended that with a trace.Stop() of its own and begun another, Stop leaves
+// the other one alone. runtime/trace cannot be asked whose trace runs: the agent looks what it has written last, and in the
+// moment between this look and the agent's trace.Stop() the program's two calls would go unseen. With Go 1.24 and before that
+// may be a millisecond, and Stop may wait for a second.
 func (a *Agent) Stop(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -183,8 +196,7 @@ func (a *Agent) Stop(ctx context.Context) error {
 		return nil
 	}
 	if a.isTraced() {
-		writes, isInside := a.writer.count()
-		endTrace(ctx, writes != a.looked.Load() || isInside)
+		endTrace(ctx, a.writer)
 	}
 	a.writer.end()
 	stream.finish()
@@ -203,19 +215,12 @@ func (a *Agent) Stop(ctx context.Context) error {
 	return err
 }
 
-// endTrace ends the program's trace. The runtime writes the last generation, and Tee may hold it up.
-// Where it is not known to be ours, it may have ended, and trace.Stop would end the program's flight recorder: then one of
-// our own can begin, and is all that ends.
-func endTrace(ctx context.Context, isOurs bool) {
+// endTrace: the runtime writes the last generation, and Tee may hold it up.
+func endTrace(ctx context.Context, of *writer) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if isOurs || trace.IsEnabled() {
-			if !isOurs {
-				trace.Start(io.Discard) // fails beside ours
-			}
-			trace.Stop()
-		}
+		of.endTrace()
 	}()
 	select {
 	case <-ended:

@@ -4,8 +4,11 @@ package traceagent
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"runtime/trace"
 	"strconv"
 	"strings"
@@ -29,15 +32,18 @@ const (
 type writer struct {
 	tee io.Writer
 
-	mu     sync.Mutex
-	stream *stream // nil: no more
-	inside int     // calls that have not returned: Tee may hold them up
-	writes uint64
+	mu      sync.Mutex
+	stream  *stream // nil: no more
+	inside  int     // calls that have not returned: Tee may hold them up
+	writes  uint64
+	version int  // of the trace, 26 for Go 1.26; 0 before its header
+	isAtEnd bool // a generation ended with the newest write, as it does with the last one of a trace
 }
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.writes++
+	w.isAtEnd = w.endsGeneration(p)
 	if w.stream != nil && len(p) > 0 {
 		w.stream.write(p)
 	}
@@ -58,6 +64,28 @@ func (w *writer) leave() {
 	w.writes++
 }
 
+// endsGeneration: from Go 1.26 on a mark does, by itself. Before, the strings come last; some may come earlier.
+func (w *writer) endsGeneration(p []byte) bool {
+	const batch, strings, mark = 1, 4, 52 // events of the format
+	switch {
+	case w.version == 0:
+		if _, err := fmt.Sscanf(string(p), "go 1.%d trace", &w.version); err != nil {
+			w.version = math.MaxInt // of no Go that is known
+		}
+		return false
+	case w.version >= 26:
+		return len(p) == 1 && p[0] == mark
+	case len(p) == 0 || p[0] != batch:
+		return false
+	}
+	at := 1
+	for range 4 { // generation, thread, time, size
+		_, n := binary.Uvarint(p[at:])
+		at += max(n, 0)
+	}
+	return at < len(p) && p[at] == strings
+}
+
 // end: no write reaches the stream any more.
 func (w *writer) end() {
 	w.mu.Lock()
@@ -65,11 +93,43 @@ func (w *writer) end() {
 	w.stream = nil
 }
 
-// count says how much was written, and whether something is just now.
-func (w *writer) count() (writes uint64, isInside bool) {
+// state says how much was written, whether something is just now, and whether the trace may have ended with that: else
+// it has not, because trace.Stop() returns only after the last write.
+func (w *writer) state() (writes uint64, isInside, mayBeOver bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.writes, w.inside > 0
+	return w.writes, w.inside > 0, w.isAtEnd && w.inside == 0
+}
+
+// endTrace ends the writer's own trace. Between two generations it is not known whether that still runs, or another has
+// taken its place: then a write has to come, which it does at once from Go 1.25 on. Before, a program that does little writes
+// a generation in one go, and the next look finds it between two again: so what counts is that something came.
+func (w *writer) endTrace() {
+	before, isKnown := uint64(0), false
+	for until := time.Now().Add(silentTime(godebugAtStart)); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		isTraced := hasTrace() // waits for a trace.Stop() that has begun
+		writes, _, mayBeOver := w.state()
+		switch {
+		case isTraced && (!mayBeOver || (isKnown && writes != before)):
+			trace.Stop()
+			return
+		case !isTraced && mayBeOver:
+			return
+		}
+		before, isKnown = writes, true
+	}
+}
+
+// hasTrace says whether a trace of anybody's runs. A flight recorder, beside which one can begin, is none.
+func hasTrace() bool {
+	if !trace.IsEnabled() {
+		return false
+	}
+	if trace.Start(io.Discard) != nil {
+		return true
+	}
+	trace.Stop()
+	return false
 }
 
 // --- the goroutine ---
@@ -114,60 +174,97 @@ func silentTime(setting godebug) time.Duration {
 	return longest
 }
 
-// watch looks once a second whether the trace is still ours. Without any it was ended. With one that does not reach us it may
-// be another's, or a flight recorder goes on: only runtime/trace knows, which refuses a second trace.
-func (a *Agent) watch() {
+// watch looks once a second whether the trace is still ours.
+type watch struct {
+	agent  *Agent
+	looks  int // so many without a write, and the trace is not ours
+	writes uint64
+	silent int // looks
+	said   string
+
+	isEnded bool
+	begun   time.Time // again
+	pause   time.Duration
+	due     time.Time // when it begins again
+}
+
+func newWatch(a *Agent) *watch {
+	return &watch{agent: a, looks: int(silentTime(godebugAtStart) / watchTime)}
+}
+
+func (w *watch) run() {
 	ticker := time.NewTicker(watchTime)
 	defer ticker.Stop()
-	looks := int(silentTime(godebugAtStart) / watchTime)
-	writes, silent, said := uint64(0), 0, ""
-	isEnded, begun, pause := false, time.Time{}, time.Duration(0)
-	for due := (time.Time{}); ; {
+	for {
 		select {
-		case <-a.live.Done():
+		case <-w.agent.live.Done():
 			return
-		case <-ticker.C:
+		case now := <-ticker.C:
+			w.look(now)
 		}
-		silent++
-		if now, isInside := a.writer.count(); now != writes || isInside { // the writer is changed by this goroutine alone
-			writes, silent = now, 0
-		}
-		a.looked.Store(writes)
-		isEnabled := trace.IsEnabled()
-		if isEnabled && silent < looks {
-			if silent == 0 && !isEnded { // else it is not known
-				a.setUntraced("")
-				said = ""
-			}
-			continue
-		}
-		if a.live.Err() != nil { // it was Stop
+	}
+}
+
+func (w *watch) look(now time.Time) {
+	a := w.agent
+	writes, isInside, mayBeOver := a.writer.state() // the writer is changed by this goroutine alone
+	isSilent := writes == w.writes && !isInside
+	w.writes = writes
+	if w.silent++; !isSilent {
+		w.silent = 0
+	}
+	switch {
+	case a.live.Err() != nil: // it was Stop
+	case w.isEnded && !isSilent && trace.IsEnabled():
+		a.writer.endTrace() // it was ours after all
+	case w.isEnded:
+		w.begin(now)
+	case w.isOver(mayBeOver) && a.endStream():
+		w.isEnded = true
+		if w.pause = pauseAfter(w.begun, now, w.pause); w.pause > 0 {
+			w.due = now.Add(w.pause)
+			w.say(fmt.Sprintf("%s; it begins again after a pause of %v", endedByProgram, w.pause))
 			return
 		}
-		if !isEnded && !isEnabled {
-			isEnded = true
-			if pause = pauseAfter(begun, time.Now(), pause); pause > 0 {
-				due = time.Now().Add(pause)
-			}
+		w.begin(now)
+	}
+}
+
+// isOver: without any trace ours was ended. With one that does not reach us it may be another's, or a flight recorder goes on.
+func (w *watch) isOver(mayBeOver bool) bool {
+	if trace.IsEnabled() {
+		return mayBeOver && w.silent >= w.looks
+	}
+	return mayBeOver || w.silent > 0
+}
+
+// begin begins another trace once it is due, and none runs.
+func (w *watch) begin(now time.Time) {
+	if now.Before(w.due) {
+		return
+	}
+	what, former := w.agent.again()
+	switch {
+	case former != nil:
+		if w.pause == 0 {
+			warn(w.agent.config, what)
 		}
-		if a.isTraced() {
-			a.setUntraced(endedByProgram) // which ends a Snap; no other begins
+		w.agent.finish(former)
+		w.writes, w.silent, w.said, w.isEnded, w.begun = 0, 0, "", false, now
+	case what != "":
+		w.say(what)
+		if what != othersTrace {
+			w.due = now.Add(formerTime)
 		}
-		if time.Now().Before(due) {
-			continue
-		}
-		what, former := a.again()
-		if what != "" && what != said && (former == nil || pause == 0) {
-			warn(a.config, what)
-			said = what
-		}
-		switch {
-		case former != nil:
-			a.finish(former)
-			writes, silent, said, isEnded, begun = 0, 0, "", false, time.Now()
-		case what != "" && what != othersTrace:
-			due = time.Now().Add(formerTime)
-		}
+	}
+}
+
+// say says why nothing is traced.
+func (w *watch) say(why string) {
+	w.agent.setUntraced(why)
+	if why != w.said {
+		warn(w.agent.config, why)
+		w.said = why
 	}
 }
 
@@ -179,40 +276,49 @@ func pauseAfter(begun, ended time.Time, before time.Duration) time.Duration {
 	return min(max(2*before, pauseMin), pauseMax)
 }
 
-// again begins another trace, if none runs. It answers what is to be said of that, and the stream that is to be finished.
-func (a *Agent) again() (what string, former *stream) {
-	if !a.stopping.TryLock() {
-		return "", nil // Snap, which ends now, or Stop
+// endStream ends the stream of a trace that has ended, once Snap has ended, too. After Stop there is none.
+func (a *Agent) endStream() bool {
+	a.setUntraced(endedByProgram)
+	a.stopping.Lock()
+	defer a.stopping.Unlock()
+	if a.stream == nil {
+		return false
 	}
-	a.stopping.Unlock()
+	a.writer.end() // runtime/trace is done with it
+	a.stream.finish()
+	return true
+}
+
+// again begins another trace, if none runs. It answers what is to be said of that, and the stream that is to be finished.
+// No stream is opened beside another's trace. trace.Start may wait for another's trace.Stop, so it is called without the lock.
+func (a *Agent) again() (what string, former *stream) {
+	if hasTrace() {
+		return othersTrace, nil
+	}
 	stream, err := open(a.config)
 	if err != nil || stream == nil {
 		what = endedByProgram + ", and it cannot begin again"
 		if err != nil {
 			what += ": " + err.Error()
 		}
-		a.setUntraced(what)
 		return what, nil
 	}
 	next := &writer{stream: stream, tee: a.config.Tee}
-	if trace.Start(next) != nil { // it may wait for another's trace.Stop, so without the lock
+	if trace.Start(next) != nil {
 		stream.discard()
-		a.setUntraced(othersTrace)
 		return othersTrace, nil
 	}
-	a.stopping.Lock()
-	defer a.stopping.Unlock()
-	if a.stream == nil {
-		trace.Stop()
+	if !a.stopping.TryLock() { // Stop; or Snap, for a moment
+		next.endTrace()
 		next.end()
 		stream.discard()
 		return "", nil
 	}
+	defer a.stopping.Unlock()
 	return endedByProgram + ": begun again as another stream", a.replace(stream, next)
 }
 
 func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
-	a.writer.end() // runtime/trace is done with it: it has begun another trace
 	stream.run()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -225,7 +331,6 @@ func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 
 // finish sends what the former stream still has.
 func (a *Agent) finish(former *stream) {
-	former.finish()
 	ctx, cancel := context.WithTimeout(a.patient, formerTime)
 	defer cancel()
 	wait(ctx, former)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/trace"
 	"strings"
 	"testing"
@@ -16,13 +17,39 @@ import (
 // startHeard starts an agent whose lines are heard.
 func startHeard(t *testing.T, cfg Config) (*Agent, heard) {
 	t.Helper()
+	return heardFrom(t, cfg, Start)
+}
+
+func heardFrom(t *testing.T, cfg Config, start func(Config) (*Agent, error)) (*Agent, heard) {
+	t.Helper()
 	lines := make(heard, 1000)
 	cfg.Logger = slog.New(slog.NewTextHandler(lines, nil))
-	agent, err := Start(cfg)
+	agent, err := start(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return agent, lines
+}
+
+// looking is an agent whose watch looks when the test says so, at the time that the test says.
+type looking struct {
+	*Agent
+	*watch
+	now time.Time
+}
+
+func startLooking(t *testing.T, cfg Config) (*looking, heard) {
+	t.Helper()
+	agent, lines := heardFrom(t, cfg, start)
+	return &looking{agent, newWatch(agent), time.Now()}, lines
+}
+
+// after looks once a second, as the watch does.
+func (l *looking) after(seconds int) {
+	for range seconds {
+		l.now = l.now.Add(watchTime)
+		l.look(l.now)
+	}
 }
 
 func waitFor(t *testing.T, agent *Agent, what string, is func(Status) bool) {
@@ -98,6 +125,89 @@ func TestAnotherTraceIsSaidAndWaitedFor(t *testing.T) {
 	}
 }
 
+// It waits for the next generation's first write, which does not come.
+func TestStopLeavesATraceAloneThatHasJustTakenThePlaceOfOurs(t *testing.T) {
+	certs := certificates(t)
+	agent, _ := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))
+	busy(1000)
+	var other bytes.Buffer
+	trace.Stop()
+	if err := trace.Start(&other); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if !trace.IsEnabled() {
+		t.Error("Stop has ended another's trace")
+	}
+	if trace.Stop(); other.Len() == 0 {
+		t.Error("the other trace is empty")
+	}
+}
+
+func TestOursIsEndedBetweenTwoGenerations(t *testing.T) {
+	var ours writer
+	if err := trace.Start(&ours); err != nil {
+		t.Fatal(err)
+	}
+	for writes := uint64(0); writes == 0; writes, _, _ = ours.state() {
+		time.Sleep(time.Millisecond)
+	}
+	ours.mu.Lock()
+	ours.isAtEnd = true // as where a generation has ended, and the next one is not written yet
+	ours.mu.Unlock()
+	ours.endTrace()
+	if _, _, mayBeOver := ours.state(); trace.IsEnabled() || !mayBeOver {
+		t.Errorf("the trace goes on %v, its end is seen %v", trace.IsEnabled(), mayBeOver)
+	}
+}
+
+func TestNothingIsOpenedBesideAnothersTrace(t *testing.T) {
+	certs := certificates(t)
+	agent, lines := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))
+	trace.Stop()
+	if err := trace.Start(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(certs); err != nil { // what is opened, is refused
+		t.Fatal(err)
+	}
+	agent.after(silentLooks + 3)
+	lines.expect(t, "another trace runs")
+	if s := agent.Status(); s.State != "off" || s.LastError != othersTrace {
+		t.Errorf("status %+v", s)
+	}
+	trace.Stop()
+	agent.after(1)
+	if s := agent.Status(); !strings.Contains(s.LastError, "cannot begin again") {
+		t.Errorf("status %+v", s)
+	}
+	agent.Stop(within(t, time.Minute))
+}
+
+// What was taken for another's trace was ours, as where the runtime wrote nothing for long.
+func TestATraceOfOursThatSeemedToHaveEndedEndsAndBeginsAgain(t *testing.T) {
+	certs := certificates(t)
+	agent, _ := startLooking(t, config(listen(t, certs).listener.Addr().String(), certs))
+	agent.isEnded = agent.endStream()
+	waitFor(t, agent.Agent, "written to", func(Status) bool {
+		writes, _, _ := agent.writer.state()
+		return writes != agent.writes
+	})
+	agent.after(1)
+	if trace.IsEnabled() {
+		t.Error("the trace goes on, and nobody gets it")
+	}
+	agent.after(2)
+	if s := agent.Status(); s.Restarts != 1 || s.State == "off" {
+		t.Errorf("status %+v", s)
+	}
+	if err := agent.Stop(within(t, time.Minute)); err != nil || trace.IsEnabled() {
+		t.Errorf("%v, or the program is traced still", err)
+	}
+}
+
 func TestStopLeavesAnothersTraceAlone(t *testing.T) {
 	agent, lines := startHeard(t, config(closedPort(t), certificates(t)))
 	trace.Stop()
@@ -155,16 +265,48 @@ func TestASnapEndsWithTheTraceThatTheProgramEnds(t *testing.T) {
 	agent.Stop(within(t, time.Minute))
 }
 
-func TestAfterShortTracesItBeginsAgainWithPauses(t *testing.T) {
-	now, pause := time.Now(), time.Duration(0)
-	if pauseAfter(time.Time{}, now, 0) != 0 || pauseAfter(now.Add(-shortTime), now, pauseMax) != 0 {
-		t.Error("a pause after a long trace")
-	}
-	for _, want := range []int{10, 20, 40, 80, 160, 320, 600, 600} {
-		if pause = pauseAfter(now, now, pause); pause != time.Duration(want)*time.Second {
-			t.Errorf("pause %v, not %d s", pause, want)
+// The program ends each trace within a second of its begin, an hour long.
+func TestAFlappingProgramsTraceBeginsAgainWithPauses(t *testing.T) {
+	certs := certificates(t)
+	c := listen(t, certs)
+	agent, lines := startLooking(t, config(c.listener.Addr().String(), certs))
+	streams := map[string]bool{}
+	for i, pause := range []int{0, 10, 20, 40, 80, 160, 320, 600, 600} {
+		if s := agent.Status(); s.State == "off" || s.Restarts != uint64(i) || streams[s.Stream] {
+			t.Fatalf("before pause %d: %+v", i, s)
+		} else {
+			streams[s.Stream] = true
 		}
+		trace.Stop()
+		agent.after(1)
+		if pause == 0 {
+			lines.expect(t, "level=WARN", "trace.Stop()", "begun again")
+			continue
+		}
+		text := "again after a pause of " + (time.Duration(pause) * time.Second).String()
+		if i < 8 { // the same is not said twice
+			lines.expect(t, "level=WARN", text)
+		}
+		c.waitForClosed(t, i+1) // the stream does not wait for the next trace
+		agent.after(pause - 1)
+		if s := agent.Status(); s.State != "off" || !strings.HasSuffix(s.LastError, text) || trace.IsEnabled() {
+			t.Errorf("in pause %d: %+v", i, s)
+		}
+		agent.after(1)
 	}
+	agent.after(int(shortTime / time.Second))
+	trace.Stop()
+	agent.after(1)
+	if s := agent.Status(); s.State == "off" || s.Restarts != 10 {
+		t.Errorf("after a long trace: %+v", s)
+	}
+	if err := agent.Stop(within(t, time.Minute)); err != nil {
+		t.Error(err)
+	}
+	if s := agent.Status(); s.AckedBytes != s.ProducedBytes || s.LostGenerations != 0 {
+		t.Errorf("status %+v", s)
+	}
+	c.waitForClosed(t, 11)
 }
 
 func TestLongGenerationsAreNotSilence(t *testing.T) {

@@ -29,7 +29,7 @@ static TA_AT_FORK atomic_uint epoch;
 static TA_AT_FORK bool calm_is_parents;
 static TA_AT_FORK bool torn;
 static TA_AT_FORK atomic_int starting; /* threads of ours that are not below yet */
-static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* of ours, and the host's that are about to end; 0: free */
+static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* of ours; negative: the host's that are about to end; 0: free */
 static TA_AT_FORK atomic_bool first_has_left;
 static atomic_bool exiting;
 static _Atomic(const struct ta_fork_hooks *) hooks;
@@ -214,23 +214,22 @@ static bool is_there(int thread) {
 }
 
 /* In a place that is free, or was one's that has ended. Without a place it counts as the host's. */
-static void note_this_thread(void) {
+static void note(int thread) {
   KEEP_ERRNO;
-  int self = gettid();
 
   for (int i = 0; i < THREADS_MAX; i++) {
     int there = atomic_load(&threads[i]);
-    if (there != 0 && is_there(there)) continue;
-    if (atomic_compare_exchange_strong(&threads[i], &there, self)) return;
+    if (there != 0 && is_there(abs(there))) continue;
+    if (atomic_compare_exchange_strong(&threads[i], &there, thread)) return;
   }
 }
 
 void ta_process_thread_begins(void) {
-  note_this_thread();
+  note(gettid());
   atomic_fetch_sub(&starting, 1);
 }
 
-static bool is_ours(int thread) {
+static bool is_noted(int thread) {
   for (int i = 0; i < THREADS_MAX; i++)
     if (atomic_load(&threads[i]) == thread) return true;
   return false;
@@ -259,22 +258,24 @@ static bool first_is_zombie(int *out_status) {
   return true;
 }
 
-struct tasks {
-  int ours, hosts; /* this thread apart, and the first one if it has ended */
+struct tasks { /* this thread apart, and the first one if it has ended */
+  int ours, leaving, hosts; /* leaving: the host's that are about to end */
 };
 
 static struct tasks list_tasks(void) {
-  struct tasks n = { 0, 0 };
+  struct tasks n = { 0, 0, 0 };
   int self = gettid(), process = getpid(), status;
   DIR *dir = opendir("/proc/self/task");
 
-  if (dir == NULL) return (struct tasks){ 0, INT_MAX };
+  if (dir == NULL) return (struct tasks){ 0, 0, INT_MAX };
   for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
     int thread = atoi(entry->d_name);
     if (thread == 0 || thread == self) continue;
     if (thread == process && first_is_zombie(&status)) continue;
-    if (is_ours(thread))
+    if (is_noted(thread))
       n.ours++;
+    else if (is_noted(-thread))
+      n.leaving++;
     else
       n.hosts++;
   }
@@ -298,7 +299,7 @@ static bool has_others(void) {
 
 /* Of two that end at once, one sees that the other is noted. */
 bool ta_process_leaves_none(void) {
-  note_this_thread();
+  note(-gettid());
   return !has_others();
 }
 
@@ -308,16 +309,28 @@ bool ta_process_is_deserted(void) {
   return first_is_zombie(&status) && !has_others();
 }
 
-void ta_process_be_last(void) {
-  for (int ms = 0; ms < EXIT_WAIT_MS && list_tasks().ours != 0; ms++) nap();
+static struct tasks wait_for_others(void) {
+  struct tasks n = list_tasks();
+
+  for (int ms = 0; ms < EXIT_WAIT_MS && n.ours + n.leaving != 0; ms++) {
+    nap();
+    n = list_tasks();
+  }
+  return n;
 }
 
-void ta_process_end_as_first(void) {
+void ta_process_be_last(void) {
+  wait_for_others();
+}
+
+_Noreturn void ta_process_end_as_first(void) {
+  struct tasks n = wait_for_others();
   int status;
 
-  ta_process_be_last();
+  for (; n.leaving != 0; n = list_tasks()) nap();
   if (first_is_zombie(&status) && WIFEXITED(status) && WEXITSTATUS(status) != 0)
-    syscall(SYS_exit, WEXITSTATUS(status));
+    _exit(WEXITSTATUS(status));
+  exit(0);
 }
 
 bool ta_process_exiting(void) {

@@ -80,9 +80,10 @@ bool ta_process_is_deserted(void);
 bool ta_process_leaves_none(void);
 /* Waits for our threads to be gone, for a moment: the last thread to end runs the handlers of exit(). */
 void ta_process_be_last(void);
-/* By a thread of ours: is the last, and ends as the host's first thread has, since the last thread's exit code is the
- * process's. Comes back where that was 0, as after pthread_exit(). */
-void ta_process_end_as_first(void);
+/* By a thread of ours, once no thread of the host's is left but for some that are about to end: waits for those, and ends the
+ * process as its first thread has ended, since the last thread's exit code is the process's. Where that was 0 with the handlers
+ * of exit(), as after pthread_exit(). Threads of ours that do not end end with it. */
+_Noreturn void ta_process_end_as_first(void);
 
 bool ta_process_exiting(void);
 _Noreturn void ta_process_park(struct ta_member *member);

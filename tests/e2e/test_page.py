@@ -11,6 +11,8 @@ import browser
 from harness import BUILD, DEADLINE, FULL, Case, Collector, wait_until
 from served import Served
 
+# What the browser notes of the first question about a stream of which no generation is in order yet; the page says so.
+TOO_EARLY = re.compile(r"network: .* 404 .*/api/v1/report/\w+\?.*\bstream=[0-9a-f]{32}$")
 READY = "document.querySelectorAll('#stream-rows tbody tr').length"
 
 # Text and what lies behind it, of everything that can be read: the lowest contrast, as WCAG counts it.
@@ -70,7 +72,7 @@ class PageCase(Case):
 
     def quiet(self, page):
         """The page complained of nothing, and asked nobody but the collector."""
-        self.assertEqual(page.complaints, [])
+        self.assertEqual([c for c in page.complaints if not TOO_EARLY.match(c)], [])
         self.assertEqual({url for url in page.asked() if not url.startswith((self.base + "/", "about:"))}, set())
         page.close()
 

@@ -14,11 +14,11 @@ static void stop(void) {
 void (*ta_emit_deserted)(void) = stop;
 
 static void *thread_main(void *unused) {
+  (void)unused;
   ta_emit_deserted();
   ta_process_end_as_first();
-  return unused;
 }
 
-void ta_emit_end_deserted(void) {
-  ta_spawn_detached("traceagent-end", STACK_BYTES, thread_main, NULL);
+bool ta_emit_end_deserted(void) {
+  return ta_spawn_detached("traceagent-end", STACK_BYTES, thread_main, NULL) == 0;
 }

@@ -12,6 +12,7 @@ enum {
   REST_NS = 10000000,
   LOOK_NS = 1000000000,
   LOOK_OFTEN_NS = 100000000,
+  DESERTED_IN_VAIN_MAX = 10,
   /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
   PATIENCE_PERIODS = 10,
   PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
@@ -124,19 +125,21 @@ static void gen(struct ta_flusher *r, uint64_t now) {
 
 /* A process ends with its last thread, and this one must not be the last. */
 static uint64_t look_ns(const struct ta_flusher *r) {
-  uint64_t often = ta_process_first_has_left() ? LOOK_OFTEN_NS : LOOK_NS;
+  bool soon = ta_process_first_has_left() || r->deserted_in_vain > 0;
+  uint64_t often = soon ? LOOK_OFTEN_NS : LOOK_NS;
 
   return r->deserted != NULL ? r->looked_ns + often : UINT64_MAX;
 }
 
+/* Where no thread can be made to end the session, the process ends without. */
 static void look_for_host(struct ta_flusher *r, uint64_t now) {
-  void (*deserted)(void) = r->deserted;
-
   if (now < look_ns(r)) return;
   r->looked_ns = now;
   if (!ta_process_is_deserted()) return;
-  r->deserted = NULL;
-  deserted();
+  if (r->deserted())
+    r->deserted = NULL;
+  else if (++r->deserted_in_vain == DESERTED_IN_VAIN_MAX)
+    ta_process_end_as_first();
 }
 
 /* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
@@ -165,6 +168,18 @@ void ta_flusher_end(struct ta_flusher *r) {
   tb_check_keep(before);
 }
 
+static void look_on(struct ta_flusher *r) {
+  pthread_mutex_lock(&r->lock);
+  while (r->abandoned) {
+    struct timespec until = ta_timespec(ta_mono_ns() + LOOK_OFTEN_NS);
+    pthread_cond_timedwait(&r->generation_ended, &r->lock, &until);
+    pthread_mutex_unlock(&r->lock);
+    look_for_host(r, ta_mono_ns());
+    pthread_mutex_lock(&r->lock);
+  }
+  pthread_mutex_unlock(&r->lock);
+}
+
 void ta_flusher_run(struct ta_flusher *r) {
   tb_check_keep(&r->keeper);
   atomic_store(&ta_emit.drowsy, TA_AWAKE);
@@ -177,6 +192,7 @@ void ta_flusher_run(struct ta_flusher *r) {
     doze(r, busy || r->paused_ns != 0);
   }
   ta_flusher_end(r);
+  look_on(r);
 }
 
 /* Others' calls. */
@@ -199,7 +215,22 @@ void ta_flusher_cut(void) {
   wake();
 }
 
-void ta_flusher_stop(struct ta_flusher *r) {
+static bool set_abandoned(struct ta_flusher *r, bool yes) {
+  pthread_mutex_lock(&r->lock);
+  r->abandoned = yes && !r->ended;
+  bool is = r->abandoned;
+  pthread_cond_broadcast(&r->generation_ended);
+  pthread_mutex_unlock(&r->lock);
+  return is;
+}
+
+bool ta_flusher_abandon(struct ta_flusher *r) {
+  return set_abandoned(r, true);
+}
+
+void ta_flusher_stop(struct ta_flusher *r, uint64_t names_wait_ns) {
+  set_abandoned(r, false);
+  atomic_store(&r->generation.names_wait_ns, names_wait_ns);
   atomic_store(&r->stopping, true);
   wake();
 }

@@ -24,12 +24,14 @@ struct ta_flusher {
       paused_ns; /* this generation, and since when its end is put off; 0: it is not */
   bool cut;      /* it is to end at once */
   uint64_t looked_ns;      /* last, whether the host has left */
-  void (*deserted)(void);  /* it has; called once. NULL: nobody looks */
+  bool (*deserted)(void);  /* it has; called until it answers true. NULL: nobody looks */
+  unsigned deserted_in_vain;
   atomic_bool stopping;
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t generation_ended;
   uint64_t asked, answered; /* generations that callers wait for */
   bool ended;
+  bool abandoned; /* whoever stopped it waits no longer */
 };
 
 void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_max);
@@ -48,7 +50,7 @@ void ta_flusher_end(struct ta_flusher *r);
 
 /* Asks for the end of a generation; the answer is what to wait for. */
 uint64_t ta_flusher_ask(struct ta_flusher *r);
-void ta_flusher_stop(struct ta_flusher *r);
+void ta_flusher_stop(struct ta_flusher *r, uint64_t names_wait_ns); /* see struct ta_generation */
 
 /* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for the end of a
  * generation. Of several snaps at a time the last is meant. */
@@ -56,5 +58,7 @@ void ta_flusher_snap(uint64_t last_ms);
 void ta_flusher_cut(void);
 /* Until that generation is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
 bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns);
+/* After stop(), and a wait in vain: run() goes on to look for the host until the next stop(). False: it has ended by now. */
+bool ta_flusher_abandon(struct ta_flusher *r);
 
 #endif

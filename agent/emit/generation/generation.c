@@ -29,6 +29,13 @@ enum {
   STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
 };
 
+static uint64_t names_wait_ns(const struct ta_generation *k, enum ta_end_kind kind) {
+  uint64_t last = atomic_load(&k->names_wait_ns);
+
+  if (kind != TA_END_LAST) return NAMES_WAIT_NS;
+  return last > NAMES_WAIT_LAST_NS ? last : NAMES_WAIT_LAST_NS;
+}
+
 static void ship(struct ta_generation *k, uint32_t gen, struct tw_write *w) {
   size_t n = tw_write_close(w);
 
@@ -409,7 +416,7 @@ bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind) {
   finish_threads(k, gen);
   finish_goes(k, gen);
   write_collection(k, gen);
-  ta_tables_write(k, gen, kind == TA_END_LAST ? NAMES_WAIT_LAST_NS : NAMES_WAIT_NS);
+  ta_tables_write(k, gen, names_wait_ns(k, kind));
   ta_memory_write(k, gen);
   write_clocks(k, gen);
   if (ta_emit.version >= FIRST_VERSION_WITH_END_MARK) k->out.put(k->out.self, number, &end_mark, 1);

@@ -45,6 +45,7 @@ struct ta_generation {
   struct ta_rate rate;    /* of the counter */
   uint64_t bytes;         /* of the generation, shipped so far */
   bool lost;              /* see ta_generation_is_lost() */
+  _Atomic uint64_t names_wait_ns; /* the last one may wait so long for functions' names, and half a second in any case */
   struct ta_batch *later,
       **later_end; /* of the generation that has begun meanwhile, oldest first */
   struct tw_write write;

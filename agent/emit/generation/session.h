@@ -28,7 +28,7 @@ static inline bool ta_emit_is_due(void) {
 /* What ends the session where the program's threads have all ended without it; as ta_emit_stop() if nobody sets it. It runs
  * on a thread of its own. */
 extern void (*ta_emit_deserted)(void);
-void ta_emit_end_deserted(void); /* makes that thread */
+bool ta_emit_end_deserted(void); /* makes that thread; false: it cannot be made */
 void ta_emit_abandon(void);         /* one that runs is left alone */
 void ta_emit_abandon_at_exit(void); /* the same, and memory is left to the end of the process */
 /* ta_emit_stop(), but it waits no longer than there is hope (agent/spool/spool.h). */

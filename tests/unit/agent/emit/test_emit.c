@@ -756,11 +756,13 @@ static void expect_exit(const char *argument, int code) {
   pid_t child = fork();
 
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that does not end by itself */
     execl(TT_EXIT_WHILE_EMITTING, TT_EXIT_WHILE_EMITTING, argument, (char *)NULL);
     _exit(127);
   }
+  pid_t ended = 0;
   int status;
-  cr_assert_eq(waitpid(child, &status, 0), child);
+  TT_WAIT_UNTIL(ended == child || (ended = waitpid(child, &status, WNOHANG)) == child);
   cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == code, "%x", (unsigned)status);
 }
 
@@ -770,6 +772,17 @@ Test(emit, exit_does_not_wait_for_anybody) {
 
 #ifndef __SANITIZE_THREAD__ /* it has a thread of its own, which nobody can tell from the host's */
 Test(emit, a_process_ends_with_the_last_thread_of_its_host) {
-  expect_exit("by threads", 6);
+  expect_exit("leave", 6);
+}
+
+/* It stayed for ever, with the agent's threads alone. */
+Test(emit, a_process_whose_host_has_left_ends_though_threads_cannot_be_made) {
+  expect_exit("leave-without-thread", 6);
+  expect_exit("leave-without-threads", 6);
+}
+
+Test(emit, a_process_whose_host_has_left_ends_though_the_session_does_not) {
+  expect_exit("leave-stuck", 6);
+  expect_exit("leave-unstopped", 6);
 }
 #endif
