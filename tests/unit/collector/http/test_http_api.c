@@ -77,6 +77,45 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?limit=10001", "", "HTTP/1.1 400");
 }
 
+/* Generations of the list in the last answer, "1 3 ". */
+static const char *listed(void) {
+  static char gens[80];
+
+  gens[0] = '\0';
+  for (const char *at = answer; (at = strstr(at, "\"first_gen\":")) != NULL; at++) {
+    size_t n = strlen(gens);
+    snprintf(gens + n, sizeof gens - n, "%lu ", strtoul(at + 12, NULL, 10));
+  }
+  return gens;
+}
+
+Test(http_api, a_list_is_narrowed_by_each_of_its_parameters) {
+  static const struct {
+    const char *query, *gens;
+  } lists[] = {
+    { "limit=10000", "1 2 3 " },  { "newest=1", "3 2 1 " }, { "segment=2", "2 " },
+    { "first_gen=2", "2 3 " },    { "last_gen=2", "1 2 " }, { "first_gen=2&last_gen=2", "2 " },
+    { "last=1ns", "2 3 " },       { "last=10m", "1 2 3 " }, { "instance=host-1", "1 2 3 " },
+    { "settle=1&limit=1", "1 " }, { "segment=77", "" },
+  };
+  char path[200], id[33];
+  three_generations();
+  EXPECT("/api/v1/streams", "", "\"stream\":\"");
+  cr_assert_eq(sscanf(strstr(answer, "\"stream\":\""), "\"stream\":\"%32[0-9a-f]", id), 1);
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    snprintf(path, sizeof path, "/api/v1/segments?%s", lists[i].query);
+    EXPECT(path, "", "HTTP/1.1 200 OK");
+    cr_expect_str_eq(listed(), lists[i].gens, "%s: %s", path, listed());
+  }
+  snprintf(path, sizeof path, "/api/v1/segments?stream=%s", id);
+  EXPECT(path, "", "\"streams\":[{");
+  cr_expect_str_eq(listed(), "1 2 3 ");
+  id[0] = id[0] == '0' ? '1' : '0';
+  snprintf(path, sizeof path, "/api/v1/segments?stream=%s", id);
+  EXPECT(path, "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?limit=1&after=1", "", "\"streams\":[]");
+}
+
 /* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
 Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
   three_generations();
