@@ -235,6 +235,8 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
     .tls = &p->tls,
     .address = config->listen_http,
     .path = config->listen_sock,
+    .metrics_address = config->listen_metrics,
+    .metrics_are_open = strcmp(config->http_metrics, "open") == 0,
     .socket = p->sockets.http.fd,
     .certs = config->top_certs,
     .revoked = p->revoked,
@@ -477,6 +479,7 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
     .agents = tc_acceptor_address(p->acceptor),
     .http = tc_http_address(p->http),
     .sock = tc_http_path(p->http),
+    .metrics = tc_http_metrics_address(p->http),
   };
   for (unsigned i = 0; i < TC_URLS_MAX; i++) {
     out->feed[i] = tc_feed_url(p->feed, i);

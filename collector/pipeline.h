@@ -43,7 +43,7 @@ void tc_pipeline_drain(struct tc_pipeline *p);
 void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop's last turn */
 
 struct tc_addresses {
-  const char *agents, *http, *sock;                             /* http: "" where it is off */
+  const char *agents, *http, *sock, *metrics; /* http, metrics: "" where it is off */
   const char *feed[TC_URLS_MAX + 1], *archive[TC_URLS_MAX + 1]; /* up to a NULL */
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);

@@ -116,15 +116,15 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
   int n = snprintf(
       out, TC__HEAD_BYTES_MAX,
       "HTTP/1.1 %d %s\r\n%s"
-      "Content-Type: %s\r\n%s%s%s%s%s%s"
+      "Content-Type: %s\r\n%s%s%s%s%s"
       "Cache-Control: %s\r\n"
       "X-Content-Type-Options: nosniff\r\n"
       "Referrer-Policy: no-referrer\r\n"
       "Cross-Origin-Resource-Policy: same-origin\r\n"
       "Content-Security-Policy: %s\r\n%s\r\n",
       a->status, status_text(a->status), date, a->type, length, tag, a->fields,
-      a->status == 405 ? "Allow: GET, HEAD\r\n" : "", a->varies ? "Vary: Accept\r\n" : "",
-      a->status == 503 ? "Retry-After: 1\r\n" : "", a->caching != NULL ? a->caching : "no-store",
+      a->varies ? "Vary: Accept\r\n" : "", a->status == 503 ? "Retry-After: 1\r\n" : "",
+      a->caching != NULL ? a->caching : "no-store",
       a->policy != NULL ? a->policy : "default-src 'none'; frame-ancestors 'none'", connection);
   return (size_t)n;
 }

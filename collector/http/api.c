@@ -54,6 +54,46 @@ ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply
 #undef ASKED
 #undef ANSWER
 
+/* --- rules are changed ------------------------------------------------------------------------- */
+
+/* The rules as they are now, or why not. */
+static void change_rules(struct tc__http_job *job, struct tc_query_session *session,
+                         const Tracecollect__V1__TriggerRequest *ask, const char *what) {
+  Tracecollect__V1__TriggerReply *reply = NULL;
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  snprintf(job->answer.what, sizeof job->answer.what, "%s", what);
+  tb_rc rc = tc_query_triggers(session, ask, &diag, &reply);
+  tc__job_say(job, rc, &diag, rc == TB_OK ? &reply->base : NULL);
+  if (rc == TB_REFUSED) job->answer.status = 409; /* a rule of the collector's file */
+}
+
+void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session) {
+  struct tc__http_question q;
+
+  if (!tc__job_question(job, &q)) return;
+  const Tracecollect__V1__TriggerRequest *ask = (const void *)q.message;
+  if (*ask->remove != '\0')
+    tc__answer_fail(&job->answer, 400, "remove: DELETE /api/v1/triggers/NAME removes a rule");
+  else if (*ask->add == '\0')
+    tc__answer_fail(&job->answer, 400, "add: a rule is needed");
+  else
+    change_rules(job, session, ask, ask->add);
+  if (job->answer.status == 200) job->answer.status = 201;
+  tc__question_fini(&q);
+}
+
+void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *session) {
+  Tracecollect__V1__TriggerRequest ask = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+
+  ask.remove = text(tp_route_rest(job->conn->route, job->conn->head.request.path));
+  if (*ask.remove != '\0')
+    change_rules(job, session, &ask, ask.remove);
+  else
+    tc__answer_fail(&job->answer, 404, "the path ends with a rule's name");
+}
+
 /* --- reports ----------------------------------------------------------------------------------- */
 
 tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const char **out) {

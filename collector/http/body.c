@@ -30,7 +30,7 @@ size_t tc__body_take(struct tc__http_conn *c, const unsigned char *bytes, size_t
   c->body_left -= taken;
   if (c->body_left == 0) {
     c->busy = true;
-    c->answer(c);
+    tc__http_answer(c);
   }
   return taken;
 }

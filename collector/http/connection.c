@@ -28,6 +28,7 @@ void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
   char head[TC__HEAD_BYTES_MAX];
   size_t n = tc__answer_head(a, &c->head.request, keep, head);
 
+  tc__audit(c, a);
   tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
   if (a->status >= 400 && a->status < 500)
     tc_metric_add(&c->http->env.metrics->http_client_errors_total, 1);
@@ -69,6 +70,7 @@ void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why) {
 /* An end with bytes still owed waits for them (on_drained), as long as they move. */
 void tc__conn_done(struct tc__http_conn *c) {
   tc__body_free(c);
+  c->route = NULL;
   c->busy = c->asks = false;
   c->since_ms = now_ms(c);
   if (c->ending) {
@@ -232,7 +234,7 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
 void tc__conn_accept(const struct tc__http_door *door, int fd, const char *peer) {
   struct tc__http_conn *c = calloc(1, sizeof *c);
   struct tc_http *http = door->http;
-  SSL_CTX *ctx = door->kind == TC__DOOR_TCP ? http->ctx : NULL;
+  SSL_CTX *ctx = door->kind == TC__DOOR_TCP && http->is_tls ? http->ctx : NULL;
   struct tc_tls_sink sink = {
     .self = c,
     .open = on_open,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "collector/http/private.h"
@@ -105,6 +106,7 @@ static void answer(struct tc__http_conn *c, struct tc__http_long *job, int statu
   tc__answer_init(&a, NULL);
   tc__answer_type(&a, packed, said.base.descriptor);
   a.status = status;
+  if (job->rebuild) strcpy(a.what, "rebuild");
   if (status == 202)
     snprintf(a.fields, sizeof a.fields, "Location: /api/v1/jobs/%016" PRIx64 "\r\n", job->id);
   if (job->ended) {

@@ -88,6 +88,7 @@ static void answer_opened(struct tc__http_conn *c, struct lease_wait *w) {
   reply.window_bytes = w->said.window_bytes;
   reply.expire_ns = w->said.expire_ns;
   w->answer.status = 201;
+  snprintf(w->answer.what, sizeof w->answer.what, "%s", id);
   snprintf(w->answer.fields, sizeof w->answer.fields, "Location: /api/v1/leases/%s\r\n", id);
   tc__answer_put(&w->answer, w->packed, &reply.base);
   tc__conn_answer(c, &w->answer);

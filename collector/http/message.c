@@ -38,12 +38,12 @@ static tb_rc read_body(const struct tc__http_conn *c, struct tb_arena *arena, st
                        ProtobufCMessage **out) {
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
 
-  if (!tc__is_protobuf(c->head.request.content_type))
+  if (tc__body_type_of(&c->head.request) == TC__BODY_JSON)
     return tp_json_read(c->route->ask, c->body, c->body_len, arena, diag, out);
   *out = protobuf_c_message_unpack(c->route->ask, &allocator, c->body_len, c->body);
   if (*out != NULL) return TB_OK;
   return arena->is_short ? TB_NOMEM
-                         : tb_fail(diag, TB_PROTOCOL, "the body is no %s", c->route->ask->name);
+                         : tb_fail(diag, TB_PROTOCOL, "the body is not a %s", c->route->ask->name);
 }
 
 static tb_rc take(struct tc__http_conn *c, struct tb_diag *diag, struct tc__http_question *q) {
@@ -93,11 +93,6 @@ bool tc__asks_to_settle(const struct tc__http_conn *c) {
                  ((Tracecollect__V1__ListRequest *)list)->settle;
   tb_arena_fini(&arena);
   return settles;
-}
-
-bool tc__is_protobuf(const char *type) {
-  return strcasestr(type, "application/protobuf") != NULL ||
-         strcasestr(type, "application/x-protobuf") != NULL;
 }
 
 /* --- ids ----------------------------------------------------------------------------------------- */

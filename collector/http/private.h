@@ -3,7 +3,9 @@
  *
  *   server.c      the server, its doors and its set of connections
  *   connection.c  one connection: request heads in, one answer after the other out
+ *   access.c      who may do what
  *   body.c        the body of a request
+ *   audit.c       a line for each act
  *   answer.c      what an answer looks like on the wire
  *   routes.c      the function that answers each path
  *   message.c     messages: what is asked, and answers in the form the peer takes
@@ -56,6 +58,7 @@ struct tc__http_answer {
   char message_type[80]; /* type of a message */
   bool varies;           /* Accept has been looked at */
   char fields[512];      /* more lines of the head, each with its CR LF */
+  char what[96];         /* was changed, for the audit */
   uint64_t bytes;      /* Content-Length; UINT64_MAX: until the connection ends */
   struct tb_mem mem;
   struct tb_buf body; /* where the answer is not sent in pieces */
@@ -95,10 +98,11 @@ struct tc__http_conn {
   struct tc_tls *tls;               /* NULL: gone, a job is still at work */
   struct tc_http_head head;
   const struct tp_route *route; /* of the request that is being answered */
-  uint64_t owner;    /* of its certificate's name or, without one, its address (base/source.h) */
+  uint64_t owner;    /* of its certificate's name or, without one, its address or user (base/source.h) */
   bool greets;       /* its TLS handshake is not over */
   bool spare;        /* in a place beside connections_max: for health and metrics only */
-  void (*answer)(struct tc__http_conn *c); /* once its body is whole */
+  enum tc_role role;
+  char identity[TC_IDENTITY_BYTES + 1]; /* of its certificate; "": it has none, or no good one */
   unsigned char *body;
   size_t body_len;
   uint64_t body_left; /* bytes of the request's body that have not been read */
@@ -122,19 +126,20 @@ struct tc__http_conn {
   char peer[TC_PEER_MAX + 1];
 };
 
-enum tc__door_kind { TC__DOOR_TCP, TC__DOOR_SOCKET, TC__DOORS };
+enum tc__door_kind { TC__DOOR_TCP, TC__DOOR_SOCKET, TC__DOOR_METRICS, TC__DOORS };
 
 struct tc__http_door {
   struct tc_http *http;
   enum tc__door_kind kind;
   struct tc_listener *listener; /* NULL: closed */
+  struct tb_hostport where;     /* as configured; "" for none, and of the unix socket */
 };
 
 struct tc_http {
   struct tc_http_env env;
   struct tc__http_door doors[TC__DOORS];
-  SSL_CTX *ctx;             /* of TC__DOOR_TCP; NULL: plain */
-  struct tb_hostport where; /* it listens at; "" for nowhere */
+  SSL_CTX *ctx; /* of the server's certificate */
+  bool is_tls;  /* TC__DOOR_TCP */
   struct tc__http_conn *first;
   size_t count;
   size_t spares;  /* of count */
@@ -176,7 +181,16 @@ void tc__conn_fail(struct tc__http_conn *c, int status, const char *why);
 void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why);
 void tc__conn_free(struct tc__http_conn *c); /* for its last user */
 
-/* body.c: reads the body that the head has announced, then calls c's answer. */
+/* access.c: the route of c's request. NULL: the peer was told why it has none. */
+const struct tp_route *tc__access_check(struct tc__http_conn *c);
+bool tc__access_may(const struct tc__http_conn *c, enum tc_act act);
+enum tc__body_type { TC__BODY_OTHER, TC__BODY_JSON, TC__BODY_PROTOBUF };
+enum tc__body_type tc__body_type_of(const struct tc_http_request *r);
+
+/* audit.c: of an answer that is about to leave */
+void tc__audit(const struct tc__http_conn *c, const struct tc__http_answer *a);
+
+/* body.c: reads the body that the head has announced, then calls tc__http_answer(). */
 void tc__body_begin(struct tc__http_conn *c);
 size_t tc__body_take(struct tc__http_conn *c, const unsigned char *bytes, size_t n);
 void tc__body_free(struct tc__http_conn *c);
@@ -188,6 +202,7 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 /* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
 enum tc_act tc__route_act(const struct tp_route *route); /* what its user must be allowed to do */
+void tc__http_answer(struct tc__http_conn *c); /* its body is whole */
 
 /* places.c: the sink of a door's listener */
 bool tc__place_ready(void *door);
@@ -213,7 +228,6 @@ struct tc__http_question {
  * c was told what is wrong with it; no fini() then. */
 bool tc__question_read(struct tc__http_conn *c, struct tc__http_question *q);
 void tc__question_fini(struct tc__http_question *q);
-bool tc__is_protobuf(const char *type); /* Accept, Content-Type */
 bool tc__wants_protobuf(const struct tc__http_conn *c);
 bool tc__asks_to_settle(const struct tc__http_conn *c); /* of TP_ROUTE_SEGMENTS */
 bool tc__read_id(const struct tc__http_conn *c, uint64_t *out); /* behind the route's path */
@@ -295,6 +309,8 @@ void tc__jobs_end(struct tc_http *http); /* calls off, and waits for those at wo
 void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_firings(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_triggers(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session);
+void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_streams(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_snap(struct tc__http_job *job, struct tc_query_session *session);
 void tc__api_segments(struct tc__http_job *job, struct tc_query_session *session);

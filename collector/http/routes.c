@@ -14,6 +14,7 @@ static void answer_healthz(struct tc__http_conn *c) {
 
   tc__answer_init(&a, "text/plain; charset=utf-8");
   a.status = why == NULL ? 200 : 503;
+  if (why != NULL && !tc__access_may(c, TC_ACT_REASONS)) why = "not well";
   tb_buf_printf(&a.body, "%s\n", why == NULL ? "ok" : why);
   tc__conn_answer(c, &a);
   tc__answer_fini(&a);
@@ -27,7 +28,10 @@ static void answer_readyz(struct tc__http_conn *c) {
   source->readiness(source->self, &readiness);
   tc__answer_init(&a, "application/json");
   a.status = tc_readiness_is_ready(&readiness) ? 200 : 503;
-  tc_readiness_write(&readiness, &a.body);
+  if (tc__access_may(c, TC_ACT_REASONS))
+    tc_readiness_write(&readiness, &a.body);
+  else
+    tb_buf_printf(&a.body, "{\"ready\":%s}\n", a.status == 200 ? "true" : "false");
   tc__conn_answer(c, &a);
   tc__answer_fini(&a);
 }
@@ -55,6 +59,14 @@ static void answer_triggers(struct tc__http_conn *c) {
 
 static void answer_snap(struct tc__http_conn *c) {
   tc__conn_work(c, TC__LANE_WAIT, "application/json", tc__api_snap);
+}
+
+static void answer_trigger_add(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_add);
+}
+
+static void answer_trigger_remove(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_remove);
 }
 
 static void answer_report(struct tc__http_conn *c) {
@@ -121,6 +133,8 @@ static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_HISTORY] = answer_history,
   [TP_ROUTE_FIRINGS] = answer_firings,
   [TP_ROUTE_TRIGGERS] = answer_triggers,
+  [TP_ROUTE_TRIGGER_ADD] = answer_trigger_add,
+  [TP_ROUTE_TRIGGER_REMOVE] = answer_trigger_remove,
   [TP_ROUTE_SNAP] = answer_snap,
   [TP_ROUTE_VERIFY] = tc__verify_begin,
   [TP_ROUTE_JOB] = tc__job_poll,
@@ -159,63 +173,25 @@ static bool is_question(const struct tp_route *route) {
          route->kind != TP_EVENTS;
 }
 
-/* "name", "name:port", "[::1]:port", and nothing behind it: the name must be one of this host's, or the configured one. */
-static bool host_is_ours(const struct tc__http_conn *c) {
-  struct tb_hostport named;
-
-  return tb_host_parse(c->head.request.host, NULL, &named) == TB_OK &&
-         (tb_host_is_loopback(named.host) || strcasecmp(named.host, c->http->where.host) == 0);
+static bool has_place(struct tc__http_conn *c) {
+  if (c->route->id == TP_ROUTE_LEASE) return tc__place_may_wait(c);
+  return !is_question(c->route) || tc__place_may_ask(c);
 }
 
-/* Whoever asks over TLS is known by a certificate, or by none: then diag says why. */
-static enum tc_role role_of(const struct tc__http_conn *c, struct tb_diag *diag,
-                            char identity[TC_IDENTITY_BYTES + 1]) {
-  enum tc_role role;
+/* What it is asked has been found to be for its peer. */
+void tc__http_dispatch(struct tc__http_conn *c) {
+  const struct tp_route *route = tc__access_check(c);
 
-  identity[0] = '\0';
-  if (tc_tls_ssl(c->tls) == NULL)
-    return c->door->kind == TC__DOOR_SOCKET ? TC_ROLE_SOCKET : TC_ROLE_LOOPBACK;
-  if (tc_tls_identity(tc_tls_ssl(c->tls), diag, &role, identity) == TB_OK) return role;
-  return TC_ROLE_NOBODY;
-}
-
-static void begin(struct tc__http_conn *c, void (*answer)(struct tc__http_conn *c)) {
-  c->answer = answer;
+  if (route == NULL || !has_place(c)) return;
   if (c->body_left > 0)
     tc__body_begin(c);
   else
-    answer(c);
+    tc__http_answer(c);
 }
 
-static enum tp_method method_of(const struct tc__http_conn *c) {
-  switch ((int)c->head.request.method) {
-  case HTTP_POST: return TP_POST;
-  case HTTP_DELETE: return TP_DELETE;
-  default: return TP_GET;
-  }
-}
-
-void tc__http_dispatch(struct tc__http_conn *c) {
-  char identity[TC_IDENTITY_BYTES + 1];
-  struct tb_diag diag;
-  unsigned allowed;
-
-  const bool is_tls = tc_tls_ssl(c->tls) != NULL;
-
-  /* An HTTP/1.0 client names no host: it is no browser either. */
-  if (!is_tls && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
-    tc__conn_fail(c, 421, "this host goes by another name");
-    return;
-  }
-  tb_diag_clear(&diag);
-  enum tc_role role = role_of(c, &diag, identity);
-  c->route = tp_route_find(method_of(c), c->head.request.path, &allowed);
-  if (role == TC_ROLE_READER) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
-  if (c->route == NULL || answers[c->route->id] == NULL)
+void tc__http_answer(struct tc__http_conn *c) {
+  if (answers[c->route->id] != NULL)
+    answers[c->route->id](c);
+  else
     tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
-  else if (tc_role_check(role, tc__route_act(c->route), identity, &diag) != TB_OK)
-    tc__conn_fail(c, 403, diag.text);
-  else if (c->route->id == TP_ROUTE_LEASE ? tc__place_may_wait(c)
-                                          : !is_question(c->route) || tc__place_may_ask(c))
-    begin(c, answers[c->route->id]);
 }

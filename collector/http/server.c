@@ -28,7 +28,6 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
                                       .revoked = http->env.revoked };
   SSL_CTX *fresh;
 
-  if (http == NULL || *http->where.host == '\0' || tb_host_is_loopback(http->where.host)) return TB_OK;
   TB_TRY(tc_tls_context_new(http->env.certs, &terms, diag, &fresh));
   SSL_CTX_free(http->ctx);
   http->ctx = fresh;
@@ -38,7 +37,7 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
 unsigned tc_http_recheck(struct tc_http *http) {
   unsigned ended = 0;
 
-  if (http == NULL || http->ctx == NULL) return 0;
+  if (http == NULL) return 0;
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
     if (tc_tls_ssl(c->tls) == NULL || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
     c->ending = true;
@@ -58,21 +57,23 @@ static void close_doors(struct tc_http *http) {
 
 static tb_rc open_door(struct tc_http *http, enum tc__door_kind kind, struct tb_diag *diag) {
   const struct tc_http_env *env = &http->env;
+  const char *address = kind == TC__DOOR_METRICS ? env->metrics_address : env->address;
   struct tc__http_door *door = &http->doors[kind];
   struct tc_listener_sink sink = { door, tc__place_ready, tc__place_accepted, tc__place_takes_last };
-  tb_rc rc;
+  uv_loop_t *uv = env->tls->uv;
 
   *door = (struct tc__http_door){ .http = http, .kind = kind };
-  if (kind == TC__DOOR_SOCKET)
-    rc = tc_listener_open_path(env->tls->uv, env->path, sink, diag, &door->listener);
-  else if (env->socket != 0)
-    rc = tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &door->listener);
-  else if (*env->address != '\0')
-    rc = tc_listener_open(env->tls->uv, env->address, sink, diag, &door->listener);
-  else
-    return TB_OK;
-  if (rc == TB_OK) tc_listener_keep_free(door->listener, TC_FDS_KEPT_FREE);
-  return rc;
+  if (kind == TC__DOOR_SOCKET) {
+    TB_TRY(tc_listener_open_path(uv, env->path, sink, diag, &door->listener));
+  } else {
+    if (*address == '\0') return TB_OK;
+    TB_TRY(tb_hostport_parse(address, diag, &door->where));
+    TB_TRY(kind == TC__DOOR_TCP && env->socket != 0
+               ? tc_listener_adopt(uv, env->socket, address, sink, diag, &door->listener)
+               : tc_listener_open(uv, address, sink, diag, &door->listener));
+  }
+  tc_listener_keep_free(door->listener, TC_FDS_KEPT_FREE);
+  return TB_OK;
 }
 
 /* All of them, or none. */
@@ -81,6 +82,7 @@ static tb_rc open_doors(struct tc_http *http, struct tb_diag *diag) {
 
   for (unsigned i = 0; i < TC__DOORS && rc == TB_OK; i++) rc = open_door(http, i, diag);
   if (rc != TB_OK) close_doors(http);
+  http->is_tls = !tb_host_is_loopback(http->doors[TC__DOOR_TCP].where.host);
   return rc;
 }
 
@@ -98,7 +100,6 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   TB_TRY(tc__turns_open(http));
   TB_TRY(tc__live_open(http));
-  if (*env->address != '\0') TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
   TB_TRY(open_doors(http, diag));
   rc = tc__feed_open(http);
@@ -138,12 +139,20 @@ void tc_http_free(struct tc_http *http) {
   free(http);
 }
 
-const char *tc_http_address(const struct tc_http *http) {
-  const struct tc_listener *tcp = http->doors[TC__DOOR_TCP].listener;
+static const char *address_of(const struct tc_http *http, enum tc__door_kind kind) {
+  const struct tc_listener *listener = http->doors[kind].listener;
 
-  return tcp != NULL ? tc_listener_address(tcp) : "";
+  return listener != NULL ? tc_listener_address(listener) : "";
+}
+
+const char *tc_http_address(const struct tc_http *http) {
+  return address_of(http, TC__DOOR_TCP);
 }
 
 const char *tc_http_path(const struct tc_http *http) {
-  return tc_listener_address(http->doors[TC__DOOR_SOCKET].listener);
+  return address_of(http, TC__DOOR_SOCKET);
+}
+
+const char *tc_http_metrics_address(const struct tc_http *http) {
+  return address_of(http, TC__DOOR_METRICS);
 }

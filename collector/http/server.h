@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/1.1 server: metrics, health, the API of docs/HTTP.md, live events and the page.
  *
- * GET and HEAD only, no bodies. A connection may stay for further requests, sent one by one or all at
- * once (pipelined); they are answered in their order. It comes by one of two doors: a TCP address or a unix
- * socket, which is always there. On loopback and the socket it is plain and answers only to names
- * of this host (a page elsewhere must not reach it through a name of its own: DNS rebinding). On any
- * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
+ * A connection may stay for further requests, sent one by one or all at once (pipelined); they are answered
+ * in their order. It comes by one of three doors: a TCP address, plain on loopback and TLS 1.3 elsewhere; a unix
+ * socket, which is always there; an address of metrics alone. The door and the certificate say what
+ * it may do (access.c): plain TCP only reads, who has no certificate hears whether we are well.
  *
  * Calls that may block, a question to the catalog or a read of a file, are done by libuv's workers; the loop
  * only moves bytes. Where connections have no room left, the one that has been without a whole request the
@@ -64,7 +63,9 @@ struct tc_http_env {
   const char *address;            /* HOST:PORT; "": none */
   int socket;                     /* listens on address already: owned; 0: to be opened */
   const char *path;               /* of the unix socket */
-  const char *certs;              /* folder; used where address is not loopback */
+  const char *metrics_address;    /* of metrics and health alone; "": none */
+  bool metrics_are_open;          /* over TLS to everybody */
+  const char *certs;              /* folder */
   struct tc_revocations *revoked; /* held; NULL: none are asked */
   struct tc_http_limits limits;
   struct tc_http_source source;
@@ -91,5 +92,6 @@ void tc_http_free(struct tc_http *http);
 
 const char *tc_http_address(const struct tc_http *http); /* "": none */
 const char *tc_http_path(const struct tc_http *http);
+const char *tc_http_metrics_address(const struct tc_http *http); /* "": none */
 
 #endif

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -153,6 +154,15 @@ uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx) {
     if (s != 0 && (first_s == 0 || s < first_s)) first_s = s;
   }
   return first_s;
+}
+
+bool tc_tls_context_has_name(const SSL_CTX *ctx, const char *host) {
+  X509 *cert = SSL_CTX_get0_certificate(ctx);
+  bool has = X509_check_host(cert, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1 ||
+             X509_check_ip_asc(cert, host, 0) == 1;
+
+  ERR_clear_error(); /* an address that is none */
+  return has;
 }
 
 void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]) {

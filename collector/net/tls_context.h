@@ -34,6 +34,9 @@ uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx);
 /* When the first of its authorities does. */
 uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx);
 
+/* Is it a name or an address of the context's certificate? */
+bool tc_tls_context_has_name(const SSL_CTX *ctx, const char *host);
+
 /* The serial number of the peer's certificate; "" if it has none. */
 void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]);
 

@@ -233,6 +233,9 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
     return tb_fail(diag, TB_BROKEN,
                    "archive.sign: needs archive.hash: sha256, as XXH3 does not withstand a person "
                    "who changes bytes");
+  if (strcmp(c->http_metrics, "reader") != 0 && strcmp(c->http_metrics, "open") != 0)
+    return tb_fail(diag, TB_BROKEN, "http.metrics: \"%.40s\" is neither reader nor open",
+                   c->http_metrics);
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
   TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
   TB_TRY(tc_feed_finding_list(c->alert_findings, diag, &bits));
@@ -263,6 +266,8 @@ static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
 
 static tb_rc check_addresses(const struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_hostport("listen.agents", c->listen_agents, diag));
+  if (*c->listen_metrics != '\0')
+    TB_TRY(check_hostport("listen.metrics", c->listen_metrics, diag));
   return *c->listen_http != '\0' ? check_hostport("listen.http", c->listen_http, diag) : TB_OK;
 }
 

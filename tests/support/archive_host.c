@@ -29,9 +29,16 @@ void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
   host->store.config.listen_archive = strdup(url != NULL ? url : ipc);
   if (tt_store_start(&host->store) != TB_OK) abort();
   if (tc_reports_new(REPORTS_BYTES_MAX, &host->reports) != TB_OK) abort();
+  if (tc_recorders_new(&host->recorders) != TB_OK) abort();
+  const struct tc_triggers_env triggers = { &host->store.config,
+                                            tc_store_dirfd(host->store.store), host->recorders,
+                                            tc_store_keeps(host->store.store) };
+  if (tc_triggers_open(&triggers, &diag, &host->triggers) != TB_OK) abort();
 
   const struct tc_query_env query = { .store = host->store.store,
                                       .reports = host->reports,
+                                      .recorders = host->recorders,
+                                      .triggers = host->triggers,
                                       .sender = ARCHIVE_LOOP,
                                       .started_wall_ns = 1000000000,
                                       .version = "9.9.9",
@@ -49,8 +56,11 @@ void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
 void tt_host_close(struct tt_host *host) {
   tc_query_stop(host->query);
   tc_archive_stop(host->archive);
+  tc_recorders_stop(host->recorders);
   tt_store_remove(&host->store);
   tc_query_free(host->query);
+  tc_triggers_free(host->triggers);
+  tc_recorders_free(host->recorders);
   tc_reports_free(host->reports);
   *host = (struct tt_host){ 0 };
 }

@@ -11,6 +11,8 @@
 struct tt_host {
   struct tt_store store;
   struct tc_reports *reports;
+  struct tc_recorders *recorders;
+  struct tc_triggers *triggers; /* no rule at first */
   struct tc_query *query;
   struct tc_archive *archive;
 };

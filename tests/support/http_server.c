@@ -68,6 +68,12 @@ struct tc_http_limits tt_http_limits(void) {
                                   .heartbeat_ms = 30000 };
 }
 
+bool tt_http_metrics_are_open;
+
+static unsigned port_of(const char *address) {
+  return *address != '\0' ? (unsigned)atoi(strrchr(address, ':') + 1) : 0;
+}
+
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
                               struct tc_query *query) {
   return tt_http_start_with(address, limits, query, NULL);
@@ -86,6 +92,8 @@ struct tt_http *tt_http_start_with(const char *address, const struct tc_http_lim
   struct tc_http_env env = { .tls = &s->host.tls,
                              .address = address,
                              .path = s->path,
+                             .metrics_address = "127.0.0.1:0",
+                             .metrics_are_open = tt_http_metrics_are_open,
                              .certs = s->host.dir,
                              .limits = limits != NULL ? *limits : tt_http_limits(),
                              .source = { s, metrics, unhealthy, readiness },
@@ -98,7 +106,8 @@ struct tt_http *tt_http_start_with(const char *address, const struct tc_http_lim
     abort();
   }
   strcpy(s->address, tc_http_address(s->http));
-  if (s->address[0] != '\0') s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
+  s->port = port_of(s->address);
+  s->metrics_port = port_of(tc_http_metrics_address(s->http));
   tt_tls_host_start(&s->host);
   return s;
 }
@@ -133,10 +142,10 @@ int tt_http_dial_path(const struct tt_http *s) {
   return fd;
 }
 
-int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
+static int dial(uint32_t address, unsigned port) {
   struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
   struct sockaddr_in to = { .sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)s->port),
+                            .sin_port = htons((uint16_t)port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
   int fd = socket_in_time(AF_INET);
 
@@ -146,6 +155,14 @@ int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
     abort();
   }
   return fd;
+}
+
+int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
+  return dial(address, s->port);
+}
+
+int tt_http_dial_metrics(const struct tt_http *s) {
+  return dial(INADDR_LOOPBACK, s->metrics_port);
 }
 
 /* A server that has ended the connection is the test's to notice, in what it hears. */
@@ -173,8 +190,7 @@ void tt_http_say_in_pieces(int fd, const char *text, size_t piece) {
     tt_http_say(fd, text + at, all - at < piece ? all - at : piece);
 }
 
-size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
-  int fd = tt_http_dial(s);
+size_t tt_http_ask_at(int fd, const char *text, size_t piece, char *out) {
   struct pollfd answered = { .fd = fd, .events = POLLIN };
 
   tt_http_say_in_pieces(fd, text, piece);
@@ -183,4 +199,8 @@ size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char
   size_t n = tt_http_hear(fd, out, NULL);
   close(fd);
   return n;
+}
+
+size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
+  return tt_http_ask_at(tt_http_dial(s), text, piece, out);
 }

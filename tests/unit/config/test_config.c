@@ -154,6 +154,8 @@ static void expect_unfit(const char *assignment, const char *words) {
 Test(config, finish_checks_keys_against_each_other) {
   expect_unfit("sync=maybe", "sync: \"maybe\" is neither durable nor process");
   expect_unfit("archive.hash=md5", "archive.hash: \"md5\" is neither xxh3 nor sha256");
+  expect_unfit("http.metrics=all", "http.metrics: \"all\" is neither reader nor open");
+  expect_unfit("listen.metrics=9090", "listen.metrics: \"9090\" is not HOST:PORT");
   expect_unfit("archive.sign=/k.pem", "archive.sign: needs archive.hash: sha256");
   expect_unfit("listen.agents=7070", "listen.agents: \"7070\" is not HOST:PORT");
   expect_unfit("listen.agents=localhost:70700", "listen.agents: \"localhost:70700\": the port");
