@@ -131,28 +131,13 @@ static bool answer_next(struct tc__http_conn *c, struct lease_wait *w) {
   return false;
 }
 
-/* A lease that nobody has heard of ends. True: the leases have w again. */
-static bool forget(struct lease_wait *w) {
-  struct tc_http *http = w->wait.http;
-
-  if (w->ask.kind != TC_LEASE_OPEN || w->said.rc != TB_OK || http->closing) return false;
-  w->ask = (struct tc_lease_ask){ .kind = TC_LEASE_RELEASE,
-                                  .lease = w->said.lease,
-                                  .owner = w->ask.owner,
-                                  .answer = on_answer };
-  tc__wait_begin(http, NULL, &w->wait);
-  tc_leases_ask(http->env.leases, &w->ask);
-  return true;
-}
-
+/* A lease that was opened for a reader that has left expires. */
 static void on_done(struct tc__http_wait *wait, struct tc__http_conn *c) {
   struct lease_wait *w = (struct lease_wait *)wait;
 
   if (c == NULL) {
-    if (!forget(w)) lease_wait_free(w);
-    return;
-  }
-  if (w->said.rc != TB_OK) {
+    /* nobody hears it */
+  } else if (w->said.rc != TB_OK) {
     fail(c, w);
   } else if (w->ask.kind == TC_LEASE_OPEN) {
     answer_opened(c, w);
@@ -185,7 +170,7 @@ static void ask(struct tc__http_conn *c, const struct tc_lease_ask *ask) {
   w->ask = *ask;
   w->ask.owner = c->owner;
   w->ask.reader = tc_tls_chain_of(tc_tls_ssl(c->tls));
-  tc__wait_begin(c->http, c, &w->wait);
+  tc__wait_begin(c, &w->wait);
   tc_leases_ask(c->http->env.leases, &w->ask);
 }
 

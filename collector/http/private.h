@@ -238,8 +238,8 @@ struct tc__http_wait {
   void (*done)(struct tc__http_wait *w, struct tc__http_conn *c);
 };
 
-/* From here on somebody else has w, until tc__wait_done(). c NULL: nobody waits. */
-void tc__wait_begin(struct tc_http *http, struct tc__http_conn *c, struct tc__http_wait *w);
+/* From here on somebody else has w, until tc__wait_done(). */
+void tc__wait_begin(struct tc__http_conn *c, struct tc__http_wait *w);
 void tc__wait_done(struct tc__http_wait *w); /* any thread */
 void tc__wait_leave(struct tc__http_conn *c); /* its connection has ended */
 void tc__waits_open(struct tc_http *http);

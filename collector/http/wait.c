@@ -5,12 +5,12 @@
 
 #include "collector/http/private.h"
 
-void tc__wait_begin(struct tc_http *http, struct tc__http_conn *c, struct tc__http_wait *w) {
-  w->http = http;
+void tc__wait_begin(struct tc__http_conn *c, struct tc__http_wait *w) {
+  w->http = c->http;
   w->conn = c;
-  if (c != NULL) c->wait = w;
-  http->waits++;
-  tc_metric_add(&http->env.metrics->http_waits, 1);
+  c->wait = w;
+  w->http->waits++;
+  tc_metric_add(&w->http->env.metrics->http_waits, 1);
 }
 
 void tc__wait_done(struct tc__http_wait *w) {
