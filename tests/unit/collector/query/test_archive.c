@@ -4,15 +4,12 @@
 #include <nng/nng.h>
 
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <nng/supplemental/util/platform.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/meta.h"
 #include "base/crc32c.h"
 #include "collector/net/tls_context.h"
 #include "support/archive_host.h"
@@ -78,35 +75,6 @@ list(struct tk_client *c, Tracecollect__V1__Selector *which, uint32_t limit, uin
   return reply->list;
 }
 
-/* What the catalog has is lost to its writer, who finds out with the next row and rebuilds it under the readers. */
-static void break_catalog(void) {
-  char path[160];
-  sqlite3 *db;
-
-  snprintf(path, sizeof path, "%s/catalog.sqlite", host.store.dir);
-  cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-  cr_assert_eq(sqlite3_exec(db, "DROP TABLE segments", NULL, NULL, NULL), SQLITE_OK);
-  sqlite3_close(db);
-}
-
-Test(archive, a_catalog_that_is_rebuilt_is_the_one_that_is_asked) {
-  struct tk_client *c = client();
-  struct tt_writer w = writer(1, 7);
-
-  tt_header(&w);
-  tt_generation(&w, 1, 3, 500);
-  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-  cr_assert_eq(list(c, NULL, 0, 0)->n_segments, 1);
-  for (uint64_t gen = 2; gen <= 4; gen++) {
-    break_catalog();
-    tt_generation(&w, gen, 3, 500);
-    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-    for (int asked = 0; asked < 8; asked++) /* each worker, in turn */
-      cr_assert_eq(list(c, NULL, 0, 0)->n_segments, gen);
-  }
-  tk_client_close(c);
-}
-
 static tb_rc read_chunk(struct tk_client *c, uint64_t segment, uint64_t offset, uint32_t bytes,
                         const Tracecollect__V1__ReadReply **out) {
   Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
@@ -122,71 +90,6 @@ static tb_rc read_chunk(struct tk_client *c, uint64_t segment, uint64_t offset, 
   tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
   if (rc == TB_OK) *out = reply->read;
   return rc;
-}
-
-Test(archive, status_tells_of_collector_and_streams) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__StatusRequest ask = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
-  struct tt_writer w = writer(1, 7);
-  struct tk_client *c = client();
-
-  tt_header(&w);
-  tt_generation(&w, 1, 5, 1000);
-  tt_barrier(&host.store);
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  request.status = &ask;
-  cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_OK, "%s", diag.text);
-  cr_assert_str_eq(reply->status->version, "9.9.9");
-  cr_assert_str_eq(reply->status->level, "durable");
-  cr_assert_str_eq(reply->status->health, "ok");
-  cr_assert_eq(reply->status->n_streams, 1);
-  cr_assert_str_eq(reply->status->streams[0]->service, "shop");
-  cr_assert_str_eq(reply->status->streams[0]->identity, "tracecollect:agent/a");
-  cr_assert_eq(reply->status->streams[0]->generations, 1);
-  cr_assert_eq(reply->status->streams[0]->bytes, 5000 + 16);
-  tk_client_close(c);
-}
-
-Test(archive, a_settled_list_sees_everything_acked_before_it) {
-  struct tk_client *c = client();
-  struct tt_writer w = writer(1, 7);
-
-  tt_header(&w);
-  for (uint64_t gen = 1; gen <= 20; gen++) {
-    tt_generation(&w, gen, 3, 500);
-    if (gen == 20) tt_close(&w);
-    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-    const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
-    cr_assert_eq(got->n_segments, gen, "after generation %lu: %zu segments", gen, got->n_segments);
-    cr_assert_eq(got->segments[gen - 1]->last_gen, gen);
-    cr_assert_eq(got->n_streams, 1);
-  }
-  tk_client_close(c);
-}
-
-Test(archive, pages_go_on_where_the_last_one_ended) {
-  struct tt_writer a = writer(1, 7), b = writer(2, 8);
-  struct tk_client *c = client();
-  uint64_t after = 0, seen = 0;
-
-  tt_header(&a);
-  tt_header(&b);
-  for (uint64_t gen = 1; gen <= 5; gen++) {
-    tt_generation(&a, gen, 1, 100);
-    tt_generation(&b, gen, 1, 100);
-  }
-  for (bool more = true; more;) {
-    const Tracecollect__V1__ListReply *got = list(c, NULL, 3, after);
-    cr_assert_leq(got->n_segments, 3);
-    cr_assert_gt(got->n_segments, 0);
-    for (size_t i = 0; i < got->n_segments; i++, seen++)
-      cr_assert_eq(got->segments[i]->first_gen, seen % 5 + 1);
-    after = got->segments[got->n_segments - 1]->id;
-    more = got->more;
-  }
-  cr_assert_eq(seen, 10);
-  tk_client_close(c);
 }
 
 Test(archive, a_segment_is_read_in_checked_chunks) {
@@ -218,97 +121,6 @@ Test(archive, a_segment_is_read_in_checked_chunks) {
   cr_assert_eq(read_chunk(c, 4711, 0, 0, &chunk), TB_NOTFOUND);
   cr_assert_str_eq(diag.text, "no segment 4711");
   cr_assert_eq(read_chunk(c, id, 0, UINT32_MAX, &chunk), TB_OK); /* cut to 1 MiB */
-  tk_client_close(c);
-}
-
-/* Its row says so only when all of a round is through. */
-Test(archive, a_segment_that_retention_takes_at_this_moment_has_expired) {
-  const Tracecollect__V1__ReadReply *chunk;
-  struct tt_writer w = writer(1, 7);
-  struct tk_client *c = client();
-  int state_fd = tc_store_dirfd(host.store.store), fd;
-  unsigned char *bytes;
-  char name[300];
-  tc_meta *meta;
-  size_t n;
-
-  tt_header(&w);
-  for (uint64_t gen = 1; gen <= 2; gen++) tt_generation(&w, gen, 1, 4000); /* a file each */
-  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-  tt_barrier(&host.store);
-  const Tracecollect__V1__SegmentInfo *first = list(c, NULL, 0, 0)->segments[0];
-  uint64_t id = first->id;
-  cr_assert_not(first->open);
-  snprintf(name, sizeof name, "%s", first->path);
-  cr_assert_eq(unlinkat(state_fd, name, 0), 0, "%s", name);
-  cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_NOTFOUND);
-  cr_assert_not_null(strstr(diag.text, "No such file"), "%s", diag.text);
-
-  strcpy(strrchr(name, '.'), ".meta");
-  cr_assert_eq(tc_meta_read(state_fd, name, &diag, &meta), TB_OK, "%s", diag.text);
-  meta->expired = true;
-  cr_assert_eq(tc_meta_pack(meta, NULL, &bytes, &n), TB_OK);
-  fd = openat(state_fd, name, O_WRONLY | O_TRUNC);
-  cr_assert_eq(write(fd, bytes, n), n);
-  close(fd);
-  free(bytes);
-  tc_meta_free(meta);
-  cr_assert_eq(read_chunk(c, id, 0, 16, &chunk), TB_NOTFOUND);
-  cr_assert_not_null(strstr(diag.text, " has expired"), "%s", diag.text);
-  tk_client_close(c);
-}
-
-Test(archive, detail_names_generations_and_losses) {
-  struct tt_writer w = writer(1, 7);
-  struct tk_client *c = client();
-
-  tt_header(&w);
-  tt_generation(&w, 1, 1, 100);
-  tt_loss(&w, 2, 4, 30, 3000);
-  tt_generation(&w, 5, 1, 100);
-  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-  const Tracecollect__V1__ListReply *got = list(c, NULL, 0, 0);
-  cr_assert_eq(got->n_segments, 2);
-  size_t losses = 0;
-  for (size_t i = 0; i < got->n_segments; i++)
-    for (size_t k = 0; k < got->segments[i]->n_losses; k++, losses++) {
-      cr_assert_eq(got->segments[i]->losses[k]->first_gen, 2);
-      cr_assert_eq(got->segments[i]->losses[k]->last_gen, 4);
-    }
-  cr_assert_eq(losses, 1);
-  tk_client_close(c);
-}
-
-Test(archive, reports_of_live_streams_are_found_by_name) {
-  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  const Tracecollect__V1__ReportReply *got;
-  struct tk_selector selector = { .service = "shop" };
-  struct tk_client *c = client();
-  unsigned char bytes[256];
-  char shop[] = "shop", kind[] = "stw", window[] = "10s";
-
-  report.service = shop;
-  report.kind = kind;
-  report.window = window;
-  report.events = 4711;
-  size_t n = tracecollect__v1__stream_report__pack(&report, bytes);
-  struct tc_report row = { .stream = (const unsigned char *)"0123456789abcdef",
-                           .service = "shop",
-                           .instance = "i",
-                           .kind = "stw",
-                           .window = "10s",
-                           .bytes = bytes,
-                           .len = n };
-  cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
-  cr_assert_eq(tk_client_report(c, "stw", "10s", &selector, &diag, &got), TB_OK, "%s", diag.text);
-  cr_assert_eq(got->n_reports, 1);
-  cr_assert_eq(got->reports[0]->events, 4711);
-  cr_assert_eq(tk_client_report(c, "syscall", "10s", &selector, &diag, &got), TB_OK, "%s",
-               diag.text);
-  cr_assert_eq(got->n_reports, 0);
-  selector.service = "other";
-  cr_assert_eq(tk_client_report(c, "stw", "10s", &selector, &diag, &got), TB_OK, "%s", diag.text);
-  cr_assert_eq(got->n_reports, 0);
   tk_client_close(c);
 }
 
@@ -349,44 +161,6 @@ Test(archive, stopping_under_questions_leaves_nobody_hanging) {
   request.status = &ask;
   cr_assert_eq(tk_client_ask(c, &request, &diag, &reply), TB_IO);
   cr_assert_not_null(strstr(diag.text, "the connection was lost"), "%s", diag.text);
-  tk_client_close(c);
-}
-
-/* --- verify ------------------------------------------------------------------------------------ */
-
-static tb_rc verify(struct tk_client *c, const Tracecollect__V1__VerifyReply **out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__VerifyRequest ask = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
-
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_VERIFY;
-  request.verify = &ask;
-  tb_rc rc = tk_client_ask(c, &request, &diag, &reply);
-  if (rc == TB_OK) *out = reply->verify;
-  return rc;
-}
-
-Test(archive, verify_finds_a_flipped_bit) {
-  const Tracecollect__V1__VerifyReply *seen;
-  struct tt_writer w = writer(1, 7);
-  struct tk_client *c = client();
-
-  tt_header(&w);
-  tt_generation(&w, 1, 10, 1000);
-  tt_close(&w);
-  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-  const Tracecollect__V1__SegmentInfo *segment = list(c, NULL, 0, 0)->segments[0];
-  char path[200];
-  snprintf(path, sizeof path, "%s", segment->path);
-  tt_flip(&host.store, path, 4711);
-  cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
-  /* What is fresh is left for later; then it must be seen. */
-  for (int ms = 0; ms < TT_PATIENCE_MS && seen->problem_count == 0 && seen->fresh != 0; ms += 25) {
-    nng_msleep(25);
-    cr_assert_eq(verify(c, &seen), TB_OK, "%s", diag.text);
-  }
-  cr_assert_gt(seen->problem_count, 0);
-  cr_assert_not_null(strstr(seen->problems[0], "0000000000000001"), "%s", seen->problems[0]);
   tk_client_close(c);
 }
 
