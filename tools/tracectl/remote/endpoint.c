@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/small_file.h"
@@ -201,6 +202,114 @@ static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag 
   return tk_endpoint_set(text, diag, out);
 }
 
+/* --- where it speaks HTTP ---------------------------------------------------------------------- */
+
+static tb_rc set_socket(const char *path, struct tb_diag *diag, struct tk_endpoint *out) {
+  if (strlen(path) >= sizeof((struct sockaddr_un){ 0 }).sun_path)
+    return tb_fail(diag, TB_BROKEN, "%.100s...: the socket's path is too long", path);
+  snprintf(out->path, sizeof out->path, "%s", path);
+  snprintf(out->shown, sizeof out->shown, "%s", path);
+  snprintf(out->url, sizeof out->url, "http://localhost");
+  return TB_OK;
+}
+
+/* Whatever stands behind the host stays: a proxy may have its collector in a folder. */
+static tb_rc set_http_url(const char *url, struct tb_diag *diag, struct tk_endpoint *out) {
+  const char *host = strstr(url, "://") + 3;
+  char authority[TB_HOST_MAX + 16];
+
+  out->tls = starts(url, "https://");
+  if (starts(url, "ipc://"))
+    return tb_fail(diag, TB_BROKEN,
+                   "--server: \"%.80s\" is an nng URL; a collector is asked over HTTP: unix:PATH of its "
+                   "http.sock",
+                   url);
+  if (!out->tls && !starts(url, "http://"))
+    return tb_fail(diag, TB_BROKEN,
+                   "--server: \"%.80s\" is no URL of HTTP; a collector is asked over that: HOST:PORT, "
+                   "http://... or https://...",
+                   url);
+  size_t len = strcspn(host, "/?#");
+  if (strlen(url) >= sizeof out->url || len >= sizeof authority || host[len + strcspn(host + len, "?#")] != '\0')
+    return tb_fail(diag, TB_BROKEN, "--server: \"%.80s\" is too long, or more than a host and a path", url);
+  snprintf(authority, sizeof authority, "%.*s", (int)len, host);
+  TB_TRY(tb_host_parse(authority, diag, &out->at));
+  snprintf(out->url, sizeof out->url, "%s", url);
+  for (size_t n = strlen(out->url); out->url[n - 1] == '/';) out->url[--n] = '\0';
+  snprintf(out->shown, sizeof out->shown, "%s", out->url);
+  return TB_OK;
+}
+
+static tb_rc take_http_host(const char *text, struct tb_diag *diag, struct tk_endpoint *out) {
+  const char *colon = strchr(text, ':');
+  bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
+  bool has_port = colon != NULL && !bare_ipv6 && (*text != '[' || strstr(text, "]:") != NULL);
+  char at[TB_HOST_MAX + 16], url[TK_URL_BYTES];
+
+  if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
+  int n = snprintf(at, sizeof at, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
+  if (!has_port) snprintf(at + n, sizeof at - (size_t)n, ":%d", TK_HTTP_PORT);
+  TB_TRY(tb_hostport_parse(at, diag, &out->at));
+  snprintf(url, sizeof url, "http%s://%s", tb_host_is_loopback(out->at.host) ? "" : "s", at);
+  TB_TRY(set_http_url(url, diag, out));
+  snprintf(out->shown, sizeof out->shown, "%s", at);
+  return TB_OK;
+}
+
+static tb_rc take_http_socket_here(struct tb_diag *diag, struct tk_endpoint *out) {
+  static const char *const paths[] = { "/run/tracecollect/http.sock",
+                                       "./tracecollect-data/http.sock" };
+  const char *denied = NULL;
+
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    if (access(paths[i], F_OK) == 0) return set_socket(paths[i], diag, out);
+    if (errno == EACCES && denied == NULL) denied = paths[i];
+  }
+  if (denied != NULL)
+    return tb_fail(diag, TB_IO, "%s: permission denied; readers are members of its group", denied);
+  return tb_fail(diag, TB_NOTFOUND,
+                 "no collector here: there is neither %s nor %s; name one with --server", paths[0],
+                 paths[1]);
+}
+
+/* Its socket, where that may be used. */
+static tb_rc take_ready_file(const char *file, struct tb_diag *diag, struct tk_endpoint *out) {
+  char value[TK_URL_BYTES];
+  struct tb_diag ignored;
+
+  tb_diag_clear(&ignored);
+  if (tk_ready_file_get(file, "sock", &ignored, value, sizeof value) == TB_OK &&
+      access(value, W_OK) == 0)
+    return set_socket(value, diag, out);
+  TB_TRY(tk_ready_file_get(file, "http", diag, value, sizeof value));
+  return take_http_host(value, diag, out);
+}
+
+static tb_rc take_http(const char *text, struct tb_diag *diag, struct tk_endpoint *out) {
+  if (text == NULL || *text == '\0') return take_http_socket_here(diag, out);
+  if (*text == '@') return take_ready_file(text + 1, diag, out);
+  if (starts(text, "unix:")) return set_socket(text + strlen("unix:"), diag, out);
+  if (strstr(text, "://") != NULL) return set_http_url(text, diag, out);
+  return take_http_host(text, diag, out);
+}
+
+/* Over HTTP nothing need be named: the system has authorities, too, and a proxy may want no certificate. */
+static tb_rc check_certs(const struct tk_endpoint *e, enum tk_socket which, struct tb_diag *diag) {
+  bool has_both = *e->cert != '\0' && *e->key != '\0';
+
+  if (!e->tls) return TB_OK;
+  if (which != TK_SOCKET_HTTP && (*e->ca == '\0' || !has_both))
+    return tb_fail(
+        diag, TB_BROKEN,
+        "%.100s needs certificates: give --certs DIR with ca.pem, reader.pem and reader.key",
+        e->shown);
+  if (!has_both && (*e->cert != '\0' || *e->key != '\0'))
+    return tb_fail(diag, TB_BROKEN, "--tls-cert and --tls-key belong together");
+  if (*e->crl != '\0' && *e->ca == '\0')
+    return tb_fail(diag, TB_BROKEN, "--tls-crl needs --tls-ca: whose lists they are");
+  return TB_OK;
+}
+
 tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
                        struct tb_diag *diag, struct tk_endpoint *out) {
   char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
@@ -218,12 +327,9 @@ tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
     rc = take_certs(by_rank[i], diag, out);
     if (says(by_rank[i], SERVER)) server = by_rank[i]->text[SERVER];
   }
-  if (rc == TB_OK) rc = take_server(server, which, diag, out);
+  if (rc == TB_OK)
+    rc = which == TK_SOCKET_HTTP ? take_http(server, diag, out)
+                                 : take_server(server, which, diag, out);
   free(store);
-  if (rc == TB_OK && out->tls && (*out->ca == '\0' || *out->cert == '\0' || *out->key == '\0'))
-    return tb_fail(
-        diag, TB_BROKEN,
-        "%.100s needs certificates: give --certs DIR with ca.pem, reader.pem and reader.key",
-        out->shown);
-  return rc;
+  return rc == TB_OK ? check_certs(out, which, diag) : rc;
 }

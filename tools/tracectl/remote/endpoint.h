@@ -13,13 +13,21 @@
 #include "base/hostport.h"
 #include "tools/tracectl/remote/client.h"
 
-enum { TK_URL_BYTES = 320, TK_FEED_PORT = 7071, TK_ARCHIVE_PORT = 7072 };
+enum {
+  TK_URL_BYTES = 320,
+  TK_HTTP_PATH_BYTES = 8192,
+  TK_FEED_PORT = 7071,
+  TK_ARCHIVE_PORT = 7072,
+  TK_HTTP_PORT = 7073,
+};
+#define TK_READERS_PORT "7073, or what listen.http says"
 
-enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED };
+enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED, TK_SOCKET_HTTP };
 
 struct tk_endpoint {
-  char url[TK_URL_BYTES];   /* for nng */
+  char url[TK_URL_BYTES];   /* for nng, or what stands before /api/v1 */
   char shown[TK_URL_BYTES]; /* for people */
+  char path[TK_URL_BYTES];  /* of a unix socket that speaks HTTP; "": none */
   struct tb_hostport at;    /* of tcp URLs */
   bool tls, ipc;
   bool of_archive; /* the feed is wanted, and --server names the archive: find_feed.h */
