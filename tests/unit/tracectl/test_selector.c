@@ -102,7 +102,7 @@ static struct tk_endpoint *find(const struct tk_client_args *args) {
   static struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(args, TK_SOCKET_HTTP, &diag, &where), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_endpoint_find(args, &diag, &where), TB_OK, "%s", diag.text);
   return &where;
 }
 
@@ -119,7 +119,7 @@ static void expect_broken(const char *server, const char *words) {
   struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_BROKEN, "%s", server);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN, "%s", server);
   cr_assert_not_null(strstr(diag.text, words), "%s", diag.text);
 }
 
@@ -179,11 +179,11 @@ Test(where, a_ready_file_names_the_socket_and_the_address_for_those_who_may_not_
   write_file("there", "");
   cr_assert_str_eq(find(&args)->path, "./there");
   write_file("ready", "agents=127.0.0.1:4000\n");
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_NOTFOUND);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_NOTFOUND);
   cr_assert_str_eq(diag.text, "ready: has no line http=");
   args.server = "@missing";
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_IO);
 }
 
 Test(where, without_a_server_the_sockets_here_are_looked_for) {
@@ -191,7 +191,7 @@ Test(where, without_a_server_the_sockets_here_are_looked_for) {
   struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_NOTFOUND);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_NOTFOUND);
   cr_assert_not_null(strstr(diag.text, "--server"), "%s", diag.text);
   cr_assert_eq(mkdir("tracecollect-data", 0700), 0);
   write_file("tracecollect-data/http.sock", "");
@@ -230,11 +230,11 @@ Test(where, a_broken_file_is_named_with_its_line) {
   setenv("TRACECTL_CONFIG", "c.conf", 1);
   write_file("c.conf", "server = a\nserwer = b\n");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
   cr_assert_eq(strncmp(diag.text, "c.conf:2: serwer: unknown key", 29), 0, "%s", diag.text);
   unlink("c.conf");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_IO);
 }
 
 Test(where, a_certificate_wants_its_key_and_lists_their_authority) {
@@ -244,10 +244,10 @@ Test(where, a_certificate_wants_its_key_and_lists_their_authority) {
   cr_assert_str_eq(find(&args)->ca, ""); /* the system's authorities, and no certificate */
   args.tls_cert = "/c/mine.pem";
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
   cr_assert_str_eq(diag.text, "--tls-cert and --tls-key belong together");
   args = (struct tk_client_args){ .server = "h", .tls_crl = "/c/crl.pem" };
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_HTTP, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
   cr_assert_str_eq(diag.text, "--tls-crl needs --tls-ca: whose lists they are");
 }

@@ -41,7 +41,8 @@ struct tk_http {
   const struct tk_http_ask *ask;
   struct tk_http_answer answer;
   uint64_t taken;      /* of its range, over all connections */
-  bool moved;          /* bytes have come over this one */
+  bool moved;          /* bytes have come over this one, */
+  bool has_head;       /* and before them a whole head */
   char range[64];      /* Content-Range */
   struct tb_diag *diag;
   tb_rc rc; /* what a callback has found */
@@ -77,6 +78,7 @@ static size_t take_head(char *line, size_t size, size_t n, void *self) {
   struct tk_http_answer *a = &h->answer;
 
   (void)size; /* 1 */
+  h->has_head = n > 0 && (*line == '\r' || *line == '\n');
   if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) a->type[0] = a->digest[0] = h->range[0] = '\0';
   keep_field(line, n, "Content-Type:", a->type, sizeof a->type);
   keep_field(line, n, "Content-Digest:", a->digest, sizeof a->digest);
@@ -148,6 +150,7 @@ static void set_all(struct tk_http *h) {
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
   curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)QUIET_S);
   curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
   curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -165,6 +168,16 @@ static void set_all(struct tk_http *h) {
   curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 }
 
+/* A certificate that cannot be read is said before anything is connected. */
+static tb_rc check_certificates(const struct tk_endpoint *w, struct tb_diag *diag) {
+  SSL_CTX *ctx;
+
+  if (!w->tls) return TB_OK;
+  TB_TRY(tk_client_tls(w->ca, w->cert, w->key, w->crl, diag, &ctx));
+  SSL_CTX_free(ctx);
+  return TB_OK;
+}
+
 tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag, struct tk_http **out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   struct tk_http *h = calloc(1, sizeof *h);
@@ -179,6 +192,11 @@ tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag, struct
   if (h->multi == NULL || h->curl == NULL) {
     tk_http_close(h);
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  }
+  tb_rc rc = check_certificates(where, diag);
+  if (rc != TB_OK) {
+    tk_http_close(h);
+    return rc;
   }
   set_all(h);
   *out = h;
@@ -228,7 +246,6 @@ static void set_question(struct tk_http *h, struct curl_slist **fields) {
     curl_easy_setopt(c, CURLOPT_POSTFIELDS, ask->body);
   }
   curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, ask->method);
-  curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)(QUIET_S + ask->quiet_s));
 }
 
 /* Every TURN_MS curl looks at its deadlines; a signal or tk_http_stop() wakes it. */
@@ -269,8 +286,8 @@ static tb_rc error_of(struct tk_http *h, unsigned status) {
     rc = tb_fail(h->diag, rc == TB_AGAIN ? TB_BUSY : rc, "%.190s", words);
   else
     rc = tb_fail(h->diag, status == 401 || status == 403 || status == 407 ? TB_REFUSED : TB_IO,
-                 "HTTP %u from %.90s, and not in a collector's words; is a proxy before it?", status,
-                 h->where.shown);
+                 "HTTP %u from %.90s, and not in a collector's words; is a proxy before it?",
+                 status, h->where.shown);
   json_decref(said);
   return rc;
 }
@@ -289,15 +306,23 @@ static bool has(const struct tk_http *h, const char *words) {
 
 /* OpenSSL's words for a port that is not for readers. */
 static const char *other_port(const struct tk_http *h) {
-  if (has(h, "no application protocol")) return "; is it the port for agents? Readers use " TK_READERS_PORT;
+  if (has(h, "no application protocol"))
+    return "; is it the port for agents? Readers use " TK_READERS_PORT;
   if (has(h, "wrong version number")) return "; it does not speak TLS: try http://";
   return "";
+}
+
+/* Without "OpenSSL/3.0.19: error:0A000460:SSL routines::". */
+static const char *words_of(const struct tk_http *h) {
+  const char *routines = strstr(h->why, "SSL routines::");
+
+  return routines != NULL ? routines + strlen("SSL routines::") : h->why;
 }
 
 static tb_rc refused(struct tk_http *h) {
   if (h->rc != TB_OK) return h->rc; /* our own certificates cannot be read */
   return tb_fail(h->diag, TB_REFUSED, "the handshake with %.70s failed: %.70s%s", h->where.shown,
-                 h->why, other_port(h));
+                 words_of(h), other_port(h));
 }
 
 static tb_rc not_reached(struct tk_http *h, long error) {
@@ -317,7 +342,8 @@ static tb_rc no_http(struct tk_http *h) {
 static tb_rc lost(struct tk_http *h) {
   if (h->answer.status == 0 && !h->where.tls && h->where.path[0] == '\0' && !h->moved)
     return tb_fail(h->diag, TB_IO,
-                   "%.80s: the connection was lost without an answer; if it speaks TLS, try https://",
+                   "%.80s: the connection was lost without an answer; if it speaks TLS, try "
+                   "https://",
                    h->where.shown);
   return tb_fail(h->diag, TB_IO, "%.110s: the connection was lost", h->where.shown);
 }
@@ -328,7 +354,10 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   curl_easy_getinfo(h->curl, CURLINFO_OS_ERRNO, &error);
   if (atomic_load(&h->stopped)) return tb_fail(h->diag, TB_END, "stopped");
   switch ((int)code) {
-  case CURLE_OK: h->reached = true; return judge(h);
+  case CURLE_OK:
+    if (!h->has_head) break; /* curl takes what there is of one */
+    h->reached = true;
+    return judge(h);
   case CURLE_WRITE_ERROR: return h->rc != TB_OK ? h->rc : fail_here(h, TB_NOMEM);
   case CURLE_COULDNT_CONNECT: return h->reached ? TB_AGAIN : not_reached(h, error);
   case CURLE_SSL_CONNECT_ERROR:
@@ -340,7 +369,8 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   case CURLE_SSL_ENGINE_INITFAILED: return refused(h);
   case CURLE_SEND_ERROR:
   case CURLE_RECV_ERROR:
-    if (has(h, "alert")) return refused(h); /* TLS 1.3: what a server says of a certificate comes late */
+    /* TLS 1.3: what a server says of a certificate comes late. */
+    if (has(h, "alert")) return refused(h);
     break;
   case CURLE_GOT_NOTHING:
   case CURLE_PARTIAL_FILE: break;
@@ -348,8 +378,8 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   case CURLE_WEIRD_SERVER_REPLY: return no_http(h);
   case CURLE_OPERATION_TIMEDOUT:
     if (!has(h, "Operation too slow")) return not_reached(h, ETIMEDOUT);
-    return tb_fail(h->diag, TB_IO, "%.120s: no answer within %u s", h->where.shown,
-                   QUIET_S + h->ask->quiet_s);
+    return tb_fail(h->diag, TB_IO, "%.120s: no answer within %d s", h->where.shown,
+                   QUIET_S);
   case CURLE_OUT_OF_MEMORY: return fail_here(h, TB_NOMEM);
   case CURLE_URL_MALFORMAT:
     return tb_fail(h->diag, TB_BROKEN, "--server: \"%.80s\" is not to be understood: %.60s",
@@ -370,7 +400,7 @@ static tb_rc ask_once(struct tk_http *h) {
   tb_buf_fini(&h->body);
   tb_buf_init(&h->body, &h->mem);
   h->answer = (struct tk_http_answer){ .len = (size_t)h->taken };
-  h->moved = h->cut = false;
+  h->moved = h->has_head = h->cut = false;
   h->rc = TB_OK;
   h->why[0] = '\0';
   set_question(h, &fields);
@@ -403,7 +433,7 @@ tb_rc tk_http_ask(struct tk_http *h, const struct tk_http_ask *ask, struct tb_di
     cuts += h->cut;
     if (cuts == 1 && h->cut) until = tc_from_now(LOST_MS);
     if (cuts >= CUTS_MAX || tc_is_past(until) || !can_go_on(h)) return lost(h);
-    if (!h->moved) pause_a_little(h);
+    if (!h->moved && !(h->cut && cuts == 1)) pause_a_little(h);
   }
   if (rc != TB_OK && rc != TB_AGAIN) return rc;
   *out = h->answer;

@@ -6,7 +6,7 @@
  *
  * Memory    an answer is lent until the next question.
  * Threads   one at a time; tk_http_stop() is for any.
- * Time      a connection has 5 s, and a byte of an answer must come every 30 s, or quiet_s.
+ * Time      a connection has 5 s, and a byte of an answer must come every 30 s: longer than the collector waits for anything.
  * Errors    TB_IO: not to be reached, cut, or answered by something that is no collector. TB_REFUSED: either side's TLS does
  *           not take the other. TB_END: stopped. Else the collector's own code and words, or what take() answered.
  */
@@ -14,8 +14,6 @@
 #define TK_REMOTE_HTTP_H
 
 #include "tools/tracectl/remote/endpoint.h"
-
-typedef tb_rc tk_bytes_fn(void *self, const unsigned char *bytes, size_t n);
 
 struct tk_http_ask {
   const char *method; /* NULL: GET */
@@ -25,7 +23,6 @@ struct tk_http_ask {
   size_t len;
   uint64_t first, bytes; /* the range; bytes 0: all */
   bool sum;              /* with a CRC32C of the answer's bytes */
-  unsigned quiet_s;      /* more than 30 s may pass without a byte; 0: no */
   tk_bytes_fn *take;     /* of what was wanted; NULL: it is kept */
   void *self;
 };
@@ -41,7 +38,8 @@ struct tk_http_answer {
 struct tk_http;
 
 /* Does not connect yet. */
-TB_MUST tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag, struct tk_http **out);
+TB_MUST tb_rc tk_http_open(const struct tk_endpoint *where, struct tb_diag *diag,
+                           struct tk_http **out);
 void tk_http_close(struct tk_http *http); /* accepts NULL */
 
 TB_MUST tb_rc tk_http_ask(struct tk_http *http, const struct tk_http_ask *ask, struct tb_diag *diag,
