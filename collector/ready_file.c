@@ -34,7 +34,6 @@ static bool write_file(const char *path, const struct tc_addresses *a) {
   if (file == NULL) return false;
   fprintf(file, "agents=%s\n", a->agents);
   write_urls(file, "feed", a->feed);
-  write_urls(file, "archive", a->archive);
   fprintf(file, "http=%s\nsock=%s\npid=%d\n", a->http, a->sock, (int)getpid());
   bool failed = ferror(file) != 0;
   return fclose(file) == 0 && !failed;

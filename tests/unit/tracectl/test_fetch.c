@@ -36,7 +36,7 @@ static void open_with(unsigned generations_max) {
   strcpy(folder, "/tmp/tk_fetch_XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
   cr_assert_eq(chdir(folder), 0);
-  tt_host_open(&host, NULL, NULL, generations_max);
+  tt_host_open(&host, generations_max);
   server = tt_http_start("", NULL, host.query);
   ask_at(server->path);
   setenv("TRACECTL_CONFIG", "/dev/null", 1);

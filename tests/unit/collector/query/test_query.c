@@ -18,9 +18,10 @@ enum { SESSIONS = 8 };
 static struct tt_host host;
 static struct tc_query_session *sessions[SESSIONS], *session;
 static struct tb_diag diag;
+static char none[] = "";
 
 static void init(void) {
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   for (int i = 0; i < SESSIONS; i++) sessions[i] = tc_query_session_new(host.query);
   session = sessions[0];
   tb_diag_clear(&diag);
@@ -35,13 +36,13 @@ TestSuite(query, .init = init, .fini = fini);
 
 /* Settled. On a slow disk a catalog is rebuilt for longer than a session waits. */
 static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, uint32_t limit,
-                                                  uint64_t after) {
+                                                  char *place) {
   Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__ListReply *reply;
   tb_rc rc = TB_BUSY;
 
   ask.limit = limit;
-  ask.after = after;
+  ask.place = place;
   ask.settle = ask.detail = true;
   for (int tries = 0; rc == TB_BUSY && tries < TT_PATIENCE_S / 3; tries++) {
     tb_diag_clear(&diag);
@@ -52,7 +53,7 @@ static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, ui
 }
 
 static const Tracecollect__V1__ListReply *list(void) {
-  return list_by(session, 0, 0);
+  return list_by(session, 0, none);
 }
 
 static struct tt_writer write_generations(uint64_t n, unsigned batches, size_t bytes) {
@@ -80,12 +81,12 @@ static void break_catalog(void) {
 Test(query, a_catalog_that_is_rebuilt_is_the_one_that_is_asked) {
   struct tt_writer w = write_generations(1, 3, 500);
 
-  for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, 0)->n_segments, 1);
+  for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, none)->n_segments, 1);
   for (uint64_t gen = 2; gen <= 4; gen++) {
     break_catalog();
     tt_generation(&w, gen, 3, 500);
     cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
-    for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, 0)->n_segments, gen);
+    for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, none)->n_segments, gen);
   }
 }
 
@@ -126,7 +127,7 @@ Test(query, a_settled_list_sees_everything_acked_before_it) {
 
 static void *list_often(void *self) {
   for (int i = 0; i < 20; i++)
-    if (list_by(self, 0, 0)->n_segments != 1) return self;
+    if (list_by(self, 0, none)->n_segments != 1) return self;
   return NULL;
 }
 
@@ -145,7 +146,8 @@ Test(query, sessions_wait_for_barriers_of_their_own_side_by_side) {
 
 Test(query, pages_go_on_where_the_last_one_ended) {
   struct tt_writer a = tt_host_writer(&host, 1, 7), b = tt_host_writer(&host, 2, 8);
-  uint64_t after = 0, seen = 0;
+  char place[80] = "";
+  uint64_t seen = 0;
 
   tt_header(&a);
   tt_header(&b);
@@ -154,12 +156,12 @@ Test(query, pages_go_on_where_the_last_one_ended) {
     tt_generation(&b, gen, 1, 100);
   }
   for (bool more = true; more;) {
-    const Tracecollect__V1__ListReply *got = list_by(session, 3, after);
+    const Tracecollect__V1__ListReply *got = list_by(session, 3, place);
     cr_assert_leq(got->n_segments, 3);
     cr_assert_gt(got->n_segments, 0);
     for (size_t i = 0; i < got->n_segments; i++, seen++)
       cr_assert_eq(got->segments[i]->first_gen, seen % 5 + 1);
-    after = got->segments[got->n_segments - 1]->id;
+    snprintf(place, sizeof place, "%s", got->next);
     more = got->more;
   }
   cr_assert_eq(seen, 10);
