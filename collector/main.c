@@ -52,13 +52,13 @@ static const char *joined(const char *const *urls, char out[ADDRESSES_TEXT_BYTES
 }
 
 static void announce(const struct daemon *d) {
-  char archive[ADDRESSES_TEXT_BYTES], feed[ADDRESSES_TEXT_BYTES];
+  char feed[ADDRESSES_TEXT_BYTES];
   struct tc_addresses a;
 
   tc_pipeline_addresses(d->pipeline, &a);
-  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s archive=%s feed=%s http=%s sock=%s: ready",
-         TC_VERSION, d->config.top_state, a.agents, joined(a.archive, archive),
-         joined(a.feed, feed), a.http[0] != '\0' ? a.http : "off", a.sock);
+  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s feed=%s http=%s sock=%s: ready",
+         TC_VERSION, d->config.top_state, a.agents, joined(a.feed, feed),
+         a.http[0] != '\0' ? a.http : "off", a.sock);
   tc_notify("READY=1\nSTATUS=Listening for agents on %s", a.agents);
 }
 

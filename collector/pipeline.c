@@ -23,7 +23,6 @@
 #include "collector/http/metrics_process.h"
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
-#include "collector/query/server.h"
 #include "config/times.h"
 #include "nng/accept.h"
 #include "nng/greeting.h"
@@ -222,11 +221,7 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_greeting_limit(p->config->readers_handshake_timeout / 1000000);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
-  TB_TRY(open_query(p, diag));
-  const struct tc_archive_env env = {
-    .config = p->config, .query = p->query, .leases = p->leases, .tls = p->nng_tls
-  };
-  return tc_archive_start(&env, diag, &p->archive);
+  return open_query(p, diag);
 }
 
 static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
@@ -370,7 +365,6 @@ static void end_stages(struct tc_pipeline *p) {
   tc_leases_stop(p->leases);
   tc_recorders_stop(p->recorders);
   tc_query_stop(p->query);
-  tc_archive_stop(TB_MOVE(p->archive));
   tc_triggers_stop(p->triggers);
   tc_history_stop(p->kept);
   tc_feed_stop(p->feed);
@@ -481,18 +475,15 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
     .sock = tc_http_path(p->http),
     .metrics = tc_http_metrics_address(p->http),
   };
-  for (unsigned i = 0; i < TC_URLS_MAX; i++) {
-    out->feed[i] = tc_feed_url(p->feed, i);
-    out->archive[i] = tc_archive_url(p->archive, i);
-  }
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) out->feed[i] = tc_feed_url(p->feed, i);
 }
 
-/* The main loop asks, so it turns. Threads that answer a reader's question (the archive's, libuv's pool for HTTP) are
+/* The main loop asks, so it turns. Threads that answer a reader's question (libuv's pool for HTTP) are
  * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",    "tc-leases",
-                                        "tc-listener", "tc-listener", "tc-triggers", "tc-history" };
+  static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",   "tc-leases",
+                                        "tc-listener", "tc-triggers", "tc-history" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -503,11 +494,10 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 2] = tc_feed_turns(p->feed);
   turns[p->count + 3] = tc_leases_turns(p->leases);
   turns[p->count + 4] = tc_feed_listener_turns(p->feed);
-  turns[p->count + 5] = tc_archive_listener_turns(p->archive);
-  turns[p->count + 6] = tc_triggers_turns(p->triggers);
-  turns[p->count + 7] = tc_history_turns(p->kept);
+  turns[p->count + 5] = tc_triggers_turns(p->triggers);
+  turns[p->count + 6] = tc_history_turns(p->kept);
 
-  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 8);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 7);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

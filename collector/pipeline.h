@@ -2,7 +2,7 @@
 /* The whole line, from sockets to answers. The one file that knows every stage:
  *
  *   listener > worker { tls > ingest > connection } > store > worker { understand } > reports
- *                                                        └──> catalog > archive service
+ *                                                        └──> catalog > query
  *
  * Threads   all calls on the main loop's thread.
  * Errors    open: TB_IO, TB_CORRUPT, TB_UNSUPPORTED, TB_NOMEM with place and reason in diag; nothing is
@@ -44,7 +44,7 @@ void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop
 
 struct tc_addresses {
   const char *agents, *http, *sock, *metrics; /* http, metrics: "" where it is off */
-  const char *feed[TC_URLS_MAX + 1], *archive[TC_URLS_MAX + 1]; /* up to a NULL */
+  const char *feed[TC_URLS_MAX + 1]; /* up to a NULL */
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
 

@@ -11,7 +11,7 @@
 #include "collector/feed/publisher.h"
 #include "collector/http/server.h"
 #include "collector/pipeline.h"
-#include "collector/query/server.h"
+#include "collector/query/session.h"
 
 /* A drain goes down this list; each stage has a share of the deadline. */
 enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
@@ -38,7 +38,6 @@ struct tc_pipeline {
   atomic_bool replies_welcome; /* workers run */
 
   struct tc_query *query; /* before the first question, until the store is closed */
-  struct tc_archive *archive;
   struct tc_feed *feed;
   struct tc_leases *leases;
   struct tc_nng_tls *nng_tls;

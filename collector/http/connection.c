@@ -171,7 +171,7 @@ static void on_closed(void *self, const char *why) {
     tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, tc_escape(text, why, strlen(why)));
   tc__place_left(c);
   tc__live_end(c);
-  tc__wait_leave(c);
+  tc__lease_left(c);
   tc__turn_leave(c);
   c->tls = NULL;
   if (c->job == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: a question goes to the leases' thread, which answers when there is something to say. What it says as bytes goes out
- * as it packed them; JSON is made of them by a worker. */
+/* Leases: a question goes to the leases' thread, which answers when there is something to say; it holds no worker. Only the
+ * loop touches the connection: the other thread puts the question into a list and wakes the loop, and one whose connection
+ * has gone ends there, too. Protobuf goes out as the loops packed it; JSON is made of it by a worker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,14 @@ enum {
   BUNDLE_HEAD_BYTES_MAX = 2 * TP_FIELD_BYTES,
 };
 
-struct lease_wait {
-  struct tc__http_wait wait;
+struct tc__lease_wait {
+  STAILQ_ENTRY(tc__lease_wait) answered;
+  struct tc_http *http;
+  struct tc__http_conn *conn; /* the loop's; NULL: it has gone */
   struct tc_lease_ask ask;
   struct tc__http_answer answer; /* NEXT: its body is a NextReply */
   struct tc_lease_answer said;   /* but its bundles */
   char words[120];
-  bool packed; /* the reader takes protobuf */
 };
 
 /* --- on the leases' thread --------------------------------------------------------------------- */
@@ -54,23 +56,27 @@ static void pack_bundles(const struct tc_lease_answer *answer, struct tb_buf *ou
 }
 
 static void on_answer(struct tc_lease_ask *ask, const struct tc_lease_answer *answer) {
-  struct lease_wait *w = (void *)((char *)ask - offsetof(struct lease_wait, ask));
+  struct tc__lease_wait *w = (void *)((char *)ask - offsetof(struct tc__lease_wait, ask));
+  struct tc_http *http = w->http;
 
   sk_X509_pop_free(TB_MOVE(ask->reader), X509_free);
   w->said = *answer;
   if (answer->rc != TB_OK) snprintf(w->words, sizeof w->words, "%s", answer->error);
   if (ask->kind == TC_LEASE_NEXT && answer->rc == TB_OK) pack_bundles(answer, &w->answer.body);
-  tc__wait_done(&w->wait);
+  pthread_mutex_lock(&http->lock);
+  STAILQ_INSERT_TAIL(&http->leases_answered, w, answered);
+  pthread_mutex_unlock(&http->lock);
+  uv_async_send(&http->lease_wake);
 }
 
 /* --- on the loop ------------------------------------------------------------------------------- */
 
-static void lease_wait_free(struct lease_wait *w) {
+static void wait_free(struct tc__lease_wait *w) {
   tc__answer_fini(&w->answer);
   free(w);
 }
 
-static void fail(struct tc__http_conn *c, const struct lease_wait *w) {
+static void fail(struct tc__http_conn *c, const struct tc__lease_wait *w) {
   switch ((int)w->said.rc) {
   case TB_PROTOCOL: tc__conn_fail(c, 409, w->words); break;
   case TB_BUDGET: tc__conn_fail(c, 429, w->words); break;
@@ -79,7 +85,7 @@ static void fail(struct tc__http_conn *c, const struct lease_wait *w) {
   }
 }
 
-static void answer_opened(struct tc__http_conn *c, struct lease_wait *w) {
+static void answer_opened(struct tc__http_conn *c, struct tc__lease_wait *w) {
   Tracecollect__V1__LeaseReply reply = TRACECOLLECT__V1__LEASE_REPLY__INIT;
   char id[TC__ID_HEX + 1];
 
@@ -90,12 +96,12 @@ static void answer_opened(struct tc__http_conn *c, struct lease_wait *w) {
   w->answer.status = 201;
   snprintf(w->answer.what, sizeof w->answer.what, "%s", id);
   snprintf(w->answer.fields, sizeof w->answer.fields, "Location: /api/v1/leases/%s\r\n", id);
-  tc__answer_put(&w->answer, w->packed, &reply.base);
+  tc__answer_put(&w->answer, tc__wants_protobuf(c), &reply.base);
   tc__conn_answer(c, &w->answer);
 }
 
 static void write_json(struct tc__http_job *job, struct tc_query_session *session) {
-  struct lease_wait *w = job->self;
+  struct tc__lease_wait *w = job->self;
   const struct tb_buf *packed = &w->answer.body;
   struct tb_arena arena;
   struct tb_mem mem;
@@ -115,14 +121,14 @@ static void write_json(struct tc__http_job *job, struct tc_query_session *sessio
 
 static void json_written(struct tc__http_job *job, bool wanted) {
   tc__job_answer(job, wanted);
-  lease_wait_free(job->self);
+  wait_free(job->self);
 }
 
 /* True: a worker has w. */
-static bool answer_next(struct tc__http_conn *c, struct lease_wait *w) {
+static bool answer_next(struct tc__http_conn *c, struct tc__lease_wait *w) {
   const struct tc__http_job job = { .run = write_json, .done = json_written, .self = w };
 
-  if (w->packed) {
+  if (tc__wants_protobuf(c)) {
     tc__answer_type(&w->answer, true, &tracecollect__v1__next_reply__descriptor);
     tc__conn_answer(c, &w->answer);
     return false;
@@ -132,27 +138,8 @@ static bool answer_next(struct tc__http_conn *c, struct lease_wait *w) {
   return false;
 }
 
-/* A lease that nobody has heard of ends. True: the leases have w again. */
-static bool forget(struct lease_wait *w) {
-  struct tc_http *http = w->wait.http;
-
-  if (w->ask.kind != TC_LEASE_OPEN || w->said.rc != TB_OK || http->closing) return false;
-  w->ask = (struct tc_lease_ask){ .kind = TC_LEASE_RELEASE,
-                                  .lease = w->said.lease,
-                                  .owner = w->ask.owner,
-                                  .answer = on_answer };
-  tc__wait_begin(http, NULL, &w->wait);
-  tc_leases_ask(http->env.leases, &w->ask);
-  return true;
-}
-
-static void on_done(struct tc__http_wait *wait, struct tc__http_conn *c) {
-  struct lease_wait *w = (struct lease_wait *)wait;
-
-  if (c == NULL) {
-    if (!forget(w)) lease_wait_free(w);
-    return;
-  }
+/* What was opened for a reader that has left expires. True: a worker has w. */
+static bool answer(struct tc__http_conn *c, struct tc__lease_wait *w) {
   if (w->said.rc != TB_OK) {
     fail(c, w);
   } else if (w->ask.kind == TC_LEASE_OPEN) {
@@ -160,33 +147,77 @@ static void on_done(struct tc__http_wait *wait, struct tc__http_conn *c) {
   } else if (w->ask.kind == TC_LEASE_RELEASE) {
     w->answer.status = 204;
     tc__conn_answer(c, &w->answer);
-  } else if (answer_next(c, w)) {
-    return;
+  } else {
+    return answer_next(c, w);
   }
-  lease_wait_free(w);
+  return false;
 }
 
-static void on_left(struct tc__http_wait *wait) {
-  tc_leases_leave(wait->http->env.leases, &((struct lease_wait *)wait)->ask);
+static struct tc__lease_wait *take_answered(struct tc_http *http) {
+  pthread_mutex_lock(&http->lock);
+  struct tc__lease_wait *w = STAILQ_FIRST(&http->leases_answered);
+  if (w != NULL) STAILQ_REMOVE_HEAD(&http->leases_answered, answered);
+  pthread_mutex_unlock(&http->lock);
+  return w;
+}
+
+static void end_waits(struct tc_http *http) {
+  struct tc__lease_wait *w;
+
+  while ((w = take_answered(http)) != NULL) {
+    struct tc__http_conn *c = w->conn;
+
+    tc_metric_sub(&http->env.metrics->http_waits, 1);
+    if (c != NULL) c->lease = NULL;
+    if (c == NULL || !answer(c, w)) wait_free(w);
+  }
+}
+
+static void on_wake(uv_async_t *handle) {
+  struct tc_http *http = handle->data;
+
+  if (!http->closing) end_waits(http);
+}
+
+void tc__lease_left(struct tc__http_conn *c) {
+  struct tc__lease_wait *w = TB_MOVE(c->lease);
+
+  if (w == NULL) return;
+  w->conn = NULL;
+  tc_leases_leave(w->http->env.leases, &w->ask);
+}
+
+void tc__leases_start(struct tc_http *http) {
+  uv_async_init(http->env.tls->uv, &http->lease_wake, on_wake);
+  http->lease_wake.data = http;
+}
+
+void tc__leases_close(struct tc_http *http) {
+  uv_close((uv_handle_t *)&http->lease_wake, NULL);
+}
+
+void tc__leases_free(struct tc_http *http) {
+  end_waits(http);
 }
 
 /* --- questions --------------------------------------------------------------------------------- */
 
-static void ask(struct tc__http_conn *c, const struct tc_lease_ask *ask) {
-  struct lease_wait *w = calloc(1, sizeof *w);
+static void ask(struct tc__http_conn *c, const struct tc_lease_ask *question) {
+  struct tc__lease_wait *w = calloc(1, sizeof *w);
 
   if (w == NULL) {
     tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
     return;
   }
-  w->wait.done = on_done;
-  w->wait.left = on_left;
-  w->packed = tc__wants_protobuf(c);
+  w->http = c->http;
+  w->conn = c;
+  c->lease = w;
   tc__answer_init(&w->answer, "application/json");
-  w->ask = *ask;
+  w->ask = *question;
   w->ask.owner = c->owner;
   w->ask.reader = tc_tls_chain_of(tc_tls_ssl(c->tls));
-  tc__wait_begin(c->http, c, &w->wait);
+  w->ask.answer = on_answer;
+  tc_metric_add(&c->http->env.metrics->http_waits, 1);
   tc_leases_ask(c->http->env.leases, &w->ask);
 }
 
@@ -228,13 +259,12 @@ static tb_rc read_open(const ProtobufCMessage *question, struct tb_diag *diag,
                        struct tc_lease_ask *out) {
   const Tracecollect__V1__LeaseRequest *request = (const Tracecollect__V1__LeaseRequest *)question;
 
-  out->kind = TC_LEASE_OPEN;
   out->window_bytes = (size_t)request->window_bytes;
   return read_filter(request->filter, &out->filter, diag);
 }
 
 void tc__lease_open(struct tc__http_conn *c) {
-  struct tc_lease_ask open = { .answer = on_answer };
+  struct tc_lease_ask open = { .kind = TC_LEASE_OPEN };
   struct tc__http_question q;
   struct tb_diag diag;
 
@@ -255,7 +285,7 @@ static bool read_lease(struct tc__http_conn *c, uint64_t *out) {
 }
 
 void tc__lease_next(struct tc__http_conn *c) {
-  struct tc_lease_ask next = { .kind = TC_LEASE_NEXT, .answer = on_answer };
+  struct tc_lease_ask next = { .kind = TC_LEASE_NEXT };
   struct tc__http_question q;
 
   if (!read_lease(c, &next.lease) || !tc__question_read(c, &q)) return;
@@ -270,7 +300,7 @@ void tc__lease_next(struct tc__http_conn *c) {
 }
 
 void tc__lease_release(struct tc__http_conn *c) {
-  struct tc_lease_ask release = { .kind = TC_LEASE_RELEASE, .answer = on_answer };
+  struct tc_lease_ask release = { .kind = TC_LEASE_RELEASE };
 
   if (read_lease(c, &release.lease)) ask(c, &release);
 }

@@ -10,7 +10,6 @@
  *   routes.c      the function that answers each path
  *   message.c     messages: what is asked, and answers in the form the peer takes
  *   job.c         work on another thread, for one connection
- *   wait.c        what another thread will say, for one connection
  *   leases.c      leased events
  *   jobs.c        work that takes longer than a question may
  *   places.c      who is taken in and who gives way, and what one owner may have
@@ -115,7 +114,7 @@ struct tc__http_conn {
   uint64_t moved_ms; /* when its system last took a byte, or none was on the way to it */
   uint64_t taken;    /* bytes, by then */
   struct tc__http_job *job;    /* at most one at a time */
-  struct tc__http_wait *wait;  /* likewise */
+  struct tc__lease_wait *lease; /* likewise: a question of it is under way */
   struct tc__http_long *polled; /* its end is waited for */
   uint64_t poll_until_ms;
   struct tc__http_file *file;  /* being sent */
@@ -158,8 +157,7 @@ struct tc_http {
   struct tc__http_lane lanes[TC__LANES];
   LIST_HEAD(, tc__http_long) long_jobs;
   size_t longs;
-  uv_async_t wait_wake;
-  size_t waits;
+  uv_async_t lease_wake; /* leases_answered has another */
 
   pthread_mutex_t lock; /* over the rest */
   pthread_cond_t idle;
@@ -167,7 +165,7 @@ struct tc_http {
   atomic_bool jobs_refused; /* read without the lock by jobs at work */
   struct tc_query_session *sessions[TC_HTTP_WORKERS]; /* not in use */
   unsigned desk_count;
-  STAILQ_HEAD(, tc__http_wait) waits_done;
+  STAILQ_HEAD(, tc__lease_wait) leases_answered;
 };
 
 /* connection.c */
@@ -242,26 +240,11 @@ bool tc__job_question(struct tc__http_job *job, struct tc__http_question *q);
 void tc__job_say(struct tc__http_job *job, tb_rc rc, const struct tb_diag *diag,
                  const ProtobufCMessage *reply);
 
-/* wait.c */
-struct tc__http_wait {
-  STAILQ_ENTRY(tc__http_wait) in_done;
-  struct tc_http *http;
-  struct tc__http_conn *conn; /* the loop's; NULL: it has gone */
-  /* Both on the loop. left: the connection has gone; whoever will answer is told to make haste. done: the last call, with the
-   * connection if it is there. */
-  void (*left)(struct tc__http_wait *w);
-  void (*done)(struct tc__http_wait *w, struct tc__http_conn *c);
-};
-
-/* From here on somebody else has w, until tc__wait_done(). c NULL: nobody waits. */
-void tc__wait_begin(struct tc_http *http, struct tc__http_conn *c, struct tc__http_wait *w);
-void tc__wait_done(struct tc__http_wait *w); /* any thread */
-void tc__wait_leave(struct tc__http_conn *c); /* its connection has ended */
-void tc__waits_open(struct tc_http *http);
-void tc__waits_close(struct tc_http *http);
-void tc__waits_free(struct tc_http *http); /* whoever answers has stopped */
-
 /* leases.c */
+void tc__leases_start(struct tc_http *http);
+void tc__leases_close(struct tc_http *http);
+void tc__leases_free(struct tc_http *http);
+void tc__lease_left(struct tc__http_conn *c); /* its connection has ended */
 void tc__lease_open(struct tc__http_conn *c);
 void tc__lease_next(struct tc__http_conn *c);
 void tc__lease_release(struct tc__http_conn *c);

@@ -94,7 +94,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
-  STAILQ_INIT(&http->waits_done);
+  STAILQ_INIT(&http->leases_answered);
   for (unsigned i = 0; i < TC__LANES; i++) TAILQ_INIT(&http->lanes[i].waiting);
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
@@ -108,7 +108,7 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
   tc__turns_start(http);
-  tc__waits_open(http);
+  tc__leases_start(http);
   *out = TB_MOVE(http);
   return TB_OK;
 }
@@ -118,7 +118,7 @@ void tc_http_close(struct tc_http *http) {
   http->closing = true;
   tc__feed_close(http);
   tc__turns_close(http);
-  tc__waits_close(http);
+  tc__leases_close(http);
   tc__longs_close(http);
   close_doors(http);
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
@@ -127,7 +127,7 @@ void tc_http_close(struct tc_http *http) {
 
 void tc_http_free(struct tc_http *http) {
   if (http == NULL) return;
-  tc__waits_free(http);
+  tc__leases_free(http);
   assert(http->first == NULL && !http->overview && LIST_EMPTY(&http->long_jobs));
   tc__feed_free(http);
   tc__live_free(http);

@@ -308,18 +308,8 @@ static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_ar
 static tb_rc read_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
                        struct tb_diag *diag, struct tc_select *out, bool *out_first) {
   TB_TRY(read_selector(ask->selector, diag, out));
-  out->after = ask->after;
-  if (*ask->place != '\0') {
-    TB_TRY(read_place(ask->place, &s->arena, diag, out));
-  } else if (ask->after_stream.len != 0) {
-    if (ask->after_stream.len != TC_STREAM_BYTES)
-      return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-    out->place.stream = ask->after_stream.data;
-    out->place.first_gen = ask->after_gen;
-    out->place.first_wall_ns = ask->after_wall_ns;
-  }
-  *out_first = out->after == 0 && out->place.stream == NULL;
-  return TB_OK;
+  *out_first = *ask->place == '\0';
+  return *out_first ? TB_OK : read_place(ask->place, &s->arena, diag, out);
 }
 
 static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,

@@ -10,8 +10,6 @@
 
 enum {
   TC__ANSWER_MEMORY_MAX = 64 << 20, /* what one answer may take while it is put together */
-  TC__CHUNK_BYTES = 256 << 10,
-  TC__CHUNK_BYTES_MAX = 1 << 20,
   TC__SEGMENTS = 1000, /* in one answer that does not say how many */
   TC__SEGMENTS_MAX = 10000,
   TC__STREAMS_MAX = 1000,

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's file, a chunk at a time: the catalog says where it is, its checksum travels along. */
+/* A segment's file: the catalog says where it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "archive/meta.h"
-#include "archive/state_dir.h"
-#include "base/crc32c.h"
 #include "collector/query/private.h"
 
 enum { OPEN_TRIES = 3 };
@@ -79,49 +75,4 @@ tb_rc tc__query_open(struct tc_query_session *s, uint64_t id, struct tb_diag *di
   *out_row = found.row;
   *out_fd = fd;
   return TB_OK;
-}
-
-static tb_rc read_chunk(struct tc_query_session *s, const struct tc_segment_row *row, int fd,
-                        const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
-                        Tracecollect__V1__ReadReply *reply) {
-  size_t wanted = ask->bytes == 0 ? TC__CHUNK_BYTES : ask->bytes;
-  struct stat st;
-  void *bytes;
-
-  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", row->path, strerror(errno));
-  uint64_t total = row->open ? row->bytes : (uint64_t)st.st_size;
-  if (ask->offset > total)
-    return tb_fail(diag, TB_NOTFOUND, "offset %" PRIu64 " lies behind the segment's end",
-                   ask->offset);
-  if (wanted > TC__CHUNK_BYTES_MAX) wanted = TC__CHUNK_BYTES_MAX;
-  size_t n = wanted < total - ask->offset ? wanted : (size_t)(total - ask->offset);
-
-  TB_TRY(tb_arena_take(&s->arena, n, &bytes));
-  TB_TRY(tc_read_exactly(fd, row->path, bytes, n, ask->offset, diag));
-  reply->data = (ProtobufCBinaryData){ .len = n, .data = bytes };
-  reply->crc = tb_crc32c(0, bytes, n);
-  reply->total = total;
-  reply->eof = ask->offset + n == total;
-  return TB_OK;
-}
-
-static tb_rc answer_read(struct tc_query_session *s, const Tracecollect__V1__ReadRequest *ask,
-                         struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
-  struct tc_segment_row row;
-  int fd;
-
-  Tracecollect__V1__ReadReply *reply;
-  TB_TRY(tb_arena_take(&s->arena, sizeof **out, &reply));
-  tracecollect__v1__read_reply__init(reply);
-  TB_TRY(tc__query_open(s, ask->segment, diag, &row, &fd));
-  tb_rc rc = read_chunk(s, &row, fd, ask, diag, reply);
-  close(fd);
-  if (rc == TB_OK) *out = reply;
-  return rc;
-}
-
-tb_rc tc_query_read(struct tc_query_session *s, const Tracecollect__V1__ReadRequest *ask,
-                    struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_read(s, ask, diag, out), diag);
 }

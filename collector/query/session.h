@@ -96,10 +96,6 @@ TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
                               const Tracecollect__V1__VerifyRequest *ask,
                               const struct tc_query_watch *watch, struct tb_diag *diag,
                               Tracecollect__V1__VerifyReply **out);
-/* One chunk of a segment's file. */
-TB_MUST tb_rc tc_query_read(struct tc_query_session *session,
-                            const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
-                            Tracecollect__V1__ReadReply **out);
 
 /* A segment's row and its file, opened for reading; the caller closes it. TB_NOTFOUND, TB_IO. */
 TB_MUST tb_rc tc_query_session_open(struct tc_query_session *session, uint64_t segment,

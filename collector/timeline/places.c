@@ -87,8 +87,8 @@ static tb_rc ask(struct tc_query_session *session, Tracecollect__V1__ListRequest
   do {
     TB_TRY(tc_query_list(session, list, diag, &reply));
     TB_TRY(take(out, reply, asked));
-    size_t n = reply->n_segments;
-    if (n > 0) list->after = reply->segments[n - 1]->id;
+    snprintf(out->next, sizeof out->next, "%s", reply->next); /* lent until the next question */
+    list->place = out->next;
   } while (reply->more && !list->newest_first);
   return TB_OK;
 }

@@ -178,14 +178,11 @@ static tb_rc own_sock(struct tc_config *c, const char *folder, struct tb_diag *d
 static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
   char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
   char *feed = folder != NULL ? text_of("ipc://%s/feed.sock", folder) : NULL;
-  char *archive = folder != NULL ? text_of("ipc://%s/archive.sock", folder) : NULL;
   tb_rc rc = TB_OK;
 
-  if (feed == NULL || archive == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  if (feed == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   if (rc == TB_OK) rc = spell_out("listen.feed", feed, &c->listen_feed, diag);
-  if (rc == TB_OK) rc = spell_out("listen.archive", archive, &c->listen_archive, diag);
   if (rc == TB_OK) rc = own_sock(c, folder, diag);
-  free(archive);
   free(feed);
   free(folder);
   return rc;

@@ -256,13 +256,6 @@ static void drop_chain(nng_tls_engine_conn *conn) {
   sk_X509_pop_free(conn->chain, X509_free);
 }
 
-static nng_tls_engine_conn *find_conn(nng_pipe pipe) {
-  nng_tls_engine_conn *conn = verified_conns;
-
-  while (conn != NULL && conn->pipe != pipe.id) conn = conn->next;
-  return conn;
-}
-
 /* An SSL's context never changes; the rest of it is its nng thread's. */
 static bool is_revoked(const nng_tls_engine_conn *conn) {
   return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
@@ -309,17 +302,6 @@ unsigned tc_nng_tls_recheck(void) {
 
   for (; take_revoked(&pipe); ended++) nng_pipe_close(pipe);
   return ended;
-}
-
-STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
-  STACK_OF(X509) *chain = NULL;
-
-  if (pipe.id == 0) return NULL;
-  pthread_mutex_lock(&lock);
-  const nng_tls_engine_conn *conn = find_conn(pipe);
-  if (conn != NULL && conn->chain != NULL) chain = X509_chain_up_ref(conn->chain);
-  pthread_mutex_unlock(&lock);
-  return chain;
 }
 
 static void conn_fini(nng_tls_engine_conn *conn) {

@@ -49,8 +49,6 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
 unsigned tc_nng_tls_recheck(void);
 /* Ends the peers that have had their greeting_ms and are no pipe yet; to be called about once a second, on any thread. */
 void tc_nng_tls_expire(void);
-/* The peer's certificate of a pipe, verified; the caller's own. NULL: it has no TLS, or is gone. */
-STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 
 /* New connections use ctx from here on, old ones keep theirs. */
 void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx);

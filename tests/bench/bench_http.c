@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
   static struct bench b;
 
   must(streams >= 1 && streams <= STREAMS_MAX, "bench_http TRACE STREAMS");
-  tt_host_open(&b.host, NULL, NULL, 1);
+  tt_host_open(&b.host, 1);
   b.session = tc_query_session_new(b.host.query);
   must(b.session != NULL, "memory");
   fill(&b.host, argv[1], streams);

@@ -277,7 +277,7 @@ class Disk(FaultCase):
               f"p99 {answers[len(answers) * 99 // 100] * 1e3:.1f} ms (before: p99 {usual[-1] * 1e3:.1f} ms), "
               f"memory {min(memory) >> 20} to {max(memory) >> 20} MiB", flush=True)
 
-    def test_row_22_after_a_jump_the_archive_is_still_looked_after(self):
+    def test_row_22_after_a_jump_the_feed_is_still_looked_after(self):
         """Readers that leave before they are greeted end nng's listener, and its timers are the wall clock's: who looks after it
         goes by another."""
         shim = Shim(self)
@@ -285,7 +285,7 @@ class Disk(FaultCase):
         shim.order(clock_ns=86_400_000_000_000)
         for _ in range(20):
             with socket.socket(socket.AF_UNIX) as reader:
-                reader.connect(str(collector.state / "archive.sock"))
+                reader.connect(str(collector.state / "feed.sock"))
         collector.ask("status")
         shim.order(clock_ns=86_400_000_000_000 * 2)  # an end goes by another as well
         self.assertEqual(collector.stop(), 0)

@@ -13,10 +13,8 @@ static void give_barrier(void *self, struct tc_reply *reply) {
   tc_query_reply(host->query, reply);
 }
 
-void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
-                  unsigned generations_max) {
+void tt_host_open(struct tt_host *host, unsigned generations_max) {
   struct tb_diag diag;
-  char ipc[128];
 
   tb_diag_clear(&diag);
   *host = (struct tt_host){ 0 };
@@ -24,9 +22,6 @@ void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
   host->store.config.segment_generations_max = generations_max;
   host->store.elsewhere = give_barrier;
   host->store.elsewhere_self = host;
-  snprintf(ipc, sizeof ipc, "ipc://%s/archive.sock", host->store.dir);
-  free(host->store.config.listen_archive);
-  host->store.config.listen_archive = strdup(url != NULL ? url : ipc);
   if (tt_store_start(&host->store) != TB_OK) abort();
   if (tc_reports_new(REPORTS_BYTES_MAX, &host->reports) != TB_OK) abort();
   if (tc_recorders_new(&host->recorders) != TB_OK) abort();
@@ -44,18 +39,10 @@ void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
                                       .version = "9.9.9",
                                       .durable = true };
   if (tc_query_new(&query, &diag, &host->query) != TB_OK) abort();
-  const struct tc_archive_env env = {
-    .config = &host->store.config, .query = host->query, .tls = tls
-  };
-  if (tc_archive_start(&env, &diag, &host->archive) != TB_OK) {
-    fprintf(stderr, "%s\n", diag.text);
-    abort();
-  }
 }
 
 void tt_host_close(struct tt_host *host) {
   tc_query_stop(host->query);
-  tc_archive_stop(host->archive);
   tc_recorders_stop(host->recorders);
   tt_store_remove(&host->store);
   tc_query_free(host->query);

@@ -21,7 +21,7 @@ static char answer[TT_HTTP_ANSWER_BYTES];
 static size_t answer_len;
 
 static void open_all(void) {
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   server = tt_http_start("127.0.0.1:0", NULL, host.query);
 }
 

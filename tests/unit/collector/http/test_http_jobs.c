@@ -16,7 +16,7 @@ static struct tt_http *server;
 static struct tt_reader reader;
 
 static void start(const struct tc_http_limits *limits) {
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   server = tt_http_start("0.0.0.0:0", limits, host.query);
   tt_reader_open(&reader, server);
 }

@@ -17,7 +17,7 @@ static struct tt_http *server;
 static char answer[TT_HTTP_ANSWER_BYTES];
 
 static void open_all(void) {
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   struct tc_http_limits limits = tt_http_limits();
   limits.timeline_bytes = 64 << 20;
   server = tt_http_start("127.0.0.1:0", &limits, host.query);
