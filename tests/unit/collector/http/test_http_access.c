@@ -31,7 +31,7 @@ static void open_all(void) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   const struct tc_leases_env env = { &host.store.config, 1, NULL, take_order, NULL };
   cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK, "%s", diag.text);
   cr_assert_eq(tc_leases_start(leases, &diag), TB_OK, "%s", diag.text);

@@ -19,7 +19,7 @@ static struct tt_http *server;
 static char answer[TT_HTTP_ANSWER_BYTES], text[2 << 20];
 
 static void open_with(const struct tc_http_limits *limits) {
-  tt_host_open(&host, NULL, NULL, 1);
+  tt_host_open(&host, 1);
   server = tt_http_start("127.0.0.1:0", limits, host.query);
 }
 
