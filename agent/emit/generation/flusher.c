@@ -13,10 +13,12 @@ enum {
   LOOK_NS = 1000000000,
   LOOK_OFTEN_NS = 100000000,
   DESERTED_IN_VAIN_MAX = 10,
+  NAMES_SHARE = 5, /* of the time that stop() has, for functions' names */
   /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
   PATIENCE_PERIODS = 10,
   PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
 };
+static const uint64_t names_wait_max_ns = UINT64_C(5000000000);
 
 static sem_t work;
 static atomic_bool cut;    /* asked for by ta_flusher_cut() */
@@ -228,9 +230,17 @@ bool ta_flusher_abandon(struct ta_flusher *r) {
   return set_abandoned(r, true);
 }
 
-void ta_flusher_stop(struct ta_flusher *r, uint64_t names_wait_ns) {
+/* On a busy machine half a second may be too short, and who stops has mostly more. */
+static uint64_t names_wait_ns(uint64_t until_ns) {
+  uint64_t now = ta_mono_ns();
+  uint64_t share = until_ns > now ? (until_ns - now) / NAMES_SHARE : 0;
+
+  return share < names_wait_max_ns ? share : names_wait_max_ns;
+}
+
+void ta_flusher_stop(struct ta_flusher *r, uint64_t until_ns) {
   set_abandoned(r, false);
-  atomic_store(&r->generation.names_wait_ns, names_wait_ns);
+  atomic_store(&r->generation.names_wait_ns, names_wait_ns(until_ns));
   atomic_store(&r->stopping, true);
   wake();
 }

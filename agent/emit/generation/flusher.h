@@ -50,7 +50,7 @@ void ta_flusher_end(struct ta_flusher *r);
 
 /* Asks for the end of a generation; the answer is what to wait for. */
 uint64_t ta_flusher_ask(struct ta_flusher *r);
-void ta_flusher_stop(struct ta_flusher *r, uint64_t names_wait_ns); /* see struct ta_generation */
+void ta_flusher_stop(struct ta_flusher *r, uint64_t until_ns); /* a fifth of the time is for functions' names */
 
 /* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for the end of a
  * generation. Of several snaps at a time the last is meant. */

@@ -36,9 +36,7 @@ enum {
   VERSION = 26,
   STACK_BYTES = 512 << 10,
   TIDY_MS = 1000, /* past the deadline of stop(), for the flusher to end */
-  NAMES_SHARE = 5, /* of stop()'s time, for functions' names */
 };
-static const uint64_t names_wait_max_ns = UINT64_C(5000000000);
 
 struct session {
   struct ta_flusher flusher;
@@ -516,14 +514,6 @@ static int give_stop_up(struct session *s) {
   return TA_E_TIMEOUT;
 }
 
-/* On a busy machine half a second may be too short, and who stops has mostly more. */
-static uint64_t names_wait_ns(uint64_t until_ns) {
-  uint64_t now = ta_mono_ns();
-  uint64_t share = until_ns > now ? (until_ns - now) / NAMES_SHARE : 0;
-
-  return share < names_wait_max_ns ? share : names_wait_max_ns;
-}
-
 static int stop(int64_t deadline_ms, uint64_t patience_ns) {
   uint64_t until = ta_deadline_ns(deadline_ms), least = ta_deadline_ns(TIDY_MS);
   struct session *s;
@@ -533,7 +523,7 @@ static int stop(int64_t deadline_ms, uint64_t patience_ns) {
   int error = begin_stop(until, &s);
   if (error != TA_OK) return error;
   wait_until_started(s);
-  ta_flusher_stop(&s->flusher, patience_ns == UINT64_MAX ? names_wait_ns(until) : 0);
+  ta_flusher_stop(&s->flusher, patience_ns == UINT64_MAX ? until : 0);
   bool ended = ta_flusher_wait(&s->flusher, 0, until > least ? until : least) ||
                !ta_flusher_abandon(&s->flusher);
   return ended ? end(s, until, patience_ns) : give_stop_up(s);
