@@ -66,7 +66,8 @@ static void change_rules(struct tc__http_job *job, struct tc_query_session *sess
   snprintf(job->answer.what, sizeof job->answer.what, "%s", what);
   tb_rc rc = tc_query_triggers(session, ask, &diag, &reply);
   tc__job_say(job, rc, &diag, rc == TB_OK ? &reply->base : NULL);
-  if (rc == TB_REFUSED) job->answer.status = 409; /* a rule of the collector's file */
+  if (rc == TB_REFUSED) /* a rule of the collector's file */
+    tc__answer_fail(&job->answer, 409, "%s", diag.text);
 }
 
 void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session) {

@@ -164,7 +164,7 @@ class Origin(Case):
             leads = [elsewhere]
             at = self._forward(lambda leads=leads: leads[0]())
             page = self._page(f"http://{ELSEWHERE}:{at.rsplit(':', 1)[1]}/")
-            self.assertEqual(page.ask("document.title"), "elsewhere")
+            wait_until("the page is there", lambda page=page: page.ask("document.title") == "elsewhere")
             leads[0] = ours  # as if the name had another address now
             for way, how in (("/api/v1/streams", "{}"), ("/api/v1/triggers/kept", "{method: 'DELETE'}"),
                              ("/api/v1/triggers", "{method: 'POST', body: '{}', headers: {'Content-Type': 'application/json'}}")):
