@@ -157,7 +157,7 @@ class Trigger(Listener, Case):
         elsewhere = ("--server", https(collector), "--certs", self.certs)
         said = self.tracectl("trigger", "add", rule("b", "finding leak"), *elsewhere, expect=None)
         self.assertNotEqual(said.returncode, 0)
-        self.assertIn("on the collector's own host only", said.err)
+        self.assertIn("rules are changed over the unix socket (listen.sock) only", said.err)
         self.assertIn("a WHEN finding leak", self.tracectl("trigger", "list", *elsewhere).out)
         # A file that is wrong changes nothing, and a start says so.
         rules.write_text(rule("b", "finding leek") + "\n")
