@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segment's file: a worker finds and opens it, the loop sends it. What is in the page cache the loop reads itself, without a wait;
  * what is not is read by a worker, a chunk at a time, while the chunk before is on its way. So a slow reader costs one chunk of
- * memory, or two. */
+ * memory, or two. The first chunk is read before the head goes, so that a place that cannot be read is told, also to one who
+ * goes on from the byte that it has reached. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include "archive/state_dir.h"
 #include "base/crc32c.h"
 #include "base/hex.h"
+#include "collector/base/logger.h"
 #include "collector/http/private.h"
 #include "proto/query.h"
 
@@ -45,13 +47,20 @@ static size_t next_bytes(const struct tc__http_file *f) {
   return f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES;
 }
 
-static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
-  struct tc__http_file *f = job->self;
+static tb_rc read_next(struct tc__http_file *f) {
   size_t want = next_bytes(f);
 
-  (void)session;
-  tb_rc rc = tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
+  if (f->buffer == NULL) f->buffer = malloc(TC__FILE_CHUNK_BYTES);
+  tb_rc rc = f->buffer == NULL
+                 ? tb_fail(&f->fault, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM))
+                 : tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
   f->chunk = rc == TB_OK ? want : 0;
+  return rc;
+}
+
+static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
+  (void)session;
+  (void)!read_next(job->self); /* chunk_read() sees it */
 }
 
 static void send_some(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
@@ -77,9 +86,7 @@ static void begin_chunk(struct tc__http_conn *c) {
   struct tc__http_file *f = c->file;
   const struct tc__http_job job = { .run = read_chunk, .done = chunk_read, .self = f };
 
-  if (f->buffer == NULL) f->buffer = malloc(TC__FILE_CHUNK_BYTES);
-  if (f->buffer == NULL || !tc__job_begin(c->http, c, &job))
-    tc_tls_abort(c->tls, tb_rc_text(TB_NOMEM));
+  if (!tc__job_begin(c->http, c, &job)) tc_tls_abort(c->tls, tb_rc_text(TB_NOMEM));
 }
 
 bool tc__http_file_turn(struct tc__http_conn *c) {
@@ -207,10 +214,13 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   tb_rc rc = find_segment(job, session, &diag);
   if (rc == TB_OK) shape(r, f, a);
   enum tc_http_digest digest = tc_http_digest_of(r->want_content_digest);
-  if (rc == TB_OK && a->status < 300 && !r->is_head && digest != TC_HTTP_NO_DIGEST &&
-      f->left <= DIGEST_BYTES_MAX)
-    rc = add_content_digest(f, digest, a, &diag);
+  bool has_bytes = rc == TB_OK && a->status < 300 && !r->is_head && f->left > 0;
+  if (has_bytes && digest != TC_HTTP_NO_DIGEST && f->left <= DIGEST_BYTES_MAX)
+    rc = add_content_digest(f, digest, a, &f->fault);
+  else if (has_bytes)
+    rc = read_next(f);
   if (rc == TB_OK) return;
+  if (f->fault.rc != TB_OK) diag = f->fault;
   a->fields[0] = '\0';
   tc__answer_fail_rc(a, rc, diag.text);
 }
@@ -222,6 +232,8 @@ static void segment_opened(struct tc__http_job *job, bool wanted) {
   struct tc__http_answer *a = &job->answer;
 
   if (!wanted) return;
+  if (c->file->fault.rc != TB_OK)
+    tc_log(TC_ERROR, "http", "peer=%s: %s", c->peer, c->file->fault.text);
   if (a->status >= 400 || a->body.len > 0) {
     tc__http_file_free(c);
     tc__conn_answer(c, a);
@@ -229,6 +241,7 @@ static void segment_opened(struct tc__http_job *job, bool wanted) {
   }
   tc__conn_begin(c, a);
   if (c->head.request.is_head) c->file->left = 0;
+  if (c->file->chunk > 0) send_some(c, c->file->buffer, c->file->chunk);
   tc__turn_take(c);
 }
 

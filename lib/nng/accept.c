@@ -64,8 +64,9 @@ static void find_call(void) {
   *(void **)&real_close = dlsym(RTLD_NEXT, "close");
 }
 
-/* Of any descriptor of the process. One that counts is forgotten before its number is free. */
-int close(int fd) {
+/* Of any descriptor of the process. One that counts is forgotten before its number is free. Weak, as accept() is: a simulated disk has
+ * its own. */
+__attribute__((weak)) int close(int fd) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   pthread_once(&once, find_call);
@@ -153,7 +154,7 @@ static void set_keepalive(int fd) {
 }
 
 /* nng asks without an address. After many that were turned away its thread looks at its other sockets first. */
-int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
+__attribute__((weak)) int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
   for (unsigned i = 0; i < TURNED_AWAY_AT_ONCE; i++) {
     union address from = { .any.sa_family = AF_UNIX };
     socklen_t len = sizeof from;

@@ -1,29 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/openapi.json against the router and the answers of a real collector: what it says is so, and nothing else is there."""
-import http.client
 import json
 import re
-import socket
 import sys
 import urllib.parse
 
-from harness import BUILD, DEADLINE, SOURCE, Case
+from harness import BUILD, SOURCE, Case, UnixConnection
 from served import Served
 from test_http import serve
 
 METHODS = ("get", "post", "put", "delete")
 VALUES = {"service": "shop", "window": "1m", "format": "json", "goroutines": "1", "lanes": "proc", "kinds": "none", "wait": "1ms"}
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=DEADLINE)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(DEADLINE)
-        self.sock.connect(self.path)
 
 
 def faults(value, schema, schemas, at="$"):

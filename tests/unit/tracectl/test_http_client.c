@@ -2,6 +2,7 @@
 /* remote/http.c against a server of the test's, which answers from a script and notes what it was asked. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static struct {
   int fd;
   pthread_t thread;
   const struct turn *script;
-  unsigned connections, n;
+  unsigned connections;
+  atomic_uint n;
   char heard[HEARD_MAX][HEARD_BYTES];
 } server;
 
@@ -335,7 +337,7 @@ Test(http_client, another_range_than_was_asked_for_is_not_taken) {
 /* ---- stop ---- */
 
 static void *stop_it(void *self) {
-  while (__atomic_load_n(&server.n, __ATOMIC_ACQUIRE) == 0) usleep(1000);
+  while (atomic_load(&server.n) == 0) usleep(1000);
   tk_http_stop(http);
   return self;
 }

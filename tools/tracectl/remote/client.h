@@ -50,8 +50,8 @@ bool tk_client_option(struct tk_client_args *args, int option, const char *value
 
 /* The end of a verb's help. */
 #define TK_CLIENT_HELP                                                                             \
-  "  --server WHERE                 the collector: HOST, HOST:PORT, http(s)://..., unix:PATH or\n" \
-  "                                 @FILE (its ready file); default: its http.sock on this host\n" \
+  "  --server WHERE|@FILE           the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or\n" \
+  "                                 its ready file; default: its http.sock on this host\n"        \
   "  --certs DIR                    ca.pem, reader.pem and reader.key, for https\n"                \
   "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                             \
   "                                 or each by its own name; environment: TRACECTL_SERVER,\n"      \

@@ -219,10 +219,11 @@ Test(http_body, what_follows_a_refused_body_is_not_a_request) {
     }
 }
 
-Test(http_body, a_slow_body_is_ended_in_time, .init = NULL) {
+Test(http_body, a_slow_body_is_ended_in_time) {
   struct tc_http_limits limits = tt_http_limits();
 
   limits.request_ms = 100;
+  close_all();
   open_with(&limits);
   int fd = tt_http_dial_path(server);
   tt_http_say(fd, add, sizeof add - 2);

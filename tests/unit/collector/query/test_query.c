@@ -39,16 +39,17 @@ static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, ui
                                                   char *place) {
   Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
   Tracecollect__V1__ListReply *reply;
+  struct tb_diag why; /* of this thread */
   tb_rc rc = TB_BUSY;
 
   ask.limit = limit;
   ask.place = place;
   ask.settle = ask.detail = true;
   for (int tries = 0; rc == TB_BUSY && tries < TT_PATIENCE_S / 3; tries++) {
-    tb_diag_clear(&diag);
-    rc = tc_query_list(s, &ask, &diag, &reply);
+    tb_diag_clear(&why);
+    rc = tc_query_list(s, &ask, &why, &reply);
   }
-  cr_assert_eq(rc, TB_OK, "%s", diag.text);
+  cr_assert_eq(rc, TB_OK, "%s", why.text);
   return reply;
 }
 
