@@ -85,7 +85,7 @@ WAYS_THAT_ARRIVE = 5  # simple, typeless, urlencoded, multipart, and the form; t
 # A form sends its user there: the answer is the frame's, and of another origin.
 FORM = """((url) => new Promise((done) => {
   const frame = document.createElement('iframe'), form = document.createElement('form'), field = document.createElement('input');
-  frame.name = 'target'; form.method = 'POST'; form.enctype = 'text/plain'; form.target = 'target'; form.action = url;
+  frame.name = form.target = url; form.method = 'POST'; form.enctype = 'text/plain'; form.action = url;
   field.name = '{"add": "x WHEN finding leak DO keep", "ignored": "'; field.value = '"}';
   form.append(field); document.body.append(frame, form);
   frame.onload = () => done(true);
