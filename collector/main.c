@@ -12,6 +12,7 @@
 #include "collector/base/logger.h"
 #include "collector/daemon/options.h"
 #include "collector/daemon/sd_notify.h"
+#include "collector/http/server.h"
 #include "collector/pipeline.h"
 #include "collector/ready_file.h"
 #include "tls/authority.h"
@@ -51,13 +52,13 @@ static const char *joined(const char *const *urls, char out[ADDRESSES_TEXT_BYTES
 }
 
 static void announce(const struct daemon *d) {
-  char archive[ADDRESSES_TEXT_BYTES], feed[ADDRESSES_TEXT_BYTES];
+  char feed[ADDRESSES_TEXT_BYTES];
   struct tc_addresses a;
 
   tc_pipeline_addresses(d->pipeline, &a);
-  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s archive=%s feed=%s http=%s: ready",
-         TC_VERSION, d->config.top_state, a.agents, joined(a.archive, archive),
-         joined(a.feed, feed), a.http[0] != '\0' ? a.http : "off");
+  tc_log(TC_NOTICE, "main", "version=%s state=%s agents=%s feed=%s http=%s sock=%s: ready",
+         TC_VERSION, d->config.top_state, a.agents, joined(a.feed, feed),
+         a.http[0] != '\0' ? a.http : "off", a.sock);
   tc_notify("READY=1\nSTATUS=Listening for agents on %s", a.agents);
 }
 
@@ -251,6 +252,7 @@ int main(int argc, char **argv) {
   struct daemon d = { .uv = uv_default_loop(), .command = &command };
   struct tb_diag diag;
 
+  tc_http_set_workers();
   /* nng's threads may still end connections while the process exits. */
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   int code = tc_command_parse(argc, argv, &command);

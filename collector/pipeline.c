@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,6 @@
 #include "collector/http/metrics_process.h"
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
-#include "collector/query/server.h"
 #include "config/times.h"
 #include "nng/accept.h"
 #include "nng/greeting.h"
@@ -45,12 +43,7 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
 
   if (!atomic_load(&p->replies_welcome)) return false;
   if (reply->kind == TC_REPLY_BARRIER) {
-    pthread_mutex_lock(&p->archive_lock);
-    if (p->archive != NULL)
-      tc_archive_reply(p->archive, reply);
-    else
-      tc_reply_free(reply);
-    pthread_mutex_unlock(&p->archive_lock);
+    tc_query_reply(p->query, reply);
     return true;
   }
   if (reply->kind == TC_REPLY_FAILED && !atomic_exchange(&p->failure_taken, true)) {
@@ -133,8 +126,7 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_leases_env leases = { p->config, p->count, p, order_tap, p->revoked };
 
   TB_TRY(tc_reports_new(REPORTS_BYTES_MAX, &p->reports));
-  if (p->config->listen_http[0] != '\0')
-    TB_TRY(tc_pauses_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
+  TB_TRY(tc_pauses_history_new(p->config->http_history_bytes, p->started_wall_ns, &p->history));
   TB_TRY(tc_feed_new(p->config, p->count, &p->feed));
   TB_TRY(tc_leases_new(&leases, diag, &p->leases));
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
@@ -185,9 +177,26 @@ static void reader_turned_away(void *self, const char *peer, const char *why) {
   tc_log(TC_WARN, "readers", "peer=%s: turned away: %s", peer, why);
 }
 
+static tb_rc open_query(struct tc_pipeline *p, struct tb_diag *diag) {
+  struct tc_query_env env = {
+    .store = p->store,
+    .reports = p->reports,
+    .recorders = p->recorders,
+    .triggers = p->triggers,
+    .kept = p->kept,
+    .sender = p->count,
+    .started_wall_ns = p->started_wall_ns,
+    .version = p->version,
+    .durable = strcmp(p->config->top_sync, "durable") == 0,
+  };
+
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) env.feed_urls[i] = tc_feed_url(p->feed, i);
+  return tc_query_new(&env, diag, &p->query);
+}
+
 static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   struct tc_nng_terms terms = { .server = true,
-                                .peer_role = "reader",
+                                .peer_act = TC_ACT_FEED,
                                 .refused = reader_refused,
                                 .greeting_ms =
                                     (unsigned)(p->config->readers_handshake_timeout / 1000000),
@@ -212,38 +221,27 @@ static tb_rc open_readers(struct tc_pipeline *p, struct tb_diag *diag) {
   tc_nng_greeting_limit(p->config->readers_handshake_timeout / 1000000);
   TB_TRY(tc_leases_start(p->leases, diag));
   TB_TRY(tc_feed_start(p->feed, p->nng_tls, diag));
-  struct tc_archive_env env = {
-    .config = p->config,
-    .store = p->store,
-    .reports = p->reports,
-    .leases = p->leases,
-    .recorders = p->recorders,
-    .triggers = p->triggers,
-    .kept = p->kept,
-    .tls = p->nng_tls,
-    .sender = p->count,
-    .version = p->version,
-    .started_wall_ns = p->started_wall_ns,
-  };
-  for (unsigned i = 0; i < TC_URLS_MAX; i++) env.feed_urls[i] = tc_feed_url(p->feed, i);
-  pthread_mutex_lock(&p->archive_lock); /* its first question may come before it has a name here */
-  rc = tc_archive_start(&env, diag, &p->archive);
-  pthread_mutex_unlock(&p->archive_lock);
-  return rc;
+  return open_query(p, diag);
 }
 
 static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
   const struct tc_config *config = p->config;
   struct tc_http_env env = {
     .tls = &p->tls,
-    .address = p->config->listen_http,
+    .address = config->listen_http,
+    .path = config->listen_sock,
+    .metrics_address = config->listen_metrics,
+    .metrics_are_open = strcmp(config->http_metrics, "open") == 0,
     .socket = p->sockets.http.fd,
-    .certs = p->config->top_certs,
+    .certs = config->top_certs,
     .revoked = p->revoked,
     .limits = { .connections_max = config->http_requests_max,
                 .owner_questions_max = config->http_owner_requests_max,
                 .owner_live_max = config->http_owner_live_max,
                 .head_bytes_max = config->http_head_bytes_max,
+                .body_bytes_max = config->http_body_bytes_max,
+                .jobs_max = config->http_jobs_max,
+                .job_expire_ms = config->http_job_expire / 1000000,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,
                 .stall_ms = config->http_stall_timeout / 1000000,
@@ -253,18 +251,13 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
                 .timeline_bytes = config->http_timeline_bytes },
     .source = { p, metrics, unhealthy, readiness },
     .metrics = &p->metrics,
-    .archive = { .store = p->store,
-                 .reports = p->reports,
-                 .triggers = p->triggers,
-                 .kept = p->kept,
-                 .started_wall_ns = p->started_wall_ns,
-                 .version = p->version,
-                 .durable = strcmp(config->top_sync, "durable") == 0 },
+    .query = p->query,
+    .leases = p->leases,
+    .started_wall_ns = p->started_wall_ns,
     .feed = p->feed,
     .history = p->history,
   };
 
-  if (p->config->listen_http[0] == '\0') return TB_OK;
   return tc_http_open(&env, diag, &p->http);
 }
 
@@ -273,7 +266,7 @@ static tb_rc show_page(struct tc_pipeline *p, struct tb_diag *diag) {
   char host[HOST_NAME_MAX + 1] = "", url[HOST_NAME_MAX + TB_HOST_MAX + 32];
   struct tb_hostport where;
 
-  if (p->http == NULL) return TB_OK;
+  if (*tc_http_address(p->http) == '\0') return TB_OK;
   TB_TRY(tb_hostport_parse(tc_http_address(p->http), diag, &where));
   bool is_any = strcmp(where.host, "0.0.0.0") == 0 || strcmp(where.host, "::") == 0;
   if (is_any) (void)gethostname(host, sizeof host - 1);
@@ -304,6 +297,7 @@ static void on_tick(uv_timer_t *timer) {
 
   tc_tls_loop_tick(&p->tls);
   tc_http_tick(p->http);
+  tc_nng_tls_expire();
   tc_log_overdue();
   if (p->store == NULL || --p->readiness_ticks > 0) return;
   look_at_readiness(p);
@@ -350,7 +344,6 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
   p->sink = sink;
   p->count = (unsigned)config->top_loops;
   p->started_wall_ns = tc_wall_ns();
-  pthread_mutex_init(&p->archive_lock, NULL);
   open_handles(p);
   p->workers = calloc(p->count, sizeof(struct tc_worker *));
   if (p->workers != NULL) rc = open_stages(p, diag);
@@ -369,15 +362,10 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 
 /* Stations keep taking the store's replies until it is closed: its threads may be posting. */
 static void end_stages(struct tc_pipeline *p) {
-  struct tc_archive *archive;
-
   tc_acceptor_close(p->acceptor);
-  pthread_mutex_lock(&p->archive_lock);
-  archive = TB_MOVE(p->archive);
-  pthread_mutex_unlock(&p->archive_lock);
   tc_leases_stop(p->leases);
   tc_recorders_stop(p->recorders);
-  tc_archive_stop(archive);
+  tc_query_stop(p->query);
   tc_triggers_stop(p->triggers);
   tc_history_stop(p->kept);
   tc_feed_stop(p->feed);
@@ -463,8 +451,9 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   assert(!p->handles && "drained first");
   for (unsigned i = 0; p->workers != NULL && i < p->count; i++) tc_worker_close(p->workers[i]);
   tc_feed_free(p->feed);
-  tc_leases_free(p->leases);
   tc_http_free(p->http);
+  tc_leases_free(p->leases);
+  tc_query_free(p->query);
   tc_acceptor_free(p->acceptor);
   tc_handshake_limiter_free(p->limiter);
   tc_quotas_free(p->quotas);
@@ -474,7 +463,6 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
   tc_revocations_let_go(p->revoked);
-  pthread_mutex_destroy(&p->archive_lock);
   free(p->workers);
   free(p);
 }
@@ -484,20 +472,19 @@ void tc_pipeline_free(struct tc_pipeline *p) {
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
     .agents = tc_acceptor_address(p->acceptor),
-    .http = p->http != NULL ? tc_http_address(p->http) : "",
+    .http = tc_http_address(p->http),
+    .sock = tc_http_path(p->http),
+    .metrics = tc_http_metrics_address(p->http),
   };
-  for (unsigned i = 0; i < TC_URLS_MAX; i++) {
-    out->feed[i] = tc_feed_url(p->feed, i);
-    out->archive[i] = tc_archive_url(p->archive, i);
-  }
+  for (unsigned i = 0; i < TC_URLS_MAX; i++) out->feed[i] = tc_feed_url(p->feed, i);
 }
 
-/* The main loop asks, so it turns. Threads that answer a reader's question (the archive's, libuv's pool for HTTP) are
+/* The main loop asks, so it turns. Threads that answer a reader's question (libuv's pool for HTTP) are
  * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",    "tc-leases",
-                                        "tc-listener", "tc-listener", "tc-triggers", "tc-history" };
+  static const char *const others[] = { "tc-commit", "tc-sealer",   "tc-feed",
+                                        "tc-leases", "tc-triggers", "tc-history" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -507,12 +494,10 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 1] = stats.segment_turns;
   turns[p->count + 2] = tc_feed_turns(p->feed);
   turns[p->count + 3] = tc_leases_turns(p->leases);
-  turns[p->count + 4] = tc_feed_listener_turns(p->feed);
-  turns[p->count + 5] = tc_archive_listener_turns(p->archive);
-  turns[p->count + 6] = tc_triggers_turns(p->triggers);
-  turns[p->count + 7] = tc_history_turns(p->kept);
+  turns[p->count + 4] = tc_triggers_turns(p->triggers);
+  turns[p->count + 5] = tc_history_turns(p->kept);
 
-  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 8);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 6);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

@@ -2,7 +2,7 @@
 /* The whole line, from sockets to answers. The one file that knows every stage:
  *
  *   listener > worker { tls > ingest > connection } > store > worker { understand } > reports
- *                                                        └──> catalog > archive service
+ *                                                        └──> catalog > query
  *
  * Threads   all calls on the main loop's thread.
  * Errors    open: TB_IO, TB_CORRUPT, TB_UNSUPPORTED, TB_NOMEM with place and reason in diag; nothing is
@@ -43,8 +43,8 @@ void tc_pipeline_drain(struct tc_pipeline *p);
 void tc_pipeline_free(struct tc_pipeline *p); /* after ended() and the main loop's last turn */
 
 struct tc_addresses {
-  const char *agents, *http;                                    /* http: "" where it is off */
-  const char *feed[TC_URLS_MAX + 1], *archive[TC_URLS_MAX + 1]; /* up to a NULL */
+  const char *agents, *http, *sock, *metrics; /* http, metrics: "" where it is off */
+  const char *feed[TC_URLS_MAX + 1]; /* up to a NULL */
 };
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out);
 

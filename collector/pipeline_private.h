@@ -11,7 +11,7 @@
 #include "collector/feed/publisher.h"
 #include "collector/http/server.h"
 #include "collector/pipeline.h"
-#include "collector/query/server.h"
+#include "collector/query/session.h"
 
 /* A drain goes down this list; each stage has a share of the deadline. */
 enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
@@ -37,8 +37,7 @@ struct tc_pipeline {
   struct tc_metrics metrics;   /* the main loop's own */
   atomic_bool replies_welcome; /* workers run */
 
-  pthread_mutex_t archive_lock; /* a barrier's answer against the archive's end: both rare */
-  struct tc_archive *archive;
+  struct tc_query *query; /* before the first question, until the store is closed */
   struct tc_feed *feed;
   struct tc_leases *leases;
   struct tc_nng_tls *nng_tls;

@@ -34,8 +34,9 @@ static bool write_file(const char *path, const struct tc_addresses *a) {
   if (file == NULL) return false;
   fprintf(file, "agents=%s\n", a->agents);
   write_urls(file, "feed", a->feed);
-  write_urls(file, "archive", a->archive);
-  fprintf(file, "http=%s\npid=%d\n", a->http, (int)getpid());
+  fprintf(file, "http=%s\nsock=%s\n", a->http, a->sock);
+  if (*a->metrics != '\0') fprintf(file, "metrics=%s\n", a->metrics);
+  fprintf(file, "pid=%d\n", (int)getpid());
   bool failed = ferror(file) != 0;
   return fclose(file) == 0 && !failed;
 }

@@ -16,6 +16,7 @@ enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10 }; /* pages may have 64 K
 /* At the end of the mapping: a context alone has 1 KiB. */
 struct own {
   ucontext_t here, there;
+  sigset_t blocked, before;
   void (*work)(void *self);
   void *self;
 };
@@ -28,26 +29,35 @@ static void run(unsigned high, unsigned low) {
 
 /* A handler of the program's that ran here would be misled: the kernel tells by the stack pointer whether it is on the
  * alternate stack, a garbage collector how far to scan. What the thread itself does wrong must come through. */
-static void block(sigset_t *mask) {
-  static const int own[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE,
-                             SIGSEGV, SIGSYS, SIGTRAP, SIGXFSZ };
+static void block(struct own *own) {
+  static const int through[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPIPE,
+                                 SIGSEGV, SIGSYS, SIGTRAP, SIGXFSZ };
 
-  sigfillset(mask);
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(mask, own[i]);
+  sigfillset(&own->blocked);
+  for (size_t i = 0; i < sizeof through / sizeof *through; i++)
+    sigdelset(&own->blocked, through[i]);
+  pthread_sigmask(SIG_BLOCK, &own->blocked, &own->before);
 }
 
+/* Signals are blocked on either side of both switches: a switch sets the mask before it leaves the stack, so one that waited
+ * would come there. */
 static __attribute__((noinline)) bool switch_to(char *map, void (*work)(void *self), void *self) {
   struct own *own = (struct own *)(map + GUARD_BYTES + STACK_BYTES);
 
-  if (mprotect(map, GUARD_BYTES, PROT_NONE) != 0 || getcontext(&own->there) != 0) return false;
-  block(&own->there.uc_sigmask);
-  own->work = work;
-  own->self = self;
-  own->there.uc_stack = (stack_t){ .ss_sp = map + GUARD_BYTES, .ss_size = STACK_BYTES };
-  own->there.uc_link = &own->here;
-  makecontext(&own->there, (void (*)(void))run, 2, (unsigned)((uintptr_t)own >> 32),
-              (unsigned)(uintptr_t)own);
-  return swapcontext(&own->here, &own->there) == 0;
+  if (mprotect(map, GUARD_BYTES, PROT_NONE) != 0) return false;
+  block(own);
+  bool done = getcontext(&own->there) == 0;
+  if (done) {
+    own->work = work;
+    own->self = self;
+    own->there.uc_stack = (stack_t){ .ss_sp = map + GUARD_BYTES, .ss_size = STACK_BYTES };
+    own->there.uc_link = &own->here;
+    makecontext(&own->there, (void (*)(void))run, 2, (unsigned)((uintptr_t)own >> 32),
+                (unsigned)(uintptr_t)own);
+    done = swapcontext(&own->here, &own->there) == 0;
+  }
+  pthread_sigmask(SIG_SETMASK, &own->before, NULL);
+  return done;
 }
 
 #if defined __aarch64__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The latest figures of every stream: what the loops find, for the archive service and /metrics to
+/* The latest figures of every stream: what the loops find, for HTTP and /metrics to
  * read.
  *
  * A report is a packed StreamReport (proto/report.proto), one for each stream, kind and window; a

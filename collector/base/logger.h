@@ -9,7 +9,7 @@
  * Limit     a call site writes at most TC_LOG_BURST lines about one subject (a stream, for example) in
  *           TC_LOG_WINDOW_S. The first TC_LOG_SUBJECTS subjects of a window have a limit each, all others
  *           share one. Lines beyond the limit are counted, and their number is logged when the window is
- *           over. TC_FATAL, the reason why the program ends, has no limit.
+ *           over. TC_FATAL, the reason why the program ends, and tc_log_each() have no limit.
  *
  * Threads   any; a line is one write(2).
  */
@@ -56,6 +56,9 @@ struct tc_note {
     static struct tc_log_site site_;                                                               \
     tc_log_at(&site_, (subject), (level), (area), __VA_ARGS__);                                    \
   } while (0)
+
+/* Each line is written: for what few may cause. */
+#define tc_log_each(level, area, ...) tc_log_at(NULL, 0, (level), (area), __VA_ARGS__)
 
 void tc_log_at(struct tc_log_site *site, uint64_t subject, enum tc_level level, const char *area,
                const char *fmt, ...) TB_PRINTF(5, 6);

@@ -20,15 +20,18 @@ static uint64_t now_ms(const struct tc__http_conn *c) {
 
 static bool may_keep(const struct tc__http_conn *c, const struct tc__http_answer *a) {
   return c->head.request.keep && !c->ending && !c->spare && a->bytes != UINT64_MAX &&
-         !c->http->closing;
+         c->body_left == 0 && !c->http->closing;
 }
 
 void tc__conn_begin(struct tc__http_conn *c, const struct tc__http_answer *a) {
   bool keep = may_keep(c, a);
-  char head[1024];
+  char head[TC__HEAD_BYTES_MAX];
   size_t n = tc__answer_head(a, &c->head.request, keep, head);
 
+  tc__audit(c, a);
   tc_metric_add(&c->http->env.metrics->http_requests_total, 1);
+  if (a->status >= 400 && a->status < 500)
+    tc_metric_add(&c->http->env.metrics->http_client_errors_total, 1);
   if (!keep) c->ending = true;
   tc_tls_send(c->tls, head, n);
 }
@@ -40,7 +43,9 @@ void tc__conn_answer(struct tc__http_conn *c, struct tc__http_answer *a) {
       tc_http_tag_listed(c->head.request.if_none_match, a->tag, true))
     a->status = 304;
   tc__conn_begin(c, a);
-  if (!c->head.request.is_head && a->status != 304) tc_tls_send(c->tls, a->body.data, a->body.len);
+  bool whole = !c->head.request.is_head && a->status != 304;
+  if (whole && tc__rest_begin(c, a)) return;
+  if (whole) tc_tls_send(c->tls, a->body.data, a->body.len);
   tc__conn_done(c);
 }
 
@@ -53,8 +58,19 @@ void tc__conn_fail(struct tc__http_conn *c, int status, const char *why) {
   tc__answer_fini(&a);
 }
 
+void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why) {
+  struct tc__http_answer a;
+
+  tc__answer_init(&a, NULL);
+  tc__answer_fail_rc(&a, rc, why);
+  tc__conn_answer(c, &a);
+  tc__answer_fini(&a);
+}
+
 /* An end with bytes still owed waits for them (on_drained), as long as they move. */
 void tc__conn_done(struct tc__http_conn *c) {
+  tc__body_free(c);
+  c->route = NULL;
   c->busy = c->asks = false;
   c->since_ms = now_ms(c);
   if (c->ending) {
@@ -84,21 +100,25 @@ static void swallow(struct tc__http_conn *c, size_t n) {
     tc_tls_abort(c->tls, "talks into its live events");
 }
 
-static void take_heads(struct tc__http_conn *c, const unsigned char *bytes, size_t n,
-                       size_t *used) {
-  while (*used < n && may_read_on(c) && c->live == NULL) {
-    size_t took;
+static size_t take_head(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
+  size_t used;
 
-    if (c->head.bytes == 0) c->since_ms = now_ms(c);
-    tb_rc rc = tc_http_head_feed(&c->head, bytes + *used, n - *used, &took);
-    *used += took;
-    if (rc == TB_END) {
-      c->busy = true;
-      tc__http_dispatch(c);
-    } else if (rc != TB_OK) {
-      end_with(c, c->head.status, c->head.why);
-    }
+  if (c->head.bytes == 0) c->since_ms = now_ms(c);
+  tb_rc rc = tc_http_head_feed(&c->head, bytes, n, &used);
+  if (rc == TB_END) {
+    c->busy = true;
+    c->body_left = c->head.request.body_bytes;
+    tc__http_dispatch(c);
+  } else if (rc != TB_OK) {
+    end_with(c, c->head.status, c->head.why);
   }
+  return used;
+}
+
+static void take_requests(struct tc__http_conn *c, const unsigned char *bytes, size_t n,
+                          size_t *used) {
+  while (*used < n && may_read_on(c) && c->live == NULL)
+    *used += (c->body != NULL ? tc__body_take : take_head)(c, bytes + *used, n - *used);
 }
 
 static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *used) {
@@ -106,7 +126,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
 
   *used = 0;
   c->feeding = true;
-  take_heads(c, bytes, n, used);
+  take_requests(c, bytes, n, used);
   c->feeding = false;
   if (c->live != NULL) {
     swallow(c, n - *used);
@@ -127,10 +147,8 @@ static void on_drained(void *self) {
   struct tc__http_conn *c = self;
 
   c->owes_ms = 0;
-  if (c->file != NULL)
-    tc__http_file_pump(c);
-  else if (c->live != NULL)
-    tc__live_pump(c);
+  if (c->file != NULL || c->rest != NULL || c->live != NULL)
+    tc__turn_take(c);
   else if (c->ending)
     tc_tls_close(c->tls, NULL);
   else if (!c->busy)
@@ -138,11 +156,11 @@ static void on_drained(void *self) {
 }
 
 /* It is not read while it waits for its answer. Nothing tells one that has sent all it will apart from one that has gone,
- * but for a file that is on its way: there a reset comes back. */
+ * but for an answer that is on its way: there a reset comes back. */
 static void on_left(void *self) {
   struct tc__http_conn *c = self;
 
-  if (c->busy && c->file == NULL) tc_tls_abort(c->tls, "left before it had its answer");
+  if (c->busy && c->file == NULL && c->rest == NULL) tc_tls_abort(c->tls, "left before it had its answer");
 }
 
 static void on_closed(void *self, const char *why) {
@@ -153,6 +171,8 @@ static void on_closed(void *self, const char *why) {
     tc_log(TC_INFO, "http", "peer=%s: %s", c->peer, tc_escape(text, why, strlen(why)));
   tc__place_left(c);
   tc__live_end(c);
+  tc__lease_left(c);
+  tc__turn_leave(c);
   c->tls = NULL;
   if (c->job == NULL)
     tc__conn_free(c);
@@ -161,7 +181,9 @@ static void on_closed(void *self, const char *why) {
 }
 
 void tc__conn_free(struct tc__http_conn *c) {
+  tc__body_free(c);
   tc__http_file_free(c);
+  tc__rest_free(c);
   free(c);
 }
 
@@ -209,8 +231,10 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
     tc_tls_close(c->tls, NULL);
 }
 
-void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
+void tc__conn_accept(const struct tc__http_door *door, int fd, const char *peer) {
   struct tc__http_conn *c = calloc(1, sizeof *c);
+  struct tc_http *http = door->http;
+  SSL_CTX *ctx = door->kind == TC__DOOR_TCP && http->is_tls ? http->ctx : NULL;
   struct tc_tls_sink sink = {
     .self = c,
     .open = on_open,
@@ -224,13 +248,14 @@ void tc__conn_accept(struct tc_http *http, int fd, const char *peer) {
     close(fd);
     return;
   }
-  if (tc_tls_accept(http->env.tls, http->ctx, fd, sink, &c->tls) != TB_OK) {
+  if (tc_tls_accept(http->env.tls, ctx, fd, sink, &c->tls) != TB_OK) {
     free(c);
     return;
   }
   c->http = http;
+  c->door = door;
   c->since_ms = c->moved_ms = now_ms(c);
-  c->greets = http->ctx != NULL;
+  c->greets = ctx != NULL;
   c->owner = tb_source_of(fd);
   snprintf(c->peer, sizeof c->peer, "%s", peer);
   tc_http_head_init(&c->head, http->env.limits.head_bytes_max);

@@ -3,20 +3,18 @@
  *
  * As long as a reader wants overviews, one of all streams is put together once a second on a worker; its
  * cost does not depend on the number of readers. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "collector/http/overview.h"
 #include "collector/http/private.h"
-#include "collector/http/query.h"
 #include "config/times.h"
+#include "proto/archive.pb-c.h"
 
 #define KINDS_DEFAULT "overview,alert,generation"
 
 enum {
-  TURN_BYTES = 64 << 10,
-  TURN_NS = 1000000,
+  TURN_BYTES = 64 << 10, /* of http->turn_bytes */
   OWED_BYTES_MAX = 64 << 10,
   OVERVIEW_MS = 1000,
   HISTORY_BYTES_MAX = 64 << 20
@@ -24,29 +22,8 @@ enum {
 
 /* --- sending ----------------------------------------------------------------------------------- */
 
-/* Readers with something to be sent stand in a queue. Each has a turn of TURN_BYTES; after TURN_NS the
- * loop looks at its other handles first, so that readers that are behind delay no answer. */
-
-static void queue_add(struct tc__http_conn *c) {
-  if (c->live_queued) return;
-  c->live_queued = true;
-  TAILQ_INSERT_TAIL(&c->http->live_queue, c, in_live_queue);
-}
-
-static void queue_remove(struct tc__http_conn *c) {
-  if (c->live_queued) TAILQ_REMOVE(&c->http->live_queue, c, in_live_queue);
-  c->live_queued = false;
-}
-
-static struct tc__http_conn *queue_take(struct tc_http *http) {
-  struct tc__http_conn *c = TAILQ_FIRST(&http->live_queue);
-
-  if (c != NULL) queue_remove(c);
-  return c;
-}
-
-/* All that is there goes out in one write. True: there may be more. */
-static bool send_turn(struct tc__http_conn *c) {
+/* All that is there goes out in one write. */
+bool tc__live_turn(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   size_t gathered = 0, n;
   const void *text;
@@ -58,72 +35,40 @@ static bool send_turn(struct tc__http_conn *c) {
       more = true;
       break;
     }
-    memcpy(http->live_text + gathered, text, n);
+    memcpy(http->turn_bytes + gathered, text, n);
     gathered += n;
   }
   if (gathered == 0 && !more) return false;
-  tc_tls_send(c->tls, http->live_text, gathered);
+  tc_tls_send(c->tls, http->turn_bytes, gathered);
   if (more) tc_tls_send(c->tls, text, n);
   c->since_ms = uv_now(http->env.tls->uv);
   return more;
 }
 
-static void on_turn(uv_idle_t *handle) {
-  struct tc_http *http = handle->data;
-  uint64_t end_ns = uv_hrtime() + TURN_NS;
-  struct tc__http_conn *c;
-
-  while ((c = queue_take(http)) != NULL) {
-    if (send_turn(c)) queue_add(c);
-    if (uv_hrtime() >= end_ns) return;
-  }
-  uv_idle_stop(handle);
-}
-
-void tc__live_pump(struct tc__http_conn *c) {
-  if (c->http->closing) return;
-  queue_add(c);
-  uv_idle_start(&c->http->live_turn, on_turn);
-}
-
 void tc__live_pump_all(struct tc_http *http) {
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next)
-    if (c->live != NULL) tc__live_pump(c);
+    if (c->live != NULL) tc__turn_take(c);
 }
 
 void tc__live_end(struct tc__http_conn *c) {
   if (c->live == NULL) return;
-  queue_remove(c);
   tc_live_leave(c->http->live, TB_MOVE(c->live));
   tc__feed_listen(c->http);
 }
 
 tb_rc tc__live_open(struct tc_http *http) {
-  TAILQ_INIT(&http->live_queue);
-  http->live_text = malloc(TURN_BYTES);
-  if (http->live_text == NULL) return TB_NOMEM;
-  return tc_live_new(http->env.limits.live_bytes_max, http->env.archive.started_wall_ns,
+  return tc_live_new(http->env.limits.live_bytes_max, http->env.started_wall_ns,
                      &http->live);
-}
-
-void tc__live_start(struct tc_http *http) {
-  uv_idle_init(http->env.tls->uv, &http->live_turn);
-  http->live_turn.data = http;
-}
-
-void tc__live_close(struct tc_http *http) {
-  uv_close((uv_handle_t *)&http->live_turn, NULL);
 }
 
 void tc__live_free(struct tc_http *http) {
   tc_live_free(http->live);
-  free(http->live_text);
 }
 
 /* --- overviews --------------------------------------------------------------------------------- */
 
 static void make_overview(struct tc__http_job *job, struct tc_query_session *session) {
-  tc_overview_write(session, job->http->env.archive.reports, &job->answer.body);
+  tc_overview_write(session, tc_query_reports(job->http->env.query), &job->answer.body);
 }
 
 static void overview_made(struct tc__http_job *job, bool wanted) {
@@ -175,15 +120,14 @@ static void send_history(struct tc__http_conn *c) {
 void tc__live_begin(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   const char *kinds = KINDS_DEFAULT, *last_id = c->head.request.last_event_id;
-  const struct tc_http_param params[] = { { "kinds", &kinds }, { "last_event_id", &last_id } };
+  struct tc__http_question q;
   struct tc__http_answer a;
-  struct tb_diag diag;
 
-  tb_diag_clear(&diag);
-  if (tc_http_query(c->head.request.query, params, 2, &diag) != TB_OK) {
-    tc__conn_fail(c, 400, diag.text);
-    return;
-  }
+  if (!tc__question_read(c, &q)) return;
+  const Tracecollect__V1__LiveRequest *asked = (const Tracecollect__V1__LiveRequest *)q.message;
+  if (*asked->kinds != '\0') kinds = asked->kinds; /* both lie in the request */
+  if (*asked->last_event_id != '\0') last_id = asked->last_event_id;
+  tc__question_fini(&q);
   if (!tc__place_may_listen(c)) return;
   tc__answer_init(&a, "text/event-stream");
   a.bytes = UINT64_MAX;
@@ -198,7 +142,7 @@ void tc__live_begin(struct tc__http_conn *c) {
     tc_tls_send(c->tls, "retry: 1000\n\n", 13);
     if (http->env.history != NULL && last_id[0] == '\0' && tc_live_reads(c->live, "history"))
       send_history(c);
-    tc__live_pump(c);
+    tc__turn_take(c);
     begin_overview(http); /* so that a page need not wait for its first figures */
   }
   tc__answer_fini(&a);

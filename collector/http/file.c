@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's file: a worker finds and opens it and reads each chunk, the loop sends them. The next
- * chunk is read when the one before has left, so a slow reader costs one chunk of memory. */
+/* A segment's file: a worker finds and opens it, the loop sends it. What is in the page cache the loop reads itself, without a wait;
+ * what is not is read by a worker, a chunk at a time, while the chunk before is on its way. So a slow reader costs one chunk of
+ * memory, or two. The first chunk is read before the head goes, so that a place that cannot be read is told, also to one who
+ * goes on from the byte that it has reached. */
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "archive/state_dir.h"
+#include "base/crc32c.h"
 #include "base/hex.h"
+#include "collector/base/logger.h"
 #include "collector/http/private.h"
-#include "collector/http/query.h"
+#include "proto/query.h"
+
+enum {
+  TURN_BYTES = 1 << 20,
+  OWED_BYTES_MAX = TC__FILE_CHUNK_BYTES, /* nothing is read above it */
+  DIGEST_BYTES_MAX = 16 << 20            /* of a range whose checksum goes in front of it */
+};
 
 struct tc__http_file {
   int fd;
@@ -18,7 +30,7 @@ struct tc__http_file {
   uint64_t at, left;
   size_t chunk; /* bytes in buffer; 0: it cannot be read */
   struct tb_diag fault;
-  unsigned char *buffer;
+  unsigned char *buffer; /* a worker's */
 };
 
 void tc__http_file_free(struct tc__http_conn *c) {
@@ -31,13 +43,30 @@ void tc__http_file_free(struct tc__http_conn *c) {
 
 /* --- chunks ------------------------------------------------------------------------------------ */
 
-static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
-  struct tc__http_file *f = job->self;
-  size_t want = f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES;
+static size_t next_bytes(const struct tc__http_file *f) {
+  return f->left < TC__FILE_CHUNK_BYTES ? (size_t)f->left : TC__FILE_CHUNK_BYTES;
+}
 
-  (void)session;
-  tb_rc rc = tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
+static tb_rc read_next(struct tc__http_file *f) {
+  size_t want = next_bytes(f);
+
+  if (f->buffer == NULL) f->buffer = malloc(TC__FILE_CHUNK_BYTES);
+  tb_rc rc = f->buffer == NULL
+                 ? tb_fail(&f->fault, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM))
+                 : tc_read_exactly(f->fd, f->row.path, f->buffer, want, f->at, &f->fault);
   f->chunk = rc == TB_OK ? want : 0;
+  return rc;
+}
+
+static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
+  (void)session;
+  (void)!read_next(job->self); /* chunk_read() sees it */
+}
+
+static void send_some(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
+  c->file->at += n;
+  c->file->left -= n;
+  tc_tls_send(c->tls, bytes, n);
 }
 
 static void chunk_read(struct tc__http_job *job, bool wanted) {
@@ -49,41 +78,50 @@ static void chunk_read(struct tc__http_job *job, bool wanted) {
     tc_tls_abort(c->tls, f->fault.text);
     return;
   }
-  f->at += f->chunk;
-  f->left -= f->chunk;
-  tc_tls_send(c->tls, f->buffer, f->chunk);
-  tc__http_file_pump(c);
+  send_some(c, f->buffer, f->chunk);
+  tc__turn_take(c);
 }
 
-void tc__http_file_pump(struct tc__http_conn *c) {
+static void begin_chunk(struct tc__http_conn *c) {
   struct tc__http_file *f = c->file;
   const struct tc__http_job job = { .run = read_chunk, .done = chunk_read, .self = f };
 
-  if (c->job != NULL || tc_tls_unsent(c->tls) > 0) return;
-  if (f->left == 0) {
-    tc__http_file_free(c);
-    tc__conn_done(c);
-  } else if (!tc__job_begin(c->http, c, &job)) {
-    tc_tls_abort(c->tls, tb_rc_text(TB_NOMEM));
+  if (!tc__job_begin(c->http, c, &job)) tc_tls_abort(c->tls, tb_rc_text(TB_NOMEM));
+}
+
+bool tc__http_file_turn(struct tc__http_conn *c) {
+  struct tc__http_file *f = c->file;
+  size_t sent = 0;
+
+  while (f->left > 0 && c->job == NULL && tc_tls_unsent(c->tls) < OWED_BYTES_MAX) {
+    struct iovec to = { c->http->turn_bytes, next_bytes(f) };
+
+    if (sent >= TURN_BYTES) return true;
+    ssize_t n = preadv2(f->fd, &to, 1, (off_t)f->at, RWF_NOWAIT);
+    if (n <= 0) { /* not there yet, or a fault: the worker's to say */
+      begin_chunk(c);
+      return false;
+    }
+    send_some(c, c->http->turn_bytes, (size_t)n);
+    sent += (size_t)n;
   }
+  if (f->left > 0) return false;
+  tc__http_file_free(c);
+  tc__conn_done(c);
+  return false;
 }
 
 /* --- the head ---------------------------------------------------------------------------------- */
 
-static void open_segment(struct tc__http_job *job, struct tc_query_session *session) {
+static tb_rc find_segment(struct tc__http_job *job, struct tc_query_session *session,
+                          struct tb_diag *diag) {
   struct tc__http_file *f = job->self;
   struct tc_http_request *r = &job->conn->head.request;
-  struct tb_diag diag;
   uint64_t id;
 
-  tb_diag_clear(&diag);
-  tb_rc rc = tc_http_query(r->query, NULL, 0, &diag);
-  if (rc == TB_OK) {
-    rc = tc_http_number("segment", r->path + strlen("/api/v1/segments/"), 1, INT64_MAX, &diag, &id);
-    if (rc == TB_PROTOCOL) rc = TB_NOTFOUND;
-  }
-  if (rc == TB_OK) rc = tc_query_session_open(session, id, &diag, &f->row, &f->fd);
-  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  const char *name = tp_route_rest(job->conn->route, r->path);
+  if (tp_query_number("segment", name, 1, INT64_MAX, diag, &id) != TB_OK) return TB_NOTFOUND;
+  return tc_query_session_open(session, id, diag, &f->row, &f->fd);
 }
 
 /* A run that is still written is known by its length: what is there of it stays. */
@@ -95,6 +133,15 @@ static void write_tag(struct tc__http_answer *a, const struct tc_segment_row *ro
   else
     snprintf(a->tag, sizeof a->tag, "\"%s\"",
              tb_hex(row->hash.bytes, tc_hash_len(row->hash.kind), hex));
+}
+
+static void add_digest(struct tc__http_answer *a, const char *field, const char *kind,
+                       const unsigned char *sum, int n) {
+  char text[4 * (EVP_MAX_MD_SIZE / 3 + 1) + 1];
+  size_t used = strlen(a->fields);
+
+  EVP_EncodeBlock((unsigned char *)text, sum, n);
+  snprintf(a->fields + used, sizeof a->fields - used, "%s: %s=:%s:\r\n", field, kind, text);
 }
 
 /* The part of the file that the request's fields name: 200, 206, 304 or 416. */
@@ -128,22 +175,74 @@ static void shape(const struct tc_http_request *r, struct tc__http_file *f,
            "Accept-Ranges: bytes\r\n"
            "Content-Disposition: attachment; filename=\"%.64s-%" PRIu64 ".trace\"\r\n",
            f->row.service, f->row.first_gen);
+  if (!f->row.open && f->row.hash.kind == TC_HASH_SHA256)
+    add_digest(a, "Repr-Digest", "sha-256", f->row.hash.bytes, TC_HASH_BYTES_MAX);
 }
+
+/* --- checksums --------------------------------------------------------------------------------- */
+
+/* The bytes themselves are the answer's body then. */
+static tb_rc add_content_digest(struct tc__http_file *f, enum tc_http_digest digest,
+                                struct tc__http_answer *a, struct tb_diag *diag) {
+  unsigned char sum[EVP_MAX_MD_SIZE];
+  size_t n = (size_t)f->left;
+
+  TB_TRY(tb_buf_reserve(&a->body, n));
+  TB_TRY(tc_read_exactly(f->fd, f->row.path, a->body.data, n, f->at, diag));
+  a->body.len = n;
+  if (digest == TC_HTTP_CRC32C) {
+    uint32_t crc = tb_crc32c(0, a->body.data, n);
+    for (unsigned i = 0; i < 4; i++) sum[i] = (unsigned char)(crc >> (24 - 8 * i));
+    add_digest(a, "Content-Digest", "crc32c", sum, 4);
+    return TB_OK;
+  }
+  if (EVP_Digest(a->body.data, n, sum, NULL, EVP_sha256(), NULL) != 1) return TB_NOMEM;
+  add_digest(a, "Content-Digest", "sha-256", sum, 32);
+  return TB_OK;
+}
+
+static void open_segment(struct tc__http_job *job, struct tc_query_session *session) {
+  const struct tc_http_request *r = &job->conn->head.request;
+  struct tc__http_answer *a = &job->answer;
+  struct tc__http_file *f = job->self;
+  struct tc__http_question q;
+  struct tb_diag diag;
+
+  if (!tc__job_question(job, &q)) return;
+  tc__question_fini(&q);
+  tb_diag_clear(&diag);
+  tb_rc rc = find_segment(job, session, &diag);
+  if (rc == TB_OK) shape(r, f, a);
+  enum tc_http_digest digest = tc_http_digest_of(r->want_content_digest);
+  bool has_bytes = rc == TB_OK && a->status < 300 && !r->is_head && f->left > 0;
+  if (has_bytes && digest != TC_HTTP_NO_DIGEST && f->left <= DIGEST_BYTES_MAX)
+    rc = add_content_digest(f, digest, a, &f->fault);
+  else if (has_bytes)
+    rc = read_next(f);
+  if (rc == TB_OK) return;
+  if (f->fault.rc != TB_OK) diag = f->fault;
+  a->fields[0] = '\0';
+  tc__answer_fail_rc(a, rc, diag.text);
+}
+
+/* --- the answer begins ------------------------------------------------------------------------- */
 
 static void segment_opened(struct tc__http_job *job, bool wanted) {
   struct tc__http_conn *c = job->conn;
   struct tc__http_answer *a = &job->answer;
 
   if (!wanted) return;
-  if (a->status == 200) shape(&c->head.request, c->file, a);
-  if (a->status >= 400) {
+  if (c->file->fault.rc != TB_OK)
+    tc_log(TC_ERROR, "http", "peer=%s: %s", c->peer, c->file->fault.text);
+  if (a->status >= 400 || a->body.len > 0) {
     tc__http_file_free(c);
     tc__conn_answer(c, a);
     return;
   }
   tc__conn_begin(c, a);
   if (c->head.request.is_head) c->file->left = 0;
-  tc__http_file_pump(c);
+  if (c->file->chunk > 0) send_some(c, c->file->buffer, c->file->chunk);
+  tc__turn_take(c);
 }
 
 void tc__http_file_begin(struct tc__http_conn *c) {
@@ -152,11 +251,8 @@ void tc__http_file_begin(struct tc__http_conn *c) {
 
   job.answer.type = "application/octet-stream";
   c->file = f;
-  if (f != NULL) {
-    f->fd = -1;
-    f->buffer = malloc(TC__FILE_CHUNK_BYTES);
-  }
-  if (f != NULL && f->buffer != NULL && tc__job_begin(c->http, c, &job)) return;
+  if (f != NULL) f->fd = -1;
+  if (f != NULL && tc__job_begin(c->http, c, &job)) return;
   tc__http_file_free(c);
   tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
 }

@@ -2,6 +2,7 @@
 /* libuv's workers do what may block. A job holds its connection's memory until it is done, not its
  * socket: a peer that leaves is gone at once. Desks are lent to one job at a time and kept for the
  * next; there are never more than workers. Jobs wait in lanes, so that none of a kind holds up another kind. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "collector/http/private.h"
@@ -18,7 +19,7 @@ static bool turn_begin(struct tc_http *http, struct tc_query_session **out_desk)
   if (welcome) http->jobs_running++;
   if (welcome && http->desk_count > 0) *out_desk = http->sessions[--http->desk_count];
   pthread_mutex_unlock(&http->lock);
-  if (welcome && *out_desk == NULL) *out_desk = tc_query_session_new(&http->env.archive);
+  if (welcome && *out_desk == NULL) *out_desk = tc_query_session_new(http->env.query);
   return welcome;
 }
 
@@ -52,11 +53,20 @@ static void on_work(uv_work_t *work) {
 
 /* --- lanes ------------------------------------------------------------------------------------- */
 
+enum { QUICK = 2, LONG = 1, HEALTH = 1, WAIT = 4, AUDIT = 1 };
+
 static const unsigned workers[TC__LANES] = {
-  [TC__LANE_QUICK] = 2,
-  [TC__LANE_LONG] = 1,
-  [TC__LANE_HEALTH] = 1,
+  [TC__LANE_QUICK] = QUICK, [TC__LANE_LONG] = LONG,   [TC__LANE_HEALTH] = HEALTH,
+  [TC__LANE_WAIT] = WAIT,   [TC__LANE_AUDIT] = AUDIT,
 };
+
+void tc_http_set_workers(void) {
+  char number[4];
+
+  _Static_assert(QUICK + LONG + HEALTH + WAIT + AUDIT == TC_HTTP_WORKERS, "one for each");
+  snprintf(number, sizeof number, "%d", TC_HTTP_WORKERS);
+  setenv("UV_THREADPOOL_SIZE", number, 1);
+}
 
 /* One turn after the owner's last one that waits. */
 static uint64_t next_turn(const struct tc__http_lane *lane, uint64_t owner) {
@@ -142,7 +152,7 @@ bool tc__job_begin(struct tc_http *http, struct tc__http_conn *c, const struct t
   tc__answer_init(&job->answer, like->answer.type);
   job->http = http;
   job->conn = c;
-  job->owner = c != NULL ? c->owner : 0;
+  if (c != NULL) job->owner = c->owner;
   job->work.data = job;
   if (c != NULL) {
     c->job = job;

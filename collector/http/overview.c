@@ -333,20 +333,18 @@ static tb_rc write_all(struct tb_buf *out, const Tracecollect__V1__StatusReply *
 
 void tc_overview_write(struct tc_query_session *session, struct tc_reports *reports,
                        struct tb_buf *out) {
-  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  Tracecollect__V1__StatusReply *status;
   struct tc_report_view view;
   struct tb_arena arena;
+  struct tb_diag diag;
   struct tb_mem mem;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  request.status = &status;
-  const Tracecollect__V1__Reply *reply = tc_query_session_ask(session, &request);
-  if (reply->rc != TB_OK) return;
+  tb_diag_clear(&diag);
+  if (tc_query_status(session, &diag, &status) != TB_OK) return;
   tb_mem_init(&mem, tb_mem_libc, NULL, REPORTS_MEMORY_MAX);
   tb_arena_init(&arena, &mem, 256 << 10);
   tc_report_view_init(&view, &mem, &arena);
-  if (write_all(out, reply->status, reports, &view) != TB_OK) tb_buf_clear(out);
+  if (write_all(out, status, reports, &view) != TB_OK) tb_buf_clear(out);
   tc_report_view_fini(&view);
   tb_arena_fini(&arena);
 }

@@ -97,13 +97,13 @@ static bool is_full_of_greeting(const struct tc_http *http) {
 }
 
 bool tc__place_ready(void *self) {
-  const struct tc_http *http = self;
+  const struct tc__http_door *door = self;
 
-  return http->leaving < LEAVING_MAX;
+  return door->http->leaving < LEAVING_MAX;
 }
 
 bool tc__place_takes_last(void *self, unsigned left) {
-  struct tc_http *http = self;
+  struct tc_http *http = ((struct tc__http_door *)self)->http;
   struct tc__http_conn *victim = least(http);
 
   if (victim == NULL && http->count < TC_FEW_PEERS) return left > TC_FDS_KEPT_FREE / 2;
@@ -115,13 +115,14 @@ bool tc__place_takes_last(void *self, unsigned left) {
 }
 
 void tc__place_accepted(void *self, int fd, const char *peer) {
-  struct tc_http *http = self;
+  const struct tc__http_door *door = self;
+  struct tc_http *http = door->http;
   struct tc__http_conn *victim = is_full(http) ? least(http) : NULL;
 
   if (is_full(http)) tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
   if (victim != NULL) give_way(victim);
   if (is_full(http) && http->spares >= SPARES) give_way(oldest_spare(http));
-  tc__conn_accept(http, fd, peer);
+  tc__conn_accept(door, fd, peer);
   if (!is_full_of_greeting(http)) return;
   tc_metric_add(&http->env.metrics->http_gave_way_total, 1);
   give_way_as(least_greeting(http), "gives way to a newer connection: a quarter of "
@@ -174,6 +175,10 @@ static bool has_place(struct tc__http_conn *c) {
   if (!c->spare) return true;
   tc__conn_fail(c, 503, "as many questions as http.requests_max allows are being answered");
   return false;
+}
+
+bool tc__place_may_wait(struct tc__http_conn *c) {
+  return has_place(c);
 }
 
 bool tc__place_may_ask(struct tc__http_conn *c) {

@@ -56,3 +56,51 @@ bool tc_http_tag_listed(const char *field, const char *tag, bool weak_too) {
   }
   return false;
 }
+
+/* The next member of a list with commas, without the space around it; 0: there is none. */
+static size_t next_member(const char **at, const char **out) {
+  *at += strspn(*at, " \t,");
+  size_t n = strcspn(*at, ",");
+  *out = *at;
+  *at += n;
+  while (n > 0 && strchr(" \t", (*out)[n - 1]) != NULL) n--;
+  return n;
+}
+
+enum tc_http_digest tc_http_digest_of(const char *field) {
+  static const struct {
+    const char *key;
+    enum tc_http_digest digest;
+  } known[] = { { "crc32c=", TC_HTTP_CRC32C }, { "sha-256=", TC_HTTP_SHA256 } };
+  enum tc_http_digest best = TC_HTTP_NO_DIGEST;
+  uint64_t most = 0, wish;
+  const char *member;
+
+  for (size_t n; (n = next_member(&field, &member)) != 0;)
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+      size_t len = strlen(known[i].key);
+      const char *number = member + len;
+
+      if (n <= len || strncmp(member, known[i].key, len) != 0 || !take_number(&number, &wish) ||
+          number != member + n || wish <= most)
+        continue;
+      most = wish;
+      best = known[i].digest;
+    }
+  return best;
+}
+
+bool tc_http_wants_protobuf(const char *field) {
+  static const char *const names[] = { "application/protobuf", "application/x-protobuf" };
+  const char *member;
+
+  for (size_t n; (n = next_member(&field, &member)) != 0;)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+      size_t len = strlen(names[i]);
+
+      if (n >= len && strncasecmp(member, names[i], len) == 0 &&
+          (n == len || strchr("; \t", member[len]) != NULL))
+        return true;
+    }
+  return false;
+}

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "collector/http/query.h"
+#include "proto/query.h"
 
 /* For use in a parser's callback: its answer ends the parse (1 would mean something else at a head's
  * end: that no body follows). */
@@ -53,7 +53,7 @@ static int take_url(struct tc_http_head *h) {
     *r->query++ = '\0';
   else
     r->query = h->url + h->url_len; /* its closing NUL */
-  if (!tc_http_percent_undo(r->path, false)) return refuse(h, 400, "the path is not well encoded");
+  if (!tp_percent_undo(r->path, false)) return refuse(h, 400, "the path is not well encoded");
   return 0;
 }
 
@@ -79,24 +79,43 @@ static int on_name(http_parser *parser, const char *at, size_t n) {
   return 0;
 }
 
+static const char no_body[] = "a request of this method has no body";
+
+static bool may_have_body(const struct tc_http_head *h) {
+  return h->parser.method != HTTP_GET && h->parser.method != HTTP_HEAD &&
+         h->parser.method != HTTP_DELETE;
+}
+
 static int begin_value(struct tc_http_head *h) {
+#define KEPT(name, field) { name, h->request.field, sizeof h->request.field - 1 }
   const struct {
     const char *name;
     char *value;
-  } kept[] = { { "host", h->request.host },
-               { "range", h->request.range },
-               { "if-range", h->request.if_range },
-               { "if-none-match", h->request.if_none_match },
-               { "last-event-id", h->request.last_event_id } };
+    size_t max;
+  } kept[] = { KEPT("host", host),
+               KEPT("range", range),
+               KEPT("if-range", if_range),
+               KEPT("if-none-match", if_none_match),
+               KEPT("last-event-id", last_event_id),
+               KEPT("origin", origin),
+               KEPT("content-type", content_type),
+               KEPT("accept", accept),
+               KEPT("sec-fetch-site", sec_fetch_site),
+               KEPT("expect", expect),
+               KEPT("want-content-digest", want_content_digest) };
+#undef KEPT
 
   h->in_value = true;
   h->value = NULL;
   h->value_len = 0;
   if (strcasecmp(h->name, "transfer-encoding") == 0)
-    return refuse(h, 413, "a request has no body here");
+    return refuse(h, may_have_body(h) ? 411 : 413,
+                  may_have_body(h) ? "a body needs a Content-Length; Transfer-Encoding is not read"
+                                   : no_body);
   for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
     if (strcasecmp(h->name, kept[i].name) != 0) continue;
     h->value = kept[i].value;
+    h->value_max = kept[i].max;
     if (h->value == h->request.host && h->has_host) return refuse(h, 400, "Host is given twice");
     if (h->value == h->request.host) h->has_host = true;
     if (h->value[0] != '\0') return refuse(h, 400, "a field is given twice");
@@ -106,12 +125,10 @@ static int begin_value(struct tc_http_head *h) {
 
 static int on_value(http_parser *parser, const char *at, size_t n) {
   struct tc_http_head *h = parser->data;
-  size_t room;
 
   if (!h->in_value && begin_value(h) != 0) return -1;
   if (h->value == NULL) return 0;
-  room = h->value == h->request.host ? sizeof h->request.host : TC_HTTP_VALUE_MAX;
-  if (n > room - 1 - h->value_len) return refuse(h, 431, "a field's value is too long");
+  if (n > h->value_max - h->value_len) return refuse(h, 431, "a field's value is too long");
   if (memchr(at, '\0', n) != NULL) return refuse(h, 400, "a field's value holds a NUL");
   memcpy(h->value + h->value_len, at, n);
   h->value_len += n;
@@ -119,17 +136,19 @@ static int on_value(http_parser *parser, const char *at, size_t n) {
   return 0;
 }
 
+/* The parser is told that no body follows: its bytes are the connection's to read. */
 static int on_fields_end(http_parser *parser) {
   struct tc_http_head *h = parser->data;
+  const bool reads = parser->method == HTTP_GET || parser->method == HTTP_HEAD;
 
-  if (parser->method != HTTP_GET && parser->method != HTTP_HEAD)
-    return refuse(h, 405, "only GET and HEAD are served");
   if (parser->http_major != 1) return refuse(h, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
-  if ((parser->flags & F_CONTENTLENGTH) && parser->content_length != 0)
-    return refuse(h, 413, "a request has no body here");
-  if (!h->has_host && parser->http_minor > 0) return refuse(h, 400, "Host is missing");
+  if (parser->flags & F_CONTENTLENGTH) h->request.body_bytes = parser->content_length;
+  if (h->request.body_bytes > 0 && !may_have_body(h)) return refuse(h, 413, no_body);
+  if (!h->has_host && (parser->http_minor > 0 || !reads)) return refuse(h, 400, "Host is missing");
+  if (h->request.expect[0] != '\0' && strcasecmp(h->request.expect, "100-continue") != 0)
+    return refuse(h, 417, "nothing but 100-continue can be expected");
   parser->upgrade = 0; /* a wish to speak something else may be left unanswered */
-  return take_url(h);
+  return take_url(h) == 0 ? 1 : -1;
 }
 
 /* Pausing makes the parser say where the head ended: the next request lies behind it. */
@@ -137,6 +156,7 @@ static int on_end(http_parser *parser) {
   struct tc_http_head *h = parser->data;
 
   h->whole = true;
+  h->request.method = parser->method;
   h->request.is_head = parser->method == HTTP_HEAD;
   h->request.minor = parser->http_minor;
   h->request.keep = http_should_keep_alive(parser) != 0;

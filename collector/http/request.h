@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of an HTTP/1.1 request, out of bytes that come in any pieces.
  *
- * The one file that knows http_parser. On top of what it checks we are narrow: a method other than GET
- * and HEAD, a body or the mere mention of one (Transfer-Encoding, Content-Length above zero), a second
- * Host, a field name with a space: all end the connection, so that what a proxy in front may have
- * thought of these bytes cannot matter (request smuggling).
+ * The one file that knows http_parser. On top of what it checks we are narrow: Transfer-Encoding in any
+ * form, a body of GET, HEAD or DELETE, a second Host, a field name with a space: all end the connection,
+ * so that what a proxy in front may have thought of these bytes cannot matter (request smuggling). A body has a
+ * Content-Length, and is not read here: its bytes follow the head.
  *
  * Memory    none of its own; the struct is as large as the fields it keeps.
  * Errors    feed: TB_OK: more is needed; TB_END: a whole head stands in ->request; TB_PROTOCOL:
@@ -21,6 +21,7 @@
 enum { TC_HTTP_URL_MAX = 2 << 10, TC_HTTP_VALUE_MAX = 256 };
 
 struct tc_http_request {
+  enum http_method method;
   bool is_head;                  /* HEAD: the head of the answer only */
   bool keep;                     /* another request may follow on this connection */
   unsigned minor;                /* of HTTP/1.x */
@@ -31,6 +32,13 @@ struct tc_http_request {
   char if_range[TC_HTTP_VALUE_MAX];
   char if_none_match[TC_HTTP_VALUE_MAX];
   char last_event_id[TC_HTTP_VALUE_MAX];
+  char origin[TC_HTTP_VALUE_MAX];
+  char content_type[TC_HTTP_VALUE_MAX];
+  char accept[4 * TC_HTTP_VALUE_MAX]; /* scrapers name many */
+  char sec_fetch_site[16];
+  char expect[16];     /* "" or "100-continue" */
+  char want_content_digest[TC_HTTP_VALUE_MAX];
+  uint64_t body_bytes; /* that follow the head */
 };
 
 struct tc_http_head {
@@ -42,6 +50,7 @@ struct tc_http_head {
   http_parser parser; /* from here on: request.c's */
   size_t bytes_max, url_len, name_len, value_len;
   char *value; /* the field being filled; NULL: one that does not matter */
+  size_t value_max;
   bool in_value, has_host, whole;
   char name[32];
   char url[TC_HTTP_URL_MAX + 1];

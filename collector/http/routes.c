@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The paths, as a table. */
+/* The function that answers each route of proto/routes.def. One without a function is not answered yet. */
 #include <string.h>
 #include <strings.h>
 
@@ -14,6 +14,7 @@ static void answer_healthz(struct tc__http_conn *c) {
 
   tc__answer_init(&a, "text/plain; charset=utf-8");
   a.status = why == NULL ? 200 : 503;
+  if (why != NULL && !tc__access_may(c, TC_ACT_REASONS)) why = "not well";
   tb_buf_printf(&a.body, "%s\n", why == NULL ? "ok" : why);
   tc__conn_answer(c, &a);
   tc__answer_fini(&a);
@@ -27,7 +28,10 @@ static void answer_readyz(struct tc__http_conn *c) {
   source->readiness(source->self, &readiness);
   tc__answer_init(&a, "application/json");
   a.status = tc_readiness_is_ready(&readiness) ? 200 : 503;
-  tc_readiness_write(&readiness, &a.body);
+  if (tc__access_may(c, TC_ACT_REASONS))
+    tc_readiness_write(&readiness, &a.body);
+  else
+    tb_buf_printf(&a.body, "{\"ready\":%s}\n", a.status == 200 ? "true" : "false");
   tc__conn_answer(c, &a);
   tc__answer_fini(&a);
 }
@@ -41,7 +45,8 @@ static void answer_streams(struct tc__http_conn *c) {
 }
 
 static void answer_segments(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_segments);
+  tc__conn_work(c, tc__asks_to_settle(c) ? TC__LANE_WAIT : TC__LANE_QUICK, "application/json",
+                tc__api_segments);
 }
 
 static void answer_firings(struct tc__http_conn *c) {
@@ -50,6 +55,18 @@ static void answer_firings(struct tc__http_conn *c) {
 
 static void answer_triggers(struct tc__http_conn *c) {
   tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_triggers);
+}
+
+static void answer_snap(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_WAIT, "application/json", tc__api_snap);
+}
+
+static void answer_trigger_add(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_add);
+}
+
+static void answer_trigger_remove(struct tc__http_conn *c) {
+  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_remove);
 }
 
 static void answer_report(struct tc__http_conn *c) {
@@ -104,65 +121,77 @@ static void answer_service(struct tc__http_conn *c) {
   answer_file(c, "/service.html");
 }
 
-static const struct route {
-  const char *path;
-  bool below;        /* path is where the paths begin */
-  bool for_everyone; /* over TLS without a reader certificate too */
-  enum { HEALTH, QUESTION, LIVE } kind;
-  void (*answer)(struct tc__http_conn *c);
-} routes[] = {
-  { "/healthz", false, true, HEALTH, answer_healthz },
-  { "/readyz", false, false, HEALTH, answer_readyz },
-  { "/metrics", false, false, HEALTH, answer_metrics },
-  { "/api/v1/streams", false, false, QUESTION, answer_streams },
-  { "/api/v1/segments", false, false, QUESTION, answer_segments },
-  { "/api/v1/segments/", true, false, QUESTION, tc__http_file_begin },
-  { "/api/v1/report/", true, false, QUESTION, answer_report },
-  { "/api/v1/reports", false, false, QUESTION, answer_reports },
-  { "/api/v1/history/", true, false, QUESTION, answer_history },
-  { "/api/v1/firings", false, false, QUESTION, answer_firings },
-  { "/api/v1/triggers", false, false, QUESTION, answer_triggers },
-  { "/api/v1/spans", false, false, QUESTION, tc__timeline_begin },
-  { "/api/v1/span", false, false, QUESTION, tc__moment_begin },
-  { "/api/v1/state", false, false, QUESTION, tc__state_begin },
-  { "/api/v1/stretch/", true, false, QUESTION, tc__stretch_begin },
-  { "/api/v1/why", false, false, QUESTION, tc__why_begin },
-  { "/api/v1/live", false, false, LIVE, tc__live_begin },
-  { "/service/", true, false, QUESTION, answer_service },
-  { "/timeline/", true, false, QUESTION, answer_timeline },
-  { "/archive", false, false, QUESTION, answer_archive },
-  { "/why/", true, false, QUESTION, answer_why },
-  { "/", true, false, QUESTION, answer_page },
+static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
+  [TP_ROUTE_HEALTHZ] = answer_healthz,
+  [TP_ROUTE_READYZ] = answer_readyz,
+  [TP_ROUTE_METRICS] = answer_metrics,
+  [TP_ROUTE_STREAMS] = answer_streams,
+  [TP_ROUTE_SEGMENTS] = answer_segments,
+  [TP_ROUTE_SEGMENT] = tc__http_file_begin,
+  [TP_ROUTE_REPORTS] = answer_reports,
+  [TP_ROUTE_REPORT] = answer_report,
+  [TP_ROUTE_HISTORY] = answer_history,
+  [TP_ROUTE_FIRINGS] = answer_firings,
+  [TP_ROUTE_TRIGGERS] = answer_triggers,
+  [TP_ROUTE_TRIGGER_ADD] = answer_trigger_add,
+  [TP_ROUTE_TRIGGER_REMOVE] = answer_trigger_remove,
+  [TP_ROUTE_SNAP] = answer_snap,
+  [TP_ROUTE_VERIFY] = tc__verify_begin,
+  [TP_ROUTE_JOB] = tc__job_poll,
+  [TP_ROUTE_JOB_END] = tc__job_end,
+  [TP_ROUTE_LEASE_OPEN] = tc__lease_open,
+  [TP_ROUTE_LEASE] = tc__lease_next,
+  [TP_ROUTE_LEASE_END] = tc__lease_release,
+  [TP_ROUTE_SPANS] = tc__timeline_begin,
+  [TP_ROUTE_SPAN] = tc__timeline_begin,
+  [TP_ROUTE_STATE] = tc__timeline_begin,
+  [TP_ROUTE_STRETCH] = tc__timeline_begin,
+  [TP_ROUTE_WHY] = tc__timeline_begin,
+  [TP_ROUTE_LIVE] = tc__live_begin,
+  [TP_ROUTE_PAGE_SERVICE] = answer_service,
+  [TP_ROUTE_PAGE_TIMELINE] = answer_timeline,
+  [TP_ROUTE_PAGE_ARCHIVE] = answer_archive,
+  [TP_ROUTE_PAGE_WHY] = answer_why,
+  [TP_ROUTE_PAGE] = answer_page,
 };
 
-/* "name", "name:port", "[::1]:port", and nothing behind it: the name must be one of this host's, or the configured one. */
-static bool host_is_ours(const struct tc__http_conn *c) {
-  struct tb_hostport named;
+#define TP_ROUTE(ID, METHOD, PATH, BELOW, ACT, ...) [TP_ROUTE_##ID] = TC_ACT_##ACT,
+static const enum tc_act acts[TP_ROUTES] = {
+#include "proto/routes.def"
+};
+#undef TP_ROUTE
 
-  return tb_host_parse(c->head.request.host, NULL, &named) == TB_OK &&
-         (tb_host_is_loopback(named.host) || strcasecmp(named.host, c->http->where.host) == 0);
+enum tc_act tc__route_act(const struct tp_route *route) {
+  return acts[route->id];
 }
 
-void tc__http_dispatch(struct tc__http_conn *c) {
-  const char *path = c->head.request.path;
-  const struct route *route = routes;
-  char identity[TC_IDENTITY_BYTES + 1];
-  struct tb_diag diag;
+/* What is counted among its owner's questions. */
+static bool is_question(const struct tp_route *route) {
+  enum tc_act act = tc__route_act(route);
 
-  /* An HTTP/1.0 client names no host: it is no browser either. */
-  if (c->http->ctx == NULL && c->head.request.host[0] != '\0' && !host_is_ours(c)) {
-    tc__conn_fail(c, 421, "this host goes by another name");
-    return;
-  }
-  while (route->below ? strncmp(route->path, path, strlen(route->path)) != 0
-                      : strcmp(route->path, path) != 0)
-    route++; /* the last one fits all */
-  tb_diag_clear(&diag);
-  bool known = c->http->ctx != NULL &&
-               tc_tls_identity(tc_tls_ssl(c->tls), "reader", &diag, identity) == TB_OK;
-  if (known) c->owner = tb_hash(TB_HASH_START, identity, strlen(identity));
-  if (!known && !route->for_everyone && c->http->ctx != NULL)
-    tc__conn_fail(c, 403, diag.text);
-  else if (route->kind != QUESTION || tc__place_may_ask(c))
-    route->answer(c);
+  return act != TC_ACT_STATE && act != TC_ACT_REASONS && act != TC_ACT_METRICS &&
+         route->kind != TP_EVENTS;
+}
+
+static bool has_place(struct tc__http_conn *c) {
+  if (c->route->id == TP_ROUTE_LEASE) return tc__place_may_wait(c);
+  return !is_question(c->route) || tc__place_may_ask(c);
+}
+
+/* What it is asked has been found to be for its peer. */
+void tc__http_dispatch(struct tc__http_conn *c) {
+  const struct tp_route *route = tc__access_check(c);
+
+  if (route == NULL || !has_place(c)) return;
+  if (c->body_left > 0)
+    tc__body_begin(c);
+  else
+    tc__http_answer(c);
+}
+
+void tc__http_answer(struct tc__http_conn *c) {
+  if (answers[c->route->id] != NULL)
+    answers[c->route->id](c);
+  else
+    tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
 }

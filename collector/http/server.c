@@ -15,6 +15,7 @@ void tc_http_tick(struct tc_http *http) {
     tc__conn_tick(c, uv_now(http->env.tls->uv));
   }
   tc__live_tick(http);
+  tc__longs_tick(http);
   tc__timeline_tick(http);
 }
 
@@ -27,7 +28,6 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
                                       .revoked = http->env.revoked };
   SSL_CTX *fresh;
 
-  if (http == NULL || tb_host_is_loopback(http->where.host)) return TB_OK;
   TB_TRY(tc_tls_context_new(http->env.certs, &terms, diag, &fresh));
   SSL_CTX_free(http->ctx);
   http->ctx = fresh;
@@ -37,9 +37,9 @@ tb_rc tc_http_reload(struct tc_http *http, struct tb_diag *diag) {
 unsigned tc_http_recheck(struct tc_http *http) {
   unsigned ended = 0;
 
-  if (http == NULL || http->ctx == NULL) return 0;
+  if (http == NULL) return 0;
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
-    if (!tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
+    if (tc_tls_ssl(c->tls) == NULL || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) continue;
     c->ending = true;
     tc_tls_abort(c->tls, "certificate revoked");
     ended++;
@@ -51,6 +51,41 @@ static void http_freep(struct tc_http **http) {
   tc_http_free(*http);
 }
 
+static void close_doors(struct tc_http *http) {
+  for (unsigned i = 0; i < TC__DOORS; i++) tc_listener_close(TB_MOVE(http->doors[i].listener));
+}
+
+static tb_rc open_door(struct tc_http *http, enum tc__door_kind kind, struct tb_diag *diag) {
+  const struct tc_http_env *env = &http->env;
+  const char *address = kind == TC__DOOR_METRICS ? env->metrics_address : env->address;
+  struct tc__http_door *door = &http->doors[kind];
+  struct tc_listener_sink sink = { door, tc__place_ready, tc__place_accepted, tc__place_takes_last };
+  uv_loop_t *uv = env->tls->uv;
+
+  *door = (struct tc__http_door){ .http = http, .kind = kind };
+  if (kind == TC__DOOR_SOCKET) {
+    TB_TRY(tc_listener_open_path(uv, env->path, sink, diag, &door->listener));
+  } else {
+    if (*address == '\0') return TB_OK;
+    TB_TRY(tb_hostport_parse(address, diag, &door->where));
+    TB_TRY(kind == TC__DOOR_TCP && env->socket != 0
+               ? tc_listener_adopt(uv, env->socket, address, sink, diag, &door->listener)
+               : tc_listener_open(uv, address, sink, diag, &door->listener));
+  }
+  tc_listener_keep_free(door->listener, TC_FDS_KEPT_FREE);
+  return TB_OK;
+}
+
+/* All of them, or none. */
+static tb_rc open_doors(struct tc_http *http, struct tb_diag *diag) {
+  tb_rc rc = TB_OK;
+
+  for (unsigned i = 0; i < TC__DOORS && rc == TB_OK; i++) rc = open_door(http, i, diag);
+  if (rc != TB_OK) close_doors(http);
+  http->is_tls = !tb_host_is_loopback(http->doors[TC__DOOR_TCP].where.host);
+  return rc;
+}
+
 tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct tc_http **out) {
   TB_CLEANUP(http_freep) struct tc_http *http = calloc(1, sizeof *http);
   tb_rc rc;
@@ -59,24 +94,21 @@ tb_rc tc_http_open(const struct tc_http_env *env, struct tb_diag *diag, struct t
   http->env = *env;
   pthread_mutex_init(&http->lock, NULL);
   pthread_cond_init(&http->idle, NULL);
+  STAILQ_INIT(&http->leases_answered);
   for (unsigned i = 0; i < TC__LANES; i++) TAILQ_INIT(&http->lanes[i].waiting);
   http->timeline = tc_timeline_new(env->limits.timeline_bytes);
   if (http->timeline == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  TB_TRY(tc__turns_open(http));
   TB_TRY(tc__live_open(http));
-  TB_TRY(tb_hostport_parse(env->address, diag, &http->where));
   TB_TRY(tc_http_reload(http, diag));
-  struct tc_listener_sink sink = { http, tc__place_ready, tc__place_accepted, tc__place_takes_last };
-  TB_TRY(
-      env->socket != 0
-          ? tc_listener_adopt(env->tls->uv, env->socket, env->address, sink, diag, &http->listener)
-          : tc_listener_open(env->tls->uv, env->address, sink, diag, &http->listener));
-  tc_listener_keep_free(http->listener, TC_FDS_KEPT_FREE);
+  TB_TRY(open_doors(http, diag));
   rc = tc__feed_open(http);
   if (rc != TB_OK) {
-    tc_listener_close(TB_MOVE(http->listener));
+    close_doors(http);
     return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   }
-  tc__live_start(http);
+  tc__turns_start(http);
+  tc__leases_start(http);
   *out = TB_MOVE(http);
   return TB_OK;
 }
@@ -85,17 +117,21 @@ void tc_http_close(struct tc_http *http) {
   if (http == NULL) return;
   http->closing = true;
   tc__feed_close(http);
-  tc__live_close(http);
-  tc_listener_close(TB_MOVE(http->listener));
+  tc__turns_close(http);
+  tc__leases_close(http);
+  tc__longs_close(http);
+  close_doors(http);
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) tc_tls_abort(c->tls, NULL);
   tc__jobs_end(http);
 }
 
 void tc_http_free(struct tc_http *http) {
   if (http == NULL) return;
-  assert(http->first == NULL && !http->overview);
+  tc__leases_free(http);
+  assert(http->first == NULL && !http->overview && LIST_EMPTY(&http->long_jobs));
   tc__feed_free(http);
   tc__live_free(http);
+  free(http->turn_bytes);
   tc_timeline_free(http->timeline);
   SSL_CTX_free(http->ctx);
   pthread_cond_destroy(&http->idle);
@@ -103,6 +139,20 @@ void tc_http_free(struct tc_http *http) {
   free(http);
 }
 
+static const char *address_of(const struct tc_http *http, enum tc__door_kind kind) {
+  const struct tc_listener *listener = http->doors[kind].listener;
+
+  return listener != NULL ? tc_listener_address(listener) : "";
+}
+
 const char *tc_http_address(const struct tc_http *http) {
-  return tc_listener_address(http->listener);
+  return address_of(http, TC__DOOR_TCP);
+}
+
+const char *tc_http_path(const struct tc_http *http) {
+  return address_of(http, TC__DOOR_SOCKET);
+}
+
+const char *tc_http_metrics_address(const struct tc_http *http) {
+  return address_of(http, TC__DOOR_METRICS);
 }

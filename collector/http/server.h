@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/1.1 server: metrics, health, the API of docs/HTTP.md, live events and the page.
  *
- * GET and HEAD only, no bodies. A connection may stay for further requests, sent one by one or all at
- * once (pipelined); they are answered in their order. On loopback it is plain and answers only to names
- * of this host (a page elsewhere must not reach it through a name of its own: DNS rebinding). On any
- * other address it is TLS 1.3, and all but /healthz wants a reader certificate.
+ * A connection may stay for further requests, sent one by one or all at once (pipelined); they are answered
+ * in their order. It comes by one of three doors: a TCP address, plain on loopback and TLS 1.3 elsewhere; a unix
+ * socket, which is always there; an address of metrics alone. The door and the certificate say what
+ * it may do (access.c): plain TCP only reads, who has no certificate hears whether we are well.
  *
  * Calls that may block, a question to the catalog or a read of a file, are done by libuv's workers; the loop
  * only moves bytes. Where connections have no room left, the one that has been without a whole request the
@@ -15,7 +15,7 @@
  * Memory    a connection is some 7 KiB; answers are as large as they are, a file's pass in chunks.
  * Threads   all calls on the loop's thread. The source's calls come as said there.
  * Time      uv_now(); tick() keeps the deadlines, to be called some ten times a second.
- * Errors    open: TB_IO with the address in diag; TB_CORRUPT: certificates.
+ * Errors    open: TB_IO with the address or path in diag; TB_CORRUPT: certificates.
  */
 #ifndef TC_HTTP_SERVER_H
 #define TC_HTTP_SERVER_H
@@ -24,6 +24,7 @@
 #include "collector/feed/publisher.h"
 #include "collector/http/health.h"
 #include "collector/http/metrics_text.h"
+#include "collector/lease/broker.h"
 #include "collector/net/tls_connection.h"
 #include "collector/query/session.h"
 
@@ -40,6 +41,9 @@ struct tc_http_limits {
   size_t owner_questions_max; /* of one owner, being answered at once */
   size_t owner_live_max;      /* of live_max */
   size_t head_bytes_max;  /* of a request */
+  size_t body_bytes_max;  /* likewise */
+  size_t jobs_max;        /* long ones */
+  uint64_t job_expire_ms; /* a long one that nobody asks for */
   uint64_t request_ms;    /* from its first byte to its last */
   uint64_t idle_ms;       /* between two requests */
   uint64_t stall_ms;      /* while nothing of an answer leaves */
@@ -49,16 +53,26 @@ struct tc_http_limits {
   size_t timeline_bytes;  /* generations in memory for timelines */
 };
 
+enum { TC_HTTP_WORKERS = 9 };
+
+/* libuv's workers are all the server's: before the first of them is needed, and while one thread runs. */
+void tc_http_set_workers(void);
+
 struct tc_http_env {
   struct tc_tls_loop *tls;
-  const char *address;            /* HOST:PORT */
+  const char *address;            /* HOST:PORT; "": none */
   int socket;                     /* listens on address already: owned; 0: to be opened */
-  const char *certs;              /* folder; used where address is not loopback */
+  const char *path;               /* of the unix socket */
+  const char *metrics_address;    /* of metrics and health alone; "": none */
+  bool metrics_are_open;          /* over TLS to everybody */
+  const char *certs;              /* folder */
   struct tc_revocations *revoked; /* held; NULL: none are asked */
   struct tc_http_limits limits;
   struct tc_http_source source;
   struct tc_metrics *metrics; /* counts there, on the loop's thread */
-  struct tc_query_session_env archive;
+  struct tc_query *query;            /* asked by workers */
+  struct tc_leases *leases;          /* stopped before close(), freed after free() */
+  uint64_t started_wall_ns;
   struct tc_feed *feed;              /* NULL: live events are overviews only */
   struct tc_pauses_history *history; /* NULL: a page begins with what it sees itself */
 };
@@ -76,6 +90,8 @@ void tc_http_tick(struct tc_http *http);
 void tc_http_close(struct tc_http *http);
 void tc_http_free(struct tc_http *http);
 
-const char *tc_http_address(const struct tc_http *http);
+const char *tc_http_address(const struct tc_http *http); /* "": none */
+const char *tc_http_path(const struct tc_http *http);
+const char *tc_http_metrics_address(const struct tc_http *http); /* "": none */
 
 #endif

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "collector/http/private.h"
-#include "collector/http/query.h"
-#include "pack/trim.h"
+#include "proto/archive.pb-c.h"
+#include "proto/query.h"
 #include "proto/unpack.h"
 
-enum { IDS_MAX = 200, PX_DEFAULT = 1000, LIMIT_DEFAULT = 100, REST_MS = 60000 };
+enum { IDS_MAX = 200, REST_MS = 60000 };
+_Static_assert((int)TP_STREAM_BYTES == (int)TC_TIMELINE_STREAM_BYTES, "an id is an id");
 
 static bool is_wanted(void *job) {
   return tc__job_is_wanted(job);
@@ -37,174 +38,107 @@ static tb_rc read_lanes(char *text, struct tb_diag *diag, uint32_t *out) {
   return TB_OK;
 }
 
-static tb_rc read_id(const char *name, const char *text, struct tb_diag *diag, int64_t *out) {
-  uint64_t number;
-
-  TB_TRY(tc_http_number(name, text, 0, INT64_MAX, diag, &number));
-  *out = (int64_t)number;
-  return TB_OK;
-}
-
 static tb_rc read_ids(char *text, struct tb_diag *diag, int64_t ids[IDS_MAX], size_t *out_n) {
   char *rest = text;
+  uint64_t id;
 
   for (const char *word; rest != NULL && (word = strsep(&rest, ",")) != NULL;) {
     if (*out_n == IDS_MAX)
       return tb_fail(diag, TB_PROTOCOL, "goroutines: more than %d at once", IDS_MAX);
-    TB_TRY(read_id("goroutines", word, diag, &ids[(*out_n)++]));
+    TB_TRY(tp_query_number("goroutines", word, 0, INT64_MAX, diag, &id));
+    ids[(*out_n)++] = (int64_t)id;
   }
   return TB_OK;
 }
 
-static tb_rc read_times(const char *from, const char *to, struct tb_diag *diag, uint64_t *out_from,
-                        uint64_t *out_to) {
-  TB_TRY(tc__read_time("from", from, diag, out_from));
-  TB_TRY(tc__read_time("to", to, diag, out_to));
-  if ((from == NULL) != (to == NULL))
+static tb_rc check_times(uint64_t from, uint64_t to, struct tb_diag *diag) {
+  if ((from == 0) != (to == 0))
     return tb_fail(diag, TB_PROTOCOL,
                    "from and to come together; without both: the newest generation");
-  if (from != NULL && *out_to <= *out_from)
-    return tb_fail(diag, TB_PROTOCOL, "to is not later than from");
+  if (from != 0 && to <= from) return tb_fail(diag, TB_PROTOCOL, "to is not later than from");
   return TB_OK;
 }
 
 struct spans_query {
   struct tc_timeline_ask ask;
   int64_t ids[IDS_MAX];
-  bool is_binary;
 };
 
-static tb_rc read_spans_query(char *query, struct tb_diag *diag, struct spans_query *q) {
-  static const char all[] = "count,metric,range,log,sample,task,proc,group";
-  const char *stream = "", *from = NULL, *to = NULL, *px = NULL, *lanes = NULL, *ids = NULL;
-  const char *entry = NULL, *after = NULL, *limit = NULL, *format = "json";
-  const struct tc_http_param params[] = {
-    { "stream", &stream }, { "from", &from },      { "to", &to },       { "px", &px },
-    { "lanes", &lanes },   { "goroutines", &ids }, { "entry", &entry }, { "after", &after },
-    { "limit", &limit },   { "format", &format },
-  };
+static tb_rc read_spans(const Tracecollect__V1__SpansRequest *r, struct tb_diag *diag,
+                        struct spans_query *q) {
   struct to_picture_ask *p = &q->ask.picture;
-  char words[sizeof all + 40];
-  uint64_t number;
+  char all[] = "count,metric,range,log,sample,task,proc,group";
 
-  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
-  TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));
-  snprintf(words, sizeof words, "%s", lanes != NULL ? lanes : all);
-  TB_TRY(read_lanes(words, diag, &p->kinds));
-  p->px = PX_DEFAULT;
-  p->limit = LIMIT_DEFAULT;
-  p->after = -1;
-  if (px != NULL) {
-    TB_TRY(tc_http_number("px", px, 1, TO_PICTURE_PX_MAX, diag, &number));
-    p->px = (unsigned)number;
-  }
-  if (limit != NULL) {
-    TB_TRY(tc_http_number("limit", limit, 1, TO_PICTURE_GOROUTINES_MAX, diag, &number));
-    p->limit = (size_t)number;
-  }
-  if (after != NULL) TB_TRY(read_id("after", after, diag, &p->after));
-  if (ids != NULL) TB_TRY(read_ids((char *)(uintptr_t)ids, diag, q->ids, &p->n_ids));
+  memcpy(q->ask.stream, r->stream.data, TP_STREAM_BYTES);
+  TB_TRY(check_times(r->from_wall_ns, r->to_wall_ns, diag));
+  q->ask.from_wall_ns = r->from_wall_ns;
+  q->ask.until_wall_ns = r->to_wall_ns;
+  TB_TRY(read_lanes(*r->lanes != '\0' ? r->lanes : all, diag, &p->kinds));
+  p->px = r->px;
+  p->limit = r->limit;
+  p->after = r->after;
+  if (*r->goroutines != '\0') TB_TRY(read_ids(r->goroutines, diag, q->ids, &p->n_ids));
   p->ids = q->ids;
-  if (entry != NULL) {
-    if (strcmp(entry, "(unknown)") == 0) entry = "";
+  if (*r->entry != '\0') {
+    const char *entry = strcmp(r->entry, "(unknown)") == 0 ? "" : r->entry;
+
     p->has_entry = true;
     p->entry = (struct to_string){ entry, strlen(entry) };
   }
-  q->is_binary = strcmp(format, "binary") == 0;
-  if (!q->is_binary && strcmp(format, "json") != 0)
-    return tb_fail(diag, TB_PROTOCOL, "format=%.40s is none of json, binary", format);
   return TB_OK;
 }
 
 /* ---- answers ---- */
 
-static void draw(struct tc__http_job *job, struct tc_query_session *session) {
+static tb_rc draw(struct tc__http_job *job, struct tc_query_session *session, const void *asked,
+                  struct tb_diag *diag) {
+  const Tracecollect__V1__SpansRequest *r = asked;
   struct spans_query q = { .ask = { .go_on = is_wanted, .self = job } };
   struct tc_timeline_answer answer;
-  struct tb_diag diag;
   struct tb_mem mem;
 
-  if (!tc__job_is_wanted(job)) return; /* its reader left while it stood in line */
-  tb_diag_clear(&diag);
+  TB_TRY(read_spans(r, diag, &q));
   tb_mem_init(&mem, tb_mem_libc, NULL, TC__ANSWER_BYTES_MAX);
   tc_timeline_answer_init(&answer, &mem);
-  tb_rc rc = read_spans_query(job->conn->head.request.query, &diag, &q);
-  if (rc == TB_OK) rc = tc_timeline_draw(job->http->timeline, session, &q.ask, &diag, &answer);
-  if (rc != TB_OK) {
-    tc__answer_fail_rc(&job->answer, rc, diag.text);
-  } else if (q.is_binary) {
-    job->answer.type = "application/octet-stream";
-    tc_timeline_binary(&answer, &job->answer.body);
-  } else {
-    tc_timeline_json(&answer, &job->answer.body);
-  }
+  tb_rc rc = tc_timeline_draw(job->http->timeline, session, &q.ask, diag, &answer);
+  bool is_binary = strcmp(r->format, "binary") == 0;
+  if (rc == TB_OK && is_binary) job->answer.type = "application/octet-stream";
+  if (rc == TB_OK) (is_binary ? tc_timeline_binary : tc_timeline_json)(&answer, &job->answer.body);
   tc_timeline_answer_fini(&answer);
+  return rc;
 }
 
-static tb_rc read_moment_query(char *query, struct tb_diag *diag,
-                               struct tc_timeline_moment_ask *ask) {
-  const char *stream = "", *gen = "", *ns = "", *of[] = { NULL, NULL, NULL };
-  const struct tc_http_param params[] = {
-    { "stream", &stream },
-    { "gen", &gen },
-    { "ns", &ns },
-    { "goroutine", &of[TO_MOMENT_OF_GOROUTINE] },
-    { "proc", &of[TO_MOMENT_OF_PROC] },
-    { "thread", &of[TO_MOMENT_OF_THREAD] },
-  };
+static tb_rc find_moment(struct tc__http_job *job, struct tc_query_session *session,
+                         const void *asked, struct tb_diag *diag) {
+  const Tracecollect__V1__SpanRequest *r = asked;
+  const int64_t of[] = { [TO_MOMENT_OF_GOROUTINE] = r->goroutine,
+                         [TO_MOMENT_OF_PROC] = r->proc,
+                         [TO_MOMENT_OF_THREAD] = r->thread };
+  struct tc_timeline_moment_ask ask = { .gen = r->gen, .go_on = is_wanted, .self = job };
   unsigned given = 0;
 
-  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
-  TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
-  TB_TRY(read_id("ns", ns, diag, &ask->moment.at));
+  memcpy(ask.stream, r->stream.data, TP_STREAM_BYTES);
+  ask.moment.at = r->ns;
   for (unsigned k = 0; k < 3; k++) {
-    static const char *const names[] = { "goroutine", "proc", "thread" };
-
-    if (of[k] == NULL) continue;
+    if (of[k] < 0) continue;
     given++;
-    ask->moment.of = (enum to_moment_of)k;
-    TB_TRY(read_id(names[k], of[k], diag, &ask->moment.id));
+    ask.moment.of = (enum to_moment_of)k;
+    ask.moment.id = of[k];
   }
   if (given != 1)
     return tb_fail(diag, TB_PROTOCOL, "one of goroutine, proc, thread says what is asked about");
-  return TB_OK;
+  return tc_timeline_moment(job->http->timeline, session, &ask, diag, &job->answer.body);
 }
 
-static void find_moment(struct tc__http_job *job, struct tc_query_session *session) {
-  struct tc_timeline_moment_ask ask = { .go_on = is_wanted, .self = job };
-  struct tb_diag diag;
+static tb_rc find_state(struct tc__http_job *job, struct tc_query_session *session,
+                        const void *asked, struct tb_diag *diag) {
+  const Tracecollect__V1__StateRequest *r = asked;
+  struct tc_timeline_state_ask ask = {
+    .gen = r->gen, .at = r->ns, .go_on = is_wanted, .self = job
+  };
 
-  if (!tc__job_is_wanted(job)) return;
-  tb_diag_clear(&diag);
-  tb_rc rc = read_moment_query(job->conn->head.request.query, &diag, &ask);
-  if (rc == TB_OK)
-    rc = tc_timeline_moment(job->http->timeline, session, &ask, &diag, &job->answer.body);
-  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
-}
-
-static tb_rc read_state_query(char *query, struct tb_diag *diag,
-                              struct tc_timeline_state_ask *ask) {
-  const char *stream = "", *gen = "", *ns = "";
-  const struct tc_http_param params[] = { { "stream", &stream }, { "gen", &gen }, { "ns", &ns } };
-
-  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
-  TB_TRY(tc_http_number("gen", gen, 1, INT64_MAX, diag, &ask->gen));
-  return read_id("ns", ns, diag, &ask->at);
-}
-
-static void find_state(struct tc__http_job *job, struct tc_query_session *session) {
-  struct tc_timeline_state_ask ask = { .go_on = is_wanted, .self = job };
-  struct tb_diag diag;
-
-  if (!tc__job_is_wanted(job)) return;
-  tb_diag_clear(&diag);
-  tb_rc rc = read_state_query(job->conn->head.request.query, &diag, &ask);
-  if (rc == TB_OK)
-    rc = tc_timeline_state(job->http->timeline, session, &ask, &diag, &job->answer.body);
-  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  memcpy(ask.stream, r->stream.data, TP_STREAM_BYTES);
+  return tc_timeline_state(job->http->timeline, session, &ask, diag, &job->answer.body);
 }
 
 /* ---- reports of a stretch ---- */
@@ -234,78 +168,59 @@ static tb_rc take_report(void *self, const void *packed, size_t len) {
   return q->job->answer.body.rc;
 }
 
-static tb_rc read_stretch_query(struct tc_http_request *r, struct tb_diag *diag,
-                                struct stretch_query *q) {
-  const char *stream = "", *from = NULL, *to = NULL, *top = NULL, *kind;
-  const struct tc_http_param params[] = {
-    { "stream", &stream }, { "from", &from }, { "to", &to }, { "top", &top }
-  };
-
-  TB_TRY(tc__read_kind(r->path, "/api/v1/stretch/", diag, &kind));
-  TB_TRY(tc_http_query(r->query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id("stream", stream, diag, q->ask.stream));
-  TB_TRY(read_times(from, to, diag, &q->ask.from_wall_ns, &q->ask.until_wall_ns));
-  if (top != NULL) TB_TRY(tc_http_number("top", top, 0, ROWS_MAX, diag, &q->rows));
-  q->ask.kind = *kind != '\0' ? kind : NULL;
-  return TB_OK;
-}
-
-static void report_stretch(struct tc__http_job *job, struct tc_query_session *session) {
-  struct stretch_query q = { .job = job, .rows = TP_REPORT_ROWS_SHOWN };
-  struct tb_diag diag;
+static tb_rc report_stretch(struct tc__http_job *job, struct tc_query_session *session,
+                            const void *asked, struct tb_diag *diag) {
+  const Tracecollect__V1__StretchRequest *r = asked;
+  struct stretch_query q = { .job = job, .rows = r->top };
+  const char *kind;
   struct tb_mem mem;
 
-  if (!tc__job_is_wanted(job)) return;
+  TB_TRY(tc__read_kind(job->conn, diag, &kind));
+  TB_TRY(check_times(r->from_wall_ns, r->to_wall_ns, diag));
+  memcpy(q.ask.stream, r->stream.data, TP_STREAM_BYTES);
+  q.ask.from_wall_ns = r->from_wall_ns;
+  q.ask.until_wall_ns = r->to_wall_ns;
+  q.ask.kind = *kind != '\0' ? kind : NULL;
   q.ask.rows_max = ROWS_MAX;
   q.ask.go_on = stretch_is_wanted;
   q.ask.take = take_report;
   q.ask.self = &q;
-  tb_diag_clear(&diag);
   tb_mem_init(&mem, tb_mem_libc, NULL, TC__ANSWER_BYTES_MAX);
   tb_arena_init(&q.arena, &mem, REPORT_BYTES);
-  tb_rc rc = read_stretch_query(&job->conn->head.request, &diag, &q);
-  if (rc == TB_OK) rc = tc_timeline_stretch(job->http->timeline, session, &q.ask, &mem, &diag);
-  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  tb_rc rc = tc_timeline_stretch(job->http->timeline, session, &q.ask, &mem, diag);
   tb_arena_fini(&q.arena);
+  return rc;
 }
 
 /* ---- why something took so long ---- */
 
 enum { PATH_ROWS_MAX = 10000 };
 
-static tb_rc read_why_query(char *query, struct tb_diag *diag, struct tc_timeline_why_ask *ask) {
-  const char *stream = "", *from = NULL, *to = NULL, *task = NULL, *goroutine = NULL, *ns = NULL;
-  struct to_why_ask *of = &ask->of;
-  const struct tc_http_param params[] = {
-    { "stream", &stream }, { "from", &from },           { "to", &to }, { "task", &task },
-    { "slow", &of->slow }, { "goroutine", &goroutine }, { "ns", &ns },
-  };
+static tb_rc explain(struct tc__http_job *job, struct tc_query_session *session, const void *asked,
+                     struct tb_diag *diag) {
+  const Tracecollect__V1__WhyRequest *r = asked;
+  struct tc_timeline_why_ask ask = { .from_wall_ns = r->from_wall_ns,
+                                     .until_wall_ns = r->to_wall_ns,
+                                     .rows_max = PATH_ROWS_MAX,
+                                     .go_on = is_wanted,
+                                     .self = job };
+  struct to_why_ask *of = &ask.of;
 
-  TB_TRY(tc_http_query(query, params, sizeof params / sizeof params[0], diag));
-  TB_TRY(tc__read_stream_id("stream", stream, diag, ask->stream));
-  TB_TRY(read_times(from, to, diag, &ask->from_wall_ns, &ask->until_wall_ns));
-  of->has_task = task != NULL;
-  of->has_at = ns != NULL;
-  if ((task != NULL) + (of->slow != NULL) + (goroutine != NULL) != 1 ||
-      of->has_at != (goroutine != NULL))
+  memcpy(ask.stream, r->stream.data, TP_STREAM_BYTES);
+  TB_TRY(check_times(r->from_wall_ns, r->to_wall_ns, diag));
+  of->has_task = r->task >= 0;
+  of->has_at = r->ns >= 0;
+  if (*r->slow != '\0') of->slow = r->slow;
+  if (of->has_task + (of->slow != NULL) + (r->goroutine >= 0) != 1 ||
+      of->has_at != (r->goroutine >= 0))
     return tb_fail(diag, TB_PROTOCOL,
                    "one of task, slow, goroutine with ns says what is explained");
-  if (task != NULL) TB_TRY(tc_http_number("task", task, 0, UINT64_MAX, diag, &of->task));
-  if (goroutine == NULL) return TB_OK;
-  TB_TRY(tc_http_number("goroutine", goroutine, 1, INT64_MAX, diag, &of->goroutine));
-  return read_id("ns", ns, diag, &of->at);
-}
-
-static void explain(struct tc__http_job *job, struct tc_query_session *session) {
-  struct tc_timeline_why_ask ask = { .rows_max = PATH_ROWS_MAX, .go_on = is_wanted, .self = job };
-  struct tb_diag diag;
-
-  if (!tc__job_is_wanted(job)) return;
-  tb_diag_clear(&diag);
-  tb_rc rc = read_why_query(job->conn->head.request.query, &diag, &ask);
-  if (rc == TB_OK)
-    rc = tc_timeline_why(job->http->timeline, session, &ask, &diag, &job->answer.body);
-  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  if (of->has_task) of->task = (uint64_t)r->task;
+  if (of->has_at) {
+    of->goroutine = (uint64_t)r->goroutine;
+    of->at = r->ns;
+  }
+  return tc_timeline_why(job->http->timeline, session, &ask, diag, &job->answer.body);
 }
 
 /* ---- jobs ---- */
@@ -315,33 +230,32 @@ static void drawn(struct tc__http_job *job, bool wanted) {
   tc__job_answer(job, wanted);
 }
 
-static void begin(struct tc__http_conn *c, const char *type,
-                  void (*run)(struct tc__http_job *job, struct tc_query_session *session)) {
-  const struct tc__http_job job = {
-    .run = run, .done = drawn, .answer.type = type, .lane = TC__LANE_LONG
+static void answer(struct tc__http_job *job, struct tc_query_session *session) {
+  static tb_rc (*const run[TP_ROUTES])(struct tc__http_job *, struct tc_query_session *,
+                                       const void *asked, struct tb_diag *) = {
+    [TP_ROUTE_SPANS] = draw,         [TP_ROUTE_SPAN] = find_moment, [TP_ROUTE_STATE] = find_state,
+    [TP_ROUTE_STRETCH] = report_stretch, [TP_ROUTE_WHY] = explain,
   };
+  struct tc__http_question q;
+  struct tb_diag diag;
 
-  if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
+  /* Its reader may have left while it stood in line. */
+  if (!tc__job_is_wanted(job) || !tc__job_question(job, &q)) return;
+  tb_diag_clear(&diag);
+  tb_rc rc = run[job->conn->route->id](job, session, q.message, &diag);
+  if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
+  tc__question_fini(&q);
 }
 
 void tc__timeline_begin(struct tc__http_conn *c) {
-  begin(c, "application/json", draw);
-}
+  const struct tc__http_job job = {
+    .run = answer,
+    .done = drawn,
+    .answer.type = c->route->kind == TP_LINES ? "application/x-ndjson" : "application/json",
+    .lane = TC__LANE_LONG,
+  };
 
-void tc__moment_begin(struct tc__http_conn *c) {
-  begin(c, "application/json", find_moment);
-}
-
-void tc__state_begin(struct tc__http_conn *c) {
-  begin(c, "application/json", find_state);
-}
-
-void tc__why_begin(struct tc__http_conn *c) {
-  begin(c, "application/json", explain);
-}
-
-void tc__stretch_begin(struct tc__http_conn *c) {
-  begin(c, "application/x-ndjson", report_stretch);
+  if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
 }
 
 static void rest(struct tc__http_job *job, struct tc_query_session *session) {

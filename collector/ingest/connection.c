@@ -274,6 +274,7 @@ static void warn_of_its_end(const struct connection *c) {
 static void on_open(void *self) {
   struct connection *c = self;
   struct tc_metrics *metrics = c->set->env.metrics;
+  enum tc_role role;
 
   c->open = true;
   leave_gate(c, false);
@@ -281,7 +282,8 @@ static void on_open(void *self) {
   tc_metric_add(&metrics->connections_opened_total, 1);
   tc_metric_add(&metrics->connections, 1);
   c->expires_s = tc_tls_peer_expires_s(tc_tls_ssl(c->tls));
-  tb_rc rc = tc_tls_identity(tc_tls_ssl(c->tls), "agent", &c->diag, c->identity);
+  tb_rc rc = tc_tls_identity(tc_tls_ssl(c->tls), &c->diag, &role, c->identity);
+  if (rc == TB_OK) rc = tc_role_check(role, TC_ACT_SEND, c->identity, &c->diag);
   if (rc == TB_OK)
     enter_tenant(c);
   else if (rc == TB_NOMEM) /* a good certificate: it may come again */

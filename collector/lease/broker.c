@@ -55,7 +55,7 @@ static void take_asks(struct tc_leases *l) {
 static bool has_work(void *self) {
   struct tc_leases *l = self;
 
-  if (atomic_load(&l->stopping) || atomic_load(&l->recheck)) return true;
+  if (atomic_load(&l->stopping) || atomic_load(&l->recheck) || atomic_load(&l->left)) return true;
   for (unsigned i = 0; i < l->env.loops; i++)
     if (!tc_spsc_queue_is_empty(&l->inbox[i].queue)) return true;
   pthread_mutex_lock(&l->lock);
@@ -72,6 +72,7 @@ static void *run(void *self) {
     atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
     take_asks(l);
     if (atomic_exchange(&l->recheck, false)) tc__lease_recheck(l);
+    atomic_store(&l->left, false); /* whose readers they are, tc__lease_time() looks each time */
     uint64_t sleep_ns = tc__lease_time(l);
     if (!more) tc_wakeup_sleep(&l->wakeup, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
   }
@@ -93,6 +94,12 @@ void tc_leases_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
     tc__lease_refuse(ask, TB_IO, "the collector is shutting down");
   else
     tc_wakeup_wake(&l->wakeup);
+}
+
+void tc_leases_leave(struct tc_leases *l, struct tc_lease_ask *ask) {
+  atomic_store(&ask->left, true);
+  atomic_store(&l->left, true);
+  tc_wakeup_wake(&l->wakeup);
 }
 
 bool tc_leases_post(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle) {

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leased event streams: readers' filters, and the windows of what they have not read.
  *
- *   archive workers ──asks──> leases (one thread) ──orders──> taps of all loops
- *                    <─answers──┘        └───<──bundles──────────┘
+ *   HTTP ──asks──> leases (one thread) ──orders──> taps of all loops
+ *        <─answers──┘        └───<──bundles──────────┘
  *
- * The thread owns every window; loops and workers speak to it by messages. A question that must wait is
- * kept here, not by the worker that took it: any number of readers may poll.
+ * The thread owns every window; loops and readers speak to it by messages. A question that must wait is
+ * kept here: any number of readers may poll. A lease is its owner's, and another's question is refused.
  *
  * Memory    bundles: lease.window each, lease.memory_max together (the largest window gives way), and
  *           TC_LEASE_TRANSIT_BYTES on the way from each loop.
- * Threads   post: the loop's. ask: any. The rest: the one that made it. answer() is called on the leases'
+ * Threads   post: the loop's. ask, leave: any. The rest: the one that made it. answer() is called on the leases'
  *           thread.
- * Errors    new: TB_IO (eventfd), TB_NOMEM. start: TB_IO. Answers: TB_NOTFOUND, TB_BUDGET, TB_IO, in words.
+ * Errors    new: TB_IO (eventfd), TB_NOMEM. start: TB_IO. Answers, in words: TB_NOTFOUND, TB_REFUSED (another's, or revoked),
+ *           TB_PROTOCOL (no such bundle), TB_BUDGET (the owner has enough), TB_BUSY, TB_IO.
  */
 #ifndef TC_LEASE_BROKER_H
 #define TC_LEASE_BROKER_H
+
+#include <stdatomic.h>
 
 #include "analysis/filter.h"
 #include "collector/lease/window.h"
@@ -66,10 +69,11 @@ struct tc_lease_ask {
   /* The certificates of the reader that asks OPEN or NEXT, or NULL. The lease moves them out, or else answer() frees
    * them. */
   STACK_OF(X509) * reader;
-  uint64_t owner; /* OPEN: of its certificate's name or, without one, its user or address */
+  uint64_t owner; /* of its certificate's name or, without one, its user or address */
   uint64_t after; /* NEXT */
   unsigned wait_ms;
   size_t bytes_max;
+  atomic_bool left; /* tc_leases_leave() */
   /* Once, and the last that is done with the ask: owns it. */
   void (*answer)(struct tc_lease_ask *ask, const struct tc_lease_answer *answer);
 };
@@ -93,6 +97,8 @@ void tc_leases_stop(struct tc_leases *leases);
 void tc_leases_free(struct tc_leases *leases); /* stopped, no loop runs; NULL is fine */
 
 void tc_leases_ask(struct tc_leases *leases, struct tc_lease_ask *ask); /* owns it */
+/* Who asks has gone: the answer comes soon, if it has not come yet, and what nobody knows of ends. */
+void tc_leases_leave(struct tc_leases *leases, struct tc_lease_ask *ask);
 /* Owns bundle if it answers true; false: no room now. */
 bool tc_leases_post(struct tc_leases *leases, unsigned loop, struct tc_bundle *bundle);
 

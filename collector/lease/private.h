@@ -31,7 +31,7 @@ struct tc_leases {
   struct tc_wakeup wakeup;
   pthread_t thread;
   bool started;
-  atomic_bool stopping, recheck;
+  atomic_bool stopping, recheck, left;
   atomic_ullong turns;
   pthread_mutex_t lock; /* of asks */
   struct tc_lease_ask *asks, **asks_end;

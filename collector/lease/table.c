@@ -82,7 +82,7 @@ static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
   if (rc == TB_OK)
     answer_bundles(ask, bundles, n, lost);
   else
-    tc__lease_refuse(ask, rc, "that bundle is not one of this lease's, or is gone for long");
+    tc__lease_refuse(ask, rc, "no bundle of this lease has that number, or it is gone for long");
 }
 
 /* --- leases begin and end ---------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc__lease *lease = take_free(l);
   if (lease == NULL) {
     snprintf(text, sizeof text, "lease.max is reached: there are %zu leases", l->max);
-    tc__lease_refuse(ask, TB_BUDGET, text);
+    tc__lease_refuse(ask, TB_BUSY, text);
     return;
   }
   if (ask->window_bytes != 0 && ask->window_bytes < bytes) bytes = ask->window_bytes;
@@ -187,7 +187,7 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   order.lease = lease->id;
   for (unsigned i = 0; i < l->env.loops; i++) {
     if (give_order(l, i, &order)) continue;
-    end(l, lease, TB_BUDGET, busy);
+    end(l, lease, TB_BUSY, busy);
     return;
   }
 }
@@ -208,13 +208,23 @@ static void take_ready(struct tc_leases *l, struct tc__lease *lease) {
 
 static const char unknown[] = "no such lease: it expired, or the collector was restarted";
 
-static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
+/* NULL: it was answered. */
+static struct tc__lease *find_own(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc__lease *lease = find(l, ask->lease);
 
-  if (lease == NULL || lease->unready > 0) {
+  if (lease == NULL || lease->unready > 0)
     tc__lease_refuse(ask, TB_NOTFOUND, unknown);
-    return;
-  }
+  else if (lease->owner != ask->owner)
+    tc__lease_refuse(ask, TB_REFUSED, "the lease is another reader's");
+  else
+    return lease;
+  return NULL;
+}
+
+static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
+  struct tc__lease *lease = find_own(l, ask);
+
+  if (lease == NULL) return;
   if (!lease->polled) tc_metric_add(&l->metrics.leases_polled, 1);
   lease->polled = true;
   if (lease->waiting != NULL) answer_bundles(TB_MOVE(lease->waiting), NULL, 0, 0);
@@ -227,12 +237,9 @@ static void ask_next(struct tc_leases *l, struct tc_lease_ask *ask) {
 
 static void ask_release(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc_lease_answer answer = { .rc = TB_OK };
-  struct tc__lease *lease = find(l, ask->lease);
+  struct tc__lease *lease = find_own(l, ask);
 
-  if (lease == NULL) {
-    tc__lease_refuse(ask, TB_NOTFOUND, unknown);
-    return;
-  }
+  if (lease == NULL) return;
   end(l, lease, TB_NOTFOUND, "the lease was released");
   ask->answer(ask, &answer);
 }
@@ -269,7 +276,7 @@ void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bund
 
 static void stop_waiting(struct tc_leases *l, struct tc__lease *lease, uint64_t now) {
   if (lease->unready > 0) {
-    end(l, lease, TB_BUDGET, busy);
+    end(l, lease, TB_BUSY, busy);
     return;
   }
   lease->asked_ns = now;
@@ -281,7 +288,9 @@ uint64_t tc__lease_time(struct tc_leases *l) {
 
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
     if (lease->id == 0) continue;
-    if (lease->waiting != NULL && now >= lease->waits_until_ns) stop_waiting(l, lease, now);
+    if (lease->waiting != NULL &&
+        (now >= lease->waits_until_ns || atomic_load(&lease->waiting->left)))
+      stop_waiting(l, lease, now);
     if (lease->id == 0) continue;
     uint64_t due = lease->waiting != NULL ? lease->waits_until_ns : lease->asked_ns + l->expire_ns;
     if (now >= due) {

@@ -51,7 +51,7 @@ static tb_rc acknowledge(struct tc_lease_window *w, uint64_t after) {
     w->acked = w->sent;
   } else {
     while (b != NULL && b->number < after) b = b->next;
-    if (after > w->sent.number || b == NULL || b->number != after) return TB_NOTFOUND;
+    if (after > w->sent.number || b == NULL || b->number != after) return TB_PROTOCOL;
     w->acked = (struct tc_lease_mark){ b->number, b->position + b->events };
   }
   while (w->first != NULL && w->first->number <= after) let_go(w);

@@ -10,7 +10,7 @@
  *
  * Memory    bytes_max of bundles, each malloc'ed by the loop that made it.
  * Threads   use each object from one thread at a time.
- * Errors    next: TB_NOTFOUND: `after` is none of this lease's bundles that may be asked from.
+ * Errors    next: TB_PROTOCOL: `after` is none of this lease's bundles that may be asked from.
  */
 #ifndef TC_LEASE_WINDOW_H
 #define TC_LEASE_WINDOW_H

@@ -12,7 +12,7 @@ struct tc_reply_queue_item {
 tb_rc tc_reply_queue_init(struct tc_reply_queue *box, struct tc_store_sink sink, enum tc_from from,
                           unsigned loops) {
   *box = (struct tc_reply_queue){ .sink = sink, .from = from, .loops = loops };
-  /* One queue more: the archive service asks for barriers as sender `loops`. */
+  /* One queue more: the query room asks for barriers as sender `loops`. */
   box->head = calloc(loops + 1, sizeof *box->head);
   box->tail = calloc(loops + 1, sizeof *box->tail);
   if (box->head == NULL || box->tail == NULL) return TB_NOMEM;

@@ -10,13 +10,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/hostport.h"
 #include "collector/base/logger.h"
 
 /* Few in a turn: those that came are heard before so many others have come that they would have to give way. */
-enum { ACCEPTS_A_TURN = 8, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024 };
+enum { ACCEPTS_A_TURN = 8, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024, SOCKET_MODE = 0660 };
 
 struct tc_listener {
   uv_poll_t poll;
@@ -27,16 +29,24 @@ struct tc_listener {
   int handles;          /* that still have to close */
   struct tc_listener_sink sink;
   char address[TC_ADDRESS_MAX];
+  dev_t dev; /* of the socket's file; ino 0: it has none */
+  ino_t ino;
 };
 
 static int open_spare(void) {
   return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void name_of(const struct sockaddr_storage *from, char out[TC_PEER_MAX + 1]) {
+static void name_of(int fd, const struct sockaddr_storage *from, char out[TC_PEER_MAX + 1]) {
   char host[INET6_ADDRSTRLEN] = "?";
 
-  if (from->ss_family == AF_INET) {
+  if (from->ss_family == AF_UNIX) {
+    struct ucred user = { .uid = (uid_t)-1 };
+    socklen_t len = sizeof user;
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &len);
+    snprintf(out, TC_PEER_MAX + 1, "uid:%u", (unsigned)user.uid);
+  } else if (from->ss_family == AF_INET) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)from;
 
     inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
@@ -114,7 +124,7 @@ static enum taken take_one(struct tc_listener *l) {
     l->turned_away++;
     return TAKEN;
   }
-  name_of(&from, peer);
+  name_of(fd, &from, peer);
   l->sink.accepted(l->sink.self, fd, peer);
   return TAKEN;
 }
@@ -215,6 +225,82 @@ tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_si
   return tc_listener_adopt(uv, fd, real, sink, diag, out);
 }
 
+/* --- a unix socket ------------------------------------------------------------------------------ */
+
+static tb_rc path_fail(struct tb_diag *diag, const char *path, const char *why) {
+  return tb_fail(diag, TB_IO, "listen on %s: %s", path, why);
+}
+
+/* May the name be taken? */
+static tb_rc check_name(const char *path, const struct sockaddr_un *at, struct tb_diag *diag) {
+  struct stat there;
+
+  if (lstat(path, &there) != 0)
+    return errno == ENOENT ? TB_OK : path_fail(diag, path, strerror(errno));
+  if (!S_ISSOCK(there.st_mode)) return path_fail(diag, path, "the file there is not a socket");
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return path_fail(diag, path, strerror(errno));
+  int why = connect(fd, (const struct sockaddr *)at, sizeof *at) == 0 ? EAGAIN : errno;
+  close(fd);
+  if (why == ECONNREFUSED || why == ENOENT) return TB_OK;
+  return path_fail(diag, path, why == EAGAIN ? "another program listens there" : strerror(why));
+}
+
+static bool listen_at(int fd, const struct sockaddr_un *at, struct stat *out) {
+  if (unlink(at->sun_path) != 0 && errno != ENOENT) return false;
+  return bind(fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
+         chmod(at->sun_path, SOCKET_MODE) == 0 && listen(fd, BACKLOG) == 0 &&
+         lstat(at->sun_path, out) == 0;
+}
+
+/* In the same folder, and no longer than "http.sock". */
+static bool name_beside(const char *path, struct sockaddr_un *out) {
+  const char *slash = strrchr(path, '/');
+  int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
+
+  *out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+  return snprintf(out->sun_path, sizeof out->sun_path, "%.*s.h%d", folder, path, (int)getpid()) <
+         (int)sizeof out->sun_path;
+}
+
+tb_rc tc_listener_open_path(uv_loop_t *uv, const char *path, struct tc_listener_sink sink,
+                            struct tb_diag *diag, struct tc_listener **out) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX }, beside;
+  struct stat file;
+
+  if (snprintf(at.sun_path, sizeof at.sun_path, "%s", path) >= (int)sizeof at.sun_path ||
+      !name_beside(path, &beside))
+    return path_fail(diag, path, "the path is too long for a socket");
+  TB_TRY(check_name(path, &at, diag));
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return path_fail(diag, path, strerror(errno));
+  if (!listen_at(fd, &beside, &file) || rename(beside.sun_path, path) != 0) {
+    int why = errno;
+    unlink(beside.sun_path);
+    close(fd);
+    return path_fail(diag, path, strerror(why));
+  }
+  tb_rc rc = tc_listener_adopt(uv, fd, path, sink, diag, out);
+  if (rc != TB_OK) {
+    unlink(path);
+    return rc;
+  }
+  (*out)->dev = file.st_dev;
+  (*out)->ino = file.st_ino;
+  return TB_OK;
+}
+
+/* Another collector may have taken it. */
+static void unlink_ours(const struct tc_listener *l) {
+  struct stat there;
+
+  if (l->ino != 0 && lstat(l->address, &there) == 0 && there.st_dev == l->dev &&
+      there.st_ino == l->ino)
+    unlink(l->address);
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
 static void on_handle_closed(uv_handle_t *handle) {
   struct tc_listener *l = handle->data;
 
@@ -225,6 +311,7 @@ static void on_handle_closed(uv_handle_t *handle) {
 
 void tc_listener_close(struct tc_listener *l) {
   if (l == NULL) return;
+  unlink_ours(l);
   l->handles = 2;
   uv_close((uv_handle_t *)&l->poll, on_handle_closed);
   /* Now, not with the handle's last turn: peers shall find the port closed. But after libuv has let go

@@ -44,7 +44,7 @@ struct tc_tls {
   unsigned char *left; /* clear bytes that a held sink did not take */
   size_t left_len;
   unsigned char *out; /* clear bytes that the socket did not take */
-  size_t out_len, out_cap;
+  size_t out_at, out_len, out_cap; /* they begin at out_at */
   uint64_t written; /* where the bytes are clear */
   char why[200];
 };
@@ -273,26 +273,24 @@ static void turn(struct tc_tls *tls) {
 }
 
 static void flush(struct tc_tls *tls) {
-  size_t at = 0;
+  bool owed = tls->out_len > 0;
 
   tls->wants_write = false;
-  while (at < tls->out_len) {
-    int n = write_some(tls, tls->out + at, tls->out_len - at);
+  while (tls->out_len > 0) {
+    int n = write_some(tls, tls->out + tls->out_at, tls->out_len);
 
     if (n == LATER) break;
     if (n < 0) {
       finish(tls);
       return;
     }
-    at += (size_t)n;
+    tls->out_at += (size_t)n;
+    tls->out_len -= (size_t)n;
   }
-  if (at < tls->out_len) {
-    memmove(tls->out, tls->out + at, tls->out_len - at);
-    tls->out_len -= at;
-  } else if (at > 0) {
+  if (owed && tls->out_len == 0) {
     free(tls->out);
     tls->out = NULL;
-    tls->out_len = tls->out_cap = 0;
+    tls->out_at = tls->out_cap = 0;
     if (tls->state == FLUSHING) {
       shut_our_side(tls);
       return;
@@ -302,16 +300,20 @@ static void flush(struct tc_tls *tls) {
   update_poll(tls);
 }
 
+/* What has gone out in front is moved over only when there is as much of it as is left, or more. */
 static bool keep(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
-  if (n > tls->out_cap - tls->out_len) {
-    size_t cap = (tls->out_len + n) * 2;
+  if (n > tls->out_cap - tls->out_at - tls->out_len && tls->out_at >= tls->out_len + n) {
+    memmove(tls->out, tls->out + tls->out_at, tls->out_len);
+    tls->out_at = 0;
+  } else if (n > tls->out_cap - tls->out_at - tls->out_len) {
+    size_t cap = tls->out_at + (tls->out_len + n) * 2;
     unsigned char *out = realloc(tls->out, cap);
 
     if (out == NULL) return false;
     tls->out = out;
     tls->out_cap = cap;
   }
-  memcpy(tls->out + tls->out_len, bytes, n);
+  memcpy(tls->out + tls->out_at + tls->out_len, bytes, n);
   tls->out_len += n;
   return true;
 }

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,11 +156,26 @@ uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx) {
   return first_s;
 }
 
+bool tc_tls_context_has_name(const SSL_CTX *ctx, const char *host) {
+  X509 *cert = SSL_CTX_get0_certificate(ctx);
+  bool has = X509_check_host(cert, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1 ||
+             X509_check_ip_asc(cert, host, 0) == 1;
+
+  ERR_clear_error(); /* an address that is none */
+  return has;
+}
+
 void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]) {
   const X509 *cert = SSL_get0_peer_certificate(ssl);
 
   out[0] = '\0';
   if (cert != NULL) tc_serial_text(X509_get0_serialNumber(cert), out);
+}
+
+STACK_OF(X509) * tc_tls_chain_of(const SSL *ssl) {
+  STACK_OF(X509) *chain = ssl != NULL ? SSL_get0_verified_chain(ssl) : NULL;
+
+  return chain != NULL ? X509_chain_up_ref(chain) : NULL;
 }
 
 uint64_t tc_tls_peer_expires_s(const SSL *ssl) {
@@ -174,12 +190,12 @@ static void x509_freep(X509 **cert) {
   X509_free(*cert);
 }
 
-tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
+tb_rc tc_tls_identity(const SSL *ssl, struct tb_diag *diag, enum tc_role *out_role,
                       char out[TC_IDENTITY_BYTES + 1]) {
   TB_CLEANUP(x509_freep) X509 *cert = SSL_get1_peer_certificate(ssl);
 
   if (cert == NULL) return tb_fail(diag, TB_REFUSED, "no certificate");
-  return tc_identity_of(cert, role, diag, out);
+  return tc_identity_of(cert, diag, out_role, out);
 }
 
 void tc_tls_why(const SSL *ssl, char *out, size_t out_bytes) {

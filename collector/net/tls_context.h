@@ -34,6 +34,9 @@ uint64_t tc_tls_context_expires_s(const SSL_CTX *ctx);
 /* When the first of its authorities does. */
 uint64_t tc_tls_context_authority_expires_s(const SSL_CTX *ctx);
 
+/* Is it a name or an address of the context's certificate? */
+bool tc_tls_context_has_name(const SSL_CTX *ctx, const char *host);
+
 /* The serial number of the peer's certificate; "" if it has none. */
 void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]);
 
@@ -41,8 +44,11 @@ void tc_tls_peer_serial(const SSL *ssl, char out[TC_SERIAL_MAX + 1]);
 uint64_t tc_tls_peer_expires_s(const SSL *ssl);
 
 /* lib/tls/identity.h for the peer's certificate; TB_REFUSED too if it sent none. */
-TB_MUST tb_rc tc_tls_identity(const SSL *ssl, const char *role, struct tb_diag *diag,
+TB_MUST tb_rc tc_tls_identity(const SSL *ssl, struct tb_diag *diag, enum tc_role *out_role,
                               char out[TC_IDENTITY_BYTES + 1]);
+
+/* The peer's certificates, once they are verified, for the caller to free; NULL: it has none, or ssl is NULL. */
+STACK_OF(X509) * tc_tls_chain_of(const SSL *ssl);
 
 /* Why the last call on ssl failed, in OpenSSL's words and the verifier's. Clears the error queue. */
 void tc_tls_why(const SSL *ssl, char *out, size_t out_bytes);

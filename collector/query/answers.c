@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions by kind, and catalog rows as messages. Everything an answer points to lies in the
- * worker's arena until it has been packed. */
+/* Rows of the catalog and reports as messages. Everything an answer points to lies in the session's arena. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "archive/meta.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "collector/query/private.h"
 #include "proto/loss.h"
 #include "proto/unpack.h"
@@ -89,40 +89,45 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
 /* --- status ------------------------------------------------------------------------------------ */
 
 /* The environment's strings, which outlive every answer. */
-static void add_feed_urls(struct tc_archive_env *env, Tracecollect__V1__StatusReply *status) {
+static void add_feed_urls(struct tc_query_env *env, Tracecollect__V1__StatusReply *status) {
   status->feed_urls = (char **)(uintptr_t)env->feed_urls; /* packing only reads them */
   while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
 }
 
-static tb_rc answer_status(struct tc__worker *w, struct tb_diag *diag,
-                           Tracecollect__V1__Reply *reply) {
-  struct stream_list streams = { .arena = &w->arena };
-  const struct tc_archive *a = w->archive;
+static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
+                           Tracecollect__V1__StatusReply **out) {
+  struct stream_list streams = { .arena = &s->arena };
+  struct tc_query_env *env = &s->query->env;
   const struct tc_select all = { 0 };
   struct tc_store_stats stats;
-
   Tracecollect__V1__StatusReply *status;
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->status, &status));
-  tracecollect__v1__status_reply__init(status);
-  tc_store_show_runs(w->archive->env.store);
-  TB_TRY(tc__archive_catalog(w, diag));
-  TB_TRY(tc_catalog_streams(w->catalog, &all, add_stream, &streams, diag));
-  tc_store_stats(a->env.store, &stats);
 
-  TB_TRY(copy_text(&w->arena, a->env.version, &status->version));
-  TB_TRY(copy_text(&w->arena, a->durable ? "durable" : "process", &status->level));
-  TB_TRY(copy_text(&w->arena, stats.finding, &status->health));
-  status->started_wall_ns = a->env.started_wall_ns;
+  TB_TRY(tb_arena_take(&s->arena, sizeof *status, &status));
+  tracecollect__v1__status_reply__init(status);
+  tc_store_show_runs(env->store);
+  TB_TRY(tc__query_catalog(s, diag));
+  TB_TRY(tc_catalog_streams(s->catalog, &all, add_stream, &streams, diag));
+  tc_store_stats(env->store, &stats);
+
+  TB_TRY(copy_text(&s->arena, env->version, &status->version));
+  TB_TRY(copy_text(&s->arena, env->durable ? "durable" : "process", &status->level));
+  TB_TRY(copy_text(&s->arena, stats.finding, &status->health));
+  status->started_wall_ns = env->started_wall_ns;
   status->wall_ns = tc_wall_ns();
   status->archive_bytes = stats.archive_bytes;
   status->archive_segments = stats.archive_segments;
   status->disk_free_bytes = stats.disk_free_bytes;
   status->n_streams = streams.list.count;
   status->streams = (void *)streams.list.items;
-  add_feed_urls(&w->archive->env, status);
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_STATUS;
-  reply->status = status;
+  add_feed_urls(env, status);
+  *out = status;
   return TB_OK;
+}
+
+tb_rc tc_query_status(struct tc_query_session *s, struct tb_diag *diag,
+                      Tracecollect__V1__StatusReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_status(s, diag, out), diag);
 }
 
 /* --- list -------------------------------------------------------------------------------------- */
@@ -196,7 +201,7 @@ static void meta_freep(tc_meta **meta) {
   tc_meta_free(*meta);
 }
 
-tb_rc tc__archive_move_in(struct tb_arena *arena, const ProtobufCMessage *message, void **out) {
+tb_rc tc__query_move_in(struct tb_arena *arena, const ProtobufCMessage *message, void **out) {
   size_t n = protobuf_c_message_get_packed_size(message);
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
   void *packed;
@@ -208,38 +213,38 @@ tb_rc tc__archive_move_in(struct tb_arena *arena, const ProtobufCMessage *messag
 }
 
 /* The meta of a segment; NULL: it cannot be read now, as retention or the sealer is at work on it. */
-static tb_rc read_meta(struct tc__worker *w, const Tracecollect__V1__SegmentInfo *s,
+static tb_rc read_meta(struct tc_query_session *session, const Tracecollect__V1__SegmentInfo *s,
                        struct tb_diag *diag, tc_meta **out) {
   char path[256];
   const char *dot = strrchr(s->path, '.');
 
   *out = NULL;
   if (s->open) {
-    tb_rc rc = tc_catalog_open_meta(w->catalog, s->id, diag, out);
+    tb_rc rc = tc_catalog_open_meta(session->catalog, s->id, diag, out);
     return rc == TB_NOTFOUND ? TB_OK : rc; /* sealed since */
   }
   if (dot == NULL) return TB_OK;
   snprintf(path, sizeof path, "%.*s.meta", (int)(dot - s->path), s->path);
-  if (tc_meta_read(tc_store_dirfd(w->archive->env.store), path, NULL, out) != TB_OK) *out = NULL;
+  if (tc_meta_read(tc_store_dirfd(session->query->env.store), path, NULL, out) != TB_OK) *out = NULL;
   return TB_OK;
 }
 
 /* Figures that only the meta has. */
-static tb_rc add_detail(struct tc__worker *w, Tracecollect__V1__SegmentInfo *s,
+static tb_rc add_detail(struct tc_query_session *session, Tracecollect__V1__SegmentInfo *s,
                         struct tb_diag *diag) {
   TB_CLEANUP(meta_freep) tc_meta *meta = NULL;
   struct list generations = { 0 }, losses = { 0 };
   void *copy;
 
-  TB_TRY(read_meta(w, s, diag, &meta));
+  TB_TRY(read_meta(session, s, diag, &meta));
   if (meta == NULL) return TB_OK;
   for (size_t i = 0; meta->n_generations > 1 && i < meta->n_generations; i++) {
-    TB_TRY(tc__archive_move_in(&w->arena, &meta->generations[i]->base, &copy));
-    TB_TRY(list_add(&w->arena, &generations, copy));
+    TB_TRY(tc__query_move_in(&session->arena, &meta->generations[i]->base, &copy));
+    TB_TRY(list_add(&session->arena, &generations, copy));
   }
   for (size_t i = 0; i < meta->n_losses; i++) {
-    TB_TRY(tc__archive_move_in(&w->arena, &meta->losses[i]->base, &copy));
-    TB_TRY(list_add(&w->arena, &losses, copy));
+    TB_TRY(tc__query_move_in(&session->arena, &meta->losses[i]->base, &copy));
+    TB_TRY(list_add(&session->arena, &losses, copy));
   }
   s->n_generations = generations.count;
   s->generations = (void *)generations.items;
@@ -269,43 +274,74 @@ static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_dia
   return TB_OK;
 }
 
-static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListRequest *ask,
-                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  struct segment_list segments = { .keeps = tc_store_keeps(w->archive->env.store),
-                                   .arena = &w->arena,
-                                   .limit = TC__SEGMENTS_MAX };
-  struct stream_list streams = { .arena = &w->arena };
+/* STREAM.GEN.NS, or a segment's id. */
+static tb_rc read_place(const char *text, struct tb_arena *arena, struct tb_diag *diag,
+                        struct tc_select *out) {
+  unsigned char *stream;
+  int end = 0;
+
+  TB_TRY(tb_arena_take(arena, TC_STREAM_BYTES, &stream));
+  if (strspn(text, "0123456789") == strlen(text)) {
+    if (sscanf(text, "%" SCNu64 "%n", &out->after, &end) == 1 && out->after <= INT64_MAX)
+      return TB_OK;
+  } else if (tb_unhex(text, stream, TC_STREAM_BYTES) &&
+             sscanf(text + 2 * (size_t)TC_STREAM_BYTES, ".%" SCNu64 ".%" SCNu64 "%n",
+                    &out->place.first_gen, &out->place.first_wall_ns, &end) == 2 &&
+             text[2 * TC_STREAM_BYTES + end] == '\0') {
+    out->place.stream = stream;
+    return TB_OK;
+  }
+  return tb_fail(diag, TB_PROTOCOL, "after=%.60s is neither a segment's id nor a place", text);
+}
+
+static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_arena *arena,
+                         char **out) {
+  char hex[2 * TC_STREAM_BYTES + 1], text[sizeof hex + 2 * 21];
+
+  tb_hex(last->stream.data, TC_STREAM_BYTES, hex);
+  snprintf(text, sizeof text, "%s.%" PRIu64 ".%" PRIu64, hex, last->first_gen,
+           last->first_wall_ns);
+  return copy_text(arena, text, out);
+}
+
+/* What is asked for, and where it begins. *out_first: it is the first page. */
+static tb_rc read_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
+                       struct tb_diag *diag, struct tc_select *out, bool *out_first) {
+  TB_TRY(read_selector(ask->selector, diag, out));
+  *out_first = *ask->place == '\0';
+  return *out_first ? TB_OK : read_place(ask->place, &s->arena, diag, out);
+}
+
+static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
+                         struct tb_diag *diag, Tracecollect__V1__ListReply **out) {
+  struct segment_list segments = { .keeps = tc_store_keeps(s->query->env.store),
+                                   .arena = &s->arena,
+                                   .limit = ask->limit != 0 ? ask->limit : TC__SEGMENTS };
+  struct stream_list streams = { .arena = &s->arena };
   struct tc_select select = { 0 };
+  Tracecollect__V1__ListReply *list;
+  bool first = false;
 
-  TB_TRY(read_selector(ask->selector, diag, &select));
+  TB_TRY(read_list(s, ask, diag, &select, &first));
   if (ask->settle) {
-    TB_TRY(tc__archive_settle(w, diag));
-    TB_TRY(tc__archive_await_rebuild(w, diag));
-  } else if (ask->after == 0 && ask->after_stream.len == 0) {
-    tc_store_show_runs(w->archive->env.store);
+    TB_TRY(tc__query_settle(s, diag));
+    TB_TRY(tc__query_await_rebuild(s, diag));
+  } else if (first) {
+    tc_store_show_runs(s->query->env.store);
   }
-  TB_TRY(tc__archive_catalog(w, diag));
+  TB_TRY(tc__query_catalog(s, diag));
 
-  select.limit = TC__SEGMENTS_MAX;
-  TB_TRY(tc_catalog_streams(w->catalog, &select, add_stream, &streams, diag));
-  if (ask->limit != 0 && ask->limit < TC__SEGMENTS_MAX) segments.limit = ask->limit;
-  select.after = ask->after;
-  if (ask->after_stream.len != 0) {
-    if (ask->after_stream.len != sizeof((struct tc_segment_row){ 0 }).stream)
-      return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-    select.place.stream = ask->after_stream.data;
-    select.place.first_gen = ask->after_gen;
-    select.place.first_wall_ns = ask->after_wall_ns;
-  }
+  select.limit = TC__STREAMS_MAX;
+  if (first) TB_TRY(tc_catalog_streams(s->catalog, &select, add_stream, &streams, diag));
+  if (segments.limit > TC__SEGMENTS_MAX) segments.limit = TC__SEGMENTS_MAX;
   select.limit =
       (unsigned)segments.limit + 1; /* one more than is shown, to know whether there are more */
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
-      w->catalog, &select, add_segment, &segments, diag));
+      s->catalog, &select, add_segment, &segments, diag));
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
-    TB_TRY(add_detail(w, segments.list.items[i], diag));
+    TB_TRY(add_detail(s, segments.list.items[i], diag));
 
-  Tracecollect__V1__ListReply *list;
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->list, &list));
+  TB_TRY(tb_arena_take(&s->arena, sizeof *list, &list));
   tracecollect__v1__list_reply__init(list);
   list->n_segments = segments.list.count;
   list->segments = (void *)segments.list.items;
@@ -313,9 +349,16 @@ static tb_rc answer_list(struct tc__worker *w, const Tracecollect__V1__ListReque
   list->newest_first = ask->newest_first;
   list->n_streams = streams.list.count;
   list->streams = (void *)streams.list.items;
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_LIST;
-  reply->list = list;
+  if (list->more)
+    TB_TRY(write_place(list->segments[list->n_segments - 1], &s->arena, &list->next));
+  *out = list;
   return TB_OK;
+}
+
+tb_rc tc_query_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
+                    struct tb_diag *diag, Tracecollect__V1__ListReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_list(s, ask, diag, out), diag);
 }
 
 /* --- report ------------------------------------------------------------------------------------ */
@@ -329,9 +372,9 @@ static tb_rc add_report(void *self, const struct tc_report *report) {
   return list_add(to->arena, &to->list, message);
 }
 
-static tb_rc answer_report(struct tc__worker *w, const Tracecollect__V1__ReportRequest *ask,
-                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  struct stream_list reports = { .arena = &w->arena };
+static tb_rc answer_report(struct tc_query_session *s, const Tracecollect__V1__ReportRequest *ask,
+                           struct tb_diag *diag, Tracecollect__V1__ReportReply **out) {
+  struct stream_list reports = { .arena = &s->arena };
   struct tc_report_select select = {
     .stream = ask->stream.len == TC_REPORT_STREAM_BYTES ? ask->stream.data : NULL,
     .service = *ask->service != '\0' ? ask->service : NULL,
@@ -342,93 +385,16 @@ static tb_rc answer_report(struct tc__worker *w, const Tracecollect__V1__ReportR
 
   if (ask->stream.len != 0 && select.stream == NULL)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
-  TB_TRY(tc_reports_collect(w->archive->env.reports, &select, add_report, &reports));
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply->report, &reply->report));
-  tracecollect__v1__report_reply__init(reply->report);
-  reply->report->n_reports = reports.list.count;
-  reply->report->reports = (void *)reports.list.items;
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_REPORT;
+  TB_TRY(tc_reports_collect(s->query->env.reports, &select, add_report, &reports));
+  TB_TRY(tb_arena_take(&s->arena, sizeof **out, out));
+  tracecollect__v1__report_reply__init(*out);
+  (*out)->n_reports = reports.list.count;
+  (*out)->reports = (void *)reports.list.items;
   return TB_OK;
 }
 
-/* --- by kind ----------------------------------------------------------------------------------- */
-
-static tb_rc answer_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
-                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_read(w, ask, diag, &reply->read));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_READ;
-  return TB_OK;
-}
-
-static tb_rc answer_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
-                           struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_verify(w, ask, diag, &reply->verify));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_VERIFY;
-  return TB_OK;
-}
-
-static tb_rc answer_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *ask,
-                         struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_snap(w, ask, diag, &reply->snap));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_SNAP;
-  return TB_OK;
-}
-
-static tb_rc answer_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
-                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_firings(w, ask, diag, &reply->firings));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_FIRINGS;
-  return TB_OK;
-}
-
-static tb_rc answer_history(struct tc__worker *w, const Tracecollect__V1__HistoryRequest *ask,
-                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_history(w, ask, diag, &reply->history));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_HISTORY;
-  return TB_OK;
-}
-
-static tb_rc answer_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
-                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  TB_TRY(tc__archive_trigger(w, ask, diag, &reply->trigger));
-  reply->answer_case = TRACECOLLECT__V1__REPLY__ANSWER_TRIGGER;
-  return TB_OK;
-}
-
-static tb_rc answer_by_kind(struct tc__worker *w, const Tracecollect__V1__Request *request,
-                            struct tb_diag *diag, Tracecollect__V1__Reply *reply) {
-  switch ((int)request->ask_case) {
-  case TRACECOLLECT__V1__REQUEST__ASK_STATUS: return answer_status(w, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_LIST: return answer_list(w, request->list, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_READ: return answer_read(w, request->read, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return answer_report(w, request->report, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return answer_verify(w, request->verify, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return answer_snap(w, request->snap, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_FIRINGS:
-    return answer_firings(w, request->firings, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_HISTORY:
-    return answer_history(w, request->history, diag, reply);
-  case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER:
-    return answer_trigger(w, request->trigger, diag, reply);
-  default: return tb_fail(diag, TB_UNSUPPORTED, "this collector does not know that question");
-  }
-}
-
-bool tc__archive_answer(struct tc__worker *w, const Tracecollect__V1__Request *request,
-                        Tracecollect__V1__Reply *reply) {
-  static char out_of_room[] = "the answer is too large: ask for less at a time";
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  bool lease = tc__archive_is_lease(request);
-  tb_rc rc =
-      lease ? tc__archive_lease(w, request, &diag) : answer_by_kind(w, request, &diag, reply);
-  if (rc == TB_OK) return lease;
-  tc__archive_look_at_catalog(w, &diag);
-
-  tracecollect__v1__reply__init(reply);
-  reply->rc = rc;
-  if (diag.rc == TB_OK) tb_fail(&diag, rc, "%s", rc == TB_BUDGET ? out_of_room : tb_rc_text(rc));
-  if (copy_text(&w->arena, diag.text, &reply->error) != TB_OK) reply->error = out_of_room;
-  return false;
+tb_rc tc_query_report(struct tc_query_session *s, const Tracecollect__V1__ReportRequest *ask,
+                      struct tb_diag *diag, Tracecollect__V1__ReportReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_report(s, ask, diag, out), diag);
 }

@@ -8,8 +8,9 @@
 enum { PROBLEMS_MAX = 1000 };
 
 struct findings {
-  struct tc__worker *worker;
-  char **problems; /* PROBLEMS_MAX, in the worker's arena */
+  struct tc_query_session *session;
+  const struct tc_query_watch *watch; /* NULL: none */
+  char **problems;                    /* PROBLEMS_MAX, in the session's arena */
   size_t count;
 };
 
@@ -17,38 +18,43 @@ static void note_problem(void *self, const char *text) {
   struct findings *f = self;
 
   if (f->count == PROBLEMS_MAX) return;
-  if (tb_arena_copy(&f->worker->arena, text, strlen(text) + 1, &f->problems[f->count]) == TB_OK)
+  if (tb_arena_copy(&f->session->arena, text, strlen(text) + 1, &f->problems[f->count]) == TB_OK)
     f->count++;
+}
+
+static void note_progress(void *self, uint64_t done_bytes, uint64_t total_bytes) {
+  const struct tc_query_watch *watch = ((struct findings *)self)->watch;
+
+  if (watch != NULL) watch->progress(watch->self, done_bytes, total_bytes);
 }
 
 static bool is_stopping(void *self) {
   struct findings *f = self;
-  struct tc_archive *a = f->worker->archive;
 
-  pthread_mutex_lock(&a->lock);
-  bool stopping = a->stopping;
-  pthread_mutex_unlock(&a->lock);
-  return stopping;
+  return tc__query_is_stopping(f->session->query) ||
+         (f->watch != NULL && f->watch->stop(f->watch->self));
 }
 
-static bool begin(struct tc_archive *a) {
-  pthread_mutex_lock(&a->lock);
-  bool busy = a->verifying;
-  a->verifying = true;
-  pthread_mutex_unlock(&a->lock);
+static bool begin(struct tc_query *q) {
+  pthread_mutex_lock(&q->lock);
+  bool busy = q->verifying;
+  q->verifying = true;
+  pthread_mutex_unlock(&q->lock);
   return !busy;
 }
 
-static void end(struct tc_archive *a) {
-  pthread_mutex_lock(&a->lock);
-  a->verifying = false;
-  pthread_mutex_unlock(&a->lock);
+static void end(struct tc_query *q) {
+  pthread_mutex_lock(&q->lock);
+  q->verifying = false;
+  pthread_mutex_unlock(&q->lock);
 }
 
-static tb_rc look(struct tc__worker *w, bool rebuild, struct findings *findings,
-                  struct tb_diag *diag, struct tc_audited *out) {
-  struct tc_audit_sink sink = { .self = findings, .problem = note_problem, .stop = is_stopping };
-  int state_fd = tc_store_dirfd(w->archive->env.store);
+static tb_rc look(bool rebuild, struct findings *findings, struct tb_diag *diag,
+                  struct tc_audited *out) {
+  struct tc_audit_sink sink = {
+    .self = findings, .problem = note_problem, .progress = note_progress, .stop = is_stopping
+  };
+  int state_fd = tc_store_dirfd(findings->session->query->env.store);
   uint64_t listed;
 
   if (rebuild) TB_TRY(tc_audit_rebuild(state_fd, &sink, diag, &listed));
@@ -87,20 +93,21 @@ static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_audited_accou
   return out;
 }
 
-tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyRequest *ask,
-                         struct tb_diag *diag, Tracecollect__V1__VerifyReply **out) {
-  struct findings findings = { .worker = w };
+static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__VerifyRequest *ask,
+                           const struct tc_query_watch *watch, struct tb_diag *diag,
+                           Tracecollect__V1__VerifyReply **out) {
+  struct findings findings = { .session = s, .watch = watch };
   struct tc_audited seen = { 0 };
   Tracecollect__V1__VerifiedBooks *living;
   Tracecollect__V1__VerifyReply *reply;
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof *living, &living));
-  TB_TRY(tb_arena_take(&w->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
-  TB_TRY(tb_arena_take(&w->arena, sizeof *reply, &reply));
-  TB_TRY(tc__archive_settle(w, diag)); /* what is acked is in files, and counted */
-  if (!begin(w->archive)) return tb_fail(diag, TB_REFUSED, "another verification is under way");
-  tb_rc rc = look(w, ask->rebuild, &findings, diag, &seen);
-  end(w->archive);
+  TB_TRY(tb_arena_take(&s->arena, sizeof *living, &living));
+  TB_TRY(tb_arena_take(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
+  TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
+  TB_TRY(tc__query_settle(s, diag)); /* what is acked is in files, and counted */
+  if (!begin(s->query)) return tb_fail(diag, TB_BUSY, "another verification is under way");
+  tb_rc rc = look(ask->rebuild, &findings, diag, &seen);
+  end(s->query);
   if (rc != TB_OK) return rc;
 
   tracecollect__v1__verify_reply__init(reply);
@@ -118,4 +125,11 @@ tb_rc tc__archive_verify(struct tc__worker *w, const Tracecollect__V1__VerifyReq
   reply->problems = findings.problems;
   *out = reply;
   return TB_OK;
+}
+
+tb_rc tc_query_verify(struct tc_query_session *s, const Tracecollect__V1__VerifyRequest *ask,
+                      const struct tc_query_watch *watch, struct tb_diag *diag,
+                      Tracecollect__V1__VerifyReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_verify(s, ask, watch, diag, out), diag);
 }

@@ -12,13 +12,13 @@ enum { ANSWER_BYTES = 1 << 20, CHUNK_BYTES = 64 << 10, REPLY_REPORTS = 1, REPORT
 
 typedef Tracecollect__V1__StreamReport stream_report;
 
-struct reports { /* a list in the worker's arena */
+struct reports { /* a list in the session's arena */
   struct reports *next;
   stream_report *report;
 };
 
 struct collecting {
-  struct tc__worker *w;
+  struct tc_query_session *s;
   const Tracecollect__V1__HistoryRequest *ask;
   Tracecollect__V1__HistoryReply *reply;
   struct tb_arena scratch; /* of one report */
@@ -69,7 +69,7 @@ static void leave_out_tables(Tracecollect__V1__Report *report, const char *name)
 /* A report of another version, which cannot be read, is left out. */
 static tb_rc unpack_report(struct collecting *c, const ProtobufCBinaryData *packed,
                            stream_report **out) {
-  struct tb_arena *arena = c->ask->figures_only ? &c->scratch : &c->w->arena;
+  struct tb_arena *arena = c->ask->figures_only ? &c->scratch : &c->s->arena;
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
   void *copy;
 
@@ -77,7 +77,7 @@ static tb_rc unpack_report(struct collecting *c, const ProtobufCBinaryData *pack
   if (*out == NULL) return arena->is_short ? TB_NOMEM : TB_OK;
   if (!c->ask->figures_only) return TB_OK;
   if ((*out)->report != NULL) leave_out_tables((*out)->report, c->ask->table);
-  tb_rc rc = tc__archive_move_in(&c->w->arena, &(*out)->base, &copy);
+  tb_rc rc = tc__query_move_in(&c->s->arena, &(*out)->base, &copy);
   tb_arena_reset(&c->scratch);
   if (rc == TB_OK) *out = copy;
   return rc;
@@ -89,7 +89,7 @@ static tb_rc add_report(struct collecting *c, const ProtobufCBinaryData *packed)
 
   TB_TRY(unpack_report(c, packed, &report));
   if (report == NULL) return TB_OK;
-  TB_TRY(tb_arena_take(&c->w->arena, sizeof *item, &item));
+  TB_TRY(tb_arena_take(&c->s->arena, sizeof *item, &item));
   *item = (struct reports){ .report = report };
   *c->end = item;
   c->end = &item->next;
@@ -104,7 +104,7 @@ static tb_rc say_more(struct collecting *c, uint64_t until_ns) {
   c->reply->more = true;
   c->reply->after_ns = until_ns;
   c->reply->after_stream.len = sizeof c->stream;
-  return tb_arena_copy(&c->w->arena, c->stream, sizeof c->stream, &c->reply->after_stream.data);
+  return tb_arena_copy(&c->s->arena, c->stream, sizeof c->stream, &c->reply->after_stream.data);
 }
 
 /* TB_END: the answer is large enough. */
@@ -136,7 +136,7 @@ static tb_rc take_stream(void *self, const struct tc_stream_row *row) {
   c->is_begun = order == 0;
   if (c->is_begun && from_ns < c->ask->after_ns) from_ns = c->ask->after_ns;
   memcpy(c->stream, row->stream, sizeof c->stream);
-  tb_rc rc = tc_history_read(c->w->archive->env.kept, row->stream, from_ns, until_ns, c,
+  tb_rc rc = tc_history_read(c->s->query->env.kept, row->stream, from_ns, until_ns, c,
                              take_record, &damaged, c->diag);
   c->reply->damaged += damaged;
   return rc;
@@ -147,7 +147,7 @@ static tb_rc take_stream(void *self, const struct tc_stream_row *row) {
 static tb_rc put_list(struct collecting *c) {
   size_t n = 0;
 
-  TB_TRY(tb_arena_take(&c->w->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
+  TB_TRY(tb_arena_take(&c->s->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
                        &c->reply->reports));
   for (const struct reports *item = c->first; item != NULL; item = item->next)
     c->reply->reports[n++] = item->report;
@@ -170,22 +170,28 @@ static tb_rc read_select(const Tracecollect__V1__HistoryRequest *ask, struct tb_
   return TB_OK;
 }
 
-tb_rc tc__archive_history(struct tc__worker *w, const Tracecollect__V1__HistoryRequest *ask,
-                          struct tb_diag *diag, Tracecollect__V1__HistoryReply **out) {
-  struct collecting c = { .w = w, .ask = ask, .diag = diag };
+static tb_rc answer_history(struct tc_query_session *s, const Tracecollect__V1__HistoryRequest *ask,
+                            struct tb_diag *diag, Tracecollect__V1__HistoryReply **out) {
+  struct collecting c = { .s = s, .ask = ask, .diag = diag };
   struct tc_select select;
 
-  if (w->archive->env.kept == NULL)
+  if (s->query->env.kept == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector keeps no reports");
   TB_TRY(read_select(ask, diag, &select));
   c.end = &c.first;
-  TB_TRY(tb_arena_take(&w->arena, sizeof *c.reply, &c.reply));
+  TB_TRY(tb_arena_take(&s->arena, sizeof *c.reply, &c.reply));
   tracecollect__v1__history_reply__init(c.reply);
-  TB_TRY(tc__archive_catalog(w, diag));
-  tb_arena_init(&c.scratch, &w->mem, CHUNK_BYTES);
-  tb_rc rc = tc_catalog_streams(w->catalog, &select, take_stream, &c, diag);
+  TB_TRY(tc__query_catalog(s, diag));
+  tb_arena_init(&c.scratch, &s->mem, CHUNK_BYTES);
+  tb_rc rc = tc_catalog_streams(s->catalog, &select, take_stream, &c, diag);
   tb_arena_fini(&c.scratch);
   if (rc != TB_OK && rc != TB_END) return rc;
   *out = c.reply;
   return put_list(&c);
+}
+
+tb_rc tc_query_history(struct tc_query_session *s, const Tracecollect__V1__HistoryRequest *ask,
+                       struct tb_diag *diag, Tracecollect__V1__HistoryReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_history(s, ask, diag, out), diag);
 }

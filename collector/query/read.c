@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's file, a chunk at a time: the catalog says where it is, its checksum travels along. */
+/* A segment's file: the catalog says where it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "archive/meta.h"
-#include "archive/state_dir.h"
-#include "base/crc32c.h"
 #include "collector/query/private.h"
 
 enum { OPEN_TRIES = 3 };
@@ -32,12 +28,12 @@ static tb_rc say_expired(struct tb_diag *diag, uint64_t id) {
   return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes", id);
 }
 
-static tb_rc find(struct tc__worker *w, uint64_t id, struct found *found, struct tb_diag *diag) {
+static tb_rc find(struct tc_query_session *s, uint64_t id, struct found *found, struct tb_diag *diag) {
   struct tc_select select = { .segment = id, .limit = 1 };
 
   found->any = false;
-  TB_TRY(tc__archive_catalog(w, diag));
-  TB_TRY(tc_catalog_segments(w->catalog, &select, keep, found, diag));
+  TB_TRY(tc__query_catalog(s, diag));
+  TB_TRY(tc_catalog_segments(s->catalog, &select, keep, found, diag));
   if (!found->any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
   return found->row.expired ? say_expired(diag, id) : TB_OK;
 }
@@ -56,18 +52,18 @@ static bool is_expired_now(int state_fd, const char *trace_path) {
   return expired;
 }
 
-tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
+tb_rc tc__query_open(struct tc_query_session *s, uint64_t id, struct tb_diag *diag,
                        struct tc_segment_row *out_row, int *out_fd) {
-  int state_fd = tc_store_dirfd(w->archive->env.store), fd = -1;
+  int state_fd = tc_store_dirfd(s->query->env.store), fd = -1;
   struct found found;
 
   if (id == 0) return tb_fail(diag, TB_NOTFOUND, "no segment was named");
   /* A run that is sealed between the two looks has another path, but the same bytes: its row will say so. */
   for (int tries = 0; fd < 0 && tries < OPEN_TRIES; tries++) {
-    TB_TRY(find(w, id, &found, diag));
+    TB_TRY(find(s, id, &found, diag));
     fd = openat(state_fd, found.row.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno != ENOENT || !found.row.open)) break;
-    if (fd < 0) tc_store_show_runs(w->archive->env.store);
+    if (fd < 0) tc_store_show_runs(s->query->env.store);
   }
   if (fd < 0 && errno == ENOENT) {
     if (is_expired_now(state_fd, found.row.path)) return say_expired(diag, id);
@@ -79,43 +75,4 @@ tb_rc tc__archive_open(struct tc__worker *w, uint64_t id, struct tb_diag *diag,
   *out_row = found.row;
   *out_fd = fd;
   return TB_OK;
-}
-
-static tb_rc read_chunk(struct tc__worker *w, const struct tc_segment_row *row, int fd,
-                        const Tracecollect__V1__ReadRequest *ask, struct tb_diag *diag,
-                        Tracecollect__V1__ReadReply *reply) {
-  size_t wanted = ask->bytes == 0 ? TC__CHUNK_BYTES : ask->bytes;
-  struct stat st;
-  void *bytes;
-
-  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", row->path, strerror(errno));
-  uint64_t total = row->open ? row->bytes : (uint64_t)st.st_size;
-  if (ask->offset > total)
-    return tb_fail(diag, TB_NOTFOUND, "offset %" PRIu64 " lies behind the segment's end",
-                   ask->offset);
-  if (wanted > TC__CHUNK_BYTES_MAX) wanted = TC__CHUNK_BYTES_MAX;
-  size_t n = wanted < total - ask->offset ? wanted : (size_t)(total - ask->offset);
-
-  TB_TRY(tb_arena_take(&w->arena, n, &bytes));
-  TB_TRY(tc_read_exactly(fd, row->path, bytes, n, ask->offset, diag));
-  reply->data = (ProtobufCBinaryData){ .len = n, .data = bytes };
-  reply->crc = tb_crc32c(0, bytes, n);
-  reply->total = total;
-  reply->eof = ask->offset + n == total;
-  return TB_OK;
-}
-
-tb_rc tc__archive_read(struct tc__worker *w, const Tracecollect__V1__ReadRequest *ask,
-                       struct tb_diag *diag, Tracecollect__V1__ReadReply **out) {
-  struct tc_segment_row row;
-  int fd;
-
-  Tracecollect__V1__ReadReply *reply;
-  TB_TRY(tb_arena_take(&w->arena, sizeof **out, &reply));
-  tracecollect__v1__read_reply__init(reply);
-  TB_TRY(tc__archive_open(w, ask->segment, diag, &row, &fd));
-  tb_rc rc = read_chunk(w, &row, fd, ask, diag, reply);
-  close(fd);
-  if (rc == TB_OK) *out = reply;
-  return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker waits here for agents: the ask's own limit on how many at a time leaves the others free. */
+/* A session waits here for agents: the ask's own limit on how many at a time leaves the others free. */
 #include <string.h>
 
 #include "collector/query/private.h"
@@ -47,7 +47,7 @@ static tb_rc count_stream(void *self, const struct tc_stream_row *row) {
 }
 
 /* No agent is connected: whether the name is wrong or the program is not there. */
-static tb_rc say_who_is_missing(struct tc__worker *w, const struct tc_snap_ask *ask,
+static tb_rc say_who_is_missing(struct tc_query_session *s, const struct tc_snap_ask *ask,
                                 struct tb_diag *diag) {
   struct tc_select select = { .service = ask->service,
                               .instance = ask->instance,
@@ -55,8 +55,8 @@ static tb_rc say_who_is_missing(struct tc__worker *w, const struct tc_snap_ask *
   size_t known = 0;
 
   tb_diag_clear(diag);
-  TB_TRY(tc__archive_catalog(w, diag));
-  TB_TRY(tc_catalog_streams(w->catalog, &select, count_stream, &known, diag));
+  TB_TRY(tc__query_catalog(s, diag));
+  TB_TRY(tc_catalog_streams(s->catalog, &select, count_stream, &known, diag));
   if (known == 0)
     return tb_fail(diag, TB_NOTFOUND, "no agent of service \"%.64s\"%s%.64s ever connected",
                    ask->service, *ask->instance != '\0' ? ", instance " : "", ask->instance);
@@ -65,14 +65,14 @@ static tb_rc say_who_is_missing(struct tc__worker *w, const struct tc_snap_ask *
                  ask->service, *ask->instance != '\0' ? ", instance " : "", ask->instance, known);
 }
 
-tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest *from,
-                       struct tb_diag *diag, Tracecollect__V1__SnapReply **out) {
+static tb_rc answer_snap(struct tc_query_session *s, const Tracecollect__V1__SnapRequest *from,
+                         struct tb_diag *diag, Tracecollect__V1__SnapReply **out) {
   struct tc_snap_ask ask = { .service = from->service,
                              .instance = from->instance,
                              .stream = from->stream.len != 0 ? from->stream.data : NULL,
                              .last_ns = from->last_ns,
                              .wait_ms = from->wait_ms != 0 ? from->wait_ms : WAIT_MS };
-  struct tc_recorders *recorders = w->archive->env.recorders;
+  struct tc_recorders *recorders = s->query->env.recorders;
   struct tc_snap_row *rows;
   size_t n;
 
@@ -80,14 +80,20 @@ tb_rc tc__archive_snap(struct tc__worker *w, const Tracecollect__V1__SnapRequest
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
   if (recorders == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector asks no agent for snaps");
-  tb_rc rc = tc_recorders_ask(recorders, &ask, &w->arena, diag, &rows, &n);
-  if (rc == TB_NOTFOUND) return say_who_is_missing(w, &ask, diag);
+  tb_rc rc = tc_recorders_ask(recorders, &ask, &s->arena, diag, &rows, &n);
+  if (rc == TB_NOTFOUND) return say_who_is_missing(s, &ask, diag);
   TB_TRY(rc);
 
-  TB_TRY(tb_arena_take(&w->arena, sizeof **out, out));
+  TB_TRY(tb_arena_take(&s->arena, sizeof **out, out));
   tracecollect__v1__snap_reply__init(*out);
-  TB_TRY(tb_arena_take(&w->arena, n * sizeof *(*out)->agents, &(*out)->agents));
+  TB_TRY(tb_arena_take(&s->arena, n * sizeof *(*out)->agents, &(*out)->agents));
   for (; (*out)->n_agents < n; (*out)->n_agents++)
-    TB_TRY(add(&w->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
+    TB_TRY(add(&s->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
   return TB_OK;
+}
+
+tb_rc tc_query_snap(struct tc_query_session *s, const Tracecollect__V1__SnapRequest *ask,
+                    struct tb_diag *diag, Tracecollect__V1__SnapReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_snap(s, ask, diag, out), diag);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of triggers and what they have fired: shown to every reader; rules are changed by those of this host only. */
+/* Rules of triggers and what they have fired. */
 #include <string.h>
 
 #include "collector/query/private.h"
 #include "collector/trigger/triggers.h"
 #include "pack/text.h"
-
-static bool is_of_this_host(const struct tc__worker *w) {
-  nng_sockaddr address;
-
-  return nng_pipe_get_addr(w->pipe, NNG_OPT_REMADDR, &address) == 0 &&
-         address.s_family == NNG_AF_IPC;
-}
 
 struct rule_list {
   struct tb_arena *arena;
@@ -44,13 +37,8 @@ static tb_rc add_rule(void *self, const struct tc_trigger_status *status, const 
   return copy(list->arena, status->words, &rule->words);
 }
 
-static tb_rc change(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
+static tb_rc change(struct tc_triggers *triggers, const Tracecollect__V1__TriggerRequest *ask,
                     struct tb_diag *diag) {
-  struct tc_triggers *triggers = w->archive->env.triggers;
-
-  if (*ask->add == '\0' && *ask->remove == '\0') return TB_OK;
-  if (!is_of_this_host(w))
-    return tb_fail(diag, TB_REFUSED, "rules are changed on the collector's own host only (ipc://)");
   if (*ask->add != '\0') TB_TRY(tc_triggers_add(triggers, ask->add, diag));
   return *ask->remove != '\0' ? tc_triggers_remove(triggers, ask->remove, diag) : TB_OK;
 }
@@ -99,11 +87,11 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
   return TB_OK;
 }
 
-tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsRequest *ask,
-                          struct tb_diag *diag, Tracecollect__V1__FiringsReply **out) {
-  struct firing_list list = { .arena = &w->arena };
+static tb_rc answer_firings(struct tc_query_session *s, const Tracecollect__V1__FiringsRequest *ask,
+                            struct tb_diag *diag, Tracecollect__V1__FiringsReply **out) {
+  struct firing_list list = { .arena = &s->arena };
 
-  if (w->archive->env.triggers == NULL)
+  if (s->query->env.triggers == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
   const struct tc_firings_ask which = {
     .after = ask->after,
@@ -111,27 +99,40 @@ tb_rc tc__archive_firings(struct tc__worker *w, const Tracecollect__V1__FiringsR
     .newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX,
     .newest_of_rule = ask->newest_of_rule
   };
-  TB_TRY(tb_arena_take(&w->arena, sizeof *list.reply, &list.reply));
+  TB_TRY(tb_arena_take(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__firings_reply__init(list.reply);
-  TB_TRY(tb_arena_take(&w->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
+  TB_TRY(tb_arena_take(&s->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
                        &list.reply->firings));
-  tb_rc rc = tc_firings_each(tc_triggers_firings(w->archive->env.triggers), &which, &list,
+  tb_rc rc = tc_firings_each(tc_triggers_firings(s->query->env.triggers), &which, &list,
                              add_firing);
   *out = list.reply;
   return rc == TB_END ? TB_OK : rc;
 }
 
-tb_rc tc__archive_trigger(struct tc__worker *w, const Tracecollect__V1__TriggerRequest *ask,
-                          struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
-  struct rule_list list = { .arena = &w->arena };
+static tb_rc answer_triggers(struct tc_query_session *s,
+                             const Tracecollect__V1__TriggerRequest *ask,
+                             struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
+  struct rule_list list = { .arena = &s->arena };
 
-  if (w->archive->env.triggers == NULL)
+  if (s->query->env.triggers == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
-  TB_TRY(change(w, ask, diag));
-  TB_TRY(tb_arena_take(&w->arena, sizeof *list.reply, &list.reply));
+  TB_TRY(change(s->query->env.triggers, ask, diag));
+  TB_TRY(tb_arena_take(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__trigger_reply__init(list.reply);
-  TB_TRY(tb_arena_take(&w->arena, TR_RULES_MAX * sizeof *list.reply->rules, &list.reply->rules));
-  TB_TRY(tc_triggers_each(w->archive->env.triggers, &list, add_rule));
+  TB_TRY(tb_arena_take(&s->arena, TR_RULES_MAX * sizeof *list.reply->rules, &list.reply->rules));
+  TB_TRY(tc_triggers_each(s->query->env.triggers, &list, add_rule));
   *out = list.reply;
   return TB_OK;
+}
+
+tb_rc tc_query_firings(struct tc_query_session *s, const Tracecollect__V1__FiringsRequest *ask,
+                       struct tb_diag *diag, Tracecollect__V1__FiringsReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_firings(s, ask, diag, out), diag);
+}
+
+tb_rc tc_query_triggers(struct tc_query_session *s, const Tracecollect__V1__TriggerRequest *ask,
+                        struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_triggers(s, ask, diag, out), diag);
 }

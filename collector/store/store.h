@@ -26,7 +26,7 @@
 struct tc_store;
 
 /* Recovers what the last run left (also after kill -9), then starts the threads. loops = number of
- * loops; senders are 0..loops-1 for them and loops for the archive service. */
+ * loops; senders are 0..loops-1 for them and loops for the query room. */
 TB_MUST tb_rc tc_store_open(const struct tc_config *config, unsigned loops,
                             struct tc_store_sink sink, struct tb_diag *diag, struct tc_store **out);
 /* Commits what was submitted, seals finished generations, stops the threads. */

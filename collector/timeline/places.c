@@ -82,18 +82,14 @@ static tb_rc take(struct tc__places *to, const Tracecollect__V1__ListReply *list
 /* The archive's pages, one after the other; of the newest segments, the first page. */
 static tb_rc ask(struct tc_query_session *session, Tracecollect__V1__ListRequest *list,
                  const struct stretch *asked, struct tb_diag *diag, struct tc__places *out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  Tracecollect__V1__ListReply *reply;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
-  request.list = list;
   do {
-    reply = tc_query_session_ask(session, &request);
-    if (reply->rc != TB_OK) return tb_fail(diag, (tb_rc)reply->rc, "%s", reply->error);
-    TB_TRY(take(out, reply->list, asked));
-    size_t n = reply->list->n_segments;
-    if (n > 0) list->after = reply->list->segments[n - 1]->id;
-  } while (reply->list->more && !list->newest_first);
+    TB_TRY(tc_query_list(session, list, diag, &reply));
+    TB_TRY(take(out, reply, asked));
+    snprintf(out->next, sizeof out->next, "%s", reply->next); /* lent until the next question */
+    list->place = out->next;
+  } while (reply->more && !list->newest_first);
   return TB_OK;
 }
 

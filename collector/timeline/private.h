@@ -50,6 +50,7 @@ struct tc__places {
   size_t n, room;
   char service[65], instance[65];
   bool wall_estimated;
+  char next[80]; /* the page that is read next */
 };
 void tc__places_fini(struct tc__places *places);
 /* Those that reach into from..until; both 0: the newest. */

@@ -3,7 +3,7 @@
  * content hash, those of each generation), each stream's chain of content hashes, the catalog's rows against the metas both
  * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
  * a closed one produced is archived, expired or reported as lost; what the agent of a living one had produced at its
- * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the archive service
+ * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the jobs
  * of a running daemon both come here.
  *
  * While a daemon writes the folder, a segment that is being published is left for the next time, and the whole

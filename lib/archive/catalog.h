@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalog: a SQLite index over the .meta files, deletable, rebuilt from them.
  *
- * The segment thread writes it; readers (archive service, tracectl verify) open it read-only, each with
+ * The segment thread writes it; readers (query sessions, tracectl verify) open it read-only, each with
  * a connection of its own (WAL mode). Rows are what proto/archive.proto's SegmentInfo and StreamStatus say.
  *
  * Threads   one thread per struct tc_catalog.

@@ -159,16 +159,30 @@ static tb_rc spell_out(const char *name, const char *own_socket, char **list,
   return rc;
 }
 
+static tb_rc check_path(const char *name, const char *path, struct tb_diag *diag) {
+  const size_t room = sizeof((struct sockaddr_un){ 0 }).sun_path;
+
+  if (strlen(path) < room) return TB_OK;
+  return tb_fail(diag, TB_BROKEN,
+                 "%s: the socket's path is %zu bytes, the system takes %zu: set %s to a shorter path",
+                 name, strlen(path), room - 1, name);
+}
+
+static tb_rc own_sock(struct tc_config *c, const char *folder, struct tb_diag *diag) {
+  if (*c->listen_sock == '\0')
+    TB_TRY(own(&c->listen_sock, text_of("%s/http.sock", folder), diag));
+  TB_TRY(make_absolute(&c->listen_sock, diag));
+  return check_path("listen.sock", c->listen_sock, diag);
+}
+
 static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
   char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
   char *feed = folder != NULL ? text_of("ipc://%s/feed.sock", folder) : NULL;
-  char *archive = folder != NULL ? text_of("ipc://%s/archive.sock", folder) : NULL;
   tb_rc rc = TB_OK;
 
-  if (feed == NULL || archive == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  if (feed == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   if (rc == TB_OK) rc = spell_out("listen.feed", feed, &c->listen_feed, diag);
-  if (rc == TB_OK) rc = spell_out("listen.archive", archive, &c->listen_archive, diag);
-  free(archive);
+  if (rc == TB_OK) rc = own_sock(c, folder, diag);
   free(feed);
   free(folder);
   return rc;
@@ -216,6 +230,9 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
     return tb_fail(diag, TB_BROKEN,
                    "archive.sign: needs archive.hash: sha256, as XXH3 does not withstand a person "
                    "who changes bytes");
+  if (strcmp(c->http_metrics, "reader") != 0 && strcmp(c->http_metrics, "open") != 0)
+    return tb_fail(diag, TB_BROKEN, "http.metrics: \"%.40s\" is neither reader nor open",
+                   c->http_metrics);
   TB_TRY(tc_feed_event_list(c->feed_events, diag, &bits));
   TB_TRY(tc_feed_window_list(c->feed_windows, diag, &bits));
   TB_TRY(tc_feed_finding_list(c->alert_findings, diag, &bits));
@@ -246,6 +263,8 @@ static tb_rc check_limits(const struct tc_config *c, struct tb_diag *diag) {
 
 static tb_rc check_addresses(const struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_hostport("listen.agents", c->listen_agents, diag));
+  if (*c->listen_metrics != '\0')
+    TB_TRY(check_hostport("listen.metrics", c->listen_metrics, diag));
   return *c->listen_http != '\0' ? check_hostport("listen.http", c->listen_http, diag) : TB_OK;
 }
 

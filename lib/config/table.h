@@ -43,7 +43,7 @@ void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
                             struct tb_diag *diag); /* KEY=VALUE */
-/* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed and listen.archive have one
+/* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed has one
  * to TC_URLS_MAX URLs, one a line, each complete and no two alike. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
 /* Is there something in it that is taken, and may be a slip? Then note says what. */

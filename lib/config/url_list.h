@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of nng URLs as text, as listen.archive and listen.feed take it: "ipc://, tls+tcp://0.0.0.0:7072". Commas and
+/* A list of nng URLs as text, as listen.feed takes it: "ipc://, tls+tcp://0.0.0.0:7071". Commas and
  * blanks end a URL only where another scheme follows, so that a path may hold either.
  */
 #ifndef TC_CONFIG_URL_LIST_H

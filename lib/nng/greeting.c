@@ -55,7 +55,8 @@ static void find_call(void) {
   *(void **)&real_readv = dlsym(RTLD_NEXT, "readv");
 }
 
-ssize_t readv(int fd, const struct iovec *parts, int n) {
+/* Weak: see accept.c. */
+__attribute__((weak)) ssize_t readv(int fd, const struct iovec *parts, int n) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   pthread_once(&once, find_call);

@@ -33,7 +33,8 @@ struct tc_nng_tls {
   nng_tls_config *config;
   SSL_CTX *ctx;
   bool server;
-  char *peer_role, *peer_host;
+  enum tc_act peer_act;
+  char *peer_host;
   void (*refused)(void *self, const char *peer, const char *why);
   void *self;
   uint64_t greeting_ns;
@@ -103,7 +104,6 @@ static void drop_terms(struct tc_nng_tls *terms) {
   if (!last) return;
 
   SSL_CTX_free(terms->ctx);
-  free(terms->peer_role);
   free(terms->peer_host);
   free(terms);
 }
@@ -178,13 +178,14 @@ static int check_peer(int fits, X509_STORE_CTX *store) {
   nng_tls_engine_conn *conn = SSL_get_app_data(ssl);
   char identity[TC_IDENTITY_BYTES + 1];
   SSL_verify_cb ask = SSL_CTX_get_verify_callback(SSL_get_SSL_CTX(ssl));
+  enum tc_role role;
   struct tb_diag diag;
 
   if (ask != NULL) fits = ask(fits, store);
   if (!fits || X509_STORE_CTX_get_error_depth(store) != 0) return fits;
   tb_diag_clear(&diag);
-  if (tc_identity_of(X509_STORE_CTX_get_current_cert(store), conn->terms->peer_role, &diag,
-                     identity) == TB_OK)
+  if (tc_identity_of(X509_STORE_CTX_get_current_cert(store), &diag, &role, identity) == TB_OK &&
+      tc_role_check(role, conn->terms->peer_act, identity, &diag) == TB_OK)
     return 1;
   snprintf(conn->refusal, sizeof conn->refusal, "%.159s", diag.text);
   X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
@@ -198,9 +199,8 @@ static bool expect_host(SSL *ssl, const char *host) {
 }
 
 /* --- finding the pipe --------------------------------------------------------------------------- nng gives
- * neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that
- * it asks its connection, on the asker's thread, is whether it is verified: so the connection notes who it
- * is. */
+ * neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that it asks its connection, on
+ * the asker's thread, is whether it is verified: so the connection notes who it is. */
 
 static _Thread_local nng_tls_engine_conn *asked;
 
@@ -256,13 +256,6 @@ static void drop_chain(nng_tls_engine_conn *conn) {
   sk_X509_pop_free(conn->chain, X509_free);
 }
 
-static nng_tls_engine_conn *find_conn(nng_pipe pipe) {
-  nng_tls_engine_conn *conn = verified_conns;
-
-  while (conn != NULL && conn->pipe != pipe.id) conn = conn->next;
-  return conn;
-}
-
 /* An SSL's context never changes; the rest of it is its nng thread's. */
 static bool is_revoked(const nng_tls_engine_conn *conn) {
   return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
@@ -309,17 +302,6 @@ unsigned tc_nng_tls_recheck(void) {
 
   for (; take_revoked(&pipe); ended++) nng_pipe_close(pipe);
   return ended;
-}
-
-STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe) {
-  STACK_OF(X509) *chain = NULL;
-
-  if (pipe.id == 0) return NULL;
-  pthread_mutex_lock(&lock);
-  const nng_tls_engine_conn *conn = find_conn(pipe);
-  if (conn != NULL && conn->chain != NULL) chain = X509_chain_up_ref(conn->chain);
-  pthread_mutex_unlock(&lock);
-  return chain;
 }
 
 static void conn_fini(nng_tls_engine_conn *conn) {
@@ -543,7 +525,7 @@ tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
   *tls = (struct tc_nng_tls){ .refs = 1,
                               .ctx = terms->ctx,
                               .server = terms->server,
-                              .peer_role = strdup(terms->peer_role),
+                              .peer_act = terms->peer_act,
                               .refused = terms->refused,
                               .self = terms->self,
                               .greeting_ns = terms->greeting_ms * UINT64_C(1000000),
@@ -557,7 +539,7 @@ tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
 
   snprintf(name, sizeof name, TERMS_PREFIX "%u", tls->number);
   nng_tls_mode mode = terms->server ? NNG_TLS_MODE_SERVER : NNG_TLS_MODE_CLIENT;
-  if (tls->peer_role == NULL || (terms->peer_host != NULL && tls->peer_host == NULL) ||
+  if ((tls->peer_host == NULL) != (terms->peer_host == NULL) ||
       nng_tls_config_alloc(&tls->config, mode) != 0 ||
       nng_tls_config_server_name(tls->config, name) != 0) {
     tc_nng_tls_free(tls);

@@ -16,12 +16,12 @@
 #include <nng/supplemental/tls/tls.h>
 #include <openssl/ssl.h>
 
-#include "base/result.h"
+#include "tls/role.h"
 
 struct tc_nng_terms {
   SSL_CTX *ctx; /* counted: the caller keeps its own reference */
   bool server;
-  const char *peer_role; /* "reader": the one SAN URI must be tracecollect:reader/NAME */
+  enum tc_act peer_act;  /* what the role in the peer's certificate must allow */
   const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
   /* A handshake failed or a peer ended it: whose, an address and port, and why, for people. May be NULL. */
   void (*refused)(void *self, const char *peer, const char *why);
@@ -49,8 +49,6 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
 unsigned tc_nng_tls_recheck(void);
 /* Ends the peers that have had their greeting_ms and are no pipe yet; to be called about once a second, on any thread. */
 void tc_nng_tls_expire(void);
-/* The peer's certificate of a pipe, verified; the caller's own. NULL: it has no TLS, or is gone. */
-STACK_OF(X509) * tc_nng_tls_chain_of(nng_pipe pipe);
 
 /* New connections use ctx from here on, old ones keep theirs. */
 void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx);

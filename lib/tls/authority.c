@@ -12,16 +12,6 @@
 
 #include "tls/issue.h"
 
-static const char *const role_names[TC_ROLES] = {
-  [TC_ROLE_SERVER] = "server",
-  [TC_ROLE_AGENT] = "agent",
-  [TC_ROLE_READER] = "reader",
-};
-
-const char *tc_role_name(enum tc_role role) {
-  return role_names[role];
-}
-
 static void closep(int *fd) {
   if (*fd >= 0) close(*fd);
 }
@@ -75,8 +65,8 @@ static long or_else(long days, long otherwise) {
 
 static tb_rc add_roles(int dir_fd, const char *dir, long days, struct tb_diag *diag) {
   for (int role = 0; role < TC_ROLES; role++)
-    if (!tc__certs_has(dir_fd, role_names[role], ".pem"))
-      TB_TRY(tc__certs_issue(dir_fd, dir, role, role_names[role], false, days, diag));
+    if (!tc__certs_has(dir_fd, tc_role_name(role), ".pem"))
+      TB_TRY(tc__certs_issue(dir_fd, dir, role, tc_role_name(role), false, days, diag));
   return TB_OK;
 }
 
@@ -131,9 +121,9 @@ tb_rc tc_certs_add(const char *dir, enum tc_role role, const char *name, long da
                    "\"%.80s\" is no name: 1 to 64 of A-Z a-z 0-9 . _ : -, a letter or digit first",
                    name);
 
-  snprintf(free_name, sizeof free_name, "%s", *name != '\0' ? name : role_names[role]);
+  snprintf(free_name, sizeof free_name, "%s", *name != '\0' ? name : tc_role_name(role));
   for (unsigned i = 2; *name == '\0' && is_taken(fd, free_name); i++)
-    snprintf(free_name, sizeof free_name, "%s-%u", role_names[role], i);
+    snprintf(free_name, sizeof free_name, "%s-%u", tc_role_name(role), i);
   if (is_taken(fd, free_name))
     return tb_fail(diag, TB_REFUSED, "%s holds %s.pem or its key; nothing was changed", dir,
                    free_name);

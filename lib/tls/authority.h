@@ -15,12 +15,9 @@
 #ifndef TC_TLS_AUTHORITY_H
 #define TC_TLS_AUTHORITY_H
 
-#include "base/result.h"
 #include "tls/identity.h"
 
-enum tc_role { TC_ROLE_SERVER, TC_ROLE_AGENT, TC_ROLE_READER };
 enum {
-  TC_ROLES = 3,
   TC_CERT_NAME_MAX = 64,
   TC_AUTHORITY_DAYS = 3650,
   TC_CERTIFICATE_DAYS = 730,
@@ -31,8 +28,6 @@ enum {
 struct tc_cert_days {
   long authority, certificate;
 };
-
-const char *tc_role_name(enum tc_role role); /* "server": also the file's name in DIR */
 
 /* Makes DIR if missing, the authority and one certificate for each role, named after it. */
 TB_MUST tb_rc tc_certs_init(const char *dir, struct tc_cert_days days, struct tb_diag *diag);

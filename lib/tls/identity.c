@@ -15,13 +15,25 @@ static bool is_plain(const char *uri, size_t len) {
   return true;
 }
 
-tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
+/* tracecollect:ROLE/NAME, and a name there is. */
+static bool read_role(const char *uri, size_t len, enum tc_role *out) {
+  char head[32];
+
+  for (enum tc_role role = TC_ROLE_SERVER; role < TC_ROLES; role++) {
+    size_t n = (size_t)snprintf(head, sizeof head, "tracecollect:%s/", tc_role_name(role));
+
+    *out = role;
+    if (len > n && memcmp(uri, head, n) == 0) return true;
+  }
+  return false;
+}
+
+tb_rc tc_identity_of(X509 *cert, struct tb_diag *diag, enum tc_role *out_role,
                      char out[TC_IDENTITY_BYTES + 1]) {
   int found; /* -1: there is none */
   TB_CLEANUP(names_freep)
   GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, &found, NULL);
   const ASN1_STRING *uri = NULL;
-  char want[64];
   int uris = 0;
 
   /* A chain that was checked has no names that are not ASN.1. */
@@ -39,12 +51,8 @@ tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
 
   const char *text = (const char *)ASN1_STRING_get0_data(uri);
   size_t len = (size_t)ASN1_STRING_length(uri);
-  size_t want_len = (size_t)snprintf(want, sizeof want, "tracecollect:%s/", role);
-  if (len > TC_IDENTITY_BYTES || !is_plain(text, len))
+  if (len > TC_IDENTITY_BYTES || !is_plain(text, len) || !read_role(text, len, out_role))
     return tb_fail(diag, TB_REFUSED, "certificate's SAN URI is not a name of ours");
-  if (len <= want_len || memcmp(text, want, want_len) != 0)
-    return tb_fail(diag, TB_REFUSED, "certificate is for %.*s, here %sNAME is needed", (int)len,
-                   text, want);
   memcpy(out, text, len);
   out[len] = '\0';
   return TB_OK;

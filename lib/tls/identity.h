@@ -9,12 +9,12 @@
 
 #include <openssl/x509.h>
 
-#include "base/result.h"
+#include "tls/role.h"
 
 enum { TC_IDENTITY_BYTES = 127, TC_SERIAL_MAX = 40 };
 
-/* The URI, if its role is the wanted one. TB_NOMEM: it could not be read now. */
-TB_MUST tb_rc tc_identity_of(X509 *cert, const char *role, struct tb_diag *diag,
+/* The role and the whole URI; what it may do is role.h's to say. TB_NOMEM: it could not be read now. */
+TB_MUST tb_rc tc_identity_of(X509 *cert, struct tb_diag *diag, enum tc_role *out_role,
                              char out[TC_IDENTITY_BYTES + 1]);
 
 /* A serial number in hexadecimal, as `tracectl certs revoke` takes it; a longer one than there may be is cut. */

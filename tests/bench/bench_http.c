@@ -151,11 +151,8 @@ int main(int argc, char **argv) {
   static struct bench b;
 
   must(streams >= 1 && streams <= STREAMS_MAX, "bench_http TRACE STREAMS");
-  tt_host_open(&b.host, NULL, NULL, 1);
-  struct tc_query_session_env env = {
-    .store = b.host.store.store, .reports = b.host.reports, .started_wall_ns = 1, .version = "bench"
-  };
-  b.session = tc_query_session_new(&env);
+  tt_host_open(&b.host, 1);
+  b.session = tc_query_session_new(b.host.query);
   must(b.session != NULL, "memory");
   fill(&b.host, argv[1], streams);
   measure(&b, "metrics", scrape);

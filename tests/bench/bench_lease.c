@@ -26,28 +26,25 @@ static int64_t now_ns(clockid_t clock) {
   return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static tb_rc open_lease(struct tk_client *client, struct tb_diag *diag, uint64_t *out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__LeaseRequest ask = TRACECOLLECT__V1__LEASE_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+enum { LEASE_ID_BYTES = 32 };
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LEASE;
-  request.lease = &ask;
-  TB_TRY(tk_client_ask(client, &request, diag, &reply));
-  *out = reply->lease->lease;
+static tb_rc open_lease(struct tk_client *client, struct tb_diag *diag, char out[LEASE_ID_BYTES]) {
+  Tracecollect__V1__LeaseRequest ask = TRACECOLLECT__V1__LEASE_REQUEST__INIT;
+  const Tracecollect__V1__LeaseReply *reply;
+
+  TB_TRY(tk_client_ask(client, TP_ROUTE_LEASE_OPEN, "", &ask.base, diag, &reply));
+  snprintf(out, LEASE_ID_BYTES, "%s", reply->id);
   return TB_OK;
 }
 
-static tb_rc read_some(struct tk_client *client, Tracecollect__V1__NextRequest *ask,
-                       struct count *count, struct tb_diag *diag) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+static tb_rc read_some(struct tk_client *client, const char *lease,
+                       Tracecollect__V1__NextRequest *ask, struct count *count,
+                       struct tb_diag *diag) {
+  const Tracecollect__V1__NextReply *next;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_NEXT;
-  request.next = ask;
-  TB_TRY(tk_client_ask(client, &request, diag, &reply));
-  for (size_t i = 0; i < reply->next->n_bundles; i++) {
-    const Tracecollect__V1__EventBundle *b = reply->next->bundles[i];
+  TB_TRY(tk_client_ask(client, TP_ROUTE_LEASE, lease, &ask->base, diag, &next));
+  for (size_t i = 0; i < next->n_bundles; i++) {
+    const Tracecollect__V1__EventBundle *b = next->bundles[i];
 
     count->events += b->n_events;
     count->lost += b->lost;
@@ -55,17 +52,18 @@ static tb_rc read_some(struct tk_client *client, Tracecollect__V1__NextRequest *
     count->last_ns = now_ns(CLOCK_MONOTONIC);
     if (count->first_ns == 0) count->first_ns = count->last_ns;
   }
-  count->bytes += tracecollect__v1__next_reply__get_packed_size(reply->next);
+  count->bytes += tracecollect__v1__next_reply__get_packed_size(next);
   return TB_OK;
 }
 
 static tb_rc run(const struct tk_client_args *args, uint64_t events, struct tb_diag *diag) {
   Tracecollect__V1__NextRequest ask = TRACECOLLECT__V1__NEXT_REQUEST__INIT;
   struct count count = { 0 };
+  char lease[LEASE_ID_BYTES];
   struct tk_client *client;
 
   TB_TRY(tk_client_open(args, diag, &client));
-  tb_rc rc = open_lease(client, diag, &ask.lease);
+  tb_rc rc = open_lease(client, diag, lease);
   if (rc == TB_OK) {
     puts("leased");
     fflush(stdout);
@@ -73,7 +71,7 @@ static tb_rc run(const struct tk_client_args *args, uint64_t events, struct tb_d
   ask.wait_ms = 20000;
   ask.bytes = 4 << 20;
   while (rc == TB_OK && count.events + count.lost < events)
-    rc = read_some(client, &ask, &count, diag);
+    rc = read_some(client, lease, &ask, &count, diag);
   tk_client_close(client);
   printf("%" PRIu64 "\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t%" PRIu64 "\n", count.events,
          count.lost, count.last_ns - count.first_ns, now_ns(CLOCK_PROCESS_CPUTIME_ID), count.bytes);

@@ -96,6 +96,7 @@ static uint16_t open_server(size_t readers) {
   tt_tls_host_open(&host, handler);
   struct tc_http_env env = { .tls = &host.tls,
                              .address = "127.0.0.1:0",
+                             .path = config.listen_sock,
                              .certs = host.dir,
                              .limits = { .connections_max = readers + 16,
                                          .head_bytes_max = config.http_head_bytes_max,

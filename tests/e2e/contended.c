@@ -127,6 +127,7 @@ __attribute__((noinline)) static void wait_for_work(void) {
 }
 static void *worker(void *arg) {
   pthread_mutex_lock(&work_lock);
+  atomic_store(&waiter, gettid()); /* no longer where it could wait for that lock */
   wait_for_work();
   pthread_mutex_unlock(&work_lock);
   return arg;
@@ -150,6 +151,8 @@ int main(int n, char **args) {
   pthread_t thread, other, works;
 
   if (pipe(nothing) != 0 || pthread_create(&works, NULL, worker, NULL) != 0) return 1;
+  until_it_sleeps();
+  atomic_store(&waiter, 0);
   against(holds_table, TABLE_ROUNDS, lock_table, unlock_table);
   against(holds_config, CONFIG_ROUNDS, read_config, unlock_config);
   against(holds_pool, POOL_ROUNDS, lock_pool, unlock_pool);

@@ -3,15 +3,18 @@
  * calls what is traced for longer than TRACEAGENT_DELAY_MS, 50 in these tests. */
 #include <errno.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -357,6 +360,68 @@ static void begin_in_small_thread(void) {
   MUST(pthread_create(&thread, &attr, in_small_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
 }
 
+/* A handler runs where the thread's frames are, and nowhere else. Each session asks for random bytes as it begins: the signal that
+ * is raised there waits. */
+
+static uintptr_t frames; /* of the first thread, below here; 0: nobody looks */
+static volatile sig_atomic_t raised, handled, handled_elsewhere;
+
+static bool is_elsewhere(const void *here) {
+  return (uintptr_t)here > frames || frames - (uintptr_t)here > 1 << 20;
+}
+
+ssize_t getrandom(void *out, size_t n, unsigned flags) {
+  char here = 0;
+
+  if (frames != 0 && gettid() == getpid() && is_elsewhere(&here)) {
+    raised++;
+    MUST(syscall(SYS_tgkill, getpid(), getpid(), SIGUSR1) == 0);
+  }
+  return syscall(SYS_getrandom, out, n, flags);
+}
+
+static void note_where(int unused) {
+  char here = (char)unused;
+
+  handled++;
+  if (is_elsewhere(&here)) handled_elsewhere++;
+}
+
+/* The session ends, since nobody knows where that name leads, and another begins. */
+static void exec_in_vain(void) {
+  char *nothing[] = { "nothing-of-that-name", NULL };
+
+  MUST(execvp(nothing[0], nothing) == -1 && errno == ENOENT);
+}
+
+static void handlers_elsewhere(void) {
+  char here = 0;
+
+  nap_often();
+  MUST(signal(SIGUSR1, note_where) != SIG_ERR);
+  frames = (uintptr_t)&here;
+  exec_in_vain();
+  frames = 0;
+  MUST(raised > 0 && handled > 0 && handled_elsewhere == 0);
+}
+
+/* Later another thread may close a library: nobody walks the loader's list any more. */
+static void no_list(void) {
+  void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  struct link_map *list = _r_debug.r_map;
+
+  MUST(page != MAP_FAILED);
+  nap_often();
+  _r_debug.r_map = page;
+  exec_in_vain();
+  pid_t pid = fork();
+  nap_often();
+  if (pid == 0) _exit(7);
+  int status;
+  MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  _r_debug.r_map = list;
+}
+
 /* The process is over with its last thread, not with its first. */
 
 static void *be_last(void *arg) {
@@ -394,6 +459,8 @@ static const struct scene scenes[] = {
   { "no-counter-then-exec", no_counter_then_exec },
   { "jails", jails },
   { "small-stacks", small_stacks },
+  { "handlers-elsewhere", handlers_elsewhere },
+  { "no-list", no_list },
   { "first-leaves", first_leaves },
   { "exit-alone", exit_alone },
   { "begin-in-handler", begin_in_handler },

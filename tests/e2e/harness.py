@@ -9,6 +9,7 @@ import ctypes
 import datetime
 import fcntl
 import functools
+import http.client
 import json
 import os
 import pathlib
@@ -225,6 +226,17 @@ def held_port(case):
     return held.getsockname()[1]
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=DEADLINE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Collector:
     """A tracecollectd with its own state, that can be killed and started again at the same address."""
 
@@ -291,6 +303,19 @@ class Collector:
     def ask(self, *args, **options):
         return self._reader(*args, **options)
 
+    def get(self, path):
+        """What it answers to a GET over its unix socket, as text."""
+        connection = UnixConnection(self.ready["sock"])
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise AssertionError(f"{path}: {answer.status}: {text}")
+        return text
+
     def send(self, trace, service, instance="one", **options):
         return self.case.tracectl("send", trace, "--to", self.to, "--certs", self.case.certs, "--service",
                                   service, "--instance", instance, "--no-progress", **options)
@@ -298,6 +323,11 @@ class Collector:
     def fetch(self, out, service, instance="one", *more):
         self._reader("fetch", "--service", service, "--instance", instance, "-o", out, "--no-progress", *more)
         return out
+
+
+def https(collector):
+    """The URL of a collector that listens for HTTP on every address, which is over TLS."""
+    return f"https://127.0.0.1:{collector.ready['http'].rsplit(':', 1)[1]}"
 
 
 class Manager:

@@ -121,7 +121,15 @@ class Harmless(PreloadCase):
             self.assertEqual(self.unharmed(server, "exit-alone", expect=7, **more), "")
         self.assertEqual(self.read(collector, "last-1").count('Reason="sleep"'), 120)
 
+    # Libraries.
+
+    def test_the_loaders_list_is_walked_at_the_start_alone(self):
+        self.in_all_ways(Collector(self), "no-list")
+
     # Stacks.
+
+    def test_no_handler_runs_on_a_stack_of_ours(self):
+        self.in_all_ways(Collector(self), "handlers-elsewhere")
 
     def test_stacks_of_four_kilobytes(self):
         collector = Collector(self)

@@ -217,7 +217,8 @@ class Remote(Case):
             return answer.status, body
 
         self.assertEqual(get("/healthz"), (200, "ok\n"))
-        self.assertEqual(get("/readyz")[0], 403)
+        self.assertEqual(get("/readyz"), (200, '{"ready":true}\n'))
+        self.assertEqual(get("/metrics")[0], 403)
         self.assertEqual(get("/api/v1/streams", "agent")[0], 403)
         self.assertEqual(get("/api/v1/streams", "reader")[0], 200)
         self.assertIn("<!doctype html>", get("/", "reader")[1])

@@ -1,16 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several listeners of one collector: sockets of this host beside TLS, how readers find the feed, and wrong ports."""
+"""Where one collector listens: its socket on this host, HTTP, the feed; how readers find them, and wrong ports."""
+import os
 import re
 import shutil
-import urllib.request
+import socket
+import stat
+import threading
 
-from harness import DEADLINE, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, https, wait_until
 
-BOTH = ("listen.archive=ipc:// tls+tcp://127.0.0.1:0", "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
+BOTH = ("listen.http=0.0.0.0:0", "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
 
 
-def port_of(url):
-    return url.rsplit(":", 1)[1]
+def port_of(address):
+    return address.rsplit(":", 1)[1]
+
+
+def pass_on(source, to):
+    try:
+        while data := source.recv(65536):
+            to.sendall(data)
+    except OSError:
+        pass
+    for end in (source, to):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
 
 class Listeners(Case):
@@ -23,8 +39,7 @@ class Listeners(Case):
         return self.tracectl(verb, "--server", server, "--certs", options.pop("certs", self.certs), *args, **options)
 
     def _metric(self, name):
-        with urllib.request.urlopen(f"http://{self.ready['http']}/metrics") as answer:
-            return int(re.search(rf"(?m)^tracecollect_{name} (\d+)$", answer.read().decode())[1])
+        return int(re.search(rf"(?m)^tracecollect_{name} (\d+)$", self.collector.get("/metrics"))[1])
 
     def _tail(self, name, server, *args):
         before = self._metric("feed_subscriptions_total")
@@ -32,31 +47,78 @@ class Listeners(Case):
         wait_until(f"{name} is counted", lambda: self._metric("feed_subscriptions_total") > before)
         return process
 
-    def test_the_ready_file_names_all_the_first_without_a_number(self):
-        self.assertEqual(self.ready["archive"], f"ipc://{self.collector.state}/archive.sock")
-        self.assertEqual(self.ready["feed"], f"ipc://{self.collector.state}/feed.sock")
-        self.assertRegex(self.ready["archive.2"], r"^tls\+tcp://127\.0\.0\.1:[1-9]\d*$")
-        self.assertRegex(self.ready["feed.2"], r"^tls\+tcp://127\.0\.0\.1:[1-9]\d*$")
-        self.assertIn(f"archive={self.ready['archive']},{self.ready['archive.2']} ", self.log("collector"))
+    def _forward(self, port):
+        """The port of a forward of TCP to that one, as ssh -L makes."""
+        door = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(door.close)
 
-    def test_each_listener_answers_the_same(self):
-        self.collector.send(self.trace("g26-labels"), "shop")
-        port = port_of(self.ready["archive.2"])
+        def serve():
+            while True:
+                try:
+                    near, _ = door.accept()
+                except OSError:
+                    return
+                far = socket.create_connection(("127.0.0.1", port))
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=pass_on, args=pair, daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
+        return door.getsockname()[1]
+
+    def test_the_ready_file_names_all(self):
+        self.assertEqual(self.ready["sock"], f"{self.collector.state}/http.sock")
+        self.assertEqual(self.ready["feed"], f"ipc://{self.collector.state}/feed.sock")
+        self.assertRegex(self.ready["feed.2"], r"^tls\+tcp://127\.0\.0\.1:[1-9]\d*$")
+        self.assertRegex(self.ready["http"], r"^0\.0\.0\.0:[1-9]\d*$")
+        self.assertIn(f"sock={self.ready['sock']}: ready", self.log("collector"))
+
+    def test_the_socket_answers_what_the_page_does_and_outlives_a_kill(self):
+        other = Collector(self, "listen.http=", name="other")
+        self.assertEqual(other.ready["http"], "")
+        for collector in (self.collector, other):
+            collector.send(self.trace("g26-labels"), "shop")
+            for path, words in (("/healthz", "ok\n"), ("/metrics", "tracecollect_build_info"), ("/api/v1/streams", '"service":"shop"')):
+                self.assertIn(words, collector.get(path))
+        self.assertEqual(os.stat(other.ready["sock"]).st_mode, stat.S_IFSOCK | 0o660)
+        other.kill()
+        self.assertTrue(os.path.exists(other.ready["sock"]))
+        other.start()
+        other.wait_ready()
+        self.assertIn('"service":"shop"', other.get("/api/v1/streams"))
+        other.stop()
+        self.assertFalse(os.path.exists(other.ready["sock"]))
+
+    def _send(self, collector):
+        """A list is the same from then on: its verdict is in it."""
+        collector.send(self.trace("g26-labels"), "shop")
+        wait_until("it is ordered", lambda: all(row["analysis"] == "ok" for row in collector.json_lines("list")))
+
+    def test_each_answers_the_same(self):
+        self._send(self.collector)
+        port = int(port_of(self.ready["http"]))
         said = [self._ask(server, "list", "--json").out for server in
-                (self.collector.to, self.ready["archive"], self.ready["archive.2"], f"127.0.0.1:{port}", f"localhost:{port}")]
+                (self.collector.to, f"unix:{self.ready['sock']}", f"https://127.0.0.1:{port}", f"https://localhost:{port}/",
+                 f"https://localhost:{self._forward(port)}")]
         self.assertIn('"shop"', said[0])
         self.assertEqual(set(said), {said[0]})
 
-    def test_tail_finds_the_feed_from_any_address_of_the_archive(self):
-        servers = {"ipc": self.ready["archive"], "url": self.ready["archive.2"], "file": self.collector.to,
-                   "port": f"localhost:{port_of(self.ready['archive.2'])}"}
+    def test_plain_http_is_for_this_host(self):
+        plain = Collector(self, name="plain")
+        self._send(plain)
+        said = [self._ask(server, "list", "--json").out for server in
+                (plain.to, plain.ready["http"], f"localhost:{port_of(plain.ready['http'])}", f"http://{plain.ready['http']}")]
+        self.assertIn('"shop"', said[0])
+        self.assertEqual(set(said), {said[0]})
+
+    def test_tail_finds_the_feed_from_wherever_the_collector_is_asked(self):
+        servers = {"socket": f"unix:{self.ready['sock']}", "url": https(self.collector), "file": self.collector.to,
+                   "name": f"https://localhost:{port_of(self.ready['http'])}"}
         tails = {name: self._tail(name, server, "shop/") for name, server in servers.items()}
         # A tail that waits too long for an answer dials again: for a moment it is counted not at all, or twice.
         wait_until("four are counted", lambda: self._metric("feed_subscribers") == 4)
         self.collector.send(self.trace("g26-labels"), "shop")
         for name in servers:
             wait_until(f"{name} sees the generation", lambda name=name: "shop/one/generation" in self.log(name))
-        for left, name in enumerate(("port", "ipc", "url", "file")):
+        for left, name in enumerate(servers):
             tails[name].terminate()
             tails[name].wait()
             wait_until("it is counted as gone", lambda left=left: self._metric("feed_subscribers") == 3 - left)
@@ -67,38 +129,39 @@ class Listeners(Case):
         for file in ("reader.pem", "reader.key"):
             shutil.copy(self.certs / file.replace("reader", "agent"), self.folder / file)
         shutil.copy(self.certs / "ca.pem", self.folder)
-        for verb, name in (("list", "archive"), ("tail", "archive"), ("list", "feed")):
-            port = port_of(self.ready[f"{name}.2"])
-            for certs in (stranger, self.folder):
-                self._ask(f"127.0.0.1:{port}", verb, certs=certs, expect=1)
+        for verb in ("list", "tail"):
+            self.assertIn("handshake", self._ask(https(self.collector), verb, certs=stranger, expect=1).err)
+            self.assertIn("reader", self._ask(https(self.collector), verb, certs=self.folder, expect=1).err)
+            nobody = self.tracectl(verb, "--server", https(self.collector), "--tls-ca", self.certs / "ca.pem", expect=1)
+            self.assertIn("certificate", nobody.err)
         self.assertEqual(self._metric("feed_subscriptions_total"), 0)
-        self._ask(self.ready["archive"], "list", certs=stranger)
+        self._ask(f"unix:{self.ready['sock']}", "list", certs=stranger)
 
     def test_a_feed_that_is_not_open_to_a_reader_is_named(self):
-        other = Collector(self, "listen.archive=tls+tcp://127.0.0.1:0", name="other")
-        done = self._ask(f"127.0.0.1:{port_of(other.ready['archive'])}", "tail", expect=1)
+        other = Collector(self, "listen.http=0.0.0.0:0", name="other")
+        done = self._ask(https(other), "tail", expect=1)
         self.assertIn(f"listen.feed has only {other.ready['feed'][:60]}", done.err)
 
     def test_a_wrong_port_says_which_it_may_be(self):
-        for port, words in ((port_of(self.ready["agents"]), "is it the port for agents?"),
-                            (port_of(self.ready["http"]), "is it the port for HTTP?"),
-                            (port_of(self.ready["feed.2"]), "is it another port?")):
-            # nng 1.5.2 may not let go of a socket whose peer speaks another of its protocols: tracectl leaves it.
-            asks = {verb: self.spawn(f"{verb}-{port}", TRACECTL, verb, "--server", f"127.0.0.1:{port}", "--certs", self.certs, env=WITHOUT_LEAKS)
-                    for verb in ("list", "tail")}
-            for verb, ask in asks.items():
-                self.assertEqual(ask.wait(DEADLINE), 1)
-                self.assertIn(words, self.log(f"{verb}-{port}"))
-                self.assertIn("Readers use 7072 (archive) and 7071 (feed)", self.log(f"{verb}-{port}"))
-        done = self.tracectl("send", self.trace("g26-labels"), "--to", f"127.0.0.1:{port_of(self.ready['archive.2'])}",
+        plain = Collector(self, name="plain")
+        for server, words in ((f"https://127.0.0.1:{port_of(self.ready['agents'])}", "is it the port for agents? Readers use 7073"),
+                              (f"https://{plain.ready['http']}", "it does not speak TLS: try http://"),
+                              (f"http://127.0.0.1:{port_of(self.ready['http'])}", "https://"),
+                              (f"https://127.0.0.1:{port_of(self.ready['feed.2'])}", "is it the feed's port"),
+                              (f"ipc://{self.ready['sock']}", "unix:PATH"),
+                              ("127.0.0.1:1", "no collector answers on 127.0.0.1:1: Connection refused")):
+            for verb in ("list", "tail"):
+                with self.subTest(server, verb=verb):
+                    self.assertIn(words, self._ask(server, verb, expect=None).err)
+        done = self.tracectl("send", self.trace("g26-labels"), "--to", f"127.0.0.1:{port_of(self.ready['http'])}",
                              "--certs", self.certs, "--service", "shop", expect=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("is it the port for agents?", done.err)
-        self.spawn("send", TRACECTL, "send", self.trace("g26-labels"), "--to", self.ready["http"], "--certs", self.certs,
+        self.spawn("send", TRACECTL, "send", self.trace("g26-labels"), "--to", plain.ready["http"], "--certs", self.certs,
                    "--service", "shop", "--no-progress")
         wait_until("it says why it waits", lambda: "is it the port for agents?; trying again" in self.log("send"))
 
     def test_a_port_that_is_taken_is_named(self):
-        other = Collector(self, f"listen.archive=ipc:// {self.ready['archive.2']}", name="other", wait=False)
-        self.assertNotEqual(other.process.wait(), 0)
-        self.assertIn(f"cannot listen on {self.ready['archive.2']}: Address in use", self.log("other"))
+        other = Collector(self, f"listen.feed=ipc:// {self.ready['feed.2']}", name="other", wait=False)
+        self.assertNotEqual(other.process.wait(DEADLINE), 0)
+        self.assertRegex(self.log("other"), f"cannot listen on {re.escape(self.ready['feed.2'])}: Address in use")

@@ -21,18 +21,20 @@ class Locks(PreloadCase):
         self.runs = 0
 
         def is_named():
-            """What things are called is looked up beside the program, and may come too late for one that ends soon."""
+            """What things are called is looked up beside the program, and may come too late for one that ends soon.
+            All is in the last generation, which waits the longest for names."""
             self.runs += 1
             self.service = f"contended-{self.runs}"
             done = self.run_program(program, "300", env=self.environment(
-                self.collector.to, TRACEAGENT_SERVICE=self.service, TRACEAGENT_DELAY_MS="0", TRACEAGENT_STACKS="16"))
+                self.collector.to, TRACEAGENT_SERVICE=self.service, TRACEAGENT_DELAY_MS="0", TRACEAGENT_STACKS="16", TRACEAGENT_GENERATION_MS="60000"))
             self.assertEqual((done.out, done.err), ("as ever\n", ""))
-            self.read(self.collector, self.service)
+            text = self.read(self.collector, self.service)
             self.trace = self.folder / f"{self.service}.trace"
-            objects = {row["object"] for row in self.of_file("contention")["tables"]["by_lock"]}
-            return {lock for lock, _ in HELD} <= objects
+            tables = self.of_file("contention")["tables"]
+            named = {(row["object"], row["holder"]) for row in tables["by_holder"] + tables["held"]}
+            return {*HELD, ("last_lock", "holds_last")} <= named and "\twait_for_work @" in text
 
-        wait_until("the locks have their names", is_named)
+        wait_until("the locks and functions have their names", is_named)
 
     def of_file(self, kind, *more):
         return json.loads(self.tracectl("report", kind, self.trace, "--json", *more).out)

@@ -49,13 +49,20 @@ SYNC_WAITS = 8
 WAKES = {"futex": 1, "pthread_mutex_unlock": 1, "pthread_rwlock_unlock": 3, "sem_post": 1, "pthread_barrier_wait": 1, "mtx_unlock": 1,
          "pthread_cond_signal": 2, "cnd_broadcast": 1}
 
+# The first call may walk the loader's list, to see whether that is wanted; none walks it again.
 EARLY = """
+#include <link.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 void *early[100];
 __attribute__((constructor)) static void make(void) {
-    for (int i = 0; i < 100; i++) early[i] = malloc(100 + i);
+    struct link_map *list = _r_debug.r_map;
+    early[0] = malloc(100);
+    _r_debug.r_map = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 1; i < 100; i++) early[i] = malloc(100 + i);
     for (int i = 4; i < 100; i++) free(early[i]);
     early[3] = realloc(early[3], 1 << 20);
+    _r_debug.r_map = list;
 }
 __attribute__((destructor)) static void end(void) { free(early[0]); }
 """

@@ -115,7 +115,7 @@ class UnusableFiles(Case):
                 self.assertIn(f"{folder}/{name}: {reason}", done.err)
         if name.startswith(("ca", "reader")):
             with self.subTest(program="tracectl", name=name, reason=reason):
-                done = self.tracectl("status", "--server", "tls+tcp://127.0.0.1:9", "--certs", folder, expect=None)
+                done = self.tracectl("status", "--server", "https://127.0.0.1:9", "--certs", folder, expect=None)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(f"{folder}/{name}: {reason}", done.err)
 
@@ -137,4 +137,4 @@ class Outsiders(Case):
         folder.mkdir(mode=0)
         plain = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
         done = self.run_program(*plain, TRACECTL, "status", cwd=self.folder, expect=1)
-        self.assertIn("./tracecollect-data: permission denied", done.err)
+        self.assertIn("./tracecollect-data/http.sock: permission denied", done.err)

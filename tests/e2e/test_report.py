@@ -96,10 +96,11 @@ class Verb(Case):
             self.assertIn(f"  {kind} ", done.err)
         self.assertEqual(done.out, "")
 
-    def test_what_is_idle_is_refused_where_it_means_nothing(self):
+    def test_what_is_idle_is_taken_where_it_may_mean_something(self):
         trace = self.trace("g26-gens")
-        done = self.tracectl("report", "block", trace, "--idle", "main.f,nett:main.f", expect=2)
-        self.assertIn('--idle: "nett:main.f" is neither NAME nor REASON:NAME', done.err)
+        done = self.tracectl("report", "block", trace, "--idle", "main.f,nett:main.f")
+        self.assertIn('--idle: "nett" is no reason of `tracectl tables reasons`', done.err)
+        self.assertIn('"ma*n.f" is neither', self.tracectl("report", "block", trace, "--idle", "ma*n.f", expect=2).err)
         self.assertIn("analysis.idle", self.tracectl("report", "block", "--idle", "main.f", expect=2).err)
 
     def test_conditions_are_told_by_the_exit_code(self):

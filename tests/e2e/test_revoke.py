@@ -6,19 +6,17 @@ import shutil
 import signal
 import ssl
 import time
-import urllib.request
 
-from harness import DEADLINE, FULL, TRACECTL, Case, Collector, suites, wait_until
+from harness import DEADLINE, FULL, TRACECTL, Case, Collector, https, suites, wait_until
 
 SECONDS = 5 if FULL else DEADLINE
 
 
 class Revoke(Case):
     def metric(self, collector, name):
-        with urllib.request.urlopen(f"http://{collector.ready['http']}/metrics", timeout=DEADLINE) as answer:
-            for line in answer.read().decode().splitlines():
-                if line.startswith(f"tracecollect_{name} "):
-                    return float(line.split()[1])
+        for line in collector.get("/metrics").splitlines():
+            if line.startswith(f"tracecollect_{name} "):
+                return float(line.split()[1])
         raise AssertionError(f"no metric {name}")
 
     def issue(self, role, name, *options):
@@ -39,11 +37,11 @@ class Revoke(Case):
                           "--instance", "one", "--rate", f"{trace.stat().st_size / seconds / 1e6:.6f}", "--no-progress")
 
     def tail(self, collector, certs, name, *args):
-        return self.spawn(name, TRACECTL, "tail", "--server", collector.to, "--certs", certs, *args,
+        return self.spawn(name, TRACECTL, "tail", "--server", https(collector), "--certs", certs, *args,
                           stdout=open(self.folder / f"{name}.out", "wb"))
 
     def collector(self, *settings):
-        return Collector(self, "listen.feed=tls+tcp://127.0.0.1:0", "listen.archive=tls+tcp://127.0.0.1:0", *settings)
+        return Collector(self, "listen.feed=tls+tcp://127.0.0.1:0", "listen.http=0.0.0.0:0", *settings)
 
     def test_connection_lease_and_feed_of_a_revoked_certificate_end_and_others_go_on(self):
         bad, mallory, good = self.issue("agent", "bad"), self.issue("reader", "mallory"), self.issue("reader", "good")
@@ -81,7 +79,7 @@ class Revoke(Case):
         again = collector.case.tracectl("send", trace, "--to", collector.to, "--certs", bad, "--service", "again", "--instance", "one",
                                         "--no-progress", expect=1)
         self.assertIn("revoked", again.err)
-        self.tracectl("status", "--server", collector.to, "--certs", mallory, expect=1)
+        self.tracectl("status", "--server", https(collector), "--certs", mallory, expect=1)
         writer.write(content[len(content) // 2:])
         writer.close()
         self.assertEqual(other.wait(DEADLINE), 0, self.log("other"))
@@ -100,7 +98,7 @@ class Revoke(Case):
 
     @suites("release", "asan")
     def test_a_reader_over_https_is_closed_too(self):
-        collector = self.collector("listen.http=0.0.0.0:0")
+        collector = self.collector()
         port = int(collector.ready["http"].rsplit(":", 1)[1])
 
         def connect():
@@ -137,7 +135,7 @@ class Revoke(Case):
         sends = ("send", trace, "--to", collector.ready["agents"], "--certs", self.certs, "--service", "shop", "--instance", "one",
                  "--no-progress", "--timeout", "5s")
         with_list = {**os.environ, "TRACEAGENT_CRL": str(listed)}
-        asks = ("status", "--server", collector.to, "--certs", self.certs, "--tls-crl", listed)
+        asks = ("status", "--server", https(collector), "--certs", self.certs, "--tls-crl", listed)
         self.tracectl(*sends, env=with_list)
         self.tracectl(*asks)
 

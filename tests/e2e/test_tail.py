@@ -281,7 +281,7 @@ class Tail(Case):
         self.assertEqual(brisk.wait(DEADLINE), 0, "one reader's sleep is nothing to another")
 
     def test_feed_and_lease_in_one(self):
-        for sockets in ((), ("listen.feed=tls+tcp://127.0.0.1:0", "listen.archive=tls+tcp://127.0.0.1:0")):
+        for sockets in ((), ("listen.feed=tls+tcp://127.0.0.1:0",)):
             with self.subTest(sockets=sockets):
                 collector, trace = Collector(self, *sockets, name=f"c{len(sockets)}"), self.trace("g26-annot")
                 logs = [event for event in self.cat(trace) if event["event"] == "UserLog"]

@@ -242,7 +242,7 @@ class Timeline(Served, TimelineCase):
     def test_bad_questions_get_a_clear_no(self):
         newest = {"stream": self.stream}
         for path, query, status, words in [
-            ("spans", {}, 400, "stream= is no id"),
+            ("spans", {}, 400, "parameter \"stream\" is missing"),
             ("spans", {"stream": "0" * 32}, 404, "no stream has this id"),
             ("spans", {**newest, "from": "-1h"}, 400, "from and to come together"),
             ("spans", {**newest, "from": "now", "to": "-1h"}, 400, "to is not later than from"),

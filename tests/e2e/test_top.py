@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from harness import DEADLINE, TRACECTL, Case, Collector, suites, wait_until
+from harness import DEADLINE, TRACECTL, Case, Collector, https, suites, wait_until
 
 COLOR = re.compile(r"\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38)[0-9;]*m")
 
@@ -146,10 +146,9 @@ class Top(Case):
             self.wait_for("health: ok")
 
     @suites("release")
-    def test_alerts_come_where_only_the_archives_port_is_named(self):
-        collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.archive=tls+tcp://127.0.0.1:0",
-                              "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
-        self.start(collector, server=collector.ready["archive"].removeprefix("tls+tcp://"))
+    def test_alerts_come_over_https(self):
+        collector = Collector(self, "alert.stw=1us", "alert.every=0s", "listen.http=0.0.0.0:0")
+        self.start(collector, server=https(collector))
         self.send_until(collector, "one", "shop/one: world stopped")
 
     @suites("release", "asan")

@@ -7,7 +7,7 @@ import signal
 import urllib.error
 import urllib.request
 
-from harness import DAEMON, DEADLINE, Case, Collector, suites, wait_until
+from harness import DAEMON, DEADLINE, Case, Collector, https, suites, wait_until
 from test_planted import Listener
 
 GENERATIONS = 26
@@ -141,7 +141,7 @@ class Trigger(Listener, Case):
     def test_what_is_wrong_is_refused_by_name(self):
         rules = self.folder / "rules"
         rules.write_text("# one\n" + rule("a", "finding leak") + "\n")
-        collector = Collector(self, f"trigger.file={rules}", "listen.archive=ipc:// tls+tcp://127.0.0.1:0")
+        collector = Collector(self, f"trigger.file={rules}", "listen.http=0.0.0.0:0")
         for args, code, words in ((("add", "x WHEN sched.latenzy.p99 > 1ms DO alert"), 2, 'no figure "sched.latenzy.p99"; near: sched.latency.p99'),
                                   (("add", rule("a", "finding stall")), 2, 'there is a rule "a" already'),
                                   (("add", "b WHEN finding leak DO alert\nc WHEN finding leak DO alert"), 2, "control character"),
@@ -154,10 +154,10 @@ class Trigger(Listener, Case):
                                   ((), 2, "is none of: list, add, remove, history, test")):
             with self.subTest(args):
                 self.assertIn(words, collector.ask("trigger", *args, expect=code).err)
-        elsewhere = ("--server", f"127.0.0.1:{collector.ready['archive.2'].rsplit(':', 1)[1]}", "--certs", self.certs)
+        elsewhere = ("--server", https(collector), "--certs", self.certs)
         said = self.tracectl("trigger", "add", rule("b", "finding leak"), *elsewhere, expect=None)
         self.assertNotEqual(said.returncode, 0)
-        self.assertIn("on the collector's own host only", said.err)
+        self.assertIn("rules are changed over the unix socket (listen.sock) only", said.err)
         self.assertIn("a WHEN finding leak", self.tracectl("trigger", "list", *elsewhere).out)
         # A file that is wrong changes nothing, and a start says so.
         rules.write_text(rule("b", "finding leek") + "\n")

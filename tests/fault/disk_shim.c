@@ -111,6 +111,17 @@ ssize_t pread(int fd, void *to, size_t n, off_t at) {
   return can < 0 ? -1 : syscall(SYS_pread64, fd, to, (size_t)can, at);
 }
 
+/* Of one place in memory, as HTTP reads a file. */
+ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags) {
+  struct iovec to = *iov;
+  ssize_t can = readable(fd, to.iov_len, at);
+
+  if (n != 1) abort();
+  if (can < 0) return -1;
+  to.iov_len = (size_t)can;
+  return syscall(SYS_preadv2, fd, &to, 1, at, 0L, flags);
+}
+
 /* SQLite's name for it. */
 ssize_t pread64(int fd, void *to, size_t n, off_t at) {
   return pread(fd, to, n, at);

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "collector/http/query.h"
 #include "collector/http/range.h"
 #include "collector/http/request.h"
+#include "config/times.h"
 #include "fuzz/fuzz.h"
+#include "proto/query.h"
 
 enum { HEAD_BYTES_MAX = 8 << 10 };
 
@@ -16,25 +17,38 @@ struct outcome {
   size_t used;
 };
 
-static void look_at_query(const char *text) {
-  const char *service = NULL, *window = NULL;
-  const struct tc_http_param params[] = { { "service", &service }, { "window", &window } };
-  struct tb_diag diag;
-  uint64_t number;
+static tb_rc moment(const char *text, struct tb_diag *diag, uint64_t *out_wall_ns) {
+  return tc_time_parse(text, 1, diag, out_wall_ns);
+}
 
-  char *query = strdup(text);
-  if (query == NULL) return;
-  size_t len = strlen(query);
+/* What is read out of parameters, a client may ask again. */
+static void look_at_query(const char *text) {
+  static const struct tp_times times = { moment, tc_span_parse };
+  const struct tp_route *route = &tp_routes[TP_ROUTE_SEGMENTS];
+  ProtobufCMessage *message;
+  struct tb_arena arena;
+  struct tb_diag diag;
+  struct tb_mem mem;
+  struct tb_buf again;
+  char *query;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
+  tb_arena_init(&arena, &mem, 4 << 10);
+  tb_buf_init(&again, &mem);
   tb_diag_clear(&diag);
-  tb_rc rc = tc_http_query(query, params, 2, &diag);
+  FUZZ_CHECK(tb_arena_copy(&arena, text, strlen(text) + 1, &query) == TB_OK &&
+             tb_arena_take(&arena, route->ask->sizeof_message, &message) == TB_OK);
+  protobuf_c_message_init(route->ask, message);
+  tb_rc rc = tp_query_read(route, query, &times, &arena, &diag, message);
   FUZZ_CHECK(rc == TB_OK || (rc == TB_PROTOCOL && diag.text[0] != '\0'));
-  if (rc == TB_OK && service != NULL) {
-    FUZZ_CHECK(service >= query && service + strlen(service) <= query + len);
-    tb_diag_clear(&diag);
-    if (tc_http_number("service", service, 3, 70000, &diag, &number) == TB_OK)
-      FUZZ_CHECK(number >= 3 && number <= 70000);
+  if (rc == TB_OK) {
+    tp_query_write(route, message, &again);
+    tb_buf_byte(&again, '\0');
+    protobuf_c_message_init(route->ask, message);
+    FUZZ_CHECK(tp_query_read(route, (char *)again.data, &times, &arena, &diag, message) == TB_OK);
   }
-  free(query);
+  tb_buf_fini(&again);
+  tb_arena_fini(&arena);
 }
 
 static void look_at_range(const char *field, uint64_t total) {

@@ -7,58 +7,47 @@
 
 enum { ARCHIVE_LOOP = 1, REPORTS_BYTES_MAX = 256 << 20 };
 
-/* Workers may ask before tc_archive_start() has returned: the reply then waits for the lock. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tc_archive *current;
-
 static void give_barrier(void *self, struct tc_reply *reply) {
-  (void)self;
-  pthread_mutex_lock(&lock);
-  if (current != NULL)
-    tc_archive_reply(current, reply);
-  else
-    tc_reply_free(reply);
-  pthread_mutex_unlock(&lock);
+  struct tt_host *host = self;
+
+  tc_query_reply(host->query, reply);
 }
 
-void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
-                  unsigned generations_max) {
+void tt_host_open(struct tt_host *host, unsigned generations_max) {
   struct tb_diag diag;
-  char ipc[128];
 
   tb_diag_clear(&diag);
   *host = (struct tt_host){ 0 };
   tt_store_make(&host->store);
   host->store.config.segment_generations_max = generations_max;
   host->store.elsewhere = give_barrier;
-  snprintf(ipc, sizeof ipc, "ipc://%s/archive.sock", host->store.dir);
-  free(host->store.config.listen_archive);
-  host->store.config.listen_archive = strdup(url != NULL ? url : ipc);
+  host->store.elsewhere_self = host;
   if (tt_store_start(&host->store) != TB_OK) abort();
   if (tc_reports_new(REPORTS_BYTES_MAX, &host->reports) != TB_OK) abort();
+  if (tc_recorders_new(&host->recorders) != TB_OK) abort();
+  const struct tc_triggers_env triggers = { &host->store.config,
+                                            tc_store_dirfd(host->store.store), host->recorders,
+                                            tc_store_keeps(host->store.store) };
+  if (tc_triggers_open(&triggers, &diag, &host->triggers) != TB_OK) abort();
 
-  struct tc_archive_env env = { .config = &host->store.config,
-                                .store = host->store.store,
-                                .reports = host->reports,
-                                .tls = tls,
-                                .sender = ARCHIVE_LOOP,
-                                .started_wall_ns = 1000000000,
-                                .version = "9.9.9" };
-  pthread_mutex_lock(&lock);
-  if (tc_archive_start(&env, &diag, &host->archive) != TB_OK) {
-    fprintf(stderr, "%s\n", diag.text);
-    abort();
-  }
-  current = host->archive;
-  pthread_mutex_unlock(&lock);
+  const struct tc_query_env query = { .store = host->store.store,
+                                      .reports = host->reports,
+                                      .recorders = host->recorders,
+                                      .triggers = host->triggers,
+                                      .sender = ARCHIVE_LOOP,
+                                      .started_wall_ns = 1000000000,
+                                      .version = "9.9.9",
+                                      .durable = true };
+  if (tc_query_new(&query, &diag, &host->query) != TB_OK) abort();
 }
 
 void tt_host_close(struct tt_host *host) {
-  pthread_mutex_lock(&lock);
-  current = NULL;
-  pthread_mutex_unlock(&lock);
-  tc_archive_stop(host->archive);
+  tc_query_stop(host->query);
+  tc_recorders_stop(host->recorders);
   tt_store_remove(&host->store);
+  tc_query_free(host->query);
+  tc_triggers_free(host->triggers);
+  tc_recorders_free(host->recorders);
   tc_reports_free(host->reports);
   *host = (struct tt_host){ 0 };
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive service over a throw-away store, without loops or agents: records go in through
- * store_driver.h, questions come over a real socket. One at a time in a process. */
+/* The query room over a throw-away store, without loops or agents: records go in through store_driver.h, questions are
+ * asked by sessions, or by an HTTP server that is given `query`. */
 #ifndef TT_ARCHIVE_HOST_H
 #define TT_ARCHIVE_HOST_H
 
 #include "collector/analysis/report_table.h"
-#include "collector/query/server.h"
+#include "collector/query/session.h"
 #include "support/store_driver.h"
 
 struct tt_host {
   struct tt_store store;
   struct tc_reports *reports;
-  struct tc_archive *archive;
+  struct tc_recorders *recorders;
+  struct tc_triggers *triggers; /* no rule at first */
+  struct tc_query *query;
 };
 
-/* generations_max: of one segment file. url NULL: ipc:// in the state folder. */
-void tt_host_open(struct tt_host *host, const char *url, struct tc_nng_tls *tls,
-                  unsigned generations_max);
+void tt_host_open(struct tt_host *host, unsigned generations_max); /* of one segment file */
 void tt_host_close(struct tt_host *host);
 
 /* A stream that is attached and may write; id tells streams and their instances (host-ID) apart. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/patience.h"
@@ -56,6 +57,9 @@ struct tc_http_limits tt_http_limits(void) {
                                   .owner_questions_max = 16,
                                   .owner_live_max = 4,
                                   .head_bytes_max = 8 << 10,
+                                  .body_bytes_max = 64 << 10,
+                                  .jobs_max = 2,
+                                  .job_expire_ms = 30000,
                                   .request_ms = 30000,
                                   .idle_ms = 30000,
                                   .stall_ms = 30000,
@@ -64,27 +68,46 @@ struct tc_http_limits tt_http_limits(void) {
                                   .heartbeat_ms = 30000 };
 }
 
+bool tt_http_metrics_are_open;
+
+static unsigned port_of(const char *address) {
+  return *address != '\0' ? (unsigned)atoi(strrchr(address, ':') + 1) : 0;
+}
+
 struct tt_http *tt_http_start(const char *address, const struct tc_http_limits *limits,
-                              const struct tc_query_session_env *archive) {
+                              struct tc_query *query) {
+  return tt_http_start_with(address, limits, query, NULL);
+}
+
+struct tt_http *tt_http_start_with(const char *address, const struct tc_http_limits *limits,
+                                   struct tc_query *query, struct tc_leases *leases) {
   struct tt_http *s = calloc(1, sizeof *s);
   struct tc_loop_handler handler = { .self = s, .tick = on_tick, .stop = on_stop };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  tc_http_set_workers();
   tt_tls_host_open(&s->host, handler);
+  snprintf(s->path, sizeof s->path, "%s/http.sock", s->host.dir);
   struct tc_http_env env = { .tls = &s->host.tls,
                              .address = address,
+                             .path = s->path,
+                             .metrics_address = "127.0.0.1:0",
+                             .metrics_are_open = tt_http_metrics_are_open,
                              .certs = s->host.dir,
                              .limits = limits != NULL ? *limits : tt_http_limits(),
                              .source = { s, metrics, unhealthy, readiness },
-                             .metrics = &s->metrics };
-  if (archive != NULL) env.archive = *archive;
+                             .metrics = &s->metrics,
+                             .query = query,
+                             .leases = leases,
+                             .started_wall_ns = 1000000000 };
   if (tc_http_open(&env, &diag, &s->http) != TB_OK) {
     fprintf(stderr, "%s\n", diag.text);
     abort();
   }
   strcpy(s->address, tc_http_address(s->http));
-  s->port = (unsigned)atoi(strrchr(s->address, ':') + 1);
+  s->port = port_of(s->address);
+  s->metrics_port = port_of(tc_http_metrics_address(s->http));
   tt_tls_host_start(&s->host);
   return s;
 }
@@ -99,21 +122,47 @@ int tt_http_dial(const struct tt_http *s) {
   return tt_http_dial_from(s, INADDR_LOOPBACK);
 }
 
-int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
-  struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
-  struct sockaddr_in to = { .sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)s->port),
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+static int socket_in_time(int family) {
   struct timeval wait = { .tv_sec = TT_PATIENCE_S };
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  return fd;
+}
+
+int tt_http_dial_path(const struct tt_http *s) {
+  struct sockaddr_un to = { .sun_family = AF_UNIX };
+  int fd = socket_in_time(AF_UNIX);
+
+  strcpy(to.sun_path, s->path);
+  if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+    perror("connect");
+    abort();
+  }
+  return fd;
+}
+
+static int dial(uint32_t address, unsigned port) {
+  struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+  struct sockaddr_in to = { .sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  int fd = socket_in_time(AF_INET);
+
   if (bind(fd, (struct sockaddr *)&from, sizeof from) != 0 ||
       connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
     perror("connect");
     abort();
   }
   return fd;
+}
+
+int tt_http_dial_from(const struct tt_http *s, uint32_t address) {
+  return dial(address, s->port);
+}
+
+int tt_http_dial_metrics(const struct tt_http *s) {
+  return dial(INADDR_LOOPBACK, s->metrics_port);
 }
 
 /* A server that has ended the connection is the test's to notice, in what it hears. */
@@ -141,8 +190,7 @@ void tt_http_say_in_pieces(int fd, const char *text, size_t piece) {
     tt_http_say(fd, text + at, all - at < piece ? all - at : piece);
 }
 
-size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
-  int fd = tt_http_dial(s);
+size_t tt_http_ask_at(int fd, const char *text, size_t piece, char *out) {
   struct pollfd answered = { .fd = fd, .events = POLLIN };
 
   tt_http_say_in_pieces(fd, text, piece);
@@ -151,4 +199,8 @@ size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char
   size_t n = tt_http_hear(fd, out, NULL);
   close(fd);
   return n;
+}
+
+size_t tt_http_ask(const struct tt_http *s, const char *text, size_t piece, char *out) {
+  return tt_http_ask_at(tt_http_dial(s), text, piece, out);
 }

@@ -17,7 +17,7 @@ struct tt_store {
   pthread_mutex_t lock;
   struct tc_reply *replies[TT_REPLIES_MAX];
   unsigned nreplies;
-  unsigned sender;     /* submits: 0, the loop; 1, the archive service */
+  unsigned sender;     /* submits: 0, the loop; 1, the query room */
   bool refuse_replies; /* as a loop with a full queue does */
   void (*elsewhere)(void *self, struct tc_reply *reply); /* takes replies to other loops than 0 */
   void *elsewhere_self;

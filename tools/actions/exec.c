@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/actions/exec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +20,10 @@
 
 extern char **environ;
 
-enum { KILL_MS = 5000 }; /* for what does not die at once */
+enum {
+  KILL_MS = 5000, /* for what does not die at once */
+  LOOK_MS = 20,   /* where the kernel does not tell of the command's end */
+};
 
 static int spawn(const struct ac_action *action, int stdin_fd, pid_t *out) {
   posix_spawn_file_actions_t files;
@@ -51,13 +55,27 @@ struct report {
   int status; /* as of waitpid() */
 };
 
-/* With none between them left open: descriptors of others' commands would keep their wardens waiting. */
-static void keep_open_only(int a, int b) {
-  unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+static bool close_ranges(unsigned low, unsigned high) {
+  return (low <= STDERR_FILENO + 1 || close_range(STDERR_FILENO + 1, low - 1, 0) == 0) &&
+         (high <= low + 1 || close_range(low + 1, high - 1, 0) == 0) &&
+         close_range(high + 1, ~0u, 0) == 0;
+}
 
-  if (low > STDERR_FILENO + 1) close_range(STDERR_FILENO + 1, low - 1, 0);
-  if (high > low + 1) close_range(low + 1, high - 1, 0);
-  close_range(high + 1, ~0u, 0);
+/* With none between them left open: descriptors of others' commands would keep their wardens waiting. Before Linux 5.9, or where
+ * a filter is against it, there is no close_range(). */
+static void keep_open_only(int a, int b) {
+  if (close_ranges((unsigned)(a < b ? a : b), (unsigned)(a < b ? b : a))) return;
+  DIR *dir = opendir("/proc/self/fd");
+  if (dir == NULL) {
+    for (int fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
+      if (fd != a && fd != b) close(fd);
+    return;
+  }
+  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+    int fd = atoi(entry->d_name);
+    if (fd > STDERR_FILENO && fd != a && fd != b && fd != dirfd(dir)) close(fd);
+  }
+  closedir(dir);
 }
 
 /* Those that are children now. False: the kernel does not say. */
@@ -87,13 +105,23 @@ static void kill_all(pid_t group) {
   }
 }
 
-/* Until the command ends, or the other side closes the line. True: it ended, and is not waited for yet. */
-static bool has_ended(pid_t pid, int line) {
-  struct pollfd fds[] = { { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
-                          { .fd = line, .events = POLLIN } };
+static bool is_dead(pid_t pid) {
+  siginfo_t info = { .si_pid = 0 };
 
-  while (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
-  return fds[0].revents != 0;
+  return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Until the command ends, or the other side closes the line. True: it ended, and is not waited for yet. Without a descriptor of
+ * it, which came with Linux 5.3, its end is looked for. */
+static bool has_ended(pid_t pid, int line) {
+  int ends = (int)syscall(SYS_pidfd_open, pid, 0);
+  struct pollfd fds[] = { { .fd = line, .events = POLLIN }, { .fd = ends, .events = POLLIN } };
+
+  for (;;) {
+    int n = poll(fds, 2, ends >= 0 ? -1 : LOOK_MS);
+    if (is_dead(pid)) return true;
+    if (n > 0 && fds[0].revents != 0) return false;
+  }
 }
 
 _Noreturn static void be_warden(const struct ac_action *action, int stdin_fd, int line) {
@@ -101,6 +129,7 @@ _Noreturn static void be_warden(const struct ac_action *action, int stdin_fd, in
   pid_t pid;
 
   keep_open_only(stdin_fd, line);
+  signal(SIGCHLD, SIG_DFL); /* ignored, it would take the command's end with it */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   report.failed = spawn(action, stdin_fd, &pid);
   close(stdin_fd);

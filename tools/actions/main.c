@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <openssl/crypto.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,17 +46,11 @@ struct program {
 static tb_rc ask(struct program *p, uint64_t after, uint32_t newest, struct tb_diag *diag,
                  const Tracecollect__V1__FiringsReply **out) {
   Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
 
   ask.after = after;
   ask.newest = newest;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
-  request.firings = &ask;
   if (p->client == NULL) TB_TRY(tk_client_open(&p->where, diag, &p->client));
-  TB_TRY(tk_client_ask(p->client, &request, diag, &reply));
-  *out = reply->firings;
-  return TB_OK;
+  return tk_client_ask(p->client, TP_ROUTE_FIRINGS, "", &ask.base, diag, out);
 }
 
 /* An action that is new begins behind what has fired before it was there; that is noted, so that it is not new again. */
@@ -234,8 +227,6 @@ int main(int argc, char **argv) {
   struct program p = { .config_path = CONFIG_DEFAULT, .state = getenv("STATE_DIRECTORY") };
   struct tb_diag diag;
 
-  /* nng's threads may still end connections while the process exits. */
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);
   int code = parse(argc, argv, &p);
   if (code >= 0) return code;

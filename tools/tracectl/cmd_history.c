@@ -25,7 +25,7 @@ enum { OPT_JSON = 0x2000, OPT_FIGURES };
 struct history_options {
   struct tk_client_args client;
   struct tk_selector selector;
-  const char *kind; /* empty: all */
+  const char *kind; /* "all": every one */
   bool json, figures_only;
 
   struct tk_table table;
@@ -113,26 +113,22 @@ static tb_rc take_reports(struct history_options *o, const Tracecollect__V1__His
 /* The reply is lent until the next question, so the place is copied. */
 static tb_rc ask_all(struct history_options *o, struct tk_client *client, struct tb_diag *diag) {
   Tracecollect__V1__HistoryRequest ask = TRACECOLLECT__V1__HISTORY_REQUEST__INIT;
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   unsigned char stream[sizeof o->selector.stream];
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__HistoryReply *reply;
   Tracecollect__V1__Selector which;
 
   tk_selector_message(&o->selector, &which);
   ask.selector = &which;
-  ask.kind = (char *)(uintptr_t)o->kind; /* packing only reads it */
   ask.figures_only = o->figures_only || !o->json;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_HISTORY;
-  request.history = &ask;
   do {
-    TB_TRY(tk_client_ask(client, &request, diag, &reply));
-    TB_TRY(take_reports(o, reply->history));
-    if (!reply->history->more) break;
-    if (reply->history->after_stream.len != sizeof stream)
+    TB_TRY(tk_client_ask(client, TP_ROUTE_HISTORY, o->kind, &ask.base, diag, &reply));
+    TB_TRY(take_reports(o, reply));
+    if (!reply->more) break;
+    if (reply->after_stream.len != sizeof stream)
       return tb_fail(diag, TB_PROTOCOL, "an answer that goes on has no place");
-    memcpy(stream, reply->history->after_stream.data, sizeof stream);
+    memcpy(stream, reply->after_stream.data, sizeof stream);
     ask.after_stream = (ProtobufCBinaryData){ sizeof stream, stream };
-    ask.after_ns = reply->history->after_ns;
+    ask.after_ns = reply->after_ns;
   } while (true);
   return TB_OK;
 }
@@ -174,7 +170,7 @@ static int take_kind(struct history_options *o, const char *text) {
   enum to_analysis_kind kind;
 
   if (strcmp(text, "all") == 0 && o->json) {
-    o->kind = "";
+    o->kind = text;
     return TK_DONE;
   }
   if (strcmp(text, "all") == 0) return tk_usage("history", "all kinds together need --json");
@@ -217,7 +213,7 @@ int tk_cmd_history(int argc, char **argv) {
                                            TK_SELECTOR_TIME_OPTIONS,
                                            TK_CLIENT_OPTIONS,
                                            { 0 } };
-  struct history_options o = { .kind = "" };
+  struct history_options o = { .kind = "all" };
   int code = TK_DONE;
 
   tb_arena_init(&o.arena, &tk_mem, 4096);

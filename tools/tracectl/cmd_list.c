@@ -105,15 +105,6 @@ static tb_rc parse_order(const char *key, struct tb_diag *diag, item_order **out
 
 /* ---- taking ---- */
 
-/* An older collector knows the arrival alone, and says it where the trace's time stands now. */
-static bool is_estimated(const segment_info *s) {
-  return s->wall_estimated || s->first_arrival_ns == 0;
-}
-
-static uint64_t arrival_of(const segment_info *s) {
-  return s->first_arrival_ns != 0 ? s->first_arrival_ns : s->first_wall_ns;
-}
-
 static bool fill_item(const segment_info *s, struct item *out) {
   size_t service = strlen(s->service) + 1, instance = strlen(s->instance) + 1;
   size_t len = tracecollect__v1__segment_info__get_packed_size(s);
@@ -124,8 +115,8 @@ static bool fill_item(const segment_info *s, struct item *out) {
   memcpy(block + service, s->instance, instance);
   unsigned char *packed = (unsigned char *)block + service + instance;
   tracecollect__v1__segment_info__pack(s, packed);
-  *out = (struct item){ s->id, s->first_wall_ns, arrival_of(s), s->bytes, s->events,
-                        block, block + service,  packed,        len };
+  *out = (struct item){ s->id, s->first_wall_ns, s->first_arrival_ns, s->bytes, s->events,
+                        block, block + service,  packed,              len };
   return true;
 }
 
@@ -163,8 +154,8 @@ static void add_row(struct tk_table *table, const segment_info *s, bool arrival)
     tk_table_add(table, "%" PRIu64 "..%" PRIu64, s->first_gen, s->last_gen);
   tk_table_add(table, "%s", size);
   tk_table_add(table, "%" PRIu64, s->events);
-  add_time(table, s->first_wall_ns, is_estimated(s));
-  if (arrival) add_time(table, arrival_of(s), false);
+  add_time(table, s->first_wall_ns, s->wall_estimated);
+  if (arrival) add_time(table, s->first_arrival_ns, false);
   tk_table_add(table, s->go_version != 0 ? "1.%u" : "-", s->go_version);
   bool kept = *s->kept_by != '\0';
   tk_table_add(table, "%s%s%s%s%s%s%s%s", s->expired ? "expired" : s->analysis,

@@ -95,10 +95,9 @@ static bool all_shipped(const snap_reply *reply) {
 }
 
 static tb_rc ask(const struct snap_args *args, struct tb_diag *diag, bool *out_all) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__SnapRequest snap = TRACECOLLECT__V1__SNAP_REQUEST__INIT;
   Tracecollect__V1__Selector which;
-  const Tracecollect__V1__Reply *reply;
+  const snap_reply *reply;
   struct tk_client *client;
 
   tk_selector_message(&args->selector, &which);
@@ -107,15 +106,13 @@ static tb_rc ask(const struct snap_args *args, struct tb_diag *diag, bool *out_a
   snap.stream = which.stream;
   snap.last_ns = args->selector.last_ns;
   snap.wait_ms = (uint32_t)((args->timeout_ns + 999999) / 1000000);
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_SNAP;
-  request.snap = &snap;
   TB_TRY(tk_client_open(&args->client, diag, &client));
-  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  tb_rc rc = tk_client_ask(client, TP_ROUTE_SNAP, "", &snap.base, diag, &reply);
   if (rc == TB_OK && args->json)
-    rc = print_json(reply->snap);
+    rc = print_json(reply);
   else if (rc == TB_OK)
-    print_text(reply->snap);
-  if (rc == TB_OK) *out_all = all_shipped(reply->snap);
+    print_text(reply);
+  if (rc == TB_OK) *out_all = all_shipped(reply);
   tk_client_close(client);
   return rc;
 }

@@ -88,19 +88,15 @@ static void print_text(const status_reply *s) {
 }
 
 static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
   struct tk_client *client;
+  const status_reply *status;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  request.status = &status;
   TB_TRY(tk_client_open(args, diag, &client));
-  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
+  tb_rc rc = tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, diag, &status);
   if (rc == TB_OK && json)
-    rc = print_json(reply->status);
+    rc = print_json(status);
   else if (rc == TB_OK)
-    print_text(reply->status);
+    print_text(status);
   tk_client_close(client);
   return rc;
 }

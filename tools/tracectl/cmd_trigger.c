@@ -141,36 +141,32 @@ static void print_rules(const Tracecollect__V1__TriggerReply *reply) {
   tk_table_fini(&table);
 }
 
-static tb_rc ask_rules(const struct trigger_options *o, Tracecollect__V1__TriggerRequest *ask,
-                       struct tb_diag *diag) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+static tb_rc ask_rules(const struct trigger_options *o, enum tp_route_id route, const char *name,
+                       const ProtobufCMessage *ask, struct tb_diag *diag) {
+  const Tracecollect__V1__TriggerReply *reply;
   struct tk_client *client;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_TRIGGER;
-  request.trigger = ask;
   TB_TRY(tk_client_open(&o->inputs.client, diag, &client));
-  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
-  if (rc == TB_OK && !o->json) print_rules(reply->trigger);
-  for (size_t i = 0; rc == TB_OK && o->json && i < reply->trigger->n_rules; i++)
-    if (!tk_json_print("trigger", &reply->trigger->rules[i]->base)) rc = TB_NOMEM;
+  tb_rc rc = tk_client_ask(client, route, name, ask, diag, &reply);
+  if (rc == TB_OK && !o->json) print_rules(reply);
+  for (size_t i = 0; rc == TB_OK && o->json && i < reply->n_rules; i++)
+    if (!tk_json_print("trigger", &reply->rules[i]->base)) rc = TB_NOMEM;
   tk_client_close(client);
   return rc;
 }
 
-static int ask(const struct trigger_options *o, Tracecollect__V1__TriggerRequest *request) {
+static int ask(const struct trigger_options *o, enum tp_route_id route, const char *name,
+               const ProtobufCMessage *ask) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = ask_rules(o, request, &diag);
+  tb_rc rc = ask_rules(o, route, name, ask, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("trigger", rc, &diag);
 }
 
 static int list(struct trigger_options *o, char **args, int n) {
-  Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
-
   if (n != 0) return tk_usage("trigger", "list: \"%s\" has no place here", args[0]);
-  return ask(o, &request);
+  return ask(o, TP_ROUTE_TRIGGERS, "", NULL);
 }
 
 static int add(struct trigger_options *o, char **args, int n) {
@@ -178,15 +174,12 @@ static int add(struct trigger_options *o, char **args, int n) {
 
   if (n != 1) return tk_usage("trigger", "add: one RULE is wanted, in quotes");
   request.add = args[0];
-  return ask(o, &request);
+  return ask(o, TP_ROUTE_TRIGGER_ADD, "", &request.base);
 }
 
 static int remove_rule(struct trigger_options *o, char **args, int n) {
-  Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
-
   if (n != 1) return tk_usage("trigger", "remove: one NAME is wanted");
-  request.remove = args[0];
-  return ask(o, &request);
+  return ask(o, TP_ROUTE_TRIGGER_REMOVE, args[0], NULL);
 }
 
 /* ---- what has fired ---- */
@@ -211,23 +204,20 @@ static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing
 /* rule: of it alone; "": of any. */
 static tb_rc ask_firings(struct trigger_options *o, char *rule, struct tb_diag *diag) {
   Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__FiringsReply *reply;
   struct tk_client *client;
   bool more = true;
   tb_rc rc = TB_OK;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
-  request.firings = &ask;
   ask.rule = rule;
   TB_TRY(tk_client_open(&o->inputs.client, diag, &client));
   while (rc == TB_OK && more) {
-    rc = tk_client_ask(client, &request, diag, &reply);
-    for (size_t i = 0; rc == TB_OK && i < reply->firings->n_firings; i++) {
-      ask.after = reply->firings->firings[i]->id;
-      if (!add_firing(o, reply->firings->firings[i])) rc = TB_NOMEM;
+    rc = tk_client_ask(client, TP_ROUTE_FIRINGS, "", &ask.base, diag, &reply);
+    for (size_t i = 0; rc == TB_OK && i < reply->n_firings; i++) {
+      ask.after = reply->firings[i]->id;
+      if (!add_firing(o, reply->firings[i])) rc = TB_NOMEM;
     }
-    more = rc == TB_OK && reply->firings->more;
+    more = rc == TB_OK && reply->more;
   }
   tk_client_close(client);
   return rc;

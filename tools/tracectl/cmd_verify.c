@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,11 @@
 #include "tools/tracectl/term/progress.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { YOUNG_DAYS = 2 }; /* that --upgrade leaves as they are */
+enum {
+  YOUNG_DAYS = 2, /* that --upgrade leaves as they are */
+  WAIT_MS = 1000, /* between two looks at a collector's progress */
+  JOB_ID_BYTES = 32,
+};
 
 struct run {
   bool json, rebuild, upgrade, progress;
@@ -200,48 +205,92 @@ static struct tc_audited_accounting living_books(const Tracecollect__V1__Verifie
                                      .spooled = { from->spooled_batches, from->spooled_bytes } };
 }
 
-static tb_rc ask_collector(struct run *run, const struct tk_client_args *args, struct tb_diag *diag,
+static void take_verified(struct run *run, const Tracecollect__V1__VerifyReply *seen,
+                          struct tc_audited *out) {
+  for (size_t i = 0; i < seen->n_problems; i++) say_problem(run, seen->problems[i]);
+  *out = (struct tc_audited){
+    .segments = seen->segments,
+    .bytes = seen->bytes,
+    .problems = seen->problem_count,
+    .expired = seen->expired,
+    .fresh = seen->fresh,
+    .open_runs = seen->open_runs,
+    .open_generations = seen->open_generations,
+    .closed = { .streams = seen->closed_streams,
+                .produced = { seen->produced_batches, seen->produced_bytes },
+                .archived = { seen->archived_batches, seen->archived_bytes },
+                .taken = { seen->taken_batches, seen->taken_bytes },
+                .lost = { seen->lost_batches, seen->lost_bytes } },
+    .live_streams = seen->live_streams,
+  };
+  if (seen->live != NULL) out->live = living_books(seen->live);
+}
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_signal(int number) {
+  (void)number;
+  is_interrupted = 1;
+}
+
+/* The collector has one at a time: one that nobody waits for is called off at once. */
+static void catch_signals(void) {
+  const struct sigaction action = { .sa_handler = on_signal };
+
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+static bool is_in_state(const Tracecollect__V1__Job *job, const char *state) {
+  return strcmp(job->state, state) == 0;
+}
+
+static tb_rc wait_for(struct run *run, struct tk_client *client, const Tracecollect__V1__Job **job,
+                      struct tb_diag *diag) {
+  Tracecollect__V1__JobRequest ask = TRACECOLLECT__V1__JOB_REQUEST__INIT;
+  char id[JOB_ID_BYTES];
+
+  ask.wait_ms = WAIT_MS;
+  snprintf(id, sizeof id, "%s", (*job)->id); /* the answer is lent */
+  while (is_in_state(*job, "running")) {
+    say_progress(run, (*job)->done_bytes, (*job)->total_bytes);
+    if (is_interrupted) {
+      TB_TRY(tk_client_ask(client, TP_ROUTE_JOB_END, id, NULL, diag, NULL));
+      return tb_fail(diag, TB_END, "interrupted");
+    }
+    TB_TRY(tk_client_ask(client, TP_ROUTE_JOB, id, &ask.base, diag, job));
+  }
+  return is_in_state(*job, "done") && (*job)->verify != NULL
+             ? TB_OK
+             : tb_fail(diag, TB_IO, "%.190s", (*job)->error);
+}
+
+static tb_rc ask_collector(struct run *run, struct tk_client *client, struct tb_diag *diag,
                            struct tc_audited *out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__VerifyRequest verify = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
-  struct tk_client *client;
+  const Tracecollect__V1__Job *job;
 
   verify.rebuild = run->rebuild;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_VERIFY;
-  request.verify = &verify;
-  TB_TRY(tk_client_open(args, diag, &client));
-  tb_rc rc = tk_client_ask(client, &request, diag, &reply);
-  if (rc == TB_OK) {
-    const Tracecollect__V1__VerifyReply *seen = reply->verify;
-    for (size_t i = 0; i < seen->n_problems; i++) say_problem(run, seen->problems[i]);
-    *out = (struct tc_audited){
-      .segments = seen->segments,
-      .bytes = seen->bytes,
-      .problems = seen->problem_count,
-      .expired = seen->expired,
-      .fresh = seen->fresh,
-      .open_runs = seen->open_runs,
-      .open_generations = seen->open_generations,
-      .closed = { .streams = seen->closed_streams,
-                  .produced = { seen->produced_batches, seen->produced_bytes },
-                  .archived = { seen->archived_batches, seen->archived_bytes },
-                  .taken = { seen->taken_batches, seen->taken_bytes },
-                  .lost = { seen->lost_batches, seen->lost_bytes } },
-      .live_streams = seen->live_streams
-    };
-    if (seen->live != NULL) out->live = living_books(seen->live);
-  }
-  tk_client_close(client);
-  return rc;
+  TB_TRY(tk_client_ask(client, TP_ROUTE_VERIFY, "", &verify.base, diag, &job));
+  TB_TRY(wait_for(run, client, &job, diag));
+  take_verified(run, job->verify, out);
+  return TB_OK;
 }
 
 static int verify_remote(struct run *run, const struct tk_client_args *args) {
+  struct tk_client *client;
   struct tc_audited seen;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = ask_collector(run, args, &diag, &seen);
+  tb_rc rc = tk_client_open(args, &diag, &client);
+  if (rc != TB_OK) return tk_remote_fail("verify", rc, &diag);
+  catch_signals();
+  tk_progress_begin(&run->bar, "verify", 0, run->progress);
+  rc = ask_collector(run, client, &diag, &seen);
+  tk_progress_end(&run->bar);
+  tk_client_close(client);
+  if (rc == TB_END) return TK_INTERRUPTED;
   if (rc != TB_OK) return tk_remote_fail("verify", rc, &diag);
   say_totals(run, &seen);
   return seen.problems == 0 ? TK_DONE : TK_FAILED;

@@ -30,7 +30,7 @@ http {{
     listen 127.0.0.1:{port};
     root {folder}/www;
     location /word {{ return 200 "a word\\n"; }}
-    location /slow {{ alias {folder}/www/file1; limit_rate 200k; }}
+    location /slow {{ alias {folder}/www/file1; limit_rate 75k; }}
   }}
 }}
 """

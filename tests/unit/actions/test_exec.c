@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/patience.h"
@@ -91,4 +98,105 @@ Test(exec, a_command_that_is_not_there_is_named) {
   tb_diag_clear(&diag);
   cr_assert_eq(ac_exec(&action, &task, -1, &diag), AC_FAILED);
   cr_assert_str_eq(diag.text, "/bin/nothing-of-that-name: No such file or directory");
+}
+
+Test(exec, its_end_is_told_where_nobody_waits_for_children) {
+  cr_assert_neq(signal(SIGCHLD, SIG_IGN), SIG_ERR);
+  cr_assert_eq(run("exit 7", -1), AC_FAILED);
+  cr_assert_str_eq(diag.text, "exit code 7");
+  both_are_dead();
+}
+
+/* ---- one beside another ---- */
+
+struct lasting {
+  pthread_t thread;
+  int stop[2];
+  enum ac_outcome outcome;
+  atomic_bool is_over;
+};
+
+static void *run_on(void *self) {
+  static char sleeps[] = "exec sleep 1000";
+  const struct ac_action action = { .kind = AC_EXEC, .argv = { shell, option, sleeps } };
+  const struct ac_task task = { .id = 1, .text = sleeps, .len = 1 };
+  struct lasting *l = self;
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  l->outcome = ac_exec(&action, &task, l->stop[0], &why);
+  atomic_store(&l->is_over, true);
+  return NULL;
+}
+
+/* Of wardens, and their commands. */
+static size_t processes(void) {
+  char path[64], line[4096];
+  size_t n = 0;
+  FILE *pipe;
+
+  snprintf(path, sizeof path, "pgrep -P $(pgrep -d, -P %d) sleep", (int)getpid());
+  for (pipe = popen(path, "r"); fgets(line, sizeof line, pipe) != NULL;) n++;
+  pclose(pipe);
+  return n;
+}
+
+static void begin(struct lasting *l, size_t running) {
+  cr_assert_eq(pipe(l->stop), 0);
+  cr_assert_eq(pthread_create(&l->thread, NULL, run_on, l), 0);
+  TT_WAIT_UNTIL(processes() == running);
+}
+
+static void stop(struct lasting *l) {
+  close(l->stop[1]);
+  TT_WAIT_UNTIL(atomic_load(&l->is_over));
+  cr_assert_eq(pthread_join(l->thread, NULL), 0);
+  cr_assert_eq(l->outcome, AC_LATER);
+  close(l->stop[0]);
+}
+
+/* The second one's warden has not the first one's line. */
+static void each_ends_by_itself(void) {
+  static struct lasting first, second;
+
+  begin(&first, 1);
+  begin(&second, 2);
+  stop(&first);
+  cr_assert_not(atomic_load(&second.is_over));
+  stop(&second);
+}
+
+Test(exec, one_that_is_stopped_does_not_wait_for_another) {
+  each_ends_by_itself();
+}
+
+/* ---- a kernel without the newer calls ---- */
+
+static void forbid(int error) {
+  struct sock_filter code[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = { sizeof code / sizeof *code, code };
+
+  cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  cr_assert_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0, "errno %d", errno);
+}
+
+Test(exec, an_old_kernel_does_it_all) {
+  forbid(ENOSYS);
+  cr_assert_eq(run("exit 7", -1), AC_FAILED);
+  cr_assert_str_eq(diag.text, "exit code 7");
+  both_are_dead();
+  each_ends_by_itself();
+}
+
+Test(exec, a_filter_that_forbids_newer_calls_is_no_hindrance) {
+  forbid(EPERM);
+  cr_assert_eq(run("exit 7", -1), AC_FAILED);
+  cr_assert_str_eq(diag.text, "exit code 7");
+  each_ends_by_itself();
 }

@@ -64,8 +64,8 @@ Test(config, sections_and_units_are_read) {
   cr_assert_eq(config.segment_bytes_max, 65536);
   cr_assert_eq(tc_config_finish(&config, &diag), TB_OK, "%s", diag.text);
   cr_assert_str_eq(config.top_certs, "/var/lib/x/certs");
-  cr_assert_str_eq(config.listen_archive, "ipc:///var/lib/x/archive.sock");
   cr_assert_str_eq(config.listen_feed, "ipc:///var/lib/x/feed.sock");
+  cr_assert_str_eq(config.listen_sock, "/var/lib/x/http.sock");
   tc_config_fini(&config);
 }
 
@@ -153,11 +153,13 @@ static void expect_unfit(const char *assignment, const char *words) {
 Test(config, finish_checks_keys_against_each_other) {
   expect_unfit("sync=maybe", "sync: \"maybe\" is neither durable nor process");
   expect_unfit("archive.hash=md5", "archive.hash: \"md5\" is neither xxh3 nor sha256");
+  expect_unfit("http.metrics=all", "http.metrics: \"all\" is neither reader nor open");
+  expect_unfit("listen.metrics=9090", "listen.metrics: \"9090\" is not HOST:PORT");
   expect_unfit("archive.sign=/k.pem", "archive.sign: needs archive.hash: sha256");
   expect_unfit("listen.agents=7070", "listen.agents: \"7070\" is not HOST:PORT");
   expect_unfit("listen.agents=localhost:70700", "listen.agents: \"localhost:70700\": the port");
   expect_unfit("listen.http=::1:80", "listen.http: \"::1:80\": an IPv6 address goes in brackets");
-  expect_unfit("listen.archive=tcp://10.0.0.1:7072", "listen.archive: plain tcp://");
+  expect_unfit("listen.feed=tcp://10.0.0.1:7071", "listen.feed: plain tcp://");
   expect_unfit("listen.feed=tcp://127.evil.example:7071", "listen.feed: plain tcp://");
   expect_unfit("listen.feed=ws://127.0.0.1:1",
                "listen.feed: \"ws://127.0.0.1:1\" is not an ipc:// or tls+tcp:// URL");
@@ -170,45 +172,49 @@ Test(config, finish_checks_keys_against_each_other) {
                "12345678901234567890123456789012345678901234567890123456789012345678901234567890123"
                "4567890123456789",
                "listen.feed: the socket's path is");
+  expect_unfit("listen.sock=/"
+               "12345678901234567890123456789012345678901234567890123456789012345678901234567890123"
+               "4567890123456789012345678",
+               "listen.sock: the socket's path is 109 bytes, the system takes 107");
 }
 
-/* A configuration with listen.archive given as `list` in YAML or with --set. */
-static void expect_archive(const char *list, const char *lines) {
+/* A configuration with listen.feed given as `list` in YAML or with --set. */
+static void expect_feed(const char *list, const char *lines) {
   struct tc_config config;
   struct tb_diag diag;
   char text[512];
 
-  snprintf(text, sizeof text, "state: /s\nlisten:\n  archive: %s\n", list);
+  snprintf(text, sizeof text, "state: /s\nlisten:\n  feed: %s\n", list);
   cr_expect_eq(load_text(&config, text, &diag), TB_OK, "%s", diag.text);
   cr_expect_eq(tc_config_finish(&config, &diag), TB_OK, "%s: %s", list, diag.text);
-  cr_expect_str_eq(config.listen_archive, lines);
+  cr_expect_str_eq(config.listen_feed, lines);
   tc_config_fini(&config);
 }
 
 Test(config, listeners_are_one_or_a_list) {
-  static const char both[] = "ipc:///s/archive.sock\ntls+tcp://0.0.0.0:7072";
+  static const char both[] = "ipc:///s/feed.sock\ntls+tcp://0.0.0.0:7071";
 
-  expect_archive("tls+tcp://h:1", "tls+tcp://h:1");
-  expect_archive("[\"ipc://\", \"tls+tcp://0.0.0.0:7072\"]", both);
-  expect_archive("\n    - ipc://\n    - tls+tcp://0.0.0.0:7072", both);
-  expect_archive("\"ipc://,tls+tcp://0.0.0.0:7072\"", both);
-  expect_archive("\"ipc://  tls+tcp://0.0.0.0:7072 \"", both);
-  expect_archive("\"ipc:///a, b,c, tcp://127.0.0.1:0, tcp://127.0.0.1:0\"",
+  expect_feed("tls+tcp://h:1", "tls+tcp://h:1");
+  expect_feed("[\"ipc://\", \"tls+tcp://0.0.0.0:7071\"]", both);
+  expect_feed("\n    - ipc://\n    - tls+tcp://0.0.0.0:7071", both);
+  expect_feed("\"ipc://,tls+tcp://0.0.0.0:7071\"", both);
+  expect_feed("\"ipc://  tls+tcp://0.0.0.0:7071 \"", both);
+  expect_feed("\"ipc:///a, b,c, tcp://127.0.0.1:0, tcp://127.0.0.1:0\"",
                  "ipc:///a, b,c\ntcp://127.0.0.1:0\ntcp://127.0.0.1:0");
 }
 
 Test(config, a_list_of_listeners_names_what_is_wrong_in_it) {
-  expect_broken("listen:\n  archive: []\n", ":2: listen.archive: the list is empty");
+  expect_broken("listen:\n  feed: []\n", ":2: listen.feed: the list is empty");
   expect_broken("listen:\n  feed:\n    - ipc://\n    - [a]\n", ":4: listen.feed: an item of");
   expect_broken("listen:\n  feed:\n    - ipc://\n    -\n", ":4: listen.feed: an item of");
   expect_broken("listen:\n  agents: [a, b]\n", ":2: listen.agents: a text is wanted here");
-  expect_unfit("listen.archive=ipc:// ipc:///tmp/a ipc:///tmp/a",
-               "listen.archive: ipc:///tmp/a is there twice");
-  expect_unfit("listen.archive=ipc://, tcp://10.0.0.1:7072", "listen.archive: plain tcp://");
-  expect_unfit("listen.archive=ipc:// ws://h:1", "is not an ipc:// or tls+tcp:// URL");
-  expect_unfit("listen.archive= , ", "listen.archive: no URL is in it");
-  expect_unfit("listen.archive=ipc://, 0.0.0.0:7072",
-               "listen.archive: \"ipc://, 0.0.0.0:7072\" has no path");
+  expect_unfit("listen.feed=ipc:// ipc:///tmp/a ipc:///tmp/a",
+               "listen.feed: ipc:///tmp/a is there twice");
+  expect_unfit("listen.feed=ipc://, tcp://10.0.0.1:7071", "listen.feed: plain tcp://");
+  expect_unfit("listen.feed=ipc:// ws://h:1", "is not an ipc:// or tls+tcp:// URL");
+  expect_unfit("listen.feed= , ", "listen.feed: no URL is in it");
+  expect_unfit("listen.feed=ipc://, 0.0.0.0:7071",
+               "listen.feed: \"ipc://, 0.0.0.0:7071\" has no path");
   expect_unfit("listen.feed=tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 "
                "tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0",
                "listen.feed: more than 8 URLs");
@@ -247,7 +253,7 @@ Test(config, sockets_lie_in_the_service_managers_folder_where_there_is_one) {
   cr_assert_eq(tc_config_set(&config, "state=/var/lib/x", &diag), TB_OK);
   cr_assert_eq(tc_config_finish(&config, &diag), TB_OK, "%s", diag.text);
   cr_assert_str_eq(config.listen_feed, "ipc:///run/tracecollect/feed.sock");
-  cr_assert_str_eq(config.listen_archive, "ipc:///run/tracecollect/archive.sock");
+  cr_assert_str_eq(config.listen_sock, "/run/tracecollect/http.sock");
   tc_config_fini(&config);
   unsetenv("RUNTIME_DIRECTORY");
 }

@@ -227,7 +227,7 @@ static SSL_CTX *context(const SSL_METHOD *method, const char *name) {
 static void listen_over_tls(struct publisher *p) {
   struct tc_nng_terms terms = { .ctx = context(TLS_server_method(), "server"),
                                 .server = true,
-                                .peer_role = "reader" };
+                                .peer_act = TC_ACT_FEED };
   struct tb_diag diag;
 
   tb_diag_clear(&diag);

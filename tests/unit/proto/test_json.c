@@ -47,7 +47,7 @@ Test(json, a_message_shows_zeros_and_leaves_out_what_is_absent) {
   tp_json_message(&out, &reply.base);
   tb_buf_byte(&out, '\0');
   cr_expect_str_eq((char *)out.data,
-                   "{\"segments\":[],\"more\":false,\"streams\":[],\"newest_first\":false}");
+                   "{\"segments\":[],\"more\":false,\"streams\":[],\"newest_first\":false,\"next\":\"\"}");
 
   tb_buf_clear(&out);
   report.stream = (ProtobufCBinaryData){ sizeof id, id };

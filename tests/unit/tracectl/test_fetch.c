@@ -1,29 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracectl fetch` itself, as a user calls it, against the archive service with a real store. */
+/* `tracectl fetch` itself, as a user calls it, against HTTP with a real store behind it. */
 #include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/meta.pb-c.h"
 #include "support/archive_host.h"
+#include "support/http_server.h"
 #include "wire/batch.h"
 
 enum { BATCHES = 4, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
 
 static struct tt_host host;
+static struct tt_http *server;
 static char folder[64], said[8192];
+
+static void ask_at(const char *path) {
+  char where[128];
+
+  snprintf(where, sizeof where, "unix:%s", path);
+  setenv("TRACECTL_SERVER", where, 1);
+}
 
 static void open_with(unsigned generations_max) {
   strcpy(folder, "/tmp/tk_fetch_XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
   cr_assert_eq(chdir(folder), 0);
-  tt_host_open(&host, NULL, NULL, generations_max);
-  setenv("TRACECTL_SERVER", tc_archive_url(host.archive, 0), 1);
+  tt_host_open(&host, generations_max);
+  server = tt_http_start("", NULL, host.query);
+  ask_at(server->path);
   setenv("TRACECTL_CONFIG", "/dev/null", 1);
 }
 
@@ -34,6 +49,7 @@ static void open_host(void) {
 static void close_host(void) {
   char command[96];
 
+  tt_http_stop(server);
   tt_host_close(&host);
   cr_assert_eq(chdir("/"), 0);
   snprintf(command, sizeof command, "rm -r %s", folder);
@@ -317,4 +333,67 @@ Test(fetch_joined, what_is_open_is_seen_and_goes_on) {
   cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 4);
+}
+
+/* --- a connection that is cut ------------------------------------------------------------------ */
+
+/* Passes on what is asked and answered, and ends each connection after so many bytes of answers. */
+static struct {
+  int door;
+  pthread_t thread;
+  size_t bytes;
+  atomic_uint cuts;
+} cutter;
+
+/* False: one of them has ended, or enough has been answered. */
+static bool pass_on(struct pollfd ends[2], size_t *left) {
+  char bytes[4096];
+
+  if (poll(ends, 2, -1) < 0) return false;
+  for (int i = 0; i < 2; i++) {
+    if (ends[i].revents == 0) continue;
+    bool is_answer = i == 1;
+    size_t most = is_answer && *left < sizeof bytes ? *left : sizeof bytes;
+    ssize_t n = recv(ends[i].fd, bytes, most, 0);
+    if (n <= 0 || send(ends[1 - i].fd, bytes, (size_t)n, MSG_NOSIGNAL) != n) return false;
+    if (!is_answer) continue;
+    *left -= (size_t)n;
+    if (*left > 0) continue;
+    cutter.cuts++;
+    return false;
+  }
+  return true;
+}
+
+static void *serve_cuts(void *self) {
+  for (int fd; (fd = accept(cutter.door, NULL, NULL)) >= 0; close(fd)) {
+    struct pollfd ends[2] = { { fd, POLLIN, 0 }, { tt_http_dial_path(server), POLLIN, 0 } };
+    size_t left = cutter.bytes;
+    while (pass_on(ends, &left)) continue;
+    close(ends[1].fd);
+  }
+  return self;
+}
+
+/* What is cut may be the head of the list, or each of sixteen parts of the file. */
+Test(fetch_joined, what_is_cut_goes_on_where_it_was) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  struct tt_writer w = write_generations(7, 1, 9);
+  size_t file_bytes = HEADER_BYTES + 9 * BATCHES * BATCH_BYTES;
+
+  tt_close(&w);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  snprintf(at.sun_path, sizeof at.sun_path, "%s/cut.sock", folder);
+  cutter.door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  cr_assert_eq(bind(cutter.door, (struct sockaddr *)&at, sizeof at), 0);
+  cr_assert_eq(listen(cutter.door, 8), 0);
+  cutter.bytes = 4000 + file_bytes / 16; /* a list goes through; heads take some 600 */
+  cr_assert_eq(pthread_create(&cutter.thread, NULL, serve_cuts, NULL), 0);
+  ask_at(at.sun_path);
+  cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
+  expect_file("t.trace", 1, 9);
+  cr_assert_geq(cutter.cuts, 6);
+  shutdown(cutter.door, SHUT_RDWR);
+  pthread_join(cutter.thread, NULL);
+  close(cutter.door);
 }

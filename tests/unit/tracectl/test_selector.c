@@ -102,7 +102,7 @@ static struct tk_endpoint *find(const struct tk_client_args *args) {
   static struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(args, TK_SOCKET_ARCHIVE, &diag, &where), TB_OK, "%s", diag.text);
+  cr_assert_eq(tk_endpoint_find(args, &diag, &where), TB_OK, "%s", diag.text);
   return &where;
 }
 
@@ -114,37 +114,76 @@ static void write_file(const char *path, const char *text) {
   fclose(f);
 }
 
-Test(where, a_host_has_the_default_port) {
-  struct tk_client_args args = { .server = "collector.example", .certs = "/c" };
+static void expect_broken(const char *server, const char *words) {
+  const struct tk_client_args args = { .server = server, .certs = "/c" };
+  struct tk_endpoint where;
 
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://collector.example:7072");
-  cr_assert_str_eq(find(&args)->cert, "/c/reader.pem");
-  args.server = "collector.example:99";
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://collector.example:99");
-  args.server = "::1";
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://[::1]:7072");
-  cr_assert_str_eq(find(&args)->at.host, "::1");
-  args.server = "[::1]:5";
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://[::1]:5");
-  args.server = "ipc:///x/y.sock";
-  cr_assert(find(&args)->ipc);
-  args.server = "host:port";
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &(struct tk_endpoint){ 0 }),
-               TB_BROKEN);
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN, "%s", server);
+  cr_assert_not_null(strstr(diag.text, words), "%s", diag.text);
 }
 
-Test(where, a_ready_file_names_the_archive) {
+Test(where, a_host_has_the_default_port_and_tls_unless_it_is_this_one) {
+  static const struct {
+    const char *server, *url;
+  } forms[] = {
+    { "collector.example", "https://collector.example:7073" },
+    { "collector.example:99", "https://collector.example:99" },
+    { "::2", "https://[::2]:7073" },
+    { "[::2]:5", "https://[::2]:5" },
+    { "localhost", "http://localhost:7073" },
+    { "127.0.0.1:99", "http://127.0.0.1:99" },
+    { "::1", "http://[::1]:7073" },
+    { "http://proxy.example", "http://proxy.example" },
+    { "https://localhost:99/", "https://localhost:99" },
+    { "https://proxy.example/traces/", "https://proxy.example/traces" },
+  };
+
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    const struct tk_client_args args = { .server = forms[i].server, .certs = "/c" };
+    cr_assert_str_eq(find(&args)->url, forms[i].url);
+    cr_assert_eq(find(&args)->tls, forms[i].url[4] == 's');
+    cr_assert_str_eq(find(&args)->path, "");
+    cr_assert_str_eq(find(&args)->cert, "/c/reader.pem");
+  }
+  cr_assert_str_eq(find(&(struct tk_client_args){ .server = "::1" })->at.host, "::1");
+}
+
+Test(where, what_is_no_collector_is_refused_in_words) {
+  char path[128] = "unix:/";
+
+  expect_broken("host:port", "port");
+  expect_broken("ipc:///run/tracecollect/archive.sock", "unix:PATH");
+  expect_broken("tls+tcp://h:7072", "https://");
+  expect_broken("ftp://h", "https://");
+  expect_broken("https://h/?q=1", "more than a host and a path");
+  memset(path + strlen(path), 'x', sizeof path - 1 - strlen(path));
+  path[sizeof path - 1] = '\0';
+  expect_broken(path, "too long");
+}
+
+Test(where, a_unix_socket_is_named_by_its_path) {
+  const struct tk_client_args args = { .server = "unix:/x/http.sock" };
+
+  cr_assert_str_eq(find(&args)->path, "/x/http.sock");
+  cr_assert_str_eq(find(&args)->url, "http://localhost");
+  cr_assert_str_eq(find(&args)->shown, "/x/http.sock");
+}
+
+Test(where, a_ready_file_names_the_socket_and_the_address_for_those_who_may_not_use_it) {
   struct tk_client_args args = { .server = "@ready" };
   struct tk_endpoint where;
 
-  write_file("ready", "agents=127.0.0.1:4000\narchive=ipc:///run/x/archive.sock\npid=1\n");
-  cr_assert_str_eq(find(&args)->url, "ipc:///run/x/archive.sock");
+  write_file("ready", "agents=127.0.0.1:4000\nhttp=127.0.0.1:4001\nsock=./there\npid=1\n");
+  cr_assert_str_eq(find(&args)->url, "http://127.0.0.1:4001");
+  write_file("there", "");
+  cr_assert_str_eq(find(&args)->path, "./there");
   write_file("ready", "agents=127.0.0.1:4000\n");
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
-  cr_assert_str_eq(diag.text, "ready: has no line archive=");
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_NOTFOUND);
+  cr_assert_str_eq(diag.text, "ready: has no line http=");
   args.server = "@missing";
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_IO);
 }
 
 Test(where, without_a_server_the_sockets_here_are_looked_for) {
@@ -152,11 +191,11 @@ Test(where, without_a_server_the_sockets_here_are_looked_for) {
   struct tk_endpoint where;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_NOTFOUND);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_NOTFOUND);
   cr_assert_not_null(strstr(diag.text, "--server"), "%s", diag.text);
   cr_assert_eq(mkdir("tracecollect-data", 0700), 0);
-  write_file("tracecollect-data/archive.sock", "");
-  cr_assert_str_eq(find(&args)->url, "ipc://./tracecollect-data/archive.sock");
+  write_file("tracecollect-data/http.sock", "");
+  cr_assert_str_eq(find(&args)->path, "./tracecollect-data/http.sock");
 }
 
 Test(where, options_go_before_environment_before_file) {
@@ -165,7 +204,7 @@ Test(where, options_go_before_environment_before_file) {
   cr_assert_eq(mkdir(".config", 0700), 0);
   write_file(".config/tracectl.conf",
              "# ours\n\n server = file.example \ncerts=/f\ntls_key = /f/other.key\n");
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://file.example:7072");
+  cr_assert_str_eq(find(&args)->url, "https://file.example:7073");
   cr_assert_str_eq(find(&args)->cert, "/f/reader.pem");
   cr_assert_str_eq(find(&args)->key, "/f/other.key");
   setenv("TRACEAGENT_CERTS", "/a", 1);
@@ -173,13 +212,13 @@ Test(where, options_go_before_environment_before_file) {
   setenv("TRACECTL_SERVER", "env.example:1", 1);
   setenv("TRACECTL_CERTS", "/e", 1);
   setenv("TRACECTL_TLS_CERT", "/e/mine.pem", 1);
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://env.example:1");
+  cr_assert_str_eq(find(&args)->url, "https://env.example:1");
   cr_assert_str_eq(find(&args)->cert, "/e/mine.pem");
   cr_assert_str_eq(find(&args)->key, "/e/reader.key");
   args.server = "option.example";
   args.certs = "/o";
   args.tls_ca = "/o/roots.pem";
-  cr_assert_str_eq(find(&args)->url, "tls+tcp://option.example:7072");
+  cr_assert_str_eq(find(&args)->url, "https://option.example:7073");
   cr_assert_str_eq(find(&args)->cert, "/o/reader.pem");
   cr_assert_str_eq(find(&args)->ca, "/o/roots.pem");
 }
@@ -191,18 +230,24 @@ Test(where, a_broken_file_is_named_with_its_line) {
   setenv("TRACECTL_CONFIG", "c.conf", 1);
   write_file("c.conf", "server = a\nserwer = b\n");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
   cr_assert_eq(strncmp(diag.text, "c.conf:2: serwer: unknown key", 29), 0, "%s", diag.text);
   unlink("c.conf");
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_IO);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_IO);
 }
 
-Test(where, tls_wants_certificates) {
+Test(where, a_certificate_wants_its_key_and_lists_their_authority) {
   struct tk_client_args args = { .server = "h" };
   struct tk_endpoint where;
 
+  cr_assert_str_eq(find(&args)->ca, ""); /* the system's authorities, and no certificate */
+  args.tls_cert = "/c/mine.pem";
   tb_diag_clear(&diag);
-  cr_assert_eq(tk_endpoint_find(&args, TK_SOCKET_ARCHIVE, &diag, &where), TB_BROKEN);
-  cr_assert_not_null(strstr(diag.text, "--certs DIR"), "%s", diag.text);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
+  cr_assert_str_eq(diag.text, "--tls-cert and --tls-key belong together");
+  args = (struct tk_client_args){ .server = "h", .tls_crl = "/c/crl.pem" };
+  tb_diag_clear(&diag);
+  cr_assert_eq(tk_endpoint_find(&args, &diag, &where), TB_BROKEN);
+  cr_assert_str_eq(diag.text, "--tls-crl needs --tls-ca: whose lists they are");
 }

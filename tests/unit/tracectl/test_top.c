@@ -271,13 +271,11 @@ Test(top, calls_of_a_stream_of_which_nothing_is_archived_yet_are_of_now) {
 
 Test(top, the_newest_alert_stands_first) {
   struct tk_top_model *m = model_of(1);
-  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
   char text[16];
 
-  alert.text = text;
   for (int i = 0; i < 100; i++) {
     snprintf(text, sizeof text, "alert %d", i);
-    tk_top_take_alert(m, &alert);
+    tk_top_take_alert(m, 0, text);
   }
   cr_assert_eq(m->alerts, TK_TOP_ALERTS);
   cr_assert_eq(m->alerts_total, 100);

@@ -48,22 +48,19 @@ static bool is_of(const struct tk_firing_ask *ask, const struct tk_selector *s,
 static tb_rc look(struct tk_client *client, const struct tk_firing_ask *ask,
                   const struct tk_selector *s, struct found *out, struct tb_diag *diag) {
   Tracecollect__V1__FiringsRequest firings = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__FiringsReply *reply;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_FIRINGS;
-  request.firings = &firings;
   firings.after = ask->id != 0 ? ask->id - 1 : 0;
   do {
-    TB_TRY(tk_client_ask(client, &request, diag, &reply));
-    for (size_t i = 0; i < reply->firings->n_firings; i++) {
-      const Tracecollect__V1__Firing *f = reply->firings->firings[i];
+    TB_TRY(tk_client_ask(client, TP_ROUTE_FIRINGS, "", &firings.base, diag, &reply));
+    for (size_t i = 0; i < reply->n_firings; i++) {
+      const Tracecollect__V1__Firing *f = reply->firings[i];
       firings.after = f->id;
       if (!is_of(ask, s, f)) continue;
       *out = (struct found){ .is = true, .gen = f->gen, .wall_ns = f->wall_ns };
       memcpy(out->stream, f->stream.data, sizeof out->stream);
     }
-  } while (reply->firings->more && !(ask->id != 0 && firings.after >= ask->id));
+  } while (reply->more && !(ask->id != 0 && firings.after >= ask->id));
   return TB_OK;
 }
 

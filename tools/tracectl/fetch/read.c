@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "tools/tracectl/fetch/strip.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "wire/split.h"
-
-enum { CHUNK_BYTES = 1 << 20, TRIES = 3 };
 
 /* Where a piece's bytes go: hash, perhaps the splitter, file. */
 struct sink {
@@ -23,6 +20,9 @@ struct sink {
   uint64_t part_left;       /* and so many are to come */
   struct tw_split split;
   struct tk_strip *strip; /* NULL: everything stays */
+  unsigned char header[TK_TRACE_HEADER_BYTES];
+  size_t header_len; /* so much of it has come, or all: it is not wanted */
+  bool writes_header, in_body;
 };
 
 static tb_rc write_bytes(struct sink *s, const void *bytes, size_t n) {
@@ -63,36 +63,6 @@ static tb_rc end_split(struct sink *s) {
 
   while (tw_split_finish(&s->split, &item) == TB_OK) TB_TRY(write_item(s, &item));
   return TB_OK;
-}
-
-/* --- chunks ------------------------------------------------------------------------------------ */
-
-/* One chunk that fits its checksum; lent until the next question. */
-static tb_rc ask_chunk(struct tk_fetch *f, uint64_t segment, uint64_t offset, uint64_t left,
-                       const Tracecollect__V1__ReadReply **out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__ReadRequest read = TRACECOLLECT__V1__READ_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
-
-  read.segment = segment;
-  read.offset = offset;
-  read.bytes = left < CHUNK_BYTES ? (uint32_t)left : CHUNK_BYTES;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_READ;
-  request.read = &read;
-  for (int i = 0; i < TRIES; i++) {
-    TB_TRY(tk_client_ask(f->client, &request, f->diag, &reply));
-    const Tracecollect__V1__ReadReply *chunk = reply->read;
-    if (chunk->data.len == 0 || chunk->data.len > read.bytes)
-      return tb_fail(f->diag, TB_CORRUPT, "segment %" PRIu64 " ends at byte %" PRIu64, segment,
-                     chunk->total);
-    if (tb_crc32c(0, chunk->data.data, chunk->data.len) == chunk->crc) {
-      *out = chunk;
-      return TB_OK;
-    }
-  }
-  return tb_fail(f->diag, TB_CORRUPT,
-                 "segment %" PRIu64 ", offset %" PRIu64 ": a chunk does not fit its checksum",
-                 segment, offset);
 }
 
 /* --- hashes ------------------------------------------------------------------------------------ */
@@ -175,34 +145,51 @@ static tb_rc take_body(struct sink *s, const unsigned char *bytes, size_t n) {
   return s->strip != NULL ? split_bytes(s, bytes, n) : write_bytes(s, bytes, n);
 }
 
-static tb_rc read_header(struct sink *s, bool write_it) {
-  const Tracecollect__V1__ReadReply *chunk;
-
-  TB_TRY(ask_chunk(s->fetch, s->piece->segment, 0, TK_TRACE_HEADER_BYTES, &chunk));
-  if (chunk->data.len != TK_TRACE_HEADER_BYTES)
-    return tb_fail(s->fetch->diag, TB_CORRUPT, "segment %" PRIu64 " has no whole header",
-                   s->piece->segment);
-  if (s->hasher != NULL) TB_TRY(add_hash(s, chunk->data.data, chunk->data.len));
-  if (s->strip != NULL) TB_TRY(split_bytes(s, chunk->data.data, chunk->data.len));
-  return write_it ? write_bytes(s, chunk->data.data, chunk->data.len) : TB_OK;
+static tb_rc end_header(struct sink *s) {
+  if (s->hasher != NULL) TB_TRY(add_hash(s, s->header, sizeof s->header));
+  if (s->strip != NULL) TB_TRY(split_bytes(s, s->header, sizeof s->header));
+  if (s->writes_header) TB_TRY(write_bytes(s, s->header, sizeof s->header));
+  return TB_OK;
 }
 
-static tb_rc read_body(struct sink *s) {
-  const Tracecollect__V1__ReadReply *chunk;
+/* The header, where it is wanted, and behind it the body. */
+static tb_rc take_bytes(void *self, const unsigned char *bytes, size_t n) {
+  struct sink *s = self;
+  size_t room = sizeof s->header - s->header_len, part = n < room ? n : room;
 
-  for (uint64_t done = 0; done < s->piece->len; done += chunk->data.len) {
-    TB_TRY(ask_chunk(s->fetch, s->piece->segment, s->piece->offset + done, s->piece->len - done,
-                     &chunk));
-    TB_TRY(take_body(s, chunk->data.data, chunk->data.len));
+  if (part > 0) {
+    memcpy(s->header + s->header_len, bytes, part);
+    s->header_len += part;
+    if (part == room) TB_TRY(end_header(s));
   }
-  return s->strip != NULL ? end_split(s) : TB_OK;
+  if (s->header_len == sizeof s->header && !s->in_body) {
+    s->in_body = true;
+    if (s->hasher != NULL && s->piece->n_parts == 0) tc_hasher_begin(s->hasher);
+  }
+  return n > part ? take_body(s, bytes + part, n - part) : TB_OK;
 }
 
+static tb_rc read_range(struct sink *s, uint64_t offset, uint64_t bytes) {
+  const struct tk_range range = {
+    .segment = s->piece->segment, .offset = offset, .bytes = bytes, .sum = s->hasher == NULL
+  };
+
+  return tk_client_read(s->fetch->client, &range, take_bytes, s, s->fetch->diag);
+}
+
+/* Of a whole file, and one that begins with the piece, header and body are one question. */
 static tb_rc read_piece(struct sink *s, bool with_header) {
+  const struct tk_piece *piece = s->piece;
+  bool wants_header = with_header || s->strip != NULL || piece->whole;
+  bool joined = wants_header && piece->offset == TK_TRACE_HEADER_BYTES;
+  uint64_t before = joined ? TK_TRACE_HEADER_BYTES : 0;
+
+  s->writes_header = with_header;
+  s->header_len = wants_header ? 0 : sizeof s->header;
   TB_TRY(begin_hash(s));
-  if (with_header || s->strip != NULL || s->piece->whole) TB_TRY(read_header(s, with_header));
-  if (s->hasher != NULL && s->piece->n_parts == 0) tc_hasher_begin(s->hasher);
-  TB_TRY(read_body(s));
+  if (wants_header && !joined) TB_TRY(read_range(s, 0, TK_TRACE_HEADER_BYTES));
+  TB_TRY(read_range(s, piece->offset - before, piece->len + before));
+  if (s->strip != NULL) TB_TRY(end_split(s));
   return check_file_hash(s);
 }
 

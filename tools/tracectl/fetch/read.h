@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings one piece of a segment here, chunk by chunk, checked twice: each chunk by its CRC32C (and
- * requested again if it does not fit), each generation or a whole segment by its content hash.
+/* Brings one piece of a segment here, and checks it: each generation or a whole segment by its content hash; a piece whose
+ * hashes the archive does not know by a CRC32C a chunk.
  *
  * Errors    the client's; TB_CORRUPT: the archive's bytes do not match their checksum. TB_IO: file.
  */

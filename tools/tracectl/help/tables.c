@@ -9,6 +9,8 @@
 #include "config/table.h"
 #include "event/view.h"
 #include "proto/frame.h"
+#include "proto/route.h"
+#include "tls/role.h"
 #include "tools/tracectl/remote/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
 #include "wire/spec.h"
 
@@ -163,6 +165,85 @@ static void fill_frames(struct tk_table *t) {
 #undef TP_ROW
 }
 
+static void path_of(const struct tp_route *route, char out[80]) {
+  snprintf(out, 80, route->below != NULL ? "%s{%s}" : "%s", route->path, route->below);
+}
+
+static const char *param_type_name(const struct tp_param *p) {
+  static const char *const names[] = {
+    [TP_PARAM_TEXT] = "text", [TP_PARAM_FLAG] = "0 or 1", [TP_PARAM_NUMBER] = "number",
+    [TP_PARAM_TIME] = "time", [TP_PARAM_SPAN] = "span",   [TP_PARAM_STREAM] = "stream id",
+  };
+
+  return p->type == TP_PARAM_WORD ? p->words : names[p->type];
+}
+
+static void put_number(struct tk_table *t, bool is_shown, uint64_t number) {
+  char text[24] = "";
+
+  if (is_shown) snprintf(text, sizeof text, "%" PRIu64, number);
+  tk_table_add(t, "%s", text);
+}
+
+static void fill_params(struct tk_table *t) {
+  for (size_t i = 0; i < tp_params_count; i++) {
+    const struct tp_param *p = &tp_params[i];
+    bool is_number = p->type == TP_PARAM_NUMBER;
+    char path[80];
+
+    path_of(&tp_routes[p->route], path);
+    tk_table_add(t, "%s", path);
+    tk_table_add(t, "%s", p->name);
+    tk_table_add(t, "%s", param_type_name(p));
+    put_number(t, is_number && p->byself >= p->min && p->byself <= p->max, p->byself);
+    put_number(t, is_number, p->min);
+    put_number(t, is_number && p->max < INT64_MAX, p->max);
+    tk_table_add(t, "%s%s", p->about, p->is_needed ? " Needed." : "");
+  }
+}
+
+static void put_route(struct tk_table *t, const struct tp_route *route, enum tc_act act) {
+  static const char *const kinds[] = {
+    [TP_MESSAGE] = "", [TP_LINES] = "JSON lines", [TP_JSON] = "JSON", [TP_TEXT] = "text",
+    [TP_BYTES] = "bytes", [TP_EVENTS] = "events", [TP_PAGE] = "page", [TP_EMPTY] = "nothing",
+  };
+  const char *message = route->answer != NULL ? strrchr(route->answer->name, '.') + 1 : "";
+
+  char path[80], answer[80];
+  const char *kind = kinds[route->kind];
+
+  path_of(route, path);
+  snprintf(answer, sizeof answer, "%s%s%s", kind, *kind != '\0' && *message != '\0' ? ", " : "",
+           message);
+  ROW(t, tp_method_name(route->method), path, tc_act_name(act), answer, route->about);
+}
+
+static void put_act(struct tk_table *t, enum tc_act act, const char *about) {
+  char roles[100] = "";
+
+  for (enum tc_role role = TC_ROLE_SERVER; role < TC_ROLES_ALL; role++) {
+    size_t n = strlen(roles);
+    if (tc_role_may(role, act))
+      snprintf(roles + n, sizeof roles - n, "%s%s", n > 0 ? " " : "", tc_role_name(role));
+  }
+  ROW(t, tc_act_name(act), roles, about);
+}
+
+static void fill_routes(struct tk_table *t) {
+#define TP_ROUTE(ID, METHOD, PATH, BELOW, ACT, KIND, ASK, ANSWER, ABOUT)                           \
+  put_route(t, &tp_routes[TP_ROUTE_##ID], TC_ACT_##ACT);
+#include "proto/routes.def"
+#undef TP_ROUTE
+}
+
+static void fill_roles(struct tk_table *t) {
+#define R(role) 0
+#define TC_ACT(ID, NAME, ROLES, ABOUT) put_act(t, TC_ACT_##ID, ABOUT);
+#include "tls/role.def"
+#undef TC_ACT
+#undef R
+}
+
 static void fill_commands(struct tk_table *t) {
 #define TK_CMD(name, fn, args, about, ...) ROW(t, name, args, about);
 #include "tools/tracectl/help/commands.def"
@@ -182,11 +263,15 @@ const struct tk_table_of tk_tables[] = {
   { "kinds", "KIND,ABOUT,EVENTS", "Kinds of events that `tail --kind` and a lease ask for.",
     fill_kinds },
   { "metrics", "METRIC,TYPE,ABOUT", "What /metrics shows of the collector.", fill_metrics },
+  { "params", "PATH,PARAMETER,TYPE,DEFAULT,>MIN,>MAX,ABOUT",
+    "What may stand behind the `?` of the collector's paths.", fill_params },
   { "ranges", "BEGINS,ENDS,RESTATED,ID,OWNER,AFFECTS,SINCE GO,ABOUT",
     "Every kind of range a trace may hold.", fill_ranges },
   { "reasons", "REASON,SHOWN AS,ID,SINCE GO,CLASS,ABOUT",
     "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
   { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
+  { "roles", "ACT,ROLES,ABOUT", "Who may do what of a collector.", fill_roles },
+  { "routes", "METHOD,PATH,ACT,ANSWER,ABOUT", "What the collector answers over HTTP.", fill_routes },
   { "rules", "EVENT,ALWAYS M P G,READY,THEN M P G,APPLY",
     "How each event fits the scheduler's state.", fill_rules },
   { "stw-reasons", "REASON,ID",

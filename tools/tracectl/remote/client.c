@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question at a time over nng REQ. Whatever ends a wait (an answer, a refusal by either side's
- * TLS, a lost connection, the deadline) is noted under the link's lock and wakes the one waiter. */
 #include "tools/tracectl/remote/client.h"
 
-#include <nng/nng.h>
-
-#include <nng/protocol/reqrep0/req.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
+#include "base/crc32c.h"
+#include "proto/query.h"
 #include "proto/unpack.h"
-#include "tools/tracectl/remote/link.h"
+#include "tools/tracectl/remote/http.h"
 
-enum {
-  ANSWER_MS = 30000,
-  VERIFY_MS = 3600000, /* reads the whole archive */
-  LOST_MS = 3000,      /* a collector that restarts is back by then */
-  ASKED_MAX = 5,
-  ANSWER_BYTES_MAX = 72 << 20,
-  UNPACKED_BYTES_MAX = 256 << 20,
-};
+#define PROTOBUF "application/protobuf"
+
+enum { UNPACKED_BYTES_MAX = 256 << 20, CHUNK_BYTES = 1 << 20, TRIES = 3 };
 
 struct tk_client {
-  struct tk_link *link;
-  nng_aio *aio;
+  struct tk_endpoint where;
+  struct tk_http *http;
   struct tb_mem mem;
   struct tb_arena arena; /* the last answer */
-  bool done;             /* the aio has called back; under the link's lock */
+  struct tb_buf path, body;
 };
 
 bool tk_client_option(struct tk_client_args *args, int option, const char *value) {
@@ -42,60 +37,28 @@ bool tk_client_option(struct tk_client_args *args, int option, const char *value
   }
 }
 
-/* --- waiting ----------------------------------------------------------------------------------- */
-
-static void note_done(void *self) {
-  struct tk_client *c = self;
-
-  pthread_mutex_lock(&c->link->lock);
-  c->done = true;
-  pthread_cond_broadcast(&c->link->changed);
-  pthread_mutex_unlock(&c->link->lock);
-}
-
-static tb_rc wait_done(struct tk_client *c, int ms, struct tb_diag *diag) {
-  struct timespec deadline = tc_from_now(ms);
-  struct tk_link *l = c->link;
-  tb_rc rc = TB_OK;
-
-  pthread_mutex_lock(&l->lock);
-  while (rc == TB_OK && !c->done) {
-    struct timespec until = l->connected ? deadline : tc_after(l->lost_at, LOST_MS);
-    pthread_cond_timedwait(&l->changed, &l->lock, &until);
-    if (c->done) break;
-    if (l->refusal[0] != '\0')
-      rc = tk_link_refused(l, diag);
-    else if (!l->connected && tc_is_past(tc_after(l->lost_at, LOST_MS)))
-      rc = tb_fail(diag, TB_IO, "%.120s: the connection was lost", l->where.shown);
-    else if (tc_is_past(deadline))
-      rc = tb_fail(diag, TB_IO, "%.120s: no answer within %d s", l->where.shown, ms / 1000);
-  }
-  pthread_mutex_unlock(&l->lock);
-  if (rc != TB_OK) nng_aio_cancel(c->aio);
-  nng_aio_wait(c->aio);
-  return rc;
-}
-
 /* --- open and close ---------------------------------------------------------------------------- */
 
-static int make_socket(nng_socket *socket, void *self) {
-  struct tk_client *c = self;
-  int rv = nng_req0_open(socket);
+static tb_rc no_memory(struct tb_diag *diag) {
+  return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+}
 
-  if (rv == 0) rv = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ, ANSWER_BYTES_MAX);
-  if (rv == 0) rv = nng_socket_set_ms(*socket, NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE);
-  if (rv == 0) rv = nng_aio_alloc(&c->aio, note_done, c);
-  return rv;
+static tb_rc open_steps(struct tk_client *c, const struct tk_client_args *args,
+                        struct tb_diag *diag) {
+  TB_TRY(tk_endpoint_find(args, diag, &c->where));
+  return tk_http_open(&c->where, diag, &c->http);
 }
 
 tb_rc tk_client_open(const struct tk_client_args *args, struct tb_diag *diag,
                      struct tk_client **out) {
   struct tk_client *c = calloc(1, sizeof *c);
 
-  if (c == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  if (c == NULL) return no_memory(diag);
   tb_mem_init(&c->mem, tb_mem_libc, NULL, UNPACKED_BYTES_MAX);
   tb_arena_init(&c->arena, &c->mem, 1 << 20);
-  tb_rc rc = tk_link_open(args, TK_SOCKET_ARCHIVE, make_socket, c, diag, &c->link);
+  tb_buf_init(&c->path, &c->mem);
+  tb_buf_init(&c->body, &c->mem);
+  tb_rc rc = open_steps(c, args, diag);
   if (rc != TB_OK) {
     tk_client_close(c);
     return rc;
@@ -106,121 +69,184 @@ tb_rc tk_client_open(const struct tk_client_args *args, struct tb_diag *diag,
 
 void tk_client_close(struct tk_client *c) {
   if (c == NULL) return;
-  tk_link_close(c->link);
-  if (c->aio != NULL) nng_aio_free(c->aio);
+  tk_http_close(c->http);
+  tb_buf_fini(&c->body);
+  tb_buf_fini(&c->path);
   tb_arena_fini(&c->arena);
   free(c);
 }
 
+void tk_client_stop(struct tk_client *c) {
+  tk_http_stop(c->http);
+}
+
+const struct tk_endpoint *tk_client_where(const struct tk_client *c) {
+  return &c->where;
+}
+
 /* --- questions --------------------------------------------------------------------------------- */
 
-static void arm(struct tk_client *c) {
-  pthread_mutex_lock(&c->link->lock);
-  c->done = false;
-  pthread_mutex_unlock(&c->link->lock);
+static void add_rest(struct tb_buf *path, const char *rest) {
+  static const char plain[] = "-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+  for (; *rest != '\0'; rest++)
+    if (strchr(plain, *rest) != NULL)
+      tb_buf_byte(path, (unsigned char)*rest);
+    else
+      tb_buf_printf(path, "%%%02X", (unsigned char)*rest);
 }
 
-/* The connection went with the question: the collector's nng cuts all of a listener's when it has to start
- * that again, and a collector that restarts does. Every question may be asked again. */
-static tb_rc fail(struct tk_client *c, int rv, struct tb_diag *diag) {
-  return rv == NNG_ECONNRESET ? TB_AGAIN : tk_link_fail(c->link, rv, diag);
-}
-
-static tb_rc send_question(struct tk_client *c, const Tracecollect__V1__Request *request, int ms,
-                           struct tb_diag *diag) {
-  nng_msg *msg;
-
-  if (nng_msg_alloc(&msg, tracecollect__v1__request__get_packed_size(request)) != 0)
-    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  tracecollect__v1__request__pack(request, nng_msg_body(msg));
-  arm(c);
-  nng_aio_set_msg(c->aio, msg);
-  nng_send_aio(c->link->socket, c->aio);
-  tb_rc rc = wait_done(c, ms, diag);
-  if (nng_aio_result(c->aio) == 0) return rc;
-  nng_msg_free(msg);
-  return rc != TB_OK ? rc : fail(c, nng_aio_result(c->aio), diag);
-}
-
-static tb_rc take_answer(struct tk_client *c, int ms, struct tb_diag *diag, nng_msg **out) {
-  arm(c);
-  nng_recv_aio(c->link->socket, c->aio);
-  tb_rc rc = wait_done(c, ms, diag);
-  if (nng_aio_result(c->aio) != 0) return rc != TB_OK ? rc : fail(c, nng_aio_result(c->aio), diag);
-  *out = nng_aio_get_msg(c->aio);
-  return TB_OK;
-}
-
-static tb_rc ask_once(struct tk_client *c, const Tracecollect__V1__Request *request, int ms,
-                      struct tb_diag *diag, nng_msg **out) {
-  TB_TRY(send_question(c, request, ms, diag));
-  return take_answer(c, ms, diag, out);
-}
-
-/* Requests and replies name their kinds alike, but number them apart. */
-static Tracecollect__V1__Reply__AnswerCase wanted(const Tracecollect__V1__Request *request) {
-  switch ((int)request->ask_case) {
-  case TRACECOLLECT__V1__REQUEST__ASK_STATUS: return TRACECOLLECT__V1__REPLY__ANSWER_STATUS;
-  case TRACECOLLECT__V1__REQUEST__ASK_LIST: return TRACECOLLECT__V1__REPLY__ANSWER_LIST;
-  case TRACECOLLECT__V1__REQUEST__ASK_READ: return TRACECOLLECT__V1__REPLY__ANSWER_READ;
-  case TRACECOLLECT__V1__REQUEST__ASK_REPORT: return TRACECOLLECT__V1__REPLY__ANSWER_REPORT;
-  case TRACECOLLECT__V1__REQUEST__ASK_VERIFY: return TRACECOLLECT__V1__REPLY__ANSWER_VERIFY;
-  case TRACECOLLECT__V1__REQUEST__ASK_SNAP: return TRACECOLLECT__V1__REPLY__ANSWER_SNAP;
-  case TRACECOLLECT__V1__REQUEST__ASK_FIRINGS: return TRACECOLLECT__V1__REPLY__ANSWER_FIRINGS;
-  case TRACECOLLECT__V1__REQUEST__ASK_HISTORY: return TRACECOLLECT__V1__REPLY__ANSWER_HISTORY;
-  case TRACECOLLECT__V1__REQUEST__ASK_TRIGGER: return TRACECOLLECT__V1__REPLY__ANSWER_TRIGGER;
-  case TRACECOLLECT__V1__REQUEST__ASK_LEASE: return TRACECOLLECT__V1__REPLY__ANSWER_LEASE;
-  case TRACECOLLECT__V1__REQUEST__ASK_NEXT: return TRACECOLLECT__V1__REPLY__ANSWER_NEXT;
-  case TRACECOLLECT__V1__REQUEST__ASK_RELEASE: return TRACECOLLECT__V1__REPLY__ANSWER_RELEASE;
-  default: return TRACECOLLECT__V1__REPLY__ANSWER__NOT_SET;
+/* Its question is in the path of a GET, and the body of others. */
+static tb_rc write_question(struct tk_client *c, const struct tp_route *route, const char *rest,
+                            const ProtobufCMessage *ask, struct tb_diag *diag) {
+  tb_buf_clear(&c->path);
+  tb_buf_clear(&c->body);
+  tb_buf_text(&c->path, route->path);
+  add_rest(&c->path, rest);
+  if (ask != NULL && route->method == TP_GET) {
+    tb_buf_byte(&c->path, '?');
+    tp_query_write(route, ask, &c->path);
+  } else if (ask != NULL &&
+             tb_buf_reserve(&c->body, protobuf_c_message_get_packed_size(ask) + 1) == TB_OK) {
+    c->body.len = protobuf_c_message_pack(ask, c->body.data);
   }
+  tb_buf_byte(&c->path, '\0');
+  return c->path.rc == TB_OK && c->body.rc == TB_OK ? TB_OK : no_memory(diag);
 }
 
-tb_rc tk_client_ask(struct tk_client *c, const Tracecollect__V1__Request *request,
-                    struct tb_diag *diag, const Tracecollect__V1__Reply **out) {
-  bool verify = request->ask_case == TRACECOLLECT__V1__REQUEST__ASK_VERIFY;
-  int ms = verify ? VERIFY_MS : ANSWER_MS;
-  ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);
-  nng_msg *msg;
-  int times = 0;
-  tb_rc rc;
+static bool is_of(const struct tk_http_answer *got, const ProtobufCMessageDescriptor *wanted) {
+  const char *name = strstr(got->type, "proto=");
 
-  do {
-    rc = ask_once(c, request, ms, diag, &msg);
-  } while (rc == TB_AGAIN && ++times < ASKED_MAX);
-  if (rc == TB_AGAIN) return tk_link_fail(c->link, NNG_ECONNRESET, diag);
-  TB_TRY(rc);
+  return strncmp(got->type, PROTOBUF, strlen(PROTOBUF)) == 0 && name != NULL &&
+         strcmp(name + strlen("proto="), wanted->name) == 0;
+}
+
+static tb_rc take_answer(struct tk_client *c, const ProtobufCMessageDescriptor *wanted,
+                         const struct tk_http_answer *got, struct tb_diag *diag, void *out) {
+  ProtobufCAllocator allocator = tp_arena_allocator(&c->arena);
+
+  if (wanted == NULL) return TB_OK;
+  if (!is_of(got, wanted))
+    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer is of another kind (%.40s)",
+                   c->where.shown, got->type);
   tb_arena_reset(&c->arena);
-  Tracecollect__V1__Reply *reply =
-      tracecollect__v1__reply__unpack(&allocator, nng_msg_len(msg), nng_msg_body(msg));
-  nng_msg_free(msg);
-  if (reply == NULL)
-    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer cannot be read", c->link->where.shown);
-  if (reply->rc != TB_OK) return tb_fail(diag, (tb_rc)reply->rc, "%.190s", reply->error);
-  if (reply->answer_case != wanted(request))
-    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer is of another kind",
-                   c->link->where.shown);
-  *out = reply;
+  ProtobufCMessage *answer =
+      protobuf_c_message_unpack(wanted, &allocator, got->len, got->body);
+  if (answer == NULL)
+    return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer cannot be read", c->where.shown);
+  memcpy(out, &answer, sizeof answer);
   return TB_OK;
+}
+
+tb_rc tk_client_ask(struct tk_client *c, enum tp_route_id id, const char *rest,
+                    const ProtobufCMessage *ask, struct tb_diag *diag, void *out) {
+  const struct tp_route *route = &tp_routes[id];
+  struct tk_http_answer got;
+
+  TB_TRY(write_question(c, route, rest, ask, diag));
+  const struct tk_http_ask question = { .method = tp_method_name(route->method),
+                                        .path = (const char *)c->path.data,
+                                        .accept = PROTOBUF,
+                                        .body = ask != NULL && route->method != TP_GET
+                                                    ? c->body.data : NULL,
+                                        .len = c->body.len };
+  TB_TRY(tk_http_ask(c->http, &question, diag, &got));
+  return take_answer(c, route->answer, &got, diag, out);
 }
 
 tb_rc tk_client_report(struct tk_client *c, const char *kind, const char *window,
                        const struct tk_selector *selector, struct tb_diag *diag,
                        const Tracecollect__V1__ReportReply **out) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
+  static const Tracecollect__V1__ReportReply none = TRACECOLLECT__V1__REPORT_REPLY__INIT;
   Tracecollect__V1__ReportRequest ask = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
   Tracecollect__V1__Selector which;
-  const Tracecollect__V1__Reply *reply;
 
   tk_selector_message(selector, &which);
-  ask.kind = (char *)(uintptr_t)kind; /* packing only reads it */
-  ask.window = (char *)(uintptr_t)window;
+  ask.window = (char *)(uintptr_t)window; /* packing only reads it */
   ask.service = which.service;
   ask.instance = which.instance;
   ask.stream = which.stream;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_REPORT;
-  request.report = &ask;
-  TB_TRY(tk_client_ask(c, &request, diag, &reply));
-  *out = reply->report;
+  tb_rc rc = tk_client_ask(c, TP_ROUTE_REPORT, kind, &ask.base, diag, out);
+  if (rc != TB_NOTFOUND) return rc;
+  tb_diag_clear(diag);
+  *out = &none;
   return TB_OK;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------- */
+
+static void segment_path(uint64_t segment, char out[64]) {
+  snprintf(out, 64, "%s%" PRIu64, tp_routes[TP_ROUTE_SEGMENT].path, segment);
+}
+
+static tb_rc ends_early(const struct tk_range *range, uint64_t bytes, struct tb_diag *diag) {
+  return tb_fail(diag, TB_CORRUPT, "segment %" PRIu64 " ends at byte %" PRIu64, range->segment,
+                 range->offset + bytes);
+}
+
+/* "crc32c=:BASE64:" of exactly these bytes. */
+static bool fits(const struct tk_http_answer *got) {
+  uint32_t crc = tb_crc32c(0, got->body, got->len);
+  const unsigned char big_endian[] = { (unsigned char)(crc >> 24), (unsigned char)(crc >> 16),
+                                       (unsigned char)(crc >> 8), (unsigned char)crc };
+  char base64[16], wanted[40];
+
+  EVP_EncodeBlock((unsigned char *)base64, big_endian, sizeof big_endian);
+  snprintf(wanted, sizeof wanted, "crc32c=:%s:", base64);
+  return strcmp(got->digest, wanted) == 0;
+}
+
+static tb_rc read_chunk(struct tk_client *c, const struct tk_range *range, struct tb_diag *diag,
+                        struct tk_http_answer *out) {
+  char path[64];
+
+  segment_path(range->segment, path);
+  const struct tk_http_ask ask = { .path = path, .accept = "*/*", .first = range->offset,
+                                   .bytes = range->bytes < CHUNK_BYTES ? range->bytes : CHUNK_BYTES,
+                                   .sum = true };
+  for (int i = 0; i < TRIES; i++) {
+    TB_TRY(tk_http_ask(c->http, &ask, diag, out));
+    if (out->len < ask.bytes) return ends_early(range, out->len, diag);
+    if (fits(out)) return TB_OK;
+  }
+  return tb_fail(diag, TB_CORRUPT,
+                 "segment %" PRIu64 ", offset %" PRIu64 ": a chunk does not fit its checksum",
+                 range->segment, range->offset);
+}
+
+static tb_rc read_chunks(struct tk_client *c, struct tk_range range, tk_bytes_fn *take, void *self,
+                         struct tb_diag *diag) {
+  struct tk_http_answer chunk;
+
+  for (; range.bytes > 0; range.offset += chunk.len, range.bytes -= chunk.len) {
+    TB_TRY(read_chunk(c, &range, diag, &chunk));
+    TB_TRY(take(self, chunk.body, chunk.len));
+  }
+  return TB_OK;
+}
+
+tb_rc tk_client_read(struct tk_client *c, const struct tk_range *range, tk_bytes_fn *take,
+                     void *self, struct tb_diag *diag) {
+  struct tk_http_answer got;
+  char path[64];
+
+  if (range->bytes == 0) return TB_OK;
+  if (range->sum) return read_chunks(c, *range, take, self, diag);
+  segment_path(range->segment, path);
+  const struct tk_http_ask ask = { .path = path, .accept = "*/*", .first = range->offset,
+                                   .bytes = range->bytes, .take = take, .self = self };
+  TB_TRY(tk_http_ask(c->http, &ask, diag, &got));
+  return got.len == range->bytes ? TB_OK : ends_early(range, got.len, diag);
+}
+
+tb_rc tk_client_live(struct tk_client *c, const Tracecollect__V1__LiveRequest *ask,
+                     tk_bytes_fn *take, void *self, struct tb_diag *diag) {
+  struct tk_http_answer got;
+
+  TB_TRY(write_question(c, &tp_routes[TP_ROUTE_LIVE], "", &ask->base, diag));
+  const struct tk_http_ask question = { .path = (const char *)c->path.data,
+                                        .accept = "text/event-stream",
+                                        .take = take,
+                                        .self = self };
+  return tk_http_ask(c->http, &question, diag, &got);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to a running collector's archive (proto/archive.proto over nng REQ).
+/* Questions to a running collector over HTTP (proto/routes.def).
  *
- * Where it is: --server HOST (tls+tcp://HOST:7072), HOST:PORT, @FILE (a collector's --ready-file) or
- * an nng URL; else TRACECTL_SERVER, else `server` in the configuration file, else the ipc:// socket
- * in /run/tracecollect, else in ./tracecollect-data. Certificates likewise: --certs DIR (ca.pem,
+ * Where it is: --server HOST (port 7073), HOST:PORT, http://... or https://..., unix:PATH, or @FILE (a collector's
+ * --ready-file); else TRACECTL_SERVER, else `server` in the configuration file, else http.sock in
+ * /run/tracecollect, else in ./tracecollect-data. Certificates likewise: --certs DIR (ca.pem,
  * reader.pem, reader.key), single files by --tls-ca, --tls-cert, --tls-key.
  *
  * A verb puts TK_CLIENT_OPTIONS into its getopt_long() table and hands each option it does not know
  * to tk_client_option().
  *
- * Memory    a reply is lent until the next question or the close.
- * Time      dialling and each answer have a deadline; nothing waits for ever.
+ * Memory    an answer is lent until the next question or the close.
+ * Threads   one at a time; tk_client_stop() is for any.
+ * Time      connecting and each answer have a deadline; nothing waits for ever.
  * Errors    TB_BROKEN: usage. TB_REFUSED: the collector does not take us, or will not do it.
  *           TB_IO: not reachable, no answer in time. Else the collector's own code and words.
  */
@@ -19,6 +20,7 @@
 
 #include "base/result.h"
 #include "proto/archive.pb-c.h"
+#include "proto/route.h"
 #include "tools/tracectl/args/selector.h"
 
 enum {
@@ -48,24 +50,44 @@ bool tk_client_option(struct tk_client_args *args, int option, const char *value
 
 /* The end of a verb's help. */
 #define TK_CLIENT_HELP                                                                             \
-  "  --server HOST|HOST:PORT|@FILE  the collector, or its ready file; default: sockets here\n"     \
-  "  --certs DIR                    ca.pem, reader.pem and reader.key\n"                           \
+  "  --server WHERE|@FILE           the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or\n" \
+  "                                 its ready file; default: its http.sock on this host\n"        \
+  "  --certs DIR                    ca.pem, reader.pem and reader.key, for https\n"                \
   "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                             \
   "                                 or each by its own name; environment: TRACECTL_SERVER,\n"      \
   "                                 TRACECTL_CERTS, TRACECTL_TLS_CA, ...\n"                        \
   "  --tls-crl FILE                 revocation lists: a collector listed there is refused\n"
 
 struct tk_client;
+struct tk_endpoint;
 
+/* Does not connect yet: the first question does. */
 TB_MUST tb_rc tk_client_open(const struct tk_client_args *args, struct tb_diag *diag,
                              struct tk_client **out);
-void tk_client_close(struct tk_client *client);
+void tk_client_close(struct tk_client *client); /* accepts NULL */
+/* Ends the question at hand with TB_END, and all that follow. */
+void tk_client_stop(struct tk_client *client);
+const struct tk_endpoint *tk_client_where(const struct tk_client *client);
 
-/* The answer of the same kind as the question, or the collector's error. */
-TB_MUST tb_rc tk_client_ask(struct tk_client *client, const Tracecollect__V1__Request *request,
-                            struct tb_diag *diag, const Tracecollect__V1__Reply **out);
+/* rest: what follows the route's path, "" where nothing does. ask: its question, NULL where it has none. out: a pointer to
+ * its answer, NULL where it has none. */
+TB_MUST tb_rc tk_client_ask(struct tk_client *client, enum tp_route_id route, const char *rest,
+                            const ProtobufCMessage *ask, struct tb_diag *diag, void *out);
 
-/* window: "10s", "1m", "5m", "all". One report for each stream the selector matches. */
+/* A part of a segment's file. */
+struct tk_range {
+  uint64_t segment, offset, bytes;
+  bool sum; /* nothing else tells whether its bytes are right: chunks are compared with their CRC32C */
+};
+typedef tb_rc tk_bytes_fn(void *self, const unsigned char *bytes, size_t n);
+/* TB_CORRUPT: the file is shorter, or does not fit. Goes on where it was cut, so no byte comes twice. */
+TB_MUST tb_rc tk_client_read(struct tk_client *client, const struct tk_range *range,
+                             tk_bytes_fn *take, void *self, struct tb_diag *diag);
+/* Server-sent events, as they come, until the connection ends or take() does. */
+TB_MUST tb_rc tk_client_live(struct tk_client *client, const Tracecollect__V1__LiveRequest *ask,
+                             tk_bytes_fn *take, void *self, struct tb_diag *diag);
+
+/* window: "10s", "1m", "5m", "all". One report for each stream the selector matches; none yet is none, not an error. */
 TB_MUST tb_rc tk_client_report(struct tk_client *client, const char *kind, const char *window,
                                const struct tk_selector *selector, struct tb_diag *diag,
                                const Tracecollect__V1__ReportReply **out);

@@ -37,24 +37,43 @@ static tb_rc take_lists(SSL_CTX *ctx, const char *ca, const char *crl, struct tb
   return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
 }
 
+/* A store of its own: curl shares its own with other connections. */
+static tb_rc take_authorities(SSL_CTX *ctx, const char *ca, struct tb_diag *diag) {
+  X509_STORE *store = X509_STORE_new();
+
+  if (store == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
+  SSL_CTX_set_cert_store(ctx, store);
+  TB_TRY(check_file(ca, diag));
+  return check(SSL_CTX_load_verify_file(ctx, ca), ca, "certificate", diag);
+}
+
+static tb_rc take_certificate(SSL_CTX *ctx, const char *cert, const char *key,
+                              struct tb_diag *diag) {
+  TB_TRY(check_file(cert, diag));
+  TB_TRY(check_file(key, diag));
+  TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, "certificate", diag));
+  TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, "private key", diag));
+  return check(SSL_CTX_check_private_key(ctx), key, "private key", diag);
+}
+
+tb_rc tk_client_tls_fill(SSL_CTX *ctx, const char *ca, const char *cert, const char *key,
+                         const char *crl, struct tb_diag *diag) {
+  ERR_clear_error();
+  SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+  if (*ca != '\0') TB_TRY(take_authorities(ctx, ca, diag));
+  if (*cert != '\0') TB_TRY(take_certificate(ctx, cert, key, diag));
+  return *crl != '\0' ? take_lists(ctx, ca, crl, diag) : TB_OK;
+}
+
 tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const char *crl,
                     struct tb_diag *diag, SSL_CTX **out) {
   TB_CLEANUP(context_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 
   if (ctx == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  ERR_clear_error();
-  SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
-  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-  TB_TRY(check_file(ca, diag));
-  TB_TRY(check_file(cert, diag));
-  TB_TRY(check_file(key, diag));
-  TB_TRY(check(SSL_CTX_load_verify_file(ctx, ca), ca, "certificate", diag));
-  TB_TRY(check(SSL_CTX_use_certificate_chain_file(ctx, cert), cert, "certificate", diag));
-  TB_TRY(check(SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM), key, "private key", diag));
-  TB_TRY(check(SSL_CTX_check_private_key(ctx), key, "private key", diag));
-  if (*crl != '\0') TB_TRY(take_lists(ctx, ca, crl, diag));
+  TB_TRY(tk_client_tls_fill(ctx, ca, cert, key, crl, diag));
   *out = TB_MOVE(ctx);
   return TB_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/small_file.h"
@@ -129,80 +130,111 @@ static bool starts(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
 
-tb_rc tk_endpoint_set(const char *url, struct tb_diag *diag, struct tk_endpoint *out) {
-  const char *rest = strstr(url, "://") + 3;
-
-  if (strlen(url) >= sizeof out->url)
-    return tb_fail(diag, TB_BROKEN, "--server: the URL is too long");
-  snprintf(out->url, sizeof out->url, "%s", url);
-  snprintf(out->shown, sizeof out->shown, "%s", url);
-  out->ipc = starts(url, "ipc://");
-  out->tls = starts(url, "tls+tcp://");
-  if (out->ipc) return TB_OK;
-  if (!out->tls && !starts(url, "tcp://"))
-    return tb_fail(diag, TB_BROKEN, "--server: \"%.80s\" is neither ipc:// nor tls+tcp://", url);
-  return tb_hostport_parse(rest, diag, &out->at);
-}
-
-static tb_rc take_host(const char *text, enum tk_socket which, struct tb_diag *diag,
-                       struct tk_endpoint *out) {
-  char with_port[TB_HOST_MAX + 16], url[TK_URL_BYTES];
-  const char *colon = strchr(text, ':');
-  bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
-  bool has_port = colon != NULL && !bare_ipv6 && (*text != '[' || strstr(text, "]:") != NULL);
-
-  if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
-  snprintf(with_port, sizeof with_port, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
-  out->of_archive = has_port && which == TK_SOCKET_FEED;
-  if (!has_port)
-    snprintf(with_port + strlen(with_port), 8, ":%d",
-             which == TK_SOCKET_FEED ? TK_FEED_PORT : TK_ARCHIVE_PORT);
-  snprintf(url, sizeof url, "tls+tcp://%s", with_port);
-  TB_TRY(tk_endpoint_set(url, diag, out));
-  snprintf(out->shown, sizeof out->shown, "%s", with_port);
+static tb_rc set_socket(const char *path, struct tb_diag *diag, struct tk_endpoint *out) {
+  if (strlen(path) >= sizeof((struct sockaddr_un){ 0 }).sun_path)
+    return tb_fail(diag, TB_BROKEN, "%.100s...: the socket's path is too long", path);
+  snprintf(out->path, sizeof out->path, "%s", path);
+  snprintf(out->shown, sizeof out->shown, "%s", path);
+  snprintf(out->url, sizeof out->url, "http://localhost");
   return TB_OK;
 }
 
-static const char *const socket_names[] = {
-  [TK_SOCKET_ARCHIVE] = "archive", [TK_SOCKET_FEED] = "feed"
-};
+/* Whatever stands behind the host stays: a proxy may have its collector in a folder. */
+static tb_rc set_url(const char *url, struct tb_diag *diag, struct tk_endpoint *out) {
+  const char *host = strstr(url, "://") + 3;
+  char authority[TB_HOST_MAX + 16];
 
-static tb_rc take_local(enum tk_socket which, struct tb_diag *diag, struct tk_endpoint *out) {
-  static const char *const folders[] = { "/run/tracecollect", "./tracecollect-data" };
-  const char *name = socket_names[which], *denied = NULL;
-  char url[64];
+  out->tls = starts(url, "https://");
+  if (starts(url, "ipc://"))
+    return tb_fail(diag, TB_BROKEN,
+                   "--server: \"%.80s\" is an nng URL; a collector is asked over HTTP: unix:PATH of "
+                   "its http.sock",
+                   url);
+  if (!out->tls && !starts(url, "http://"))
+    return tb_fail(diag, TB_BROKEN,
+                   "--server: \"%.80s\" is no URL of HTTP; a collector is asked over that: "
+                   "HOST:PORT, http://... or https://...",
+                   url);
+  size_t len = strcspn(host, "/?#");
+  if (strlen(url) >= sizeof out->url || len >= sizeof authority || strpbrk(host, "?#") != NULL)
+    return tb_fail(diag, TB_BROKEN,
+                   "--server: \"%.80s\" is too long, or more than a host and a path", url);
+  snprintf(authority, sizeof authority, "%.*s", (int)len, host);
+  TB_TRY(tb_host_parse(authority, diag, &out->at));
+  snprintf(out->url, sizeof out->url, "%s", url);
+  for (size_t n = strlen(out->url); out->url[n - 1] == '/';) out->url[--n] = '\0';
+  snprintf(out->shown, sizeof out->shown, "%s", out->url);
+  return TB_OK;
+}
 
-  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-    snprintf(url, sizeof url, "ipc://%s/%s.sock", folders[i], name);
-    if (access(url + strlen("ipc://"), F_OK) == 0) return tk_endpoint_set(url, diag, out);
-    if (errno == EACCES && denied == NULL) denied = folders[i];
+static tb_rc take_host(const char *text, struct tb_diag *diag, struct tk_endpoint *out) {
+  const char *colon = strchr(text, ':');
+  bool bare_ipv6 = colon != NULL && strchr(colon + 1, ':') != NULL && *text != '[';
+  bool has_port = colon != NULL && !bare_ipv6 && (*text != '[' || strstr(text, "]:") != NULL);
+  char at[TB_HOST_MAX + 16], url[TK_URL_BYTES];
+
+  if (strlen(text) > TB_HOST_MAX) return tb_fail(diag, TB_BROKEN, "--server: the host is too long");
+  int n = snprintf(at, sizeof at, "%s%s%s", bare_ipv6 ? "[" : "", text, bare_ipv6 ? "]" : "");
+  if (!has_port) snprintf(at + n, sizeof at - (size_t)n, ":%d", TK_HTTP_PORT);
+  TB_TRY(tb_hostport_parse(at, diag, &out->at));
+  snprintf(url, sizeof url, "http%s://%s", tb_host_is_loopback(out->at.host) ? "" : "s", at);
+  TB_TRY(set_url(url, diag, out));
+  snprintf(out->shown, sizeof out->shown, "%s", at);
+  return TB_OK;
+}
+
+static tb_rc take_socket_here(struct tb_diag *diag, struct tk_endpoint *out) {
+  static const char *const paths[] = { "/run/tracecollect/http.sock",
+                                       "./tracecollect-data/http.sock" };
+  const char *denied = NULL;
+
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+    if (access(paths[i], F_OK) == 0) return set_socket(paths[i], diag, out);
+    if (errno == EACCES && denied == NULL) denied = paths[i];
   }
   if (denied != NULL)
     return tb_fail(diag, TB_IO, "%s: permission denied; readers are members of its group", denied);
   return tb_fail(diag, TB_NOTFOUND,
-                 "no collector here: there is neither %s/%s.sock nor %s/%s.sock; name one with "
-                 "--server",
-                 folders[0], name, folders[1], name);
+                 "no collector here: there is neither %s nor %s; name one with --server", paths[0],
+                 paths[1]);
 }
 
-static tb_rc take_server(const char *text, enum tk_socket which, struct tb_diag *diag,
-                         struct tk_endpoint *out) {
-  char url[TK_URL_BYTES];
+/* Its socket, where that may be used. */
+static tb_rc take_ready_file(const char *file, struct tb_diag *diag, struct tk_endpoint *out) {
+  char value[TK_URL_BYTES];
+  struct tb_diag ignored;
 
-  if (text == NULL || *text == '\0') return take_local(which, diag, out);
-  if (*text == '@') {
-    TB_TRY(tk_ready_file_get(text + 1, socket_names[which], diag, url, sizeof url));
-    if (strstr(url, "://") == NULL)
-      return tb_fail(diag, TB_BROKEN, "%.100s: %s is not a URL", text + 1, socket_names[which]);
-    return tk_endpoint_set(url, diag, out);
-  }
-  if (strstr(text, "://") == NULL) return take_host(text, which, diag, out);
-  out->of_archive = which == TK_SOCKET_FEED;
-  return tk_endpoint_set(text, diag, out);
+  tb_diag_clear(&ignored);
+  if (tk_ready_file_get(file, "sock", &ignored, value, sizeof value) == TB_OK &&
+      access(value, W_OK) == 0)
+    return set_socket(value, diag, out);
+  TB_TRY(tk_ready_file_get(file, "http", diag, value, sizeof value));
+  if (*value != '\0') return take_host(value, diag, out);
+  return tb_fail(diag, TB_IO, "%.100s: it has no http=, and its sock= is not for this user", file);
 }
 
-tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
-                       struct tb_diag *diag, struct tk_endpoint *out) {
+static tb_rc take_server(const char *text, struct tb_diag *diag, struct tk_endpoint *out) {
+  if (text == NULL || *text == '\0') return take_socket_here(diag, out);
+  if (*text == '@') return take_ready_file(text + 1, diag, out);
+  if (starts(text, "unix:")) return set_socket(text + strlen("unix:"), diag, out);
+  if (strstr(text, "://") != NULL) return set_url(text, diag, out);
+  return take_host(text, diag, out);
+}
+
+/* Nothing need be named: the system has authorities, too, and a proxy may want no certificate. */
+static tb_rc check_certs(const struct tk_endpoint *e, struct tb_diag *diag) {
+  bool has_both = *e->cert != '\0' && *e->key != '\0';
+
+  if (!e->tls) return TB_OK;
+  if (!has_both && (*e->cert != '\0' || *e->key != '\0'))
+    return tb_fail(diag, TB_BROKEN, "--tls-cert and --tls-key belong together");
+  if (*e->crl != '\0' && *e->ca == '\0')
+    return tb_fail(diag, TB_BROKEN, "--tls-crl needs --tls-ca: whose lists they are");
+  return TB_OK;
+}
+
+tb_rc tk_endpoint_find(const struct tk_client_args *args, struct tb_diag *diag,
+                       struct tk_endpoint *out) {
   char(*store)[PATH_MAX] = calloc(SETTINGS, PATH_MAX);
   struct source file = { 0 }, environment = { 0 };
   const struct source options = { { args->server, args->certs, args->tls_ca, args->tls_cert,
@@ -218,12 +250,7 @@ tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
     rc = take_certs(by_rank[i], diag, out);
     if (says(by_rank[i], SERVER)) server = by_rank[i]->text[SERVER];
   }
-  if (rc == TB_OK) rc = take_server(server, which, diag, out);
+  if (rc == TB_OK) rc = take_server(server, diag, out);
   free(store);
-  if (rc == TB_OK && out->tls && (*out->ca == '\0' || *out->cert == '\0' || *out->key == '\0'))
-    return tb_fail(
-        diag, TB_BROKEN,
-        "%.100s needs certificates: give --certs DIR with ca.pem, reader.pem and reader.key",
-        out->shown);
-  return rc;
+  return rc == TB_OK ? check_certs(out, diag) : rc;
 }

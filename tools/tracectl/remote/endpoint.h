@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a collector's sockets are and with which certificates: from options, TRACECTL_* in the environment and
+/* Where a collector is asked and with which certificates: from options, TRACECTL_* in the environment and
  * a file of KEY = VALUE lines, the earlier of these before the later. The file is TRACECTL_CONFIG,
  * else $XDG_CONFIG_HOME/tracectl.conf, else ~/.config/tracectl.conf; its keys are the options' names.
  *
@@ -13,23 +13,19 @@
 #include "base/hostport.h"
 #include "tools/tracectl/remote/client.h"
 
-enum { TK_URL_BYTES = 320, TK_FEED_PORT = 7071, TK_ARCHIVE_PORT = 7072 };
-
-enum tk_socket { TK_SOCKET_ARCHIVE, TK_SOCKET_FEED };
+enum { TK_URL_BYTES = 320, TK_HTTP_PATH_BYTES = 8192, TK_HTTP_PORT = 7073 };
+#define TK_READERS_PORT "7073, or what listen.http says"
 
 struct tk_endpoint {
-  char url[TK_URL_BYTES];   /* for nng */
+  char url[TK_URL_BYTES];   /* what stands before /api/v1 */
   char shown[TK_URL_BYTES]; /* for people */
-  struct tb_hostport at;    /* of tcp URLs */
-  bool tls, ipc;
-  bool of_archive; /* the feed is wanted, and --server names the archive: find_feed.h */
+  char path[TK_URL_BYTES];  /* of its unix socket; "": none */
+  struct tb_hostport at;    /* of the URL, where there is no socket; port 0: the scheme's */
+  bool tls;
   char ca[PATH_MAX], cert[PATH_MAX], key[PATH_MAX], crl[PATH_MAX]; /* "" : not named */
 };
 
-/* A URL and HOST:PORT name the archive, whichever is wanted. */
-TB_MUST tb_rc tk_endpoint_find(const struct tk_client_args *args, enum tk_socket which,
-                               struct tb_diag *diag, struct tk_endpoint *out);
-/* Another address, the certificates stay. */
-TB_MUST tb_rc tk_endpoint_set(const char *url, struct tb_diag *diag, struct tk_endpoint *out);
+TB_MUST tb_rc tk_endpoint_find(const struct tk_client_args *args, struct tb_diag *diag,
+                               struct tk_endpoint *out);
 
 #endif

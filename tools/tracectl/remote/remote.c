@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { STREAM_BYTES = 16 };
+enum { PAGE_SEGMENTS = 10000, PLACE_BYTES = 128 };
 
 int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag) {
   const char *text = diag->rc != TB_OK ? diag->text : tb_rc_text(rc);
@@ -21,40 +21,24 @@ tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector
   return tk_selector_option(selector, option, value, diag);
 }
 
-/* An older collector goes by the id. */
-static void go_on_behind(const Tracecollect__V1__SegmentInfo *segment,
-                         unsigned char stream[STREAM_BYTES], Tracecollect__V1__ListRequest *list) {
-  list->after = segment->id;
-  list->after_gen = segment->first_gen;
-  list->after_wall_ns = segment->first_wall_ns;
-  if (segment->stream.len != STREAM_BYTES) return;
-  memcpy(stream, segment->stream.data, STREAM_BYTES);
-  list->after_stream = (ProtobufCBinaryData){ STREAM_BYTES, stream };
-}
-
 tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk_list_fn *each,
                      void *self, struct tb_diag *diag) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  const Tracecollect__V1__ListReply *page;
   Tracecollect__V1__Selector which;
-  const Tracecollect__V1__Reply *reply;
-  unsigned char last[STREAM_BYTES];
+  char place[PLACE_BYTES];
 
   tk_selector_message(ask->selector, &which);
   list.selector = &which;
   list.settle = ask->settle;
   list.detail = ask->detail;
   list.newest_first = ask->newest_first;
-  list.limit = ask->limit < UINT32_MAX ? (uint32_t)ask->limit : 0;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LIST;
-  request.list = &list;
+  list.limit = ask->limit != 0 && ask->limit < PAGE_SEGMENTS ? (uint32_t)ask->limit : PAGE_SEGMENTS;
   for (bool more = true; more;) {
-    TB_TRY(tk_client_ask(client, &request, diag, &reply));
-    const Tracecollect__V1__ListReply *page = reply->list;
+    TB_TRY(tk_client_ask(client, TP_ROUTE_SEGMENTS, "", &list.base, diag, &page));
     more = page->more && page->n_segments > 0;
-    if (more)
-      go_on_behind(page->segments[page->n_segments - 1], last,
-                   &list); /* page is lent: before each() */
+    snprintf(place, sizeof place, "%s", page->next); /* page is lent: before each() */
+    list.place = place;
     list.settle = false;
     TB_TRY(each(self, page));
   }
@@ -112,9 +96,7 @@ static tb_rc ignore(void *self, const Tracecollect__V1__ListReply *page) {
 const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,
                                const char *otherwise) {
   static char text[NO_MATCH_BYTES];
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__StatusReply *status;
   struct tb_diag ignored;
 
   if (selector->service == NULL) return otherwise;
@@ -122,8 +104,7 @@ const char *tk_remote_no_match(struct tk_client *client, const struct tk_selecto
   /* A stream that came a moment ago has its row once its first records are in files. */
   struct tk_list_ask settle = { .selector = selector, .settle = true, .limit = 1 };
   if (tk_remote_list(client, &settle, ignore, NULL, &ignored) != TB_OK) return otherwise;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  request.status = &status;
-  if (tk_client_ask(client, &request, &ignored, &reply) != TB_OK) return otherwise;
-  return say_unknown(reply->status, selector->service, text, sizeof text) ? text : otherwise;
+  if (tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, &ignored, &status) != TB_OK)
+    return otherwise;
+  return say_unknown(status, selector->service, text, sizeof text) ? text : otherwise;
 }

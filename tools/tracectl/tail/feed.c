@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follows the feed. nng drops what a slow subscriber does not take, and says nothing; each topic's count
  * shows it. A count that started again is another run of the collector's: what it said before is not in it. */
-#include <nng/nng.h>
-
-#include <nng/protocol/pubsub0/sub.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "proto/feed.pb-c.h"
 #include "proto/unpack.h"
-#include "tools/tracectl/remote/link.h"
+#include "tools/tracectl/remote/feed.h"
 #include "tools/tracectl/tail/message.h"
 #include "tools/tracectl/tail/tail.h"
 #include "tools/tracectl/term/tracectl.h"
-
-enum {
-  QUEUE_MESSAGES = 8192, /* nng's largest */
-  MESSAGE_BYTES_MAX = 32 << 20,
-  QUIET_MS = 500, /* then what was written is looked at, and the connection */
-  LOST_MS = 1500,
-};
 
 struct topic {
   struct topic *next;
@@ -32,7 +21,7 @@ struct topic {
 struct subscriber {
   const struct tk_tail_ask *ask;
   struct tk_lines *lines;
-  struct tk_link *link;
+  struct tk_feed *feed;
   struct tb_arena arena;
   struct topic *topics;
 };
@@ -96,28 +85,7 @@ static tb_rc take(struct subscriber *s, const char *bytes, size_t len) {
   return rc;
 }
 
-/* --- the socket -------------------------------------------------------------------------------- */
-
-static int make_socket(nng_socket *socket, void *self) {
-  const struct subscriber *s = self;
-  int rv = nng_sub0_open(socket);
-
-  if (rv == 0) rv = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ, MESSAGE_BYTES_MAX);
-  if (rv == 0) rv = nng_socket_set_int(*socket, NNG_OPT_RECVBUF, QUEUE_MESSAGES);
-  if (rv == 0) rv = nng_socket_set_ms(*socket, NNG_OPT_RECVTIMEO, QUIET_MS);
-  return rv == 0
-             ? nng_socket_set(*socket, NNG_OPT_SUB_SUBSCRIBE, s->ask->topic, strlen(s->ask->topic))
-             : rv;
-}
-
-static tb_rc look_at_link(struct subscriber *s, struct tb_diag *diag) {
-  struct tk_link *l = s->link;
-
-  pthread_mutex_lock(&l->lock);
-  tb_rc rc = l->connected || !tc_is_past(tc_after(l->lost_at, LOST_MS)) ? TB_OK : TB_IO;
-  pthread_mutex_unlock(&l->lock);
-  return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "%.120s: the connection was lost", l->where.shown);
-}
+/* --- the feed ---------------------------------------------------------------------------------- */
 
 static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
   bool written = false;
@@ -125,19 +93,16 @@ static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
   for (;;) {
     nng_msg *msg;
     /* The events there already first; what was written is shown before we wait. */
-    int rv = nng_recvmsg(s->link->socket, &msg, written ? NNG_FLAG_NONBLOCK : 0);
-    if (rv == 0) {
-      tb_rc rc = take(s, nng_msg_body(msg), nng_msg_len(msg));
-      nng_msg_free(msg);
-      TB_TRY(rc);
-      written = true;
-    } else if (rv == NNG_EAGAIN || rv == NNG_ETIMEDOUT) {
+    tb_rc rc = tk_feed_receive(s->feed, !written, diag, &msg);
+    if (rc != TB_OK && rc != TB_AGAIN) return rc;
+    written = rc == TB_OK;
+    if (rc == TB_AGAIN) {
       tk_lines_flush(s->lines);
-      written = false;
-      TB_TRY(look_at_link(s, diag));
-    } else {
-      return tk_link_fail(s->link, rv, diag);
+      continue;
     }
+    rc = take(s, nng_msg_body(msg), nng_msg_len(msg));
+    nng_msg_free(msg);
+    TB_TRY(rc);
   }
 }
 
@@ -150,11 +115,11 @@ tb_rc tk_tail_feed(const struct tk_tail_ask *ask, struct tk_lines *lines, struct
   tb_arena_init(&s.arena, &tk_mem, 1 << 20);
   for (;;) {
     tb_diag_clear(diag);
-    rc = tk_link_open(&ask->client, TK_SOCKET_FEED, make_socket, &s, diag, &s.link);
+    rc = tk_feed_open(&ask->client, ask->topic, diag, &s.feed);
     if (rc == TB_OK) {
       connected = true;
       rc = receive(&s, diag);
-      tk_link_close(s.link);
+      tk_feed_close(s.feed);
       if (rc == TB_IO) tk_lines_note(lines, false, "%s; waiting for the collector", diag->text);
     }
     if (!connected || (rc != TB_IO && rc != TB_NOTFOUND)) break;

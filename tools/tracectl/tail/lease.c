@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "config/times.h"
-#include "tools/tracectl/remote/link.h"
 #include "tools/tracectl/tail/tail.h"
 
 enum {
+  LEASE_ID_BYTES = 32,
   WAIT_MS = 10000,
   RETRY_MS = 250,
   CAUGHT_UP_MS = 2000, /* a replay that took less left little behind */
@@ -26,7 +26,8 @@ static const uint64_t behind_ns = UINT64_C(600) * 1000000000;
 struct follower {
   struct tk_tail tail;
   struct tk_client *client;
-  uint64_t lease, after;
+  char lease[LEASE_ID_BYTES];
+  uint64_t after;
   bool began;    /* once everything was in place */
   bool answered; /* since the last message that the collector is away */
   uint64_t heard_wall_ns;
@@ -50,32 +51,24 @@ static void fill_filter(const struct tk_tail_ask *ask, Tracecollect__V1__EventFi
 }
 
 static tb_rc open_lease(struct follower *f) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__LeaseRequest ask = TRACECOLLECT__V1__LEASE_REQUEST__INIT;
+  const Tracecollect__V1__LeaseReply *reply;
   Tracecollect__V1__EventFilter filter;
-  const Tracecollect__V1__Reply *reply;
 
   fill_filter(f->tail.ask, &filter);
   ask.filter = &filter;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_LEASE;
-  request.lease = &ask;
-  TB_TRY(tk_client_ask(f->client, &request, f->diag, &reply));
-  f->lease = reply->lease->lease;
+  TB_TRY(tk_client_ask(f->client, TP_ROUTE_LEASE_OPEN, "", &ask.base, f->diag, &reply));
+  snprintf(f->lease, sizeof f->lease, "%s", reply->id);
   f->after = 0;
   return TB_OK;
 }
 
 static void release_lease(struct follower *f) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__ReleaseRequest ask = TRACECOLLECT__V1__RELEASE_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  ask.lease = f->lease;
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_RELEASE;
-  request.release = &ask;
-  (void)!tk_client_ask(f->client, &request, &diag, &reply); /* else it expires */
+  /* Else it expires. */
+  (void)!tk_client_ask(f->client, TP_ROUTE_LEASE_END, f->lease, NULL, &diag, NULL);
 }
 
 static tb_rc replay(struct follower *f, uint64_t since_wall_ns, uint64_t since_arrival_ns) {
@@ -119,20 +112,16 @@ static tb_rc show(struct follower *f, const Tracecollect__V1__NextReply *next) {
 }
 
 static tb_rc poll_lease(struct follower *f) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
   Tracecollect__V1__NextRequest ask = TRACECOLLECT__V1__NEXT_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__NextReply *next;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_NEXT;
-  request.next = &ask;
   ask.wait_ms = WAIT_MS;
   for (;;) {
-    ask.lease = f->lease;
     ask.after = f->after;
-    TB_TRY(tk_client_ask(f->client, &request, f->diag, &reply));
+    TB_TRY(tk_client_ask(f->client, TP_ROUTE_LEASE, f->lease, &ask.base, f->diag, &next));
     f->heard_wall_ns = tc_wall_ns();
     f->answered = true;
-    TB_TRY(show(f, reply->next));
+    TB_TRY(show(f, next));
   }
 }
 

@@ -1,121 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/top/alerts.h"
 
-#include <nng/nng.h>
-
-#include <nng/protocol/pubsub0/sub.h>
+#include <jansson.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
-#include "feed/topic.h"
-#include "proto/unpack.h"
-#include "tools/tracectl/remote/link.h"
+#include "base/hex.h"
+#include "tools/tracectl/term/tracectl.h"
 
-enum {
-  TOPICS_MAX = 2048,
-  MESSAGE_BYTES_MAX = 1 << 20,
-  QUIET_MS = 200, /* then new topics are looked for, and the end */
-  AGAIN_MS = 1000,
-  LOST_MS = 1500,
-};
+enum { AGAIN_MS = 1000, LINE_BYTES_MAX = 1 << 20 };
 
 struct tk_alerts {
   struct tk_client_args args;
+  struct tk_selector selector;
   struct tk_alert_sink sink;
   pthread_t thread;
-  /* the thread's */
-  struct tk_link *link;
-  struct tb_mem mem;
-  struct tb_arena arena;
-  size_t subscribed;    /* of topics, on this connection */
+  struct tb_buf line;   /* the thread's: what has come of one */
+  char last_id[128];    /* of the last event: a collector that is back goes on behind it */
   pthread_mutex_t lock; /* of all below */
   pthread_cond_t wake;
   bool stopping;
-  char *topic[TOPICS_MAX];
-  size_t topics;
+  struct tk_client *client; /* that hears at the moment */
 };
-
-/* ---- what is followed ---- */
-
-void tk_alerts_follow(struct tk_alerts *a, const char *service, const char *instance) {
-  char topic[TC_FEED_TOPIC_BYTES];
-  size_t i = 0;
-
-  tc_feed_topic(topic, service, instance, TC_FEED_ALERT);
-  pthread_mutex_lock(&a->lock);
-  while (i < a->topics && strcmp(a->topic[i], topic) != 0) i++;
-  if (i == a->topics && i < TOPICS_MAX && (a->topic[i] = strdup(topic)) != NULL) a->topics++;
-  pthread_mutex_unlock(&a->lock);
-}
-
-static int subscribe_new(struct tk_alerts *a) {
-  int rv = 0;
-
-  pthread_mutex_lock(&a->lock);
-  for (; a->subscribed < a->topics && rv == 0; a->subscribed++)
-    rv = nng_socket_set(a->link->socket, NNG_OPT_SUB_SUBSCRIBE, a->topic[a->subscribed],
-                        strlen(a->topic[a->subscribed]));
-  pthread_mutex_unlock(&a->lock);
-  return rv;
-}
 
 /* ---- what is heard ---- */
 
-static void take(struct tk_alerts *a, const char *bytes, size_t len) {
-  ProtobufCAllocator allocator = tp_arena_allocator(&a->arena);
-  const char *nul = memchr(bytes, '\0', len);
+static bool is(const json_t *message, const char *name, const char *wanted) {
+  const char *text = json_string_value(json_object_get(message, name));
 
-  if (nul == NULL) return;
-  size_t topic_len = (size_t)(nul - bytes) + 1;
-  const Tracecollect__V1__FeedMessage *m = tracecollect__v1__feed_message__unpack(
-      &allocator, len - topic_len, (const uint8_t *)bytes + topic_len);
-  for (size_t i = 0; m != NULL && i < m->n_alerts; i++) a->sink.alert(a->sink.self, m->alerts[i]);
-  tb_arena_reset(&a->arena);
+  return text != NULL && strcmp(text, wanted) == 0;
 }
 
-static int make_socket(nng_socket *socket, void *self) {
-  int rv = nng_sub0_open(socket);
+static bool is_wanted(const struct tk_selector *s, const json_t *message) {
+  char hex[2 * sizeof s->stream + 1];
 
-  (void)self;
-  if (rv == 0) rv = nng_socket_set_size(*socket, NNG_OPT_RECVMAXSZ, MESSAGE_BYTES_MAX);
-  return rv == 0 ? nng_socket_set_ms(*socket, NNG_OPT_RECVTIMEO, QUIET_MS) : rv;
+  return (s->service == NULL || is(message, "service", s->service)) &&
+         (s->instance == NULL || is(message, "instance", s->instance)) &&
+         (!s->has_stream || is(message, "stream", tb_hex(s->stream, sizeof s->stream, hex)));
 }
 
-static bool is_stopping(struct tk_alerts *a) {
-  pthread_mutex_lock(&a->lock);
-  bool stopping = a->stopping;
-  pthread_mutex_unlock(&a->lock);
-  return stopping;
-}
+/* A FeedMessage in JSON. */
+static void take_message(struct tk_alerts *a, const char *text, size_t len) {
+  json_t *message = json_loadb(text, len, 0, NULL), *alert;
+  bool wanted = is_wanted(&a->selector, message);
+  size_t i;
 
-static bool is_lost(struct tk_link *link) {
-  pthread_mutex_lock(&link->lock);
-  bool lost = !link->connected && tc_is_past(tc_after(link->lost_at, LOST_MS));
-  pthread_mutex_unlock(&link->lock);
-  return lost;
-}
-
-static tb_rc hear(struct tk_alerts *a, struct tb_diag *diag) {
-  while (!is_stopping(a)) {
-    nng_msg *msg;
-    int rv = subscribe_new(a);
-    if (rv == 0) rv = nng_recvmsg(a->link->socket, &msg, 0);
-    if (rv == 0) {
-      take(a, nng_msg_body(msg), nng_msg_len(msg));
-      nng_msg_free(msg);
-    } else if (rv != NNG_ETIMEDOUT) {
-      return tk_link_fail(a->link, rv, diag);
-    } else if (is_lost(a->link)) {
-      return tb_fail(diag, TB_IO, "the connection was lost");
-    }
+  json_array_foreach(json_object_get(message, "alerts"), i, alert) {
+    const char *words = json_string_value(json_object_get(alert, "text"));
+    uint64_t wall_ns = (uint64_t)json_integer_value(json_object_get(alert, "begin_wall_ns"));
+    if (wanted && words != NULL) a->sink.alert(a->sink.self, wall_ns, words);
   }
+  json_decref(message);
+}
+
+static bool starts(const struct tb_buf *line, const char *with) {
+  return line->len > strlen(with) && memcmp(line->data, with, strlen(with)) == 0;
+}
+
+static tb_rc end_line(struct tk_alerts *a) {
+  struct tb_buf *line = &a->line;
+
+  if (line->rc != TB_OK || line->len > LINE_BYTES_MAX) return TB_NOMEM;
+  if (starts(line, "data: "))
+    take_message(a, (const char *)line->data + 6, line->len - 6);
+  else if (starts(line, "id: "))
+    snprintf(a->last_id, sizeof a->last_id, "%.*s", (int)(line->len - 4), line->data + 4);
+  tb_buf_clear(line);
+  return TB_OK;
+}
+
+/* Before the first byte it is not known that the collector answers. */
+static tb_rc take_bytes(void *self, const unsigned char *bytes, size_t n) {
+  struct tk_alerts *a = self;
+  const unsigned char *end;
+
+  a->sink.trouble(a->sink.self, NULL);
+  for (; (end = memchr(bytes, '\n', n)) != NULL; n -= (size_t)(end + 1 - bytes), bytes = end + 1) {
+    tb_buf_add(&a->line, bytes, (size_t)(end - bytes));
+    TB_TRY(end_line(a));
+  }
+  tb_buf_add(&a->line, bytes, n);
   return TB_OK;
 }
 
 /* ---- the thread ---- */
+
+/* False: it is to end. */
+static bool set_client(struct tk_alerts *a, struct tk_client *client) {
+  pthread_mutex_lock(&a->lock);
+  a->client = client;
+  bool goes_on = !a->stopping;
+  pthread_mutex_unlock(&a->lock);
+  return goes_on;
+}
+
+static tb_rc hear(struct tk_alerts *a, struct tb_diag *diag) {
+  Tracecollect__V1__LiveRequest ask = TRACECOLLECT__V1__LIVE_REQUEST__INIT;
+  char kinds[] = "alert", last_id[sizeof a->last_id];
+  struct tk_client *client;
+  tb_rc rc = TB_END;
+
+  memcpy(last_id, a->last_id, sizeof last_id); /* it changes while it is asked with */
+  ask.kinds = kinds;
+  ask.last_event_id = last_id;
+
+  TB_TRY(tk_client_open(&a->args, diag, &client));
+  tb_buf_clear(&a->line);
+  if (set_client(a, client)) rc = tk_client_live(client, &ask, take_bytes, a, diag);
+  (void)set_client(a, NULL);
+  tk_client_close(client);
+  return rc == TB_OK ? tb_fail(diag, TB_IO, "the connection was lost") : rc;
+}
 
 static bool pause_before_again(struct tk_alerts *a) {
   struct timespec until = tc_from_now(AGAIN_MS);
@@ -133,35 +132,28 @@ static void *run(void *self) {
   do {
     struct tb_diag diag;
     tb_diag_clear(&diag);
-    a->subscribed = 0;
-    tb_rc rc = tk_link_open(&a->args, TK_SOCKET_FEED, make_socket, a, &diag, &a->link);
-    if (rc == TB_OK) {
-      a->sink.trouble(a->sink.self, NULL);
-      rc = hear(a, &diag);
-      tk_link_close(a->link);
-    }
-    if (rc != TB_OK) a->sink.trouble(a->sink.self, diag.rc != TB_OK ? diag.text : tb_rc_text(rc));
+    tb_rc rc = hear(a, &diag);
+    a->sink.trouble(a->sink.self, diag.rc != TB_OK ? diag.text : tb_rc_text(rc));
   } while (pause_before_again(a));
   return NULL;
 }
 
 static void free_alerts(struct tk_alerts *a) {
-  for (size_t i = 0; i < a->topics; i++) free(a->topic[i]);
-  tb_arena_fini(&a->arena);
+  tb_buf_fini(&a->line);
   pthread_cond_destroy(&a->wake);
   pthread_mutex_destroy(&a->lock);
   free(a);
 }
 
-tb_rc tk_alerts_start(const struct tk_client_args *args, struct tk_alert_sink sink,
-                      struct tb_diag *diag, struct tk_alerts **out) {
+tb_rc tk_alerts_start(const struct tk_client_args *args, const struct tk_selector *selector,
+                      struct tk_alert_sink sink, struct tb_diag *diag, struct tk_alerts **out) {
   struct tk_alerts *a = calloc(1, sizeof *a);
 
   if (a == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   a->args = *args;
+  a->selector = *selector;
   a->sink = sink;
-  tb_mem_init(&a->mem, tb_mem_libc, NULL, (size_t)64 * MESSAGE_BYTES_MAX);
-  tb_arena_init(&a->arena, &a->mem, 64 << 10);
+  tb_buf_init(&a->line, &tk_mem);
   pthread_mutex_init(&a->lock, NULL);
   tc_cond_init(&a->wake);
   if (pthread_create(&a->thread, NULL, run, a) != 0) {
@@ -175,6 +167,7 @@ tb_rc tk_alerts_start(const struct tk_client_args *args, struct tk_alert_sink si
 bool tk_alerts_stop(struct tk_alerts *a, const struct timespec *until) {
   pthread_mutex_lock(&a->lock);
   a->stopping = true;
+  if (a->client != NULL) tk_client_stop(a->client);
   pthread_cond_signal(&a->wake);
   pthread_mutex_unlock(&a->lock);
   if (pthread_timedjoin_np(a->thread, NULL, until) != 0) {

@@ -273,12 +273,12 @@ void tk_top_show_report(struct tk_top_model *m, const char *kind, char *text) {
 
 /* ---- alerts ---- */
 
-void tk_top_take_alert(struct tk_top_model *m, const Tracecollect__V1__Alert *from) {
+void tk_top_take_alert(struct tk_top_model *m, uint64_t wall_ns, const char *text) {
   struct tk_top_alert *alert = &m->alert[0];
 
   if (m->alerts < TK_TOP_ALERTS) m->alerts++;
   memmove(alert + 1, alert, (m->alerts - 1) * sizeof *alert);
   m->alerts_total++;
-  *alert = (struct tk_top_alert){ .wall_ns = from->begin_wall_ns };
-  snprintf(alert->text, sizeof alert->text, "%s", from->text);
+  *alert = (struct tk_top_alert){ .wall_ns = wall_ns };
+  snprintf(alert->text, sizeof alert->text, "%s", text);
 }

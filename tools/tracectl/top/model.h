@@ -98,6 +98,6 @@ void tk_top_clear_reports(struct tk_top_model *model);
 void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
 /* Takes the text over, which free() gives back; kind lives as long as the program. NULL, NULL: no report is shown. */
 void tk_top_show_report(struct tk_top_model *model, const char *kind, char *text);
-void tk_top_take_alert(struct tk_top_model *model, const Tracecollect__V1__Alert *alert);
+void tk_top_take_alert(struct tk_top_model *model, uint64_t wall_ns, const char *text);
 
 #endif

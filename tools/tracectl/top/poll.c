@@ -48,20 +48,12 @@ static uint64_t now_ns(void) {
 /* ---- a round of questions ---- */
 
 static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
-  Tracecollect__V1__Request request = TRACECOLLECT__V1__REQUEST__INIT;
-  Tracecollect__V1__StatusRequest status = TRACECOLLECT__V1__STATUS_REQUEST__INIT;
-  const Tracecollect__V1__Reply *reply;
+  const Tracecollect__V1__StatusReply *status;
 
-  request.ask_case = TRACECOLLECT__V1__REQUEST__ASK_STATUS;
-  request.status = &status;
-  TB_TRY(tk_client_ask(p->client, &request, diag, &reply));
+  TB_TRY(tk_client_ask(p->client, TP_ROUTE_STREAMS, "", NULL, diag, &status));
   pthread_mutex_lock(&p->lock);
-  tk_top_take_status(p->model, reply->status, &p->selector, now_ns());
+  tk_top_take_status(p->model, status, &p->selector, now_ns());
   pthread_mutex_unlock(&p->lock);
-  for (size_t i = 0; i < reply->status->n_streams; i++) {
-    const Tracecollect__V1__StreamStatus *s = reply->status->streams[i];
-    if (tk_top_wants(&p->selector, s)) tk_alerts_follow(p->alerts, s->service, s->instance);
-  }
   return TB_OK;
 }
 
@@ -146,11 +138,11 @@ static void end_round(struct tk_poll *p, tb_rc rc, const struct tb_diag *diag) {
 
 /* ---- alerts ---- */
 
-static void take_alert(void *self, const Tracecollect__V1__Alert *alert) {
+static void take_alert(void *self, uint64_t wall_ns, const char *text) {
   struct tk_poll *p = self;
 
   pthread_mutex_lock(&p->lock);
-  tk_top_take_alert(p->model, alert);
+  tk_top_take_alert(p->model, wall_ns, text);
   pthread_mutex_unlock(&p->lock);
   p->fresh();
 }
@@ -230,7 +222,7 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
     return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   }
   struct tk_alert_sink sink = { p, take_alert, take_deafness };
-  tb_rc rc = tk_alerts_start(&p->args, sink, diag, &p->alerts);
+  tb_rc rc = tk_alerts_start(&p->args, &p->selector, sink, diag, &p->alerts);
   if (rc == TB_OK && pthread_create(&p->thread, NULL, run, p) == 0) {
     *out = p;
     return TB_OK;

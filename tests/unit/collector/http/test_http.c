@@ -52,10 +52,11 @@ Test(http, what_is_not_served_is_said) {
   static char big[20000];
 
   expect(s, "GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404",
-         "{\"status\":404,\"error\":\"no such page");
+         "{\"status\":404,\"code\":\"NOTFOUND\",\"error\":\"no such page");
   expect(s, "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
          "Allow: GET, HEAD\r\n");
-  expect(s, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD");
+  expect(s, "OPTIONS /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
+         "Allow: GET, HEAD\r\n");
   expect(s, "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 501", "error");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "HTTP/1.1 421", "another name");
   expect(s, "GET /metrics HTTP/1.1\r\nHost: [::1].evil.com\r\n\r\n", "HTTP/1.1 421", "name");
@@ -190,7 +191,7 @@ static void open_tls(const struct tt_http *s, const char *name, struct tt_peer *
 }
 
 static void expect_metrics(struct tt_peer *peer) {
-  static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: a.example\r\n\r\n";
+  static const char ask[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
   size_t len = 0, n;
 
   cr_assert(tt_peer_send(peer, ask, sizeof ask - 1), "%s", peer->why);
@@ -224,7 +225,25 @@ Test(http, handshakes_that_never_end_shut_no_reader_out) {
   tt_http_stop(s);
 }
 
-#define ASK(path) "GET " path " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"
+#define ASK(path) "GET " path " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+Test(http, the_unix_socket_answers_as_loopback_does) {
+  struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL), *alone = tt_http_start("", NULL, NULL);
+  const char *ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+  for (const struct tt_http *each = s;; each = alone) {
+    int fd = tt_http_dial_path(each);
+
+    tt_http_say(fd, ask, strlen(ask));
+    tt_http_hear(fd, answer, NULL);
+    cr_expect_not_null(strstr(answer, "tracecollect_up 1\n"), "%s", answer);
+    close(fd);
+    if (each == alone) break;
+  }
+  cr_expect_str_eq(alone->address, "");
+  tt_http_stop(alone);
+  tt_http_stop(s);
+}
 
 Test(http, off_loopback_all_but_health_wants_a_readers_certificate) {
   struct tt_http *s = tt_http_start("0.0.0.0:0", NULL, NULL);
@@ -235,7 +254,7 @@ Test(http, off_loopback_all_but_health_wants_a_readers_certificate) {
   cr_assert_not_null(strstr(answer, "<!doctype html>"), "%s", answer);
   ask_tls(s, "agent", "http/1.1", ASK("/metrics"));
   cr_assert_not_null(strstr(answer, "HTTP/1.1 403"), "%s", answer);
-  cr_assert_not_null(strstr(answer, "tracecollect:reader/NAME is needed"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "a reader's certificate is needed, or http.metrics: open; here: tracecollect:agent/test"), "%s", answer);
   ask_tls(s, NULL, NULL, ASK("/api/v1/streams"));
   cr_assert_not_null(strstr(answer, "no certificate"), "%s", answer);
   ask_tls(s, NULL, NULL, ASK("/healthz"));

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The API over a real store: what it answers is what the catalog and the files say. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
+#include "proto/archive.pb-c.h"
 #include "proto/report.pb-c.h"
 #include "support/archive_host.h"
 #include "support/http_server.h"
 
 static struct tt_host host;
-static struct tc_query_session_env session;
 static struct tt_http *server;
 static char answer[TT_HTTP_ANSWER_BYTES];
 static size_t answer_len;
 
 static void open_all(void) {
-  tt_host_open(&host, NULL, NULL, 1);
-  session = (struct tc_query_session_env){ .store = host.store.store,
-                                           .reports = host.reports,
-                                           .started_wall_ns = 1000000000,
-                                           .version = "9.9.9",
-                                           .durable = true };
-  server = tt_http_start("127.0.0.1:0", NULL, &session);
+  tt_host_open(&host, 1);
+  server = tt_http_start("127.0.0.1:0", NULL, host.query);
 }
 
 static void close_all(void) {
@@ -76,7 +74,72 @@ Test(http_api, streams_and_segments_are_those_of_the_catalog) {
   EXPECT("/api/v1/segments?since=yesterday", "", "HTTP/1.1 400");
   cr_assert_not_null(strstr(answer, "since: \\\"yesterday\\\" is not a time"), "%s", answer);
   EXPECT("/api/v1/segments?limit=0", "", "HTTP/1.1 400");
-  EXPECT("/api/v1/segments?limit=1001", "", "HTTP/1.1 400");
+  EXPECT("/api/v1/segments?limit=10001", "", "HTTP/1.1 400");
+}
+
+/* Generations of the list in the last answer, "1 3 ". */
+static const char *listed(void) {
+  static char gens[80];
+
+  gens[0] = '\0';
+  for (const char *at = answer; (at = strstr(at, "\"first_gen\":")) != NULL; at++) {
+    size_t n = strlen(gens);
+    snprintf(gens + n, sizeof gens - n, "%lu ", strtoul(at + 12, NULL, 10));
+  }
+  return gens;
+}
+
+Test(http_api, a_list_is_narrowed_by_each_of_its_parameters) {
+  static const struct {
+    const char *query, *gens;
+  } lists[] = {
+    { "limit=10000", "1 2 3 " },  { "newest=1", "3 2 1 " }, { "segment=2", "2 " },
+    { "first_gen=2", "2 3 " },    { "last_gen=2", "1 2 " }, { "first_gen=2&last_gen=2", "2 " },
+    { "last=1ns", "2 3 " },       { "last=10m", "1 2 3 " }, { "instance=host-1", "1 2 3 " },
+    { "settle=1&limit=1", "1 " }, { "segment=77", "" },
+  };
+  char path[200], id[33];
+  three_generations();
+  EXPECT("/api/v1/streams", "", "\"stream\":\"");
+  cr_assert_eq(sscanf(strstr(answer, "\"stream\":\""), "\"stream\":\"%32[0-9a-f]", id), 1);
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    snprintf(path, sizeof path, "/api/v1/segments?%s", lists[i].query);
+    EXPECT(path, "", "HTTP/1.1 200 OK");
+    cr_expect_str_eq(listed(), lists[i].gens, "%s: %s", path, listed());
+  }
+  snprintf(path, sizeof path, "/api/v1/segments?stream=%s", id);
+  EXPECT(path, "", "\"streams\":[{");
+  cr_expect_str_eq(listed(), "1 2 3 ");
+  id[0] = id[0] == '0' ? '1' : '0';
+  snprintf(path, sizeof path, "/api/v1/segments?stream=%s", id);
+  EXPECT(path, "", "{\"segments\":[]");
+  EXPECT("/api/v1/segments?limit=1&after=1", "", "\"streams\":[]");
+}
+
+/* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
+Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
+  three_generations();
+  for (const char *const *p = (const char *const[]){ "/api/v1/streams", "/api/v1/segments",
+                                                     "/api/v1/firings", "/api/v1/history/all", NULL };
+       *p != NULL; p++) {
+    if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL) continue; /* it keeps no reports, has no rules */
+    cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
+    EXPECT(*p, "Accept: text/html, application/protobuf;q=0.9\r\n",
+           "Content-Type: application/protobuf; proto=tracecollect.v1.");
+    cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
+  }
+  EXPECT("/api/v1/segments", "Accept: application/protobuf\r\n", "v1.ListReply\r\n");
+  const char *body = strstr(answer, "\r\n\r\n") + 4;
+  Tracecollect__V1__ListReply *list = tracecollect__v1__list_reply__unpack(
+      NULL, answer_len - (size_t)(body - answer), (const uint8_t *)body);
+  cr_assert_not_null(list);
+  cr_expect(list->n_segments == 3 && list->n_streams == 1 && !list->more);
+  tracecollect__v1__list_reply__free_unpacked(list, NULL);
+
+  EXPECT("/api/v1/segments/99", "Accept: application/protobuf\r\n",
+         "{\"status\":404,\"code\":\"NOTFOUND\",\"error\":\"no segment 99");
+  EXPECT("/api/v1/segments?limit=x", "Accept: application/protobuf\r\n",
+         "{\"status\":400,\"code\":\"PROTOCOL\",\"error\":\"limit=x is not");
 }
 
 Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
@@ -119,6 +182,83 @@ Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
   EXPECT("/api/v1/segments/1", "Range: bytes=0-0\r\nIf-Range: \"other\"\r\n", "HTTP/1.1 200");
   EXPECT("/api/v1/segments/77", "", "HTTP/1.1 404");
   EXPECT("/api/v1/segments/1?x=1", "", "HTTP/1.1 400");
+  free(file);
+}
+
+/* The segment's file leaves the page cache, where the system lets it. */
+static void evict(const char *path) {
+  char whole[400];
+
+  snprintf(whole, sizeof whole, "%s/%s", host.store.dir, path);
+  int fd = open(whole, O_RDONLY | O_CLOEXEC);
+  cr_assert_geq(fd, 0, "%s", whole);
+  cr_assert_eq(fdatasync(fd), 0);
+  cr_assert_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+  close(fd);
+}
+
+Test(http_api, a_file_that_is_in_no_cache_is_sent_as_well) {
+  size_t len;
+  three_generations();
+  get("/api/v1/segments?limit=1", "");
+  char *path = strstr(answer, "\"path\":\"") + 8;
+  *strchr(path, '"') = '\0';
+  path = strdup(path);
+  char *file = tt_read_file(&host.store, path, &len);
+
+  for (int i = 0; i < 3; i++) {
+    evict(path);
+    EXPECT("/api/v1/segments/1", "", "HTTP/1.1 200 OK");
+    const char *body = strstr(answer, "\r\n\r\n") + 4;
+    cr_assert_eq(answer_len - (size_t)(body - answer), len);
+    cr_assert_arr_eq(body, file, len);
+  }
+  free(file);
+  free(path);
+}
+
+static void expect_digest(const char *kind, const char *head, const unsigned char *sum, int n) {
+  char text[100], field[200];
+
+  EVP_EncodeBlock((unsigned char *)text, sum, n);
+  snprintf(field, sizeof field, "%s: %s=:%s:\r\n", head, kind, text);
+  cr_assert_not_null(strstr(answer, field), "%s is not in %.600s", field, answer);
+}
+
+/* 256 KiB and more leave in turns; a request behind waits for them. */
+Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
+  static const char behind[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  unsigned char sum[32];
+  char text[400];
+  size_t len;
+  three_generations();
+  get("/api/v1/segments?limit=1", "");
+  char *path = strstr(answer, "\"path\":\"") + 8;
+  *strchr(path, '"') = '\0';
+  char *file = tt_read_file(&host.store, path, &len);
+  cr_assert_gt(len, 300000u);
+
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=5-99\r\n", "HTTP/1.1 206");
+  for (uint32_t i = 0, crc = tb_crc32c(0, file + 5, 95); i < 4; i++)
+    sum[i] = (unsigned char)(crc >> (24 - 8 * i));
+  expect_digest("crc32c", "Content-Digest", sum, 4);
+  cr_assert_arr_eq(strstr(answer, "\r\n\r\n") + 4, file + 5, 95);
+
+  snprintf(text, sizeof text,
+           "GET /api/v1/segments/1 HTTP/1.1\r\nHost: localhost\r\n"
+           "Want-Content-Digest: crc32c=2, sha-256=9\r\n\r\n%s",
+           behind);
+  answer_len = tt_http_ask(server, text, 1000, answer);
+  cr_assert_eq(EVP_Digest(file, len, sum, NULL, EVP_sha256(), NULL), 1);
+  expect_digest("sha-256", "Content-Digest", sum, 32);
+  const char *body = strstr(answer, "\r\n\r\n") + 4;
+  cr_assert_arr_eq(body, file, len);
+  cr_assert_eq(strncmp(body + len, "HTTP/1.1 200 OK", 15), 0);
+
+  EXPECT("/api/v1/segments/1", "Range: bytes=5-99\r\n", "HTTP/1.1 206");
+  cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=99999999-\r\n", "HTTP/1.1 416");
+  cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
   free(file);
 }
 
@@ -171,7 +311,7 @@ Test(http_api, reports_are_a_line_a_stream) {
   cr_assert_null(strstr(answer, "till"));
   get("/api/v1/report/stw", "");
   cr_assert_not_null(strstr(answer, "}\n{"), "%s", answer);
-  EXPECT("/api/v1/report/stw?window=1h", "", "none of 10s, 1m, 5m, all");
+  EXPECT("/api/v1/report/stw?window=1h", "", "none of all, 10s, 1m, 5m");
   EXPECT("/api/v1/report/weather", "", "no report \\\"weather\\\"; there are syscall");
   EXPECT("/api/v1/report/stw/x", "", "HTTP/1.1 404");
   get("/api/v1/report/all?service=till", "");
@@ -207,7 +347,7 @@ Test(http_api, live_events_come_with_a_heartbeat_and_few_may_read_them) {
   int fds[4];
 
   limits.heartbeat_ms = 20;
-  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, &session);
+  struct tt_http *s = tt_http_start("127.0.0.1:0", &limits, host.query);
   for (size_t i = 0; i < 4; i++) {
     fds[i] = tt_http_dial(s);
     tt_http_say(fds[i], ask, strlen(ask));

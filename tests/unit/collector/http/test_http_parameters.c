@@ -13,19 +13,14 @@
 enum { LONG = 600 };
 
 static struct tt_host host;
-static struct tc_query_session_env session;
 static struct tt_http *server;
 static char answer[TT_HTTP_ANSWER_BYTES];
 
 static void open_all(void) {
-  tt_host_open(&host, NULL, NULL, 1);
-  session = (struct tc_query_session_env){ .store = host.store.store,
-                                           .reports = host.reports,
-                                           .started_wall_ns = 1000000000,
-                                           .version = "9.9.9" };
+  tt_host_open(&host, 1);
   struct tc_http_limits limits = tt_http_limits();
   limits.timeline_bytes = 64 << 20;
-  server = tt_http_start("127.0.0.1:0", &limits, &session);
+  server = tt_http_start("127.0.0.1:0", &limits, host.query);
 }
 
 static void close_all(void) {

@@ -7,7 +7,6 @@
 
 #include "collector/http/health.h"
 #include "collector/http/live.h"
-#include "collector/http/query.h"
 #include "collector/http/range.h"
 #include "collector/http/request.h"
 
@@ -55,6 +54,26 @@ Test(http_parts, a_head_may_be_cut_anywhere) {
   }
 }
 
+Test(http_parts, a_body_begins_where_the_head_ends) {
+  static const char text[] = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                             "Origin: http://a\r\nSec-Fetch-Site: same-origin\r\n"
+                             "Expect: 100-Continue\r\nContent-Length: 5\r\n\r\nGET /";
+  size_t whole = (size_t)(strstr(text, "GET /") - text), used;
+
+  for (size_t cut = 1; cut < sizeof text; cut++) {
+    cr_assert_eq(feed_pieces(text, sizeof text - 1, cut, &used), TB_END, "cut at %zu", cut);
+    cr_assert_eq(used, whole, "cut at %zu: the body is not touched", cut);
+    cr_assert_eq(head.request.method, HTTP_POST);
+    cr_assert_eq(head.request.body_bytes, 5);
+    cr_assert_str_eq(head.request.content_type, "application/json");
+    cr_assert_str_eq(head.request.origin, "http://a");
+    cr_assert_str_eq(head.request.sec_fetch_site, "same-origin");
+    cr_assert(head.request.keep && !head.request.is_head);
+  }
+  cr_assert_eq(feed_pieces("PUT /a HTTP/1.1\r\nHost: a\r\n\r\n", 29, 7, &used), TB_END);
+  cr_assert_eq(head.request.body_bytes, 0, "none was announced");
+}
+
 Test(http_parts, a_flipped_byte_is_an_error_or_another_request_and_nothing_worse) {
   static const char text[] = "GET /metrics?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
   char copy[sizeof text];
@@ -99,8 +118,22 @@ Test(http_parts, two_readings_of_one_head_are_refused) {
     { "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
     { "GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
     { "GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505 },
-    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 405 },
-    { "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 405 },
+    { "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 413 },
+    { "DELETE / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", 413 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", 411 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: identity\r\n\r\nx",
+      411 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551615\r\n\r\nx", 400 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n", 417 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: a-site-with-a-long-name\r\n\r\n", 431 },
+    { "POST / HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nOrigin: null\r\n\r\n", 400 },
+    { "POST / HTTP/1.0\r\n\r\n", 400 },
+    { "DELETE / HTTP/1.0\r\n\r\n", 400 },
+    { "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
+    { "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
   };
   size_t used;
 
@@ -112,45 +145,6 @@ Test(http_parts, two_readings_of_one_head_are_refused) {
   /* A wish to speak something else is not followed: the request is answered as it stands. */
   const char *upgrade = "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
   cr_expect_eq(feed_pieces(upgrade, strlen(upgrade), 10000, &used), TB_END);
-}
-
-/* --- queries ----------------------------------------------------------------------------------- */
-
-static tb_rc read_query(const char *text, const char **a, const char **b, struct tb_diag *diag) {
-  static char query[200];
-  const struct tc_http_param params[] = { { "a", a }, { "b", b } };
-
-  *a = *b = "unset";
-  tb_diag_clear(diag);
-  strcpy(query, text);
-  return tc_http_query(query, params, 2, diag);
-}
-
-Test(http_parts, a_query_is_understood_wholly_or_refused) {
-  struct tb_diag diag;
-  const char *a, *b;
-  uint64_t n;
-
-  cr_assert_eq(read_query("a=1%2f2&b=x+y&", &a, &b, &diag), TB_OK);
-  cr_assert_str_eq(a, "1/2");
-  cr_assert_str_eq(b, "x y");
-  cr_assert_eq(read_query("a=&b", &a, &b, &diag), TB_OK);
-  cr_assert_str_eq(a, "unset", "empty is as good as not given");
-  cr_assert_eq(read_query("servise=1", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_str_eq(diag.text, "no parameter \"servise\" here");
-  cr_assert_eq(read_query("a=1&a=2", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%0", &a, &b, &diag), TB_PROTOCOL);
-  cr_assert_eq(read_query("a=%00", &a, &b, &diag), TB_PROTOCOL);
-
-  cr_assert_eq(tc_http_number("limit", "1000", 1, 1000, &diag, &n), TB_OK);
-  cr_assert_eq(n, 1000);
-  for (const char *const *bad = (const char *const[]){ "0", "1001", "", "-1", "1e3", " 1", "1 ",
-                                                       "99999999999999999999", NULL };
-       *bad != NULL; bad++)
-    cr_expect_eq(tc_http_number("limit", *bad, 1, 1000, &diag, &n), TB_PROTOCOL, "%s", *bad);
-  cr_assert_eq(tc_http_number("id", "9223372036854775807", 1, INT64_MAX, &diag, &n), TB_OK);
-  cr_assert_eq(tc_http_number("id", "9223372036854775808", 1, INT64_MAX, &diag, &n), TB_PROTOCOL);
 }
 
 /* --- ranges ------------------------------------------------------------------------------------ */
@@ -184,6 +178,40 @@ Test(http_parts, ranges_are_those_of_the_standard) {
   expect_range("bytes=-", 100, TC_HTTP_WHOLE, 0, 100);
   expect_range("bytes=", 100, TC_HTTP_WHOLE, 0, 100);
   expect_range("lines=1-2", 100, TC_HTTP_WHOLE, 0, 100);
+}
+
+Test(http_parts, the_checksum_that_is_wanted_most_is_taken) {
+  static const struct {
+    const char *field;
+    enum tc_http_digest digest;
+  } wishes[] = {
+    { "", TC_HTTP_NO_DIGEST },
+    { "crc32c=1", TC_HTTP_CRC32C },
+    { "sha-256=1", TC_HTTP_SHA256 },
+    { "sha-256=3 ,\tcrc32c=5", TC_HTTP_CRC32C },
+    { "crc32c=3,sha-256=3", TC_HTTP_CRC32C },
+    { "sha-256=0, crc32c=0", TC_HTTP_NO_DIGEST },
+    { "sha-512=9, unixsum=1", TC_HTTP_NO_DIGEST },
+    { "crc32c", TC_HTTP_NO_DIGEST },
+    { "crc32c=", TC_HTTP_NO_DIGEST },
+    { "crc32c=1;a=2", TC_HTTP_NO_DIGEST },
+    { "xcrc32c=1", TC_HTTP_NO_DIGEST },
+    { ", ,", TC_HTTP_NO_DIGEST },
+  };
+
+  for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++)
+    cr_expect_eq(tc_http_digest_of(wishes[i].field), wishes[i].digest, "%s", wishes[i].field);
+}
+
+Test(http_parts, who_names_protobuf_gets_it) {
+  cr_expect(tc_http_wants_protobuf("application/protobuf"));
+  cr_expect(tc_http_wants_protobuf("text/html, Application/X-Protobuf ; q=0.1"));
+  cr_expect(tc_http_wants_protobuf("application/json,application/protobuf;q=1"));
+  cr_expect_not(tc_http_wants_protobuf(""));
+  cr_expect_not(tc_http_wants_protobuf("*/*"));
+  cr_expect_not(tc_http_wants_protobuf("application/*"));
+  cr_expect_not(tc_http_wants_protobuf("application/protobuf2"));
+  cr_expect_not(tc_http_wants_protobuf("application/json; of=application/protobuf"));
 }
 
 Test(http_parts, tags_are_found_in_their_list) {

@@ -2,6 +2,7 @@
 /* The leases' thread between scripted loops and readers. The test's own thread is all loops and all
  * workers. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <openssl/pem.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -316,7 +317,7 @@ Test(leases, there_are_only_so_many) {
   for (int i = 0; i < 3; i++) open_lease(&r[i]);
   ask(&one_more, TC_LEASE_OPEN);
   wait_answer(&one_more);
-  cr_assert_eq(one_more.answer.rc, TB_BUDGET);
+  cr_assert_eq(one_more.answer.rc, TB_BUSY);
   cr_assert_not_null(strstr(one_more.error, "lease.max"));
   r[0].ask = (struct tc_lease_ask){ .lease = r[0].answer.lease };
   ask(&r[0], TC_LEASE_RELEASE);
@@ -344,7 +345,68 @@ Test(leases, loops_that_take_no_order_refuse_the_lease) {
   loops_are_full = true;
   ask(&r, TC_LEASE_OPEN);
   wait_answer(&r);
-  cr_assert_eq(r.answer.rc, TB_BUDGET);
+  cr_assert_eq(r.answer.rc, TB_BUSY);
+  cr_assert_eq(tc_leases_metrics(leases)->leases, 0);
+}
+
+Test(leases, another_owner_neither_reads_nor_releases_a_lease) {
+  struct reader r = { .ask.owner = 7 }, other = { 0 };
+
+  start();
+  uint64_t lease = open_lease(&r);
+  post(0, lease, false, 100, 9);
+  next(&other, lease, 0, 20000);
+  wait_answer(&other);
+  cr_assert_eq(other.answer.rc, TB_REFUSED);
+  cr_assert_str_eq(other.error, "the lease is another reader's");
+  other.ask = (struct tc_lease_ask){ .lease = lease, .owner = 8 };
+  ask(&other, TC_LEASE_RELEASE);
+  wait_answer(&other);
+  cr_assert_eq(other.answer.rc, TB_REFUSED);
+  r.ask = (struct tc_lease_ask){ .lease = lease, .owner = 7, .bytes_max = 1 << 20 };
+  ask(&r, TC_LEASE_NEXT);
+  wait_answer(&r);
+  cr_assert_eq(r.events, 9);
+}
+
+Test(leases, a_bundle_that_was_never_sent_is_no_place_to_go_on) {
+  struct reader r = { 0 };
+
+  start();
+  uint64_t lease = open_lease(&r);
+  post(0, lease, false, 100, 9);
+  next(&r, lease, 17, 20000);
+  wait_answer(&r);
+  cr_assert_eq(r.answer.rc, TB_PROTOCOL);
+  next(&r, lease, 0, 20000);
+  wait_answer(&r);
+  cr_assert_eq(r.events, 9, "nothing is lost by it");
+}
+
+Test(leases, a_reader_that_has_left_is_answered_soon_and_its_lease_stays) {
+  struct reader r = { 0 };
+
+  start();
+  uint64_t lease = open_lease(&r);
+  next(&r, lease, 0, UINT_MAX); /* longer than the test has patience */
+  tc_leases_leave(leases, &r.ask);
+  wait_answer(&r);
+  cr_assert_eq(r.answer.n, 0);
+  post(0, lease, false, 100, 9);
+  next(&r, lease, 0, 20000);
+  wait_answer(&r);
+  cr_assert_eq(r.events, 9);
+}
+
+Test(leases, a_lease_whose_reader_left_before_it_knew_of_it_ends) {
+  struct reader r = { 0 };
+
+  start();
+  ask(&r, TC_LEASE_OPEN);
+  wait_orders(LOOPS);
+  tc_leases_leave(leases, &r.ask);
+  wait_answer(&r);
+  cr_assert_neq(r.answer.rc, TB_OK);
   cr_assert_eq(tc_leases_metrics(leases)->leases, 0);
 }
 

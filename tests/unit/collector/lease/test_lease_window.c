@@ -116,11 +116,11 @@ Test(lease_window, a_bundle_that_was_never_given_cannot_be_acknowledged) {
 
   tc_lease_window_init(&w, 1000);
   add(&w, 100, 10, 0);
-  cr_assert_eq(next(&w, 1, 1000).rc, TB_NOTFOUND);
+  cr_assert_eq(next(&w, 1, 1000).rc, TB_PROTOCOL);
   cr_assert_eq(next(&w, 0, 1000).n, 1);
-  cr_assert_eq(next(&w, 2, 1000).rc, TB_NOTFOUND);
+  cr_assert_eq(next(&w, 2, 1000).rc, TB_PROTOCOL);
   cr_assert_eq(next(&w, 1, 1000).rc, TB_OK);
-  cr_assert_eq(next(&w, 0, 1000).rc, TB_NOTFOUND, "what is acknowledged does not come back");
+  cr_assert_eq(next(&w, 0, 1000).rc, TB_PROTOCOL, "what is acknowledged does not come back");
   tc_lease_window_fini(&w);
 }
 

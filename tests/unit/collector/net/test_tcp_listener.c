@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "collector/net/tcp_listener.h"
@@ -213,4 +215,165 @@ Test(listener, a_socket_that_listens_already_is_taken_over) {
   cr_assert_eq(uv_loop_close(&d.uv), 0);
   close(d.accepted[0]);
   close(peer);
+}
+
+/* --- unix sockets ------------------------------------------------------------------------------ */
+
+struct named {
+  uv_loop_t uv;
+  struct tc_listener *listener;
+  char folder[32], path[64], peer[TC_PEER_MAX + 1];
+  struct tb_diag diag;
+};
+
+static void took(void *self, int fd, const char *peer) {
+  struct named *n = self;
+
+  snprintf(n->peer, sizeof n->peer, "%s", peer);
+  close(fd);
+}
+
+static tb_rc open_at(struct named *n, const char *path) {
+  struct tc_listener_sink sink = { .self = n, .ready = ready, .accepted = took };
+
+  tb_diag_clear(&n->diag);
+  return tc_listener_open_path(&n->uv, path, sink, &n->diag, &n->listener);
+}
+
+static void begin_named(struct named *n) {
+  *n = (struct named){ .folder = "/tmp/tc_sock_XXXXXX" };
+  cr_assert_eq(uv_loop_init(&n->uv), 0);
+  cr_assert_not_null(mkdtemp(n->folder));
+  snprintf(n->path, sizeof n->path, "%s/http.sock", n->folder);
+}
+
+static void close_named(struct named *n) {
+  tc_listener_close(TB_MOVE(n->listener));
+  uv_run(&n->uv, UV_RUN_DEFAULT);
+}
+
+/* Nothing is left beside the name either: the folder can go. */
+static void end_named(struct named *n) {
+  close_named(n);
+  cr_expect_eq(rmdir(n->folder), 0, "%s", strerror(errno));
+  cr_assert_eq(uv_loop_close(&n->uv), 0);
+}
+
+static int dial_path(const char *path) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+  strcpy(at.sun_path, path);
+  if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+static ino_t file_at(const char *path, mode_t *mode) {
+  struct stat file;
+
+  if (lstat(path, &file) != 0) return 0;
+  *mode = file.st_mode;
+  return file.st_ino;
+}
+
+Test(listener, a_unix_socket_is_the_groups_and_its_peers_are_users) {
+  struct named n;
+  mode_t mode, masked = umask(0077);
+  char me[32];
+
+  begin_named(&n);
+  cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
+  cr_expect_str_eq(tc_listener_address(n.listener), n.path);
+  cr_assert_neq(file_at(n.path, &mode), 0);
+  cr_expect_eq(mode, S_IFSOCK | 0660, "%o", mode);
+  int fd = dial_path(n.path);
+  cr_assert_geq(fd, 0);
+  while (n.peer[0] == '\0') uv_run(&n.uv, UV_RUN_ONCE);
+  snprintf(me, sizeof me, "uid:%u", (unsigned)getuid());
+  cr_expect_str_eq(n.peer, me);
+  close(fd);
+  end_named(&n);
+  umask(masked);
+}
+
+Test(listener, a_socket_that_nobody_listens_at_is_replaced) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  struct named n;
+
+  begin_named(&n);
+  strcpy(at.sun_path, n.path);
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  cr_assert_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+  cr_assert_eq(listen(fd, 1), 0);
+  close(fd); /* its name stays, as after a kill -9 */
+  cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
+  fd = dial_path(n.path);
+  cr_expect_geq(fd, 0);
+  close(fd);
+  end_named(&n);
+}
+
+Test(listener, a_socket_that_is_in_use_stays) {
+  struct named n, second;
+  mode_t mode;
+
+  begin_named(&n);
+  cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
+  ino_t first = file_at(n.path, &mode);
+  begin_named(&second);
+  cr_expect_eq(open_at(&second, n.path), TB_IO);
+  cr_expect(strstr(second.diag.text, "another program listens there") != NULL, "%s",
+            second.diag.text);
+  cr_expect_eq(file_at(n.path, &mode), first);
+  end_named(&second);
+  end_named(&n);
+}
+
+Test(listener, a_file_of_another_kind_stays) {
+  struct named n;
+  char target[64];
+  mode_t mode;
+
+  begin_named(&n);
+  snprintf(target, sizeof target, "%s/target", n.folder);
+  close(open(n.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  cr_expect_eq(open_at(&n, n.path), TB_IO);
+  cr_expect(strstr(n.diag.text, "not a socket") != NULL, "%s", n.diag.text);
+  cr_expect(file_at(n.path, &mode) != 0 && S_ISREG(mode));
+  unlink(n.path);
+  cr_assert_eq(symlink(target, n.path), 0);
+  cr_expect_eq(open_at(&n, n.path), TB_IO);
+  cr_expect(file_at(n.path, &mode) != 0 && S_ISLNK(mode));
+  unlink(n.path);
+  end_named(&n);
+}
+
+Test(listener, what_another_one_put_in_its_place_is_not_removed) {
+  struct named n, second;
+  mode_t mode;
+
+  begin_named(&n);
+  cr_assert_eq(open_at(&n, n.path), TB_OK, "%s", n.diag.text);
+  unlink(n.path);
+  begin_named(&second);
+  cr_assert_eq(open_at(&second, n.path), TB_OK, "%s", second.diag.text);
+  close_named(&n);
+  cr_expect_neq(file_at(n.path, &mode), 0);
+  end_named(&second);
+  end_named(&n);
+}
+
+Test(listener, a_path_that_no_socket_can_have_is_refused) {
+  char longest[200];
+  struct named n;
+
+  begin_named(&n);
+  snprintf(longest, sizeof longest, "%s/%0110d", n.folder, 0);
+  cr_expect_eq(open_at(&n, longest), TB_IO);
+  cr_expect(strstr(n.diag.text, "too long") != NULL, "%s", n.diag.text);
+  snprintf(longest, sizeof longest, "%s/none/http.sock", n.folder);
+  cr_expect_eq(open_at(&n, longest), TB_IO);
+  cr_expect(strstr(n.diag.text, "No such file") != NULL, "%s", n.diag.text);
+  end_named(&n);
 }

@@ -174,6 +174,35 @@ Test(tls, what_the_socket_does_not_take_is_kept_and_close_waits_for_it) {
   finish();
 }
 
+/* What has gone out in front of what is kept makes room for what is added. */
+Test(tls, what_is_kept_stays_in_order_whatever_is_added) {
+  struct end a;
+  static unsigned char piece[1 << 17], got[1 << 16];
+  size_t sent = 0, received = 0;
+  unsigned size = 1;
+
+  begin();
+  open_end(&a);
+  while (received < 64 << 20) {
+    if (sent - received < 8 << 20) {
+      size = size * 1103515245 + 12345;
+      size_t n = (size >> 8) % sizeof piece;
+      for (size_t i = 0; i < n; i++) piece[i] = (unsigned char)((sent + i) * 7 >> 5);
+      tc_tls_send(a.tls, piece, n);
+      sent += n;
+    }
+    turn();
+    ssize_t n = recv(a.peer, got, (size >> 4) % sizeof got, MSG_DONTWAIT);
+    for (ssize_t i = 0; i < n; i++)
+      cr_assert_eq(got[i], (unsigned char)((received + (size_t)i) * 7 >> 5));
+    if (n > 0) received += (size_t)n;
+  }
+  tc_tls_abort(a.tls, NULL);
+  close(a.peer);
+  TURN_UNTIL(a.closed);
+  finish();
+}
+
 Test(tls, a_peer_that_never_ends_is_left_after_a_while) {
   struct end a;
 

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may do what: each route by each door in each role, and what a browser may be made to do by a page elsewhere. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/route.h"
+#include "collector/lease/broker.h"
+#include "support/archive_host.h"
+#include "support/http_server.h"
+#include "support/peer.h"
+#include "tls/role.h"
+
+enum who { LOOPBACK, SOCKET, METRICS, NOBODY, AGENT, READER, SERVER, WHOS };
+
+static struct tt_host host;
+static struct tc_leases *leases;
+static struct tt_http *plain, *tls;
+static char answer[TT_HTTP_ANSWER_BYTES];
+
+static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
+  (void)self;
+  (void)loop;
+  free(order);
+  return true;
+}
+
+static void open_all(void) {
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  tt_host_open(&host, 1);
+  const struct tc_leases_env env = { &host.store.config, 1, NULL, take_order, NULL };
+  cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_leases_start(leases, &diag), TB_OK, "%s", diag.text);
+  plain = tt_http_start_with("127.0.0.1:0", NULL, host.query, leases);
+  tls = tt_http_start_with("0.0.0.0:0", NULL, host.query, leases);
+}
+
+static void close_all(void) {
+  tc_leases_stop(leases);
+  tt_http_stop(tls);
+  tt_http_stop(plain);
+  tc_leases_free(leases);
+  tt_host_close(&host);
+}
+
+TestSuite(http_access, .init = open_all, .fini = close_all);
+
+/* --- asking ------------------------------------------------------------------------------------ */
+
+static int dial(enum who who) {
+  switch (who) {
+  case SOCKET: return tt_http_dial_path(plain);
+  case METRICS: return tt_http_dial_metrics(plain);
+  default: return tt_http_dial(plain);
+  }
+}
+
+/* Up to `until`, or all there is. */
+static void hear_over_tls(const char *name, const char *text, const char *until) {
+  char address[64];
+  struct tt_peer_terms terms = { .address = address, .ca_dir = tls->host.dir, .name = name };
+  struct tt_peer peer;
+  size_t len = 0, n;
+
+  snprintf(address, sizeof address, "127.0.0.1:%u", tls->port);
+  cr_assert(tt_peer_open(&peer, &terms), "%s", peer.why);
+  cr_assert(tt_peer_send(&peer, text, strlen(text)), "%s", peer.why);
+  answer[0] = '\0';
+  while ((until == NULL || strstr(answer, until) == NULL) &&
+         SSL_read_ex(peer.ssl, answer + len, sizeof answer - 1 - len, &n) == 1)
+    answer[len += n] = '\0';
+  tt_peer_close(&peer);
+}
+
+static int status_of(enum who who, const char *text, const char *until) {
+  static const char *const names[WHOS] = {
+    [AGENT] = "agent", [READER] = "reader", [SERVER] = "server"
+  };
+  int status = 0;
+
+  if (who >= NOBODY) {
+    hear_over_tls(names[who], text, until);
+  } else {
+    int fd = dial(who);
+
+    tt_http_say(fd, text, strlen(text));
+    tt_http_hear(fd, answer, until);
+    close(fd);
+  }
+  cr_assert_eq(sscanf(answer, "HTTP/1.1 %d ", &status), 1, "%s\n%s", text, answer);
+  return status;
+}
+
+/* fields: each with its CR LF. A POST has no body, and is JSON. */
+static int ask(enum who who, const char *method, const char *path, const char *named,
+               const char *fields) {
+  char text[2000];
+
+  snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%s\r\n", method, path, named,
+           strcmp(method, "POST") == 0 ? "Content-Type: application/json\r\n" : "", fields);
+  return status_of(who, text, "\r\n\r\n");
+}
+
+/* --- roles ------------------------------------------------------------------------------------- */
+
+/* As docs/HTTP.md has it, and not made from the table that it is compared with. */
+static bool may(enum who who, enum tc_act act) {
+  static const char *const acts[TC_ACTS] = {
+    /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
+    [TC_ACT_STATE] = "xxxxxx.",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
+    [TC_ACT_LEASE] = ".x...x.",   [TC_ACT_SNAP] = ".x...x.",    [TC_ACT_VERIFY] = ".x...x.",
+    [TC_ACT_RULES] = ".x.....",   [TC_ACT_PUT_TRACE] = ".x..x..",
+  };
+
+  cr_assert_not_null(acts[act], "%s", tc_act_name(act));
+  return acts[act][who] == 'x';
+}
+
+static enum tc_act act_of(enum tp_route_id id) {
+  static const enum tc_act acts[TP_ROUTES] = {
+#define TP_ROUTE(ID, METHOD, PATH, BELOW, ACT, ...) [TP_ROUTE_##ID] = TC_ACT_##ACT,
+#include "proto/routes.def"
+#undef TP_ROUTE
+  };
+
+  return acts[id];
+}
+
+Test(http_access, each_route_is_answered_to_whom_it_is_for) {
+  char path[200];
+
+  for (unsigned i = 0; i < TP_ROUTES; i++) {
+    const struct tp_route *route = &tp_routes[i];
+
+    snprintf(path, sizeof path, "%s%s", route->path, route->below != NULL ? "0" : "");
+    for (enum who who = 0; who < WHOS; who++) {
+      int status = ask(who, tp_method_name(route->method), path, "localhost", "");
+      bool refused = status == 403 || status == 405 || status == 415 || status == 421;
+
+      cr_expect_eq(!refused, may(who, act_of(i)), "%s %s by %u: %d", tp_method_name(route->method),
+                   path, who, status);
+      if (refused) cr_expect_eq(status, 403, "%s by %u", path, who);
+    }
+  }
+}
+
+Test(http_access, a_refusal_says_what_would_do) {
+  static const struct {
+    enum who who;
+    const char *method, *path, *words;
+  } rows[] = {
+    { LOOPBACK, "POST", "/api/v1/snaps", "over the unix socket (listen.sock), or over TLS to a reader's" },
+    { LOOPBACK, "POST", "/api/v1/triggers", "rules are changed over the unix socket (listen.sock) only" },
+    { READER, "POST", "/api/v1/triggers",
+      "rules are changed over the unix socket (listen.sock) only; here: tracecollect:reader/test" },
+    { NOBODY, "GET", "/api/v1/streams", "a reader's certificate is needed; here: no certificate" },
+    { AGENT, "GET", "/api/v1/streams", "certificate is needed; here: tracecollect:agent/test" },
+    { NOBODY, "GET", "/metrics", "a reader's certificate is needed, or http.metrics: open" },
+    { METRICS, "GET", "/", "this address has /metrics, /healthz and /readyz only" },
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[300];
+
+    snprintf(text, sizeof text,
+             "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: "
+             "close\r\n\r\n",
+             rows[i].method, rows[i].path);
+    cr_expect_eq(status_of(rows[i].who, text, NULL), 403);
+    cr_expect_not_null(strstr(answer, rows[i].words), "%s\n%s", rows[i].words, answer);
+  }
+}
+
+Test(http_access, metrics_may_be_open_to_everybody_and_nothing_else_is) {
+  tt_http_metrics_are_open = true;
+  struct tt_http *reader_only = tls;
+  tls = tt_http_start("0.0.0.0:0", NULL, host.query);
+  cr_expect_eq(ask(NOBODY, "GET", "/metrics", "localhost", ""), 200);
+  cr_expect_eq(ask(AGENT, "GET", "/metrics", "localhost", ""), 200);
+  cr_expect_eq(ask(NOBODY, "GET", "/api/v1/streams", "localhost", ""), 403);
+  tt_http_stop(tls);
+  tls = reader_only;
+}
+
+Test(http_access, who_has_no_certificate_hears_the_state_without_its_reasons) {
+  tls->unhealthy = plain->unhealthy = "disk full";
+  cr_expect_eq(ask(NOBODY, "GET", "/healthz", "localhost", "Connection: close\r\n"), 503);
+  cr_expect_null(strstr(answer, "disk full"), "%s", answer);
+  cr_expect_eq(ask(AGENT, "GET", "/readyz", "localhost", "Connection: close\r\n"), 503);
+  cr_expect_not_null(strstr(answer, "Content-Length: 16\r\n"), "{\"ready\":false}: %s", answer);
+  cr_expect_eq(ask(READER, "GET", "/readyz", "localhost", "Connection: close\r\n"), 503);
+  cr_expect_null(strstr(answer, "Content-Length: 16\r\n"), "%s", answer);
+  tt_http_ask_at(dial(METRICS), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 1000, answer);
+  cr_expect_null(strstr(answer, "disk full"), "%s", answer);
+  tt_http_ask_at(dial(SOCKET), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 1000, answer);
+  cr_expect_not_null(strstr(answer, "disk full"), "%s", answer);
+}
+
+Test(http_access, a_path_says_which_methods_it_has) {
+  static const struct {
+    const char *method, *path, *allow;
+  } rows[] = {
+    { "POST", "/metrics", "GET, HEAD" },
+    { "DELETE", "/api/v1/triggers", "GET, HEAD, POST" },
+    { "PUT", "/api/v1/triggers", "GET, HEAD, POST" },
+    { "OPTIONS", "/api/v1/triggers", "GET, HEAD, POST" },
+    { "GET", "/api/v1/snaps", "POST" },
+    { "HEAD", "/api/v1/leases/1", "GET, DELETE" },
+    { "POST", "/api/v1/leases/1", "GET, DELETE" },
+    { "PATCH", "/", "GET, HEAD" },
+    { "TRACE", "/", "GET, HEAD" },
+  };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char allow[100];
+
+    cr_expect_eq(ask(SOCKET, rows[i].method, rows[i].path, "localhost", ""), 405, "%s %s",
+                 rows[i].method, rows[i].path);
+    snprintf(allow, sizeof allow, "\r\nAllow: %s\r\n", rows[i].allow);
+    cr_expect_not_null(strstr(answer, allow), "%s\n%s", allow, answer);
+  }
+}
+
+/* --- browsers ---------------------------------------------------------------------------------- */
+
+Test(http_access, a_host_that_is_not_ours) {
+  static const char *const ours[] = {
+    "localhost", "LOCALHOST:1", "127.0.0.1",       "127.1.2.3:7073",  "[::1]",
+    "[::1]:1",   "localhost:0", "127.0.0.1:65535", "collector.test:1" /* of the certificate */
+  };
+  static const char *const others[] = {
+    "evil.example",     "localhost.evil.example", "localhost.",       "127.1",
+    "0x7f.0.0.1",       "2130706433",             "127.0.0.1.nip.io", "[::1].evil.com",
+    "localhost:7.evil", "localhost:65536",        "[::ffff:7f00:1]",  "::1",
+    "a@localhost",      "localhost,evil",         "localhost evil",   "10.0.0.1",
+    "[::]",             "%6cocalhost",            "localhost:",       "*",
+  };
+
+  for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+    cr_expect_eq(ask(LOOPBACK, "GET", "/archive", ours[i], ""), 200, "%s", ours[i]);
+    cr_expect_eq(ask(SOCKET, "GET", "/archive", ours[i], ""), 200, "%s", ours[i]);
+    cr_expect_eq(ask(READER, "GET", "/archive", ours[i], ""), 200, "%s", ours[i]);
+    cr_expect_eq(ask(METRICS, "GET", "/metrics", ours[i], ""), 200, "%s", ours[i]);
+  }
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    cr_expect_eq(ask(LOOPBACK, "GET", "/archive", others[i], ""), 421, "%s", others[i]);
+    cr_expect_eq(ask(SOCKET, "POST", "/api/v1/triggers", others[i], ""), 421, "%s", others[i]);
+    cr_expect_eq(ask(READER, "GET", "/archive", others[i], ""), 421, "%s", others[i]);
+    cr_expect_eq(ask(NOBODY, "GET", "/healthz", others[i], ""), 200, "%s", others[i]);
+    cr_expect_eq(ask(LOOPBACK, "GET", "/readyz", others[i], ""), 200, "%s", others[i]);
+  }
+  /* Whoever scrapes by an address has no name for us. */
+  cr_expect_eq(ask(METRICS, "GET", "/metrics", "10.1.2.3:9090", ""), 200);
+  cr_expect_eq(ask(METRICS, "GET", "/metrics", "evil.example", ""), 421);
+  cr_expect_gt(atomic_load(&plain->metrics.http_refused_total), 0);
+  cr_expect_geq(atomic_load(&plain->metrics.http_client_errors_total),
+                atomic_load(&plain->metrics.http_refused_total));
+}
+
+Test(http_access, a_page_elsewhere_changes_nothing) {
+  static const struct {
+    int status;
+    const char *fields;
+  } rows[] = {
+    { 403, "Origin: http://evil.example\r\n" },
+    { 403, "Origin: null\r\n" },
+    { 403, "Origin: http://localhost:8000\r\n" },
+    { 403, "Origin: http://localhost\r\n" },
+    { 403, "Origin: https://localhost:7073\r\n" },
+    { 403, "Origin: http://localhost:7073/\r\n" },
+    { 403, "Origin: http://localhost:7073 http://evil.example\r\n" },
+    { 403, "Origin: http://127.0.0.1:7073\r\n" },
+    { 403, "Origin: HTTP://localhost:7073\r\n" },
+    { 403, "Sec-Fetch-Site: cross-site\r\n" },
+    { 403, "Sec-Fetch-Site: same-site\r\n" },
+    { 403, "Origin: http://localhost:7073\r\nSec-Fetch-Site: cross-site\r\n" },
+    { 0, "Origin: http://localhost:7073\r\n" },
+    { 0, "Origin: http://LOCALHOST:7073\r\nSec-Fetch-Site: same-origin\r\n" },
+    { 0, "Sec-Fetch-Site: none\r\n" },
+    { 0, "" },
+  };
+  static const struct {
+    const char *method, *path;
+  } changes[] = { { "POST", "/api/v1/triggers" }, { "DELETE", "/api/v1/triggers/none" } };
+
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t k = 0; k < 2; k++) {
+      int status = ask(SOCKET, changes[k].method, changes[k].path, "localhost:7073", rows[i].fields);
+
+      if (rows[i].status != 0)
+        cr_expect_eq(status, rows[i].status, "%s %s", changes[k].method, rows[i].fields);
+      else
+        cr_expect(status != 403 && status != 421, "%s %s: %d", changes[k].method, rows[i].fields,
+                  status);
+    }
+  /* Reading is for the page's own policy to allow: no answer lets another origin see it. */
+  cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"), 200);
+  cr_expect_null(strstr(answer, "Access-Control"), "%s", answer);
+  cr_expect_not_null(strstr(answer, "Cross-Origin-Resource-Policy: same-origin"), "%s", answer);
+}
+
+Test(http_access, what_a_form_can_send_is_not_read) {
+  static const char *const types[] = {
+    "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+    "text/plain; application/json", "application/jsonx", "application", ""
+  };
+  char text[400];
+
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    snprintf(text, sizeof text,
+             "POST /api/v1/triggers HTTP/1.1\r\nHost: localhost\r\n%s%s\r\nContent-Length: "
+             "2\r\n\r\n{}",
+             types[i][0] != '\0' ? "Content-Type: " : "X: ", types[i]);
+    cr_expect_eq(status_of(SOCKET, text, NULL), 415, "%s", types[i]);
+    cr_expect_not_null(strstr(answer, "Connection: close"), "%s", answer);
+  }
+}

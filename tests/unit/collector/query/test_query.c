@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions of a session, with a real store behind it. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "archive/meta.h"
+#include "support/archive_host.h"
+#include "support/patience.h"
+
+enum { SESSIONS = 8 };
+
+static struct tt_host host;
+static struct tc_query_session *sessions[SESSIONS], *session;
+static struct tb_diag diag;
+static char none[] = "";
+
+static void init(void) {
+  tt_host_open(&host, 1);
+  for (int i = 0; i < SESSIONS; i++) sessions[i] = tc_query_session_new(host.query);
+  session = sessions[0];
+  tb_diag_clear(&diag);
+}
+
+static void fini(void) {
+  for (int i = 0; i < SESSIONS; i++) tc_query_session_free(sessions[i]);
+  tt_host_close(&host);
+}
+
+TestSuite(query, .init = init, .fini = fini);
+
+/* Settled. On a slow disk a catalog is rebuilt for longer than a session waits. */
+static const Tracecollect__V1__ListReply *list_by(struct tc_query_session *s, uint32_t limit,
+                                                  char *place) {
+  Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  Tracecollect__V1__ListReply *reply;
+  struct tb_diag why; /* of this thread */
+  tb_rc rc = TB_BUSY;
+
+  ask.limit = limit;
+  ask.place = place;
+  ask.settle = ask.detail = true;
+  for (int tries = 0; rc == TB_BUSY && tries < TT_PATIENCE_S / 3; tries++) {
+    tb_diag_clear(&why);
+    rc = tc_query_list(s, &ask, &why, &reply);
+  }
+  cr_assert_eq(rc, TB_OK, "%s", why.text);
+  return reply;
+}
+
+static const Tracecollect__V1__ListReply *list(void) {
+  return list_by(session, 0, none);
+}
+
+static struct tt_writer write_generations(uint64_t n, unsigned batches, size_t bytes) {
+  struct tt_writer w = tt_host_writer(&host, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= n; gen++) tt_generation(&w, gen, batches, bytes);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  return w;
+}
+
+/* --- the catalog ------------------------------------------------------------------------------- */
+
+/* What the catalog has is lost to its writer, who finds out with the next row and rebuilds it under the readers. */
+static void break_catalog(void) {
+  char path[160];
+  sqlite3 *db;
+
+  snprintf(path, sizeof path, "%s/catalog.sqlite", host.store.dir);
+  cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+  cr_assert_eq(sqlite3_exec(db, "DROP TABLE segments", NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+}
+
+Test(query, a_catalog_that_is_rebuilt_is_the_one_that_is_asked) {
+  struct tt_writer w = write_generations(1, 3, 500);
+
+  for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, none)->n_segments, 1);
+  for (uint64_t gen = 2; gen <= 4; gen++) {
+    break_catalog();
+    tt_generation(&w, gen, 3, 500);
+    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+    for (int i = 0; i < SESSIONS; i++) cr_assert_eq(list_by(sessions[i], 0, none)->n_segments, gen);
+  }
+}
+
+Test(query, status_tells_of_collector_and_streams) {
+  Tracecollect__V1__StatusReply *status;
+  struct tt_writer w = tt_host_writer(&host, 1, 7);
+
+  tt_header(&w);
+  tt_generation(&w, 1, 5, 1000);
+  tt_barrier(&host.store);
+  cr_assert_eq(tc_query_status(session, &diag, &status), TB_OK, "%s", diag.text);
+  cr_assert_str_eq(status->version, "9.9.9");
+  cr_assert_str_eq(status->level, "durable");
+  cr_assert_str_eq(status->health, "ok");
+  cr_assert_eq(status->n_streams, 1);
+  cr_assert_str_eq(status->streams[0]->service, "shop");
+  cr_assert_str_eq(status->streams[0]->identity, "tracecollect:agent/a");
+  cr_assert_eq(status->streams[0]->generations, 1);
+  cr_assert_eq(status->streams[0]->bytes, 5000 + 16);
+}
+
+/* --- lists ------------------------------------------------------------------------------------- */
+
+Test(query, a_settled_list_sees_everything_acked_before_it) {
+  struct tt_writer w = tt_host_writer(&host, 1, 7);
+
+  tt_header(&w);
+  for (uint64_t gen = 1; gen <= 20; gen++) {
+    tt_generation(&w, gen, 3, 500);
+    if (gen == 20) tt_close(&w);
+    cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+    const Tracecollect__V1__ListReply *got = list();
+    cr_assert_eq(got->n_segments, gen, "after generation %lu: %zu segments", gen, got->n_segments);
+    cr_assert_eq(got->segments[gen - 1]->last_gen, gen);
+    cr_assert_eq(got->n_streams, 1);
+  }
+}
+
+static void *list_often(void *self) {
+  for (int i = 0; i < 20; i++)
+    if (list_by(self, 0, none)->n_segments != 1) return self;
+  return NULL;
+}
+
+Test(query, sessions_wait_for_barriers_of_their_own_side_by_side) {
+  pthread_t threads[SESSIONS];
+  void *wrong;
+
+  write_generations(1, 10, 1000);
+  for (int i = 0; i < SESSIONS; i++)
+    cr_assert_eq(pthread_create(&threads[i], NULL, list_often, sessions[i]), 0);
+  for (int i = 0; i < SESSIONS; i++) {
+    pthread_join(threads[i], &wrong);
+    cr_expect_null(wrong);
+  }
+}
+
+Test(query, pages_go_on_where_the_last_one_ended) {
+  struct tt_writer a = tt_host_writer(&host, 1, 7), b = tt_host_writer(&host, 2, 8);
+  char place[80] = "";
+  uint64_t seen = 0;
+
+  tt_header(&a);
+  tt_header(&b);
+  for (uint64_t gen = 1; gen <= 5; gen++) {
+    tt_generation(&a, gen, 1, 100);
+    tt_generation(&b, gen, 1, 100);
+  }
+  for (bool more = true; more;) {
+    const Tracecollect__V1__ListReply *got = list_by(session, 3, place);
+    cr_assert_leq(got->n_segments, 3);
+    cr_assert_gt(got->n_segments, 0);
+    for (size_t i = 0; i < got->n_segments; i++, seen++)
+      cr_assert_eq(got->segments[i]->first_gen, seen % 5 + 1);
+    snprintf(place, sizeof place, "%s", got->next);
+    more = got->more;
+  }
+  cr_assert_eq(seen, 10);
+}
+
+Test(query, detail_names_generations_and_losses) {
+  struct tt_writer w = tt_host_writer(&host, 1, 7);
+  size_t losses = 0;
+
+  tt_header(&w);
+  tt_generation(&w, 1, 1, 100);
+  tt_loss(&w, 2, 4, 30, 3000);
+  tt_generation(&w, 5, 1, 100);
+  cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
+  const Tracecollect__V1__ListReply *got = list();
+  cr_assert_eq(got->n_segments, 2);
+  for (size_t i = 0; i < got->n_segments; i++)
+    for (size_t k = 0; k < got->segments[i]->n_losses; k++, losses++) {
+      cr_assert_eq(got->segments[i]->losses[k]->first_gen, 2);
+      cr_assert_eq(got->segments[i]->losses[k]->last_gen, 4);
+    }
+  cr_assert_eq(losses, 1);
+}
+
+/* --- files ------------------------------------------------------------------------------------- */
+
+static tb_rc open_segment(uint64_t id) {
+  struct tc_segment_row row;
+  int fd;
+
+  tb_diag_clear(&diag);
+  tb_rc rc = tc_query_session_open(session, id, &diag, &row, &fd);
+  if (rc == TB_OK) close(fd);
+  return rc;
+}
+
+/* Its row says so only when all of a round is through. */
+Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
+  int state_fd = tc_store_dirfd(host.store.store), fd;
+  unsigned char *bytes;
+  char name[300];
+  tc_meta *meta;
+  size_t n;
+
+  write_generations(2, 1, 4000); /* a file each */
+  tt_barrier(&host.store);
+  const Tracecollect__V1__SegmentInfo *first = list()->segments[0];
+  uint64_t id = first->id;
+  cr_assert_not(first->open);
+  snprintf(name, sizeof name, "%s", first->path);
+  cr_assert_eq(open_segment(id), TB_OK, "%s", diag.text);
+  cr_assert_eq(open_segment(4711), TB_NOTFOUND);
+  cr_assert_str_eq(diag.text, "no segment 4711");
+  cr_assert_eq(unlinkat(state_fd, name, 0), 0, "%s", name);
+  cr_assert_eq(open_segment(id), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, "No such file"), "%s", diag.text);
+
+  strcpy(strrchr(name, '.'), ".meta");
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_meta_read(state_fd, name, &diag, &meta), TB_OK, "%s", diag.text);
+  meta->expired = true;
+  cr_assert_eq(tc_meta_pack(meta, NULL, &bytes, &n), TB_OK);
+  fd = openat(state_fd, name, O_WRONLY | O_TRUNC);
+  cr_assert_eq(write(fd, bytes, n), n);
+  close(fd);
+  free(bytes);
+  tc_meta_free(meta);
+  cr_assert_eq(open_segment(id), TB_NOTFOUND);
+  cr_assert_not_null(strstr(diag.text, " has expired"), "%s", diag.text);
+}
+
+/* --- reports ----------------------------------------------------------------------------------- */
+
+static const Tracecollect__V1__ReportReply *report(const char *kind, const char *service) {
+  Tracecollect__V1__ReportRequest ask = TRACECOLLECT__V1__REPORT_REQUEST__INIT;
+  Tracecollect__V1__ReportReply *reply;
+  char window[] = "10s";
+
+  ask.kind = (char *)(uintptr_t)kind;
+  ask.service = (char *)(uintptr_t)service;
+  ask.window = window;
+  cr_assert_eq(tc_query_report(session, &ask, &diag, &reply), TB_OK, "%s", diag.text);
+  return reply;
+}
+
+Test(query, reports_of_live_streams_are_found_by_name) {
+  Tracecollect__V1__StreamReport one = TRACECOLLECT__V1__STREAM_REPORT__INIT;
+  char shop[] = "shop", kind[] = "stw", window[] = "10s";
+  unsigned char bytes[256];
+
+  one.service = shop;
+  one.kind = kind;
+  one.window = window;
+  one.events = 4711;
+  struct tc_report row = { .stream = (const unsigned char *)"0123456789abcdef",
+                           .service = "shop",
+                           .instance = "i",
+                           .kind = "stw",
+                           .window = "10s",
+                           .bytes = bytes,
+                           .len = tracecollect__v1__stream_report__pack(&one, bytes) };
+  cr_assert_eq(tc_reports_publish(host.reports, &row), TB_OK);
+  cr_assert_eq(report("stw", "shop")->n_reports, 1);
+  cr_assert_eq(report("stw", "shop")->reports[0]->events, 4711);
+  cr_assert_eq(report("syscall", "shop")->n_reports, 0);
+  cr_assert_eq(report("stw", "other")->n_reports, 0);
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+Test(query, who_asks_when_the_room_stops_is_told) {
+  Tracecollect__V1__ListRequest ask = TRACECOLLECT__V1__LIST_REQUEST__INIT;
+  Tracecollect__V1__ListReply *reply;
+
+  ask.settle = true;
+  tc_query_stop(host.query);
+  cr_assert_eq(tc_query_list(session, &ask, &diag, &reply), TB_IO);
+  cr_assert_str_eq(diag.text, "the collector is shutting down");
+}
