@@ -98,7 +98,7 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
 
   if (tc_url_is_ipc(url)) {
     size_t n = strlen(url) - (sizeof ipc - 1);
-    /* "ipc://, 0.0.0.0:7072" is a list whose second URL has no scheme. */
+    /* "ipc://, 0.0.0.0:7071" is a list whose second URL has no scheme. */
     if (n == 0 || strchr(", \t\r\n", url[sizeof ipc - 1]) != NULL)
       return tb_fail(diag, TB_BROKEN, "%s: \"%.120s\" has no path%s", name, url,
                      n > 0 ? "; each URL needs its scheme" : "");
