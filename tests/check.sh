@@ -29,3 +29,4 @@ fi
 cmake --build --preset dev --target "${targets[@]}" >build/check.log || { tail -60 build/check.log; exit 1; }
 pattern=$(IFS='|'; echo "${tests[*]}")
 ctest --test-dir build/dev -R "^($pattern)\$" "-j$((3 * $(nproc)))" --output-on-failure --no-tests=error </dev/null | grep -v '^ *Start '
+exit "${PIPESTATUS[0]}"

@@ -188,7 +188,10 @@ static void init(void) {
   load();
 }
 
+static void let_thread_go(void);
+
 static void fini(void) {
+  let_thread_go(); /* a case that fails may hold it */
   tc_leases_stop(leases);
   tc_tap_event_free(tapped);
   tc_event_tap_free(tap);
@@ -278,6 +281,13 @@ Test(tap, a_lease_may_end_in_the_middle_of_a_generation) {
 
 static bool thread_is_held, thread_may_go;
 
+static void let_thread_go(void) {
+  pthread_mutex_lock(&lock);
+  thread_may_go = true;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&lock);
+}
+
 static void hold_thread(struct tc_lease_ask *held, const struct tc_lease_answer *answer) {
   (void)held, (void)answer;
   pthread_mutex_lock(&lock);
@@ -303,10 +313,7 @@ Test(tap, what_finds_no_room_on_the_way_is_lost_and_told) {
     order(0);
     all += run.events;
   }
-  pthread_mutex_lock(&lock);
-  thread_may_go = true;
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
+  let_thread_go();
   do { /* as the loop does; what is lost last is told when there is room */
     tc_event_tap_tick(tap);
     r.ask = (struct tc_lease_ask){ .lease = r.lease, .after = r.last, .bytes_max = 1 << 20 };
