@@ -26,7 +26,7 @@ class Demo(Case):
         trace = self.folder / "t.trace"
         self.assertEqual(fetch[-4:], ["--last", "5s", "-o", "t.trace"])
         self.run_program(*fetch[:-3], "1s", "-o", trace, cwd=SOURCE)  # less for Go's tool to print
-        self.assertIn("StateTransition", self.run_program(*parsed[:-1], trace, cwd="/").out)
+        self.assertIn("StateTransition", self.run_program(*parsed[:-1], "-d=parsed", trace, cwd="/").out)
         tail = shlex.split(re.search("^  (.*tracectl tail.*)$", text, re.M).group(1))
         self.spawn("tail", *tail, cwd=SOURCE)
         wait_until("an alert is told", lambda: "alert" in self.log("tail"))
