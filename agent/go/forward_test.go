@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux && !(traceagent_cgo && cgo && amd64)
+//go:build linux
 
 package traceagent
 

@@ -29,7 +29,6 @@ const (
 type lines struct {
 	write func(level int, text string)
 	plain func(level int, text string) // of what is no collector's
-	first []line                       // before any other, plain
 	pause time.Duration
 	quiet bool // only what is wrong is written, once whatever its numbers, and that it is right again
 
@@ -74,15 +73,6 @@ func warn(config Config, text string) {
 	select {
 	case <-said:
 	case <-time.After(loggerPatience):
-	}
-}
-
-// begin writes what is known before there is a connection. Like all that follows it may hang with its logger.
-func (l *lines) begin() {
-	for _, known := range l.first {
-		if !l.quiet || known.level <= levelWarning {
-			l.plain(known.level, known.text)
-		}
 	}
 }
 

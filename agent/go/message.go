@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !(traceagent_cgo && cgo && linux && amd64)
-
 package traceagent
 
 import (

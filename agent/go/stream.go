@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !(traceagent_cgo && cgo && linux && amd64)
-
 package traceagent
 
 import (
@@ -36,9 +34,6 @@ type stream struct {
 }
 
 func open(config Config) (*stream, error) {
-	if isDisabled() {
-		return nil, nil
-	}
 	settings, err := config.settle()
 	if err != nil {
 		return nil, err
@@ -70,9 +65,6 @@ func (s *stream) run() {
 	go s.followLines(s.logger)
 }
 
-// discard is for one that does not run.
-func (s *stream) discard() {}
-
 func (s *stream) noteEnd() {
 	<-s.client.ended
 	if s.recovery != nil {
@@ -85,7 +77,6 @@ func (s *stream) noteEnd() {
 func (s *stream) followLines(lines *lines) {
 	defer close(s.logged)
 	defer lines.end()
-	lines.begin()
 	for {
 		select {
 		case said := <-s.lines:

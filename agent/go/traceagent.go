@@ -12,10 +12,7 @@
 // whole generations, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
 // does nothing and returns an Agent whose State is "off".
 //
-// The agent is written in Go and needs nothing but the standard library. For one version more there is the one that was
-// here before: with the build tag traceagent_cgo, on linux/amd64 with cgo, it is libtraceagent. pkg-config finds the
-// library, and its archive becomes part of the program; with the tag traceagent_shared, too, the program loads
-// libtraceagent.so instead. Both send the same.
+// The agent is written in Go and needs nothing but the standard library.
 //
 // A collector that cannot be reached, or that refuses the program, is reported with one line on stderr, or to
 // Config.Logger.
@@ -163,12 +160,8 @@ func start(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traceagent: %w", err)
 	}
-	if stream == nil { // the agent is off
-		return agent, nil
-	}
 	agent.stream, agent.writer = stream, &writer{stream: stream, tee: config.Tee}
 	if err := trace.Start(agent.writer); err != nil {
-		stream.discard()
 		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
 	}
 	stream.run()

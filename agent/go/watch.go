@@ -296,22 +296,16 @@ func (a *Agent) again() (what string, former *stream) {
 		return othersTrace, nil
 	}
 	stream, err := open(a.config)
-	if err != nil || stream == nil {
-		what = endedByProgram + ", and it cannot begin again"
-		if err != nil {
-			what += ": " + err.Error()
-		}
-		return what, nil
+	if err != nil {
+		return endedByProgram + ", and it cannot begin again: " + err.Error(), nil
 	}
 	next := &writer{stream: stream, tee: a.config.Tee}
 	if trace.Start(next) != nil {
-		stream.discard()
 		return othersTrace, nil
 	}
 	if !a.stopping.TryLock() { // Stop; or Snap, for a moment
 		next.endTrace()
 		next.end()
-		stream.discard()
 		return "", nil
 	}
 	defer a.stopping.Unlock()

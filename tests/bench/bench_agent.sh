@@ -5,16 +5,14 @@
 # A Go server with the agent against the same work with its trace thrown away (io.Discard). A collector on the
 # same two cores slows whatever runs beside it, by 4 % here, which is not the agent's doing: so while the trace
 # is thrown away the collector takes the same bytes at the same rate from somebody else. Rounds alternate, and
-# the median of their differences counts; the agent's own thread is read from the kernel's account, too. A dense
+# the median of their differences counts. A dense
 # program's CPU differs by more than the agent uses: there what the kernel charges the two threads that do
 # the agent's work is counted (bench_forward.c), and the median of the rounds taken.
 . tests/bench/lib.sh
 rounds=${BENCH_ROUNDS:-7}
 
-load() { # PROGRAM [AGENT FLAGS...]: "CPU s, trace bytes, seconds, peak RSS, agent's thread s"
-  local program=$1
-  shift
-  "$dir/$program" -n 200000 "$@" 2>"$dir/log" || fail "$program failed"
+load() { # [AGENT FLAGS...]: "CPU s, trace bytes, seconds, peak RSS"
+  "$dir/server" -n 200000 "$@" 2>"$dir/log" || fail "the server failed"
 }
 
 # The median of an expression over a file's lines.
@@ -22,24 +20,20 @@ median() { # FILE AWK EXPRESSION
   awk "{ print $2 }" "$1" | sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
 }
 
-build_go agent-load "$dir/in-go"
-build_cgo agent-load "$dir/in-c"
+build_go agent-load "$dir/server"
 start_collector
 asks=(--server "@$dir/ready" --certs "$dir/certs")
-read -r _ bytes seconds _ < <(load in-c -server "@$dir/ready" -certs "$dir/certs")
+read -r _ bytes seconds _ < <(load -server "@$dir/ready" -certs "$dir/certs")
 rate=$(awk -v b="$bytes" -v s="$seconds" 'BEGIN { printf "%.1f", b / 1e6 / s }')
 "$bin/tracectl" fetch "${asks[@]}" --service bench --no-progress -o "$dir/twin.trace" || fail "no trace to send beside"
 for ((i = 0; i < rounds; i++)); do
   "$bin/tracectl" send "$dir/twin.trace" --to "@$dir/ready" --certs "$dir/certs" --service twin --rate "$rate" --no-progress >"$dir/log" &
-  off=$(load in-c)
+  off=$(load)
   wait $! || fail "the sender beside failed"
-  echo "$off $(load in-c -server "@$dir/ready" -certs "$dir/certs") $(load in-go -server "@$dir/ready" -certs "$dir/certs")" >>"$dir/pairs"
+  echo "$off $(load -server "@$dir/ready" -certs "$dir/certs")" >>"$dir/pairs"
 done
-row "Go server's CPU with the agent, net work" "$(median "$dir/pairs" '$6')" s "$(median "$dir/pairs" '$1')" "trace.Start(io.Discard), same run" "-"
-row "  more CPU, at $rate MB/s of trace" "$(median "$dir/pairs" '($6 / $1 - 1) * 100')" % - - "<= 2"
-row "  of that the agent's own thread" "$(median "$dir/pairs" '$10 / $6 * 100')" % - - -
-row "  with the agent in Go, net work" "$(median "$dir/pairs" '$11')" s "$(median "$dir/pairs" '$6')" "the C agent, same run" "<= 1.3 x"
-row "  more CPU than with the C agent" "$(median "$dir/pairs" '($11 / $6 - 1) * 100')" % - - -
+row "Go server's CPU with the agent, net work" "$(median "$dir/pairs" '$5')" s "$(median "$dir/pairs" '$1')" "trace.Start(io.Discard), same run" "-"
+row "  more CPU, at $rate MB/s of trace" "$(median "$dir/pairs" '($5 / $1 - 1) * 100')" % - - "<= 2"
 
 forward() { # MORE FLAGS
   build/release/tests/bench_forward "@$dir/ready" "$dir/certs" "$trace" "$@" || fail "bench_forward failed"

@@ -18,12 +18,6 @@ build_go() { # FOLDER OUT: a program under tests/bench
     fail "tests/bench/$1 does not build"
 }
 
-build_cgo() { # the same, with the C agent
-  [ -n "${GO:-}" ] || fail "needs a Go program, and there is no Go"
-  (cd "tests/bench/$1" && "$OLDPWD/tools/agent-go.sh" "$OLDPWD/build/release" build -buildvcs=false -o "$2" .) >"$dir/log" 2>&1 ||
-    fail "tests/bench/$1 does not build"
-}
-
 dense_trace() { # prints the path of a dense trace of about 100 MB, made once
   local trace=$BENCH_DIR/dense.trace
   if [ ! -e "$trace" ]; then

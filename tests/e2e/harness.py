@@ -368,27 +368,12 @@ class Go:
     def environment(self):
         return {**os.environ, "GO": self.command, "GOTOOLCHAIN": self.toolchain, "TZ": "UTC"}
 
-    @property
-    def run_environment(self):
-        """For a program built here: a sanitized agent needs its runtime loaded before anything else."""
-        runtime = next((f"lib{name}san.so" for name, word in (("a", "address"), ("t", "thread")) if word in SANITIZE),
-                       None)
-        if runtime is None:
-            return self.environment
-        path = subprocess.run(["cc", f"-print-file-name={runtime}"], capture_output=True, text=True).stdout.strip()
-        return {**self.environment, "LD_PRELOAD": path}
-
     @functools.cache
     def version(self):
         """Like "go1.24.11", or None where this toolchain cannot be had."""
         done = subprocess.run([self.command, "env", "GOVERSION"], cwd="/", env=self.environment,
                               capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None
-
-    def run(self, case, package, *args, build=BUILD):
-        """The go command on a package of ours, with the C agent of a build folder."""
-        return case.run_program(SOURCE / "tools/agent-go.sh", build, *args, cwd=SOURCE / package,
-                                env=self.environment)
 
     @functools.cache
     def tool(self, name):
@@ -403,18 +388,15 @@ class Go:
         """What Go's own tool prints of a trace."""
         return case.run_program(self.tool("trace"), "-d=parsed", trace, env=self.environment)
 
-    def program(self, case, package, cgo=False):
-        """A Go program of ours, built once for all cases that run it. cgo: its agent is the C one."""
+    def program(self, case, package):
+        """A Go program of ours, built once for all cases that run it."""
         folder = BUILD / "go" / self.version()
         folder.mkdir(parents=True, exist_ok=True)
-        program = folder / (pathlib.Path(package).name + ("-cgo" if cgo else ""))
+        program = folder / pathlib.Path(package).name
         build = ("build", "-o", program, ".")  # Go leaves alone what is up to date
         with open(folder / "lock", "wb") as lock:  # another test may want it now
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if cgo:
-                self.run(case, package, *build)
-            else:
-                case.run_program(self.command, *build, cwd=SOURCE / package, env={**self.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
+            case.run_program(self.command, *build, cwd=SOURCE / package, env={**self.environment, "CGO_ENABLED": "0", "GOWORK": "off"})
         return program
 
 

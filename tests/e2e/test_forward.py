@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import unittest
 
 from harness import DEADLINE, FULL, SANITIZE, Case, Collector, Go, local_go, wait_until
 
@@ -12,7 +11,7 @@ OLDEST, BETWEEN, NEWEST = "go1.22.12", ("go1.23.12", "go1.24.11", "go1.25.5"), "
 SPOOL = 2 << 20
 SHORT = {"GODEBUG": "traceadvanceperiod=200000000",  # generations of a fifth of a second: as many in less time
          "TRACEAGENT_ALLOW_FAULTY_GO": "1"}  # test_go_faults is about those that it is not tried with
-PROGRAMS = {}  # the server by toolchain and agent: to find it up to date takes longer than some cases
+PROGRAMS = {}  # the server by toolchain: to find it up to date takes longer than some cases
 
 
 def resident(pid):
@@ -22,8 +21,6 @@ def resident(pid):
 
 
 class Forward(Case):
-    cgo = True  # the agent is the C one
-
     def setUp(self):
         super().setUp()
         self.go = local_go()
@@ -34,13 +31,12 @@ class Forward(Case):
         out = open(self.folder / f"{name}.out", "wb")
         self.addCleanup(out.close)
         return self.spawn(name, self._program(go), "-server", collector, "-certs", self.certs, "-instance", "one",
-                          "-clients", "2", "-pause", "20ms", *flags, env={**go.run_environment, **SHORT}, stdout=out)
+                          "-clients", "2", "-pause", "20ms", *flags, env={**go.environment, **SHORT}, stdout=out)
 
     def _program(self, go):
-        key = go.toolchain, self.cgo
-        if key not in PROGRAMS:
-            PROGRAMS[key] = go.program(self, "examples/go-server", cgo=self.cgo)
-        return PROGRAMS[key]
+        if go.toolchain not in PROGRAMS:
+            PROGRAMS[go.toolchain] = go.program(self, "examples/go-server")
+        return PROGRAMS[go.toolchain]
 
     def _status(self, name="server"):
         """The agent's counters as the server last printed them."""
@@ -146,19 +142,11 @@ class Forward(Case):
         server.kill()  # its Stop would wait for a collector
 
 
-@unittest.skipIf(SANITIZE, "there is no C in it")
-class ForwardWithoutCgo(Forward):
-    """The same with the agent in Go."""
-    cgo = False
-
-
 def _add(case, *toolchains):
     for toolchain in toolchains:
         setattr(case, f"test_{toolchain.replace('.', '_')}", lambda self, toolchain=toolchain: self._forward_with(toolchain))
 
 
 # Each takes a minute to build for. A sanitized run tries the local one: what differs is in the trace.
-if FULL and not SANITIZE:
-    _add(Forward, OLDEST, *BETWEEN, NEWEST)
 if not SANITIZE:
-    _add(ForwardWithoutCgo, OLDEST, NEWEST)
+    _add(Forward, OLDEST, *(BETWEEN if FULL else ()), NEWEST)

@@ -17,8 +17,6 @@ ALL_SOUND = ("go1.25.14", "go1.26.6", "go1.26.11", "go1.27.0", "go1.27.4")
 
 @unittest.skipIf(SANITIZE, "there is no C in it")
 class GoFaults(Case):
-    cgo = False
-
     def _build(self, toolchain):
         local = local_go()
         if local is None:
@@ -26,11 +24,11 @@ class GoFaults(Case):
         go = Go(local.command, toolchain)
         if go.version() is None:
             self.skipTest(f"{toolchain} cannot be had here")
-        self.go, self.program = go, go.program(self, PROGRAM, cgo=self.cgo)
+        self.go, self.program = go, go.program(self, PROGRAM)
 
     def _run(self, fault, *flags, expect=0, **environment):
         settings = {"TRACEAGENT_SERVER": "127.0.0.1:9", "TRACEAGENT_CERTS": str(self.certs), "TRACEAGENT_SERVICE": "faults"}
-        return self.run_program(self.program, *flags, fault, expect=expect, env={**self.go.run_environment, **settings, **environment})
+        return self.run_program(self.program, *flags, fault, expect=expect, env={**self.go.environment, **settings, **environment})
 
     def _statuses(self, done):
         return [json.loads(line) for line in done.out.splitlines()]
@@ -78,11 +76,3 @@ class GoFaults(Case):
             with self.subTest(toolchain=toolchain):
                 self._build(toolchain)
                 self._expect_sound()
-
-    @soak_only
-    def test_the_c_agent_does_the_same(self):
-        self.cgo = True
-        self._build(FAULTY)
-        self._expect_faulty("copy", "growth")
-        self._build(SOUND)
-        self._expect_sound()

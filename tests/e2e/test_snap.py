@@ -142,19 +142,12 @@ class Snap(Case):
         self.assertEqual(self.recorder(env=environment).wait(), 1)
         self.assertIn("spool_dir: a flight recorder (record_ms) keeps nothing on disk", self.log("recorder"))
 
-    @suites("release")  # the C program has shown it; building a Go program takes a minute
-    def test_a_go_program_records_too(self):
-        self._go_program_records(cgo=True)
-
     @suites("release")  # there is no C in it
-    def test_a_go_program_without_cgo_records_too(self):
-        self._go_program_records(cgo=False)
-
-    def _go_program_records(self, cgo):
+    def test_a_go_program_records_too(self):
         if self.go is None:
             self.skipTest("no Go >= 1.22 here")
-        server = self.go.program(self, "examples/go-server", cgo=cgo)
-        environment = {**self.go.run_environment, "TRACEAGENT_RECORD_MS": "600000"}
+        server = self.go.program(self, "examples/go-server")
+        environment = {**self.go.environment, "TRACEAGENT_RECORD_MS": "600000"}
         process = self.spawn("go-server", server, "-server", self.collector.to, "-certs", self.certs, "-clients", 1, "-pause", "20ms",
                              env=environment)
         self.wait_live()

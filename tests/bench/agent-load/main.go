@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Agent-load does a fixed amount of work under trace and prints "CPU SECONDS<TAB>TRACE BYTES<TAB>SECONDS<TAB>PEAK
-// RSS BYTES<TAB>AGENT'S THREAD SECONDS": once with the trace thrown away, once through the agent, the difference is
+// RSS BYTES": once with the trace thrown away, once through the agent, the difference is
 // the agent's cost.
 package main
 
@@ -13,9 +13,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/trace"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -58,7 +56,7 @@ func run(server, certs string, operations int) error {
 	if err := requests(operations); err != nil {
 		return err
 	}
-	bytes, own := thrown.bytes, agentThread()
+	bytes := thrown.bytes
 	if agent == nil {
 		trace.Stop()
 		bytes = thrown.bytes
@@ -78,25 +76,9 @@ func run(server, certs string, operations int) error {
 		return err
 	}
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	fmt.Printf("%.3f\t%d\t%.3f\t%d\t%.3f\n", seconds(usage.Utime)+seconds(usage.Stime), bytes, time.Since(start).Seconds(),
-		usage.Maxrss*1024, own)
+	fmt.Printf("%.3f\t%d\t%.3f\t%d\n", seconds(usage.Utime)+seconds(usage.Stime), bytes, time.Since(start).Seconds(),
+		usage.Maxrss*1024)
 	return nil
-}
-
-// agentThread is the CPU in seconds that the kernel charged the agent's own thread; 0 without one.
-func agentThread() float64 {
-	tasks, _ := filepath.Glob("/proc/self/task/*")
-	for _, task := range tasks {
-		name, _ := os.ReadFile(task + "/comm")
-		if strings.TrimSpace(string(name)) != "traceagent" {
-			continue
-		}
-		var ns float64
-		stat, _ := os.ReadFile(task + "/schedstat")
-		fmt.Sscan(string(stat), &ns)
-		return ns / 1e9
-	}
-	return 0
 }
 
 // requests sends n small requests over eight loopback connections and waits for each answer.
