@@ -132,7 +132,6 @@ static tb_rc change_meta(struct tc_sealer *sealer, int dir_fd, const char *name,
   tc_meta *meta;
 
   TB_TRY(tc__read_to_change(sealer, dir_fd, name, diag, &meta, &signer));
-  tc_meta_find_clocks(dir_fd, meta);
   tb_rc rc = change(self, meta);
   if (rc != TB_OK) rc = tb_fail(diag, rc, "%s: %s", name, tb_rc_text(rc));
   if (rc == TB_OK) rc = tc_meta_write(dir_fd, name, meta, signer, sealer->opt.durable, diag);

@@ -88,7 +88,7 @@ static tb_rc adopt(struct tc_sealer *sealer, struct tc__stream *stream, const tc
 
   TB_TRY(tc__put_row(sealer, meta, diag));
   memcpy(settled->day, meta->day, TC_DAY_BYTES);
-  settled->hash = tc_meta_chain(meta);
+  settled->hash = tc_meta_hash(meta);
   settled->has_segment = true;
   settled->first_gen = first->gen;
   settled->last_gen = last->gen;

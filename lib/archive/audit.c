@@ -26,7 +26,7 @@ enum { YOUNG_SECONDS = 5 };
 
 struct segment {
   unsigned char stream[16];
-  struct tc_content_hash hash, chain, previous;
+  struct tc_content_hash hash, previous;
   bool expired, listed, young;
   bool folded; /* a record of a ledger, which stands for this many */
   uint64_t segments;
@@ -114,7 +114,6 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
                                .folded = meta->folded != NULL,
                                .first_seq = meta->generations[0]->first_seq,
                                .hash = tc_meta_hash(meta),
-                               .chain = tc_meta_chain(meta),
                                .previous = tc_meta_previous(meta) };
   for (size_t i = 0; i < meta->n_generations; i++) segment->events += meta->generations[i]->events;
   if (segment->folded) {
@@ -335,7 +334,7 @@ static void check_chain(struct verify *verify) {
     bool first = i == 0 || memcmp(segment[-1].stream, segment->stream, sizeof segment->stream) != 0;
     bool good = first ? segment->previous.kind == TC_HASH_NONE
                       : segment->previous.kind != TC_HASH_NONE &&
-                            tc_hash_equal(&segment->previous, &segment[-1].chain);
+                            tc_hash_equal(&segment->previous, &segment[-1].hash);
     if (good || segment->young) continue;
     path_of(segment, ".meta", path);
     problem(verify, "%s: the chain is broken: %s", path,

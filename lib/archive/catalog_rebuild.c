@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "archive/catalog_write.h"
-#include "archive/generation_time.h"
 #include "archive/month.h"
 #include "archive/state_dir.h"
 #include "archive/walk.h"
@@ -156,7 +155,6 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread++;
     meta->expired = false; /* in its row: retention takes it again */
   }
-  tc_meta_find_clocks(file->dir_fd, meta);
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
   tc_meta_free(meta);

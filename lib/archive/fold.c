@@ -46,7 +46,7 @@ static tb_rc add_part(struct tc_fold *fold, const tc_meta *meta) {
                                  .first_arrival_ns = meta->first_wall_ns,
                                  .last_arrival_ns = meta->last_wall_ns,
                                  .wall = tc_meta_wall(meta),
-                                 .hash = tc_meta_chain(meta),
+                                 .hash = tc_meta_hash(meta),
                                  .previous = tc_meta_previous(meta) };
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];

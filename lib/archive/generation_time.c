@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/generation_time.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "wire/batch.h"
 #include "wire/sections.h"
 
-enum {
-  NS = 1000000000,
-  CLOCK_SINCE = 25, /* header version */
-  SYNC_BYTES = 128, /* no Sync batch is longer */
-};
+enum { NS = 1000000000 };
 
 typedef Tracecollect__V1__GenerationMeta generation_meta;
 
@@ -66,35 +58,6 @@ void tc_clock_ticks_put(const struct tc_clock_ticks *ticks, generation_meta *gen
   if (ticks->snapshot_wall_ns == 0) return;
   generation->clock_ns = to_ns(ticks, ticks->snapshot);
   generation->clock_wall_ns = ticks->snapshot_wall_ns;
-}
-
-/* ---- from a trace that lies there ---- */
-
-static void find_clock(int fd, unsigned version, generation_meta *generation) {
-  struct tc_clock_ticks ticks = { 0 };
-  unsigned char bytes[SYNC_BYTES];
-
-  ssize_t n = pread(fd, bytes, sizeof bytes, (off_t)generation->offset);
-  if (n <= 0) return;
-  tc_clock_ticks_take(&ticks, version, bytes, (size_t)n);
-  if (ticks.snapshot_wall_ns == 0 || ticks.frequency == 0) return;
-  generation->clock_ns = to_ns(&ticks, ticks.snapshot);
-  generation->clock_wall_ns = ticks.snapshot_wall_ns;
-}
-
-void tc_meta_find_clocks(int dir_fd, tc_meta *meta) {
-  char name[32];
-  int fd = -1;
-
-  if (meta->go_version < CLOCK_SINCE || meta->expired || meta->n_generations == 0) return;
-  tc_trace_name(meta->generations[0]->gen, name);
-  for (size_t i = 0; i < meta->n_generations; i++) {
-    if (meta->generations[i]->clock_wall_ns != 0) continue;
-    if (fd < 0) fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return;
-    find_clock(fd, meta->go_version, meta->generations[i]);
-  }
-  if (fd >= 0) close(fd);
 }
 
 /* ---- what is known ---- */

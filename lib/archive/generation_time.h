@@ -28,10 +28,6 @@ void tc_clock_ticks_take(struct tc_clock_ticks *ticks, unsigned version, const v
 void tc_clock_ticks_put(const struct tc_clock_ticks *ticks,
                         Tracecollect__V1__GenerationMeta *generation);
 
-/* A meta that an earlier version wrote has no clocks: reads them from the generations' first batches in the segment's
- * trace. A field that cannot be read stays as it is. */
-void tc_meta_find_clocks(int dir_fd, tc_meta *meta);
-
 struct tc_wall {
   uint64_t first_ns, last_ns; /* 0: unknown */
   bool estimated;

@@ -69,7 +69,7 @@ static enum tc_signed check_signature(const tc_meta *meta, const unsigned char *
 /* ---- reading */
 
 static tb_rc check_fields(const tc_meta *meta, const char *name, struct tb_diag *diag) {
-  const Tracecollect__V1__ContentHash *const hashes[] = { meta->hash, meta->previous, meta->chain };
+  const Tracecollect__V1__ContentHash *const hashes[] = { meta->hash, meta->previous };
 
   if (meta->format != 1 || meta->stream.len != 16 || !tc_day_valid(meta->day))
     return tb_fail(diag, TB_CORRUPT, "%s: format, stream or day is not one of ours", name);
@@ -168,12 +168,6 @@ struct tc_content_hash tc_meta_hash(const tc_meta *meta) {
 
 struct tc_content_hash tc_meta_previous(const tc_meta *meta) {
   return tc_hash_read(&meta->previous_sha256, meta->previous);
-}
-
-struct tc_content_hash tc_meta_chain(const tc_meta *meta) {
-  static const ProtobufCBinaryData none;
-
-  return meta->chain != NULL ? tc_hash_read(&none, meta->chain) : tc_meta_hash(meta);
 }
 
 /* ---- writing */

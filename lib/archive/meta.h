@@ -48,8 +48,6 @@ void tc_trace_name(uint64_t first_gen, char out[32]); /* <gen16>.trace */
 /* Its content hash, and that of the stream's segment before it. */
 struct tc_content_hash tc_meta_hash(const tc_meta *meta);
 struct tc_content_hash tc_meta_previous(const tc_meta *meta);
-struct tc_content_hash
-tc_meta_chain(const tc_meta *meta); /* by which the stream's next segment names this one */
 
 /* One code for all generations: pending if one is, else the first that is not OK. */
 unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason);

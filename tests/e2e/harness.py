@@ -27,7 +27,6 @@ BUILD = pathlib.Path(os.environ.get("TC_BINARY_DIR", SOURCE / "build/release")).
 DAEMON = BUILD / "bin/tracecollectd"
 TRACECTL = BUILD / "bin/tracectl"
 SANITIZE = os.environ.get("TC_SANITIZE", "")
-WITHOUT_LEAKS = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 FULL = bool(os.environ.get("TC_FULL"))  # `make soak`: whole sweeps, where `make test` takes a sample
 PATIENCE = float(os.environ.get("TC_PATIENCE", "1"))  # how much slower than two free cores this machine may be

@@ -2,14 +2,11 @@
 """Which time is meant: list, fetch, tail and the page go by the clock of the traced host, also long after it."""
 import datetime
 import json
-import sqlite3
-import tarfile
 import time
 import urllib.request
 
-from harness import SOURCE, Case, Collector, rfc3339, wait_until
+from harness import Case, Collector, rfc3339, wait_until
 
-GOLDEN = SOURCE / "tests/data/state-1.tar.xz"  # what an early collector left: its metas say nothing of clocks
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 
@@ -119,26 +116,6 @@ class Times(Case):
             self.assertEqual(self.list("--service", name, "--until", rfc3339(segment["first_wall_ns"] - 1)), [])
             archived = self.collector.state / segment["path"]
             self.assertIn("~" + wall[:23], self.tracectl("index", archived).out)
-
-    def test_a_catalog_of_an_earlier_schema_is_made_anew_from_metas_without_clocks(self):
-        with tarfile.open(GOLDEN) as packed:
-            packed.extractall(self.folder)
-        state = self.folder / "state"
-        with sqlite3.connect(state / "catalog.sqlite") as old:
-            self.assertLess(old.execute("PRAGMA user_version").fetchone()[0], 5)
-        self.collector = Collector(self, f"state={state}", "retention.age=0")
-        wait_until("all of it is in order", lambda: {s["analysis"] for s in self.list()} == {"ok"})
-        for segment in self.list():
-            trace = state / segment["path"]
-            [row] = [json.loads(line) for line in self.tracectl("index", "--json", trace).out.splitlines()]
-            began = datetime.datetime.fromisoformat(row["began"].replace("Z", "+00:00")).timestamp() * 1e9
-            self.assertLess(abs(segment["first_wall_ns"] - began), 0.01 * SECOND)
-            self.assertFalse(segment["wall_estimated"])
-            self.assertNotEqual(segment["first_arrival_ns"], segment["first_wall_ns"])
-        with sqlite3.connect(state / "catalog.sqlite") as new:
-            self.assertEqual(new.execute("PRAGMA user_version").fetchone()[0], 7)
-        self.assertEqual(self.collector.stop(), 0)
-        self.tracectl("verify", state)
 
     def test_list_is_in_the_order_of_time_and_may_be_asked_for_another(self):
         self.collector = Collector(self)

@@ -2,9 +2,8 @@
 """`tracectl verify` over archives of both kinds of content hash, signed and not, damaged and changed on purpose."""
 import json
 import os
-import unittest
 
-from harness import DAEMON, DEADLINE, TRACECTL, WITHOUT_LEAKS, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, TRACECTL, Case, Collector, wait_until
 
 
 def flip(path, at):
@@ -131,25 +130,3 @@ class Verify(Case):
         (self.folder / "state/archive").mkdir(parents=True)
         self.assertIn('is "PRIVATE KEY", a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
         self.assertIn("--public-key is for an archive that is named", self.verify("--public-key", public, expect=2).err)
-
-    def test_an_upgrade_leaves_the_newest_days_and_refuses_a_collector(self):
-        collector = Collector(self, "segment.generations_max=1")
-        collector.send(self.trace("g26-gens"), "shop")
-        self.assertIn("a running collector has this folder; stop it first", self.verify("--upgrade", collector.state, expect=1).err)
-        self.assertEqual(collector.stop(), 0)
-        done = self.verify("--upgrade", collector.state).out.splitlines()
-        self.assertEqual(done[0], "upgraded: 0 segments became 0 runs of 0 bytes; the newest 2 days stay as they are")
-        self.assertIn("ok: 26 segments", done[1])
-        self.assertIn("--upgrade is for an archive that is named", self.verify("--upgrade", expect=2).err)
-
-    @unittest.skipIf(os.geteuid() != 0, "only root can give a folder away")
-    def test_what_root_upgrades_stays_its_owners(self):
-        collector = Collector(self, "segment.generations_max=1")
-        collector.send(self.trace("g26-gens"), "shop")
-        self.assertEqual(collector.stop(), 0)
-        self.folder.chmod(0o755)
-        for path in (collector.state, *collector.state.rglob("*")):
-            os.chown(path, 4711, 4711)
-        # The kernel lets no process look into one that gave its rights away: LeakSanitizer needs to.
-        self.assertIn("ok: 26 segments", self.verify("--upgrade", collector.state, env=WITHOUT_LEAKS).out)
-        self.assertEqual({(path.stat().st_uid, path.stat().st_gid) for path in collector.state.rglob("*")}, {(4711, 4711)})

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "archive/audit.h"
-#include "archive/upgrade.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
@@ -22,13 +21,12 @@
 #include "tools/tracectl/term/tracectl.h"
 
 enum {
-  YOUNG_DAYS = 2, /* that --upgrade leaves as they are */
   WAIT_MS = 1000, /* between two looks at a collector's progress */
   JOB_ID_BYTES = 32,
 };
 
 struct run {
-  bool json, rebuild, upgrade, progress;
+  bool json, rebuild, progress;
   const char *public_key; /* NULL: signatures do not count */
   struct tk_progress bar;
 };
@@ -131,34 +129,6 @@ static int open_state(const char *path, bool *out_is_state) {
   return parent;
 }
 
-/* What root makes must be the collector's, which writes and deletes there. */
-static tb_rc become_owner(int fd, struct tb_diag *diag) {
-  struct stat st;
-
-  if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s", strerror(errno));
-  if (geteuid() != 0 || st.st_uid == 0) return TB_OK;
-  if (setegid(st.st_gid) == 0 && seteuid(st.st_uid) == 0) return TB_OK;
-  return tb_fail(diag, TB_IO, "to become user %u: %s", (unsigned)st.st_uid, strerror(errno));
-}
-
-static tb_rc upgrade(struct run *run, int fd, const struct tc_audit_sink *sink,
-                     struct tb_diag *diag) {
-  struct tc_upgraded done;
-
-  TB_TRY(become_owner(fd, diag));
-  TB_TRY(tc_upgrade(fd, YOUNG_DAYS, sink, diag, &done));
-  tk_progress_end(&run->bar);
-  if (run->json)
-    printf("{\"upgraded_folders\":%" PRIu64 ",\"upgraded_segments\":%" PRIu64
-           ",\"upgraded_runs\":%" PRIu64 ",\"upgraded_bytes\":%" PRIu64 "}\n",
-           done.folders, done.segments, done.runs, done.bytes);
-  else
-    printf("upgraded: %" PRIu64 " segments became %" PRIu64 " runs of %" PRIu64
-           " bytes; the newest %d days stay as they are\n",
-           done.segments, done.runs, done.bytes, YOUNG_DAYS);
-  return TB_OK;
-}
-
 static int verify_folder(struct run *run, const char *path, const struct tc_keys *keys) {
   struct tb_diag diag = { 0 };
   struct tc_audited seen = { 0 };
@@ -174,7 +144,6 @@ static int verify_folder(struct run *run, const char *path, const struct tc_keys
   uint64_t listed;
   tk_progress_begin(&run->bar, path, 0, run->progress);
   tb_rc rc = run->rebuild ? tc_audit_rebuild(fd, &sink, &diag, &listed) : TB_OK;
-  if (rc == TB_OK && run->upgrade) rc = upgrade(run, fd, &sink, &diag);
   if (rc == TB_OK) rc = tc_audit(fd, is_state, &sink, &diag, &seen);
   tk_progress_end(&run->bar);
   close(fd);
@@ -299,7 +268,6 @@ static int verify_remote(struct run *run, const struct tk_client_args *args) {
 int tk_cmd_verify(int argc, char **argv) {
   static const struct option options[] = {
     { "rebuild", no_argument, NULL, 'r' },
-    { "upgrade", no_argument, NULL, 'u' },
     { "public-key", required_argument, NULL, 'k' },
     { "json", no_argument, NULL, 'j' },
     { "no-progress", no_argument, NULL, 'n' },
@@ -313,7 +281,6 @@ int tk_cmd_verify(int argc, char **argv) {
   while ((option = tk_option_next(argc, argv, "", options)) != -1) {
     switch (option) {
     case 'r': run.rebuild = true; break;
-    case 'u': run.upgrade = true; break;
     case 'k': run.public_key = optarg; break;
     case 'j': run.json = true; break;
     case 'n': run.progress = false; break;
@@ -323,9 +290,6 @@ int tk_cmd_verify(int argc, char **argv) {
   }
   if (argc == optind && run.public_key != NULL)
     return tk_usage("verify", "--public-key is for an archive that is named");
-  if (argc == optind && run.upgrade)
-    return tk_usage("verify",
-                    "--upgrade is for an archive that is named, and that no collector has");
   if (argc == optind) return verify_remote(&run, &client);
   if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
   return verify_signed_folder(&run, argv[optind]);

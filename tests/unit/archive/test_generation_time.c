@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a generation was traced: what its batches say, and what is made of it. */
 #include <criterion/criterion.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "archive/generation_time.h"
 #include "wire/batch.h"
@@ -122,41 +118,4 @@ Test(wall, numbers_of_a_peer_may_be_anything) {
     cr_assert_leq(wall.first_ns, wall.last_ns, "%u", i);
     cr_assert_leq(wall.last_ns, (uint64_t)INT64_MAX, "%u", i);
   }
-}
-
-/* What an earlier version's meta leaves out stands in the trace. */
-Test(wall, a_meta_without_clocks_finds_them_in_its_trace) {
-  char dir[] = "/tmp/tc-wall-XXXXXX", command[64];
-  unsigned char bytes[256] = "go 1.26 trace";
-  generation_meta gen, *gens[] = { &gen };
-  tc_meta meta;
-
-  size_t len = 16 + sync_of(bytes + 16, 1000, 500, 1700000000, 250000000);
-  cr_assert_not_null(mkdtemp(dir));
-  int fd = open(dir, O_RDONLY | O_DIRECTORY);
-  int file = openat(fd, "0000000000000007.trace", O_WRONLY | O_CREAT, 0600);
-  cr_assert_eq(write(file, bytes, len), (ssize_t)len);
-  close(file);
-
-  tracecollect__v1__segment_meta__init(&meta);
-  tracecollect__v1__generation_meta__init(&gen);
-  gen.gen = 7;
-  gen.offset = 16;
-  gen.bytes = len - 16;
-  meta.generations = gens;
-  meta.n_generations = 1;
-  meta.go_version = 23;
-  tc_meta_find_clocks(fd, &meta);
-  cr_assert_eq(gen.clock_wall_ns, 0, "such a version has none");
-  meta.go_version = 26;
-  tc_meta_find_clocks(fd, &meta);
-  cr_assert_eq(gen.clock_wall_ns, snapshot_wall);
-  cr_assert_eq(gen.clock_ns, 1500 * TICK_NS);
-  gen.clock_wall_ns = 0;
-  gen.offset = len; /* there is nothing */
-  tc_meta_find_clocks(fd, &meta);
-  cr_assert_eq(gen.clock_wall_ns, 0);
-  close(fd);
-  snprintf(command, sizeof command, "rm -r %s", dir);
-  cr_assert_eq(system(command), 0);
 }

@@ -108,7 +108,6 @@ static bool try_load(int folder, const char *name, const char *extension, bool o
   if (!of_meta && (index.st_mtim.tv_sec < trace.st_mtim.tv_sec)) return false;
   tb_diag_clear(&diag);
   if (tc_meta_read(folder, file, &diag, &meta) != TB_OK) return false;
-  if (of_meta) tc_meta_find_clocks(folder, meta);
   bool loaded = fits(meta, (uint64_t)trace.st_size) && take_rows(meta, of_meta, out);
   tc_meta_free(meta);
   out->of_meta = of_meta;
