@@ -136,7 +136,7 @@ struct reading {
   bool in_whole; /* a generation whose hash is made */
 };
 
-/* A generation has no hash where an older collector wrote it, or one that was configured for another kind. */
+/* A generation has no hash where a collector that was configured for another kind wrote it. */
 static void next_border(struct tc_segment *segment, struct reading *reading) {
   const struct tc_segment_part *part = reading->part;
   bool is_xxh3 = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;

@@ -54,7 +54,7 @@ struct tc_triggers {
 
 /* --- rules ------------------------------------------------------------------------------------- */
 
-/* A rule that an older collector took, and that is wrong now, does not keep this one from its work. */
+/* A rule that an earlier start took, and that is wrong now, does not keep this one from its work. */
 static tb_rc add_one(struct tr_rules *rules, const char *text, bool is_start,
                      struct tb_diag *diag) {
   char shown[TC_ESCAPE_MAX + 1];

@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "pack/report_v1.h"
 #include "pack/text.h"
 #include "proto/report.pb-c.h"
 
@@ -275,8 +274,7 @@ static tb_rc take_stream(struct packer *p, const struct to_report *r,
   message->events = r->events;
   message->broken_generations = about->broken_generations;
   message->epochs = r->epochs;
-  TB_TRY(take_report(p, r, &message->report));
-  return tp_report_v1_fill(p->arena, message);
+  return take_report(p, r, &message->report);
 }
 
 tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind kind,

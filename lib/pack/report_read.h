@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of a Report (proto/report.proto) by name, for those who want few of them.
  *
- * Everything may be missing: a message may come from another version or from elsewhere. What is not there is NULL, 0
+ * Everything may be missing: a message may come from elsewhere. What is not there is NULL, 0
  * or an empty text; an index outside its list counts as not there.
  *
  * Memory    lent from the message.

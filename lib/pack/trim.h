@@ -7,7 +7,7 @@
 
 enum { TP_REPORT_ROWS_SHOWN = 20 }; /* unless the caller says otherwise */
 
-/* Cuts each list to rows (0: none is cut), the rest of stacks and stoppers summed in "other". */
+/* Cuts each table to rows (0: none is cut), the rest of them summed in "other". */
 void tp_report_trim(Tracecollect__V1__StreamReport *report, size_t rows);
 
 #endif

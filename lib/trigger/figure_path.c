@@ -31,19 +31,6 @@ const char *tr_field_name(enum tr_field field) {
   return fields[field].name;
 }
 
-/* Names before reports described themselves. They go with the next version. */
-static const struct {
-  const char *kind, *old, *now;
-} aliases[] = {
-  { "syscall", "stacks", "by_stack" },
-  { "syscall", "stacks_total", "by_stack" },
-  { "syscall", "blocked_now_total", "blocked_now" },
-  { "stw", "reasons", "by_reason" },
-  { "stw", "stoppers", "by_goroutine" },
-  { "stw", "stoppers_total", "by_goroutine" },
-  { "stw", "share_of_wall", "wall_share" },
-};
-
 /* ---- names ---- */
 
 struct parts {
@@ -65,12 +52,6 @@ static bool split(const char *text, size_t len, struct parts *out) {
     len -= n + 1;
   }
   return false;
-}
-
-static void follow_alias(struct parts *parts) {
-  for (size_t i = 0; i < sizeof(aliases) / sizeof(*aliases) && parts->n > 1; i++)
-    if (strcmp(parts->name[0], aliases[i].kind) == 0 && strcmp(parts->name[1], aliases[i].old) == 0)
-      snprintf(parts->name[1], NAME_BYTES, "%s", aliases[i].now);
 }
 
 /* The name, or the name without the unit at its end. */
@@ -221,7 +202,6 @@ tb_rc tr_figure_path_parse(const char *text, size_t len, Schema *const *schemas,
   struct parts parts;
 
   if (!split(text, len, &parts)) return unknown(text, len, schemas, n, diag);
-  follow_alias(&parts);
   const Schema *kind = find_kind(schemas, n, parts.name[0]);
   if (kind == NULL || parts.n < 2 || !resolve(kind, &parts, out))
     return unknown(text, len, schemas, n, diag);

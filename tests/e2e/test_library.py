@@ -95,7 +95,7 @@ class Library(Case):
         trace = self.trace("g25-mix")
         rows = [line.split("\t") for line in self.run_program(program, trace).out.splitlines()]
         calls = [(int(count), int(ns)) for kind, state, _, count, ns in rows if (kind, state) == ("goroutine", "Syscall")]
-        report = json.loads(self.tracectl("report", "syscall", trace, "--json").out)["syscall"]["calls"]
+        report = json.loads(self.tracectl("report", "syscall", trace, "--json").out)["figures"]["calls"]
         self.assertEqual(sum(count for count, _ in calls), report["count"] - report["lower_bounds"])
         self.assertIn("chan receive", {reason for _, _, reason, _, _ in rows})
 

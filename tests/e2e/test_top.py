@@ -133,7 +133,7 @@ class Top(Case):
             self.start(collector, columns=120, rows=40)
             self.wait_for(r"live +shop/one", r"BLOCKED NOW: 0\n.*shop/one +as of \d\d:\d\d:\d\d ")
             report = collector.json_lines("report", "syscall", "--window", "10s", "--top", "0")[0]
-            self.assertGreater(report["syscall"]["blocked_now_total"], 0)
+            self.assertGreater(report["rows_total"]["blocked_now"], 0)
             self.keys("q")
             self.wait_for("over: 0")
 

@@ -3,8 +3,13 @@
 #include <string.h>
 
 #include "pack/report.h"
+#include "pack/report_read.h"
 #include "proto/report.pb-c.h"
 #include "unit/analysis/fake_generation.h"
+
+typedef Tracecollect__V1__Report Report;
+typedef Tracecollect__V1__Value Value;
+typedef Tracecollect__V1__Distribution Distribution;
 
 static const struct to_generation gen = {
   .number = 3,
@@ -59,26 +64,37 @@ static Tracecollect__V1__StreamReport *pack_and_unpack(struct tt_analyses *t,
   return r;
 }
 
+/* A column of the table's only row. */
+static const Value *only(const Report *report, const char *name, const char *column) {
+  struct tp_table table;
+
+  cr_assert(tp_report_table(report, name, &table));
+  cr_assert_eq(table.table->n_rows, 1);
+  const Value *value = tp_row_value(table.table->rows[0], tp_table_column(&table, column));
+  cr_assert_not_null(value);
+  return value;
+}
+
 Test(report, system_calls_go_through_the_message_whole) {
   struct tt_analyses t;
 
   tt_analyses_open(&t, 10, 100);
   feed_some(&t);
   Tracecollect__V1__StreamReport *r = pack_and_unpack(&t, TO_ANALYSIS_SYSCALL);
-  cr_assert_null(r->stw);
-  cr_assert_eq(r->syscall->blocked->total_ns, 10);
-  cr_assert_eq(r->syscall->blocked->p99_ns, 10);
-  cr_assert_eq(r->syscall->n_stacks, 1);
-  cr_assert_eq(r->syscall->stacks[0]->n_stack, 2);
-  cr_assert_str_eq(r->syscall->stacks[0]->stack[0]->function, "re\xEF\xBF\xBD(ad",
+  const Report *report = r->report;
+  const Distribution *blocked = tp_value_distribution(tp_report_figure(report, "blocked"));
+  cr_assert_eq(blocked->total_ns, 10);
+  cr_assert_eq(blocked->p99_ns, 10);
+  const Value *stack = only(report, "by_stack", "stack");
+  cr_assert_eq(tp_stack_length(report, stack), 2);
+  cr_assert_str_eq(tp_stack_frame(report, stack, 0)->function, "re\xEF\xBF\xBD(ad",
                    "what is not UTF-8 is replaced");
-  cr_assert_str_eq(r->syscall->stacks[0]->stack[1]->function, "main\xe2\x82\xac");
-  cr_assert_eq(r->syscall->stacks[0]->stack[1]->line, 9);
-  cr_assert_eq(r->syscall->n_blocked_now, 1);
-  cr_assert_eq(r->syscall->blocked_now[0]->goroutine, 5);
-  cr_assert_eq(r->syscall->blocked_now[0]->age_ns, 10);
-  cr_assert_not(r->syscall->blocked_now[0]->lost_proc);
-  cr_assert_eq(r->syscall->blocked_after_ns, 10);
+  cr_assert_str_eq(tp_stack_frame(report, stack, 1)->function, "main\xe2\x82\xac");
+  cr_assert_eq(tp_stack_frame(report, stack, 1)->line, 9);
+  cr_assert_eq(only(report, "blocked_now", "goroutine")->number, 5);
+  cr_assert_eq(only(report, "blocked_now", "age_ns")->number, 10);
+  cr_assert_eq(only(report, "blocked_now", "lost_proc")->number, 0);
+  cr_assert_eq(tp_value_number(tp_report_option(report, "blocked_after_ns")), 10);
   tracecollect__v1__stream_report__free_unpacked(r, NULL);
   tt_analyses_close(&t);
 }
@@ -89,14 +105,12 @@ Test(report, stops_go_through_the_message_whole) {
   tt_analyses_open(&t, 10, 100);
   feed_some(&t);
   Tracecollect__V1__StreamReport *r = pack_and_unpack(&t, TO_ANALYSIS_STW);
-  cr_assert_null(r->syscall);
-  cr_assert_eq(r->stw->n_reasons, 1);
-  cr_assert_str_eq(r->stw->reasons[0]->reason, "so \xEF\xBF\xBD odd");
-  cr_assert_str_eq(r->stw->reasons[0]->id, "/stw/other/so-odd");
-  cr_assert_eq(r->stw->n_stoppers, 1);
-  cr_assert_eq(r->stw->stoppers[0]->goroutine, 6);
-  cr_assert_eq(r->stw->stoppers[0]->n_stack, 2);
-  cr_assert_float_eq(r->stw->share_of_wall, 8.0 / 39, 1e-9);
+  const Report *report = r->report;
+  cr_assert_str_eq(only(report, "by_reason", "reason")->text, "so \xEF\xBF\xBD odd");
+  cr_assert_str_eq(only(report, "by_reason", "id")->text, "/stw/other/so-odd");
+  cr_assert_eq(only(report, "by_goroutine", "goroutine")->number, 6);
+  cr_assert_eq(tp_stack_length(report, only(report, "by_goroutine", "stack")), 2);
+  cr_assert_float_eq(tp_value_share(tp_report_figure(report, "wall_share")), 8.0 / 39, 1e-9);
   tracecollect__v1__stream_report__free_unpacked(r, NULL);
   tt_analyses_close(&t);
 }

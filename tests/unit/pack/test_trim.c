@@ -59,30 +59,3 @@ Test(trim, the_rest_has_the_greatest_number_of_a_column_that_says_so) {
   cr_assert_eq(stacks->rows[1]->values[3]->number, 7);
   tt_toy_report_free();
 }
-
-Test(trim, rows_of_the_version_before_may_lack_their_sums) {
-  Tracecollect__V1__SyscallStack stack[3], *stacks[3];
-  Tracecollect__V1__StwStopper stopper[3], *stoppers[3];
-  Tracecollect__V1__SyscallReport syscall = TRACECOLLECT__V1__SYSCALL_REPORT__INIT;
-  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
-  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  Tracecollect__V1__Sum sum = TRACECOLLECT__V1__SUM__INIT;
-
-  for (size_t i = 0; i < 3; i++) {
-    tracecollect__v1__syscall_stack__init(stacks[i] = &stack[i]);
-    tracecollect__v1__stw_stopper__init(stoppers[i] = &stopper[i]);
-  }
-  sum.count = 3;
-  stack[1].calls = &sum;
-  syscall.stacks = stacks;
-  stw.stoppers = stoppers;
-  syscall.n_stacks = stw.n_stoppers = 3;
-  report.syscall = &syscall;
-  report.stw = &stw;
-  tp_report_trim(&report, 1);
-  cr_assert_eq(syscall.n_stacks, 2);
-  cr_assert(stack[1].other);
-  cr_assert_eq(stack[1].calls->count, 3);
-  cr_assert_eq(stw.n_stoppers, 2);
-  cr_assert(stopper[1].other);
-}

@@ -146,13 +146,6 @@ Test(report_text, a_collector_sends_a_terminal_no_control_characters) {
   tt_toy_report_free();
 }
 
-Test(report_text, a_collector_that_describes_no_report_is_named) {
-  Tracecollect__V1__StreamReport report = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-
-  print(&report, 100, 4);
-  expect_piece("older than this tracectl");
-}
-
 /* Each width has room for its own choice of columns. */
 Test(report_text, lines_fit_the_page) {
   for (unsigned columns = 60; columns < 200; columns++) {

@@ -103,27 +103,6 @@ Test(condition, says_what_is_wrong_with_it) {
   refused("orders.queued > 3 %", "too much");
 }
 
-Test(condition, names_of_the_version_before_are_understood) {
-  static char syscall_name[] = "syscall", by_stack[] = "by_stack", blocked_now[] = "blocked_now";
-  Tracecollect__V1__TableSchema stacks = TRACECOLLECT__V1__TABLE_SCHEMA__INIT, now = stacks;
-  Tracecollect__V1__TableSchema *tables[] = { &stacks, &now };
-  schema kind = TRACECOLLECT__V1__REPORT_SCHEMA__INIT, *const schemas[] = { &kind };
-  struct tr_condition condition;
-  struct tb_diag diag;
-
-  kind.name = syscall_name;
-  kind.tables = tables;
-  kind.n_tables = 2;
-  stacks.name = by_stack;
-  now.name = blocked_now;
-  tb_diag_clear(&diag);
-  cr_assert_eq(tr_condition_parse("syscall.stacks > 3", schemas, 1, &diag, &condition), TB_OK);
-  cr_assert_str_eq(condition.path.table, "by_stack");
-  cr_assert_eq(tr_condition_parse("syscall.blocked_now_total > 3", schemas, 1, &diag, &condition),
-               TB_OK);
-  cr_assert_str_eq(condition.path.table, "blocked_now");
-}
-
 Test(human, three_digits_and_a_unit) {
   static const struct {
     uint64_t ns;

@@ -80,7 +80,7 @@ static tb_rc take_streams(struct tk_plan *p, const Tracecollect__V1__ListReply *
   for (size_t i = 0; i < page->n_streams; i++) TB_TRY(add_stream(p, page->streams[i], diag));
   if (page->n_streams != 1 || p->selector->last_ns == 0) return TB_OK;
   uint64_t newest = page->streams[0]->newest_wall_ns;
-  if (newest == 0) return TB_OK; /* an older collector: it chose whole segments, and that is it */
+  if (newest == 0) return TB_OK; /* nothing of it is archived yet */
   p->until_wall_ns = newest;
   p->since_wall_ns = newest > p->selector->last_ns ? newest - p->selector->last_ns : 1;
   return TB_OK;

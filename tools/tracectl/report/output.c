@@ -12,14 +12,11 @@
 bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table) {
   Tracecollect__V1__Report *r = report->report;
 
-  if (r == NULL || r->schema == NULL) return false;
   for (size_t t = 0; t < r->n_tables && t < r->schema->n_tables; t++) {
     if (strcmp(r->schema->tables[t]->name, table) != 0) continue;
     r->tables[0] = r->tables[t];
     r->schema->tables[0] = r->schema->tables[t];
     r->n_tables = r->schema->n_tables = 1;
-    report->syscall = NULL; /* the earlier form has all lists */
-    report->stw = NULL;
     return true;
   }
   return false;

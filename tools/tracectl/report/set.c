@@ -34,7 +34,7 @@ tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t le
   }
   Tracecollect__V1__StreamReport *report =
       tracecollect__v1__stream_report__unpack(&allocator, len, packed);
-  if (report == NULL) return TB_CORRUPT;
+  if (report == NULL || report->report == NULL || report->report->schema == NULL) return TB_CORRUPT;
   set->report[set->n++] = report;
   return TB_OK;
 }

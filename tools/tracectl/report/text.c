@@ -255,10 +255,6 @@ void tk_report_print(const StreamReport *report, const char *source, Style *styl
   const Report *r = report->report;
 
   print_title(report, source, style);
-  if (r == NULL || r->schema == NULL) {
-    fputs("\nThe collector is older than this tracectl: --json shows what it sent.\n", style->out);
-    return;
-  }
   print_notes(r, style);
   print_figures(report, style);
   for (size_t t = 0; t < r->schema->n_tables && t < r->n_tables; t++) print_table(report, t, style);

@@ -58,8 +58,7 @@ static void take_sample(struct tk_top_stream *s, uint64_t now_ns, uint64_t bytes
   s->rates.events_s = (double)(events - s->sample[0].events) / seconds;
 }
 
-/* By the collector's clock alone; one that does not say what time it is has no old streams. last_wall_ns 0: nothing
- * of the stream is archived yet, it has only just come. */
+/* By the collector's clock alone. last_wall_ns 0: nothing of the stream is archived yet, it has only just come. */
 static bool is_old(const stream_status *s, uint64_t wall_ns) {
   return s->last_wall_ns != 0 && wall_ns > s->last_wall_ns && wall_ns - s->last_wall_ns > OLD_NS;
 }

@@ -276,20 +276,16 @@ Test(http_api, a_download_that_is_left_in_the_middle_costs_nothing) {
   EXPECT("/api/v1/segments/1", "", "HTTP/1.1 200 OK");
 }
 
-static void publish_report(char *kind, char *service, uint64_t count) {
+static void publish_report(char *kind, char *service, uint64_t events) {
   static char one[] = "one", all[] = "all";
   Tracecollect__V1__StreamReport r = TRACECOLLECT__V1__STREAM_REPORT__INIT;
-  Tracecollect__V1__StwReport stw = TRACECOLLECT__V1__STW_REPORT__INIT;
-  Tracecollect__V1__Distribution stopped = TRACECOLLECT__V1__DISTRIBUTION__INIT;
   unsigned char packed[500], stream[16] = { (unsigned char)service[0] };
 
   r.kind = kind;
   r.service = service;
   r.instance = one;
   r.window = all;
-  r.stw = &stw;
-  stw.stopped = &stopped;
-  stopped.count = count;
+  r.events = events;
   struct tc_report report = { .stream = stream,
                               .service = service,
                               .instance = "one",
@@ -307,7 +303,7 @@ Test(http_api, reports_are_a_line_a_stream) {
   publish_report(stw, shop, 7);
   publish_report(stw, till, 8);
   EXPECT("/api/v1/report/stw?service=shop&window=all", "", "HTTP/1.1 200");
-  cr_assert_not_null(strstr(answer, "\"stw\":{\"stopped\":{\"count\":7,"), "%s", answer);
+  cr_assert_not_null(strstr(answer, "\"events\":7,"), "%s", answer);
   cr_assert_null(strstr(answer, "till"));
   get("/api/v1/report/stw", "");
   cr_assert_not_null(strstr(answer, "}\n{"), "%s", answer);
