@@ -13,7 +13,7 @@ install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)
 install(FILES lib/order/handler.h lib/order/limits.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/order)
-install(FILES lib/trace/active.h lib/trace/cache.h lib/trace/prepare.h lib/trace/pull.h lib/trace/reader.h lib/trace/substreams.h
+install(FILES lib/trace/active.h lib/trace/prepare.h lib/trace/pull.h lib/trace/reader.h lib/trace/substreams.h
   lib/trace/survey.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
 install(FILES lib/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/window)

@@ -3,7 +3,7 @@
  *
  *   to_active_clear(&active);
  *   while (...) TB_TRY(to_active_event(&active, &ev));      -- each event as it stands (wire/raw.h)
- *   if (to_active_has(&active, 22)) ...                     -- order this generation: trace/cache.h, trace/pull.h
+ *   if (to_active_has(&active, 22)) ...                     -- order this generation: trace/pull.h
  *
  * A generation names each goroutine that runs in it, is in a system call, is made, woken or sampled. It also restates
  * all others that are alive; those only wait, and are not in here.

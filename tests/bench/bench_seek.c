@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random access into a long trace: how soon a generation in the middle of it gives its first event, by the
- * index beside the file, and how soon all of it is there.
+ * index beside the file.
  *
- *   bench_seek FILE   prints, tab-separated: generations, MB of the one asked for, then in milliseconds of CPU,
- *                     the median of ROUNDS: its first event from opening file and index on, all its events by
- *                     the cache, one of them again; MB the cache took */
+ *   bench_seek FILE   prints, tab-separated: generations, and in milliseconds of CPU, the median of ROUNDS: the first
+ *                     event from opening file and index on */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,6 @@
 #include <unistd.h>
 
 #include "tools/tracectl/trace_file/index.h"
-#include "trace/cache.h"
 #include "trace/pull.h"
 
 enum { ROUNDS = 21 };
@@ -84,33 +82,6 @@ static double first_event_ms(const char *path) {
   return took;
 }
 
-struct whole {
-  double first_ms, again_ms;
-  size_t bytes;
-};
-
-static struct whole whole_generation(const char *path) {
-  struct whole w = { 0 };
-  struct to_ordered part;
-  struct to_cache *cache;
-  struct opened o;
-
-  open_trace(path, &o);
-  struct to_place place = { o.middle->offset, o.middle->bytes };
-  if (to_cache_new(&o.mem, o.bytes, o.index.header_bytes, &place, 1, &cache) != TB_OK)
-    fail("no memory");
-  for (int i = 0; i < 2; i++) {
-    double start = cpu_ms();
-    if (to_cache_borrow(cache, 0, &o.diag, &part) != TB_OK) fail(o.diag.text);
-    *(i == 0 ? &w.first_ms : &w.again_ms) = cpu_ms() - start;
-    to_cache_return(cache, 0);
-  }
-  w.bytes = o.mem.bytes;
-  to_cache_free(cache);
-  close_trace(&o);
-  return w;
-}
-
 static int by_size(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -123,10 +94,8 @@ int main(int argc, char **argv) {
   if (argc != 2) fail("usage: bench_seek FILE");
   for (int i = 0; i < ROUNDS; i++) first[i] = first_event_ms(argv[1]);
   qsort(first, ROUNDS, sizeof first[0], by_size);
-  struct whole whole = whole_generation(argv[1]);
   open_trace(argv[1], &o);
-  printf("%zu\t%.1f\t%.3f\t%.1f\t%.4f\t%.1f\n", o.index.n, (double)o.middle->bytes / 1e6,
-         first[ROUNDS / 2], whole.first_ms, whole.again_ms, (double)whole.bytes / 1e6);
+  printf("%zu\t%.3f\n", o.index.n, first[ROUNDS / 2]);
   close_trace(&o);
   return 0;
 }

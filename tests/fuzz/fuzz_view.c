@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What users build on: whatever the reader lets through, every event can be pulled, viewed, put to the model,
- * its stack asked by depth; the survey and the cache answer; all memory comes back. */
+ * its stack asked by depth; the survey answers; all memory comes back. */
 #include "analysis/model.h"
 #include "event/allocfree.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
-#include "trace/cache.h"
 #include "trace/pull.h"
 #include "trace/survey.h"
 #include "wire/spec.h"
@@ -125,11 +124,8 @@ static void pull_all(const uint8_t *data, size_t size) {
   FUZZ_CHECK(v.mem.bytes == 0);
 }
 
-static void survey_and_cache(const uint8_t *data, size_t size) {
-  struct to_place place = { HEADER, size < HEADER ? 0 : size - HEADER };
+static void survey(const uint8_t *data, size_t size) {
   struct to_survey survey;
-  struct to_ordered part;
-  struct to_cache *cache;
   struct tb_diag diag;
   struct tb_mem mem;
 
@@ -137,23 +133,10 @@ static void survey_and_cache(const uint8_t *data, size_t size) {
   tb_diag_clear(&diag);
   if (to_survey(data, size, size, &mem, &diag, &survey) != TB_OK) FUZZ_CHECK(diag.text[0] != '\0');
   FUZZ_CHECK(mem.bytes == 0);
-  if (size < HEADER) return;
-  tb_diag_clear(&diag);
-  FUZZ_CHECK(to_cache_new(&mem, data, HEADER, &place, 1, &cache) == TB_OK);
-  tt_tighten(&mem, size);
-  if (to_cache_borrow(cache, 0, &diag, &part) == TB_OK) {
-    FUZZ_CHECK(part.count > 0 && part.events[0].type == TW_EV_SYNC);
-    FUZZ_CHECK(to_cache_kept(cache) == 1);
-    to_cache_return(cache, 0);
-  } else {
-    FUZZ_CHECK(diag.text[0] != '\0' && to_cache_kept(cache) == 0);
-  }
-  to_cache_free(cache);
-  FUZZ_CHECK(mem.bytes == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   pull_all(data, size);
-  survey_and_cache(data, size);
+  survey(data, size);
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trace/cache.h"
+#include "base/mem.h"
 #include "wire/split.h"
 
 struct tt_pack tt_seeds_load(void) {
@@ -19,7 +19,7 @@ struct tt_pack tt_seeds_load(void) {
   return pack;
 }
 
-size_t tt_generations(const unsigned char *trace, size_t n, struct to_place *out, size_t max) {
+size_t tt_generations(const unsigned char *trace, size_t n, struct tt_place *out, size_t max) {
   size_t count = 0, used;
   struct tw_split split;
   struct tw_item item;
@@ -31,7 +31,7 @@ size_t tt_generations(const unsigned char *trace, size_t n, struct to_place *out
   for (; tw_split_feed(&split, trace, n, &used, &item) == TB_OK; trace += used, n -= used) {
     if (item.kind == TW_ITEM_BATCH && item.batch.gen != gen) {
       cr_assert_lt(count, max);
-      out[count++] = (struct to_place){ item.offset, 0 };
+      out[count++] = (struct tt_place){ item.offset, 0 };
       gen = item.batch.gen;
     }
     if (count > 0) out[count - 1].bytes = item.offset + item.len - out[count - 1].offset;

@@ -9,8 +9,10 @@
 /* In the order of the table in seeds.sh. */
 struct tt_pack tt_seeds_load(void);
 
+struct tt_place { /* of a generation in its trace */
+  size_t offset, bytes;
+};
 /* Where each generation stands in a trace: at most max, answers how many. */
-struct to_place;
-size_t tt_generations(const unsigned char *trace, size_t n, struct to_place *out, size_t max);
+size_t tt_generations(const unsigned char *trace, size_t n, struct tt_place *out, size_t max);
 
 #endif

@@ -9,7 +9,6 @@
 #include "support/patience.h"
 #include "support/seeds.h"
 #include "support/stored.h"
-#include "trace/cache.h"
 
 enum { HEADER = 16, GENERATIONS_MAX = 64, BYTES_MAX = TT_LESS(4 << 20, 60000), ALL = (1 << TO_LANE_KINDS) - 1 };
 
@@ -18,7 +17,7 @@ static struct to_scene *scene[GENERATIONS_MAX];
 static size_t scenes;
 
 static void load(const struct tt_stored *trace) {
-  struct to_place place[GENERATIONS_MAX];
+  struct tt_place place[GENERATIONS_MAX];
   struct tb_diag diag;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
