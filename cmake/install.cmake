@@ -7,7 +7,7 @@ install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATIO
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h lib/base/seed.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
-  lib/wire/substream.h lib/wire/text.h lib/wire/varint.h lib/wire/write.h
+  lib/wire/substream.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
 install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/locks.h lib/event/ranges.def lib/event/reasons.def lib/event/reasons.h lib/event/view.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)

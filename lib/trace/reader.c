@@ -101,10 +101,6 @@ uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
 }
 
-const struct to_generation *to_reader_holds(const struct to_reader *reader) {
-  return reader->held ? reader->gen : NULL;
-}
-
 /* Unless the reason is noted already. */
 static void note(struct tb_diag *diag, tb_rc rc, const struct tb_mem *mem) {
   if (rc == TB_BUDGET)

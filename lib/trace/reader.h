@@ -99,8 +99,6 @@ uint64_t to_reader_written(const struct to_reader *reader);
 uint64_t to_reader_lone_region_ends(const struct to_reader *reader);
 /* With TO_READER_PAST_ANNOTATIONS: the first such fault since begin(); NULL: none. */
 const struct tb_diag *to_reader_misannotated(const struct to_reader *reader);
-/* The generation whose events have all been delivered, with TO_READER_HOLD; NULL: none just now. */
-const struct to_generation *to_reader_holds(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */
 
 #endif

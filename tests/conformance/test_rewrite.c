@@ -9,7 +9,7 @@
 #include "support/stored.h"
 #include "wire/raw.h"
 #include "wire/split.h"
-#include "wire/text.h"
+#include "support/trace_text.h"
 #include "wire/write.h"
 
 /* With strict_string_checks each number that is read costs a look at the whole text. */
@@ -115,12 +115,12 @@ static void text_round_trip(const struct tt_stored *trace) {
   tb_buf_init(&text, &mem);
   tb_buf_init(&bytes, &mem);
   tb_buf_init(&again, &mem);
-  cr_assert_eq(tw_text_write(trace->bytes, trace->len, &text, &diag), TB_OK, "%s: %s", trace->path,
+  cr_assert_eq(tt_text_write(trace->bytes, trace->len, &text, &diag), TB_OK, "%s: %s", trace->path,
                diag.text);
   tb_buf_byte(&text, '\0');
-  cr_assert_eq(tw_text_to_bytes((const char *)text.data, &mem, &bytes, &diag), TB_OK, "%s: %s",
+  cr_assert_eq(tt_text_to_bytes((const char *)text.data, &mem, &bytes, &diag), TB_OK, "%s: %s",
                trace->path, diag.text);
-  cr_assert_eq(tw_text_write(bytes.data, bytes.len, &again, &diag), TB_OK, "%s: %s", trace->path,
+  cr_assert_eq(tt_text_write(bytes.data, bytes.len, &again, &diag), TB_OK, "%s: %s", trace->path,
                diag.text);
   cr_assert_eq(again.len, text.len - 1, "%s", trace->path);
   cr_assert_eq(memcmp(again.data, text.data, again.len), 0, "%s", trace->path);

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "wire/text.h"
+#include "support/trace_text.h"
 
 static tb_rc encode(const char *source, struct tb_mem *mem, struct tb_buf *out) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tw_text_to_bytes(source, mem, out, &diag);
+  tb_rc rc = tt_text_to_bytes(source, mem, out, &diag);
   FUZZ_CHECK(rc == TB_OK || rc == TB_BROKEN || rc == TB_BUDGET);
   FUZZ_CHECK(rc != TB_BROKEN || strncmp(diag.text, "line ", 5) == 0);
   return rc;
@@ -25,10 +25,10 @@ static void write_and_read(const unsigned char *bytes, size_t n, struct tb_mem *
   tb_buf_init(&back, mem);
   tb_buf_init(&again, mem);
   tb_diag_clear(&diag);
-  if (n > 0 && tw_text_write(bytes, n, &text, &diag) == TB_OK) {
+  if (n > 0 && tt_text_write(bytes, n, &text, &diag) == TB_OK) {
     tb_buf_byte(&text, '\0');
     if (text.rc == TB_OK && encode((const char *)text.data, mem, &back) == TB_OK) {
-      FUZZ_CHECK(tw_text_write(back.data, back.len, &again, &diag) == TB_OK);
+      FUZZ_CHECK(tt_text_write(back.data, back.len, &again, &diag) == TB_OK);
       tb_buf_byte(&again, '\0');
       FUZZ_CHECK(again.len == text.len && memcmp(again.data, text.data, text.len) == 0);
     }

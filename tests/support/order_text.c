@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/trace_text.h"
 #include "wire/batch.h"
-#include "wire/text.h"
 
 enum { IDS_MAX = 64 };
 
@@ -21,7 +21,7 @@ struct ids {
 
 struct completion {
   struct tb_buf *out, body;
-  struct tw_text_event batch;
+  struct tt_text_event batch;
   unsigned version;
   bool open, any, has_clock;
   uint64_t gen;
@@ -35,7 +35,7 @@ static void note(uint64_t *ids, unsigned *n, uint64_t id) {
   ids[(*n)++] = id;
 }
 
-static void note_event(struct completion *c, const struct tw_text_event *ev) {
+static void note_event(struct completion *c, const struct tt_text_event *ev) {
   const struct tw_spec *spec = tw_spec(ev->type);
   bool dt = tw_spec_has_dt(spec);
 
@@ -56,8 +56,8 @@ static void note_event(struct completion *c, const struct tw_text_event *ev) {
 
 static void close_batch(struct completion *c) {
   if (!c->open) return;
-  tw_text_encode(c->out, &c->batch);
-  tw_text_encode_number(c->out, c->batch.size_given ? c->batch.args[3] : c->body.len);
+  tt_text_encode(c->out, &c->batch);
+  tt_text_encode_number(c->out, c->batch.size_given ? c->batch.args[3] : c->body.len);
   tb_buf_add(c->out, c->body.data, c->body.len);
   tb_buf_clear(&c->body);
   c->open = false;
@@ -65,7 +65,7 @@ static void close_batch(struct completion *c) {
 
 static void open_batch(struct completion *c, uint64_t gen, uint64_t time) {
   close_batch(c);
-  c->batch = (struct tw_text_event){ .type = TW_EV_EVENT_BATCH,
+  c->batch = (struct tt_text_event){ .type = TW_EV_EVENT_BATCH,
                                      .nargs = 3,
                                      .args = { gen, UINT64_MAX, time } };
   c->open = true;
@@ -82,7 +82,7 @@ static void add_missing(struct completion *c) {
     open_batch(c, c->gen, 0);
     if (c->version >= 25) tb_buf_byte(&c->body, TW_EV_SYNC);
     tb_buf_byte(&c->body, TW_EV_FREQUENCY);
-    tw_text_encode_number(&c->body, 1000000000);
+    tt_text_encode_number(&c->body, 1000000000);
     if (c->version >= 25)
       tb_buf_add(&c->body, (unsigned char[]){ TW_EV_CLOCK_SNAPSHOT, 1, 2, 3, 4 }, 5);
   }
@@ -92,20 +92,20 @@ static void add_missing(struct completion *c) {
     char name[24];
     if (is_defined(&c->strings, c->strings.named[i])) continue;
     int len = snprintf(name, sizeof name, "s%" PRIu64, c->strings.named[i]);
-    struct tw_text_event string = { .type = TW_EV_STRING,
+    struct tt_text_event string = { .type = TW_EV_STRING,
                                     .nargs = 1,
                                     .args = { c->strings.named[i] },
                                     .data = (unsigned char *)name,
                                     .len = (size_t)len };
-    tw_text_encode(&c->body, &string);
+    tt_text_encode(&c->body, &string);
   }
   open_batch(c, c->gen, 0);
   tb_buf_byte(&c->body, TW_EV_STACKS);
   for (unsigned i = 0; i < c->stacks.n_named; i++) {
-    struct tw_text_event stack = { .type = TW_EV_STACK,
+    struct tt_text_event stack = { .type = TW_EV_STACK,
                                    .nargs = 2,
                                    .args = { c->stacks.named[i] } };
-    if (!is_defined(&c->stacks, c->stacks.named[i])) tw_text_encode(&c->body, &stack);
+    if (!is_defined(&c->stacks, c->stacks.named[i])) tt_text_encode(&c->body, &stack);
   }
   close_batch(c);
 }
@@ -119,12 +119,12 @@ static void end_generation(struct completion *c, bool mark) {
   c->strings = c->stacks = (struct ids){ 0 };
 }
 
-static void take_event(struct completion *c, const struct tw_text_event *ev) {
+static void take_event(struct completion *c, const struct tt_text_event *ev) {
   bool batch = ev->type == TW_EV_EVENT_BATCH, experimental = ev->type == TW_EV_EXPERIMENTAL_BATCH;
 
   if (ev->type == TW_EV_END_OF_GENERATION) {
     end_generation(c, false);
-    tw_text_encode(c->out, ev);
+    tt_text_encode(c->out, ev);
     return;
   }
   if (batch || experimental) {
@@ -139,32 +139,32 @@ static void take_event(struct completion *c, const struct tw_text_event *ev) {
     c->batch = *ev;
     c->open = true;
   } else {
-    tw_text_encode(c->open ? &c->body : c->out, ev);
+    tt_text_encode(c->open ? &c->body : c->out, ev);
   }
 }
 
 void tt_trace_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out) {
   unsigned char header[TW_HEADER_BYTES];
   struct completion *c = calloc(1, sizeof *c);
-  struct tw_text_event ev;
-  struct tw_text text;
+  struct tt_text_event ev;
+  struct tt_text text;
   struct tb_diag diag;
   tb_rc rc;
 
   tb_diag_clear(&diag);
   c->out = out;
   tb_buf_init(&c->body, mem);
-  rc = tw_text_open(&text, source, mem, &diag);
+  rc = tt_text_open(&text, source, mem, &diag);
   cr_assert_eq(rc, TB_OK, "%s", diag.text);
   c->version = text.version;
   tw_header_write(header, text.version);
   tb_buf_add(out, header, sizeof header);
-  while ((rc = tw_text_next(&text, &ev)) == TB_OK) take_event(c, &ev);
+  while ((rc = tt_text_next(&text, &ev)) == TB_OK) take_event(c, &ev);
   cr_assert_eq(rc, TB_END, "%s", diag.text);
   end_generation(c, true);
   cr_assert_eq(out->rc, TB_OK);
   tb_buf_fini(&c->body);
-  tw_text_close(&text);
+  tt_text_close(&text);
   free(c);
 }
 

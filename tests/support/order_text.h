@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests say a trace out loud (wire/text.h) and look at what comes out in order.
+/* Tests say a trace out loud (support/trace_text.h) and look at what comes out in order.
  *
  * tt_order_text() adds what a test does not care about, unless the text has it: a frequency of one
  * tick a nanosecond and, from 1.25, clocks; a string "sN" for every string id N that events name;

@@ -8,7 +8,7 @@
 #include "support/stored.h"
 #include "trace/survey.h"
 #include "wire/spec.h"
-#include "wire/text.h"
+#include "support/trace_text.h"
 
 static tb_rc survey(const void *bytes, size_t n, size_t trace_bytes, struct tb_diag *diag,
                     struct to_survey *out) {
@@ -98,7 +98,7 @@ Test(survey, the_start_is_the_earliest_batch_on_both_clocks) {
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&bytes, &mem);
   tb_diag_clear(&diag);
-  cr_assert_eq(tw_text_to_bytes(text, &mem, &bytes, &diag), TB_OK, "%s", diag.text);
+  cr_assert_eq(tt_text_to_bytes(text, &mem, &bytes, &diag), TB_OK, "%s", diag.text);
   cr_assert_eq(survey(bytes.data, bytes.len, bytes.len, &diag, &look), TB_OK, "%s", diag.text);
   cr_assert_eq(look.start_ns, 3000);
   cr_assert_eq(look.start_wall_ns, 3000000500u - (5100 - 3000));

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "wire/text.h"
+#include "support/trace_text.h"
 
 struct fixture {
   struct tb_mem mem;
@@ -14,7 +14,7 @@ static tb_rc encode(struct fixture *f, const char *text) {
   tb_mem_init(&f->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_buf_init(&f->out, &f->mem);
   tb_diag_clear(&f->diag);
-  return tw_text_to_bytes(text, &f->mem, &f->out, &f->diag);
+  return tt_text_to_bytes(text, &f->mem, &f->out, &f->diag);
 }
 
 static void clear(struct fixture *f) {

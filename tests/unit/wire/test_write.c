@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "wire/split.h"
-#include "wire/text.h"
+#include "support/trace_text.h"
 #include "wire/write.h"
 
 #define ROOM(w) (w).room, (size_t)((w).pos - (w).room)

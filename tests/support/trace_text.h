@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace as text, one line per event: the language of the tests, of golden files and of debugging.
+/* A trace as text, one line per event: the language of the tests and of golden files.
  *
  *   Trace Go1.26
  *   EventBatch gen=1 m=0 time=0            # size= may be given; else the batch is as long as it gets
@@ -15,13 +15,13 @@
  * Memory    data of the event at hand is in a buffer from mem.
  * Errors    TB_END: no more events. TB_BROKEN: diag's text names the line. TB_NOMEM, TB_BUDGET.
  */
-#ifndef TW_TEXT_H
-#define TW_TEXT_H
+#ifndef TT_TRACE_TEXT_H
+#define TT_TRACE_TEXT_H
 
 #include "base/buf.h"
 #include "wire/spec.h"
 
-struct tw_text {
+struct tt_text {
   const char *pos;
   unsigned line;
   unsigned version;
@@ -29,7 +29,7 @@ struct tw_text {
   struct tb_diag *diag;
 };
 
-struct tw_text_event {
+struct tt_text_event {
   uint8_t type;
   unsigned nargs; /* dt counted */
   uint64_t args[6];
@@ -41,22 +41,22 @@ struct tw_text_event {
 };
 
 /* Reads the "Trace Go1.NN" line. text is NUL-terminated and stays. */
-TB_MUST tb_rc tw_text_open(struct tw_text *text, const char *source, struct tb_mem *mem,
+TB_MUST tb_rc tt_text_open(struct tt_text *text, const char *source, struct tb_mem *mem,
                            struct tb_diag *diag);
-void tw_text_close(struct tw_text *text);
-TB_MUST tb_rc tw_text_next(struct tw_text *text, struct tw_text_event *out);
+void tt_text_close(struct tt_text *text);
+TB_MUST tb_rc tt_text_next(struct tt_text *text, struct tt_text_event *out);
 
 /* Appends the event's bytes; of a batch, what stands before its size. */
-void tw_text_encode(struct tb_buf *out, const struct tw_text_event *event);
-void tw_text_encode_number(struct tb_buf *out, uint64_t value);
+void tt_text_encode(struct tb_buf *out, const struct tt_text_event *event);
+void tt_text_encode_number(struct tb_buf *out, uint64_t value);
 
 /* A whole trace as text that reads back as the same events: `text -> bytes -> text` is the identity on
  * what this writes. Sizes of batches are left out. TB_BROKEN: bytes are no batches; diag has the offset. */
-TB_MUST tb_rc tw_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
+TB_MUST tb_rc tt_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
                             struct tb_diag *diag);
 
 /* The whole text as trace bytes, nothing added. */
-TB_MUST tb_rc tw_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
+TB_MUST tb_rc tt_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
                                struct tb_diag *diag);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "support/trace_text.h"
+
 #include <inttypes.h>
 
 #include "wire/batch.h"
 #include "wire/raw.h"
-#include "wire/text.h"
 
 static void put_number(struct tb_buf *out, const char *label, uint64_t value) {
   tb_buf_printf(out, " %s=%" PRIu64, label, value);
@@ -44,7 +45,7 @@ static void put_event(struct tb_buf *out, const struct tw_raw *event) {
   tb_buf_byte(out, '\n');
 }
 
-tb_rc tw_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
+tb_rc tt_text_write(const unsigned char *bytes, size_t n, struct tb_buf *out,
                     struct tb_diag *diag) {
   unsigned version;
   size_t at = 0, used;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/text.h"
+#include "support/trace_text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #define BAD(text, fmt, ...)                                                                        \
   tb_fail((text)->diag, TB_BROKEN, "line %u: " fmt, (text)->line, __VA_ARGS__)
 
-static void skip_blanks(struct tw_text *text) {
+static void skip_blanks(struct tt_text *text) {
   while (*text->pos == ' ' || *text->pos == '\t' || *text->pos == '\r') text->pos++;
   if (*text->pos == '#') text->pos += strcspn(text->pos, "\n");
 }
 
 /* To the next word, over any number of line ends. */
-static void skip_lines(struct tw_text *text) {
+static void skip_lines(struct tt_text *text) {
   for (skip_blanks(text); *text->pos == '\n'; skip_blanks(text)) {
     text->pos++;
     text->line++;
@@ -29,13 +29,13 @@ static size_t word_length(const char *pos) {
   return strcspn(pos, " \t\r\n=#");
 }
 
-static bool at_label(const struct tw_text *text, const char *label) {
+static bool at_label(const struct tt_text *text, const char *label) {
   size_t len = strlen(label);
 
   return strncmp(text->pos, label, len) == 0 && text->pos[len] == '=';
 }
 
-static tb_rc read_arg(struct tw_text *text, const char *label, uint64_t *out) {
+static tb_rc read_arg(struct tt_text *text, const char *label, uint64_t *out) {
   uint64_t value = 0;
 
   skip_blanks(text);
@@ -50,7 +50,7 @@ static tb_rc read_arg(struct tw_text *text, const char *label, uint64_t *out) {
   return TB_OK;
 }
 
-static tb_rc read_escape(struct tw_text *text) {
+static tb_rc read_escape(struct tt_text *text) {
   static const char letters[] = "abfnrtv\\\"", values[] = "\a\b\f\n\r\t\v\\\"";
   const char *letter = *text->pos == '\0' ? NULL : strchr(letters, *text->pos);
 
@@ -67,7 +67,7 @@ static tb_rc read_escape(struct tw_text *text) {
   return TB_OK;
 }
 
-static tb_rc read_data(struct tw_text *text, struct tw_text_event *out) {
+static tb_rc read_data(struct tt_text *text, struct tt_text_event *out) {
   skip_lines(text);
   if (!at_label(text, "data")) return TB_OK; /* none is empty */
   text->pos += strlen("data=");
@@ -88,7 +88,7 @@ static tb_rc read_data(struct tw_text *text, struct tw_text_event *out) {
   return text->data.rc;
 }
 
-static tb_rc read_frames(struct tw_text *text, struct tw_text_event *out) {
+static tb_rc read_frames(struct tt_text *text, struct tt_text_event *out) {
   static const char *const labels[4] = { "pc", "func", "file", "line" };
 
   if (out->args[1] > TW_STACK_FRAMES_MAX)
@@ -101,9 +101,9 @@ static tb_rc read_frames(struct tw_text *text, struct tw_text_event *out) {
   return TB_OK;
 }
 
-tb_rc tw_text_open(struct tw_text *text, const char *source, struct tb_mem *mem,
+tb_rc tt_text_open(struct tt_text *text, const char *source, struct tb_mem *mem,
                    struct tb_diag *diag) {
-  *text = (struct tw_text){ .pos = source, .line = 1, .diag = diag };
+  *text = (struct tt_text){ .pos = source, .line = 1, .diag = diag };
   tb_buf_init(&text->data, mem);
   skip_lines(text);
   if (sscanf(text->pos, "Trace Go1.%u", &text->version) != 1 || !tw_version_known(text->version))
@@ -112,16 +112,16 @@ tb_rc tw_text_open(struct tw_text *text, const char *source, struct tb_mem *mem,
   return TB_OK;
 }
 
-void tw_text_close(struct tw_text *text) {
+void tt_text_close(struct tt_text *text) {
   tb_buf_fini(&text->data);
 }
 
-tb_rc tw_text_next(struct tw_text *text, struct tw_text_event *out) {
+tb_rc tt_text_next(struct tt_text *text, struct tt_text_event *out) {
   skip_lines(text);
   if (*text->pos == '\0') return TB_END;
 
   size_t len = word_length(text->pos);
-  *out = (struct tw_text_event){ .type = (uint8_t)tw_spec_find(text->pos, len) };
+  *out = (struct tt_text_event){ .type = (uint8_t)tw_spec_find(text->pos, len) };
   tb_buf_clear(&text->data);
   const struct tw_spec *spec = tw_spec(out->type);
   if (out->type == TW_EV_NONE)
@@ -142,49 +142,49 @@ tb_rc tw_text_next(struct tw_text *text, struct tw_text_event *out) {
   return TB_OK;
 }
 
-void tw_text_encode_number(struct tb_buf *out, uint64_t value) {
+void tt_text_encode_number(struct tb_buf *out, uint64_t value) {
   unsigned char bytes[TW_VARINT_BYTES_MAX];
 
   tb_buf_add(out, bytes, tw_varint_write(bytes, value));
 }
 
-void tw_text_encode(struct tb_buf *out, const struct tw_text_event *event) {
+void tt_text_encode(struct tb_buf *out, const struct tt_text_event *event) {
   bool batch = event->type == TW_EV_EVENT_BATCH;
 
   tb_buf_byte(out, event->type);
   for (unsigned i = 0; i < event->nargs && !(batch && i == 3); i++) {
     /* An experiment is a byte, below 128 no other than the number. */
-    tw_text_encode_number(out, event->args[i]);
+    tt_text_encode_number(out, event->args[i]);
   }
   for (unsigned i = 0; i < event->nframes; i++)
-    for (int k = 0; k < 4; k++) tw_text_encode_number(out, event->frames[i][k]);
+    for (int k = 0; k < 4; k++) tt_text_encode_number(out, event->frames[i][k]);
   if (tw_spec(event->type)->kind == TW_KIND_DATA) {
-    tw_text_encode_number(out, event->len);
+    tt_text_encode_number(out, event->len);
     tb_buf_add(out, event->data, event->len);
   }
 }
 
 /* A batch waits in `body` until it is as long as it gets. */
-static void close_batch(struct tb_buf *out, struct tb_buf *body, const struct tw_text_event *batch,
+static void close_batch(struct tb_buf *out, struct tb_buf *body, const struct tt_text_event *batch,
                         bool *open) {
   if (!*open) return;
-  tw_text_encode(out, batch);
-  tw_text_encode_number(out, batch->size_given ? batch->args[3] : body->len);
+  tt_text_encode(out, batch);
+  tt_text_encode_number(out, batch->size_given ? batch->args[3] : body->len);
   tb_buf_add(out, body->data, body->len);
   if (body->rc != TB_OK) out->rc = body->rc;
   tb_buf_clear(body);
   *open = false;
 }
 
-static tb_rc encode_all(struct tw_text *text, struct tb_buf *body, struct tb_buf *out) {
+static tb_rc encode_all(struct tt_text *text, struct tb_buf *body, struct tb_buf *out) {
   unsigned char header[TW_HEADER_BYTES];
-  struct tw_text_event event, batch;
+  struct tt_text_event event, batch;
   bool open = false;
   tb_rc rc;
 
   tw_header_write(header, text->version);
   tb_buf_add(out, header, sizeof header);
-  while ((rc = tw_text_next(text, &event)) == TB_OK) {
+  while ((rc = tt_text_next(text, &event)) == TB_OK) {
     if (event.type == TW_EV_EVENT_BATCH) {
       close_batch(out, body, &batch, &open);
       batch = event;
@@ -192,24 +192,24 @@ static tb_rc encode_all(struct tw_text *text, struct tb_buf *body, struct tb_buf
     } else if (event.type == TW_EV_EXPERIMENTAL_BATCH || event.type == TW_EV_END_OF_GENERATION ||
                !open) {
       close_batch(out, body, &batch, &open);
-      tw_text_encode(out, &event);
+      tt_text_encode(out, &event);
     } else {
-      tw_text_encode(body, &event);
+      tt_text_encode(body, &event);
     }
   }
   close_batch(out, body, &batch, &open);
   return rc == TB_END ? out->rc : rc;
 }
 
-tb_rc tw_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
+tb_rc tt_text_to_bytes(const char *source, struct tb_mem *mem, struct tb_buf *out,
                        struct tb_diag *diag) {
-  struct tw_text text;
+  struct tt_text text;
   struct tb_buf body;
 
   tb_buf_init(&body, mem);
-  tb_rc rc = tw_text_open(&text, source, mem, diag);
+  tb_rc rc = tt_text_open(&text, source, mem, diag);
   if (rc == TB_OK) rc = encode_all(&text, &body, out);
   tb_buf_fini(&body);
-  tw_text_close(&text);
+  tt_text_close(&text);
   return rc;
 }
