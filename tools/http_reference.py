@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """http_reference.py BUILD [--write]: the reference of the HTTP interface against the tables of the program.
 
-docs/openapi.json, and what stands between the marks in docs/HTTP.md, are printed by BUILD's tracectl; --write prints them
-again. Exit 1 where they differ.
+docs/openapi.json is made by tools/openapi.py; what stands between the marks in docs/HTTP.md is printed by BUILD's tracectl. --write writes
+both again. Exit 1 where they differ.
 """
 import pathlib
 import re
 import subprocess
 import sys
+
+import openapi
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 OPENAPI, MANUAL = SOURCE / "docs/openapi.json", SOURCE / "docs/HTTP.md"
@@ -25,7 +27,7 @@ def main():
         printed = tables(mark[2], "--markdown")
         return mark[1] + printed[printed.index("|"):].strip() + "\n" + mark[3]
 
-    made = {OPENAPI: tables("routes", "--openapi"), MANUAL: MARKS.sub(table, MANUAL.read_text())}
+    made = {OPENAPI: openapi.text(), MANUAL: MARKS.sub(table, MANUAL.read_text())}
     differ = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     for path in differ:
         if "--write" in sys.argv:

@@ -8,11 +8,10 @@
 #include "base/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
-#include "tools/tracectl/help/openapi.h"
 #include "tools/tracectl/help/tables.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum form { TEXT, MARKDOWN, JSON, OPENAPI };
+enum form { TEXT, MARKDOWN, JSON };
 
 /* "OPENED BY" becomes opened_by. */
 static void key_of(const char *head, char out[40]) {
@@ -71,24 +70,16 @@ static int unknown(const char *name) {
   return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", name);
 }
 
-static int print_openapi(int argc, char **argv) {
-  if (optind + 1 != argc || strcmp(argv[optind], "routes") != 0)
-    return tk_usage("tables", "--openapi is a form of the table routes");
-  return tk_openapi_print(stdout) ? TK_DONE : tk_fail("tables", "%s", tb_rc_text(TB_NOMEM));
-}
-
 int tk_cmd_tables(int argc, char **argv) {
   static const struct option options[] = { { "markdown", no_argument, NULL, 'm' },
                                            { "json", no_argument, NULL, 'j' },
-                                           { "openapi", no_argument, NULL, 'o' },
                                            { 0 } };
   enum form form = TEXT;
 
   for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
     if (c == '?') return tk_usage_hint("tables");
-    form = c == 'm' ? MARKDOWN : c == 'j' ? JSON : OPENAPI;
+    form = c == 'm' ? MARKDOWN : JSON;
   }
-  if (form == OPENAPI) return print_openapi(argc, argv);
   if (optind == argc) {
     print_names();
     return TK_DONE;
