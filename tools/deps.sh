@@ -18,8 +18,8 @@ python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml=
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
-  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libxxhash-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev libcurl4-openssl-dev)
-test_packages=(abigail-tools buildah libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler python3 redis-tools sqlite3 strace systemd systemd-container time tmux valgrind zstd)
+  protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libxxhash-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev libcurl4-openssl-dev python3)
+test_packages=(abigail-tools buildah libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler redis-tools sqlite3 strace systemd systemd-container time tmux valgrind zstd)
 allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
 ci_packages=(memcached nginx-light postgresql prometheus) # installing them starts servers, which is not for everybody's machine
 clang_packages=(clang libclang-rt-14-dev llvm)

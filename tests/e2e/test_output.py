@@ -18,7 +18,7 @@ class Output(Case):
         self.collector.send(trace, "shop")
         at = ["--server", self.collector.to, "--certs", self.certs]
         self.commands = [
-            ["--version"], ["help"], ["help", "cat"], ["help", "--completion", "bash"], ["tables", "events"],
+            ["--version"], ["help"], ["help", "cat"], ["tables", "events"],
             ["tables", "config", "--json"], ["check", trace], ["check", "--json", trace], ["index", trace],
             ["index", "--json", trace], ["report", "all", trace], ["report", "all", "--json", trace],
             ["report", "syscall", "--pprof", "-", trace],

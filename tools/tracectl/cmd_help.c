@@ -4,7 +4,7 @@
 #include "base/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
-#include "tools/tracectl/help/help.h"
+#include "tools/tracectl/help/verbs.h"
 
 void tk_help_overview(FILE *out) {
   fputs("usage: tracectl VERB [OPTION]... [ARGUMENT]...\n\n", out);
@@ -36,30 +36,11 @@ int tk_help_unknown(const char *name) {
   return TK_USAGE;
 }
 
-static int write_pages(const char *dir) {
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  return tk_man_write(dir, &diag) == TB_OK ? TK_DONE : tk_fail("help", "%s", diag.text);
-}
-
 int tk_cmd_help(int argc, char **argv) {
-  static const struct option options[] = { { "man", required_argument, NULL, 'm' },
-                                           { "completion", required_argument, NULL, 'c' },
-                                           { 0 } };
-  const char *man = NULL, *shell = NULL;
+  static const struct option none[] = { { 0 } };
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("help");
-    *(c == 'm' ? &man : &shell) = optarg;
-  }
-  if (argc - optind > (man == NULL && shell == NULL) || (man != NULL && shell != NULL))
-    return tk_usage("help", "one VERB, --man DIR or --completion SHELL at a time");
-  if (man != NULL) return write_pages(man);
-  if (shell != NULL)
-    return tk_complete_print(shell)
-               ? TK_DONE
-               : tk_usage("help", "--completion: \"%s\" is none of " TK_SHELLS, shell);
+  if (tk_option_next(argc, argv, "", none) != -1) return tk_usage_hint("help");
+  if (argc - optind > 1) return tk_usage("help", "one VERB at a time");
   if (optind == argc) {
     tk_help_overview(stdout);
     return TK_DONE;

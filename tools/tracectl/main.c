@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/tracectl/help/commands.h"
-#include "tools/tracectl/help/help.h"
+#include "tools/tracectl/help/verbs.h"
 
 struct tb_mem tk_mem;
 
