@@ -19,7 +19,7 @@ install(FILES lib/trace/active.h lib/trace/prepare.h lib/trace/pull.h lib/trace/
 install(FILES lib/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/window)
 install(FILES lib/spans/callstack.h lib/spans/lock_table.h lib/spans/pull.h lib/spans/spans.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/spans)
-install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/model.h lib/analysis/report.h
+install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/report.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)
 
 # pkg-config, as the agent has it: installed, and from the build folder.

@@ -29,7 +29,7 @@ struct tc_tap_event {
   struct tc_event_tap *tap;
   uint64_t version; /* of the tap's leases, when lines were made */
   struct tp_bundle_about about;
-  struct to_model *model; /* of durations; NULL: no memory for it, so events come without */
+  struct to_durations *durations; /* NULL: no memory for them, so events come without */
   uint64_t position;      /* of the next event in its generation */
   struct line *lines;
   size_t n_lines;
@@ -167,7 +167,7 @@ void tc_tap_event_free(struct tc_tap_event *t) {
   *t->at = t->next;
   if (t->next != NULL) t->next->at = t->at;
   for (size_t i = 0; i < t->n_lines; i++) line_fini(&t->lines[i]);
-  to_model_free(t->model);
+  to_durations_free(t->durations);
   free(t->lines);
   free(t);
 }
@@ -195,9 +195,9 @@ void tc_event_tap_begin(struct tc_event_tap *tap, const struct tc_tap_event_abou
   if ((*tapped)->n_lines == 0) {
     tc_tap_event_free(*tapped);
     *tapped = NULL;
-  } else if ((*tapped)->model == NULL &&
-             to_model_new_durations(&tap->mem, &(*tapped)->model) != TB_OK) {
-    (*tapped)->model = NULL;
+  } else if ((*tapped)->durations == NULL &&
+             to_durations_new(&tap->mem, &(*tapped)->durations) != TB_OK) {
+    (*tapped)->durations = NULL;
   }
 }
 
@@ -207,8 +207,8 @@ static void add_slice(struct tc_tap_event *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
   struct to_duration lasted[SLICE_EVENTS_MAX];
 
-  tb_rc rc = t->model == NULL ? TB_NOMEM : to_model_durations(t->model, gen, events, n, lasted);
-  if (t->model == NULL) memset(lasted, 0, n * sizeof *lasted);
+  tb_rc rc = t->durations == NULL ? TB_NOMEM : to_durations_events(t->durations, gen, events, n, lasted);
+  if (t->durations == NULL) memset(lasted, 0, n * sizeof *lasted);
   (void)rc; /* what has no memory has no duration */
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
     for (size_t i = 0; i < n; i++)
@@ -234,7 +234,7 @@ void tc_tap_event_end(struct tc_tap_event *t) {
 }
 
 void tc_tap_event_epoch(struct tc_tap_event *t) {
-  if (t->model != NULL) to_model_epoch(t->model);
+  if (t->durations != NULL) to_durations_epoch(t->durations);
 }
 
 void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns) {

@@ -5,15 +5,14 @@
  *   cc thread_time.c $(pkg-config --cflags --libs traceonline) -o thread-time
  *
  * The pull side of libtraceonline: the survey says beforehand how much there is to read, and the loop asks
- * for the next event. */
+ * for the next span. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "analysis/model.h"
-#include "trace/pull.h"
+#include "spans/pull.h"
 #include "trace/survey.h"
 
 enum { STATES = TO_THREAD_BLOCKED + 1 };
@@ -22,33 +21,25 @@ struct sums {
   uint64_t spans[STATES], total_ns[STATES], at_least[STATES]; /* at_least: of spans, began unseen */
 };
 
-static void add(struct sums *sums, const struct to_effects *effects) {
-  for (unsigned i = 0; i < effects->threads; i++) {
-    const struct to_thread_change *change = &effects->thread[i];
-    sums->spans[change->from]++;
-    sums->total_ns[change->from] += change->lasted_ns;
-    sums->at_least[change->from] += change->lower_bound;
-  }
+static void add(struct sums *sums, const struct to_span *span) {
+  if (!span->until_known) return;
+  sums->spans[span->state]++;
+  sums->total_ns[span->state] += (uint64_t)(span->until - span->from);
+  sums->at_least[span->state] += !span->from_known;
 }
 
 static tb_rc read_trace(struct tb_mem *mem, struct to_part *part, struct sums *sums,
                         struct tb_diag *diag) {
+  const struct to_spans_config config = { .wanted = TO_WANT(THREAD) };
   const struct to_generation *gen;
-  const struct to_event *ev;
-  struct to_model *model;
-  struct to_pull *pull;
-  struct to_effects effects;
+  const struct to_span *span;
+  struct to_span_pull *pull;
+  tb_rc rc;
 
-  TB_TRY(to_model_new(mem, &model));
-  tb_rc rc = to_pull_new(mem, NULL, TO_READER_BYTES_STAY, to_part_source(part), diag, &pull);
-  if (rc == TB_OK) {
-    while ((rc = to_pull_next(pull, &ev, &gen)) == TB_OK) {
-      if ((rc = to_model_event(model, gen, ev, &effects)) != TB_OK) break;
-      add(sums, &effects);
-    }
-    to_pull_free(pull);
-  }
-  to_model_free(model);
+  TB_TRY(to_span_pull_new(mem, NULL, TO_READER_BYTES_STAY, &config, to_part_source(part), diag,
+                          &pull));
+  while ((rc = to_span_pull_next(pull, &span, &gen)) == TB_OK) add(sums, span);
+  to_span_pull_free(pull);
   return rc == TB_END ? TB_OK : rc;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events a reader wants: by kind (event/kinds.def), goroutine, least duration (analysis/model.h).
+/* Which events a reader wants: by kind (event/kinds.def), goroutine, least duration (analysis/durations.h).
  *
  * A zeroed filter takes nothing; to_filter_all() makes one that takes everything.
  */
 #ifndef TO_ANALYSIS_FILTER_H
 #define TO_ANALYSIS_FILTER_H
 
-#include "analysis/model.h"
+#include "analysis/durations.h"
 
 struct to_filter {
   uint64_t types[4];    /* a bit for each event */

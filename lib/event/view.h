@@ -4,7 +4,7 @@
  * The words are those of Go's public reader; a program that reads Go's documentation finds them here.
  * Names, numbers and meaning of kinds, states, ranges and reasons never change (requirement I21), new
  * ones are added at the end; each has the trace's own text beside it. All functions here look at one
- * event and are O(1); what needs the events before it is in analysis/model.h.
+ * event and are O(1); what needs the events before it is in spans/spans.h.
  */
 #ifndef TO_EVENT_VIEW_H
 #define TO_EVENT_VIEW_H

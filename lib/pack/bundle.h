@@ -15,7 +15,7 @@
 #ifndef TP_PACK_BUNDLE_H
 #define TP_PACK_BUNDLE_H
 
-#include "analysis/model.h"
+#include "analysis/durations.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "event/allocfree.h"

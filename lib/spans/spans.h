@@ -111,7 +111,7 @@ struct to_region_time {
 
 struct to_span_more {
   struct to_string name, text; /* len 0: none */
-  uint64_t value, parent;
+  uint64_t value, parent; /* value of a sample: 1 where its goroutine is not on its thread just then */
   int64_t goroutine;                   /* TO_NONE: not known */
   const struct to_region_time *region; /* NULL: not known */
 };

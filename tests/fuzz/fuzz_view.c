@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users build on: whatever the reader lets through, every event can be pulled, viewed, put to the model,
+/* What users build on: whatever the reader lets through, every event can be pulled, viewed, made a span,
  * its stack asked by depth; the survey answers; all memory comes back. */
-#include "analysis/model.h"
 #include "event/allocfree.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
+#include "spans/spans.h"
 #include "trace/pull.h"
 #include "trace/survey.h"
 #include "wire/spec.h"
@@ -13,7 +13,7 @@ enum { MEMORY_MAX = 64 << 20, FUEL = 100000, HEADER = 16 };
 
 struct view {
   struct tb_mem mem;
-  struct to_model *model;
+  struct to_spans *spans;
   struct to_allocfree heap;
   const struct to_generation *gen;
   uint64_t events;
@@ -30,22 +30,29 @@ static void look_at_stack(const struct to_generation *gen, uint64_t id) {
   FUZZ_CHECK(to_stack_hash(gen, id) == to_stack_hash(gen, id));
 }
 
-static void look_at_model(const struct view *v, const struct to_event *ev,
-                          const struct to_effects *effects) {
-  struct to_goroutine g;
-  struct to_thread_now thread;
-  struct to_proc_now proc;
-  to_ns since;
-  bool lower_bound;
+static tb_rc look_at_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
+                           size_t n) {
+  (void)self;
+  (void)gen;
+  FUZZ_CHECK(n > 0 && n <= TO_SPANS_SLICE);
+  for (; n > 0; n--, spans++) {
+    FUZZ_CHECK(spans->kind < TO_SPAN_KINDS && !spans->open);
+    if (spans->kind == TO_SPAN_THREAD)
+      FUZZ_CHECK(to_thread_state_name((enum to_thread_state)spans->state) != NULL);
+  }
+  return TB_OK;
+}
 
-  FUZZ_CHECK(effects->threads <= TO_THREAD_CHANGES_MAX && effects->reason < TO_REASONS);
-  for (unsigned i = 0; i < effects->threads; i++)
-    FUZZ_CHECK(to_thread_state_name(effects->thread[i].to) != NULL);
-  if (to_model_goroutine(v->model, ev->g, &g)) FUZZ_CHECK(g.id == ev->g);
-  if (to_model_thread(v->model, ev->m, &thread)) FUZZ_CHECK(thread.id == ev->m);
-  if (to_model_proc(v->model, ev->p, &proc)) FUZZ_CHECK(proc.id == ev->p);
-  for (unsigned kind = 0; kind < TO_RANGES; kind++)
-    (void)to_model_range(v->model, (enum to_range_kind)kind, ev->g, &since, &lower_bound);
+static tb_rc look_at_open(void *self, const struct to_span *span) {
+  (void)self;
+  FUZZ_CHECK(span->kind < TO_SPAN_KINDS && span->open);
+  return TB_OK;
+}
+
+static tb_rc no_open(void *self, const struct to_span *span) {
+  (void)self;
+  FUZZ_CHECK(span->kind != TO_SPAN_GOROUTINE);
+  return TB_OK;
 }
 
 /* Its arguments by their types: what is a stack or a string can be asked for. */
@@ -72,7 +79,6 @@ static bool look_at_event(struct view *v, const struct to_generation *gen,
   struct to_transition tr;
   struct to_event_range range;
   struct to_heap_event heap;
-  struct to_effects effects;
   uint64_t stack = to_event_stack(ev);
   enum to_event_kind kind = to_event_kind(ev);
 
@@ -89,18 +95,16 @@ static bool look_at_event(struct view *v, const struct to_generation *gen,
   if (gen != NULL && stack != TO_NO_STACK) look_at_stack(gen, stack);
   if (gen != NULL) look_at_args(gen, ev);
   FUZZ_CHECK(to_allocfree_event(&v->heap, ev, &heap) == (kind == TO_KIND_EXPERIMENTAL));
-  if (to_model_event(v->model, gen, ev, &effects) != TB_OK) return false;
-  look_at_model(v, ev, &effects);
-  return true;
+  return to_spans_events(v->spans, gen, ev, 1) == TB_OK;
 }
 
 static void pull_all(const uint8_t *data, size_t size) {
   const struct to_limits limits = { .fuel_tries = FUEL };
+  const struct to_spans_config config = { .wanted = TO_WANT_ALL };
   struct to_part part = { data, size < HEADER ? size : HEADER, HEADER, size, 0 };
   struct view v = { .events = 0 };
   const struct to_generation *gen;
   const struct to_event *ev;
-  struct to_goroutine g;
   struct to_pull *pull;
   struct tb_diag diag;
 
@@ -108,18 +112,16 @@ static void pull_all(const uint8_t *data, size_t size) {
   tb_diag_clear(&diag);
   tb_mem_init(&v.mem, tb_mem_libc, NULL, MEMORY_MAX);
   to_allocfree_init(&v.heap, &v.mem);
-  FUZZ_CHECK(to_model_new(&v.mem, &v.model) == TB_OK);
+  FUZZ_CHECK(to_spans_new(&v.mem, &config, (struct to_span_sink){ NULL, look_at_spans }, &v.spans) == TB_OK);
   FUZZ_CHECK(to_pull_new(&v.mem, &limits, TO_READER_BYTES_STAY, to_part_source(&part), &diag,
                          &pull) == TB_OK);
   tt_tighten(&v.mem, size);
   while (to_pull_next(pull, &ev, &gen) == TB_OK && look_at_event(&v, gen, ev)) v.events++;
-  size_t pos = 0, live = 0;
-  while (to_model_next_goroutine(v.model, &pos, &g)) live++;
-  FUZZ_CHECK(live == to_model_goroutines(v.model));
-  to_model_epoch(v.model);
-  FUZZ_CHECK(to_model_goroutines(v.model) == 0);
+  FUZZ_CHECK(to_spans_open(v.spans, look_at_open, NULL) == TB_OK);
+  FUZZ_CHECK(to_spans_epoch(v.spans) == TB_OK);
+  FUZZ_CHECK(to_spans_open(v.spans, no_open, NULL) == TB_OK);
   to_pull_free(pull);
-  to_model_free(v.model);
+  to_spans_free(v.spans);
   to_allocfree_fini(&v.heap);
   FUZZ_CHECK(v.mem.bytes == 0);
 }

@@ -16,7 +16,7 @@ static const struct tp_bundle_about whose = { stream_id, "shop", "host:1", 0, 0 
 
 struct run {
   struct tb_mem mem;
-  struct to_model *model;
+  struct to_durations *durations;
   struct tp_bundle bundle;
   struct to_allocfree heap;
   uint64_t position, gen, events, texts, type_names;
@@ -46,14 +46,14 @@ static tb_rc order(struct run *run, const char *name, struct to_event_sink sink)
   unsigned char *bytes = load(name, &len);
 
   tb_mem_init(&run->mem, tb_mem_libc, NULL, SIZE_MAX);
-  cr_assert_eq(to_model_new_durations(&run->mem, &run->model), TB_OK);
+  cr_assert_eq(to_durations_new(&run->mem, &run->durations), TB_OK);
   tp_bundle_init(&run->bundle, &run->mem);
   to_allocfree_init(&run->heap, &run->mem);
   cr_assert_eq(to_reader_new(&run->mem, &(struct to_limits){ 0 }, 0, sink, NULL, &reader), TB_OK);
   tb_rc rc = to_reader_read(reader, bytes, len);
   to_reader_free(reader);
   tp_bundle_fini(&run->bundle);
-  to_model_free(run->model);
+  to_durations_free(run->durations);
   to_allocfree_fini(&run->heap);
   cr_assert_eq(run->mem.bytes, 0);
   free(bytes);
@@ -161,7 +161,7 @@ static tb_rc pack_and_check(void *self, const struct to_generation *gen,
   }
   run->gen = to_generation_number(gen);
   cr_assert_eq(tp_bundle_begin(&run->bundle, gen, &whose), TB_OK);
-  cr_assert_eq(to_model_durations(run->model, gen, events, n, lasted), TB_OK);
+  cr_assert_eq(to_durations_events(run->durations, gen, events, n, lasted), TB_OK);
   for (size_t i = 0; i < n; i++) {
     cr_assert_eq(tp_bundle_add(&run->bundle, gen, &events[i], run->position + i, &lasted[i]),
                  TB_OK);

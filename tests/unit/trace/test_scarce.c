@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "analysis/analysis.h"
-#include "analysis/model.h"
+#include "analysis/durations.h"
 #include "event/allocfree.h"
 #include "support/seeds.h"
 #include "trace/pull.h"
@@ -31,18 +31,18 @@ static void *scarce_resize(void *self, void *block, size_t old_bytes, size_t new
 struct pipeline {
   struct tb_mem mem;
   struct to_pull *pull;
-  struct to_model *model;
+  struct to_durations *durations;
   struct to_analyses *analyses;
   struct to_allocfree allocfree;
 };
 
 static tb_rc look(struct pipeline *p, const struct to_event *ev, const struct to_generation *gen) {
   struct to_heap_event heap;
-  struct to_effects effects;
+  struct to_duration lasted;
 
   if (gen != NULL && ev->type == TW_EV_SYNC) TB_TRY(to_allocfree_generation(&p->allocfree, gen));
   (void)to_allocfree_event(&p->allocfree, ev, &heap);
-  TB_TRY(to_model_event(p->model, gen, ev, &effects));
+  TB_TRY(to_durations_events(p->durations, gen, ev, 1, &lasted));
   return to_analyses_events(p->analyses, gen, ev, 1);
 }
 
@@ -64,7 +64,7 @@ static tb_rc work(struct pipeline *p, const unsigned char *trace, size_t n) {
   tb_rc rc;
 
   TB_TRY(to_analyses_new(&p->mem, &config, &p->analyses));
-  TB_TRY(to_model_new(&p->mem, &p->model));
+  TB_TRY(to_durations_new(&p->mem, &p->durations));
   TB_TRY(to_pull_new(&p->mem, NULL, 0, to_part_source(&part), NULL, &p->pull));
   while ((rc = to_pull_next(p->pull, &ev, &gen)) == TB_OK) TB_TRY(look(p, ev, gen));
   if (rc != TB_END) return rc;
@@ -79,7 +79,7 @@ static tb_rc run(const struct tt_input *input, struct scarce *scarce) {
   to_allocfree_init(&p.allocfree, &p.mem);
   tb_rc rc = work(&p, input->data, input->len);
   to_pull_free(p.pull);
-  to_model_free(p.model);
+  to_durations_free(p.durations);
   to_analyses_free(p.analyses);
   to_allocfree_fini(&p.allocfree);
   cr_assert_eq(p.mem.bytes, 0);

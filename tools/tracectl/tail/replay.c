@@ -28,7 +28,7 @@ struct stream {
   char *service, *instance;
   struct to_reader *reader;
   struct tb_diag diag;
-  struct to_model *model; /* of durations */
+  struct to_durations *durations;
   struct tp_bundle bundle;
   uint64_t before;   /* generations up to here are not wanted */
   uint64_t gen;      /* last ordered; 0: none */
@@ -79,7 +79,7 @@ static tb_rc add_event(struct stream *s, const struct to_generation *gen,
                                          .instance = s->instance };
   struct to_duration lasted;
 
-  TB_TRY(to_model_durations(s->model, gen, ev, 1, &lasted));
+  TB_TRY(to_durations_events(s->durations, gen, ev, 1, &lasted));
   uint64_t position = s->position++;
   if (s->gen <= s->before || !to_filter_fits(&s->replay->filter, ev, &lasted)) return TB_OK;
   if (s->bundle.count == 0) TB_TRY(tp_bundle_begin(&s->bundle, gen, &about));
@@ -122,7 +122,7 @@ static struct stream *stream_of(struct replay *r, const segment_info *info) {
   tp_bundle_init(&s->bundle, &tk_mem);
   sink.self = s;
   bool made = s->service != NULL && s->instance != NULL &&
-              to_model_new_durations(&tk_mem, &s->model) == TB_OK &&
+              to_durations_new(&tk_mem, &s->durations) == TB_OK &&
               to_reader_new(&tk_mem, &(struct to_limits){ 0 }, TO_READER_BYTES_STAY, sink, &s->diag,
                             &s->reader) == TB_OK;
   return made ? s : NULL;
@@ -132,7 +132,7 @@ static void streams_free(struct stream *s) {
   for (struct stream *next; s != NULL; s = next) {
     next = s->next;
     to_reader_free(s->reader);
-    to_model_free(s->model);
+    to_durations_free(s->durations);
     tp_bundle_fini(&s->bundle);
     free(s->service);
     free(s->instance);
@@ -229,7 +229,7 @@ static tb_rc order_piece(struct replay *r, const struct piece *piece, unsigned c
                   "%s/%s: generations %" PRIu64 "..%" PRIu64 " are not in the archive", s->service,
                   s->instance, s->gen + 1, piece->first_gen - 1);
     to_reader_epoch(s->reader);
-    to_model_epoch(s->model);
+    to_durations_epoch(s->durations);
   }
   TB_TRY(to_reader_begin(s->reader));
   tb_rc rc = to_reader_read(s->reader, bytes, len);
@@ -239,7 +239,7 @@ static tb_rc order_piece(struct replay *r, const struct piece *piece, unsigned c
     tk_lines_note(r->tail->lines, false, "%s/%s: %s; %s", s->service, s->instance,
                   s->diag.rc != TB_OK ? s->diag.text : tb_rc_text(rc),
                   "what comes before that was shown");
-    to_model_epoch(s->model);
+    to_durations_epoch(s->durations);
     if (tb_rc_class(rc) == TB_HOST) return rc;
   }
   s->gen = piece->last_gen;
