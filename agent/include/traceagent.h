@@ -267,8 +267,7 @@ struct ta_emit_config {
  *           */
 
 /* This struct and ta_forward_status grow at their ends only, and neither stands inside the other. A program that was
- * compiled with an older header sets a smaller size and gets the fields that it knows. (Before ta_emit_forward_status()
- * the stream's status stood in the middle of this struct. Programs compiled so still get that layout.) */
+ * compiled with an older header sets a smaller size and gets the fields that it knows. */
 struct ta_emit_status {
   size_t size;               /* set by the caller to sizeof this struct */
   uint64_t generations;      /* ended, those lost here among them */

@@ -18,7 +18,6 @@
 #include "agent/emit/generation/memory.h"
 #include "agent/emit/generation/samples.h"
 #include "agent/emit/generation/settings.h"
-#include "agent/emit/generation/status.h"
 #include "agent/emit/generation/stream_outlet.h"
 #include "agent/emit/stacks/stacks.h"
 #include "agent/emit/stacks/symbols.h"
@@ -574,7 +573,7 @@ int ta_emit_status(struct ta_emit_status *out) {
     status.lost_samples = atomic_load(&ta_emit.lost_samples);
     error = read_stream(&stream);
     status.faults = stream.faults;
-    ta_status_store(&status, &stream, out);
+    memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
   }
   close_gate();
   return error;
