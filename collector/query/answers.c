@@ -32,19 +32,14 @@ static tb_rc list_add(struct tb_arena *arena, struct list *list, void *item) {
   return TB_OK;
 }
 
-static tb_rc copy_text(struct tb_arena *arena, const char *text, char **out) {
-
-  TB_TRY(tb_arena_copy(arena, text, strlen(text) + 1, out));
-  return TB_OK;
+tb_rc tc__query_text(struct tb_arena *arena, const char *text, char **out) {
+  return tb_arena_copy(arena, text, strlen(text) + 1, out);
 }
 
-static tb_rc copy_bytes(struct tb_arena *arena, const void *bytes, size_t n,
-                        ProtobufCBinaryData *out) {
-  void *copy;
-
-  TB_TRY(tb_arena_copy(arena, bytes, n, &copy));
-  *out = (ProtobufCBinaryData){ .len = n, .data = copy };
-  return TB_OK;
+tb_rc tc__query_bytes(struct tb_arena *arena, const void *bytes, size_t n,
+                      ProtobufCBinaryData *out) {
+  out->len = n;
+  return tb_arena_copy(arena, bytes, n, &out->data);
 }
 
 /* --- streams ----------------------------------------------------------------------------------- */
@@ -60,12 +55,12 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
 
   TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
   tracecollect__v1__stream_status__init(s);
-  TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
-  TB_TRY(copy_text(to->arena, row->service, &s->service));
-  TB_TRY(copy_text(to->arena, row->instance, &s->instance));
-  TB_TRY(copy_text(to->arena, row->identity, &s->identity));
-  TB_TRY(copy_text(to->arena, row->state, &s->state));
-  TB_TRY(copy_text(to->arena, row->peer, &s->peer));
+  TB_TRY(tc__query_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
+  TB_TRY(tc__query_text(to->arena, row->service, &s->service));
+  TB_TRY(tc__query_text(to->arena, row->instance, &s->instance));
+  TB_TRY(tc__query_text(to->arena, row->identity, &s->identity));
+  TB_TRY(tc__query_text(to->arena, row->state, &s->state));
+  TB_TRY(tc__query_text(to->arena, row->peer, &s->peer));
   s->go_version = row->go_version;
   s->acked_seq = row->acked_seq;
   s->batches = row->batches;
@@ -109,9 +104,9 @@ static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
   TB_TRY(tc_catalog_streams(s->catalog, &all, add_stream, &streams, diag));
   tc_store_stats(env->store, &stats);
 
-  TB_TRY(copy_text(&s->arena, env->version, &status->version));
-  TB_TRY(copy_text(&s->arena, env->durable ? "durable" : "process", &status->level));
-  TB_TRY(copy_text(&s->arena, stats.finding, &status->health));
+  TB_TRY(tc__query_text(&s->arena, env->version, &status->version));
+  TB_TRY(tc__query_text(&s->arena, env->durable ? "durable" : "process", &status->level));
+  TB_TRY(tc__query_text(&s->arena, stats.finding, &status->health));
   status->started_wall_ns = env->started_wall_ns;
   status->wall_ns = tc_wall_ns();
   status->archive_bytes = stats.archive_bytes;
@@ -169,16 +164,16 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   char rule[TC_KEEP_RULE_MAX + 1] = "";
   if (tc_keeps_meets(to->keeps, row->stream, row->service, row->first_wall_ns, row->last_wall_ns,
                      rule))
-    TB_TRY(copy_text(to->arena, rule, &s->kept_by));
+    TB_TRY(tc__query_text(to->arena, rule, &s->kept_by));
   s->id = row->id;
-  TB_TRY(copy_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
-  TB_TRY(copy_text(to->arena, row->service, &s->service));
-  TB_TRY(copy_text(to->arena, row->instance, &s->instance));
-  TB_TRY(copy_text(to->arena, row->path, &s->path));
-  TB_TRY(copy_text(to->arena, verdict_word(row->verdict), &s->analysis));
-  TB_TRY(copy_text(to->arena, row->reason, &s->reason));
-  TB_TRY(copy_text(to->arena, tc_hash_name(row->hash.kind), &s->hash_kind));
-  TB_TRY(copy_bytes(to->arena, row->hash.bytes, tc_hash_len(row->hash.kind), &s->hash));
+  TB_TRY(tc__query_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
+  TB_TRY(tc__query_text(to->arena, row->service, &s->service));
+  TB_TRY(tc__query_text(to->arena, row->instance, &s->instance));
+  TB_TRY(tc__query_text(to->arena, row->path, &s->path));
+  TB_TRY(tc__query_text(to->arena, verdict_word(row->verdict), &s->analysis));
+  TB_TRY(tc__query_text(to->arena, row->reason, &s->reason));
+  TB_TRY(tc__query_text(to->arena, tc_hash_name(row->hash.kind), &s->hash_kind));
+  TB_TRY(tc__query_bytes(to->arena, row->hash.bytes, tc_hash_len(row->hash.kind), &s->hash));
   if (row->hash.kind == TC_HASH_SHA256) s->sha256 = s->hash;
   s->first_gen = row->first_gen;
   s->last_gen = row->last_gen;
@@ -301,7 +296,7 @@ static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_ar
   tb_hex(last->stream.data, TC_STREAM_BYTES, hex);
   snprintf(text, sizeof text, "%s.%" PRIu64 ".%" PRIu64, hex, last->first_gen,
            last->first_wall_ns);
-  return copy_text(arena, text, out);
+  return tc__query_text(arena, text, out);
 }
 
 /* What is asked for, and where it begins. *out_first: it is the first page. */
@@ -355,11 +350,7 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   return TB_OK;
 }
 
-tb_rc tc_query_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
-                    struct tb_diag *diag, Tracecollect__V1__ListReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_list(s, ask, diag, out), diag);
-}
+TC__QUESTION(list, List)
 
 /* --- report ------------------------------------------------------------------------------------ */
 
@@ -393,8 +384,4 @@ static tb_rc answer_report(struct tc_query_session *s, const Tracecollect__V1__R
   return TB_OK;
 }
 
-tb_rc tc_query_report(struct tc_query_session *s, const Tracecollect__V1__ReportRequest *ask,
-                      struct tb_diag *diag, Tracecollect__V1__ReportReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_report(s, ask, diag, out), diag);
-}
+TC__QUESTION(report, Report)

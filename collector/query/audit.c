@@ -61,21 +61,8 @@ static tb_rc look(bool rebuild, struct findings *findings, struct tb_diag *diag,
   return tc_audit(state_fd, true, &sink, diag, out);
 }
 
-static void say_closed(const struct tc_audited_accounting *accounting,
-                       Tracecollect__V1__VerifyReply *reply) {
-  reply->closed_streams = accounting->streams;
-  reply->produced_batches = accounting->produced.batches;
-  reply->produced_bytes = accounting->produced.bytes;
-  reply->archived_batches = accounting->archived.batches;
-  reply->archived_bytes = accounting->archived.bytes;
-  reply->taken_batches = accounting->taken.batches;
-  reply->taken_bytes = accounting->taken.bytes;
-  reply->lost_batches = accounting->lost.batches;
-  reply->lost_bytes = accounting->lost.bytes;
-}
-
-static Tracecollect__V1__VerifiedBooks *say_living(const struct tc_audited_accounting *accounting,
-                                                   Tracecollect__V1__VerifiedBooks *out) {
+static Tracecollect__V1__VerifiedBooks *put_books(const struct tc_audited_accounting *accounting,
+                                                  Tracecollect__V1__VerifiedBooks *out) {
   tracecollect__v1__verified_books__init(out);
   out->streams = accounting->streams;
   out->produced_batches = accounting->produced.batches;
@@ -98,10 +85,10 @@ static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__V
                            Tracecollect__V1__VerifyReply **out) {
   struct findings findings = { .session = s, .watch = watch };
   struct tc_audited seen = { 0 };
-  Tracecollect__V1__VerifiedBooks *living;
+  Tracecollect__V1__VerifiedBooks *books;
   Tracecollect__V1__VerifyReply *reply;
 
-  TB_TRY(tb_arena_take(&s->arena, sizeof *living, &living));
+  TB_TRY(tb_arena_take(&s->arena, 2 * sizeof *books, &books));
   TB_TRY(tb_arena_take(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
   TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
   TB_TRY(tc__query_settle(s, diag)); /* what is acked is in files, and counted */
@@ -117,9 +104,9 @@ static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__V
   reply->fresh = seen.fresh;
   reply->open_runs = seen.open_runs;
   reply->open_generations = seen.open_generations;
-  say_closed(&seen.closed, reply);
+  reply->closed = put_books(&seen.closed, &books[0]);
   reply->live_streams = seen.live_streams;
-  reply->live = say_living(&seen.live, living);
+  reply->live = put_books(&seen.live, &books[1]);
   reply->problem_count = seen.problems;
   reply->n_problems = findings.count;
   reply->problems = findings.problems;

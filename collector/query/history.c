@@ -190,8 +190,4 @@ static tb_rc answer_history(struct tc_query_session *s, const Tracecollect__V1__
   return put_list(&c);
 }
 
-tb_rc tc_query_history(struct tc_query_session *s, const Tracecollect__V1__HistoryRequest *ask,
-                       struct tb_diag *diag, Tracecollect__V1__HistoryReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_history(s, ask, diag, out), diag);
-}
+TC__QUESTION(history, History)

@@ -33,6 +33,19 @@ struct tc_query_session {
   struct tb_arena arena; /* its last answer */
 };
 
+/* The public call of a question that answer_NAME() answers. */
+#define TC__QUESTION(name, Message)                                                                \
+  tb_rc tc_query_##name(struct tc_query_session *s,                                                \
+                        const Tracecollect__V1__##Message##Request *ask, struct tb_diag *diag,     \
+                        Tracecollect__V1__##Message##Reply **out) {                                \
+    tb_arena_reset(&s->arena);                                                                     \
+    return tc__query_end(s, answer_##name(s, ask, diag, out), diag);                               \
+  }
+
+/* Copies in the arena. */
+TB_MUST tb_rc tc__query_text(struct tb_arena *arena, const char *text, char **out);
+TB_MUST tb_rc tc__query_bytes(struct tb_arena *arena, const void *bytes, size_t n,
+                              ProtobufCBinaryData *out);
 /* Waits for everything submitted before to be in files. */
 TB_MUST tb_rc tc__query_settle(struct tc_query_session *s, struct tb_diag *diag);
 /* A catalog that is being rebuilt does not say yet what there is: waits for it, as a settled answer must. */

@@ -71,26 +71,19 @@ struct tc_query_watch {
 
 TB_MUST tb_rc tc_query_status(struct tc_query_session *session, struct tb_diag *diag,
                               Tracecollect__V1__StatusReply **out);
-TB_MUST tb_rc tc_query_list(struct tc_query_session *session,
-                            const Tracecollect__V1__ListRequest *ask, struct tb_diag *diag,
-                            Tracecollect__V1__ListReply **out);
-TB_MUST tb_rc tc_query_report(struct tc_query_session *session,
-                              const Tracecollect__V1__ReportRequest *ask, struct tb_diag *diag,
-                              Tracecollect__V1__ReportReply **out);
-TB_MUST tb_rc tc_query_history(struct tc_query_session *session,
-                               const Tracecollect__V1__HistoryRequest *ask, struct tb_diag *diag,
-                               Tracecollect__V1__HistoryReply **out);
-TB_MUST tb_rc tc_query_firings(struct tc_query_session *session,
-                               const Tracecollect__V1__FiringsRequest *ask, struct tb_diag *diag,
-                               Tracecollect__V1__FiringsReply **out);
+#define TC_QUESTION(name, Message)                                                                 \
+  TB_MUST tb_rc tc_query_##name(struct tc_query_session *session,                                  \
+                                const Tracecollect__V1__##Message##Request *ask,                   \
+                                struct tb_diag *diag, Tracecollect__V1__##Message##Reply **out)
+TC_QUESTION(list, List);
+TC_QUESTION(report, Report);
+TC_QUESTION(history, History);
+TC_QUESTION(firings, Firings);
 /* Rules; changed before they are shown, where the question says so: whether it may, the caller has looked. */
-TB_MUST tb_rc tc_query_triggers(struct tc_query_session *session,
-                                const Tracecollect__V1__TriggerRequest *ask, struct tb_diag *diag,
-                                Tracecollect__V1__TriggerReply **out);
+TC_QUESTION(triggers, Trigger);
 /* Agents' flight recorders send what they keep; answered when they have answered. */
-TB_MUST tb_rc tc_query_snap(struct tc_query_session *session,
-                            const Tracecollect__V1__SnapRequest *ask, struct tb_diag *diag,
-                            Tracecollect__V1__SnapReply **out);
+TC_QUESTION(snap, Snap);
+#undef TC_QUESTION
 /* Proves the whole archive; one at a time. watch may be NULL. */
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
                               const Tracecollect__V1__VerifyRequest *ask,

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A session waits here for agents: the ask's own limit on how many at a time leaves the others free. */
-#include <string.h>
 
 #include "collector/query/private.h"
 
 enum { WAIT_MS = 10000 };
-
-static tb_rc copy(struct tb_arena *arena, const void *bytes, size_t n, void *out) {
-  void *place;
-
-  TB_TRY(tb_arena_copy(arena, bytes, n, &place));
-  memcpy(out, &place, sizeof place);
-  return TB_OK;
-}
 
 static tb_rc add(struct tb_arena *arena, const struct tc_snap_row *row,
                  Tracecollect__V1__AgentSnap **out) {
@@ -23,11 +14,10 @@ static tb_rc add(struct tb_arena *arena, const struct tc_snap_row *row,
   TB_TRY(tb_arena_take(arena, sizeof **out, &place));
   Tracecollect__V1__AgentSnap *a = *out = place;
   tracecollect__v1__agent_snap__init(a);
-  TB_TRY(copy(arena, who->stream, sizeof who->stream, &a->stream.data));
-  a->stream.len = sizeof who->stream;
-  TB_TRY(copy(arena, who->service, strlen(who->service) + 1, &a->service));
-  TB_TRY(copy(arena, who->instance, strlen(who->instance) + 1, &a->instance));
-  TB_TRY(copy(arena, state, strlen(state) + 1, &a->state));
+  TB_TRY(tc__query_bytes(arena, who->stream, sizeof who->stream, &a->stream));
+  TB_TRY(tc__query_text(arena, who->service, &a->service));
+  TB_TRY(tc__query_text(arena, who->instance, &a->instance));
+  TB_TRY(tc__query_text(arena, state, &a->state));
   a->record_ns = who->record_ns;
   a->first_gen = row->done.first_gen;
   a->last_gen = row->done.last_gen;
@@ -92,8 +82,4 @@ static tb_rc answer_snap(struct tc_query_session *s, const Tracecollect__V1__Sna
   return TB_OK;
 }
 
-tb_rc tc_query_snap(struct tc_query_session *s, const Tracecollect__V1__SnapRequest *ask,
-                    struct tb_diag *diag, Tracecollect__V1__SnapReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_snap(s, ask, diag, out), diag);
-}
+TC__QUESTION(snap, Snap)

@@ -28,8 +28,7 @@ static tb_rc add_rule(void *self, const struct tc_trigger_status *status, const 
   list->reply->rules[list->reply->n_rules++] = rule;
   if (status->fired == 0) return TB_OK;
   rule->fired = status->fired;
-  TB_TRY(tb_arena_copy(list->arena, status->stream, sizeof status->stream, &rule->stream.data));
-  rule->stream.len = sizeof status->stream;
+  TB_TRY(tc__query_bytes(list->arena, status->stream, sizeof status->stream, &rule->stream));
   TB_TRY(copy(list->arena, status->service, &rule->service));
   TB_TRY(copy(list->arena, status->instance, &rule->instance));
   rule->gen = status->gen;
@@ -75,8 +74,7 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
   out->id = firing->id;
   out->gen = firing->gen;
   out->wall_ns = firing->wall_ns;
-  TB_TRY(tb_arena_copy(list->arena, firing->stream, sizeof firing->stream, &out->stream.data));
-  out->stream.len = sizeof firing->stream;
+  TB_TRY(tc__query_bytes(list->arena, firing->stream, sizeof firing->stream, &out->stream));
   TB_TRY(copy(list->arena, firing->rule, &out->rule));
   TB_TRY(copy(list->arena, firing->service, &out->service));
   TB_TRY(copy(list->arena, firing->instance, &out->instance));
@@ -125,14 +123,6 @@ static tb_rc answer_triggers(struct tc_query_session *s,
   return TB_OK;
 }
 
-tb_rc tc_query_firings(struct tc_query_session *s, const Tracecollect__V1__FiringsRequest *ask,
-                       struct tb_diag *diag, Tracecollect__V1__FiringsReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_firings(s, ask, diag, out), diag);
-}
+TC__QUESTION(firings, Firings)
 
-tb_rc tc_query_triggers(struct tc_query_session *s, const Tracecollect__V1__TriggerRequest *ask,
-                        struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
-  tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_triggers(s, ask, diag, out), diag);
-}
+TC__QUESTION(triggers, Trigger)

@@ -163,7 +163,7 @@ static int verify_signed_folder(struct run *run, const char *path) {
   return code;
 }
 
-static struct tc_audited_accounting living_books(const Tracecollect__V1__VerifiedBooks *from) {
+static struct tc_audited_accounting books_of(const Tracecollect__V1__VerifiedBooks *from) {
   return (
       struct tc_audited_accounting){ .streams = from->streams,
                                      .produced = { from->produced_batches, from->produced_bytes },
@@ -185,14 +185,10 @@ static void take_verified(struct run *run, const Tracecollect__V1__VerifyReply *
     .fresh = seen->fresh,
     .open_runs = seen->open_runs,
     .open_generations = seen->open_generations,
-    .closed = { .streams = seen->closed_streams,
-                .produced = { seen->produced_batches, seen->produced_bytes },
-                .archived = { seen->archived_batches, seen->archived_bytes },
-                .taken = { seen->taken_batches, seen->taken_bytes },
-                .lost = { seen->lost_batches, seen->lost_bytes } },
     .live_streams = seen->live_streams,
   };
-  if (seen->live != NULL) out->live = living_books(seen->live);
+  if (seen->closed != NULL) out->closed = books_of(seen->closed);
+  if (seen->live != NULL) out->live = books_of(seen->live);
 }
 
 static volatile sig_atomic_t is_interrupted;
