@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "collector/http/page.h"
 #include "collector/http/private.h"
 
 static bool is_tls(const struct tc__http_conn *c) {
@@ -164,6 +165,15 @@ static bool has_head(const struct tp_route *route) {
   return route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
 }
 
+/* Below "/" lie the page's files, and any name may be asked for: those that are there have methods, another is no path. */
+static bool has_path(const struct tc__http_conn *c) {
+  const char *path = c->head.request.path;
+  unsigned unused;
+  const struct tp_route *route = tp_route_find(TP_GET, path, &unused);
+
+  return route == NULL || route->id != TP_ROUTE_PAGE || tc_page_find(path) != NULL;
+}
+
 static const struct tp_route *refuse_method(struct tc__http_conn *c) {
   struct tc__http_answer a;
   char list[64] = "";
@@ -178,6 +188,10 @@ static const struct tp_route *refuse_method(struct tc__http_conn *c) {
              i == TP_GET && has_head(route) ? ", HEAD" : "");
   }
   if (!reads(c)) c->ending = true;
+  if (!has_path(c)) {
+    tc__http_no_path(c);
+    return NULL;
+  }
   tc__answer_init(&a, NULL);
   tc__answer_fail(&a, 405, "this path answers %s", list);
   snprintf(a.fields, sizeof a.fields, "Allow: %s\r\n", list);

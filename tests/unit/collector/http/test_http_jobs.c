@@ -131,6 +131,21 @@ Test(http_jobs, one_that_fails_says_why) {
   EXPECT("\"code\":\"REFUSED\",");
 }
 
+/* Each is of the archive as it is when its own turn comes, so a second one is not the first one's answer; nor its end. */
+Test(http_jobs, a_second_one_waits_for_its_turn) {
+  char first[80], second[80];
+
+  write_generations(3);
+  strcpy(first, begin_job("{}"));
+  strcpy(second, begin_job("{}"));
+  cr_assert_str_neq(first, second);
+  cr_assert_eq(end_job(first), 204);
+  wait_for_end(second);
+  EXPECT("\"state\":\"done\",");
+  EXPECT("\"problem_count\":0,");
+  cr_assert_eq(end_job(second), 204);
+}
+
 Test(http_jobs, there_are_only_so_many) {
   char first[80];
 
@@ -166,6 +181,7 @@ Test(http_jobs_left, one_that_nobody_asks_for_is_called_off_and_counted) {
   TT_WAIT_UNTIL(atomic_load(&server->metrics.http_jobs_left_total) == 1);
   cr_assert_eq(get(path, "", ""), 404);
   EXPECT("not asked for within http.job_expire");
+  cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total), 1);
 }
 
 /* --- settled lists ------------------------------------------------------------------------------- */
