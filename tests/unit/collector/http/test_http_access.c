@@ -315,7 +315,7 @@ static void expect_change(enum who who, const struct tp_route *route, int status
   for (unsigned bytes = 0; bytes < 3; bytes += 2) {
     char text[1000];
 
-    if (bytes > 0 && route->method == TP_DELETE) continue;
+    if (bytes > 0 && route->method != TP_POST) continue;
     write_fields(more, fields, who >= NOBODY);
     snprintf(text, sizeof text,
              "%s %s HTTP/1.1\r\nHost: localhost:7073\r\nContent-Type: application/json\r\n"
@@ -329,10 +329,15 @@ static void expect_change(enum who who, const struct tp_route *route, int status
   }
 }
 
-/* Of every route that changes something, also by those who may use it. */
+/* Who asks for a lease gives events back. */
+static bool only_reads(const struct tp_route *route) {
+  return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
+}
+
+/* Of every route that changes something, by all who may use it. */
 static void expect_changes(int status, const char *fields) {
   for (unsigned i = 0; i < TP_ROUTES; i++) {
-    if (tp_routes[i].method == TP_GET) continue;
+    if (only_reads(&tp_routes[i])) continue;
     expect_change(SOCKET, &tp_routes[i], status, fields);
     if (may(READER, act_of(i))) expect_change(READER, &tp_routes[i], status, fields);
   }
@@ -391,6 +396,41 @@ Test(http_access, what_a_form_can_send_is_not_read) {
       cr_expect_eq(status_of(SOCKET, text, NULL), 415, "%s", text);
       cr_expect_not_null(strstr(answer, "Connection: close"), "%s", answer);
     }
+}
+
+/* --- what one owner has -------------------------------------------------------------------------- */
+
+/* By the socket of the server that speaks TLS, too; the path that Location says. */
+static const char *begin_by_socket(const char *path) {
+  static char location[100];
+  char text[300];
+
+  snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", path);
+  tt_http_ask_at(tt_http_dial_path(tls), text, 1000, answer);
+  const char *said = strstr(answer, "\r\nLocation: ");
+  cr_assert_not_null(said, "%s", answer);
+  snprintf(location, sizeof location, "%.*s", (int)strcspn(said + 12, "\r"), said + 12);
+  return location;
+}
+
+Test(http_access, a_job_and_a_lease_are_their_owners) {
+  static const char *const paths[] = { "/api/v1/verify", "/api/v1/leases" };
+
+  for (size_t i = 0; i < 2; i++) {
+    const char *location = begin_by_socket(paths[i]);
+
+    char text[300];
+
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", location);
+    cr_expect_eq(status_of(READER, text, NULL), 403);
+    cr_expect_not_null(strstr(answer, "is another reader's"), "%s", answer);
+    cr_expect_eq(ask(READER, "DELETE", location, "localhost", ""), 403);
+    cr_expect_eq(ask(AGENT, "DELETE", location, "localhost", ""), 403);
+    snprintf(text, sizeof text, "DELETE %s HTTP/1.1\r\nHost: localhost\r\n\r\n", location);
+    tt_http_ask_at(tt_http_dial_path(tls), text, 1000, answer);
+    cr_expect_not_null(strstr(answer, "HTTP/1.1 204"), "%s", answer);
+  }
+  cr_expect_eq(atomic_load(&tls->metrics.http_client_errors_total), 6);
 }
 
 /* --- what is cut ------------------------------------------------------------------------------- */
