@@ -117,7 +117,7 @@ static int ask(enum who who, const char *method, const char *path, const char *n
 static bool may(enum who who, enum tc_act act) {
   static const char *const acts[TC_ACTS] = {
     /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
-    [TC_ACT_STATE] = "xxxxxx.",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
+    [TC_ACT_STATE] = "xxxxxxx",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
     [TC_ACT_LEASE] = ".x...x.",   [TC_ACT_SNAP] = ".x...x.",    [TC_ACT_VERIFY] = ".x...x.",
     [TC_ACT_RULES] = ".x.....",   [TC_ACT_PUT_TRACE] = ".x..x..",
   };
