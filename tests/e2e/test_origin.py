@@ -110,7 +110,7 @@ FORM = """((url) => new Promise((done) => {
 
 class OriginCase(Case):
     def _audit(self):
-        return [line for line in self.log("collector").splitlines() if " audit: " in line]
+        return [line for line in self.log("collector").splitlines() if " audit: act=" in line]
 
     def _refused(self):
         """All of them: the audit has no more lines of one peer than the log of anything else."""
