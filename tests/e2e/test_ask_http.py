@@ -173,6 +173,10 @@ class Ask(Case):
         self.curl("DELETE", f"/api/v1/jobs/{job}", status=204)
         self.assertIn("no such job", self.curl("GET", f"/api/v1/jobs/{job}", status=404)["error"])
 
+    def test_one_verification_after_the_other_finds_room(self):
+        for _ in range(10):  # http.jobs_max is 8
+            self.collector.ask("verify")
+
     def test_a_snap_names_the_agents_or_says_that_there_is_none(self):
         said = self.curl("POST", "/api/v1/snaps", '{"service": "shop"}', 404)
         self.assertIn('no agent of service "shop" ever connected', said["error"])

@@ -174,6 +174,23 @@ Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
                 (status = tt_ask(&reader, "POST /api/v1/verify", "", "{}")) == 202);
 }
 
+Test(http_jobs, an_end_that_was_told_makes_room) {
+  char first[80], last[80];
+
+  write_generations(1);
+  strcpy(first, begin_job("{}"));
+  wait_for_end(first);
+  for (int i = 0; i < 5; i++) {
+    strcpy(last, begin_job("{}"));
+    wait_for_end(last);
+  }
+  cr_assert_eq(get(last, "", ""), 200);
+  cr_assert_eq(get(first, "", ""), 404);
+  begin_job("{}"); /* nobody has seen its end, whether or not there is one */
+  begin_job("{}");
+  cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
+}
+
 Test(http_jobs_left, there_are_only_so_many) {
   struct tc_http_limits limits = tt_http_limits();
 
