@@ -202,8 +202,8 @@ Test(http_access, who_has_no_certificate_hears_the_state_without_its_reasons) {
     cr_expect_not_null(strstr(answer, who == READER ? "\r\n\r\ndisk full\n" : "\r\n\r\nnot well\n"),
                        "%u: %s", who, answer);
     cr_expect_eq(status_of(who, ready, NULL), 503);
-    cr_expect_eq(strstr(answer, "\r\n\r\n{\"ready\":false}\n") == NULL, who == READER, "%u: %s", who,
-                 answer);
+    cr_expect_eq(strstr(answer, "\r\n\r\n{\"ready\":false}\n") == NULL, who == READER, "%u: %s",
+                 who, answer);
   }
   tt_http_ask_at(dial(METRICS), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 1000, answer);
   cr_expect_null(strstr(answer, "disk full"), "%s", answer);
@@ -237,7 +237,8 @@ Test(http_access, a_path_says_which_methods_it_has) {
 }
 
 Test(http_access, a_path_that_is_not_there_is_404_and_names_those_that_are) {
-  static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS" };
+  static const char *const methods[] = { "GET",    "HEAD",  "POST",   "PUT",
+                                         "DELETE", "PATCH", "OPTIONS" };
   static const char *const paths[] = { "/nosuch", "/api/v1/stream", "/api/v2/streams", "/metrics/",
                                        "/index.htm" };
   char named[100];
@@ -410,7 +411,8 @@ static const char *begin_by_socket(const char *path) {
   static char location[100];
   char text[300];
 
-  snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", path);
+  snprintf(text, sizeof text,
+           "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", path);
   tt_http_ask_at(tt_http_dial_path(tls), text, 1000, answer);
   const char *said = strstr(answer, "\r\nLocation: ");
   cr_assert_not_null(said, "%s", answer);
@@ -426,7 +428,8 @@ Test(http_access, a_job_and_a_lease_are_their_owners) {
 
     char text[300];
 
-    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", location);
+    snprintf(text, sizeof text,
+             "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", location);
     cr_expect_eq(status_of(READER, text, NULL), 403);
     cr_expect_not_null(strstr(answer, "is another reader's"), "%s", answer);
     cr_expect_eq(ask(READER, "DELETE", location, "localhost", ""), 403);
