@@ -241,6 +241,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
                 .head_bytes_max = config->http_head_bytes_max,
                 .body_bytes_max = config->http_body_bytes_max,
                 .jobs_max = config->http_jobs_max,
+                .owner_jobs_max = config->http_owner_jobs_max,
                 .job_expire_ms = config->http_job_expire / 1000000,
                 .request_ms = config->http_request_timeout / 1000000,
                 .idle_ms = config->http_idle_timeout / 1000000,

@@ -23,7 +23,7 @@ test_packages=(abigail-tools buildah libcriterion-dev lintian man-db mmdebstrap 
 allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
 ci_packages=(memcached nginx-light postgresql prometheus) # installing them starts servers, which is not for everybody's machine
 clang_packages=(clang libclang-rt-14-dev llvm)
-browser_packages=(chromium curl fonts-dejavu-core)
+browser_packages=(chromium curl fonts-dejavu-core libnss3-tools)
 
 say() { echo "deps: $*" >&2; }
 

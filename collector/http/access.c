@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "collector/http/page.h"
 #include "collector/http/private.h"
 
 static bool is_tls(const struct tc__http_conn *c) {
@@ -131,7 +132,12 @@ enum tc__body_type tc__body_type_of(const struct tc_http_request *r) {
   return TC__BODY_OTHER;
 }
 
-/* NULL: it may change something. A form can send only other types, another page's script these only after it has asked. */
+/* What asks a lease or a job may free events, or keep it from its end: it changes something, and it has no head alone. */
+static bool only_reads(const struct tp_route *route) {
+  return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
+}
+
+/* NULL: it may not change something. A form can send only other types, another page's script these only after it has asked. */
 static const struct tp_route *check_change(struct tc__http_conn *c, const struct tp_route *route) {
   const struct tc_http_request *r = &c->head.request;
 
@@ -139,6 +145,7 @@ static const struct tp_route *check_change(struct tc__http_conn *c, const struct
     return refuse(c, 403, "Origin is another one than this request's own: a page elsewhere may change nothing");
   if (!is_of_this_site(r->sec_fetch_site))
     return refuse(c, 403, "Sec-Fetch-Site is another site: a page elsewhere may change nothing");
+  if (route->method == TP_GET) return route;
   if (route->method != TP_DELETE && tc__body_type_of(r) == TC__BODY_OTHER)
     return refuse(c, 415, "Content-Type must be application/json or application/protobuf");
   if (*r->query != '\0') return refuse(c, 400, "only what is asked with GET has parameters");
@@ -159,9 +166,13 @@ static enum tp_method method_of(const struct tc_http_request *r) {
   }
 }
 
-/* What asks a lease or a job may end it or free events: it has no head alone. */
-static bool has_head(const struct tp_route *route) {
-  return route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
+/* Below "/" lie the page's files, and any name may be asked for: those that are there have methods, another is no path. */
+static bool has_path(const struct tc__http_conn *c) {
+  const char *path = c->head.request.path;
+  unsigned unused;
+  const struct tp_route *route = tp_route_find(TP_GET, path, &unused);
+
+  return route == NULL || route->id != TP_ROUTE_PAGE || tc_page_find(path) != NULL;
 }
 
 static const struct tp_route *refuse_method(struct tc__http_conn *c) {
@@ -175,9 +186,13 @@ static const struct tp_route *refuse_method(struct tc__http_conn *c) {
 
     if (route == NULL) continue;
     snprintf(list + at, sizeof list - at, "%s%s%s", at > 0 ? ", " : "", tp_method_name(i),
-             i == TP_GET && has_head(route) ? ", HEAD" : "");
+             only_reads(route) ? ", HEAD" : "");
   }
   if (!reads(c)) c->ending = true;
+  if (!has_path(c)) {
+    tc__http_no_path(c);
+    return NULL;
+  }
   tc__answer_init(&a, NULL);
   tc__answer_fail(&a, 405, "this path answers %s", list);
   snprintf(a.fields, sizeof a.fields, "Allow: %s\r\n", list);
@@ -194,11 +209,11 @@ const struct tp_route *tc__access_check(struct tc__http_conn *c) {
 
   tb_diag_clear(&diag);
   look_at_peer(c, &diag);
-  if (route == NULL || (r->is_head && !has_head(route))) return refuse_method(c);
+  if (route == NULL || (r->is_head && !only_reads(route))) return refuse_method(c);
   c->route = route;
   enum tc_act act = tc__route_act(route);
   if (act != TC_ACT_STATE && !host_is_ours(c))
     return refuse(c, 421, "this host goes by another name");
   if (!tc__access_may(c, act)) return refuse_role(c, act, diag.text);
-  return reads(c) ? route : check_change(c, route);
+  return only_reads(route) ? route : check_change(c, route);
 }

@@ -65,7 +65,7 @@ static tb_rc result_of(int status) {
 }
 
 void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...) {
-  char why[256];
+  char why[TC__WHY_BYTES];
   va_list args;
 
   va_start(args, fmt);

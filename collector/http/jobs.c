@@ -196,6 +196,26 @@ static struct tc__http_long *find(struct tc__http_conn *c) {
   return NULL;
 }
 
+static size_t count_of(const struct tc_http *http, uint64_t owner) {
+  const struct tc__http_long *job;
+  size_t n = 0;
+
+  LIST_FOREACH(job, &http->long_jobs, all) n += !job->called_off && job->owner == owner;
+  return n;
+}
+
+/* Forgets an end that was told, the oldest one, so that one who does without DELETE need not wait. owner: whose; NULL: anyone's. */
+static bool forget_one(struct tc_http *http, const uint64_t *owner) {
+  struct tc__http_long *job, *found = NULL;
+
+  LIST_FOREACH(job, &http->long_jobs, all)
+    if (job->end_seen && (owner == NULL || job->owner == *owner) &&
+        (found == NULL || job->asked_ms <= found->asked_ms))
+      found = job;
+  if (found != NULL) call_off(found);
+  return found != NULL;
+}
+
 static struct tc__http_long *begin(struct tc__http_conn *c, bool rebuild) {
   struct tc_http *http = c->http;
   struct tc__http_long *job = calloc(1, sizeof *job);
@@ -227,7 +247,12 @@ void tc__verify_begin(struct tc__http_conn *c) {
   if (!tc__question_read(c, &q)) return;
   bool rebuild = ((Tracecollect__V1__VerifyRequest *)q.message)->rebuild;
   tc__question_fini(&q);
-  if (c->http->longs >= c->http->env.limits.jobs_max) {
+  if (count_of(c->http, c->owner) >= c->http->env.limits.owner_jobs_max &&
+      !forget_one(c->http, &c->owner)) {
+    tc__conn_fail(c, 429, "http.owner_jobs_max is reached: end one that you have");
+    return;
+  }
+  if (c->http->longs >= c->http->env.limits.jobs_max && !forget_one(c->http, NULL)) {
     tc__conn_fail(c, 503, "http.jobs_max is reached");
     return;
   }

@@ -42,6 +42,7 @@
 enum {
   TC__ANSWER_BYTES_MAX = 64 << 20,
   TC__HEAD_BYTES_MAX = 2048, /* of an answer */
+  TC__WHY_BYTES = 1024,      /* of an error, in words */
   TC__FILE_CHUNK_BYTES = 256 << 10,
   TC__ID_HEX = 16
 };
@@ -199,6 +200,7 @@ size_t tc__answer_head(const struct tc__http_answer *a, const struct tc_http_req
 
 /* routes.c: answers, or makes c busy. */
 void tc__http_dispatch(struct tc__http_conn *c);
+void tc__http_no_path(struct tc__http_conn *c); /* 404, and which paths there are */
 enum tc_act tc__route_act(const struct tp_route *route); /* what its user must be allowed to do */
 void tc__http_answer(struct tc__http_conn *c); /* its body is whole */
 

@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The function that answers each route of proto/routes.def. One without a function is not answered yet. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/hash.h"
 #include "collector/http/page.h"
 #include "collector/http/private.h"
+
+/* Of the paths with several methods the rows stand together. */
+void tc__http_no_path(struct tc__http_conn *c) {
+  char why[TC__WHY_BYTES] = "no such path; there are /";
+  const char *before = "/";
+
+  for (unsigned i = 0; i < TP_ROUTE_PAGE; i++) {
+    const struct tp_route *route = &tp_routes[i];
+    size_t at = strlen(why);
+
+    if (strcmp(route->path, before) == 0) continue;
+    before = route->path;
+    if (route->below != NULL)
+      snprintf(why + at, sizeof why - at, ", %s{%s}", route->path, route->below);
+    else
+      snprintf(why + at, sizeof why - at, ", %s", route->path);
+  }
+  tc__conn_fail(c, 404, why);
+}
 
 static void answer_healthz(struct tc__http_conn *c) {
   const struct tc_http_source *source = &c->http->env.source;
@@ -86,7 +106,7 @@ static void answer_file(struct tc__http_conn *c, const char *path) {
   struct tc__http_answer a;
 
   if (file == NULL) {
-    tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
+    tc__http_no_path(c);
     return;
   }
   tc__answer_init(&a, file->type);
@@ -193,5 +213,5 @@ void tc__http_answer(struct tc__http_conn *c) {
   if (answers[c->route->id] != NULL)
     answers[c->route->id](c);
   else
-    tc__conn_fail(c, 404, "no such page; docs/HTTP.md lists those there are");
+    tc__http_no_path(c);
 }

@@ -47,10 +47,40 @@ def for_module():
     unittest.addModuleCleanup(Browser.end)
 
 
+def need_certificates(case):
+    """Skips a case that trust()s where that cannot be."""
+    if shutil.which("certutil") and shutil.which("pk12util"):
+        return
+    if os.environ.get("CI"):
+        raise AssertionError("no certutil, and CI must not go without it: tools/deps.sh browser")
+    case.skipTest("no certutil here: tools/deps.sh browser installs it")
+
+
+def trust(folder, authority, certificate=None, key=None):
+    """For Browser.furnish: a certificate authority of its user's and, if there is one, a certificate that it shows by itself wherever
+    one is asked for, as a policy of AutoSelectCertificateForUrls makes it."""
+    store = folder / ".pki/nssdb"
+    store.mkdir(parents=True)
+
+    def run(*command):
+        subprocess.run([str(word) for word in command], check=True, capture_output=True)
+
+    run("certutil", "-N", "-d", f"sql:{store}", "--empty-password")
+    run("certutil", "-A", "-d", f"sql:{store}", "-n", "authority", "-t", "C,,", "-i", authority)
+    if certificate:
+        run("openssl", "pkcs12", "-export", "-in", certificate, "-inkey", key, "-out", folder / "user.p12", "-passout", "pass:")
+        run("pk12util", "-i", folder / "user.p12", "-d", f"sql:{store}", "-W", "", "-K", "")
+    settings = folder / "profile/Default/Preferences"
+    settings.parent.mkdir(parents=True)
+    shown = json.dumps({"pattern": "*", "filter": {}})
+    settings.write_text(json.dumps({"profile": {"managed_auto_select_certificate_for_urls": [shown]}}))
+
+
 class Browser:
     """The one browser, with a profile of its own, as long as it lives."""
 
     running = None
+    furnish = None  # a function that puts something into its folder before it starts
 
     @classmethod
     def get(cls):
@@ -67,6 +97,8 @@ class Browser:
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-browser-"))
+        if Browser.furnish:
+            Browser.furnish(self.folder)
         to_child, self.out = os.pipe()
         self.into, from_child = os.pipe()
         # The browser reads its commands from descriptor 3 and writes to 4; ours must not stand in their way.

@@ -6,9 +6,10 @@ import re
 import sys
 import unittest
 
-from harness import SOURCE, Case, Collector, local_go, suites, wait_until
+from harness import SOURCE, Case, Collector, https, local_go, suites, wait_until
 
 GUIDE = SOURCE / "docs/guide/go-further.md"
+LEASES = (SOURCE / "docs/HTTP.md").read_text().split("\n## Leases\n", 1)[1].split("\n## ", 1)[0]
 TRACE = "g26-gens"
 
 
@@ -21,7 +22,7 @@ def code_of_the_guide(language):
 class Ask(Case):
     def setUp(self):
         super().setUp()
-        self.collector = Collector(self)
+        self.collector = Collector(self, "lease.max=3", "lease.owner_max=2")
 
     def curl(self, method, path, body=None, status=200):
         """Over the unix socket; answers the body."""
@@ -103,6 +104,65 @@ class Ask(Case):
         self.curl("DELETE", f"/api/v1/leases/{lease}", status=204)
         self.assertIn("no such lease", self.curl("GET", f"/api/v1/leases/{lease}", status=404)["error"])
 
+    def test_the_manuals_words_with_a_lease_are_those_that_are_said(self):
+        """Each command, and what the manual shows of its answer."""
+        steps = re.findall(r"(?m)^\$ (.*)\n((?:[^$].*\n)*)", re.search(r"(?s)```console\n(.*?)```", LEASES)[1])
+        shown = re.search(r'"id":"(\w{16})"', LEASES)[1]
+        prepared, lease = [], None
+        for command, want in steps:
+            command = command.replace("/run/tracecollect/http.sock", self.collector.ready["sock"]).replace(shown, lease or shown)
+            if not want:
+                prepared.append(command)
+                continue
+            with self.subTest(command=command):
+                said = self.run_program("bash", "-c", "\n".join([*prepared, command])).out.strip()
+                want = re.escape(want.strip()).replace("…", ".*")
+                if lease is None:
+                    lease = json.loads(said)["id"]
+                    want = want.replace(shown, lease)
+                    self.collector.send(self.trace(TRACE), "shop")
+                self.assertRegex(said, f"^{want}$")
+        self.assertGreater(len(steps), 8)
+
+    def test_each_status_of_the_manual_is_answered_when_it_says_so(self):
+        answers = {int(status): when for row, when in re.findall(r"(?m)^\| ([0-9, ]+) \| (.*?) \|", LEASES) for status in row.split(",")}
+        seen = set()
+
+        def expect(status, words, method, path, body=None):
+            self.assertIn(status, answers)
+            error = self.curl(method, path, body, status)["error"]
+            self.assertIn(words, error)
+            seen.add(status)
+
+        for body, words in (({"colour": 1}, "colour"), ({"filter": {"kinds": ["GoAway"]}}, "GoAway"), ({"filter": {"service": "a", "service_prefix": "b"}}, "exclude"),
+                            ({"filter": {"stream": "01"}}, "16 bytes")):
+            expect(400, words, "POST", "/api/v1/leases", json.dumps(body))
+        expect(413, "http.body_bytes_max", "POST", "/api/v1/leases", json.dumps({"filter": {"service": "x" * 70000}}))
+        lease = self.curl("POST", "/api/v1/leases", "{}", 201)["id"]
+        path = f"/api/v1/leases/{lease}"
+        for query, words in (("wait=21s", "wait"), ("bytes=0", "bytes"), ("before=1", "before"), ("after=x", "after")):
+            expect(400, words, "GET", f"{path}?{query}")
+        expect(409, "no bundle", "GET", f"{path}?after=1")
+        self.assertEqual(self.curl("GET", path), {"bundles": []})
+        plain = self.run_program("curl", "-s", "-w", "%{http_code}", f"http://{self.collector.ready['http']}{path}").out
+        self.assertIn("certificate", plain)
+        self.assertTrue(plain.endswith("403"), plain)
+        typeless = self.run_program("curl", "-s", "-w", "%{http_code}", "-d", "{}", "--unix-socket", self.collector.ready["sock"], "http://localhost/api/v1/leases").out
+        self.assertTrue(typeless.endswith("415"), typeless)
+        self.curl("POST", "/api/v1/leases", "{}", 201)
+        expect(429, "lease.owner_max", "POST", "/api/v1/leases", "{}")
+        by_reader = ("curl", "-s", "-w", "%{http_code}", "-H", "Content-Type: application/json", "-d", "{}", "--cacert", self.certs / "ca.pem",
+                     "--cert", self.certs / "reader.pem", "--key", self.certs / "reader.key")
+        over_tls = Collector(self, "lease.max=1", "lease.owner_max=1", "listen.http=0.0.0.0:0", name="tls")
+        url = f"{https(over_tls)}/api/v1/leases"
+        self.assertTrue(self.run_program(*by_reader, url).out.endswith("201"))
+        many = self.run_program("curl", "-s", "-i", "-H", "Content-Type: application/json", "-d", "{}", "--unix-socket", over_tls.ready["sock"], "http://localhost/api/v1/leases").out
+        self.assertRegex(many, r"(?s)^HTTP/1.1 503 .*Retry-After: .*lease\.max is reached")
+        self.curl("DELETE", path, status=204)
+        expect(404, "no such lease", "GET", path)
+        expect(404, "16 hexadecimal digits", "DELETE", "/api/v1/leases/12")
+        self.assertEqual(seen | {403, 415, 503}, set(answers))
+
     def test_a_verification_is_asked_for_until_it_is_done(self):
         self.collector.send(self.trace(TRACE), "shop")
         job = self.curl("POST", "/api/v1/verify", "{}", 202)["id"]
@@ -112,6 +172,10 @@ class Ask(Case):
         self.assertEqual(said["done_bytes"], said["total_bytes"])
         self.curl("DELETE", f"/api/v1/jobs/{job}", status=204)
         self.assertIn("no such job", self.curl("GET", f"/api/v1/jobs/{job}", status=404)["error"])
+
+    def test_one_verification_after_the_other_finds_room(self):
+        for _ in range(10):  # http.jobs_max is 8
+            self.collector.ask("verify")
 
     def test_a_snap_names_the_agents_or_says_that_there_is_none(self):
         said = self.curl("POST", "/api/v1/snaps", '{"service": "shop"}', 404)

@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, case, collector, well=True):
         """well: it has all that it needs, and says so; else it answers."""
         self.case, self.collector, self.well = case, collector, well
-        self.memory, self.paces, self.fault = [case.resident(collector)], [], None
+        self.memory, self.paces, self.answered, self.fault = [case.resident(collector)], [], [], None
         self.over = threading.Event()
 
     def __enter__(self):
@@ -62,7 +62,10 @@ class Watch:
             self.fault = self.fault or fault
 
     def _look(self):
-        health, ready = self.case.get(self.collector, "/healthz"), self.case.readiness(self.collector)
+        began = time.monotonic()
+        health = self.case.get(self.collector, "/healthz")
+        self.answered.append(1000 * (time.monotonic() - began))
+        ready = self.case.readiness(self.collector)
         if self.well:
             self.case.assertEqual(health, (200, "ok\n"))
             self.case.assertTrue(ready["ready"] and all(check["ok"] for check in ready["checks"]), ready)
@@ -82,7 +85,7 @@ class Watch:
             self.case.assertLess(p50, ACKED_P50_MS)
             self.case.assertLess(p99, p99_ms)
         return (f"memory +{growth / MIB:.1f} MiB to {max(self.memory) / MIB:.0f} MiB, another's acks p50 {p50:.1f} p99 {p99:.1f} ms, "
-                f"{len(self.memory) - 1} looks at its health")
+                f"{len(self.memory) - 1} looks at its health, answered within {max(self.answered):.1f} ms")
 
 
 class AttackCase(Case):

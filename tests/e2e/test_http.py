@@ -12,7 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, wait_until
+from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, UnixConnection, wait_until
 from served import Served
 
 
@@ -198,6 +198,81 @@ class HttpAlone(HttpCase):
             heard += answer.readline().decode()
         connection.close()
         return heard
+
+
+class Audit(Case):
+    """Each act that changes something is one line of the log, whoever's it is and whatever becomes of it."""
+    ADD = {"add": "slow WHEN finding leak DO keep"}
+
+    def setUp(self):
+        super().setUp()
+        self.collector = Collector(self, "listen.http=0.0.0.0:0", "http.body_bytes_max=1KiB")
+        self.tracectl("certs", "reader", self.certs, "other")
+
+    def by_socket(self):
+        return UnixConnection(self.collector.ready["sock"])
+
+    def by_tls(self, name):
+        context = ssl.create_default_context(cafile=self.certs / "ca.pem")
+        if name:
+            context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
+        return http.client.HTTPSConnection("127.0.0.1", int(self.collector.ready["http"].rsplit(":", 1)[1]), context=context, timeout=DEADLINE)
+
+    def ask(self, connection, method, path, body=None):
+        """Status, and where what was begun is to be found."""
+        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, answer.headers["Location"]
+
+    def lines(self):
+        """Of the audit: act, method, path, who, from, status."""
+        return [tuple(re.search(rf'{word}="?(.+?)"?(?: |$)', line)[1] for word in ("act", "method", "path", "who", "from", "status"))
+                for line in self.log("collector").splitlines() if " audit: act=" in line]
+
+    def test_each_act_is_one_line(self):
+        said = []
+        doors = ((self.by_socket, f"uid:{os.getuid()}", "socket", True), (lambda: self.by_tls("reader"), "tracecollect:reader/reader", "http", True),
+                 (lambda: self.by_tls("agent"), "tracecollect:agent/agent", "http", False), (lambda: self.by_tls(None), None, "http", False))
+
+        def act(name, want, method, path, body=None):
+            status, location = self.ask(dial(), method, path, body)
+            self.assertEqual(status, want, (method, path, who))
+            said.append((name, method, path, who, door, str(status)))
+            return location
+
+        for dial, who, door, may in doors:
+            rules = door == "socket"
+            act("rules", 201 if rules else 403, "POST", "/api/v1/triggers", self.ADD)
+            act("rules", 400 if rules else 403, "POST", "/api/v1/triggers", self.ADD)
+            act("rules", 200 if rules else 403, "DELETE", "/api/v1/triggers/slow")
+            act("snap", 404 if may else 403, "POST", "/api/v1/snaps", {"service": "shop"})
+            job = act("verify", 202 if may else 403, "POST", "/api/v1/verify", {})
+            act("verify", 204 if may else 403, "DELETE", job or "/api/v1/jobs/1")
+            lease = act("lease", 201 if may else 403, "POST", "/api/v1/leases", {})
+            for path in ("/api/v1/streams", lease) if may else ():
+                self.assertEqual(self.ask(dial(), "GET", path)[0], 200)  # reads, and no line of it
+            act("lease", 413 if may else 403, "POST", "/api/v1/leases", {"filter": {"service": "x" * 1024}})
+            act("lease", 204 if may else 403, "DELETE", lease or "/api/v1/leases/1")
+        lines = self.lines()
+        self.assertEqual([line[:3] + line[4:] for line in lines], [line[:3] + line[4:] for line in said])
+        for line, (*_, who, door, status) in zip(lines, said):
+            self.assertRegex(line[3], "^127[.]0[.]0[.]1:[0-9]+$" if who is None else f"^{re.escape(who)}$")
+
+    def test_no_line_of_what_was_done_is_left_out(self):
+        connection = self.by_socket()
+        for _ in range(150):
+            status, lease = self.ask(connection, "POST", "/api/v1/leases", {})
+            self.assertEqual((status, self.ask(connection, "DELETE", lease)[0]), (201, 204))
+        self.assertEqual(len(self.lines()), 300)
+
+    def test_what_one_reader_has_is_not_anothers(self):
+        lease = self.ask(self.by_tls("reader"), "POST", "/api/v1/leases", {})[1]
+        for other in (self.by_tls("other"), self.by_socket()):
+            self.assertEqual(self.ask(other, "GET", lease)[0], 403)
+            self.assertEqual(self.ask(other, "DELETE", lease)[0], 403)
+        self.assertEqual(self.ask(self.by_tls("reader"), "GET", lease)[0], 200)
 
 
 class Remote(Case):

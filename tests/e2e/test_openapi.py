@@ -92,7 +92,7 @@ class OpenApi(Served):
                     status, fields, body = self.ask(method.upper(), self.target(path), b"{}" if method in ("post", "put") else None)
                     if method in methods:
                         self.assertNotEqual(status, 405, body)
-                        self.assertNotIn(b"no such page", body)
+                        self.assertNotIn(b"no such path", body)
                     else:
                         self.assertEqual(status, 405)
                         want = [word for m in METHODS if m in methods for word in ([m.upper(), "HEAD"] if m == "get" and heads else [m.upper()])]

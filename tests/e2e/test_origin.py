@@ -2,17 +2,19 @@
 """What a page elsewhere can make a real browser do to a collector of its user: nothing.
 
 The collector is reached at its loopback port, which only reads, and through a forwarder to its unix socket, as somebody may set up who should not: there
-everything is answered, so that only what a browser says about a page stands in the page's way.
+everything is answered, so that only what a browser says about a page stands in the page's way. And over TLS, by a browser that shows its user's
+certificate to whoever asks, whatever page it asks for.
 """
 import http.server
 import json
 import re
 import socket
+import ssl
 import threading
 import urllib.request
 
 import browser
-from harness import DEADLINE, Case, Collector, wait_until
+from harness import DEADLINE, Case, Collector, https, wait_until
 
 RULE = "slow WHEN finding leak DO keep"
 ELSEWHERE = "evil.example"
@@ -36,6 +38,19 @@ class Quiet(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+
+def serve_elsewhere(case, certs=None):
+    """Such a server; answers its port. certs: over TLS."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    if certs:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certs / "server.pem", certs / "server.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    case.addCleanup(server.server_close)
+    case.addCleanup(server.shutdown)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
 
 
 def pump(source, sink):
@@ -93,16 +108,32 @@ FORM = """((url) => new Promise((done) => {
 }))(%s)"""
 
 
-class Origin(Case):
+class OriginCase(Case):
+    def _audit(self):
+        return [line for line in self.log("collector").splitlines() if " audit: act=" in line]
+
+    def _refused(self):
+        """All of them: the audit has no more lines of one peer than the log of anything else."""
+        return self._metric("http_refused_total")
+
+    def _metric(self, name):
+        return int(re.search(rf"(?m)^tracecollect_{name} (\d+)$", self.collector.get("/metrics")).group(1))
+
+    def _page(self, url):
+        page = browser.Page(self)
+        page.open(url)
+        return page
+
+
+TEXT = "document.body?.innerText ?? ''"  # of the page, as its user sees it
+
+
+class Origin(OriginCase):
     def setUp(self):
         super().setUp()
         self.collector = Collector(self)
         self.forwarder = self._forward(self._dial_socket)
-        elsewhere = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
-        self.addCleanup(elsewhere.server_close)
-        self.addCleanup(elsewhere.shutdown)
-        threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
-        self.elsewhere = elsewhere.server_port
+        self.elsewhere = serve_elsewhere(self)
         self._change("POST", "/api/v1/triggers", {"add": RULE.replace("slow", "kept")})
 
     def _change(self, method, path, body=None):
@@ -126,18 +157,6 @@ class Origin(Case):
     def _rules(self):
         with urllib.request.urlopen(f"http://{self.collector.ready['http']}/api/v1/triggers", timeout=DEADLINE) as answer:
             return [rule["name"] for rule in json.loads(answer.read())["rules"]]
-
-    def _audit(self):
-        return [line for line in self.log("collector").splitlines() if " audit: " in line]
-
-    def _refused(self):
-        """All of them: the audit has no more lines of one peer than the log of anything else."""
-        return int(re.search(r"(?m)^tracecollect_http_refused_total (\d+)$", self.collector.get("/metrics")).group(1))
-
-    def _page(self, url):
-        page = browser.Page(self)
-        page.open(url)
-        return page
 
     def test_a_page_elsewhere_changes_and_sees_nothing(self):
         before, refused = len(self._audit()), self._refused()
@@ -191,3 +210,105 @@ class Origin(Case):
         done = [line for line in self._audit() if 'status=201' in line or 'status=200' in line]
         self.assertRegex(done[0], r'act=rules method=POST path="/api/v1/triggers" who="uid:\d+" from=socket status=201 what="kept WHEN')
         self.assertRegex(done[-1], r'act=rules method=DELETE path="/api/v1/triggers/slow" who="uid:\d+" from=socket status=200 what="slow"')
+
+
+# What a reader's certificate may change, and what it has begun; each with the certificate, in each way that needs no leave, and in the one that does.
+ATTACKS_WITH_CERTIFICATE = """(async (base, lease, job) => {
+  const how = (type) => ({method: 'POST', mode: 'no-cors', credentials: 'include', body: new Blob(['{}'], {type})});
+  const asked = {credentials: 'include', headers: {'Content-Type': 'application/json'}}, read = {credentials: 'include'};
+  const seen = {};
+  const look = async (name, url, with_) => seen[name] = await fetch(base + url, with_).then((a) => a.type + ' ' + a.status, () => 'blocked');
+  for (const path of ['leases', 'verify', 'snaps', 'triggers']) {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', ''])
+      await look(`${path} ${type}`, `/api/v1/${path}`, how(type));
+    await look(`${path} asked`, `/api/v1/${path}`, {...asked, method: 'POST', body: '{}'});
+    await look(`${path} put`, `/api/v1/${path}`, {...asked, method: 'PUT', body: '{}'});
+  }
+  await look('end lease', lease, {...read, method: 'DELETE'});
+  await look('end job', job, {...read, method: 'DELETE'});
+  for (const mode of ['cors', 'no-cors'])
+    for (const path of [lease + '?after=0', job, '/api/v1/streams', '/metrics', '/archive']) await look(`${mode} ${path}`, path, {...read, mode});
+  for (const tag of ['script', 'img', 'iframe'])
+    seen[tag] = await new Promise((done) => {
+      const element = document.createElement(tag);
+      element.onload = () => done(tag === 'iframe' ? element.contentDocument === null ? 'blocked' : 'open' : 'open');
+      element.onerror = () => done('blocked');
+      element.src = base + '/api/v1/streams';
+      document.body.append(element);
+    });
+  return seen;
+})(%s)"""
+
+SIMPLE_WAYS = 4 * 4  # paths and types: they arrive without the browser having asked first
+
+
+class Certificates(OriginCase):
+    """Over TLS: whoever's certificate is in the browser, which shows it by itself."""
+
+    def setUp(self):
+        super().setUp()
+        browser.need_certificates(self)
+        self.collector = Collector(self, "listen.http=0.0.0.0:0")
+        self.base = https(self.collector)
+        self.addCleanup(browser.Browser.end)
+
+    def _browse_as(self, role):
+        browser.Browser.end()
+        files = (self.certs / f"{role}.pem", self.certs / f"{role}.key") if role else ()
+        browser.Browser.furnish = lambda folder: browser.trust(folder, self.certs / "ca.pem", *files)
+        self.addCleanup(setattr, browser.Browser, "furnish", None)
+
+    def _post(self, page, path, body):
+        """By a page of the collector's: what it hears."""
+        how = f"{{method: 'POST', body: {json.dumps(json.dumps(body))}, headers: {{'Content-Type': 'application/json'}}}}"
+        return page.ask(f"fetch('{path}', {how}).then(async (a) => [a.status, a.headers.get('Location'), await a.text()])")
+
+    def test_with_a_readers_certificate_the_page_is_there(self):
+        self.collector.send(self.trace("g26-gens"), "shop")
+        self._browse_as("reader")
+        page = self._page(self.base + "/")
+        wait_until("the stream is shown", lambda: "shop" in page.ask(TEXT))
+        page.open(self.base + "/archive")
+        wait_until("the segments are listed", lambda: page.ask("document.querySelectorAll('tbody tr').length") > 0)
+        self.assertEqual(page.complaints, [])
+        page.close()
+
+    def test_without_one_it_is_refused_and_says_why(self):
+        for role, words in ((None, "here: no certificate"), ("agent", "here: tracecollect:agent/agent")):
+            with self.subTest(role=role):
+                self._browse_as(role)
+                page = self._page(self.base + "/")
+                said = json.loads(wait_until("it is told", lambda: page.ask(TEXT)))
+                self.assertEqual((said["status"], said["error"]), (403, f"a reader's certificate is needed; {words}"))
+                page.open(self.base + "/healthz")
+                wait_until("it hears the state", lambda: page.ask(TEXT).strip() == "ok")
+                page.close()
+
+    def test_a_page_elsewhere_has_nothing_of_the_certificate(self):
+        self._browse_as("reader")
+        ours = self._page(self.base + "/archive")
+        (opened, lease, _), (begun, job, _) = (self._post(ours, path, {}) for path in ("/api/v1/leases", "/api/v1/verify"))
+        self.assertEqual((opened, begun), (201, 202))
+        self.assertEqual(self._post(ours, "/api/v1/snaps", {"service": "shop"})[0], 404)  # it may, and there is no agent
+        self.assertEqual(self._post(ours, "/api/v1/triggers", {"add": RULE})[0], 403)  # not with any certificate
+        before, refused = len(self._audit()), self._refused()
+        for elsewhere in (f"https://127.0.0.1:{serve_elsewhere(self, self.certs)}", f"http://localhost:{serve_elsewhere(self)}",
+                          f"http://{ELSEWHERE}:{serve_elsewhere(self)}"):
+            with self.subTest(elsewhere=elsewhere):
+                page = self._page(elsewhere)
+                seen = page.ask(ATTACKS_WITH_CERTIFICATE % ", ".join(map(json.dumps, (self.base, lease, job))))
+                refused += SIMPLE_WAYS
+                self.assertGreaterEqual(self._refused(), refused)
+                self.assertEqual({way: said for way, said in seen.items() if said != "blocked"}, {})
+                page.ask(FORM % json.dumps(self.base + "/api/v1/leases"))
+                refused += 1
+                self.assertGreaterEqual(self._refused(), refused)
+                page.close()
+        refusals = self._audit()[before:]
+        self.assertTrue(all(" status=403 " in line for line in refusals), refusals)
+        self.assertTrue(any('who="tracecollect:reader/reader" from=http' in line for line in refusals), refusals)  # the browser did show it
+        self.assertEqual((self._metric("leases"), self._metric("leases_opened_total")), (1, 1))
+        for path in (lease, job):
+            self.assertEqual(ours.ask(f"fetch('{path}').then((a) => a.status)"), 200)
+        self.assertEqual(json.loads(self.collector.get("/api/v1/triggers"))["rules"], [])
+        ours.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every listener against every kind of bad peer, a table: meanwhile another agent is acked and /healthz answers, and afterwards
 nothing of them is left."""
+import http.client
 import itertools
 import json
 import os
@@ -17,6 +18,8 @@ from test_attacks import MIB, AttackCase, Watch
 ATTACKER = "127.0.0.3"  # a source of its own, but for HTTP, where what watches has the same one
 P99_MS = full(DEADLINE * 1000, 500)
 GREETING = b"\0SP\0\0\x21\0\0"  # of a subscriber of nng's
+GET = b"GET /api/v1/streams HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /api/v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 HEAVY = b"GET /api/v1/report/all?top=1000 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/segments?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SHORTAGE_S = full(2, 40)  # longer than the 30 s after which it once ended the daemon
 LOOKS = full(2, 50)  # at its health, ten a second, while peers are there
@@ -28,7 +31,7 @@ class Listener:
 
     def __init__(self, case, name, address, beginning, source=ATTACKER):
         self.case, self.name, self.beginning, self.source = case, name, beginning, source
-        self.path = address[len("ipc://"):] if address.startswith("ipc://") else None
+        self.path = address.removeprefix("ipc://") if address.startswith(("/", "ipc://")) else None
         self.host = None if self.path else ("127.0.0.1", int(address.rsplit(":", 1)[1]))
 
     def open(self):
@@ -84,6 +87,21 @@ class Tls(Listener):
 
 
 class Http(Listener):
+    """changes: whether it answers what changes something."""
+
+    def __init__(self, *args, changes):
+        super().__init__(*args)
+        self.changes = changes
+        self.parked_max = 256 if changes else 32  # http.requests_max, http.owner_live_max
+
+    def ask(self, peer, method, path, body=None):
+        """Status and message."""
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = peer
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
     def greedy(self):
         peer = self.open()
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -155,7 +173,45 @@ def out_of_memory(listener):
     case.unlimit()
 
 
+def slow_body(listener):
+    """A head that may have one, and a body a byte at a time: until each has been ended."""
+    peers, body = [], b" " * 60_000
+    for _ in range(full(30, 300)):
+        peers.append(listener.open())
+        listener.say(peers[-1], POST % len(body))
+    rest = iter(body)
+
+    def all_ended():
+        byte = bytes(itertools.islice(rest, 1))
+        for peer in peers:
+            listener.say(peer, byte)
+        return all(map(has_ended, peers))
+    return all_ended
+
+
+def parked(listener):
+    """Questions that wait, hundreds of them, each in a place of its own: of leases that no event is for and of a job, or where those are not
+    answered live events of no kind."""
+    n = full(30, 300)
+    if listener.changes:
+        job = listener.ask(listener.open(), "POST", "/api/v1/verify", "{}")[1]["id"]
+    for i in range(n):
+        peer = listener.open()
+        if not listener.changes:
+            path = "/api/v1/live?kinds=none"
+        elif i % 4 == 0:
+            path = f"/api/v1/jobs/{job}?wait=20s"
+        else:
+            status, said = listener.ask(peer, "POST", "/api/v1/leases", '{"filter": {"service": "nobody"}}')
+            listener.case.assertIn(status, (201, 503), said)
+            path = f"/api/v1/leases/{said.get('id')}?wait=20s"
+        listener.say(peer, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    places = "http_waits" if listener.changes else "http_connections"
+    wait_until("they wait", lambda: listener.case.metric(listener.case.collector, places) >= min(n, listener.parked_max) // 2)
+
+
 ROWS = (waiting, gone, greedy, many, out_of_descriptors, out_of_memory)
+HTTP_ROWS = (*ROWS, slow_body, parked)
 
 
 class Peers(AttackCase):
@@ -166,14 +222,15 @@ class Peers(AttackCase):
         self.peers = []
         self.addCleanup(self.leave)
         self.collector = self.start("listen.feed=ipc:// tls+tcp://127.0.0.1:0", *(f"{key}_timeout={patient(1)}" for key in (
-            "agents.handshake", "readers.handshake", "http.request", "http.idle", "http.stall")))
+            "agents.handshake", "readers.handshake", "http.request", "http.idle", "http.stall")), "lease.max=1000", "lease.owner_max=1000")
         self.limits = {}
         ready = self.collector.ready
         self.listeners = {
             "agents": Tls(self, "agents", ready["agents"], "agent", "tracecollect/1"),
             "feed": Tls(self, "feed", ready["feed.2"], "reader", None, GREETING),
             "unix": Listener(self, "unix", ready["feed"], GREETING),
-            "http": Http(self, "http", ready["http"], b"GET /api/v1/streams HTTP/1.1\r\nHost: localhost\r\n\r\n", "127.0.0.1"),
+            "http": Http(self, "http", ready["http"], GET, "127.0.0.1", changes=False),
+            "sock": Http(self, "sock", ready["sock"], GET, changes=True),
         }
         self.pace(self.collector)  # what is opened once is open
         self.get(self.collector, "/metrics")
@@ -216,8 +273,8 @@ class Peers(AttackCase):
         self.assertIsNone(self.collector.process.poll())
         print(f"peers: {row.__name__} at {name}: {said}", flush=True)
 
-    def play_all(self, name):
-        for row in ROWS:
+    def play_all(self, name, rows=ROWS):
+        for row in rows:
             with self.subTest(row.__name__):
                 self.play(name, row)
         self.expect_proven(self.collector)
@@ -232,7 +289,10 @@ class Peers(AttackCase):
         self.play_all("unix")
 
     def test_http(self):
-        self.play_all("http")
+        self.play_all("http", HTTP_ROWS)
+
+    def test_http_socket(self):
+        self.play_all("sock", HTTP_ROWS)
 
     def test_a_shortage_of_descriptors_is_waited_for(self):
         self.limit(resource.RLIMIT_NOFILE, self.descriptors())

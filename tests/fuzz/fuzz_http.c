@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request and all that is read out of it: the same answer however the bytes are cut, a
- * whole head only of what it promises to be, and parameters, ranges and tags of any text. */
+/* A request and all that is read out of it: the same answer however the bytes of its head are cut, a whole head only of what
+ * it promises to be, the route, its parameters or its body, ranges and tags of any text. */
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "collector/http/range.h"
-#include "collector/http/request.h"
+#include "collector/http/private.h"
 #include "config/times.h"
 #include "fuzz/fuzz.h"
+#include "proto/json_read.h"
 #include "proto/query.h"
+#include "proto/unpack.h"
 
-enum { HEAD_BYTES_MAX = 8 << 10 };
+enum { HEAD_BYTES_MAX = 8 << 10, MEMORY_MAX = 1 << 20, ARENA_CHUNK = 4 << 10 };
 
 struct outcome {
   tb_rc rc;
@@ -22,9 +23,8 @@ static tb_rc moment(const char *text, struct tb_diag *diag, uint64_t *out_wall_n
 }
 
 /* What is read out of parameters, a client may ask again. */
-static void look_at_query(const char *text) {
+static void look_at_query(const struct tp_route *route, const char *text) {
   static const struct tp_times times = { moment, tc_span_parse };
-  const struct tp_route *route = &tp_routes[TP_ROUTE_SEGMENTS];
   ProtobufCMessage *message;
   struct tb_arena arena;
   struct tb_diag diag;
@@ -32,8 +32,8 @@ static void look_at_query(const char *text) {
   struct tb_buf again;
   char *query;
 
-  tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
-  tb_arena_init(&arena, &mem, 4 << 10);
+  tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
+  tb_arena_init(&arena, &mem, ARENA_CHUNK);
   tb_buf_init(&again, &mem);
   tb_diag_clear(&diag);
   FUZZ_CHECK(tb_arena_copy(&arena, text, strlen(text) + 1, &query) == TB_OK &&
@@ -60,10 +60,41 @@ static void look_at_range(const char *field, uint64_t total) {
   (void)tc_http_tag_listed(field, "\"a1\"", total % 2 == 0);
 }
 
-static void look_at(const struct tc_http_request *r) {
+static void look_at_body(const struct tp_route *route, const struct tc_http_request *r,
+                         const uint8_t *body, size_t len) {
+  ProtobufCMessage *message;
+  struct tb_arena arena;
+  struct tb_diag diag;
+  struct tb_mem mem;
+
+  tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);
+  tb_arena_init(&arena, &mem, ARENA_CHUNK);
+  tb_diag_clear(&diag);
+  if (tc__body_type_of(r) == TC__BODY_JSON) {
+    tb_rc rc = tp_json_read(route->ask, body, len, &arena, &diag, &message);
+    FUZZ_CHECK(rc == TB_OK || rc == TB_BUDGET || (rc == TB_PROTOCOL && diag.text[0] != '\0'));
+  } else if (tc__body_type_of(r) == TC__BODY_PROTOBUF) {
+    ProtobufCAllocator allocator = tp_arena_allocator(&arena);
+    message = protobuf_c_message_unpack(route->ask, &allocator, len, body);
+    FUZZ_CHECK(message == NULL || message->descriptor == route->ask);
+  }
+  tb_arena_fini(&arena);
+}
+
+/* What follows a head is its body, if all of it is there. */
+static void look_at(const struct tc_http_request *r, const uint8_t *rest, size_t size) {
+  unsigned unused;
+
   FUZZ_CHECK(r->path != NULL && r->path[0] == '/' && r->query != NULL);
   FUZZ_CHECK(strlen(r->path) <= TC_HTTP_URL_MAX);
-  look_at_query(r->query);
+  const struct tp_route *route =
+      tp_route_find(r->method == HTTP_POST ? TP_POST : TP_GET, r->path, &unused);
+  if (route != NULL) FUZZ_CHECK(strlen(tp_route_rest(route, r->path)) <= TC_HTTP_URL_MAX);
+  if (route == NULL || route->ask == NULL) route = &tp_routes[TP_ROUTE_SEGMENTS];
+  if (route->method == TP_GET)
+    look_at_query(route, r->query);
+  else if (r->body_bytes <= size)
+    look_at_body(route, r, rest, (size_t)r->body_bytes);
   for (uint64_t total = 0; total < 5000; total = total * 3 + 1) {
     look_at_range(r->range, total);
     look_at_range(r->if_none_match, total);
@@ -84,7 +115,7 @@ static struct outcome feed(const uint8_t *data, size_t size, size_t piece) {
     o.used += used;
   }
   FUZZ_CHECK(o.rc == TB_OK || o.rc == TB_END || o.rc == TB_PROTOCOL);
-  if (o.rc == TB_END) look_at(&head->request);
+  if (o.rc == TB_END) look_at(&head->request, data + o.used, size - o.used);
   if (o.rc == TB_PROTOCOL) {
     FUZZ_CHECK(head->status >= 400 && head->why != NULL);
     o.used = 0; /* where it was seen, and which of several faults first, is the cut's to say */

@@ -7,7 +7,7 @@
 /* The table once more, as the reference has it. */
 Test(role, each_may_do_this_and_nothing_else) {
   static const char *const may[TC_ROLES_ALL] = {
-    [TC_ROLE_SERVER] = "serve ",
+    [TC_ROLE_SERVER] = "state serve ",
     [TC_ROLE_AGENT] = "state put-trace send ",
     [TC_ROLE_READER] = "state reasons metrics read lease snap verify feed ",
     [TC_ROLE_NOBODY] = "state ",

@@ -52,7 +52,8 @@ Test(http, what_is_not_served_is_said) {
   static char big[20000];
 
   expect(s, "GET /secret HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 404",
-         "{\"status\":404,\"code\":\"NOTFOUND\",\"error\":\"no such page");
+         "{\"status\":404,\"code\":\"NOTFOUND\",\"error\":\"no such path; there are /, "
+         "/healthz, /readyz, ");
   expect(s, "DELETE /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",
          "Allow: GET, HEAD\r\n");
   expect(s, "OPTIONS /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405",

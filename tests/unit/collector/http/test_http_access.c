@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/route.h"
@@ -20,9 +21,14 @@ static struct tc_leases *leases;
 static struct tt_http *plain, *tls;
 static char answer[TT_HTTP_ANSWER_BYTES];
 
+/* A loop that knows each lease at once. */
 static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
+  struct tc_bundle *known = calloc(1, sizeof *known);
+
   (void)self;
-  (void)loop;
+  known->lease = order->lease;
+  known->ready = true;
+  if (order->remove || !tc_leases_post(leases, loop, known)) free(known);
   free(order);
   return true;
 }
@@ -111,7 +117,7 @@ static int ask(enum who who, const char *method, const char *path, const char *n
 static bool may(enum who who, enum tc_act act) {
   static const char *const acts[TC_ACTS] = {
     /*                       LOOPBACK SOCKET METRICS NOBODY AGENT READER SERVER */
-    [TC_ACT_STATE] = "xxxxxx.",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
+    [TC_ACT_STATE] = "xxxxxxx",   [TC_ACT_METRICS] = "xxx..x.", [TC_ACT_READ] = "xx...x.",
     [TC_ACT_LEASE] = ".x...x.",   [TC_ACT_SNAP] = ".x...x.",    [TC_ACT_VERIFY] = ".x...x.",
     [TC_ACT_RULES] = ".x.....",   [TC_ACT_PUT_TRACE] = ".x..x..",
   };
@@ -187,13 +193,18 @@ Test(http_access, metrics_may_be_open_to_everybody_and_nothing_else_is) {
 }
 
 Test(http_access, who_has_no_certificate_hears_the_state_without_its_reasons) {
+  static const char health[] = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  static const char ready[] = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
   tls->unhealthy = plain->unhealthy = "disk full";
-  cr_expect_eq(ask(NOBODY, "GET", "/healthz", "localhost", "Connection: close\r\n"), 503);
-  cr_expect_null(strstr(answer, "disk full"), "%s", answer);
-  cr_expect_eq(ask(AGENT, "GET", "/readyz", "localhost", "Connection: close\r\n"), 503);
-  cr_expect_not_null(strstr(answer, "Content-Length: 16\r\n"), "{\"ready\":false}: %s", answer);
-  cr_expect_eq(ask(READER, "GET", "/readyz", "localhost", "Connection: close\r\n"), 503);
-  cr_expect_null(strstr(answer, "Content-Length: 16\r\n"), "%s", answer);
+  for (enum who who = NOBODY; who < WHOS; who++) { /* the whole of each answer */
+    cr_expect_eq(status_of(who, health, NULL), 503);
+    cr_expect_not_null(strstr(answer, who == READER ? "\r\n\r\ndisk full\n" : "\r\n\r\nnot well\n"),
+                       "%u: %s", who, answer);
+    cr_expect_eq(status_of(who, ready, NULL), 503);
+    cr_expect_eq(strstr(answer, "\r\n\r\n{\"ready\":false}\n") == NULL, who == READER, "%u: %s",
+                 who, answer);
+  }
   tt_http_ask_at(dial(METRICS), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 1000, answer);
   cr_expect_null(strstr(answer, "disk full"), "%s", answer);
   tt_http_ask_at(dial(SOCKET), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 1000, answer);
@@ -225,6 +236,31 @@ Test(http_access, a_path_says_which_methods_it_has) {
   }
 }
 
+Test(http_access, a_path_that_is_not_there_is_404_and_names_those_that_are) {
+  static const char *const methods[] = { "GET",    "HEAD",  "POST",   "PUT",
+                                         "DELETE", "PATCH", "OPTIONS" };
+  static const char *const paths[] = { "/nosuch", "/api/v1/stream", "/api/v2/streams", "/metrics/",
+                                       "/index.htm" };
+  char named[100];
+
+  for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+    for (size_t k = 0; k < sizeof methods / sizeof methods[0]; k++) {
+      cr_expect_eq(ask(SOCKET, methods[k], paths[i], "localhost", "Connection: close\r\n"), 404,
+                   "%s %s", methods[k], paths[i]);
+      cr_expect_null(strstr(answer, "\r\nAllow:"), "%s", answer);
+    }
+  status_of(SOCKET, "POST /nosuch HTTP/1.1\r\nHost: localhost\r\n\r\n", NULL);
+  for (unsigned i = 0; i < TP_ROUTE_PAGE; i++) {
+    const char *below = tp_routes[i].below;
+
+    snprintf(named, sizeof named, below != NULL ? "%s{%s}" : "%s", tp_routes[i].path, below);
+    cr_expect_not_null(strstr(answer, named), "%s\n%s", named, answer);
+  }
+  cr_expect_not_null(strstr(answer, "/why/{stream}\"}\n"), "it is not cut: %s", answer);
+  /* A file of the page is there. */
+  cr_expect_eq(ask(SOCKET, "POST", "/index.html", "localhost", ""), 405);
+}
+
 /* --- browsers ---------------------------------------------------------------------------------- */
 
 Test(http_access, a_host_that_is_not_ours) {
@@ -253,6 +289,9 @@ Test(http_access, a_host_that_is_not_ours) {
     cr_expect_eq(ask(NOBODY, "GET", "/healthz", others[i], ""), 200, "%s", others[i]);
     cr_expect_eq(ask(LOOPBACK, "GET", "/readyz", others[i], ""), 200, "%s", others[i]);
   }
+  /* The name that listen.http has, and of a collector that has it alone. */
+  cr_expect_eq(ask(READER, "GET", "/archive", "0.0.0.0:7073", ""), 200);
+  cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "0.0.0.0:7073", ""), 421);
   /* Whoever scrapes by an address has no name for us. */
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "10.1.2.3:9090", ""), 200);
   cr_expect_eq(ask(METRICS, "GET", "/metrics", "evil.example", ""), 421);
@@ -261,48 +300,90 @@ Test(http_access, a_host_that_is_not_ours) {
                 atomic_load(&plain->metrics.http_refused_total));
 }
 
+/* '@' is the scheme of the door, '#' the other one. */
+static void write_fields(char *out, const char *fields, bool over_tls) {
+  static const char *const schemes[] = { "http", "https" };
+
+  for (; *fields != '\0'; fields++)
+    if (*fields == '@' || *fields == '#')
+      out = stpcpy(out, schemes[(*fields == '@') == over_tls]);
+    else
+      *out++ = *fields;
+  *out = '\0';
+}
+
+/* With a body and without one. status 0: it may. */
+static void expect_change(enum who who, const struct tp_route *route, int status,
+                          const char *fields) {
+  char path[200], more[300];
+
+  snprintf(path, sizeof path, "%s%s", route->path, route->below != NULL ? "0" : "");
+  for (unsigned bytes = 0; bytes < 3; bytes += 2) {
+    char text[1000];
+
+    if (bytes > 0 && route->method != TP_POST) continue;
+    write_fields(more, fields, who >= NOBODY);
+    snprintf(text, sizeof text,
+             "%s %s HTTP/1.1\r\nHost: localhost:7073\r\nContent-Type: application/json\r\n"
+             "%sContent-Length: %u\r\n\r\n%.*s",
+             tp_method_name(route->method), path, more, bytes, (int)bytes, "{}");
+    int said = status_of(who, text, "\r\n\r\n");
+    if (status == 0)
+      cr_expect(said != 403 && said != 415 && said != 421, "%s: %d", text, said);
+    else
+      cr_expect_eq(said, status, "%s: %d", text, said);
+  }
+}
+
+/* Who asks for a lease gives events back. */
+static bool only_reads(const struct tp_route *route) {
+  return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
+}
+
+/* Of every route that changes something, by all who may use it. */
+static void expect_changes(int status, const char *fields) {
+  for (unsigned i = 0; i < TP_ROUTES; i++) {
+    if (only_reads(&tp_routes[i])) continue;
+    expect_change(SOCKET, &tp_routes[i], status, fields);
+    if (may(READER, act_of(i))) expect_change(READER, &tp_routes[i], status, fields);
+  }
+}
+
 Test(http_access, a_page_elsewhere_changes_nothing) {
-  static const struct {
-    int status;
-    const char *fields;
-  } rows[] = {
-    { 403, "Origin: http://evil.example\r\n" },
-    { 403, "Origin: null\r\n" },
-    { 403, "Origin: http://localhost:8000\r\n" },
-    { 403, "Origin: http://localhost\r\n" },
-    { 403, "Origin: https://localhost:7073\r\n" },
-    { 403, "Origin: http://localhost:7073/\r\n" },
-    { 403, "Origin: http://localhost:7073 http://evil.example\r\n" },
-    { 403, "Origin: http://127.0.0.1:7073\r\n" },
-    { 403, "Origin: HTTP://localhost:7073\r\n" },
-    { 403, "Sec-Fetch-Site: cross-site\r\n" },
-    { 403, "Sec-Fetch-Site: same-site\r\n" },
-    { 403, "Origin: http://localhost:7073\r\nSec-Fetch-Site: cross-site\r\n" },
-    { 0, "Origin: http://localhost:7073\r\n" },
-    { 0, "Origin: http://LOCALHOST:7073\r\nSec-Fetch-Site: same-origin\r\n" },
-    { 0, "Sec-Fetch-Site: none\r\n" },
-    { 0, "" },
+  static const char *const others[] = {
+    "Origin: @://evil.example\r\n",
+    "Origin: null\r\n",
+    "Origin: @://localhost:8000\r\n",
+    "Origin: @://localhost\r\n",
+    "Origin: #://localhost:7073\r\n",
+    "Origin: @://localhost:7073/\r\n",
+    "Origin: @://localhost:7073 @://evil.example\r\n",
+    "Origin: @://127.0.0.1:7073\r\n",
+    "Origin: HTTP://localhost:7073\r\n",
+    "Sec-Fetch-Site: cross-site\r\n",
+    "Sec-Fetch-Site: same-site\r\n",
+    "Origin: @://localhost:7073\r\nSec-Fetch-Site: cross-site\r\n",
   };
-  static const struct {
-    const char *method, *path;
-  } changes[] = { { "POST", "/api/v1/triggers" }, { "DELETE", "/api/v1/triggers/none" } };
 
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    for (size_t k = 0; k < 2; k++) {
-      int status = ask(SOCKET, changes[k].method, changes[k].path, "localhost:7073", rows[i].fields);
-
-      if (rows[i].status != 0)
-        cr_expect_eq(status, rows[i].status, "%s %s", changes[k].method, rows[i].fields);
-      else
-        cr_expect(status != 403 && status != 421, "%s %s: %d", changes[k].method, rows[i].fields,
-                  status);
-    }
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) expect_changes(403, others[i]);
+  cr_expect_eq(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
+  cr_expect_eq(atomic_load(&plain->metrics.http_refused_total),
+               atomic_load(&plain->metrics.http_client_errors_total));
   /* Reading is for the page's own policy to allow: no answer lets another origin see it. */
   cr_expect_eq(ask(LOOPBACK, "GET", "/archive", "localhost", "Origin: http://evil.example\r\n"), 200);
   cr_expect_null(strstr(answer, "Access-Control"), "%s", answer);
   cr_expect_not_null(strstr(answer, "Cross-Origin-Resource-Policy: same-origin"), "%s", answer);
 }
 
+Test(http_access, our_own_page_and_what_is_no_browser_may) {
+  expect_changes(0, "Origin: @://localhost:7073\r\n");
+  expect_changes(0, "Origin: @://LOCALHOST:7073\r\nSec-Fetch-Site: same-origin\r\n");
+  expect_changes(0, "Sec-Fetch-Site: none\r\n");
+  expect_changes(0, "");
+  cr_expect_gt(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
+}
+
+/* With a body and without one, in front of every route that takes one. */
 Test(http_access, what_a_form_can_send_is_not_read) {
   static const char *const types[] = {
     "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
@@ -310,12 +391,94 @@ Test(http_access, what_a_form_can_send_is_not_read) {
   };
   char text[400];
 
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+  for (unsigned i = 0; i < TP_ROUTES; i++)
+    for (size_t k = 0; k < 2 * sizeof types / sizeof types[0]; k++) {
+      const char *type = types[k / 2];
+
+      if (tp_routes[i].method != TP_POST) continue;
+      snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n%s",
+               tp_routes[i].path, type[0] != '\0' ? "Content-Type: " : "X: ", type,
+               k % 2 == 0 ? "\r\n" : "Content-Length: 2\r\n\r\n{}");
+      cr_expect_eq(status_of(SOCKET, text, NULL), 415, "%s", text);
+      cr_expect_not_null(strstr(answer, "Connection: close"), "%s", answer);
+    }
+}
+
+/* --- what one owner has -------------------------------------------------------------------------- */
+
+/* By the socket of the server that speaks TLS, too; the path that Location says. */
+static const char *begin_by_socket(const char *path) {
+  static char location[100];
+  char text[300];
+
+  snprintf(text, sizeof text,
+           "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", path);
+  tt_http_ask_at(tt_http_dial_path(tls), text, 1000, answer);
+  const char *said = strstr(answer, "\r\nLocation: ");
+  cr_assert_not_null(said, "%s", answer);
+  snprintf(location, sizeof location, "%.*s", (int)strcspn(said + 12, "\r"), said + 12);
+  return location;
+}
+
+Test(http_access, a_job_and_a_lease_are_their_owners) {
+  static const char *const paths[] = { "/api/v1/verify", "/api/v1/leases" };
+
+  for (size_t i = 0; i < 2; i++) {
+    const char *location = begin_by_socket(paths[i]);
+
+    char text[300];
+
     snprintf(text, sizeof text,
-             "POST /api/v1/triggers HTTP/1.1\r\nHost: localhost\r\n%s%s\r\nContent-Length: "
-             "2\r\n\r\n{}",
-             types[i][0] != '\0' ? "Content-Type: " : "X: ", types[i]);
-    cr_expect_eq(status_of(SOCKET, text, NULL), 415, "%s", types[i]);
-    cr_expect_not_null(strstr(answer, "Connection: close"), "%s", answer);
+             "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", location);
+    cr_expect_eq(status_of(READER, text, NULL), 403);
+    cr_expect_not_null(strstr(answer, "is another reader's"), "%s", answer);
+    cr_expect_eq(ask(READER, "DELETE", location, "localhost", ""), 403);
+    cr_expect_eq(ask(AGENT, "DELETE", location, "localhost", ""), 403);
+    snprintf(text, sizeof text, "DELETE %s HTTP/1.1\r\nHost: localhost\r\n\r\n", location);
+    tt_http_ask_at(tt_http_dial_path(tls), text, 1000, answer);
+    cr_expect_not_null(strstr(answer, "HTTP/1.1 204"), "%s", answer);
   }
+  cr_expect_eq(atomic_load(&tls->metrics.http_client_errors_total), 6);
+}
+
+/* --- what is cut ------------------------------------------------------------------------------- */
+
+/* A question that ends anywhere is none: each route that changes something, by each byte of it. */
+Test(http_access, a_change_cut_at_every_byte_is_none) {
+  static const struct {
+    enum tp_route_id route;
+    const char *path, *body;
+  } changes[] = {
+    { TP_ROUTE_TRIGGER_ADD, "/api/v1/triggers", "{\"add\":\"slow WHEN finding leak DO keep\"}" },
+    { TP_ROUTE_TRIGGER_REMOVE, "/api/v1/triggers/kept", NULL },
+    { TP_ROUTE_SNAP, "/api/v1/snaps", "{\"service\":\"shop\"}" },
+    { TP_ROUTE_VERIFY, "/api/v1/verify", "{\"rebuild\":true}" },
+    { TP_ROUTE_JOB_END, "/api/v1/jobs/0000000000000001", NULL },
+    { TP_ROUTE_LEASE_OPEN, "/api/v1/leases", "{\"filter\":{\"service\":\"shop\"}}" },
+    { TP_ROUTE_LEASE_END, "/api/v1/leases/0000000000000001", NULL },
+  };
+  unsigned routes = 0, n = sizeof changes / sizeof changes[0];
+  char text[600];
+
+  for (unsigned i = 0; i < TP_ROUTES; i++) routes += tp_routes[i].method != TP_GET;
+  cr_assert_eq(routes, n, "each has a row");
+  for (unsigned i = 0; i < n; i++) {
+    const char *body = changes[i].body != NULL ? changes[i].body : "";
+    int whole = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                         "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                         tp_method_name(tp_routes[changes[i].route].method), changes[i].path,
+                         strlen(body), body);
+
+    for (int cut = 1; cut < whole; cut++) {
+      int fd = dial(SOCKET);
+
+      tt_http_say(fd, text, (size_t)cut);
+      shutdown(fd, SHUT_WR);
+      tt_http_hear(fd, answer, NULL); /* it ends, and not for the time-out */
+      cr_expect_str_eq(answer, "", "%.*s", cut, text);
+      close(fd);
+    }
+  }
+  cr_expect_eq(atomic_load(&plain->metrics.http_requests_total), 0);
+  cr_expect_eq(atomic_load(&tc_leases_metrics(leases)->leases_opened_total), 0);
 }

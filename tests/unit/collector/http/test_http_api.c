@@ -172,6 +172,7 @@ Test(http_api, a_segment_is_downloaded_whole_and_in_parts) {
   snprintf(field, sizeof field, "Content-Range: bytes %zu-%zu/%zu\r\n", len - 3, len - 1, len);
   cr_assert_not_null(strstr(answer, field), "%s", answer);
   EXPECT("/api/v1/segments/1", "Range: bytes=99999999-\r\n", "HTTP/1.1 416");
+  cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total), 1);
   snprintf(field, sizeof field, "Content-Range: bytes */%zu\r\n", len);
   cr_assert_not_null(strstr(answer, field), "%s", answer);
 

@@ -10,6 +10,7 @@
 #include "support/archive_host.h"
 #include "support/http_reader.h"
 #include "support/patience.h"
+#include "support/peer.h"
 
 static struct tt_host host;
 static struct tt_http *server;
@@ -131,18 +132,73 @@ Test(http_jobs, one_that_fails_says_why) {
   EXPECT("\"code\":\"REFUSED\",");
 }
 
-Test(http_jobs, there_are_only_so_many) {
-  char first[80];
+/* Each is of the archive as it is when its own turn comes, so a second one is not the first one's answer; nor its end. */
+Test(http_jobs, a_second_one_waits_for_its_turn) {
+  char first[80], second[80];
+
+  write_generations(3);
+  strcpy(first, begin_job("{}"));
+  strcpy(second, begin_job("{}"));
+  cr_assert_str_neq(first, second);
+  cr_assert_eq(end_job(first), 204);
+  wait_for_end(second);
+  EXPECT("\"state\":\"done\",");
+  EXPECT("\"problem_count\":0,");
+  cr_assert_eq(end_job(second), 204);
+}
+
+Test(http_jobs, one_owner_has_so_many_and_all_together_have) {
+  struct tt_peer_terms terms = { .ca_dir = server->host.dir, .name = "reader" };
+  static const char more[] = "POST /api/v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                             "application/json\r\n\r\n";
+  char first[80], address[64], said[2000];
+  struct tt_peer other;
+  size_t n;
 
   strcpy(first, begin_job("{}"));
   begin_job("{}");
-  cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 503);
-  EXPECT("http.jobs_max is reached");
+  cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
+  EXPECT("http.owner_jobs_max is reached");
+  /* Another one finds room. */
+  snprintf(address, sizeof address, "127.0.0.1:%u", server->port);
+  terms.address = address;
+  cr_assert(tt_peer_open(&other, &terms), "%s", other.why);
+  cr_assert(tt_peer_send(&other, more, sizeof more - 1), "%s", other.why);
+  cr_assert_eq(SSL_read_ex(other.ssl, said, sizeof said, &n), 1);
+  cr_assert_eq(strncmp(said, "HTTP/1.1 202", 12), 0, "%.*s", (int)n, said);
+  tt_peer_close(&other);
   cr_assert_eq(end_job(first), 204);
   /* A called off one goes when its worker has seen it. */
   int status = 0;
   TT_WAIT_UNTIL(status == 202 ||
                 (status = tt_ask(&reader, "POST /api/v1/verify", "", "{}")) == 202);
+}
+
+Test(http_jobs, an_end_that_was_told_makes_room) {
+  char first[80], last[80];
+
+  write_generations(1);
+  strcpy(first, begin_job("{}"));
+  wait_for_end(first);
+  for (int i = 0; i < 5; i++) {
+    strcpy(last, begin_job("{}"));
+    wait_for_end(last);
+  }
+  cr_assert_eq(get(last, "", ""), 200);
+  cr_assert_eq(get(first, "", ""), 404);
+  begin_job("{}"); /* nobody has seen its end, whether or not there is one */
+  begin_job("{}");
+  cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 429);
+}
+
+Test(http_jobs_left, there_are_only_so_many) {
+  struct tc_http_limits limits = tt_http_limits();
+
+  limits.owner_jobs_max = 100;
+  start(&limits);
+  for (int i = 0; i < 3; i++) begin_job("{}");
+  cr_assert_eq(tt_ask(&reader, "POST /api/v1/verify", "", "{}"), 503);
+  EXPECT("http.jobs_max is reached");
 }
 
 Test(http_jobs, what_is_no_job_is_said) {
@@ -166,6 +222,7 @@ Test(http_jobs_left, one_that_nobody_asks_for_is_called_off_and_counted) {
   TT_WAIT_UNTIL(atomic_load(&server->metrics.http_jobs_left_total) == 1);
   cr_assert_eq(get(path, "", ""), 404);
   EXPECT("not asked for within http.job_expire");
+  cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total), 1);
 }
 
 /* --- settled lists ------------------------------------------------------------------------------- */

@@ -218,6 +218,8 @@ Test(http_leases, what_cannot_be_asked_is_refused_in_words) {
   cr_assert_eq(ask_next(one, lease, "?wait=1h"), 400);
   cr_assert_eq(ask_next(one, lease, "?bytes=0"), 400);
   cr_assert_eq(ask_next(one, lease, "?before=1"), 400);
+  cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total),
+               sizeof bodies / sizeof bodies[0] + sizeof paths / sizeof paths[0] + 4);
 }
 
 struct stranger {
@@ -242,6 +244,7 @@ Test(http_leases, that_of_another_owner_is_not_for_us) {
   cr_assert_eq(ask_next(one, s.lease, ""), 403);
   EXPECT(one, "the lease is another reader's");
   cr_assert_eq(release(one, s.lease), 403);
+  cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total), 2);
   cr_assert_eq(atomic_load(&tc_leases_metrics(leases)->leases), 1);
 }
 
