@@ -154,17 +154,44 @@ Test(fetch, a_hole_begins_a_second_file) {
   cr_assert(has_said("generations 7..9 are missing: not in the archive"), "%s", said);
 }
 
-Test(fetch, several_streams_are_listed_and_one_must_be_chosen) {
+Test(fetch, several_live_streams_are_listed_and_one_must_be_chosen) {
   write_generations(7, 1, 1);
   write_generations(8, 1, 2);
   cr_assert_eq(run("fetch --service shop -o t.trace"), 2);
-  cr_assert(has_said("2 streams match"), "%s", said);
+  cr_assert(has_said("2 live streams match"), "%s", said);
   cr_assert(has_said("--stream 08080808080808080808080808080808"), "%s", said);
   cr_assert_neq(access("t.trace", F_OK), 0);
   cr_assert_eq(run("fetch --instance host-8 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 2);
+  cr_assert_not(has_said("streams match"), "%s", said);
   cr_assert_eq(run("fetch --stream 07070707070707070707070707070707 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 1);
+}
+
+static void end_stream(struct tt_writer *w) {
+  tt_close(w);
+  tt_detach(&host.store, w->conn);
+}
+
+/* A service that was restarted: its earlier processes' streams match, too. */
+Test(fetch, of_several_streams_the_live_one_is_taken_else_the_newest) {
+  struct tt_writer first = write_generations(9, 1, 1);
+
+  end_stream(&first);
+  struct tt_writer last = write_generations(7, 1, 2);
+  struct tt_writer silent = tt_host_writer(&host, 8, 8);
+  tt_header(&silent); /* live, with nothing to fetch */
+  cr_assert(tt_wait_acked(&host.store, silent.stream, silent.seq));
+  cr_assert_eq(run("fetch --service shop --last 3s -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("3 streams match, this is the live one: shop host-7, --stream "
+                     "07070707070707070707070707070707; another is had by --instance"),
+            "%s", said);
+  expect_file("t.trace", 1, 2);
+  end_stream(&last);
+  end_stream(&silent);
+  cr_assert_eq(run("fetch --service shop -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("3 streams match, this is the newest, none is live: shop host-7"), "%s", said);
+  expect_file("t.trace", 1, 2);
 }
 
 Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
