@@ -366,9 +366,11 @@ tb_rc tc_query_list(struct tc_query_session *s, const Tracecollect__V1__ListRequ
 static tb_rc add_report(void *self, const struct tc_report *report) {
   struct stream_list *to = self;
   ProtobufCAllocator allocator = tp_arena_allocator(to->arena);
-  void *message = tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
+  Tracecollect__V1__StreamReport *message =
+      tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
 
   if (message == NULL) return to->arena->is_short ? TB_NOMEM : TB_BUDGET;
+  message->ended_wall_ns = report->ended_wall_ns;
   return list_add(to->arena, &to->list, message);
 }
 
