@@ -146,6 +146,7 @@ func start(config Config) (*Agent, error) {
 	refusal, warnings := faultsHere(runtime.Version(), runtime.GOARCH, godebugAtStart, isAllowed)
 	switch {
 	case isDisabled():
+		agent.last.LastError = "TRACEAGENT_DISABLE=1 in the environment turns the agent off"
 		return agent, nil
 	case refusal != "":
 		agent.last.LastError = refusal
