@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/model.h"
+#include "support/caller.h"
 #include "support/order_text.h"
 #include "support/stored.h"
 #include "wire/spec.h"
@@ -69,9 +70,10 @@ static void done(struct run *run) {
 static const struct reported *nth(const struct run *run, uint8_t type, int n) {
   for (size_t i = 0; i < run->count; i++)
     if (run->reported[i].ev.type == type && --n == 0) return &run->reported[i];
-  cr_assert_fail("no such %s", tw_spec(type)->name);
+  cr_assert_fail("line %d: no such %s", tt_caller, tw_spec(type)->name);
   return NULL;
 }
+#define nth(...) TT_CALL(nth(__VA_ARGS__))
 
 #define TABLE "EventBatch gen=1 m=18446744073709551615 time=0\n" /* of no thread */
 

@@ -16,6 +16,7 @@
 
 #include "proto/meta.pb-c.h"
 #include "support/archive_host.h"
+#include "support/caller.h"
 #include "support/http_server.h"
 #include "wire/batch.h"
 
@@ -83,19 +84,21 @@ static void expect_file(const char *name, uint64_t first, uint64_t last) {
   static unsigned char got[1 << 20], want[BATCH_BYTES];
   FILE *f = fopen(name, "r");
 
-  cr_assert_not_null(f, "%s: %s", name, said);
+  cr_assert_not_null(f, "line %d: %s: %s", tt_caller, name, said);
   size_t n = fread(got, 1, sizeof got, f);
   fclose(f);
-  cr_assert_eq(n, HEADER_BYTES + (last - first + 1) * BATCHES * BATCH_BYTES, "%s: %zu bytes", name,
-               n);
-  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", HEADER_BYTES), 0);
+  cr_assert_eq(n, HEADER_BYTES + (last - first + 1) * BATCHES * BATCH_BYTES,
+               "line %d: %s: %zu bytes", tt_caller, name, n);
+  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", HEADER_BYTES), 0, TT_CALLER);
   const unsigned char *at = got + HEADER_BYTES;
   for (uint64_t gen = first; gen <= last; gen++)
     for (unsigned i = 0; i < BATCHES; i++, at += BATCH_BYTES) {
       tt_fill(want, sizeof want, gen, i);
-      cr_assert_eq(memcmp(at, want, sizeof want), 0, "%s: generation %lu, batch %u", name, gen, i);
+      cr_assert_eq(memcmp(at, want, sizeof want), 0, "line %d: %s: generation %lu, batch %u",
+                   tt_caller, name, gen, i);
     }
 }
+#define expect_file(...) TT_CALL(expect_file(__VA_ARGS__))
 
 static struct tt_writer write_generations(unsigned id, uint64_t first, uint64_t last) {
   struct tt_writer w = tt_host_writer(&host, id, id);
