@@ -94,11 +94,19 @@ static void add_feed_urls(struct tc_query_env *env, Tracecollect__V1__StatusRepl
   while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
 }
 
+static tb_rc add_open(void *self, const struct tc_segment_row *row) {
+  Tracecollect__V1__StatusReply *status = self;
+
+  status->open_bytes += row->bytes;
+  status->open_segments++;
+  return TB_OK;
+}
+
 static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
                            Tracecollect__V1__StatusReply **out) {
   struct stream_list streams = { .arena = &s->arena };
   struct tc_query_env *env = &s->query->env;
-  const struct tc_select all = { 0 };
+  const struct tc_select all = { 0 }, open_runs = { .only_open = true, .limit = UINT32_MAX };
   struct tc_store_stats stats;
   Tracecollect__V1__StatusReply *status;
 
@@ -107,6 +115,7 @@ static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
   tc_store_show_runs(env->store);
   TB_TRY(tc__query_catalog(s, diag));
   TB_TRY(tc_catalog_streams(s->catalog, &all, add_stream, &streams, diag));
+  TB_TRY(tc_catalog_segments(s->catalog, &open_runs, add_open, status, diag));
   tc_store_stats(env->store, &stats);
 
   TB_TRY(copy_text(&s->arena, env->version, &status->version));

@@ -365,6 +365,16 @@ Test(fetch_joined, what_is_open_is_seen_and_goes_on) {
   expect_file("t.trace", 1, 4);
 }
 
+Test(fetch_joined, status_counts_what_is_still_written_as_list_does) {
+  write_generations(7, 1, 3);
+  cr_assert_eq(run("list --json | grep -q '\"bytes\":12016,.*\"open\":true'"), 0, "%s", said);
+  cr_assert_eq(run("status --json | grep -q '\"open_bytes\":12016,\"open_segments\":1'"), 0, "%s",
+               said);
+  cr_assert_eq(run("status | grep -q '^archive: 0 B in 0 segments and 11.7 KiB in 1 still being "
+                   "written, '"),
+               0, "%s", said);
+}
+
 /* --- a connection that is cut ------------------------------------------------------------------ */
 
 /* Passes on what is asked and answered, and ends each connection after so many bytes of answers. */
