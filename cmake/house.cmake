@@ -98,12 +98,12 @@ endfunction()
 set(TC_RESULTS ${PROJECT_BINARY_DIR}/results)
 file(MAKE_DIRECTORY ${TC_RESULTS})
 
-# tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [COST n])
-# One Criterion binary is one ctest entry; the costliest begin first. Under TSAN Criterion cannot run (it fails with "Could not initialize
+# tc_add_test(NAME test_x SOURCES a.c ... LIBS target ... [LABELS l ...] [COST n] [JOBS n])
+# One Criterion binary is one ctest entry; the costliest begin first. JOBS: cases that run at once, where most of them wait; otherwise one a core. Under TSAN Criterion cannot run (it fails with "Could not initialize
 # inheritable arena"), and under ASAN its own thread may hold the allocator's lock while a test forks, which gcc 12's
 # libasan leaves locked in the child. So with a sanitizer the same sources are built against tests/support/standin.
 function(tc_add_test)
-  cmake_parse_arguments(T "" "NAME;COST" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;COST;JOBS" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()
@@ -123,6 +123,9 @@ function(tc_add_test)
     set_tests_properties(${T_NAME} PROPERTIES COST ${T_COST})
   endif()
   string(REPLACE "after_return=0" "after_return=1" environment "${TC_SANITIZER_ENVIRONMENT}")
+  if(T_JOBS)
+    list(APPEND environment "CRITERION_JOBS=${T_JOBS}")
+  endif()
   # CRITERION_OUTPUTS: one line a case, which tests/requirements/check.py reads.
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${TC_ENTRY_TIMEOUT} LABELS "${T_LABELS}"
     ENVIRONMENT "TC_SOURCE_DIR=${PROJECT_SOURCE_DIR};TC_BINARY_DIR=${PROJECT_BINARY_DIR};CRITERION_OUTPUTS=tap:${TC_RESULTS}/${T_NAME}.tap;${environment}"

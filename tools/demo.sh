@@ -48,15 +48,33 @@ wait_for() { # SECONDS COMMAND...: until it succeeds
   done
 }
 
+# The build's lines go to the log; how far it is, to the terminal, or every tenth of it as a line.
+show_progress() {
+  local line n of tenth=0
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    n=${BASH_REMATCH[1]} of=${BASH_REMATCH[2]}
+    if [ -t 2 ]; then
+      printf '\rdemo: building (%s of %s)' "$n" "$of" >&2
+    elif [ $((10 * n / of)) -gt $tenth ]; then
+      tenth=$((10 * n / of))
+      say "demo: building ($n of $of)" >&2
+    fi
+  done >build/demo-build.log
+  if [ -n "${of:-}" ] && [ -t 2 ]; then say >&2; fi
+}
+
 build() {
   tools/deps.sh demo || die "could not install what is missing"
   go=$(tools/find-go.sh) || die "the traced server needs Go 1.22 or later, and none is found or could be fetched"
   say "demo: building"
   mkdir -p build
-  { cmake --preset release && cmake --build --preset release --target tracecollectd tracectl; } >build/demo-build.log 2>&1 ||
-    { tail -30 build/demo-build.log >&2; die "does not build"; }
+  { cmake --preset release && cmake --build --preset release --target tracecollectd tracectl; } 2>&1 | show_progress
+  [ "${PIPESTATUS[0]}" -eq 0 ] || { tail -30 build/demo-build.log >&2; die "does not build"; }
   rm -rf "$demo"
   mkdir -p "$demo"
+  say "demo: building the traced server"
   (cd examples/go-server && CGO_ENABLED=0 GOWORK=off "$go" build -buildvcs=false -o "$OLDPWD/build/release/bin/go-server" .) \
     >>build/demo-build.log 2>&1 ||
     { tail -30 build/demo-build.log >&2; die "the traced server does not build"; }

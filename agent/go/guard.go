@@ -69,7 +69,7 @@ var goFaults = []goFault{
 		when:       unwindsByFramePointers,
 		isFatal:    true,
 		effect:     "ends a traced program that recovers from a nil dereference in a copy of a large value",
-		remedy:     "set GODEBUG=tracefpunwindoff=1 in the program's environment",
+		remedy:     withoutFramePointers,
 		reference:  "golang/go#73748",
 	},
 	{
@@ -78,7 +78,7 @@ var goFaults = []goFault{
 		when:       unwindsByFramePointers,
 		isFatal:    true,
 		effect:     "ends a traced program whose stack grows after it has recovered from a nil dereference",
-		remedy:     "set GODEBUG=tracefpunwindoff=1 in the program's environment",
+		remedy:     withoutFramePointers,
 		reference:  "golang/go#73664",
 	},
 	{
@@ -88,6 +88,8 @@ var goFaults = []goFault{
 		remedy:   "take traceallocfree=1 out of GODEBUG",
 	},
 }
+
+const withoutFramePointers = "set GODEBUG=tracefpunwindoff=1 in the program's environment (GODEBUG takes several settings, separated by commas)"
 
 // Stacks by frame pointers are what the first two faults are about.
 func unwindsByFramePointers(of godebug) bool { return of.number("tracefpunwindoff") == 0 }
@@ -101,24 +103,41 @@ func (f goFault) has(version, processor string, settings godebug) bool {
 	return inRange && (f.processors == "" || strings.Contains(f.processors, " "+processor+" ")) && f.when(settings)
 }
 
-func (f goFault) text(version string) string {
+// text: sound are the versions without any fault.
+func (f goFault) text(version, sound string) string {
 	text := version + " " + f.effect
 	if f.reference != "" {
 		text += " (" + f.reference + ")"
 	}
-	return text + ": " + f.remedy + ", or build with a newer Go"
+	return text + ": " + f.remedy + ", or build with " + sound
+}
+
+// soundVersions names newer versions that have none of the faults, where each begins: "go1.25.14, go1.26.6, go1.27 or later".
+func soundVersions(version, processor string, settings godebug) string {
+	var sound []string
+	for _, f := range goFaults {
+		for _, of := range f.versions {
+			isFaulty := slices.ContainsFunc(goFaults, func(other goFault) bool { return other.has(of.before, processor, settings) })
+			if !isFaulty && goversion.Compare(of.before, version) > 0 {
+				sound = append(sound, of.before)
+			}
+		}
+	}
+	slices.SortFunc(sound, goversion.Compare)
+	return strings.Join(slices.Compact(sound), ", ") + " or later"
 }
 
 // faultsHere answers why this program is not to be traced, "": for no reason, and what to warn of.
 func faultsHere(version, processor string, settings godebug, isAllowed bool) (refusal string, warnings []string) {
 	for _, f := range goFaults {
-		switch {
-		case !f.has(version, processor, settings):
-		case f.isFatal && !isAllowed:
-			return "not traced: " + f.text(version) + "; Config.AllowFaultyGo or TRACEAGENT_ALLOW_FAULTY_GO=1 traces it all the same", nil
-		default:
-			warnings = append(warnings, f.text(version))
+		if !f.has(version, processor, settings) {
+			continue
 		}
+		text := f.text(version, soundVersions(version, processor, settings))
+		if f.isFatal && !isAllowed {
+			return "not traced: " + text + "; Config.AllowFaultyGo or TRACEAGENT_ALLOW_FAULTY_GO=1 traces it all the same", nil
+		}
+		warnings = append(warnings, "traced at risk: "+text)
 	}
 	return "", warnings
 }

@@ -315,7 +315,7 @@ func TestTheOffSwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := agent.Status(); s.State != "off" {
+	if s := agent.Status(); s.State != "off" || !strings.Contains(s.LastError, "TRACEAGENT_DISABLE=1") {
 		t.Errorf("status %+v", s)
 	}
 	if trace.IsEnabled() {
@@ -609,8 +609,36 @@ func TestVersionsOfGoThatEndProgramsAreNamed(t *testing.T) {
 			t.Errorf("%v: %q, %q", of, refusal, warnings)
 		}
 	}
-	if refusal, warnings := faultsHere("go1.23.8", "amd64", "", true); refusal != "" || len(warnings) != 2 {
-		t.Errorf("allowed: %q, %q", refusal, warnings)
+	refusal, warnings := faultsHere("go1.23.8", "amd64", "", true)
+	if refusal != "" || len(warnings) != 2 {
+		t.Fatalf("allowed: %q, %q", refusal, warnings)
+	}
+	for _, text := range warnings {
+		if !strings.HasPrefix(text, "traced at risk: go1.23.8 ends a traced program ") {
+			t.Error(text)
+		}
+	}
+}
+
+func TestTheRemedyNamesVersionsWithoutAnyFault(t *testing.T) {
+	for _, of := range []struct {
+		version, processor string
+		godebug            godebug
+		want               string
+	}{
+		{"go1.22.12", "amd64", "", "go1.25.14, go1.26.6, go1.27 or later"}, {"go1.24.13", "arm64", "", "go1.25.14, go1.26.6, go1.27 or later"},
+		{"go1.26.0", "amd64", "", "go1.26.6, go1.27 or later"}, {"go1.23.8", "amd64", "traceallocfree=1", "go1.27 or later"},
+		{"go1.26.8", "amd64", "traceallocfree=1", "go1.27 or later"},
+	} {
+		refusal, warnings := faultsHere(of.version, of.processor, of.godebug, false)
+		for _, text := range append(warnings, refusal) {
+			if text != "" && !strings.Contains(text, "or build with "+of.want) {
+				t.Errorf("%v: %s", of, text)
+			}
+		}
+		if refusal != "" && !strings.Contains(refusal, "separated by commas") {
+			t.Error(refusal)
+		}
 	}
 }
 

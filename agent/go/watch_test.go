@@ -146,6 +146,32 @@ func TestStopLeavesATraceAloneThatHasJustTakenThePlaceOfOurs(t *testing.T) {
 	}
 }
 
+// However long generations are, Stop waits no longer than its context and a second for that write.
+func TestStopEndsWithItsContextThoughAnotherTraceHasTakenThePlaceOfOurs(t *testing.T) {
+	before := godebugAtStart
+	defer func() { godebugAtStart = before }()
+	godebugAtStart += ",traceadvanceperiod=600000000000"
+	agent, _ := startLooking(t, config(closedPort(t), certificates(t)))
+	trace.Stop()
+	if err := trace.Start(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan bool)
+	go func() {
+		agent.Stop(within(t, time.Millisecond))
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Error("Stop hangs")
+	}
+	if !trace.IsEnabled() {
+		t.Error("Stop has ended another's trace")
+	}
+	trace.Stop()
+}
+
 func TestOursIsEndedBetweenTwoGenerations(t *testing.T) {
 	var ours writer
 	if err := trace.Start(&ours); err != nil {

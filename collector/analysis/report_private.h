@@ -45,7 +45,7 @@ struct tc__report_stream {
   TAILQ_ENTRY(tc__report_stream) closed_ones; /* in order of their end */
   unsigned char id[TC_REPORT_STREAM_BYTES];
   char service[TC__REPORT_NAME_MAX + 1], instance[TC__REPORT_NAME_MAX + 1];
-  bool closed;
+  uint64_t ended_wall_ns; /* 0: it goes on */
   struct tc__report_snapshot *reports;
 
   struct tc_report_maker *maker; /* NULL: nothing is made on demand */

@@ -65,15 +65,15 @@ struct tc__report_stream *tc__reports_find(const struct tc_reports *reports,
 }
 
 static void table_open(struct tc_reports *reports, struct tc__report_stream *s) {
-  if (!s->closed) return;
-  s->closed = false;
+  if (s->ended_wall_ns == 0) return;
+  s->ended_wall_ns = 0;
   TAILQ_REMOVE(&reports->closed_ones, s, closed_ones);
   reports->closed--;
 }
 
 static void table_close(struct tc_reports *reports, struct tc__report_stream *s) {
-  if (s->closed) return;
-  s->closed = true;
+  if (s->ended_wall_ns != 0) return;
+  s->ended_wall_ns = tc_wall_ns();
   TAILQ_INSERT_TAIL(&reports->closed_ones, s, closed_ones);
   reports->closed++;
 }
@@ -244,7 +244,7 @@ struct held {
   struct tc__report_snapshot *snapshot;
   unsigned char id[TC_REPORT_STREAM_BYTES];
   char service[TC__REPORT_NAME_MAX + 1], instance[TC__REPORT_NAME_MAX + 1];
-  bool closed;
+  uint64_t ended_wall_ns;
 };
 
 static bool text_fits(const char *want, const char *have) {
@@ -272,7 +272,7 @@ static size_t walk_stream(struct tc__report_stream *s, const struct tc_report_se
     if (held != NULL) {
       atomic_fetch_add_explicit(&r->holders, 1, memory_order_relaxed);
       held[n].snapshot = r;
-      held[n].closed = s->closed;
+      held[n].ended_wall_ns = s->ended_wall_ns;
       memcpy(held[n].id, s->id, sizeof s->id);
       memcpy(held[n].service, s->service, sizeof s->service);
       memcpy(held[n].instance, s->instance, sizeof s->instance);
@@ -317,7 +317,7 @@ tb_rc tc_reports_collect(struct tc_reports *reports, const struct tc_report_sele
       .window = s->window,
       .bytes = s->bytes,
       .len = s->len,
-      .closed = held[i].closed,
+      .ended_wall_ns = held[i].ended_wall_ns,
       .published_ns = s->published_ns,
     };
 

@@ -38,8 +38,8 @@ struct tc_report {
   const char *window; /* "10s", "1m", "5m", "all" */
   const void *bytes;  /* packed StreamReport */
   size_t len;
-  bool closed;           /* the stream has ended: these are its last figures */
-  uint64_t published_ns; /* CLOCK_MONOTONIC; set by publish() */
+  uint64_t ended_wall_ns; /* when the stream ended: these are its last figures; 0: it goes on */
+  uint64_t published_ns;  /* CLOCK_MONOTONIC; set by publish() */
 };
 
 /* NULL or zero fields do not restrict. */

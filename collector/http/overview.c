@@ -59,7 +59,7 @@ static tb_rc all_rows_grow(struct all_rows *s) {
 static tb_rc all_rows_add(void *self, const struct tc_report *packed) {
   struct all_rows *s = self;
 
-  if (packed->closed && s->only_open) return TB_OK;
+  if (packed->ended_wall_ns != 0 && s->only_open) return TB_OK;
   TB_TRY(all_rows_grow(s));
   struct stream_rows *rows = &s->rows[s->n];
   memcpy(rows->stream, packed->stream, sizeof rows->stream);

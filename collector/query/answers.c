@@ -89,11 +89,19 @@ static void add_feed_urls(struct tc_query_env *env, Tracecollect__V1__StatusRepl
   while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
 }
 
+static tb_rc add_open(void *self, const struct tc_segment_row *row) {
+  Tracecollect__V1__StatusReply *status = self;
+
+  status->open_bytes += row->bytes;
+  status->open_segments++;
+  return TB_OK;
+}
+
 static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
                            Tracecollect__V1__StatusReply **out) {
   struct stream_list streams = { .arena = &s->arena };
   struct tc_query_env *env = &s->query->env;
-  const struct tc_select all = { 0 };
+  const struct tc_select all = { 0 }, open_runs = { .only_open = true, .limit = UINT32_MAX };
   struct tc_store_stats stats;
   Tracecollect__V1__StatusReply *status;
 
@@ -102,6 +110,7 @@ static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
   tc_store_show_runs(env->store);
   TB_TRY(tc__query_catalog(s, diag));
   TB_TRY(tc_catalog_streams(s->catalog, &all, add_stream, &streams, diag));
+  TB_TRY(tc_catalog_segments(s->catalog, &open_runs, add_open, status, diag));
   tc_store_stats(env->store, &stats);
 
   TB_TRY(tc__query_text(&s->arena, env->version, &status->version));
@@ -357,9 +366,11 @@ TC__QUESTION(list, List)
 static tb_rc add_report(void *self, const struct tc_report *report) {
   struct stream_list *to = self;
   ProtobufCAllocator allocator = tp_arena_allocator(to->arena);
-  void *message = tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
+  Tracecollect__V1__StreamReport *message =
+      tracecollect__v1__stream_report__unpack(&allocator, report->len, report->bytes);
 
   if (message == NULL) return to->arena->is_short ? TB_NOMEM : TB_BUDGET;
+  message->ended_wall_ns = report->ended_wall_ns;
   return list_add(to->arena, &to->list, message);
 }
 

@@ -30,7 +30,7 @@ printf 'go 1.21 trace\0\0\0' >"$work/old.trace"
 : >"$work/empty.trace"
 mkdir "$work/folder.trace"
 
-expect "a whole trace" 0 "^$good: ok: 331 events, 1 generations, go 1\.26\$" check "$good"
+expect "a whole trace" 0 "^$good: ok: 331 events, 1 generations, trace format of Go 1\.26\$" check "$good"
 expect "packed with zstd" 0 "ok: 331 events" check "$data/g26-midstart.trace.zst"
 expect "as JSON" 0 '"ok":true,"events":331,"generations":1,"version":"go 1.26"}$' check --json "$good"
 expect "options after arguments" 0 '"ok":true' check "$good" --json
@@ -54,7 +54,7 @@ expect "ranges" 0 '"begins":"STWBegin","ends":"STWEnd","restated":"","id":"/stw"
 expect "ranges, as a table" 0 '^GCSweepBegin +GCSweepEnd +GCSweepActive +/gc/sweep +Proc +Goroutine +1\.22 ' tables ranges
 expect "an unknown verb" 2 'no verb "chek"' chek
 
-if [ "$("$tracectl" check - <"$good")" = "-: ok: 331 events, 1 generations, go 1.26" ]; then passed=$((passed + 1)); else
+if [ "$("$tracectl" check - <"$good")" = "-: ok: 331 events, 1 generations, trace format of Go 1.26" ]; then passed=$((passed + 1)); else
   failed=$((failed + 1))
   echo "from standard input: differs"
 fi

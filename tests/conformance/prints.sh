@@ -29,7 +29,7 @@ for name in $(awk 'sub(/\.parsed$/, "", $2) { print $2 }' "$folder/goldens.sha25
     got=$("$tracectl" cat --threads 2 "$trace" 2>/dev/null | sha256sum | cut -d' ' -f1)
     judge "$name by two threads" "$got" "$want"
   done
-  lines=$(zstd -dcq "$trace" | "$tracectl" check - | sed -E 's/^-: ok: [0-9]+ events, [0-9]+ generations, go 1\.[0-9]+$/whole/')
+  lines=$(zstd -dcq "$trace" | "$tracectl" check - | sed -E 's/^-: ok: [0-9]+ events, [0-9]+ generations, trace format of Go 1\.[0-9]+$/whole/')
   judge "$name check" "$lines" whole
 done
 echo "$passed passed, $failed failed"

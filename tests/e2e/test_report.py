@@ -84,7 +84,7 @@ class Report(Case):
     def _figures(report):
         """A report without the names of where it came from."""
         return {key: value for key, value in report.items()
-                if key not in ("service", "instance", "stream", "file", "source")}
+                if key not in ("service", "instance", "stream", "file", "source", "ended_wall_ns")}
 
 
 class Verb(Case):

@@ -123,5 +123,7 @@ class Why(Case):
         self.assertIn("shop/one/", collector.ask(*asked[:-1], "99999", expect=1).err)
         collector.send(trace, "shop", "two")
         wait_until("the other is there", lambda: len({s["stream"] for s in collector.json_lines("list")}) == 2)
-        self.assertRegex(collector.ask(*asked, expect=2).err, r"2 streams match, one is wanted; the first is --stream [0-9a-f]{32} \(shop/(one|two)/")
+        taken = collector.ask(*asked, "--json", "--top", "0")
+        self.assertEqual(json.loads(taken.out), of_file)
+        self.assertRegex(taken.err, r"2 streams match, this is the newest, none is live: shop two, --stream [0-9a-f]{32}; another is had by --instance")
         self.assertIn('no service "shpo"; did you mean "shop"?', collector.ask("report", "why", "--service", "shpo", "--task", "1", expect=1).err)

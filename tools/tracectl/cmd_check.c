@@ -83,7 +83,7 @@ static void print_line(const char *path, const struct tk_trace_run *run) {
 
   if (run->rc == TB_OK) {
     tk_put_plain(stdout, path);
-    printf(": ok: %" PRIu64 " events, %" PRIu64 " generations, go 1.%u\n", run->events,
+    printf(": ok: %" PRIu64 " events, %" PRIu64 " generations, trace format of Go 1.%u\n", run->events,
            run->generations, run->version);
     return;
   }

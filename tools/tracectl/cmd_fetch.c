@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/tracectl/args/options.h"
+#include "tools/tracectl/fetch/choose.h"
 #include "tools/tracectl/fetch/firing.h"
 #include "tools/tracectl/fetch/read.h"
 #include "tools/tracectl/help/commands.h"
@@ -125,19 +126,18 @@ static void say_files(const struct fetching *f) {
 static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   struct fetching *f = self;
 
-  return tk_plan_take(&f->plan, page, f->fetch.diag);
+  if (page->n_streams <= 1) return tk_plan_take(&f->plan, page, f->fetch.diag);
+  TB_TRY(tk_stream_choose("fetch", page, &f->selector, f->fetch.diag));
+  return TB_AGAIN;
 }
 
 static tb_rc make_plan(struct fetching *f) {
   const struct tk_list_ask ask = { .selector = &f->selector, .settle = true, .detail = true };
   struct tb_diag *diag = f->fetch.diag;
 
-  TB_TRY(tk_remote_list(f->fetch.client, &ask, take_page, f, diag));
-  if (f->plan.n_streams > 1) {
-    tk_note("fetch", "%zu streams match; choose one:", f->plan.n_streams);
-    for (size_t i = 0; i < f->plan.n_streams; i++) tk_note("fetch", "  %s", f->plan.streams[i]);
-    return tb_fail(diag, TB_BROKEN, "one stream is wanted");
-  }
+  tb_rc rc = tk_remote_list(f->fetch.client, &ask, take_page, f, diag);
+  if (rc == TB_AGAIN) rc = tk_remote_list(f->fetch.client, &ask, take_page, f, diag);
+  TB_TRY(rc);
   TB_TRY(tk_plan_finish(&f->plan, diag));
   if (f->plan.n_pieces != 0) return TB_OK;
   if (f->plan.n_absences != 0)

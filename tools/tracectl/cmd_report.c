@@ -487,7 +487,7 @@ static int why_live(struct report_options *o) {
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  rc = tk_fetch_last(client, &o->selector, o->ask.progress, &diag, &traces);
+  rc = tk_fetch_last(client, "report", &o->selector, o->ask.progress, &diag, &traces);
   tk_client_close(client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
   const struct tk_fetched *last = &traces.trace[traces.n - 1];

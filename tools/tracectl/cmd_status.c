@@ -56,10 +56,11 @@ static void print_loss(const stream_status *stream) {
 }
 
 static void print_text(const status_reply *s) {
-  char archive[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TC_TIME_BYTES];
+  char archive[TK_SIZE_BYTES], open[TK_SIZE_BYTES], unused[TK_SIZE_BYTES], started[TC_TIME_BYTES];
   struct tk_table table;
 
   tk_size_format(s->archive_bytes, archive);
+  tk_size_format(s->open_bytes, open);
   tk_size_format(s->disk_free_bytes, unused);
   tc_time_format(s->started_wall_ns, started);
   fputs("tracecollectd ", stdout);
@@ -69,8 +70,10 @@ static void print_text(const status_reply *s) {
   fputs(", health: ", stdout);
   tk_put_plain(stdout, s->health);
   putchar('\n');
-  printf("archive: %s in %" PRIu64 " segments, %s free on the disk\n", archive, s->archive_segments,
-         unused);
+  printf("archive: %s in %" PRIu64 " segments", archive, s->archive_segments);
+  if (s->open_segments > 0)
+    printf(" and %s in %" PRIu64 " still being written", open, s->open_segments);
+  printf(", %s free on the disk\n", unused);
   if (s->n_streams == 0) {
     puts("no streams yet");
     return;

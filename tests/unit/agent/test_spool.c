@@ -7,6 +7,7 @@
 #include "agent/spool/spool.h"
 #include "base/check.h"
 #include "proto/frame.pb-c.h"
+#include "support/caller.h"
 #include "support/patience.h"
 
 enum { MIB = 1 << 20, BATCH = 60000 };
@@ -72,10 +73,11 @@ static struct ta_counters counters(struct ta_spool *s) {
   struct ta_counters c;
 
   ta_spool_counters(s, &c);
-  cr_assert_eq(c.produced.batches, c.acked.batches + c.lost.batches + c.spooled.batches);
-  cr_assert_eq(c.produced.bytes, c.acked.bytes + c.lost.bytes + c.spooled.bytes);
+  cr_assert_eq(c.produced.batches, c.acked.batches + c.lost.batches + c.spooled.batches, TT_CALLER);
+  cr_assert_eq(c.produced.bytes, c.acked.bytes + c.lost.bytes + c.spooled.bytes, TT_CALLER);
   return c;
 }
+#define counters(...) TT_CALL(counters(__VA_ARGS__))
 
 static tb_rc ack(struct ta_spool *s, uint64_t seq) {
   return ta_spool_ack(s, seq, NULL);

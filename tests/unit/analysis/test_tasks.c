@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "event/view.h"
+#include "support/caller.h"
 #include "unit/analysis/fake_generation.h"
 
 #define MS INT64_C(1000000)
@@ -72,9 +73,10 @@ static int64_t number(const struct to_report *r, const char *table, size_t row,
                       const char *column) {
   const struct to_value *value = tt_cell(r, table, row, column);
 
-  cr_assert_not(value->none, "%s", column);
+  cr_assert_not(value->none, "line %d: %s", tt_caller, column);
   return value->number;
 }
+#define number(...) TT_CALL(number(__VA_ARGS__))
 
 static void find(void *self, const struct to_finding *finding) {
   if (finding->kind != TO_FINDING_MISNESTED) return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "explain/path_sum.h"
+#include "support/caller.h"
 
 static struct tb_mem mem;
 static struct to_timeline timeline;
@@ -75,12 +76,13 @@ static void write_path(void) {
 
 static void walk(uint64_t life, to_ns from, to_ns until) {
   to_path_fini(&path);
-  cr_assert_eq(to_critical_path(&timeline, life, from, until, &mem, &path), TB_OK);
+  cr_assert_eq(to_critical_path(&timeline, life, from, until, &mem, &path), TB_OK, TT_CALLER);
   for (size_t i = 0; i < path.n; i++)
-    cr_assert_eq(path.piece[i].from, i == 0 ? from : path.piece[i - 1].until);
-  if (path.n > 0) cr_assert_eq(path.piece[path.n - 1].until, until);
+    cr_assert_eq(path.piece[i].from, i == 0 ? from : path.piece[i - 1].until, TT_CALLER);
+  if (path.n > 0) cr_assert_eq(path.piece[path.n - 1].until, until, TT_CALLER);
   write_path();
 }
+#define walk(...) TT_CALL(walk(__VA_ARGS__))
 
 #define EXPECT(words) cr_assert_str_eq(text, words)
 

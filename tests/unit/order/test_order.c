@@ -21,17 +21,19 @@
   "ProcStatus dt=1 p=1 pstatus=1\n"                                                                \
   "GoStatus dt=1 g=2 m=1 gstatus=2\n"
 
-static struct tt_run fits(const char *text) {
-  struct tt_run run = tt_order_text(text);
-  TT_OK(run);
-  return run;
-}
-
-static void refused(const char *text, const char *words) {
-  struct tt_run run = tt_order_text(text);
-  TT_BROKEN(run, words);
-  tt_run_fini(&run);
-}
+/* Macros, so that a failure names the line of its case. */
+#define fits(text)                                                                                 \
+  ({                                                                                               \
+    struct tt_run run_ = tt_order_text(text);                                                      \
+    TT_OK(run_);                                                                                   \
+    run_;                                                                                          \
+  })
+#define refused(text, words)                                                                       \
+  do {                                                                                             \
+    struct tt_run run_ = tt_order_text(text);                                                      \
+    TT_BROKEN(run_, words);                                                                        \
+    tt_run_fini(&run_);                                                                            \
+  } while (0)
 
 static const struct to_event *find(const struct tt_run *run, enum tw_event type) {
   for (size_t i = 0; i < run->count; i++)

@@ -6,6 +6,7 @@
 
 #include "spans/spans.h"
 #include "spans/state.h"
+#include "support/caller.h"
 #include "tests/unit/analysis/fake_generation.h"
 #include "wire/spec.h"
 
@@ -92,12 +93,13 @@ static const struct kept *only(enum to_span_kind kind, unsigned state) {
 
   for (size_t i = 0; i < count; i++) {
     if (kept[i].span.kind != kind || kept[i].span.state != state) continue;
-    cr_assert_null(found, "two of kind %d, state %u", kind, state);
+    cr_assert_null(found, "line %d: two of kind %d, state %u", tt_caller, kind, state);
     found = &kept[i];
   }
-  cr_assert_not_null(found, "none of kind %d, state %u", kind, state);
+  cr_assert_not_null(found, "line %d: none of kind %d, state %u", tt_caller, kind, state);
   return found;
 }
+#define only(...) TT_CALL(only(__VA_ARGS__))
 
 static const char *function_of(uint64_t stack) {
   uint32_t number;

@@ -16,6 +16,7 @@
 
 #include "proto/meta.pb-c.h"
 #include "support/archive_host.h"
+#include "support/caller.h"
 #include "support/http_server.h"
 #include "wire/batch.h"
 
@@ -83,19 +84,21 @@ static void expect_file(const char *name, uint64_t first, uint64_t last) {
   static unsigned char got[1 << 20], want[BATCH_BYTES];
   FILE *f = fopen(name, "r");
 
-  cr_assert_not_null(f, "%s: %s", name, said);
+  cr_assert_not_null(f, "line %d: %s: %s", tt_caller, name, said);
   size_t n = fread(got, 1, sizeof got, f);
   fclose(f);
-  cr_assert_eq(n, HEADER_BYTES + (last - first + 1) * BATCHES * BATCH_BYTES, "%s: %zu bytes", name,
-               n);
-  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", HEADER_BYTES), 0);
+  cr_assert_eq(n, HEADER_BYTES + (last - first + 1) * BATCHES * BATCH_BYTES,
+               "line %d: %s: %zu bytes", tt_caller, name, n);
+  cr_assert_eq(memcmp(got, "go 1.26 trace\0\0\0", HEADER_BYTES), 0, TT_CALLER);
   const unsigned char *at = got + HEADER_BYTES;
   for (uint64_t gen = first; gen <= last; gen++)
     for (unsigned i = 0; i < BATCHES; i++, at += BATCH_BYTES) {
       tt_fill(want, sizeof want, gen, i);
-      cr_assert_eq(memcmp(at, want, sizeof want), 0, "%s: generation %lu, batch %u", name, gen, i);
+      cr_assert_eq(memcmp(at, want, sizeof want), 0, "line %d: %s: generation %lu, batch %u",
+                   tt_caller, name, gen, i);
     }
 }
+#define expect_file(...) TT_CALL(expect_file(__VA_ARGS__))
 
 static struct tt_writer write_generations(unsigned id, uint64_t first, uint64_t last) {
   struct tt_writer w = tt_host_writer(&host, id, id);
@@ -154,17 +157,44 @@ Test(fetch, a_hole_begins_a_second_file) {
   cr_assert(has_said("generations 7..9 are missing: not in the archive"), "%s", said);
 }
 
-Test(fetch, several_streams_are_listed_and_one_must_be_chosen) {
+Test(fetch, several_live_streams_are_listed_and_one_must_be_chosen) {
   write_generations(7, 1, 1);
   write_generations(8, 1, 2);
   cr_assert_eq(run("fetch --service shop -o t.trace"), 2);
-  cr_assert(has_said("2 streams match"), "%s", said);
+  cr_assert(has_said("2 live streams match"), "%s", said);
   cr_assert(has_said("--stream 08080808080808080808080808080808"), "%s", said);
   cr_assert_neq(access("t.trace", F_OK), 0);
   cr_assert_eq(run("fetch --instance host-8 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 2);
+  cr_assert_not(has_said("streams match"), "%s", said);
   cr_assert_eq(run("fetch --stream 07070707070707070707070707070707 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 1);
+}
+
+static void end_stream(struct tt_writer *w) {
+  tt_close(w);
+  tt_detach(&host.store, w->conn);
+}
+
+/* A service that was restarted: its earlier processes' streams match, too. */
+Test(fetch, of_several_streams_the_live_one_is_taken_else_the_newest) {
+  struct tt_writer first = write_generations(9, 1, 1);
+
+  end_stream(&first);
+  struct tt_writer last = write_generations(7, 1, 2);
+  struct tt_writer silent = tt_host_writer(&host, 8, 8);
+  tt_header(&silent); /* live, with nothing to fetch */
+  cr_assert(tt_wait_acked(&host.store, silent.stream, silent.seq));
+  cr_assert_eq(run("fetch --service shop --last 3s -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("3 streams match, this is the live one: shop host-7, --stream "
+                     "07070707070707070707070707070707; another is had by --instance"),
+            "%s", said);
+  expect_file("t.trace", 1, 2);
+  end_stream(&last);
+  end_stream(&silent);
+  cr_assert_eq(run("fetch --service shop -o t.trace"), 0, "%s", said);
+  cr_assert(has_said("3 streams match, this is the newest, none is live: shop host-7"), "%s", said);
+  expect_file("t.trace", 1, 2);
 }
 
 Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
@@ -333,6 +363,16 @@ Test(fetch_joined, what_is_open_is_seen_and_goes_on) {
   cr_assert(tt_wait_acked(&host.store, w.stream, w.seq));
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 1, 4);
+}
+
+Test(fetch_joined, status_counts_what_is_still_written_as_list_does) {
+  write_generations(7, 1, 3);
+  cr_assert_eq(run("list --json | grep -q '\"bytes\":12016,.*\"open\":true'"), 0, "%s", said);
+  cr_assert_eq(run("status --json | grep -q '\"open_bytes\":12016,\"open_segments\":1'"), 0, "%s",
+               said);
+  cr_assert_eq(run("status | grep -q '^archive: 0 B in 0 segments and 11.7 KiB in 1 still being "
+                   "written, '"),
+               0, "%s", said);
 }
 
 /* --- a connection that is cut ------------------------------------------------------------------ */

@@ -47,6 +47,15 @@ static void free_text(void) {
 
 TestSuite(report_text, .fini = free_text);
 
+Test(report_text, the_title_says_when_its_stream_ended) {
+  Tracecollect__V1__StreamReport *report = tt_toy_report();
+
+  report->ended_wall_ns = UINT64_C(1700000000123000000);
+  print(report, 100, 4);
+  expect_piece("orders  shop/a:1  (ended 2023-11-14T22:13:20.123Z)\nwindow all: 1.00 s");
+  tt_toy_report_free();
+}
+
 Test(report_text, figures_come_with_their_sentence) {
   print_toy(100, 4);
   expect_piece("orders  shop/a:1\nwindow all: 1.00 s, generations 1 to 3, 12,345 events\n");

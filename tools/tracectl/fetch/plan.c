@@ -2,12 +2,10 @@
 #include "tools/tracectl/fetch/plan.h"
 #include "archive/generation_time.h"
 #include "base/grow.h"
-#include "base/hex.h"
 #include "proto/frame.pb-c.h"
 #include "proto/loss.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +20,11 @@ void tk_plan_init(struct tk_plan *plan, const struct tk_selector *selector) {
 
 void tk_plan_fini(struct tk_plan *plan) {
   for (size_t i = 0; i < plan->n_broken; i++) free(plan->broken[i].reason);
-  for (size_t i = 0; i < plan->n_streams; i++) free(plan->streams[i]);
   for (size_t i = 0; i < plan->n_pieces; i++) free(plan->pieces[i].parts);
   free(plan->pieces);
   free(plan->gaps);
   free(plan->absences);
   free(plan->broken);
-  free(plan->streams);
   *plan = (struct tk_plan){ 0 };
 }
 
@@ -58,32 +54,15 @@ static tb_rc add_broken(struct tk_plan *p, uint64_t gen, const char *reason, str
   return TB_OK;
 }
 
-/* --- streams ----------------------------------------------------------------------------------- */
+/* --- the stream -------------------------------------------------------------------------------- */
 
-static tb_rc add_stream(struct tk_plan *p, const Tracecollect__V1__StreamStatus *s,
-                        struct tb_diag *diag) {
-  char hex[2 * 16 + 1] = "", *text;
-
-  if (s->stream.len == 16) tb_hex(s->stream.data, 16, hex);
-  TB_TRY(with_text(TB_GROW(p->streams, p->streams_room, p->n_streams), diag));
-  if (asprintf(&text, "--service %s --instance %s --stream %s  (%s, %" PRIu64 " generations)",
-               s->service, s->instance, hex, s->state, s->generations) < 0)
-    return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  p->streams[p->n_streams++] = text;
-  return TB_OK;
-}
-
-/* Every page names the streams; the first one's count. */
-static tb_rc take_streams(struct tk_plan *p, const Tracecollect__V1__ListReply *page,
-                          struct tb_diag *diag) {
-  if (p->n_streams != 0) return TB_OK;
-  for (size_t i = 0; i < page->n_streams; i++) TB_TRY(add_stream(p, page->streams[i], diag));
-  if (page->n_streams != 1 || p->selector->last_ns == 0) return TB_OK;
+/* --last counts from there. The first page names the stream. */
+static void take_newest(struct tk_plan *p, const Tracecollect__V1__ListReply *page) {
+  if (page->n_streams != 1 || p->selector->last_ns == 0) return;
   uint64_t newest = page->streams[0]->newest_wall_ns;
-  if (newest == 0) return TB_OK; /* nothing of it is archived yet */
+  if (newest == 0) return; /* nothing of it is archived yet */
   p->until_wall_ns = newest;
   p->since_wall_ns = newest > p->selector->last_ns ? newest - p->selector->last_ns : 1;
-  return TB_OK;
 }
 
 /* --- segments ---------------------------------------------------------------------------------- */
@@ -234,8 +213,7 @@ static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_di
 
 tb_rc tk_plan_take(struct tk_plan *plan, const Tracecollect__V1__ListReply *page,
                    struct tb_diag *diag) {
-  TB_TRY(take_streams(plan, page, diag));
-  if (plan->n_streams > 1) return TB_OK; /* one must be chosen first */
+  take_newest(plan, page);
   for (size_t i = 0; i < page->n_segments; i++) TB_TRY(take_segment(plan, page->segments[i], diag));
   return TB_OK;
 }

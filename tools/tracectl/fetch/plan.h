@@ -58,13 +58,12 @@ struct tk_plan {
   size_t n_absences, absences_room;
   struct tk_broken *broken;
   size_t n_broken, broken_room;
-  char **streams; /* "--service S --instance I --stream HEX", one each */
-  size_t n_streams, streams_room;
   uint64_t bytes; /* of all pieces */
 };
 
 void tk_plan_init(struct tk_plan *plan, const struct tk_selector *selector);
 void tk_plan_fini(struct tk_plan *plan);
+/* A page of one stream's segments. */
 TB_MUST tb_rc tk_plan_take(struct tk_plan *plan, const Tracecollect__V1__ListReply *page,
                            struct tb_diag *diag);
 /* After the last page: finds the holes. */

@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "base/hex.h"
+#include "tools/tracectl/fetch/choose.h"
 #include "tools/tracectl/fetch/read.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/table.h"
@@ -24,11 +25,11 @@ struct wanted {
 
 struct fetching {
   struct tk_client *client;
-  const struct tk_selector *selector;
+  struct tk_selector selector;
   struct tb_diag *diag;
   struct wanted *wanted;
   size_t n, room;
-  bool listed;
+  const char *one_for; /* the verb that wants one stream; NULL: all that match */
   uint64_t bytes;
   struct tk_fetched_traces *out;
 };
@@ -50,10 +51,9 @@ static void give_back(struct fetching *f) {
 static tb_rc add_stream(struct fetching *f, const Tracecollect__V1__StreamStatus *stream) {
   char hex[2 * STREAM_BYTES + 1];
 
-  if (stream->stream.len != STREAM_BYTES) return TB_OK;
   if (TB_GROW(f->wanted, f->room, f->n) != TB_OK) return no_memory(f->diag);
   struct wanted *w = &f->wanted[f->n++];
-  *w = (struct wanted){ .selector = *f->selector };
+  *w = (struct wanted){ .selector = f->selector };
   w->selector.has_stream = true;
   memcpy(w->selector.stream, stream->stream.data, STREAM_BYTES);
   tb_hex(stream->stream.data, STREAM_BYTES, hex);
@@ -64,14 +64,19 @@ static tb_rc add_stream(struct fetching *f, const Tracecollect__V1__StreamStatus
   return TB_OK;
 }
 
-/* Every page names all streams. */
+static bool is_chosen(const struct tk_selector *s, const Tracecollect__V1__StreamStatus *stream) {
+  return stream->stream.len == STREAM_BYTES &&
+         (!s->has_stream || memcmp(s->stream, stream->stream.data, STREAM_BYTES) == 0);
+}
+
+/* The first page names all streams. */
 static tb_rc take_streams(void *self, const Tracecollect__V1__ListReply *page) {
   struct fetching *f = self;
 
-  if (f->listed) return TB_OK;
-  f->listed = true;
-  for (size_t i = 0; i < page->n_streams; i++) TB_TRY(add_stream(f, page->streams[i]));
-  return TB_OK;
+  if (f->one_for != NULL) TB_TRY(tk_stream_choose(f->one_for, page, &f->selector, f->diag));
+  for (size_t i = 0; i < page->n_streams; i++)
+    if (is_chosen(&f->selector, page->streams[i])) TB_TRY(add_stream(f, page->streams[i]));
+  return TB_END;
 }
 
 /* ---- plans ---- */
@@ -100,13 +105,14 @@ static tb_rc make_plan(struct fetching *f, struct wanted *w) {
 }
 
 static tb_rc plan_all(struct fetching *f) {
-  const struct tk_list_ask ask = { .selector = f->selector, .settle = true, .limit = 1 };
+  const struct tk_list_ask ask = { .selector = &f->selector, .settle = true, .limit = 1 };
 
-  TB_TRY(tk_remote_list(f->client, &ask, take_streams, f, f->diag));
+  tb_rc rc = tk_remote_list(f->client, &ask, take_streams, f, f->diag);
+  if (rc != TB_END) return rc;
   for (size_t i = 0; i < f->n; i++) TB_TRY(make_plan(f, &f->wanted[i]));
   if (f->bytes > 0) return TB_OK;
   return tb_fail(f->diag, TB_NOTFOUND, "%s",
-                 tk_remote_no_match(f->client, f->selector, "nothing in the archive matches"));
+                 tk_remote_no_match(f->client, &f->selector, "nothing in the archive matches"));
 }
 
 static bool is_bounded(const struct tk_selector *s) {
@@ -182,7 +188,7 @@ static void raise_files(void) {
   (void)setrlimit(RLIMIT_NOFILE, &limit); /* else there are as many as there are */
 }
 
-static tb_rc read_all(struct fetching *f, bool last_alone, bool progress) {
+static tb_rc read_all(struct fetching *f, bool progress) {
   struct tk_fetch fetch = { .client = f->client, .diag = f->diag, .full = true };
   tb_rc rc = TB_OK;
 
@@ -190,28 +196,23 @@ static tb_rc read_all(struct fetching *f, bool last_alone, bool progress) {
   tk_progress_begin(&fetch.progress, "fetch", f->bytes, progress);
   for (size_t i = 0; rc == TB_OK && i < f->n; i++)
     if (f->wanted[i].plan.n_pieces > 0)
-      rc =
-          read_pieces(f, &f->wanted[i], last_alone ? first_of_last(&f->wanted[i].plan) : 0, &fetch);
+      rc = read_pieces(f, &f->wanted[i],
+                       f->one_for != NULL ? first_of_last(&f->wanted[i].plan) : 0, &fetch);
   tk_progress_end(&fetch.progress);
   return rc == TB_OK ? end_file(f) : rc;
 }
 
 /* ---- both ---- */
 
-static tb_rc run(struct fetching *f, bool is_all, bool last_alone, bool progress) {
+static tb_rc run(struct fetching *f, bool is_all, bool progress) {
   TB_TRY(plan_all(f));
-  if (last_alone && f->n > 1)
-    return tb_fail(f->diag, TB_BROKEN,
-                   "%zu streams match, one is wanted; the first is --stream %s (%.80s); "
-                   "'tracectl status' has all",
-                   f->n, strrchr(f->wanted[0].name, '/') + 1, f->wanted[0].name);
-  if (!is_all && !is_bounded(f->selector)) return refuse_all(f);
-  return read_all(f, last_alone, progress);
+  if (!is_all && !is_bounded(&f->selector)) return refuse_all(f);
+  return read_all(f, progress);
 }
 
-static tb_rc fetch_with(struct fetching *f, bool is_all, bool last_alone, bool progress) {
+static tb_rc fetch_with(struct fetching *f, bool is_all, bool progress) {
   *f->out = (struct tk_fetched_traces){ 0 };
-  tb_rc rc = run(f, is_all, last_alone, progress);
+  tb_rc rc = run(f, is_all, progress);
   give_back(f);
   if (rc != TB_OK) tk_fetched_fini(f->out);
   return rc;
@@ -219,16 +220,18 @@ static tb_rc fetch_with(struct fetching *f, bool is_all, bool last_alone, bool p
 
 tb_rc tk_fetch_traces(struct tk_client *client, const struct tk_selector *selector, bool is_all,
                       bool progress, struct tb_diag *diag, struct tk_fetched_traces *out) {
-  struct fetching f = { .client = client, .selector = selector, .diag = diag, .out = out };
+  struct fetching f = { .client = client, .selector = *selector, .diag = diag, .out = out };
 
-  return fetch_with(&f, is_all, false, progress);
+  return fetch_with(&f, is_all, progress);
 }
 
-tb_rc tk_fetch_last(struct tk_client *client, const struct tk_selector *selector, bool progress,
-                    struct tb_diag *diag, struct tk_fetched_traces *out) {
-  struct fetching f = { .client = client, .selector = selector, .diag = diag, .out = out };
+tb_rc tk_fetch_last(struct tk_client *client, const char *verb, const struct tk_selector *selector,
+                    bool progress, struct tb_diag *diag, struct tk_fetched_traces *out) {
+  struct fetching f = {
+    .client = client, .selector = *selector, .diag = diag, .one_for = verb, .out = out
+  };
 
-  return fetch_with(&f, true, true, progress);
+  return fetch_with(&f, true, progress);
 }
 
 void tk_fetched_fini(struct tk_fetched_traces *traces) {

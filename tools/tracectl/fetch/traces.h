@@ -30,9 +30,10 @@ struct tk_fetched_traces {
 TB_MUST tb_rc tk_fetch_traces(struct tk_client *client, const struct tk_selector *selector,
                               bool is_all, bool progress, struct tb_diag *diag,
                               struct tk_fetched_traces *out);
-/* Of one stream, what lies behind the last hole. TB_BROKEN: several match. */
-TB_MUST tb_rc tk_fetch_last(struct tk_client *client, const struct tk_selector *selector,
-                            bool progress, struct tb_diag *diag, struct tk_fetched_traces *out);
+/* Of one stream, as fetch/choose.h takes it for the verb, what lies behind the last hole. */
+TB_MUST tb_rc tk_fetch_last(struct tk_client *client, const char *verb,
+                            const struct tk_selector *selector, bool progress,
+                            struct tb_diag *diag, struct tk_fetched_traces *out);
 void tk_fetched_fini(struct tk_fetched_traces *traces);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/tracectl/report/live.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "tools/tracectl/term/tracectl.h"
 
@@ -22,6 +24,20 @@ static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_re
   return rc;
 }
 
+/* Those of streams that have ended come last; else each has its place. */
+static tb_rc put_live_first(struct tk_report_set *set) {
+  Tracecollect__V1__StreamReport **sorted;
+  size_t n = 0;
+
+  if (set->n == 0) return TB_OK;
+  TB_TRY(tb_arena_take(&set->arena, set->n * sizeof *sorted, &sorted));
+  for (int ended = 0; ended < 2; ended++)
+    for (size_t i = 0; i < set->n; i++)
+      if ((set->report[i]->ended_wall_ns != 0) == ended) sorted[n++] = set->report[i];
+  memcpy(set->report, sorted, set->n * sizeof *sorted);
+  return TB_OK;
+}
+
 tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                      const struct tk_selector *selector, struct tk_report_set *set,
                      struct tb_diag *diag) {
@@ -33,5 +49,5 @@ tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                             to_window_name(ask->window), selector, diag, &reply));
     TB_TRY(keep_reply(reply, set));
   }
-  return TB_OK;
+  return put_live_first(set);
 }

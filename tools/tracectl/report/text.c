@@ -225,12 +225,17 @@ static void print_notes(const Report *r, Style *style) {
 
 static void print_title(const StreamReport *report, const char *source, Style *style) {
   char line[LINE_BYTES], span[TK_FORMAT_BYTES], events[TK_FORMAT_BYTES], until[TC_TIME_BYTES];
+  char ended[TC_TIME_BYTES];
   uint64_t ns = (uint64_t)report->until_ns - (uint64_t)report->from_ns;
 
   if (source != NULL)
     snprintf(line, sizeof(line), "%s  %s", report->kind, source);
   else
     snprintf(line, sizeof(line), "%s  %s/%s", report->kind, report->service, report->instance);
+  if (report->ended_wall_ns != 0) {
+    tc_time_format(report->ended_wall_ns, ended);
+    snprintf(line + strlen(line), sizeof(line) - strlen(line), "  (ended %s)", ended);
+  }
   tk_plain_text(line);
   tk_heading_print(line, style);
   fputs("window ", style->out);

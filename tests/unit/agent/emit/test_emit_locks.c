@@ -10,6 +10,7 @@
 #include "agent/emit/events/locks.h"
 #include "agent/emit/events/waiters.h"
 #include "event/locks.h"
+#include "support/caller.h"
 #include "tests/unit/agent/emit/emit_reported.h"
 
 enum { MANY = 100000, WAITS_MAX = MANY + 2 };
@@ -86,10 +87,11 @@ static void wait_for(ta_name reason, const void *object) {
 static void expect(size_t i, const char *reason, const void *object, int64_t holder) {
   const struct wait *wait = &reported.wait[i];
 
-  cr_assert_str_eq(wait->reason, reason, "wait %zu: %s", i, wait->reason);
-  cr_assert_eq(wait->object, (uintptr_t)object, "wait %zu", i);
-  cr_assert_eq(wait->holder, holder, "wait %zu", i);
+  cr_assert_str_eq(wait->reason, reason, "line %d: wait %zu: %s", tt_caller, i, wait->reason);
+  cr_assert_eq(wait->object, (uintptr_t)object, "line %d: wait %zu", tt_caller, i);
+  cr_assert_eq(wait->holder, holder, "line %d: wait %zu", tt_caller, i);
 }
+#define expect(...) TT_CALL(expect(__VA_ARGS__))
 
 Test(emit_locks, waits_for_one_lock_have_one_string_and_the_text_of_their_reason) {
   static char lock, other;

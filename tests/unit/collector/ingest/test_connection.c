@@ -15,6 +15,7 @@
 #include "collector/net/event_loop.h"
 #include "collector/net/tcp_listener.h"
 #include "proto/frame.pb-c.h"
+#include "support/caller.h"
 #include "support/certs.h"
 #include "support/patience.h"
 #include "support/peer.h"
@@ -158,11 +159,12 @@ static void join(struct server *s, struct tt_peer *peer, unsigned char id) {
   struct tt_peer_terms terms = agent_of(s);
   struct tp_frame frame;
 
-  cr_assert(tt_peer_open(peer, &terms), "%s", peer->why);
-  cr_assert(tt_peer_hello(peer, stream, "shop"), "%s", peer->why);
-  cr_assert(tt_peer_read_frame(peer, &frame), "%s", peer->why);
-  cr_assert_eq(frame.kind, TP_WELCOME);
+  cr_assert(tt_peer_open(peer, &terms), "line %d: %s", tt_caller, peer->why);
+  cr_assert(tt_peer_hello(peer, stream, "shop"), "line %d: %s", tt_caller, peer->why);
+  cr_assert(tt_peer_read_frame(peer, &frame), "line %d: %s", tt_caller, peer->why);
+  cr_assert_eq(frame.kind, TP_WELCOME, TT_CALLER);
 }
+#define join(...) TT_CALL(join(__VA_ARGS__))
 
 static uint64_t acked(struct tt_peer *peer, uint64_t until) {
   struct tp_frame frame;

@@ -10,6 +10,7 @@
 
 #include "base/crc32c.h"
 #include "collector/segment/proof.h"
+#include "support/caller.h"
 
 static char dir[] = "/tmp/tc-segment-XXXXXX";
 static int fd;
@@ -49,13 +50,14 @@ static struct tc_segment_claim claim;
 static void append(uint64_t gen, const char *text) {
   uint32_t len = (uint32_t)strlen(text), crc = tb_crc32c(0, text, len), le = htole32(crc);
 
-  cr_assert_eq(tc_segment_append(segment, gen, ++claim.seq, text, len, crc, &diag), TB_OK, "%s",
-               diag.text);
+  cr_assert_eq(tc_segment_append(segment, gen, ++claim.seq, text, len, crc, &diag), TB_OK,
+               "line %d: %s", tt_caller, diag.text);
   claim.gen = gen;
   claim.batches++;
   claim.bytes += len;
   claim.crc = tb_crc32c(claim.crc, &le, 4);
 }
+#define append(...) TT_CALL(append(__VA_ARGS__))
 
 static tb_rc end(void) {
   tb_rc rc;
@@ -94,15 +96,16 @@ static void expect(struct tc_segment *s, const char *text) {
   struct tc_content_hash hash, want;
   size_t n = 16 + strlen(text);
 
-  cr_assert_eq(tc_segment_flush(s, &diag), TB_OK, "%s", diag.text);
-  cr_assert_eq(pread(s->fd, got, sizeof got, 0), (ssize_t)n);
-  cr_assert_eq(memcmp(got + 16, text, n - 16), 0);
-  cr_assert_eq(s->bytes, n);
-  cr_assert_eq(s->crc, tb_crc32c(0, got, n));
-  cr_assert_eq(tc_segment_hash(s, &hash), TB_OK);
+  cr_assert_eq(tc_segment_flush(s, &diag), TB_OK, "line %d: %s", tt_caller, diag.text);
+  cr_assert_eq(pread(s->fd, got, sizeof got, 0), (ssize_t)n, TT_CALLER);
+  cr_assert_eq(memcmp(got + 16, text, n - 16), 0, TT_CALLER);
+  cr_assert_eq(s->bytes, n, TT_CALLER);
+  cr_assert_eq(s->crc, tb_crc32c(0, got, n), TT_CALLER);
+  cr_assert_eq(tc_segment_hash(s, &hash), TB_OK, TT_CALLER);
   want = hash_again(s, got, n);
-  cr_assert(tc_hash_equal(&hash, &want));
+  cr_assert(tc_hash_equal(&hash, &want), TT_CALLER);
 }
+#define expect(...) TT_CALL(expect(__VA_ARGS__))
 
 Test(segment, holds_the_header_and_the_batches_as_they_came) {
   append(5, "one");

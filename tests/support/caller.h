@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For a helper that many cases call: a failed assertion of it names the call, where Criterion names its own line alone.
+ *
+ *   static void expect(const char *text) { cr_assert(is_right(text), TT_CALLER); }
+ *   #define expect(...) TT_CALL(expect(__VA_ARGS__))
+ */
+#ifndef TT_CALLER_H
+#define TT_CALLER_H
+
+static int tt_caller; /* the line of the call */
+
+static inline void tt_called_in(int line) {
+  tt_caller = line;
+}
+
+#define TT_CALL(call) (tt_called_in(__LINE__), call)
+#define TT_CALLER     "called in line %d", tt_caller
+
+#endif
