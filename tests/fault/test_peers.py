@@ -3,7 +3,6 @@
 nothing of them is left."""
 import itertools
 import json
-import os
 import resource
 import socket
 import ssl
@@ -12,7 +11,7 @@ import time
 
 from harness import DEADLINE, SANITIZE, Collector, patient, wait_until
 from faults import FULL, full
-from test_attacks import MIB, AttackCase, Watch
+from test_attacks import KEPT_FREE, MIB, READING, AttackCase, Watch
 
 ATTACKER = "127.0.0.3"  # a source of its own, but for HTTP, where what watches has the same one
 P99_MS = full(DEADLINE * 1000, 500)
@@ -20,7 +19,6 @@ GREETING = b"\0SP\0\0\x21\0\0"  # of a subscriber of nng's
 HEAVY = b"GET /api/v1/report/all?top=1000 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/segments?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SHORTAGE_S = full(2, 40)  # longer than the 30 s after which it once ended the daemon
 LOOKS = full(2, 50)  # at its health, ten a second, while peers are there
-READING = 20  # descriptors that workers and what watches may have meanwhile
 
 
 class Listener:
@@ -142,7 +140,7 @@ def many(listener):
 def out_of_descriptors(listener):
     """They take all that they may, which leaves what the others need."""
     case = listener.case
-    case.limit(resource.RLIMIT_NOFILE, case.descriptors() + 128 + 20)
+    case.limit(resource.RLIMIT_NOFILE, case.descriptors(case.collector) + KEPT_FREE + READING)
     for _ in range(full(150, 1000)):
         listener.open()
 
@@ -186,9 +184,6 @@ class Peers(AttackCase):
             peer.close()
         self.peers.clear()
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.collector.process.pid}/fd"))
-
     def address_space(self):
         with open(f"/proc/{self.collector.process.pid}/statm", encoding="ascii") as statm:
             return int(statm.read().split()[0]) * resource.getpagesize()
@@ -203,7 +198,7 @@ class Peers(AttackCase):
         self.limits.clear()
 
     def play(self, name, row):
-        listener, before, well = self.listeners[name], self.descriptors(), row is not out_of_memory
+        listener, before, well = self.listeners[name], self.descriptors(self.collector), row is not out_of_memory
         with Watch(self, self.collector, well=well) as watch:
             go_on = row(listener)
             if go_on is not None and (FULL or name != "unix"):  # where nng has 10 s, not to be changed
@@ -212,7 +207,7 @@ class Peers(AttackCase):
         said = watch.expect(full(64, 256) * MIB, P99_MS if well else DEADLINE * 1000)
         self.unlimit()
         self.leave()
-        wait_until("nothing of them is left", lambda: self.descriptors() <= before + READING)
+        wait_until("nothing of them is left", lambda: self.descriptors(self.collector) <= before + READING)
         self.assertIsNone(self.collector.process.poll())
         print(f"peers: {row.__name__} at {name}: {said}", flush=True)
 
@@ -235,7 +230,7 @@ class Peers(AttackCase):
         self.play_all("http")
 
     def test_a_shortage_of_descriptors_is_waited_for(self):
-        self.limit(resource.RLIMIT_NOFILE, self.descriptors())
+        self.limit(resource.RLIMIT_NOFILE, self.descriptors(self.collector))
         began = time.monotonic()
         with self.subTest("none are left"):
             wait_until("time passes", lambda: time.monotonic() - began >= SHORTAGE_S or self.collector.process.poll() is not None)
