@@ -38,6 +38,10 @@ class Listener:
         self.case.peers.append(peer)
         return peer
 
+    def each(self, count, at_once=100):
+        """The numbers of so many peers. Some rows let fewer come at once."""
+        return range(count)
+
     def begun(self, part=1.0):
         """A peer that has said so much of what it has to."""
         peer = self.open()
@@ -82,6 +86,16 @@ class Tls(Listener):
 
 
 class Http(Listener):
+    def each(self, count, at_once=100):
+        """To a newcomer the one gives way that has been without a request the longest. What watches comes by this door, too: it has the time to
+        ask while no more than at_once come."""
+        watch = self.case.watch
+        for n in range(count):
+            yield n
+            if n % at_once == at_once - 1:
+                looks = len(watch.memory)
+                wait_until("it was looked at", lambda: len(watch.memory) > looks or watch.fault is not None)
+
     def greedy(self):
         peer = self.open()
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -106,7 +120,7 @@ def has_ended(peer):
 def waiting(listener):
     """Silent, slow, and half open: until each has been ended."""
     peers, drips = [], []
-    for n in range(full(30, 300)):
+    for n in listener.each(full(30, 300)):
         peers.append(listener.begun((0, 0.5, 0)[n % 3]))
         if n % 3 == 2:
             drips.append((peers[-1], iter(listener.beginning[:-1])))
@@ -120,7 +134,7 @@ def waiting(listener):
 
 def gone(listener):
     """They say it all and leave, every other one with a reset."""
-    for n in range(full(40, 1000)):
+    for n in listener.each(full(40, 1000)):
         peer = listener.begun()
         if n % 2 == 0:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -128,27 +142,27 @@ def gone(listener):
 
 
 def greedy(listener):
-    for _ in range(full(30, 300)):
+    for _ in listener.each(full(30, 300)):
         listener.greedy()
 
 
 def many(listener):
-    for _ in range(full(300, 10_000)):
+    for _ in listener.each(full(300, 10_000)):
         listener.open()
 
 
 def out_of_descriptors(listener):
-    """They take all that they may, which leaves what the others need."""
+    """They take all that they may, READING at least, which leaves what the others need."""
     case = listener.case
-    case.limit(resource.RLIMIT_NOFILE, case.descriptors(case.collector) + KEPT_FREE + READING)
-    for _ in range(full(150, 1000)):
+    case.limit(resource.RLIMIT_NOFILE, case.descriptors(case.collector) + KEPT_FREE + 2 * READING)
+    for _ in listener.each(full(150, 1000), at_once=READING // 2):
         listener.open()
 
 
 def out_of_memory(listener):
     case = listener.case
     case.limit(resource.RLIMIT_AS, case.address_space() + 64 * 1024)
-    for _ in range(full(50, 300)):
+    for _ in listener.each(full(50, 300)):
         listener.begun()
     case.unlimit()
 
@@ -200,6 +214,7 @@ class Peers(AttackCase):
     def play(self, name, row):
         listener, before, well = self.listeners[name], self.descriptors(self.collector), row is not out_of_memory
         with Watch(self, self.collector, well=well) as watch:
+            self.watch = watch
             go_on = row(listener)
             if go_on is not None and (FULL or name != "unix"):  # where nng has 10 s, not to be changed
                 wait_until("all were ended", go_on)
@@ -214,7 +229,11 @@ class Peers(AttackCase):
     def play_all(self, name):
         for row in ROWS:
             with self.subTest(row.__name__):
-                self.play(name, row)
+                try:
+                    self.play(name, row)
+                finally:  # of a row that failed the next one has nothing
+                    self.unlimit()
+                    self.leave()
         self.expect_proven(self.collector)
 
     def test_agents(self):
