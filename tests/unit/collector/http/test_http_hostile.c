@@ -202,6 +202,26 @@ Test(http_hostile, one_owner_has_a_share_of_the_live_readers) {
   tt_http_stop(s);
 }
 
+/* Nothing tells it apart from one that has closed. */
+Test(http_hostile, one_who_ends_its_side_before_its_answer_begins_has_left) {
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  int fds[] = { tt_http_dial(s), tt_http_dial_path(s) };
+
+  s->metrics_wait = true;
+  for (unsigned i = 0; i < 2; i++) {
+    tt_http_say(fds[i], scrape, sizeof scrape - 1);
+    TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 2 - i);
+    shutdown(fds[i], SHUT_WR);
+    TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1 - i);
+  }
+  s->metrics_wait = false;
+  for (unsigned i = 0; i < 2; i++) {
+    cr_expect_eq(tt_http_hear(fds[i], answer, NULL), 0, "%s", answer);
+    close(fds[i]);
+  }
+  tt_http_stop(s);
+}
+
 Test(http_hostile, the_question_of_one_who_has_gone_is_not_worked_on) {
   enum { GONE = 10 };
   struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
