@@ -125,6 +125,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
   struct tc__http_conn *c = self;
 
   *used = 0;
+  c->unread_ms = 0;
   c->feeding = true;
   take_requests(c, bytes, n, used);
   c->feeding = false;

@@ -14,6 +14,7 @@ enum {
   GREETING_PART = 4, /* of connections_max */
   LEAVING_MAX = 64, /* given way, their memory not free yet */
   SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
+  UNREAD_MS = 1000, /* the loop may let a request wait so long */
 };
 
 static uint64_t now_ms(const struct tc_http *http) {
@@ -29,21 +30,35 @@ static uint64_t merit(const struct tc__http_conn *c, uint64_t at_ms) {
 
   if (c->owes_ms != 0 && at_ms - c->owes_ms >= SLOW_MS) return SLOW * kind_unit + c->owes_ms;
   if (c->busy || c->live != NULL || tc_tls_unsent(c->tls) > 0) return UINT64_MAX;
+  if (c->unread_ms != 0 && at_ms - c->unread_ms < UNREAD_MS) return UINT64_MAX;
   return (c->ending ? ANSWERED : WITHOUT_REQUEST) * kind_unit + c->since_ms;
 }
 
 /* Of those that came within one millisecond the first one, and the list has the newest in front. */
-static struct tc__http_conn *least(const struct tc_http *http) {
-  uint64_t at_ms = now_ms(http), lowest = UINT64_MAX - 1;
+static struct tc__http_conn *lowest(const struct tc_http *http) {
+  uint64_t at_ms = now_ms(http), least = UINT64_MAX - 1;
   struct tc__http_conn *found = NULL;
 
   for (struct tc__http_conn *c = http->first; c != NULL; c = c->next) {
     uint64_t its = c->spare ? UINT64_MAX : merit(c, at_ms);
 
-    if (its > lowest) continue;
-    lowest = its;
+    if (its > least) continue;
+    least = its;
     found = c;
   }
+  return found;
+}
+
+/* Its request has come and waits for the loop, which may take in many others first. */
+static bool is_about_to_ask(const struct tc__http_conn *c) {
+  return c->unread_ms == 0 && c->head.bytes == 0 && !c->greets && !c->ending &&
+         tc_tls_is_unread(c->tls);
+}
+
+static struct tc__http_conn *least(const struct tc_http *http) {
+  struct tc__http_conn *found;
+
+  while ((found = lowest(http)) != NULL && is_about_to_ask(found)) found->unread_ms = now_ms(http);
   return found;
 }
 

@@ -110,6 +110,7 @@ struct tc__http_conn {
   bool busy;         /* an answer is under way: what comes behind waits in tls */
   bool feeding;      /* inside on_bytes(), which goes on by itself */
   bool ending;       /* no further request is read; closes once all is out */
+  uint64_t unread_ms; /* when its request was seen to wait in the socket; 0: it was read, or none was seen */
   uint64_t since_ms; /* when its head began or, between two, when the last answer was out */
   uint64_t owes_ms;  /* since when a part of its answer waits in tls; 0: none does */
   uint64_t moved_ms; /* when its system last took a byte, or none was on the way to it */

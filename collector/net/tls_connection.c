@@ -354,6 +354,12 @@ void tc_tls_flow(const struct tc_tls *tls, struct tc_tls_flow *out) {
   *out = (struct tc_tls_flow){ written - (uint64_t)queued, tls->out_len > 0 || queued > 0 };
 }
 
+bool tc_tls_is_unread(const struct tc_tls *tls) {
+  int waiting = 0;
+
+  return tls->state <= OPEN && ioctl(tls->fd, FIONREAD, &waiting) == 0 && waiting > 0;
+}
+
 const SSL *tc_tls_ssl(const struct tc_tls *tls) {
   return tls->ssl;
 }

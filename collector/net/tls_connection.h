@@ -83,6 +83,7 @@ struct tc_tls_flow {
 
 void tc_tls_flow(const struct tc_tls *tls, struct tc_tls_flow *out);
 void tc_tls_resume(struct tc_tls *tls);
+bool tc_tls_is_unread(const struct tc_tls *tls); /* bytes of the peer's wait in the socket */
 
 /* No further bytes() or drained(); closed() comes later, with why (NULL or "" : orderly). */
 void tc_tls_close(struct tc_tls *tls, const char *why); /* gentle, see above */

@@ -30,7 +30,6 @@ struct to_gc {
   uint64_t cycles;
   int64_t heap, goal; /* bytes; -1: not known */
   bool watches;       /* events of scheduling are taken */
-  uint64_t assist_ns; /* so far */
   struct to__over over;
 };
 
@@ -292,7 +291,6 @@ static tb_rc take_assist(struct to_analyses *a, const struct to_generation *gen,
   uint32_t entry, series;
 
   if (cycle != NULL) cycle->assist_ns += span->until - span->from;
-  state(a)->assist_ns += (uint64_t)(span->until - span->from);
   TB_TRY(to_span_sums_entry_of(&a->sums, gen, span->stack, &entry));
   TB_TRY(find_entry(a, entry, &series));
   return to_windows_add(&a->windows, series, span->from, span->until, 0, !span->from_known);
@@ -520,8 +518,8 @@ static tb_rc gc_findings(struct to_analyses *a, const struct to_finding_sink *si
   struct to_string helper;
   char *words;
 
-  if (!to__over_look(&s->over, now, s->assist_ns, running->area + running->n * (uint64_t)now,
-                     ASSISTS_SHARE))
+  if (!to__over_look(&s->over, now, to_mutator_helped_ns(&s->mutator, now),
+                     running->area + running->n * (uint64_t)now, ASSISTS_SHARE))
     return TB_OK;
   TB_TRY(find_helper(a, &helper));
   TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));

@@ -12,6 +12,7 @@ enum {
   WORKS = 4,   /* it runs as one now */
   RESTS = 8,   /* it waits */
   IDLES = 16,  /* it runs as one where its P has nothing else to do */
+  HELPS = 32,  /* it runs, and is in a mark assist */
 };
 
 void to_mutator_init(struct to_mutator *m, struct tb_mem *mem) {
@@ -112,6 +113,7 @@ static tb_rc set_bits(struct to_mutator *m, int64_t g, uint64_t old, uint64_t bi
   m->awake += (size_t)is_awake(bits) - (size_t)is_awake(old);
   m->working += (size_t)((bits & WORKS) != 0) - (size_t)((old & WORKS) != 0);
   m->idling += (size_t)((bits & IDLES) != 0) - (size_t)((old & IDLES) != 0);
+  m->helping += (size_t)((bits & HELPS) != 0) - (size_t)((old & HELPS) != 0);
   return TB_OK;
 }
 
@@ -131,7 +133,7 @@ static tb_rc begin_assist(struct to_mutator *m, const struct to_event *ev, int64
   bool runs = g == ev->g && (bits & ASSISTS) == 0;
 
   TB_TRY(add(m, ev->p, 1, runs));
-  return set_bits(m, g, bits, (bits | ASSISTS) & ~(uint64_t)RESTS);
+  return set_bits(m, g, bits, (bits | ASSISTS | (runs ? HELPS : 0)) & ~(uint64_t)RESTS);
 }
 
 /* Go's reader counts it on the event's P, whichever goroutine runs there. */
@@ -149,7 +151,7 @@ static tb_rc end_assist(struct to_mutator *m, const struct to_event *ev) {
   uint64_t bits = bits_of(m, ev->g);
 
   TB_TRY(add(m, ev->p, -1, (bits & ASSISTS) != 0 ? -1 : 0));
-  return set_bits(m, ev->g, bits, bits & ~(uint64_t)ASSISTS);
+  return set_bits(m, ev->g, bits, bits & ~(uint64_t)(ASSISTS | HELPS));
 }
 
 static bool is_text(struct to_string text, const char *other) {
@@ -191,7 +193,7 @@ static tb_rc start(struct to_mutator *m, const struct to_event *ev) {
 
   if (bits == 0) return TB_OK;
   if ((bits & (ASSISTS | WORKER)) != 0) TB_TRY(add(m, ev->p, 1, (bits & ASSISTS) != 0));
-  return set_bits(m, g, bits, bits & ~(uint64_t)RESTS);
+  return set_bits(m, g, bits, (bits | ((bits & ASSISTS) != 0 ? HELPS : 0)) & ~(uint64_t)RESTS);
 }
 
 /* A worker that is woken before the cycle's end may run after it. */
@@ -209,7 +211,7 @@ static tb_rc stop(struct to_mutator *m, const struct to_event *ev) {
   if ((bits & (ASSISTS | WORKER)) != 0)
     TB_TRY(add(m, ev->p, -1, -((bits & ASSISTS) != 0) - ((bits & WORKS) != 0)));
   if (ev->type == TW_EV_GO_DESTROY) return set_bits(m, ev->g, bits, 0);
-  return set_bits(m, ev->g, bits, (bits & ~(uint64_t)(WORKS | IDLES)) | rests);
+  return set_bits(m, ev->g, bits, (bits & ~(uint64_t)(WORKS | IDLES | HELPS)) | rests);
 }
 
 /* ---- events ---- */
@@ -246,6 +248,7 @@ static void pass_time(struct to_mutator *m, to_ns now) {
   if (now > m->now) {
     m->worked_ns += m->working * ((uint64_t)now - (uint64_t)m->now);
     m->idled_ns += m->idling * ((uint64_t)now - (uint64_t)m->now);
+    m->helped_ns += m->helping * ((uint64_t)now - (uint64_t)m->now);
   }
   m->now = now;
 }
@@ -273,6 +276,10 @@ tb_rc to_mutator_event(struct to_mutator *m, const struct to_generation *gen,
   return note(m, ev->time);
 }
 
+uint64_t to_mutator_helped_ns(const struct to_mutator *m, to_ns until) {
+  return m->helped_ns + (until > m->now ? m->helping * ((uint64_t)until - (uint64_t)m->now) : 0);
+}
+
 void to_mutator_epoch(struct to_mutator *m) {
   tb_map_clear(&m->watched);
   memset(&m->follows, 0, sizeof(m->follows));
@@ -281,7 +288,7 @@ void to_mutator_epoch(struct to_mutator *m) {
   to_utilization_cut(&m->exact);
   m->is = m->noted = (struct to_mutator_level){ 0 };
   m->lowered = false;
-  m->awake = m->working = m->idling = m->forgotten = 0;
+  m->awake = m->working = m->idling = m->helping = m->forgotten = 0;
   m->stops = 0;
   m->syncs = 0;
   m->marking = false;

@@ -39,7 +39,8 @@ struct to_mutator {
   size_t forgotten;           /* that are not watched any more, and still in it */
   size_t awake;               /* of those: they may go on without a sign */
   size_t working, idling; /* background workers that run, and those that have a P that is free */
-  uint64_t worked_ns, idled_ns; /* the time that they ran, up to now */
+  size_t helping;         /* goroutines that run in a mark assist */
+  uint64_t worked_ns, idled_ns, helped_ns; /* the time that they ran, up to now */
   to_ns now;                    /* of the last event */
   unsigned syncs;               /* in this epoch */
   bool marking;
@@ -55,6 +56,8 @@ static inline bool to_mutator_watches(const struct to_mutator *m) {
   return m->marking || m->awake > 0;
 }
 void to_mutator_epoch(struct to_mutator *m);
+/* helped_ns up to a later time. */
+uint64_t to_mutator_helped_ns(const struct to_mutator *m, to_ns until);
 
 /* By a label of Go's background workers. */
 enum to_worker { TO_WORKER_NONE, TO_WORKER_IDLE, TO_WORKER_DEDICATED, TO_WORKER_OTHER };

@@ -28,6 +28,9 @@ PACE = full(50, 100)  # generations of the other agent, one after the other
 # Of the other agent: a soak alone has the machine to itself.
 ACKED_P50_MS, ACKED_P99_MS = full(DEADLINE * 1000, 1000), full(DEADLINE * 1000, 3000)
 
+READING = 20  # descriptors that workers and what watches may have meanwhile
+KEPT_FREE = 128  # no peer gets one of the last: TC_FDS_KEPT_FREE
+
 WAITING = full(30, 1000)  # generations that an archive without inodes owes
 
 
@@ -108,6 +111,9 @@ class AttackCase(Case):
         with open(f"/proc/{collector.process.pid}/status", encoding="ascii") as status:
             return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1)) * 1024
 
+    def descriptors(self, collector):
+        return len(os.listdir(f"/proc/{collector.process.pid}/fd"))
+
     def get(self, collector, path):
         try:
             with urllib.request.urlopen(f"http://{collector.ready['http']}{path}", timeout=DEADLINE) as answer:
@@ -178,18 +184,16 @@ class Attacks(AttackCase):
         self.expect_proven(collector)
 
     def test_many_streams_that_send_one_record_each(self):
-        """At once; then they leave without a word. What a quarter of them has open takes no descriptor that agents need."""
-        rounds, streams, limit = full((5, 80, 334), (1, 10_000, None))
-        if limit is not None and shutil.which("prlimit") is None:
-            self.skipTest("skipped, because prlimit is not installed")
-        launcher = ["prlimit", f"--nofile={limit}:{limit}"] if limit is not None else []
-        heartbeat = full(1, 60)  # these send none
-        collector = self.start(f"agents.heartbeat={patient(heartbeat)}", f"agents.abandon_after={patient(3 * heartbeat)}", "retention.every=1s",
-                               launcher=launcher)
+        """At once; then they leave without a word. What a quarter of them has open takes no descriptor that agents need: of all descriptors
+        the files of streams have a quarter at most, and there are more of these than would fit in otherwise."""
+        streams, heartbeat = full((80, 1), (10_000, 60))  # these send none
+        collector = self.start(f"agents.heartbeat={patient(heartbeat)}", f"agents.abandon_after={patient(3 * heartbeat)}", "retention.every=1s")
+        rounds = 1 if FULL else self.leave_descriptors(collector, streams)
         words = []
         with Watch(self, collector) as watch:
             for _ in range(rounds):
                 words.append(self.attack(collector, "single", streams))
+                wait_until("they have left", lambda: self.metric(collector, "connections") <= 1)  # the other agent may be there
         text = watch.expect(rounds * streams * 64 * 1024)
         self.assertEqual(self.metric(collector, "peers_turned_away_total"), 0)
         wait_until("all are known", lambda: len(self.streams(collector, "single")) == rounds * streams)  # what status says comes a little later
@@ -204,6 +208,17 @@ class Attacks(AttackCase):
         print(f"single: {rounds} times {streams} streams in {sum(said['ms'] for said in words) / 1000:.1f} s; {text}; "
               f"started again in {again:.2f} s", flush=True)
         self.expect_proven(collector)
+
+    def leave_descriptors(self, collector, streams):
+        """Starts it again with as many as it needs for so many connections at once; answers after how many rounds of them the files of
+        their streams would have taken these."""
+        if shutil.which("prlimit") is None:
+            self.skipTest("skipped, because prlimit is not installed")
+        needed = self.descriptors(collector) + streams + READING + KEPT_FREE
+        limit = needed * 4 // 3 + 1
+        collector.launcher = ["prlimit", f"--nofile={limit}:{limit}"]
+        collector.restart()
+        return (limit // 4 + READING) // (streams // 4) + 1
 
     def test_an_agent_that_opens_and_leaves_streams_shuts_out_none_for_long(self):
         most = full(20, 2000)

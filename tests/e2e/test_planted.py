@@ -102,7 +102,7 @@ class Planted(PlantedCase):
     def test_allocations_that_help_the_collector_are_counted_where_they_are(self):
         report = self.report("gc", "assist")
         self.assertGreater(report["figures"]["cycles"]["count"], 3)
-        self.assertEqual(report["tables"]["by_entry"][0]["entry"], "main.main")
+        self.assertEqual(report["tables"]["by_entry"][0]["entry"], SHOP + "hoarder")
 
     def test_what_starves_the_others_is_named(self):
         report = self.report("sched", "starved")
@@ -246,7 +246,7 @@ class Alerts(HeardAtOnce, PlantedCase):
                           r".* for goroutine \d+ main\.\(\*shop\)\.flusher, which is in a system call at main\.slowSync:\d+ for ", SHOP + "reserve")
 
     def test_of_allocations_that_help_the_collector(self):
-        self.expect_alert("assist", "assists", r"goroutines help the garbage collector: \d+ % of the time .* most of it in goroutines of main\.main$")
+        self.expect_alert("assist", "assists", r"goroutines help the garbage collector: \d+ % of the time .* most of it in goroutines of main\.\(\*shop\)\.hoarder$")
 
     def test_of_goroutines_that_have_all_ps(self):
         self.expect_alert("starved", "starved", r"goroutines wait for Ps: [\d.]+ goroutines waited for each of \d+ Ps on average; goroutines of "

@@ -4,7 +4,6 @@ nothing of them is left."""
 import http.client
 import itertools
 import json
-import os
 import resource
 import socket
 import ssl
@@ -13,7 +12,7 @@ import time
 
 from harness import DEADLINE, SANITIZE, Collector, patient, wait_until
 from faults import FULL, full
-from test_attacks import MIB, AttackCase, Watch
+from test_attacks import KEPT_FREE, MIB, READING, AttackCase, Watch
 
 ATTACKER = "127.0.0.3"  # a source of its own, but for HTTP, where what watches has the same one
 P99_MS = full(DEADLINE * 1000, 500)
@@ -23,7 +22,6 @@ POST = b"POST /api/v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: applic
 HEAVY = b"GET /api/v1/report/all?top=1000 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/segments?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SHORTAGE_S = full(2, 40)  # longer than the 30 s after which it once ended the daemon
 LOOKS = full(2, 50)  # at its health, ten a second, while peers are there
-READING = 20  # descriptors that workers and what watches may have meanwhile
 
 
 class Listener:
@@ -42,6 +40,10 @@ class Listener:
             peer = socket.create_connection(self.host, timeout=DEADLINE, source_address=(self.source, 0))
         self.case.peers.append(peer)
         return peer
+
+    def each(self, count, at_once=100):
+        """The numbers of so many peers. Some rows let fewer come at once."""
+        return range(count)
 
     def begun(self, part=1.0):
         """A peer that has said so much of what it has to."""
@@ -102,6 +104,16 @@ class Http(Listener):
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
 
+    def each(self, count, at_once=100):
+        """To a newcomer the one gives way that has been without a request the longest. What watches comes by this door, too: it has the time to
+        ask while no more than at_once come."""
+        watch = self.case.watch
+        for n in range(count):
+            yield n
+            if n % at_once == at_once - 1:
+                looks = len(watch.memory)
+                wait_until("it was looked at", lambda: len(watch.memory) > looks or watch.fault is not None)
+
     def greedy(self):
         peer = self.open()
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -126,7 +138,7 @@ def has_ended(peer):
 def waiting(listener):
     """Silent, slow, and half open: until each has been ended."""
     peers, drips = [], []
-    for n in range(full(30, 300)):
+    for n in listener.each(full(30, 300)):
         peers.append(listener.begun((0, 0.5, 0)[n % 3]))
         if n % 3 == 2:
             drips.append((peers[-1], iter(listener.beginning[:-1])))
@@ -140,7 +152,7 @@ def waiting(listener):
 
 def gone(listener):
     """They say it all and leave, every other one with a reset."""
-    for n in range(full(40, 1000)):
+    for n in listener.each(full(40, 1000)):
         peer = listener.begun()
         if n % 2 == 0:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -148,27 +160,27 @@ def gone(listener):
 
 
 def greedy(listener):
-    for _ in range(full(30, 300)):
+    for _ in listener.each(full(30, 300)):
         listener.greedy()
 
 
 def many(listener):
-    for _ in range(full(300, 10_000)):
+    for _ in listener.each(full(300, 10_000)):
         listener.open()
 
 
 def out_of_descriptors(listener):
-    """They take all that they may, which leaves what the others need."""
+    """They take all that they may, READING at least, which leaves what the others need."""
     case = listener.case
-    case.limit(resource.RLIMIT_NOFILE, case.descriptors() + 128 + 20)
-    for _ in range(full(150, 1000)):
+    case.limit(resource.RLIMIT_NOFILE, case.descriptors(case.collector) + KEPT_FREE + 2 * READING)
+    for _ in listener.each(full(150, 1000), at_once=READING // 2):
         listener.open()
 
 
 def out_of_memory(listener):
     case = listener.case
     case.limit(resource.RLIMIT_AS, case.address_space() + 64 * 1024)
-    for _ in range(full(50, 300)):
+    for _ in listener.each(full(50, 300)):
         listener.begun()
     case.unlimit()
 
@@ -176,7 +188,7 @@ def out_of_memory(listener):
 def slow_body(listener):
     """A head that may have one, and a body a byte at a time: until each has been ended."""
     peers, body = [], b" " * 60_000
-    for _ in range(full(30, 300)):
+    for _ in listener.each(full(30, 300)):
         peers.append(listener.open())
         listener.say(peers[-1], POST % len(body))
     rest = iter(body)
@@ -195,7 +207,7 @@ def parked(listener):
     n = full(30, 300)
     if listener.changes:
         job = listener.ask(listener.open(), "POST", "/api/v1/verify", "{}")[1]["id"]
-    for i in range(n):
+    for i in listener.each(n):
         peer = listener.open()
         if not listener.changes:
             path = "/api/v1/live?kinds=none"
@@ -243,9 +255,6 @@ class Peers(AttackCase):
             peer.close()
         self.peers.clear()
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.collector.process.pid}/fd"))
-
     def address_space(self):
         with open(f"/proc/{self.collector.process.pid}/statm", encoding="ascii") as statm:
             return int(statm.read().split()[0]) * resource.getpagesize()
@@ -260,8 +269,9 @@ class Peers(AttackCase):
         self.limits.clear()
 
     def play(self, name, row):
-        listener, before, well = self.listeners[name], self.descriptors(), row is not out_of_memory
+        listener, before, well = self.listeners[name], self.descriptors(self.collector), row is not out_of_memory
         with Watch(self, self.collector, well=well) as watch:
+            self.watch = watch
             go_on = row(listener)
             if go_on is not None and (FULL or name != "unix"):  # where nng has 10 s, not to be changed
                 wait_until("all were ended", go_on)
@@ -269,14 +279,18 @@ class Peers(AttackCase):
         said = watch.expect(full(64, 256) * MIB, P99_MS if well else DEADLINE * 1000)
         self.unlimit()
         self.leave()
-        wait_until("nothing of them is left", lambda: self.descriptors() <= before + READING)
+        wait_until("nothing of them is left", lambda: self.descriptors(self.collector) <= before + READING)
         self.assertIsNone(self.collector.process.poll())
         print(f"peers: {row.__name__} at {name}: {said}", flush=True)
 
     def play_all(self, name, rows=ROWS):
         for row in rows:
             with self.subTest(row.__name__):
-                self.play(name, row)
+                try:
+                    self.play(name, row)
+                finally:  # of a row that failed the next one has nothing
+                    self.unlimit()
+                    self.leave()
         self.expect_proven(self.collector)
 
     def test_agents(self):
@@ -295,7 +309,7 @@ class Peers(AttackCase):
         self.play_all("sock", HTTP_ROWS)
 
     def test_a_shortage_of_descriptors_is_waited_for(self):
-        self.limit(resource.RLIMIT_NOFILE, self.descriptors())
+        self.limit(resource.RLIMIT_NOFILE, self.descriptors(self.collector))
         began = time.monotonic()
         with self.subTest("none are left"):
             wait_until("time passes", lambda: time.monotonic() - began >= SHORTAGE_S or self.collector.process.poll() is not None)

@@ -25,6 +25,8 @@ static tb_rc metrics(void *self, struct tb_buf *out) {
 static const char *unhealthy(void *self) {
   struct tt_http *s = self;
 
+  s->health_asked++;
+  while (s->loop_waits) usleep(1000);
   return s->unhealthy;
 }
 

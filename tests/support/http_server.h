@@ -14,6 +14,8 @@ struct tt_http {
   const char *_Atomic unhealthy;
   atomic_uint scrapes;
   atomic_bool metrics_wait; /* a scrape ends no sooner than this is false */
+  atomic_bool loop_waits;   /* the same of the loop, where its health is asked for */
+  atomic_uint health_asked;
   struct tc_metrics metrics;
   char address[300];
   char path[80]; /* of the unix socket */

@@ -26,7 +26,10 @@ static struct {
   char pattern[LINE_BYTES];
   int error;
   unsigned times, failed;
-} calls = { .lock = PTHREAD_MUTEX_INITIALIZER };
+  char hold[LINE_BYTES]; /* empty: none is held */
+  unsigned held;
+  pthread_cond_t let_go;
+} calls = { .lock = PTHREAD_MUTEX_INITIALIZER, .let_go = PTHREAD_COND_INITIALIZER };
 
 static atomic_bool watching;
 
@@ -37,6 +40,7 @@ void tt_calls_watch(const struct tt_store *t) {
   if (t != NULL) snprintf(calls.folder, sizeof calls.folder, "%s/", t->dir);
   watching = t != NULL;
   pthread_mutex_unlock(&calls.lock);
+  tt_calls_hold(NULL);
 }
 
 void tt_calls_fail(const char *pattern, int error, unsigned times) {
@@ -57,6 +61,20 @@ unsigned tt_calls_failed(void) {
   unsigned failed = calls.failed;
   pthread_mutex_unlock(&calls.lock);
   return failed;
+}
+
+void tt_calls_hold(const char *pattern) {
+  pthread_mutex_lock(&calls.lock);
+  snprintf(calls.hold, sizeof calls.hold, "%s", pattern != NULL ? pattern : "");
+  pthread_cond_broadcast(&calls.let_go);
+  pthread_mutex_unlock(&calls.lock);
+}
+
+unsigned tt_calls_held(void) {
+  pthread_mutex_lock(&calls.lock);
+  unsigned held = calls.held;
+  pthread_mutex_unlock(&calls.lock);
+  return held;
 }
 
 int tt_call(const char *pattern, int from) {
@@ -89,6 +107,13 @@ static bool place_of(int fd, const char *name, char out[LINE_BYTES]) {
   return true;
 }
 
+static void wait_while_held(const char *line) {
+  calls.held++;
+  while (calls.hold[0] != '\0' && fnmatch(calls.hold, line, 0) == 0)
+    pthread_cond_wait(&calls.let_go, &calls.lock);
+  calls.held--;
+}
+
 /* Puts the line down. False: the call is to fail, errno says how. */
 static bool pass(const char *call, int fd, const char *name, int to_fd, const char *to) {
   char from_place[LINE_BYTES], to_place[LINE_BYTES] = "", line[LINE_BYTES];
@@ -100,6 +125,7 @@ static bool pass(const char *call, int fd, const char *name, int to_fd, const ch
   if (place_of(fd, name, from_place) && (to == NULL || place_of(to_fd, to, to_place))) {
     snprintf(line, sizeof line, "%s %.120s%s%.120s", call, from_place, to != NULL ? " " : "",
              to_place);
+    wait_while_held(line);
     bool armed = calls.after[0] == '\0';
     fails = armed && calls.times > 0 && fnmatch(calls.pattern, line, 0) == 0;
     if (!armed && fnmatch(calls.after, line, 0) == 0) calls.after[0] = '\0';

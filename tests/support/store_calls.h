@@ -20,7 +20,7 @@
 
 enum { TT_CALLS_MAX = 16384 };
 
-/* From now on, this store only; what was seen before is forgotten, nothing fails. NULL: none. */
+/* From now on, this store only; what was seen before is forgotten, nothing fails or is held. NULL: none. */
 void tt_calls_watch(const struct tt_store *t);
 
 /* The next `times` calls that match fail with `error`. One pattern at a time; times 0: none. */
@@ -28,6 +28,10 @@ void tt_calls_fail(const char *pattern, int error, unsigned times);
 /* The same, from the next line on that matches `after`. */
 void tt_calls_fail_after(const char *after, const char *pattern, int error, unsigned times);
 unsigned tt_calls_failed(void); /* since tt_calls_watch() */
+
+/* From now on a call that matches waits until another pattern, or NULL, lets it go. Then it is a line. */
+void tt_calls_hold(const char *pattern);
+unsigned tt_calls_held(void); /* that wait now */
 
 /* The first line from number `from` on that matches; -1: none. */
 int tt_call(const char *pattern, int from);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analysis/mutator.h"
@@ -162,6 +163,42 @@ Test(gc, stops_and_assists_take_from_the_program_and_other_stops_do_not) {
   cr_assert_eq(tt_table(report(&t, TO_WINDOW_ALL), "mmu")->rows, 10);
   cr_assert_eq(tt_cell(report(&t, TO_WINDOW_ALL), "mmu", 9, "window_ns")->number, SECOND);
   tt_analyses_close(&t);
+}
+
+static void take_words(void *self, const struct to_finding *finding) {
+  snprintf(self, 200, "%.*s", (int)finding->words.len, finding->words.data);
+}
+
+/* What is found after three generations of 1 s, in which one goroutine computes and another is in assists for 800 ms. */
+static void find(to_ns runs_ns, char out[200]) {
+  struct tt_analyses t;
+
+  out[0] = '\0';
+  open_stream(&t, 2);
+  event(&t, 1, 1, TO_NONE, TW_EV_GO_START, 6, 1);
+  event(&t, 1, 0, TO_NONE, TW_EV_GO_START, 5, 1);
+  event(&t, 2, 0, 5, TW_EV_GC_BEGIN, 1, 1);
+  for (int i = 0; i < 3; i++) {
+    to_ns begin = i * SECOND + 100 * MS;
+    event(&t, begin, 0, 5, TW_EV_GC_MARK_ASSIST_BEGIN, 1, 0);
+    event(&t, begin + runs_ns, 0, 5, TW_EV_GO_BLOCK, 0, 1);
+    event(&t, begin + 800 * MS, 1, 6, TW_EV_GO_UNBLOCK, 5, 2);
+    event(&t, begin + 800 * MS, 0, TO_NONE, TW_EV_GO_START, 5, 3);
+    event(&t, begin + 800 * MS, 0, 5, TW_EV_GC_MARK_ASSIST_END, 0, 0);
+    procs(&t, (i + 1) * SECOND, 2);
+    cr_assert_eq(to_analyses_findings(t.a, &(struct to_finding_sink){ out, take_words }), TB_OK);
+  }
+  tt_analyses_close(&t);
+}
+
+Test(gc, an_assist_that_waits_takes_no_running_time) {
+  char words[200];
+
+  find(10 * MS, words);
+  cr_assert_str_eq(words, "");
+  find(400 * MS, words); /* of 600 ms, and the 1,000 of the other */
+  cr_assert_str_eq(words, "25 % of the time that goroutines ran went into helping the garbage "
+                          "collector, most of it in goroutines of main.worker");
 }
 
 Test(gc, an_assist_that_the_first_generation_meets_was_there_from_its_begin) {

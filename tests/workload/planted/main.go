@@ -175,7 +175,9 @@ func (s *shop) plantDeadlock() {
 			held.Wait()
 		}
 	}
-	time.Sleep(s.lasts)
+	for goesOn := s.fault(); goesOn(); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func embrace(mine, next *sync.Mutex, turns <-chan func(), done chan<- struct{}) {
@@ -200,23 +202,34 @@ func (s *shop) plantFsync() {
 		panic(err)
 	}
 	defer os.Remove(ledger.Name())
-	slow, locked := make(chan time.Duration), make(chan struct{})
-	go s.flusher(ledger, slow, locked)
+	var disk [2]int // a pipe: each byte lets a flush come back
+	if err := syscall.Pipe(disk[:]); err != nil {
+		panic(err)
+	}
+	flush, locked := make(chan struct{}), make(chan struct{})
+	go s.flusher(ledger, disk[0], flush, locked)
 	for i := 0; i < 100; i++ {
-		slow <- time.Millisecond
+		flush <- struct{}{}
 		<-locked
+		time.AfterFunc(time.Millisecond, func() { syscall.Write(disk[1], []byte{0}) })
 		s.checkout(100 * time.Microsecond)
 	}
-	slow <- s.lasts
+	flush <- struct{}{}
 	<-locked
+	go func() {
+		for goesOn := s.fault(); goesOn(); {
+			time.Sleep(time.Millisecond)
+		}
+		syscall.Write(disk[1], []byte{0})
+	}()
 	s.checkout(100 * time.Microsecond)
 }
 
-func (s *shop) flusher(ledger *os.File, slow <-chan time.Duration, locked chan<- struct{}) {
-	for long := range slow {
+func (s *shop) flusher(ledger *os.File, disk int, flush <-chan struct{}, locked chan<- struct{}) {
+	for range flush {
 		s.stock.Lock()
 		locked <- struct{}{}
-		slowSync(ledger, long)
+		slowSync(ledger, disk)
 		s.stock.Unlock()
 	}
 }
@@ -224,27 +237,34 @@ func (s *shop) flusher(ledger *os.File, slow <-chan time.Duration, locked chan<-
 // A disk that is slow: the call does not come back for so long.
 //
 //go:noinline
-func slowSync(ledger *os.File, long time.Duration) {
+func slowSync(ledger *os.File, disk int) {
 	ledger.Sync()
-	pause := syscall.NsecToTimespec(int64(long))
-	syscall.Nanosleep(&pause, nil)
+	syscall.Read(disk, make([]byte, 1))
 }
 
-// assist: a heap that may hardly grow makes each allocation help the collector.
+// assist: a heap that may hardly grow makes each allocation help the collector. They are so many that the runtime's own goroutines, which
+// have to help as well, never help the most of all.
 func (s *shop) plantAssist() {
-	keep := make([]*page, 0, 1<<14)
+	var all sync.WaitGroup
 	debug.SetGCPercent(5)
+	for i := 0; i < 8; i++ {
+		all.Add(1)
+		go s.hoarder(&all)
+	}
+	all.Wait()
+	debug.SetGCPercent(100)
+}
+
+func (s *shop) hoarder(all *sync.WaitGroup) {
+	defer all.Done()
+	keep := make([]*page, 1<<11)
 	var worked debug.GCStats
-	for goesOn := s.fault(); goesOn() || worked.NumGC < 8; { // on a slow machine that takes longer
-		keep = append(keep, hoard())
-		if len(keep)%1024 == 0 {
+	for i, goesOn := 0, s.fault(); goesOn() || worked.NumGC < 8; i++ { // on a slow machine that takes longer
+		keep[i%len(keep)] = hoard()
+		if i%1024 == 0 {
 			debug.ReadGCStats(&worked)
 		}
-		if len(keep) == cap(keep) {
-			keep = keep[:0]
-		}
 	}
-	debug.SetGCPercent(100)
 	runtime.KeepAlive(keep)
 }
 

@@ -76,6 +76,32 @@ Test(http_hostile, silent_peers_shut_nobody_out) {
   tt_http_stop(s);
 }
 
+/* All come in one turn of the loop, those who say nothing by two doors. */
+Test(http_hostile, one_whose_request_has_come_does_not_give_way_before_it_was_read) {
+  enum { ASK = 4, SILENT = 40 };
+  static const char ask[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  int asking[ASK], silent[SILENT], first = tt_http_dial(s);
+
+  s->loop_waits = true;
+  tt_http_say(first, ask, sizeof ask - 1);
+  TT_WAIT_UNTIL(s->health_asked == 1);
+  for (int i = 0; i < ASK; i++) {
+    asking[i] = i % 2 == 0 ? tt_http_dial(s) : tt_http_dial_path(s);
+    tt_http_say(asking[i], ask, sizeof ask - 1);
+  }
+  for (int i = 0; i < SILENT; i++) silent[i] = i % 2 == 0 ? tt_http_dial(s) : tt_http_dial_path(s);
+  s->loop_waits = false;
+  for (int i = 0; i < ASK; i++) {
+    tt_http_hear(asking[i], answer, "ok\n");
+    cr_expect_not_null(strstr(answer, "\r\n\r\nok\n"), "%d: %s", i, answer);
+    close(asking[i]);
+  }
+  for (int i = 0; i < SILENT; i++) close(silent[i]);
+  close(first);
+  tt_http_stop(s);
+}
+
 Test(http_hostile, one_who_does_not_read_is_ended_and_holds_nobody_up) {
   struct tc_http_limits limits = tt_http_limits();
   static const char ask[] = "GET /uPlot.iife.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -173,6 +199,26 @@ Test(http_hostile, one_owner_has_a_share_of_the_live_readers) {
   cr_assert_not_null(strstr(answer, "http.owner_live_max"), "%s", answer);
   close(first);
   close(other);
+  tt_http_stop(s);
+}
+
+/* Nothing tells it apart from one that has closed. */
+Test(http_hostile, one_who_ends_its_side_before_its_answer_begins_has_left) {
+  struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
+  int fds[] = { tt_http_dial(s), tt_http_dial_path(s) };
+
+  s->metrics_wait = true;
+  for (unsigned i = 0; i < 2; i++) {
+    tt_http_say(fds[i], scrape, sizeof scrape - 1);
+    TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 2 - i);
+    shutdown(fds[i], SHUT_WR);
+    TT_WAIT_UNTIL(atomic_load(&s->metrics.http_connections) == 1 - i);
+  }
+  s->metrics_wait = false;
+  for (unsigned i = 0; i < 2; i++) {
+    cr_expect_eq(tt_http_hear(fds[i], answer, NULL), 0, "%s", answer);
+    close(fds[i]);
+  }
   tt_http_stop(s);
 }
 

@@ -232,25 +232,46 @@ Test(store_retention, the_size_holds_while_records_come) {
   tt_expect_proven(&tt);
 }
 
-/* Each of them let a slice of the round go first. */
+/* Two whole turns of the thread that passes on to the sealer what is submitted. */
+static void await_passed_on(struct tt_writer *w, uint64_t gen) {
+  for (unsigned i = 0; i < 2; i++) {
+    uint64_t turns = stats_now().commit_turns;
+
+    tt_verdict(w, gen + i, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
+    TT_WAIT_UNTIL(stats_now().commit_turns > turns);
+  }
+}
+
+/* Each of them let a slice of the round go first. They have all come when the round begins, and are done before its end. */
 Test(store_retention, many_small_works_do_not_wait_for_a_round_each) {
   enum { SEGMENTS = 400, VERDICTS = 200 };
-  struct tc_store_stats stats;
   struct tt_writer w = tt_attach_as(&tt, 1, OLDER);
+  struct tc_submit *barrier = tc_submit_new(TC_SUBMIT_BARRIER);
+  char last[60];
 
+  snprintf(last, sizeof last, "unlink archive/*/%016x.trace", SEGMENTS);
   tt_header(&w);
   for (uint64_t gen = 1; gen <= SEGMENTS; gen++) tt_generation(&w, gen, 1, 1000);
   tt_barrier(&tt);
   tt_store_stop(&tt);
   tt.config.retention_bytes = 1;
   tt.config.retention_every = ONE_ROUND_NS;
+  tt_calls_watch(&tt);
+  tt_calls_hold("unlink archive/*.trace");
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  unsigned answered = tt_count(&tt, TC_REPLY_BARRIER);
+  TT_WAIT_UNTIL(tt_calls_held() == 1);
   for (uint64_t i = 0; i < VERDICTS; i++)
     tt_verdict(&w, SEGMENTS + 1 + i, TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK);
-  tt_barrier(&tt);
-  tc_store_stats(tt.store, &stats);
-  cr_expect_lt(stats.expired_segments, SEGMENTS);
-  TT_WAIT_UNTIL((tc_store_stats(tt.store, &stats), stats.expired_segments == SEGMENTS));
+  tt_submit(&tt, barrier);
+  await_passed_on(&w, SEGMENTS + 1 + VERDICTS);
+  tt_calls_hold(last);
+  TT_WAIT_UNTIL(tt_count(&tt, TC_REPLY_BARRIER) > answered ||
+                (tt_call("unlink archive/*.trace", 0) >= 0 && tt_calls_held() == 1));
+  cr_assert_gt(tt_count(&tt, TC_REPLY_BARRIER), answered, "they wait for the end of the round");
+  cr_expect_lt(stats_now().expired_segments, SEGMENTS);
+  tt_calls_hold(NULL);
+  TT_WAIT_UNTIL(stats_now().expired_segments == SEGMENTS);
   tt_expect_proven(&tt);
 }
 
