@@ -298,6 +298,7 @@ static void on_tick(uv_timer_t *timer) {
 
   tc_tls_loop_tick(&p->tls);
   tc_http_tick(p->http);
+  tc_nng_tls_expire();
   tc_log_overdue();
   if (p->store == NULL || --p->readiness_ticks > 0) return;
   look_at_readiness(p);
@@ -483,8 +484,8 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
  * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
  * where they hang, readers wait and agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
-  static const char *const others[] = { "tc-commit",   "tc-sealer",   "tc-feed",   "tc-leases",
-                                        "tc-listener", "tc-triggers", "tc-history" };
+  static const char *const others[] = { "tc-commit", "tc-sealer",   "tc-feed",
+                                        "tc-leases", "tc-triggers", "tc-history" };
   uint64_t turns[TC_WATCHDOG_THREADS_MAX];
   struct tc_store_stats stats;
 
@@ -494,11 +495,10 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   turns[p->count + 1] = stats.segment_turns;
   turns[p->count + 2] = tc_feed_turns(p->feed);
   turns[p->count + 3] = tc_leases_turns(p->leases);
-  turns[p->count + 4] = tc_feed_listener_turns(p->feed);
-  turns[p->count + 5] = tc_triggers_turns(p->triggers);
-  turns[p->count + 6] = tc_history_turns(p->kept);
+  turns[p->count + 4] = tc_triggers_turns(p->triggers);
+  turns[p->count + 5] = tc_history_turns(p->kept);
 
-  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 7);
+  int stuck = tc_watchdog_stuck(&p->progress, turns, p->count + 6);
   if (stuck < 0) return true;
   if (stuck < (int)p->count)
     snprintf(out_stuck, TC_THREAD_NAME_MAX + 1, "tc-loop-%u", (unsigned)stuck % 1000);

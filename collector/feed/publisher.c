@@ -51,7 +51,7 @@ struct tc_feed {
   _Atomic(char *) page;
 
   struct outlet outlets[OUTLETS];
-  struct tc_nng_listeners listeners;
+  char urls[TC_URLS_MAX][TC_URL_BYTES]; /* where nng listens, up to an empty one */
   atomic_ullong turns;
   struct tc_wakeup wakeup;
   pthread_t thread;
@@ -316,10 +316,10 @@ static tb_rc listen_on_all(struct tc_feed *feed, struct tc_nng_tls *tls, struct 
   const char *urls = feed->config->listen_feed;
   char url[TC_URL_BYTES];
 
-  while (tc_urls_next(&urls, url)) {
+  for (unsigned n = 0; n < TC_URLS_MAX && tc_urls_next(&urls, url); n++) {
     unsigned kind = tc_url_is_tls(url) ? OVER_TLS : PLAIN;
     TB_TRY(open_outlet(feed, kind, diag));
-    TB_TRY(tc_nng_listeners_add(&feed->listeners, feed->outlets[kind].socket, url, tls, diag));
+    TB_TRY(tc_nng_listen(feed->outlets[kind].socket, url, tls, diag, feed->urls[n]));
   }
   return TB_OK;
 }
@@ -364,7 +364,6 @@ void tc_feed_stop(struct tc_feed *feed) {
     pthread_join(feed->thread, NULL);
     feed->runs = false;
   }
-  tc_nng_listeners_close(&feed->listeners);
   for (struct outlet *o = feed->outlets; o < feed->outlets + OUTLETS; o++) {
     if (o->is_open) o->is_left = !tc_nng_close(o->socket);
     o->is_open = false;
@@ -397,7 +396,7 @@ tb_rc tc_feed_attach(struct tc_feed *feed, struct tc_feed_reader *reader) {
 }
 
 const char *tc_feed_url(const struct tc_feed *feed, unsigned i) {
-  return tc_nng_listeners_url(&feed->listeners, i);
+  return i < TC_URLS_MAX && feed->urls[i][0] != '\0' ? feed->urls[i] : NULL;
 }
 
 tb_rc tc_feed_set_page(struct tc_feed *feed, const char *url) {
@@ -414,10 +413,6 @@ const char *tc_feed_page(const struct tc_feed *feed) {
 
 uint64_t tc_feed_turns(const struct tc_feed *feed) {
   return atomic_load(&feed->turns);
-}
-
-uint64_t tc_feed_listener_turns(const struct tc_feed *feed) {
-  return tc_nng_listeners_turns(&feed->listeners);
 }
 
 struct tc_metrics *tc_feed_metrics(struct tc_feed *feed) {

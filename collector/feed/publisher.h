@@ -46,7 +46,6 @@ const char *
 tc_feed_page(const struct tc_feed *feed); /* NULL: there is none, or not yet; any thread */
 uint64_t
 tc_feed_turns(const struct tc_feed *feed); /* of its thread, at least one a second; any thread */
-uint64_t tc_feed_listener_turns(const struct tc_feed *feed); /* the same of its listeners' */
 
 /* --- publishing: the loops --- */
 

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,7 +19,7 @@
 #include "base/source.h"
 #include "nng/greeting.h"
 
-enum { PLACES = 8192, FDS = 1 << 20, KNOCKS = 32, TURNED_AWAY_AT_ONCE = 64 };
+enum { PLACES = 8192, FDS = 1 << 20, TURNED_AWAY_AT_ONCE = 64 };
 
 struct place {
   int fd, listener;
@@ -41,55 +40,11 @@ static struct tc_nng_accept_limits limits; /* connections_max 0: none */
 static struct place places[PLACES];        /* those in use come first */
 static atomic_bool is_counted[FDS];        /* by descriptor; read without the lock */
 static unsigned used;
-static uint32_t knocks[KNOCKS];
 
 void tc_nng_accept_limit(const struct tc_nng_accept_limits *fresh) {
   pthread_mutex_lock(&lock);
   limits = fresh != NULL ? *fresh : (struct tc_nng_accept_limits){ 0 };
   pthread_mutex_unlock(&lock);
-}
-
-/* --- knocks ------------------------------------------------------------------------------------ */
-
-uint32_t tc_nng_knock_of(const struct sockaddr *at, socklen_t len) {
-  const union address *address = (const union address *)at;
-  uint32_t chosen;
-
-  switch (at->sa_family) {
-  case AF_INET: return ntohs(address->v4.sin_port);
-  case AF_INET6: return ntohs(address->v6.sin6_port);
-  default:
-    if (len < offsetof(struct sockaddr_un, sun_path) + 1 + sizeof chosen) return 0;
-    memcpy(&chosen, address->path.sun_path + 2, sizeof chosen); /* four of its five digits */
-    return chosen;
-  }
-}
-
-void tc_nng_accept_expect(uint32_t before, uint32_t knock) {
-  pthread_mutex_lock(&lock);
-  for (unsigned i = 0; i < KNOCKS; i++) {
-    if (knocks[i] != before) continue;
-    knocks[i] = knock;
-    break;
-  }
-  pthread_mutex_unlock(&lock);
-}
-
-static bool is_same_host(const union address *a, const union address *b) {
-  if (a->any.sa_family == AF_INET) return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-  return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof a->v6.sin6_addr) == 0;
-}
-
-static bool is_our_knock(int fd, const union address *from, socklen_t from_len) {
-  uint32_t knock = tc_nng_knock_of(&from->any, from_len);
-  union address here;
-  socklen_t len = sizeof here;
-
-  for (unsigned i = 0; i < KNOCKS && knock != 0; i++)
-    if (knocks[i] == knock)
-      return from->any.sa_family == AF_UNIX ||
-             (getsockname(fd, &here.any, &len) == 0 && is_same_host(&here, from));
-  return false;
 }
 
 /* --- counting ---------------------------------------------------------------------------------- */
@@ -148,10 +103,10 @@ static const char *full(int listener, int fd, uint64_t source) {
   return over_share(listener, source);
 }
 
-static const char *take(int listener, int fd, const union address *from, socklen_t len) {
+static const char *take(int listener, int fd) {
   uint64_t source = tb_source_of(fd);
 
-  if (limits.connections_max == 0 || is_our_knock(fd, from, len)) return NULL;
+  if (limits.connections_max == 0) return NULL;
   const char *why = full(listener, fd, source);
   if (why != NULL) return why;
   if (used == PLACES) return "there are readers.connections_max connections here";
@@ -175,11 +130,11 @@ static void name_of(int fd, const union address *from, char out[TC_NNG_PEER_MAX 
 }
 
 /* False: it was closed. */
-static bool let_in(int listener, int fd, const union address *from, socklen_t len) {
+static bool let_in(int listener, int fd, const union address *from) {
   char peer[TC_NNG_PEER_MAX + 1];
 
   pthread_mutex_lock(&lock);
-  const char *why = take(listener, fd, from, len);
+  const char *why = take(listener, fd);
   struct tc_nng_accept_limits now = limits;
   pthread_mutex_unlock(&lock);
   if (why == NULL) return true;
@@ -206,7 +161,7 @@ __attribute__((weak)) int accept(int listener, struct sockaddr *address, socklen
     int fd = accept4(listener, &from.any, &len, SOCK_CLOEXEC);
 
     if (fd < 0) return -1;
-    if (!let_in(listener, fd, &from, len)) continue;
+    if (!let_in(listener, fd, &from)) continue;
     if (from.any.sa_family == AF_UNIX)
       tc__greeting_begin(fd);
     else

@@ -28,10 +28,4 @@ struct tc_nng_accept_limits {
 /* For all listeners of nng in this process, from now on. NULL: no limits. */
 void tc_nng_accept_limit(const struct tc_nng_accept_limits *limits);
 
-/* A name of this host that a listener's own knock has, for which no limit holds: a port, or the abstract name that the
- * kernel chose for a unix socket. 0: none. */
-uint32_t tc_nng_knock_of(const struct sockaddr *at, socklen_t len);
-/* In the place of the one before it. */
-void tc_nng_accept_expect(uint32_t before, uint32_t knock);
-
 #endif

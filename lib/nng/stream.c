@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "nng/clock.h"
+
 typedef void (*stream_call)(nng_stream *stream, nng_aio *aio);
 typedef ssize_t (*send_call)(int fd, const struct msghdr *message, int flags);
 
@@ -21,6 +23,7 @@ static void find_calls(void) {
   *(void **)&real_recv = dlsym(RTLD_NEXT, "nng_stream_recv");
   *(void **)&real_sendmsg = dlsym(RTLD_NEXT, "sendmsg");
   loses = strncmp(nng_version(), "1.", 2) == 0;
+  tc__clock_init();
 }
 
 void tc_nng_streams_init(void) {

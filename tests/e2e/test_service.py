@@ -13,7 +13,7 @@ from harness import DAEMON, DEADLINE, SANITIZE, TRACECTL, Case, Collector, Manag
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
-THREADS = ("tc-loop-0", "tc-loop-1", "tc-commit", "tc-sealer", "tc-feed", "tc-leases", "tc-listener")
+THREADS = ("tc-loop-0", "tc-loop-1", "tc-commit", "tc-sealer", "tc-feed", "tc-leases")
 
 
 class Halted:

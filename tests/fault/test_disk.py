@@ -17,6 +17,8 @@ import urllib.request
 from harness import DEADLINE, Collector, wait_until
 from faults import FULL, STREAMING, Agent, FaultCase, Shim, full
 
+GREETING = b"\0SP\0\0\x21\0\0"  # of a subscriber of nng's
+
 
 def resident(pid):
     """Bytes of memory that are the process's own: mapped files can be had back."""
@@ -277,17 +279,47 @@ class Disk(FaultCase):
               f"p99 {answers[len(answers) * 99 // 100] * 1e3:.1f} ms (before: p99 {usual[-1] * 1e3:.1f} ms), "
               f"memory {min(memory) >> 20} to {max(memory) >> 20} MiB", flush=True)
 
-    def test_row_22_after_a_jump_the_feed_is_still_looked_after(self):
-        """Readers that leave before they are greeted end nng's listener, and its timers are the wall clock's: who looks after it
-        goes by another."""
-        shim = Shim(self)
-        collector = Collector(self, env=shim.environment)
-        shim.order(clock_ns=86_400_000_000_000)
-        for _ in range(20):
-            with socket.socket(socket.AF_UNIX) as reader:
-                reader.connect(str(collector.state / "feed.sock"))
-        collector.ask("status")
-        shim.order(clock_ns=86_400_000_000_000 * 2)  # an end goes by another as well
+    def test_row_22_after_a_jump_the_feed_takes_subscribers(self):
+        """nng's pauses go by the wall clock. Its listener is to have none: not while readers hang up, nor while no descriptor is left."""
+        shim, day = Shim(self), 86_400_000_000_000
+        collector = Collector(self, "readers.source_connections_max=1024", env=shim.environment)
+        few, many = 3, resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE)
+
+        def come():
+            reader = socket.socket(socket.AF_UNIX)
+            self.addCleanup(reader.close)
+            reader.connect(str(collector.state / "feed.sock"))
+            return reader
+
+        def count():
+            return self.metrics(collector)["tracecollect_feed_subscriptions_total"]
+
+        for _ in range(10):
+            with self.subTest("they hang up"):
+                shim.order(clock_ns=day)
+                for _ in range(50):
+                    reader = come()
+                    self.assertEqual(len(reader.recv(8, socket.MSG_WAITALL)), 8)
+                    reader.close()
+                shim.order()
+                before = count()
+                reader = come()
+                reader.send(GREETING)
+                wait_until("one is let in", lambda: count() > before)
+                reader.close()
+            with self.subTest("no descriptor is left"):
+                shim.order(clock_ns=day)
+                before = count()
+                resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE, (few, many[1]))
+                readers = [come() for _ in range(20)]
+                shim.order()
+                resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE, many)
+                for reader in readers:
+                    reader.send(GREETING)
+                wait_until("all are let in", lambda: count() >= before + len(readers))
+                for reader in readers:
+                    reader.close()
+        shim.order(clock_ns=-day)  # an end goes by another as well
         self.assertEqual(collector.stop(), 0)
 
     def test_row_22_a_clock_that_jumps(self):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Here and not in test_nng, whose sendmsg() is its own. */
+/* Here and not in test_nng, whose sendmsg() is its own. Peers of nng's listener hang up at each stage of the greeting: nothing of ours
+ * watches it, and who comes then is let in. */
 #include <criterion/criterion.h>
 #include <nng/nng.h>
 
@@ -13,10 +14,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "collector/net/nng_listener.h"
 #include "nng/close.h"
 #include "nng/stream.h"
 #include "support/patience.h"
 
+enum { TIMES = 50 };
+
+static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
+static char folder[64], url[TC_URL_BYTES];
+static nng_socket pub;
 static atomic_uint pipes;
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
@@ -24,29 +31,70 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   pipes++;
 }
 
-/* Of nng's listener alone, which nobody watches. */
-Test(hang_up, before_the_greeting_stops_no_listener) {
-  struct sockaddr_un at = { .sun_family = AF_UNIX };
-  char folder[] = "/tmp/tc_hang_up_XXXXXX", url[160];
-  nng_socket pub, sub;
+static void publish(void) {
+  char wanted[128];
+  struct tb_diag diag;
 
   tc_nng_streams_init();
+  tb_diag_clear(&diag);
+  strcpy(folder, "/tmp/tc_hang_up_XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
-  snprintf(at.sun_path, sizeof at.sun_path, "%s/p.sock", folder);
-  snprintf(url, sizeof url, "ipc://%s", at.sun_path);
+  snprintf(wanted, sizeof wanted, "ipc://%s/p.sock", folder);
   cr_assert_eq(nng_pub0_open(&pub), 0);
-  cr_assert_eq(nng_listen(pub, url, NULL, 0), 0);
-  for (int i = 0; i < 50; i++) {
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    close(fd);
-  }
+  cr_assert_eq(tc_nng_listen(pub, wanted, NULL, &diag, url), TB_OK, "%s", diag.text);
+}
+
+static void end(void) {
+  tc_nng_close(pub);
+  rmdir(folder);
+}
+
+TestSuite(hang_up, .init = publish, .fini = end);
+
+static int come(void) {
+  struct sockaddr_un at = { .sun_family = AF_UNIX };
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+  strcpy(at.sun_path, url + strlen("ipc://"));
+  cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+  return fd;
+}
+
+static void expect_that_one_comes(void) {
+  nng_socket sub;
+
+  pipes = 0;
   cr_assert_eq(nng_pipe_notify(pub, NNG_PIPE_EV_ADD_POST, on_pipe, NULL), 0);
   cr_assert_eq(nng_sub0_open(&sub), 0);
   cr_assert_eq(nng_dial(sub, url, NULL, NNG_FLAG_NONBLOCK), 0);
-  TT_WAIT_UNTIL(pipes == 1);
+  TT_WAIT_UNTIL(pipes >= 1);
   tc_nng_close(sub);
-  tc_nng_close(pub);
-  unlink(at.sun_path);
-  rmdir(folder);
+}
+
+static void hang_up(size_t said, bool hears) {
+  char heard[sizeof greeting];
+
+  for (int i = 0; i < TIMES; i++) {
+    int fd = come();
+    (void)!send(fd, greeting, said, MSG_NOSIGNAL);
+    if (hears) cr_assert_eq(recv(fd, heard, sizeof heard, MSG_WAITALL), sizeof heard);
+    close(fd);
+  }
+  expect_that_one_comes();
+}
+
+Test(hang_up, before_the_greeting_stops_no_listener) {
+  hang_up(0, false);
+}
+
+Test(hang_up, within_the_greeting_stops_no_listener) {
+  for (size_t said = 1; said < sizeof greeting; said += 3) {
+    hang_up(said, false);
+    hang_up(said, true);
+  }
+}
+
+Test(hang_up, after_the_greeting_stops_no_listener) {
+  hang_up(sizeof greeting, false);
+  hang_up(sizeof greeting, true);
 }
