@@ -12,7 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 
-from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, UnixConnection, wait_until
+from harness import DAEMON, DEADLINE, SOURCE, Case, Collector, UnixConnection, held_port, wait_until
 from served import Served
 
 
@@ -276,20 +276,34 @@ class Audit(Case):
 
 
 class Remote(Case):
+    def get(self, collector, path, name=None):
+        context = ssl.create_default_context(cafile=self.certs / "ca.pem")
+        if name:
+            context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
+        port = int(collector.ready["http"].rsplit(":", 1)[1])
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=DEADLINE)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        connection.close()
+        return answer.status, body
+
+    def test_metrics_are_for_everybody_where_a_key_says_so(self):
+        collector = Collector(self, "listen.http=0.0.0.0:0", "http.metrics=open", f"listen.metrics=127.0.0.1:{held_port(self)}")
+        self.assertEqual(self.get(collector, "/metrics")[0], 200)
+        self.assertEqual(self.get(collector, "/api/v1/streams")[0], 403)
+        plain = f"http://{collector.ready['metrics']}"
+        with urllib.request.urlopen(f"{plain}/metrics", timeout=DEADLINE) as answer:
+            self.assertIn(b"tracecollect_build_info{", answer.read())
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"{plain}/api/v1/streams", timeout=DEADLINE)
+        self.assertEqual(caught.exception.code, 403)
+
     def test_off_loopback_readers_need_their_certificate(self):
         collector = Collector(self, "listen.http=0.0.0.0:0")
-        port = collector.ready["http"].rsplit(":", 1)[1]
 
         def get(path, name=None):
-            context = ssl.create_default_context(cafile=self.certs / "ca.pem")
-            if name:
-                context.load_cert_chain(self.certs / f"{name}.pem", self.certs / f"{name}.key")
-            connection = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=DEADLINE)
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read().decode()
-            connection.close()
-            return answer.status, body
+            return self.get(collector, path, name)
 
         self.assertEqual(get("/healthz"), (200, "ok\n"))
         self.assertEqual(get("/readyz"), (200, '{"ready":true}\n'))
