@@ -35,7 +35,6 @@ struct tc_log {
   uint32_t salt;
   uint64_t start, size; /* of the current file */
   uint64_t end;         /* lsn behind the last durable group */
-  unsigned poisoned;
 
   unsigned char *group; /* begins on a block's border */
   size_t group_cap, staged;
@@ -158,7 +157,6 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
   close(log->fd);
   log->fd = -1;
   log->start += log->size;
-  log->poisoned++;
   return tb_fail(diag, tc_errno_rc(why), "wal/%s: %s; the file is given up from lsn %" PRIu64, name,
                  strerror(why), log->end);
 }
@@ -283,8 +281,4 @@ uint64_t tc_log_bytes(const struct tc_log *log) {
 
 size_t tc_log_file_count(const struct tc_log *log) {
   return log->files.n;
-}
-
-unsigned tc_log_poisoned(const struct tc_log *log) {
-  return log->poisoned;
 }

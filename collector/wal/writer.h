@@ -61,6 +61,5 @@ size_t tc_log_missing(const struct tc_log *log);
 uint64_t tc_log_durable_lsn(const struct tc_log *log);
 uint64_t tc_log_bytes(const struct tc_log *log); /* of all its files */
 size_t tc_log_file_count(const struct tc_log *log);
-unsigned tc_log_poisoned(const struct tc_log *log); /* files given up since the start */
 
 #endif
