@@ -69,8 +69,7 @@ class Planted(PlantedCase):
         total = answer["figures"]["total_ns"]
         parts = {row["part"]: row["total_ns"] for row in answer["tables"]["parts"]}
         behind = {row["entry"]: row for row in answer["tables"]["behind"]}
-        # How much of the 500 ms is left when the request begins depends on the machine.
-        self.assertGreaterEqual(total, 60 * MS)
+        self.assertGreaterEqual(total, 500 * MS)
         self.assertEqual(sum(parts.values()), total)
         self.assertEqual(answer["tables"]["path"][0]["from_ns"], answer["figures"]["from_ns"])
         self.assertGreaterEqual(behind[SHOP + "flush"]["syscall_ns"], 40 * MS)
@@ -291,7 +290,7 @@ class Alerts(HeardAtOnce, PlantedCase):
         slow = self.tracectl("query", "--json", TRACES["slow"], "SELECT task FROM tasks WHERE until_ns - from_ns > 50000000").out
         self.assertEqual(len(alerts), len(slow.splitlines()), "on a slow machine there may be others")
         text = alerts[-1]["message"]["text"]
-        self.assertRegex(text, r"task \d+ \(checkout\) took [\d.]+ ms, in its regions [\d.]+ ms waiting for a channel.*; why: tracectl report why --stream \w+ --task \d+$")
+        self.assertRegex(text, r"task \d+ \(checkout\) took [\d.]+ m?s, in its regions [\d.]+ m?s waiting for a channel.*; why: tracectl report why --stream \w+ --task \d+$")
         self.assertIn(SHOP + "checkout", self.functions(alerts[-1]["message"]))
         self.collector.start()
         words = text.split("; why: tracectl ")[1].split()

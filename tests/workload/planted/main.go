@@ -34,8 +34,9 @@ var faults = map[string]func(*shop){
 }
 
 type job struct {
-	work time.Duration
-	done chan struct{}
+	work  time.Duration
+	begun []func() // called before it waits for the stock
+	done  chan struct{}
 }
 
 type shop struct {
@@ -75,17 +76,20 @@ func main() {
 }
 
 // One request: what is asked of the worker takes so long.
-func (s *shop) checkout(work time.Duration) {
+func (s *shop) checkout(work time.Duration, begun ...func()) {
 	ctx, task := trace.NewTask(context.Background(), "checkout")
 	defer task.End()
 	defer trace.StartRegion(ctx, "reserve").End()
-	j := job{work, make(chan struct{})}
+	j := job{work, begun, make(chan struct{})}
 	s.jobs <- j
 	<-j.done
 }
 
 func (s *shop) worker() {
 	for j := range s.jobs {
+		for _, call := range j.begun {
+			call()
+		}
 		s.reserve(j.work)
 		close(j.done)
 	}
@@ -103,23 +107,34 @@ func spin(long time.Duration) {
 	}
 }
 
+// A pipe: a call that reads a byte of it does not come back before one is let go.
+type disk [2]int
+
+func newDisk() (d disk) {
+	if err := syscall.Pipe(d[:]); err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (d disk) letGo() { syscall.Write(d[1], []byte{0}) }
+
 // A system call that holds the stock: the disk is slow.
 //
 //go:noinline
-func (s *shop) flush(long time.Duration, locked chan<- struct{}) {
+func (s *shop) flush(slow disk, locked chan<- struct{}) {
 	s.stock.Lock()
 	defer s.stock.Unlock()
 	close(locked)
-	pause := syscall.NsecToTimespec(int64(long))
-	syscall.Nanosleep(&pause, nil)
+	syscall.Read(slow[0], make([]byte, 1))
 }
 
-// slow: one request needs 20 ms of the worker, which waits for the stock; a flush has that while the fault lasts.
+// slow: one request needs 20 ms of the worker, which waits for the stock; a flush has that for so long from then on.
 func (s *shop) plantSlow() {
-	locked := make(chan struct{})
-	go s.flush(s.lasts, locked)
+	slow, locked := newDisk(), make(chan struct{})
+	go s.flush(slow, locked)
 	<-locked
-	s.checkout(20 * time.Millisecond)
+	s.checkout(20*time.Millisecond, func() { time.AfterFunc(s.lasts, slow.letGo) })
 }
 
 // convoy: eight clerks take the stock for 2 ms each, in turn.
@@ -202,16 +217,12 @@ func (s *shop) plantFsync() {
 		panic(err)
 	}
 	defer os.Remove(ledger.Name())
-	var disk [2]int // a pipe: each byte lets a flush come back
-	if err := syscall.Pipe(disk[:]); err != nil {
-		panic(err)
-	}
-	flush, locked := make(chan struct{}), make(chan struct{})
-	go s.flusher(ledger, disk[0], flush, locked)
+	slow, flush, locked := newDisk(), make(chan struct{}), make(chan struct{})
+	go s.flusher(ledger, slow, flush, locked)
 	for i := 0; i < 100; i++ {
 		flush <- struct{}{}
 		<-locked
-		time.AfterFunc(time.Millisecond, func() { syscall.Write(disk[1], []byte{0}) })
+		time.AfterFunc(time.Millisecond, slow.letGo)
 		s.checkout(100 * time.Microsecond)
 	}
 	flush <- struct{}{}
@@ -220,26 +231,24 @@ func (s *shop) plantFsync() {
 		for goesOn := s.fault(); goesOn(); {
 			time.Sleep(time.Millisecond)
 		}
-		syscall.Write(disk[1], []byte{0})
+		slow.letGo()
 	}()
 	s.checkout(100 * time.Microsecond)
 }
 
-func (s *shop) flusher(ledger *os.File, disk int, flush <-chan struct{}, locked chan<- struct{}) {
+func (s *shop) flusher(ledger *os.File, slow disk, flush <-chan struct{}, locked chan<- struct{}) {
 	for range flush {
 		s.stock.Lock()
 		locked <- struct{}{}
-		slowSync(ledger, disk)
+		slowSync(ledger, slow)
 		s.stock.Unlock()
 	}
 }
 
-// A disk that is slow: the call does not come back for so long.
-//
 //go:noinline
-func slowSync(ledger *os.File, disk int) {
+func slowSync(ledger *os.File, slow disk) {
 	ledger.Sync()
-	syscall.Read(disk, make([]byte, 1))
+	syscall.Read(slow[0], make([]byte, 1))
 }
 
 // assist: a heap that may hardly grow makes each allocation help the collector. They are so many that the runtime's own goroutines, which
