@@ -24,25 +24,20 @@ build_cgo() { # the same, with the C agent
     fail "tests/bench/$1 does not build"
 }
 
-dense_trace() { # prints the path of a dense trace of about 100 MB, made once
-  local trace=$BENCH_DIR/dense.trace
+make_dense() { # NAME OPTION...: prints its path; made once
+  local trace=$BENCH_DIR/$1.trace
+  shift
   if [ ! -e "$trace" ]; then
     build_go dense-trace "$dir/dense-trace"
-    "$dir/dense-trace" -o "$trace.part" -passes 1500000 || fail "no trace"
+    "$dir/dense-trace" -o "$trace.part" "$@" || fail "no trace"
     mv "$trace.part" "$trace"
   fi
   echo "$trace"
 }
 
-paced_trace() { # prints the path of one of about 10 MB a second, hence 10 MB a generation
-  local trace=$BENCH_DIR/paced.trace
-  if [ ! -e "$trace" ]; then
-    build_go dense-trace "$dir/dense-trace"
-    "$dir/dense-trace" -o "$trace.part" -passes 1500000 -burst 200 || fail "no trace"
-    mv "$trace.part" "$trace"
-  fi
-  echo "$trace"
-}
+dense_trace() { make_dense dense -passes 1500000; }            # of about 100 MB
+long_trace() { make_dense long -passes 15000000; }             # of about 1 GB
+paced_trace() { make_dense paced -passes 1500000 -burst 200; } # of about 10 MB a second, hence 10 MB a generation
 
 quiet_trace() { # prints the path of one of some 46 KB a second, 90 generations
   local trace=$BENCH_DIR/quiet.trace
