@@ -13,6 +13,7 @@ TRACE = "g26-gens"
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 AROUND = """
 daemon off;
+master_process off;
 pid {folder}/nginx.pid;
 error_log stderr;
 events {{ }}
