@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader of a lease that does nothing with its events but count them.
  *
- *   bench_lease --server @READYFILE --certs DIR -n EVENTS
+ *   bench_lease --server @READYFILE --certs DIR [-n EVENTS] [-k KIND]
  *
- * Says "leased" on stdout once it has the lease, and at the end, tab-separated: events, lost, nanoseconds
+ * Without -n it never ends, without -k the lease has every kind of event. Says "leased" on stdout once it has the lease, and at the end, tab-separated: events, lost, nanoseconds
  * from the first bundle to the last, CPU nanoseconds of this process, bytes as they were sent. */
 #include <getopt.h>
 #include <inttypes.h>
@@ -28,10 +28,15 @@ static int64_t now_ns(clockid_t clock) {
 
 enum { LEASE_ID_BYTES = 32 };
 
-static tb_rc open_lease(struct tk_client *client, struct tb_diag *diag, char out[LEASE_ID_BYTES]) {
+static tb_rc open_lease(struct tk_client *client, char *kind, struct tb_diag *diag,
+                        char out[LEASE_ID_BYTES]) {
   Tracecollect__V1__LeaseRequest ask = TRACECOLLECT__V1__LEASE_REQUEST__INIT;
+  Tracecollect__V1__EventFilter filter = TRACECOLLECT__V1__EVENT_FILTER__INIT;
   const Tracecollect__V1__LeaseReply *reply;
 
+  filter.kinds = &kind;
+  filter.n_kinds = kind != NULL;
+  ask.filter = &filter;
   TB_TRY(tk_client_ask(client, TP_ROUTE_LEASE_OPEN, "", &ask.base, diag, &reply));
   snprintf(out, LEASE_ID_BYTES, "%s", reply->id);
   return TB_OK;
@@ -56,14 +61,15 @@ static tb_rc read_some(struct tk_client *client, const char *lease,
   return TB_OK;
 }
 
-static tb_rc run(const struct tk_client_args *args, uint64_t events, struct tb_diag *diag) {
+static tb_rc run(const struct tk_client_args *args, uint64_t events, char *kind,
+                 struct tb_diag *diag) {
   Tracecollect__V1__NextRequest ask = TRACECOLLECT__V1__NEXT_REQUEST__INIT;
   struct count count = { 0 };
   char lease[LEASE_ID_BYTES];
   struct tk_client *client;
 
   TB_TRY(tk_client_open(args, diag, &client));
-  tb_rc rc = open_lease(client, diag, lease);
+  tb_rc rc = open_lease(client, kind, diag, lease);
   if (rc == TB_OK) {
     puts("leased");
     fflush(stdout);
@@ -82,16 +88,19 @@ int main(int argc, char **argv) {
   static const struct option options[] = { TK_CLIENT_OPTIONS, { 0 } };
   struct tk_client_args args = { 0 };
   uint64_t events = UINT64_MAX;
+  char *kind = NULL;
   struct tb_diag diag;
 
-  for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "n:k:", options, NULL)) != -1;) {
     if (c == 'n')
       events = strtoull(optarg, NULL, 10);
+    else if (c == 'k')
+      kind = optarg;
     else if (!tk_client_option(&args, c, optarg))
       return 2;
   }
   tb_diag_clear(&diag);
-  tb_rc rc = run(&args, events, &diag);
+  tb_rc rc = run(&args, events, kind, &diag);
   if (rc != TB_OK) fprintf(stderr, "bench_lease: %s\n", diag.text);
   return rc == TB_OK ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nginx before the collector, configured as the guide shows: it checks users' certificates, and is one reader of the collector."""
 import json
+import os
 import re
 import shutil
 import unittest
@@ -9,8 +10,10 @@ from harness import SOURCE, Case, Collector, held_port, wait_until
 
 GUIDE = SOURCE / "docs/guide/run-a-collector.md"
 TRACE = "g26-gens"
+NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 AROUND = """
 daemon off;
+master_process off;
 pid {folder}/nginx.pid;
 error_log stderr;
 events {{ }}
@@ -29,7 +32,7 @@ CLAIMS = ("X-SSL-Client-Verify: SUCCESS", "X-SSL-Client-S-DN: CN=root", "X-SSL-C
 RULE = '{"add": "slow WHEN finding leak DO keep"}'
 
 
-@unittest.skipIf(shutil.which("nginx") is None, "no nginx")
+@unittest.skipIf(NGINX is None, "no nginx")
 class Nginx(Case):
     def setUp(self):
         super().setUp()
@@ -55,7 +58,7 @@ class Nginx(Case):
             self.assertIn(ours, server)
             server = server.replace(ours, str(theirs))
         (self.folder / "nginx.conf").write_text(AROUND.format(folder=self.folder, server=server))
-        self.spawn("nginx", "nginx", "-p", self.folder, "-c", self.folder / "nginx.conf", "-e", "stderr")
+        self.spawn("nginx", NGINX, "-p", self.folder, "-c", self.folder / "nginx.conf", "-e", "stderr")
         wait_until("nginx answers", lambda: self.curl("/healthz", expect=None).out == "ok\n")
 
     def command(self, path, *options, certs=True):
