@@ -44,23 +44,11 @@ static tb_rc unpack_stacks(struct tc_report_view *view, const struct tp_table *t
   return TB_OK;
 }
 
-static tb_rc all_rows_grow(struct all_rows *s) {
-  size_t room = s->room == 0 ? 64 : 2 * s->room;
-  void *place;
-
-  if (s->n < s->room) return TB_OK;
-  TB_TRY(tb_arena_take(s->arena, room * sizeof *s->rows, &place));
-  if (s->n > 0) memcpy(place, s->rows, s->n * sizeof *s->rows);
-  s->rows = place;
-  s->room = room;
-  return TB_OK;
-}
-
 static tb_rc all_rows_add(void *self, const struct tc_report *packed) {
   struct all_rows *s = self;
 
   if (packed->ended_wall_ns != 0 && s->only_open) return TB_OK;
-  TB_TRY(all_rows_grow(s));
+  TB_TRY(TB_ARENA_GROW(s->arena, s->rows, s->room, s->n));
   struct stream_rows *rows = &s->rows[s->n];
   memcpy(rows->stream, packed->stream, sizeof rows->stream);
   TB_TRY(tb_arena_copy(s->arena, packed->service, strlen(packed->service) + 1, &rows->service));

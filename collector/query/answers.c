@@ -19,15 +19,7 @@ struct list {
 };
 
 static tb_rc list_add(struct tb_arena *arena, struct list *list, void *item) {
-  void *place;
-
-  if (list->count == list->room) {
-    size_t room = list->room == 0 ? 16 : 2 * list->room;
-    TB_TRY(tb_arena_take(arena, room * sizeof *list->items, &place));
-    if (list->count != 0) memcpy(place, list->items, list->count * sizeof *list->items);
-    list->items = place;
-    list->room = room;
-  }
+  TB_TRY(TB_ARENA_GROW(arena, list->items, list->room, list->count));
   list->items[list->count++] = item;
   return TB_OK;
 }

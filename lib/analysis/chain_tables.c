@@ -102,14 +102,7 @@ static tb_rc add_to_group(struct groups *g, struct tb_arena *arena, uint32_t slo
 
   TB_TRY(tb_map_put(&g->by_key, (uint64_t)chain->stack << 32 | last, &place, &fresh));
   if (fresh) {
-    if (g->n == g->room) {
-      struct group *more;
-      size_t room = g->room == 0 ? ROWS_MAX : 2 * g->room;
-      TB_TRY(tb_arena_take(arena, room * sizeof *more, &more));
-      if (g->n > 0) memcpy(more, g->group, g->n * sizeof *more);
-      g->group = more;
-      g->room = room;
-    }
+    TB_TRY(TB_ARENA_GROW(arena, g->group, g->room, g->n));
     g->group[g->n] = (struct group){ .oldest = slot };
     *place = g->n++;
   }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { FIRST_ROOM = 16 };
+
 struct tb_arena_chunk {
   struct tb_arena_chunk *below;
   size_t size; /* of data */
@@ -73,5 +75,19 @@ tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *o
   TB_TRY(tb_arena_take(arena, n, &copy));
   if (n > 0) memcpy(copy, bytes, n);
   memcpy(out, &copy, sizeof copy);
+  return TB_OK;
+}
+
+tb_rc tb_arena_grow(struct tb_arena *arena, void *items, size_t *room, size_t n,
+                    size_t item_bytes) {
+  size_t wanted = *room == 0 ? FIRST_ROOM : 2 * *room;
+  void *old, *more = NULL;
+
+  if (n < *room) return TB_OK;
+  TB_TRY(tb_arena_take(arena, wanted * item_bytes, &more));
+  memcpy(&old, items, sizeof old);
+  if (n > 0) memcpy(more, old, n * item_bytes);
+  memcpy(items, &more, sizeof more);
+  *room = wanted;
   return TB_OK;
 }

@@ -29,5 +29,10 @@ void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
 /* out: the address of a pointer of any type, untouched on failure. */
 TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out);
 TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out);
+/* Makes room for one more behind the n items of a list in the arena; NULL with room 0 is an empty one. The list may lie elsewhere then. */
+#define TB_ARENA_GROW(arena, items, room, n)                                                       \
+  tb_arena_grow((arena), &(items), &(room), (n), sizeof *(items))
+TB_MUST tb_rc tb_arena_grow(struct tb_arena *arena, void *items, size_t *room, size_t n,
+                            size_t item_bytes);
 
 #endif

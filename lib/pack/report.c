@@ -3,8 +3,6 @@
  * it once, however many rows name them. */
 #include "pack/report.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/map.h"
 #include "pack/text.h"
@@ -90,19 +88,6 @@ tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
 
 /* ---- values ---- */
 
-/* Room for one more in a list of the message. */
-static tb_rc grow(struct tb_arena *arena, void *list, size_t *room, size_t n) {
-  void **old = *(void ***)list, **block;
-
-  if (n < *room) return TB_OK;
-  size_t wanted = *room == 0 ? 64 : 2 * *room;
-  TP_TAKE(arena, void *, wanted, block);
-  if (n > 0) memcpy(block, old, n * sizeof(*block));
-  *(void ***)list = block;
-  *room = wanted;
-  return TB_OK;
-}
-
 static tb_rc find_frame(struct packer *p, const struct to_frame *frame, uint32_t *out) {
   Tracecollect__V1__Report *r = p->message;
   Tracecollect__V1__Frame *message;
@@ -110,7 +95,7 @@ static tb_rc find_frame(struct packer *p, const struct to_frame *frame, uint32_t
 
   TB_TRY(tb_map_put(&p->frames, (uintptr_t)frame, &place, NULL));
   if (*place == 0) {
-    TB_TRY(grow(p->arena, &r->frames, &p->frames_room, r->n_frames));
+    TB_TRY(TB_ARENA_GROW(p->arena, r->frames, p->frames_room, r->n_frames));
     TP_TAKE(p->arena, Tracecollect__V1__Frame, 1, message);
     tracecollect__v1__frame__init(message);
     TB_TRY(tp_take_text(p->arena, frame->function, &message->function));
@@ -131,7 +116,7 @@ static tb_rc find_stack(struct packer *p, const struct to_callstack *stack, uint
 
   TB_TRY(tb_map_put(&p->stacks, (uintptr_t)stack, &place, NULL));
   if (*place == 0) {
-    TB_TRY(grow(p->arena, &r->stacks, &p->stacks_room, r->n_stacks));
+    TB_TRY(TB_ARENA_GROW(p->arena, r->stacks, p->stacks_room, r->n_stacks));
     TP_TAKE(p->arena, Tracecollect__V1__Stack, 1, message);
     tracecollect__v1__stack__init(message);
     TP_TAKE(p->arena, uint32_t, stack->len, message->frames);

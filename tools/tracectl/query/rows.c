@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "tools/tracectl/term/plain.h"
 
 enum { FIRST_ROWS = 1000, CELL_MAX = 120 };
@@ -130,13 +131,7 @@ static bool put_first(struct tk_rows *rows, sqlite3_stmt *s) {
 }
 
 static bool keep_cell(struct tk_rows *rows, const char *text) {
-  if (rows->cells == rows->room) {
-    size_t room = rows->room == 0 ? 256 : 2 * rows->room;
-    void *cells = realloc(rows->cell, room * sizeof *rows->cell);
-    if (cells == NULL) return false;
-    rows->cell = cells;
-    rows->room = room;
-  }
+  if (TB_GROW(rows->cell, rows->room, rows->cells) != TB_OK) return false;
   rows->cell[rows->cells] = printable(text);
   return rows->cell[rows->cells++] != NULL;
 }

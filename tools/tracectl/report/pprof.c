@@ -30,7 +30,7 @@ typedef Tracecollect__V1__StreamReport StreamReport;
 /* An array of pointers that grows in the arena. */
 struct list {
   void **item;
-  size_t n, capacity;
+  size_t n, room;
 };
 
 struct tk_profile {
@@ -41,24 +41,10 @@ struct tk_profile {
 };
 
 static tb_rc push(struct tk_profile *p, struct list *list, void *item) {
-  if (list->n == list->capacity) {
-    size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-    void *block;
-    TB_TRY(tb_arena_take(&p->arena, capacity * sizeof(void *), &block));
-    if (list->n > 0) memcpy(block, list->item, list->n * sizeof(void *));
-    list->item = block;
-    list->capacity = capacity;
-  }
+  TB_TRY(TB_ARENA_GROW(&p->arena, list->item, list->room, list->n));
   list->item[list->n++] = item;
   return TB_OK;
 }
-
-#define TAKE(p, type, out)                                                                         \
-  do {                                                                                             \
-    void *block_;                                                                                  \
-    TB_TRY(tb_arena_take(&(p)->arena, sizeof(type), &block_));                                     \
-    (out) = block_;                                                                                \
-  } while (0)
 
 static uint64_t next_key(uint64_t key) {
   return key * UINT64_C(0x9E3779B97F4A7C15) + 1;
@@ -88,7 +74,7 @@ static tb_rc function_id(struct tk_profile *p, const char *name, const char *fil
   TB_TRY(
       tb_map_put(&p->functions, (uint64_t)name_index << 32 | (uint64_t)file_index, &place, NULL));
   if (*place == 0) {
-    TAKE(p, Tracecollect__Pprof__Function, f);
+    TB_TRY(tb_arena_take(&p->arena, sizeof *f, &f));
     tracecollect__pprof__function__init(f);
     TB_TRY(push(p, &p->function, f));
     f->id = *place = p->function.n;
@@ -103,9 +89,9 @@ static tb_rc add_location(struct tk_profile *p, uint64_t pc, uint64_t function, 
   Tracecollect__Pprof__Location *location;
   Tracecollect__Pprof__Line *l, **lines;
 
-  TAKE(p, Tracecollect__Pprof__Location, location);
-  TAKE(p, Tracecollect__Pprof__Line, l);
-  TAKE(p, Tracecollect__Pprof__Line *, lines);
+  TB_TRY(tb_arena_take(&p->arena, sizeof *location, &location));
+  TB_TRY(tb_arena_take(&p->arena, sizeof *l, &l));
+  TB_TRY(tb_arena_take(&p->arena, sizeof *lines, &lines));
   tracecollect__pprof__location__init(location);
   tracecollect__pprof__line__init(l);
   l->function_id = function;
@@ -194,7 +180,7 @@ static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending
 
   snprintf(text, sizeof(text), "%s%s", name, ending);
   TB_TRY(tb_arena_copy(&p->arena, text, strlen(text) + 1, &copy));
-  TAKE(p, Tracecollect__Pprof__ValueType, type);
+  TB_TRY(tb_arena_take(&p->arena, sizeof *type, &type));
   tracecollect__pprof__value_type__init(type);
   TB_TRY(text_index(p, copy, &type->type));
   TB_TRY(text_index(p, unit, &type->unit));
@@ -242,7 +228,7 @@ static tb_rc add_sample(struct tk_profile *p, const struct tk_pprof_ask *ask,
   size_t n = tp_stack_length(table->report, stack);
   Tracecollect__Pprof__Sample *sample;
 
-  TAKE(p, Tracecollect__Pprof__Sample, sample);
+  TB_TRY(tb_arena_take(&p->arena, sizeof *sample, &sample));
   tracecollect__pprof__sample__init(sample);
   TB_TRY(tb_arena_take(&p->arena, (n + 1) * sizeof(uint64_t), &sample->location_id));
   for (size_t i = 0; i < n; i++) {
@@ -411,7 +397,7 @@ tb_rc tk_profile_sample(struct tk_profile *p, const struct to_callstack *stack,
   Tracecollect__Pprof__Sample *sample;
   const void *copy;
 
-  TAKE(p, Tracecollect__Pprof__Sample, sample);
+  TB_TRY(tb_arena_take(&p->arena, sizeof *sample, &sample));
   tracecollect__pprof__sample__init(sample);
   TB_TRY(tb_arena_take(&p->arena, (n_above + n + 1) * sizeof(uint64_t), &sample->location_id));
   for (size_t i = 0; i < n_above; i++) {

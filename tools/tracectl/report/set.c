@@ -23,15 +23,7 @@ void tk_report_set_fini(struct tk_report_set *set) {
 tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len) {
   ProtobufCAllocator allocator = tp_arena_allocator(&set->arena);
 
-  if (set->n == set->capacity) {
-    size_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
-    void *block;
-    TB_TRY(tb_arena_take(&set->arena, capacity * sizeof(*set->report), &block));
-    for (size_t i = 0; i < set->n; i++)
-      ((Tracecollect__V1__StreamReport **)block)[i] = set->report[i];
-    set->report = block;
-    set->capacity = capacity;
-  }
+  TB_TRY(TB_ARENA_GROW(&set->arena, set->report, set->room, set->n));
   Tracecollect__V1__StreamReport *report =
       tracecollect__v1__stream_report__unpack(&allocator, len, packed);
   if (report == NULL || report->report == NULL || report->report->schema == NULL) return TB_CORRUPT;

@@ -30,7 +30,7 @@ struct tk_report_ask {
 struct tk_report_set {
   struct tb_arena arena;
   Tracecollect__V1__StreamReport **report;
-  size_t n, capacity;
+  size_t n, room;
   Tracecollect__V1__StreamReport *profile; /* NULL, or the one of a file that Go's tool has, too */
 };
 
