@@ -400,17 +400,19 @@ void tc__send_away(struct connection *c, const char *reason) {
   tc__end_if_acked(c);
 }
 
-void tc__about_one(struct connection *c, const struct tc_reply *reply) {
+static void on_refused(struct connection *c, const struct tc_reply *reply) {
   bool permanent = reply->code != TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE &&
                    reply->code != TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET;
 
+  c->attached = false;
+  tc__say_refuse(c, (Tracecollect__V1__RefuseCode)reply->code, permanent, reply->text);
+}
+
+void tc__about_one(struct connection *c, const struct tc_reply *reply) {
   if (c->ending) return;
   switch (reply->kind) {
   case TC_REPLY_ATTACHED: on_attached(c, reply); break;
-  case TC_REPLY_REFUSED:
-    c->attached = false;
-    tc__say_refuse(c, (Tracecollect__V1__RefuseCode)reply->code, permanent, reply->text);
-    break;
+  case TC_REPLY_REFUSED: on_refused(c, reply); break;
   case TC_REPLY_SUPERSEDED:
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_SUPERSEDED, false,
                    "the stream was opened by a newer connection");
@@ -419,7 +421,7 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply) {
     if (reply->seq > c->durable_seq) c->durable_seq = reply->seq;
     c->ack_due = true;
     break;
-  case TC_REPLY_RELEASED: c->released += reply->bytes; break;
+  case TC_REPLY_RELEASED: c->released += reply->released; break;
   default: break;
   }
 }

@@ -91,8 +91,8 @@ void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
   reply->last_gen = loss->last_gen;
   reply->batches = loss->batches;
   reply->bytes = loss->bytes;
-  reply->code = loss->reason;
-  snprintf(reply->text, sizeof reply->text, "%s", why);
+  reply->loss_code = loss->reason;
+  snprintf(reply->loss_text, sizeof reply->loss_text, "%s", why);
   tc_reply_queue_put(&sealer->replies, reply);
 }
 

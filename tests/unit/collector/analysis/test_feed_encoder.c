@@ -181,7 +181,7 @@ Test(feed_source, what_the_store_tells_is_told) {
                            .last_gen = 9,
                            .batches = 11,
                            .bytes = 300,
-                           .text = "its end does not parse" };
+                           .loss_text = "its end does not parse" };
 
   begin(NULL);
   tc_feed_encoder_reported(b.source, &archived);
