@@ -7,12 +7,15 @@
 struct tc_submit *tc_submit_new(enum tc_submit_kind kind) {
   struct tc_submit *msg = calloc(1, sizeof *msg);
 
-  if (msg != NULL) msg->kind = kind;
+  if (msg == NULL) return NULL;
+  msg->kind = kind;
+  msg->magic = TC_SUBMIT_MAGIC;
   return msg;
 }
 
 void tc_submit_free(struct tc_submit *msg) {
   if (msg == NULL) return;
+  TB_MAGIC_END(msg, TC_SUBMIT_MAGIC);
   if (msg->kind == TC_SUBMIT_RECORD && msg->record != NULL) msg->record->free(msg->record);
   free(msg);
 }
@@ -39,9 +42,12 @@ struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t s
   reply->conn = conn;
   reply->stream = stream;
   reply->loop = loop;
+  reply->magic = TC_REPLY_MAGIC;
   return reply;
 }
 
 void tc_reply_free(struct tc_reply *reply) {
+  if (reply == NULL) return;
+  TB_MAGIC_END(reply, TC_REPLY_MAGIC);
   free(reply);
 }

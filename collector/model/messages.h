@@ -10,11 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/magic.h"
 #include "collector/base/logger.h"
 #include "proto/frame.h"
 #include "proto/names.h"
 
 struct tc_quota;
+
+enum { TC_RECORD_MAGIC = 0x4ec04d01, TC_SUBMIT_MAGIC = 0x50b31702, TC_REPLY_MAGIC = 0x4e917903 };
 
 /* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
 struct tc_record {
@@ -25,6 +28,7 @@ struct tc_record {
   uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
   struct tc_quota *quota; /* owner of the memory, free()'s; NULL: without an owner */
+  uint32_t magic;         /* TC_RECORD_MAGIC */
   uint32_t crc;           /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;           /* enum tp_kind */
   bool is_job;            /* counted as a job of its quota until it is freed */
@@ -70,8 +74,9 @@ struct tc_counters {
 
 struct tc_submit {
   enum tc_submit_kind kind;
-  uint64_t conn;
   unsigned loop;
+  uint64_t conn;
+  uint32_t magic; /* TC_SUBMIT_MAGIC */
   union {
     struct tc_attach attach;
     struct tc_record *record;
@@ -101,6 +106,7 @@ struct tc_reply {
   unsigned loop;
   uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
+  uint32_t magic; /* TC_REPLY_MAGIC */
   union {
     uint64_t seq;      /* ATTACHED, ACKED */
     uint64_t released; /* RELEASED: bytes */

@@ -82,6 +82,7 @@ static void put(struct bench *bench, struct writer *w, unsigned stream, unsigned
   struct tc_record *record = malloc(sizeof *record + len);
 
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = stream + 1,
                                 .seq = ++w->seq,
                                 .gen = w->gen,
