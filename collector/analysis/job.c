@@ -48,6 +48,17 @@ void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
   snprintf(v->reason, sizeof v->reason, "%s", diag->text[0] != '\0' ? diag->text : tb_rc_text(rc));
 }
 
+bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v) {
+  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
+
+  if (msg == NULL) return false;
+  msg->loop = u->env.loop;
+  msg->verdict = *v;
+  if (u->env.store.submit(u->env.store.self, msg)) return true;
+  tc_submit_free(msg);
+  return false;
+}
+
 static void count_verdict(struct tc__understood *s, tb_rc rc) {
   struct tc_metrics *m = s->u->env.metrics;
 
@@ -345,20 +356,10 @@ static void step_run(struct tc__understood *s) {
 
 /* False: the store has no room now. */
 static bool step_report(struct tc__understood *s) {
-  struct tc_scheduler *u = s->u;
-  struct tc_submit *msg;
-
   if (s->jobs->stored->gen != TB_NO_GEN &&
-      s->verdict.code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) {
-    msg = tc_submit_new(TC_SUBMIT_VERDICT);
-    if (msg == NULL) return false;
-    msg->loop = u->env.loop;
-    msg->verdict = s->verdict;
-    if (!u->env.store.submit(u->env.store.self, msg)) {
-      tc_submit_free(msg);
-      return false;
-    }
-  }
+      s->verdict.code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING &&
+      !tc__verdict_submit(s->u, &s->verdict))
+    return false;
   s->step = TC__SCHEDULER_NEXT_JOB;
   s->heard_ns = uv_hrtime();
   s->closed = s->jobs->stored->stream_closed;

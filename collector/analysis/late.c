@@ -139,14 +139,7 @@ static bool report(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc 
   if (work->reader != NULL) v->events = to_reader_written(work->reader);
   const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(work->reader) : NULL;
   tc__verdict_say(v, wrong != NULL ? wrong->rc : rc, wrong != NULL ? wrong : &work->diag, stored);
-  if (v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) return true;
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-  if (msg == NULL) return false;
-  msg->loop = u->env.loop;
-  msg->verdict = *v;
-  if (u->env.store.submit(u->env.store.self, msg)) return true;
-  tc_submit_free(msg);
-  return false;
+  return v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING || tc__verdict_submit(u, v);
 }
 
 tb_rc tc__late_step(struct tc_scheduler *u) {

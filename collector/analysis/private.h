@@ -158,6 +158,8 @@ TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
 /* How a generation was ordered; a code of PENDING: its bytes were not seen. */
 void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
                      const struct tc_reply *stored);
+/* False: the store has no room now. */
+TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v);
 
 /* --- triggers.c -------------------------------------------------------------------- */
 

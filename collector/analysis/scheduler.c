@@ -162,18 +162,14 @@ static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
     begin_work(u);
     return;
   }
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-  if (msg != NULL) {
-    msg->loop = u->env.loop;
-    msg->verdict = (struct tc_verdict){ .stream = s->ref,
-                                        .gen = stored->gen,
-                                        .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
-                                        .thread = TB_NO_THREAD,
-                                        .offset = TB_NO_OFFSET };
-    snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
-             "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
-    if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
-  }
+  struct tc_verdict v = { .stream = s->ref,
+                          .gen = stored->gen,
+                          .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
+                          .thread = TB_NO_THREAD,
+                          .offset = TB_NO_OFFSET };
+  snprintf(v.reason, sizeof v.reason,
+           "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
+  (void)!tc__verdict_submit(u, &v);
   tc_reply_free(stored);
 }
 
