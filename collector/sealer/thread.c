@@ -21,12 +21,6 @@ static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
-bool tc__is_late(const struct tc_sealer *sealer) {
-  uint64_t deadline = atomic_load_explicit(&sealer->deadline_mono_ns, memory_order_relaxed);
-
-  return deadline != 0 && tc_mono_ns() >= deadline;
-}
-
 static void release(struct tc_sealer *sealer, struct tc_record *record) {
   struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
 
