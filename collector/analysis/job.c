@@ -48,7 +48,7 @@ void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
   snprintf(v->reason, sizeof v->reason, "%s", diag->text[0] != '\0' ? diag->text : tb_rc_text(rc));
 }
 
-bool tc__verdict_submit(struct tc_scheduler *u, const struct tc_verdict *v) {
+bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
 
   if (msg == NULL) return false;

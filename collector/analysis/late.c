@@ -139,8 +139,7 @@ static bool report(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc 
   if (work->reader != NULL) v->events = to_reader_written(work->reader);
   const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(work->reader) : NULL;
   tc__verdict_say(v, wrong != NULL ? wrong->rc : rc, wrong != NULL ? wrong : &work->diag, stored);
-  if (v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING) return true;
-  return tc__verdict_submit(u, v);
+  return v->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING || tc__verdict_submit(u, v);
 }
 
 tb_rc tc__late_step(struct tc_scheduler *u) {

@@ -159,7 +159,7 @@ TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
 void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
                      const struct tc_reply *stored);
 /* False: the store has no room now. */
-bool tc__verdict_submit(struct tc_scheduler *u, const struct tc_verdict *v);
+TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v);
 
 /* --- triggers.c -------------------------------------------------------------------- */
 
@@ -184,10 +184,6 @@ bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored); /* owns it; 
 TB_MUST tb_rc tc__late_step(struct tc_scheduler *u);
 void tc__late_drop(struct tc_scheduler *u); /* all: they stay pending until the next start */
 
-/* --- scheduler.c --------------------------------------------------------------------- */
-
-void tc__scheduler_work(struct tc__understood *s); /* puts it into the ring */
-
 /* --- reports.c --------------------------------------------------------------------- */
 
 /* Has it reports to be made? */
@@ -200,8 +196,9 @@ void tc__understood_news(struct tc__understood *s);
 void tc__understood_last_reports(struct tc__understood *s);
 /* Another thread waits for reports: takes over what is asked for. */
 void tc__scheduler_take_asked(struct tc_scheduler *u);
-/* For the streams whose last figures came too soon after others. */
-void tc__scheduler_tell_late(struct tc_scheduler *u);
+/* For the streams whose last figures came too soon after others, by now: the next one that has reports to be made.
+ * NULL: there is none. */
+struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now);
 void tc__understood_reports_forget(struct tc__understood *s);
 
 #endif

@@ -158,16 +158,16 @@ void tc__understood_last_reports(struct tc__understood *s) {
   add_due(s, &set);
 }
 
-void tc__scheduler_tell_late(struct tc_scheduler *u) {
-  uint64_t now = uv_hrtime();
+struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now) {
   struct tc__understood *s;
 
-  while ((s = TAILQ_FIRST(&u->by_told)) != NULL && now - s->told_ns >= TC__SCHEDULER_REPORT_NS) {
+  while ((s = TAILQ_FIRST(&u->by_told)) != NULL && s->told_ns + TC__SCHEDULER_REPORT_NS <= now) {
     leave_told(s);
     if (s->analyses == NULL || (!s->has_news && s->news_on_feed == 0)) continue;
     tell(s, false);
-    if (tc__understood_is_due(s)) tc__scheduler_work(s);
+    if (tc__understood_is_due(s)) return s;
   }
+  return NULL;
 }
 
 /* --- for readers ------------------------------------------------------------------------------- */

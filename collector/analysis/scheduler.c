@@ -21,7 +21,7 @@ static void begin_work(struct tc_scheduler *u) {
   if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
 }
 
-void tc__scheduler_work(struct tc__understood *s) {
+static void ring_add(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
 
   if (s->in_ring) return;
@@ -132,7 +132,7 @@ static void on_work(uv_idle_t *handle) {
     if (s->closed) tc__understood_forget(s);
     return;
   }
-  tc__scheduler_work(s);
+  ring_add(s);
   if (rc == TB_AGAIN) wait_for_store(u);
 }
 
@@ -162,18 +162,14 @@ static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
     begin_work(u);
     return;
   }
-  struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);
-  if (msg != NULL) {
-    msg->loop = u->env.loop;
-    msg->verdict = (struct tc_verdict){ .stream = s->ref,
-                                        .gen = stored->gen,
-                                        .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
-                                        .thread = TB_NO_THREAD,
-                                        .offset = TB_NO_OFFSET };
-    snprintf(msg->verdict.reason, sizeof msg->verdict.reason,
-             "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
-    if (!u->env.store.submit(u->env.store.self, msg)) tc_submit_free(msg);
-  }
+  struct tc_verdict v = { .stream = s->ref,
+                          .gen = stored->gen,
+                          .code = TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BEHIND,
+                          .thread = TB_NO_THREAD,
+                          .offset = TB_NO_OFFSET };
+  snprintf(v.reason, sizeof v.reason,
+           "the analysis lagged by %zu generations, see analysis.waiting_max", s->waiting);
+  (void)!tc__verdict_submit(u, &v);
   tc_reply_free(stored);
 }
 
@@ -203,7 +199,7 @@ static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   s->jobs_end = &job->next;
   tc__understood_heard(s);
   tc_metric_add(&u->env.metrics->generations_waiting, 1);
-  tc__scheduler_work(s);
+  ring_add(s);
 }
 
 void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
@@ -227,7 +223,7 @@ static void abandon(struct tc__understood *s) {
     return;
   }
   s->closed = true;
-  tc__scheduler_work(s);
+  ring_add(s);
 }
 
 /* Where streams that say nothing any more take the memory, those that come find none: above three quarters of it a stream
@@ -244,11 +240,10 @@ static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
 /* Longest silent first; what SWEEP_NS does not suffice for goes at the next tick. */
 void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), abandon_after = u->env.config->agents_abandon_after;
-  struct tc__understood *newer;
+  struct tc__understood *late, *newer;
   size_t early = 0, let_go = 0;
 
-  tc__scheduler_tell_late(u);
-
+  while ((late = tc__scheduler_tell_late(u, began)) != NULL) ring_add(late);
   for (struct tc__understood *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
     uint64_t silent_ns = began - s->heard_ns;
     newer = TAILQ_NEXT(s, by_heard);

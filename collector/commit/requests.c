@@ -14,11 +14,9 @@
 enum { COUNTERS_WAIT_MAX = 256, ATTACHES_WAIT_MAX = 65536 };
 
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind, uint32_t stream) {
-  struct tc_work *work = calloc(1, sizeof *work);
+  struct tc_work *work = tc_work_new(kind, stream);
 
   if (work == NULL) return NULL;
-  work->kind = kind;
-  work->stream = stream;
   *commit->work_tail = work;
   commit->work_tail = &work->next;
   commit->nwork++;
@@ -199,6 +197,7 @@ static const char *record_fault(const struct tc_stream *stream, const struct tc_
 
 /* Takes the record on every path. */
 static void take_record(struct tc_commit *commit, struct tc_record *record) {
+  TB_MAGIC_CHECK(record, TC_RECORD_MAGIC);
   struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
 
   if (stream == NULL || stream->conn == 0 || stream->conn != record->conn) {
@@ -262,6 +261,7 @@ void tc__pass_barriers(struct tc_commit *commit) {
 bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
   struct tc_work *work;
 
+  TB_MAGIC_CHECK(msg, TC_SUBMIT_MAGIC);
   switch (msg->kind) {
   case TC_SUBMIT_ATTACH:
     if (!attach(commit, msg)) return false;

@@ -60,7 +60,23 @@ static void take_idle_patterns(struct tc_worker *st, char *text) {
     free(text);
 }
 
+struct tc_order *tc_order_new(const struct tc_order *like) {
+  struct tc_order *order = malloc(sizeof *order);
+
+  if (order == NULL) return NULL;
+  *order = *like;
+  order->magic = TC_ORDER_MAGIC;
+  return order;
+}
+
+void tc_order_free(struct tc_order *order) {
+  if (order == NULL) return;
+  TB_MAGIC_END(order, TC_ORDER_MAGIC);
+  free(order);
+}
+
 static void carry_out(struct tc_worker *st, struct tc_order *order) {
+  TB_MAGIC_CHECK(order, TC_ORDER_MAGIC);
   switch (order->kind) {
   case TC_ORDER_ACCEPT:
     tc_connections_accept(st->connections, st->context, order->fd, order->peer, order->source);
@@ -76,10 +92,11 @@ static void carry_out(struct tc_worker *st, struct tc_order *order) {
   case TC_ORDER_ABORT: tc_connections_abort(st->connections); break;
   case TC_ORDER_QUIET: quiet_down(st); break;
   }
-  free(order);
+  tc_order_free(order);
 }
 
 static void on_reply(struct tc_worker *st, struct tc_reply *reply) {
+  TB_MAGIC_CHECK(reply, TC_REPLY_MAGIC);
   bool of_stream = reply->kind == TC_REPLY_STORED || reply->kind == TC_REPLY_ARCHIVED ||
                    reply->kind == TC_REPLY_LOST;
 
@@ -142,26 +159,25 @@ static void drop_order(struct tc_order *order) {
   if (order->kind == TC_ORDER_ACCEPT) close(order->fd);
   if (order->kind == TC_ORDER_CONTEXT) SSL_CTX_free(order->context);
   if (order->kind == TC_ORDER_IDLE) free(order->text);
-  free(order);
+  tc_order_free(order);
 }
 
 static void drop(enum tc_loop_sender from, void *msg) {
   switch (from) {
   case TC_SENDER_MAIN: drop_order(msg); break;
-  case TC_SENDER_LEASES: free(msg); break;
+  case TC_SENDER_LEASES: tc_event_tap_order_free(msg); break;
   default: tc_reply_free(msg); break;
   }
 }
 
 bool tc_worker_order(struct tc_worker *st, const struct tc_order *order) {
-  struct tc_order *msg = malloc(sizeof *msg);
+  struct tc_order *msg = tc_order_new(order);
 
   if (msg == NULL) return false;
-  *msg = *order;
   if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_add(&st->taken, 1);
   if (tc_loop_post(&st->loop, TC_SENDER_MAIN, msg)) return true;
   if (order->kind == TC_ORDER_ACCEPT) atomic_fetch_sub(&st->taken, 1);
-  free(msg);
+  tc_order_free(msg);
   return false;
 }
 

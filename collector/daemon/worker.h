@@ -48,6 +48,8 @@ enum tc_order_kind {
   TC_ORDER_QUIET,   /* submit nothing more to the store */
 };
 
+enum { TC_ORDER_MAGIC = 0x04de4405 };
+
 struct tc_order {
   enum tc_order_kind kind;
   int fd;
@@ -55,7 +57,11 @@ struct tc_order {
   uint64_t source;  /* the limiter's */
   SSL_CTX *context; /* counted */
   char *text;
+  uint32_t magic; /* TC_ORDER_MAGIC; tc_order_new() sets it */
 };
+
+struct tc_order *tc_order_new(const struct tc_order *like); /* NULL: no memory */
+void tc_order_free(struct tc_order *order);                 /* what it holds stays open */
 
 /* Owns what the order holds, if it answers true; false: no room or no memory. */
 bool tc_worker_order(struct tc_worker *worker, const struct tc_order *order);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One agent: what TLS, ingest and the store say to it meets here. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,22 @@
 #include "collector/base/logger.h"
 #include "collector/ingest/connection_private.h"
 #include "tls/expiry.h"
+
+/* --- states ------------------------------------------------------------------------------------ */
+
+static const bool may_become[TC__CONNECTION_STATES][TC__CONNECTION_STATES] = {
+  [TC__HANDSHAKING] = { [TC__GREETING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
+  [TC__GREETING] = { [TC__ATTACHING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
+  [TC__ATTACHING] = { [TC__STREAMING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
+  [TC__STREAMING] = { [TC__DRAINING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
+  [TC__DRAINING] = { [TC__CLOSING] = true, [TC__GONE] = true },
+  [TC__CLOSING] = { [TC__GONE] = true },
+};
+
+void tc__connection_becomes(struct connection *c, enum tc__connection_state state) {
+  assert(may_become[c->state][state]);
+  c->state = state;
+}
 
 /* --- to the store ------------------------------------------------------------------------------ */
 
@@ -49,7 +66,7 @@ static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
   };
 }
 
-/* TB_REFUSED: refused by name, the connection is ending. */
+/* TB_REFUSED: refused by name, the connection is CLOSING. */
 static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
   struct connection *c = self;
   char reason[96];
@@ -91,6 +108,7 @@ static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
     return rc;
   }
   c->attached = true;
+  tc__connection_becomes(c, TC__ATTACHING);
   c->agent = (struct tc_recorder){ .conn = c->id,
                                    .loop = c->set->env.loop,
                                    .record_ns = hello->record_ns };
@@ -142,7 +160,7 @@ static void submit_counters(struct connection *c, const struct tc_counters *coun
 static void on_heartbeat(void *self, const Tracecollect__V1__Heartbeat *heartbeat) {
   struct connection *c = self;
 
-  if (heartbeat->counters == NULL || c->ingest.state != TC_INGEST_STREAMING) return;
+  if (heartbeat->counters == NULL || c->state != TC__STREAMING) return;
   struct tc_counters counters = counters_of(heartbeat->counters);
   submit_counters(c, &counters);
 }
@@ -187,7 +205,7 @@ bool tc__detach(struct connection *c) {
 static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t n, size_t *used) {
   tb_rc rc;
 
-  if (c->ending || c->leaving) {
+  if (c->state >= TC__DRAINING) {
     *used = n;
     return TB_AGAIN;
   }
@@ -195,7 +213,7 @@ static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t
   switch (rc) {
   case TB_OK: return TB_OK;
   case TB_AGAIN:
-    if (c->ingest.state != TC_INGEST_ATTACHING) tc__wait_for_store(c);
+    if (c->state != TC__ATTACHING) tc__wait_for_store(c);
     return TB_AGAIN;
   case TB_REFUSED: break; /* said by on_hello() */
   case TB_BUDGET:
@@ -215,7 +233,7 @@ static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t
 static size_t room(void *self, unsigned char **out) {
   struct connection *c = self;
 
-  return c->ending || c->leaving ? 0 : tc_ingest_room(&c->ingest, out);
+  return c->state >= TC__DRAINING ? 0 : tc_ingest_room(&c->ingest, out);
 }
 
 static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *used) {
@@ -276,6 +294,7 @@ static void on_open(void *self) {
   struct tc_metrics *metrics = c->set->env.metrics;
   enum tc_role role;
 
+  tc__connection_becomes(c, TC__GREETING);
   c->open = true;
   leave_gate(c, false);
   c->opened_ms = c->heard_ms = c->spoke_ms = c->hold_window_ms = c->moved_ms = tc__now_ms(c->set);
@@ -290,7 +309,7 @@ static void on_open(void *self) {
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, c->diag.text);
   else
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
-  if (!c->ending) warn_of_its_end(c);
+  if (!tc__is_over(c)) warn_of_its_end(c);
 }
 
 static void on_drained(void *self) {
@@ -302,9 +321,9 @@ static void on_closed(void *self, const char *why) {
   struct tc_metrics *metrics = c->set->env.metrics;
   char text[TC_ESCAPE_MAX + 1];
 
-  if (!c->open) leave_gate(c, !c->ending); /* one that we sent away has not failed */
+  if (!c->open) leave_gate(c, !tc__is_over(c)); /* one that we sent away has not failed */
   c->tls = NULL;
-  c->ending = true;
+  tc__connection_becomes(c, TC__GONE);
   tc_ingest_fini(&c->ingest);
   if (c->joined) tc_recorders_leave(c->set->env.recorders, c->id);
   if (c->quota != NULL) tc_quotas_leave(c->set->env.quotas, c->quota);
@@ -335,6 +354,7 @@ tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
                              .closed = on_closed };
 
   tb_diag_clear(&c->diag);
+  c->wait = TC__WAIT_NONE;
   c->heartbeat_ms = tc__to_ms(c->set->env.config->agents_heartbeat);
   c->credit = c->set->env.config->agents_credit;
   tc_ingest_init(&c->ingest, c->id, c->set->env.config->agents_records_max, ingest, &c->diag);
@@ -344,11 +364,11 @@ tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
 /* --- replies ----------------------------------------------------------------------------------- */
 
 void tc__go_on_reading(struct connection *c) {
-  bool closing = c->ending || c->leaving;
+  bool closing = c->state >= TC__DRAINING;
   size_t used;
   tb_rc rc = closing ? TB_END : take_bytes(c, NULL, 0, &used);
 
-  if (rc != TB_AGAIN || c->ingest.state == TC_INGEST_ATTACHING) tc__waits_no_more(c);
+  if (rc != TB_AGAIN || c->state == TC__ATTACHING) tc__waits_no_more(c);
   if (closing) return;
   if (rc == TB_OK) tc_tls_resume(c->tls);
   if (c->ack_due) tc__say_ack(c);
@@ -370,13 +390,14 @@ static void on_attached(struct connection *c, const struct tc_reply *reply) {
                c->peer, tc_escape(text, c->identity, strlen(c->identity)), serial, reply->stream,
                reply->seq);
   tc__say_welcome(c);
+  tc__connection_becomes(c, TC__STREAMING);
   tc_ingest_attached(&c->ingest, reply->stream, reply->seq, c->credit_reported);
   if (c->greeted.produced_batches > 0) submit_counters(c, &c->greeted);
   tc__go_on_reading(c);
 }
 
 void tc__end_if_acked(struct connection *c) {
-  if (!c->leaving || c->ending || c->durable_seq < c->submitted_seq) return;
+  if (c->state != TC__DRAINING || c->durable_seq < c->submitted_seq) return;
   tc__say_ack(c);
   tc__end(c, "sent away");
 }
@@ -384,33 +405,39 @@ void tc__end_if_acked(struct connection *c) {
 /* Not for good: the agent may yet be given another certificate. It then sends again what it has sent without
  * an ack. */
 void tc__end_if_revoked(struct connection *c) {
-  if (c->tls == NULL || c->ending || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) return;
+  if (tc__is_over(c) || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) return;
   tc_metric_add(&c->set->env.metrics->revoked_ended_total, 1);
-  if (c->open) {
+  if (c->state == TC__HANDSHAKING)
+    tc__abort(c, "certificate revoked");
+  else
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, false, "certificate revoked");
-  } else {
-    c->ending = true;
-    tc_tls_abort(c->tls, "certificate revoked");
-  }
+}
+
+void tc__abort(struct connection *c, const char *why) {
+  if (c->state == TC__GONE) return;
+  if (c->state != TC__CLOSING) tc__connection_becomes(c, TC__CLOSING);
+  tc_tls_abort(c->tls, why);
 }
 
 void tc__send_away(struct connection *c, const char *reason) {
-  c->leaving = true;
+  tc__connection_becomes(c, TC__DRAINING);
   tc__say_goaway(c, reason);
   tc__end_if_acked(c);
 }
 
-void tc__about_one(struct connection *c, const struct tc_reply *reply) {
+static void on_refused(struct connection *c, const struct tc_reply *reply) {
   bool permanent = reply->code != TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE &&
                    reply->code != TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET;
 
-  if (c->ending) return;
+  c->attached = false;
+  tc__say_refuse(c, (Tracecollect__V1__RefuseCode)reply->code, permanent, reply->text);
+}
+
+void tc__about_one(struct connection *c, const struct tc_reply *reply) {
+  if (tc__is_over(c)) return;
   switch (reply->kind) {
   case TC_REPLY_ATTACHED: on_attached(c, reply); break;
-  case TC_REPLY_REFUSED:
-    c->attached = false;
-    tc__say_refuse(c, (Tracecollect__V1__RefuseCode)reply->code, permanent, reply->text);
-    break;
+  case TC_REPLY_REFUSED: on_refused(c, reply); break;
   case TC_REPLY_SUPERSEDED:
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_SUPERSEDED, false,
                    "the stream was opened by a newer connection");
@@ -419,7 +446,7 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply) {
     if (reply->seq > c->durable_seq) c->durable_seq = reply->seq;
     c->ack_due = true;
     break;
-  case TC_REPLY_RELEASED: c->released += reply->bytes; break;
+  case TC_REPLY_RELEASED: c->released += reply->released; break;
   default: break;
   }
 }
@@ -438,7 +465,7 @@ static bool frame_is_too_slow(struct connection *c, uint64_t now) {
   uint64_t took_ms = now - c->frame_ms;
   char reason[96];
 
-  if (begun == 0 || c->waiting || c->frame_seen != c->ingest.frames || c->frame_ms == 0) {
+  if (begun == 0 || tc__waits(c) || c->frame_seen != c->ingest.frames || c->frame_ms == 0) {
     c->frame_seen = c->ingest.frames;
     c->frame_ms = now;
     return false;
@@ -454,14 +481,14 @@ static bool frame_is_too_slow(struct connection *c, uint64_t now) {
 void tc__tick_one(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
 
-  if (c->tls == NULL || !c->open || c->ending) return;
-  if (c->ingest.state == TC_INGEST_GREETING) {
+  if (c->state == TC__HANDSHAKING || tc__is_over(c)) return;
+  if (c->state == TC__GREETING) {
     if (now - c->opened_ms >= tc__to_ms(config->agents_handshake_timeout))
       tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, "no HELLO in time");
     return;
   }
   /* A peer that we do not read cannot be called silent. */
-  if (c->waiting || c->leaving || c->ingest.state == TC_INGEST_ATTACHING) c->heard_ms = now;
+  if (tc__waits(c) || c->state == TC__DRAINING || c->state == TC__ATTACHING) c->heard_ms = now;
   if (now - c->heard_ms >= tp_silence(c->heartbeat_ms)) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);
     tc__end(c, "silent for almost three heartbeats");
@@ -471,6 +498,6 @@ void tc__tick_one(struct connection *c, uint64_t now) {
   tc__hold_tick(c, now);
   if (frame_is_too_slow(c, now)) return;
   if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
-  if (now - c->opened_ms >= age_max_ms(c) && c->ingest.state == TC_INGEST_STREAMING && !c->leaving)
+  if (now - c->opened_ms >= age_max_ms(c) && c->state == TC__STREAMING)
     tc__send_away(c, "age");
 }

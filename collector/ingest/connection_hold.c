@@ -78,7 +78,7 @@ static Tracecollect__V1__Hold shortage(const struct connection *c, bool of_log) 
 
 /* Why nothing of this stream was acked in the window that ends now. */
 static Tracecollect__V1__Hold stuck(struct connection *c, uint64_t now) {
-  bool all_acked = c->submitted_seq <= c->durable_seq && !c->waiting;
+  bool all_acked = c->submitted_seq <= c->durable_seq && !tc__waits(c);
 
   if (all_acked || c->durable_seq != c->moved_seq) {
     c->moved_seq = c->durable_seq;
@@ -120,11 +120,11 @@ void tc__hold_tick(struct connection *c, uint64_t now) {
   uint64_t window_ms = now - c->hold_window_ms;
 
   if (window_ms < WINDOW_MS) return;
-  if (c->waiting && c->held_from_ms != 0) {
+  if (tc__waits(c) && c->held_from_ms != 0) {
     tc__hold_end(c);
     c->held_from_ms = now;
   }
-  if (c->ingest.state == TC_INGEST_STREAMING) look(c, now, window_ms);
+  if (c->state >= TC__STREAMING) look(c, now, window_ms);
   c->held_ms = 0;
   c->hold_window_ms = now;
   c->hold_window_jobs = tc_jobs_done();

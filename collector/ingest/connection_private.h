@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by connection_table.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits)
- * and connection_say.c (its answers). */
+ * and connection_say.c (its answers).
+ *
+ *                 opened             HELLO               ATTACHED              GOAWAY
+ *   HANDSHAKING ──────────> GREETING ──────> ATTACHING ────────────> STREAMING ──────> DRAINING
+ *        │                     │                 │                       │                │
+ *        └── aborted ──────────┴── refused, aborted, or silent ──────────┴─── all acked ──┴──> CLOSING
+ *
+ *   any of these ── TLS reports its end ──> GONE ── the store has its DETACH, or needs none ──> freed
+ *
+ * An agent is read while it is GREETING and STREAMING. While it is ATTACHING, its bytes wait for the store's answer.
+ * While it is DRAINING, nothing more is read and the acks that are due are still sent. CLOSING is over for the agent:
+ * TLS still sends what was said and closes the socket.
+ */
 #ifndef TC_INGEST_CONNECTION_PRIVATE_H
 #define TC_INGEST_CONNECTION_PRIVATE_H
 
@@ -15,26 +27,42 @@
 /* The reasons why a connection waits: a place in the store's queue; memory for the record it has begun, or its
  * quota's share of the archive, which records give back as they are freed; the time at which a rate lets it go on.
  * One that waits for the queue holds memory, so no queue may wait for another. */
-enum tc__wait { TC__WAIT_MAILBOX, TC__WAIT_MEMORY, TC__WAIT_RATE, TC__WAITS };
+enum tc__wait {
+  TC__WAIT_MAILBOX,
+  TC__WAIT_MEMORY,
+  TC__WAIT_RATE,
+  TC__WAITS,
+  TC__WAIT_NONE = TC__WAITS /* in none of the set's queues */
+};
+
+enum tc__connection_state {
+  TC__HANDSHAKING,
+  TC__GREETING,
+  TC__ATTACHING,
+  TC__STREAMING,
+  TC__DRAINING,
+  TC__CLOSING,
+  TC__GONE,
+  TC__CONNECTION_STATES
+};
 
 struct connection {
   LIST_ENTRY(connection) all;
   struct tc_connections *set;
-  struct tc_tls *tls; /* NULL: gone, a DETACH waits */
+  enum tc__connection_state state;
+  struct tc_tls *tls; /* NULL: GONE */
   uint64_t id;
   struct tc_ingest ingest;
   struct tb_diag diag;
   uint64_t source; /* as the limiter knows it */
   struct tc_quota *quota;
-  bool open;     /* handshake done */
-  bool attached; /* the store knows us: a DETACH is owed */
-  bool joined;   /* the recorders know us */
-  bool waiting;  /* in one of the set's queues, not read meanwhile */
-  enum tc__wait wait;
+  bool open;          /* counted as a connection: the handshake was completed */
+  bool attached;      /* the store knows us: a DETACH is owed */
+  bool joined;        /* the recorders know us */
+  enum tc__wait wait; /* not read meanwhile */
   TAILQ_ENTRY(connection) in_wait;
-  bool ack_due, ending;
-  bool leaving; /* GOAWAY was sent: nothing more is read, the acks that are due still go out */
-  bool dirty;   /* the store spoke of us since the last flush */
+  bool ack_due;
+  bool dirty; /* the store spoke of us since the last flush */
   struct connection *dirty_next;
   struct tc_counters greeted; /* as HELLO had them; zeroes: it had none */
   struct tc_recorder agent;   /* as HELLO had it */
@@ -75,6 +103,12 @@ struct tc_connections {
   bool store_failed;
 };
 
+static inline bool tc__waits(const struct connection *c) {
+  return c->wait != TC__WAIT_NONE;
+}
+static inline bool tc__is_over(const struct connection *c) {
+  return c->state >= TC__CLOSING;
+}
 static inline uint64_t tc__now_ms(const struct tc_connections *set) {
   return uv_now(set->env.tls->uv);
 }
@@ -97,10 +131,12 @@ void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, boo
 void tc__end(struct connection *c, const char *why);
 
 /* connection.c */
+void tc__connection_becomes(struct connection *c, enum tc__connection_state state);
 TB_MUST tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd); /* owns fd */
 void tc__about_one(struct connection *c, const struct tc_reply *reply);
 void tc__go_on_reading(struct connection *c); /* offers what waits again */
 void tc__send_away(struct connection *c, const char *reason);
+void tc__abort(struct connection *c, const char *why);
 void tc__end_if_acked(struct connection *c); /* one that was sent away */
 void tc__end_if_revoked(struct connection *c);
 void tc__tick_one(struct connection *c, uint64_t now);

@@ -51,7 +51,7 @@ void tc__say_ack(struct connection *c) {
   Tracecollect__V1__Ack m = TRACECOLLECT__V1__ACK__INIT;
 
   if (!c->ack_due && !credit_is_worth_a_frame(c)) return;
-  if (c->ending || c->tls == NULL || tc_tls_unsent(c->tls) > 0) return; /* when that has gone out */
+  if (tc__is_over(c) || tc_tls_unsent(c->tls) > 0) return; /* when that has gone out */
   c->ack_due = false;
   c->credit_reported = m.credit_bytes = credit_now(c);
   m.durable_seq = c->durable_seq;
@@ -75,7 +75,7 @@ void tc__say_heartbeat(struct connection *c) {
 void tc__say_snap(struct connection *c, const struct tc_snap_order *order) {
   Tracecollect__V1__Snap m = TRACECOLLECT__V1__SNAP__INIT;
 
-  if (c->tls == NULL || c->ending || c->leaving) return; /* soon gone, and refused so then */
+  if (c->state >= TC__DRAINING) return; /* soon gone, and refused so then */
   m.id = order->id;
   m.last_ns = order->last_ns;
   send_message(c, TP_SNAP, &m.base);
@@ -91,9 +91,9 @@ void tc__say_goaway(struct connection *c, const char *reason) {
 }
 
 void tc__end(struct connection *c, const char *why) {
-  c->ending = true;
+  tc__connection_becomes(c, TC__CLOSING);
   tc__waits_no_more(c);
-  if (c->tls != NULL) tc_tls_close(c->tls, why);
+  tc_tls_close(c->tls, why);
 }
 
 void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, bool permanent,

@@ -25,7 +25,6 @@ void tc__forget(struct connection *c) {
 static void wait_add(struct connection *c, enum tc__wait wait, bool first) {
   struct tc__wait_queue *queue = &c->set->waits[wait];
 
-  c->waiting = true;
   c->wait = wait;
   tc__hold_begin(c);
   if (first)
@@ -36,10 +35,9 @@ static void wait_add(struct connection *c, enum tc__wait wait, bool first) {
 }
 
 void tc__waits_no_more(struct connection *c) {
+  if (!tc__waits(c)) return;
   struct tc__wait_queue *queue = &c->set->waits[c->wait];
-
-  if (!c->waiting) return;
-  c->waiting = false;
+  c->wait = TC__WAIT_NONE;
   tc__hold_end(c);
   TAILQ_REMOVE(&queue->list, c, in_wait);
   queue->count--;
@@ -53,7 +51,7 @@ static bool is_limited(const struct connection *c) {
 }
 
 static enum tc__wait wait_of(const struct connection *c) {
-  if (c->tls == NULL || c->ingest.whole) return TC__WAIT_MAILBOX;
+  if (c->state == TC__GONE || c->ingest.whole) return TC__WAIT_MAILBOX;
   return c->ingest.hold >= TC_HOLD_TENANT_RATE ? TC__WAIT_RATE : TC__WAIT_MEMORY;
 }
 
@@ -65,11 +63,11 @@ static void count_hold(const struct connection *c) {
 
 void tc__wait_for_store(struct connection *c) {
   struct tc_connections *set = c->set;
-  bool gone = c->tls == NULL;
+  bool gone = c->state == TC__GONE;
   enum tc__wait wait = wait_of(c);
 
-  if (!c->waiting && !gone) count_hold(c);
-  if (c->waiting && !gone && c->wait == wait && !is_limited(c)) return;
+  if (!tc__waits(c) && !gone) count_hold(c);
+  if (!gone && c->wait == wait && !is_limited(c)) return;
   tc__waits_no_more(c);
   /* The rest of a connection that has gone is the first: it needs a place in the queue and nothing else. */
   wait_add(c, wait, gone);
@@ -80,9 +78,9 @@ void tc__wait_for_store(struct connection *c) {
 
 /* False: it has to wait on. */
 static bool offer(struct connection *c) {
-  if (c->tls != NULL) {
+  if (c->state != TC__GONE) {
     tc__go_on_reading(c);
-    return !c->waiting;
+    return !tc__waits(c);
   }
   if (!tc__detach(c)) return false;
   tc__forget(c);
@@ -167,7 +165,7 @@ void tc_connections_flush(struct tc_connections *set) {
 
     set->dirty = c->dirty_next;
     c->dirty = false;
-    if (c->ingest.state != TC_INGEST_STREAMING) continue;
+    if (c->state < TC__STREAMING) continue;
     tc__say_ack(c);
     tc__end_if_acked(c);
   }
@@ -238,13 +236,10 @@ void tc_connections_drain(struct tc_connections *set, const char *reason) {
 
   for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = next) {
     next = LIST_NEXT(c, all);
-    if (c->tls == NULL || c->ending) continue;
-    if (c->ingest.state != TC_INGEST_STREAMING) {
-      c->ending = true;
-      tc_tls_abort(c->tls, reason);
-      continue;
-    }
-    if (!c->leaving) tc__send_away(c, reason);
+    if (c->state < TC__STREAMING)
+      tc__abort(c, reason);
+    else if (c->state == TC__STREAMING)
+      tc__send_away(c, reason);
   }
 }
 
@@ -254,10 +249,8 @@ void tc_connections_recheck(struct tc_connections *set) {
 }
 
 void tc_connections_abort(struct tc_connections *set) {
-  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = LIST_NEXT(c, all)) {
-    c->ending = true;
-    if (c->tls != NULL) tc_tls_abort(c->tls, "shutdown");
-  }
+  for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = LIST_NEXT(c, all))
+    tc__abort(c, "shutdown");
 }
 
 size_t tc_connections_count(const struct tc_connections *set) {
@@ -296,7 +289,7 @@ void tc_connections_free(struct tc_connections *set) {
   if (set == NULL) return;
   for (struct connection *c;
        (c = LIST_FIRST(&set->all)) != NULL;) { /* those whose DETACH found no room until the end */
-    assert(c->tls == NULL);
+    assert(c->state == TC__GONE);
     tc__forget(c);
   }
   tb_map_fini(&set->by_id);

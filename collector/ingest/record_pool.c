@@ -94,12 +94,15 @@ struct tc_record *tc_record_new(uint32_t len, struct tc_quota *quota) {
   if (record == NULL) return NULL;
   atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed);
   if (quota != NULL) atomic_fetch_add_explicit(&quota->record_bytes, bytes, memory_order_relaxed);
-  *record = (struct tc_record){ .free = tc_record_free, .len = len, .quota = quota };
+  *record = (struct tc_record){
+    .free = tc_record_free, .len = len, .quota = quota, .magic = TC_RECORD_MAGIC
+  };
   return record;
 }
 
 void tc_record_free(struct tc_record *record) {
   if (record == NULL) return;
+  TB_MAGIC_END(record, TC_RECORD_MAGIC);
   size_t bytes = sizeof *record + record->len;
   atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
   /* A quota without bytes may be forgotten: they are given back last. */

@@ -16,7 +16,9 @@ static const uint64_t IDLE_NS = 1000000000; /* a turn a second, for the watchdog
 static struct tc_bundle *take_from(struct tc__inbox *inbox) {
   struct tc_bundle *bundle = tc_spsc_queue_take(&inbox->queue);
 
-  if (bundle != NULL) atomic_fetch_sub(&inbox->bytes, bundle->len);
+  if (bundle == NULL) return NULL;
+  TB_MAGIC_CHECK(bundle, TC_BUNDLE_MAGIC);
+  atomic_fetch_sub(&inbox->bytes, bundle->len);
   return bundle;
 }
 
@@ -194,7 +196,7 @@ void tc_leases_free(struct tc_leases *l) {
   if (l == NULL) return;
   assert(!l->started && "stopped first");
   for (unsigned i = 0; i < l->env.loops; i++)
-    while ((bundle = take_from(&l->inbox[i])) != NULL) free(bundle);
+    while ((bundle = take_from(&l->inbox[i])) != NULL) tc_bundle_free(bundle);
   for (size_t i = 0; l->lease != NULL && i < l->max; i++)
     if (l->lease[i].id != 0) {
       tc_lease_window_fini(&l->lease[i].window);

@@ -40,12 +40,16 @@ struct tc_lease_filter {
   struct to_filter events;
 };
 
+enum { TC_TAP_ORDER_MAGIC = 0x7a904d07 };
+
 /* To a loop's tap. */
 struct tc_event_tap_order {
   bool remove;
   uint64_t lease;
+  uint32_t magic; /* TC_TAP_ORDER_MAGIC; the leases set it */
   struct tc_lease_filter filter;
 };
+void tc_event_tap_order_free(struct tc_event_tap_order *order);
 
 enum tc_lease_ask_kind { TC_LEASE_OPEN, TC_LEASE_NEXT, TC_LEASE_RELEASE };
 

@@ -67,19 +67,18 @@ static struct lease *find_lease(struct tc_event_tap *tap, uint64_t id) {
 static void send(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
   uint64_t events = bundle != NULL ? bundle->count : 0;
   size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;
-  struct tc_bundle *b = malloc(sizeof *b + len);
+  struct tc_bundle *b = tc_bundle_new(lease->id, len);
 
   if (events > 0) bundle->count = 0;
   if (b != NULL) {
-    *b = (struct tc_bundle){
-      .lease = lease->id, .events = events, .lost_before = lease->lost, .len = len
-    };
+    b->events = events;
+    b->lost_before = lease->lost;
     if (len > 0) tp_bundle_write(bundle, b->bytes);
     if (tc_leases_post(tap->leases, tap->loop, b)) {
       lease->lost = 0;
       return;
     }
-    free(b);
+    tc_bundle_free(b);
   }
   lease->lost += events;
 }
@@ -245,13 +244,12 @@ void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns
 /* --- leases ------------------------------------------------------------------------------------ */
 
 static void confirm(struct tc_event_tap *tap, struct lease *lease) {
-  struct tc_bundle *word = calloc(1, sizeof *word);
+  struct tc_bundle *word = tc_bundle_new(lease->id, 0);
 
   if (word == NULL) return;
   word->ready = true;
-  word->lease = lease->id;
   lease->unconfirmed = !tc_leases_post(tap->leases, tap->loop, word);
-  if (lease->unconfirmed) free(word);
+  if (lease->unconfirmed) tc_bundle_free(word);
 }
 
 static void add_lease(struct tc_event_tap *tap, const struct tc_event_tap_order *order) {
@@ -269,11 +267,12 @@ static void remove_lease(struct tc_event_tap *tap, uint64_t id) {
 }
 
 void tc_event_tap_order(struct tc_event_tap *tap, struct tc_event_tap_order *order) {
+  TB_MAGIC_CHECK(order, TC_TAP_ORDER_MAGIC);
   if (order->remove)
     remove_lease(tap, order->lease);
   else
     add_lease(tap, order);
-  free(order);
+  tc_event_tap_order_free(order);
 }
 
 void tc_event_tap_tick(struct tc_event_tap *tap) {

@@ -87,13 +87,20 @@ static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
 
 /* --- leases begin and end ---------------------------------------------------------------------- */
 
+void tc_event_tap_order_free(struct tc_event_tap_order *order) {
+  if (order == NULL) return;
+  TB_MAGIC_END(order, TC_TAP_ORDER_MAGIC);
+  free(order);
+}
+
 static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_event_tap_order *order) {
   struct tc_event_tap_order *copy = malloc(sizeof *copy);
 
   if (copy == NULL) return false;
   *copy = *order;
+  copy->magic = TC_TAP_ORDER_MAGIC;
   if (l->env.order(l->env.self, loop, copy)) return true;
-  free(copy);
+  tc_event_tap_order_free(copy);
   return false;
 }
 
@@ -269,7 +276,7 @@ void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bund
     take_ready(l, lease);
   else
     (void)give_order(l, loop, &stop);
-  free(bundle);
+  tc_bundle_free(bundle);
 }
 
 /* --- time -------------------------------------------------------------------------------------- */

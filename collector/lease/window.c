@@ -10,13 +10,27 @@ void tc_lease_window_init(struct tc_lease_window *w, size_t bytes_max) {
   w->end = &w->first;
 }
 
+struct tc_bundle *tc_bundle_new(uint64_t lease, size_t len) {
+  struct tc_bundle *bundle = malloc(sizeof *bundle + len);
+
+  if (bundle != NULL)
+    *bundle = (struct tc_bundle){ .lease = lease, .len = len, .magic = TC_BUNDLE_MAGIC };
+  return bundle;
+}
+
+void tc_bundle_free(struct tc_bundle *bundle) {
+  if (bundle == NULL) return;
+  TB_MAGIC_END(bundle, TC_BUNDLE_MAGIC);
+  free(bundle);
+}
+
 static void let_go(struct tc_lease_window *w) {
   struct tc_bundle *gone = w->first;
 
   w->first = gone->next;
   if (w->first == NULL) w->end = &w->first;
   w->bytes -= gone->len;
-  free(gone);
+  tc_bundle_free(gone);
 }
 
 void tc_lease_window_fini(struct tc_lease_window *w) {

@@ -15,7 +15,10 @@
 #ifndef TC_LEASE_WINDOW_H
 #define TC_LEASE_WINDOW_H
 
+#include "base/magic.h"
 #include "base/result.h"
+
+enum { TC_BUNDLE_MAGIC = 0x0b90d106 };
 
 /* A packed EventBundle without number and loss; or the word of a loop that it has taken a lease in. */
 struct tc_bundle {
@@ -26,8 +29,13 @@ struct tc_bundle {
   uint64_t lost_before;      /* that its loop had to drop since the bundle before */
   uint64_t number, position; /* the window's */
   size_t len;
+  uint32_t magic; /* TC_BUNDLE_MAGIC */
   unsigned char bytes[];
 };
+
+/* The rest is zeroed, the bytes are not. NULL: no memory. */
+struct tc_bundle *tc_bundle_new(uint64_t lease, size_t len);
+void tc_bundle_free(struct tc_bundle *bundle);
 
 struct tc_lease_window {
   struct tc_bundle *first, **end;

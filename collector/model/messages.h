@@ -10,11 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/magic.h"
 #include "collector/base/logger.h"
 #include "proto/frame.h"
 #include "proto/names.h"
 
 struct tc_quota;
+
+enum { TC_RECORD_MAGIC = 0x4ec04d01, TC_SUBMIT_MAGIC = 0x50b31702, TC_REPLY_MAGIC = 0x4e917903 };
 
 /* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
 struct tc_record {
@@ -25,6 +28,7 @@ struct tc_record {
   uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
   struct tc_quota *quota; /* owner of the memory, free()'s; NULL: without an owner */
+  uint32_t magic;         /* TC_RECORD_MAGIC */
   uint32_t crc;           /* CRC32C of the payload, as its frame proved it: taken once */
   uint8_t kind;           /* enum tp_kind */
   bool is_job;            /* counted as a job of its quota until it is freed */
@@ -70,8 +74,9 @@ struct tc_counters {
 
 struct tc_submit {
   enum tc_submit_kind kind;
-  uint64_t conn;
   unsigned loop;
+  uint64_t conn;
+  uint32_t magic; /* TC_SUBMIT_MAGIC */
   union {
     struct tc_attach attach;
     struct tc_record *record;
@@ -82,45 +87,52 @@ struct tc_submit {
 };
 
 enum tc_reply_kind {
-  TC_REPLY_ATTACHED = 1, /* stream, seq = durable_seq, loop_home; records may come */
+  TC_REPLY_ATTACHED = 1, /* seq = durable_seq; records may come */
   TC_REPLY_REFUSED,      /* code = RefuseCode, text */
   TC_REPLY_SUPERSEDED,   /* another connection took the stream over; this one is to be ended */
   TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
-  TC_REPLY_RELEASED, /* bytes: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
+  TC_REPLY_RELEASED, /* released: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
   TC_REPLY_STORED,   /* a generation is complete in a file: ready to be understood */
   TC_REPLY_ARCHIVED, /* a segment has its last name; before STORED says that its stream is closed */
   TC_REPLY_LOST,     /* generations that will never come */
-  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from here on */
+  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from here on: text */
   TC_REPLY_BARRIER,  /* barrier: cookie */
 };
 
+/* An ack takes 32 bytes: only what the reply's kind has is allocated. A reply must not be copied as a struct. */
 struct tc_reply {
   enum tc_reply_kind kind;
+  /* Where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while we run. */
+  unsigned loop;
   uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
-  unsigned
-      loop; /* where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while
-                    we run */
-  uint64_t seq;
-  uint64_t bytes;
-  uint64_t barrier;
-  uint32_t code;
-  char text[200];
-  /* STORED, ARCHIVED, LOST; the latter two: gen to last_gen, with bytes, and of LOST batches, and in code
-   * the LossReason or in text why the collector gave it up. */
-  uint64_t gen, last_gen, batches;
-  uint64_t first_wall_ns,
-      end_wall_ns; /* when it was traced (lib/archive/generation_time.h); 0: unknown */
-  char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  unsigned char stream_id[TC_STREAM_BYTES];
-  /* STORED: */
-  bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
-  bool
-      stream_closed; /* CLOSE came: the last generation (gen may be 0 then: nothing more to order) */
-  char path[192];    /* of the file, below the state folder; tc_store_open_file() opens it */
-  char final_path[192]; /* its name once published; the same as path if it is */
-  uint64_t offset,
-      len; /* of the generation's bytes in it; the 16-byte trace header is at offset 0 */
+  uint32_t magic; /* TC_REPLY_MAGIC */
+  union {
+    uint64_t seq;      /* ATTACHED, ACKED */
+    uint64_t released; /* RELEASED: bytes */
+    uint64_t barrier;  /* BARRIER: cookie */
+    struct {           /* REFUSED, FAILED */
+      uint32_t code;
+      char text[200];
+    };
+    struct { /* STORED: one generation; ARCHIVED, LOST: gen to last_gen */
+      uint64_t gen, last_gen;
+      uint64_t bytes, batches; /* ARCHIVED: bytes; LOST: both */
+      /* When it was traced (lib/archive/generation_time.h); 0: unknown. */
+      uint64_t first_wall_ns, end_wall_ns;
+      char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
+      unsigned char stream_id[TC_STREAM_BYTES];
+      /* LOST: why the collector gave it up, or empty and the LossReason. */
+      uint32_t loss_code;
+      char loss_text[200];
+      /* STORED: */
+      bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
+      bool stream_closed; /* CLOSE came: the last generation (gen may be 0: nothing more to order) */
+      char path[192]; /* of the file, below the state folder; tc_store_open_file() opens it */
+      char final_path[192]; /* its name once published; the same as path if it is */
+      uint64_t offset, len; /* of the generation's bytes in it; the trace header is at offset 0 */
+    };
+  };
 };
 
 enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
@@ -136,6 +148,10 @@ struct tc_store_sink {
 
 struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
 void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
+/* What the kind has is zeroed. NULL: no memory. */
+struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
+                              unsigned loop);
+size_t tc_reply_bytes(enum tc_reply_kind kind); /* of its allocation */
 void tc_reply_free(struct tc_reply *reply);
 
 #endif

@@ -35,22 +35,6 @@ void tc_reply_queue_fini(struct tc_reply_queue *box) {
   *box = (struct tc_reply_queue){ 0 };
 }
 
-struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
-                              unsigned loop) {
-  struct tc_reply *reply = calloc(1, sizeof *reply);
-
-  if (reply == NULL) return NULL;
-  reply->kind = kind;
-  reply->conn = conn;
-  reply->stream = stream;
-  reply->loop = loop;
-  return reply;
-}
-
-void tc_reply_free(struct tc_reply *reply) {
-  free(reply);
-}
-
 static bool put(struct tc_reply_queue *box, struct tc_reply *reply,
                 struct tc_reply_queue_slot *slot) {
   if (reply == NULL) return false;
@@ -90,11 +74,11 @@ void tc_reply_queue_released(struct tc_reply_queue *box, struct tc_reply_queue_s
   bytes += slot->owed;
   slot->owed = 0;
   if (slot->item != NULL) {
-    slot->item->reply->bytes += bytes;
+    slot->item->reply->released += bytes;
     return;
   }
   struct tc_reply *reply = tc_reply_new(TC_REPLY_RELEASED, conn, stream, loop);
-  if (reply != NULL) reply->bytes = bytes;
+  if (reply != NULL) reply->released = bytes;
   if (!put(box, reply, slot)) slot->owed = bytes;
 }
 

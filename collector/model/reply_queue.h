@@ -29,9 +29,6 @@ TB_MUST tb_rc tc_reply_queue_init(struct tc_reply_queue *box, struct tc_store_si
                                   enum tc_from from, unsigned loops);
 void tc_reply_queue_fini(struct tc_reply_queue *box); /* frees what waits; accepts a zeroed one */
 
-struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
-                              unsigned loop); /* NULL: no memory */
-
 /* Takes reply, NULL too. False: there was no memory for it or for its place; what must be reported is reported
  * later. */
 bool tc_reply_queue_put(struct tc_reply_queue *box, struct tc_reply *reply);

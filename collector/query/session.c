@@ -15,6 +15,7 @@
 
 /* One that was asked for later saw all that those before it had to see. */
 void tc_query_reply(struct tc_query *q, struct tc_reply *reply) {
+  TB_MAGIC_CHECK(reply, TC_REPLY_MAGIC);
   pthread_mutex_lock(&q->lock);
   if (reply->barrier > q->settled) q->settled = reply->barrier;
   pthread_cond_broadcast(&q->changed);

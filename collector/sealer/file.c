@@ -2,6 +2,8 @@
 #include "collector/sealer/file.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,6 +14,19 @@ const char *tc__end_name(enum tc__end end) {
   static const char *const names[] = { NULL, "clean", "exec", "unclean" };
 
   return names[end];
+}
+
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
+  snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
+}
+
+void tc__verdicts_free(struct tc__verdict *verdicts) {
+  while (verdicts != NULL) {
+    struct tc__verdict *next = verdicts->next;
+    free(verdicts->verdict);
+    free(verdicts);
+    verdicts = next;
+  }
 }
 
 struct tc__file *tc__file_new(struct tc__stream *stream) {

@@ -132,11 +132,23 @@ struct tc_sealer {
 void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_level level,
                  uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
 
+/* limits.c */
+bool tc__is_late(const struct tc_sealer *sealer); /* the deadline of a stop is over */
+uint64_t tc__disk_free(const struct tc_sealer *sealer);
+
+/* stream.c */
 struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref); /* NULL: unknown */
-void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
-/* The state of live streams: marked when it changes, written in bundles. */
-void tc__flush_live(struct tc_sealer *sealer);
+/* Its row of live streams has changed: written by tc__flush_live(). */
 void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream);
+
+/* file.c */
+void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
+void tc__verdicts_free(struct tc__verdict *verdicts);
+
+/* sealer.c */
+void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream);
+/* Writes the rows of live streams that have changed. */
+void tc__flush_live(struct tc_sealer *sealer);
 
 /* open_runs.c: the catalog shows the complete generations of the runs that are written, as they are when a pass looks
  * at them: in slices, so that records need not wait for thousands of runs. A pass that begins takes the place of the one
@@ -265,9 +277,6 @@ bool tc__batch_was_reported(struct tc__stream *stream, const struct tc__item *it
 /* The meta without a segment that has the stream's losses, if there is one: note_day and note_gen. Asks once. */
 tb_rc tc__find_note(struct tc_sealer *sealer, struct tc__stream *stream, struct tb_diag *diag);
 
-/* thread.c: the deadline of a stop is over. */
-bool tc__is_late(const struct tc_sealer *sealer);
-
 /* publisher.c */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream,
                                   enum tc_reply_kind kind); /* NULL: no memory */
@@ -280,7 +289,6 @@ tb_rc tc__settle(struct tc_sealer *sealer, struct tc__stream *stream);
 /* Room for one more report. */
 tb_rc tc__reserve_settled(struct tc_sealer *sealer);
 tb_rc tc__publish_queue(struct tc_sealer *sealer, struct tb_diag *diag);
-void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]);
 
 /* expire.c */
 enum { TC__EXPIRE_MAX = 32 };
@@ -324,7 +332,6 @@ tb_rc tc__amend(struct tc_sealer *sealer, const char *stream_hex, const char *da
 void tc__take_verdict(struct tc_sealer *sealer, struct tc__stream *stream,
                       struct tc_verdict *verdict);
 void tc__take_late(struct tc_sealer *sealer, struct tc__file *file); /* it is published */
-void tc__verdicts_free(struct tc__verdict *verdicts);
 /* Verdicts of n generations from first_gen on are to come. NULL: no memory. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n);
@@ -341,7 +348,6 @@ bool tc__retains(const struct tc_sealer *sealer); /* there is more to do */
 /* A stop: what is half gone goes, and the catalog's mark with it. */
 void tc__end_retention(struct tc_sealer *sealer);
 void tc__round_free(struct tc__round *round);
-uint64_t tc__disk_free(const struct tc_sealer *sealer);
 
 /* missing.c: once a second, whatever is called more often. */
 void tc__look_for_missing(struct tc_sealer *sealer);

@@ -30,10 +30,6 @@ static tb_rc fail_meta(struct tb_diag *diag, const struct tc__file *file, tb_rc 
   return tb_fail(diag, rc, "archive/%s/%s/%s", file->day, file->stream->hex, why->text);
 }
 
-void tc__archive_path(const char *day, const char *stream_hex, uint64_t first_gen, char out[192]) {
-  snprintf(out, 192, "archive/%.10s/%.32s/%016" PRIx64 ".trace", day, stream_hex, first_gen);
-}
-
 /* ---- telling others */
 
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind) {
@@ -91,8 +87,8 @@ void tc__report_lost(struct tc_sealer *sealer, const struct tc__stream *stream,
   reply->last_gen = loss->last_gen;
   reply->batches = loss->batches;
   reply->bytes = loss->bytes;
-  reply->code = loss->reason;
-  snprintf(reply->text, sizeof reply->text, "%s", why);
+  reply->loss_code = loss->reason;
+  snprintf(reply->loss_text, sizeof reply->loss_text, "%s", why);
   tc_reply_queue_put(&sealer->replies, reply);
 }
 

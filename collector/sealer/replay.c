@@ -304,10 +304,8 @@ tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t firs
 static tb_rc put_gaps_down(struct tc_sealer *sealer) {
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next) {
     if (!stream->damaged) continue;
-    struct tc_work *work = calloc(1, sizeof *work);
+    struct tc_work *work = tc_work_new(TC_WORK_CHECKPOINT, stream->ref);
     if (work == NULL) return TB_NOMEM;
-    work->kind = TC_WORK_CHECKPOINT;
-    work->stream = stream->ref;
     work->checkpoint.held_lsn = UINT64_MAX;
     *sealer->work.tail = work;
     sealer->work.tail = &work->next;

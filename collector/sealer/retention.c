@@ -70,13 +70,6 @@ static uint64_t open_bytes(const struct tc_sealer *sealer) {
   return bytes;
 }
 
-uint64_t tc__disk_free(const struct tc_sealer *sealer) {
-  struct statvfs fs;
-
-  if (fstatvfs(sealer->opt.dirs->state, &fs) != 0) return UINT64_MAX;
-  return (uint64_t)fs.f_bavail * fs.f_frsize;
-}
-
 /* Before the first is taken away. */
 static bool begin(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +21,6 @@ enum {
       4, /* of those the system gives us, as many as this part of them are for segments */
   DESCRIPTORS_MAX = 16384,
 };
-
-void tc__note_at(struct tc_sealer *sealer, struct tc_log_site *site, enum tc_level level,
-                 uint32_t ref, const char *fmt, ...) {
-  char text[512];
-  va_list args;
-
-  if (sealer->opt.sink.note == NULL) return;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  sealer->opt.sink.note(sealer->opt.sink.self, &(struct tc_note){ site, level, ref, fmt, text });
-}
 
 /* ---- lifecycle */
 
@@ -100,23 +87,6 @@ static void free_stream(struct tc_sealer *sealer, struct tc__stream *stream) {
   free(stream);
 }
 
-void tc_settled_free(struct tc_settled *settled) {
-  if (settled != NULL) free(settled->checkpoint);
-  free(settled);
-}
-
-void tc_work_free(struct tc_work *work) {
-  if (work == NULL) return;
-  if (work->kind == TC_WORK_RECORDS)
-    for (struct tc_record *record = work->records.head, *next; record != NULL; record = next) {
-      next = record->next;
-      record->free(record);
-    }
-  if (work->kind == TC_WORK_STREAM) free(work->intro);
-  if (work->kind == TC_WORK_VERDICT) free(work->verdict);
-  free(work);
-}
-
 static void free_chain(struct tc_work *work) {
   for (struct tc_work *next; work != NULL; work = next) {
     next = work->next;
@@ -155,18 +125,6 @@ void tc_sealer_free(struct tc_sealer *sealer) {
 
 /* ---- streams */
 
-struct tc__stream *tc__sealer_stream(struct tc_sealer *sealer, uint32_t ref) {
-  return tb_map_at(&sealer->by_ref, ref);
-}
-
-void tc__mark_live(struct tc_sealer *sealer, struct tc__stream *stream) {
-  if (stream->live_dirty) return;
-  stream->live_dirty = true;
-  stream->live_next = NULL;
-  *sealer->live.tail = stream;
-  sealer->live.tail = &stream->live_next;
-}
-
 tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intro *intro,
                            struct tb_diag *diag) {
   struct tc__stream *stream = calloc(1, sizeof *stream);
@@ -199,17 +157,6 @@ tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intr
   tb_map_init(&stream->recent_of_gen, &sealer->mem, tb_seed());
   tc_count(&sealer->opt.stats->streams, 1);
   return TB_OK;
-}
-
-const char *tc__stream_check(const struct tc__stream *stream) {
-  const struct tc__file *open = stream->open, *queued = stream->queued;
-
-  if (open != NULL && (open->state != TC__FILE_IS_OPEN || open->stream != stream))
-    return "it writes a file that is not open";
-  if (queued != NULL && queued->state == TC__FILE_IS_OPEN) return "an open file is in the queue";
-  if (open != NULL && stream->end != TC__GOES_ON) return "it has ended, and a file is open";
-  if (stream->settled.seq > stream->last_seq) return "more is settled than has come";
-  return open != NULL ? tc__file_check(open) : NULL;
 }
 
 void tc__forget_stream(struct tc_sealer *sealer, struct tc__stream *stream) {

@@ -71,10 +71,13 @@ struct tc_stream_intro {
   struct tc_settled settled; /* zeroed: nothing yet */
 };
 
+enum { TC_WORK_MAGIC = 0x3042b504 };
+
 struct tc_work {
   struct tc_work *next;
   enum tc_work_kind kind;
   uint32_t stream;
+  uint32_t magic; /* TC_WORK_MAGIC */
   union {
     struct tc_stream_intro *intro; /* malloc */
     struct {
@@ -127,6 +130,7 @@ void tc_sealer_free(struct tc_sealer *sealer);
 /* A chain of work in order; false: full, the chain stays the caller's. */
 bool tc_sealer_post(struct tc_sealer *sealer, struct tc_work *chain);
 struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer); /* NULL: none */
+struct tc_work *tc_work_new(enum tc_work_kind kind, uint32_t stream); /* NULL: no memory */
 void tc_work_free(struct tc_work *work);
 /* The catalog gets what the open runs have by now. Waits for that, for a second at most: a sealer that is busy or waits
  * for the disk shows it later. Any thread, while the sealer runs. */

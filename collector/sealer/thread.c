@@ -21,12 +21,6 @@ static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
 static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
-bool tc__is_late(const struct tc_sealer *sealer) {
-  uint64_t deadline = atomic_load_explicit(&sealer->deadline_mono_ns, memory_order_relaxed);
-
-  return deadline != 0 && tc_mono_ns() >= deadline;
-}
-
 static void release(struct tc_sealer *sealer, struct tc_record *record) {
   struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
 
@@ -42,6 +36,7 @@ static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct t
   sealer->work.is_begun = true;
   for (; sealer->work.at != NULL; sealer->work.at = sealer->work.at->next) {
     struct tc_record *record = sealer->work.at;
+    TB_MAGIC_CHECK(record, TC_RECORD_MAGIC);
     struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
     if (stream == NULL) continue;
     if (tc__is_late(sealer)) return TB_AGAIN;
@@ -148,7 +143,7 @@ static void answer_barriers(struct tc_sealer *sealer) {
     if (reply != NULL) reply->barrier = work->barrier.cookie;
     if (!tc_reply_queue_put(&sealer->replies, reply)) return; /* no memory: by a later turn */
     sealer->work.barriers = work->next;
-    free(work);
+    tc_work_free(work);
   }
   sealer->work.barriers_tail = &sealer->work.barriers;
 }
@@ -213,6 +208,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
 
   while (sealer->work.first != NULL || take_inbox(sealer)) {
     struct tc_work *work = sealer->work.first;
+    TB_MAGIC_CHECK(work, TC_WORK_MAGIC);
     if (tc__is_late(sealer)) return TB_AGAIN;
     tc_count(&sealer->opt.stats->segment_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(sealer, work, diag));

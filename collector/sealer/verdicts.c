@@ -58,15 +58,6 @@ static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   return true;
 }
 
-void tc__verdicts_free(struct tc__verdict *verdicts) {
-  while (verdicts != NULL) {
-    struct tc__verdict *next = verdicts->next;
-    free(verdicts->verdict);
-    free(verdicts);
-    verdicts = next;
-  }
-}
-
 void tc__take_late(struct tc_sealer *sealer, struct tc__file *file) {
   for (struct tc__verdict *item = file->late; item != NULL; item = item->next)
     tc__take_verdict(sealer, file->stream, TB_MOVE(item->verdict));

@@ -87,6 +87,7 @@ static void put(unsigned i, unsigned kind, const void *payload, size_t len) {
   struct tc_record *record = malloc(sizeof *record + len);
 
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = i,
                                 .seq = ++seqs[i],
                                 .gen = gens[i],

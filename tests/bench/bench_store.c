@@ -53,7 +53,7 @@ static bool on_reply(void *self, enum tc_from from, struct tc_reply *reply) {
   (void)from;
   if (reply->kind == TC_REPLY_ATTACHED) bench->refs[reply->conn - 1] = reply->stream;
   if (reply->kind == TC_REPLY_ACKED) bench->acked[reply->conn - 1] = reply->seq;
-  if (reply->kind == TC_REPLY_RELEASED) bench->released[reply->conn - 1] += reply->bytes;
+  if (reply->kind == TC_REPLY_RELEASED) bench->released[reply->conn - 1] += reply->released;
   if (reply->kind == TC_REPLY_BARRIER) bench->barrier = true;
   if (reply->kind == TC_REPLY_REFUSED || reply->kind == TC_REPLY_FAILED) {
     fprintf(stderr, "bench_store: %s\n", reply->text);
@@ -82,6 +82,7 @@ static void put(struct bench *bench, struct writer *w, unsigned stream, unsigned
   struct tc_record *record = malloc(sizeof *record + len);
 
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = stream + 1,
                                 .seq = ++w->seq,
                                 .gen = w->gen,

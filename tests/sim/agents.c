@@ -213,6 +213,7 @@ static struct tc_submit *record_of(const struct sim_agents *agents, unsigned str
 
   if (record == NULL) abort();
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = agent->conn,
                                 .seq = seq,
                                 .gen = from.gen,

@@ -82,6 +82,7 @@ static struct tc_submit *record_of(struct child *child, unsigned stream, uint64_
     return NULL;
   }
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = stream + 1,
                                 .seq = seq,
                                 .gen = gen,

@@ -229,6 +229,7 @@ void tt_record(struct tt_writer *w, unsigned kind, uint64_t gen, const void *pay
   struct tc_record *record = calloc(1, sizeof *record + len);
 
   *record = (struct tc_record){ .free = free_record,
+                                .magic = TC_RECORD_MAGIC,
                                 .conn = w->conn,
                                 .seq = ++w->seq,
                                 .gen = gen,

@@ -32,6 +32,8 @@ static void close_host(void) {
 TestSuite(report_live, .init = open_host, .fini = close_host);
 
 static void publish(unsigned id, const char *kind) {
+  Tracecollect__V1__ReportSchema schema = TRACECOLLECT__V1__REPORT_SCHEMA__INIT;
+  Tracecollect__V1__Report tables = TRACECOLLECT__V1__REPORT__INIT;
   Tracecollect__V1__StreamReport message = TRACECOLLECT__V1__STREAM_REPORT__INIT;
   unsigned char stream[16], packed[200];
   char instance[16];
@@ -41,6 +43,8 @@ static void publish(unsigned id, const char *kind) {
   message.stream = (ProtobufCBinaryData){ sizeof stream, stream };
   message.instance = instance;
   message.kind = (char *)(uintptr_t)kind;
+  tables.schema = &schema;
+  message.report = &tables;
   const struct tc_report report = { .stream = stream,
                                     .service = "shop",
                                     .instance = instance,

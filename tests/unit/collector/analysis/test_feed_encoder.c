@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collector/analysis/feed_encoder.h"
+#include "collector/analysis/private.h"
 #include "pack/report.h"
 #include "pack/report_read.h"
 #include "proto/meta.pb-c.h"
@@ -181,7 +182,7 @@ Test(feed_source, what_the_store_tells_is_told) {
                            .last_gen = 9,
                            .batches = 11,
                            .bytes = 300,
-                           .text = "its end does not parse" };
+                           .loss_text = "its end does not parse" };
 
   begin(NULL);
   tc_feed_encoder_reported(b.source, &archived);
@@ -601,5 +602,28 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_nothing_is_packed)
   /* The feed counts what it has sent a moment after it was heard. */
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);
+  end();
+}
+
+/* A window that is told every 9.5 s keeps its news meanwhile: the stream is looked at again in a second, not at once. */
+Test(feed_source, a_stream_is_told_once_a_tick) {
+  struct tc_scheduler u = { .waiting = 0 };
+  uint64_t now = uv_hrtime();
+
+  begin(NULL);
+  struct tc__understood s = { .u = &u,
+                              .feed = b.source,
+                              .analyses = b.t.a,
+                              .in_told = true,
+                              .news_on_feed = (1u << TO_WINDOWS) - 1 };
+  for (unsigned w = 0; w < TO_WINDOWS; w++) s.window_told_ns[w] = now;
+  TAILQ_INIT(&u.by_told);
+  TAILQ_INSERT_TAIL(&u.by_told, &s, by_told);
+  cr_assert_eq(tc__scheduler_tell_late(&u, now), &s);
+  cr_assert_neq(s.due.kinds[TO_WINDOW_10S], 0);
+  cr_assert_neq(s.news_on_feed >> TO_WINDOW_5MIN & 1, 0);
+  s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* they were made */
+  cr_assert_null(tc__scheduler_tell_late(&u, now));
+  cr_assert_eq(s.due.kinds[TO_WINDOW_1MIN], 0);
   end();
 }

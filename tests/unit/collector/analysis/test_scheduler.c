@@ -151,10 +151,8 @@ static void bench_end(struct bench *b) {
 
 static void store_generation_of(struct bench *b, unsigned char stream, size_t i, bool new_run,
                                 bool last) {
-  struct tc_reply *stored = calloc(1, sizeof *stored);
+  struct tc_reply *stored = tc_reply_new(TC_REPLY_STORED, 0, stream, 0);
 
-  stored->kind = TC_REPLY_STORED;
-  stored->stream = stream;
   stored->stream_id[0] = stream;
   stored->gen = i + 1;
   stored->new_run = new_run;

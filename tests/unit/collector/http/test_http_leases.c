@@ -37,11 +37,9 @@ static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *ord
 }
 
 static void post(uint64_t lease, bool ready, const void *bytes, size_t len, uint64_t events) {
-  struct tc_bundle *b = calloc(1, sizeof *b + len);
+  struct tc_bundle *b = tc_bundle_new(lease, len);
 
-  b->lease = lease;
   b->ready = ready;
-  b->len = len;
   b->events = events;
   if (len > 0) memcpy(b->bytes, bytes, len);
   while (!tc_leases_post(leases, 0, b)) sched_yield();

@@ -92,14 +92,12 @@ static void ask(struct reader *r, enum tc_lease_ask_kind kind) {
 }
 
 static void post(unsigned loop, uint64_t lease, bool ready, size_t len, uint64_t events) {
-  struct tc_bundle *b = calloc(1, sizeof *b + len);
+  struct tc_bundle *b = tc_bundle_new(lease, len);
 
-  b->lease = lease;
   b->ready = ready;
-  b->len = len;
   b->events = events;
   if (!tc_leases_post(leases, loop, b)) {
-    free(b);
+    tc_bundle_free(b);
     cr_assert_fail("no room");
   }
 }
@@ -447,10 +445,9 @@ Test(leases, what_is_on_the_way_from_a_loop_is_bounded) {
   struct tb_diag diag;
   cr_assert_eq(tc_leases_new(&env, &diag, &leases), TB_OK); /* not started: nobody takes */
   for (;;) {
-    struct tc_bundle *b = calloc(1, sizeof *b + len);
-    b->len = len;
+    struct tc_bundle *b = tc_bundle_new(0, len);
     if (!tc_leases_post(leases, 0, b)) {
-      free(b);
+      tc_bundle_free(b);
       break;
     }
     sent += len;

@@ -5,9 +5,8 @@
 #include "collector/lease/window.h"
 
 static void add(struct tc_lease_window *w, size_t len, uint64_t events, uint64_t lost_before) {
-  struct tc_bundle *b = calloc(1, sizeof *b + len);
+  struct tc_bundle *b = tc_bundle_new(0, len);
 
-  b->len = len;
   b->events = events;
   b->lost_before = lost_before;
   tc_lease_window_add(w, b);

@@ -3,37 +3,15 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/frame.pb-c.h"
 
-/* The store's own three, for test programs without it. */
-struct tc_submit *tc_submit_new(enum tc_submit_kind kind) {
-  struct tc_submit *msg = calloc(1, sizeof *msg);
-
-  if (msg != NULL) msg->kind = kind;
-  return msg;
-}
-
-void tc_submit_free(struct tc_submit *msg) {
-  if (msg != NULL && msg->kind == TC_SUBMIT_RECORD && msg->record != NULL)
-    msg->record->free(msg->record);
-  free(msg);
-}
-
-void tc_reply_free(struct tc_reply *reply) {
-  free(reply);
-}
-
 static struct tc_reply *answer(struct memory_store *store, enum tc_reply_kind kind,
                                const struct tc_submit *to) {
-  struct tc_reply *reply = calloc(1, sizeof *reply);
+  struct tc_reply *reply = tc_reply_new(kind, to->conn, 0, to->loop);
 
-  assert(store->reply_count < MEMORY_REPLIES);
-  reply->kind = kind;
-  reply->conn = to->conn;
-  reply->loop = to->loop;
+  assert(reply != NULL && store->reply_count < MEMORY_REPLIES);
   store->replies[(store->reply_first + store->reply_count++) % MEMORY_REPLIES] = reply;
   return reply;
 }
@@ -77,7 +55,7 @@ static void take(struct memory_store *store, const struct tc_submit *msg) {
   reply = answer(store, TC_REPLY_ACKED, msg);
   reply->seq = record->seq;
   reply = answer(store, TC_REPLY_RELEASED, msg);
-  reply->bytes = (uint64_t)TP_HEADER_BYTES + record->len;
+  reply->released = (uint64_t)TP_HEADER_BYTES + record->len;
 }
 
 bool memory_store_submit(void *self, struct tc_submit *msg) {

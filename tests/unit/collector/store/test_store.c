@@ -71,7 +71,7 @@ Test(store, released_bytes_are_all_that_was_sent) {
   tt_barrier(&tt);
   sent = 16 + 50 * 3000 + (uint64_t)w.seq * TP_HEADER_BYTES;
   for (unsigned i = 0; i < tt.nreplies; i++)
-    if (tt.replies[i]->kind == TC_REPLY_RELEASED) released += tt.replies[i]->bytes;
+    if (tt.replies[i]->kind == TC_REPLY_RELEASED) released += tt.replies[i]->released;
   cr_assert_gt(released, sent); /* GENEND's payload too */
   cr_assert_lt(released, sent + 64);
 }
@@ -205,9 +205,9 @@ Test(store, a_loop_is_told_what_was_archived_and_what_was_lost) {
   cr_assert_eq(lost->last_gen, 4);
   cr_assert_eq(lost->batches, 30);
   cr_assert_eq(lost->bytes, 3000);
-  cr_assert_str_empty(lost->text);
+  cr_assert_str_empty(lost->loss_text);
   cr_assert_eq(tt_wait(&tt, TC_REPLY_LOST, 1)->gen, 5);
-  cr_assert_str_not_empty(tt_wait(&tt, TC_REPLY_LOST, 1)->text, "why the collector gave it up");
+  cr_assert_str_not_empty(tt_wait(&tt, TC_REPLY_LOST, 1)->loss_text, "why the collector gave it up");
   cr_assert_eq(tt_count(&tt, TC_REPLY_LOST), 2);
   cr_assert_eq(tt_count(&tt, TC_REPLY_ARCHIVED), 1);
 }

@@ -117,7 +117,7 @@ Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
 
   tt_calls_watch(&tt);
   tt_calls_fail("sync wal/*", EIO, 1);
-  be_short_of(sizeof(struct tc_reply), 3);
+  be_short_of(tc_reply_bytes(TC_REPLY_REFUSED), 3);
   batches(&w, 2, 0, 0);
   cr_assert_not_null(tt_wait(&tt, TC_REPLY_REFUSED, 0), "its agent would wait for ever");
   EXPECT_SHORTAGE_OVER();
@@ -132,7 +132,7 @@ Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
 Test(store_memory, who_is_superseded_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
 
-  be_short_of(sizeof(struct tc_reply), 2);
+  be_short_of(tc_reply_bytes(TC_REPLY_SUPERSEDED), 2);
   struct tt_writer again = tt_attach_as(&tt, 2, STREAM);
   cr_assert_eq(again.seq, w.seq);
   EXPECT_SHORTAGE_OVER();
@@ -147,7 +147,7 @@ Test(store_memory, that_the_disk_is_broken_is_told_once_there_is_memory) {
   tt_calls_fail("sync wal/*", EIO, 3);
   for (unsigned i = 0; i < 3; i++) {
     if (i > 0) w = tt_attach_as(&tt, 1 + i, STREAM);
-    if (i == 2) be_short_of(sizeof(struct tc_reply), 4);
+    if (i == 2) be_short_of(tc_reply_bytes(TC_REPLY_FAILED), 4);
     batches(&w, 2, 0, 0);
     cr_assert_not_null(tt_wait(&tt, TC_REPLY_REFUSED, i), "%s", tt.notes);
   }
