@@ -23,13 +23,12 @@ static char answer[TT_HTTP_ANSWER_BYTES];
 
 /* A loop that knows each lease at once. */
 static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *order) {
-  struct tc_bundle *known = calloc(1, sizeof *known);
+  struct tc_bundle *known = tc_bundle_new(order->lease, 0);
 
   (void)self;
-  known->lease = order->lease;
   known->ready = true;
-  if (order->remove || !tc_leases_post(leases, loop, known)) free(known);
-  free(order);
+  if (order->remove || !tc_leases_post(leases, loop, known)) tc_bundle_free(known);
+  tc_event_tap_order_free(order);
   return true;
 }
 

@@ -32,7 +32,7 @@ static bool take_order(void *self, unsigned loop, struct tc_event_tap_order *ord
   pthread_mutex_lock(&lock);
   if (!order->remove && n_told < sizeof told / sizeof told[0]) told[n_told++] = order->lease;
   pthread_mutex_unlock(&lock);
-  free(order);
+  tc_event_tap_order_free(order);
   return true;
 }
 
