@@ -20,7 +20,7 @@ test: ## build and run every test: release, ASAN+UBSAN, TSAN (12 minutes on two 
 	@tools/deps.sh browser
 	@tests/run.sh
 
-check: deps ## ROOM=lib/order: build what depends on one room and run its unit tests, in build/dev
+check: deps ## ROOM=lib/online/order: build what depends on one room and run its unit tests, in build/dev
 	@tests/check.sh "$(ROOM)"
 
 flake: build ## each entry of the release build 20 times beside four spinning processes; PART=1/4 takes a quarter, an hour at most

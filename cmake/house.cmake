@@ -67,7 +67,7 @@ endif()
 # by the target lib_tests: what tests/coverage.sh runs.
 add_custom_target(lib_tests)
 function(tc_tests_lib test out)
-  foreach(lib tracebase tracewire traceonline traceanalysis)
+  foreach(lib tracebase tracewire traceonline)
     if(lib IN_LIST ARGN)
       add_dependencies(lib_tests ${test})
       set(${out} ${${out}} lib PARENT_SCOPE)

@@ -2,25 +2,27 @@
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME agent-dev)
 install(TARGETS tracecollectd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT collector)
-install(TARGETS tracebase tracewire traceonline traceanalysis ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tracebase tracewire traceonline ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Users write their own analyses on these; what is not listed is private to its folder.
 install(FILES lib/base/buf.h lib/base/map.h lib/base/mem.h lib/base/result.def lib/base/result.h lib/base/seed.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/base)
 install(FILES lib/wire/batch.h lib/wire/events.def lib/wire/experiments.h lib/wire/raw.h lib/wire/sections.h lib/wire/spec.h lib/wire/split.h
   lib/wire/substream.h lib/wire/varint.h lib/wire/write.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/wire)
-install(FILES lib/event/allocfree.h lib/event/event.h lib/event/generation.h lib/event/locks.h lib/event/ranges.def lib/event/reasons.def lib/event/reasons.h lib/event/view.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/event)
-install(FILES lib/order/handler.h lib/order/limits.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/order)
-install(FILES lib/trace/active.h lib/trace/prepare.h lib/trace/pull.h lib/trace/reader.h lib/trace/substreams.h
-  lib/trace/survey.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/trace)
-install(FILES lib/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/window)
-install(FILES lib/spans/callstack.h lib/spans/lock_table.h lib/spans/pull.h lib/spans/spans.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/spans)
-install(FILES lib/analysis/analyses.def lib/analysis/analysis.h lib/analysis/report.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/analysis)
+install(FILES lib/online/event/allocfree.h lib/online/event/event.h lib/online/event/generation.h lib/online/event/locks.h lib/online/event/ranges.def lib/online/event/reasons.def lib/online/event/reasons.h lib/online/event/view.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/event)
+install(FILES lib/online/order/handler.h lib/online/order/limits.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/order)
+install(FILES lib/online/trace/active.h lib/online/trace/prepare.h lib/online/trace/pull.h lib/online/trace/reader.h lib/online/trace/substreams.h
+  lib/online/trace/survey.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/trace)
+install(FILES lib/online/window/distribution.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/window)
+install(FILES lib/online/spans/lock_table.h lib/online/spans/pull.h lib/online/spans/spans.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/spans)
+install(FILES lib/online/spans/stacks/callstack.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/spans/stacks)
+install(FILES lib/online/analysis/analyses.def lib/online/analysis/analysis.h lib/online/analysis/report.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tracecollect/online/analysis)
 
 # pkg-config, as the agent has it: installed, and from the build folder.
 set(pc_prefix ${TC_PC_PREFIX})

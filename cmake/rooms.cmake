@@ -54,7 +54,7 @@ function(tc_room folder)
   list(TRANSFORM R_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/ REGEX "^[^/]")
   add_library(room_${id} OBJECT ${R_SOURCES})
   target_link_libraries(room_${id} PRIVATE see_${id} ${R_LIBS})
-  if(TC_SANITIZE AND folder MATCHES "^lib/(base|wire|event|order|trace|window|spans|measure|analysis|scene)$")
+  if(TC_SANITIZE AND folder MATCHES "^lib/(base|wire|online)(/|$)")
     target_compile_options(room_${id} PRIVATE -O1) # the loops of the engine: half the time of the tests is theirs
   endif()
   foreach(other ${R_INSIDE})

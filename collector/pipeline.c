@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "collector/base/logger.h"
 #include "collector/daemon/acceptor.h"
 #include "collector/daemon/watchdog.h"
 #include "collector/daemon/worker.h"
 #include "collector/feed/publisher.h"
-#include "collector/http/metrics_process.h"
+#include "collector/http/metrics/process.h"
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
 #include "config/times.h"

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 struct walk {
   struct tb_arena *arena;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 enum { NS_IN_MS = 1000000, NS_IN_S = 1000000000 };
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# check.sh ROOM: builds and runs the unit tests and fuzz corpora of all that is linked with a room, such as lib/order, in build/dev:
+# check.sh ROOM: builds and runs the unit tests and fuzz corpora of all that is linked with a room, such as lib/online/order, in build/dev:
 # the room's own first.
 set -eu
 cd "$(dirname "$0")/.."

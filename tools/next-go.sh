@@ -7,7 +7,7 @@
 # stops. A line with "<" is ours alone, one with ">" Go's alone. Then, unless --tables: fresh traces of that
 # release, Go's own reader tests, the stored traces and a hundred thousand mutants, all against its reader.
 #
-# New rows go into lib/wire/events.def, lib/event/reasons.def and lib/event/stw_reasons.def; a new header into
+# New rows go into lib/wire/events.def, lib/online/event/reasons.def and lib/online/event/stw_reasons.def; a new header into
 # lib/wire/spec.c, with its traps into docs/FORMAT.md. Exit 1 if anything differs, 77 without a Go.
 set -u
 tables_only=

@@ -4,7 +4,7 @@
 
 BUILD/rooms.txt has what the compiler enforces. The picture and the table between the marks in docs/DESIGN.md are made
 from it; --write makes them again. Exit 1 where they differ, where rooms include each other in a circle, where a room has
-more than 40 C files, or a file of the product more than 600 lines.
+more than 30 C files, or a file of the product more than 600 lines.
 """
 import pathlib
 import re
@@ -14,8 +14,8 @@ import textwrap
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 DESIGN = SOURCE / "docs/DESIGN.md"
 BEGIN, END = "<!-- rooms: made by tools/rooms.py -->\n", "<!-- rooms: end -->\n"
-FILES_MAX, LINES_MAX = 40, 600
-TREES = (("collector", "collector"), ("tracectl", "tools"), ("agent", "agent"), ("shared", ""))
+FILES_MAX, LINES_MAX = 30, 600
+TREES = (("collector", "collector"), ("tracectl", "tools"), ("agent", "agent"), ("online", "lib/online"), ("shared", ""))
 
 
 class Room:

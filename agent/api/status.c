@@ -7,7 +7,7 @@
 
 #include "agent/host/faults.h"
 #include "agent/host/keep.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "proto/loss.h"
 
 static enum ta_state public_state(const struct ta_forward *f,

@@ -15,18 +15,18 @@
 
 enum { TA_RATE_BURST_MS = 50 };
 
-struct ta_rate {
+struct ta_rate_cap {
   uint64_t bytes_s; /* 0: no cap */
   uint64_t due_ns;  /* what went out is paid for then */
   uint64_t rest;    /* of the division behind it, in bytes x ns */
 };
 
-static inline struct ta_rate ta_rate_of(uint64_t bytes_s) {
+static inline struct ta_rate_cap ta_rate_of(uint64_t bytes_s) {
   /* No cost plus rest may pass 64 bits; such a cap is as good as none. */
-  return (struct ta_rate){ .bytes_s = bytes_s > INT64_MAX ? 0 : bytes_s };
+  return (struct ta_rate_cap){ .bytes_s = bytes_s > INT64_MAX ? 0 : bytes_s };
 }
 
-static inline bool ta_rate_allows(struct ta_rate *r, uint64_t now_ns) {
+static inline bool ta_rate_allows(struct ta_rate_cap *r, uint64_t now_ns) {
   const uint64_t burst_ns = TA_RATE_BURST_MS * UINT64_C(1000000);
 
   if (r->due_ns + burst_ns < now_ns) {
@@ -36,7 +36,7 @@ static inline bool ta_rate_allows(struct ta_rate *r, uint64_t now_ns) {
   return r->due_ns <= now_ns;
 }
 
-static inline void ta_rate_charge(struct ta_rate *r, uint64_t bytes) {
+static inline void ta_rate_charge(struct ta_rate_cap *r, uint64_t bytes) {
   if (r->bytes_s == 0) return;
   uint64_t cost = bytes * UINT64_C(1000000000) + r->rest;
   r->due_ns += cost / r->bytes_s;

@@ -95,7 +95,7 @@ TA_API void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size
                          uint64_t b, uint64_t c, uint64_t d);
 
 /* Memory objects, in the nine events of Go's AllocFree experiment: any reader of Go's traces takes them, `fetch`
- * leaves them in, and event/allocfree.h makes addresses, sizes and names of them. A session writes them if
+ * leaves them in, and online/event/allocfree.h makes addresses, sizes and names of them. A session writes them if
  * its config says allocfree, else a call costs a look at one word; libtraceagent-preload.so makes the calls for a
  * program's malloc() and free() with TRACEAGENT_MALLOC=1.
  *

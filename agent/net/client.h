@@ -97,7 +97,7 @@ struct ta_client {
   uint64_t away_ns;   /* GOAWAY: not before */
   uint64_t acked_seq; /* on this connection */
   struct ta_hold hold;
-  struct ta_rate rate;
+  struct ta_rate_cap rate;
   struct ta_report report; /* the identity of the stream is in its status */
 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 #define MAGIC UINT64_C(0x316c6f6f70736174) /* "taspool1" */
 

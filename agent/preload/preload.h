@@ -142,7 +142,7 @@ static inline bool ta_traces(enum ta_trace what) {
 }
 
 /* The calls. Each has its name in the trace: where there are no stacks, it is the stack of its events. */
-enum ta_call {
+enum ta_libc_call {
 #define EACH(ret, name, params) TA_CALL_##name,
 #include "agent/preload/each.h"
   TA_CALLS
@@ -151,17 +151,17 @@ void ta_trace_name_calls(void);
 
 /* False: nothing was written, and there is nothing to end. For what: NULL, or what others let go of. holder: the thread
  * that has it, 0: not known. frame: the wrapper's. */
-bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, int holder,
+bool ta_trace_begin(enum ta_trace what, enum ta_libc_call call, const void *for_what, int holder,
                     char *frame);
 void ta_trace_end(char *frame);
 /* Comes before the release, so that the waiter's wakeup is written before it can run. */
-void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame);
+void ta_trace_wake(enum ta_libc_call call, const void *what, enum ta_wake how, char *frame);
 #define TA_TRACE_WAKE(name, what, how)                                                             \
   do {                                                                                             \
     if (TB_UNLIKELY(ta_is_waited_for(what))) ta_trace_wake(TA_CALL_##name, what, how, TA_FRAME);   \
   } while (0)
 /* A thread that is about to be made, by the function that it runs. */
-struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *frame);
+struct ta_spawned ta_trace_thread_start(enum ta_libc_call call, ta_name name, char *frame);
 #define TA_FRAME ((char *)__builtin_frame_address(0))
 
 /* The address waited for: the address of a lock, where that alone does not say it. */

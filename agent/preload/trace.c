@@ -55,7 +55,7 @@ static uintptr_t object_of(enum ta_trace what, const void *for_what) {
   return what == TA_TRACE_JOIN ? 0 : (uintptr_t)for_what & ~(uintptr_t)1;
 }
 
-bool ta_trace_begin(enum ta_trace what, enum ta_call call, const void *for_what, int holder,
+bool ta_trace_begin(enum ta_trace what, enum ta_libc_call call, const void *for_what, int holder,
                     char *frame) {
   struct ta_here *here = &ta_here;
   ta_name name = atomic_load_explicit(&names[call], memory_order_relaxed);
@@ -86,7 +86,7 @@ void ta_trace_end(char *frame) {
   if (ta_is_late()) ta_late_look();
 }
 
-struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *frame) {
+struct ta_spawned ta_trace_thread_start(enum ta_libc_call call, ta_name name, char *frame) {
   const void *pc = __builtin_return_address(0);
 
   begin_stack(pc, frame);
@@ -96,7 +96,7 @@ struct ta_spawned ta_trace_thread_start(enum ta_call call, ta_name name, char *f
   return birth;
 }
 
-void ta_trace_wake(enum ta_call call, const void *what, enum ta_wake how, char *frame) {
+void ta_trace_wake(enum ta_libc_call call, const void *what, enum ta_wake how, char *frame) {
   const void *pc = __builtin_return_address(0);
 
   begin_stack(pc, frame);

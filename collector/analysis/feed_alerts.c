@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "collector/analysis/feed_private.h"
+#include "online/spans/spans.h"
 #include "pack/text.h"
-#include "spans/spans.h"
 
 enum { LINE_BYTES = 1536, NAME_BYTES = 200 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/analysis/feed_private.h"
 #include "pack/report.h"
 #include "proto/frame.pb-c.h"

@@ -12,9 +12,9 @@
 #ifndef TC_ANALYSIS_FEED_ENCODER_H
 #define TC_ANALYSIS_FEED_ENCODER_H
 
-#include "analysis/analysis.h"
 #include "collector/feed/publisher.h"
 #include "collector/model/messages.h"
+#include "online/analysis/analysis.h"
 #include "trigger/watch.h"
 
 struct tc_feed_encoder_env {

@@ -7,8 +7,8 @@
 
 #include "archive/state_dir.h"
 #include "collector/analysis/private.h"
+#include "online/trace/reader.h"
 #include "proto/meta.pb-c.h"
-#include "trace/reader.h"
 
 enum { READ_BYTES = 256 << 10, RUN_EVENTS = 512 };
 

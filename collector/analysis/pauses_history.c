@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hex.h"
 #include "base/map.h"
+#include "base/text/hex.h"
 #include "collector/store/store.h"
 
 enum { CAUSES_MAX = 48, CAUSE_BYTES = 80 };

@@ -14,11 +14,11 @@
 
 #include <sys/queue.h>
 
-#include "analysis/analysis.h"
 #include "base/map.h"
 #include "collector/analysis/feed_encoder.h"
 #include "collector/analysis/scheduler.h"
-#include "trace/reader.h"
+#include "online/analysis/analysis.h"
+#include "online/trace/reader.h"
 
 enum {
   TC__SCHEDULER_HEADER_BYTES = 16,      /* of a trace */

@@ -26,7 +26,7 @@
 #ifndef TC_ANALYSIS_REPORT_TABLE_H
 #define TC_ANALYSIS_REPORT_TABLE_H
 
-#include "analysis/analysis.h"
+#include "online/analysis/analysis.h"
 
 enum { TC_REPORTS_CLOSED_MAX = 256, TC_REPORT_STREAM_BYTES = 16, TC_REPORTS_WAIT_MS = 2000 };
 

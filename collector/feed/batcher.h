@@ -15,7 +15,7 @@
 #define TC_FEED_BATCHER_H
 
 #include "base/result.h"
-#include "feed/topic.h"
+#include "pack/topic.h"
 
 /* A note on its way from a port to the topics; malloc. */
 struct tc_feed_item {

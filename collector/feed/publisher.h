@@ -24,8 +24,8 @@
 #include "collector/feed/reader.h"
 #include "collector/model/counters.h"
 #include "config/table.h"
-#include "feed/topic.h"
 #include "nng/tls_engine.h"
+#include "pack/topic.h"
 
 struct tc_feed;
 

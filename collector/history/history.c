@@ -15,7 +15,7 @@
 #include "archive/state_dir.h"
 #include "base/clock.h"
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "base/thread.h"
 #include "collector/base/logger.h"
 

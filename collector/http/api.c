@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analysis.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/http/private.h"
+#include "online/analysis/analysis.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
 #include "pack/trim.h"

@@ -13,7 +13,7 @@
 
 #include "archive/state_dir.h"
 #include "base/crc32c.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/base/logger.h"
 #include "collector/http/private.h"
 #include "proto/query.h"

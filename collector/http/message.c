@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/http/private.h"
 #include "config/times.h"
 #include "proto/json.h"

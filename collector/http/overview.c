@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hex.h"
-#include "collector/http/report_view.h"
+#include "base/text/hex.h"
+#include "collector/http/metrics/report_view.h"
 #include "config/times.h"
 #include "proto/json.h"
 

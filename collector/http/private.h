@@ -19,7 +19,7 @@
  *   events.c      live events for connections; live.c is their ring
  *   feed.c        messages of the feed as live events
  *   timeline.c    pictures of a stretch of a stream
- *   report_view.c few values of packed reports, for overview.c and metrics_peers.c
+ *   report_view.c few values of packed reports, for overview.c and metrics/peers.c
  */
 #ifndef TC_HTTP_PRIVATE_H
 #define TC_HTTP_PRIVATE_H
@@ -31,8 +31,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "collector/http/live.h"
-#include "collector/http/range.h"
-#include "collector/http/request.h"
+#include "collector/http/request/range.h"
+#include "collector/http/request/request.h"
 #include "collector/http/server.h"
 #include "collector/net/tcp_listener.h"
 #include "collector/timeline/timeline.h"

@@ -23,7 +23,7 @@
 #include "collector/analysis/pauses_history.h"
 #include "collector/feed/publisher.h"
 #include "collector/http/health.h"
-#include "collector/http/metrics_text.h"
+#include "collector/http/metrics/text.h"
 #include "collector/lease/broker.h"
 #include "collector/net/tls_connection.h"
 #include "collector/query/session.h"

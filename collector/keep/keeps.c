@@ -10,7 +10,7 @@
 #include "archive/state_dir.h"
 #include "archive/text_file.h"
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 #define FILE_NAME "kept"
 

@@ -19,10 +19,10 @@
 
 #include <stdatomic.h>
 
-#include "analysis/filter.h"
 #include "collector/lease/window.h"
 #include "collector/model/counters.h"
 #include "config/table.h"
+#include "online/analysis/filter.h"
 #include "tls/revocations.h"
 
 enum {

@@ -17,7 +17,7 @@
 #define TC_LEASE_EVENT_TAP_H
 
 #include "collector/lease/broker.h"
-#include "event/generation.h"
+#include "online/event/generation.h"
 
 enum { TC_EVENT_TAP_BYTES_MAX = 128 << 20 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of lib/metrics/collector.def, as they are counted.
+/* The figures of lib/config/metrics.def, as they are counted.
  *
  * Each loop counts in a struct of its own. The fields are atomics that only their loop writes, with
  * plain loads and stores: a scrape reads them from another thread without asking the loop, which may be
@@ -17,7 +17,7 @@ struct tc_metrics {
 #define TC_METRIC(type, field, text) atomic_ullong field;
 #define TC_STORE_METRIC(type, name, field, text)
 #define TC_WAIT_METRIC(type, name, text)
-#include "metrics/collector.def"
+#include "config/metrics.def"
 #undef TC_METRIC
 #undef TC_STORE_METRIC
 #undef TC_WAIT_METRIC

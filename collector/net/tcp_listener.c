@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "collector/base/logger.h"
 
 /* Few in a turn: those that came are heard before so many others have come that they would have to give way. */

@@ -6,7 +6,7 @@
 
 #include "archive/meta.h"
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/query/private.h"
 #include "proto/loss.h"
 #include "proto/unpack.h"

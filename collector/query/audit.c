@@ -2,7 +2,7 @@
 /* verify for a reader: what `tracectl verify ARCHIVE` does, in the process that holds the archive. */
 #include <string.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "collector/query/private.h"
 
 enum { PROBLEMS_MAX = 1000 };

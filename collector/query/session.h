@@ -17,7 +17,7 @@
 #ifndef TC_QUERY_SESSION_H
 #define TC_QUERY_SESSION_H
 
-#include "archive/catalog.h"
+#include "archive/catalog/catalog.h"
 #include "collector/analysis/report_table.h"
 #include "collector/history/history.h"
 #include "collector/ingest/recorders.h"

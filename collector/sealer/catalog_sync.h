@@ -13,7 +13,7 @@
 #ifndef TC_SEALER_CATALOG_SYNC_H
 #define TC_SEALER_CATALOG_SYNC_H
 
-#include "archive/catalog_write.h"
+#include "archive/catalog/write.h"
 #include "base/result.h"
 
 struct tc_sealer;

@@ -11,7 +11,7 @@
 #ifndef TC_SEALER_FILE_H
 #define TC_SEALER_FILE_H
 
-#include "archive/catalog_write.h"
+#include "archive/catalog/write.h"
 #include "collector/sealer/losses.h"
 #include "collector/segment/writer.h"
 

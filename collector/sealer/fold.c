@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/sealer/private.h"
 
 enum { ROWS_AT_ONCE = 500 };

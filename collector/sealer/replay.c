@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/sealer/private.h"
 #include "proto/frame.pb-c.h"
 

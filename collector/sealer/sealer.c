@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/sealer/private.h"
 
 enum {

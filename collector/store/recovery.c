@@ -12,7 +12,7 @@
 
 #include "archive/walk.h"
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/wal/scanner.h"
 #include "proto/allocator.h"
 #include "proto/frame.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/store/store.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/base/logger.h"
 
 #include <errno.h>

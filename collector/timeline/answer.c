@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/timeline/private.h"
 #include "proto/json.h"
 
@@ -36,7 +36,7 @@ static void put_words(const struct tc_timeline_answer *a, struct tb_buf *out) {
   tb_buf_text(out, "],\"names\":[");
   for (size_t i = 0; i < a->picture->names.n || i == 0; i++) {
     if (i > 0) tb_buf_byte(out, ',');
-    put_text(out, to_names_text(&a->picture->names, (uint32_t)i));
+    put_text(out, to_texts_text(&a->picture->names, (uint32_t)i));
   }
   tb_buf_byte(out, ']');
 }

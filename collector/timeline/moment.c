@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scene/moment.h"
+#include "online/scene/moment.h"
 
 #include <inttypes.h>
 

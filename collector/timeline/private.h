@@ -83,7 +83,7 @@ struct to_scene_source tc__bytes_source(const struct tc__place *place,
                                         const struct tc__bytes *bytes, bool (*go_on)(void *self),
                                         void *self);
 void tc__scenes_drop_all(struct tc_timeline *t);
-/* Lent until the next call. TB_BROKEN and other codes of trace/reader.h: the generation's fault. */
+/* Lent until the next call. TB_BROKEN and other codes of online/trace/reader.h: the generation's fault. */
 TB_MUST tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc_timeline_ask *ask, const struct tc__place *place,
                              struct tb_diag *diag, const struct to_scene **out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scene/state.h"
+#include "online/scene/state.h"
 
 #include <inttypes.h>
 

@@ -2,10 +2,10 @@
 /* Reports of a stretch: its generations are put in order once more, and analysed. */
 #include <string.h>
 
-#include "analysis/analysis.h"
 #include "collector/timeline/private.h"
+#include "online/analysis/analysis.h"
+#include "online/trace/reader.h"
 #include "pack/report.h"
-#include "trace/reader.h"
 
 enum { SLICE_BYTES = 256 << 10 }; /* then the reader is asked whether it still waits */
 

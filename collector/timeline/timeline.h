@@ -20,10 +20,10 @@
 
 #include "base/buf.h"
 #include "collector/query/session.h"
-#include "scene/moment.h"
-#include "scene/picture.h"
-#include "scene/state.h"
-#include "why/interval.h"
+#include "online/scene/moment.h"
+#include "online/scene/picture.h"
+#include "online/scene/state.h"
+#include "online/why/interval.h"
 
 enum { TC_TIMELINE_STREAM_BYTES = 16 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why something took so long: the generations of a stretch are read twice, once to find the interval, once to explain it. */
-#include "why/why.h"
+#include "online/why/why.h"
 
 #include <inttypes.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "collector/timeline/private.h"
+#include "online/spans/pull.h"
+#include "online/why/schema.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
 #include "proto/json.h"
-#include "spans/pull.h"
-#include "why/schema.h"
 
 enum { STACKS_MAX = 1 << 20, SCHEMA_BYTES = 16 << 10 };
 

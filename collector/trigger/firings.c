@@ -11,7 +11,7 @@
 #include "archive/state_dir.h"
 #include "archive/text_file.h"
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "trigger/watch.h"
 
 #define FILE_NAME  "firings"

@@ -6,7 +6,7 @@
  * The program traced writes two blobs a cycle, each held by one log, where single events would be millions:
  *   heap.spans     at sweep termination, for each span: pages, live objects, bytes an object (LEB128)
  *   heap.pointers  during the scan, for each pointer followed: span it stands in, span it leads to, counted from 0
- * trace/substreams.h gives them out joined and whole, with their generation; what is broken is said and left out. */
+ * online/trace/substreams.h gives them out joined and whole, with their generation; what is broken is said and left out. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "trace/reader.h"
-#include "trace/substreams.h"
+#include "online/trace/reader.h"
+#include "online/trace/substreams.h"
 #include "wire/varint.h"
 
 enum { PAGE_BYTES = 8192 };

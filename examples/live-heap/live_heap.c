@@ -4,7 +4,7 @@
  *   cc live_heap.c $(pkg-config --cflags --libs traceonline) -o live-heap
  *
  * For traces with Go's AllocFree experiment: of Go programs run with GODEBUG=traceallocfree=1, of C programs under
- * libtraceagent-preload.so with TRACEAGENT_MALLOC=1, or that call ta_memory_tell(). event/allocfree.h makes addresses,
+ * libtraceagent-preload.so with TRACEAGENT_MALLOC=1, or that call ta_memory_tell(). online/event/allocfree.h makes addresses,
  * sizes and types of the events' numbers; a type is known by its own address, since its number is good for one generation.
  * In a story that is complete nothing is freed that was not there, and nothing made where something lies already. */
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "event/allocfree.h"
-#include "trace/reader.h"
+#include "online/event/allocfree.h"
+#include "online/trace/reader.h"
 
 struct type {
   char *name;

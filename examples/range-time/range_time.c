@@ -4,7 +4,7 @@
  *
  *   cc range_time.c $(pkg-config --cflags --libs traceonline) -o range-time
  *
- * A range may go on over many generations; each restates it ("active since the last Sync"). Its span (spans/spans.h) is
+ * A range may go on over many generations; each restates it ("active since the last Sync"). Its span (online/spans/spans.h) is
  * one all the same, and can be asked for while it goes on. "+" marks what began before the trace: it lasted longer. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "spans/spans.h"
-#include "trace/reader.h"
+#include "online/spans/spans.h"
+#include "online/trace/reader.h"
 #include "wire/spec.h"
 
 enum { ROWS = 1 << 14 };

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "spans/pull.h"
-#include "trace/survey.h"
+#include "online/spans/pull.h"
+#include "online/trace/survey.h"
 
 enum { STATES = TO_THREAD_BLOCKED + 1 };
 

@@ -4,14 +4,14 @@
  *
  *   cc where_time_goes.c $(pkg-config --cflags --libs traceonline) -o where-time-goes
  *
- * The pull side of spans (spans/pull.h); who-waits shows the push side. */
+ * The pull side of spans (online/spans/pull.h); who-waits shows the push side. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "spans/pull.h"
+#include "online/spans/pull.h"
 
 enum { STATES = 8 };
 

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "spans/spans.h"
-#include "trace/reader.h"
+#include "online/spans/spans.h"
+#include "online/trace/reader.h"
 
 enum { ROWS = 4096 };
 

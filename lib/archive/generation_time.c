@@ -44,7 +44,7 @@ void tc_clock_ticks_take(struct tc_clock_ticks *ticks, unsigned version, const v
   if (kind == TW_BATCH_SYNC) take_sync(ticks, version, &batch);
 }
 
-/* As the reader does it (lib/trace): first_ns and last_ns of a verdict are on the same scale. */
+/* As the reader does it (lib/online/trace): first_ns and last_ns of a verdict are on the same scale. */
 static int64_t to_ns(const struct tc_clock_ticks *ticks, uint64_t at) {
   double ns = (double)at * (1.0 / ((double)ticks->frequency / 1e9));
 

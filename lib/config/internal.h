@@ -6,7 +6,7 @@
 #include "config/table.h"
 
 /* Where a value was written: a file and line, or "--set" and 0. */
-struct tc__place {
+struct tc__origin {
   const char *file;
   size_t line;
 };
@@ -15,9 +15,9 @@ const struct tc_config_key *tc__config_find(const char *name); /* dotted; NULL: 
 bool tc__config_is_section(const char *name);
 
 TB_MUST tb_rc tc__config_assign(struct tc_config *config, const struct tc_config_key *key,
-                                const char *value, struct tc__place at, struct tb_diag *diag);
-tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__place at, const char *name);
-tb_rc tc__config_fail(struct tb_diag *diag, struct tc__place at, const char *key, const char *fmt,
+                                const char *value, struct tc__origin at, struct tb_diag *diag);
+tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__origin at, const char *name);
+tb_rc tc__config_fail(struct tb_diag *diag, struct tc__origin at, const char *key, const char *fmt,
                       ...) TB_PRINTF(4, 5);
 
 #endif

@@ -10,11 +10,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "config/table.h"
 #include "config/url_list.h"
-#include "feed/topic.h"
-#include "spans/idle.h"
+#include "online/spans/stacks/idle.h"
+#include "pack/topic.h"
 #include "trigger/rule.h"
 
 static tb_rc own(char **place, char *text, struct tb_diag *diag) {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "config/internal.h"
 
 #define SECTION_IS_TOP(section)                                                                    \
@@ -98,7 +98,7 @@ static tb_rc replace_string(char **place, const char *value, struct tb_diag *dia
 }
 
 static tb_rc assign_bool(atomic_bool *place, const struct tc_config_key *key, const char *value,
-                         struct tc__place at, struct tb_diag *diag) {
+                         struct tc__origin at, struct tb_diag *diag) {
   static const char *const words[][2] = { { "false", "true" }, { "no", "yes" }, { "off", "on" } };
 
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -122,7 +122,7 @@ static bool parse_number(enum tc_config_type type, const char *value, uint64_t *
 }
 
 static tb_rc assign_number(_Atomic uint64_t *place, const struct tc_config_key *key,
-                           const char *value, struct tc__place at, struct tb_diag *diag) {
+                           const char *value, struct tc__origin at, struct tb_diag *diag) {
   static const char *const wanted[] = {
     [TC_TYPE_COUNT] = "a whole number",
     [TC_TYPE_BYTES] = "a size: 4096, 64KiB, 256MiB, 1GB",
@@ -145,14 +145,14 @@ static tb_rc assign_number(_Atomic uint64_t *place, const struct tc_config_key *
 }
 
 tb_rc tc__config_assign(struct tc_config *config, const struct tc_config_key *key,
-                        const char *value, struct tc__place at, struct tb_diag *diag) {
+                        const char *value, struct tc__origin at, struct tb_diag *diag) {
   if (tc_config_is_text(key->type)) return replace_string(field(config, key), value, diag);
   if (key->type == TC_TYPE_BOOL) return assign_bool(field(config, key), key, value, at, diag);
   return assign_number(field(config, key), key, value, at, diag);
 }
 
 tb_rc tc_config_set(struct tc_config *config, const char *assignment, struct tb_diag *diag) {
-  const struct tc__place at = { "--set", 0 };
+  const struct tc__origin at = { "--set", 0 };
   const char *equals = strchr(assignment, '=');
   char name[64];
 
@@ -177,7 +177,7 @@ bool tc__config_is_section(const char *name) {
   return false;
 }
 
-tb_rc tc__config_fail(struct tb_diag *diag, struct tc__place at, const char *key, const char *fmt,
+tb_rc tc__config_fail(struct tb_diag *diag, struct tc__origin at, const char *key, const char *fmt,
                       ...) {
   char reason[160], line[24] = "";
   size_t n = strlen(at.file);
@@ -213,7 +213,7 @@ static unsigned edit_distance(const char *a, const char *b) {
   return row[n];
 }
 
-tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__place at, const char *name) {
+tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__origin at, const char *name) {
   const char *last = strrchr(name, '.');
   const char *tail = last != NULL ? last + 1 : name;
   const struct tc_config_key *near = NULL;

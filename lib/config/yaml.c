@@ -23,8 +23,8 @@ struct loader {
   size_t seen_line[KEYS_MAX]; /* where each row of tc_config_keys was set, 0: not yet */
 };
 
-static struct tc__place here(const struct loader *l) {
-  return (struct tc__place){ l->path, l->event.start_mark.line + 1 };
+static struct tc__origin here(const struct loader *l) {
+  return (struct tc__origin){ l->path, l->event.start_mark.line + 1 };
 }
 
 static tb_rc advance(struct loader *l) {
@@ -32,7 +32,7 @@ static tb_rc advance(struct loader *l) {
   l->has_event = yaml_parser_parse(&l->parser, &l->event) != 0;
   if (l->has_event) return TB_OK;
 
-  struct tc__place at = { l->path, l->parser.problem_mark.line + 1 };
+  struct tc__origin at = { l->path, l->parser.problem_mark.line + 1 };
   if (l->parser.error == YAML_MEMORY_ERROR)
     return tb_fail(l->diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   return tc__config_fail(l->diag, at, "", "not YAML: %s", l->parser.problem);
@@ -49,7 +49,7 @@ static bool is_null(const struct loader *l) {
          (*scalar(l) == '\0' || strcmp(scalar(l), "~") == 0 || strcmp(scalar(l), "null") == 0);
 }
 
-static tb_rc take_scalar(struct loader *l, const struct tc_config_key *key, struct tc__place at) {
+static tb_rc take_scalar(struct loader *l, const struct tc_config_key *key, struct tc__origin at) {
   if (l->event.type != YAML_SCALAR_EVENT)
     return tc__config_fail(l->diag, at, key->name, "a %s is wanted here, not a list or section",
                            tc_config_type_name(key->type));
@@ -61,13 +61,13 @@ static tb_rc take_scalar(struct loader *l, const struct tc_config_key *key, stru
 }
 
 /* Items become lines of the text that --set would take. */
-static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct tc__place at) {
+static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct tc__origin at) {
   char list[TC_URLS_MAX * TC_URL_BYTES];
   size_t len = 0;
 
   TB_TRY(advance(l));
   while (l->event.type != YAML_SEQUENCE_END_EVENT) {
-    struct tc__place item = here(l);
+    struct tc__origin item = here(l);
     if (l->event.type != YAML_SCALAR_EVENT || is_null(l))
       return tc__config_fail(l->diag, item, key->name, "an item of the list is no URL");
     if (strlen(scalar(l)) != l->event.data.scalar.length)
@@ -82,7 +82,7 @@ static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct
 }
 
 /* The current event is the value of `name`; the key itself stands at `at`. */
-static tb_rc take_value(struct loader *l, const char *name, struct tc__place at) {
+static tb_rc take_value(struct loader *l, const char *name, struct tc__origin at) {
   const struct tc_config_key *key = tc__config_find(name);
 
   if (key == NULL) return tc__config_unknown(l->diag, at, name);
@@ -97,7 +97,7 @@ static tb_rc take_value(struct loader *l, const char *name, struct tc__place at)
 
 /* Reads the current event as a key into name, below section ("" at the top); moves to its value. */
 static tb_rc take_key(struct loader *l, const char *section, char *name, size_t name_bytes,
-                      struct tc__place *out_at) {
+                      struct tc__origin *out_at) {
   *out_at = here(l);
   if (l->event.type != YAML_SCALAR_EVENT)
     return tc__config_fail(l->diag, *out_at, section, "a key is wanted here");
@@ -107,7 +107,7 @@ static tb_rc take_key(struct loader *l, const char *section, char *name, size_t 
 
 static tb_rc take_section(struct loader *l, const char *section) {
   char name[128];
-  struct tc__place at;
+  struct tc__origin at;
 
   TB_TRY(advance(l));
   while (l->event.type != YAML_MAPPING_END_EVENT) {
@@ -120,7 +120,7 @@ static tb_rc take_section(struct loader *l, const char *section) {
 
 static tb_rc take_top(struct loader *l) {
   char name[64];
-  struct tc__place at;
+  struct tc__origin at;
 
   TB_TRY(advance(l));
   while (l->event.type != YAML_MAPPING_END_EVENT) {

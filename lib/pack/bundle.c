@@ -171,7 +171,7 @@ static tb_rc stack_index(struct tp_bundle *b, const struct to_generation *gen, u
 static const char *arg_label(const struct to_generation *gen, uint8_t type, unsigned i) {
   const struct tw_spec *spec = to_generation_spec(gen, type);
 
-  switch (type) { /* what the orderer adds: event/event.h */
+  switch (type) { /* what the orderer adds: online/event/event.h */
   case TW_EV_SYNC: return "n";
   case TW_EV_CPU_SAMPLE: return "stack";
   case TW_EV_STW_END: return "kind_string";

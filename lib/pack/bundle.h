@@ -15,11 +15,11 @@
 #ifndef TP_PACK_BUNDLE_H
 #define TP_PACK_BUNDLE_H
 
-#include "analysis/durations.h"
 #include "base/buf.h"
 #include "base/map.h"
-#include "event/allocfree.h"
-#include "event/generation.h"
+#include "online/analysis/durations.h"
+#include "online/event/allocfree.h"
+#include "online/event/generation.h"
 
 /* The stream of the events. */
 struct tp_bundle_about {

@@ -8,9 +8,9 @@
 #ifndef TP_PACK_REPORT_H
 #define TP_PACK_REPORT_H
 
-#include "analysis/analysis.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "online/analysis/analysis.h"
 #include "proto/report.pb-c.h"
 
 /* The stream of these figures; zeroed fields stay empty. */

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "analysis/report.h"
+#include "online/analysis/report.h"
 #include "pack/report_read.h"
 #include "proto/json.h"
 

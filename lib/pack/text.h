@@ -9,8 +9,8 @@
 #ifndef TP_PACK_TEXT_H
 #define TP_PACK_TEXT_H
 
-#include "analysis/analysis.h"
 #include "base/arena.h"
+#include "online/analysis/analysis.h"
 #include "proto/report.pb-c.h"
 
 /* n of a type, and one more: a list may be empty. */

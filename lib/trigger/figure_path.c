@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analysis.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
+#include "online/analysis/analysis.h"
 #include "pack/report_read.h"
 
 typedef Tracecollect__V1__ReportSchema Schema;

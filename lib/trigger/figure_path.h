@@ -15,8 +15,8 @@
 #ifndef TR_TRIGGER_FIGURE_PATH_H
 #define TR_TRIGGER_FIGURE_PATH_H
 
-#include "analysis/report.h"
 #include "base/result.h"
+#include "online/analysis/report.h"
 #include "proto/report.pb-c.h"
 
 enum tr_field {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/nearest.h"
 #include "base/small_file.h"
+#include "base/text/nearest.h"
 #include "pack/report.h"
 
 enum {

@@ -27,7 +27,7 @@
 #ifndef TR_TRIGGER_RULE_H
 #define TR_TRIGGER_RULE_H
 
-#include "analysis/analysis.h"
+#include "online/analysis/analysis.h"
 #include "trigger/condition.h"
 
 enum {

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/analysis.h"
+#include "online/analysis/analysis.h"
+#include "online/trace/reader.h"
 #include "pack/report.h"
-#include "trace/reader.h"
 
 enum { ROUNDS = 5, PUBLISH_ROUNDS = 20 };
 

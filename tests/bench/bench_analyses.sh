@@ -4,7 +4,7 @@
 # One core, CPU time, the best of five rounds in turn.
 . tests/bench/lib.sh
 order=build/release/tests/bench_order analyses=build/release/tests/bench_analyses
-kinds=$(grep -c '^TO_ANALYSIS(' lib/analysis/analyses.def)
+kinds=$(grep -c '^TO_ANALYSIS(' lib/online/analysis/analyses.def)
 traces=$(bench_traces) || exit 1
 for trace in $traces; do
   name=$(basename "$trace" .trace)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "trace/reader.h"
-#include "trace/substreams.h"
+#include "online/trace/reader.h"
+#include "online/trace/substreams.h"
 #include "wire/varint.h"
 
 enum { NAME_LEN = 10, THREAD = 1, ROW_BYTES_MAX = 3 * TW_VARINT_BYTES_MAX, NEXT_NS = 100 };

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/catalog_write.h"
+#include "archive/catalog/write.h"
 #include "proto/frame.pb-c.h"
 
 enum { GENERATIONS = 300, SERVICES = 20, OPEN_PAGE = 1001, TRIES = 5 };

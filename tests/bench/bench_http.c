@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "collector/http/metrics_text.h"
+#include "collector/http/metrics/text.h"
 #include "collector/http/overview.h"
+#include "online/trace/reader.h"
 #include "pack/report.h"
 #include "support/archive_host.h"
-#include "trace/reader.h"
 
 enum { ROUNDS = 20, STREAMS_MAX = 255 };
 

@@ -19,10 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analysis/analysis.h"
-#include "spans/spans.h"
-#include "trace/prepare.h"
-#include "trace/reader.h"
+#include "online/analysis/analysis.h"
+#include "online/spans/spans.h"
+#include "online/trace/prepare.h"
+#include "online/trace/reader.h"
 #include "wire/split.h"
 
 struct file {

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "online/trace/pull.h"
 #include "tools/tracectl/trace_file/index.h"
-#include "trace/pull.h"
 
 enum { ROUNDS = 21 };
 

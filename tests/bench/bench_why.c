@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "explain/critical_path.h"
+#include "online/explain/critical_path.h"
 
 enum { ROUNDS = 51, REQUESTS = 1000, REQUEST_NS = 1000 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "event/generation.h"
+#include "online/event/generation.h"
+#include "online/trace/reader.h"
 #include "oracle/mutate.h"
-#include "trace/reader.h"
 #include "wire/spec.h"
 
 enum { SEEDS_MAX = 16, MUTANTS = 3000 };

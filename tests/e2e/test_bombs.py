@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small trace that costs many tries: two threads claim one proc among 20,000, and one of them takes another proc again and again
-(tests/unit/trace/test_bomb_costs.c has more). Neither tracectl nor the collector spends more than a second a megabyte on it."""
+(tests/unit/online/trace/test_bomb_costs.c has more). Neither tracectl nor the collector spends more than a second a megabyte on it."""
 import os
 import resource
 

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
 READER = """#include <stdio.h>
 #include <stdlib.h>
 #include "{header}"
-#include <trace/reader.h>
+#include <online/trace/reader.h>
 static void *resize(void *self, void *block, size_t before, size_t bytes) {{
   (void)self, (void)before;
   if (bytes == 0) {{ free(block); return NULL; }}

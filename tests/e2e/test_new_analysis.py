@@ -32,9 +32,9 @@ def sources_that_count_rows(names):
     texts = {name: (SOURCE / name).read_text() for name in names if name.endswith((".c", ".h")) and not name.startswith("tests/")}
     made_of_it = rf"(?m)^ *(\w+) = .*\b{COUNT}\b.*$"
     words = {COUNT}.union(*(re.findall(made_of_it, text) for text in texts.values()))
-    uses = re.compile(rf'^#include "analysis/analyses\.def"|\b({"|".join(words)})\b', re.M)
+    uses = re.compile(rf'^#include "online/analysis/analyses\.def"|\b({"|".join(words)})\b', re.M)
     return {(SOURCE / name).resolve() for name, text in texts.items()
-            if name != "lib/analysis/report.h" and uses.search(re.sub(made_of_it, "", text))}
+            if name != "lib/online/analysis/report.h" and uses.search(re.sub(made_of_it, "", text))}
 
 
 def objects_made_of(sources):
@@ -85,8 +85,8 @@ def build_with_toy(folder):
         target = folder / "tree" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SOURCE / name, target)
-    shutil.copy(SOURCE / "tests/e2e/toy/toy.c", folder / "tree/lib/analysis/toy.c")
-    with open(folder / "tree/lib/analysis/analyses.def", "a", encoding="utf-8") as table:
+    shutil.copy(SOURCE / "tests/e2e/toy/toy.c", folder / "tree/lib/online/analysis/kinds/toy.c")
+    with open(folder / "tree/lib/online/analysis/analyses.def", "a", encoding="utf-8") as table:
         table.write(ROW)
     build = folder / "build"
     run("cmake", "-S", folder / "tree", "-B", build, "-G", "Ninja", "-DTC_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Debug",

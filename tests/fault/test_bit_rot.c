@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "archive/walk.h"
 #include "collector/wal/scanner.h"
 #include "proto/frame.pb-c.h"

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "archive/catalog.h"
+#include "archive/catalog/catalog.h"
 #include "collector/wal/scanner.h"
 #include "proto/frame.pb-c.h"
 #include "proto/meta.pb-c.h"

@@ -3,11 +3,11 @@
  * bounded, figures made alone are those of the report, an epoch drops what is open, all memory comes back. */
 #include <string.h>
 
-#include "analysis/analysis.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
-#include "trace/reader.h"
+#include "online/analysis/analysis.h"
+#include "online/trace/reader.h"
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000, ROWS = 3, FIGURES = 64, TABLES = 16 };
 

@@ -4,10 +4,10 @@
  * it stays. */
 #include <string.h>
 
-#include "event/generation.h"
 #include "fuzz/fuzz.h"
+#include "online/event/generation.h"
+#include "online/trace/reader.h"
 #include "tools/tracectl/fetch/strip.h"
-#include "trace/reader.h"
 #include "wire/write.h"
 
 enum { MEMORY_BYTES = 64 << 20 };

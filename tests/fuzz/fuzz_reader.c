@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "event/generation.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
-#include "trace/reader.h"
+#include "online/event/generation.h"
+#include "online/trace/reader.h"
 #include "wire/spec.h"
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000 };

@@ -3,9 +3,9 @@
  * answer where a cell is, a state every goroutine once, and all memory comes back. */
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
-#include "scene/moment.h"
-#include "scene/picture.h"
-#include "scene/state.h"
+#include "online/scene/moment.h"
+#include "online/scene/picture.h"
+#include "online/scene/state.h"
 
 enum { MEMORY_MAX = 64 << 20, HEADER = 16, ALL = (1 << TO_LANE_KINDS) - 1 };
 

@@ -7,12 +7,12 @@
 
 #include "base/crc32c.h"
 #include "base/map.h"
-#include "event/view.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/read_trace.h"
 #include "fuzz/trace_budget.h"
-#include "spans/spans.h"
-#include "trace/reader.h"
+#include "online/event/view.h"
+#include "online/spans/spans.h"
+#include "online/trace/reader.h"
 
 enum {
   MEMORY_MAX = 64 << 20,

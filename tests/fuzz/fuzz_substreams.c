@@ -4,10 +4,10 @@
  * rest is told, and a blob that is read can be written and is read again. */
 #include <string.h>
 
-#include "event/tables.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
-#include "trace/substreams.h"
+#include "online/event/tables.h"
+#include "online/trace/substreams.h"
 
 enum { MEMORY_MAX = 16 << 20, BATCHES_MAX = 64 };
 

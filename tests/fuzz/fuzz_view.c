@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What users build on: whatever the reader lets through, every event can be pulled, viewed, made a span,
  * its stack asked by depth; the survey answers; all memory comes back. */
-#include "event/allocfree.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
-#include "spans/spans.h"
-#include "trace/pull.h"
-#include "trace/survey.h"
+#include "online/event/allocfree.h"
+#include "online/spans/spans.h"
+#include "online/trace/pull.h"
+#include "online/trace/survey.h"
 #include "wire/spec.h"
 
 enum { MEMORY_MAX = 64 << 20, FUEL = 100000, HEADER = 16 };

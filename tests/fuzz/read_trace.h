@@ -3,7 +3,7 @@
 #ifndef TT_READ_TRACE_H
 #define TT_READ_TRACE_H
 
-#include "trace/reader.h"
+#include "online/trace/reader.h"
 
 enum { TT_SLICE = 500 }; /* events asked for at a time */
 

@@ -36,7 +36,7 @@ import faults
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = ROOT / "build/mutants"
-ROOMS = {"wire": "lib/wire", "order": "lib/order", "spans": "lib/spans", "wal": "collector/wal",
+ROOMS = {"wire": "lib/wire", "order": "lib/online/order", "spans": "lib/online/spans", "wal": "collector/wal",
          "sealer": "collector/sealer", "ingest": "collector/ingest", "spool": "agent/spool"}
 WANTED = 92  # of 100
 LABELS = {"unit", "sim"}

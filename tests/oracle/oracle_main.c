@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "event/generation.h"
 #include "fuzz/pack.h"
+#include "online/event/generation.h"
+#include "online/trace/reader.h"
 #include "oracle/mutate.h"
-#include "trace/reader.h"
 #include "wire/spec.h"
 
 enum { ROUND = 64, SEEDS_MAX = 64 };
@@ -36,7 +36,7 @@ static uint64_t mix(uint64_t h, uint64_t w) {
   return h ^ h >> 29;
 }
 
-/* How many arguments of an ordered event mean something: see event/event.h. */
+/* How many arguments of an ordered event mean something: see online/event/event.h. */
 static unsigned meaningful_args(unsigned type) {
   switch (type) {
   case TW_EV_SYNC:

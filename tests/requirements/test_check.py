@@ -11,7 +11,7 @@ from unittest import mock
 
 import check
 
-PROOF = "`tests/unit/order/test_order.c: order/{}`"
+PROOF = "`tests/unit/online/order/test_order.c: order/{}`"
 NAME = "a_goroutine_is_created_once"
 WANTED = "| A1 | 003 | M | one | two |\n| A2 | 003 | M | three | four |\n"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "archive/meta.h"
 #include "archive/month.h"
 #include "archive/walk.h"

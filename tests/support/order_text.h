@@ -9,7 +9,7 @@
 #define TT_ORDER_TEXT_H
 
 #include "base/buf.h"
-#include "trace/reader.h"
+#include "online/trace/reader.h"
 
 struct tt_run {
   struct tb_mem mem;

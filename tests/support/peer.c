@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"
 

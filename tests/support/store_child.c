@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "archive/catalog.h"
+#include "archive/catalog/catalog.h"
 #include "base/crc32c.h"
 #include "proto/frame.pb-c.h"
 

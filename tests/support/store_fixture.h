@@ -4,8 +4,8 @@
 #ifndef TT_STORE_FIXTURE_H
 #define TT_STORE_FIXTURE_H
 
-#include "archive/audit.h"
-#include "archive/catalog.h"
+#include "archive/audit/audit.h"
+#include "archive/catalog/catalog.h"
 #include "support/store_driver.h"
 
 extern struct tt_store tt;

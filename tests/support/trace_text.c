@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "wire/batch.h"
 #include "wire/varint.h"
 

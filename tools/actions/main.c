@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "collector/base/logger.h"
-#include "post/post.h"
 #include "tools/actions/deliver.h"
 #include "tools/tracectl/remote/client.h"
+#include "tools/tracectl/remote/post.h"
 #include "tools/tracectl/term/tracectl.h"
 
 #define CONFIG_DEFAULT "/etc/tracecollect/actions"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "config/times.h"
 #include "proto/json.h"
 #include "proto/names.h"

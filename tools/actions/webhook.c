@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "post/post.h"
+#include "tools/tracectl/remote/post.h"
 
 enum { HEADER_BYTES = 128, SIGNATURE_BYTES = 48 };
 

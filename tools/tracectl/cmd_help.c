@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "tools/tracectl/args/options.h"
+#include "tools/tracectl/cmd_help.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/help/verbs.h"
 

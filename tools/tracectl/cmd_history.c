@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analysis.h"
 #include "base/buf.h"
 #include "config/times.h"
+#include "online/analysis/analysis.h"
 #include "pack/report.h"
 #include "pack/report_json.h"
 #include "pack/report_read.h"

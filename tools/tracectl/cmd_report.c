@@ -13,8 +13,8 @@
 #include "config/times.h"
 #include "pack/report.h"
 #include "pack/trim.h"
-#include "spans/idle.h"
-#include "base/nearest.h"
+#include "online/spans/stacks/idle.h"
+#include "base/text/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
@@ -27,7 +27,7 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/why/why.h"
-#include "why/schema.h"
+#include "online/why/schema.h"
 
 enum {
   CONDITIONS_MAX = 16,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"

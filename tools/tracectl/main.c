@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tracectl/cmd_help.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/help/verbs.h"
 

@@ -171,7 +171,7 @@ static void write_header(FILE *out, const struct tw_experiments *x, bool reader)
 
   snake(x->experiment[0].name, n.experiment);
   put_head(out, x->experiment[0].name, reader ? "READER" : "EXPERIMENT",
-           reader ? "event/generation.h" : "traceexperiment.h");
+           reader ? "online/event/generation.h" : "traceexperiment.h");
   if (!reader) put_register(out, x, n.experiment);
   for (unsigned i = 0; i < x->events; i++) {
     n.spec = &x->event[i];

@@ -67,7 +67,7 @@ struct ta_fill {
 };
 
 /* The state a thread holds: nothing, or its proc and a goroutine that runs or sits in a system call. */
-enum ta_hold { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
+enum ta_holds { TA_HOLDS_NOTHING, TA_HOLDS_RUNNING, TA_HOLDS_SYSCALL };
 
 struct ta_thread {
   atomic_uint busy;           /* in a section */
@@ -79,7 +79,7 @@ struct ta_thread {
   _Atomic uint32_t gen; /* the one it last entered */
 
   struct ta_go *go, *own; /* what it runs or waits with; its own goroutine */
-  uint32_t hold;          /* enum ta_hold */
+  uint32_t hold;          /* enum ta_holds */
   uint32_t nested;        /* waits and calls begun inside another */
   uint32_t holds;         /* of the section it is in, one inside the other; 0: an ordinary one */
   uint32_t proc_gen;      /* its proc's status was written in this one */
@@ -94,7 +94,7 @@ struct ta_thread {
   _Atomic uint32_t state;      /* enum ta_thread_state */
   _Atomic uint64_t system_id;  /* gettid() */
   _Atomic uint32_t claim;      /* the generation its status was last written for */
-  _Atomic uint64_t now;        /* what it holds: goroutine, its name, enum ta_hold */
+  _Atomic uint64_t now;        /* what it holds: goroutine, its name, enum ta_holds */
   _Atomic uint64_t before;     /* the same when it entered `gen`, if it skipped the one before */
   _Atomic uint32_t before_gen; /* the one it skipped */
   _Atomic uint64_t dropped, misused;
@@ -231,7 +231,7 @@ struct ta_held {
   uint64_t id;
   uint32_t name;
   bool assists, sweeps;
-  enum ta_hold hold;
+  enum ta_holds hold;
 };
 
 #define TA_HELD_ASSISTS (UINT64_C(1) << 14)
@@ -254,7 +254,7 @@ static inline void ta_go_name(struct ta_go *go, uint32_t name) {
 }
 
 /* Says what t holds from now on. */
-static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_hold hold) {
+static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_holds hold) {
   t->go = go;
   t->hold = hold;
   t->running_gen = hold == TA_HOLDS_RUNNING ? ta_gen(t) : TA_NO_GEN;

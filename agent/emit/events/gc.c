@@ -103,7 +103,7 @@ void ta_gc_end(void) {
 
 static void set_sweeps(struct ta_thread *t, bool sweeps) {
   t->sweeps = sweeps ? TA_HELD_SWEEPS : 0;
-  ta_hold(t, t->go, (enum ta_hold)t->hold);
+  ta_hold(t, t->go, (enum ta_holds)t->hold);
 }
 
 void ta_gc_sweep_begin(void) {
@@ -149,7 +149,7 @@ static void set_assists(struct ta_thread *t, bool assists) {
   d.assists = assists;
   atomic_store_explicit(&t->go->word, ta_doing_word(d), memory_order_release);
   t->go->held = assists ? t->go->held | TA_HELD_ASSISTS : t->go->held & ~TA_HELD_ASSISTS;
-  ta_hold(t, t->go, (enum ta_hold)t->hold);
+  ta_hold(t, t->go, (enum ta_holds)t->hold);
 }
 
 void ta_gc_assist_begin(void) {

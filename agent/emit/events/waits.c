@@ -33,7 +33,7 @@ static struct ta_thread *begin(void) {
 }
 
 /* A section for the end of what the thread holds so. */
-static struct ta_thread *end(enum ta_hold hold) {
+static struct ta_thread *end(enum ta_holds hold) {
   struct ta_thread *t = ta_enter();
 
   if (t == NULL) return NULL;

@@ -3,7 +3,7 @@
  * kind. test_new_analysis.py adds it to a copy of the tree, and looks for it everywhere. */
 #include <string.h>
 
-#include "analysis/analysis_state.h"
+#include "online/analysis/analysis_state.h"
 
 struct toy {
   uint32_t all, of_kind[TO_RANGES]; /* series */

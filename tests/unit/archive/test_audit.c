@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
-#include "archive/catalog.h"
+#include "archive/audit/audit.h"
+#include "archive/catalog/catalog.h"
 #include "support/store_driver.h"
 
 enum { STREAMS = 3, GENERATIONS = 4 };

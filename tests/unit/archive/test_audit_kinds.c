@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
-#include "archive/catalog.h"
+#include "archive/audit/audit.h"
+#include "archive/catalog/catalog.h"
 #include "base/crc32c.h"
 #include "support/store_fixture.h"
 

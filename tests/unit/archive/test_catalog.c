@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/catalog_private.h"
-#include "archive/catalog_write.h"
+#include "archive/catalog/private.h"
+#include "archive/catalog/write.h"
 
 static char dir[] = "/tmp/tc-catalog-XXXXXX";
 static int fd;

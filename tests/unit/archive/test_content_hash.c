@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "archive/content_hash.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 
 static struct tc_hasher *make(enum tc_hash_kind kind) {
   struct tc_hasher *hasher;

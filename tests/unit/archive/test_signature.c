@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "base/crc32c.h"
 #include "support/patience.h"
 #include "support/store_fixture.h"

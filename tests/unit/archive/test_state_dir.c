@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
-#include "archive/audit_private.h"
+#include "archive/audit/audit.h"
+#include "archive/audit/private.h"
 
 static char path[] = "/tmp/tc-state-XXXXXX";
 static int state = -1;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "config/table.h"
 
 /* Loads text as the file "t.yaml" of a fresh folder; leaves what was said in diag. */

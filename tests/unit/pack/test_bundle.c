@@ -6,10 +6,10 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "online/trace/reader.h"
 #include "pack/bundle.h"
 #include "proto/archive.pb-c.h"
 #include "proto/utf8.h"
-#include "trace/reader.h"
 
 static const unsigned char stream_id[16] = "sixteen bytes id";
 static const struct tp_bundle_about whose = { stream_id, "shop", "host:1", 0, 0 };

@@ -5,7 +5,7 @@
 #include "pack/report.h"
 #include "pack/report_read.h"
 #include "proto/report.pb-c.h"
-#include "unit/analysis/fake_generation.h"
+#include "unit/online/analysis/fake_generation.h"
 
 typedef Tracecollect__V1__Report Report;
 typedef Tracecollect__V1__Value Value;

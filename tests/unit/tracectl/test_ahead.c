@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "event/generation.h"
+#include "online/event/generation.h"
 #include "support/seeds.h"
 #include "support/stored.h"
 #include "tools/tracectl/trace_file/ahead.h"

@@ -5,7 +5,7 @@
 
 #include "pack/report_read.h"
 #include "tools/tracectl/report/go_profile.h"
-#include "unit/analysis/fake_generation.h"
+#include "unit/online/analysis/fake_generation.h"
 
 typedef Tracecollect__V1__StreamReport report;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "trigger/watch.h"
-#include "unit/analysis/fake_generation.h"
+#include "unit/online/analysis/fake_generation.h"
 
 #define SECOND INT64_C(1000000000)
 

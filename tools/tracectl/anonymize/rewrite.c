@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "event/view.h"
+#include "online/event/view.h"
 #include "tools/tracectl/fetch/strip.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/input.h"
@@ -61,7 +61,7 @@ static bool is_standard(struct to_string text) {
 static bool is_stop(struct to_string text) {
   static const char *const reasons[] = {
 #define TO_STW_REASON(text, id) text,
-#include "event/stw_reasons.def"
+#include "online/event/stw_reasons.def"
 #undef TO_STW_REASON
     NULL
   };

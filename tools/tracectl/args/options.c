@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200 };

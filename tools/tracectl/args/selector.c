@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "config/times.h"
 
 static bool parse_number(const char *text, const char *end, uint64_t *out) {

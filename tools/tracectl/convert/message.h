@@ -5,7 +5,7 @@
 #define TK_CONVERT_MESSAGE_H
 
 #include "base/buf.h"
-#include "event/generation.h"
+#include "online/event/generation.h"
 
 /* A zero is left out. */
 void tk_put_number(struct tb_buf *out, unsigned field, uint64_t value);

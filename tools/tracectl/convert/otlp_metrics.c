@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/analysis.h"
+#include "online/analysis/analysis.h"
 #include "tools/tracectl/convert/format.h"
 #include "tools/tracectl/convert/otlp_data.h"
 #include "tools/tracectl/report/set.h"

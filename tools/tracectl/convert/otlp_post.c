@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hex.h"
-#include "post/post.h"
+#include "base/text/hex.h"
+#include "tools/tracectl/remote/post.h"
 
 #define HEADERS_VARIABLE "OTEL_EXPORTER_OTLP_HEADERS"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { STREAM_BYTES = 16, NAMED_MAX = 1000 }; /* of a page: as many streams as a collector names */

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/grow.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "tools/tracectl/fetch/choose.h"
 #include "tools/tracectl/fetch/read.h"
 #include "tools/tracectl/remote/remote.h"

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analysis/filter.h"
 #include "config/table.h"
-#include "event/view.h"
+#include "online/analysis/filter.h"
+#include "online/event/view.h"
 #include "proto/frame.h"
 #include "proto/route.h"
 #include "tls/role.h"
@@ -70,7 +70,7 @@ static void fill_rules(struct tk_table *t) {
 #define CTX(thread, proc, goroutine) #thread " " #proc " " #goroutine
 #define RULE(event, always, ready, then, apply)                                                    \
   ROW(t, tw_specs[TW_EV_##event].name, always, #ready, then, #apply);
-#include "order/rules.def"
+#include "online/order/rules.def"
 #undef RULE
 #undef CTX
 }
@@ -123,19 +123,19 @@ static void fill_reasons(struct tk_table *t) {
 
 static void fill_idle(struct tk_table *t) {
 #define TO_IDLE(reason, name, about) ROW(t, reason, name, about);
-#include "spans/idle.def"
+#include "online/spans/stacks/idle.def"
 #undef TO_IDLE
 }
 
 static void fill_stw_reasons(struct tk_table *t) {
 #define TO_STW_REASON(reason, id) ROW(t, reason, id);
-#include "event/stw_reasons.def"
+#include "online/event/stw_reasons.def"
 #undef TO_STW_REASON
 }
 
 static void fill_analyses(struct tk_table *t) {
 #define TO_ANALYSIS(id, name, about) ROW(t, #name, about);
-#include "analysis/analyses.def"
+#include "online/analysis/analyses.def"
 #undef TO_ANALYSIS
 }
 
@@ -143,12 +143,12 @@ static void fill_metrics(struct tk_table *t) {
 #define TC_METRIC(type, name, about)              ROW(t, "tracecollect_" #name, #type, about);
 #define TC_STORE_METRIC(type, name, field, about) ROW(t, "tracecollect_" #name, #type, about);
 #define TC_WAIT_METRIC(type, name, about)         ROW(t, "tracecollect_" #name, #type, about);
-#include "metrics/collector.def"
+#include "config/metrics.def"
 #undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC
 #define TC_PROCESS_METRIC(type, name, field, about) ROW(t, #name, #type, about);
-#include "metrics/process.def"
+#include "config/metrics_process.def"
 #undef TC_PROCESS_METRIC
 }
 

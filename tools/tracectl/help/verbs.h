@@ -3,7 +3,6 @@
 #ifndef TK_HELP_VERBS_H
 #define TK_HELP_VERBS_H
 
-#include <stdio.h>
 
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/term/tracectl.h"
@@ -20,9 +19,5 @@ struct tk_example {
   const char *verb, *command, *about;
 };
 extern const struct tk_example tk_examples[]; /* ends with a row without verb */
-
-void tk_help_overview(FILE *out);
-void tk_help_verb(const struct tk_verb *verb);
-int tk_help_unknown(const char *name); /* says that there is no such verb; TK_USAGE */
 
 #endif

@@ -2,7 +2,7 @@
 /* The share of a file by event type: the table of `go tool trace -d=footprint`. */
 #include <stdio.h>
 
-#include "event/heap.h"
+#include "online/event/heap.h"
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/print/wire_events.h"
 #include "wire/varint.h"

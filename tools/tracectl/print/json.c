@@ -5,7 +5,7 @@
  *
  * kind is Go's name for what happened, event the wire's; absent m, p and g are null. A frame is
  * {"func":S,"file":S,"line":N,"pc":"0x..."}, innermost first. */
-#include "event/generation.h"
+#include "online/event/generation.h"
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/term/quote.h"
 #include "wire/spec.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "event/generation.h"
+#include "online/event/generation.h"
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/term/quote.h"
 #include "wire/spec.h"

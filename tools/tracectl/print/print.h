@@ -9,8 +9,8 @@
 #define TK_PRINT_PRINT_H
 
 #include "base/buf.h"
-#include "event/allocfree.h"
-#include "event/view.h"
+#include "online/event/allocfree.h"
+#include "online/event/view.h"
 #include "tools/tracectl/term/out.h"
 #include "tools/tracectl/trace_file/input.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "event/generation.h"
+#include "online/event/generation.h"
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/term/plain.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tk_entry {
+struct tk_life_entry {
   uint64_t life;
   const struct to_frame *frame;
   bool is_sure; /* from its creation: not the outermost frame of a stack */
@@ -15,7 +15,7 @@ static tb_rc make_room(struct tk_entries *e, uint32_t slot) {
 
   if (slot < e->room) return TB_OK;
   while (room <= slot) room *= 2;
-  struct tk_entry *of = realloc(e->of, room * sizeof *of);
+  struct tk_life_entry *of = realloc(e->of, room * sizeof *of);
   if (of == NULL) return TB_NOMEM;
   memset(of + e->room, 0, (room - e->room) * sizeof *of);
   e->of = of;
@@ -29,8 +29,8 @@ tb_rc tk_entries_look(struct tk_entries *e, const struct tk_pass *pass, const st
 
   if (span->life == 0 || (!is_life && span->kind != TO_SPAN_GOROUTINE)) return TB_OK;
   TB_TRY(make_room(e, span->slot));
-  struct tk_entry *entry = &e->of[span->slot];
-  if (entry->life != span->life) *entry = (struct tk_entry){ .life = span->life };
+  struct tk_life_entry *entry = &e->of[span->slot];
+  if (entry->life != span->life) *entry = (struct tk_life_entry){ .life = span->life };
   if (entry->is_sure || (entry->frame != NULL && !is_life)) return TB_OK;
   uint32_t number = at->stack > TO_STACK_OTHER || is_life ? at->stack : at->end_stack;
   const struct to_frame *frame = to_callstack_entry(tk_pass_stack(pass, number), is_life);

@@ -10,7 +10,7 @@
 #include "tools/tracectl/query/pass.h"
 
 struct tk_entries {
-  struct tk_entry *of; /* by slot */
+  struct tk_life_entry *of; /* by slot */
   size_t room;
 };
 

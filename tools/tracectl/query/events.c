@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "spans/stack_table.h"
+#include "online/spans/stacks/table.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/index.h"
 #include "tools/tracectl/trace_file/trace_range.h"

@@ -11,7 +11,7 @@
 #ifndef TK_QUERY_EVENTS_H
 #define TK_QUERY_EVENTS_H
 
-#include "event/allocfree.h"
+#include "online/event/allocfree.h"
 #include "tools/tracectl/query/pass.h"
 
 /* Bounds are inclusive; generations outside them may come as well. Zeroed: all. */

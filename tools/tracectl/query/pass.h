@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "spans/pull.h"
+#include "online/spans/pull.h"
 #include "tools/tracectl/trace_file/input.h"
 
 enum { TK_QUERY_ERROR = 400, TK_QUERY_STACKS_MAX = 1 << 24 };
@@ -61,6 +61,6 @@ void tk_note_misannotated(const struct tk_place *place, struct tk_input *in,
 const char *tk_go_state_word(unsigned state);
 const char *tk_thread_state_word(unsigned state);
 
-/* Bytes of an input for a reader (trace/pull.h). */
+/* Bytes of an input for a reader (online/trace/pull.h). */
 tb_rc tk_input_more(void *input, const void **out_bytes, size_t *out_n);
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
 

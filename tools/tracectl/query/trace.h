@@ -11,7 +11,7 @@
 #ifndef TK_QUERY_TRACE_H
 #define TK_QUERY_TRACE_H
 
-#include "spans/stack_table.h"
+#include "online/spans/stacks/table.h"
 #include "tools/tracectl/query/pass.h"
 
 #define TK_OF_TRACE (INT64_C(1) << 40)

@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "base/hostport.h"
+#include "base/text/hostport.h"
 #include "tools/tracectl/remote/client.h"
 
 enum { TK_URL_BYTES = 320, TK_HTTP_PATH_BYTES = 8192, TK_HTTP_PORT = 7073 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { PAGE_SEGMENTS = 10000, PLACE_BYTES = 128 };

@@ -16,9 +16,9 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "event/view.h"
+#include "online/event/view.h"
+#include "online/spans/stacks/table.h"
 #include "proto/report.pb-c.h"
-#include "spans/stack_table.h"
 #include "tools/tracectl/report/pprof.h"
 
 struct tk_go_kind {

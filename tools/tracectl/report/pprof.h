@@ -13,8 +13,8 @@
 #define TK_REPORT_PPROF_H
 
 #include "base/result.h"
+#include "online/spans/stacks/callstack.h"
 #include "proto/report.pb-c.h"
-#include "spans/callstack.h"
 
 struct tk_pprof_ask {
   const Tracecollect__V1__TableSchema

@@ -6,8 +6,8 @@
 #ifndef TK_REPORT_SET_H
 #define TK_REPORT_SET_H
 
-#include "analysis/analysis.h"
 #include "base/arena.h"
+#include "online/analysis/analysis.h"
 #include "proto/report.pb-c.h"
 
 struct tk_go_kind;
@@ -16,7 +16,7 @@ struct tk_report_ask {
   bool kind[TO_ANALYSIS_KINDS]; /* wanted */
   enum to_window window;
   to_ns blocked_after_ns; /* of a file: a collector has its own */
-  const char *idle;       /* of a file: patterns, as in spans/idle.h; a collector has its own */
+  const char *idle;       /* of a file: patterns, as in online/spans/stacks/idle.h; a collector has its own */
   size_t rows_max;        /* of a file, in each table: a collector has its own limit */
   bool every_stack;       /* of a file: every stack gets a row of its own */
   const struct tk_go_kind *

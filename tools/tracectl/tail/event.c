@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "event/view.h"
+#include "online/event/view.h"
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/report/frame_text.h"
 #include "tools/tracectl/tail/tail.h"

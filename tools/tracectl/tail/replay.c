@@ -9,13 +9,13 @@
 
 #include "archive/generation_time.h"
 #include "base/grow.h"
+#include "online/trace/reader.h"
 #include "pack/bundle.h"
 #include "proto/unpack.h"
 #include "tools/tracectl/fetch/read.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/tail/tail.h"
 #include "tools/tracectl/term/tracectl.h"
-#include "trace/reader.h"
 
 enum { BUNDLE_BYTES = 256 << 10, SLICE_EVENTS_MAX = 256 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feed/topic.h"
+#include "pack/topic.h"
 #include "tools/tracectl/tail/tail.h"
 
 /* --- kinds ------------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static bool starts(const char *text, const char *with) {
 static bool feed_carries(const char *detail) {
 #define TC_FEED_EVENT(ID, name, about)                                                             \
   if (starts(name, detail)) return true;
-#include "feed/events.def"
+#include "pack/feed_events.def"
 #undef TC_FEED_EVENT
   return false;
 }

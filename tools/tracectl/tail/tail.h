@@ -15,7 +15,7 @@
 
 #include <pthread.h>
 
-#include "analysis/filter.h"
+#include "online/analysis/filter.h"
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/term/out.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "event/event.h"
+#include "online/event/event.h"
 
 /* Control characters would move the terminal's cursor. */
 static bool is_plain(const char *name) {

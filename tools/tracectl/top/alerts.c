@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text/hex.h"
 #include "tools/tracectl/term/tracectl.h"
 
 enum { AGAIN_MS = 1000, LINE_BYTES_MAX = 1 << 20 };

@@ -9,7 +9,7 @@
 #ifndef TK_TOP_POLL_H
 #define TK_TOP_POLL_H
 
-#include "analysis/analysis.h"
+#include "online/analysis/analysis.h"
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/top/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace's generations, each prepared (trace/prepare.h) on a thread of its own while the one before is ordered.
+/* A trace's generations, each prepared (online/trace/prepare.h) on a thread of its own while the one before is ordered.
  *
  *   while ((p = tk_ahead_next(ahead)) != NULL) {
  *     rc = to_reader_adopt(reader, p);
@@ -14,8 +14,8 @@
 #ifndef TK_TRACE_FILE_AHEAD_H
 #define TK_TRACE_FILE_AHEAD_H
 
-#include "trace/prepare.h"
-#include "trace/pull.h"
+#include "online/trace/prepare.h"
+#include "online/trace/pull.h"
 
 struct tk_ahead;
 

@@ -24,7 +24,7 @@ struct tk_index_row {
   uint64_t begin_wall_ns, end_wall_ns;
   bool estimated;    /* begin and end are: the trace does not say (lib/archive/generation_time.h) */
   uint64_t since_ns; /* since the trace's first batch */
-  /* Goroutines that do something in it, packed (trace/active.h). NULL: not known. */
+  /* Goroutines that do something in it, packed (online/trace/active.h). NULL: not known. */
   unsigned char *active;
   size_t active_len;
 };

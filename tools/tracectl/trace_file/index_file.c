@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "archive/generation_time.h"
+#include "online/trace/active.h"
 #include "tools/tracectl/trace_file/index.h"
-#include "trace/active.h"
 #include "wire/batch.h"
 
 typedef Tracecollect__V1__GenerationMeta generation_meta;

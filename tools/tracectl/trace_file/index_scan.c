@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "online/trace/active.h"
 #include "tools/tracectl/term/progress.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/index.h"
 #include "tools/tracectl/trace_file/input.h"
-#include "trace/active.h"
 #include "wire/raw.h"
 #include "wire/sections.h"
 #include "wire/split.h"

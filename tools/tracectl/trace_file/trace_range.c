@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/filter.h"
 #include "base/clock.h"
 #include "config/times.h"
-#include "event/generation.h"
+#include "online/analysis/filter.h"
+#include "online/event/generation.h"
 #include "tools/tracectl/trace_file/index.h"
 
 enum { SLICE_EVENTS_MAX = 64 };

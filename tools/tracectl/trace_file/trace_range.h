@@ -6,7 +6,7 @@
 #ifndef TK_TRACE_FILE_TRACE_RANGE_H
 #define TK_TRACE_FILE_TRACE_RANGE_H
 
-#include "event/generation.h"
+#include "online/event/generation.h"
 #include "tools/tracectl/args/selector.h"
 #include "tools/tracectl/trace_file/input.h"
 

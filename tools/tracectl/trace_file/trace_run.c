@@ -40,7 +40,7 @@ static tb_rc order_generation(struct run *run) {
   return rc;
 }
 
-/* A source of bytes (trace/pull.h). TB_IO: the input failed. */
+/* A source of bytes (online/trace/pull.h). TB_IO: the input failed. */
 static tb_rc more(void *self, const void **out_bytes, size_t *out_n) {
   struct run *run = self;
   const unsigned char *bytes;

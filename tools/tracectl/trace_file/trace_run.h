@@ -3,8 +3,8 @@
 #ifndef TK_TRACE_FILE_TRACE_RUN_H
 #define TK_TRACE_FILE_TRACE_RUN_H
 
+#include "online/trace/reader.h"
 #include "tools/tracectl/trace_file/input.h"
-#include "trace/reader.h"
 
 enum { TK_THREADS_MAX = 2 };
 

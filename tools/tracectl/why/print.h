@@ -3,8 +3,8 @@
 #ifndef TK_WHY_PRINT_H
 #define TK_WHY_PRINT_H
 
+#include "online/why/why.h"
 #include "tools/tracectl/why/why.h"
-#include "why/why.h"
 
 int tk_why_print(const struct tk_why_ask *ask, const struct to_why *why);
 

@@ -7,8 +7,8 @@
 #ifndef TK_WHY_WHY_H
 #define TK_WHY_WHY_H
 
+#include "online/why/interval.h"
 #include "tools/tracectl/query/pass.h"
-#include "why/interval.h"
 
 struct tk_why_ask {
   struct tk_place place; /* opened more than once */

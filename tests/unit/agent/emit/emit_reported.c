@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "agent/host/clock.h"
-#include "event/generation.h"
+#include "online/event/generation.h"
+#include "online/trace/reader.h"
 #include "support/patience.h"
-#include "trace/reader.h"
 #include "wire/experiments.h"
 
 enum { MEMORY_BYTES = 8 << 20, NEVER_MS = 60000 };

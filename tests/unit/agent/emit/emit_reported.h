@@ -5,7 +5,7 @@
 #ifndef TT_UNIT_EMIT_EMIT_TOLD_H
 #define TT_UNIT_EMIT_EMIT_TOLD_H
 
-#include "event/event.h"
+#include "online/event/event.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 
 /* The session ends; its one trace goes through our reader, which must find no fault. */

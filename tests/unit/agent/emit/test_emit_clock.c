@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "event/allocfree.h"
+#include "online/event/allocfree.h"
 #include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 

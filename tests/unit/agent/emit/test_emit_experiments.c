@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "online/trace/substreams.h"
 #include "tests/support/order_text.h"
 #include "tests/unit/agent/emit/emit_scene.h"
 #include "tools/tracectl/fetch/strip.h"
-#include "trace/substreams.h"
 #include "traceexperiment.h"
 
 static const char spec[] = "experiment Cache\n"

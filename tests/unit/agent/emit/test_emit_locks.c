@@ -9,7 +9,7 @@
 
 #include "agent/emit/events/locks.h"
 #include "agent/emit/events/waiters.h"
-#include "event/locks.h"
+#include "online/event/locks.h"
 #include "support/caller.h"
 #include "tests/unit/agent/emit/emit_reported.h"
 

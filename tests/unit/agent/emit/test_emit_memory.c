@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "event/allocfree.h"
+#include "online/event/allocfree.h"
 #include "tests/unit/agent/emit/emit_reported.h"
 #include "traceexperiment.h"
 

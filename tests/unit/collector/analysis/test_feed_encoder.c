@@ -9,7 +9,7 @@
 #include "pack/report.h"
 #include "pack/report_read.h"
 #include "proto/meta.pb-c.h"
-#include "unit/analysis/fake_generation.h"
+#include "unit/online/analysis/fake_generation.h"
 #include "unit/collector/feed/feed_ear.h"
 #include "support/patience.h"
 

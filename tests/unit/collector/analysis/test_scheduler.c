@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "analysis/analysis.h"
 #include "collector/analysis/scheduler.h"
+#include "online/analysis/analysis.h"
+#include "online/trace/reader.h"
 #include "proto/meta.pb-c.h"
 #include "support/patience.h"
-#include "trace/reader.h"
 #include "unit/collector/store/memory_store.h"
 #include "wire/split.h"
 

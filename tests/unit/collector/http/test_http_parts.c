@@ -7,8 +7,8 @@
 
 #include "collector/http/health.h"
 #include "collector/http/live.h"
-#include "collector/http/range.h"
-#include "collector/http/request.h"
+#include "collector/http/request/range.h"
+#include "collector/http/request/request.h"
 
 /* --- heads ------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "collector/base/logger.h"
-#include "collector/http/metrics_text.h"
+#include "collector/http/metrics/text.h"
 #include "proto/report.pb-c.h"
 #include "unit/pack/toy_report.h"
 
@@ -49,7 +49,7 @@ Test(metrics, loops_are_summed_and_peaks_are_the_highest) {
   expect_line(text, "tracecollect_store_waits{part=\"archive\",reason=\"inodes\"} 0");
 }
 
-/* Every row of collector.def is there once, with its sentence, and is named as Prometheus asks. */
+/* Every row of config/metrics.def is there once, with its sentence, and is named as Prometheus asks. */
 Test(metrics, every_row_of_the_table_is_shown) {
   struct tc_metrics a = { .connections = 0 };
   struct tc_metrics *loops[] = { &a };
@@ -60,7 +60,7 @@ Test(metrics, every_row_of_the_table_is_shown) {
 #define TC_METRIC(type, field, help)             { #type, #field, help },
 #define TC_STORE_METRIC(type, name, field, help) { #type, #name, help },
 #define TC_WAIT_METRIC(type, name, help)         { #type, #name, help },
-#include "metrics/collector.def"
+#include "config/metrics.def"
 #undef TC_WAIT_METRIC
 #undef TC_METRIC
 #undef TC_STORE_METRIC

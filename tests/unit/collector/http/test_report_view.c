@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/http/report_view.h"
+#include "collector/http/metrics/report_view.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

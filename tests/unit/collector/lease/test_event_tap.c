@@ -10,8 +10,8 @@
 #include <zstd.h>
 
 #include "collector/lease/event_tap.h"
+#include "online/trace/reader.h"
 #include "support/patience.h"
-#include "trace/reader.h"
 
 enum { ORDERS_MAX = 16 };
 

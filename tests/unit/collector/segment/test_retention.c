@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/catalog.h"
+#include "archive/catalog/catalog.h"
 #include "collector/segment/retention.h"
 #include "support/patience.h"
 #include "support/store_driver.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "archive/meta.h"
 #include "proto/frame.pb-c.h"
 #include "support/patience.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/audit.h"
+#include "archive/audit/audit.h"
 #include "support/patience.h"
 #include "support/store_fixture.h"
 

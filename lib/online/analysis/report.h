@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report: figures and tables, and the schema that says what they are.
+ *
+ * An analysis declares its schema as data and fills values in. Code that shows, sends, sums or compares reports reads
+ * the schema and knows no analysis by name.
+ *
+ * A name says its unit at its end: _ns, _bytes, _share (0..1); without one it is a number of things. Distributions
+ * are of nanoseconds. Names never change; new ones come after the old ones.
+ *
+ * The text of a value has a NUL behind it.
+ */
+#ifndef TO_ANALYSIS_REPORT_H
+#define TO_ANALYSIS_REPORT_H
+
+#include "online/event/generation.h"
+#include "online/spans/stacks/callstack.h"
+#include "online/window/distribution.h"
+
+enum to_value_type {
+  TO_VALUE_COUNT, /* number */
+  TO_VALUE_NS,    /* number: a length of time */
+  TO_VALUE_TIME,  /* number: nanoseconds on the trace clock */
+  TO_VALUE_BYTES, /* number */
+  TO_VALUE_ID,    /* number: a goroutine, thread, P, task */
+  TO_VALUE_SHARE, /* share, 0..1 */
+  TO_VALUE_FLAG,  /* number: 0 or 1 */
+  TO_VALUE_TEXT,
+  TO_VALUE_STACK,
+  TO_VALUE_DISTRIBUTION,
+};
+const char *to_value_type_name(enum to_value_type type); /* "distribution" */
+
+struct to_value {
+  bool none; /* unknown, or not for this row */
+  union {
+    int64_t number;
+    double share;
+    struct to_string text;
+    const struct to_callstack *stack; /* NULL: one that was not kept */
+    const struct to_distribution *distribution;
+  };
+};
+
+/* An option, a figure or a column. */
+struct to_field {
+  const char *name;
+  enum to_value_type type;
+  const char *about;  /* one sentence, as a dashboard shows it */
+  const char *metric; /* its family in /metrics: of a column a series a row; NULL: none */
+  const char *label;  /* of a text column: the label of the row's series in /metrics; NULL: none */
+  bool
+      greatest; /* of a column: the row of the rows left out has their greatest one, not their sum */
+};
+
+enum { TO_ORDERS_MAX = 3 };
+
+/* Rows are sorted by a column: a distribution by its total. */
+struct to_row_order {
+  uint8_t column; /* from 1; 0: no more */
+  bool rising;
+};
+
+struct to_table_schema {
+  const char *name;
+  const char *about;       /* as a heading: "By stack" */
+  const char *order_about; /* "most blocked time first" */
+  unsigned keys;           /* columns before this one are the row's key */
+  unsigned columns;
+  const struct to_field *column;
+  struct to_row_order order[TO_ORDERS_MAX];
+  bool is_list; /* rows are things, not sums: what is cut off is not summed in a row "other" */
+};
+
+struct to_schema {
+  unsigned options, figures, tables;
+  const struct to_field *option; /* what the report was asked for with */
+  const struct to_field *figure;
+  const struct to_table_schema *table;
+};
+
+struct to_table {
+  size_t rows;                  /* listed */
+  size_t rows_total;            /* found */
+  bool has_other;               /* the last row sums those that are not listed: its key is none */
+  const struct to_value *value; /* rows * columns, row by row */
+};
+
+static inline const struct to_value *to_table_row(const struct to_table_schema *schema,
+                                                  const struct to_table *table, size_t row) {
+  return table->value + row * schema->columns;
+}
+
+enum to_analysis_kind {
+#define TO_ANALYSIS(ID, name, about) TO_ANALYSIS_##ID,
+#include "online/analysis/analyses.def"
+#undef TO_ANALYSIS
+  TO_ANALYSIS_KINDS
+};
+
+struct to_report {
+  enum to_analysis_kind kind;
+  const struct to_schema *schema;
+  enum to_window window;
+  to_ns from, until;                      /* trace clock */
+  uint64_t from_wall_ns, until_wall_ns;   /* 0: unknown */
+  uint64_t first_gen, last_gen;           /* 0: none */
+  uint64_t events;                        /* between from and until, Sync included */
+  uint64_t epochs;                        /* over the whole stream; 0: nothing came yet */
+  const struct to_value *option, *figure; /* in the schema's order */
+  const struct to_table *table;
+  size_t notes;
+  const char *const
+      *note; /* sentences about this report: what the trace lacks, and how to have it */
+};
+
+/* By name; -1: there is none. */
+int to_schema_table(const struct to_schema *schema, const char *name);
+int to_fields_find(const struct to_field *field, unsigned n, const char *name);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "online/measure/totals.h"
+
+#include <string.h>
+
+static void give(struct to_totals_note *note, struct tb_mem *mem) {
+  tb_mem_give(mem, note->total, note->n * sizeof(*note->total));
+}
+
+void to_totals_fini(struct to_totals *t, struct tb_mem *mem) {
+  for (size_t i = 0; i < t->notes; i++) give(&t->note[i], mem);
+  tb_mem_give(mem, t->now, t->n * sizeof(*t->now));
+}
+
+tb_rc to_totals_reserve(struct to_totals *t, struct tb_mem *mem, size_t n) {
+  void *block = t->now;
+
+  if (n <= t->n) return TB_OK;
+  TB_TRY(tb_mem_resize(mem, &block, t->n * sizeof(*t->now), n * sizeof(*t->now)));
+  t->now = block;
+  memset(t->now + t->n, 0, (n - t->n) * sizeof(*t->now));
+  t->n = n;
+  return TB_OK;
+}
+
+static bool is_begin(const struct to_windows *w, int64_t at) {
+  for (size_t i = 0; i < w->slots; i++)
+    if (w->slot[i].begin == at) return true;
+  return false;
+}
+
+/* Those at which no slot begins any more. */
+static void drop_old(struct to_totals *t, const struct to_windows *w) {
+  size_t kept = 0;
+
+  for (size_t i = 0; i < t->notes; i++) {
+    if (t->windows_first == w->windows_first && is_begin(w, t->note[i].at))
+      t->note[kept++] = t->note[i];
+    else
+      give(&t->note[i], w->mem);
+  }
+  t->notes = kept;
+}
+
+tb_rc to_totals_slot(struct to_totals *t, const struct to_windows *w) {
+  struct to_totals_note note = { .at = w->open_begin, .n = t->n };
+
+  drop_old(t, w);
+  t->windows_first = w->windows_first;
+  if (t->n == 0) return TB_OK;
+  TB_TRY(tb_mem_take(w->mem, t->n * sizeof(*note.total), &note.total));
+  memcpy(note.total, t->now, t->n * sizeof(*note.total));
+  t->note[t->notes++] = note;
+  return TB_OK;
+}
+
+uint64_t to_totals_in(const struct to_totals *t, const struct to_view *view, enum to_window window,
+                      size_t figure) {
+  uint64_t before = 0;
+
+  for (size_t i = 0; i < t->notes && window != TO_WINDOW_ALL; i++)
+    if (t->note[i].at <= view->from && figure < t->note[i].n) before = t->note[i].total[figure];
+  return t->now[figure] - before;
+}

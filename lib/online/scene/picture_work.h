@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that make a picture:
+ *
+ *   picture.c  lanes, and the spans of a scene on them
+ *   brush.c    cells of one lane, merged by pixel
+ *   counts.c   how many goroutines were in which state: groups, and all of them
+ *   rows.c     tasks and regions, which overlap
+ */
+#ifndef TO_SCENE_PICTURE_WORK_H
+#define TO_SCENE_PICTURE_WORK_H
+
+#include "online/scene/picture.h"
+
+/* What is drawn. */
+struct to_stroke {
+  to_ns from, until;
+  uint64_t subject;
+  uint32_t name;
+  uint8_t look;
+  bool from_known, open;
+};
+
+/* brush.c: strokes in the order of time. What reaches into the one before is cut off. */
+TB_MUST tb_rc to__draw(struct to_picture *p, struct to_lane *lane, const struct to_stroke *stroke);
+/* One of several at a time counts: cells of one pixel are one. */
+TB_MUST tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane,
+                              const struct to_stroke *stroke);
+TB_MUST tb_rc to__draw_value(struct to_picture *p, struct to_lane *lane, to_ns at, double value);
+/* until: of a value, how long it was so at least. */
+TB_MUST tb_rc to__draw_end(struct to_picture *p, struct to_lane *lane, to_ns until);
+void to__brush_free(struct to_picture *p, struct to_lane *lane);
+/* Cells without merging. */
+TB_MUST tb_rc to__put_cell(struct to_picture *p, struct to_lane *lane, const struct to_cell *cell);
+uint32_t to__unit_of(const struct to_picture *p, to_ns at); /* clipped to the picture */
+
+/* counts.c */
+struct to_counts;
+TB_MUST tb_rc to__counts_new(struct to_picture *p, struct to_counts **out);
+void to__counts_free(struct to_picture *p, struct to_counts *counts);
+void to__counts_add(const struct to_picture *p, struct to_counts *counts,
+                    const struct to_scene_span *span);
+TB_MUST tb_rc to__counts_draw_group(struct to_picture *p, struct to_counts *counts,
+                                    struct to_lane *lane);
+/* which: 0 running, 1 runnable, 2 in calls, 3 waiting. */
+TB_MUST tb_rc to__counts_draw(struct to_picture *p, struct to_counts *counts, unsigned which,
+                              struct to_lane *lane);
+
+/* rows.c */
+struct to_rows;
+TB_MUST tb_rc to__rows_new(struct to_picture *p, struct to_rows **out);
+void to__rows_free(struct to_picture *p, struct to_rows *rows);
+/* In the order of generations: the parts of one are joined. id: of its lanes. */
+TB_MUST tb_rc to__rows_add(struct to_picture *p, struct to_rows *rows, enum to_lane_kind kind,
+                           int64_t id, const struct to_stroke *stroke);
+TB_MUST tb_rc to__rows_draw(struct to_picture *p, struct to_rows *rows);
+
+/* picture.c: the lane, made where it is new. */
+TB_MUST tb_rc to__lane(struct to_picture *p, enum to_lane_kind kind, int64_t id, unsigned row,
+                       uint32_t name, size_t *out);
+
+#endif

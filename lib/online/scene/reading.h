@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One generation, read alone: its spans, then those that it leaves open. For scene.c, moment.c and state.c. */
+#ifndef TO_SCENE_READING_H
+#define TO_SCENE_READING_H
+
+#include "online/scene/source.h"
+#include "online/spans/spans.h"
+
+struct to_reading {
+  struct to_spans *spans; /* for stacks, from the first span on */
+  uint64_t gen;
+  to_ns from, until; /* no event is earlier; the last event */
+  bool has_clock;
+  struct to_clock clock;
+  /* Its own: */
+  const struct to_scene_source *source;
+  struct to_reader *reader;
+};
+
+TB_MUST tb_rc to__reading_run(struct to_reading *reading, struct tb_mem *mem,
+                              const struct to_scene_source *source,
+                              const struct to_spans_config *config, struct to_span_sink sink,
+                              tb_rc (*open)(void *self, const struct to_span *span),
+                              struct tb_diag *diag);
+/* The last moment of what is open is in it. */
+bool to__span_holds(const struct to_span *span, to_ns at);
+/* NULL: none is known, or it has no frame. */
+const struct to_callstack *to__reading_calls(const struct to_reading *reading, uint32_t stack);
+void to__reading_fini(struct to_reading *reading); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes out where a state of a goroutine ends: it is counted in the sums, and a span is written if one is wanted. Part of the pass in spans.c. */
+#ifndef TO_SPANS_OUT_H
+#define TO_SPANS_OUT_H
+
+#include <string.h>
+
+#include "online/spans/state.h"
+
+/* The pass is one loop; left to itself the compiler calls what most events do. */
+#ifdef TC_SANITIZED
+#define HOT static inline
+#else
+#define HOT static inline __attribute__((always_inline))
+#endif
+#define COLD static __attribute__((noinline))
+
+HOT uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
+  return (uint32_t)(g - s->lives);
+}
+
+/* A goroutine's span. Every field is written: the place holds an older span. */
+HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
+                        const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
+                        uint64_t by_stack) {
+  struct to_span *span = &s->out[s->n++];
+
+  span->from = g->since;
+  span->until = ev->time;
+  span->id = g->id;
+  span->life = g->life;
+  span->proc = on_thread ? g->proc : TO_NONE;
+  span->thread = on_thread ? g->thread : TO_NONE;
+  span->by_life = by_life;
+  span->by = ev->g;
+  span->by_thread = ev->m;
+  span->stack = g->stack;
+  span->end_stack = end_stack;
+  span->by_stack = by_stack;
+  memcpy(&span->state, &g->state,
+         sizeof g->state + sizeof g->reason + sizeof g->cause + sizeof g->known);
+  span->kind = TO_SPAN_GOROUTINE;
+  span->until_known = true;
+  span->open = false;
+  span->more = NULL;
+  span->slot = slot_of(s, g);
+  span->lock = g->state == TO_GO_WAITING ? g->lock : TO_LOCK_NONE;
+  return span;
+}
+
+COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span *span) {
+  struct to_string label = to__spans_label(s, g);
+
+  if (label.len > 0) to__spans_more(s, span)->name = label;
+}
+
+/* The span of g that ends with ev. */
+static struct to_span make(const struct to_spans *s, const struct to_life *g,
+                           const struct to_event *ev, uint64_t end_stack, uint64_t by_stack) {
+  return (struct to_span){ .from = g->since,
+                           .until = ev->time,
+                           .id = g->id,
+                           .life = g->life,
+                           .slot = slot_of(s, g),
+                           .stack = g->stack,
+                           .end_stack = end_stack,
+                           .by_stack = by_stack,
+                           .state = g->state,
+                           .reason = g->reason,
+                           .cause = g->cause,
+                           .from_known = g->known,
+                           .kind = TO_SPAN_GOROUTINE,
+                           .until_known = true };
+}
+
+COLD void count_far(struct to_spans *s, const struct to_generation *gen,
+                    const struct to_span *span) {
+  tb_rc rc = to_span_sums_take(s->sums, gen, span);
+
+  if (rc != TB_OK) s->failed = rc;
+}
+
+HOT void count_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                     enum to_go_state state, const struct to_event *ev, uint64_t end_stack,
+                     uint64_t by_stack) {
+  bool is_plain = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
+  uint64_t ns = (uint64_t)ev->time - (uint64_t)g->since;
+  bool done = false;
+
+  if (s->sums == NULL) return;
+  if (TB_LIKELY(g->known)) {
+    unsigned how = TO_SUMS_HOW(state, state == TO_GO_WAITING ? g->reason : g->cause);
+    done = is_plain ? to_span_sums_add_plain(s->sums, slot_of(s, g), state, ns)
+                    : to_span_sums_add(s->sums, slot_of(s, g), how, g->stack, by_stack, ns);
+  }
+  if (TB_LIKELY(done)) return;
+  struct to_span span = make(s, g, ev, end_stack, by_stack);
+  count_far(s, gen, &span);
+}
+
+HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                   const struct to_event *ev) {
+  to_ns bound = state == TO_GO_WAITING   ? s->waits_longer_than[g->reason]
+                : state == TO_GO_SYSCALL ? -1 /* what is counted did not come here */
+                                         : s->longer_than[state];
+
+  return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 && ev->time - g->since > bound;
+}
+
+/* A call of the goroutine that ends with ev is counted, and no more is wanted of it. */
+HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
+                         const struct to_event *ev, bool lost_proc) {
+  to_ns ns = ev->time - g->since;
+
+  if (s->calls == NULL || lost_proc || !g->known || ns > s->longer_than[TO_GO_SYSCALL])
+    return false;
+  return to_calls_add(s->calls, g->stack, (uint64_t)ns);
+}
+
+/* by_life: of the event's context. g->state is state, but in a made-up trace. */
+HOT void put_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                   enum to_go_state state, const struct to_event *ev, uint64_t by_life,
+                   uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
+  bool on_thread = state == TO_GO_RUNNING || state == TO_GO_SYSCALL;
+
+  to__region_time(s, g, state, ev->time);
+  count_state(s, gen, g, state, ev, end_stack, by_stack);
+  if (state == TO_GO_SYSCALL && call_is_counted(s, g, ev, lost_proc)) return;
+  if (!comes_out(s, g, state, ev)) return;
+  if (state == TO_GO_WAITING && s->sums != NULL &&
+      to_span_sums_is_idle(s->sums, slot_of(s, g), g->reason, g->stack, by_stack))
+    return;
+  struct to_span *span = put(s, g, on_thread, ev, by_life, end_stack, by_stack);
+  if (state == TO_GO_SYSCALL) span->lost_proc = lost_proc;
+  if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
+}
+
+/* Its waker, not the thread that found it, is what a reader of the span looks for. */
+HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                      const struct to_event *ev) {
+  to__region_time(s, g, TO_GO_RUNNABLE, ev->time);
+  count_state(s, gen, g, TO_GO_RUNNABLE, ev, 0, g->made_by_stack);
+  if (!comes_out(s, g, TO_GO_RUNNABLE, ev)) return;
+  put(s, g, false, ev, g->made_by_life, 0, g->made_by_stack)->by = g->made_by;
+}
+
+static void make_piece(const struct to_life *g, struct to_span *span) {
+  span->kind = TO_SPAN_SYSCALL;
+  span->from = g->piece_since;
+  span->state = !g->without_p;
+  span->from_known = g->known || g->piece_since != g->since;
+}
+
+/* Of a call: a part without its P, for the sums alone. */
+COLD void count_part(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                     const struct to_event *ev, to_ns since, enum to_call_part part) {
+  struct to_span span = make(s, g, ev, 0, 0);
+
+  if (s->sums == NULL) return;
+  make_piece(g, &span);
+  span.from = since;
+  span.cause = (uint8_t)part;
+  count_far(s, gen, &span);
+}
+
+static enum to_call_part part_of(const struct to_life *g) {
+  if (!to__lost_proc(g)) return TO_CALL_NEVER_PROC;
+  return g->unseen ? TO_CALL_UNSEEN : TO_CALL_WITHOUT_PROC;
+}
+
+/* A part of a call with its P ends. */
+HOT void count_call(struct to_spans *s, int64_t proc, to_ns from, to_ns until) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR))
+    s->call_ns[place] += (uint64_t)until - (uint64_t)from;
+}
+
+/* by: of the event's context. */
+HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                   const struct to_event *ev, uint64_t by_life, bool loses_proc) {
+  if (TB_UNLIKELY(g->without_p))
+    count_part(s, gen, g, ev, g->piece_since, part_of(g));
+  else
+    count_call(s, g->proc, g->piece_since, ev->time);
+  if (!to__wants(s, TO_WANT(SYSCALL))) return;
+  struct to_span *span = put(s, g, true, ev, by_life, 0, 0);
+  make_piece(g, span);
+  span->lost_proc = loses_proc;
+  if (g->without_p) span->proc = TO_NONE;
+}
+
+/* The goroutine that sits in a call on this thread, and has or had this P. */
+static inline struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
+  struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
+  const uint64_t *slot;
+
+  if (thread == TO_NONE) return NULL;
+  if (g->life != 0 && g->state == TO_GO_SYSCALL && g->thread == thread) return g;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)thread);
+  g = slot == NULL ? NULL : &s->lives[*slot];
+  return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
+}
+
+/* A goroutine that ends in its call gives its P up just before: the moment between the two is one without a P. Go's summaries see it
+ * where they see the call by its P. */
+static void note_leaving(struct to_spans *s, const struct to_event *ev) {
+  const struct to_life *g = in_call(s, (int64_t)ev->args[0], ev->m);
+
+  if (g == NULL) return;
+  s->leaving = g->life;
+  s->leaving_since = ev->time;
+  s->leaving_seen =
+      ev->args[0] < TO_SPANS_PROCS_NEAR && s->calls_on[ev->args[0] + 1] == slot_of(s, g);
+}
+
+static void count_leaving(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_life *g, const struct to_event *ev) {
+  if (s->leaving != g->life) return;
+  count_call(s, g->proc, ev->time, s->leaving_since);
+  if (s->leaving_seen) count_part(s, gen, g, ev, s->leaving_since, TO_CALL_WITHOUT_PROC);
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spans of a trace, one by one, for a caller that would rather loop than be called.
+ *
+ *   while ((rc = to_span_pull_next(pull, &span, &gen)) == TB_OK) look_at(span);   -- TB_END: whole and done
+ *   to_spans_open(to_span_pull_spans(pull), still_open, self);                    -- and what the end left open
+ *
+ * Memory    from mem: the reader's and the spans' own, and 50 KiB. A span, its texts and its generation are lent until
+ *           the next call.
+ * Threads   use each object from one thread at a time.
+ * Errors    as of online/trace/pull.h, after every span before the fault; as of online/spans/spans.h.
+ */
+#ifndef TO_SPANS_PULL_H
+#define TO_SPANS_PULL_H
+
+#include "online/spans/spans.h"
+#include "online/trace/pull.h"
+
+struct to_span_pull;
+
+/* flags: of the reader, online/trace/reader.h. */
+TB_MUST tb_rc to_span_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
+                               const struct to_spans_config *config, struct to_pull_source source,
+                               struct tb_diag *diag, struct to_span_pull **out);
+void to_span_pull_free(struct to_span_pull *pull); /* accepts NULL */
+
+/* *out_gen: the generation of the event that ended the span. */
+TB_MUST tb_rc to_span_pull_next(struct to_span_pull *pull, const struct to_span **out,
+                                const struct to_generation **out_gen);
+/* The trace is read past faults of its annotations (TO_READER_PAST_ANNOTATIONS): the first one; NULL: none so far. */
+const struct tb_diag *to_span_pull_misannotated(const struct to_span_pull *pull);
+/* For stacks, and for what is open: to_spans_stack(), to_spans_open(). */
+struct to_spans *to_span_pull_spans(struct to_span_pull *pull);
+
+#endif

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass: an event finds its goroutine by the orderer's slot, or by the P that it runs on, so there is no search. The
+ * state that the event ends is known from its type; only if a span of that state is wanted is one written.
+ *
+ * A goroutine in a call whose P was taken is no longer found by its P, but by its thread: such calls, few among all,
+ * stand in a map. */
+#include "online/spans/spans.h"
+
+#include <string.h>
+
+#include "online/event/status.h"
+#include "online/spans/out.h"
+#include "online/spans/state.h"
+#include "online/spans/waits.h"
+
+/* --- what comes out ---------------------------------------------------------------------------- */
+
+struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
+                              enum to_span_kind kind) {
+  const struct to_life *by = to__spans_context(s, ev);
+  struct to_span *span = &s->out[s->n++];
+
+  *span = (struct to_span){ .kind = kind,
+                            .until = ev->time,
+                            .proc = TO_NONE,
+                            .thread = TO_NONE,
+                            .by_life = by == NULL ? 0 : by->life,
+                            .by = ev->g,
+                            .by_thread = ev->m,
+                            .until_known = true,
+                            .slot = by == NULL ? 0 : slot_of(s, by) };
+  return span;
+}
+
+/* --- goroutines -------------------------------------------------------------------------------- */
+
+COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
+  void *lives = s->lives, *births = s->births;
+  size_t room = s->slots;
+
+  while (room <= slot) room *= 2;
+  if (s->births_room < room) { /* it may have grown when there was no room for lives */
+    TB_TRY(tb_mem_resize(s->mem, &births, s->births_room * sizeof *s->births,
+                         room * sizeof *s->births));
+    s->births = births;
+    s->births_room = room;
+  }
+  TB_TRY(tb_mem_resize(s->mem, &lives, s->slots * sizeof *s->lives, room * sizeof *s->lives));
+  s->lives = lives;
+  s->slots = room;
+  return TB_OK;
+}
+
+/* A life begins. Slots below slots_end have been used in this epoch. */
+static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
+                        enum to_go_state state, bool known, struct to_life **out) {
+  if (TB_UNLIKELY(slot >= s->slots_end)) {
+    if (TB_UNLIKELY(slot >= s->slots)) TB_TRY(grow(s, slot));
+    while (s->slots_end <= slot) s->lives[s->slots_end++] = (struct to_life){ .id = TO_FREE_SLOT };
+  }
+  if (TB_UNLIKELY(s->knows_ids)) {
+    uint64_t *place;
+    TB_TRY(tb_map_put(&s->by_id, (uint64_t)id, &place, NULL));
+    *place = slot;
+  }
+  struct to_life *g = &s->lives[slot];
+  if (TB_UNLIKELY(g->life != 0 && s->sums != NULL)) /* a made-up trace */
+    TB_TRY(to_span_sums_end(s->sums, slot, s->births[slot].at, at, s->births[slot].known));
+  if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
+  to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
+  if (TB_UNLIKELY(g->life != 0)) leave_queue(s, g);
+  if (s->wakers != NULL) to_wakers_forget(s->wakers, slot);
+  *g = (struct to_life){ .since = at,
+                         .id = id,
+                         .life = ++s->last_life,
+                         .made_by = TO_NONE,
+                         .state = (uint8_t)state,
+                         .known = known };
+  s->births[slot] = (struct to_birth){
+    .at = at, .creator_id = TO_NONE, .creator_thread = TO_NONE, .known = known
+  };
+  *out = g;
+  return TB_OK;
+}
+
+COLD struct to_life *subject_far(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = NULL;
+
+  s->rc = begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, TO_GO_UNDETERMINED, false, &g);
+  return g;
+}
+
+/* The goroutine that the event names by its slot; one that was never stated is taken as it comes. NULL: s->rc. */
+HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
+  struct to_life *g = &s->lives[ev->slot];
+
+  return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
+}
+
+COLD void count_made_up(struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                        to_ns now) {
+  to__spans_count(s, (enum to_go_state)g->state, state, now);
+}
+
+/* before: its state until now, but in a made-up trace. */
+HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state before,
+               enum to_go_state state, enum to_cause cause, const struct to_event *ev) {
+  if (TB_LIKELY(g->state == before))
+    to__spans_count(s, before, state, ev->time);
+  else
+    count_made_up(s, g, state, ev->time);
+  g->since = ev->time;
+  g->state = (uint8_t)state;
+  g->reason = TO_REASON_OTHER;
+  g->cause = (uint8_t)cause;
+  g->known = true;
+}
+
+COLD tb_rc put_on_far_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t *place;
+
+  if (proc == TO_NONE) return TB_OK;
+  TB_TRY(tb_map_put(&s->runs_on_far, (uint64_t)proc, &place, NULL));
+  *place = slot;
+  return TB_OK;
+}
+
+HOT void made_by(struct to_life *g, int64_t id, uint64_t life, uint64_t stack) {
+  g->made_by = id;
+  g->made_by_life = life;
+  g->made_by_stack = stack;
+}
+
+/* From now on the goroutine is found by the P. */
+TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_UNLIKELY(place - 1 >= TO_SPANS_PROCS_NEAR)) return put_on_far_proc(s, proc, slot);
+  s->runs_on[place] = slot;
+  return TB_OK;
+}
+
+static tb_rc find_by_thread(struct to_spans *s, struct to_life *g) {
+  uint64_t *slot;
+
+  if (g->thread == TO_NONE) return TB_OK;
+  TB_TRY(tb_map_put(&s->calls_by_thread, (uint64_t)g->thread, &slot, NULL));
+  *slot = slot_of(s, g);
+  g->by_thread = true;
+  return TB_OK;
+}
+
+/* The call ends: its goroutine is no longer found by its thread. */
+static void forget_thread(struct to_spans *s, struct to_life *g) {
+  const uint64_t *slot;
+
+  if (TB_LIKELY(!g->by_thread)) return;
+  g->by_thread = false;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)g->thread);
+  if (slot != NULL && *slot == slot_of(s, g))
+    tb_map_remove(&s->calls_by_thread, (uint64_t)g->thread);
+}
+
+/* One that runs without a P that we know has one now. */
+static void found_with_proc(struct to_spans *s, struct to_life *g, const struct to_event *ev) {
+  uint64_t place = (uint64_t)ev->p + 1;
+
+  if (g->state != TO_GO_RUNNING || place == 0 || place > TO_SPANS_PROCS_NEAR) return;
+  forget_thread(s, g);
+  g->proc = ev->p;
+  s->runs_on[place] = slot_of(s, g);
+}
+
+/* In an honest trace each goroutine is found by its P or its thread. In a made-up one it may be bound to several. */
+static tb_rc learn_ids(struct to_spans *s) {
+  uint64_t *place;
+
+  if (s->knows_ids) return TB_OK;
+  for (uint32_t slot = 0; slot < s->slots_end; slot++) {
+    if (s->lives[slot].life == 0) continue;
+    TB_TRY(tb_map_put(&s->by_id, (uint64_t)s->lives[slot].id, &place, NULL));
+    *place = slot;
+  }
+  s->knows_ids = true;
+  return TB_OK;
+}
+
+struct to_life *to__spans_by_id(struct to_spans *s, int64_t id) {
+  tb_rc rc = learn_ids(s);
+
+  if (rc != TB_OK) {
+    tb_map_clear(&s->by_id);
+    s->failed = rc;
+    return NULL;
+  }
+  const uint64_t *slot = tb_map_find(&s->by_id, (uint64_t)id);
+  return slot == NULL ? NULL : &s->lives[*slot];
+}
+
+struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev) {
+  const uint64_t *slot;
+
+  if (ev->g == TO_NONE) return NULL;
+  slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
+  bool by_thread = slot != NULL && s->lives[*slot].id == ev->g && s->lives[*slot].life != 0;
+  struct to_life *g = by_thread ? &s->lives[*slot] : to__spans_by_id(s, ev->g);
+  if (g != NULL) found_with_proc(s, g, ev);
+  return g;
+}
+
+COLD tb_rc create(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                  enum to_go_state state) {
+  const struct to_life *creator = to__spans_context(s, ev);
+  uint64_t creator_life = creator == NULL ? 0 : creator->life;
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, state, true, &g));
+  if (state == TO_GO_RUNNABLE) {
+    g->cause = TO_CAUSE_CREATED;
+    made_by(g, ev->g, creator_life, ev->args[2]);
+  }
+  g->stack = ev->args[1];
+  struct to_birth *birth = &s->births[ev->slot];
+  birth->creator = creator_life;
+  birth->creator_id = ev->g;
+  birth->creator_thread = ev->m;
+  birth->entry = ev->args[1];
+  birth->stack = ev->args[2];
+  if (s->sums == NULL) return TB_OK;
+  TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, ev->args[2], ev->args[1], ev->time));
+  return to_span_sums_meet(s->sums, gen, ev->slot, g->life, ev->args[1]);
+}
+
+COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
+                          const struct to_event *ev) {
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], ev->time, TO_GO_SYSCALL, true, &g));
+  s->births[ev->slot].creator_thread = ev->m;
+  g->thread = ev->m;
+  g->proc = TO_NONE;
+  g->piece_since = ev->time;
+  g->without_p = true;
+  if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, 0, ev->time));
+  TB_TRY(find_by_thread(s, g));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
+}
+
+/* The life ends, and with it all that is open on it. */
+COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                    struct to_life *g) {
+  const struct to_birth *birth = &s->births[slot_of(s, g)];
+  struct to_string label = { 0 };
+
+  if (TB_UNLIKELY(g->more != 0)) TB_TRY(to__spans_end_more(s, gen, ev, g, &label));
+  if (s->sums != NULL) {
+    TB_TRY(to_span_sums_settle(s->sums, g->life));
+    TB_TRY(to_span_sums_end(s->sums, slot_of(s, g), birth->at, ev->time, birth->known));
+  }
+  if (to__wants(s, TO_WANT(LIFE))) {
+    struct to_span *span = to__spans_put(s, ev, TO_SPAN_LIFE);
+    span->from = birth->at;
+    span->id = g->id;
+    span->life = g->life;
+    span->slot = slot_of(s, g);
+    span->by_life = birth->creator;
+    span->by = birth->creator_id;
+    span->by_thread = birth->creator_thread;
+    span->stack = birth->entry;
+    span->end_stack = birth->stack;
+    span->from_known = birth->known;
+    if (label.len > 0) to__spans_more(s, span)->name = label;
+  }
+  if (TB_UNLIKELY(s->knows_ids)) tb_map_remove(&s->by_id, (uint64_t)g->id);
+  to__spans_count(s, (enum to_go_state)g->state, TO_GO_NOT_EXIST, ev->time);
+  leave_queue(s, g);
+  g->life = 0;
+  g->id = TO_FREE_SLOT;
+  return TB_OK;
+}
+
+HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  struct to_life *g = subject(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return s->rc;
+  put_runnable(s, gen, g, ev);
+  enter(s, g, TO_GO_RUNNABLE, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  g->thread = ev->m;
+  g->proc = ev->p;
+  TB_TRY(put_on_proc(s, ev->p, ev->slot));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
+}
+
+/* A goroutine leaves its thread by itself. */
+HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                enum to_go_state state) {
+  struct to_life *g = to__spans_context(s, ev);
+  uint64_t stack = ev->args[1];
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  if (TB_UNLIKELY(g->more != 0)) to__spans_label_off(s, g);
+  enter(s, g, TO_GO_RUNNING, state, TO_CAUSE_UNKNOWN, ev);
+  g->stack = stack;
+  const struct to_reason_met *met = reason_of(s, gen, ev->args[0]);
+  g->reason = met->reason;
+  if (state != TO_GO_RUNNABLE) {
+    g->lock = met->lock;
+    g->holder = met->holder;
+    if (to_queues_want(s->queues, g->reason)) TB_TRY(enter_queue(s, gen, g));
+    return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+  }
+  made_by(g, g->id, g->life, stack);
+  g->cause = g->reason == TO_REASON_PREEMPTED ? TO_CAUSE_PREEMPTED : TO_CAUSE_YIELDED;
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+COLD tb_rc destroy(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, 0, 0, false);
+  TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
+  return end_life(s, gen, ev, g);
+}
+
+HOT tb_rc unblock(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                  uint64_t stack) {
+  struct to_life *g = subject(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return s->rc;
+  const struct to_life *by = to__spans_context(s, ev);
+  put_state(s, gen, g, TO_GO_WAITING, ev, by == NULL ? 0 : by->life, 0, stack, false);
+  if (TB_UNLIKELY(s->locks.n > 0) && s->lock_waits != NULL)
+    TB_TRY(count_lock(s, gen, g, by, ev, stack));
+  TB_TRY(wake_from_queue(s, g, by));
+  enter(s, g, TO_GO_WAITING, TO_GO_RUNNABLE, TO_CAUSE_UNBLOCKED, ev);
+  made_by(g, ev->g, by == NULL ? 0 : by->life, stack);
+  return TB_OK;
+}
+
+HOT void set_call_on(struct to_spans *s, int64_t proc, uint32_t slot) {
+  uint64_t place = (uint64_t)proc + 1;
+
+  if (TB_LIKELY(place <= TO_SPANS_PROCS_NEAR)) s->calls_on[place] = slot;
+}
+
+/* --- system calls ------------------------------------------------------------------------------ */
+
+HOT tb_rc begin_call(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+  uint64_t stack = ev->args[1];
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, gen, g, TO_GO_RUNNING, ev, g->life, stack, stack, false);
+  enter(s, g, TO_GO_RUNNING, TO_GO_SYSCALL, TO_CAUSE_UNKNOWN, ev);
+  g->stack = stack;
+  g->piece_since = ev->time;
+  g->without_p = false;
+  set_call_on(s, ev->p, slot_of(s, g));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_SYSCALL);
+}
+
+HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (TB_UNLIKELY(g == NULL)) return TB_OK;
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
+  put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
+  forget_thread(s, g);
+  enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
+  g->proc = ev->p;
+  TB_TRY(put_on_proc(s, ev->p, slot_of(s, g)));
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
+}
+
+COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
+                            const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (g == NULL) return TB_OK;
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
+  put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
+  forget_thread(s, g);
+  if (g->more != 0) to__spans_label_off(s, g);
+  enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
+  made_by(g, g->id, g->life, 0);
+  return to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE);
+}
+
+COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
+                           const struct to_event *ev) {
+  struct to_life *g = to__spans_context(s, ev);
+
+  if (g == NULL) return TB_OK;
+  put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, to__lost_proc(g));
+  count_leaving(s, gen, g, ev);
+  put_piece(s, gen, g, ev, g->life, false);
+  set_call_on(s, g->proc, 0);
+  TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
+  forget_thread(s, g);
+  return end_life(s, gen, ev, g);
+}
+
+COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
+                     int64_t proc, int64_t thread) {
+  struct to_life *g = in_call(s, proc, thread);
+
+  if (g == NULL || g->without_p) return TB_OK;
+  const struct to_life *by = to__spans_context(s, ev);
+  put_piece(s, gen, g, ev, by == NULL ? 0 : by->life, true);
+  to__region_time(s, g, g->state, ev->time);
+  g->piece_since = ev->time;
+  g->without_p = true;
+  g->unseen = (uint64_t)proc < TO_SPANS_PROCS_NEAR && s->calls_on[proc + 1] != slot_of(s, g);
+  set_call_on(s, proc, 0);
+  TB_TRY(find_by_thread(s, g));
+  return to__spans_thread(s, ev, thread, TO_THREAD_BLOCKED);
+}
+
+/* An abandoned P's thread has moved on: its next call is not the one that lost it. */
+COLD tb_rc steal(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
+  TB_TRY(to__spans_proc_status(s, ev));
+  bool by_its_own_end =
+      ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
+  if (by_its_own_end) note_leaving(s, ev);
+  if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
+  return lose_proc(s, gen, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
+}
+
+COLD tb_rc stop_proc(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_life *g = ev->g == TO_NONE ? NULL : to__spans_context(s, ev);
+
+  TB_TRY(to__spans_proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
+  if (g == NULL) return TB_OK;
+  return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, gen, ev, ev->p, ev->m);
+}
+
+/* --- statuses ---------------------------------------------------------------------------------- */
+
+static enum to_thread_state thread_state_of(const struct to_life *g) {
+  if (g->state != TO_GO_SYSCALL) return TO_THREAD_RUNNING;
+  return g->without_p ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
+}
+
+/* A goroutine that was not known is in this state for longer than we can see. One in a call is found by its thread, for it may have
+ * no P. */
+static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
+                         const struct to_event *ev, enum to_go_state state, uint64_t stack) {
+  struct to_life *g;
+
+  TB_TRY(begin_life(s, ev->slot, (int64_t)ev->args[0], s->began, state, false, &g));
+  to__spans_stop_meets(s, state, ev->time);
+  g->stack = stack;
+  if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
+  if (state != TO_GO_RUNNING && state != TO_GO_SYSCALL) return TB_OK;
+  g->thread = state == TO_GO_SYSCALL ? (int64_t)ev->args[1] : ev->m;
+  g->piece_since = s->began;
+  if (state == TO_GO_SYSCALL) {
+    g->proc = ev->p;
+    g->without_p = ev->p == TO_NONE;
+    count_call(s, ev->p, ev->time, s->began); /* the P was not known before */
+    if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
+    set_call_on(s, ev->p, ev->slot);
+    TB_TRY(find_by_thread(s, g));
+  } else {
+    g->proc = ev->p;
+    TB_TRY(ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot));
+  }
+  return to__spans_thread(s, ev, g->thread, thread_state_of(g));
+}
+
+COLD tb_rc go_status(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  struct to_transition tr;
+
+  to_event_transition(ev, &tr);
+  uint64_t stack = tr.stack == TO_NO_STACK ? 0 : tr.stack;
+  bool is_known = ev->slot < s->slots_end && s->lives[ev->slot].life != 0;
+  if (!is_known) return state_first(s, gen, ev, (enum to_go_state)tr.to, stack);
+  struct to_life *g = &s->lives[ev->slot];
+  if (g->stack == 0) g->stack = stack;
+  if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
+  bool elsewhere = ev->m != g->thread || ev->p != g->proc;
+  if (TB_LIKELY(g->state != TO_GO_RUNNING || tr.to != TO_GO_RUNNING || !elsewhere)) return TB_OK;
+  g->thread = ev->m; /* a made-up trace: no event has moved it there */
+  g->proc = ev->p;
+  return ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot);
+}
+
+/* --- events ------------------------------------------------------------------------------------ */
+
+COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen, to_ns at) {
+  tb_rc rc = s->kept ? TB_OK : to__spans_lose_stacks(s);
+
+  s->kept = false;
+  s->generation_from = at;
+  if (s->misnesting != NULL) s->misnesting->generation = at;
+  memset(s->reasons, 0, sizeof s->reasons);
+  to_stack_table_generation(&s->stacks);
+  if (rc == TB_OK) rc = to_lock_table_generation(&s->locks, gen);
+  return rc;
+}
+
+HOT tb_rc take_event(struct to_spans *s, const struct to_generation *gen,
+                     const struct to_event *ev) {
+  switch (ev->type) {
+  case TW_EV_SYNC: return begin_generation(s, gen, ev->time);
+  case TW_EV_GO_START: return start(s, gen, ev);
+  case TW_EV_GO_BLOCK: return leave(s, gen, ev, TO_GO_WAITING);
+  case TW_EV_GO_STOP: return leave(s, gen, ev, TO_GO_RUNNABLE);
+  case TW_EV_GO_UNBLOCK: return unblock(s, gen, ev, ev->args[2]);
+  case TW_EV_GO_SWITCH:
+  case TW_EV_GO_SWITCH_DESTROY: return unblock(s, gen, ev, 0);
+  case TW_EV_GO_SYSCALL_BEGIN: return begin_call(s, gen, ev);
+  case TW_EV_GO_SYSCALL_END: return end_call(s, gen, ev);
+  case TW_EV_GO_SYSCALL_END_BLOCKED: return end_blocked_call(s, gen, ev);
+  case TW_EV_GO_CREATE: return create(s, gen, ev, TO_GO_RUNNABLE);
+  case TW_EV_GO_CREATE_BLOCKED: return create(s, gen, ev, TO_GO_WAITING);
+  case TW_EV_GO_CREATE_SYSCALL: return create_in_call(s, gen, ev);
+  case TW_EV_GO_DESTROY: return destroy(s, gen, ev);
+  case TW_EV_GO_DESTROY_SYSCALL: return destroy_in_call(s, gen, ev);
+  case TW_EV_GO_STATUS:
+  case TW_EV_GO_STATUS_STACK: return go_status(s, gen, ev);
+  case TW_EV_PROC_START:
+    return to__spans_proc_to(s, ev, (int64_t)ev->args[0], TO_PROC_RUNNING, ev->m, true);
+  case TW_EV_PROC_STOP: return stop_proc(s, gen, ev);
+  case TW_EV_PROC_STEAL: return steal(s, gen, ev);
+  case TW_EV_PROC_STATUS: return to__spans_proc_status(s, ev);
+  default: return to__spans_rare(s, gen, ev);
+  }
+}
+
+tb_rc to_spans_events(struct to_spans *s, const struct to_generation *gen,
+                      const struct to_event *events, size_t n) {
+  tb_rc rc = TB_OK;
+
+  if (n == 0) return TB_OK;
+  if (!s->heard) s->began = events->time;
+  s->heard = true;
+  const struct to_event *ev = events;
+  for (; ev < events + n && rc == TB_OK; ev++) {
+    if (TB_UNLIKELY(s->n > TO_SPANS_SLICE - TO_SPANS_EVENT_MAX)) rc = to__spans_flush(s, gen);
+    if (TB_LIKELY(rc == TB_OK)) rc = take_event(s, gen, ev);
+  }
+  s->taken = (size_t)(ev - events);
+  s->now = events[n - 1].time;
+  s->events += n;
+  tb_rc flushed = to__spans_flush(s, gen);
+  if (rc == TB_OK) rc = s->failed;
+  s->failed = TB_OK;
+  return rc != TB_OK ? rc : flushed;
+}

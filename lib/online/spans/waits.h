@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a wait is for: its reason, the lock, and the queues that the goroutine stands in. Part of the pass in spans.c. */
+#ifndef TO_SPANS_WAITS_H
+#define TO_SPANS_WAITS_H
+
+#include "online/spans/out.h"
+
+COLD const struct to_reason_met *find_reason(struct to_spans *s, const struct to_generation *gen,
+                                             uint64_t id) {
+  static const struct to_reason_met unknown = { .reason = TO_REASON_OTHER, .holder = TO_NONE };
+  struct to_reason_met *met = &s->reasons[id % TO_SPANS_REASONS];
+  struct to_string text;
+
+  if (gen == NULL || !to_generation_string(gen, id, &text)) return &unknown;
+  tb_rc rc = to_reasons_number(&s->known_reasons, text, &met->reason);
+  met->string = id + 1;
+  if (rc == TB_OK) rc = to_lock_table_find(&s->locks, id, &met->lock, &met->holder);
+  if (rc != TB_OK) s->failed = rc;
+  return met;
+}
+
+HOT const struct to_reason_met *reason_of(struct to_spans *s, const struct to_generation *gen,
+                                          uint64_t id) {
+  const struct to_reason_met *met = &s->reasons[id % TO_SPANS_REASONS];
+
+  return TB_LIKELY(met->string == id + 1) ? met : find_reason(s, gen, id);
+}
+
+/* A goroutine waits, and others may wait at the same stack. */
+TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
+                              struct to_life *g) {
+  bool is_near = g->stack - 1 < TO_STACK_KEPT - 1 && gen != NULL;
+
+  g->queue = TO_STACK_OTHER;
+  if (TB_LIKELY(is_near))
+    TB_TRY(to_stack_table_index(&s->stacks, gen, g->stack, &g->queue));
+  else
+    TB_TRY(to__stack_number(&s->stacks, gen, g->stack, &g->queue));
+  if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
+    TB_TRY(to_queues_enter(&s->lock_waits->queues, g->lock, g->reason));
+  return to_queues_enter(s->queues, g->queue, g->reason);
+}
+
+HOT bool is_in_queue(const struct to_spans *s, const struct to_life *g) {
+  return g->state == TO_GO_WAITING && to_queues_want(s->queues, g->reason);
+}
+
+/* A goroutine waits no more. */
+HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
+  if (!is_in_queue(s, g)) return;
+  to_queues_leave(s->queues, g->queue);
+  if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
+    to_queues_leave(&s->lock_waits->queues, g->lock);
+}
+
+/* The same, and by has ended the wait; NULL: none is known. */
+TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g,
+                                  const struct to_life *by) {
+  if (!is_in_queue(s, g)) return TB_OK;
+  to_queues_leave(s->queues, g->queue);
+  if (TB_UNLIKELY(g->lock != TO_LOCK_NONE) && s->lock_waits != NULL)
+    to_queues_leave(&s->lock_waits->queues, g->lock);
+  if (s->wakers == NULL || by == NULL) return TB_OK;
+  return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
+}
+
+/* A wait ends. by: the goroutine that ended it; NULL: none is known. */
+COLD tb_rc count_lock(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
+                      const struct to_life *by, const struct to_event *ev, uint64_t stack) {
+  struct to_span span = make(s, g, ev, 0, stack);
+
+  if (g->state != TO_GO_WAITING || (s->lock_waits->reasons >> g->reason & 1) == 0) return TB_OK;
+  span.lock = g->lock;
+  return to_lock_waits_take(s->lock_waits, gen, &span, by == NULL ? 0 : slot_of(s, by));
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An explanation as JSON (why.h), described as reports describe themselves. */
+#ifndef TO_WHY_SCHEMA_H
+#define TO_WHY_SCHEMA_H
+
+#include "online/analysis/report.h"
+
+#define TO_WHY_ABOUT "Why one task, region or wait took so long."
+extern const struct to_schema to_why_schema;
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why one interval of a goroutine took so long: its critical path, added up, and as JSON.
+ *
+ *     to_why_init(&w, &interval, spans, mem);
+ *     to_why_add(&w, span, stack, by_stack);       -- each span again, open ones last (online/explain/timeline.h)
+ *     rc = to_why_explain(&w);
+ *     to_why_json(&w, rows, &out);
+ *
+ * Lives and stacks have the same numbers in both looks at a trace, as they are given out in its order.
+ *
+ * Memory    from mem, until to_why_fini(). interval and spans, which have the stacks, are lent until then.
+ * Threads   use each object from one thread at a time.
+ * Errors    TB_BUDGET, TB_NOMEM.
+ */
+#ifndef TO_WHY_WHY_H
+#define TO_WHY_WHY_H
+
+#include "base/buf.h"
+#include "online/explain/path_sum.h"
+#include "online/explain/related.h"
+#include "online/why/interval.h"
+
+struct to_why {
+  const struct to_why_interval *interval;
+  const struct to_spans *spans;
+  struct tb_mem *mem;
+  struct to_timeline timeline;
+  struct to_path path;
+  struct to_path_sum sum;
+  struct to_related related;
+  double runnable; /* goroutines, on average, while the subject waited for a P */
+  uint32_t procs;  /* 0: not known */
+};
+
+void to_why_init(struct to_why *why, const struct to_why_interval *interval,
+                 const struct to_spans *spans, struct tb_mem *mem);
+void to_why_fini(struct to_why *why);
+/* stack and by_stack: numbers of to_spans_stack(); of a LIFE, by_stack is that of its creation. */
+TB_MUST tb_rc to_why_add(struct to_why *why, const struct to_span *span, uint32_t stack,
+                         uint32_t by_stack);
+TB_MUST tb_rc to_why_explain(struct to_why *why);
+
+/* ---- what an explanation says ---- */
+
+const char *to_why_part_name(enum to_path_part part);  /* "gc_assist" */
+const char *to_why_part_words(enum to_path_part part); /* after a time: "helping the garbage collector" */
+/* Parts of the subject's own time, waits by reason, then the time it was behind others. */
+typedef void to_why_part_fn(void *self, const char *part, const char *reason, uint64_t ns);
+void to_why_each_part(const struct to_why *why, to_why_part_fn *each, void *self);
+
+/* The program's innermost frame; NULL: none is known. */
+const struct to_frame *to_why_frame(const struct to_why *why, uint32_t stack);
+/* The function that a goroutine began with, as far as it is known. */
+struct to_string to_why_entry(const struct to_why *why, const struct to_history *history,
+                              uint32_t stack);
+struct to_string to_why_related_entry(const struct to_why *why,
+                                      const struct to_related_goroutine *of);
+const char *to_why_piece_state(const struct to_path_piece *piece);
+/* Empty: it is no wait. */
+const char *to_why_piece_reason(const struct to_why *why, const struct to_path_piece *piece);
+
+/* "figures":{...},"tables":{...}, as online/why/schema.h says; at most so many rows of the path (0: all). */
+void to_why_json(const struct to_why *why, size_t rows, struct tb_buf *out);
+
+#endif

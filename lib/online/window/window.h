@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rolling windows over a tally: what happened in the last 10 s, minute, five minutes, and in all.
+ *
+ * Time is cut into slots on its own round numbers. Each record goes into the slot that is open; a
+ * closed slot is packed and kept, and thinned out as it ages: slots of 1 s for the last 10 s, of 5 s
+ * for the last minute, of 30 s for the last five. A window is the sum of the slots that reach into
+ * it, so its figures are exact for a stretch that is at least the window and at most one slot of
+ * that age longer: 10 to 11 s, 60 to 65 s, 300 to 330 s. The view says which stretch it is.
+ *
+ * The slots depend on event times alone, so that a file and a live stream give the same figures.
+ *
+ * Quantiles of every series come from one pool of words (online/window/buckets.h) that is bounded: TO_WORDS_OPEN_MAX in
+ * the open slot, TO_WORDS_SLOT_MAX in each packed one, TO_WORDS_CLOSED_MAX in the sum since the start. A series is made
+ * as part of another one, which gets its words where they are too many. The few that are a part of none have theirs
+ * besides: at most TO_HISTOGRAM_BUCKETS each. A sparing object, of a stream beside thousands of others, keeps fewer of those
+ * that are packed where there are few events: half as many for each quarter of a million events a second.
+ *
+ * Memory    from mem: three tallies and at most TO_SLOTS_MAX packed slots; the words above, 8 bytes each in the open
+ *           slot and about 2 elsewhere; while a slot closes and while a view is lent up to 4 MiB more.
+ * Threads   use each object from one thread at a time.
+ * Time      whatever clock the events have. Where it falls (an epoch after a generation with broken times) windows
+ *           start again, and the sums since the start stay.
+ * Errors    TB_BUDGET, TB_NOMEM; nothing counted so far is lost.
+ */
+#ifndef TO_WINDOW_WINDOW_H
+#define TO_WINDOW_WINDOW_H
+
+#include "online/window/buckets.h"
+#include "online/window/counters.h"
+#include "online/window/distribution.h"
+#include "online/window/histogram.h"
+
+enum {
+  TO_SLOTS_MAX = 64,
+  TO_WORDS_OPEN_MAX = 48 << 10,
+  TO_WORDS_SLOT_MAX = 64 << 10,
+  TO_WORDS_CLOSED_MAX = 160 << 10,
+  TO_WORDS_LOOSE_MIN = 2 << 10, /* closed slots with fewer are not yet added to the sum */
+};
+
+/* Besides the tally, what a stretch of the stream holds. */
+struct to_stretch {
+  uint64_t events, first_gen, last_gen; /* generation 0: none */
+};
+
+struct to_slot {
+  to_ns begin, end; /* end is the next slot's */
+  struct to_stretch stretch;
+  struct to_packed *packed;
+  struct to_runs *runs;
+};
+
+struct to_windows {
+  struct tb_mem *mem;
+  struct to_counters open, closed,
+      scratch; /* the open slot; all closed ones since ever; a view's */
+  struct to_buckets open_buckets;
+  struct to_runs *closed_runs; /* NULL: none yet */
+  size_t loose, loose_words;   /* the last slots: their words are not yet in closed_runs */
+  struct to_words view_words;
+  size_t view_first; /* the first slot of these */
+  bool view_exact;   /* nothing of them is folded */
+  struct to_words
+      base_words; /* of a shorter window: those of slots from base_first on, and of the open one */
+  size_t base_first;
+  bool base_exact;
+  bool folds[TO_WINDOWS]; /* its words had to be folded */
+  uint32_t *
+      view_begin; /* by series: the first of its words, one more than there were series; in one block with the next three */
+  uint32_t *view_row;   /* the series that a row's words are of */
+  uint32_t *view_parts; /* by series: how many of its direct parts the view has something of */
+  uint32_t *view_met;   /* by series, zeros: of those, how many a row has */
+  size_t view_begins;
+  struct to_series *series;
+  size_t series_n, series_room;
+  bool sparing;
+  bool folded; /* some series' place is not its home */
+  struct to_stretch open_stretch, closed_stretch;
+  to_ns open_begin, open_end;
+  to_ns first, last;                 /* of all events; no event yet: open_end == open_begin */
+  to_ns windows_first;               /* of those since the clock last fell */
+  struct to_slot slot[TO_SLOTS_MAX]; /* rising */
+  size_t slots;
+  bool viewed;       /* scratch holds the view of viewed_window, and nothing came since */
+  bool viewed_words; /* and view_words its words */
+  enum to_window viewed_window;
+};
+
+void to_windows_init(struct to_windows *w, struct tb_mem *mem);
+void to_windows_fini(struct to_windows *w);
+
+/* parent: the series that this one is a part of; TO_NO_SERIES: of none, for the few that are there from the start. */
+TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_series);
+
+/* Events from this time on follow: closes the open slot if it ends before. */
+TB_MUST tb_rc to_windows_move(struct to_windows *w, to_ns time);
+/* The open slot ends here: events from this time on need to_windows_move() first. */
+static inline to_ns to_windows_border(const struct to_windows *w) {
+  return w->open_end;
+}
+/* n events of a generation (0: none) were in the open slot, the last one at this time. */
+void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last);
+
+/* Makes room for a word. */
+TB_MUST tb_rc to_windows_grow(struct to_windows *w);
+
+/* A span that ends in the open slot: its length. */
+TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series, to_ns begin,
+                                           to_ns end, uint32_t tag, bool lower_bound) {
+  uint32_t bucket = to_histogram_bucket((uint64_t)end - (uint64_t)begin);
+
+  while (TB_UNLIKELY(
+      !to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS | bucket)))
+    TB_TRY(to_windows_grow(w));
+  to_counters_add(&w->open, series, begin, end, tag, lower_bound);
+  return TB_OK;
+}
+/* The same where neither the earliest begin nor a tag is looked at, and ns is no lower bound. False: there is no room for the word. */
+TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t series,
+                                                 uint64_t ns) {
+  uint32_t bucket = to_histogram_bucket(ns);
+
+  if (TB_UNLIKELY(
+          !to_buckets_add(&w->open_buckets, w->series[series].place << TO_BUCKET_BITS | bucket)))
+    return false;
+  to_counters_add_length(&w->open, series, w->open_begin, ns);
+  return true;
+}
+static inline void to_windows_sum_length(struct to_windows *w, uint32_t series, uint64_t ns) {
+  to_counters_add_length(&w->open, series, w->open_begin, ns);
+}
+/* As a sum only: another series has its length. */
+static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
+                                  uint32_t tag, bool lower_bound) {
+  to_counters_add(&w->open, series, begin, end, tag, lower_bound);
+}
+
+/* A bit for each series that has words. */
+struct to_series_set {
+  uint64_t bits[TO_BUCKET_SERIES_MAX / 64];
+};
+/* Counts what series, which has a parent, had as part of into, and puts it into the set. False: the series, last added to at this time, is
+ * still in a window. */
+bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last,
+                       struct to_series_set *retired);
+/* The set's lengths become their parents'. After that the numbers can be used again. */
+TB_MUST tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retired);
+/* The number is used again, as a part of another series. */
+static inline void to_windows_reuse(struct to_windows *w, uint32_t series, uint32_t parent) {
+  w->series[series].parent = parent;
+  w->series[series].values = 0;
+  w->series[parent].is_parent = true;
+}
+
+/* Lent until the next call. */
+struct to_view {
+  to_ns from, until;
+  struct to_stretch stretch;
+  struct to_windows *windows;
+};
+TB_MUST tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_view *out);
+struct to_sum to_view_sum(const struct to_view *view, uint32_t series);
+/* Series whose values are one distribution: a list in an array. */
+struct to_view_part {
+  uint32_t series, next; /* next: its place, from 1; 0: the last one */
+};
+/* Fills in the quantiles beside the sum of what the list, from place first on, has. Lengths that parts gave to a series whose parts
+ * are all in the list are found by themselves. A series stands in a list once. */
+TB_MUST tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part,
+                                uint32_t first, struct to_distribution *d);
+/* NULL if nothing of this series is in the view. */
+const struct to_count *to_view_cell(const struct to_view *view, uint32_t series);
+
+#endif

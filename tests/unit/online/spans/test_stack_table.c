@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks that go from one table into another. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "online/spans/stacks/table.h"
+
+static struct tb_mem mem;
+static struct to_stack_table table;
+
+static void set_up(void) {
+  tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
+  to_stack_table_init(&table, &mem, 100);
+}
+
+static void tear_down(void) {
+  to_stack_table_fini(&table);
+  cr_assert_eq(mem.bytes, 0);
+}
+
+TestSuite(stack_table, .init = set_up, .fini = tear_down);
+
+static struct to_string text(const char *words) {
+  return (struct to_string){ words, strlen(words) };
+}
+
+static struct to_frame frame(uint64_t pc, const char *function, uint64_t line) {
+  return (struct to_frame){ .pc = pc, .line = line, .function = text(function), .file = text("f") };
+}
+
+/* Of two frames, the innermost first. */
+static uint32_t copy(struct to_frame inner, struct to_frame outer) {
+  const struct to_frame *frames[] = { &inner, &outer };
+  const struct to_callstack stack = { 2, frames };
+  uint32_t index;
+
+  cr_assert_eq(to_stack_table_copy(&table, &stack, &index), TB_OK);
+  return index;
+}
+
+static const char *innermost(uint32_t index) {
+  return to_stack_table_stack(&table, index)->frames[0]->function.data;
+}
+
+Test(stack_table, a_copied_stack_is_known_by_its_counters) {
+  uint32_t one = copy(frame(1, "read", 3), frame(2, "main", 4));
+
+  cr_assert_gt(one, TO_STACK_OTHER);
+  cr_assert_eq(copy(frame(1, "read", 3), frame(2, "main", 4)), one);
+  cr_assert_neq(copy(frame(2, "main", 4), frame(1, "read", 3)), one);
+  cr_assert_str_eq(innermost(one), "read");
+  cr_assert_eq(to_stack_table_stack(&table, one)->len, 2);
+}
+
+Test(stack_table, where_there_is_no_counter_text_tells_copies_apart) {
+  uint32_t one = copy(frame(0, "read", 3), frame(0, "main", 4));
+
+  cr_assert_eq(copy(frame(0, "read", 3), frame(0, "main", 4)), one);
+  cr_assert_neq(copy(frame(0, "read", 5), frame(0, "main", 4)), one);
+}
+
+Test(stack_table, a_copy_brings_a_name_that_was_not_known) {
+  uint32_t one = copy(frame(7, "shop+0x1f", 0), frame(2, "main", 4));
+
+  cr_assert_str_eq(innermost(one), "shop+0x1f");
+  cr_assert_eq(copy(frame(7, "flush", 31), frame(2, "main", 4)), one);
+  cr_assert_str_eq(innermost(one), "flush");
+  cr_assert_eq(copy(frame(7, "shop+0x1f", 0), frame(2, "main", 4)), one);
+  cr_assert_str_eq(innermost(one), "flush");
+}
+
+Test(stack_table, no_frames_no_stack_and_no_room) {
+  const struct to_callstack empty = { 0 };
+  uint32_t index;
+
+  cr_assert_eq(to_stack_table_copy(&table, &empty, &index), TB_OK);
+  cr_assert_eq(index, TO_STACK_EMPTY);
+  cr_assert_eq(to_stack_table_copy(&table, NULL, &index), TB_OK);
+  cr_assert_eq(index, TO_STACK_OTHER);
+  for (uint64_t pc = 1; pc <= 100; pc++)
+    cr_assert_gt(copy(frame(pc, "f", 1), frame(2, "main", 4)), TO_STACK_OTHER);
+  cr_assert_eq(copy(frame(1000, "f", 1), frame(2, "main", 4)), TO_STACK_OTHER);
+}

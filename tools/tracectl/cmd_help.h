@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracectl help` prints, for main() as well. */
+#ifndef TK_CMD_HELP_H
+#define TK_CMD_HELP_H
+
+#include <stdio.h>
+
+#include "tools/tracectl/help/verbs.h"
+
+void tk_help_overview(FILE *out);
+void tk_help_verb(const struct tk_verb *verb);
+int tk_help_unknown(const char *name); /* says that there is no such verb; TK_USAGE */
+
+#endif
