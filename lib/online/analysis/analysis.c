@@ -328,8 +328,15 @@ uint64_t to_analyses_wall(const struct to_analyses *a, to_ns trace_ns) {
 void to_analyses_watch(struct to_analyses *a, const struct to_watch *watch) {
   a->watch = watch != NULL ? *watch : (struct to_watch){ .span = NULL };
   to_spans_want_pieces(a->spans, a->watch.span != NULL);
-  to__syscall_bound(a);
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
+    if (analyses[k].ops->watched != NULL) analyses[k].ops->watched(a);
   set_all_meets(a);
+}
+
+void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
+  if (a->watch.span == NULL) return;
+  for (unsigned k = 0; k < TO_ANALYSIS_KINDS && a->failed == TB_OK; k++)
+    if (analyses[k].ops->overdue != NULL) a->failed = analyses[k].ops->overdue(a, age_ns);
 }
 
 static tb_rc settle_sums(struct to_analyses *a) {

@@ -69,6 +69,9 @@ struct to_analysis_ops {
   tb_rc (*slot)(struct to_analyses *a);   /* before the first event of a slot */
   tb_rc (*settle)(struct to_analyses *a); /* before the open slot closes, or is looked at */
   void (*epoch)(struct to_analyses *a);
+  void (*watched)(struct to_analyses *a); /* the watch has changed */
+  /* Reports what is open for at least age_ns to the watch, each once. */
+  tb_rc (*overdue)(struct to_analyses *a, to_ns age_ns);
   tb_rc (*report)(struct to_analyses *a, const struct to_view *view, struct to_draft *draft);
   /* What goes on that a person should look at. Words are report_arena's. */
   tb_rc (*findings)(struct to_analyses *a, const struct to_finding_sink *sink);
@@ -105,9 +108,6 @@ struct to__over {
 };
 /* At the end of a generation; part and whole grow. */
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
-
-/* The watch has changed: which calls come out as spans (syscall.c). */
-void to__syscall_bound(struct to_analyses *a);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "online/analysis/analyses.def"

@@ -18,7 +18,6 @@
  *
  * Memory    32 handlers a reader; names and self are lent until the reader is freed.
  * Threads   a handler is called on the thread that runs the reader.
- * Errors    of to_reader_handle(): TB_BUDGET, one handler too many.
  */
 #ifndef TO_ORDER_HANDLER_H
 #define TO_ORDER_HANDLER_H
@@ -27,8 +26,6 @@
 #include "online/event/view.h"
 
 struct to_order;
-struct to_pull;
-struct to_reader;
 struct to_thread;
 
 /* An event that wants to be next. */
@@ -45,10 +42,6 @@ struct to_handler {
   void *self;
   tb_rc (*fits)(void *self, const struct to_handled *at); /* TB_OK, TB_AGAIN, or a fault */
 };
-
-/* Before the reader gets its first byte. The handler is copied. */
-TB_MUST tb_rc to_reader_handle(struct to_reader *reader, const struct to_handler *handler);
-TB_MUST tb_rc to_pull_handle(struct to_pull *pull, const struct to_handler *handler);
 
 /* The state just before the event; UNDETERMINED where the trace has not said it. */
 enum to_go_state to_handled_goroutine(const struct to_handled *at, int64_t id);

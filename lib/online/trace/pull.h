@@ -30,6 +30,9 @@ TB_MUST tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, un
                           struct to_pull_source source, struct tb_diag *diag, struct to_pull **out);
 void to_pull_free(struct to_pull *pull); /* accepts NULL */
 
+/* As to_reader_handle(), before the first event. */
+TB_MUST tb_rc to_pull_handle(struct to_pull *pull, const struct to_handler *handler);
+
 /* Before the first event: from here on those of other goroutines, and of none, are passed over. */
 void to_pull_only(struct to_pull *pull, int64_t goroutine);
 

@@ -54,6 +54,11 @@ TB_MUST tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, 
                             struct to_reader **out);
 void to_reader_free(struct to_reader *reader);
 
+/* Before the first byte: a rule of your own for events of an experiment (online/order/handler.h). The handler is
+ * copied. TB_BUDGET: one handler too many. */
+struct to_handler;
+TB_MUST tb_rc to_reader_handle(struct to_reader *reader, const struct to_handler *handler);
+
 /* TB_OK: all n bytes taken. TB_AGAIN: *out_used of them taken, a generation is complete: run() it. */
 TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n,
                              size_t *out_used);

@@ -94,7 +94,7 @@ static const struct to_table_schema table[TABLES] = {
 };
 
 /* A call that was reported is looked for at its end. */
-void to__syscall_bound(struct to_analyses *a) {
+static void bound_calls(struct to_analyses *a) {
   to_ns bound = a->watch.span != NULL ? a->watch.syscall_ns - 1 : INT64_MAX;
 
   a->spans->longer_than[TO_GO_SYSCALL] = state(a)->reported.count > 0 ? -1 : bound;
@@ -109,7 +109,7 @@ static tb_rc syscall_init(struct to_analyses *a) {
   TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, &s->died));
   TB_TRY(to_calls_init(&s->calls, a->mem, &a->windows, a->stacks));
   a->spans->calls = &s->calls;
-  to__syscall_bound(a);
+  bound_calls(a);
   return TB_OK;
 }
 
@@ -166,7 +166,7 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
     TB_TRY(report(a, gen, span, TO_SYSCALL_ENDED));
   if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
   if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life)))
-    to__syscall_bound(a);
+    bound_calls(a);
   TB_TRY(to_calls_find(&s->calls, gen, span->stack, &series));
   return to_windows_add(&a->windows, series + span->lost_proc, begin, span->until, 0,
                         !span->from_known);
@@ -209,7 +209,7 @@ static tb_rc syscall_event(struct to_analyses *a, const struct to_generation *ge
 static void syscall_epoch(struct to_analyses *a) {
   tb_map_clear(&state(a)->stated);
   tb_map_clear(&state(a)->reported);
-  to__syscall_bound(a);
+  bound_calls(a);
 }
 
 struct overdue {
@@ -228,15 +228,14 @@ static tb_rc report_overdue(void *self, const struct to_span *span) {
   if (tb_map_find(&s->reported, span->life) != NULL) return TB_OK;
   TB_TRY(report(overdue->a, overdue->a->generation, span, TO_SYSCALL_LONG));
   TB_TRY(tb_map_put(&s->reported, span->life, &place, &fresh));
-  to__syscall_bound(overdue->a);
+  bound_calls(overdue->a);
   return TB_OK;
 }
 
-void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
+static tb_rc syscall_overdue(struct to_analyses *a, to_ns age_ns) {
   struct overdue overdue = { a, age_ns };
 
-  if (a->watch.span == NULL || a->failed != TB_OK) return;
-  a->failed = to_spans_open(a->spans, report_overdue, &overdue);
+  return to_spans_open(a->spans, report_overdue, &overdue);
 }
 
 /* ---- the report ---- */
@@ -332,5 +331,7 @@ const struct to_analysis_ops to__analysis_syscall = {
   .span = syscall_span,
   .event = syscall_event,
   .epoch = syscall_epoch,
+  .watched = bound_calls,
+  .overdue = syscall_overdue,
   .report = syscall_report,
 };
