@@ -4,8 +4,10 @@
 
 BUILD/rooms.txt has what the compiler enforces. The picture and the table between the marks in docs/DESIGN.md are made
 from it; --write makes them again. Exit 1 where they differ, where rooms include each other in a circle, where a room has
-more than 30 C files, or a file of the product more than 600 lines.
+more than 30 C files, or a file of the product more than 600 lines; where two structs (unions, enums) that several files
+see share a tag, or where a header declares what a room above it defines.
 """
+import collections
 import pathlib
 import re
 import sys
@@ -89,13 +91,57 @@ def too_large(rooms):
                 yield f"{path.relative_to(SOURCE)}: {lines} lines, at most {LINES_MAX}"
 
 
+TAG = re.compile(r"(?m)^(?:typedef )?(?:struct|union|enum) (\w+) \{")
+FUNCTION = re.compile(r"(?m)^(?!static|typedef|struct \w+ \{|#)[A-Za-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\s*\{")
+PROTOTYPE = re.compile(r"(?m)^(?!static|typedef|#)[A-Za-z_][\w \t*]*?\b(t[a-z]_\w+)\([^;{}]*\)[^;{}]*;")
+OPAQUE = re.compile(r"(?m)^struct (\w+);")
+CALLS_UP = {"agent/emit/core"}  # its inline calls go on in the rooms above where the short way is not enough
+
+
+def below(folder, rooms, known):
+    """The room, and all that it may include through others."""
+    if folder not in known:
+        known.add(folder)
+        for other in rooms[folder].below:
+            below(other, rooms, known)
+    return known
+
+
+def misplaced(rooms):
+    """Tags with two meanings, and declarations of what stands higher. Tags of one .c alone have no prefix."""
+    tags, functions, headers = collections.defaultdict(set), collections.defaultdict(set), []
+    for room in rooms.values():
+        for path in room.sources:
+            text = re.sub(r"(?s)/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"))
+            for tag in TAG.findall(text):
+                if path.suffix == ".h" or re.match(r"t[a-z]_", tag):
+                    tags[tag].add(path)
+            if path.suffix == ".h":
+                headers.append((room.folder, path, text))
+            else:
+                for name in FUNCTION.findall(text):
+                    functions[name].add(room.folder)
+    for tag, paths in sorted(tags.items()):
+        if len(paths) > 1:
+            yield f"struct {tag} has two meanings: {', '.join(str(path.relative_to(SOURCE)) for path in sorted(paths))}"
+    for folder, path, text in headers:
+        sight = below(folder, rooms, set())
+        for name in PROTOTYPE.findall(text):
+            if functions[name] and not functions[name] & sight and folder not in CALLS_UP:
+                yield f"{path.relative_to(SOURCE)} declares {name}(), which {' '.join(functions[name])} defines"
+        for tag in OPAQUE.findall(text) if folder.startswith("lib/") else ():
+            homes = {str(of.parent.relative_to(SOURCE)) for of in tags[tag]}
+            if homes and not homes & sight:
+                yield f"{path.relative_to(SOURCE)} declares struct {tag}, which {' '.join(homes)} defines"
+
+
 def main():
     rooms = read_rooms(sys.argv[1])
     try:
         level = levels(rooms)
     except ValueError as circle:
         sys.exit(str(circle))
-    faults = list(too_large(rooms))
+    faults = list(too_large(rooms)) + list(misplaced(rooms))
     text = DESIGN.read_text(encoding="utf-8")
     wanted = re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: page(rooms, level), text, flags=re.S)
     if "--write" in sys.argv:
