@@ -190,6 +190,18 @@ class Library(Case):
             source.write_text(f'extern "C" {{\n{source.read_text()}}}\n')
             self.run_program("c++", "-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *flags, source)
 
+    def test_one_program_includes_every_public_header(self):
+        include = self.prefix / "include"
+        flags = [flag for flag in self._flags() if flag.startswith("-I")] + ["-I", include]
+        agents = [path.name for path in sorted(include.glob("*.h"))]
+        library = [path.relative_to(include / "tracecollect") for path in sorted((include / "tracecollect").rglob("*.h"))]
+        self.assertGreater(len(agents), 3)
+        first, others = ("".join(f'#include "{name}"\n' for name in names) for names in (agents, library))
+        for compiler, name, text in (("cc", "all.c", first + others), ("c++", "all.cc", f'{first}extern "C" {{\n{others}}}\n')):
+            source = self.folder / name
+            source.write_text(text + "int main(void) { return 0; }\n")
+            self.run_program(compiler, "-Wall", "-Wextra", "-Werror", *flags, source, "-o", self.folder / "all")
+
     def test_what_is_wrong_with_a_trace_is_said(self):
         program = self.folder / "who-waits"
         self.run_program("cc", "-std=gnu11", EXAMPLE, *self._flags(), "-o", program)
