@@ -12,7 +12,7 @@
 #define TC_SEALER_FILE_H
 
 #include "archive/catalog/write.h"
-#include "collector/sealer/losses.h"
+#include "collector/segment/losses.h"
 #include "collector/segment/writer.h"
 
 struct tc__stream;

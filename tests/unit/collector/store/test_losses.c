@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "collector/sealer/losses.h"
+#include "collector/segment/losses.h"
 #include "proto/frame.pb-c.h"
 
 #define UNKNOWN TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/sealer/losses.h"
+#include "collector/segment/losses.h"
 
 #include <stdlib.h>
 

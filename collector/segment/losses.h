@@ -9,8 +9,8 @@
  * Threads   use each object from one thread at a time.
  * Errors    TB_NOMEM: the set is as it was.
  */
-#ifndef TC_SEALER_LOSSES_H
-#define TC_SEALER_LOSSES_H
+#ifndef TC_SEGMENT_LOSSES_H
+#define TC_SEGMENT_LOSSES_H
 
 #include "archive/meta.h"
 #include "base/result.h"
