@@ -421,7 +421,7 @@ def read_equivalents():
 
 def faults_of(folder):
     found = []
-    for path in sorted((ROOT / folder).glob("*.[ch]")):
+    for path in sorted((ROOT / folder).rglob("*.[ch]")):
         found += faults.candidates_of(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
     return found
 
