@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import BUILD, DEADLINE, LIBC, SANITIZE, SOURCE, die_with_parent
+from harness import BUILD, DEADLINE, LIBC, SANITIZE, SOURCE, die_with_parent, wait_until
 
 # What boots, what the collector and tracectl link, and what builds programs with the agent. One root for all tests.
 PACKAGES = ("systemd", "dbus",
@@ -126,6 +126,48 @@ def remove_root(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+class ControlGroups:
+    """Folders of this process's control groups for one machine: nspawn keeps each machine's own tree in its caller's, where the one that ends
+    first takes the other's services away. Where they cannot be made, a machine has its caller's."""
+
+    def __init__(self, name):
+        self.folders = [folder for folder in map(self._mounted, pathlib.Path("/proc/self/cgroup").read_text().split()) if folder]
+        self.folders = [made for folder in self.folders if (made := self._make(folder / name))]
+
+    @staticmethod
+    def _mounted(line):
+        """Of the hierarchies in which systemd keeps its tree."""
+        _, controllers, path = line.split(":", 2)
+        names = {"name=systemd": ("systemd",), "": ("unified", ".")}.get(controllers, ())
+        places = (pathlib.Path("/sys/fs/cgroup", name, path.lstrip("/")) for name in names)
+        return next((place for place in places if (place / "cgroup.procs").exists()), None)
+
+    @staticmethod
+    def _make(folder):
+        try:
+            folder.mkdir()
+            return folder
+        except OSError:
+            return None
+
+    def enter(self):
+        for folder in self.folders:
+            (folder / "cgroup.procs").write_text("0")
+
+    def remove(self):
+        wait_until("the control groups are empty", lambda: all(map(self._remove, self.folders)))
+
+    @staticmethod
+    def _remove(folder):
+        """Those of the machine's services first."""
+        try:
+            for path, _, _ in os.walk(folder, topdown=False):
+                os.rmdir(path)
+        except OSError:
+            return False
+        return True
+
+
 class Machine:
     """A booted root; the one that is open is shared by all cases of a run."""
 
@@ -153,6 +195,7 @@ class Machine:
         check("systemd-nspawn", "nsenter", "unshare")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tc-boot-"))
         self.process = None
+        self.groups = ControlGroups(self.folder.name)
         try:
             self.root = open_root(self.folder)
             fill(self.root)
@@ -167,7 +210,7 @@ class Machine:
                 # In a namespace of processes that ends with the first of them: were nspawn killed, its machine would run on.
                 ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
                  "systemd-nspawn", "-D", self.root, "--register=no", "--keep-unit", "-b", "--private-network", *binds],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self._begin)
         end = time.monotonic() + DEADLINE
         while time.monotonic() < end and self.process.poll() is None:
             if self._leader() and self.run("systemctl is-active -q multi-user.target").returncode == 0:
@@ -175,6 +218,10 @@ class Machine:
             time.sleep(0.1)
         raise Unavailable("systemd-nspawn does not boot: " +
                           (self.folder / "boot.log").read_text(errors="replace")[-300:].replace("\n", " "))
+
+    def _begin(self):
+        die_with_parent()
+        self.groups.enter()
 
     @staticmethod
     def _child(process):
@@ -200,4 +247,5 @@ class Machine:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        self.groups.remove()
         remove_root(self.folder)

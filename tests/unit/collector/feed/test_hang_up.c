@@ -6,7 +6,6 @@
 
 #include <nng/protocol/pubsub0/pub.h>
 #include <nng/protocol/pubsub0/sub.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +23,6 @@ enum { TIMES = 50 };
 static const unsigned char greeting[] = { 0, 'S', 'P', 0, 0, 0x21, 0, 0 };
 static char folder[64], url[TC_URL_BYTES];
 static nng_socket pub;
-static atomic_uint pipes;
-
-static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
-  (void)pipe, (void)event, (void)self;
-  pipes++;
-}
 
 static void publish(void) {
   char wanted[128];
@@ -60,14 +53,23 @@ static int come(void) {
   return fd;
 }
 
+/* nng loses a pipe that its socket has not taken when that is closed: once a message has come both ends have taken theirs. */
+static bool one_is_heard(nng_socket sub) {
+  char byte = 0;
+  size_t n = sizeof byte;
+
+  cr_assert_eq(nng_send(pub, &byte, sizeof byte, 0), 0);
+  return nng_recv(sub, &byte, &n, NNG_FLAG_NONBLOCK) == 0;
+}
+
 static void expect_that_one_comes(void) {
+  bool heard = false;
   nng_socket sub;
 
-  pipes = 0;
-  cr_assert_eq(nng_pipe_notify(pub, NNG_PIPE_EV_ADD_POST, on_pipe, NULL), 0);
   cr_assert_eq(nng_sub0_open(&sub), 0);
+  cr_assert_eq(nng_socket_set(sub, NNG_OPT_SUB_SUBSCRIBE, "", 0), 0);
   cr_assert_eq(nng_dial(sub, url, NULL, NNG_FLAG_NONBLOCK), 0);
-  TT_WAIT_UNTIL(pipes >= 1);
+  TT_WAIT_UNTIL(heard || (heard = one_is_heard(sub)));
   tc_nng_close(sub);
 }
 
