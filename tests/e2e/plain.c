@@ -108,8 +108,14 @@ static void begin(void) {
 
 static void end(void) {
   struct ta_forward_status status = { .size = sizeof status };
+  const char *reason_ms = getenv("REASON_MS");
 
   int error = ta_emit_sync(1000);
+  /* So long the reason why nothing was acked may take to come: whoever calls the collector may wait for a core. */
+  for (int left = reason_ms != NULL ? atoi(reason_ms) : 0; left > 0; left--) {
+    if (ta_emit_forward_status(&status) != TA_OK || status.last_error[0] != '\0') break;
+    usleep(1000);
+  }
   if (ta_emit_forward_status(&status) == TA_OK)
     fprintf(stderr, "sync: %s; last error: %s\n", ta_strerror(error), status.last_error);
   ta_emit_stop(200);

@@ -15,7 +15,7 @@ import socket
 import termios
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Collector
+from harness import BUILD, SANITIZE, SOURCE, Collector, held_port
 from served import Served
 
 HERE = SOURCE / "tests/e2e"
@@ -188,18 +188,15 @@ class BadInput(Served):
 
     def test_a_collector_that_cannot_be_reached_is_named_where_it_is_asked(self):
         with contextlib.ExitStack() as open_sockets:
-            closed = socket.create_server(("127.0.0.1", 0))
-            refused = closed.getsockname()[1]
-            closed.close()
             silent = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            for server, reason in ((f"127.0.0.1:{refused}", "refused"), (f"127.0.0.1:{silent}", ""),
+            for server, reason in ((f"127.0.0.1:{held_port(self)}", "refused"), (f"127.0.0.1:{silent}", ""),
                                    ("nowhere.invalid:7070", "nowhere.invalid"), (f"@{self.folder}/none", "none")):
                 with self.subTest(server=server):
                     environment = self._environment(SERVER=server)
                     plain = self._run((self.plain,), {})
                     quiet = self._run((self.plain,), {"LD_PRELOAD": str(LIBRARY), **environment})
                     self.assertEqual(self._same(quiet, plain, lambda line: line.startswith(OURS)), [])
-                    told = self._same(self._run((self.linked,), environment), plain,
+                    told = self._same(self._run((self.linked,), {**environment, "REASON_MS": str(1000 * SECONDS_MAX // 2 if reason else 0)}), plain,
                                       lambda line: line.startswith(("log ", "sync: ")))
                     self.assertIn(reason, "\n".join(told))
 
