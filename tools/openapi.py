@@ -60,8 +60,11 @@ def schema_of_value(kind):
             "double": {"type": ["number", "null"]}}.get(kind, {"type": "integer"})
 
 
-def add_schema(schemas, name):
-    """As proto/json.h writes it: all but messages that are absent is there."""
+HEADERS = "Range", "If-Range", "If-None-Match", "Want-Content-Digest"  # of a file
+
+
+def add_schema(schemas, name, is_question=False):
+    """As proto/json.h writes it: all but messages that are absent is there. A question may leave each field out."""
     if name in schemas:
         return
     required, properties = [], {}
@@ -70,11 +73,11 @@ def add_schema(schemas, name):
         value = schema_of_value(kind)
         if repeated:
             value = {"type": "array", "items": value}
-        elif kind not in MESSAGES and not is_choice:
+        elif kind not in MESSAGES and not is_choice and not is_question:
             required.append(field)
         properties[field] = value
         if kind in MESSAGES:
-            add_schema(schemas, kind)
+            add_schema(schemas, kind, is_question)
 
 
 def schema_of_param(kind):
@@ -108,10 +111,10 @@ def parameters_of(route, below):
     return found
 
 
-def message(name, json_type, is_whole, schemas):
+def message(name, json_type, is_whole, schemas, is_question=False):
     name = "".join(word.capitalize() for word in name[2:-1].split("_"))
     if is_whole:
-        add_schema(schemas, name)
+        add_schema(schemas, name, is_question)
     return {json_type: {"schema": reference(name) if is_whole else {"type": "object"}},
             "application/protobuf": {"schema": {"description": f"tracecollect.v1.{name}"}}}
 
@@ -133,8 +136,10 @@ def document(version):
         if kind == "PAGE":
             continue
         operation = {"operationId": route.lower(), "summary": about, "x-roles": acts[act], "parameters": parameters_of(route, below)}
+        if kind == "BYTES":
+            operation["parameters"] += [{"name": name, "in": "header", "schema": {"type": "string"}} for name in HEADERS]
         if method == "POST":
-            operation["requestBody"] = {"required": True, "content": message(ask, "application/json", True, schemas)}
+            operation["requestBody"] = {"content": message(ask, "application/json", True, schemas, is_question=True)}
         operation["responses"] = responses_of(route, kind, answer, about, schemas)
         paths.setdefault(path if below == "NULL" else f"{path}{{{below}}}", {})[method.lower()] = operation
     return {"openapi": "3.1.0", "info": {"title": "tracecollectd", "version": version, "description": ABOUT},

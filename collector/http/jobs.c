@@ -16,7 +16,6 @@ struct tc__http_long {
   struct tc_http *http;
   uint64_t id, owner;
   uint64_t asked_ms; /* when somebody asked last */
-  bool rebuild;
   bool called_off; /* nobody may ask for it any more */
   bool ended;      /* json and packed are written */
   bool end_seen;
@@ -71,14 +70,12 @@ static void write_end(struct tc__http_long *job, tb_rc rc, const char *why,
 static void run(struct tc__http_job *work, struct tc_query_session *session) {
   struct tc__http_long *job = work->self;
   const struct tc_query_watch watch = { job, is_stopped, note_progress };
-  Tracecollect__V1__VerifyRequest ask = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
   Tracecollect__V1__VerifyReply *verify = NULL;
   struct tb_diag diag;
 
   if (is_stopped(job)) return;
   tb_diag_clear(&diag);
-  ask.rebuild = job->rebuild;
-  tb_rc rc = tc_query_verify(session, &ask, &watch, &diag, &verify);
+  tb_rc rc = tc_query_verify(session, &watch, &diag, &verify);
   write_end(job, rc, diag.text, verify);
 }
 
@@ -106,7 +103,6 @@ static void answer(struct tc__http_conn *c, struct tc__http_long *job, int statu
   tc__answer_init(&a, NULL);
   tc__answer_type(&a, packed, said.base.descriptor);
   a.status = status;
-  if (job->rebuild) strcpy(a.what, "rebuild");
   if (status == 202)
     snprintf(a.fields, sizeof a.fields, "Location: /api/v1/jobs/%016" PRIx64 "\r\n", job->id);
   if (job->ended) {
@@ -216,7 +212,7 @@ static bool forget_one(struct tc_http *http, const uint64_t *owner) {
   return found != NULL;
 }
 
-static struct tc__http_long *begin(struct tc__http_conn *c, bool rebuild) {
+static struct tc__http_long *begin(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   struct tc__http_long *job = calloc(1, sizeof *job);
   const struct tc__http_job work = {
@@ -226,7 +222,6 @@ static struct tc__http_long *begin(struct tc__http_conn *c, bool rebuild) {
   if (job == NULL) return NULL;
   *job = (struct tc__http_long){ .http = http,
                                  .owner = c->owner,
-                                 .rebuild = rebuild,
                                  .asked_ms = uv_now(http->env.tls->uv) };
   tb_mem_init(&job->mem, tb_mem_libc, NULL, TC__ANSWER_BYTES_MAX);
   tb_buf_init(&job->json, &job->mem);
@@ -245,7 +240,6 @@ void tc__verify_begin(struct tc__http_conn *c) {
   struct tc__http_question q;
 
   if (!tc__question_read(c, &q)) return;
-  bool rebuild = ((Tracecollect__V1__VerifyRequest *)q.message)->rebuild;
   tc__question_fini(&q);
   if (count_of(c->http, c->owner) >= c->http->env.limits.owner_jobs_max &&
       !forget_one(c->http, &c->owner)) {
@@ -256,7 +250,7 @@ void tc__verify_begin(struct tc__http_conn *c) {
     tc__conn_fail(c, 503, "http.jobs_max is reached");
     return;
   }
-  struct tc__http_long *job = begin(c, rebuild);
+  struct tc__http_long *job = begin(c);
   if (job != NULL)
     answer(c, job, 202);
   else

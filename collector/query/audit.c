@@ -49,15 +49,12 @@ static void end(struct tc_query *q) {
   pthread_mutex_unlock(&q->lock);
 }
 
-static tb_rc look(bool rebuild, struct findings *findings, struct tb_diag *diag,
-                  struct tc_audited *out) {
+static tb_rc look(struct findings *findings, struct tb_diag *diag, struct tc_audited *out) {
   struct tc_audit_sink sink = {
     .self = findings, .problem = note_problem, .progress = note_progress, .stop = is_stopping
   };
   int state_fd = tc_store_dirfd(findings->session->query->env.store);
-  uint64_t listed;
 
-  if (rebuild) TB_TRY(tc_audit_rebuild(state_fd, &sink, diag, &listed));
   return tc_audit(state_fd, true, &sink, diag, out);
 }
 
@@ -80,9 +77,8 @@ static Tracecollect__V1__VerifiedBooks *put_books(const struct tc_audited_accoun
   return out;
 }
 
-static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__VerifyRequest *ask,
-                           const struct tc_query_watch *watch, struct tb_diag *diag,
-                           Tracecollect__V1__VerifyReply **out) {
+static tb_rc answer_verify(struct tc_query_session *s, const struct tc_query_watch *watch,
+                           struct tb_diag *diag, Tracecollect__V1__VerifyReply **out) {
   struct findings findings = { .session = s, .watch = watch };
   struct tc_audited seen = { 0 };
   Tracecollect__V1__VerifiedBooks *books;
@@ -93,7 +89,7 @@ static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__V
   TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
   TB_TRY(tc__query_settle(s, diag)); /* what is acked is in files, and counted */
   if (!begin(s->query)) return tb_fail(diag, TB_BUSY, "another verification is under way");
-  tb_rc rc = look(ask->rebuild, &findings, diag, &seen);
+  tb_rc rc = look(&findings, diag, &seen);
   end(s->query);
   if (rc != TB_OK) return rc;
 
@@ -114,9 +110,8 @@ static tb_rc answer_verify(struct tc_query_session *s, const Tracecollect__V1__V
   return TB_OK;
 }
 
-tb_rc tc_query_verify(struct tc_query_session *s, const Tracecollect__V1__VerifyRequest *ask,
-                      const struct tc_query_watch *watch, struct tb_diag *diag,
-                      Tracecollect__V1__VerifyReply **out) {
+tb_rc tc_query_verify(struct tc_query_session *s, const struct tc_query_watch *watch,
+                      struct tb_diag *diag, Tracecollect__V1__VerifyReply **out) {
   tb_arena_reset(&s->arena);
-  return tc__query_end(s, answer_verify(s, ask, watch, diag, out), diag);
+  return tc__query_end(s, answer_verify(s, watch, diag, out), diag);
 }

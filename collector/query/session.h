@@ -86,7 +86,6 @@ TC_QUESTION(snap, Snap);
 #undef TC_QUESTION
 /* Proves the whole archive; one at a time. watch may be NULL. */
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
-                              const Tracecollect__V1__VerifyRequest *ask,
                               const struct tc_query_watch *watch, struct tb_diag *diag,
                               Tracecollect__V1__VerifyReply **out);
 

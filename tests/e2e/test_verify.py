@@ -130,3 +130,4 @@ class Verify(Case):
         (self.folder / "state/archive").mkdir(parents=True)
         self.assertIn('is "PRIVATE KEY", a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
         self.assertIn("--public-key is for an archive that is named", self.verify("--public-key", public, expect=2).err)
+        self.assertIn("--rebuild is for a state folder that is named", self.verify("--rebuild", expect=2).err)

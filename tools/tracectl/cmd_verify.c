@@ -235,7 +235,6 @@ static tb_rc ask_collector(struct run *run, struct tk_client *client, struct tb_
   Tracecollect__V1__VerifyRequest verify = TRACECOLLECT__V1__VERIFY_REQUEST__INIT;
   const Tracecollect__V1__Job *job;
 
-  verify.rebuild = run->rebuild;
   TB_TRY(tk_client_ask(client, TP_ROUTE_VERIFY, "", &verify.base, diag, &job));
   TB_TRY(wait_for(run, client, &job, diag));
   take_verified(run, job->verify, out);
@@ -286,6 +285,8 @@ int tk_cmd_verify(int argc, char **argv) {
   }
   if (argc == optind && run.public_key != NULL)
     return tk_usage("verify", "--public-key is for an archive that is named");
+  if (argc == optind && run.rebuild)
+    return tk_usage("verify", "--rebuild is for a state folder that is named, while no collector has it");
   if (argc == optind) return verify_remote(&run, &client);
   if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
   return verify_signed_folder(&run, argv[optind]);

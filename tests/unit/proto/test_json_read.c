@@ -93,7 +93,7 @@ Test(json_read, what_is_wrong_is_named) {
   expect_fault(snap, "{\"last_ns\":1.0}", "last_ns: a whole number");
   expect_fault(snap, "{\"last_ns\":9223372036854775808}", "too big integer");
   expect_fault(snap, "{\"wait_ms\":4294967296}", "wait_ms: a whole number");
-  expect_fault(&tracecollect__v1__verify_request__descriptor, "{\"rebuild\":1}", "true or false");
+  expect_fault(&tracecollect__v1__list_request__descriptor, "{\"settle\":1}", "true or false");
   expect_fault(lease, "{\"filter\":[]}", "filter: an object is needed here");
   expect_fault(lease, "{\"filter\":{\"kinds\":\"stw\"}}", "kinds: a list is needed here");
   expect_fault(lease, "{\"filter\":{\"kinds\":[\"stw\",1]}}", "kinds: a text is needed here");

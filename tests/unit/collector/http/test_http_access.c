@@ -451,7 +451,7 @@ Test(http_access, a_change_cut_at_every_byte_is_none) {
     { TP_ROUTE_TRIGGER_ADD, "/api/v1/triggers", "{\"add\":\"slow WHEN finding leak DO keep\"}" },
     { TP_ROUTE_TRIGGER_REMOVE, "/api/v1/triggers/kept", NULL },
     { TP_ROUTE_SNAP, "/api/v1/snaps", "{\"service\":\"shop\"}" },
-    { TP_ROUTE_VERIFY, "/api/v1/verify", "{\"rebuild\":true}" },
+    { TP_ROUTE_VERIFY, "/api/v1/verify", "{}" },
     { TP_ROUTE_JOB_END, "/api/v1/jobs/0000000000000001", NULL },
     { TP_ROUTE_LEASE_OPEN, "/api/v1/leases", "{\"filter\":{\"service\":\"shop\"}}" },
     { TP_ROUTE_LEASE_END, "/api/v1/leases/0000000000000001", NULL },

@@ -126,10 +126,16 @@ Test(http_jobs, a_flipped_bit_is_found) {
 }
 
 Test(http_jobs, one_that_fails_says_why) {
+  char archive[300], away[300];
+
   write_generations(1);
-  wait_for_end(begin_job("{\"rebuild\":true}")); /* not beside the store that writes it */
+  snprintf(archive, sizeof archive, "%s/archive", host.store.dir);
+  snprintf(away, sizeof away, "%s/away", host.store.dir);
+  cr_assert_eq(rename(archive, away), 0);
+  wait_for_end(begin_job("{}"));
+  cr_assert_eq(rename(away, archive), 0);
   EXPECT("\"state\":\"failed\",");
-  EXPECT("\"code\":\"REFUSED\",");
+  EXPECT("\"error\":\"archive");
 }
 
 /* Each is of the archive as it is when its own turn comes, so a second one is not the first one's answer; nor its end. */
