@@ -41,7 +41,7 @@ class Ask(Case):
     def heard(self, name):
         """Events of each generation, and how many were lost."""
         events, lost = collections.Counter(), 0
-        for line in (self.folder / f"{name}.out").read_text().splitlines():
+        for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]:
             generation, missed, n = map(int, line.split())
             events[generation] += n
             lost += missed
