@@ -591,10 +591,12 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
 
 Test(feed_source, while_nobody_listens_alerts_are_counted_and_nothing_is_packed) {
   static const char *const sets[] = { "alert.stw=1ms", NULL };
+  const struct tc_reply next = { .gen = 2, .len = 100, .first_wall_ns = 20, .end_wall_ns = 30 };
 
   begin(sets);
   hear_generation(0);
   tc_feed_reader_listen(b.ear.reader, false);
+  tc_feed_encoder_begin(b.source, &next, false); /* whether somebody listens is looked at here, and after each slice */
   sync_event(1000);
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
