@@ -9,8 +9,8 @@ enum { PROBLEMS_MAX = 1000 };
 
 struct findings {
   struct tc_query_session *session;
-  const struct tc_query_watch *watch; /* NULL: none */
-  char **problems;                    /* PROBLEMS_MAX, in the session's arena */
+  const struct tc_query_watch *watch;
+  char **problems; /* PROBLEMS_MAX, in the session's arena */
   size_t count;
 };
 
@@ -25,28 +25,13 @@ static void note_problem(void *self, const char *text) {
 static void note_progress(void *self, uint64_t done_bytes, uint64_t total_bytes) {
   const struct tc_query_watch *watch = ((struct findings *)self)->watch;
 
-  if (watch != NULL) watch->progress(watch->self, done_bytes, total_bytes);
+  watch->progress(watch->self, done_bytes, total_bytes);
 }
 
 static bool is_stopping(void *self) {
   struct findings *f = self;
 
-  return tc__query_is_stopping(f->session->query) ||
-         (f->watch != NULL && f->watch->stop(f->watch->self));
-}
-
-static bool begin(struct tc_query *q) {
-  pthread_mutex_lock(&q->lock);
-  bool busy = q->verifying;
-  q->verifying = true;
-  pthread_mutex_unlock(&q->lock);
-  return !busy;
-}
-
-static void end(struct tc_query *q) {
-  pthread_mutex_lock(&q->lock);
-  q->verifying = false;
-  pthread_mutex_unlock(&q->lock);
+  return tc__query_is_stopping(f->session->query) || f->watch->stop(f->watch->self);
 }
 
 static tb_rc look(struct findings *findings, struct tb_diag *diag, struct tc_audited *out) {
@@ -88,10 +73,7 @@ static tb_rc answer_verify(struct tc_query_session *s, const struct tc_query_wat
   TB_TRY(tb_arena_take(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
   TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
   TB_TRY(tc__query_settle(s, diag)); /* what is acked is in files, and counted */
-  if (!begin(s->query)) return tb_fail(diag, TB_BUSY, "another verification is under way");
-  tb_rc rc = look(&findings, diag, &seen);
-  end(s->query);
-  if (rc != TB_OK) return rc;
+  TB_TRY(look(&findings, diag, &seen));
 
   tracecollect__v1__verify_reply__init(reply);
   reply->segments = seen.segments;

@@ -22,7 +22,6 @@ struct tc_query {
   pthread_mutex_t lock;   /* over the rest */
   pthread_cond_t changed; /* a barrier came, or stopping */
   bool stopping;
-  bool verifying; /* reads every byte: one session at a time */
   uint64_t asked, settled; /* numbers of barriers */
 };
 

@@ -84,7 +84,7 @@ TC_QUESTION(triggers, Trigger);
 /* Agents' flight recorders send what they keep; answered when they have answered. */
 TC_QUESTION(snap, Snap);
 #undef TC_QUESTION
-/* Proves the whole archive; one at a time. watch may be NULL. */
+/* Proves the whole archive: reads every byte of it. */
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
                               const struct tc_query_watch *watch, struct tb_diag *diag,
                               Tracecollect__V1__VerifyReply **out);
