@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build go1.25 && !(traceagent_cgo && cgo && linux && amd64)
+//go:build go1.25
 
 package traceagent
 
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// To learn whether a trace runs the agent begins one for a moment, and ends it: beside a flight recorder that ends generations early,
-// and costs it no event.
+// The agent begins a trace for a moment, and ends it, to learn whether one runs. A flight recorder then begins a new generation, and
+// loses no event.
 func TestTheProgramsFlightRecorderKeepsAll(t *testing.T) {
 	recorder := trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: time.Hour, MaxBytes: 1 << 30})
 	if err := recorder.Start(); err != nil {

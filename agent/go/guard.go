@@ -103,7 +103,7 @@ func (f goFault) has(version, processor string, settings godebug) bool {
 	return inRange && (f.processors == "" || strings.Contains(f.processors, " "+processor+" ")) && f.when(settings)
 }
 
-// text: sound are the versions without any fault.
+// text says what is wrong and what to do; sound lists the versions without any fault.
 func (f goFault) text(version, sound string) string {
 	text := version + " " + f.effect
 	if f.reference != "" {

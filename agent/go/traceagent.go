@@ -177,7 +177,8 @@ func isDisabled() bool { return os.Getenv("TRACEAGENT_DISABLE") == "1" }
 // Stop ends the agent's own trace. Where the program has ended that with a trace.Stop() of its own and begun another, Stop leaves
 // the other one alone. runtime/trace cannot be asked whose trace runs: the agent looks what it has written last, and in the
 // moment between this look and the agent's trace.Stop() the program's two calls would go unseen. With Go 1.24 and before that
-// may be a millisecond. Where another trace has just taken the place of the agent's, the look takes 3 s, no longer than ctx and a second.
+// may be a millisecond. If another trace has just taken the place of the agent's, Stop takes 3 s, or until a second after
+// ctx is done.
 func (a *Agent) Stop(ctx context.Context) error {
 	if a == nil {
 		return nil

@@ -152,7 +152,8 @@ void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_re
       return;
     }
   } else {
-    const char *why = reply->loss_text[0] != '\0' ? reply->loss_text : tp_loss_text(reply->loss_code);
+    const char *why =
+        reply->loss_text[0] != '\0' ? reply->loss_text : tp_loss_text(reply->loss_code);
 
     note.state = TRACECOLLECT__V1__GENERATION_STATE__GENERATION_LOST;
     note.batches = reply->batches;

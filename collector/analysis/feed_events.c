@@ -44,7 +44,7 @@ uint64_t tc__event_types(unsigned kinds) {
 /* --- drafts ------------------------------------------------------------------------------------ */
 
 static void flush(struct tc_feed_encoder *source, unsigned kind) {
-  struct tc__pending *draft = &source->events[kind];
+  struct tc__feed_draft *draft = &source->events[kind];
   struct tc_feed_note note = { .slot = (enum tc_feed_slot)(TC_FEED_EVENTS + kind),
                                .count = draft->count,
                                .gen = source->gen,
@@ -75,7 +75,7 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns) {
 
 /* True: so many of the kind were taken in this second that this one is but a gap. */
 static bool past_rate(struct tc_feed_encoder *source, enum tc_feed_event_kind kind, to_ns time) {
-  struct tc__pending *draft = &source->events[kind];
+  struct tc__feed_draft *draft = &source->events[kind];
 
   if (time / second_ns != draft->second) {
     draft->second = time / second_ns;
@@ -87,7 +87,7 @@ static bool past_rate(struct tc_feed_encoder *source, enum tc_feed_event_kind ki
   return true;
 }
 
-static void widen_span(struct tc__pending *draft, const Tracecollect__V1__Event *event) {
+static void widen_span(struct tc__feed_draft *draft, const Tracecollect__V1__Event *event) {
   uint64_t begin = event->wall_ns != 0 ? event->wall_ns - event->duration_ns : 0;
 
   if (begin != 0 && (draft->from_wall_ns == 0 || begin < draft->from_wall_ns))
@@ -98,7 +98,7 @@ static void widen_span(struct tc__pending *draft, const Tracecollect__V1__Event 
 /* The event without its stack, which is packed already. */
 static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
                 const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
-  struct tc__pending *draft = &source->events[kind];
+  struct tc__feed_draft *draft = &source->events[kind];
   struct tb_buf *out = &draft->bytes;
   size_t event_bytes = tracecollect__v1__event__get_packed_size(event);
   size_t most = TC__FIELD_BYTES_MAX + event_bytes + stack->len;

@@ -9,7 +9,7 @@
 #include "proto/feed.pb-c.h"
 
 /* Messages of one topic, packed and not yet published. */
-struct tc__pending {
+struct tc__feed_draft {
   struct tb_buf bytes;
   uint32_t count;
   uint64_t from_wall_ns, until_wall_ns;
@@ -64,7 +64,7 @@ struct tc_feed_encoder {
   bool drafted;             /* there may be events not yet published */
   uint64_t flushed_mono_ns; /* when the last ones were, as pause() saw it */
   uint64_t gen, from_wall_ns, until_wall_ns; /* being ordered */
-  struct tc__pending events[TC_FEED_EVENT_KINDS];
+  struct tc__feed_draft events[TC_FEED_EVENT_KINDS];
   struct tc__packed_stack stacks[TC__STACKS_KEPT];
   struct tc__alert_gate syscall_gate, stw_gate, task_gate;
   struct tc__findings findings;

@@ -196,8 +196,8 @@ void tc__understood_news(struct tc__understood *s);
 void tc__understood_last_reports(struct tc__understood *s);
 /* Another thread waits for reports: takes over what is asked for. */
 void tc__scheduler_take_asked(struct tc_scheduler *u);
-/* For the streams whose last figures came too soon after others, by now: the next one that has reports to be made.
- * NULL: there is none. */
+/* Tells the news of streams whose last figures came too soon after others. Returns the next stream that has reports to be made,
+ * NULL if none has. */
 struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now);
 void tc__understood_reports_forget(struct tc__understood *s);
 

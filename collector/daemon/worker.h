@@ -61,7 +61,7 @@ struct tc_order {
 };
 
 struct tc_order *tc_order_new(const struct tc_order *like); /* NULL: no memory */
-void tc_order_free(struct tc_order *order);                 /* what it holds stays open */
+void tc_order_free(struct tc_order *order);                 /* closes nothing that the order holds */
 
 /* Owns what the order holds, if it answers true; false: no room or no memory. */
 bool tc_worker_order(struct tc_worker *worker, const struct tc_order *order);

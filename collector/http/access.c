@@ -132,12 +132,13 @@ enum tc__body_type tc__body_type_of(const struct tc_http_request *r) {
   return TC__BODY_OTHER;
 }
 
-/* What asks a lease or a job may free events, or keep it from its end: it changes something, and it has no head alone. */
+/* GET of a lease frees events, and GET of a job keeps it from being called off: both change something, and HEAD is refused. */
 static bool only_reads(const struct tp_route *route) {
   return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
 }
 
-/* NULL: it may not change something. A form can send only other types, another page's script these only after it has asked. */
+/* Returns NULL if the request may not change anything. A form can send other types only; another page's script must ask (OPTIONS)
+ * before it may send these. */
 static const struct tp_route *check_change(struct tc__http_conn *c, const struct tp_route *route) {
   const struct tc_http_request *r = &c->head.request;
 
@@ -166,7 +167,7 @@ static enum tp_method method_of(const struct tc_http_request *r) {
   }
 }
 
-/* Below "/" lie the page's files, and any name may be asked for: those that are there have methods, another is no path. */
+/* The route of the page's files matches every name below "/": a name without a file is not a path. */
 static bool has_path(const struct tc__http_conn *c) {
   const char *path = c->head.request.path;
   unsigned unused;

@@ -200,7 +200,8 @@ static size_t count_of(const struct tc_http *http, uint64_t owner) {
   return n;
 }
 
-/* Forgets an end that was told, the oldest one, so that one who does without DELETE need not wait. owner: whose; NULL: anyone's. */
+/* Forgets the oldest job whose end was reported: clients that never send DELETE need not wait for a place. owner NULL: any
+ * owner's. */
 static bool forget_one(struct tc_http *http, const uint64_t *owner) {
   struct tc__http_long *job, *found = NULL;
 

@@ -14,7 +14,7 @@ enum {
   GREETING_PART = 4, /* of connections_max */
   LEAVING_MAX = 64, /* given way, their memory not free yet */
   SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
-  UNREAD_MS = 1000, /* the loop may let a request wait so long */
+  UNREAD_MS = 1000, /* a connection whose request waits for the loop keeps its place so long */
 };
 
 static uint64_t now_ms(const struct tc_http *http) {

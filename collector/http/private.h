@@ -42,7 +42,7 @@
 enum {
   TC__ANSWER_BYTES_MAX = 64 << 20,
   TC__HEAD_BYTES_MAX = 2048, /* of an answer */
-  TC__WHY_BYTES = 1024,      /* of an error, in words */
+  TC__WHY_BYTES = 1024,      /* an error's text */
   TC__FILE_CHUNK_BYTES = 256 << 10,
   TC__ID_HEX = 16
 };

@@ -8,7 +8,7 @@
 #include "collector/http/page.h"
 #include "collector/http/private.h"
 
-/* Of the paths with several methods the rows stand together. */
+/* Rows of one path with several methods are neighbours. */
 void tc__http_no_path(struct tc__http_conn *c) {
   char why[TC__WHY_BYTES] = "no such path; there are /";
   const char *before = "/";

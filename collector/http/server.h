@@ -43,7 +43,7 @@ struct tc_http_limits {
   size_t head_bytes_max;  /* of a request */
   size_t body_bytes_max;  /* likewise */
   size_t jobs_max;        /* long ones */
-  size_t owner_jobs_max;  /* of jobs_max */
+  size_t owner_jobs_max;  /* one owner's share of jobs_max */
   uint64_t job_expire_ms; /* a long one that nobody asks for */
   uint64_t request_ms;    /* from its first byte to its last */
   uint64_t idle_ms;       /* between two requests */

@@ -206,7 +206,9 @@ static void add_slice(struct tc_tap_event *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
   struct to_duration lasted[SLICE_EVENTS_MAX];
 
-  tb_rc rc = t->durations == NULL ? TB_NOMEM : to_durations_events(t->durations, gen, events, n, lasted);
+  tb_rc rc = t->durations == NULL
+                 ? TB_NOMEM
+                 : to_durations_events(t->durations, gen, events, n, lasted);
   if (t->durations == NULL) memset(lasted, 0, n * sizeof *lasted);
   (void)rc; /* what has no memory has no duration */
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)

@@ -128,9 +128,9 @@ struct tc_reply {
       /* STORED: */
       bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
       bool stream_closed; /* CLOSE came: the last generation (gen may be 0: nothing more to order) */
-      char path[192]; /* of the file, below the state folder; tc_store_open_file() opens it */
+      char path[192]; /* the file, below the state folder; tc_store_open_file() opens it */
       char final_path[192]; /* its name once published; the same as path if it is */
-      uint64_t offset, len; /* of the generation's bytes in it; the trace header is at offset 0 */
+      uint64_t offset, len; /* the generation's bytes in it; the trace header is at offset 0 */
     };
   };
 };
@@ -148,10 +148,10 @@ struct tc_store_sink {
 
 struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
 void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
-/* What the kind has is zeroed. NULL: no memory. */
+/* Zeroes the fields of the kind. Returns NULL if there is no memory. */
 struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
                               unsigned loop);
-size_t tc_reply_bytes(enum tc_reply_kind kind); /* of its allocation */
+size_t tc_reply_bytes(enum tc_reply_kind kind); /* as allocated */
 void tc_reply_free(struct tc_reply *reply);
 
 #endif

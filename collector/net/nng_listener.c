@@ -8,7 +8,8 @@
 enum { SOCKET_MODE = 0660 }; /* this host's group reads traces, others do not */
 
 static int set_options(nng_listener listener, const char *url, struct tc_nng_tls *tls) {
-  if (tc_url_is_ipc(url)) return nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
+  if (tc_url_is_ipc(url))
+    return nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, SOCKET_MODE);
   int rv = nng_listener_set_bool(listener, NNG_OPT_TCP_KEEPALIVE, true);
   if (rv == 0 && tls != NULL)
     rv = nng_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, tc_nng_tls_config(tls));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nng's time is the monotonic clock's. nng 1.5.2 takes the wall clock, against its own documentation. Where that is set back by a
- * day, each wait that had begun lasts a day: a listener's pause of 100 ms after an error, be it a peer that hung up in its greeting or
- * the want of a descriptor, and the 10 s that a silent peer has. A listener that pauses lets nobody in.
+/* Gives nng the monotonic clock. nng 1.5.2 takes the wall clock, against its own documentation. If that is set back by a day, each
+ * wait that had begun lasts a day: a listener's pause of 100 ms after an error (a peer hung up in its greeting, no descriptor is left)
+ * and the 10 s that a silent peer has. A listener that pauses accepts no peer.
  *
- * As with nng/stream.h, functions of the C library are defined here, too, and every library of the process comes by: clock_gettime(),
- * where nng gets another clock than it asks for, and pthread_condattr_init(), by which its condition variables wait by that
- * one. nng is known by the address it calls from; a libnng that is linked into the program is not: test_clock fails with it.
+ * Two functions of the C library are replaced for the whole process, as in nng/stream.h: clock_gettime(), which answers nng with the
+ * monotonic clock, and pthread_condattr_init(), which sets that clock for nng's condition variables. nng's calls are known by the
+ * caller's address, so libnng must be a shared library; test_clock fails if it is linked into the program.
  *
  * Threads   any.
  */

@@ -104,7 +104,7 @@ class Trigger(Listener, Case):
         collector.process.send_signal(signal.SIGHUP)
         found = self.by_name(collector, lambda found: "more" in found)
         self.assertEqual((found["of-file"].get("fired", 0), found["slow"]["fired"]), (0, 1))
-        # What an older collector took, and this one does not know, is left out.
+        # A rule in the file that this collector does not know is left out.
         self.assertEqual(collector.stop(), 0)
         with open(collector.state / "triggers", "a") as file:
             file.write("old WHEN sched.gone.p99 > 1s DO alert\n")

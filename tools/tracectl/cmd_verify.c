@@ -286,7 +286,8 @@ int tk_cmd_verify(int argc, char **argv) {
   if (argc == optind && run.public_key != NULL)
     return tk_usage("verify", "--public-key is for an archive that is named");
   if (argc == optind && run.rebuild)
-    return tk_usage("verify", "--rebuild is for a state folder that is named, while no collector has it");
+    return tk_usage("verify",
+                    "--rebuild is for a state folder that is named, while no collector has it");
   if (argc == optind) return verify_remote(&run, &client);
   if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
   return verify_signed_folder(&run, argv[optind]);
