@@ -25,24 +25,34 @@ enum {
   LOOK_MS = 20,   /* where the kernel does not tell of the command's end */
 };
 
-static int spawn(const struct ac_action *action, int stdin_fd, pid_t *out) {
+/* How the command is begun. Made before fork(): in the child of a program with threads nothing may be allocated, as another
+ * thread may have been in the allocator at that moment. */
+struct how {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attr;
+};
+
+static void how_free(struct how *how) {
+  posix_spawnattr_destroy(&how->attr);
+  posix_spawn_file_actions_destroy(&how->files);
+}
+
+/* Answers an errno. */
+static int how_make(int stdin_fd, struct how *how) {
   sigset_t none, all;
 
   sigemptyset(&none);
   sigfillset(&all);
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attr);
-  posix_spawn_file_actions_adddup2(&files, stdin_fd, STDIN_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-  posix_spawnattr_setflags(&attr,
+  posix_spawn_file_actions_init(&how->files);
+  posix_spawnattr_init(&how->attr);
+  posix_spawnattr_setflags(&how->attr,
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  posix_spawnattr_setsigmask(&attr, &none);
-  posix_spawnattr_setsigdefault(&attr, &all);
-  int failed = posix_spawn(out, action->argv[0], &files, &attr, action->argv, environ);
-  posix_spawnattr_destroy(&attr);
-  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_setsigmask(&how->attr, &none);
+  posix_spawnattr_setsigdefault(&how->attr, &all);
+  int failed = posix_spawn_file_actions_adddup2(&how->files, stdin_fd, STDIN_FILENO);
+  if (failed == 0)
+    failed = posix_spawn_file_actions_addclosefrom_np(&how->files, STDERR_FILENO + 1);
+  if (failed != 0) how_free(how);
   return failed;
 }
 
@@ -65,20 +75,25 @@ static bool close_ranges(unsigned low, unsigned high) {
  * a filter is against it, there is no close_range(). */
 static void keep_open_only(int a, int b) {
   if (close_ranges((unsigned)(a < b ? a : b), (unsigned)(a < b ? b : a))) return;
-  DIR *dir = opendir("/proc/self/fd");
-  if (dir == NULL) {
+  _Alignas(struct dirent64) char entries[4096];
+  ssize_t n;
+  int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir < 0) {
     for (int fd = STDERR_FILENO + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
       if (fd != a && fd != b) close(fd);
     return;
   }
-  for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-    int fd = atoi(entry->d_name);
-    if (fd > STDERR_FILENO && fd != a && fd != b && fd != dirfd(dir)) close(fd);
-  }
-  closedir(dir);
+  while ((n = getdents64(dir, entries, sizeof entries)) > 0)
+    for (ssize_t at = 0; at < n;) {
+      const struct dirent64 *entry = (const void *)(entries + at);
+      int fd = atoi(entry->d_name);
+      if (fd > STDERR_FILENO && fd != a && fd != b && fd != dir) close(fd);
+      at += entry->d_reclen;
+    }
+  close(dir);
 }
 
-/* Those that are children now. False: the kernel does not say. */
+/* Kills those that are children now. Returns false if the kernel does not say which. */
 static bool kill_children(void) {
   char path[64], text[4096];
 
@@ -124,14 +139,17 @@ static bool has_ended(pid_t pid, int line) {
   }
 }
 
-_Noreturn static void be_warden(const struct ac_action *action, int stdin_fd, int line) {
+/* Allocates nothing. */
+_Noreturn static void be_warden(const struct ac_action *action, const struct how *how,
+                                int stdin_fd, int line) {
   struct report report = { .status = 0 };
   pid_t pid;
 
   keep_open_only(stdin_fd, line);
   signal(SIGCHLD, SIG_DFL); /* ignored, it would take the command's end with it */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  report.failed = spawn(action, stdin_fd, &pid);
+  report.failed =
+      posix_spawn(&pid, action->argv[0], &how->files, &how->attr, action->argv, environ);
   close(stdin_fd);
   if (report.failed == 0) {
     if (has_ended(pid, line)) waitpid(pid, &report.status, 0);
@@ -159,22 +177,28 @@ struct warden {
   int line; /* the report comes on it; closed, the warden ends */
 };
 
-static int start(const struct ac_action *action, const struct ac_task *task, struct warden *out) {
-  int line[2], stdin_fd;
+/* Answers an errno. Takes stdin_fd on every path. */
+static int start(const struct ac_action *action, int stdin_fd, struct warden *out) {
+  struct how how;
+  int line[2];
 
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) return errno;
-  int failed = put_text(task, &stdin_fd);
+  int failed = how_make(stdin_fd, &how);
+  if (failed == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) {
+    failed = errno;
+    how_free(&how);
+  }
   if (failed == 0) {
     *out = (struct warden){ .pid = fork(), .line = line[0] };
     if (out->pid == 0) {
       close(line[0]); /* or the parent's end would stay open, and it would never see it closed */
-      be_warden(action, stdin_fd, line[1]);
+      be_warden(action, &how, stdin_fd, line[1]);
     }
     failed = out->pid < 0 ? errno : 0;
-    close(stdin_fd);
+    close(line[1]);
+    if (failed != 0) close(line[0]);
+    how_free(&how);
   }
-  close(line[1]);
-  if (failed != 0) close(line[0]);
+  close(stdin_fd);
   return failed;
 }
 
@@ -216,8 +240,10 @@ enum ac_outcome ac_exec(const struct ac_action *action, const struct ac_task *ta
                         struct tb_diag *diag) {
   struct warden warden = { .pid = -1 };
   struct report report;
-  int failed = start(action, task, &warden);
+  int stdin_fd;
+  int failed = put_text(task, &stdin_fd);
 
+  if (failed == 0) failed = start(action, stdin_fd, &warden);
   if (failed != 0) return say_failed(action, failed, diag);
   switch (wait_for(&warden, stop_fd, &report)) {
   case ENDED:

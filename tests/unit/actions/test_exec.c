@@ -170,6 +170,49 @@ Test(exec, one_that_is_stopped_does_not_wait_for_another) {
   each_ends_by_itself();
 }
 
+/* ---- while other threads allocate ---- */
+
+enum { COMMANDS = 100, BLOCKS = 1000, BLOCK_BYTES = 256 };
+
+static atomic_bool enough;
+
+static void *allocate(void *self) {
+  static void *blocks[BLOCKS];
+
+  while (!atomic_load(&enough)) {
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = malloc(BLOCK_BYTES);
+    for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
+  }
+  return self;
+}
+
+static void *run_true(void *self) {
+  static char true_path[] = "/bin/true";
+  const struct ac_action action = { .kind = AC_EXEC, .argv = { true_path } };
+  const struct ac_task task = { .id = 1, .text = true_path, .len = 1 };
+  enum ac_outcome *outcome = self;
+  struct tb_diag why;
+
+  tb_diag_clear(&why);
+  *outcome = ac_exec(&action, &task, -1, &why);
+  return NULL;
+}
+
+/* A lock of the allocator that another thread holds at fork() stays locked in the child, unless libc is the allocator. */
+Test(exec, a_warden_allocates_nothing) {
+  pthread_t other, thread;
+
+  cr_assert_eq(pthread_create(&other, NULL, allocate, NULL), 0);
+  for (int i = 0; i < COMMANDS; i++) {
+    enum ac_outcome outcome = AC_FAILED;
+    cr_assert_eq(pthread_create(&thread, NULL, run_true, &outcome), 0); /* with nothing in stock */
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    cr_assert_eq(outcome, AC_DONE);
+  }
+  atomic_store(&enough, true);
+  cr_assert_eq(pthread_join(other, NULL), 0);
+}
+
 /* ---- a kernel without the newer calls ---- */
 
 static void forbid(int error) {
