@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# flake.sh: runs each entry of the release build 20 times beside four processes that spin, and lists each case that ever failed. Entries that
+# flake.sh: runs each entry of a build 20 times beside four processes that spin, and lists each case that ever failed. Entries that
 # take more than 5 s run three times. Those that mostly wait run together, as in `make test`.
 #
 #   PART=1/4        every fourth entry, from the first on: an hour at most
+#   SUITE=tsan      instead of release
 #   TEST_ARGS       selects entries as ctest does, for instance TEST_ARGS="-R store"
 #   FLAKE_TIMES     instead of 20
 #
@@ -19,7 +20,7 @@ times=${FLAKE_TIMES:-20}
 GO=$(tools/find-go.sh) && export GO
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false" CI=${CI:-true} LC_ALL=C.UTF-8
 export TC_PATIENCE=${TC_PATIENCE:-4} # a spinning process takes more than half of each core
-build=build/release out=build/flake
+build=build/${SUITE:-release} out=build/flake/${SUITE:-release}
 rm -rf "$out" && mkdir -p "$out"
 results=$PWD/$build/results
 

@@ -295,7 +295,7 @@ class Alone(TimelineCase):
 
     def test_a_generation_that_has_expired_is_a_hole_that_says_so(self):
         self.serve(self.trace("g26-gens"), "segment.generations_max=1", "retention.bytes=1", "retention.every=1s", ordered=False)
-        wait_until("retention has worked", lambda: any(row["expired"] for row in self.collector.json_lines("list")))
+        wait_until("retention has taken every generation", lambda: all(row["expired"] for row in self.collector.json_lines("list")))
         with self.assertRaises(urllib.error.HTTPError) as caught:
             self.spans(**{"from": "-3650d", "to": "now"})
         self.assertEqual((caught.exception.code, "has expired" in json.loads(caught.exception.read())["error"]), (404, True))
