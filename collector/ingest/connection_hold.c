@@ -38,6 +38,7 @@ void tc__hold_begin(struct connection *c) {
 
 void tc__hold_end(struct connection *c) {
   if (c->held_from_ms != 0) c->held_ms += tc__now_ms(c->set) - c->held_from_ms;
+  c->held_from_ms = 0;
 }
 
 static void say(struct connection *c, Tracecollect__V1__Hold why) {
@@ -120,7 +121,7 @@ void tc__hold_tick(struct connection *c, uint64_t now) {
   uint64_t window_ms = now - c->hold_window_ms;
 
   if (window_ms < WINDOW_MS) return;
-  if (tc__waits(c) && c->held_from_ms != 0) {
+  if (c->held_from_ms != 0) {
     tc__hold_end(c);
     c->held_from_ms = now;
   }
