@@ -120,7 +120,7 @@ func (c *collector) serve(conn net.Conn) error {
 func (c *collector) waitForClosed(t *testing.T, streams int) {
 	t.Helper()
 	closed := 0
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience()); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		closed = c.closed
 		c.mu.Unlock()

@@ -510,14 +510,9 @@ func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
 			l.disk.flush(flushGrant)
 		}
 	}()
-	select {
-	case <-flushed: // while the writer goes on
-	case <-time.After(time.Minute):
-		t.Error("five flushes have not ended")
-	}
+	<-flushed // while the writer goes on
 	isEnough.Store(true)
 	<-ended
-	<-flushed
 	l.disk.end()
 	had := l.produced()
 	l.die()

@@ -66,7 +66,7 @@ func TestTheCollectorGetsTheBytesThatWereWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	busy(20000)
-	if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (h heard) Write(p []byte) (int, error) {
 func (h heard) expect(t *testing.T, words ...string) {
 	t.Helper()
 	var line string
-	for deadline := time.After(3 * time.Minute); ; {
+	for deadline := time.After(patience()); ; {
 		select {
 		case line = <-h:
 		case <-deadline:
@@ -160,7 +160,7 @@ func TestALoggerHearsOfTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines.expect(t, "level=INFO", "connected", "service=test", "server="+cfg.Server)
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 }
@@ -232,7 +232,7 @@ func TestLastErrorSaysWhyNothingIsAcked(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	lines.expect(t, "level=INFO", "acks come again")
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 }
@@ -249,7 +249,7 @@ func TestALoggerThatHangsHoldsNothingUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	busy(1000)
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 	if s := agent.Status(); s.AckedBytes != s.ProducedBytes {
@@ -342,7 +342,7 @@ func TestStatusAndStopFromManyGoroutines(t *testing.T) {
 				agent.Status()
 			}
 			if i >= 6 {
-				if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+				if err := agent.Stop(within(t, patience())); err != nil {
 					t.Error(err)
 				}
 			}
@@ -365,7 +365,7 @@ func TestARecorderSendsOnlyWhatItIsAskedFor(t *testing.T) {
 	if s := agent.Status(); s.ProducedBytes != 0 {
 		t.Errorf("before it was asked: %+v", s)
 	}
-	if err := agent.Snap(within(t, 30*time.Second), 10*time.Second); err != nil {
+	if err := agent.Snap(within(t, patience()), 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	asked := agent.Status()
@@ -373,7 +373,7 @@ func TestARecorderSendsOnlyWhatItIsAskedFor(t *testing.T) {
 		t.Errorf("after it was asked: %+v", asked)
 	}
 	busy(2000)
-	if err := agent.Stop(within(t, 10*time.Second)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Fatal(err)
 	}
 	if s := agent.Status(); s.ProducedBytes != asked.ProducedBytes || s.ForgottenGenerations == 0 || s.LostBatches != 0 {
@@ -447,7 +447,7 @@ func TestAHeartbeatOfAnyLengthIsBorne(t *testing.T) {
 			t.Fatal(err)
 		}
 		busy(100)
-		if err := agent.Stop(within(t, time.Minute)); err != nil {
+		if err := agent.Stop(within(t, patience())); err != nil {
 			t.Errorf("%d ms: %v", beat, err)
 		}
 	}
@@ -460,7 +460,7 @@ func TestTheStatusCanBePublishedAndLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	busy(100)
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Fatal(err)
 	}
 	var published struct {
@@ -665,7 +665,7 @@ func TestStopEndsASnapThatWaits(t *testing.T) {
 				t.Errorf("Snap: %v", err)
 			}
 		case <-stopped:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience()):
 			t.Fatal("Stop hangs behind Snap")
 		}
 	}

@@ -22,7 +22,7 @@ func TestATraceThatTheProgramEndsBesideAFlightRecorderBeginsAgain(t *testing.T) 
 	agent, lines := startHeard(t, config(c.listener.Addr().String(), certs))
 	trace.Stop()
 	lines.expect(t, "begun again")
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 	if s := agent.Status(); s.Restarts != 1 || s.AckedBytes != s.ProducedBytes {

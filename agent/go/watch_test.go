@@ -54,7 +54,7 @@ func (l *looking) after(seconds int) {
 
 func waitFor(t *testing.T, agent *Agent, what string, is func(Status) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !is(agent.Status()); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience()); !is(agent.Status()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not %s: %+v", what, agent.Status())
 		}
@@ -81,7 +81,7 @@ func TestATraceThatTheProgramEndsBeginsAgain(t *testing.T) {
 		t.Errorf("begun again: %+v", between)
 	}
 	busy(1000)
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Fatal(err)
 	}
 	s := agent.Status()
@@ -109,7 +109,7 @@ func TestAnotherTraceIsSaidAndWaitedFor(t *testing.T) {
 	if s := agent.Status(); s.State != "off" || !strings.Contains(s.LastError, "another trace runs") {
 		t.Errorf("status %+v", s)
 	}
-	if err := agent.Snap(within(t, time.Minute), 0); err == nil {
+	if err := agent.Snap(within(t, patience()), 0); err == nil {
 		t.Error("Snap of no trace succeeds")
 	}
 	trace.Stop()
@@ -117,7 +117,7 @@ func TestAnotherTraceIsSaidAndWaitedFor(t *testing.T) {
 		t.Error("the other trace is empty")
 	}
 	waitFor(t, agent, "begun again", func(s Status) bool { return s.Restarts == 1 && s.State != "off" })
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 	if trace.IsEnabled() {
@@ -135,7 +135,7 @@ func TestStopLeavesATraceAloneThatHasJustTakenThePlaceOfOurs(t *testing.T) {
 	if err := trace.Start(&other); err != nil {
 		t.Fatal(err)
 	}
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 	if !trace.IsEnabled() {
@@ -163,7 +163,7 @@ func TestStopEndsWithItsContextThoughAnotherTraceHasTakenThePlaceOfOurs(t *testi
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(time.Minute):
+	case <-time.After(patience()):
 		t.Error("Stop hangs")
 	}
 	if !trace.IsEnabled() {
@@ -209,7 +209,7 @@ func TestNothingIsOpenedBesideAnothersTrace(t *testing.T) {
 	if s := agent.Status(); !strings.Contains(s.LastError, "cannot begin again") {
 		t.Errorf("status %+v", s)
 	}
-	agent.Stop(within(t, time.Minute))
+	agent.Stop(within(t, patience()))
 }
 
 // What was taken for another's trace was ours, as where the runtime wrote nothing for long.
@@ -229,7 +229,7 @@ func TestATraceOfOursThatSeemedToHaveEndedEndsAndBeginsAgain(t *testing.T) {
 	if s := agent.Status(); s.Restarts != 1 || s.State == "off" {
 		t.Errorf("status %+v", s)
 	}
-	if err := agent.Stop(within(t, time.Minute)); err != nil || trace.IsEnabled() {
+	if err := agent.Stop(within(t, patience())); err != nil || trace.IsEnabled() {
 		t.Errorf("%v, or the program is traced still", err)
 	}
 }
@@ -268,7 +268,7 @@ func TestATeeThatHangsDoesNotHoldStopUp(t *testing.T) {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(time.Minute):
+	case <-time.After(patience()):
 		t.Error("Stop hangs")
 	}
 	close(tee)
@@ -288,7 +288,7 @@ func TestASnapEndsWithTheTraceThatTheProgramEnds(t *testing.T) {
 		t.Errorf("Snap of a trace that has ended: %v", err)
 	}
 	lines.expect(t, "begun again")
-	agent.Stop(within(t, time.Minute))
+	agent.Stop(within(t, patience()))
 }
 
 // The program ends each trace within a second of its begin, an hour long.
@@ -326,7 +326,7 @@ func TestAFlappingProgramsTraceBeginsAgainWithPauses(t *testing.T) {
 	if s := agent.Status(); s.State == "off" || s.Restarts != 10 {
 		t.Errorf("after a long trace: %+v", s)
 	}
-	if err := agent.Stop(within(t, time.Minute)); err != nil {
+	if err := agent.Stop(within(t, patience())); err != nil {
 		t.Error(err)
 	}
 	if s := agent.Status(); s.AckedBytes != s.ProducedBytes || s.LostGenerations != 0 {

@@ -67,12 +67,12 @@ class AgentGo(Case):
                 self._plain(*build, "vet", "./...")
 
     def test_its_tests_pass(self):
-        done = self._plain("linux", "amd64", "0", "test", "-count=1", "-v", "./...")
+        done = self._plain("linux", "amd64", "0", "test", f"-timeout={5 * DEADLINE}s", "-count=1", "-v", "./...")
         self.assertIn("--- PASS: TestTheCollectorGetsTheBytesThatWereWritten", done.out)
 
     @soak_only
     def test_the_agent_in_go_has_no_races(self):
-        self._plain("linux", "amd64", "1", "test", "-race", "-count=1", "./...")
+        self._plain("linux", "amd64", "1", "test", "-race", f"-timeout={5 * DEADLINE}s", "-count=1", "./...")
 
     def test_what_is_exported_is_the_same_everywhere(self):
         ours = self._plain("linux", "amd64", "1", "doc", "-all", ".").out

@@ -11,6 +11,7 @@ from harness import DEADLINE, Collector, patient, wait_until
 from faults import Agent, FaultCase, Shim, full
 
 SECTOR = (4096, 8192)
+UNREADABLE = "(disk I/O error|database disk image is malformed)"  # EIO in SQLite's words: the second if a statement was at work
 ONE, OTHER = 1, 2  # the agent that is hit, and the one that is not
 
 
@@ -357,7 +358,7 @@ class Unreadable(FaultCase):
         self.catalog_is_unreadable(collector)
         wait_until("it is read", lambda: collector.ask("list", expect=None).returncode >= 0 and self.shim.failed_reads > 0)
         wait_until("it is rebuilt", lambda: collector.ask("list", expect=None).returncode == 0)
-        self.said(collector, "error .*catalog.sqlite: .*disk I/O error; it will be rebuilt")
+        self.said(collector, rf"error .*catalog.sqlite: .*{UNREADABLE}; it will be rebuilt")
         self.finish_all(collector, agents)
 
     def test_the_catalog_at_a_start(self):
@@ -370,7 +371,7 @@ class Unreadable(FaultCase):
             self.catalog_is_unreadable(collector)
             collector.start()
             self.assert_hit()
-        self.said(collector, "warning .*catalog.sqlite: .*disk I/O error; catalog.sqlite is rebuilt from the metas")
+        self.said(collector, rf"warning .*catalog.sqlite: .*{UNREADABLE}; catalog.sqlite is rebuilt from the metas")
         self.finish_all(collector, agents)
 
     def test_pages_of_the_catalog_at_a_start(self):
