@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/sealer/base/stream.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,11 +9,65 @@
 #include "archive/generation_time.h"
 #include "base/text/hex.h"
 
+/* ---- states */
+
+enum step { OPENS, RESUMES, BEGINS, ENDS, LEAVES, GIVES_UP, IS_OVER, STEPS };
+
+static const enum tc__stream_state moves[TC__STREAM_STATES][STEPS] = {
+  [TC__IDLE] = { [OPENS] = TC__BETWEEN,
+                 [RESUMES] = TC__INSIDE,
+                 [GIVES_UP] = TC__ABANDONED,
+                 [IS_OVER] = TC__IDLE },
+  [TC__BETWEEN] = { [BEGINS] = TC__INSIDE, [LEAVES] = TC__IDLE },
+  [TC__INSIDE] = { [ENDS] = TC__BETWEEN, [LEAVES] = TC__IDLE },
+  [TC__ABANDONED] = { [OPENS] = TC__BETWEEN,
+                      [RESUMES] = TC__INSIDE,
+                      [GIVES_UP] = TC__ABANDONED,
+                      [IS_OVER] = TC__IDLE },
+};
+
+static void take(struct tc__stream *stream, enum step step) {
+  enum tc__stream_state next = moves[stream->state][step];
+
+  assert(next != TC__STREAM_NONE);
+  stream->state = next;
+}
+
+void tc__stream_opens(struct tc__stream *stream, struct tc__file *file) {
+  take(stream, file->segment->in_gen ? RESUMES : OPENS);
+  stream->open = file;
+}
+
+void tc__stream_appended(struct tc__stream *stream) {
+  if (stream->state == TC__BETWEEN && stream->open->segment->in_gen) take(stream, BEGINS);
+}
+
+void tc__stream_ends(struct tc__stream *stream) {
+  take(stream, ENDS);
+}
+
+struct tc__file *tc__stream_leaves(struct tc__stream *stream) {
+  take(stream, LEAVES);
+  if (stream->abandoned_gen != 0) take(stream, GIVES_UP);
+  return TB_MOVE(stream->open);
+}
+
+void tc__stream_gives_up(struct tc__stream *stream, uint64_t gen) {
+  stream->abandoned_gen = gen;
+  if (stream->open == NULL) take(stream, gen != 0 ? GIVES_UP : IS_OVER);
+}
+
+static enum tc__stream_state state_of(const struct tc__stream *stream) {
+  if (stream->open != NULL) return stream->open->segment->in_gen ? TC__INSIDE : TC__BETWEEN;
+  return stream->abandoned_gen != 0 ? TC__ABANDONED : TC__IDLE;
+}
+
 const char *tc__stream_check(const struct tc__stream *stream) {
   const struct tc__file *open = stream->open, *queued = stream->queued;
 
   if (open != NULL && (open->state != TC__FILE_IS_OPEN || open->stream != stream))
     return "it writes a file that is not open";
+  if (stream->state != state_of(stream)) return "it is in another state than its file";
   if (queued != NULL && queued->state == TC__FILE_IS_OPEN) return "an open file is in the queue";
   if (open != NULL && stream->end != TC__GOES_ON) return "it has ended, and a file is open";
   if (stream->settled.seq > stream->last_seq) return "more is settled than has come";
@@ -125,6 +180,7 @@ tb_rc tc__streams_add(struct tc__streams *streams, const struct tc_stream_intro 
   stream->settled = intro->settled;
   stream->settled.stream = intro->ref;
   stream->abandoned_gen = intro->settled.abandoned_gen;
+  stream->state = stream->abandoned_gen != 0 ? TC__ABANDONED : TC__IDLE;
   stream->last_gen = intro->settled.last_gen;
   stream->last_seq = intro->settled.seq;
   tb_map_init(&stream->recent_of_gen, &streams->mem, tb_seed());

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream as the sealer knows it: the run that is written, what it has lost, how far it is settled.
  *
- * Its records make a machine of four places: nothing is open; a run is open between two generations; within one; or a
- * generation was given up, and each batch that still comes of it is lost. records.c has the steps. */
+ *           a file is opened            a batch                a file is opened
+ *   IDLE ─────────────────────> BETWEEN ──────> INSIDE    ABANDONED ──────────────> BETWEEN
+ *     <──────────────────────────┘ sealed <──────┘ end        │ ^
+ *     <──────────────────────────────────────────┘ its file   │ │ a generation is given up
+ *     <───────────────────────────────────────────────────────┘ │ (IDLE too)
+ *                                                    its end comes
+ *
+ * A run is open while the stream is BETWEEN two generations or INSIDE one. While it is ABANDONED, each batch that still comes
+ * of the generation that was given up is lost; where batches of another one come first, a file is opened for those, and
+ * the stream is ABANDONED again when that has left. stream.c has the table of steps, records.c and runs.c take them. */
 #ifndef TC_SEALER_BASE_STREAM_H
 #define TC_SEALER_BASE_STREAM_H
 
@@ -24,6 +32,15 @@ struct tc__recent {
   struct tc__recent *to_amend_next;              /* in the sealer's queue, while it has such */
 };
 
+enum tc__stream_state {
+  TC__STREAM_NONE, /* a step that there is not */
+  TC__IDLE,
+  TC__BETWEEN,
+  TC__INSIDE,
+  TC__ABANDONED,
+  TC__STREAM_STATES
+};
+
 struct tc__stream {
   struct tc__stream *next, **at; /* in the row of all */
   uint32_t ref;
@@ -36,7 +53,8 @@ struct tc__stream {
   unsigned go_version;
 
   /* files */
-  struct tc__file *open;
+  enum tc__stream_state state;
+  struct tc__file *open;         /* while it is BETWEEN or INSIDE */
   struct tc__file *queued;       /* the last one in the queue */
   uint64_t queued_gen_max;       /* the highest first generation of those that wait */
   char synced_day[TC_DAY_BYTES]; /* its folder of this day is on the disk */
@@ -84,6 +102,16 @@ struct tc__stream {
 
 /* After each record. NULL, or what is wrong. */
 const char *tc__stream_check(const struct tc__stream *stream);
+
+/* Steps. The file is the stream's open one from here on; it may be INSIDE a generation. */
+void tc__stream_opens(struct tc__stream *stream, struct tc__file *file);
+/* A batch was given to the open file, which may have begun a generation with it. */
+void tc__stream_appended(struct tc__stream *stream);
+void tc__stream_ends(struct tc__stream *stream); /* the generation is whole */
+/* The open file is open no more, and is the caller's. */
+struct tc__file *tc__stream_leaves(struct tc__stream *stream);
+/* What still comes of gen is lost; 0: nothing is any more. */
+void tc__stream_gives_up(struct tc__stream *stream, uint64_t gen);
 
 /* Verdicts of n generations from first_gen on are to come. NULL: no memory. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,

@@ -148,7 +148,7 @@ void tc__put_part_aside(struct tc__seal *seal, struct tc__stream *stream, uint64
   tc_segment_name(stream->hex, gen, name);
   if (renameat(seal->env->opt.dirs->open, name, seal->env->opt.dirs->quarantine, name) == 0)
     seal->aside.changed = true;
-  stream->abandoned_gen = gen; /* what still comes of it cannot make it whole */
+  tc__stream_gives_up(stream, gen); /* what still comes of it cannot make it whole */
   stream->run_broken = true;
 }
 
@@ -255,7 +255,7 @@ static tb_rc resume_part(struct tc__recovery *recovery, struct tc__stream *strea
   file->new_run = m->new_run;
   file->checkpointed = true;
   memcpy(file->day, m->day, sizeof file->day);
-  stream->open = file;
+  tc__stream_opens(stream, file);
   return tc__losses_move(&file->losses, &stream->losses);
 }
 
@@ -277,7 +277,7 @@ tb_rc tc__resume(struct tc__recovery *recovery, struct tc__stream *stream,
   if (rc == TB_OK) rc = take_losses(stream, m);
   stream->last_gen = m->last_gen;
   stream->last_seq = m->seq;
-  if (m->has_part || m->abandoned_gen != 0) stream->abandoned_gen = m->abandoned_gen;
+  if (m->has_part || m->abandoned_gen != 0) tc__stream_gives_up(stream, m->abandoned_gen);
   if (!m->has_part && m->n_whole == 0)
     stream->run_broken = m->new_run;
   else if (rc == TB_OK)

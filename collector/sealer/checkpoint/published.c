@@ -76,7 +76,8 @@ static tb_rc adopt(struct tc__seal *seal, struct tc__stream *stream, const tc_me
   settled->first_gen = first->gen;
   settled->last_gen = last->gen;
   settled->seq = last->last_seq;
-  settled->abandoned_gen = stream->abandoned_gen = 0; /* one before it */
+  settled->abandoned_gen = 0;
+  tc__stream_gives_up(stream, 0); /* one before it */
   stream->last_gen = last->gen;
   stream->last_seq = last->last_seq;
   stream->losses.n = stream->reported.losses.n = 0; /* those that came before it stand in it */
@@ -143,7 +144,8 @@ static tb_rc adopt_folded(struct tc__recovery *recovery, struct tc__stream *stre
   settled->has_segment = true;
   settled->first_gen = settled->last_gen = cover->last_gen;
   settled->seq = cover->last_seq;
-  settled->abandoned_gen = stream->abandoned_gen = 0;
+  settled->abandoned_gen = 0;
+  tc__stream_gives_up(stream, 0);
   stream->last_gen = cover->last_gen;
   stream->last_seq = cover->last_seq;
   stream->losses.n = stream->reported.losses.n = 0;

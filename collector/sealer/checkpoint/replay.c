@@ -29,7 +29,7 @@ tb_rc tc__replay(struct tc__recovery *recovery, struct tc__stream *stream,
   *out_skip_to = 0;
   if (item->kind != TP_HEADER)
     TB_TRY(tc__learn_reported(seal->catalog, stream, diag)); /* of an idle one: nothing */
-  if (item->kind == TP_BATCH && (stream->open == NULL || !stream->open->segment->in_gen)) {
+  if (item->kind == TP_BATCH && stream->state != TC__INSIDE) {
     char day[TC_DAY_BYTES];
     tc_day(item->wall_ns, day);
     if (stream->open == NULL && stream->queued == NULL)
@@ -54,8 +54,7 @@ tb_rc tc__replay_gap(struct tc__seal *seal, struct tc__stream *stream, uint64_t 
                           .first_seq = first_seq,
                           .seq = last_seq,
                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
-  if (stream->open != NULL && stream->open->segment->in_gen)
-    gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
+  if (stream->state == TC__INSIDE) gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
   TB_TRY(tc__quarantine_open(seal, stream, "records of it are damaged in the log", true, last_seq,
                              diag));
   stream->run_broken = stream->damaged = true;
@@ -69,7 +68,7 @@ tb_rc tc__replay_done(struct tc__recovery *recovery, uint64_t end_lsn, struct tb
   tc__forget_folded(recovery->folding);
   tc__take_totals(seal->catalog); /* with what was adopted */
   for (struct tc__stream *stream = seal->streams.first; stream != NULL; stream = stream->next)
-    if (stream->open != NULL && !stream->open->segment->in_gen) stream->open->border_lsn = end_lsn;
+    if (stream->state == TC__BETWEEN) stream->open->border_lsn = end_lsn;
   /* A generation taken up continues what the last run understood, but for this one it is the beginning. */
   for (struct tc__stream *stream = seal->streams.first; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;

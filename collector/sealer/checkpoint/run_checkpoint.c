@@ -214,7 +214,7 @@ static tb_rc run_is_lost(struct tc__seal *seal, struct tc__stream *stream, const
               "%s; the log relied on it: generations %" PRIu64 " to %" PRIu64 " are lost", why,
               loss.first_gen, loss.last_gen);
   tc__put_part_aside(seal, stream, m->gen);
-  stream->abandoned_gen = 0; /* nothing more comes of them */
+  tc__stream_gives_up(stream, 0); /* nothing more comes of them */
   tc_count(&seal->env->opt.stats->generations_broken, m->n_whole);
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, NULL);
 }
@@ -228,7 +228,7 @@ static void take_up(struct tc__stream *stream, const message_t *m, struct tc__fi
   file->noted_lsn = m->lsn;
   file->offered = true; /* by tc__offer_resumed() */
   memcpy(file->day, m->day, sizeof file->day);
-  stream->open = file;
+  tc__stream_opens(stream, file);
   stream->run_broken = false;
   stream->resumed = true;
 }

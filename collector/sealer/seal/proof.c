@@ -55,9 +55,8 @@ static tb_rc leave_nothing(struct tc__seal *seal, struct tc__file *file,
   stream->run_broken = true;
   if (stream->open == file) {
     TB_TRY(tc__losses_move(losses, &file->losses));
-    stream->open = NULL;
     tc__dirty_remove(&seal->dirty, file);
-    tc__file_free(file);
+    tc__file_free(tc__stream_leaves(stream));
     return TB_OK;
   }
   tc_segment_free(TB_MOVE(file->segment));

@@ -20,7 +20,7 @@
 /* The last run gave it up, and reported it; the log had no time to. */
 static void stays_given_up(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen) {
   if (stream->open != NULL && stream->open->segment->ngens > 0) tc__seal_open(seal, stream);
-  stream->abandoned_gen = gen;
+  tc__stream_gives_up(stream, gen);
   stream->run_broken = true;
 }
 
@@ -29,7 +29,7 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
   uint64_t gen = item->gen;
 
   struct tc__file *file = stream->open;
-  if (gen != stream->abandoned_gen && (file == NULL || !file->segment->in_gen) &&
+  if (gen != stream->abandoned_gen && stream->state != TC__INSIDE &&
       tc__reported_of(stream, gen, item->seq) > 0)
     stays_given_up(seal, stream, gen);
   if (stream->abandoned_gen != 0 && gen == stream->abandoned_gen)
@@ -38,7 +38,7 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
                : tc__losses_note_batch(&stream->losses, gen, item->seq, item->len);
   /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
    * try that went no further. */
-  if (file != NULL && !file->segment->in_gen && file->segment->ngens > 0 &&
+  if (stream->state == TC__BETWEEN && file->segment->ngens > 0 &&
       (gen != stream->last_gen + 1 || stream->run_broken)) {
     tc__seal_open(seal, stream);
     file = NULL;
@@ -50,8 +50,10 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
   /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
    * bytes stay in the order they came, and ordering will say so. */
   TB_TRY(tc__dirty_add(&seal->dirty, file));
-  TB_TRY(
-      tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag));
+  tb_rc rc =
+      tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag);
+  tc__stream_appended(stream);
+  if (rc != TB_OK) return rc;
   file->segment->last_wall_ns = item->wall_ns;
   if (file->segment->now.batches == 1) {
     file->segment->now.first_wall_ns = item->wall_ns;
@@ -94,7 +96,7 @@ static tb_rc fail_memory(struct tb_diag *diag) {
 static tb_rc give_up_ended(struct tc__seal *seal, struct tc__stream *stream, const char *why,
                            uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(seal, stream, why, true, seq, diag));
-  stream->abandoned_gen = 0;
+  tc__stream_gives_up(stream, 0);
   return TB_OK;
 }
 
@@ -102,10 +104,10 @@ static tb_rc take_end(struct tc__seal *seal, struct tc__stream *stream, const st
                       struct tb_diag *diag) {
   struct tc__file *file = stream->open;
 
-  if (file == NULL || !file->segment->in_gen) {
+  if (stream->state != TC__INSIDE) {
     /* The end of a generation that was given up, or of one without a batch: nothing to keep. */
     stream->run_broken = true;
-    stream->abandoned_gen = 0;
+    tc__stream_gives_up(stream, 0);
     return TB_OK;
   }
   struct tp_allocator heap;
@@ -126,6 +128,7 @@ static tb_rc take_end(struct tc__seal *seal, struct tc__stream *stream, const st
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
   if (rc == TB_BROKEN) return give_up_ended(seal, stream, words.text, item->seq, diag);
   if (rc != TB_OK) return tb_fail(diag, rc, "%s", words.text);
+  tc__stream_ends(stream);
   file->segment->last_wall_ns = item->wall_ns;
   generation_is_whole(seal, stream, item->gen);
   return TB_OK;
@@ -169,7 +172,7 @@ static tb_rc take_loss(struct tc__seal *seal, struct tc__stream *stream,
   TB_TRY(tc__quarantine_open(seal, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
   TB_TRY(tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, ""));
-  stream->abandoned_gen = 0;
+  tc__stream_gives_up(stream, 0);
   if (stream->open != NULL) tc__seal_open(seal, stream);
   stream->run_broken = true;
   return TB_OK;

@@ -32,10 +32,9 @@ void tc__enqueue(struct tc__seal *seal, struct tc__file *file) {
 }
 
 void tc__seal_open(struct tc__seal *seal, struct tc__stream *stream) {
-  struct tc__file *file = stream->open;
+  struct tc__file *file = tc__stream_leaves(stream);
 
   assert(!file->segment->in_gen && file->segment->ngens > 0);
-  stream->open = NULL;
   tc__settles(file, file->segment->gens[file->segment->ngens - 1].last_seq);
   tc__enqueue(seal, file);
 }
@@ -76,7 +75,7 @@ tb_rc tc__open_run(struct tc__seal *seal, struct tc__stream *stream, uint64_t ge
   file->new_run = stream->run_broken || !stream->begun || gen != stream->last_gen + 1;
   stream->run_broken = false;
   stream->begun = true;
-  stream->open = file;
+  tc__stream_opens(stream, file);
   return TB_OK;
 }
 
@@ -95,7 +94,7 @@ static void put_rest_aside(struct tc__seal *seal, struct tc_segment *rest) {
 
 tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, const char *why,
                           bool note_loss, uint64_t seq, struct tb_diag *diag) {
-  if (stream->open == NULL || !stream->open->segment->in_gen) return TB_OK;
+  if (stream->state != TC__INSIDE) return TB_OK;
   TB_TRY(tc__prove_open(seal, stream, diag));
   struct tc__file *file = stream->open;
   struct tc_segment_gen *now = &file->segment->now;
@@ -121,8 +120,7 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
     TB_TRY(tc__quarantine_file(&seal->aside, file->segment, diag));
     tc__dirty_remove(&seal->dirty, file);
-    stream->open = NULL;
-    tc__file_free(file);
+    tc__file_free(tc__stream_leaves(stream));
   }
   stream->run_broken = true;
   tc_count(&seal->env->opt.stats->generations_broken, 1);
@@ -130,7 +128,7 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
               "stream=%s gen=%" PRIu64 ": %s; its bytes are in quarantine", stream->hex,
               loss.first_gen, why);
   if (!note_loss) return TB_OK;
-  stream->abandoned_gen = loss.first_gen;
+  tc__stream_gives_up(stream, loss.first_gen);
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, why);
 }
 
@@ -138,13 +136,13 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
 tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
-  if (file != NULL && file->segment->in_gen) {
+  if (stream->state == TC__INSIDE) {
     TB_TRY(tc__prove_open(seal, stream, diag));
     file = stream->open;
   }
   if (file == NULL || file->segment->ngens == 0) return TB_OK;
   TB_TRY(tc_segment_flush(file->segment, diag));
-  if (file->segment->in_gen) {
+  if (stream->state == TC__INSIDE) {
     TB_TRY(make_way(seal, stream, file->segment->now.gen, diag));
     rest = tc__file_new(stream);
     if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
@@ -158,7 +156,7 @@ tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream, struct t
   }
   tc__dirty_remove(&seal->dirty, file);
   tc__seal_open(seal, stream);
-  stream->open = rest;
+  if (rest != NULL) tc__stream_opens(stream, rest);
   return TB_OK;
 }
 
@@ -184,7 +182,7 @@ tb_rc tc__seal_old_runs(struct tc__seal *seal, struct tb_diag *diag) {
     const struct tc__file *file = stream->open;
     if (file == NULL || file->segment->ngens == 0) continue;
     uint64_t age = now - file->segment->opened_mono_ns, max = tc__run_age_max(seal->env, stream);
-    if (file->broken || age >= (file->segment->in_gen ? 2 * max : max))
+    if (file->broken || age >= (stream->state == TC__INSIDE ? 2 * max : max))
       TB_TRY(tc__seal_border(seal, stream, diag));
   }
   return TB_OK;
