@@ -3,7 +3,10 @@
  * kept for a generation that takes its time; and taken up again by the next start.
  *
  * A file that a checkpoint names is only ever written behind the bytes that count, so an older checkpoint of
- * it stays true. The checkpoint is over when the stream is settled past it. */
+ * it stays true. The checkpoint is over when the stream is settled past it.
+ *
+ * There are two kinds. One names the whole generations of a run; what is open behind them stays in the log, so that a cut
+ * at the border takes nothing that only the file has. The other names a generation that is open alone in its file. */
 #ifndef TC_SEALER_CHECKPOINT_CHECKPOINT_H
 #define TC_SEALER_CHECKPOINT_CHECKPOINT_H
 
