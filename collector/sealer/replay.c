@@ -151,21 +151,18 @@ static tb_rc offer_meta(struct tc_sealer *sealer, struct tc__stream *stream, con
 static tb_rc adopt_folded(struct tc_sealer *sealer, struct tc__stream *stream, const char *day,
                           uint64_t seq, uint64_t *out_skip_to, struct tb_diag *diag) {
   struct tc_settled *settled = &stream->settled;
-  const struct tc_month_cover *cover;
+  const tc_meta *record;
 
-  TB_TRY(tc__find_folded(sealer, stream->id, day, seq, diag, &cover));
-  if (cover == NULL) return TB_OK;
-  memcpy(settled->day, cover->day, TC_DAY_BYTES);
-  settled->hash = cover->hash;
+  TB_TRY(tc__find_folded(sealer, stream->id, day, seq, diag, &record));
+  if (record == NULL) return TB_OK;
+  memcpy(settled->day, record->day, TC_DAY_BYTES);
+  settled->hash = tc_meta_hash(record);
   settled->has_segment = true;
-  settled->first_gen = settled->last_gen = cover->last_gen;
-  settled->seq = cover->last_seq;
+  settled->first_gen = settled->last_gen = stream->last_gen = record->folded->last_gen;
+  settled->seq = stream->last_seq = *out_skip_to = tc_meta_last_seq(record);
   settled->abandoned_gen = stream->abandoned_gen = 0;
-  stream->last_gen = cover->last_gen;
-  stream->last_seq = cover->last_seq;
   stream->losses.n = stream->reported.losses.n = 0;
   stream->begun = false;
-  *out_skip_to = cover->last_seq;
   return tc__settle(sealer, stream);
 }
 
@@ -316,8 +313,7 @@ static tb_rc put_gaps_down(struct tc_sealer *sealer) {
 
 tb_rc tc_sealer_replay_done(struct tc_sealer *sealer, uint64_t end_lsn, struct tb_diag *diag) {
   sealer->work.end_lsn = end_lsn;
-  tc_month_covers_fini(&sealer->folding.covers);
-  sealer->folding.covers_day[0] = '\0';
+  tc_day_ledger_fini(&sealer->folding.recalled);
   tc__take_totals(sealer); /* with what was adopted */
   if (put_gaps_down(sealer) != TB_OK) return tb_fail(diag, TB_NOMEM, "recovery: no memory");
   for (struct tc__stream *stream = sealer->streams; stream != NULL; stream = stream->next)

@@ -54,7 +54,6 @@ tb_rc tc_sealer_new(const struct tc_sealer_options *options, struct tb_diag *dia
   tb_mem_init(&sealer->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&sealer->by_ref, &sealer->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
   tc__queue_init(&sealer->queue);
-  tc__folding_init(&sealer->folding);
   sealer->to_amend.tail = &sealer->to_amend.first;
   sealer->live.tail = &sealer->live.first;
   sealer->work.tail = &sealer->work.first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metas of expired segments are folded into their month's ledger, each as a scene of a real store. */
+/* Metas of expired segments are folded into their day's ledger, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -104,7 +104,7 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(seen.expired, 2 * SEGMENTS);
   cr_assert_eq(seen.closed.streams, 2);
   cr_assert_eq(seen.closed.taken.batches, 2 * SEGMENTS * BATCHES);
-  cr_assert_eq(tt_count_files(&tt, "archive", ".ledger"), 1);
+  cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
 }
 
 /* What a run could not take away the next start does, and folds nothing twice. */
@@ -123,7 +123,7 @@ Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
 
 Test(store_fold, where_a_ledger_finds_no_room_the_metas_stay) {
   write_stream(1, FIRST);
-  tt_calls_fail("write archive/*.ledger", ENOSPC, 1);
+  tt_calls_fail("write archive/*ledger", ENOSPC, 1);
   start_and_fold();
   FOLD_UNTIL(tt_noted(&tt, "its metas are not folded"));
   struct tc_audited seen = tt_expect_proven(&tt);
