@@ -135,22 +135,19 @@ tb_rc tc__offer_meta(struct tc__outbox *outbox, struct tc__stream *stream, const
 static tb_rc adopt_folded(struct tc__recovery *recovery, struct tc__stream *stream, const char *day,
                           uint64_t seq, uint64_t *out_skip_to, struct tb_diag *diag) {
   struct tc_settled *settled = &stream->settled;
-  const struct tc_month_cover *cover;
+  const tc_meta *record;
 
-  TB_TRY(tc__find_folded(recovery->folding, stream->id, day, seq, diag, &cover));
-  if (cover == NULL) return TB_OK;
-  memcpy(settled->day, cover->day, TC_DAY_BYTES);
-  settled->hash = cover->hash;
+  TB_TRY(tc__find_folded(recovery->folding, stream->id, day, seq, diag, &record));
+  if (record == NULL) return TB_OK;
+  memcpy(settled->day, record->day, TC_DAY_BYTES);
+  settled->hash = tc_meta_hash(record);
   settled->has_segment = true;
-  settled->first_gen = settled->last_gen = cover->last_gen;
-  settled->seq = cover->last_seq;
+  settled->first_gen = settled->last_gen = stream->last_gen = record->folded->last_gen;
+  settled->seq = stream->last_seq = *out_skip_to = tc_meta_last_seq(record);
   settled->abandoned_gen = 0;
   tc__stream_gives_up(stream, 0);
-  stream->last_gen = cover->last_gen;
-  stream->last_seq = cover->last_seq;
   stream->losses.n = stream->reported.losses.n = 0;
   stream->begun = false;
-  *out_skip_to = cover->last_seq;
   return tc__settle(&recovery->seal->outbox, stream);
 }
 

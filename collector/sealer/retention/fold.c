@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/sealer/retention/fold.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,54 +19,37 @@ static const uint64_t LOCKED_NS = 1000000000; /* an audit is under way */
 
 struct tc__folder {
   char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES];
-  int fd, lock;
-  char (*names)[32]; /* of its metas */
-  size_t n, cap, at;
+  int fd, day_fd, lock;
+  char (*names)[32];       /* of its metas */
+  size_t n, cap, at;       /* at: the next one to be read, then to be unlinked */
   struct timespec changed; /* when they were listed */
   struct tc_fold fold;
-  const tc_meta *record; /* once it is written */
+  const tc_meta *record; /* NULL: it is not written yet */
+  bool rows_are_gone;
 };
-
-/* ---- states */
-
-static const bool may_become[TC__FOLDING_STATES][TC__FOLDING_STATES] = {
-  [TC__FOLDING_LOOKS] = { [TC__FOLDING_READS] = true },
-  [TC__FOLDING_READS] = { [TC__FOLDING_WRITES] = true, [TC__FOLDING_LOOKS] = true },
-  [TC__FOLDING_WRITES] = { [TC__FOLDING_DROPS_ROWS] = true, [TC__FOLDING_LOOKS] = true },
-  [TC__FOLDING_DROPS_ROWS] = { [TC__FOLDING_UNLINKS] = true, [TC__FOLDING_LOOKS] = true },
-  [TC__FOLDING_UNLINKS] = { [TC__FOLDING_LOOKS] = true },
-};
-
-static void become(struct tc__folding *folding, enum tc__folding_state state) {
-  assert(may_become[folding->state][state]);
-  folding->state = state;
-  assert((state == TC__FOLDING_LOOKS) == (folding->folder == NULL));
-}
-
-void tc__folding_init(struct tc__folding *folding, struct tc__catalog_sync *catalog,
-                      const struct tc__streams *streams) {
-  *folding = (struct tc__folding){ .env = catalog->env, .catalog = catalog, .streams = streams };
-  tc_month_init(&folding->month);
-}
 
 static void free_folder(struct tc__folder *folder) {
   if (folder == NULL) return;
   if (folder->fd >= 0) close(folder->fd);
+  if (folder->day_fd >= 0) close(folder->day_fd);
   if (folder->lock >= 0) close(folder->lock);
   tc_fold_fini(&folder->fold);
   free(folder->names);
   free(folder);
 }
 
+void tc__folding_init(struct tc__folding *folding, struct tc__catalog_sync *catalog,
+                      const struct tc__streams *streams) {
+  *folding = (struct tc__folding){ .env = catalog->env, .catalog = catalog, .streams = streams };
+}
+
 void tc__folding_fini(struct tc__folding *folding) {
   free_folder(folding->folder);
-  tc_month_close(&folding->month);
-  tc_month_covers_fini(&folding->covers);
+  tc_day_ledger_fini(&folding->recalled);
 }
 
 static void leave(struct tc__folding *folding) {
   free_folder(TB_MOVE(folding->folder));
-  become(folding, TC__FOLDING_LOOKS);
 }
 
 static void note_left(struct tc__folding *folding, const struct tb_diag *why) {
@@ -119,7 +101,7 @@ static bool list_metas(struct tc__folder *folder) {
   return rc == TB_OK && folder->n > 0;
 }
 
-static struct tc__folder *open_folder(const struct tc_archive_file *file) {
+static struct tc__folder *open_folder(int archive_fd, const struct tc_archive_file *file) {
   struct tc__folder *folder = calloc(1, sizeof *folder);
 
   if (folder == NULL) return NULL;
@@ -127,7 +109,8 @@ static struct tc__folder *open_folder(const struct tc_archive_file *file) {
   strcpy(folder->hex, file->stream_hex);
   folder->lock = -1;
   folder->fd = fcntl(file->dir_fd, F_DUPFD_CLOEXEC, 3);
-  if (folder->fd >= 0 && list_metas(folder)) return folder;
+  folder->day_fd = openat(archive_fd, file->day, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (folder->fd >= 0 && folder->day_fd >= 0 && list_metas(folder)) return folder;
   free_folder(folder);
   return NULL;
 }
@@ -146,14 +129,13 @@ static tb_rc look_at(void *self, const struct tc_archive_file *file) {
 
   if (is_next && tc_day_valid(file->day) && strlen(file->stream_hex) == TC_STREAM_HEX_BYTES - 1 &&
       is_over(look->folding, file->day, file->stream_hex))
-    folding->folder = open_folder(file);
+    folding->folder = open_folder(look->folding->env->opt.dirs->archive, file);
   return folding->folder != NULL || (is_next && tc_mono_ns() >= look->until_ns) ? TB_AGAIN : TB_OK;
 }
 
 static void end_pass(struct tc__folding *folding) {
   folding->goes_on = false;
   folding->next_ns = tc_mono_ns() + EVERY_NS;
-  tc_month_close(&folding->month);
   if (folding->metas > 0)
     tc__note(folding->env, "retention: %" PRIu64 " metas of expired segments folded into ledgers",
              folding->metas);
@@ -166,7 +148,7 @@ static void pass_by(void *self, const char *text) {
 static void look(struct tc__folding *folding, uint64_t until_ns) {
   struct look look = { folding, until_ns };
   struct tb_diag diag = { 0 };
-  int lock = tc_month_lock(folding->env->opt.dirs->archive, true);
+  int lock = tc_day_ledger_lock(folding->env->opt.dirs->archive, true);
 
   if (lock < 0) {
     folding->next_ns = tc_mono_ns() + LOCKED_NS;
@@ -174,14 +156,11 @@ static void look(struct tc__folding *folding, uint64_t until_ns) {
   }
   tb_rc rc = tc_archive_walk_from(folding->env->opt.dirs->archive, &folding->place, look_at,
                                   pass_by, &look, &diag);
-  if (folding->folder == NULL)
-    close(lock);
-  else
-    folding->folder->lock = lock;
   if (folding->folder != NULL) {
-    become(folding, TC__FOLDING_READS);
+    folding->folder->lock = lock;
     return;
   }
+  close(lock);
   if (rc != TB_OK && rc != TB_AGAIN)
     tc__note_as(folding->env, TC_WARN, 0, "retention: %s", diag.text);
   if (rc != TB_AGAIN) end_pass(folding);
@@ -216,7 +195,6 @@ static void read_some(struct tc__folding *folding, uint64_t until_ns) {
 
   while (rc == TB_OK && folder->at < folder->n && tc_mono_ns() < until_ns)
     rc = read_meta(folding, folder->names[folder->at++], &diag);
-  if (rc == TB_OK && folder->at == folder->n) return become(folding, TC__FOLDING_WRITES);
   if (rc == TB_OK) return;
   if (rc != TB_AGAIN) note_left(folding, &diag);
   leave(folding);
@@ -231,12 +209,13 @@ static bool is_as_listed(const struct tc__folder *folder) {
 
 static tb_rc write_record(struct tc__folding *folding, struct tb_diag *diag) {
   struct tc__folder *folder = folding->folder;
+  bool unsure;
 
   TB_TRY(tc_fold_end(&folder->fold, diag, &folder->record));
   TB_TRY(tc__mark_stale(folding->catalog, diag));
-  tb_rc rc = tc_month_append(&folding->month, folding->env->opt.dirs->archive, folder->record,
-                             folding->env->signer, folding->env->opt.durable, diag);
-  if (rc != TB_OK && !folding->month.unsure) tc__unmark_stale(folding->catalog);
+  tb_rc rc = tc_day_ledger_append(folder->day_fd, folder->record, folding->env->signer,
+                                  folding->env->opt.durable, diag, &unsure);
+  if (rc != TB_OK && !unsure) tc__unmark_stale(folding->catalog);
   return rc;
 }
 
@@ -252,7 +231,8 @@ static void write_it(struct tc__folding *folding) {
   if (!has_expired(folder) || !is_as_listed(folder) || folding->catalog->is_marked ||
       !is_over(folding, folder->day, folder->hex))
     return leave(folding);
-  if (write_record(folding, &diag) == TB_OK) return become(folding, TC__FOLDING_DROPS_ROWS);
+  folder->at = 0;
+  if (write_record(folding, &diag) == TB_OK) return;
   note_left(folding, &diag);
   leave(folding);
 }
@@ -263,7 +243,6 @@ static tb_rc drop_rows(struct tc__folding *folding, bool *out_more, struct tb_di
 
   TB_TRY(tc_catalog_begin(db, diag));
   TB_TRY(tc_catalog_drop_folded(db, record, ROWS_AT_ONCE, diag, out_more));
-  if (!*out_more) TB_TRY(tc_catalog_put_folded(db, record, diag));
   return tc_catalog_commit(db, diag);
 }
 
@@ -277,21 +256,13 @@ static void drop_some_rows(struct tc__folding *folding) {
     (void)!tc__catalog_failed(folding->catalog, &why, &diag);
     return leave(folding);
   }
-  if (more) return;
-  folding->folder->at = 0;
-  become(folding, TC__FOLDING_UNLINKS);
+  folding->folder->rows_are_gone = !more;
 }
 
-/* Their names are gone for good before the mark is. The folders may stay: they are empty. */
+/* Their names are gone for good before the mark is. The folder may stay: it is empty. */
 static bool are_gone(const struct tc__folding *folding, const struct tc__folder *folder) {
-  int archive_fd = folding->env->opt.dirs->archive;
-
   if (folding->env->opt.durable && fsync(folder->fd) != 0) return false;
-  int day_fd = openat(archive_fd, folder->day, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  if (day_fd < 0) return true;
-  (void)!unlinkat(day_fd, folder->hex, AT_REMOVEDIR);
-  close(day_fd);
-  (void)!unlinkat(archive_fd, folder->day, AT_REMOVEDIR); /* where it was the last */
+  (void)!unlinkat(folder->day_fd, folder->hex, AT_REMOVEDIR);
   return true;
 }
 
@@ -324,18 +295,17 @@ static void unlink_some(struct tc__folding *folding, uint64_t until_ns) {
 }
 
 static void step(struct tc__folding *folding, uint64_t until_ns) {
-  switch (folding->state) {
-  case TC__FOLDING_LOOKS: return look(folding, until_ns);
-  case TC__FOLDING_READS: return read_some(folding, until_ns);
-  case TC__FOLDING_WRITES: return write_it(folding);
-  case TC__FOLDING_DROPS_ROWS: return drop_some_rows(folding);
-  case TC__FOLDING_UNLINKS: return unlink_some(folding, until_ns);
-  case TC__FOLDING_STATES: assert(false);
-  }
+  const struct tc__folder *folder = folding->folder;
+
+  if (folder == NULL) return look(folding, until_ns);
+  if (folder->record == NULL && folder->at < folder->n) return read_some(folding, until_ns);
+  if (folder->record == NULL) return write_it(folding);
+  if (!folder->rows_are_gone) return drop_some_rows(folding);
+  unlink_some(folding, until_ns);
 }
 
 bool tc__is_folding(const struct tc__folding *folding) {
-  return folding->state != TC__FOLDING_LOOKS;
+  return folding->folder != NULL;
 }
 
 /* The mark is for something else, or the catalog does not say what there is. */
@@ -358,42 +328,38 @@ void tc__fold_some(struct tc__folding *folding, uint64_t until_ns) {
 }
 
 void tc__end_folding(struct tc__folding *folding) {
-  if (folding->state == TC__FOLDING_READS) leave(folding);
+  if (tc__is_folding(folding) && folding->folder->record == NULL) leave(folding);
   while (tc__is_folding(folding)) step(folding, UINT64_MAX);
 }
 
 /* ---- recovery: the log may bring records again whose metas are folded */
 
 void tc__forget_folded(struct tc__folding *folding) {
-  tc_month_covers_fini(&folding->covers);
-  folding->covers_day[0] = '\0';
+  tc_day_ledger_fini(&folding->recalled);
 }
 
-static tb_rc read_month(struct tc__folding *folding, const char *day, struct tb_diag *diag) {
-  struct tc_month_options options = { .sync = folding->env->opt.durable, .only = day };
-  struct tc_month_reader *reader;
-  struct tc_month_record record;
+static tb_rc recall_day(struct tc__folding *folding, const char *day, struct tb_diag *diag) {
+  struct tc_day_ledger_options options = { .settle = true };
+  int day_fd =
+      openat(folding->env->opt.dirs->archive, day, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-  tc__forget_folded(folding);
-  TB_TRY(tc_month_reader_new(folding->env->opt.dirs->archive, &options, diag, &reader));
-  tb_rc rc;
-  do {
-    rc = tc_month_reader_next(reader, diag, &record);
-    if (rc == TB_OK && record.meta != NULL && record.meta->folded != NULL &&
-        record.meta->n_generations == 1)
-      rc = tc_month_covers_add(&folding->covers, record.meta);
-  } while (rc == TB_OK && record.meta != NULL);
-  tc_month_reader_free(reader);
-  if (rc == TB_OK) memcpy(folding->covers_day, day, TC_DAY_BYTES);
+  if (day_fd < 0)
+    return errno == ENOENT
+               ? TB_OK
+               : tb_fail(diag, tc_errno_rc(errno), "archive/%s: %s", day, strerror(errno));
+  tb_rc rc = tc_day_ledger_read(day_fd, day, &options, diag, &folding->recalled);
+  close(day_fd);
   return rc;
 }
 
 tb_rc tc__find_folded(struct tc__folding *folding, const unsigned char stream[16], const char *day,
-                      uint64_t seq, struct tb_diag *diag, const struct tc_month_cover **out) {
+                      uint64_t seq, struct tb_diag *diag, const tc_meta **out) {
+  struct tc_day_ledger *ledger = &folding->recalled;
+
   *out = NULL;
-  if (strncmp(folding->covers_day, day, sizeof "YYYY-MM" - 1) != 0)
-    TB_TRY(read_month(folding, day, diag));
-  const struct tc_month_cover *cover = tc_month_covers_find(&folding->covers, stream, day, seq);
-  if (cover != NULL && cover->first_seq <= seq) *out = cover;
+  if (strcmp(ledger->day, day) != 0) TB_TRY(recall_day(folding, day, diag));
+  if (strcmp(ledger->day, day) != 0) return TB_OK; /* nothing of that day is archived */
+  const tc_meta *record = tc_day_ledger_find(ledger, stream, seq);
+  if (record != NULL && record->generations[0]->first_seq <= seq) *out = record;
   return TB_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folding metas, and the ledgers in which the folded ones lie: every figure of a record, and what damage does to a file. */
+/* Folding metas, and the ledger of a day, which has what they are folded into: every figure of a record, and what damage
+ * does to a file. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -9,29 +10,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/day_ledger.h"
 #include "archive/fold.h"
 #include "archive/generation_time.h"
-#include "archive/month.h"
 
-static char folder[] = "/tmp/tc-month-XXXXXX";
-static int archive_fd;
+static char folder[] = "/tmp/tc-ledger-XXXXXX";
+static int day_fd;
 
 static void make_folder(void) {
   strcpy(folder + strlen(folder) - 6, "XXXXXX");
   cr_assert_not_null(mkdtemp(folder));
-  archive_fd = open(folder, O_RDONLY | O_DIRECTORY);
-  cr_assert_geq(archive_fd, 0);
+  day_fd = open(folder, O_RDONLY | O_DIRECTORY);
+  cr_assert_geq(day_fd, 0);
 }
 
 static void remove_folder(void) {
   char command[64];
 
-  close(archive_fd);
+  close(day_fd);
   snprintf(command, sizeof command, "rm -r %s", folder);
   cr_assert_eq(system(command), 0);
 }
 
-TestSuite(month, .init = make_folder, .fini = remove_folder);
+TestSuite(day_ledger, .init = make_folder, .fini = remove_folder);
 
 /* ---- metas by hand */
 
@@ -166,33 +167,36 @@ static void expect_the_day(const tc_meta *meta) {
   cr_assert_eq(meta->produced_batches, 17);
 }
 
-Test(month, a_day_is_folded_and_read_back_with_every_figure) {
-  struct tc_month_options options = { 0 };
-  struct tc_month_reader *reader;
-  struct tc_month_record record;
+static const char day[] = "2026-11-26";
+
+static void append(const tc_meta *record) {
+  struct tb_diag diag = { 0 };
+  bool unsure;
+
+  cr_assert_eq(tc_day_ledger_append(day_fd, record, NULL, true, &diag, &unsure), TB_OK, "%s",
+               diag.text);
+  cr_assert_not(unsure);
+}
+
+Test(day_ledger, a_day_is_folded_and_read_back_with_every_figure) {
+  struct tc_day_ledger_options options = { 0 };
+  struct tc_day_ledger ledger = { 0 };
   struct tb_diag diag = { 0 };
   struct tc_fold fold = { 0 };
-  struct tc_month month;
   const tc_meta *meta;
 
   fold_a_day(&fold, &meta);
   expect_the_day(meta);
-  tc_month_init(&month);
-  cr_assert_eq(tc_month_append(&month, archive_fd, meta, NULL, true, &diag), TB_OK, "%s",
-               diag.text);
-  tc_month_close(&month);
+  append(meta);
   tc_fold_fini(&fold);
-  cr_assert_eq(tc_month_reader_new(archive_fd, &options, &diag, &reader), TB_OK);
-  cr_assert_eq(tc_month_reader_next(reader, &diag, &record), TB_OK);
-  cr_assert_not_null(record.meta);
-  cr_assert_str_eq(record.path, "archive/2026-11.ledger");
-  expect_the_day(record.meta);
-  cr_assert_eq(tc_month_reader_next(reader, &diag, &record), TB_OK);
-  cr_assert_null(record.meta);
-  tc_month_reader_free(reader);
+  cr_assert_eq(tc_day_ledger_read(day_fd, day, &options, &diag, &ledger), TB_OK);
+  cr_assert_eq(ledger.n, 1);
+  cr_assert_eq(ledger.records[0].offset, 0);
+  expect_the_day(ledger.records[0].meta);
+  tc_day_ledger_fini(&ledger);
 }
 
-Test(month, what_makes_no_chain_is_refused) {
+Test(day_ledger, what_makes_no_chain_is_refused) {
   const struct {
     struct made second;
     const char *reason;
@@ -217,24 +221,19 @@ Test(month, what_makes_no_chain_is_refused) {
 
 enum { RECORDS = 3 };
 
-static void append_days(unsigned from, unsigned n) {
-  struct tc_month month;
-
-  tc_month_init(&month);
-  for (unsigned day = from; day < from + n; day++) {
+/* Each of a stream that its number names. */
+static void append_streams(unsigned from, unsigned n) {
+  for (unsigned i = from; i < from + n; i++) {
     struct tc_fold fold = { 0 };
     struct tb_diag diag = { 0 };
     const tc_meta *meta;
-    tc_meta *one = segment((struct made){ 10 * day, 1, 100 * day, 1, 0, false });
-    one->day[8] = '0';
-    one->day[9] = (char)('0' + day);
+    tc_meta *one = segment((struct made){ 10 * i, 1, 100 * i, 1, 0, false });
+    one->stream.data[0] = (unsigned char)('0' + i);
     cr_assert_eq(tc_fold_add(&fold, one), TB_OK);
     cr_assert_eq(tc_fold_end(&fold, &diag, &meta), TB_OK);
-    cr_assert_eq(tc_month_append(&month, archive_fd, meta, NULL, true, &diag), TB_OK, "%s",
-                 diag.text);
+    append(meta);
     tc_fold_fini(&fold);
   }
-  tc_month_close(&month);
 }
 
 static char problems[256];
@@ -244,100 +243,139 @@ static void note_problem(void *self, const char *text) {
   strcpy(problems, text);
 }
 
-/* The days that can be read, a digit each. */
-static const char *days_read(void) {
-  static char days[16];
-  struct tc_month_options options = { .problem = note_problem };
-  struct tc_month_reader *reader;
-  struct tc_month_record record;
+/* The streams of the records that can be read, a digit each. */
+static const char *streams_read(bool settle) {
+  static char streams[16];
+  struct tc_day_ledger_options options = { .settle = settle, .damaged = note_problem };
+  struct tc_day_ledger ledger = { 0 };
   struct tb_diag diag = { 0 };
-  size_t n = 0;
 
   problems[0] = '\0';
-  cr_assert_eq(tc_month_reader_new(archive_fd, &options, &diag, &reader), TB_OK);
-  while (tc_month_reader_next(reader, &diag, &record) == TB_OK && record.meta != NULL)
-    days[n++] = record.meta->day[9];
-  days[n] = '\0';
-  tc_month_reader_free(reader);
-  return days;
+  cr_assert_eq(tc_day_ledger_read(day_fd, day, &options, &diag, &ledger), TB_OK);
+  for (size_t i = 0; i < ledger.n; i++) streams[i] = (char)ledger.records[i].meta->stream.data[0];
+  streams[ledger.n] = '\0';
+  tc_day_ledger_fini(&ledger);
+  return streams;
 }
 
 static off_t size(void) {
   struct stat st;
 
-  cr_assert_eq(fstatat(archive_fd, "2026-11.ledger", &st, 0), 0);
+  cr_assert_eq(fstatat(day_fd, "ledger", &st, 0), 0);
   return st.st_size;
 }
 
-Test(month, a_record_that_was_cut_off_does_not_count_and_the_next_one_takes_its_place) {
-  append_days(1, RECORDS);
+Test(day_ledger, a_record_that_was_cut_off_does_not_count_and_is_taken_away_by_a_start) {
+  append_streams(1, RECORDS - 1);
+  off_t last = size();
+  append_streams(RECORDS, 1);
   off_t whole = size();
-  for (off_t cut = whole - 1; cut > whole - whole / RECORDS + 4; cut -= 7) {
-    int fd = openat(archive_fd, "2026-11.ledger", O_WRONLY);
+  for (off_t cut = whole - 1; cut > last; cut -= 7) {
+    int fd = openat(day_fd, "ledger", O_WRONLY);
     cr_assert_eq(ftruncate(fd, cut), 0);
     close(fd);
-    cr_assert_str_eq(days_read(), "12");
+    cr_assert_str_eq(streams_read(false), "12");
     cr_assert_str_empty(problems);
-    append_days(RECORDS, 1);
-    cr_assert_str_eq(days_read(), "123");
+    cr_assert_eq(size(), cut);
+    cr_assert_str_eq(streams_read(true), "12");
+    cr_assert_eq(size(), last);
+    append_streams(RECORDS, 1);
+    cr_assert_str_eq(streams_read(false), "123");
     cr_assert_eq(size(), whole);
   }
 }
 
-Test(month, damage_in_the_middle_costs_its_record_alone_and_is_reported) {
-  append_days(1, 1);
+Test(day_ledger, damage_in_the_middle_costs_its_record_alone_and_is_reported) {
+  append_streams(1, 1);
   off_t first = size();
-  append_days(2, 1);
+  append_streams(2, 1);
   off_t second = size();
-  append_days(3, 1);
-  int fd = openat(archive_fd, "2026-11.ledger", O_WRONLY);
+  append_streams(3, 1);
+  int fd = openat(day_fd, "ledger", O_WRONLY);
   cr_assert_eq(pwrite(fd, "\xff", 1, first + 40), 1);
   close(fd);
-  cr_assert_str_eq(days_read(), "13");
+  cr_assert_str_eq(streams_read(true), "13");
   char expected[128];
-  snprintf(expected, sizeof expected, "archive/2026-11.ledger: damaged from byte %jd to %jd",
+  snprintf(expected, sizeof expected, "archive/2026-11-26/ledger: damaged from byte %jd to %jd",
            (intmax_t)first, (intmax_t)second);
   cr_assert_str_eq(problems, expected);
-  append_days(4, 1);
-  cr_assert_str_eq(days_read(), "134");
+  append_streams(4, 1);
+  cr_assert_str_eq(streams_read(false), "134");
 }
 
-Test(month, a_writer_waits_for_no_reader) {
-  int reader = tc_month_lock(archive_fd, false), other = tc_month_lock(archive_fd, false);
+/* Of the last record a flipped bit looks as one that was cut off: it does not count. */
+Test(day_ledger, each_flipped_bit_costs_its_record) {
+  static const char *const left[RECORDS] = { "23", "13", "12" };
+  off_t ends[RECORDS];
+
+  for (unsigned i = 0; i < RECORDS; i++) {
+    append_streams(i + 1, 1);
+    ends[i] = size();
+  }
+  int fd = openat(day_fd, "ledger", O_RDWR);
+  for (off_t at = 0; at < ends[RECORDS - 1]; at++) {
+    unsigned char byte, flipped;
+    cr_assert_eq(pread(fd, &byte, 1, at), 1);
+    flipped = (unsigned char)(byte ^ 1 << at % 8);
+    cr_assert_eq(pwrite(fd, &flipped, 1, at), 1);
+    size_t hit = at >= ends[1] ? 2 : at >= ends[0];
+    cr_assert_str_eq(streams_read(false), left[hit]);
+    cr_assert_eq(problems[0] != '\0', hit < RECORDS - 1);
+    cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
+  }
+  close(fd);
+}
+
+Test(day_ledger, a_meta_that_is_no_record_is_damage) {
+  tc_meta *meta = segment((struct made){ 5, 2, 20, 0xa, 0, false });
+
+  append(meta);
+  tc_meta_free(meta);
+  append_streams(1, 1);
+  cr_assert_str_eq(streams_read(false), "1");
+  cr_assert_str_not_empty(problems);
+}
+
+Test(day_ledger, a_writer_waits_for_no_reader) {
+  int reader = tc_day_ledger_lock(day_fd, false), other = tc_day_ledger_lock(day_fd, false);
 
   cr_assert_geq(reader, 0);
   cr_assert_geq(other, 0);
-  cr_assert_eq(tc_month_lock(archive_fd, true), -1);
+  cr_assert_eq(tc_day_ledger_lock(day_fd, true), -1);
   close(reader);
   close(other);
-  int writer = tc_month_lock(archive_fd, true);
+  int writer = tc_day_ledger_lock(day_fd, true);
   cr_assert_geq(writer, 0);
   close(writer);
 }
 
 /* ---- what a record stands for */
 
-Test(month, a_record_stands_for_metas_of_its_stream_and_day_up_to_its_last_record) {
-  struct tc_month_covers covers = { 0 };
+Test(day_ledger, a_record_stands_for_metas_of_its_stream_and_day_up_to_its_last_record) {
+  struct tc_day_ledger_options options = { 0 };
+  struct tc_day_ledger ledger = { 0 };
+  struct tb_diag diag = { 0 };
   struct tc_fold fold = { 0 };
   const tc_meta *record;
 
+  append_streams(1, RECORDS);
   fold_a_day(&fold, &record);
-  cr_assert_eq(tc_month_covers_add(&covers, record), TB_OK);
+  append(record);
+  tc_fold_fini(&fold);
+  cr_assert_eq(tc_day_ledger_read(day_fd, day, &options, &diag, &ledger), TB_OK);
   tc_meta *inside = segment((struct made){ 8, 3, 40, 0xb, 0xa, false });
   tc_meta *behind = segment((struct made){ 11, 1, 61, 0xc, 0xb, false });
-  cr_assert(tc_month_covers_it(&covers, inside));
-  cr_assert_not(tc_month_covers_it(&covers, behind));
+  cr_assert(tc_day_ledger_covers(&ledger, inside));
+  cr_assert_not(tc_day_ledger_covers(&ledger, behind));
   inside->expired = false; /* a trace lies beside it */
-  cr_assert_not(tc_month_covers_it(&covers, inside));
+  cr_assert_not(tc_day_ledger_covers(&ledger, inside));
   inside->expired = true;
   inside->stream.data[0] ^= 1;
-  cr_assert_not(tc_month_covers_it(&covers, inside));
+  cr_assert_not(tc_day_ledger_covers(&ledger, inside));
   inside->stream.data[0] ^= 1;
   inside->day[9] = '5';
-  cr_assert_not(tc_month_covers_it(&covers, inside));
+  cr_assert_not(tc_day_ledger_covers(&ledger, inside));
   tc_meta_free(inside);
   tc_meta_free(behind);
-  tc_month_covers_fini(&covers);
-  tc_fold_fini(&fold);
+  tc_day_ledger_fini(&ledger);
 }
