@@ -22,6 +22,9 @@ struct tc_feed_encoder_env {
   unsigned port;
   const struct tc_config *config;
   struct tc_metrics *metrics;
+  /* A threshold of alert.* was passed, and the rule of that key, which is built in, has fired. May be NULL. */
+  void (*passed)(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
+  void *self;
 };
 
 struct tc_feed_encoder;

@@ -166,6 +166,8 @@ TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_ve
 /* A generation is whole and analysed; v is its verdict. */
 void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
 void tc__understood_look_at_hole(struct tc__understood *s);
+/* A rule that is built in has fired, and its alert is the caller's; self: a struct tc__understood. */
+void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */
 
