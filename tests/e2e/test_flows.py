@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/FLOWS.md names functions that are defined where it says; docs/DESIGN.md names every file that starts a thread."""
+"""docs/FLOWS.md names functions that are defined where it says; docs/DESIGN.md names every file that starts a thread;
+docs/HACKING.md names every file that an event of Go stands in."""
 import re
 import unittest
 
@@ -62,6 +63,13 @@ class Flows(Case):
         starts = {str(path.relative_to(SOURCE)) for tree in TREES for path in (SOURCE / tree).rglob("*.c")
                   if CALL.search(path.read_text()) and CALL.search(code(path))} - OTHERS
         self.assertEqual(named, starts)
+
+    def test_hacking_names_every_file_that_an_event_of_go_stands_in(self):
+        row = next(line for line in (SOURCE / "docs/HACKING.md").read_text().splitlines() if line.startswith("| event of Go |"))
+        # It changes a goroutine, it has a sequence number, and there is nothing special about it.
+        stands_in = {str(path.relative_to(SOURCE)) for path in (SOURCE / "lib").rglob("*.*")
+                     if path.suffix in (".c", ".h", ".def") and re.search(r"\b(?:TW_EV_)?GO_SWITCH_DESTROY\b", path.read_text())}
+        self.assertEqual(set(re.findall(r"`(lib/[^`]+)`", row)) - {"lib/wire/spec.c"}, stands_in)
 
 
 if __name__ == "__main__":
