@@ -7,7 +7,7 @@
  *
  * Memory    48 KiB of packed events of each kind, the last packed stacks, and what it takes to build one.
  * Threads   the stream's loop.
- * Errors    none: what finds no memory or no room is a gap in its topic's count.
+ * Errors    none: a message without memory or room is a gap in its topic's count.
  */
 #ifndef TC_ANALYSIS_FEED_ENCODER_H
 #define TC_ANALYSIS_FEED_ENCODER_H

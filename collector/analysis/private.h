@@ -33,6 +33,14 @@ struct tc__scheduler_job { /* one stored generation */
   uint64_t stored_wall_ns;
 };
 
+/* What the first job of a stream does next:
+ *
+ *              begun         all bytes        a part         all events
+ *   NEXT_JOB ────────> READ ──────────> FEED <──────> RUN ───────────────> KEEP ──> TELL ──> NEXT_JOB
+ *      │                 └── a fault ─────┴───────────┴───────────────────────────>──┤
+ *      └── the stream has ended ─────────────────────────────────────────────────────┘
+ *
+ * KEEP puts a report into the history, where one is due. TELL posts the verdict; the store may have no room yet. */
 enum tc__scheduler_step {
   TC__SCHEDULER_NEXT_JOB,
   TC__SCHEDULER_READ,

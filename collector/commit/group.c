@@ -372,7 +372,7 @@ void tc__take_settled(struct tc_commit *commit) {
 void tc__send_acks(struct tc_commit *commit) {
   struct tc_stream *next, *stream = commit->acks;
 
-  commit->acks = NULL; /* what finds no memory is due again in the next turn */
+  commit->acks = NULL; /* an ack that cannot be allocated is due again in the next turn */
   for (; stream != NULL; stream = next) {
     next = stream->ack_next;
     stream->ack_due = false;

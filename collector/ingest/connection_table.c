@@ -32,7 +32,7 @@ static void offer_mailbox(struct tc_connections *set) {
   }
 }
 
-/* One that finds no memory ends it, unless the limit is its quota's: then others are tried. */
+/* The first record that cannot be allocated ends the round, unless the limit is its quota's: then others are tried. */
 static void offer_memory(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;

@@ -141,7 +141,8 @@ static void expect_bytes(const struct proof *proof, unsigned stream, const struc
 
   for (uint64_t seq = unit->first_seq; seq < unit->last_seq; seq++) {
     const struct sim_record *record = &script->records[seq - 1];
-    if (record->len > proof->nbytes - at || memcmp(proof->bytes + at, record->payload, record->len))
+    if (record->len > proof->nbytes - at ||
+        memcmp(proof->bytes + at, record->payload, record->len) != 0)
       sim_violation("I4: %s: record %" PRIu64 " has other bytes", path, seq);
     at += record->len;
   }

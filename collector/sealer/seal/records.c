@@ -92,7 +92,7 @@ static tb_rc fail_memory(struct tb_diag *diag) {
   return tb_fail(diag, TB_NOMEM, "archive: no memory to read a record");
 }
 
-/* Its end has come, and is of no use: no more will come of it. */
+/* The end record is invalid; the generation receives no more records. */
 static tb_rc give_up_ended(struct tc__seal *seal, struct tc__stream *stream, const char *why,
                            uint64_t seq, struct tb_diag *diag) {
   TB_TRY(tc__quarantine_open(seal, stream, why, true, seq, diag));

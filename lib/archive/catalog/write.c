@@ -95,22 +95,23 @@ static void add_kept(struct sums *sums, struct tc_wall *wall, const struct tc_op
   wall->estimated |= kept->wall.estimated;
 }
 
+static const char put_sql[] =
+    "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
+    " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
+    " broken, reason, expired, unsafe, hash, lost_batches, lost_bytes, lost_generations,"
+    " last_seq, ended, first_wall, last_wall, estimated, open, hash_kind)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+    " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) ON CONFLICT (stream,"
+    " first_gen)"
+    " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
+    " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
+    " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, hash = ?20, lost_batches = ?21,"
+    " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
+    " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
+
 /* run: of which meta is the rest; NULL: it is sealed. A sealed row of that name stays as it is. */
 static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const struct tc_open_run *run,
                      struct tb_diag *diag) {
-  static const char sql[] =
-      "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
-      " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
-      " broken, reason, expired, unsafe, hash, lost_batches, lost_bytes, lost_generations,"
-      " last_seq, ended, first_wall, last_wall, estimated, open, hash_kind)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) ON CONFLICT (stream,"
-      " first_gen)"
-      " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
-      " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
-      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, hash = ?20, lost_batches = ?21,"
-      " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
-      " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
   struct sums sums = sum_up(meta);
   struct tc_wall wall = tc_meta_wall(meta);
   struct tc_content_hash hash = tc_meta_hash(meta);
@@ -123,7 +124,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
     path_of(meta, sums.first_gen, path);
   else
     add_kept(&sums, &wall, &run->kept);
-  TB_TRY(tc__catalog_statement(catalog, TC__PUT, sql, diag, &stmt));
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT, put_sql, diag, &stmt));
   sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 2, meta->service, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 3, meta->instance, -1, SQLITE_STATIC);
