@@ -109,7 +109,7 @@ void tc__hold_tick(struct connection *c, uint64_t now) {
   uint64_t window_ms = now - c->hold_window_ms;
 
   if (window_ms < WINDOW_MS) return;
-  if (tc__waits(c) && c->held_from_ms != 0) {
+  if (c->held_from_ms != 0) {
     tc__hold_end(c);
     c->held_from_ms = now;
   }

@@ -31,6 +31,7 @@ static void hold_begin(struct connection *c) {
 
 void tc__hold_end(struct connection *c) {
   if (c->held_from_ms != 0) c->held_ms += tc__now_ms(c->set) - c->held_from_ms;
+  c->held_from_ms = 0;
 }
 
 /* first: it goes before all that wait already. */

@@ -126,7 +126,7 @@ static tb_rc keep(struct reading *r, struct word word, const char **out) {
 static tb_rc take_number(struct reading *r, unsigned first, unsigned last, uint8_t *out) {
   struct word word, text;
   const char *before = r->pos;
-  unsigned number = 0;
+  unsigned number;
 
   *out = 0;
   if (!next_word(r, &word) || !is_setting(word, "id", &text)) {

@@ -466,6 +466,20 @@ Test(connection, what_an_agent_had_produced_before_it_came_is_passed_on) {
   server_stop(s);
 }
 
+Test(connection, a_heartbeat_without_counters_is_a_sign_of_life_and_no_more) {
+  struct server *s = server_start(NULL);
+  struct tt_peer peer;
+
+  join(s, &peer, 1);
+  TT_WAIT_UNTIL(atomic_load(&s->store.heartbeats) == 1);
+  cr_assert(tt_peer_send_frame(&peer, TP_HEARTBEAT, 0, 0, "", 0), "%s", peer.why);
+  cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "batch", 5), "%s", peer.why);
+  cr_assert_eq(acked(&peer, 1), 1);
+  cr_assert_eq(atomic_load(&s->store.heartbeats), 1);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
 /* A server that stands still for two of them lets go of it without a word. */
 static void hurry(struct tc_config *config) {
   config->agents_heartbeat = 500000000;
