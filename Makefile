@@ -20,6 +20,12 @@ test: ## build and run every test: release, ASAN+UBSAN, TSAN (12 minutes on two 
 	@tools/deps.sh browser
 	@tests/run.sh
 
+unit: deps ## the unit tests of one suite: SUITE=release, asan or tsan
+	@TEST_ARGS="-L unit" tests/run.sh "$(or $(SUITE),release)"
+
+lint: build ## shellcheck, typos, words, clang-tidy and cppcheck over all; must find nothing (make test does it for what changed last)
+	@tools/lint.sh
+
 check: deps ## ROOM=lib/online/order: build what depends on one room and run its unit tests, in build/dev
 	@tests/check.sh "$(ROOM)"
 
@@ -75,4 +81,4 @@ format: ## clang-format over our C
 clean: ## remove the builds (a downloaded Go stays)
 	@rm -rf build/dev build/release build/asan build/tsan build/fuzz build/coverage build/mutants build/demo build/bench build/go-tools
 
-.PHONY: help deps build demo test check flake engines soak abi fault sim mutants bench fuzz-smoke coverage oracle install packages format clean
+.PHONY: help deps build demo test unit lint check flake engines soak abi fault sim mutants bench fuzz-smoke coverage oracle install packages format clean

@@ -13,7 +13,13 @@
 #include "collector/pipeline.h"
 #include "collector/query/session.h"
 
-/* A drain goes down this list; each stage has a share of the deadline. */
+/* A drain only goes on, when the stage is done, or its share of shutdown.deadline is used up (in percent):
+ *
+ *           a signal            all acked (40)           all closed (50)                all analysed (60)             (70)
+ *   RUNNING ────────> DRAINING ────────────────> ABORTING ───────────────> UNDERSTANDING ─────────────────> QUIETING ────> ENDED
+ *
+ * DRAINING sends agents away with GOAWAY; ABORTING closes the connections that are left; UNDERSTANDING waits for the
+ * analyses; QUIETING stops them. Then the stages end, the store last of those that write. */
 enum drain { RUNNING, DRAINING, ABORTING, UNDERSTANDING, QUIETING, ENDED };
 
 struct tc_pipeline {

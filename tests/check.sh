@@ -11,7 +11,7 @@ mkdir -p build
 cmake --preset dev >build/check.log || { tail -20 build/check.log; exit 1; }
 rooms=$(cut -d '|' -f 1 build/dev/rooms.txt)
 if ! grep -qxF -- "$room" <<<"$rooms"; then
-  echo "check: no room '$room'; ROOM=FOLDER is one of:" $rooms >&2
+  echo "check: no room '$room'; ROOM=FOLDER is one of: ${rooms//$'\n'/ }" >&2
   exit 2
 fi
 

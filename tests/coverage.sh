@@ -20,7 +20,7 @@ LLVM_PROFILE_FILE=$PWD/$build/profiles/%12m.profraw \
 llvm-profdata merge -sparse $build/profiles/*.profraw -o $build/lib.profdata
 
 objects=()
-for program in $build/tests/test_* $build/fuzz/fuzz_*; do
+for program in "$build"/tests/test_* "$build"/fuzz/fuzz_*; do
   [ ! -x "$program" ] || objects+=(-object "$program")
 done
 # A name is whole, or, where ccache made it, starts at the build folder.

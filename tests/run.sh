@@ -75,6 +75,7 @@ for suite in "${suites[@]}"; do
 done
 wait $builder
 echo "== where the time went: $((SECONDS / 60)) min $((SECONDS % 60)) s in all; suites are built while others are tested"
+# shellcheck disable=SC2046 # each name is a word
 awk -f tests/times.awk $(for suite in "${suites[@]}"; do ls "$logs/built-$suite" "$logs/tested-$suite" "build/$suite/results"/*.tap 2>/dev/null; done)
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

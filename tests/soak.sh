@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# soak.sh: what `make test` samples, whole: each entry of the release build with TC_FULL=1, the simulator at length, a million broken traces
+# soak.sh: what `make test` samples, whole: each entry of the release build with TC_FULL=1, lint over all files, the simulator at length, a million broken traces
 # beside Go's reader, each fuzz target for a minute. Hours. It needs the real servers of `make engines`.
 #
 #   SOAK_ARGS  goes on to ctest, for instance SOAK_ARGS="-L fault": that part alone
@@ -37,6 +37,7 @@ alone() { # NAME COMMAND...
   printf 'soak: %-34s %7s s  %s  %s\n' "$name" $((SECONDS - began)) "$verdict" "$(tail -1 "$logs/$name")" | tee -a build/soak.txt
 }
 if [ -z "${SOAK_ARGS:-}" ]; then
+  alone lint make lint
   alone sim make sim
   alone oracle make oracle
   alone fuzz tests/fuzz/run.sh 60

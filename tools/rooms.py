@@ -5,7 +5,8 @@
 BUILD/rooms.txt has what the compiler enforces. The picture and the table between the marks in docs/DESIGN.md are made
 from it; --write makes them again. Exit 1 where they differ, where rooms include each other in a circle, where a room has
 more than 30 C files, or a file of the product more than 600 lines; where two structs (unions, enums) that several files
-see share a tag, or where a header declares what a room above it defines.
+see share a tag, where a header declares what a room above it defines, or
+where headers include each other.
 """
 import collections
 import pathlib
@@ -135,13 +136,37 @@ def misplaced(rooms):
                 yield f"{path.relative_to(SOURCE)} declares struct {tag}, which {' '.join(homes)} defines"
 
 
+def circles(rooms):
+    """Headers that include each other, by whatever way."""
+    includes = {}
+    for room in rooms.values():
+        for path in room.sources:
+            if path.suffix == ".h":
+                name = str(path.relative_to(SOURCE)).removeprefix("lib/")
+                includes[name] = re.findall(r'(?m)^#include "([^"]+\.h)"', path.read_text(encoding="utf-8"))
+    done, open_ = set(), []
+
+    def walk(name):
+        if name in open_:
+            yield "headers include each other: " + " > ".join(open_[open_.index(name):] + [name])
+        elif name not in done:
+            open_.append(name)
+            for other in includes.get(name, ()):
+                yield from walk(other)
+            open_.pop()
+            done.add(name)
+
+    for name in sorted(includes):
+        yield from walk(name)
+
+
 def main():
     rooms = read_rooms(sys.argv[1])
     try:
         level = levels(rooms)
     except ValueError as circle:
         sys.exit(str(circle))
-    faults = list(too_large(rooms)) + list(misplaced(rooms))
+    faults = list(too_large(rooms)) + list(misplaced(rooms)) + list(circles(rooms))
     text = DESIGN.read_text(encoding="utf-8")
     wanted = re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: page(rooms, level), text, flags=re.S)
     if "--write" in sys.argv:

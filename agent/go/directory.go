@@ -399,7 +399,7 @@ func (d *directory) drop(first, last uint64) {
 	}
 }
 
-// punch gives back the room of a run's frames from from up to to. Where the file system cannot, it stays until the run
+// punch gives back the room of a run's frames, from `from` up to `to`. Where the file system cannot, it stays until the run
 // goes.
 func (d *directory) punch(id, from, to uint64) {
 	if d.run == nil || d.runID != id {

@@ -225,7 +225,7 @@ func TestAProgramWithASpoolOnDiskDiesAtAnyMoment(t *testing.T) {
 	}
 }
 
-// A disk that is full at times: what it had once arrives, from the program or from its heir.
+// A disk that is full at times: what it had once arrives, from the program or from its successor.
 func TestRecordsOnADiskThatIsFullAtTimesAreKept(t *testing.T) {
 	full, went, tried := 0, 0, seeds(100)
 	for _, seed := range tried {
@@ -373,7 +373,7 @@ func TestALossIsWrittenWhereTheFilesAreFull(t *testing.T) {
 	}
 }
 
-// The heir's connection breaks when more has arrived than the program had sent: that is the heir's own.
+// The successor's connection breaks when more has arrived than the program had sent: that is the successor's own.
 func TestAnHeirWhoseConnectionBreaksGoesOn(t *testing.T) {
 	l := newLife(t, 1, 64<<20)
 	l.put(12)

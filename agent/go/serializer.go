@@ -61,7 +61,7 @@ func (a *accounting) decode(f *fields) {
 
 // --- out ---
 
-// keep says that from now on all that there is is not on disk.
+// keep says that from now on nothing that is there is on disk.
 func (s *spool) keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -298,7 +298,7 @@ static bool has_more_than_noted(void) {
     int thread = abs(atomic_load(&threads[i]));
     noted += thread != 0 && thread != self && thread != first && is_there(thread);
   }
-  return folder.st_nlink > (nlink_t)(2 + noted);
+  return folder.st_nlink > 2 + (nlink_t)noted;
 }
 
 static bool has_others(void) {

@@ -204,7 +204,7 @@ TA_API int ta_forward_status(ta_forward *f, struct ta_forward_status *out);
  * The law holds here, too: a call cannot fail, block or write a trace that Go's tools refuse. One that makes no sense
  * where it stands (a fiber that runs twice, the end of nothing, a NULL text, a number that was never given out) is left
  * out and counted in `misused`; only a debug build of the library (CMake's preset dev) aborts there, and says why. A
- * generation that finds no memory is given up whole: counted, reported to the collector, and the next one is
+ * generation without memory is given up whole: counted, reported to the collector, and the next one is
  * complete again.
  *
  * Memory    spool_bytes of the stream: a quarter for batches, the rest for what is not acked. A thread that writes in a

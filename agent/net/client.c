@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a connection is the table below; what happens inside a state is pump(): receive, read
  * frames, send what credit and rate allow, flush. A function that finds the connection gone returns
- * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table. */
+ * its tb_rc up to turn(), the only place that feeds LOST or REFUSED to the table.
+ *
+ *          START           CONNECTED          SECURED           WELCOME            GOAWAY
+ *   IDLE ────────> CONNECTING ───> SECURING ───────> GREETING ─────────> STREAMING ──────> LEAVING
+ *                    ↑   │            │                 │  └── GOAWAY ───────┼──────────────>│
+ *              TIMER │   └────────────┴──── LOST ───────┴────────────────────┴───────────────┤
+ *                    │                                                                       │
+ *                 WAITING <──────────────────────────────────────────────────────────────────┘
+ *
+ * A state that takes too long ends by its TIMER, as by LOST; STREAMING has none. REFUSED in any state with a connection, and
+ * DONE (all is acked) in STREAMING and LEAVING, lead to ENDED, which is left no more.
+ */
 #include "agent/net/client.h"
 
 #include <errno.h>

@@ -38,7 +38,7 @@ struct ta_inbound {
 
 void ta_inbound_init(struct ta_inbound *in);
 void ta_inbound_fini(struct ta_inbound *in); /* accepts zeroed memory */
-/* A new connection begins: what the old one left is of no use. */
+/* A new connection begins: what the old one left is dropped. */
 void ta_inbound_clear(struct ta_inbound *in);
 /* Where the next bytes go, never 0 of them after TB_AGAIN. */
 unsigned char *ta_inbound_room(struct ta_inbound *in, size_t *out_n);

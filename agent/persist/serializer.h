@@ -52,7 +52,7 @@ struct ta_accounting {
   unsigned char header[TA_SLOT_BYTES - TP_HEADER_BYTES];
 };
 
-/* From now on, all that there is is not on disk. */
+/* From now on, nothing that is there is on disk. */
 void ta_spool_keep(struct ta_spool *s);
 /* There is no disk any more. */
 void ta_spool_keep_not(struct ta_spool *s);

@@ -19,7 +19,7 @@ TA_API pid_t _Fork(void) {
   return pid;
 }
 
-/* The parent ends inside it, and the child is the program. So what there is is sent, and the child starts its own
+/* The parent ends inside it, and the child is the program. So all of it is sent, and the child starts its own
  * session. */
 TA_API int daemon(int stay, int keep) {
   bool ours = ta_preload_is_on();

@@ -29,7 +29,7 @@ bool ta_gzip_store(FILE *out, const void *bytes, size_t n) {
   fwrite(head, 1, sizeof head, out);
   do {
     uint32_t block = left < BLOCK_BYTES_MAX ? (uint32_t)left : BLOCK_BYTES_MAX;
-    fputc(block == left, out); /* the last one */
+    fputc(block == left ? 1 : 0, out); /* the last one */
     write_number(out, block, 2);
     write_number(out, ~block, 2);
     fwrite(pos, 1, block, out);

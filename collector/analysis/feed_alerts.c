@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alert: a threshold was passed. One of a kind in alert.every of the stream's own time; the rest is
- * counted. A call that is still open is reported once, when a generation ends or a second has passed. */
+/* alert: a threshold was passed. Each of them is a rule that is built in, and has fired then. One of a kind in alert.every of
+ * the stream's own time; the rest is counted. A call that is still open is reported once, when a generation ends or a second
+ * has passed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,54 @@
 #include "online/spans/spans.h"
 #include "pack/text.h"
 
-enum { LINE_BYTES = 1536, NAME_BYTES = 200 };
+enum { LINE_BYTES = 1536, NAME_BYTES = 200, WHERE_BYTES = 1024 };
+
+/* ---- one way to all alerts */
+
+/* As the page itself links to a moment: some time before and after it, the goroutine on top. */
+static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert) {
+  const char *page = tc_feed_page(source->env.feed);
+  uint64_t around = alert->duration_ns / 4 + 1000000;
+  char pin[40] = "";
+  void *url;
+
+  if (page == NULL || alert->begin_wall_ns <= around) return TB_OK;
+  if (alert->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, alert->goroutine);
+  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &url));
+  snprintf(url, LINE_BYTES, "%s/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s", page, source->hex,
+           alert->begin_wall_ns - around, alert->begin_wall_ns + alert->duration_ns + around, pin);
+  alert->page = url;
+  return TB_OK;
+}
+
+static tb_rc fill(struct tc_feed_encoder *source, const struct to_callstack *stack,
+                  const char *text, Tracecollect__V1__Alert *alert) {
+  char line[TC__ALERT_BYTES + 2 * TC_NAME_MAX + 8];
+  int len = snprintf(line, sizeof line, "%s/%s: %s", source->origin.service,
+                     source->origin.instance, text);
+
+  alert->begin_wall_ns = to_analyses_wall(source->analyses, alert->begin_ns);
+  TB_TRY(tp_copy_text(&source->arena, (struct to_string){ line, (size_t)len }, &alert->text));
+  TB_TRY(tp_take_stack(&source->arena, stack, &alert->n_stack, &alert->stack));
+  TB_TRY(tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch));
+  return fill_page(source, alert);
+}
+
+void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
+                       const struct to_callstack *stack, to_ns until, const char *text) {
+  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
+
+  if (fill(source, stack, text, alert) != TB_OK) {
+    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+    return;
+  }
+  message.alerts = &alert;
+  message.n_alerts = 1;
+  tc__source_publish(source, TC_FEED_ALERT, source->gen, alert->begin_wall_ns,
+                     to_analyses_wall(source->analyses, until), &message);
+}
+
+/* ---- thresholds */
 
 /* True: this one is shown. */
 static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter, to_ns now) {
@@ -25,43 +73,46 @@ static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter,
   return true;
 }
 
-static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_watched *span,
-                       const char *what, Tracecollect__V1__Alert *alert) {
-  const char *where = alert->n_stack > 0 ? alert->stack[0]->function : "";
-  void *line;
-
-  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
-  snprintf(line, LINE_BYTES, "%s/%s: %s %s%.3f ms%s%.1024s, goroutine %" PRId64,
-           source->origin.service, source->origin.instance, what, span->lower_bound ? "over " : "",
-           (double)alert->duration_ns / 1e6, where[0] != '\0' ? " in " : "", where,
-           span->goroutine);
-  alert->text = line;
-  return TB_OK;
+/* rule: the name of the one that is built in. */
+static void show(struct tc_feed_encoder *source, const char *rule, struct tc__alert_gate *limiter,
+                 Tracecollect__V1__Alert *alert, const struct to_callstack *stack, to_ns until,
+                 const char *text) {
+  if (source->env.passed != NULL)
+    source->env.passed(source->env.self, rule, text, source->gen, until);
+  if (!source->wanted) return;
+  alert->suppressed = limiter->suppressed;
+  limiter->suppressed = 0;
+  tc__publish_alert(source, alert, stack, until, text);
 }
 
-static tb_rc fill(struct tc_feed_encoder *source, const struct to_watched *span,
-                  Tracecollect__V1__Alert *alert) {
-  bool stw = span->what == TO_WORLD_RESTARTED;
+static void show_span(struct tc_feed_encoder *source, const struct to_watched *span,
+                      struct tc__alert_gate *limiter) {
+  const struct tc_config *config = source->env.config;
+  bool stw = span->what == TO_WORLD_RESTARTED, open = span->what == TO_SYSCALL_LONG;
+  struct to_string where = { "", 0 };
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+  char text[TC__ALERT_BYTES];
 
-  alert->kind = stw ? TRACECOLLECT__V1__ALERT_KIND__ALERT_STW
-                    : TRACECOLLECT__V1__ALERT_KIND__ALERT_SYSCALL_BLOCKED;
-  alert->id = (char *)(uintptr_t)(stw ? span->id : "/syscall/blocked");
-  alert->duration_ns = (uint64_t)(span->end - span->begin);
-  alert->threshold_ns =
-      stw ? source->env.config->alert_stw : source->env.config->alert_syscall_blocked;
-  alert->open = span->what == TO_SYSCALL_LONG;
-  alert->lower_bound = span->lower_bound;
-  alert->begin_ns = span->begin;
-  alert->begin_wall_ns = to_analyses_wall(source->analyses, span->begin);
-  alert->goroutine = span->goroutine;
-  alert->thread = span->thread;
-  TB_TRY(tp_take_stack(&source->arena, span->stack, &alert->n_stack, &alert->stack));
-  TB_TRY(fill_text(source, span,
-                   stw           ? "world stopped for"
-                   : alert->open ? "system call blocks since"
-                                 : "system call blocked for",
-                   alert));
-  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+  if (span->stack != NULL && span->stack->len > 0) where = span->stack->frames[0]->function;
+  alert.kind = stw ? TRACECOLLECT__V1__ALERT_KIND__ALERT_STW
+                   : TRACECOLLECT__V1__ALERT_KIND__ALERT_SYSCALL_BLOCKED;
+  alert.id = (char *)(uintptr_t)(stw ? span->id : "/syscall/blocked");
+  alert.duration_ns = (uint64_t)(span->end - span->begin);
+  alert.threshold_ns = stw ? config->alert_stw : config->alert_syscall_blocked;
+  alert.open = open;
+  alert.lower_bound = span->lower_bound;
+  alert.begin_ns = span->begin;
+  alert.goroutine = span->goroutine;
+  alert.thread = span->thread;
+  snprintf(text, sizeof text, "%s %s%.3f ms%s%.*s, goroutine %" PRId64,
+           stw    ? "world stopped for"
+           : open ? "system call blocks since"
+                  : "system call blocked for",
+           span->lower_bound ? "over " : "", (double)alert.duration_ns / 1e6,
+           where.len > 0 ? " in " : "", (int)(where.len < WHERE_BYTES ? where.len : WHERE_BYTES),
+           where.data, span->goroutine);
+  show(source, stw ? "alert.stw" : "alert.syscall_blocked", limiter, &alert, span->stack, span->end,
+       text);
 }
 
 /* What goroutines did in a task's regions, the most first: ", in its regions 120 ms waiting for sync, 3.2 ms running". */
@@ -91,88 +142,29 @@ static void say_done(const struct to_region_time *did, char *line, size_t bytes)
   }
 }
 
-static tb_rc fill_task(struct tc_feed_encoder *source, const struct to_watched_task *task,
-                       Tracecollect__V1__Alert *alert) {
-  char *line;
+static void show_task(struct tc_feed_encoder *source, const struct to_watched_task *task) {
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+  char text[TC__ALERT_BYTES];
 
-  alert->kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TASK;
-  alert->id = (char *)(uintptr_t) "/task/slow";
-  alert->duration_ns = (uint64_t)(task->end - task->begin);
-  alert->threshold_ns = source->env.config->alert_task;
-  alert->begin_ns = task->begin;
-  alert->begin_wall_ns = to_analyses_wall(source->analyses, task->begin);
-  alert->goroutine = task->goroutine;
-  alert->thread = TO_NONE;
-  TB_TRY(tp_take_stack(&source->arena, task->stack, &alert->n_stack, &alert->stack));
-  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
-  snprintf(line, LINE_BYTES, "%s/%s: task %" PRIu64 " (%.*s) took %.3f ms", source->origin.service,
-           source->origin.instance, task->task,
+  alert.kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TASK;
+  alert.id = (char *)(uintptr_t) "/task/slow";
+  alert.duration_ns = (uint64_t)(task->end - task->begin);
+  alert.threshold_ns = source->env.config->alert_task;
+  alert.begin_ns = task->begin;
+  alert.goroutine = task->goroutine;
+  alert.thread = TO_NONE;
+  snprintf(text, sizeof text, "task %" PRIu64 " (%.*s) took %.3f ms", task->task,
            (int)(task->type.len < NAME_BYTES ? task->type.len : NAME_BYTES), task->type.data,
-           (double)alert->duration_ns / 1e6);
-  if (task->did != NULL) say_done(task->did, line, LINE_BYTES);
-  size_t n = strlen(line);
-  snprintf(line + n, LINE_BYTES - n, "; why: tracectl report why --stream %s --task %" PRIu64,
+           (double)alert.duration_ns / 1e6);
+  if (task->did != NULL) say_done(task->did, text, sizeof text);
+  size_t n = strlen(text);
+  snprintf(text + n, sizeof text - n, "; why: tracectl report why --stream %s --task %" PRIu64,
            source->hex, task->task);
-  alert->text = line;
-  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+  show(source, "alert.task", &source->task_gate, &alert, task->stack, task->end, text);
 }
 
 void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task) {
-  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-  struct tc__alert_gate *limiter = &source->task_gate;
-
-  if (!pass(source, limiter, task->end) || !source->wanted) return;
-  if (fill_task(source, task, &alert) != TB_OK) {
-    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
-    return;
-  }
-  alert.suppressed = limiter->suppressed;
-  limiter->suppressed = 0;
-  tc__publish_alert(source, &alert, task->end);
-}
-
-/* As the page itself links to a moment: some time before and after it, the goroutine on top. */
-static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert) {
-  const char *page = tc_feed_page(source->env.feed);
-  uint64_t around = alert->duration_ns / 4 + 1000000;
-  char pin[40] = "";
-  void *url;
-
-  if (page == NULL || alert->begin_wall_ns <= around) return TB_OK;
-  if (alert->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, alert->goroutine);
-  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &url));
-  snprintf(url, LINE_BYTES, "%s/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s", page, source->hex,
-           alert->begin_wall_ns - around, alert->begin_wall_ns + alert->duration_ns + around, pin);
-  alert->page = url;
-  return TB_OK;
-}
-
-void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
-                       to_ns until) {
-  Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
-
-  if (fill_page(source, alert) != TB_OK) {
-    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
-    return;
-  }
-  message.alerts = &alert;
-  message.n_alerts = 1;
-  tc__source_publish(source, TC_FEED_ALERT, source->gen, alert->begin_wall_ns,
-                     to_analyses_wall(source->analyses, until), &message);
-}
-
-static void show(struct tc_feed_encoder *source, const struct to_watched *span,
-                 struct tc__alert_gate *limiter) {
-  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
-
-  if (!source->wanted) return;
-  if (fill(source, span, &alert) != TB_OK) {
-    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
-    return;
-  }
-  alert.suppressed = limiter->suppressed;
-  limiter->suppressed = 0;
-  tc__publish_alert(source, &alert, span->end);
+  if (pass(source, &source->task_gate, task->end)) show_task(source, task);
 }
 
 /* Blocked is what has lost its P, or runs for syscall.blocked_after. A call that waits for work is not. */
@@ -195,7 +187,7 @@ void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *spa
   } else if (span->what != TO_SYSCALL_BLOCKED && blocks_too_long(source, span)) {
     limiter = &source->syscall_gate;
   }
-  if (limiter != NULL && pass(source, limiter, span->end)) show(source, span, limiter);
+  if (limiter != NULL && pass(source, limiter, span->end)) show_span(source, span, limiter);
 }
 
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source) {

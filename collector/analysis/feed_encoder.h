@@ -7,7 +7,7 @@
  *
  * Memory    48 KiB of packed events of each kind, the last packed stacks, and what it takes to build one.
  * Threads   the stream's loop.
- * Errors    none: what finds no memory or no room is a gap in its topic's count.
+ * Errors    none: a message without memory or room is a gap in its topic's count.
  */
 #ifndef TC_ANALYSIS_FEED_ENCODER_H
 #define TC_ANALYSIS_FEED_ENCODER_H
@@ -22,6 +22,9 @@ struct tc_feed_encoder_env {
   unsigned port;
   const struct tc_config *config;
   struct tc_metrics *metrics;
+  /* A threshold of alert.* was passed, and the rule of that key, which is built in, has fired. May be NULL. */
+  void (*passed)(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
+  void *self;
 };
 
 struct tc_feed_encoder;

@@ -5,9 +5,6 @@
 #include <stdio.h>
 
 #include "collector/analysis/feed_private.h"
-#include "pack/text.h"
-
-enum { LINE_BYTES = 1536 };
 
 /* The text before and after a count of goroutines, where there is one. */
 static const struct {
@@ -26,35 +23,24 @@ static const struct {
 #undef KIND
 };
 
-static tb_rc fill_text(struct tc_feed_encoder *source, const struct to_finding *finding,
-                       Tracecollect__V1__Alert *alert) {
-  char count[40] = "";
-  void *line;
+static void show(struct tc_feed_encoder *source, const struct to_finding *finding, to_ns now) {
+  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+  char text[TC__ALERT_BYTES], count[40] = "";
 
-  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &line));
+  alert.kind = kinds[finding->kind].kind;
+  alert.id = (char *)(uintptr_t)kinds[finding->kind].id;
+  alert.duration_ns = now > finding->since ? (uint64_t)(now - finding->since) : 0;
+  alert.open = true;
+  alert.begin_ns = finding->since;
+  alert.goroutine = finding->goroutine;
+  alert.thread = TO_NONE;
   if (finding->count > 0)
     snprintf(count, sizeof count, "%" PRIu64 " goroutine%s", finding->count,
              finding->count == 1 ? "" : "s");
-  snprintf(line, LINE_BYTES, "%s/%s: %s%s%s%s%.*s", source->origin.service, source->origin.instance,
-           kinds[finding->kind].before, count, kinds[finding->kind].after,
-           finding->words.len > 0 ? ": " : "", (int)finding->words.len, finding->words.data);
-  alert->text = line;
-  return TB_OK;
-}
-
-static tb_rc fill(struct tc_feed_encoder *source, const struct to_finding *finding, to_ns now,
-                  Tracecollect__V1__Alert *alert) {
-  alert->kind = kinds[finding->kind].kind;
-  alert->id = (char *)(uintptr_t)kinds[finding->kind].id;
-  alert->duration_ns = now > finding->since ? (uint64_t)(now - finding->since) : 0;
-  alert->open = true;
-  alert->begin_ns = finding->since;
-  alert->begin_wall_ns = to_analyses_wall(source->analyses, finding->since);
-  alert->goroutine = finding->goroutine;
-  alert->thread = TO_NONE;
-  TB_TRY(tp_take_stack(&source->arena, finding->stack, &alert->n_stack, &alert->stack));
-  TB_TRY(fill_text(source, finding, alert));
-  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
+  snprintf(text, sizeof text, "%s%s%s%s%.*s", kinds[finding->kind].before, count,
+           kinds[finding->kind].after, finding->words.len > 0 ? ": " : "", (int)finding->words.len,
+           finding->words.data);
+  tc__publish_alert(source, &alert, finding->stack, now, text);
 }
 
 static struct tc__finding *find(struct tc__findings *f, const struct to_finding *finding) {
@@ -73,7 +59,6 @@ static void take(void *self, const struct to_finding *finding) {
   struct tc_feed_encoder *source = round->source;
   struct tc__findings *f = &source->findings;
   struct tc__finding *known = find(f, finding);
-  Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
 
   if ((f->wanted >> finding->kind & 1) == 0) return;
   if (known == NULL) {
@@ -85,10 +70,7 @@ static void take(void *self, const struct to_finding *finding) {
   known->seen = f->round;
   if (known->is_shown || !source->wanted) return;
   known->is_shown = true;
-  if (fill(source, finding, round->now, &alert) == TB_OK)
-    tc__publish_alert(source, &alert, round->now);
-  else
-    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+  show(source, finding, round->now);
 }
 
 static void forget_ended(struct tc__findings *f) {
@@ -112,34 +94,19 @@ void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns) {
 /* --- rules of triggers ------------------------------------------------------------------------- */
 
 /* Its time is the generation's. */
-static tb_rc fill_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
-                        const struct tc_verdict *verdict, Tracecollect__V1__Alert *alert) {
-  enum { ID_BYTES = sizeof "/trigger/" + TR_NAME_MAX };
-  char line[LINE_BYTES];
-  void *id;
-
-  TB_TRY(tb_arena_take(&source->arena, ID_BYTES, &id));
-  snprintf(id, ID_BYTES, "/trigger/%s", fired->rule->name);
-  int len = snprintf(line, sizeof line, "%s/%s: %s: %s", source->origin.service,
-                     source->origin.instance, fired->rule->name, fired->words);
-  alert->kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TRIGGER;
-  alert->id = id;
-  alert->begin_ns = verdict->first_ns;
-  alert->begin_wall_ns = to_analyses_wall(source->analyses, verdict->first_ns);
-  alert->duration_ns = (uint64_t)(verdict->last_ns - verdict->first_ns);
-  alert->goroutine = alert->thread = TO_NONE;
-  TB_TRY(tp_copy_text(&source->arena, (struct to_string){ line, (size_t)len }, &alert->text));
-  return tc__source_fetch_line(source, source->gen, source->gen, &alert->fetch);
-}
-
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;
+  char id[sizeof "/trigger/" + TR_NAME_MAX], text[TR_NAME_MAX + TR_WORDS_MAX + 4];
 
   tc_metric_add(&source->env.metrics->alerts_total, 1);
   if (!source->wanted) return;
-  if (fill_fired(source, fired, verdict, &alert) == TB_OK)
-    tc__publish_alert(source, &alert, verdict->last_ns);
-  else
-    tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
+  snprintf(id, sizeof id, "/trigger/%s", fired->rule->name);
+  snprintf(text, sizeof text, "%s: %s", fired->rule->name, fired->words);
+  alert.kind = TRACECOLLECT__V1__ALERT_KIND__ALERT_TRIGGER;
+  alert.id = id;
+  alert.begin_ns = verdict->first_ns;
+  alert.duration_ns = (uint64_t)(verdict->last_ns - verdict->first_ns);
+  alert.goroutine = alert.thread = TO_NONE;
+  tc__publish_alert(source, &alert, NULL, verdict->last_ns, text);
 }

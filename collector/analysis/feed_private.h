@@ -101,7 +101,10 @@ void tc__forget_stacks(struct tc_feed_encoder *source); /* the analyses are gone
 /* feed_alerts.c */
 void tc__span_alert(struct tc_feed_encoder *source, const struct to_watched *span);
 void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task *task);
-/* until: its end, or now, on the trace clock. */
-void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert, to_ns until);
+/* With its text, a line for people that does not name the stream, and the stack, which may be NULL. until: its end, or now, on
+ * the trace clock. An alert that cannot be allocated is counted as missed. */
+enum { TC__ALERT_BYTES = 1400 };
+void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert,
+                       const struct to_callstack *stack, to_ns until, const char *text);
 
 #endif

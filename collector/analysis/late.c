@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verdicts that are made up. A generation that found no room is not analysed, but whether it is whole is worth knowing:
- * it is ordered, alone, once no stream has work. One at a time, in steps as those of job.c. */
+ * it is ordered, alone, once no stream has work. One at a time, in steps as those of job.c.
+ *
+ * It is no job of job.c without analyses: that one holds the bytes of its generation, which streams with work may have to
+ * wait for (has_room_for_bytes()), and they would wait for ever, as this one waits for them. A small buffer is all it has. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

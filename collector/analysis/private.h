@@ -33,6 +33,14 @@ struct tc__scheduler_job { /* one stored generation */
   uint64_t stored_wall_ns;
 };
 
+/* What the first job of a stream does next:
+ *
+ *              begun         all bytes        a part         all events
+ *   NEXT_JOB ────────> READ ──────────> FEED <──────> RUN ───────────────> KEEP ──> TELL ──> NEXT_JOB
+ *      │                 └── a fault ─────┴───────────┴───────────────────────────>──┤
+ *      └── the stream has ended ─────────────────────────────────────────────────────┘
+ *
+ * KEEP puts a report into the history, where one is due. TELL posts the verdict; the store may have no room yet. */
 enum tc__scheduler_step {
   TC__SCHEDULER_NEXT_JOB,
   TC__SCHEDULER_READ,
@@ -166,6 +174,8 @@ TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_ve
 /* A generation is whole and analysed; v is its verdict. */
 void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
 void tc__understood_look_at_hole(struct tc__understood *s);
+/* A rule that is built in has fired, and its alert is the caller's; self: a struct tc__understood. */
+void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */
 

@@ -101,8 +101,10 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
 
 static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
                          struct tc__understood **out) {
-  struct tc_feed_encoder_env feed = { u->env.feed, u->env.loop, u->env.config, u->env.metrics };
   struct tc__understood *s = calloc(1, sizeof *s);
+  const struct tc_feed_encoder_env feed = {
+    u->env.feed, u->env.loop, u->env.config, u->env.metrics, tc__understood_passed, s
+  };
 
   if (s == NULL) return TB_NOMEM;
   if (u->env.feed != NULL && tc_feed_encoder_new(&feed, said, &s->feed) != TB_OK) {

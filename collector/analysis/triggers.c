@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each loop has a copy of the rules, taken again where another version is in use; each stream is watched by the copy of its last
  * generation. */
+#include <stdio.h>
+
 #include "collector/analysis/private.h"
 
 struct look {
@@ -8,23 +10,41 @@ struct look {
   const struct tc_verdict *verdict;
 };
 
-static void on_fired(void *self, const struct tr_fired *fired) {
-  const struct look *look = self;
-  struct tc__understood *s = look->s;
+static void note_firing(struct tc__understood *s, const struct tr_fired *fired, uint64_t gen,
+                        to_ns at) {
   const struct tc_trigger_firing firing = {
     .fired = fired,
     .ref = s->ref,
     .stream = s->id,
     .service = s->service,
     .instance = s->instance,
-    .gen = look->verdict->gen,
-    .wall_ns = to_analyses_wall(s->analyses, look->verdict->last_ns),
+    .gen = gen,
+    .wall_ns = to_analyses_wall(s->analyses, at),
   };
 
   tc_metric_add(&s->u->env.metrics->triggers_fired_total, 1);
   tc_metric_add(&s->u->env.metrics->triggers_limited_total,
                 tc_triggers_fired(s->u->env.triggers, &firing));
+}
+
+static void on_fired(void *self, const struct tr_fired *fired) {
+  const struct look *look = self;
+  struct tc__understood *s = look->s;
+
+  note_firing(s, fired, look->verdict->gen, look->verdict->last_ns);
   if (fired->rule->alert && s->feed != NULL) tc_feed_encoder_fired(s->feed, fired, look->verdict);
+}
+
+void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen,
+                           to_ns at) {
+  struct tc__understood *s = self;
+  struct tr_rule built_in = { .alert = true };
+  struct tr_fired fired = { .rule = &built_in };
+
+  if (s->u->env.triggers == NULL) return;
+  snprintf(built_in.name, sizeof built_in.name, "%s", rule);
+  snprintf(fired.words, sizeof fired.words, "%s", words);
+  note_firing(s, &fired, gen, at);
 }
 
 static tb_rc take_rules(struct tc_scheduler *u) {

@@ -257,16 +257,6 @@ static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_dia
   if (often) stop_intake(commit, diag);
 }
 
-bool tc__commit_waits(const struct tc_commit *commit) {
-  return commit->wait.why != TC_SHORT_NONE &&
-         (!commit->disk_has_room || tc_wait_is_pausing(&commit->wait, tc_mono_ns()));
-}
-
-bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why) {
-  atomic_store(&commit->opt.stats->log_waits, why);
-  return tc_wait_failed(&commit->wait, why, tc_mono_ns());
-}
-
 /* Nothing is staged, nothing acked. */
 static void wait_to_begin(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
   enum tc_shortage why = tc_shortage_of(rc, commit->opt.dirs->state);
@@ -382,7 +372,7 @@ void tc__take_settled(struct tc_commit *commit) {
 void tc__send_acks(struct tc_commit *commit) {
   struct tc_stream *next, *stream = commit->acks;
 
-  commit->acks = NULL; /* what finds no memory is due again in the next turn */
+  commit->acks = NULL; /* an ack that cannot be allocated is due again in the next turn */
   for (; stream != NULL; stream = next) {
     next = stream->ack_next;
     stream->ack_due = false;

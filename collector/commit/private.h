@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by thread.c, requests.c and group.c. */
+/* Shared by thread.c, requests.c, group.c and wait.c. */
 #ifndef TC_COMMIT_PRIVATE_H
 #define TC_COMMIT_PRIVATE_H
 
@@ -92,11 +92,13 @@ void tc__answer_attach(struct tc_commit *commit, struct tc_stream *stream);
 void tc__pass_barriers(struct tc_commit *commit);
 void tc__due_ack(struct tc_commit *commit, struct tc_stream *stream);
 
-/* group.c */
+/* wait.c */
 /* Nothing can be committed now. */
 bool tc__commit_waits(const struct tc_commit *commit);
 /* The reason of the wait, readable by all. True: to be logged. */
 bool tc__commit_wait_for(struct tc_commit *commit, enum tc_shortage why);
+
+/* group.c */
 void tc__commit_group(struct tc_commit *commit);
 void tc__take_settled(struct tc_commit *commit);
 void tc__report_failed(struct tc_commit *commit);

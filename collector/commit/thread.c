@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +24,6 @@ static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RET
 enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
 /* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
-
-void tc__commit_note_at(struct tc_commit *commit, struct tc_log_site *site, enum tc_level level,
-                        uint32_t ref, const char *fmt, ...) {
-  char text[512];
-  va_list args;
-
-  if (commit->opt.sink.note == NULL) return;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
-  commit->opt.sink.note(commit->opt.sink.self, &(struct tc_note){ site, level, ref, fmt, text });
-}
 
 static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
   TB_TRY(tc_wakeup_init(&commit->wakeup, diag));

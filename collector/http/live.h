@@ -9,7 +9,7 @@
  *
  * Memory    at most bytes_max of text for all readers together, and a pointer for each 128 bytes of it.
  * Threads   the loop's.
- * Errors    TB_NOMEM; an event that finds no memory is missed by all, and counts as such.
+ * Errors    TB_NOMEM; an event that cannot be allocated is missed by all, and counts as such.
  */
 #ifndef TC_HTTP_LIVE_H
 #define TC_HTTP_LIVE_H

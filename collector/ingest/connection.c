@@ -10,22 +10,6 @@
 #include "collector/ingest/connection_private.h"
 #include "tls/expiry.h"
 
-/* --- states ------------------------------------------------------------------------------------ */
-
-static const bool may_become[TC__CONNECTION_STATES][TC__CONNECTION_STATES] = {
-  [TC__HANDSHAKING] = { [TC__GREETING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
-  [TC__GREETING] = { [TC__ATTACHING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
-  [TC__ATTACHING] = { [TC__STREAMING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
-  [TC__STREAMING] = { [TC__DRAINING] = true, [TC__CLOSING] = true, [TC__GONE] = true },
-  [TC__DRAINING] = { [TC__CLOSING] = true, [TC__GONE] = true },
-  [TC__CLOSING] = { [TC__GONE] = true },
-};
-
-void tc__connection_becomes(struct connection *c, enum tc__connection_state state) {
-  assert(may_become[c->state][state]);
-  c->state = state;
-}
-
 /* --- to the store ------------------------------------------------------------------------------ */
 
 /* Owns nothing on failure: fill() sets the message up again each time. */

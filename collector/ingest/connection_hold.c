@@ -29,18 +29,6 @@ static const struct {
                             "agents.stream_generations_rate" },
 };
 
-void tc__hold_begin(struct connection *c) {
-  bool is_limited = c->ingest.hold >= TC_HOLD_MEMORY;
-
-  c->held_from_ms = is_limited ? tc__now_ms(c->set) : 0;
-  if (is_limited) c->held_why = c->ingest.hold;
-}
-
-void tc__hold_end(struct connection *c) {
-  if (c->held_from_ms != 0) c->held_ms += tc__now_ms(c->set) - c->held_from_ms;
-  c->held_from_ms = 0;
-}
-
 static void say(struct connection *c, Tracecollect__V1__Hold why) {
   c->hold = why;
   c->ack_due = true; /* it reports to the agent */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by connection_table.c (the set of one loop), connection.c (one agent), connection_hold.c (its waits)
- * and connection_say.c (its answers).
+ * and connection_say.c (its answers); connection_state.c has its states and the queues in which it waits.
  *
  *                 opened             HELLO               ATTACHED              GOAWAY
  *   HANDSHAKING ──────────> GREETING ──────> ATTACHING ────────────> STREAMING ──────> DRAINING
@@ -106,6 +106,10 @@ struct tc_connections {
 static inline bool tc__waits(const struct connection *c) {
   return c->wait != TC__WAIT_NONE;
 }
+/* By a limit of its own or its quota's: it gives its turn up, as others' records may find room. */
+static inline bool tc__is_limited(const struct connection *c) {
+  return c->ingest.hold > TC_HOLD_MEMORY;
+}
 static inline bool tc__is_over(const struct connection *c) {
   return c->state >= TC__CLOSING;
 }
@@ -131,7 +135,6 @@ void tc__say_refuse(struct connection *c, Tracecollect__V1__RefuseCode code, boo
 void tc__end(struct connection *c, const char *why);
 
 /* connection.c */
-void tc__connection_becomes(struct connection *c, enum tc__connection_state state);
 TB_MUST tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd); /* owns fd */
 void tc__about_one(struct connection *c, const struct tc_reply *reply);
 void tc__go_on_reading(struct connection *c); /* offers what waits again */
@@ -143,14 +146,14 @@ void tc__tick_one(struct connection *c, uint64_t now);
 bool tc__detach(struct connection *c); /* false: the store has no room */
 
 /* connection_hold.c */
-void tc__hold_begin(struct connection *c); /* it waits, for ingest.hold */
-void tc__hold_end(struct connection *c);
 void tc__hold_tick(struct connection *c,
                    uint64_t now); /* reports a connection that is held half of the time */
 
-/* connection_table.c */
+/* connection_state.c */
+void tc__connection_becomes(struct connection *c, enum tc__connection_state state);
 void tc__wait_for_store(struct connection *c); /* it is offered again when there may be room */
 void tc__waits_no_more(struct connection *c);
-void tc__forget(struct connection *c); /* out of the set, and its memory */
+void tc__hold_end(struct connection *c); /* the time that it was held counts */
+void tc__forget(struct connection *c);   /* out of the set, and its memory */
 
 #endif

@@ -11,70 +11,7 @@
  * for what neither reports: a queue of DETACHes, a wait that began as the last record was freed. */
 enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
-void tc__forget(struct connection *c) {
-  assert(!c->dirty);
-  tc__waits_no_more(c);
-  LIST_REMOVE(c, all);
-  c->set->count--;
-  free(c);
-}
-
 /* --- waiting for the store --------------------------------------------------------------------- */
-
-/* first: it goes before all that wait already. */
-static void wait_add(struct connection *c, enum tc__wait wait, bool first) {
-  struct tc__wait_queue *queue = &c->set->waits[wait];
-
-  c->wait = wait;
-  tc__hold_begin(c);
-  if (first)
-    TAILQ_INSERT_HEAD(&queue->list, c, in_wait);
-  else
-    TAILQ_INSERT_TAIL(&queue->list, c, in_wait);
-  queue->count++;
-}
-
-void tc__waits_no_more(struct connection *c) {
-  if (!tc__waits(c)) return;
-  struct tc__wait_queue *queue = &c->set->waits[c->wait];
-  c->wait = TC__WAIT_NONE;
-  tc__hold_end(c);
-  TAILQ_REMOVE(&queue->list, c, in_wait);
-  queue->count--;
-}
-
-static void on_retry(uv_timer_t *timer);
-
-/* By a limit of its own or its quota's: it gives its turn up, as others' records may find room. */
-static bool is_limited(const struct connection *c) {
-  return c->ingest.hold > TC_HOLD_MEMORY;
-}
-
-static enum tc__wait wait_of(const struct connection *c) {
-  if (c->state == TC__GONE || c->ingest.whole) return TC__WAIT_MAILBOX;
-  return c->ingest.hold >= TC_HOLD_TENANT_RATE ? TC__WAIT_RATE : TC__WAIT_MEMORY;
-}
-
-static void count_hold(const struct connection *c) {
-  struct tc_metrics *metrics = c->set->env.metrics;
-
-  tc_metric_add(is_limited(c) ? &metrics->limit_holds_total : &metrics->holds_total, 1);
-}
-
-void tc__wait_for_store(struct connection *c) {
-  struct tc_connections *set = c->set;
-  bool gone = c->state == TC__GONE;
-  enum tc__wait wait = wait_of(c);
-
-  if (!tc__waits(c) && !gone) count_hold(c);
-  if (!gone && c->wait == wait && !is_limited(c)) return;
-  tc__waits_no_more(c);
-  /* The rest of a connection that has gone is the first: it needs a place in the queue and nothing else. */
-  wait_add(c, wait, gone);
-  if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
-  if (!uv_is_active((uv_handle_t *)&set->retry))
-    uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
-}
 
 /* False: it has to wait on. */
 static bool offer(struct connection *c) {
@@ -95,7 +32,7 @@ static void offer_mailbox(struct tc_connections *set) {
   }
 }
 
-/* One that finds no memory ends it, unless the limit is its quota's: then others are tried. */
+/* The first record that cannot be allocated ends the round, unless the limit is its quota's: then others are tried. */
 static void offer_memory(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
@@ -105,7 +42,7 @@ static void offer_memory(struct tc_connections *set) {
     tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
   while (tries > 0 && (c = TAILQ_FIRST(&queue->list)) != NULL) {
     if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
-    if (!is_limited(c)) return;
+    if (!tc__is_limited(c)) return;
     tries--;
   }
 }
@@ -271,6 +208,8 @@ tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connect
     return TB_IO;
   }
   uv_timer_init(env->tls->uv, &set->retry);
+  uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
+  uv_timer_stop(&set->retry); /* started again by the first that waits */
   set->retry.data = set->memory.data = set;
   set->memory_waiter.wake = wake_for_memory;
   set->memory_waiter.self = &set->memory;

@@ -171,7 +171,7 @@ void tc_tap_event_free(struct tc_tap_event *t) {
   free(t);
 }
 
-/* A lease that finds no memory for its line is tried again at the next generation. */
+/* A lease whose line cannot be allocated is tried again at the next generation. */
 static void match_leases(struct tc_event_tap *tap, const struct tc_tap_event_about *about,
                          struct tc_tap_event **tapped) {
   bool all = true;

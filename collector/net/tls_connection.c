@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection is in one of five states, and only ever moves down this list. */
+/* A connection is in one of five states, and only ever moves to the right. A bare socket begins OPEN.
+ *
+ *                 secured          closed by us             all is sent                 the peer's end, or 1 s
+ *   HANDSHAKING ──────────> OPEN ───────────────> FLUSHING ─────────────> LINGERING ──────────────────────────> ENDED
+ *        └──────────────────┴── broken, or aborted ──┴───────────────────────┴────────────────────────────────────┘
+ *
+ * With nothing left to send, a close leads straight to LINGERING. */
 #include "collector/net/tls_connection.h"
 
 #include <errno.h>

@@ -8,7 +8,16 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "collector/sealer/base/accounting.h"
+#include "collector/sealer/catalog/live.h"
+#include "collector/sealer/checkpoint/checkpoint.h"
 #include "collector/sealer/private.h"
+#include "collector/sealer/seal/proof.h"
+#include "collector/sealer/seal/publisher.h"
+#include "collector/sealer/seal/rebuild.h"
+#include "collector/sealer/seal/records.h"
+#include "collector/sealer/seal/runs.h"
+#include "collector/sealer/seal/show.h"
 
 enum { SEAL_FROM = 64, METAS_AT_ONCE = 64, PROVE_NS = 10000000 };
 
@@ -22,11 +31,11 @@ static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
 static void release(struct tc_sealer *sealer, struct tc_record *record) {
-  struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
+  struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, record->stream);
 
   if (stream != NULL && stream->conn == record->conn && record->conn != 0)
-    tc_reply_queue_released(&sealer->replies, &stream->released, record->conn, record->stream,
-                            stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
+    tc_reply_queue_released(&sealer->seal.outbox.replies, &stream->released, record->conn,
+                            record->stream, stream->loop, (uint64_t)record->len + TP_HEADER_BYTES);
   record->free(record);
 }
 
@@ -37,9 +46,9 @@ static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct t
   for (; sealer->work.at != NULL; sealer->work.at = sealer->work.at->next) {
     struct tc_record *record = sealer->work.at;
     TB_MAGIC_CHECK(record, TC_RECORD_MAGIC);
-    struct tc__stream *stream = tc__sealer_stream(sealer, record->stream);
+    struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, record->stream);
     if (stream == NULL) continue;
-    if (tc__is_late(sealer)) return TB_AGAIN;
+    if (tc__is_late(&sealer->env)) return TB_AGAIN;
     struct tc__item item = { .kind = record->kind,
                              .seq = record->seq,
                              .gen = record->gen,
@@ -47,10 +56,10 @@ static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct t
                              .payload = record->payload,
                              .len = record->len,
                              .crc = record->crc };
-    TB_TRY(tc__archive_record(sealer, stream, &item, diag));
+    TB_TRY(tc__archive_record(&sealer->seal, stream, &item, diag));
     assert(tc__stream_check(stream) == NULL);
-    tc__cut_accounting(sealer, stream);
-    tc__mark_live(sealer, stream);
+    tc__cut_accounting(&sealer->seal.queue, stream);
+    tc__mark_live(&sealer->seal.streams, stream);
   }
   return TB_OK;
 }
@@ -69,25 +78,25 @@ static tb_rc begin_checkpoints(struct tc_sealer *sealer, struct tc_work *work,
                                struct tb_diag *diag) {
   for (; work != NULL && work->kind == TC_WORK_CHECKPOINT && !work->checkpoint.disk_begun;
        work = work->next) {
-    struct tc__stream *stream = tc__sealer_stream(sealer, work->stream);
+    struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, work->stream);
     struct tc_segment *segment =
         stream != NULL && stream->open != NULL ? stream->open->segment : NULL;
     if (segment != NULL) TB_TRY(tc_segment_flush(segment, diag));
-    if (segment != NULL && sealer->opt.durable) tc_segment_to_disk(segment, true);
+    if (segment != NULL && sealer->env.opt.durable) tc_segment_to_disk(segment, true);
     work->checkpoint.disk_begun = true;
   }
   return TB_OK;
 }
 
 static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_diag *diag) {
-  struct tc__stream *stream = tc__sealer_stream(sealer, work->stream);
+  struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, work->stream);
 
   if (work->kind == TC_WORK_STREAM) return tc_sealer_add_stream(sealer, work->intro, diag);
   if (work->kind == TC_WORK_RECORDS) {
     TB_TRY(do_records(sealer, work, diag));
-    TB_TRY(tc__flush_dirty(sealer, true, diag));
+    TB_TRY(tc__flush_dirty(&sealer->seal, true, diag));
     sealer->work.is_begun = false;
-    sealer->work.end_lsn = work->records.end_lsn;
+    sealer->seal.end_lsn = work->records.end_lsn;
     free_records(sealer, work);
     return TB_OK;
   }
@@ -107,21 +116,23 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
     stream->conn = 0;
     stream->peer[0] = '\0';
     break;
-  case TC_WORK_COUNTERS: tc__count_in(sealer, stream, &work->counters); break;
-  case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(sealer, stream, diag)); break;
+  case TC_WORK_COUNTERS: tc__count_in(&sealer->seal.queue, stream, &work->counters); break;
+  case TC_WORK_ABANDON: TB_TRY(tc__archive_abandon(&sealer->seal, stream, diag)); break;
   case TC_WORK_CHECKPOINT:
     TB_TRY(begin_checkpoints(sealer, work, diag));
-    TB_TRY(tc__archive_checkpoint(sealer, stream, work->checkpoint.held_lsn, diag));
+    TB_TRY(tc__archive_checkpoint(&sealer->seal, stream, work->checkpoint.held_lsn, diag));
     break;
-  case TC_WORK_GIVE_UP: TB_TRY(tc__archive_give_up(sealer, stream, work->give_up_seq, diag)); break;
-  case TC_WORK_FORGET: tc__forget_stream(sealer, stream); return TB_OK;
+  case TC_WORK_GIVE_UP:
+    TB_TRY(tc__archive_give_up(&sealer->seal, stream, work->give_up_seq, diag));
+    break;
+  case TC_WORK_FORGET: tc__streams_forget(&sealer->seal.streams, stream); return TB_OK;
   case TC_WORK_VERDICT:
-    tc__take_verdict(sealer, stream, work->verdict);
+    tc__take_verdict(&sealer->seal.verdicts, stream, work->verdict);
     work->verdict = NULL;
     return TB_OK;
   default: return TB_OK;
   }
-  tc__mark_live(sealer, stream);
+  tc__mark_live(&sealer->seal.streams, stream);
   return TB_OK;
 }
 
@@ -136,12 +147,14 @@ static bool take_inbox(struct tc_sealer *sealer) {
 }
 
 static void answer_barriers(struct tc_sealer *sealer) {
-  tc__flush_live(sealer); /* the next request sees the streams as they are now */
+  tc__flush_live(&sealer->catalog,
+                 &sealer->seal.streams); /* the next request sees the streams as they are now */
   while (sealer->work.barriers != NULL) {
     struct tc_work *work = sealer->work.barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
     if (reply != NULL) reply->barrier = work->barrier.cookie;
-    if (!tc_reply_queue_put(&sealer->replies, reply)) return; /* no memory: by a later turn */
+    if (!tc_reply_queue_put(&sealer->seal.outbox.replies, reply))
+      return; /* no memory: by a later turn */
     sealer->work.barriers = work->next;
     tc_work_free(work);
   }
@@ -154,7 +167,7 @@ static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
   bool done;
 
   if (sealer->work.barriers == NULL) return TB_OK;
-  TB_TRY(tc__show_open_runs(sealer, until_ns, diag, &done));
+  TB_TRY(tc__show_open_runs(&sealer->seal, until_ns, diag, &done));
   if (done) answer_barriers(sealer);
   return TB_OK;
 }
@@ -166,39 +179,41 @@ static bool has_inbox(struct tc_sealer *sealer) {
 /* Each generation that is published comes back as a verdict. While more records wait a few more are written than
  * came, so that verdicts neither pile up nor hold the records up. */
 static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
-  size_t verdicts = sealer->queue.n + sealer->queue.n / 4 + 1;
+  size_t verdicts = sealer->seal.queue.n + sealer->seal.queue.n / 4 + 1;
 
-  TB_TRY(tc__publish_queue(sealer, diag));
-  tc_reply_queue_flush(&sealer->replies); /* what was published can be ordered meanwhile */
-  return tc__apply_verdicts(sealer, verdicts, diag);
+  TB_TRY(tc__publish_queue(&sealer->seal, diag));
+  tc_reply_queue_flush(
+      &sealer->seal.outbox.replies); /* what was published can be ordered meanwhile */
+  return tc__apply_verdicts(&sealer->seal.verdicts, verdicts, diag);
 }
 
 static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
-  while (sealer->to_amend.first != NULL && !has_inbox(sealer) && !tc__is_late(sealer) &&
+  while (sealer->seal.verdicts.first != NULL && !has_inbox(sealer) && !tc__is_late(&sealer->env) &&
          tc_mono_ns() < until_ns) {
-    tc_count(&sealer->opt.stats->segment_turns, 1);
-    TB_TRY(tc__apply_verdicts(sealer, METAS_AT_ONCE, diag));
+    tc_count(&sealer->env.opt.stats->segment_turns, 1);
+    TB_TRY(tc__apply_verdicts(&sealer->seal.verdicts, METAS_AT_ONCE, diag));
   }
   return TB_OK;
 }
 
 /* A small archive grows in small steps, so that retention can keep its size. */
 static bool is_much_queued(const struct tc_sealer *sealer) {
-  uint64_t size = sealer->opt.config->retention_bytes;
+  uint64_t size = sealer->env.opt.config->retention_bytes;
 
-  return sealer->queue.n >= SEAL_FROM || (size != 0 && sealer->queue.bytes >= size / 64);
+  return sealer->seal.queue.n >= SEAL_FROM || (size != 0 && sealer->seal.queue.bytes >= size / 64);
 }
 
 /* Half of the time at most: the works that wait may be many and small. */
 static void retain_between(struct tc_sealer *sealer) {
-  if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retaining.next_ns) tc__retain(sealer);
+  if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retaining.next_ns)
+    tc__retain(&sealer->retaining);
 }
 
 /* What comes waits for a slice of it at most. */
 static tb_rc prove_between(struct tc_sealer *sealer, struct tb_diag *diag) {
-  if (sealer->unproven == 0 || atomic_load(&sealer->stop)) return TB_OK;
-  tb_rc rc = tc__prove_some(sealer, tc_mono_ns() + PROVE_NS, diag);
+  if (sealer->seal.unproven == 0 || atomic_load(&sealer->stop)) return TB_OK;
+  tb_rc rc = tc__prove_some(&sealer->seal, tc_mono_ns() + PROVE_NS, diag);
   return rc == TB_AGAIN ? TB_OK : rc;
 }
 
@@ -209,8 +224,8 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   while (sealer->work.first != NULL || take_inbox(sealer)) {
     struct tc_work *work = sealer->work.first;
     TB_MAGIC_CHECK(work, TC_WORK_MAGIC);
-    if (tc__is_late(sealer)) return TB_AGAIN;
-    tc_count(&sealer->opt.stats->segment_turns, 1); /* after a start there may be long work */
+    if (tc__is_late(&sealer->env)) return TB_AGAIN;
+    tc_count(&sealer->env.opt.stats->segment_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(sealer, work, diag));
     sealer->work.first = work->next;
     if (work->next == NULL) sealer->work.tail = &sealer->work.first;
@@ -218,7 +233,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
     if (work->kind == TC_WORK_BARRIER) {
       *sealer->work.barriers_tail = work;
       sealer->work.barriers_tail = &work->next;
-      tc__begin_show(sealer);
+      tc__begin_show(&sealer->seal);
     } else {
       tc_work_free(work);
     }
@@ -226,45 +241,46 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
       TB_TRY(publish(sealer, diag));
       TB_TRY(settle_barriers(sealer, diag));
     }
-    tc_reply_queue_flush(&sealer->replies);
+    tc_reply_queue_flush(&sealer->seal.outbox.replies);
     retain_between(sealer);
     if (tc_mono_ns() >= until_ns) break;
   }
   if (tc_mono_ns() - sealer->aged_mono_ns >= RUNS_EVERY_NS) {
     sealer->aged_mono_ns = tc_mono_ns();
-    TB_TRY(tc__seal_old_runs(sealer, diag));
+    TB_TRY(tc__seal_old_runs(&sealer->seal, diag));
   }
   TB_TRY(publish(sealer, diag));
   TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
   TB_TRY(prove_between(sealer, diag));
-  tc__show_asked(sealer);
-  tc_reply_queue_flush(&sealer->replies);
+  tc__readers_serve(&sealer->readers, &sealer->seal);
+  tc_reply_queue_flush(&sealer->seal.outbox.replies);
   return apply_more_verdicts(sealer, until_ns, diag);
 }
 
 static void post_settled(struct tc_sealer *sealer) {
   size_t done = 0;
 
-  while (done < sealer->settled.n &&
-         tc_spsc_queue_post(&sealer->settled.box, sealer->settled.items[done]))
+  while (
+      done < sealer->seal.outbox.settled.n &&
+      tc_spsc_queue_post(&sealer->seal.outbox.settled.box, sealer->seal.outbox.settled.items[done]))
     done++;
   if (done == 0) return;
-  sealer->settled.n -= done;
-  memmove(sealer->settled.items, sealer->settled.items + done,
-          sealer->settled.n * sizeof(struct tc_settled *));
+  sealer->seal.outbox.settled.n -= done;
+  memmove(sealer->seal.outbox.settled.items, sealer->seal.outbox.settled.items + done,
+          sealer->seal.outbox.settled.n * sizeof(struct tc_settled *));
 }
 
 static void wait_for(struct tc_sealer *sealer, enum tc_shortage why, const struct tb_diag *diag) {
-  atomic_store(&sealer->opt.stats->archive_waits, why);
+  atomic_store(&sealer->env.opt.stats->archive_waits, why);
   if (tc_wait_failed(&sealer->trouble.wait, why, tc_mono_ns()))
-    tc__note_as(sealer, TC_ERROR, 0, "%s: %s; the archive waits, the log keeps what is acked",
+    tc__note_as(&sealer->env, TC_ERROR, 0, "%s: %s; the archive waits, the log keeps what is acked",
                 tc_shortage_text(why), diag->text);
 }
 
 /* The reserve alone is no room. */
 static bool has_room(const struct tc_sealer *sealer) {
   return sealer->trouble.wait.why != TC_SHORT_SPACE ||
-         tc__disk_free(sealer) >= sealer->opt.config->disk_free_min;
+         tc__disk_free(&sealer->env) >= sealer->env.opt.config->disk_free_min;
 }
 
 static void look_at_wait(struct tc_sealer *sealer) {
@@ -274,9 +290,9 @@ static void look_at_wait(struct tc_sealer *sealer) {
   if (why == TC_SHORT_NONE || !has_room(sealer) ||
       !tc_wait_is_over(&sealer->trouble.wait, tc_mono_ns(), &took_ns))
     return;
-  tc__note(sealer, "archive: is written again after %.1f s (%s)", (double)took_ns / 1e9,
+  tc__note(&sealer->env, "archive: is written again after %.1f s (%s)", (double)took_ns / 1e9,
            tc_shortage_text(why));
-  atomic_store(&sealer->opt.stats->archive_waits, TC_SHORT_NONE);
+  atomic_store(&sealer->env.opt.stats->archive_waits, TC_SHORT_NONE);
 }
 
 /* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
@@ -290,17 +306,18 @@ static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag
   }
   uint64_t now = tc_mono_ns();
   sealer->trouble.retry_mono_ns = now + RETRY_NS;
-  wait_for(sealer, tc_shortage_of(rc, sealer->opt.dirs->state), diag);
+  wait_for(sealer, tc_shortage_of(rc, sealer->env.opt.dirs->state), diag);
   if (tc_rc_is_full(rc) && tc_reserve_release(&sealer->reserve))
-    tc__note_as(sealer, TC_ERROR, 0, "disk: full; the reserve is used up to seal what is acked");
+    tc__note_as(&sealer->env, TC_ERROR, 0,
+                "disk: full; the reserve is used up to seal what is acked");
   if (tc_rc_is_full(rc) || rc == TB_NOFILES || sealer->trouble.is_reported) return;
   if (tc_rc_is_short(rc) && sealer->trouble.short_mono_ns == 0) sealer->trouble.short_mono_ns = now;
   if (tc_rc_is_short(rc) && now - sealer->trouble.short_mono_ns < SHORTAGE_NS) return;
   sealer->trouble.is_reported = true; /* but if there is no memory to say it */
-  for (unsigned loop = 0; loop < sealer->opt.loops; loop++) {
+  for (unsigned loop = 0; loop < sealer->env.opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
-    sealer->trouble.is_reported &= tc_reply_queue_put(&sealer->replies, reply);
+    sealer->trouble.is_reported &= tc_reply_queue_put(&sealer->seal.outbox.replies, reply);
   }
 }
 
@@ -308,18 +325,18 @@ static bool has_work(void *self) {
   struct tc_sealer *sealer = self;
   unsigned head = atomic_load(&sealer->inbox.head), tail = atomic_load(&sealer->inbox.tail);
 
-  return head != tail || atomic_load(&sealer->stop) || tc__is_asked_to_show(sealer);
+  return head != tail || atomic_load(&sealer->stop) || tc__readers_ask(&sealer->readers);
 }
 
 /* The last turn left some for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
-  return sealer->work.first != NULL || sealer->to_amend.first != NULL || sealer->unproven > 0 ||
-         tc__rebuilds(sealer);
+  return sealer->work.first != NULL || sealer->seal.verdicts.first != NULL ||
+         sealer->seal.unproven > 0 || tc__rebuilds(&sealer->catalog);
 }
 
 static void retain_while_idle(struct tc_sealer *sealer) {
-  do tc__retain(sealer);
-  while (tc__retains(sealer) && !is_behind(sealer) && !has_work(sealer));
+  do tc__retain(&sealer->retaining);
+  while (tc__retains(&sealer->retaining) && !is_behind(sealer) && !has_work(sealer));
 }
 
 static void turn(struct tc_sealer *sealer) {
@@ -327,7 +344,7 @@ static void turn(struct tc_sealer *sealer) {
   uint64_t now = tc_mono_ns();
 
   assert(tc__catalog_check(&sealer->catalog) == NULL);
-  tc_count(&sealer->opt.stats->segment_turns, 1);
+  tc_count(&sealer->env.opt.stats->segment_turns, 1);
   if (now >= sealer->trouble.retry_mono_ns) {
     sealer->trouble.retry_mono_ns = 0;
     react(sealer, work_off(sealer, &diag), &diag);
@@ -337,25 +354,27 @@ static void turn(struct tc_sealer *sealer) {
   if (now - sealer->live.mono_ns >= (sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     sealer->live.mono_ns = now;
     sealer->live.soon = false;
-    tc__flush_live(sealer);
+    tc__flush_live(&sealer->catalog, &sealer->seal.streams);
   }
-  tc__rebuild_some(sealer);
+  tc__rebuild_some(&sealer->seal);
   if (sealer->trouble.retry_mono_ns == 0 &&
       (sealer->reserve_mono_ns == 0 || now - sealer->reserve_mono_ns >= RESERVE_EVERY_NS)) {
     sealer->reserve_mono_ns = now;
-    tc_reserve_fill(&sealer->reserve, tc__disk_free(sealer), sealer->opt.config->disk_free_min);
+    tc_reserve_fill(&sealer->reserve, tc__disk_free(&sealer->env),
+                    sealer->env.opt.config->disk_free_min);
   }
   if (!atomic_load(&sealer->stop)) {
     retain_while_idle(sealer);
-    tc__look_for_missing(sealer);
+    tc__look_for_missing(&sealer->missing, tc__takes_segments(&sealer->retaining));
   }
-  tc_reply_queue_flush(&sealer->replies);
+  tc_reply_queue_flush(&sealer->seal.outbox.replies);
 }
 
 static uint64_t sleep_ns(const struct tc_sealer *sealer) {
-  if (sealer->replies.waiting > 0 || sealer->settled.n > 0 || sealer->work.barriers != NULL)
+  if (sealer->seal.outbox.replies.waiting > 0 || sealer->seal.outbox.settled.n > 0 ||
+      sealer->work.barriers != NULL)
     return OUTBOX_RETRY_NS;
-  if (tc__retains(sealer)) return NO_REST_NS; /* with what came meanwhile */
+  if (tc__retains(&sealer->retaining)) return NO_REST_NS; /* with what came meanwhile */
   if (sealer->trouble.retry_mono_ns != 0) return RETRY_NS;
   if (is_behind(sealer)) return NO_REST_NS;
   return sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
@@ -374,17 +393,18 @@ static void *run(void *self) {
                     sealer->trouble.retry_mono_ns != 0 ? NULL : has_work, sealer);
   }
   struct tb_diag diag = { 0 };
-  if (sealer->work.first == NULL && !tc__is_late(sealer) &&
-      tc__seal_borders(sealer, &diag) == TB_OK)
-    (void)!tc__publish_queue(sealer, &diag);
-  if (!tc__is_late(sealer)) tc__end_retention(sealer);
-  if (tc__is_late(sealer))
-    tc__note(sealer, "shutdown: the archive is not done in shutdown.deadline; what is left is in "
-                     "the log, the next start goes on with it");
-  tc_reply_queue_flush(&sealer->replies);
+  if (sealer->work.first == NULL && !tc__is_late(&sealer->env) &&
+      tc__seal_borders(&sealer->seal, &diag) == TB_OK)
+    (void)!tc__publish_queue(&sealer->seal, &diag);
+  if (!tc__is_late(&sealer->env)) tc__end_retention(&sealer->retaining);
+  if (tc__is_late(&sealer->env))
+    tc__note(&sealer->env,
+             "shutdown: the archive is not done in shutdown.deadline; what is left is in "
+             "the log, the next start goes on with it");
+  tc_reply_queue_flush(&sealer->seal.outbox.replies);
   post_settled(sealer);
-  tc__flush_live(sealer);
-  tc__end_show(sealer, UINT64_MAX);
+  tc__flush_live(&sealer->catalog, &sealer->seal.streams);
+  tc__readers_end(&sealer->readers);
   return NULL;
 }
 
@@ -398,7 +418,7 @@ tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag) {
 }
 
 void tc_sealer_set_deadline(struct tc_sealer *sealer, uint64_t mono_ns) {
-  atomic_store(&sealer->deadline_mono_ns, mono_ns);
+  atomic_store(&sealer->env.deadline_mono_ns, mono_ns);
 }
 
 void tc_sealer_stop(struct tc_sealer *sealer, uint64_t deadline_mono_ns) {
@@ -415,5 +435,10 @@ bool tc_sealer_post(struct tc_sealer *sealer, struct tc_work *chain) {
 }
 
 struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer) {
-  return tc_spsc_queue_take(&sealer->settled.box);
+  return tc_spsc_queue_take(&sealer->seal.outbox.settled.box);
+}
+
+void tc_sealer_show_runs(struct tc_sealer *sealer) {
+  if (sealer->env.opt.config->segment_generations_max <= 1) return; /* never open at a border */
+  tc__readers_wait(&sealer->readers, &sealer->wakeup);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "archive/walk.h"
+
+#include "archive/day_ledger.h"
 #include "base/grow.h"
 
 #include <errno.h>
@@ -111,6 +113,19 @@ static tb_rc list_folder(struct walk *walk, int fd, const char *path, struct nam
   return rc == TB_OK ? TB_OK : go_past(walk, rc, &why);
 }
 
+static tb_rc visit(struct walk *walk, int fd, const char *folder, const char *stream,
+                   const char *name) {
+  struct tc_archive_file file = {
+    .dir_fd = fd, .day = walk->day, .stream_hex = stream, .name = name
+  };
+
+  snprintf(file.path, sizeof file.path, "%s/%.96s", folder, name);
+  if (is_past_file(walk, &file)) return TB_OK;
+  tb_rc rc = walk->each(walk->self, &file);
+  if (rc == TB_OK || rc == TB_AGAIN) note_place(walk, &file);
+  return rc;
+}
+
 static tb_rc walk_stream(struct walk *walk, int day_fd, const char *name) {
   struct names names;
   char path[76];
@@ -120,24 +135,27 @@ static tb_rc walk_stream(struct walk *walk, int day_fd, const char *name) {
   TB_TRY(open_folder(walk, day_fd, name, path, &fd));
   if (fd < 0) return TB_OK;
   tb_rc rc = list_folder(walk, fd, path, &names);
-  for (size_t i = 0; rc == TB_OK && i < names.n; i++) {
-    struct tc_archive_file file = {
-      .dir_fd = fd, .day = walk->day, .stream_hex = name, .name = names.items[i]
-    };
-    snprintf(file.path, sizeof file.path, "%s/%.96s", path, names.items[i]);
-    if (is_past_file(walk, &file)) continue;
-    rc = walk->each(walk->self, &file);
-    if (rc == TB_OK || rc == TB_AGAIN) note_place(walk, &file);
-  }
+  for (size_t i = 0; rc == TB_OK && i < names.n; i++)
+    rc = visit(walk, fd, path, name, names.items[i]);
   names_free(&names);
   close(fd);
   return rc;
+}
+
+/* Before the metas that its records may stand for. */
+static tb_rc walk_ledger(struct walk *walk, int day_fd, const char *path,
+                         const struct names *names) {
+  for (size_t i = 0; i < names->n; i++)
+    if (strcmp(names->items[i], TC_DAY_LEDGER_NAME) == 0 && !is_past_stream(walk, ""))
+      return visit(walk, day_fd, path, "", names->items[i]);
+  return TB_OK;
 }
 
 static tb_rc walk_streams(struct walk *walk, int day_fd, const char *path) {
   struct names names;
   tb_rc rc = list_folder(walk, day_fd, path, &names);
 
+  if (rc == TB_OK) rc = walk_ledger(walk, day_fd, path, &names);
   for (size_t i = 0; rc == TB_OK && i < names.n; i++)
     if (!is_past_stream(walk, names.items[i])) rc = walk_stream(walk, day_fd, names.items[i]);
   names_free(&names);

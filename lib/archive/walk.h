@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every file of archive/, by day, stream and name.
+/* Every file of archive/, by day, stream and name; a day's ledger before its streams, with "" for a stream.
  *
  * A folder below archive/ that cannot be opened, or listed to its end, costs what was not seen in it: unread()
  * is called, and the walk goes on.
@@ -13,7 +13,7 @@
 #include "archive/state_dir.h"
 
 struct tc_archive_file {
-  int dir_fd; /* the stream's folder of that day */
+  int dir_fd; /* the stream's folder of that day; the day's */
   const char *day, *stream_hex, *name;
   char path[192]; /* below the state folder */
 };

@@ -18,7 +18,8 @@
  * Behind snap, exec and webhook may stand "every D", the least time between two of them, and "max N an hour": how often this rule
  * does it, whatever the stream. 0 is no limit.
  *
- * Words that are not names may be in small letters, too.
+ * Words that are not names may be in small letters, too. Names that begin with "alert." are those of rules that are built in: the
+ * collector's keys alert.*.
  *
  * Memory    a set owns its rules. A set of rules is not changed once it is in use.
  * Threads   use each set from one thread at a time.

@@ -42,7 +42,7 @@ expect_go() { # CLAIM CODE STDERR
 zstd -dqf "$data/g26-midstart.trace.zst" -o "$work/whole"
 size=$(stat -c %s "$work/whole")
 "$tracectl" cat -d parsed "$work/whole" >"$work/whole.parsed"
-before_end() { { head -c $((size - 1)) "$work/whole"; printf "$1"; printf '\64'; } >"$work/trace"; }
+before_end() { { head -c $((size - 1)) "$work/whole"; printf '%b' "$1"; printf '\64'; } >"$work/trace"; }
 
 # 1. The older format.
 printf 'go 1.21 trace\0\0\0' >"$work/trace"

@@ -6,7 +6,7 @@ import unittest
 
 from harness import SOURCE, Case
 
-PAGES = sorted([SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *(SOURCE / "docs").rglob("*.md")])
+PAGES = sorted([SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md", SOURCE / "MAINTAINERS.md", *(SOURCE / "docs").rglob("*.md")])
 GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs/guide").glob("*.md"))]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SOURCES = [path for top in ("agent", "collector", "lib", "proto", "tools") for path in sorted((SOURCE / top).rglob("*.[ch]"))]

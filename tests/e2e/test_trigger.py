@@ -169,6 +169,25 @@ class Trigger(Listener, Case):
         self.assertIn('no finding "leek"', said.err)
 
     @suites("release", "asan")
+    def test_a_threshold_is_a_rule_that_is_built_in(self):
+        """Nobody listens to the feed: its firings are in the history all the same, over a restart, and fetch finds their generation."""
+        collector = Collector(self, "alert.stw=1us", "alert.every=0s")
+        collector.send(self.trace("g26-gens"), "shop")
+        rows = wait_until("it has fired", lambda: collector.json_lines("trigger", "history", "alert.stw"))
+        self.assertEqual({(row["rule"], row["service"]) for row in rows}, {("alert.stw", "shop")})
+        for row in rows:
+            self.assertRegex(row["words"], r"^world stopped for \d+\.\d{3} ms( in \S+)?, goroutine -?\d+$")
+        self.assertIn(f"trigger: rule=alert.stw service=shop instance={rows[0]['instance']} gen={rows[0]['gen']}: world stopped for", self.log("collector"))
+        self.assertRegex(collector.get("/metrics"), r"(?m)^tracecollect_triggers_fired_total [1-9]")
+        collector.ask("fetch", "--trigger", "alert.stw", "-o", self.folder / "part.trace", "--no-progress")
+        self.assertIn(": ok: ", self.tracectl("check", self.folder / "part.trace").out)
+        self.assertEqual(collector.stop(), 0)
+        collector.start()
+        self.assertEqual(collector.json_lines("trigger", "history", "alert.stw")[:len(rows)], rows)
+        said = collector.ask("trigger", "add", "alert.stw WHEN finding leak DO alert", expect=2)
+        self.assertIn("is the name of a rule that is built in", said.err)
+
+    @suites("release", "asan")
     def test_the_history_is_whole_in_pages_and_over_http(self):
         collector = Collector(self)
         self.assertEqual(collector.stop(), 0)

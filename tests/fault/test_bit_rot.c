@@ -125,7 +125,11 @@ static void remember(int wal, struct image *image) {
 
 /* The payload's checksum stands for it: the scan has just computed it. */
 static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
-  return memcmp(&a->head, &b->head, sizeof a->head) == 0 && a->payload_crc == b->payload_crc;
+  const struct tc_log_head *x = &a->head, *y = &b->head;
+
+  return x->lsn == y->lsn && x->seq == y->seq && x->gen == y->gen && x->ref == y->ref &&
+         x->len == y->len && x->kind == y->kind && x->flags == y->flags &&
+         a->payload_crc == b->payload_crc;
 }
 
 /* What is read back is what was written, without the record that was hit; unless that was the last group, of which

@@ -52,7 +52,7 @@ static bool io_error(void) {
 
 static int sync_fd(long call, int fd) {
   if (!io_error()) return (int)syscall(call, fd);
-  /* The kernel drops the pages and says so once. What it would say the next time is of no use to anybody. */
+  /* The kernel drops the pages and says so once. Nobody looks at what it would say the next time. */
   if (sweep->error == LIES) (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   return -1;
 }

@@ -17,7 +17,7 @@
 /* This allocation of the store's fails: errno says so. caller: an address in who asks. */
 bool sim_is_short(const void *caller);
 
-/* Never NULL: a simulation that finds no memory has no answer, and ends. */
+/* Never NULL: a simulation without memory has no answer, and ends. */
 void *sim_malloc(size_t bytes);
 void *sim_calloc(size_t n, size_t bytes);
 void *sim_reallocarray(void *old, size_t n, size_t bytes);

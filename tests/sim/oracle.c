@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "archive/audit/audit.h"
+#include "archive/day_ledger.h"
 #include "archive/meta.h"
-#include "archive/month.h"
 #include "archive/walk.h"
 #include "proto/frame.pb-c.h"
 #include "sim/world.h"
@@ -25,7 +25,7 @@ struct proof {
   const struct sim_agents *agents;
   struct seen *seen[SIM_STREAMS]; /* by unit */
   unsigned ended[SIM_STREAMS];
-  struct tc_month_covers covers;
+  struct tc_day_ledger ledger; /* of the day at which the walk is, if that has one */
   unsigned char *bytes; /* of the trace that is looked at */
   size_t nbytes, cap;
   uint64_t records; /* of ledgers */
@@ -141,7 +141,8 @@ static void expect_bytes(const struct proof *proof, unsigned stream, const struc
 
   for (uint64_t seq = unit->first_seq; seq < unit->last_seq; seq++) {
     const struct sim_record *record = &script->records[seq - 1];
-    if (record->len > proof->nbytes - at || memcmp(proof->bytes + at, record->payload, record->len))
+    if (record->len > proof->nbytes - at ||
+        memcmp(proof->bytes + at, record->payload, record->len) != 0)
       sim_violation("I4: %s: record %" PRIu64 " has other bytes", path, seq);
     at += record->len;
   }
@@ -163,30 +164,7 @@ static unsigned stream_of(const tc_meta *meta, const char *path) {
   return stream;
 }
 
-static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
-  struct proof *proof = self;
-  struct tb_diag diag = { 0 };
-  tc_meta *meta;
-
-  if (!tc_name_ends(file->name, ".meta")) return TB_OK; /* traces are looked at with their metas */
-  if (tc_meta_read(file->dir_fd, file->name, &diag, &meta) != TB_OK)
-    sim_violation("I4: %s: %s", file->path, diag.text);
-  if (tc_month_covers_it(&proof->covers, meta)) {
-    tc_meta_free(meta);
-    return TB_OK;
-  }
-  unsigned stream = stream_of(meta, file->path);
-  if (meta->n_generations > 0) read_trace(proof, file->dir_fd, meta, file->path);
-  for (size_t i = 0; i < meta->n_generations; i++) {
-    const struct sim_unit *unit = expect_unit(proof, stream, meta->generations[i], file->path);
-    if (!meta->expired) expect_bytes(proof, stream, unit, meta->generations[i], file->path);
-  }
-  expect_losses_and_end(proof, stream, meta, file->path);
-  tc_meta_free(meta);
-  return TB_OK;
-}
-
-/* ---- months' ledgers */
+/* ---- ledgers */
 
 /* Of what is not lost between its first record and its last, a record has the sums. */
 static void expect_sums(struct proof *proof, const tc_meta *meta, const char *path) {
@@ -212,28 +190,62 @@ static void expect_sums(struct proof *proof, const tc_meta *meta, const char *pa
                   generations);
 }
 
-typedef void record_fn(struct proof *proof, const tc_meta *meta, const char *path);
-
-static void cover_and_losses(struct proof *proof, const tc_meta *meta, const char *path) {
-  if (tc_month_covers_add(&proof->covers, meta) != TB_OK) abort();
-  expect_losses_and_end(proof, stream_of(meta, path), meta, path);
-  proof->records++;
+static bool is_ledger(const struct tc_archive_file *file) {
+  return file->stream_hex[0] == '\0';
 }
 
-static void each_record(struct proof *proof, int archive_fd, record_fn *each) {
-  struct tc_month_options options = { 0 };
-  struct tc_month_reader *reader;
-  struct tc_month_record record;
+static void read_ledger(struct proof *proof, const struct tc_archive_file *file) {
+  struct tc_day_ledger_options options = { 0 };
   struct tb_diag diag = { 0 };
 
-  if (tc_month_reader_new(archive_fd, &options, &diag, &reader) != TB_OK)
+  if (tc_day_ledger_read(file->dir_fd, file->day, &options, &diag, &proof->ledger) != TB_OK)
     sim_violation("I4: %s", diag.text);
-  for (;;) {
-    if (tc_month_reader_next(reader, &diag, &record) != TB_OK) sim_violation("I4: %s", diag.text);
-    if (record.meta == NULL) break;
-    each(proof, record.meta, record.path);
+}
+
+static tb_rc expect_records(struct proof *proof, const struct tc_archive_file *file) {
+  read_ledger(proof, file);
+  for (size_t i = 0; i < proof->ledger.n; i++) {
+    const tc_meta *meta = proof->ledger.records[i].meta;
+    expect_losses_and_end(proof, stream_of(meta, file->path), meta, file->path);
+    proof->records++;
   }
-  tc_month_reader_free(reader);
+  return TB_OK;
+}
+
+static tb_rc expect_ledger_sums(void *self, const struct tc_archive_file *file) {
+  struct proof *proof = self;
+
+  if (!is_ledger(file)) return TB_OK;
+  read_ledger(proof, file);
+  for (size_t i = 0; i < proof->ledger.n; i++)
+    expect_sums(proof, proof->ledger.records[i].meta, file->path);
+  return TB_OK;
+}
+
+/* ---- all of it */
+
+static tb_rc expect_file(void *self, const struct tc_archive_file *file) {
+  struct proof *proof = self;
+  struct tb_diag diag = { 0 };
+  tc_meta *meta;
+
+  if (is_ledger(file)) return expect_records(proof, file);
+  if (!tc_name_ends(file->name, ".meta")) return TB_OK; /* traces are looked at with their metas */
+  if (tc_meta_read(file->dir_fd, file->name, &diag, &meta) != TB_OK)
+    sim_violation("I4: %s: %s", file->path, diag.text);
+  if (tc_day_ledger_covers(&proof->ledger, meta)) {
+    tc_meta_free(meta);
+    return TB_OK;
+  }
+  unsigned stream = stream_of(meta, file->path);
+  if (meta->n_generations > 0) read_trace(proof, file->dir_fd, meta, file->path);
+  for (size_t i = 0; i < meta->n_generations; i++) {
+    const struct sim_unit *unit = expect_unit(proof, stream, meta->generations[i], file->path);
+    if (!meta->expired) expect_bytes(proof, stream, unit, meta->generations[i], file->path);
+  }
+  expect_losses_and_end(proof, stream, meta, file->path);
+  tc_meta_free(meta);
+  return TB_OK;
 }
 
 /* A generation is archived, or given up and lost if the store is impatient; of a loss all is told, by the agent or before
@@ -293,11 +305,12 @@ struct sim_whole sim_expect_whole(const struct sim_agents *agents, bool verify) 
   for (unsigned i = 0; i < SIM_STREAMS; i++)
     if ((proof.seen[i] = calloc(agents->scripts[i].nunits + 1, sizeof(struct seen))) == NULL)
       abort();
-  each_record(&proof, archive_fd, cover_and_losses);
   if (tc_archive_walk(archive_fd, expect_file, NULL, &proof, &diag) != TB_OK)
     sim_violation("I4: %s", diag.text);
-  each_record(&proof, archive_fd, expect_sums); /* once all losses are known */
-  tc_month_covers_fini(&proof.covers);
+  /* Once all losses are known. */
+  if (tc_archive_walk(archive_fd, expect_ledger_sums, NULL, &proof, &diag) != TB_OK)
+    sim_violation("I4: %s", diag.text);
+  tc_day_ledger_fini(&proof.ledger);
   expect_all_seen(&proof);
   expect_no_rest(state_fd);
   if (verify && tc_audit(state_fd, true, &sink, &diag, &seen) != TB_OK)

@@ -7,7 +7,7 @@
  * pieces and late, lose their connections in the middle of one and come again beside what is still on its way, stall,
  * and are half open; its power is cut, or it is killed, or ended, in the middle of any call that changes the disk,
  * recovery's and its own end's included; calls fail, reads, listings and looks too, syncs fail and lie; allocations
- * find no memory; the wall clock jumps; in a third of the lives retention deletes what has no room; in a third the
+ * fail; the wall clock jumps; in a third of the lives retention deletes what has no room; in a third the
  * store soon gives up what lies open, and its agent goes on with it, or gives it up as well. Then all goes well for a
  * while, and everything that was ever acked must be in the archive, once, or must have expired, or be told as lost,
  * once. The same seed is the same life: each sixteenth is lived twice, and must come to the same archive by the same

@@ -17,7 +17,7 @@ enum form { TEXT, MARKDOWN, JSON };
 static void key_of(const char *head, char out[40]) {
   size_t n = 0;
 
-  for (; head[n] != '\0' && n < 39; n++)
+  for (; n < 39 && head[n] != '\0'; n++)
     out[n] = head[n] == ' ' ? '_' : (char)tolower((unsigned char)head[n]);
   out[n] = '\0';
 }

@@ -77,7 +77,7 @@ static void set_row_label(label out, const char *kind, const char *text) {
   if (text[0] == '/' && strncmp(text + 1, kind, kind_len) == 0 && text[1 + kind_len] == '/')
     text += kind_len + 2;
   text += text[0] == '/';
-  for (; text[len] != '\0' && len < sizeof plain - 1; len++)
+  for (; len < sizeof plain - 1 && text[len] != '\0'; len++)
     plain[len] = text[len] == '/' ? '.' : text[len];
   plain[len] = '\0';
   set_label(out, plain);

@@ -17,7 +17,7 @@
 #include "archive/audit/private.h"
 #include "archive/audit/trace.h"
 #include "archive/catalog/write.h"
-#include "archive/month.h"
+#include "archive/day_ledger.h"
 #include "archive/walk.h"
 #include "base/grow.h"
 #include "base/text/hex.h"
@@ -28,8 +28,7 @@ struct segment {
   unsigned char stream[16];
   struct tc_content_hash hash, previous;
   bool expired, listed, young;
-  bool folded; /* a record of a ledger, which stands for this many */
-  uint64_t segments;
+  bool folded; /* a record of a ledger */
   unsigned verdict;
   uint64_t first_gen, last_gen, first_seq, bytes, events;
   char day[TC_DAY_BYTES];
@@ -42,7 +41,7 @@ struct verify {
   bool counting; /* first walk: only sums up what there is to read */
   struct segment *segments;
   size_t nsegments, cap;
-  struct tc_month_covers covers;
+  struct tc_day_ledger folded; /* of the day at which the walk is, if that has one */
   struct tc_ledger ledger;
 };
 
@@ -116,10 +115,7 @@ static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
                                .hash = tc_meta_hash(meta),
                                .previous = tc_meta_previous(meta) };
   for (size_t i = 0; i < meta->n_generations; i++) segment->events += meta->generations[i]->events;
-  if (segment->folded) {
-    segment->last_gen = meta->folded->last_gen;
-    segment->segments = meta->folded->segments;
-  }
+  if (segment->folded) segment->last_gen = meta->folded->last_gen;
   memcpy(segment->stream, meta->stream.data, sizeof segment->stream);
   memcpy(segment->day, meta->day, sizeof segment->day);
   return TB_OK;
@@ -216,7 +212,7 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
     return leave_out(verify, file);
   }
-  if (tc_month_covers_it(&verify->covers, meta)) {
+  if (tc_day_ledger_covers(&verify->folded, meta)) {
     tc_meta_free(meta);
     return TB_OK;
   }
@@ -232,46 +228,39 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
   return rc;
 }
 
-/* ---- months' ledgers */
+/* ---- the ledger of a day */
 
-static void tell_problem(void *self, const char *text) {
+static void report_damage(void *self, const char *text) {
   struct verify *verify = self;
 
   problem(verify, "%s", text);
 }
 
-static tb_rc check_record(struct verify *verify, const struct tc_month_record *record) {
+static tb_rc check_record(struct verify *verify, const struct tc_archive_file *file,
+                          const struct tc_day_record *record) {
   const tc_meta *meta = record->meta;
   char path[80];
 
-  snprintf(path, sizeof path, "%s: byte %" PRIu64, record->path, record->offset);
-  if (meta->folded == NULL || meta->n_generations != 1 || !meta->expired) {
-    problem(verify, "%s: is not the record of a ledger", path);
-    return TB_OK;
-  }
+  snprintf(path, sizeof path, "%.48s: byte %" PRIu64, file->path, record->offset);
   if (verify->look.sink->keys != NULL) check_signature(verify, path, meta, record->by);
   verify->look.out->segments += meta->folded->segments;
   verify->look.out->expired += meta->folded->segments;
-  TB_TRY(tc_month_covers_add(&verify->covers, meta));
   TB_TRY(remember(verify, meta, false));
   return tc_ledger_add(&verify->ledger, meta);
 }
 
-static tb_rc check_ledgers(struct verify *verify, int archive_fd) {
-  struct tc_month_options options = { .problem = tell_problem,
-                                      .self = verify,
-                                      .keys = verify->look.sink->keys };
-  struct tc_month_reader *reader;
-  struct tc_month_record record;
+static tb_rc check_ledger(struct verify *verify, const struct tc_archive_file *file) {
+  struct tc_day_ledger_options options = { .keys = verify->look.sink->keys,
+                                           .damaged = report_damage,
+                                           .self = verify };
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_day_ledger_read(file->dir_fd, file->day, &options, &why, &verify->folded);
 
-  TB_TRY(tc_month_reader_new(archive_fd, &options, verify->look.diag, &reader));
-  tb_rc rc;
-  do {
-    rc = tc_month_reader_next(reader, verify->look.diag, &record);
-    if (rc == TB_OK && record.meta != NULL) rc = check_record(verify, &record);
-  } while (rc == TB_OK && record.meta != NULL);
-  tc_month_reader_free(reader);
-  return rc;
+  if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
+  if (rc != TB_OK) problem(verify, "%s", why.text);
+  for (size_t i = 0; i < verify->folded.n; i++)
+    TB_TRY(check_record(verify, file, &verify->folded.records[i]));
+  return TB_OK;
 }
 
 static void check_lonely_trace(struct verify *verify, const struct tc_archive_file *file) {
@@ -293,6 +282,7 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
       verify->look.total += (uint64_t)st.st_size;
     return TB_OK;
   }
+  if (file->stream_hex[0] == '\0') return check_ledger(verify, file);
   if (!trace && !meta) return TB_OK;
   if (meta) return check_meta(verify, file);
   check_lonely_trace(verify, file);
@@ -314,11 +304,9 @@ static int by_seq(const void *a, const void *b) {
   return stream != 0 ? stream : (x->first_seq > y->first_seq) - (x->first_seq < y->first_seq);
 }
 
-/* Records of ledgers behind the others: they have rows of their own. */
 static int by_gen(const void *a, const void *b) {
   const struct segment *x = a, *y = b;
-  int stream = x->folded != y->folded ? (x->folded ? 1 : -1)
-                                      : memcmp(x->stream, y->stream, sizeof x->stream);
+  int stream = memcmp(x->stream, y->stream, sizeof x->stream);
 
   return stream != 0 ? stream : (x->first_gen > y->first_gen) - (x->first_gen < y->first_gen);
 }
@@ -369,26 +357,6 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-static tb_rc compare_folded(void *self, const struct tc_folded_row *row) {
-  struct verify *verify = self;
-  struct segment key = { .first_gen = row->first_gen, .folded = true };
-  char hex[TC_STREAM_HEX_BYTES];
-
-  memcpy(key.stream, row->stream, sizeof key.stream);
-  struct segment *segment = verify->nsegments == 0 ? NULL
-                                                   : bsearch(&key, verify->segments,
-                                                             verify->nsegments, sizeof key, by_gen);
-  if (segment != NULL) segment->listed = true;
-  bool same = segment != NULL && row->last_gen == segment->last_gen &&
-              row->bytes == segment->bytes && row->events == segment->events &&
-              row->segments == segment->segments && strcmp(row->day, segment->day) == 0;
-  /* With a daemon at work it may have been folded between the two looks. */
-  if (same || (segment == NULL && verify->running)) return TB_OK;
-  problem(verify, "catalog.sqlite: stream %s: what is folded of %s differs from the month's ledger",
-          tb_hex(row->stream, sizeof row->stream, hex), row->day);
-  return TB_OK;
-}
-
 static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catalog) {
   struct tc_catalog *catalog;
   struct tb_diag why = { 0 };
@@ -404,7 +372,6 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
   tb_rc rc = tc_catalog_open(state_fd, false, &why, &catalog);
   if (rc == TB_OK) {
     rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
-    if (rc == TB_OK) rc = tc_catalog_folded(catalog, compare_folded, verify, &why);
     tc_catalog_close(catalog);
   }
   if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
@@ -413,8 +380,9 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
     return TB_OK;
   }
   for (size_t i = 0; i < verify->nsegments; i++) {
-    if (verify->segments[i].listed || verify->segments[i].young) continue;
-    path_of(&verify->segments[i], ".meta", path);
+    const struct segment *segment = &verify->segments[i];
+    if (segment->listed || segment->young || segment->folded) continue;
+    path_of(segment, ".meta", path);
     problem(verify, "%s: is not in the catalog", path);
   }
   return TB_OK;
@@ -456,14 +424,13 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   *out = (struct tc_audited){ 0 };
   TB_TRY(tc__open_archive(state_fd, diag, &archive_fd));
   /* Nothing is folded meanwhile. */
-  int lock = tc_month_lock(archive_fd, false);
+  int lock = tc_day_ledger_lock(archive_fd, false);
   verify.look.buf = malloc(TC__LOOK_BYTES);
   tb_rc rc = verify.look.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
   if (rc == TB_OK) rc = read_living(&verify, state_fd);
   if (rc == TB_OK && sink->progress != NULL)
     rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
   verify.counting = false;
-  if (rc == TB_OK) rc = check_ledgers(&verify, archive_fd);
   if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
@@ -472,7 +439,7 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
   if (rc == TB_OK) tc_ledger_close(&verify.ledger, sink->problem, sink->self, out);
   if (lock >= 0) close(lock);
   close(archive_fd);
-  tc_month_covers_fini(&verify.covers);
+  tc_day_ledger_fini(&verify.folded);
   tc_ledger_fini(&verify.ledger);
   free(verify.segments);
   free(verify.look.buf);

@@ -96,13 +96,6 @@ struct tc_select {
   unsigned limit;
 };
 
-struct tc_folded_row {
-  unsigned char stream[16];
-  char day[TC_DAY_BYTES];
-  uint64_t first_gen, last_gen, segments, bytes, events;
-};
-
-typedef tb_rc tc_folded_row_fn(void *self, const struct tc_folded_row *row);
 typedef tb_rc tc_segment_row_fn(void *self, const struct tc_segment_row *row);
 typedef tb_rc tc_stream_row_fn(void *self, const struct tc_stream_row *row);
 
@@ -118,8 +111,5 @@ TB_MUST tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment,
                                    struct tb_diag *diag, tc_meta **out);
 TB_MUST tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,
                                  tc_stream_row_fn *each, void *self, struct tb_diag *diag);
-/* The rows of months' ledgers, in order of stream, day and generation. */
-TB_MUST tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_row_fn *each, void *self,
-                                struct tb_diag *diag);
 
 #endif

@@ -23,9 +23,9 @@ enum tc__statement {
   TC__HEAVY,
   TC__NOTE,
   TC__TOTALS,
-  TC__FOLD_STREAM,
   TC__FOLD_DROP,
   TC__FOLD_PUT,
+  TC__FOLD_TOTALS,
   TC__STATEMENTS
 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "archive/catalog/write.h"
-#include "archive/month.h"
+#include "archive/day_ledger.h"
 #include "archive/state_dir.h"
 #include "archive/walk.h"
 #include "base/clock.h"
@@ -18,9 +18,7 @@ enum { ROWS_AT_ONCE = 10000 };
 struct tc_rebuild {
   struct tc_catalog *catalog;
   int archive_fd;
-  struct tc_month_reader *ledgers; /* first; NULL: they are not begun, or over */
-  bool has_ledgers;
-  struct tc_month_covers covers;
+  struct tc_day_ledger ledger;   /* of the day at which the walk is, if that has one */
   struct tc_archive_place place; /* behind the last file that was looked at */
   uint64_t until_ns, rows;       /* of the step */
   struct tb_diag *diag;
@@ -71,8 +69,8 @@ static void report(const struct tc_rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
-/* A ledger: what is not seen of it is left out. */
-static void miss_ledger(void *self, const char *text) {
+/* What cannot be read of a ledger is left out. */
+static void miss_records(void *self, const char *text) {
   struct tc_rebuild *rebuild = self;
 
   report(rebuild, text);
@@ -80,32 +78,26 @@ static void miss_ledger(void *self, const char *text) {
 }
 
 static bool is_step_over(struct tc_rebuild *rebuild) {
-  return ++rebuild->rows == ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
+  return ++rebuild->rows >= ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
 }
 
-/* TB_AGAIN: there are more. They reach the disk before a meta that one stands for goes. */
-static tb_rc put_ledgers(struct tc_rebuild *rebuild) {
-  struct tc_month_record record;
+/* Its records are on the disk before a meta that one stands for goes. */
+static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
+  struct tc_day_ledger_options options = { .settle = true,
+                                           .damaged = miss_records,
+                                           .self = rebuild };
+  struct tc_day_ledger *ledger = &rebuild->ledger;
+  struct tb_diag why = { 0 };
+  tb_rc rc = tc_day_ledger_read(file->dir_fd, file->day, &options, &why, ledger);
 
-  if (rebuild->has_ledgers) return TB_OK;
-  if (rebuild->ledgers == NULL)
-    TB_TRY(tc_month_reader_new(
-        rebuild->archive_fd,
-        &(struct tc_month_options){ .problem = miss_ledger, .self = rebuild, .sync = true },
-        rebuild->diag, &rebuild->ledgers));
-  do {
-    TB_TRY(tc_month_reader_next(rebuild->ledgers, rebuild->diag, &record));
-    if (record.meta == NULL) {
-      tc_month_reader_free(TB_MOVE(rebuild->ledgers));
-      rebuild->has_ledgers = true;
-      return TB_OK;
-    }
-    if (record.meta->folded == NULL || record.meta->n_generations != 1) continue;
-    TB_TRY(tc_month_covers_add(&rebuild->covers, record.meta));
-    TB_TRY(tc_catalog_put_folded(rebuild->catalog, record.meta, rebuild->diag));
-    rebuild->done.segments += record.meta->folded->segments;
-  } while (!is_step_over(rebuild));
-  return TB_AGAIN;
+  if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s", why.text);
+  if (rc != TB_OK) miss_records(rebuild, why.text);
+  for (size_t i = 0; i < ledger->n; i++) {
+    TB_TRY(tc_catalog_put_folded(rebuild->catalog, ledger->records[i].meta, rebuild->diag));
+    rebuild->done.segments += ledger->records[i].meta->folded->segments;
+  }
+  rebuild->rows += ledger->n;
+  return is_step_over(rebuild) ? TB_AGAIN : TB_OK;
 }
 
 /* A crash left it beside the record that stands for it. It is gone for good before the catalog's mark is, or it would be
@@ -132,6 +124,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   char text[480];
   tc_meta *meta;
 
+  if (file->stream_hex[0] == '\0') return put_ledger(rebuild, file);
   if (!tc_name_ends(file->name, ".meta")) return TB_OK;
   TB_TRY(sync_folder(rebuild, file));
   tb_rc rc = tc_meta_read(file->dir_fd, file->name, &why, &meta);
@@ -142,7 +135,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
     rebuild->done.unread += rc != TB_CORRUPT;
     return TB_OK;
   }
-  if (tc_month_covers_it(&rebuild->covers, meta)) {
+  if (tc_day_ledger_covers(&rebuild->ledger, meta)) {
     drop_covered(rebuild, file, meta);
     tc_meta_free(meta);
     return TB_OK;
@@ -204,10 +197,8 @@ tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, st
   rebuild->until_ns = until_ns;
   rebuild->rows = 0;
   TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
-  tb_rc rc = put_ledgers(rebuild);
-  if (rc == TB_OK)
-    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder, rebuild,
-                              diag);
+  tb_rc rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder,
+                                  rebuild, diag);
   if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
   if (rc == TB_OK) *out = rebuild->done;
   return rc;
@@ -220,8 +211,7 @@ tb_rc tc_catalog_rebuild_put(struct tc_rebuild *rebuild, const tc_meta *meta,
 
 void tc_catalog_rebuild_free(struct tc_rebuild *rebuild) {
   if (rebuild == NULL) return;
-  tc_month_reader_free(rebuild->ledgers);
-  tc_month_covers_fini(&rebuild->covers);
+  tc_day_ledger_fini(&rebuild->ledger);
   tc_catalog_close(rebuild->catalog);
   free(rebuild);
 }

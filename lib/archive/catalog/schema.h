@@ -3,14 +3,13 @@
  * is being written would say now; open_metas has that meta in parts, and no total counts it. *_arrival when it came, on the collector's clock,
  * by which retention goes; *_wall when it was traced; `streams` and `totals` are sums over
  * it, kept by triggers, so that status never walks the archive; the longest_* bound what an index of one end says of the
- * other (catalog/select.c). A row of `folded` says what a record of a month's ledger says, and is in the sums as the rows were
- * for which it stands. The columns from live_state on are what
- * is known of a stream while it is connected. */
+ * other (catalog/select.c). Rows of metas that a day's ledger stands for go, and stay in the sums. The columns from
+ * live_state on are what is known of a stream while it is connected. */
 #ifndef TC_ARCHIVE_CATALOG_SCHEMA_H
 #define TC_ARCHIVE_CATALOG_SCHEMA_H
 
 /* clang-format off */
-enum { TC__SCHEMA_VERSION = 7 };
+enum { TC__SCHEMA_VERSION = 8 };
 
 #define TC__TOTALS_OF(row) \
   "bytes = bytes + (CASE " row ".expired + " row ".open WHEN 0 THEN " row ".bytes ELSE 0 END)," \
@@ -121,24 +120,6 @@ static const char tc__catalog_schema[] =
   "  cut_open_bytes INTEGER NOT NULL DEFAULT 0"
   ") STRICT;"
 
-  "CREATE TABLE IF NOT EXISTS folded ("
-  "  stream BLOB NOT NULL,"
-  "  day TEXT NOT NULL,"
-  "  first_gen INTEGER NOT NULL,"
-  "  last_gen INTEGER NOT NULL,"
-  "  segments INTEGER NOT NULL,"
-  "  generations INTEGER NOT NULL,"
-  "  bytes INTEGER NOT NULL,"
-  "  batches INTEGER NOT NULL,"
-  "  events INTEGER NOT NULL,"
-  "  broken INTEGER NOT NULL,"
-  "  lost_batches INTEGER NOT NULL,"
-  "  lost_bytes INTEGER NOT NULL,"
-  "  lost_generations INTEGER NOT NULL,"
-  "  last_seq INTEGER NOT NULL,"
-  "  PRIMARY KEY (stream, day, first_gen)"
-  ") STRICT, WITHOUT ROWID;"
-
   "CREATE INDEX IF NOT EXISTS streams_service ON streams (service, stream);"
   "CREATE INDEX IF NOT EXISTS streams_instance ON streams (instance, stream);"
 
@@ -210,22 +191,7 @@ static const char tc__catalog_schema[] =
   "  DELETE FROM open_metas WHERE segment = OLD.id;"
   "END;"
 
-  "CREATE TRIGGER IF NOT EXISTS folded_in AFTER INSERT ON folded BEGIN"
-  "  UPDATE streams SET"
-  "    last_seq = max(last_seq, NEW.last_seq),"
-  "    batches = batches + NEW.batches,"
-  "    bytes = bytes + NEW.bytes,"
-  "    generations = generations + NEW.generations,"
-  "    broken = broken + NEW.broken,"
-  "    events = events + NEW.events,"
-  "    lost_batches = lost_batches + NEW.lost_batches,"
-  "    lost_bytes = lost_bytes + NEW.lost_bytes,"
-  "    lost_generations = lost_generations + NEW.lost_generations"
-  "    WHERE stream = NEW.stream;"
-  "  UPDATE totals SET expired = expired + NEW.segments;"
-  "END;"
-
-  "CREATE TRIGGER IF NOT EXISTS segment_gone AFTER DELETE ON segments BEGIN"
+  "CREATE TRIGGER IF NOT EXISTS open_gone AFTER DELETE ON segments WHEN OLD.open = 1 BEGIN"
   "  UPDATE streams SET"
   "    batches = batches - OLD.batches,"
   "    bytes = bytes - OLD.bytes,"
@@ -236,8 +202,6 @@ static const char tc__catalog_schema[] =
   "    lost_bytes = lost_bytes - OLD.lost_bytes,"
   "    lost_generations = lost_generations - OLD.lost_generations"
   "    WHERE stream = OLD.stream;"
-  "  UPDATE totals SET " TC__TOTALS_WITHOUT_OLD ";"
-  TC__SERVICE_BYTES("-", "OLD")
   "  DELETE FROM open_metas WHERE segment = OLD.id;"
   "END;";
 /* clang-format on */

@@ -95,22 +95,23 @@ static void add_kept(struct sums *sums, struct tc_wall *wall, const struct tc_op
   wall->estimated |= kept->wall.estimated;
 }
 
+static const char put_sql[] =
+    "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
+    " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
+    " broken, reason, expired, unsafe, hash, lost_batches, lost_bytes, lost_generations,"
+    " last_seq, ended, first_wall, last_wall, estimated, open, hash_kind)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+    " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) ON CONFLICT (stream,"
+    " first_gen)"
+    " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
+    " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
+    " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, hash = ?20, lost_batches = ?21,"
+    " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
+    " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
+
 /* run: of which meta is the rest; NULL: it is sealed. A sealed row of that name stays as it is. */
 static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const struct tc_open_run *run,
                      struct tb_diag *diag) {
-  static const char sql[] =
-      "INSERT INTO segments (stream, service, instance, identity, path, first_gen, last_gen,"
-      " generations, bytes, batches, events, first_arrival, last_arrival, go_version, verdict,"
-      " broken, reason, expired, unsafe, hash, lost_batches, lost_bytes, lost_generations,"
-      " last_seq, ended, first_wall, last_wall, estimated, open, hash_kind)"
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-      " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) ON CONFLICT (stream,"
-      " first_gen)"
-      " DO UPDATE SET path = ?5, last_gen = ?7, generations = ?8, bytes = ?9, batches = ?10,"
-      " events = ?11, first_arrival = ?12, last_arrival = ?13, go_version = ?14, verdict = ?15,"
-      " broken = ?16, reason = ?17, expired = ?18, unsafe = ?19, hash = ?20, lost_batches = ?21,"
-      " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
-      " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
   struct sums sums = sum_up(meta);
   struct tc_wall wall = tc_meta_wall(meta);
   struct tc_content_hash hash = tc_meta_hash(meta);
@@ -123,7 +124,7 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
     path_of(meta, sums.first_gen, path);
   else
     add_kept(&sums, &wall, &run->kept);
-  TB_TRY(tc__catalog_statement(catalog, TC__PUT, sql, diag, &stmt));
+  TB_TRY(tc__catalog_statement(catalog, TC__PUT, put_sql, diag, &stmt));
   sqlite3_bind_blob(stmt, 1, meta->stream.data, (int)meta->stream.len, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 2, meta->service, -1, SQLITE_STATIC);
   sqlite3_bind_text(stmt, 3, meta->instance, -1, SQLITE_STATIC);
@@ -167,6 +168,83 @@ static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const stru
 tb_rc tc_catalog_put(struct tc_catalog *catalog, const tc_meta *meta, struct tb_diag *diag) {
   TB_TRY(put_row(catalog, meta, NULL, diag));
   return meta->produced_batches > 0 ? put_produced(catalog, meta, diag) : TB_OK;
+}
+
+tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *record, unsigned most,
+                             struct tb_diag *diag, bool *out_more) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__FOLD_DROP,
+      "DELETE FROM segments WHERE id IN (SELECT id FROM segments WHERE stream = ?1 AND open = 0"
+      " AND (expired = 1 OR generations = 0) AND last_seq <= ?2"
+      " AND substr(path, length('archive/') + 1, 10) = ?3 LIMIT ?4)",
+      diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, record->stream.data, (int)record->stream.len, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 2, (int64_t)tc_meta_last_seq(record));
+  sqlite3_bind_text(stmt, 3, record->day, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(stmt, 4, most);
+  TB_TRY(tc__catalog_run(catalog, stmt, diag, "drop folded rows"));
+  *out_more = (unsigned)sqlite3_changes(catalog->db) == most;
+  return TB_OK;
+}
+
+static tb_rc add_expired(struct tc_catalog *catalog, uint64_t segments, struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(catalog, TC__FOLD_TOTALS,
+                               "UPDATE totals SET expired = expired + ?1", diag, &stmt));
+  sqlite3_bind_int64(stmt, 1, (int64_t)segments);
+  return tc__catalog_run(catalog, stmt, diag, "count a ledger's segments");
+}
+
+tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
+                            struct tb_diag *diag) {
+  struct sums sums = sum_up(record);
+  const uint64_t numbers[] = {
+    record->go_version,
+    record->first_wall_ns,
+    record->last_wall_ns,
+    record->produced_batches,
+    record->produced_bytes,
+    sums.last_seq,
+    sums.batches,
+    record->bytes,
+    sums.events,
+    sums.lost_batches,
+    sums.lost_bytes,
+    sums.lost_generations,
+    record->folded->generations,
+    record->folded->broken,
+  };
+  sqlite3_stmt *stmt;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__FOLD_PUT,
+      "INSERT INTO streams (stream, service, instance, identity, ended, go_version, first_arrival,"
+      " last_arrival, produced_batches, produced_bytes, last_seq, batches, bytes, events,"
+      " lost_batches, lost_bytes, lost_generations, generations, broken)"
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+      " ?19) ON CONFLICT (stream) DO UPDATE SET"
+      " ended = CASE ended WHEN '' THEN ?5 ELSE ended END,"
+      " first_arrival = CASE first_arrival WHEN 0 THEN ?7 ELSE min(first_arrival, ?7) END,"
+      " last_arrival = max(last_arrival, ?8),"
+      " produced_batches = CASE produced_batches WHEN 0 THEN ?9 ELSE produced_batches END,"
+      " produced_bytes = CASE produced_bytes WHEN 0 THEN ?10 ELSE produced_bytes END,"
+      " last_seq = max(last_seq, ?11), batches = batches + ?12, bytes = bytes + ?13,"
+      " events = events + ?14, lost_batches = lost_batches + ?15, lost_bytes = lost_bytes + ?16,"
+      " lost_generations = lost_generations + ?17, generations = generations + ?18,"
+      " broken = broken + ?19",
+      diag, &stmt));
+  sqlite3_bind_blob(stmt, 1, record->stream.data, (int)record->stream.len, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 2, record->service, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 3, record->instance, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 4, record->identity, -1, SQLITE_STATIC);
+  sqlite3_bind_text(stmt, 5, record->ended, -1, SQLITE_STATIC);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sqlite3_bind_int64(stmt, 6 + (int)i, (int64_t)numbers[i]);
+  TB_TRY(tc__catalog_run(catalog, stmt, diag, "put a record of a ledger"));
+  return add_expired(catalog, record->folded->segments, diag);
 }
 
 /* Parts that follow one another are one message: protobuf's fields that repeat are joined. */

@@ -60,10 +60,11 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
 TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag);
 void tc_catalog_unmark_stale(int state_fd);
 
-/* Takes away so many rows at most of the metas that a record of a month's ledger stands for. *out_more: there may be more. */
+/* Takes away so many rows at most of the metas that a record of a day's ledger stands for; sums stay as they are. *out_more:
+ * there may be more. */
 TB_MUST tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *record,
                                      unsigned most, struct tb_diag *diag, bool *out_more);
-/* And puts the record's own in their place. */
+/* Adds a record's figures to the sums: those of a catalog that is made again. */
 TB_MUST tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
                                     struct tb_diag *diag);
 

@@ -5,7 +5,7 @@
  * are known to be whole: reading them needs no checks. This look ahead is Go's: its reader decodes a
  * thread's next event before it delivers the current one, so a decode error swallows that one.
  *
- * Hot: about 2 ns an event. Eight bytes after the dt are looked at at once: if enough of them end a
+ * Hot: about 2 ns an event. The eight bytes after the dt are read at once: if enough of them end a
  * number, the arguments are whole; only near a batch's end, or with numbers above eight bytes, is it
  * worked out byte by byte. Included by order.c alone.
  */

@@ -318,7 +318,8 @@ TB_MUST tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen
 /* Of all that is open but goroutines. */
 TB_MUST tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen);
 static inline struct to_string to__name_text(const struct to_name *name) {
-  return name == NULL ? (struct to_string){ 0 } : (struct to_string){ name->text, name->len };
+  if (name == NULL) return (struct to_string){ 0 };
+  return (struct to_string){ name->text, name->len };
 }
 
 /* Text and stack as the event names them; none where only times are wanted. */

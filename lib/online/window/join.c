@@ -37,10 +37,9 @@ void to_join_words(struct to_join *join, const struct to_words *words) {
 }
 
 void to_join_runs(struct to_join *join, const struct to_runs *runs) {
+  if (runs == NULL || runs->words == 0) return;
   const unsigned char *at = (const unsigned char *)(runs + 1);
-
-  if (runs != NULL && runs->words > 0)
-    add_list(join, (struct to_join_list){ .at = at, .end = at + runs->len, .left = runs->words });
+  add_list(join, (struct to_join_list){ .at = at, .end = at + runs->len, .left = runs->words });
 }
 
 /* The lists that have the lowest series move to the front; answers how many. */

@@ -238,7 +238,7 @@ static void step(struct life *l) {
   }
 }
 
-/* The heir's connection: all that there is goes out and is acked. */
+/* The successor's connection: all that there is goes out and is acked. */
 static void deliver(struct life *l) {
   struct tb_diag diag;
   uint64_t need;
@@ -250,7 +250,7 @@ static void deliver(struct life *l) {
   cr_assert(ta_spool_done(&l->spool) || !l->spool.inherited);
 }
 
-/* So does the heir, when some of it has arrived. */
+/* So does the successor, when some of it has arrived. */
 static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   struct tb_diag diag;
   uint64_t need;
@@ -464,7 +464,7 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   end(l);
 }
 
-/* The heir's connection breaks when more has arrived than the program had sent: that is the heir's own. */
+/* The successor's connection breaks when more has arrived than the program had sent: that is the successor's own. */
 Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   struct life *l = begin(1, 64 * MIB);
   struct ta_spool_dir dir;

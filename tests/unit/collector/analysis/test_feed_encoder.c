@@ -31,6 +31,23 @@ struct bench {
 };
 static struct bench b;
 
+/* The rules that are built in and have fired: how many, and the last one. */
+static struct {
+  unsigned n;
+  uint64_t gen;
+  to_ns at;
+  char rule[40], words[200];
+} passed;
+
+static void on_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at) {
+  (void)self;
+  passed.n++;
+  passed.gen = gen;
+  passed.at = at;
+  snprintf(passed.rule, sizeof passed.rule, "%s", rule);
+  snprintf(passed.words, sizeof passed.words, "%s", words);
+}
+
 static void begin(const char *const *sets) {
   static const struct tc_reply said = { .service = "shop",
                                         .instance = "host:1",
@@ -38,7 +55,8 @@ static void begin(const char *const *sets) {
   struct tc_reply stored = { .gen = 1, .len = 100, .first_wall_ns = 10, .end_wall_ns = 20 };
 
   tt_ear_open(&b.ear, sets);
-  struct tc_feed_encoder_env env = { b.ear.feed, 0, &b.ear.config, &b.metrics };
+  struct tc_feed_encoder_env env = { b.ear.feed,  0,         &b.ear.config,
+                                     &b.metrics, on_passed, NULL };
   cr_assert_eq(tc_feed_encoder_new(&env, &said, &b.source), TB_OK);
   tt_analyses_open(&b.t, 10 * MS, 100);
   tc_feed_encoder_watch(b.source, b.t.a);
@@ -515,6 +533,11 @@ Test(feed_source, a_world_that_stands_too_long_is_an_alert) {
   cr_assert_eq(a->begin_ns, 10 * MS);
   cr_assert_eq(a->n_stack, 2);
   cr_assert_str_eq(a->text, "shop/host:1: world stopped for 2.000 ms in read, goroutine 7");
+  cr_assert_eq(passed.n, 1);
+  cr_assert_eq(passed.gen, 1);
+  cr_assert_eq(passed.at, 12 * MS);
+  cr_assert_str_eq(passed.rule, "alert.stw");
+  cr_assert_str_eq(passed.words, "world stopped for 2.000 ms in read, goroutine 7");
   cr_assert_str_eq(a->fetch, "tracectl fetch --stream abcd0000000000000000000000000000 "
                              "--gen 1..1 -o shop-1.trace");
   end();
@@ -536,6 +559,8 @@ Test(feed_source, a_call_that_blocks_too_long_is_an_alert_when_it_ends) {
   cr_assert_eq(a->thread, 4);
   cr_assert_not(a->open);
   cr_assert_str_eq(a->text, "shop/host:1: system call blocked for 5.000 ms in read, goroutine 12");
+  cr_assert_eq(passed.n, 1);
+  cr_assert_str_eq(passed.rule, "alert.syscall_blocked");
   end();
 }
 
@@ -584,12 +609,13 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
   cr_assert_eq(hear_alert(0)->suppressed, 0);
   cr_assert_eq(hear_alert(1)->suppressed, 4);
   cr_assert_eq(hear_alert(1)->begin_ns, 2000 * MS);
+  cr_assert_eq(passed.n, 2);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 6);
   cr_assert_eq(atomic_load(&b.metrics.alerts_suppressed_total), 4);
   end();
 }
 
-Test(feed_source, while_nobody_listens_alerts_are_counted_and_nothing_is_packed) {
+Test(feed_source, while_nobody_listens_alerts_are_counted_and_fire_and_nothing_is_packed) {
   static const char *const sets[] = { "alert.stw=1ms", NULL };
   const struct tc_reply next = { .gen = 2, .len = 100, .first_wall_ns = 20, .end_wall_ns = 30 };
 
@@ -601,6 +627,7 @@ Test(feed_source, while_nobody_listens_alerts_are_counted_and_nothing_is_packed)
   stop(10 * MS, 20 * MS);
   verdict(TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK, "");
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 1);
+  cr_assert_eq(passed.n, 1);
   /* The feed counts what it has sent a moment after it was heard. */
   TT_WAIT_UNTIL(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total) >= 1);
   cr_assert_eq(atomic_load(&tc_feed_metrics(b.ear.feed)->feed_messages_total), 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metas of expired segments are folded into their month's ledger, each as a scene of a real store. */
+/* Metas of expired segments are folded into their day's ledger, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -104,7 +104,40 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(seen.expired, 2 * SEGMENTS);
   cr_assert_eq(seen.closed.streams, 2);
   cr_assert_eq(seen.closed.taken.batches, 2 * SEGMENTS * BATCHES);
-  cr_assert_eq(tt_count_files(&tt, "archive", ".ledger"), 1);
+  cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
+}
+
+static uint64_t segments_expired(void) {
+  struct tc_store_stats stats;
+
+  tc_store_stats(tt.store, &stats);
+  return stats.expired_segments;
+}
+
+Test(store_fold, a_catalog_that_is_made_again_has_the_sums_that_it_had) {
+  write_stream(1, FIRST);
+  start_and_fold();
+  FOLD_UNTIL(tt_count_files(&tt, "archive", ".meta") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "", "catalog.stale") == 0);
+  struct tc_stream_row before = tt_stream_row(&tt, FIRST);
+  cr_assert_eq(segments_expired(), SEGMENTS);
+  tt_store_stop(&tt);
+  tt_shell(&tt, "rm catalog.sqlite*");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  struct tc_stream_row after = tt_stream_row(&tt, FIRST);
+  cr_assert_str_eq(after.service, before.service);
+  cr_assert_str_eq(after.instance, before.instance);
+  cr_assert_str_eq(after.state, "closed");
+  cr_assert_eq(after.batches, before.batches);
+  cr_assert_eq(after.bytes, before.bytes);
+  cr_assert_eq(after.generations, before.generations);
+  cr_assert_eq(after.events, before.events);
+  cr_assert_eq(after.lost_batches, before.lost_batches);
+  cr_assert_eq(after.produced_batches, before.produced_batches);
+  cr_assert_eq(after.produced_bytes, before.produced_bytes);
+  cr_assert_eq(after.first_arrival_ns, before.first_arrival_ns);
+  cr_assert_eq(after.last_arrival_ns, before.last_arrival_ns);
+  cr_assert_eq(segments_expired(), SEGMENTS);
 }
 
 /* What a run could not take away the next start does, and folds nothing twice. */
@@ -123,7 +156,7 @@ Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
 
 Test(store_fold, where_a_ledger_finds_no_room_the_metas_stay) {
   write_stream(1, FIRST);
-  tt_calls_fail("write archive/*.ledger", ENOSPC, 1);
+  tt_calls_fail("write archive/*ledger", ENOSPC, 1);
   start_and_fold();
   FOLD_UNTIL(tt_noted(&tt, "its metas are not folded"));
   struct tc_audited seen = tt_expect_proven(&tt);

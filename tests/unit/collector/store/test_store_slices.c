@@ -32,7 +32,7 @@ static bool is_sealer(void) {
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *out) {
   if (id != CLOCK_MONOTONIC || !is_sealer()) return __real_clock_gettime(id, out);
-  uint64_t now = sealer_ns += LOOK_NS;
+  uint64_t now = atomic_fetch_add(&sealer_ns, LOOK_NS) + LOOK_NS;
   out->tv_sec = (time_t)(now / 1000000000);
   out->tv_nsec = (long)(now % 1000000000);
   return 0;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From records to published segments: what the files of this room work on together. */
+#ifndef TC_SEALER_SEAL_SEAL_H
+#define TC_SEALER_SEAL_SEAL_H
+
+#include "collector/sealer/base/outbox.h"
+#include "collector/sealer/catalog/sync.h"
+#include "collector/sealer/seal/aside.h"
+#include "collector/sealer/verdicts/verdicts.h"
+#include "collector/segment/descriptors.h"
+
+struct tc__seal {
+  const struct tc__env *env;
+  struct tc__catalog_sync *catalog;
+  struct tc__streams streams;
+  struct tc__file_queue queue;
+  struct tc__dirty_files dirty;
+  struct tc_descriptors descriptors; /* of the segments in open/ */
+  size_t unproven; /* files that a start took up, and that were not read back yet */
+  struct tc__aside aside;
+  struct tc__verdict_queue verdicts;
+  struct tc__outbox outbox;
+  uint64_t end_lsn; /* records handled so far lie before it in the log */
+  uint64_t pass;    /* number of the pass over the open runs (show.h) */
+};
+
+#endif

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""circles.py BUILD [ROOM...] [--show]: circles of calls between the files of a room, from the symbols of its objects.
+
+Exit 1 where more than three files of one room call each other in a circle: none of them can be read without the others.
+A call through a pointer is none; data counts like a function. --show prints smaller circles, too, and what makes them.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+FILES_MAX = 3
+# Rooms that have larger ones still, and how large.
+OTHERS = {"agent/emit/events": 5, "agent/emit/generation": 5, "collector/http": 16, "lib/online/order": 4, "lib/online/spans": 10}
+
+
+def read_room(build, room):
+    """The symbols that each object defines, and those that it needs."""
+    folder = next(build.glob(f"**/CMakeFiles/room_{room.replace('/', '_')}.dir"), None)
+    home, needs = {}, {}
+    for path in sorted(folder.rglob("*.o")) if folder else ():
+        name = path.name.removesuffix(".o")
+        if not (SOURCE / room / name).exists():
+            continue  # generated, or left by an earlier build
+        needs[name] = set()
+        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            *_, kind, symbol = line.split()
+            if kind == "U":
+                needs[name].add(symbol)
+            elif kind in "TDBR":
+                home[symbol] = name
+    calls = {name: collections.defaultdict(list) for name in needs}
+    for name, symbols in needs.items():
+        for symbol in sorted(symbols & home.keys()):
+            calls[name][home[symbol]].append(symbol)
+    return calls
+
+
+def circles(calls):
+    """Tarjan's strongly connected components with more than one file."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(name):
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in calls[name]:
+            if other not in number:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            circle = stack[stack.index(name):]
+            del stack[stack.index(name):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for name in calls:
+        if name not in number:
+            visit(name)
+    return found
+
+
+def main():
+    show = "--show" in sys.argv
+    build, *rooms = (argument for argument in sys.argv[1:] if argument != "--show")
+    build = pathlib.Path(build)
+    if not rooms:
+        rooms = [line.split("|")[0] for line in (build / "rooms.txt").read_text(encoding="utf-8").splitlines()]
+    files = faults = 0
+    for room in rooms:
+        calls = read_room(build, room)
+        files += len(calls)
+        for circle in circles(calls):
+            is_fault = len(circle) > OTHERS.get(room, FILES_MAX)
+            faults += is_fault
+            if not is_fault and not show:
+                continue
+            print(f"{room}: a circle of {len(circle)} files: {' '.join(circle)}")
+            for name in circle:
+                for other in sorted(calls[name].keys() & set(circle)):
+                    print(f"    {name} calls {other}: {' '.join(calls[name][other])}")
+    print(f"{len(rooms)} rooms, {files} files, {faults} circles of more than {FILES_MAX} files")
+    if files == 0:
+        sys.exit("no object is built")
+    sys.exit(bool(faults))
+
+
+main()

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# lint.sh [recent] [BUILD]: shellcheck, typos and our own words (words.py) over everything, clang-tidy and cppcheck over all
+# C files of the build (build/release), or, with "recent", over the 100 that changed last, within the last 20 commits.
+#
+#   .shellcheckrc .typos.toml .clang-tidy .cppcheck   what is looked for, and what is meant so, with the reason
+#   LINT_JOBS                                         processes at a time (one a core)
+#
+# tools/deps.sh installs the tools. What is printed was found; the last line counts: "N passed, N failed", a case a tool.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+most=1000000
+if [ "${1:-}" = recent ]; then most=100 && shift; fi
+build=${1:-build/release}
+jobs=${LINT_JOBS:-$(nproc)}
+export PATH=$PWD/build/python/bin:$PATH
+passed=0 failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The C files that the build compiles, and its flags without those that gcc alone knows.
+mkdir "$work/flags"
+sed -E 's/ -ftrivial-auto-var-init=zero| -ffixed-[a-z0-9]+//g' "$build/compile_commands.json" >"$work/flags/compile_commands.json" || exit 1
+sed -nE 's/^ *"file": "(.*)",?$/\1/p' "$work/flags/compile_commands.json" | sort -u >"$work/built"
+changed() { if [ $most = 100 ]; then git log -20 --name-only --format= -- '*.c' | awk '!seen[$0]++'; else git ls-files '*.c'; fi; }
+changed | sed "s|^|$PWD/|" | grep -Fxf "$work/built" | awk "NR <= $most" >"$work/files"
+
+tidy() { xargs -a "$work/files" -P "$jobs" -n 4 clang-tidy -p "$work/flags" --quiet --extra-arg=-w 2>"$work/tidy.log" || grep -v ' warnings\? generated' "$work/tidy.log"; }
+# The system's headers are left out, but for macros that change how a line reads.
+queue=$(cc -E -x c -include sys/queue.h /dev/null | sed -nE 's/^# 1 "(.*sys\/queue.h)".*/\1/p' | head -1)
+echo '#define ElfW(type) Elf64_##type
+#define json_object_foreach(object, key, value) for (key = "", value = object; value != 0; value = 0)' >"$work/macros.h"
+check() {
+  sed "s|^$PWD/||" "$work/files" | grep -v ^tests/ >"$work/product"
+  cppcheck -q -j "$jobs" --enable=warning,performance,portability --inline-suppr --suppressions-list=.cppcheck \
+    -D_GNU_SOURCE -D__x86_64__ --include="$queue" --include="$work/macros.h" -I. -Ilib --file-list="$work/product"
+}
+
+look() { # NAME COMMAND...: what prints anything has found something
+  local name=$1
+  shift
+  if ! "$@" >"$work/found" 2>&1 && [ ! -s "$work/found" ]; then echo "$name failed" >"$work/found"; fi
+  if [ ! -s "$work/found" ]; then passed=$((passed + 1)) && return; fi
+  failed=$((failed + 1))
+  echo "== $name"
+  cat "$work/found"
+}
+git ls-files '*.sh' .ci/run >"$work/scripts"
+look shellcheck xargs -a "$work/scripts" shellcheck
+look typos typos --format brief
+look words tools/words.py
+look clang-tidy tidy
+look cppcheck check
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
