@@ -86,7 +86,7 @@ class State(Case):
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")
-        self.assertIn("--at T is wanted", self.tracectl("state", trace, expect=2).err)
+        self.assertIn("--at T is required", self.tracectl("state", trace, expect=2).err)
         self.assertIn("outside of what is read", self.tracectl("state", "--at", "5", trace, expect=1).err)
         self.assertIn("outside of what is read", self.tracectl("state", "--at", "now", trace, expect=1).err)
         self.assertIn("no wall clock is in it", self.tracectl("state", "--at", "now", self.trace("g22-mix"), expect=1).err)

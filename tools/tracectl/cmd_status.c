@@ -90,13 +90,18 @@ static void print_text(const status_reply *s) {
       print_loss(s->streams[i]);
 }
 
-static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {
+struct status_args {
+  struct tk_client_args client;
+  bool json;
+};
+
+static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
   struct tk_client *client;
   const status_reply *status;
 
-  TB_TRY(tk_client_open(args, diag, &client));
+  TB_TRY(tk_client_open(&args->client, diag, &client));
   tb_rc rc = tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, diag, &status);
-  if (rc == TB_OK && json)
+  if (rc == TB_OK && args->json)
     rc = print_json(status);
   else if (rc == TB_OK)
     print_text(status);
@@ -104,22 +109,20 @@ static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *d
   return rc;
 }
 
-int tk_cmd_status(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-                                           TK_CLIENT_OPTIONS,
-                                           { 0 } };
-  struct tk_client_args args = { 0 };
-  struct tb_diag diag;
-  bool json = false;
+const struct tk_option tk_status_options[] = {
+  TK_OPTION(0, "json", NULL, tk_read_flag, offsetof(struct status_args, json),
+            "one object a line: the collector, then each stream"),
+  TK_GROUP(tk_client_options, offsetof(struct status_args, client)),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == 'j')
-      json = true;
-    else if (!tk_client_option(&args, c, optarg))
-      return tk_usage_hint("status");
-  }
-  if (optind < argc) return tk_usage("status", "\"%s\" has no place here", argv[optind]);
+int tk_cmd_status(int argc, char **argv) {
+  struct status_args args = { 0 };
+  struct tb_diag diag;
+  int code = tk_options_read_all(argc, argv, tk_status_options, &args);
+
+  if (code != TK_DONE) return code;
   tb_diag_clear(&diag);
-  tb_rc rc = ask(&args, json, &diag);
+  tb_rc rc = ask(&args, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("status", rc, &diag);
 }
