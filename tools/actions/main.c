@@ -187,7 +187,6 @@ static const struct tk_option options[] = {
   TK_OPTION(0, "help", NULL, tk_read_flag, AT(shows_help), "this text"),
   { 0 },
 };
-#undef AT
 
 static int print_help(void) {
   puts("Usage: tracecollect-actions [OPTION]...\n"

@@ -144,7 +144,6 @@ const struct tk_option tk_cat_options[] = {
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_cat(int argc, char **argv) {
   struct cat cat = { .threads = 1 };

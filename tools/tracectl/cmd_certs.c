@@ -122,7 +122,6 @@ const struct tk_option tk_certs_options[] = {
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a certificate"),
   { 0 },
 };
-#undef AT
 
 static int check_options(const struct options *o, const char *verb) {
   if (o->new_key && strcmp(verb, "renew") != 0)

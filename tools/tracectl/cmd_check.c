@@ -131,7 +131,6 @@ const struct tk_option tk_check_options[] = {
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_check(int argc, char **argv) {
   struct check_options options = { .threads = 1 };

@@ -125,7 +125,6 @@ const struct tk_option tk_convert_options[] = {
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_convert(int argc, char **argv) {
   struct convert_options o = { .inputs = { .verb = "convert" },

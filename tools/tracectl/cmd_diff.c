@@ -12,7 +12,7 @@
 #include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { CONDITIONS_MAX = 16, WORD_BYTES = 300 };
+enum { CONDITIONS_MAX = 16, NAME_BYTES = 40 };
 
 struct diff_options {
   struct tk_client_args client;
@@ -44,19 +44,19 @@ const struct tk_option tk_diff_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 /* ---- the two sides ---- */
 
-/* One "name=value" of a collector's side: an option that selects streams. word is changed. */
+/* One "name=value" of a collector's side: an option that selects streams. word is changed, and its value lent. */
 static int read_word(struct tk_inputs *in, char *word) {
   static char verb[] = "diff";
-  char option[WORD_BYTES], *argv[] = { verb, option, NULL };
+  char option[NAME_BYTES], *value = strchr(word, '='), *argv[] = { verb, option, value, NULL };
 
-  if (strchr(word, '=') == NULL) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
+  if (value == NULL) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
+  *argv[2]++ = '\0';
   snprintf(option, sizeof option, "--%s", word);
   optind = 0; /* these are other arguments */
-  return tk_options_read(2, argv, tk_selector_options, &in->selector);
+  return tk_options_read(3, argv, tk_selector_options, &in->selector);
 }
 
 /* text is changed. */

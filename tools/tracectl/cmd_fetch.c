@@ -225,7 +225,6 @@ const struct tk_option tk_fetch_options[] = {
   TK_GROUP(tk_client_options, AT(args)),
   { 0 },
 };
-#undef AT
 
 static tb_rc check_options(struct fetching *f) {
   struct tb_diag *diag = f->fetch.diag;

@@ -190,7 +190,6 @@ const struct tk_option tk_history_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 static int check(struct history_options *o, int argc, char **argv) {
   struct tb_diag diag;

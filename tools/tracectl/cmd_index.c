@@ -112,7 +112,6 @@ const struct tk_option tk_index_options[] = {
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_index(int argc, char **argv) {
   struct index_options o = { 0 };

@@ -211,7 +211,6 @@ const struct tk_option tk_list_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_list(int argc, char **argv) {
   struct list_args args = { 0 };

@@ -30,7 +30,6 @@ const struct tk_option tk_query_options[] = {
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
-#undef AT
 
 /* The last argument is the statement, if none is named. */
 static int take_arguments(struct query_options *o, int argc, char **argv) {

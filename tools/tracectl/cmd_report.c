@@ -245,7 +245,6 @@ const struct tk_option tk_report_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 static bool is_remote(const struct report_options *o) {
   return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client);

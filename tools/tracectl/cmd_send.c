@@ -78,7 +78,6 @@ const struct tk_option tk_send_options[] = {
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
   { 0 },
 };
-#undef AT
 
 static int parse(int argc, char **argv, struct send_options *out) {
   struct ta_forward_config *config = &out->config;

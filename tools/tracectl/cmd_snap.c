@@ -137,7 +137,6 @@ const struct tk_option tk_snap_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_snap(int argc, char **argv) {
   struct snap_args args = { .timeout_ns = TIMEOUT_S * UINT64_C(1000000000) };

@@ -28,7 +28,6 @@ const struct tk_option tk_state_options[] = {
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
-#undef AT
 
 /* Of a collector's streams the generations around the moment, and some before. */
 static void choose_time(struct state_options *o, bool is_of_files) {

@@ -73,7 +73,6 @@ const struct tk_option tk_tail_options[] = {
   TK_GROUP(tk_client_options, AT(ask.client)),
   { 0 },
 };
-#undef AT
 
 /* --- parts ------------------------------------------------------------------------------------- */
 

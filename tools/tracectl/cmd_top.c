@@ -119,7 +119,6 @@ const struct tk_option tk_top_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_top(int argc, char **argv) {
   struct top t = { .window = TO_WINDOW_10S, .kind = TO_ANALYSIS_KINDS };

@@ -40,7 +40,6 @@ const struct tk_option tk_tracepoints_options[] = {
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object an event"),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_tracepoints(int argc, char **argv) {
   struct tk_tracepoints ask = { .out = "." };

@@ -263,7 +263,6 @@ const struct tk_option tk_trigger_options[] = {
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_trigger(int argc, char **argv) {
   struct trigger_options o = { .inputs = { .verb = "trigger" } };

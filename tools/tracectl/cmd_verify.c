@@ -273,7 +273,6 @@ const struct tk_option tk_verify_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 int tk_cmd_verify(int argc, char **argv) {
   struct run run = { 0 };

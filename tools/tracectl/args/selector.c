@@ -72,7 +72,6 @@ const struct tk_option tk_selector_options[] = {
             "generations by number; A.. and ..B are open"),
   { 0 },
 };
-#undef AT
 
 bool tk_selector_names_streams(const struct tk_selector *s) {
   return s->service != NULL || s->instance != NULL || s->has_stream;

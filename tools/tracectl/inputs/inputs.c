@@ -17,7 +17,6 @@ const struct tk_option tk_inputs_options[] = {
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
-#undef AT
 
 static int take_room(struct tk_inputs *in, size_t n) {
   in->place = calloc(n, sizeof *in->place);

@@ -40,7 +40,6 @@ const struct tk_option tk_client_options[] = {
             "revocation lists: a collector listed there is refused"),
   { 0 },
 };
-#undef AT
 
 bool tk_client_is_given(const struct tk_client_args *a) {
   return a->server != NULL || a->certs != NULL || a->tls_ca != NULL || a->tls_cert != NULL ||
