@@ -148,7 +148,7 @@ class Trigger(Listener, Case):
                                   (("add",), 2, "one RULE is required"),
                                   (("remove", "nothing"), 1, 'no rule "nothing"'),
                                   (("remove", "a"), 1, f'"a" is a rule of {rules}: change that file'),
-                                  (("list", "--service", "shop"), 2, "list: the options that choose streams are for test"),
+                                  (("list", "--service", "shop"), 2, "list: options that select streams are for test only"),
                                   (("change",), 2, "'change' is not one of list, add, remove, history, test"),
                                   (("history", "a", "x"), 2, "history: unexpected argument 'x'"),
                                   ((), 2, "list, add, remove, history or test is required")):

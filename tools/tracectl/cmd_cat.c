@@ -128,9 +128,9 @@ static int cat_part(struct cat *cat) {
 #define AT(member) offsetof(struct cat, member)
 const struct tk_option tk_cat_options[] = {
   TK_OPTION('d', NULL, "parsed|wire|footprint|json", tk_read_word, AT(form),
-            "parsed: ordered events, as go tool trace -d=parsed (the default); wire: events as they "
-            "are in the file, as go tool trace -d=wire; footprint: bytes by event type, as go tool "
-            "trace -d=footprint; json: ordered events, one object a line"),
+            "parsed: ordered events, as go tool trace -d=parsed (the default); wire: events as "
+            "they are in the file, as go tool trace -d=wire; footprint: bytes by event type, as go "
+            "tool trace -d=footprint; json: ordered events, one object a line"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "the same as -d json"),
   TK_OPTION(0, "gen", "A..B", tk_read_generations, AT(ask.which),
             "only these generations, by number; A.. and ..B are open"),

@@ -103,19 +103,19 @@ static tb_rc read_days(const struct tk_option *option, const char *value, void *
 
 #define AT(member) offsetof(struct options, member)
 const struct tk_option tk_certs_options[] = {
-  TK_HELP("init DIR", "make the authority, and ca, server, agent, reader and peer as .pem and .key"),
+  TK_HELP("init DIR", "make the authority: ca, server, agent, reader and peer as .pem and .key"),
   TK_HELP("agent|reader|server DIR NAME",
           "make one more, NAME.pem and NAME.key; without NAME a free one is taken"),
   TK_HELP("renew DIR NAME",
           "renew NAME.pem, with the same key; the old one is kept as NAME.SERIAL.pem and stays "
           "valid; NAME ca: the authority itself, which all must be given then"),
   TK_HELP("revoke DIR WHAT...",
-          "revoke certificates: DIR/crl.pem lists them, a collector reads it (its key tls.crl). WHAT "
-          "is a NAME, with all that DIR holds of it, renewed ones too; a FILE (with a / or ending in "
-          ".pem); or a serial number, as the collector's log has it"),
+          "revoke certificates: DIR/crl.pem lists them, a collector reads it (its key tls.crl). "
+          "WHAT is a NAME, with all that DIR holds of it, renewed ones too; a FILE (with a / or "
+          "ending in .pem); or a serial number, as the collector's log has it"),
   TK_OPTION(0, "days", "N", read_days, AT(days),
-            "how long the certificate is valid, default: 730, an authority's renewal 3650, at most as "
-            "long as the authority; for revoke, until the next list is due"),
+            "how long the certificate is valid, default: 730, an authority's renewal 3650, at most "
+            "as long as the authority; for revoke, until the next list is due"),
   TK_OPTION(0, "authority-days", "N", read_days, AT(authority_days),
             "the same of the authority that init makes, default: 3650"),
   TK_OPTION(0, "new-key", NULL, tk_read_flag, AT(new_key), "renew with another key"),
@@ -162,7 +162,8 @@ int tk_cmd_certs(int argc, char **argv) {
   if (code != TK_DONE) return code;
   argc -= optind;
   argv += optind;
-  if (argc < 2) return tk_usage("certs", "init, agent, reader, server, renew or revoke, and DIR, are required");
+  if (argc < 2)
+    return tk_usage("certs", "init, agent, reader, server, renew or revoke, and DIR, are required");
   code = check_options(&o, argv[0]);
   return code == TK_DONE ? run(&o, argc, argv) : code;
 }

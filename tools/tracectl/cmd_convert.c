@@ -111,17 +111,18 @@ static int convert(struct convert_options *o, char **files, int n_files) {
 #define AT(member) offsetof(struct convert_options, member)
 const struct tk_option tk_convert_options[] = {
   TK_OPTION(0, "to", FORMS, tk_read_word, AT(form),
-            "perfetto, chrome: open it in ui.perfetto.dev; collapsed: stacks for flame graphs; otlp, "
-            "otlp-metrics: OpenTelemetry's spans, and reports; json, csv: rows of a table; sqlite: all "
-            "tables"),
-  TK_OPTION('o', "output", "OUT", tk_read_text, AT(path), "the file to write; - is standard output"),
+            "perfetto, chrome: open it in ui.perfetto.dev; collapsed: stacks for flame graphs; "
+            "otlp, otlp-metrics: OpenTelemetry's spans, and reports; json, csv: rows of a table; "
+            "sqlite: all tables"),
+  TK_OPTION('o', "output", "OUT", tk_read_text, AT(path), "the file; - is standard output"),
   TK_OPTION(0, "table", "NAME", tk_read_text, AT(table),
             "of json and csv: as in query; default: spans"),
   TK_OPTION(0, "otlp", "URL", tk_read_text, AT(ask.options.url),
             "send otlp to URL/v1/traces, otlp-metrics to URL/v1/metrics; headers: "
             "OTEL_EXPORTER_OTLP_HEADERS"),
   TK_OPTION(0, "of", "samples|waiting|runnable|syscall", tk_read_word, AT(stacks),
-            "of collapsed: samples (default), or the time spent waiting, runnable, in a system call"),
+            "of collapsed: samples (default), or the time spent waiting, runnable, in a system "
+            "call"),
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },
 };

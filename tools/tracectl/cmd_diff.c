@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has: service=shop,since=-2h,until=-1h. */
+/* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has:
+ * service=shop,since=-2h,until=-1h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,8 @@ const struct tk_option tk_diff_options[] = {
 
 /* ---- the two sides ---- */
 
-/* One "name=value" of a collector's side: an option that selects streams. word is changed, and its value lent. */
+/* One "name=value" of a collector's side: an option that selects streams. word is changed, and its
+ * value lent. */
 static int read_word(struct tk_inputs *in, char *word) {
   static char verb[] = "diff";
   char option[NAME_BYTES], *value = strchr(word, '='), *argv[] = { verb, option, value, NULL };

@@ -234,7 +234,8 @@ static tb_rc check_options(struct fetching *f) {
   if (f->path == NULL) return tb_fail(diag, TB_BROKEN, "-o FILE is required");
   if (strlen(f->path) > PATH_MAX - 16) return tb_fail(diag, TB_BROKEN, "-o: the path is too long");
   if (f->json && strcmp(f->path, "-") == 0)
-    return tb_fail(diag, TB_BROKEN, "--json and -o -: only one of them can write to standard output");
+    return tb_fail(diag, TB_BROKEN,
+                   "--json and -o -: only one of them can write to standard output");
   return TB_OK;
 }
 

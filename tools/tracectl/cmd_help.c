@@ -18,7 +18,7 @@ void tk_help_overview(FILE *out) {
     for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++)
       if (v->purpose == purpose) fprintf(out, "  %-11s %s\n", v->name, v->about);
   }
-  fputs("\n'tracectl help VERB' explains a verb, 'tracectl help connect' how a collector is found.\n"
+  fputs("\n'tracectl help VERB' explains a verb, 'tracectl help connect' how to find a collector.\n"
         "Exit: 0 done, 1 the input is broken or the work failed, 2 usage, 3 a stated condition is "
         "met,\n"
         "4 data is incomplete and --strict was given, 130 interrupted.\n",
@@ -94,7 +94,7 @@ static int print_all_json(void) {
 }
 
 const struct tk_option tk_help_options[] = {
-  TK_OPTION(0, "json", NULL, tk_read_flag, 0, "all verbs and their options, one JSON object a verb"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, 0, "all verbs with their options, an object a line"),
   { 0 },
 };
 

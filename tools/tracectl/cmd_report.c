@@ -168,7 +168,8 @@ static int resolve_profile(struct report_options *o, const char *kind_text) {
 static int resolve(struct report_options *o, const char *kind_text) {
   int code = parse_kind(kind_text, o);
 
-  if (code == TK_DONE && o->json && o->csv) code = tk_usage("report", "only one of --json and --csv can be given");
+  if (code == TK_DONE && o->json && o->csv)
+    code = tk_usage("report", "only one of --json and --csv can be given");
   if (code == TK_DONE && o->watch && o->csv)
     code = tk_usage("report", "--csv is written once: leave out --watch");
   if (code == TK_DONE) code = resolve_conditions(o, kind_text);
@@ -216,8 +217,8 @@ const struct tk_option tk_report_options[] = {
   TK_OPTION(0, "csv", NULL, tk_read_flag, AT(csv),
             "one table as RFC 4180, with a line of names; default: the first table"),
   TK_OPTION(0, "schema", NULL, tk_read_flag, AT(schema),
-            "the names of figures, tables and columns, and what they mean; needs no FILE; with --json "
-            "for a program"),
+            "the names of figures, tables and columns, and what they mean; needs no FILE; with "
+            "--json for a program"),
   TK_OPTION(0, "pprof", "OUT", tk_read_text, AT(pprof),
             "a table whose key is a stack, as a profile for go tool pprof"),
   TK_OPTION(0, "fail-on", "EXPR", tk_read_texts, AT(fail_on),
@@ -227,16 +228,17 @@ const struct tk_option tk_report_options[] = {
             "functions in which waits and system calls are idle, besides those of 'tracectl tables "
             "idle': 'main.worker,net:main.accept*,!main.main'"),
   TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
-  TK_HELP(NULL, "The KIND why explains why one thing took so long, by its critical path; in FILE, or "
-                "in the last --window (default 1m) that a collector has of one stream (of several the "
-                "live one, else the newest), whole generations after the last hole:"),
+  TK_HELP(NULL,
+          "The KIND why explains why one thing took so long, by its critical path; in FILE, or in "
+          "the last --window (default 1m) that a collector has of one stream (of several the live "
+          "one, else the newest), whole generations after the last hole:"),
   TK_OPTION(0, "task", "ID", read_task, AT(why.of),
             "this task, from its begin to its end, from the goroutine that ended it back"),
   TK_OPTION(0, "slow", "TYPE", tk_read_text, AT(why.of.slow),
             "the slowest complete task or region of this type"),
   TK_OPTION(0, "goroutine", "N", tk_read_count, AT(why.of.goroutine),
-            "this goroutine at --at: its innermost region then, else the shortest task that it began, "
-            "else what it did then: a wait, a system call, a run"),
+            "this goroutine at --at: its innermost region then, else the shortest task that it "
+            "began, else what it did then: a wait, a system call, a run"),
   TK_OPTION(0, "at", "T", tk_read_at, AT(at),
             "a time: nanoseconds as cat and query print them, RFC 3339, -5m, now or @UNIX"),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),
@@ -504,7 +506,8 @@ static int report_why(struct report_options *o, int argc, char **argv) {
   if (o->schema) return why_schema(o);
 
   if (is_not_of_why(o))
-    return tk_usage("report", "why takes only --task, --goroutine with --at, --slow, --json and --top");
+    return tk_usage("report",
+                    "why takes only --task, --goroutine with --at, --slow, --json and --top");
   if (ways != 1 || (of->goroutine != 0) != o->at.is_given)
     return tk_usage("report", "why needs one of --task ID, --goroutine G --at T, --slow TYPE");
   if (argc > 2 || (argc == 2 && strcmp(argv[1], "-") == 0))
@@ -527,7 +530,8 @@ static int report_why(struct report_options *o, int argc, char **argv) {
 static int report(struct report_options *o, int argc, char **argv) {
   int code;
 
-  if (argc == 0) return tk_usage("report", "KIND is required; 'tracectl report all' runs every report");
+  if (argc == 0)
+    return tk_usage("report", "KIND is required; 'tracectl report all' runs every report");
   if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
   if (is_of_why(o))
     return tk_usage("report", "--task, --goroutine, --at and --slow are for the KIND why only");

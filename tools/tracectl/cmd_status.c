@@ -2,6 +2,7 @@
 /* tracectl status: the collector's health, and its streams. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
@@ -92,16 +93,37 @@ static void print_text(const status_reply *s) {
 
 struct status_args {
   struct tk_client_args client;
+  struct tk_selector selector;
   bool json;
 };
 
+static bool is_selected(const struct tk_selector *s, const stream_status *t) {
+  return (s->service == NULL || strcmp(s->service, t->service) == 0) &&
+         (s->instance == NULL || strcmp(s->instance, t->instance) == 0) &&
+         (!s->has_stream || (t->stream.len == sizeof s->stream &&
+                             memcmp(t->stream.data, s->stream, sizeof s->stream) == 0));
+}
+
+/* Leaves the selected streams; the answer is lent to nobody else. */
+static void select_streams(const struct tk_selector *selector, status_reply *reply) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < reply->n_streams; i++)
+    if (is_selected(selector, reply->streams[i])) reply->streams[n++] = reply->streams[i];
+  reply->n_streams = n;
+}
+
 static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
   struct tk_client *client;
-  const status_reply *status;
+  status_reply *status;
 
   TB_TRY(tk_client_open(&args->client, diag, &client));
   tb_rc rc = tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, diag, &status);
-  if (rc == TB_OK && args->json)
+  if (rc == TB_OK) select_streams(&args->selector, status);
+  if (rc == TB_OK && status->n_streams == 0 && tk_selector_names_streams(&args->selector))
+    rc = tb_fail(diag, TB_NOTFOUND, "%.190s",
+                 tk_remote_no_match(client, &args->selector, "no stream matches"));
+  else if (rc == TB_OK && args->json)
     rc = print_json(status);
   else if (rc == TB_OK)
     print_text(status);
@@ -109,10 +131,12 @@ static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
   return rc;
 }
 
+#define AT(member) offsetof(struct status_args, member)
 const struct tk_option tk_status_options[] = {
-  TK_OPTION(0, "json", NULL, tk_read_flag, offsetof(struct status_args, json),
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json),
             "one object a line: the collector, then each stream"),
-  TK_GROUP(tk_client_options, offsetof(struct status_args, client)),
+  TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
 

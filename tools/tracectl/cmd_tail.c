@@ -58,15 +58,15 @@ static tb_rc read_duration(const struct tk_option *option, const char *value, vo
 const struct tk_option tk_tail_options[] = {
   TK_OPTION('n', NULL, "N", tk_read_count, AT(limit), "end after N lines"),
   TK_OPTION(0, "kind", "K", read_kind, AT(ask),
-            "report, generation, alert, all, or events: by kind (`tracectl tables kinds`) or by name "
-            "(GoBlock); may be given several times"),
+            "report, generation, alert, all, or events: by kind (`tracectl tables kinds`) or by "
+            "name (GoBlock); may be given several times"),
   TK_OPTION(0, "goroutine", "N", tk_read_count, AT(ask.goroutine),
             "only events of this goroutine, or about it"),
   TK_OPTION(0, "min-duration", "SPAN", read_duration, AT(ask.duration_ns),
             "only events that end what lasted so long: 10ms, 1s"),
   TK_OPTION(0, "since", "T", tk_read_time, AT(ask.selector.since_wall_ns),
-            "events from the archive first, of generations traced at T or later, by the program's own "
-            "clock: RFC 3339, -5m or @UNIX"),
+            "events from the archive first, of generations traced at T or later, by the program's "
+            "own clock: RFC 3339, -5m or @UNIX"),
   TK_GROUP(tk_stream_options, AT(ask.selector)),
   TK_OPTION(0, "strict", NULL, tk_read_flag, AT(strict), "exit 4 if something was lost"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(ask.json), "one object a line"),

@@ -125,7 +125,7 @@ Test(options, an_unknown_name_is_told_with_the_one_that_was_meant) {
   expect_refused("-Z", "no option -Z");
 }
 
-/* --to is the whole old name and not short for --top; --until, its new name, this table does not have. */
+/* This table has no --until, so --to is short for --top. */
 Test(options, an_old_name_is_an_error_that_tells_the_new_one) {
   expect_refused("--from now", "no option --from; use --since");
   expect_refused("--from=now", "no option --from; use --since");

@@ -203,7 +203,8 @@ tb_rc tk_read_texts(const struct tk_option *option, const char *value, void *fie
   char name[NAME_BYTES];
 
   if (texts->n == TK_TEXTS_MAX)
-    return tb_fail(diag, TB_BROKEN, "%s can be given at most %d times", shown(option, name), TK_TEXTS_MAX);
+    return tb_fail(diag, TB_BROKEN, "%s can be given at most %d times", shown(option, name),
+                   TK_TEXTS_MAX);
   texts->text[texts->n++] = value;
   return TB_OK;
 }

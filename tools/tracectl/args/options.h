@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A verb's options: one table, of which getopt's tables, `tracectl help VERB`, the manual page and the completion are made.
+/* A verb's options: one table, of which getopt's tables, `tracectl help VERB`, the manual page and
+ * the completion are made.
  *
  *   const struct tk_option tk_cat_options[] = {
- *     TK_OPTION('d', NULL, "parsed|wire", tk_read_word, offsetof(struct cat, form), "what is printed"),
- *     TK_OPTION(0, "gen", "A..B", tk_read_generations, offsetof(struct cat, which), "these alone"),
- *     TK_GROUP(tk_client_options, offsetof(struct cat, client)),
+ *     TK_OPTION('d', NULL, "parsed|wire", tk_read_word, AT(form), "what is printed"),
+ *     TK_OPTION(0, "gen", "A..B", tk_read_generations, AT(which), "these generations alone"),
+ *     TK_GROUP(tk_client_options, AT(client)),
  *     { 0 },
  *   };
  *
- * The argument says what completion offers: words with bars are its values, FILE and OUT are paths, DIR is a folder.
- * A row without letter and name is for help alone: an argument of the verb, or, without an argument, a paragraph.
+ * AT(form) is offsetof(struct cat, form). The argument says what completion offers: words with bars
+ * are its values, FILE and OUT are paths, DIR is a folder. A row without letter and name is for
+ * help alone: an argument of the verb, or, without an argument, a paragraph.
  *
- * The same thing has the same name in all verbs: --since and --until are times, -o is a file, --top a number of rows. Other
- * names for these are errors that tell the right one.
+ * The same thing has the same name in all verbs: --since and --until are times, -o is a file, --top
+ * a number of rows. Other names for these are errors that tell the right one.
  *
  * Memory    values are lent from argv.
  * Errors    on stderr, with TK_USAGE.
@@ -28,7 +30,8 @@
 
 struct tk_option;
 
-/* Stores an option's value (NULL for a flag) in its field. TB_BROKEN: the value is wrong, as diag says. */
+/* Stores an option's value (NULL for a flag) in its field. TB_BROKEN: the value is wrong; diag says
+ * why. */
 typedef tb_rc tk_read_fn(const struct tk_option *option, const char *value, void *field,
                          struct tb_diag *diag);
 
@@ -52,7 +55,8 @@ static inline bool tk_option_is_end(const struct tk_option *row) {
   return row->about == NULL && row->group == NULL;
 }
 
-/* Reads all options into target; optind is then the first argument. argv[0] is the verb. TK_DONE or TK_USAGE. */
+/* Reads all options into target; optind is then the first argument. argv[0] is the verb. Answers
+ * TK_DONE or TK_USAGE. */
 int tk_options_read(int argc, char **argv, const struct tk_option *options, void *target);
 /* The same for a verb that has no arguments. */
 int tk_options_read_all(int argc, char **argv, const struct tk_option *options, void *target);
@@ -88,7 +92,8 @@ tk_read_fn tk_read_flag, /* bool */
     tk_read_span,        /* uint64_t: nanoseconds */
     tk_read_at;          /* struct tk_at */
 
-/* The rows as text for people: terms, and what they mean. Rows of the group `brief` are one line, which is `instead`. */
+/* The rows as text for people: terms, and what they mean. For the rows of the group `brief`, the
+ * line `instead` is printed. */
 void tk_options_print(const struct tk_option *options, const struct tk_option *brief,
                       const char *instead);
 /* Text, its lines broken and indented by column; the first one begins at column. */

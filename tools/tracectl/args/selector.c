@@ -55,19 +55,15 @@ const struct tk_option tk_stream_options[] = {
 };
 const struct tk_option tk_time_options[] = {
   TK_OPTION(0, "since", "T", tk_read_time, AT(since_wall_ns),
-            "what was traced at T or later, by the program's own clock: RFC 3339, -5m, now or @UNIX; "
-            "whole generations"),
+            "what was traced at T or later, by the program's own clock: RFC 3339, -5m, now or "
+            "@UNIX; whole generations"),
   TK_OPTION(0, "until", "T", tk_read_time, AT(until_wall_ns), "what was traced at T or before"),
-  { 0 },
-};
-const struct tk_option tk_last_options[] = {
-  TK_OPTION(0, "last", "SPAN", tk_read_span, AT(last_ns), "the newest 30s, 5m or 1h of each stream"),
   { 0 },
 };
 const struct tk_option tk_selector_options[] = {
   TK_GROUP(tk_stream_options, 0),
   TK_GROUP(tk_time_options, 0),
-  TK_GROUP(tk_last_options, 0),
+  TK_OPTION(0, "last", "SPAN", tk_read_span, AT(last_ns), "of each stream the newest 30s, 5m, 1h"),
   TK_OPTION(0, "gen", "A..B", tk_read_generations, 0,
             "generations by number; A.. and ..B are open"),
   { 0 },

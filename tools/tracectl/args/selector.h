@@ -21,14 +21,13 @@ struct tk_selector {
   uint64_t first_gen, last_gen;
 };
 
-/* Rows for a verb's table, their field a struct tk_selector. The last one has those of the two before it. */
-extern const struct tk_option tk_stream_options[];    /* --service, --instance, --stream */
-extern const struct tk_option tk_time_options[];      /* --since, --until */
-extern const struct tk_option tk_last_options[];      /* --last */
-extern const struct tk_option tk_selector_options[];  /* all of these, and --gen */
+/* Rows for a verb's table, their field a struct tk_selector. */
+extern const struct tk_option tk_stream_options[];   /* --service, --instance, --stream */
+extern const struct tk_option tk_time_options[];     /* --since, --until */
+extern const struct tk_option tk_selector_options[]; /* all of these, --last and --gen */
 tk_read_fn tk_read_generations; /* struct tk_selector */
 
-/* Something is selected: a stream, or of the selected ones' generations a part. */
+/* True if streams are selected, or a part of their generations. */
 bool tk_selector_names_streams(const struct tk_selector *selector);
 bool tk_selector_is_part(const struct tk_selector *selector);
 /* A segment's id, given as an argument. */

@@ -54,7 +54,7 @@ tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page
   if (page->n_streams < 2) return TB_OK;
   if (page->n_streams >= NAMED_MAX)
     return tb_fail(diag, TB_BROKEN,
-                   "%zu streams match, or more; one is required: 'tracectl status --json' shows them",
+                   "%zu streams match, or more; one is required: see 'tracectl status --json'",
                    page->n_streams);
   for (size_t i = 0; i < page->n_streams; i++) {
     if (!is_live(page->streams[i])) continue;

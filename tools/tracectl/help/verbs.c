@@ -19,11 +19,11 @@ const struct tk_verb tk_help_connect = {
   .args = "",
   .about = "How a collector is found, by every verb that asks one.",
   .notes =
-      "HOST alone is port 7073. A loopback address without a scheme is plain HTTP, all else is TLS.\n"
-      "What no option says, the environment does: TRACECTL_SERVER, TRACECTL_CERTS, TRACECTL_TLS_CA and "
-      "so on; then lines of KEY = VALUE in ~/.config/tracectl.conf (TRACECTL_CONFIG names another file). "
-      "If nothing names a collector, it is the one of this host: /run/tracecollect/http.sock, else "
-      "./tracecollect-data/http.sock.\n",
+      "HOST alone is port 7073. A loopback address without a scheme is plain HTTP, all else TLS.\n"
+      "The environment has what no option says: TRACECTL_SERVER, TRACECTL_CERTS, TRACECTL_TLS_CA "
+      "and so on; then lines of KEY = VALUE in ~/.config/tracectl.conf (TRACECTL_CONFIG names "
+      "another file). If nothing names a collector, it is the one of this host: "
+      "/run/tracecollect/http.sock, else ./tracecollect-data/http.sock.\n",
   .options = tk_client_options,
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commands.def as data: what `tracectl help` prints. Manual pages and completion are made of its --json (tools/tracectl/manual.py). */
+/* commands.def as data: what `tracectl help` prints. Manual pages and completion are made of its
+ * --json (tools/tracectl/manual.py). */
 #ifndef TK_HELP_VERBS_H
 #define TK_HELP_VERBS_H
 

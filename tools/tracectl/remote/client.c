@@ -28,8 +28,8 @@ struct tk_client {
 #define AT(member) offsetof(struct tk_client_args, member)
 const struct tk_option tk_client_options[] = {
   TK_OPTION(0, "server", "WHERE|@FILE", tk_read_text, AT(server),
-            "the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or its ready file; without it "
-            "its http.sock on this host"),
+            "the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or its ready file; without "
+            "it its http.sock on this host"),
   TK_OPTION(0, "certs", "DIR", tk_read_text, AT(certs),
             "ca.pem, reader.pem and reader.key, for https"),
   TK_OPTION(0, "tls-ca", "FILE", tk_read_text, AT(tls_ca), "the authority, instead of DIR/ca.pem"),

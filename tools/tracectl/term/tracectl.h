@@ -29,7 +29,8 @@ int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 void tk_say(const char *verb, const char *fmt, va_list args) TB_PRINTF(2, 0);
 /* The same of what is no failure. */
 void tk_note(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
-/* "tracectl ", which stands before the verb in messages. "" in a program that has no verbs: its name is the verb. */
+/* What precedes the verb in messages: "tracectl ", or "" in a program without verbs, whose name is
+ * the verb then. */
 extern const char *tk_program;
 
 /* Standard output is a pipe without a reader: its reader has seen enough, which is no fault. */

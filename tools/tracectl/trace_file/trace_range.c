@@ -109,8 +109,8 @@ tb_rc tk_trace_ranges_find(const char *verb, const char *path, const struct tk_t
   TB_TRY(tk_selector_check(&ask->which, diag));
   if (strcmp(path, "-") == 0)
     return tb_fail(diag, TB_BROKEN,
-                   "--gen, --since, --until and --goroutine need a file: standard input can be read "
-                   "only once");
+                   "--gen, --since, --until and --goroutine need a file: standard input can be "
+                   "read only once");
   if (!tk_index_find(verb, path, ask->goroutine != 0, &index)) return TB_IO;
   tb_rc rc = choose(&index, ask, diag, out);
   tk_index_fini(&index);
