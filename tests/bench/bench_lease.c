@@ -5,10 +5,8 @@
  *
  * Without -n it never ends, without -k the lease has every kind of event. Says "leased" on stdout once it has the lease, and at the end, tab-separated: events, lost, nanoseconds
  * from the first bundle to the last, CPU nanoseconds of this process, bytes as they were sent. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -84,23 +82,25 @@ static tb_rc run(const struct tk_client_args *args, uint64_t events, char *kind,
   return rc;
 }
 
+struct options {
+  struct tk_client_args client;
+  uint64_t events;
+  char *kind;
+};
+
 int main(int argc, char **argv) {
-  static const struct option options[] = { TK_CLIENT_OPTIONS, { 0 } };
-  struct tk_client_args args = { 0 };
-  uint64_t events = UINT64_MAX;
-  char *kind = NULL;
+  static const struct tk_option options[] = {
+    TK_OPTION('n', NULL, "N", tk_read_count, offsetof(struct options, events), "end after N events"),
+    TK_OPTION('k', NULL, "KIND", tk_read_text, offsetof(struct options, kind), "of this kind"),
+    TK_GROUP(tk_client_options, offsetof(struct options, client)),
+    { 0 },
+  };
+  struct options o = { .events = UINT64_MAX };
   struct tb_diag diag;
 
-  for (int c; (c = getopt_long(argc, argv, "n:k:", options, NULL)) != -1;) {
-    if (c == 'n')
-      events = strtoull(optarg, NULL, 10);
-    else if (c == 'k')
-      kind = optarg;
-    else if (!tk_client_option(&args, c, optarg))
-      return 2;
-  }
+  if (tk_options_read_all(argc, argv, options, &o) != 0) return 2;
   tb_diag_clear(&diag);
-  tb_rc rc = run(&args, events, kind, &diag);
+  tb_rc rc = run(&o.client, o.events, o.kind, &diag);
   if (rc != TB_OK) fprintf(stderr, "bench_lease: %s\n", diag.text);
   return rc == TB_OK ? 0 : 1;
 }

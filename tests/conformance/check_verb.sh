@@ -44,8 +44,8 @@ expect "a missing file" 1 "no-such.trace: No such file" check "$work/no-such.tra
 expect "a folder" 1 "is a directory" check "$work/folder.trace"
 expect "too little memory" 1 "broken.*limit" check --memory-max 4K "$good"
 expect "enough memory" 0 "ok" check --memory-max 64MiB "$good"
-expect "no size" 2 "is no size" check --memory-max lots "$good"
-expect "no file" 2 "which FILE" check
+expect "no size" 2 "--memory-max needs a size" check --memory-max lots "$good"
+expect "no file" 2 "FILE is required" check
 expect "an unknown option" 2 "Try 'tracectl help check'" check --loud "$good"
 expect "help" 0 "usage: tracectl check" help check
 expect "--help" 0 "usage: tracectl check" check --help

@@ -159,8 +159,8 @@ class Actions(Case):
                 self.assertIn(words, said.err)
         self.actions_file.write_text(f"exec page {program}\n")
         self.assertEqual(self.run_program(ACTIONS, "--config", self.actions_file, "--check-config").err, "")
-        self.assertIn("--state DIR is wanted", self.run_program(ACTIONS, "--config", self.actions_file, expect=2).err)
-        self.assertIn("try --help", self.run_program(ACTIONS, "--check-config", "more", expect=2).err)
+        self.assertIn("--state DIR is required", self.run_program(ACTIONS, "--config", self.actions_file, expect=2).err)
+        self.assertIn("unexpected argument 'more'\nTry 'tracecollect-actions --help'", self.run_program(ACTIONS, "--check-config", "more", expect=2).err)
         # Only the file of rules may name them, on whatever way a rule comes.
         self.collect("exec page")
         said = self.collector.ask("trigger", "add", "other WHEN finding leak DO exec page", expect=2)

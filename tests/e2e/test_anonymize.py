@@ -86,6 +86,6 @@ class Anonymize(Case):
         public, done = self.anonymize(torn, expect=1)
         self.assertIn("the trace ends in the middle of a batch", done.err)
         self.assertFalse(public.exists())
-        self.assertIn("one FILE is wanted", self.tracectl("anonymize", "-o", public, expect=2).err)
-        self.assertIn("-o OUT is wanted", self.tracectl("anonymize", trace, expect=2).err)
+        self.assertIn("one FILE is required", self.tracectl("anonymize", "-o", public, expect=2).err)
+        self.assertIn("-o OUT is required", self.tracectl("anonymize", trace, expect=2).err)
         self.assertIn("No such file", self.anonymize(self.folder / "none", expect=1)[1].err)

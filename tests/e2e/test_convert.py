@@ -267,8 +267,8 @@ class OtherFormats(Convert):
         for value, words in (("x", '"x" is not NAME=VALUE'), ("a=%1", 'the value of "a" is wrong'), ("a=%0Ab", 'the value of "a" is wrong')):
             said = self.tracectl("convert", "--otlp", receiver.url(""), trace, env={**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": value}, expect=1).err
             self.assertIn(f"OTEL_EXPORTER_OTLP_HEADERS: {words}", said)
-        for words, says in ((("--otlp", "host:4318"), '"host:4318" is no URL'), (("--otlp", "http://h", "-o", "x"), "-o has no place"),
-                            (("--otlp", "http://h", "--to", "csv"), "--otlp sends otlp or otlp-metrics, not csv")):
+        for words, says in ((("--otlp", "host:4318"), "not 'host:4318'"), (("--otlp", "http://h", "-o", "x"), "--otlp cannot be combined with -o"),
+                            (("--otlp", "http://h", "--to", "csv"), "--otlp sends otlp or otlp-metrics only")):
             self.assertIn(says, self.tracectl("convert", *words, trace, expect=2).err)
 
     def test_tables(self):
@@ -310,11 +310,11 @@ class OtherFormats(Convert):
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")
-        for words, says in ((("--to", "gif"), 'no format "gif"'), ((), "--to FORMAT is wanted"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
+        for words, says in ((("--to", "gif"), "--to needs one of perfetto, chrome"), ((), "--to is required"), (("--to", "chrome", "--table", "spans"), "--table is for json and csv"),
                             (("--to", "csv", "--table", "x y"), "no such table"), (("--to", "csv", "--of", "waiting"), "--of is for collapsed"),
-                            (("--to", "collapsed", "--of", "all"), '"all" is none of')):
+                            (("--to", "collapsed", "--of", "all"), "--of needs one of samples, waiting")):
             self.assertIn(says, self.tracectl("convert", *words, trace, "-o", self.folder / "x", expect=2).err)
-        self.assertIn("-o OUT is wanted", self.tracectl("convert", "--to", "csv", trace, expect=2).err)
+        self.assertIn("-o OUT is required", self.tracectl("convert", "--to", "csv", trace, expect=2).err)
         self.assertIn("no such table", self.tracectl("convert", "--to", "csv", trace, "--table", "spanz", "-o", self.folder / "x", expect=2).err)
         self.assertIn("No such file", self.tracectl("convert", "--to", "chrome", self.folder / "none", "-o", self.folder / "x", expect=1).err)
         self.assertFalse((self.folder / "x").exists() and (self.folder / "x").stat().st_size > 100)

@@ -71,11 +71,13 @@ class Diff(Case):
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")
-        for condition, says in (("scheds.p99 > 5%", 'no metric "scheds"'), ("sched > 5%", "a field is wanted"), ("sched.p98 > 5%", "a field is wanted"),
-                                ("sched.p99 = 5%", "> or < is wanted"), ("sched.p99 > 5", "a change is wanted"), ("task[x.p99 > 5%", "has no end")):
+        for condition, says in (("scheds.p99 > 5%", 'no metric "scheds"'), ("sched > 5%", "a field is required"), ("sched.p98 > 5%", "a field is required"),
+                                ("sched.p99 = 5%", "> or < is required"), ("sched.p99 > 5", "a change is required"), ("task[x.p99 > 5%", "has no end")):
             self.assertIn(says, self.tracectl("diff", trace, trace, "--fail-on", condition, expect=2).err)
-        self.assertIn("A and B are wanted", self.tracectl("diff", trace, expect=2).err)
-        self.assertIn("one of service, instance", self.tracectl("diff", trace, "host=x", expect=2).err)
+        self.assertIn("A and B are required", self.tracectl("diff", trace, expect=2).err)
+        self.assertIn("no option --host", self.tracectl("diff", trace, "host=x", expect=2).err)
+        self.assertIn("no option --from; use --since", self.tracectl("diff", "service=shop,from=-1h", trace, expect=2).err)
+        self.assertIn("--gen needs generations", self.tracectl("diff", trace, "service=shop,gen=x", expect=2).err)
         self.assertIn("No such file", self.tracectl("diff", trace, self.folder / "none", expect=1).err)
         done = self.tracectl("diff", trace, trace, "--fail-on", "task[nothing].p99 > 1%")
         self.assertIn("condition not checked, nothing of it ended in A", done.err)

@@ -140,9 +140,9 @@ class History(Case):
         collector.send(self.trace("g26-gens"), "shop")
         stretches = self.kept(collector, "shop")
         self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("history", "sched", "--service", "shopp", expect=1).err)
-        self.assertIn('"shced" is no kind of report', collector.ask("history", "shced", expect=2).err)
+        self.assertIn("'shced' is not a kind of report", collector.ask("history", "shced", expect=2).err)
         self.assertIn("all kinds together need --json", collector.ask("history", "all", expect=2).err)
-        self.assertIn("one KIND of report is wanted", collector.ask("history", expect=2).err)
+        self.assertIn("one KIND of report is required", collector.ask("history", expect=2).err)
         for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is no id of 32"),
                              ("history/sched?after=zz", "after=zz is no id of 32"), ("history/sched?figures=2", "figures"),
                              ("history/sched?window=10s", "window")):

@@ -58,18 +58,18 @@ class Index(Case):
         trace = self.trace("g26-gens")
         rows = self.rows(trace)
         whole = self.tracectl("cat", "-d", "json", trace).out.splitlines()
-        part = self.tracectl("cat", "-d", "json", "--from", rows[4]["began"], "--to", rows[6]["began"], trace).out.splitlines()
+        part = self.tracectl("cat", "-d", "json", "--since", rows[4]["began"], "--until", rows[6]["began"], trace).out.splitlines()
         self.assertGreater(len(part), 300)
         self.assertLess(len(part), len(whole) / 10)
         times = [json.loads(line)["time"] for line in part]
         self.assertEqual(times, sorted(times))
         self.assertLess(times[-2] - times[0], rows[6]["since_ns"] - rows[4]["since_ns"] + 2_000_000)
-        for args, reason in ((("--from", "2100-01-01"), "no event"), (("--to", "2001-01-01"), "nothing of that"),
+        for args, reason in ((("--since", "2100-01-01"), "no event"), (("--until", "2001-01-01"), "nothing of that"),
                              (("--gen", "100.."), "1..26")):
             done = self.tracectl("cat", *args, trace, expect=1)
             self.assertEqual(done.out, "")
             self.assertIn(reason, done.err)
-        self.assertIn("--gen", self.tracectl("cat", "--from", "@1", self.trace("g22-mix"), expect=1).err)
+        self.assertIn("--gen", self.tracectl("cat", "--since", "@1", self.trace("g22-mix"), expect=1).err)
 
     def of_goroutine(self, event, goroutine):
         return goroutine in (event["g"], event.get("goroutine"), event["event"] == "GCMarkAssistActive" and event["scope_id"])
@@ -111,7 +111,7 @@ class Index(Case):
                 bytes_[row["offset"]:row["offset"] + row["bytes"]] = b"\xee" * row["bytes"]
         trace.write_bytes(bytes_)
         os.utime(self.folder / f"{trace.name}.index")
-        for args, want in (((), sum(each, [])), (("--gen", "6..13"), sum(each[3:6], [])), (("--from", rows[14]["began"]), sum(each[6:], []))):
+        for args, want in (((), sum(each, [])), (("--gen", "6..13"), sum(each[3:6], [])), (("--since", rows[14]["began"]), sum(each[6:], []))):
             got = self.tracectl("cat", "--json", "--goroutine", goroutine, *args, trace).out.splitlines()
             self.assertEqual([json.loads(line) for line in got], want, args)
         parsed = self.tracectl("cat", "--goroutine", goroutine, trace).out.splitlines()
@@ -121,8 +121,8 @@ class Index(Case):
 
     def test_usage_is_told(self):
         trace = self.trace("g26-labels")
-        for args in (("--gen", "2..1", trace), ("--gen", "x", trace), ("--from", "soon", trace),
-                     ("--from", "now", "--to", "-5m", trace), ("--gen", "1", "-"), ("--goroutine", "0", trace), ("--goroutine", "g1", trace),
+        for args in (("--gen", "2..1", trace), ("--gen", "x", trace), ("--since", "soon", trace),
+                     ("--since", "now", "--until", "-5m", trace), ("--gen", "1", "-"), ("--goroutine", "0", trace), ("--goroutine", "g1", trace),
                      ("--goroutine", "1", "-d", "wire", trace)):
             self.tracectl("cat", *args, expect=2)
         self.tracectl("index", expect=2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help, manual pages and shell completion know every verb, option and key, and nothing else."""
+import json
 import re
 import shutil
 import unittest
@@ -9,14 +10,18 @@ from harness import BUILD, DAEMON, FULL, SOURCE, Case
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SHELLS = {"bash": "tracectl", "zsh": "_tracectl", "fish": "tracectl.fish"}
 # What an option takes, by the word that its help has for it: the first of several, or else 1.
-VALUES = {"T": "now", "SPAN": "10s", "HEX": "0" * 32, "A..B": "1..2", "W": "10s", "K": "alert", "EXPR": "sched.p99 > +20%"}
+VALUES = {"WHERE|@FILE": "none", "HOST:PORT|@FILE": "none:1", "T": "now", "SPAN": "10s", "HEX": "0" * 32, "A..B": "1..2", "W": "10s", "K": "alert", "EXPR": "sched.p99 > +20%"}
+TABLE = {}  # what the program itself reads its options by
+OLD = {"from": "since", "to": "until", "start": "since", "end": "until", "rows": "top", "limit": "top", "format": "to"}
 SAID = {}  # what help printed, and man, is the same for all cases
 
 
 class Manual(Case):
     def setUp(self):
         super().setUp()
-        self.verbs = re.findall(r"^  ([a-z]+) +\S", self.help(), re.M)
+        if not TABLE:
+            TABLE.update((row["verb"], row) for row in map(json.loads, self.tracectl("help", "--json").out.splitlines()))
+        self.verbs = [verb for verb in TABLE if verb != "connect"]
         self.assertIn("fetch", self.verbs)
 
     def help(self, *verb):
@@ -24,16 +29,12 @@ class Manual(Case):
             SAID[verb] = self.tracectl("help", *verb).out
         return SAID[verb]
 
-    def terms(self, verb):
-        """What opens the entries of the verb's help, in one line."""
-        return " ".join(re.split(r"(?<=\S)  ", line[2:])[0] for line in self.help(verb).splitlines() if line.startswith("  -"))
+    def rows(self, verb):
+        return [row for row in TABLE[verb]["options"] if row["name"] or row["letter"]]
 
     def options(self, verb):
-        return sorted(set(OPTION.findall(self.terms(verb))))
-
-    def wants(self, verb):
-        """Those that take a value, and the word for it."""
-        return dict(re.findall(r"(--[a-z-]+) ([^\s,-][^\s,]*)", self.terms(verb)))
+        """Its table's, those without a name by their letter, and the words for the values that they take."""
+        return {f"--{row['name']}" if row["name"] else f"-{row['letter']}": row["arg"] for row in self.rows(verb)}
 
     def page(self, path):
         """A page as man prints it for a terminal; a warning fails the case."""
@@ -54,6 +55,9 @@ class Manual(Case):
             self.assertRegex(text, rf"tracectl +{verb} ")
             for option in self.options(verb):
                 self.assertIn(option, text)
+        text = " ".join(self.page(pages / "tracectl-connect.1").split())
+        for row in self.rows("connect"):
+            self.assertIn(f"--{row['name']} {row['arg']} {row['about']}", text)
         text = self.page(pages / "tracecollectd.yaml.5")
         for row in self.tracectl("tables", "config").out.splitlines()[1:]:
             self.assertRegex(text, rf"(?m)^ +{re.escape(row.split()[0])}\b")
@@ -93,7 +97,7 @@ class Manual(Case):
             options = [option for option in self.options(verb) if FULL or option not in seen]
             seen.update(options)
             for arguments, reason in ((["--no-such-option"], "no option --no-such-option"), (["-Z"], "no option -Z"),
-                                      *(([option], f"{option} needs a value") for option in self.wants(verb) if option in options)):
+                                      *(([option], f"{option} needs a value") for option in options if self.options(verb)[option])):
                 with self.subTest(verb=verb, arguments=arguments):
                     done = self.tracectl(verb, *arguments, expect=2, cwd=self.folder)
                     self.assertEqual(done.err, f"tracectl {verb}: {reason}\nTry 'tracectl help {verb}'.\n")
@@ -106,19 +110,77 @@ class Manual(Case):
             done = self.tracectl(slip, expect=2)
             self.assertEqual(done.err, f'tracectl: no verb "{slip}"; did you mean "{verb}"?\n')
         self.assertIn("'tracectl help' lists them", self.tracectl("xyzzy", expect=2).err)
-        self.assertIn('did you mean "metrics"?', self.tracectl("tables", "metrisc", expect=2).err)
+        self.assertIn("did you mean 'metrics'?", self.tracectl("tables", "metrisc", expect=2).err)
         self.assertIn("--tls may be one of --tls-ca, --tls-cert", self.tracectl("list", "--tls", "x", expect=2).err)
         self.assertIn("--json takes no value", self.tracectl("list", "--json=1", expect=2).err)
         self.assertIn("--to needs a value", self.tracectl("send", "--to", expect=2).err)
         self.assertIn("-d needs a value", self.tracectl("cat", "-d", expect=2).err)
 
-    def test_every_option_that_help_names_is_one(self):
+    def test_help_begins_with_a_first_day_and_goes_on_by_purpose(self):
+        groups = re.findall(r"(?m)^(\S.*):\n((?:  .*\n)+)", self.help())
+        self.assertEqual([name for name, _ in groups], ["On a first day", "Read a file", "Ask a collector", "Run a collector", "Write traces"])
+        shown = [re.findall(r"(?m)^  ([a-z]+) +\S", rows) for _, rows in groups]
+        self.assertEqual(shown[0], ["status", "top", "report", "tail", "list", "fetch", "query", "convert"])
+        self.assertEqual(sorted(sum(shown, ["help"])), sorted(self.verbs))
+        self.assertIn("'tracectl help connect'", self.help())
+
+    def test_help_has_each_row_of_the_table_and_one_line_for_connecting(self):
         for verb in self.verbs:
-            words, wants = [], self.wants(verb)
-            for option in self.options(verb):
+            text = " ".join(self.help(verb).split())
+            self.assertLessEqual(max(map(len, self.help(verb).partition("\nExamples:")[0].splitlines()[1:])), 100, verb)
+            for row in TABLE[verb]["options"]:
+                term = f"--{row['name']} {row['arg']}" if row["name"] else f"-{row['letter']} {row['arg']}" if row["letter"] else row["arg"]
+                if not row["connects"]:
+                    self.assertIn(" ".join(f"{term} {row['about']}".split()), text)
+            connects = [f"--{row['name']}" for row in TABLE[verb]["options"] if row["connects"]]
+            self.assertIn(connects, ([], [f"--{row['name']}" for row in TABLE["connect"]["options"]]))
+            self.assertEqual(self.help(verb).count("tracectl help connect"), 1 if connects else 0, verb)
+            self.assertIn(", ".join(connects), text)
+        text = " ".join(self.help("connect").split())
+        for row in TABLE["connect"]["options"]:
+            self.assertIn(f"--{row['name']} {row['arg']} {row['about']}", text)
+
+    def test_one_name_for_one_thing_and_another_name_is_an_error_that_tells_it(self):
+        seen = set()
+        for verb in self.verbs:
+            options = self.options(verb)
+            for old, name in OLD.items():
+                if f"--{name}" not in options or f"--{old}" in options:
+                    continue
+                for words in [[f"--{old}", "1"]] + ([] if old in seen else [[f"--{old}=1"]]):
+                    done = self.tracectl(verb, *words, expect=2, cwd=self.folder)
+                    self.assertEqual(done.err, f"tracectl {verb}: no option --{old}; use --{name}\nTry 'tracectl help {verb}'.\n")
+                seen.add(old)
+        self.assertEqual(seen, set(OLD))
+        for verb in ("list", "report", "state", "diff"):
+            self.assertIn("no option -n; use --top", self.tracectl(verb, "-n", "3", expect=2).err)
+        for verb, old, name in (("report", "last", "window"), ("top", "last", "window"), ("tail", "last", "since"), ("query", "window", "last")):
+            self.assertIn(f"no option --{old}; use --{name}", self.tracectl(verb, f"--{old}", "5m", expect=2).err)
+        for verb in self.verbs:
+            for row in self.rows(verb):
+                self.assertEqual(row["arg"], {"since": "T", "until": "T", "top": "N", "last": "SPAN"}.get(row["name"], row["arg"]))
+                self.assertEqual(row["letter"] == "o", row["name"] == "output", verb)
+
+    def test_values_that_do_not_fit_are_told_in_plain_words(self):
+        for words, said in ((("list", "--top", "x"), "--top needs a number, not 'x'"), (("report", "all", "--top", "-1"), "--top needs a number, not '-1'"),
+                            (("cat", "-d", "text"), "-d needs one of parsed, wire, footprint, json, not 'text'"),
+                            (("top", "--window", "30s"), "--window needs one of 10s, 1m, 5m, all, not '30s'"),
+                            (("query", "--since", "soon"), "--since needs a time (2026-03-01T12:00:00Z, -5m, now or @UNIX), not 'soon'"),
+                            (("fetch", "--last", "x"), "--last needs a span of time (10ms, 30s, 5m, 24h), not 'x'"),
+                            (("cat", "--goroutine", "0"), "--goroutine needs a number of 1 or more, not '0'"),
+                            (("send", "--rate", "0"), "--rate needs a number of megabytes a second, not '0'"),
+                            (("certs", "--days", "0"), "--days needs 1 to 36500 days, not '0'"),
+                            (("fetch",), "-o FILE is required"), (("fetch", "--json", "-o", "-"), "--json and -o -: only one of them can write to standard output"),
+                            (("status", "x"), "unexpected argument 'x'")):
+            self.assertTrue(self.tracectl(*words, expect=2, cwd=self.folder).err.startswith(f"tracectl {words[0]}: {said}\n"), words)
+
+    def test_every_option_that_the_table_names_is_one(self):
+        for verb in self.verbs:
+            words = []
+            for option, arg in self.options(verb).items():
                 words.append(option)
-                if option in wants:
-                    words.append(VALUES.get(wants[option], wants[option].split("|")[0] if "|" in wants[option] else "1"))
+                if arg:
+                    words.append(VALUES.get(arg, arg.split("|")[0] if "|" in arg else "1"))
             with self.subTest(verb=verb):  # the wrong option behind them ends the verb before it does anything
                 done = self.tracectl(verb, *words, "--no-such-option", expect=2, cwd=self.folder)
                 self.assertEqual(done.err, f"tracectl {verb}: no option --no-such-option\nTry 'tracectl help {verb}'.\n")
@@ -137,7 +199,7 @@ class Manual(Case):
             for verb in self.verbs:
                 self.assertIn(verb, script)
                 for option in self.options(verb):
-                    self.assertIn(option if shell != "fish" else f"-l {option[2:]}", script)
+                    self.assertIn(option if shell != "fish" else f"-l {option[2:]} " if option[1] == "-" else f"-s {option[1:]} ", script)
             if shutil.which(shell):
                 self.run_program(shell, "-n", BUILD / "completion" / SHELLS[shell])
 
@@ -163,6 +225,8 @@ class Bash(Case):
         self.assertEqual(self.candidates("certs", ""), {"init", "agent", "reader", "server", "renew", "revoke"})
         self.assertEqual(self.candidates("tables", "con"), {"config"})
         self.assertEqual(self.candidates("help", "rep"), {"report"})
+        self.assertEqual(self.candidates("help", "conn"), {"connect"})
+        self.assertEqual(self.candidates("list", "--sort", "s"), {"size", "service"})
         self.assertEqual(self.candidates("send", "--rate", ""), set())
 
     def test_paths_where_a_path_belongs(self):

@@ -107,13 +107,13 @@ class Query(Case):
                            ("SELECT load_extension('x')", "function is refused"), ("VACUUM INTO 'x.db'", "refused"),
                            ("SELECT * FORM spans", "SELECT * FORM spans\n           ^"), ("SELECT\n nope FROM spans", " nope FROM spans\n   ^"),
                            ("SELECT *\nFROM spanz", "FROM spanz\n       ^"),
-                           ("SELECT 1; SELECT 2", "one statement at a time"), ("", "a SELECT is wanted")):
+                           ("SELECT 1; SELECT 2", "one statement at a time"), ("", "a SELECT is required")):
             done = self.tracectl("query", trace, sql, expect=2)
             self.assertIn(words, done.err, sql)
             self.assertEqual(done.out, "", sql)
         self.assertIn("may not be modified", self.tracectl("query", trace, "DELETE FROM spans", expect=1).err)
         self.assertEqual(list(self.folder.glob("x*")), [])
-        self.assertIn("a file is wanted", self.tracectl("query", "-", "SELECT 1", expect=2).err)
+        self.assertIn("FILE may be read more than once", self.tracectl("query", "-", "SELECT 1", expect=2).err)
         self.assertIn("No such file", self.tracectl("query", self.folder / "none", "SELECT 1 FROM spans", expect=1).err)
 
     def test_a_broken_trace_gives_the_rows_before_the_fault_then_the_fault(self):
@@ -228,7 +228,7 @@ class Query(Case):
         self.assertEqual(gens, [5, 6, 7, 8])
         times = self.rows(trace, "SELECT wall_ns FROM generations")
         moment = f"@{times[9]['wall_ns'] / 1e9 + 0.001:.9f}"
-        around = self.rows(trace, "SELECT gen FROM generations", more=("--from", moment, "--to", moment))
+        around = self.rows(trace, "SELECT gen FROM generations", more=("--since", moment, "--until", moment))
         self.assertEqual([row["gen"] for row in around], [10])
         self.assertEqual(self.rows(trace, "SELECT gen FROM generations WHERE gen>6", more=("--gen", "5..8")), [{"gen": 7}, {"gen": 8}])
         self.assertIn("nothing of that is in it", self.tracectl("query", trace, "SELECT 1", "--gen", "900..", expect=1).err)
@@ -303,7 +303,7 @@ class QueryOfACollector(Case):
         both = self.collector.ask("query", "--all", "SELECT DISTINCT stream FROM goroutines", "--csv").out.split()[1:]
         self.assertEqual(sorted(name.split("/")[0] for name in both), ["desk", "shop"])
         refused = self.collector.ask("query", "--service", "shop", states, expect=2)
-        self.assertRegex(refused.err, r"that is the whole archive of 1 streams?, [\d.]+ KiB: name a time \(--from, --last\) or generations \(--gen\), or give --all")
+        self.assertRegex(refused.err, r"that is the whole archive of 1 streams?, [\d.]+ KiB: name a time \(--since, --last\) or generations \(--gen\), or give --all")
         self.assertIn('did you mean "shop"', self.collector.ask("query", "--service", "shp", "--all", states, expect=1).err)
-        self.assertIn("not both", self.collector.ask("query", trace, "--service", "shop", states, expect=2).err)
+        self.assertIn("FILE cannot be combined", self.collector.ask("query", trace, "--service", "shop", states, expect=2).err)
         self.assertEqual(self.collector.stop(), 0)

@@ -86,11 +86,11 @@ class State(Case):
 
     def test_mistakes(self):
         trace = self.trace("g26-gens")
-        self.assertIn("--at T is wanted", self.tracectl("state", trace, expect=2).err)
+        self.assertIn("--at T is required", self.tracectl("state", trace, expect=2).err)
         self.assertIn("outside of what is read", self.tracectl("state", "--at", "5", trace, expect=1).err)
         self.assertIn("outside of what is read", self.tracectl("state", "--at", "now", trace, expect=1).err)
         self.assertIn("no wall clock is in it", self.tracectl("state", "--at", "now", self.trace("g22-mix"), expect=1).err)
-        self.assertIn("--at:", self.tracectl("state", "--at", "soon", trace, expect=2).err)
+        self.assertIn("--at needs a time", self.tracectl("state", "--at", "soon", trace, expect=2).err)
         torn = self.folder / "torn"
         torn.write_bytes(trace.read_bytes()[:80000])
         last = self.events(trace)[-1]["time"]

@@ -342,10 +342,10 @@ class Tail(Case):
                 (("a/b/c/d/e",), "topic"),
                 (("%2",), "two digits"),
                 (("shop/", "--service", "shop"), "not in both"),
-                (("-n", "0"), "no number"),
-                (("--goroutine", "-3"), "no goroutine"),
-                (("--min-duration", "5"), "--min-duration"),
-                (("one", "two"), "has no place")):
+                (("-n", "0"), "-n needs a number of 1 or more, not '0'"),
+                (("--goroutine", "-3"), "--goroutine needs a number of 1 or more"),
+                (("--min-duration", "5"), "--min-duration needs a unit"),
+                (("one", "two"), "unexpected argument 'two'")):
             done = collector.ask("tail", *args, expect=2)
             self.assertIn(words, done.err, args)
         done = self.tracectl("tail", "--server", f"@{self.folder}/nothing", "--kind", "all", expect=1)

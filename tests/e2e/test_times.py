@@ -131,17 +131,25 @@ class Times(Case):
             self.assertEqual(values, sorted(values), sort)
         everything = self.list()
         self.assertEqual([s["id"] for s in everything], [s["id"] for s in self.list("--sort", "time")])
-        self.assertEqual(self.list("-n", "2"), everything[-2:])
-        self.assertEqual(self.list("-n", "9"), everything)
-        self.assertEqual([s["id"] for s in self.list("-n", "3", "--sort", "size")],
+        self.assertEqual(self.list("--top", "2"), everything[-2:])
+        self.assertEqual(self.list("--top", "9"), everything)
+        self.assertEqual([s["id"] for s in self.list("--top", "3", "--sort", "size")],
                          [s["id"] for s in sorted(everything[-3:], key=lambda s: s["bytes"])])
 
         head, *lines = self.collector.ask("list").out.splitlines()
         self.assertEqual(head.split(), ["ID", "SERVICE", "INSTANCE", "GENERATION", "SIZE", "EVENTS", "FIRST", "FORMAT", "ANALYSIS"])
         self.assertEqual([int(line.split()[0]) for line in lines], [s["id"] for s in everything])
         self.assertEqual(self.collector.ask("list", "--arrival").out.split()[7], "ARRIVED")
-        for wrong in (("--sort", "colour"), ("-n", "0"), ("-n", "some")):
-            self.assertIn(f"tracectl list: {wrong[0]}: ", self.collector.ask("list", *wrong, expect=2).err)
+        for wrong in (("--sort", "colour"), ("--top", "-1"), ("--top", "some")):
+            self.assertIn(f"tracectl list: {wrong[0]} needs ", self.collector.ask("list", *wrong, expect=2).err)
+
+        streams = [row for row in self.collector.json_lines("status") if row["type"] == "stream"]
+        for stream in streams:
+            for chosen in (("--service", stream["service"]), ("--stream", stream["stream"])):
+                self.assertEqual([row.get("stream") for row in self.collector.json_lines("status", *chosen)], [None, stream["stream"]])
+        self.assertNotIn("g25-mix", self.collector.ask("status", "--service", "g24-mix").out)
+        self.assertIn('no service "g23-mix"; did you mean', self.collector.ask("status", "--service", "g23-mix", expect=1).err)
+        self.assertIn("no stream matches", self.collector.ask("status", "--service", "g24-mix", "--instance", "x", expect=1).err)
 
     def test_a_trace_has_one_number_of_events(self):
         """As the program wrote them: in whole, in generations, in the archive and out of it again."""

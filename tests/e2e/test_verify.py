@@ -129,5 +129,5 @@ class Verify(Case):
         self.assertFalse((self.folder / "state").exists())
         (self.folder / "state/archive").mkdir(parents=True)
         self.assertIn('is "PRIVATE KEY", a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
-        self.assertIn("--public-key is for an archive that is named", self.verify("--public-key", public, expect=2).err)
-        self.assertIn("--rebuild is for a state folder that is named", self.verify("--rebuild", expect=2).err)
+        self.assertIn("--public-key needs ARCHIVE", self.verify("--public-key", public, expect=2).err)
+        self.assertIn("--rebuild needs ARCHIVE", self.verify("--rebuild", expect=2).err)

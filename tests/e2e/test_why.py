@@ -100,16 +100,16 @@ class Why(Case):
                 (none, ("--slow", "x"), 1, "no task is in it: "),
                 (gens, ("--goroutine", "1", "--at", "5"), 1, "the time lies outside of the trace, which has 2276455027456 to 2277459082561"),
                 (gens, ("--goroutine", "99999", "--at", "2276455027457"), 1, "no goroutine 99999 is in it"),
-                (gens, ("--goroutine", "1"), 2, "why wants one of --task ID, --goroutine G --at T, --slow TYPE"),
-                (gens, ("--task", "1", "--slow", "x"), 2, "why wants one of"),
-                (gens, ("--task", "x"), 2, '--task: "x" is no task\'s number'),
-                (gens, ("--goroutine", "1", "--at", "soon"), 2, '"soon" is not a time'),
-                (gens, ("--task", "1", "--csv"), 2, "why has --task, --goroutine with --at, --slow, --json and --top")):
+                (gens, ("--goroutine", "1"), 2, "why needs one of --task ID, --goroutine G --at T, --slow TYPE"),
+                (gens, ("--task", "1", "--slow", "x"), 2, "why needs one of"),
+                (gens, ("--task", "x"), 2, "--task needs the number of a task, not 'x'"),
+                (gens, ("--goroutine", "1", "--at", "soon"), 2, "--at needs a time"),
+                (gens, ("--task", "1", "--csv"), 2, "why takes only --task, --goroutine with --at, --slow, --json and --top")):
             done = self.tracectl("report", "why", trace, *args, expect=code)
             self.assertIn(words, done.err, args)
             self.assertEqual(done.out, "", args)
-        self.assertIn("go with the KIND why", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
-        self.assertIn("why wants one FILE", self.tracectl("report", "why", "-", "--task", "1", expect=2).err)
+        self.assertIn("are for the KIND why only", self.tracectl("report", "stw", gens, "--task", "1", expect=2).err)
+        self.assertIn("why needs one FILE", self.tracectl("report", "why", "-", "--task", "1", expect=2).err)
 
     def test_a_collectors_stream_is_explained_as_its_file_is(self):
         trace = self.trace("g26-gens")

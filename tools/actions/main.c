@@ -6,7 +6,6 @@
  * It is a program of its own so that the collector's sandbox neither starts programs nor calls out. It asks the collector for what has
  * fired once a second; the collector keeps that, so nothing is missed while this program or the collector is away. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,13 +23,13 @@
 
 #define CONFIG_DEFAULT "/etc/tracecollect/actions"
 
-enum { TURN_MS = 1000, EXIT_USAGE = 2 };
+enum { TURN_MS = 1000 };
 
 struct tb_mem tk_mem; /* of the room that asks the collector */
 
 struct program {
   const char *config_path, *state;
-  bool only_checks;
+  bool only_checks, shows_version, shows_help;
   struct tk_client_args where;
   struct ac_config config;
   struct ac_progress *progress;
@@ -176,51 +175,39 @@ static tb_rc start(struct program *p, struct tb_diag *diag) {
 
 /* ---- the command line ---- */
 
-static void print_help(void) {
-  fputs("Usage: tracecollect-actions [OPTIONS]\n"
-        "Runs the commands and calls the URLs that rules of triggers name (docs/TRIGGERS.md).\n"
-        "\n"
-        "  --config FILE           actions, one a line; default: " CONFIG_DEFAULT "\n"
-        "  --state DIR             where it notes how far it has come; default: STATE_DIRECTORY\n"
-        "  --check-config          look at the file and exit\n" TK_CLIENT_HELP
-        "  --version               print the version and exit\n"
-        "  --help                  this text\n",
-        stdout);
+#define AT(member) offsetof(struct program, member)
+static const struct tk_option options[] = {
+  TK_OPTION(0, "config", "FILE", tk_read_text, AT(config_path),
+            "actions, one a line; default: " CONFIG_DEFAULT),
+  TK_OPTION(0, "state", "DIR", tk_read_text, AT(state),
+            "where the progress is stored; default: STATE_DIRECTORY"),
+  TK_OPTION(0, "check-config", NULL, tk_read_flag, AT(only_checks), "check the file and exit"),
+  TK_GROUP(tk_client_options, AT(where)),
+  TK_OPTION(0, "version", NULL, tk_read_flag, AT(shows_version), "print the version and exit"),
+  TK_OPTION(0, "help", NULL, tk_read_flag, AT(shows_help), "this text"),
+  { 0 },
+};
+
+static int print_help(void) {
+  puts("Usage: tracecollect-actions [OPTION]...\n"
+       "Runs the commands and calls the URLs that rules of triggers name (docs/TRIGGERS.md).\n");
+  tk_options_print(options, NULL, NULL);
+  return TK_DONE;
 }
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct program *p) {
-  enum { CONFIG = 1, STATE, CHECK, VERSION, HELP };
-  static const struct option options[] = {
-    { "config", required_argument, NULL, CONFIG },
-    { "state", required_argument, NULL, STATE },
-    { "check-config", no_argument, NULL, CHECK },
-    { "version", no_argument, NULL, VERSION },
-    { "help", no_argument, NULL, HELP },
-    TK_CLIENT_OPTIONS,
-    { 0 },
-  };
+  static char name[] = "tracecollect-actions";
 
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    switch (c) {
-    case CONFIG: p->config_path = optarg; break;
-    case STATE: p->state = optarg; break;
-    case CHECK: p->only_checks = true; break;
-    case VERSION: return puts("tracecollect-actions " TC_VERSION) < 0;
-    case HELP: print_help(); return 0;
-    default:
-      if (tk_client_option(&p->where, c, optarg)) break;
-      fputs("Try 'tracecollect-actions --help'.\n", stderr);
-      return EXIT_USAGE;
-    }
-  }
-  if (optind < argc)
-    fprintf(stderr, "tracecollect-actions: '%s' is not an option; try --help\n", argv[optind]);
-  else if (p->state == NULL && !p->only_checks)
-    fputs("tracecollect-actions: --state DIR is wanted, or STATE_DIRECTORY\n", stderr);
-  else
-    return -1;
-  return EXIT_USAGE;
+  tk_program = "";
+  argv[0] = name;
+  int code = tk_options_read_all(argc, argv, options, p);
+  if (code != TK_DONE) return code;
+  if (p->shows_version) return puts("tracecollect-actions " TC_VERSION) < 0;
+  if (p->shows_help) return print_help();
+  if (p->state == NULL && !p->only_checks)
+    return tk_usage(name, "--state DIR is required, or STATE_DIRECTORY");
+  return -1;
 }
 
 int main(int argc, char **argv) {

@@ -53,15 +53,17 @@ static int write_file(const char *path, const char *out_path) {
   return TK_DONE;
 }
 
-int tk_cmd_anonymize(int argc, char **argv) {
-  static const struct option options[] = { { "output", required_argument, NULL, 'o' }, { 0 } };
-  const char *out = NULL;
+const struct tk_option tk_anonymize_options[] = {
+  TK_OPTION('o', "output", "OUT", tk_read_text, 0, "the file to write; - is standard output"),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "o:", options)) != -1;) {
-    if (c != 'o') return tk_usage_hint("anonymize");
-    out = optarg;
-  }
-  if (optind + 1 != argc) return tk_usage("anonymize", "one FILE is wanted");
-  if (out == NULL) return tk_usage("anonymize", "-o OUT is wanted; - is standard output");
+int tk_cmd_anonymize(int argc, char **argv) {
+  const char *out = NULL;
+  int code = tk_options_read(argc, argv, tk_anonymize_options, &out);
+
+  if (code != TK_DONE) return code;
+  if (optind + 1 != argc) return tk_usage("anonymize", "one FILE is required");
+  if (out == NULL) return tk_usage("anonymize", "-o OUT is required; - is standard output");
   return write_file(argv[optind], out);
 }

@@ -6,7 +6,6 @@
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/print/print.h"
-#include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_range.h"
 #include "tools/tracectl/trace_file/trace_run.h"
@@ -16,37 +15,32 @@ typedef tb_rc events_fn(void *self, const struct to_generation *gen, const struc
 typedef tb_rc file_fn(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                       struct tb_diag *diag);
 
-static const struct mode {
-  const char *name;
+/* The words of -d, in their order. */
+enum { FORM_PARSED, FORM_WIRE, FORM_FOOTPRINT, FORM_JSON };
+static const struct form {
   events_fn *events; /* prints ordered events */
-  file_fn *file;     /* or the file as it stands */
-} modes[] = {
-  { "parsed", tk_print_parsed, NULL },
-  { "wire", NULL, tk_print_wire },
-  { "footprint", NULL, tk_print_footprint },
-  { "json", tk_print_json, NULL },
+  file_fn *file;     /* or the file as it is */
+} forms[] = {
+  [FORM_PARSED] = { tk_print_parsed, NULL },
+  [FORM_WIRE] = { NULL, tk_print_wire },
+  [FORM_FOOTPRINT] = { NULL, tk_print_footprint },
+  [FORM_JSON] = { tk_print_json, NULL },
 };
 
-static const struct mode *find_mode(const char *name) {
-  for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-    if (strcmp(modes[i].name, name) == 0) return &modes[i];
-  return NULL;
-}
-
 struct cat {
-  const struct mode *mode;
+  unsigned form;
   const char *path;
   struct tk_trace_range_ask ask;
   struct tk_trace_ranges parts;      /* none: all */
   const struct tk_trace_range *part; /* NULL: all */
   bool any;                          /* a part had events that are wanted */
-  bool progress;
+  bool json, no_progress;
   unsigned threads;
 };
 
 static bool print_ordered(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
   struct tk_printer printer = { 0 };
-  struct tk_trace_range_sink inside = { &cat->ask, { &printer, cat->mode->events }, false };
+  struct tk_trace_range_sink inside = { &cat->ask, { &printer, forms[cat->form].events }, false };
   struct tb_diag fault; /* of printing itself */
 
   tb_diag_clear(&fault);
@@ -61,7 +55,7 @@ static bool print_ordered(struct cat *cat, struct tk_out *out, struct tk_trace_r
                                     .sink = cat->part != NULL ? sink : inside.to,
                                     .threads = cat->threads,
                                     .frames = true,
-                                    .progress = cat->progress && !isatty(STDOUT_FILENO) };
+                                    .progress = !cat->no_progress && !isatty(STDOUT_FILENO) };
   bool read = tk_trace_run(&ask, run);
   if (fault.rc != TB_OK) run->diag = fault;
   cat->any |= inside.any;
@@ -75,7 +69,7 @@ static bool print_file(struct cat *cat, struct tk_out *out, struct tk_trace_run 
   if (!tk_input_open("cat", cat->path, &in)) return false;
   if (cat->part != NULL) tk_input_part(in, cat->part);
   tb_diag_clear(&run->diag);
-  run->rc = cat->mode->file(in, out, &tk_mem, &run->diag);
+  run->rc = forms[cat->form].file(in, out, &tk_mem, &run->diag);
   if (run->diag.offset != TB_NO_OFFSET) run->diag.offset = tk_input_offset(in, run->diag.offset);
   tk_input_close(in);
   cat->any = true;
@@ -83,7 +77,7 @@ static bool print_file(struct cat *cat, struct tk_out *out, struct tk_trace_run 
 }
 
 static bool print_part(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
-  return cat->mode->file != NULL ? print_file(cat, out, run) : print_ordered(cat, out, run);
+  return forms[cat->form].file != NULL ? print_file(cat, out, run) : print_ordered(cat, out, run);
 }
 
 static bool print_parts(struct cat *cat, struct tk_out *out, struct tk_trace_run *run) {
@@ -131,44 +125,36 @@ static int cat_part(struct cat *cat) {
   return code;
 }
 
-static int take_part_option(struct cat *cat, int option, const char *value) {
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  tb_rc rc = tk_trace_range_option(&cat->ask, option, value, &diag);
-  if (rc == TB_NOTFOUND) return tk_usage_hint("cat");
-  return rc == TB_OK ? TK_DONE : tk_remote_fail("cat", rc, &diag);
-}
+#define AT(member) offsetof(struct cat, member)
+const struct tk_option tk_cat_options[] = {
+  TK_OPTION('d', NULL, "parsed|wire|footprint|json", tk_read_word, AT(form),
+            "parsed: ordered events, as go tool trace -d=parsed (the default); wire: events as "
+            "they are in the file, as go tool trace -d=wire; footprint: bytes by event type, as go "
+            "tool trace -d=footprint; json: ordered events, one object a line"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "the same as -d json"),
+  TK_OPTION(0, "gen", "A..B", tk_read_generations, AT(ask.which),
+            "only these generations, by number; A.. and ..B are open"),
+  TK_OPTION(0, "since", "T", tk_read_time, AT(ask.which.since_wall_ns),
+            "only events from T on: RFC 3339, -5m, now or @UNIX"),
+  TK_OPTION(0, "until", "T", tk_read_time, AT(ask.which.until_wall_ns), "only events up to T"),
+  TK_OPTION(0, "goroutine", "N", tk_read_count, AT(ask.goroutine),
+            "only what this goroutine does and what is done to it: generations in which it only "
+            "waits are not read; parsed and json"),
+  TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  { 0 },
+};
 
 int tk_cmd_cat(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'q' },
-    { "threads", required_argument, NULL, 't' },
-    TK_TRACE_RANGE_OPTIONS,
-    { NULL, 0, NULL, 0 },
-  };
-  struct cat cat = { .mode = find_mode("parsed"), .progress = true, .threads = 1 };
-  int opt, code;
+  struct cat cat = { .threads = 1 };
+  int code = tk_options_read(argc, argv, tk_cat_options, &cat);
 
-  while ((opt = tk_option_next(argc, argv, "d:", options)) != -1) {
-    switch (opt) {
-    case 'd':
-      if ((cat.mode = find_mode(optarg)) == NULL)
-        return tk_usage("cat", "no form \"%s\": one of parsed, wire, footprint, json", optarg);
-      break;
-    case 'j': cat.mode = find_mode("json"); break;
-    case 'q': cat.progress = false; break;
-    case 't':
-      if (!tk_threads_parse(optarg, &cat.threads)) return tk_threads_usage("cat", optarg);
-      break;
-    default:
-      if ((code = take_part_option(&cat, opt, optarg)) != TK_DONE) return code;
-    }
-  }
-  if (optind + 1 != argc) return tk_usage("cat", "one FILE is wanted");
-  if (cat.ask.goroutine != 0 && cat.mode->file != NULL)
-    return tk_usage("cat", "--goroutine wants events in order: -d parsed or json");
+  if (code != TK_DONE) return code;
+  if (optind + 1 != argc) return tk_usage("cat", "one FILE is required");
+  if (cat.json) cat.form = FORM_JSON;
+  if (cat.ask.goroutine != 0 && forms[cat.form].file != NULL)
+    return tk_usage("cat", "--goroutine needs events in order: -d parsed or json");
   cat.path = argv[optind];
-  return cat.ask.given ? cat_part(&cat) : cat_file(&cat);
+  bool is_part = cat.ask.goroutine != 0 || tk_selector_is_part(&cat.ask.which);
+  return is_part ? cat_part(&cat) : cat_file(&cat);
 }

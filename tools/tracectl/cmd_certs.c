@@ -25,7 +25,7 @@ static void say(bool json, const char *dir, const char *name) {
 
 struct options {
   bool json, new_key;
-  long days, authority_days; /* 0: not given */
+  long days, authority_days; /* 0: by default */
 };
 
 static int init(const struct options *o, const char *dir) {
@@ -89,32 +89,39 @@ static int revoke(const struct options *o, const char *dir, char **whats, int n)
   return TK_DONE;
 }
 
-static bool read_days(const char *text, long *out) {
-  char *end;
+static tb_rc read_days(const struct tk_option *option, const char *value, void *field,
+                       struct tb_diag *diag) {
+  char *end, wanted[40];
+  long *days = field;
 
-  *out = strtol(text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == '\0' && *out >= 1 && *out <= TC_DAYS_MAX;
+  *days = strtol(value, &end, 10);
+  if (*value >= '0' && *value <= '9' && *end == '\0' && *days >= 1 && *days <= TC_DAYS_MAX)
+    return TB_OK;
+  snprintf(wanted, sizeof wanted, "1 to %d days", TC_DAYS_MAX);
+  return tk_option_needs(option, wanted, value, diag);
 }
 
-static int read_options(int argc, char **argv, struct options *o) {
-  static const struct option options[] = { { "authority-days", required_argument, NULL, 'a' },
-                                           { "days", required_argument, NULL, 'd' },
-                                           { "json", no_argument, NULL, 'j' },
-                                           { "new-key", no_argument, NULL, 'k' },
-                                           { 0 } };
-
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("certs");
-    if (c == 'j') o->json = true;
-    if (c == 'k') o->new_key = true;
-    if (c == 'a' || c == 'd') {
-      if (!read_days(optarg, c == 'a' ? &o->authority_days : &o->days))
-        return tk_usage("certs", "--%s \"%s\": 1 to %d days are wanted",
-                        c == 'a' ? "authority-days" : "days", optarg, TC_DAYS_MAX);
-    }
-  }
-  return TK_DONE;
-}
+#define AT(member) offsetof(struct options, member)
+const struct tk_option tk_certs_options[] = {
+  TK_HELP("init DIR", "make the authority: ca, server, agent, reader and peer as .pem and .key"),
+  TK_HELP("agent|reader|server DIR NAME",
+          "make one more, NAME.pem and NAME.key; without NAME a free one is taken"),
+  TK_HELP("renew DIR NAME",
+          "renew NAME.pem, with the same key; the old one is kept as NAME.SERIAL.pem and stays "
+          "valid; NAME ca: the authority itself, which all must be given then"),
+  TK_HELP("revoke DIR WHAT...",
+          "revoke certificates: DIR/crl.pem lists them, a collector reads it (its key tls.crl). "
+          "WHAT is a NAME, with all that DIR holds of it, renewed ones too; a FILE (with a / or "
+          "ending in .pem); or a serial number, as the collector's log has it"),
+  TK_OPTION(0, "days", "N", read_days, AT(days),
+            "how long the certificate is valid, default: 730, an authority's renewal 3650, at most "
+            "as long as the authority; for revoke, until the next list is due"),
+  TK_OPTION(0, "authority-days", "N", read_days, AT(authority_days),
+            "the same of the authority that init makes, default: 3650"),
+  TK_OPTION(0, "new-key", NULL, tk_read_flag, AT(new_key), "renew with another key"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a certificate"),
+  { 0 },
+};
 
 static int check_options(const struct options *o, const char *verb) {
   if (o->new_key && strcmp(verb, "renew") != 0)
@@ -142,20 +149,21 @@ static int run(const struct options *o, int argc, char **argv) {
   }
   for (int role = 0; role < TC_ROLES; role++)
     if (strcmp(verb, tc_role_name(role)) == 0) {
-      if (argc > 3) return tk_usage("certs", "\"%s\" is one argument too many", argv[3]);
+      if (argc > 3) return tk_usage("certs", "unexpected argument '%s'", argv[3]);
       return add(o, role, dir, argc == 3 ? argv[2] : "");
     }
-  return tk_usage("certs", "\"%s\" is none of init, agent, reader, server, renew, revoke", verb);
+  return tk_usage("certs", "'%s' is not one of init, agent, reader, server, renew, revoke", verb);
 }
 
 int tk_cmd_certs(int argc, char **argv) {
   struct options o = { 0 };
-  int code = read_options(argc, argv, &o);
+  int code = tk_options_read(argc, argv, tk_certs_options, &o);
 
   if (code != TK_DONE) return code;
   argc -= optind;
   argv += optind;
-  if (argc < 2) return tk_usage("certs", "what to do and a folder are wanted");
+  if (argc < 2)
+    return tk_usage("certs", "init, agent, reader, server, renew or revoke, and DIR, are required");
   code = check_options(&o, argv[0]);
   return code == TK_DONE ? run(&o, argc, argv) : code;
 }

@@ -116,35 +116,30 @@ static bool check_file(const char *path, const struct check_options *options) {
   return run.rc == TB_OK;
 }
 
-int tk_cmd_check(int argc, char **argv) {
-  static const struct option long_options[] = {
-    { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'P' },
-    { "memory-max", required_argument, NULL, 'm' },
-    { "threads", required_argument, NULL, 't' },
-    { 0 },
-  };
-  struct check_options options = { .threads = 1 };
-  int c, code = TK_DONE;
+static tb_rc read_bytes(const struct tk_option *option, const char *value, void *field,
+                        struct tb_diag *diag) {
+  if (parse_bytes(value, field)) return TB_OK;
+  return tk_option_needs(option, "a size (64M, 2G)", value, diag);
+}
 
-  while ((c = tk_option_next(argc, argv, "", long_options)) != -1) {
-    switch (c) {
-    case 'j': options.json = true; break;
-    case 'P': options.no_progress = true; break;
-    case 'm':
-      if (!parse_bytes(optarg, &options.memory_max))
-        return tk_usage("check", "--memory-max: \"%s\" is no size (try 512M)", optarg);
-      break;
-    case 't':
-      if (!tk_threads_parse(optarg, &options.threads)) return tk_threads_usage("check", optarg);
-      break;
-    default: return tk_usage_hint("check");
-    }
-  }
+#define AT(member) offsetof(struct check_options, member)
+const struct tk_option tk_check_options[] = {
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a file"),
+  TK_OPTION(0, "memory-max", "SIZE", read_bytes, AT(memory_max),
+            "fail rather than use more (64M, 2G)"),
+  TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  { 0 },
+};
+
+int tk_cmd_check(int argc, char **argv) {
+  struct check_options options = { .threads = 1 };
+  int code = tk_options_read(argc, argv, tk_check_options, &options);
+
+  if (code != TK_DONE) return code;
   if (options.memory_max != 0 && options.threads > 1)
-    return tk_usage("check", "--memory-max is for one thread, not for --threads %u",
-                    options.threads);
-  if (optind == argc) return tk_usage("check", "which FILE?");
+    return tk_usage("check", "--memory-max cannot be combined with --threads 2");
+  if (optind == argc) return tk_usage("check", "FILE is required");
   for (int i = optind; i < argc; i++)
     if (!check_file(argv[i], &options)) code = TK_FAILED;
   return code;

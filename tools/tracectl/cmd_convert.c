@@ -13,48 +13,19 @@
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_TABLE = 1, OPT_OF, OPT_OTLP };
-
-enum form { FORM_TIMELINE, FORM_JSON, FORM_CSV, FORM_SQLITE };
+/* The words of --to, in their order; the first ones are timelines. */
+#define FORMS "perfetto|chrome|collapsed|otlp|otlp-metrics|json|csv|sqlite"
+enum form { PERFETTO, CHROME, COLLAPSED, OTLP, OTLP_METRICS, JSON, CSV, SQLITE, NOT_GIVEN };
+static const struct tk_format *const timelines[] = { &tk_format_perfetto, &tk_format_chrome,
+                                                     &tk_format_collapsed, &tk_format_otlp,
+                                                     &tk_format_otlp_metrics };
 
 struct convert_options {
   struct tk_inputs inputs;
-  const char *to, *path, *table, *of;
-  enum form form;
+  const char *path, *table;
+  unsigned form, stacks; /* NOT_GIVEN */
   struct tk_convert_ask ask;
 };
-
-static int take_option(struct convert_options *o, int option, const char *value) {
-  switch (option) {
-  case 'o': o->path = value; return TK_DONE;
-  case TK_OPT_TO: /* of a format, and not of a time: --until is that */
-    o->to = value;
-    return TK_DONE;
-  case OPT_TABLE: o->table = value; return TK_DONE;
-  case OPT_OF: o->of = value; return TK_DONE;
-  case OPT_OTLP: o->ask.options.url = value; return TK_DONE;
-  default: return tk_inputs_option(&o->inputs, option, value);
-  }
-}
-
-static int find_form(struct convert_options *o) {
-  static const char *const forms[] = {
-    [FORM_JSON] = "json", [FORM_CSV] = "csv", [FORM_SQLITE] = "sqlite"
-  };
-
-  if (o->to == NULL)
-    return tk_usage("convert", "--to FORMAT is wanted: perfetto, chrome, collapsed, otlp, "
-                               "otlp-metrics, json, csv, sqlite");
-  for (unsigned i = FORM_JSON; i <= FORM_SQLITE; i++)
-    if (strcmp(o->to, forms[i]) == 0) o->form = (enum form)i;
-  o->ask.format = tk_format_find(o->to);
-  if (o->form == FORM_TIMELINE && o->ask.format == NULL)
-    return tk_usage("convert",
-                    "--to: no format \"%s\"; there are perfetto, chrome, collapsed, otlp, "
-                    "otlp-metrics, json, csv, sqlite",
-                    o->to);
-  return TK_DONE;
-}
 
 /* --otlp URL is --to otlp, or otlp-metrics, with another place. */
 static int check_url(struct convert_options *o) {
@@ -62,30 +33,28 @@ static int check_url(struct convert_options *o) {
 
   if (url == NULL) return TK_DONE;
   if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-    return tk_usage("convert", "--otlp: \"%s\" is no URL: https://... or http://...", url);
-  if (o->path != NULL) return tk_usage("convert", "--otlp sends: -o has no place beside it");
-  if (o->to == NULL) o->to = "otlp";
-  if (strcmp(o->to, "otlp") != 0 && strcmp(o->to, "otlp-metrics") != 0)
-    return tk_usage("convert", "--otlp sends otlp or otlp-metrics, not %s", o->to);
+    return tk_usage("convert", "--otlp needs a URL (https://... or http://...), not '%s'", url);
+  if (o->path != NULL) return tk_usage("convert", "--otlp cannot be combined with -o");
+  if (o->form == NOT_GIVEN) o->form = OTLP;
+  if (o->form != OTLP && o->form != OTLP_METRICS)
+    return tk_usage("convert", "--otlp sends otlp or otlp-metrics only");
   return TK_DONE;
 }
 
 static int check_options(struct convert_options *o) {
   int code = check_url(o);
 
-  if (code == TK_DONE) code = find_form(o);
   if (code != TK_DONE) return code;
+  if (o->form == NOT_GIVEN) return tk_usage("convert", "--to is required, one of " FORMS);
   if (o->path == NULL && o->ask.options.url == NULL)
-    return tk_usage("convert", "-o OUT is wanted; - is standard output");
-  if (o->table != NULL && o->form != FORM_JSON && o->form != FORM_CSV)
-    return tk_usage("convert", "--table is for json and csv");
-  if (o->of != NULL && o->ask.format != &tk_format_collapsed)
-    return tk_usage("convert", "--of is for collapsed");
-  if (o->of != NULL && !tk_stacks_of_find(o->of, &o->ask.options.stacks))
-    return tk_usage("convert", "--of: \"%s\" is none of samples, waiting, runnable, syscall",
-                    o->of);
-  if (o->form == FORM_SQLITE && strcmp(o->path, "-") == 0)
-    return tk_usage("convert", "a database is a file: -o OUT");
+    return tk_usage("convert", "-o OUT is required; - is standard output");
+  if (o->table != NULL && o->form != JSON && o->form != CSV)
+    return tk_usage("convert", "--table is for json and csv only");
+  if (o->stacks != NOT_GIVEN && o->form != COLLAPSED)
+    return tk_usage("convert", "--of is for collapsed only");
+  if (o->form == SQLITE && strcmp(o->path, "-") == 0)
+    return tk_usage("convert", "sqlite needs a file: -o OUT");
+  if (o->stacks != NOT_GIVEN) o->ask.options.stacks = (enum tk_stacks_of)o->stacks;
   return TK_DONE;
 }
 
@@ -97,14 +66,14 @@ static int write_rows(const struct convert_options *o, struct tk_traces *traces)
   char sql[80];
 
   if (strspn(table, "abcdefghijklmnopqrstuvwxyz") != strlen(table) || strlen(table) > 20)
-    return tk_usage("convert", "--table: no such table \"%s\"", table);
+    return tk_usage("convert", "--table: no such table '%s'", table);
   snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
   tb_diag_clear(&diag);
   tb_rc rc = tk_out_new(&diag, &files);
   if (rc == TB_OK) rc = tk_out_begin(files, o->path, &diag, &file);
   int code = TK_FAILED;
   if (rc == TB_OK)
-    code = o->form == FORM_CSV ? tk_table_csv(traces, table, file)
+    code = o->form == CSV ? tk_table_csv(traces, table, file)
                                : tk_sql_run(traces, sql, TK_ROWS_JSON, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
   tk_out_free(files);
@@ -117,7 +86,7 @@ static int write_tables(struct convert_options *o) {
 
   if (!tk_traces_open(&traces, o->inputs.place, o->inputs.n))
     return tk_fail("convert", "out of memory");
-  int code = o->form == FORM_SQLITE ? tk_sql_store(&traces, o->path) : write_rows(o, &traces);
+  int code = o->form == SQLITE ? tk_sql_store(&traces, o->path) : write_rows(o, &traces);
   tk_traces_close(&traces);
   return code;
 }
@@ -125,9 +94,10 @@ static int write_tables(struct convert_options *o) {
 static int convert(struct convert_options *o, char **files, int n_files) {
   int code = tk_inputs_open(&o->inputs, files, n_files);
 
-  if (code == TK_DONE && o->form != FORM_TIMELINE) {
+  if (code == TK_DONE && o->form > OTLP_METRICS) {
     code = write_tables(o);
   } else if (code == TK_DONE) {
+    o->ask.format = timelines[o->form];
     o->ask.place = o->inputs.place;
     o->ask.n = o->inputs.n;
     o->ask.is_remote = o->inputs.is_remote;
@@ -138,20 +108,31 @@ static int convert(struct convert_options *o, char **files, int n_files) {
   return code;
 }
 
-int tk_cmd_convert(int argc, char **argv) {
-  static const struct option options[] = {
-    { "output", required_argument, NULL, 'o' },
-    { "table", required_argument, NULL, OPT_TABLE },
-    { "of", required_argument, NULL, OPT_OF },
-    { "otlp", required_argument, NULL, OPT_OTLP },
-    TK_INPUTS_OPTIONS,
-    { 0 },
-  };
-  struct convert_options o = { .inputs = { .verb = "convert" } };
-  int code;
+#define AT(member) offsetof(struct convert_options, member)
+const struct tk_option tk_convert_options[] = {
+  TK_OPTION(0, "to", FORMS, tk_read_word, AT(form),
+            "perfetto, chrome: open it in ui.perfetto.dev; collapsed: stacks for flame graphs; "
+            "otlp, otlp-metrics: OpenTelemetry's spans, and reports; json, csv: rows of a table; "
+            "sqlite: all tables"),
+  TK_OPTION('o', "output", "OUT", tk_read_text, AT(path), "the file; - is standard output"),
+  TK_OPTION(0, "table", "NAME", tk_read_text, AT(table),
+            "of json and csv: as in query; default: spans"),
+  TK_OPTION(0, "otlp", "URL", tk_read_text, AT(ask.options.url),
+            "send otlp to URL/v1/traces, otlp-metrics to URL/v1/metrics; headers: "
+            "OTEL_EXPORTER_OTLP_HEADERS"),
+  TK_OPTION(0, "of", "samples|waiting|runnable|syscall", tk_read_word, AT(stacks),
+            "of collapsed: samples (default), or the time spent waiting, runnable, in a system "
+            "call"),
+  TK_GROUP(tk_inputs_options, AT(inputs)),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "o:", options)) != -1;)
-    if ((code = take_option(&o, c, optarg)) != TK_DONE) return code;
-  code = check_options(&o);
+int tk_cmd_convert(int argc, char **argv) {
+  struct convert_options o = { .inputs = { .verb = "convert" },
+                               .form = NOT_GIVEN,
+                               .stacks = NOT_GIVEN };
+  int code = tk_options_read(argc, argv, tk_convert_options, &o);
+
+  if (code == TK_DONE) code = check_options(&o);
   return code == TK_DONE ? convert(&o, argv + optind, argc - optind) : code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has: service=shop,from=-2h,to=-1h. */
+/* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has:
+ * service=shop,since=-2h,until=-1h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,64 +13,63 @@
 #include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_JSON = 1, OPT_TOP, OPT_FAIL_ON, CONDITIONS_MAX = 16 };
+enum { CONDITIONS_MAX = 16, NAME_BYTES = 40 };
 
 struct diff_options {
-  struct tk_inputs common; /* --server, --certs, --no-progress */
-  bool json;
-  size_t rows;
+  struct tk_client_args client;
+  bool json, no_progress;
+  unsigned rows;
   struct tk_diff_condition condition[CONDITIONS_MAX];
   size_t conditions;
 };
 
-static int take_condition(struct diff_options *o, const char *value) {
-  struct tb_diag diag;
+static tb_rc read_condition(const struct tk_option *option, const char *value, void *field,
+                            struct tb_diag *diag) {
+  struct diff_options *o = field;
 
-  tb_diag_clear(&diag);
   if (o->conditions == CONDITIONS_MAX)
-    return tk_usage("diff", "--fail-on: at most %d of them", CONDITIONS_MAX);
-  tb_rc rc = tk_diff_condition_parse(value, &diag, &o->condition[o->conditions++]);
-  return rc == TB_OK ? TK_DONE : tk_usage("diff", "--fail-on: %s", diag.text);
+    return tb_fail(diag, TB_BROKEN, "--fail-on can be given at most %d times", CONDITIONS_MAX);
+  if (tk_diff_condition_parse(value, diag, &o->condition[o->conditions++]) == TB_OK) return TB_OK;
+  return tk_option_fails(option, diag);
 }
 
-static int take_option(struct diff_options *o, int option, const char *value) {
-  switch (option) {
-  case OPT_JSON: o->json = true; return TK_DONE;
-  case OPT_TOP: return tk_rows_parse("diff", value, &o->rows) ? TK_DONE : TK_USAGE;
-  case OPT_FAIL_ON: return take_condition(o, value);
-  default: return tk_inputs_option(&o->common, option, value);
-  }
-}
+#define AT(member) offsetof(struct diff_options, member)
+const struct tk_option tk_diff_options[] = {
+  TK_OPTION(0, "fail-on", "EXPR", read_condition, 0,
+            "exit 3 if the condition is met: 'sched.p99 > +20%', 'task[checkout].mean > +10%', "
+            "'running.time < -50%'"),
+  TK_OPTION(0, "top", "N", tk_read_number, AT(rows),
+            "rows of each metric, those with most time (default 10, 0: all)"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a row"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
 /* ---- the two sides ---- */
 
-/* One "name=value" of a collector's side. */
-static int take_word(struct tk_inputs *in, char *word) {
-  static const struct {
-    const char *name;
-    int option;
-  } words[] = { { "service", TK_OPT_SERVICE }, { "instance", TK_OPT_INSTANCE },
-                { "stream", TK_OPT_STREAM },   { "from", TK_OPT_FROM },
-                { "to", TK_OPT_TO },           { "last", TK_OPT_LAST },
-                { "gen", TK_OPT_GEN } };
-  char *value = strchr(word, '=');
+/* One "name=value" of a collector's side: an option that selects streams. word is changed, and its
+ * value lent. */
+static int read_word(struct tk_inputs *in, char *word) {
+  static char verb[] = "diff";
+  char option[NAME_BYTES], *value = strchr(word, '='), *argv[] = { verb, option, value, NULL };
 
-  if (value == NULL) return tk_usage("diff", "\"%s\" is no NAME=VALUE", word);
-  *value++ = 0;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(words[i].name, word) == 0) return tk_inputs_option(in, words[i].option, value);
-  return tk_usage("diff", "\"%s\": one of service, instance, stream, from, to, last, gen", word);
+  if (value == NULL) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
+  *argv[2]++ = '\0';
+  snprintf(option, sizeof option, "--%s", word);
+  optind = 0; /* these are other arguments */
+  return tk_options_read(3, argv, tk_selector_options, &in->selector);
 }
 
 /* text is changed. */
-static int take_words(struct tk_inputs *in, char *text) {
+static int read_words(struct tk_inputs *in, char *text) {
   int code = TK_DONE;
   char *rest = NULL;
 
   in->is_remote = true;
   for (char *word = strtok_r(text, ",", &rest); code == TK_DONE && word != NULL;
        word = strtok_r(NULL, ",", &rest))
-    code = take_word(in, word);
+    code = read_word(in, word);
   return code;
 }
 
@@ -84,13 +84,13 @@ static int read_places(const struct tk_inputs *in, const char *side, struct tk_s
 
 static int read_side(const struct diff_options *o, char *side, struct tk_samples *out) {
   struct tk_inputs in = { .verb = "diff",
-                          .client = o->common.client,
-                          .no_progress = o->common.no_progress };
+                          .client = o->client,
+                          .no_progress = o->no_progress };
   bool is_file = strchr(side, '=') == NULL || access(side, F_OK) == 0;
   char *words = strdup(side);
 
   int code = words == NULL ? tk_fail("diff", "out of memory") : TK_DONE;
-  if (code == TK_DONE && !is_file) code = take_words(&in, words);
+  if (code == TK_DONE && !is_file) code = read_words(&in, words);
   if (code == TK_DONE) code = tk_inputs_open(&in, is_file ? &side : NULL, is_file ? 1 : 0);
   if (code == TK_DONE) code = read_places(&in, side, out);
   tk_inputs_close(&in);
@@ -144,28 +144,20 @@ static int compare(const struct diff_options *o, char **side, const struct tk_sa
 }
 
 int tk_cmd_diff(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, OPT_JSON },
-    { "top", required_argument, NULL, OPT_TOP },
-    { "fail-on", required_argument, NULL, OPT_FAIL_ON },
-    { "no-progress", no_argument, NULL, TK_OPT_NO_PROGRESS },
-    TK_CLIENT_OPTIONS,
-    { 0 },
-  };
-  struct diff_options o = { .common = { .verb = "diff" }, .rows = 10 };
+  struct diff_options o = { .rows = 10 };
   struct tk_samples samples[2];
-  int code;
+  int code = tk_options_read(argc, argv, tk_diff_options, &o);
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;)
-    if ((code = take_option(&o, c, optarg)) != TK_DONE) return code;
+  if (code != TK_DONE) return code;
   if (optind + 2 != argc)
-    return tk_usage("diff",
-                    "A and B are wanted: a FILE each, or service=S,from=T,to=T of a collector");
+    return tk_usage("diff", "A and B are required: a FILE each, or service=S,since=T,until=T of a "
+                            "collector");
+  char **side = argv + optind; /* reading a side moves optind */
   tk_samples_init(&samples[0]);
   tk_samples_init(&samples[1]);
-  code = read_side(&o, argv[optind], &samples[0]);
-  if (code == TK_DONE) code = read_side(&o, argv[optind + 1], &samples[1]);
-  if (code == TK_DONE) code = compare(&o, argv + optind, samples);
+  code = read_side(&o, side[0], &samples[0]);
+  if (code == TK_DONE) code = read_side(&o, side[1], &samples[1]);
+  if (code == TK_DONE) code = compare(&o, side, samples);
   tk_samples_fini(&samples[0]);
   tk_samples_fini(&samples[1]);
   return code;

@@ -24,7 +24,7 @@ struct fetching {
   struct tk_selector selector;
   struct tk_firing_ask firing;
   const char *path;
-  bool full, split, strict, json, no_progress;
+  bool split, strict, json, no_progress;
   struct tk_plan plan;
   struct tk_fetch fetch;
   uint64_t file_bytes[TK_OUT_FILES_MAX];
@@ -70,7 +70,7 @@ static void say_plan(const struct fetching *f) {
   for (size_t i = 0; i < p->n_broken; i++) {
     bool is_last = p->broken[i].gen == p->pieces[p->n_pieces - 1].last_gen;
     snprintf(more, sizeof more, "%s",
-             is_last ? "" : "; Go's tools end there, --split begins another file behind it");
+             is_last ? "" : "; Go's tools end there, --split begins another file after it");
     if (p->splits_broken) where_more_is(f, p->broken[i].gen, more);
     tk_note("fetch", "generation %" PRIu64 " is broken as written: %s%s", p->broken[i].gen,
             p->broken[i].reason, more);
@@ -205,63 +205,53 @@ static tb_rc run(struct fetching *f) {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-enum { OPT_FULL = 1, OPT_FIRING, OPT_TRIGGER, OPT_SPLIT, OPT_STRICT, OPT_JSON, OPT_NO_PROGRESS };
-
-static tb_rc take_option(struct fetching *f, int option, const char *value) {
-  switch (option) {
-  case 'o': f->path = value; return TB_OK;
-  case OPT_FIRING: return tk_firing_id(&f->firing, value, f->fetch.diag);
-  case OPT_TRIGGER: f->firing.rule = value; return TB_OK;
-  case OPT_FULL: f->full = true; return TB_OK;
-  case OPT_SPLIT: f->split = true; return TB_OK;
-  case OPT_STRICT: f->strict = true; return TB_OK;
-  case OPT_JSON: f->json = true; return TB_OK;
-  case OPT_NO_PROGRESS: f->no_progress = true; return TB_OK;
-  default: return tk_remote_option(&f->args, &f->selector, option, value, f->fetch.diag);
-  }
-}
+#define AT(member) offsetof(struct fetching, member)
+const struct tk_option tk_fetch_options[] = {
+  TK_GROUP(tk_selector_options, AT(selector)),
+  TK_OPTION(0, "firing", "ID", tk_read_count, AT(firing.id),
+            "what a rule fired on: the generation and the one before it, or with --last what was "
+            "traced so long before its end; `trigger history --json` shows the ids"),
+  TK_OPTION(0, "trigger", "NAME", tk_read_text, AT(firing.rule),
+            "the same of the newest firing of this rule"),
+  TK_OPTION('o', "output", "FILE", tk_read_text, AT(path),
+            "the file to write; - is standard output; what follows a hole goes to FILE.2"),
+  TK_OPTION(0, "split", NULL, tk_read_flag, AT(split),
+            "write what follows a broken generation to another file: Go's tools end there"),
+  TK_OPTION(0, "full", NULL, tk_read_flag, AT(fetch.full),
+            "keep experiments that Go's tools cannot read"),
+  TK_OPTION(0, "strict", NULL, tk_read_flag, AT(strict), "exit 4 if generations are missing"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a file"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_client_options, AT(args)),
+  { 0 },
+};
 
 static tb_rc check_options(struct fetching *f) {
   struct tb_diag *diag = f->fetch.diag;
 
   TB_TRY(tk_selector_check(&f->selector, diag));
   TB_TRY(tk_firing_check(&f->firing, &f->selector, diag));
-  if (f->path == NULL) return tb_fail(diag, TB_BROKEN, "-o FILE is wanted");
+  if (f->path == NULL) return tb_fail(diag, TB_BROKEN, "-o FILE is required");
   if (strlen(f->path) > PATH_MAX - 16) return tb_fail(diag, TB_BROKEN, "-o: the path is too long");
   if (f->json && strcmp(f->path, "-") == 0)
-    return tb_fail(diag, TB_BROKEN, "--json and -o - both want the standard output");
+    return tb_fail(diag, TB_BROKEN,
+                   "--json and -o -: only one of them can write to standard output");
   return TB_OK;
 }
 
 int tk_cmd_fetch(int argc, char **argv) {
-  static const struct option options[] = {
-    { "output", required_argument, NULL, 'o' },
-    { "full", no_argument, NULL, OPT_FULL },
-    { "firing", required_argument, NULL, OPT_FIRING },
-    { "trigger", required_argument, NULL, OPT_TRIGGER },
-    { "split", no_argument, NULL, OPT_SPLIT },
-    { "strict", no_argument, NULL, OPT_STRICT },
-    { "json", no_argument, NULL, OPT_JSON },
-    { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
-    TK_SELECTOR_OPTIONS,
-    TK_CLIENT_OPTIONS,
-    { 0 },
-  };
   struct fetching f = { 0 };
+  int code = tk_options_read(argc, argv, tk_fetch_options, &f);
   struct tb_diag diag;
   tb_rc rc = TB_OK;
 
+  if (code != TK_DONE) return code;
   tb_diag_clear(&diag);
   f.fetch.diag = &diag;
-  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "o:", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("fetch");
-    rc = take_option(&f, c, optarg);
-  }
   for (; rc == TB_OK && optind < argc; optind++)
     rc = tk_selector_segment(&f.selector, argv[optind], &diag);
   if (rc == TB_OK) rc = check_options(&f);
 
-  f.fetch.full = f.full;
   if (rc == TB_OK) rc = run(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);

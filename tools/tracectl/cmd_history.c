@@ -20,8 +20,6 @@
 typedef Tracecollect__V1__StreamReport StreamReport;
 typedef Tracecollect__V1__FieldSchema FieldSchema;
 
-enum { OPT_JSON = 0x2000, OPT_FIGURES };
-
 struct history_options {
   struct tk_client_args client;
   struct tk_selector selector;
@@ -175,50 +173,38 @@ static int take_kind(struct history_options *o, const char *text) {
   }
   if (strcmp(text, "all") == 0) return tk_usage("history", "all kinds together need --json");
   if (!to_analysis_find(text, &kind))
-    return tk_usage("history", "\"%s\" is no kind of report; 'tracectl report' lists them", text);
+    return tk_usage("history", "'%s' is not a kind of report; 'tracectl report' lists them", text);
   o->kind = to_analysis_name(kind);
   if (tp_take_schema(&o->arena, kind, &o->schema) != TB_OK)
     return tk_fail("history", "out of memory");
   return TK_DONE;
 }
 
-static int take_option(struct history_options *o, int option, const char *value) {
-  struct tb_diag diag;
-  tb_rc rc = TB_OK;
-
-  tb_diag_clear(&diag);
-  if (option == OPT_JSON)
-    o->json = true;
-  else if (option == OPT_FIGURES)
-    o->figures_only = true;
-  else
-    rc = tk_remote_option(&o->client, &o->selector, option, value, &diag);
-  if (rc == TB_NOTFOUND) return tk_usage_hint("history");
-  return rc == TB_OK ? TK_DONE : tk_remote_fail("history", rc, &diag);
-}
+#define AT(member) offsetof(struct history_options, member)
+const struct tk_option tk_history_options[] = {
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_GROUP(tk_time_options, AT(selector)),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json),
+            "one object a stretch, as of report; all kinds with KIND all"),
+  TK_OPTION(0, "figures", NULL, tk_read_flag, AT(figures_only), "with --json: without tables"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
 static int check(struct history_options *o, int argc, char **argv) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  if (optind != argc - 1) return tk_usage("history", "one KIND of report is wanted");
+  if (optind != argc - 1) return tk_usage("history", "one KIND of report is required");
   if (tk_selector_check(&o->selector, &diag) != TB_OK) return tk_usage("history", "%s", diag.text);
   return take_kind(o, argv[optind]);
 }
 
 int tk_cmd_history(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
-                                           { "figures", no_argument, NULL, OPT_FIGURES },
-                                           TK_SELECTOR_STREAM_OPTIONS,
-                                           TK_SELECTOR_TIME_OPTIONS,
-                                           TK_CLIENT_OPTIONS,
-                                           { 0 } };
   struct history_options o = { .kind = "all" };
-  int code = TK_DONE;
+  int code = tk_options_read(argc, argv, tk_history_options, &o);
 
   tb_arena_init(&o.arena, &tk_mem, 4096);
-  for (int c; code == TK_DONE && (c = tk_option_next(argc, argv, "", options)) != -1;)
-    code = take_option(&o, c, optarg);
   if (code == TK_DONE) code = check(&o, argc, argv);
   if (code == TK_DONE) code = run(&o);
   tb_arena_fini(&o.arena);

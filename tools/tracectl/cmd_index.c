@@ -7,7 +7,6 @@
 
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
-#include "tools/tracectl/args/selector.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/json.h"
@@ -16,7 +15,7 @@
 #include "tools/tracectl/trace_file/index.h"
 
 struct index_options {
-  bool write, json, progress;
+  bool write, json, no_progress;
   uint64_t goroutine; /* 0: any */
 };
 
@@ -103,40 +102,34 @@ static int give(const char *path, const struct index_options *o, const struct tk
   return code;
 }
 
-int tk_cmd_index(int argc, char **argv) {
-  static const struct option options[] = { { "write", no_argument, NULL, 'w' },
-                                           { "json", no_argument, NULL, 'j' },
-                                           { "no-progress", no_argument, NULL, 'P' },
-                                           { "goroutine", required_argument, NULL, 'g' },
-                                           { 0 } };
-  struct index_options o = { .progress = true };
-  struct tk_index index;
-  struct tb_diag diag;
+#define AT(member) offsetof(struct index_options, member)
+const struct tk_option tk_index_options[] = {
+  TK_OPTION(0, "write", NULL, tk_read_flag, AT(write),
+            "keep it as FILE.index, which cat --gen, --since, --until and --goroutine then use"),
+  TK_OPTION(0, "goroutine", "N", tk_read_count, AT(goroutine),
+            "only the generations in which this goroutine does something"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a generation"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  { 0 },
+};
 
-  tb_diag_clear(&diag);
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    switch (c) {
-    case 'w': o.write = true; break;
-    case 'j': o.json = true; break;
-    case 'P': o.progress = false; break;
-    case 'g':
-      if (tk_selector_goroutine(optarg, &o.goroutine, &diag) != TB_OK)
-        return tk_usage("index", "%s", diag.text);
-      break;
-    default: return tk_usage_hint("index");
-    }
-  }
-  if (optind + 1 != argc) return tk_usage("index", "one FILE is wanted");
+int tk_cmd_index(int argc, char **argv) {
+  struct index_options o = { 0 };
+  struct tk_index index;
+  int code = tk_options_read(argc, argv, tk_index_options, &o);
+
+  if (code != TK_DONE) return code;
+  if (optind + 1 != argc) return tk_usage("index", "one FILE is required");
   const char *path = argv[optind];
   if (o.write && strcmp(path, "-") == 0)
-    return tk_usage("index", "--write wants a file, to lie beside it");
+    return tk_usage("index", "--write needs a file: the index is written beside it");
   bool known = !o.write && tk_index_load(path, &index);
   if (known && o.goroutine != 0 && !tk_index_knows_goroutines(&index)) {
     tk_index_fini(&index);
     known = false;
   }
-  if (!known && !tk_index_scan("index", path, true, o.progress, &index)) return TK_FAILED;
-  int code = give(path, &o, &index);
+  if (!known && !tk_index_scan("index", path, true, !o.no_progress, &index)) return TK_FAILED;
+  code = give(path, &o, &index);
   tk_index_fini(&index);
   return code;
 }

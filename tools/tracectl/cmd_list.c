@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl list: the archive's segments by the time they were traced, the newest last. All are kept until the last
  * page has come, packed as they came: some 300 bytes a segment. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +17,6 @@
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
-enum { OPT_SORT = 0x2000, OPT_ARRIVAL };
-
 /* A segment's kept fields. */
 struct item {
   uint64_t id, began_ns, arrived_ns, bytes, events;
@@ -34,8 +31,8 @@ typedef int item_order(const void *a, const void *b);
 struct list_args {
   struct tk_client_args client;
   struct tk_selector selector;
-  item_order *order;
-  size_t most; /* 0: all */
+  unsigned order;
+  unsigned most; /* 0: all */
   bool json, arrival;
 };
 
@@ -84,24 +81,8 @@ static int by_service(const void *a, const void *b) {
   return order != 0 ? order : by_time(a, b);
 }
 
-static tb_rc parse_order(const char *key, struct tb_diag *diag, item_order **out) {
-  static const struct {
-    const char *key;
-    item_order *order;
-  } orders[] = { { "time", by_time },
-                 { "arrival", by_arrival },
-                 { "size", by_size },
-                 { "events", by_events },
-                 { "service", by_service } };
-
-  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-    if (strcmp(key, orders[i].key) != 0) continue;
-    *out = orders[i].order;
-    return TB_OK;
-  }
-  return tb_fail(diag, TB_BROKEN,
-                 "--sort: \"%.80s\" is none of time, arrival, size, events, service", key);
-}
+/* The words of --sort, in their order. */
+static item_order *const orders[] = { by_time, by_arrival, by_size, by_events, by_service };
 
 /* ---- taking ---- */
 
@@ -185,7 +166,7 @@ static tb_rc print_all(struct listing *listing, struct tk_client *client) {
 
   if (n > 0) qsort(listing->items, n, sizeof *listing->items, by_time);
   first = args->most != 0 && n > args->most ? n - args->most : 0;
-  if (n > 0) qsort(listing->items + first, n - first, sizeof *listing->items, args->order);
+  if (n > 0) qsort(listing->items + first, n - first, sizeof *listing->items, orders[args->order]);
   tk_table_init(&table, args->arrival
                             ? ">ID,SERVICE,INSTANCE,>GENERATION,>SIZE,>EVENTS,FIRST,ARRIVED,"
                               "FORMAT,ANALYSIS"
@@ -218,49 +199,27 @@ static tb_rc ask(const struct list_args *args, struct tb_diag *diag) {
   return rc;
 }
 
-/* ---- options ---- */
-
-static tb_rc parse_most(const char *text, struct tb_diag *diag, size_t *out) {
-  char *end;
-
-  errno = 0;
-  unsigned long n = strtoul(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || n == 0)
-    return tb_fail(diag, TB_BROKEN, "-n: \"%.80s\" is not a number of segments, 1 or more", text);
-  *out = n;
-  return TB_OK;
-}
-
-static tb_rc take_option(struct list_args *args, int option, const char *value,
-                         struct tb_diag *diag) {
-  switch (option) {
-  case 'j': args->json = true; return TB_OK;
-  case 'n': return parse_most(value, diag, &args->most);
-  case OPT_SORT: return parse_order(value, diag, &args->order);
-  case OPT_ARRIVAL: args->arrival = true; return TB_OK;
-  default: return tk_remote_option(&args->client, &args->selector, option, value, diag);
-  }
-}
+#define AT(member) offsetof(struct list_args, member)
+const struct tk_option tk_list_options[] = {
+  TK_GROUP(tk_selector_options, AT(selector)),
+  TK_OPTION(0, "top", "N", tk_read_number, AT(most), "only the newest N of them (default 0: all)"),
+  TK_OPTION(0, "sort", "time|arrival|size|events|service", tk_read_word, AT(order),
+            "the order; default: time, the newest last"),
+  TK_OPTION(0, "arrival", NULL, tk_read_flag, AT(arrival),
+            "one more column: when the collector received it"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a line"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
 int tk_cmd_list(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-                                           { "sort", required_argument, NULL, OPT_SORT },
-                                           { "arrival", no_argument, NULL, OPT_ARRIVAL },
-                                           TK_SELECTOR_OPTIONS,
-                                           TK_CLIENT_OPTIONS,
-                                           { 0 } };
-  struct list_args args = { .order = by_time };
+  struct list_args args = { 0 };
   struct tb_diag diag;
-  tb_rc rc = TB_OK;
+  int code = tk_options_read_all(argc, argv, tk_list_options, &args);
 
+  if (code != TK_DONE) return code;
   tb_diag_clear(&diag);
-  for (int c; rc == TB_OK && (c = tk_option_next(argc, argv, "n:", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("list");
-    rc = take_option(&args, c, optarg, &diag);
-  }
-  if (rc == TB_OK && optind < argc)
-    rc = tb_fail(&diag, TB_BROKEN, "\"%.80s\" has no place here", argv[optind]);
-  if (rc == TB_OK) rc = tk_selector_check(&args.selector, &diag);
+  tb_rc rc = tk_selector_check(&args.selector, &diag);
   if (rc == TB_OK) rc = ask(&args, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("list", rc, &diag);
 }

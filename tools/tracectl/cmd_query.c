@@ -9,8 +9,6 @@
 #include "tools/tracectl/query/sql.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_JSON = 1, OPT_CSV, OPT_LIST, OPT_SAVED, OPT_PPROF };
-
 struct query_options {
   struct tk_inputs inputs;
   bool json, csv, list;
@@ -19,27 +17,30 @@ struct query_options {
   int n_files;
 };
 
-static int take_option(struct query_options *o, int option, const char *value) {
-  switch (option) {
-  case OPT_JSON: o->json = true; return TK_DONE;
-  case OPT_CSV: o->csv = true; return TK_DONE;
-  case OPT_LIST: o->list = true; return TK_DONE;
-  case OPT_SAVED: o->saved = value; return TK_DONE;
-  case OPT_PPROF: o->pprof = value; return TK_DONE;
-  default: return tk_inputs_option(&o->inputs, option, value);
-  }
-}
+#define AT(member) offsetof(struct query_options, member)
+const struct tk_option tk_query_options[] = {
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a row"),
+  TK_OPTION(0, "csv", NULL, tk_read_flag, AT(csv), "RFC 4180, with a line of names"),
+  TK_OPTION(0, "pprof", "OUT", tk_read_text, AT(pprof),
+            "a profile for go tool pprof of the rows: stack, names on top of it, values"),
+  TK_OPTION(0, "saved", "NAME", tk_read_text, AT(saved),
+            "a query that has a name, instead of a statement"),
+  TK_OPTION(0, "list", NULL, tk_read_flag, AT(list),
+            "list those queries; with --json also their statements"),
+  TK_GROUP(tk_inputs_options, AT(inputs)),
+  { 0 },
+};
 
 /* The last argument is the statement, if none is named. */
 static int take_arguments(struct query_options *o, int argc, char **argv) {
   const struct tk_saved *saved = o->saved == NULL ? NULL : tk_saved_find(o->saved);
 
   if (o->json + o->csv + (o->pprof != NULL) > 1)
-    return tk_usage("query", "one of --json, --csv and --pprof");
+    return tk_usage("query", "only one of --json, --csv and --pprof can be given");
   if (o->saved != NULL && saved == NULL) return TK_USAGE;
   if (saved == NULL && argc == 0)
     return tk_usage("query",
-                    "FILE and one statement are wanted; --list shows those that have a name");
+                    "FILE and one statement are required; --list shows those that have a name");
   o->sql = saved != NULL ? saved->sql : argv[argc - 1];
   o->files = argv;
   o->n_files = saved != NULL ? argc : argc - 1;
@@ -63,25 +64,15 @@ static int query(struct query_options *o) {
 }
 
 int tk_cmd_query(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, OPT_JSON },
-    { "csv", no_argument, NULL, OPT_CSV },
-    { "list", no_argument, NULL, OPT_LIST },
-    { "saved", required_argument, NULL, OPT_SAVED },
-    { "pprof", required_argument, NULL, OPT_PPROF },
-    TK_INPUTS_OPTIONS,
-    { 0 },
-  };
   struct query_options o = { .inputs = { .verb = "query" } };
-  int code;
+  int code = tk_options_read(argc, argv, tk_query_options, &o);
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;)
-    if ((code = take_option(&o, c, optarg)) != TK_DONE) return code;
+  if (code != TK_DONE) return code;
   if (o.list && optind == argc && !o.csv && o.pprof == NULL) {
     tk_saved_list(o.json);
     return TK_DONE;
   }
-  if (o.list) return tk_usage("query", "--list goes alone, or with --json");
+  if (o.list) return tk_usage("query", "--list can be combined with --json only");
   code = take_arguments(&o, argc - optind, argv + optind);
   return code == TK_DONE ? query(&o) : code;
 }

@@ -3,14 +3,13 @@
  * are read into a set of reports; what becomes of the set is the same. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "config/times.h"
 #include "pack/report.h"
 #include "pack/trim.h"
 #include "online/spans/stacks/idle.h"
@@ -30,24 +29,10 @@
 #include "online/why/schema.h"
 
 enum {
-  CONDITIONS_MAX = 16,
   CHUNK_BYTES = 16 << 10,
   WATCH_ROWS = 5, /* so that the page fits a screen */
-  OPT_FAIL_ON = 1,
-  OPT_PPROF,
-  OPT_TOP,
-  OPT_FRAMES,
-  OPT_WATCH,
-  OPT_THREADS,
-  OPT_CSV,
-  OPT_TABLE,
-  OPT_SCHEMA,
-  OPT_IDLE,
-  OPT_TASK,
-  OPT_SLOW,
-  OPT_GOROUTINE,
-  OPT_AT,
 };
+#define NOT_GIVEN UINT_MAX
 
 typedef Tracecollect__V1__ReportSchema Schema;
 typedef Tracecollect__V1__TableSchema TableSchema;
@@ -56,21 +41,19 @@ struct report_options {
   struct tk_report_ask ask;
   struct tk_report_style style;
   const char *pprof, *table; /* NULL: none */
-  bool json, csv, schema, watch, top;
+  bool json, csv, schema, watch, no_progress;
+  unsigned window, rows, frames, threads; /* NOT_GIVEN */
   struct tk_client_args client;
   struct tk_selector selector;
-  bool remote; /* an option was given that only a collector understands */
-  const char *fail_on[CONDITIONS_MAX];
-  size_t conditions;
+  struct tk_texts fail_on;
   struct tk_why_ask why;
-  bool has_window;
-  bool of_why, not_of_why; /* an option was given that only `why` has, or does not have */
+  struct tk_at at;
 
   /* What they come to, once the kinds are known. */
   struct tb_arena arena;
   Schema *schemas[TO_ANALYSIS_KINDS]; /* of the wanted kinds */
   size_t kinds;
-  struct tr_condition condition[CONDITIONS_MAX];
+  struct tr_condition condition[TK_TEXTS_MAX];
   const TableSchema *csv_table;
   struct tk_pprof_ask profile;
 };
@@ -103,11 +86,11 @@ static int parse_kind(const char *text, struct report_options *o) {
 }
 
 static int resolve_conditions(struct report_options *o, const char *kind_text) {
-  for (size_t i = 0; i < o->conditions; i++) {
+  for (size_t i = 0; i < o->fail_on.n; i++) {
     enum to_analysis_kind kind;
     char name[32];
     struct tb_diag diag;
-    const char *text = o->fail_on[i] + strspn(o->fail_on[i], " ");
+    const char *text = o->fail_on.text[i] + strspn(o->fail_on.text[i], " ");
 
     tb_diag_clear(&diag);
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ". "), text);
@@ -185,103 +168,110 @@ static int resolve_profile(struct report_options *o, const char *kind_text) {
 static int resolve(struct report_options *o, const char *kind_text) {
   int code = parse_kind(kind_text, o);
 
-  if (code == TK_DONE && o->json && o->csv) code = tk_usage("report", "--json or --csv, not both");
+  if (code == TK_DONE && o->json && o->csv)
+    code = tk_usage("report", "only one of --json and --csv can be given");
   if (code == TK_DONE && o->watch && o->csv)
     code = tk_usage("report", "--csv is written once: leave out --watch");
   if (code == TK_DONE) code = resolve_conditions(o, kind_text);
   if (code == TK_DONE) code = resolve_table(o, kind_text);
   if (code == TK_DONE) code = resolve_profile(o, kind_text);
-  bool all_rows = o->style.rows == 0 || o->conditions > 0 || o->pprof != NULL;
+  bool all_rows = o->style.rows == 0 || o->fail_on.n > 0 || o->pprof != NULL;
   size_t more = o->style.rows > TP_REPORT_ROWS_LIVE ? o->style.rows : TP_REPORT_ROWS_LIVE;
   o->ask.rows_max = all_rows ? SIZE_MAX : more;
   return code;
 }
 
-static bool parse_number(const char *text, unsigned *out) {
-  char *end;
-
-  errno = 0;
-  unsigned long value = strtoul(text, &end, 10);
-  if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > 1000000) return false;
-  *out = (unsigned)value;
-  return true;
-}
-
-/* An option that only `report why` has. TB_NOTFOUND: it has it not. */
-static tb_rc parse_why(struct to_why_ask *why, int option, const char *value,
+static tb_rc read_task(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
+  struct to_why_ask *why = field;
   char *end;
 
   errno = 0;
-  switch (option) {
-  case OPT_TASK:
-    why->has_task = true;
-    why->task = strtoull(value, &end, 10);
-    if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
-    return tb_fail(diag, TB_BROKEN, "--task: \"%.80s\" is no task's number", value);
-  case OPT_SLOW: why->slow = value; return TB_OK;
-  case OPT_GOROUTINE: return tk_selector_goroutine(value, &why->goroutine, diag);
-  case OPT_AT:
-    why->has_at = true;
-    why->at = strtoll(value, &end, 10);
-    if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
-    why->at_is_wall = true;
-    return tc_time_parse(value, tc_wall_ns(), diag, &why->at_wall_ns);
-  default: return TB_NOTFOUND;
-  }
+  why->has_task = true;
+  why->task = strtoull(value, &end, 10);
+  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TB_OK;
+  return tk_option_needs(option, "the number of a task", value, diag);
 }
 
-static int parse_option(struct report_options *o, int option, const char *value) {
-  struct tb_diag diag;
+static tb_rc read_idle(const struct tk_option *option, const char *value, void *field,
+                       struct tb_diag *diag) {
+  struct tb_diag unknown;
 
-  tb_diag_clear(&diag);
-  tb_rc of_why = parse_why(&o->why.of, option, value, &diag);
-  if (of_why != TB_NOTFOUND) {
-    o->of_why = true;
-    return of_why == TB_OK ? TK_DONE : tk_usage("report", "%s", diag.text);
-  }
-  bool not_of_why = o->not_of_why;
-  o->has_window |= option == 'w';
-  o->not_of_why |=
-      option != 'j' && option != 'P' && option != 'w' && option != OPT_TOP && option != OPT_SCHEMA;
-  switch (option) {
-  case 'w':
-    if (to_window_find(value, &o->ask.window)) return TK_DONE;
-    return tk_usage("report", "--window: \"%s\" is none of 10s, 1m, 5m, all", value);
-  case 'j': o->json = true; return TK_DONE;
-  case 'P': o->ask.progress = false; return TK_DONE;
-  case OPT_PPROF: o->pprof = value; return TK_DONE;
-  case OPT_CSV: o->csv = true; return TK_DONE;
-  case OPT_TABLE: o->table = value; return TK_DONE;
-  case OPT_SCHEMA: o->schema = true; return TK_DONE;
-  case OPT_IDLE:
-    o->ask.idle = value;
-    if (to_idle_check(value, &diag) != TB_OK) return tk_usage("report", "--idle: %s", diag.text);
-    if (to_idle_unknown(value, &diag)) tk_note("report", "--idle: %s", diag.text);
-    return TK_DONE;
-  case OPT_WATCH: o->watch = true; return TK_DONE;
-  case OPT_THREADS:
-    if (tk_threads_parse(value, &o->ask.threads)) return TK_DONE;
-    return tk_threads_usage("report", value);
-  case OPT_TOP:
-    o->top = true;
-    if (parse_number(value, &o->style.rows)) return TK_DONE;
-    return tk_usage("report", "--top: \"%s\" is no number of rows (0: all)", value);
-  case OPT_FRAMES:
-    if (parse_number(value, &o->style.frames)) return TK_DONE;
-    return tk_usage("report", "--frames: \"%s\" is no number of frames (0: all)", value);
-  case OPT_FAIL_ON:
-    if (o->conditions == CONDITIONS_MAX)
-      return tk_usage("report", "--fail-on: at most %d of them", CONDITIONS_MAX);
-    o->fail_on[o->conditions++] = value;
-    return TK_DONE;
-  default: break;
-  }
-  tb_rc rc = tk_remote_option(&o->client, &o->selector, option, value, &diag);
-  if (rc == TB_NOTFOUND) return tk_usage_hint("report");
-  o->remote = true;
-  o->not_of_why = not_of_why;
-  return rc == TB_OK ? TK_DONE : tk_remote_fail("report", rc, &diag);
+  tb_diag_clear(&unknown);
+  *(const char **)field = value;
+  if (to_idle_check(value, diag) != TB_OK) return tk_option_fails(option, diag);
+  if (to_idle_unknown(value, &unknown)) tk_note("report", "--idle: %s", unknown.text);
+  return TB_OK;
+}
+
+#define AT(member) offsetof(struct report_options, member)
+const struct tk_option tk_report_options[] = {
+  TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
+            "the last part of the trace that is analysed; default: all"),
+  TK_OPTION(0, "top", "N", tk_read_number, AT(rows), "rows in each table (default 20, 0: all)"),
+  TK_OPTION(0, "table", "NAME", tk_read_text, AT(table), "of the tables, this one alone"),
+  TK_OPTION(0, "frames", "N", tk_read_number, AT(frames),
+            "lines for a stack (default 4, 0: all frames)"),
+  TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object a line"),
+  TK_OPTION(0, "csv", NULL, tk_read_flag, AT(csv),
+            "one table as RFC 4180, with a line of names; default: the first table"),
+  TK_OPTION(0, "schema", NULL, tk_read_flag, AT(schema),
+            "the names of figures, tables and columns, and what they mean; needs no FILE; with "
+            "--json for a program"),
+  TK_OPTION(0, "pprof", "OUT", tk_read_text, AT(pprof),
+            "a table whose key is a stack, as a profile for go tool pprof"),
+  TK_OPTION(0, "fail-on", "EXPR", tk_read_texts, AT(fail_on),
+            "exit 3 if the condition is met: 'syscall.blocked.p99 > 50ms', 'stw.wall_share >= 1%', "
+            "'syscall.blocked_now > 0'"),
+  TK_OPTION(0, "idle", "LIST", read_idle, AT(ask.idle),
+            "functions in which waits and system calls are idle, besides those of 'tracectl tables "
+            "idle': 'main.worker,net:main.accept*,!main.main'"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_HELP(NULL,
+          "The KIND why explains why one thing took so long, by its critical path; in FILE, or in "
+          "the last --window (default 1m) that a collector has of one stream (of several the live "
+          "one, else the newest), whole generations after the last hole:"),
+  TK_OPTION(0, "task", "ID", read_task, AT(why.of),
+            "this task, from its begin to its end, from the goroutine that ended it back"),
+  TK_OPTION(0, "slow", "TYPE", tk_read_text, AT(why.of.slow),
+            "the slowest complete task or region of this type"),
+  TK_OPTION(0, "goroutine", "N", tk_read_count, AT(why.of.goroutine),
+            "this goroutine at --at: its innermost region then, else the shortest task that it "
+            "began, else what it did then: a wait, a system call, a run"),
+  TK_OPTION(0, "at", "T", tk_read_at, AT(at),
+            "a time: nanoseconds as cat and query print them, RFC 3339, -5m, now or @UNIX"),
+  TK_HELP(NULL, "Without FILE, of a collector's streams:"),
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(0, "watch", NULL, tk_read_flag, AT(watch), "again each second, until ^C"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
+
+static bool is_remote(const struct report_options *o) {
+  return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client);
+}
+
+/* An option was given that only `why` has. */
+static bool is_of_why(const struct report_options *o) {
+  const struct to_why_ask *of = &o->why.of;
+
+  return of->has_task || of->slow != NULL || of->goroutine != 0 || o->at.is_given;
+}
+
+/* An option was given that `why` does not have. */
+static bool is_not_of_why(const struct report_options *o) {
+  return o->pprof != NULL || o->csv || o->table != NULL || o->ask.idle != NULL || o->watch ||
+         o->threads != NOT_GIVEN || o->frames != NOT_GIVEN || o->fail_on.n > 0;
+}
+
+/* What was not given is by default. */
+static void take_numbers(struct report_options *o) {
+  if (o->window != NOT_GIVEN) o->ask.window = (enum to_window)o->window;
+  if (o->rows != NOT_GIVEN) o->style.rows = o->rows;
+  if (o->frames != NOT_GIVEN) o->style.frames = o->frames;
+  if (o->threads != NOT_GIVEN) o->ask.threads = o->threads;
+  o->ask.progress = !o->no_progress;
 }
 
 /* ---- what becomes of the reports ---- */
@@ -340,16 +330,16 @@ static void cut_reports(const struct report_options *o, struct tk_report_set *se
 /* The profile and the conditions see every row; then the tables are cut to what is shown. */
 static int give_reports(const struct report_options *o, struct tk_report_set *set,
                         const char *source) {
-  bool met[CONDITIONS_MAX];
+  bool met[TK_TEXTS_MAX];
   int code = TK_DONE;
 
   if (o->pprof != NULL) code = write_profile(o, set);
   if (code != TK_DONE) return code;
-  for (size_t c = 0; c < o->conditions; c++) met[c] = is_met(&o->condition[c], set);
+  for (size_t c = 0; c < o->fail_on.n; c++) met[c] = is_met(&o->condition[c], set);
   cut_reports(o, set);
   if (o->pprof == NULL || strcmp(o->pprof, "-") != 0) code = print_reports(o, set, source);
   if (code != TK_DONE) return code;
-  for (size_t c = 0; c < o->conditions; c++) {
+  for (size_t c = 0; c < o->fail_on.n; c++) {
     if (!met[c]) continue;
     tk_fail("report", "condition met: %s", o->condition[c].text);
     code = TK_CONDITION;
@@ -455,7 +445,7 @@ static int report_live(struct report_options *o) {
   tb_rc rc = tk_selector_check(&o->selector, &diag);
   if (rc == TB_OK) rc = tk_client_open(&o->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("report", rc, &diag);
-  if (o->watch && !o->top) o->style.rows = WATCH_ROWS;
+  if (o->watch && o->rows == NOT_GIVEN) o->style.rows = WATCH_ROWS;
   int code = o->watch ? report_watch(o, &client) : report_once(o, client);
   tk_client_close(client);
   return code;
@@ -472,7 +462,7 @@ static uint64_t window_ns(const struct report_options *o) {
     [TO_WINDOW_10S] = 10, [TO_WINDOW_1MIN] = 60, [TO_WINDOW_5MIN] = 300, [TO_WINDOW_ALL] = 0
   };
 
-  return UINT64_C(1000000000) * seconds[o->has_window ? o->ask.window : TO_WINDOW_1MIN];
+  return UINT64_C(1000000000) * seconds[o->window != NOT_GIVEN ? o->window : TO_WINDOW_1MIN];
 }
 
 /* What the collector has is brought here, and explained as a file would be. */
@@ -508,22 +498,28 @@ static int why_schema(struct report_options *o) {
 
 static int report_why(struct report_options *o, int argc, char **argv) {
   struct tk_why_ask *why = &o->why;
-  const struct to_why_ask *of = &why->of;
+  struct to_why_ask *of = &why->of;
   int ways = of->has_task + (of->slow != NULL) + (of->goroutine != 0);
 
-  if (o->schema && (argc > 1 || ways > 0 || o->remote))
-    return tk_usage("report", "--schema goes with a KIND and --json alone");
+  if (o->schema && (argc > 1 || is_of_why(o) || is_remote(o)))
+    return tk_usage("report", "--schema can be combined with a KIND and --json only");
   if (o->schema) return why_schema(o);
 
-  if (o->not_of_why)
-    return tk_usage("report", "why has --task, --goroutine with --at, --slow, --json and --top");
-  if (ways != 1 || (of->goroutine != 0) != of->has_at)
-    return tk_usage("report", "why wants one of --task ID, --goroutine G --at T, --slow TYPE");
+  if (is_not_of_why(o))
+    return tk_usage("report",
+                    "why takes only --task, --goroutine with --at, --slow, --json and --top");
+  if (ways != 1 || (of->goroutine != 0) != o->at.is_given)
+    return tk_usage("report", "why needs one of --task ID, --goroutine G --at T, --slow TYPE");
   if (argc > 2 || (argc == 2 && strcmp(argv[1], "-") == 0))
-    return tk_usage("report", "why wants one FILE: it is read more than once");
-  if (argc == 2 && o->remote)
-    return tk_usage("report", "a FILE, or a collector's stream: not both");
-  if (argc == 2 && o->has_window) return tk_usage("report", "--window is for a collector's stream");
+    return tk_usage("report", "why needs one FILE: it is read more than once");
+  if (argc == 2 && is_remote(o))
+    return tk_usage("report", "FILE cannot be combined with options for a collector's stream");
+  if (argc == 2 && o->window != NOT_GIVEN)
+    return tk_usage("report", "--window is for a collector's stream only");
+  of->has_at = o->at.is_given;
+  of->at_is_wall = o->at.is_wall;
+  of->at = o->at.at;
+  of->at_wall_ns = o->at.wall_ns;
   why->json = o->json;
   why->rows = o->style.rows;
   if (argc == 1) return why_live(o);
@@ -534,57 +530,40 @@ static int report_why(struct report_options *o, int argc, char **argv) {
 static int report(struct report_options *o, int argc, char **argv) {
   int code;
 
-  if (argc == 0) return tk_usage("report", "which KIND? 'tracectl report all' is each of them");
+  if (argc == 0)
+    return tk_usage("report", "KIND is required; 'tracectl report all' runs every report");
   if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
-  if (o->of_why)
-    return tk_usage("report", "--task, --goroutine, --at and --slow go with the KIND why");
+  if (is_of_why(o))
+    return tk_usage("report", "--task, --goroutine, --at and --slow are for the KIND why only");
   if ((code = resolve(o, argv[0])) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");
-  if (o->schema && (argc > 1 || o->remote || o->csv || o->conditions > 0 || o->pprof != NULL))
-    return tk_usage("report", "--schema goes with a KIND and --json alone");
+  if (o->schema && (argc > 1 || is_remote(o) || o->csv || o->fail_on.n > 0 || o->pprof != NULL))
+    return tk_usage("report", "--schema can be combined with a KIND and --json only");
   if (o->schema) return report_schema(o);
   if (argc == 1 && o->ask.idle != NULL)
     return tk_usage("report", "--idle is for a FILE: a collector has its key analysis.idle");
   if (argc == 1) return report_live(o);
-  if (o->remote) return tk_usage("report", "a FILE, or a collector's streams: not both");
-  if (o->watch) return tk_usage("report", "--watch is for a collector's streams");
+  if (is_remote(o))
+    return tk_usage("report", "FILE cannot be combined with options for a collector's streams");
+  if (o->watch) return tk_usage("report", "--watch is for a collector's streams only");
   return report_file(o, argv[1]);
 }
 
 int tk_cmd_report(int argc, char **argv) {
-  static const struct option long_options[] = {
-    { "window", required_argument, NULL, 'w' },
-    { "json", no_argument, NULL, 'j' },
-    { "pprof", required_argument, NULL, OPT_PPROF },
-    { "top", required_argument, NULL, OPT_TOP },
-    { "frames", required_argument, NULL, OPT_FRAMES },
-    { "fail-on", required_argument, NULL, OPT_FAIL_ON },
-    { "watch", no_argument, NULL, OPT_WATCH },
-    { "threads", required_argument, NULL, OPT_THREADS },
-    { "csv", no_argument, NULL, OPT_CSV },
-    { "table", required_argument, NULL, OPT_TABLE },
-    { "schema", no_argument, NULL, OPT_SCHEMA },
-    { "idle", required_argument, NULL, OPT_IDLE },
-    { "task", required_argument, NULL, OPT_TASK },
-    { "slow", required_argument, NULL, OPT_SLOW },
-    { "goroutine", required_argument, NULL, OPT_GOROUTINE },
-    { "at", required_argument, NULL, OPT_AT },
-    { "no-progress", no_argument, NULL, 'P' },
-    TK_SELECTOR_STREAM_OPTIONS,
-    TK_CLIENT_OPTIONS,
-    { 0 },
-  };
   struct report_options o = {
     .ask = { .verb = "report",
              .window = TO_WINDOW_ALL,
-             .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT,
-             .progress = true },
+             .blocked_after_ns = TO_BLOCKED_AFTER_NS_DEFAULT },
     .style = tk_report_style_default(),
+    .window = NOT_GIVEN,
+    .rows = NOT_GIVEN,
+    .frames = NOT_GIVEN,
+    .threads = NOT_GIVEN,
   };
-  int c, code;
+  int code = tk_options_read(argc, argv, tk_report_options, &o);
 
-  while ((c = tk_option_next(argc, argv, "", long_options)) != -1)
-    if ((code = parse_option(&o, c, optarg)) != TK_DONE) return code;
+  if (code != TK_DONE) return code;
+  take_numbers(&o);
   tb_arena_init(&o.arena, &tk_mem, CHUNK_BYTES);
   code = report(&o, argc - optind, argv + optind);
   tb_arena_fini(&o.arena);

@@ -11,7 +11,6 @@
 
 #include "agent/api/forward.h"
 #include "agent/host/clock.h"
-#include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/term/progress.h"
@@ -29,8 +28,8 @@ enum {
 
 struct send_options {
   struct ta_forward_config config;
-  const char *path;
-  uint64_t until_ns; /* monotonic; UINT64_MAX: no --timeout */
+  const char *path, *crl;
+  uint64_t timeout_ns, until_ns; /* until: monotonic; UINT64_MAX: no --timeout */
   bool json, no_progress, force;
 };
 
@@ -43,68 +42,62 @@ struct head {
 };
 
 /* "2.5": megabytes a second. */
-static bool parse_rate(const char *text, uint64_t *out_bytes_s) {
+static tb_rc read_rate(const struct tk_option *option, const char *value, void *field,
+                       struct tb_diag *diag) {
   char *end;
 
   errno = 0;
-  double rate = strtod(text, &end);
-  if (end == text || *end != 0 || errno != 0 || !(rate * 1e6 >= 1) || rate > 1e6) return false;
-  *out_bytes_s = (uint64_t)(rate * 1e6);
-  return true;
+  double rate = strtod(value, &end);
+  if (end == value || *end != 0 || errno != 0 || !(rate * 1e6 >= 1) || rate > 1e6)
+    return tk_option_needs(option, "a number of megabytes a second", value, diag);
+  *(uint64_t *)field = (uint64_t)(rate * 1e6);
+  return TB_OK;
 }
 
-static int parse(int argc, char **argv, struct send_options *out) {
-  static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },       { "service", required_argument, NULL, 's' },
-    { "instance", required_argument, NULL, 'i' }, { "certs", required_argument, NULL, 'c' },
-    { "tls-ca", required_argument, NULL, 'A' },   { "tls-cert", required_argument, NULL, 'C' },
-    { "tls-key", required_argument, NULL, 'K' },  { "tls-crl", required_argument, NULL, 'L' },
-    { "rate", required_argument, NULL, 'r' },     { "timeout", required_argument, NULL, 'T' },
-    { "force", no_argument, NULL, 'f' },          { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'P' },    { 0 },
-  };
-  struct ta_forward_config *config = &out->config;
-  struct tb_diag diag;
-  uint64_t span_ns;
-  int c;
+#define AT(member) offsetof(struct send_options, member)
+const struct tk_option tk_send_options[] = {
+  TK_OPTION(0, "to", "HOST:PORT|@FILE", tk_read_text, AT(config.server),
+            "the collector's port for agents, or its ready file"),
+  TK_OPTION(0, "service", "S", tk_read_text, AT(config.service), "what the trace is a trace of"),
+  TK_OPTION(0, "instance", "I", tk_read_text, AT(config.instance),
+            "which instance of it; default: HOST:PID"),
+  TK_OPTION(0, "certs", "DIR", tk_read_text, AT(config.certs),
+            "ca.pem, agent.pem and agent.key; environment: TRACEAGENT_CERTS"),
+  TK_OPTION(0, "tls-ca", "FILE", tk_read_text, AT(config.ca),
+            "the authority, instead of DIR/ca.pem"),
+  TK_OPTION(0, "tls-cert", "FILE", tk_read_text, AT(config.cert),
+            "the certificate, instead of DIR/agent.pem"),
+  TK_OPTION(0, "tls-key", "FILE", tk_read_text, AT(config.key),
+            "its key, instead of DIR/agent.key"),
+  TK_OPTION(0, "tls-crl", "FILE", tk_read_text, AT(crl),
+            "revocation lists: a collector listed there is refused; environment: TRACEAGENT_CRL"),
+  TK_OPTION(0, "rate", "MB/S", read_rate, AT(config.rate_bytes_s),
+            "send no faster (2.5: two and a half megabytes a second)"),
+  TK_OPTION(0, "timeout", "SPAN", tk_read_span, AT(timeout_ns),
+            "give up after so long; without it the collector is waited for"),
+  TK_OPTION(0, "force", NULL, tk_read_flag, AT(force), "send what does not begin as a trace, too"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one JSON object"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  { 0 },
+};
 
-  *out = (struct send_options){ .until_ns = UINT64_MAX };
-  tb_diag_clear(&diag);
+static int parse(int argc, char **argv, struct send_options *out) {
+  struct ta_forward_config *config = &out->config;
+
+  *out = (struct send_options){ .timeout_ns = UINT64_MAX };
   config->size = sizeof *config;
   config->certs = getenv("TRACEAGENT_CERTS");
   if (config->certs == NULL) config->certs = getenv("TRACECTL_CERTS");
-  while ((c = tk_option_next(argc, argv, "", options)) != -1) {
-    switch (c) {
-    case 't': config->server = optarg; break;
-    case 's': config->service = optarg; break;
-    case 'i': config->instance = optarg; break;
-    case 'c': config->certs = optarg; break;
-    case 'A': config->ca = optarg; break;
-    case 'C': config->cert = optarg; break;
-    case 'K': config->key = optarg; break;
-    case 'L':
-      if (setenv("TRACEAGENT_CRL", optarg, 1) != 0) return tk_fail("send", "%s", strerror(errno));
-      break;
-    case 'r':
-      if (!parse_rate(optarg, &config->rate_bytes_s))
-        return tk_usage("send", "--rate: \"%s\" is no number of megabytes a second", optarg);
-      break;
-    case 'T':
-      if (tc_span_parse(optarg, &diag, &span_ns) != TB_OK)
-        return tk_usage("send", "--timeout: %s", diag.text);
-      out->until_ns = ta_mono_ns() + span_ns;
-      break;
-    case 'f': out->force = true; break;
-    case 'j': out->json = true; break;
-    case 'P': out->no_progress = true; break;
-    default: return tk_usage_hint("send");
-    }
-  }
-  if (optind + 1 != argc) return tk_usage("send", "which FILE? (one, or - for stdin)");
+  int code = tk_options_read(argc, argv, tk_send_options, out);
+  if (code != TK_DONE) return code;
+  if (optind + 1 != argc) return tk_usage("send", "one FILE is required; - is standard input");
   out->path = argv[optind];
+  out->until_ns = out->timeout_ns == UINT64_MAX ? UINT64_MAX : ta_mono_ns() + out->timeout_ns;
   if (config->server == NULL)
-    return tk_usage("send", "--to HOST:PORT or --to @READYFILE is needed");
-  if (config->service == NULL) return tk_usage("send", "--service is needed");
+    return tk_usage("send", "--to HOST:PORT or --to @READYFILE is required");
+  if (config->service == NULL) return tk_usage("send", "--service is required");
+  if (out->crl != NULL && setenv("TRACEAGENT_CRL", out->crl, 1) != 0)
+    return tk_fail("send", "%s", strerror(errno));
   return TK_DONE;
 }
 

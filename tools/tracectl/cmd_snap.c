@@ -16,7 +16,7 @@
 typedef Tracecollect__V1__SnapReply snap_reply;
 typedef Tracecollect__V1__AgentSnap agent_snap;
 
-enum { OPT_TIMEOUT = 0x2000, TIMEOUT_S = 10, TIMEOUT_S_MAX = 20 };
+enum { TIMEOUT_S = 10, TIMEOUT_S_MAX = 20 };
 
 struct snap_args {
   struct tk_client_args client;
@@ -117,42 +117,38 @@ static tb_rc ask(const struct snap_args *args, struct tb_diag *diag, bool *out_a
   return rc;
 }
 
-static tb_rc take_option(struct snap_args *args, int option, const char *value,
-                         struct tb_diag *diag) {
-  if (option == 'j') {
-    args->json = true;
-    return TB_OK;
-  }
-  if (option != OPT_TIMEOUT)
-    return tk_remote_option(&args->client, &args->selector, option, value, diag);
-  TB_TRY(tc_span_parse(value, diag, &args->timeout_ns));
-  if (args->timeout_ns != 0 && args->timeout_ns <= TIMEOUT_S_MAX * UINT64_C(1000000000))
-    return TB_OK;
+static tb_rc read_timeout(const struct tk_option *option, const char *value, void *field,
+                          struct tb_diag *diag) {
+  uint64_t *timeout_ns = field;
+
+  TB_TRY(tk_read_span(option, value, field, diag));
+  if (*timeout_ns != 0 && *timeout_ns <= TIMEOUT_S_MAX * UINT64_C(1000000000)) return TB_OK;
   return tb_fail(diag, TB_BROKEN, "--timeout is at most %d s", TIMEOUT_S_MAX);
 }
 
+#define AT(member) offsetof(struct snap_args, member)
+const struct tk_option tk_snap_options[] = {
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(0, "last", "SPAN", tk_read_span, AT(selector.last_ns),
+            "the newest 10s, 1m; without it all that they keep"),
+  TK_OPTION(0, "timeout", "SPAN", read_timeout, AT(timeout_ns),
+            "wait so long for them, at most 20s; default: 10s"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object an agent"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
+
 int tk_cmd_snap(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-                                           { "timeout", required_argument, NULL, OPT_TIMEOUT },
-                                           { "last", required_argument, NULL, TK_OPT_LAST },
-                                           TK_SELECTOR_STREAM_OPTIONS,
-                                           TK_CLIENT_OPTIONS,
-                                           { 0 } };
   struct snap_args args = { .timeout_ns = TIMEOUT_S * UINT64_C(1000000000) };
   struct tb_diag diag;
   bool all = false;
-  tb_rc rc;
+  int code = tk_options_read_all(argc, argv, tk_snap_options, &args);
 
-  tb_diag_clear(&diag);
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    rc = take_option(&args, c, optarg, &diag);
-    if (rc == TB_NOTFOUND) return tk_usage_hint("snap");
-    if (rc != TB_OK) return tk_remote_fail("snap", rc, &diag);
-  }
-  if (optind < argc) return tk_usage("snap", "\"%s\" has no place here", argv[optind]);
+  if (code != TK_DONE) return code;
   if (args.selector.service == NULL && !args.selector.has_stream)
-    return tk_usage("snap", "--service or --stream is missing");
-  rc = ask(&args, &diag, &all);
+    return tk_usage("snap", "--service or --stream is required");
+  tb_diag_clear(&diag);
+  tb_rc rc = ask(&args, &diag, &all);
   if (rc != TB_OK) return tk_remote_fail("snap", rc, &diag);
   return all ? TK_DONE : TK_FAILED;
 }

@@ -1,60 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl state --at T [FILE... | SELECTOR...]: every goroutine of one moment. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/clock.h"
-#include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/inputs/inputs.h"
 #include "tools/tracectl/state/print.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { OPT_AT = 1, OPT_JSON, OPT_TOP };
-
 /* How far back a collector's generations are read, to know since when. */
 #define BACK_NS UINT64_C(10000000000)
 
 struct state_options {
   struct tk_inputs inputs;
-  struct tk_moment_ask ask;
-  bool has_at, json;
-  size_t rows;
+  struct tk_at at;
+  bool json;
+  unsigned rows;
 };
 
-static int take_at(struct state_options *o, const char *value) {
-  struct tb_diag diag;
-  char *end;
-
-  tb_diag_clear(&diag);
-  o->has_at = true;
-  errno = 0;
-  o->ask.at = strtoll(value, &end, 10);
-  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return TK_DONE;
-  o->ask.is_wall = true;
-  if (tc_time_parse(value, tc_wall_ns(), &diag, &o->ask.wall_ns) == TB_OK) return TK_DONE;
-  return tk_usage("state", "--at: %s", diag.text);
-}
-
-static int take_option(struct state_options *o, int option, const char *value) {
-  switch (option) {
-  case OPT_AT: return take_at(o, value);
-  case OPT_TOP: return tk_rows_parse("state", value, &o->rows) ? TK_DONE : TK_USAGE;
-  case OPT_JSON: o->json = true; return TK_DONE;
-  default: return tk_inputs_option(&o->inputs, option, value);
-  }
-}
+#define AT(member) offsetof(struct state_options, member)
+const struct tk_option tk_state_options[] = {
+  TK_OPTION(0, "at", "T", tk_read_at, AT(at),
+            "RFC 3339, -5s, now, @UNIX, or nanoseconds on the trace's own clock"),
+  TK_OPTION(0, "top", "N", tk_read_number, AT(rows),
+            "goroutines that are shown, longest in their state first (default 50, 0: all)"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a goroutine, all of them"),
+  TK_GROUP(tk_inputs_options, AT(inputs)),
+  { 0 },
+};
 
 /* Of a collector's streams the generations around the moment, and some before. */
-static void choose_time(struct state_options *o) {
+static void choose_time(struct state_options *o, bool is_of_files) {
   struct tk_selector *s = &o->inputs.selector;
   bool is_chosen = s->since_wall_ns != 0 || s->last_ns != 0 || s->first_gen != 0;
 
-  if (!o->inputs.is_remote || !o->ask.is_wall || is_chosen) return;
-  s->since_wall_ns = o->ask.wall_ns > BACK_NS ? o->ask.wall_ns - BACK_NS : 1;
-  s->until_wall_ns = o->ask.wall_ns;
+  if (is_of_files || !o->at.is_wall || is_chosen) return;
+  s->since_wall_ns = o->at.wall_ns > BACK_NS ? o->at.wall_ns - BACK_NS : 1;
+  s->until_wall_ns = o->at.wall_ns;
 }
 
 static int print(const struct state_options *o, const struct tk_moment *m, const char *name) {
@@ -71,7 +53,7 @@ static int state_of_each(const struct state_options *o) {
   for (size_t i = 0; code == TK_DONE && i < o->inputs.n; i++) {
     const struct tk_place *place = &o->inputs.place[i];
     struct tk_moment moment;
-    if (tk_moment_find(place, &o->ask, &moment, error)) {
+    if (tk_moment_find(place, &o->at, &moment, error)) {
       if (found++ > 0 && !o->json) putchar('\n');
       code = print(o, &moment, place->name);
     }
@@ -82,11 +64,11 @@ static int state_of_each(const struct state_options *o) {
 }
 
 static int state(struct state_options *o, char **files, int n_files) {
-  if (!o->has_at)
+  if (!o->at.is_given)
     return tk_usage(
         "state",
-        "--at T is wanted: RFC 3339, -5s, now, @UNIX, or nanoseconds on the trace's own clock");
-  choose_time(o);
+        "--at T is required: RFC 3339, -5s, now, @UNIX, or nanoseconds on the trace's own clock");
+  choose_time(o, n_files > 0);
   int code = tk_inputs_open(&o->inputs, files, n_files);
   if (code == TK_DONE) code = state_of_each(o);
   tk_inputs_close(&o->inputs);
@@ -94,17 +76,8 @@ static int state(struct state_options *o, char **files, int n_files) {
 }
 
 int tk_cmd_state(int argc, char **argv) {
-  static const struct option options[] = {
-    { "at", required_argument, NULL, OPT_AT },
-    { "json", no_argument, NULL, OPT_JSON },
-    { "top", required_argument, NULL, OPT_TOP },
-    TK_INPUTS_OPTIONS,
-    { 0 },
-  };
   struct state_options o = { .inputs = { .verb = "state" }, .rows = 50 };
-  int code;
+  int code = tk_options_read(argc, argv, tk_state_options, &o);
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;)
-    if ((code = take_option(&o, c, optarg)) != TK_DONE) return code;
-  return state(&o, argv + optind, argc - optind);
+  return code == TK_DONE ? state(&o, argv + optind, argc - optind) : code;
 }

@@ -2,6 +2,7 @@
 /* tracectl status: the collector's health, and its streams. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/times.h"
 #include "tools/tracectl/args/options.h"
@@ -90,13 +91,39 @@ static void print_text(const status_reply *s) {
       print_loss(s->streams[i]);
 }
 
-static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *diag) {
-  struct tk_client *client;
-  const status_reply *status;
+struct status_args {
+  struct tk_client_args client;
+  struct tk_selector selector;
+  bool json;
+};
 
-  TB_TRY(tk_client_open(args, diag, &client));
+static bool is_selected(const struct tk_selector *s, const stream_status *t) {
+  return (s->service == NULL || strcmp(s->service, t->service) == 0) &&
+         (s->instance == NULL || strcmp(s->instance, t->instance) == 0) &&
+         (!s->has_stream || (t->stream.len == sizeof s->stream &&
+                             memcmp(t->stream.data, s->stream, sizeof s->stream) == 0));
+}
+
+/* Leaves the selected streams; the answer is lent to nobody else. */
+static void select_streams(const struct tk_selector *selector, status_reply *reply) {
+  size_t n = 0;
+
+  for (size_t i = 0; i < reply->n_streams; i++)
+    if (is_selected(selector, reply->streams[i])) reply->streams[n++] = reply->streams[i];
+  reply->n_streams = n;
+}
+
+static tb_rc ask(const struct status_args *args, struct tb_diag *diag) {
+  struct tk_client *client;
+  status_reply *status;
+
+  TB_TRY(tk_client_open(&args->client, diag, &client));
   tb_rc rc = tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, diag, &status);
-  if (rc == TB_OK && json)
+  if (rc == TB_OK) select_streams(&args->selector, status);
+  if (rc == TB_OK && status->n_streams == 0 && tk_selector_names_streams(&args->selector))
+    rc = tb_fail(diag, TB_NOTFOUND, "%.190s",
+                 tk_remote_no_match(client, &args->selector, "no stream matches"));
+  else if (rc == TB_OK && args->json)
     rc = print_json(status);
   else if (rc == TB_OK)
     print_text(status);
@@ -104,22 +131,22 @@ static tb_rc ask(const struct tk_client_args *args, bool json, struct tb_diag *d
   return rc;
 }
 
-int tk_cmd_status(int argc, char **argv) {
-  static const struct option options[] = { { "json", no_argument, NULL, 'j' },
-                                           TK_CLIENT_OPTIONS,
-                                           { 0 } };
-  struct tk_client_args args = { 0 };
-  struct tb_diag diag;
-  bool json = false;
+#define AT(member) offsetof(struct status_args, member)
+const struct tk_option tk_status_options[] = {
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json),
+            "one object a line: the collector, then each stream"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == 'j')
-      json = true;
-    else if (!tk_client_option(&args, c, optarg))
-      return tk_usage_hint("status");
-  }
-  if (optind < argc) return tk_usage("status", "\"%s\" has no place here", argv[optind]);
+int tk_cmd_status(int argc, char **argv) {
+  struct status_args args = { 0 };
+  struct tb_diag diag;
+  int code = tk_options_read_all(argc, argv, tk_status_options, &args);
+
+  if (code != TK_DONE) return code;
   tb_diag_clear(&diag);
-  tb_rc rc = ask(&args, json, &diag);
+  tb_rc rc = ask(&args, &diag);
   return rc == TB_OK ? TK_DONE : tk_remote_fail("status", rc, &diag);
 }

@@ -11,7 +11,9 @@
 #include "tools/tracectl/help/tables.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum form { TEXT, MARKDOWN, JSON };
+struct form {
+  bool markdown, json;
+};
 
 /* "OPENED BY" becomes opened_by. */
 static void key_of(const char *head, char out[40]) {
@@ -38,15 +40,15 @@ static void print_json(const struct tk_table *t, const char *name) {
   }
 }
 
-static void print_table(const struct tk_table_of *which, enum form form) {
+static void print_table(const struct tk_table_of *which, const struct form *form) {
   struct tk_table table;
 
   tk_table_init(&table, which->head);
   which->fill(&table);
-  if (form == JSON)
+  if (form->json)
     print_json(&table, which->name);
   else
-    tk_table_print(&table, stdout, form == MARKDOWN);
+    tk_table_print(&table, stdout, form->markdown);
   tk_table_fini(&table);
 }
 
@@ -66,20 +68,21 @@ static int unknown(const char *name) {
 
   for (size_t i = 0; i < tk_tables_count; i++) tb_nearest_try(&nearest, tk_tables[i].name);
   if (nearest.best != NULL)
-    return tk_usage("tables", "no table \"%s\"; did you mean \"%s\"?", name, nearest.best);
-  return tk_usage("tables", "no table \"%s\"; 'tracectl tables' lists them", name);
+    return tk_usage("tables", "no table '%s'; did you mean '%s'?", name, nearest.best);
+  return tk_usage("tables", "no table '%s'; 'tracectl tables' lists them", name);
 }
 
-int tk_cmd_tables(int argc, char **argv) {
-  static const struct option options[] = { { "markdown", no_argument, NULL, 'm' },
-                                           { "json", no_argument, NULL, 'j' },
-                                           { 0 } };
-  enum form form = TEXT;
+const struct tk_option tk_tables_options[] = {
+  TK_OPTION(0, "markdown", NULL, tk_read_flag, offsetof(struct form, markdown), "as Markdown"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, offsetof(struct form, json), "one object a row"),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("tables");
-    form = c == 'm' ? MARKDOWN : JSON;
-  }
+int tk_cmd_tables(int argc, char **argv) {
+  struct form form = { 0 };
+  int code = tk_options_read(argc, argv, tk_tables_options, &form);
+
+  if (code != TK_DONE) return code;
   if (optind == argc) {
     print_names();
     return TK_DONE;
@@ -88,9 +91,9 @@ int tk_cmd_tables(int argc, char **argv) {
     if (find(argv[i]) == NULL) return unknown(argv[i]);
   for (; optind < argc; optind++) {
     const struct tk_table_of *which = find(argv[optind]);
-    if (form == MARKDOWN) printf("## %s\n\n%s\n\n", which->name, which->about);
-    print_table(which, form);
-    if (form != JSON && optind + 1 < argc) putchar('\n');
+    if (form.markdown && !form.json) printf("## %s\n\n%s\n\n", which->name, which->about);
+    print_table(which, &form);
+    if (!form.json && optind + 1 < argc) putchar('\n');
   }
   return TK_DONE;
 }

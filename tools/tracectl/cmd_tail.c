@@ -8,20 +8,16 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "config/times.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
 #include "tools/tracectl/tail/tail.h"
 #include "tools/tracectl/term/tracectl.h"
-
-enum { OPT_KIND = 0x2000, OPT_GOROUTINE, OPT_MIN_DURATION, OPT_STRICT };
 
 struct part {
   tb_rc (*follow)(const struct tk_tail_ask *ask, struct tk_lines *lines, struct tb_diag *diag);
@@ -45,43 +41,38 @@ struct tailing {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-static bool parse_number(const char *value, uint64_t *out) {
-  char *end;
-
-  errno = 0;
-  *out = strtoull(value, &end, 10);
-  return *value >= '0' && *value <= '9' && *end == '\0' && errno == 0 && *out != 0;
+static tb_rc read_kind(const struct tk_option *option, const char *value, void *field,
+                       struct tb_diag *diag) {
+  if (tk_tail_kind(field, value)) return TB_OK;
+  return tk_option_needs(option, "a kind of `tracectl tables kinds events`", value, diag);
 }
 
-static int parse_option(struct tailing *t, int option, const char *value) {
-  struct tb_diag diag;
-  tb_rc rc;
-
-  tb_diag_clear(&diag);
-  switch (option) {
-  case 'j': t->ask.json = true; return TK_DONE;
-  case OPT_STRICT: t->strict = true; return TK_DONE;
-  case 'n':
-    if (parse_number(value, &t->limit)) return TK_DONE;
-    return tk_usage("tail", "-n: \"%s\" is no number of lines", value);
-  case OPT_GOROUTINE:
-    rc = tk_selector_goroutine(value, &t->ask.goroutine, &diag);
-    return rc == TB_OK ? TK_DONE : tk_usage("tail", "%s", diag.text);
-  case OPT_MIN_DURATION:
-    /* A number alone would be seconds, and is hardly meant as such here. */
-    if (value[strspn(value, "0123456789")] == '\0')
-      return tk_usage("tail", "--min-duration: \"%s\" wants a unit: 10us, 5ms, 1s", value);
-    rc = tc_span_parse(value, &diag, &t->ask.duration_ns);
-    return rc == TB_OK ? TK_DONE : tk_usage("tail", "--min-duration: %s", diag.text);
-  case OPT_KIND:
-    if (tk_tail_kind(&t->ask, value)) return TK_DONE;
-    return tk_usage("tail", "--kind: \"%s\" is none; see `tracectl tables kinds events`", value);
-  default: break;
-  }
-  rc = tk_remote_option(&t->ask.client, &t->ask.selector, option, value, &diag);
-  if (rc == TB_NOTFOUND) return tk_usage_hint("tail");
-  return rc == TB_OK ? TK_DONE : tk_remote_fail("tail", rc, &diag);
+/* A number alone would be seconds, and is hardly meant as such here. */
+static tb_rc read_duration(const struct tk_option *option, const char *value, void *field,
+                           struct tb_diag *diag) {
+  if (value[strspn(value, "0123456789")] != '\0') return tk_read_span(option, value, field, diag);
+  return tk_option_needs(option, "a unit (10us, 5ms, 1s)", value, diag);
 }
+
+#define AT(member) offsetof(struct tailing, member)
+const struct tk_option tk_tail_options[] = {
+  TK_OPTION('n', NULL, "N", tk_read_count, AT(limit), "end after N lines"),
+  TK_OPTION(0, "kind", "K", read_kind, AT(ask),
+            "report, generation, alert, all, or events: by kind (`tracectl tables kinds`) or by "
+            "name (GoBlock); may be given several times"),
+  TK_OPTION(0, "goroutine", "N", tk_read_count, AT(ask.goroutine),
+            "only events of this goroutine, or about it"),
+  TK_OPTION(0, "min-duration", "SPAN", read_duration, AT(ask.duration_ns),
+            "only events that end what lasted so long: 10ms, 1s"),
+  TK_OPTION(0, "since", "T", tk_read_time, AT(ask.selector.since_wall_ns),
+            "events from the archive first, of generations traced at T or later, by the program's "
+            "own clock: RFC 3339, -5m or @UNIX"),
+  TK_GROUP(tk_stream_options, AT(ask.selector)),
+  TK_OPTION(0, "strict", NULL, tk_read_flag, AT(strict), "exit 4 if something was lost"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(ask.json), "one object a line"),
+  TK_GROUP(tk_client_options, AT(ask.client)),
+  { 0 },
+};
 
 /* --- parts ------------------------------------------------------------------------------------- */
 
@@ -156,26 +147,14 @@ static int follow_all(struct tailing *t) {
 }
 
 int tk_cmd_tail(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, 'j' },
-    { "strict", no_argument, NULL, OPT_STRICT },
-    { "kind", required_argument, NULL, OPT_KIND },
-    { "goroutine", required_argument, NULL, OPT_GOROUTINE },
-    { "min-duration", required_argument, NULL, OPT_MIN_DURATION },
-    { "since", required_argument, NULL, TK_OPT_SINCE },
-    TK_SELECTOR_STREAM_OPTIONS,
-    TK_CLIENT_OPTIONS,
-    { 0 },
-  };
   /* Threads of its parts may outlive this call. */
   static struct tailing t = { .ask = { .topic = "" } };
   struct tb_diag diag;
-  int code;
+  int code = tk_options_read(argc, argv, tk_tail_options, &t);
 
-  for (int c; (c = tk_option_next(argc, argv, "n:", options)) != -1;)
-    if ((code = parse_option(&t, c, optarg)) != TK_DONE) return code;
+  if (code != TK_DONE) return code;
   if (optind < argc) t.ask.topic = argv[optind++];
-  if (optind < argc) return tk_usage("tail", "\"%s\" has no place here", argv[optind]);
+  if (optind < argc) return tk_usage("tail", "unexpected argument '%s'", argv[optind]);
   tb_diag_clear(&diag);
   tb_rc rc = tk_selector_check(&t.ask.selector, &diag);
   if (rc == TB_OK) rc = tk_tail_resolve(&t.ask, &diag);

@@ -16,7 +16,7 @@ enum { AGAIN_MS = 1000 };
 struct top {
   struct tk_client_args client;
   struct tk_selector selector;
-  enum to_window window;
+  unsigned window; /* enum to_window */
   enum to_analysis_kind kind; /* of the report that is shown; TO_ANALYSIS_KINDS: none */
   struct tk_poll *poll;
   struct tk_page *page;
@@ -31,7 +31,7 @@ static void show(struct top *t) {
   }
   tk_screen_size(t->page);
   const struct tk_top_model *model = tk_poll_look(t->poll);
-  const struct tk_page_about about = { .window = to_window_name(t->window),
+  const struct tk_page_about about = { .window = to_window_name((enum to_window)t->window),
                                        .trouble = tk_poll_trouble(t->poll),
                                        .deafness = tk_poll_deafness(t->poll),
                                        .paused = t->paused,
@@ -57,8 +57,8 @@ static void take_key(struct top *t, int key) {
   case 'q':
   case 'Q': t->over = true; break;
   case 'w':
-    t->window = (enum to_window)((t->window + 1) % TO_WINDOWS);
-    tk_poll_set_window(t->poll, t->window);
+    t->window = (t->window + 1) % TO_WINDOWS;
+    tk_poll_set_window(t->poll, (enum to_window)t->window);
     break;
   case 'r':
     t->kind = (enum to_analysis_kind)((t->kind + 1) % (TO_ANALYSIS_KINDS + 1));
@@ -93,7 +93,8 @@ static int run(struct top *t) {
 
   tb_diag_clear(&diag);
   if (!tk_screen_open(&why)) return tk_fail("top", "the terminal: %s", why);
-  tb_rc rc = tk_poll_start(&t->client, &t->selector, t->window, tk_screen_wake, &diag, &t->poll);
+  tb_rc rc = tk_poll_start(&t->client, &t->selector, (enum to_window)t->window, tk_screen_wake,
+                           &diag, &t->poll);
   if (rc != TB_OK) {
     tk_screen_close();
     return tk_remote_fail("top", rc, &diag);
@@ -110,31 +111,19 @@ static int run(struct top *t) {
   return t->code;
 }
 
-static int parse(struct top *t, int argc, char **argv) {
-  static const struct option options[] = {
-    { "window", required_argument, NULL, 'w' }, TK_SELECTOR_STREAM_OPTIONS, TK_CLIENT_OPTIONS, { 0 }
-  };
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == '?') return tk_usage_hint("top");
-    if (c == 'w') {
-      if (!to_window_find(optarg, &t->window))
-        return tk_usage("top", "--window: \"%s\" is none of 10s, 1m, 5m, all", optarg);
-      continue;
-    }
-    tb_rc rc = tk_remote_option(&t->client, &t->selector, c, optarg, &diag);
-    if (rc != TB_OK) return tk_remote_fail("top", rc, &diag);
-  }
-  if (optind < argc) return tk_usage("top", "\"%s\" has no place here", argv[optind]);
-  return TK_DONE;
-}
+#define AT(member) offsetof(struct top, member)
+const struct tk_option tk_top_options[] = {
+  TK_GROUP(tk_stream_options, AT(selector)),
+  TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
+            "of calls and stops; default: 10s"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
 int tk_cmd_top(int argc, char **argv) {
   struct top t = { .window = TO_WINDOW_10S, .kind = TO_ANALYSIS_KINDS };
 
-  int code = parse(&t, argc, argv);
+  int code = tk_options_read_all(argc, argv, tk_top_options, &t);
   if (code != TK_DONE) return code;
   if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
     return tk_usage(

@@ -22,32 +22,37 @@ static const struct work *find_work(const char *name) {
   return NULL;
 }
 
-int tk_cmd_tracepoints(int argc, char **argv) {
-  static const struct option options[] = { { "module", required_argument, NULL, 'm' },
-                                           { "output", required_argument, NULL, 'o' },
-                                           { "json", no_argument, NULL, 'j' },
-                                           { 0 } };
-  struct tk_tracepoints ask = { .out = "." };
+#define AT(member) offsetof(struct tk_tracepoints, member)
+const struct tk_option tk_tracepoints_options[] = {
+  TK_HELP("gen --module NAME FILE...",
+          "NAME.trace.h and NAME.trace.c from the //trace: lines of NAME's sources, and "
+          "NAME.trace.spec, what they are as an experiment (ta_record_event_attach)"),
+  TK_HELP("list FILE...",
+          "what sources declare, or programs, libraries and objects have built in"),
+  TK_HELP("check SPEC...", "what experiments and events a spec has, or what is wrong with it"),
+  TK_HELP("experiment SPEC",
+          "NAME.experiment.h to emit them typed, NAME.reader.h to read them"),
+  TK_OPTION(0, "module", "NAME", tk_read_text, AT(module), "whose events these are"),
+  TK_OPTION('o', "output", "DIR", tk_read_text, AT(out),
+            "where gen and experiment write; default: here"),
+  TK_OPTION('I', NULL, "DIR", tk_read_texts, AT(folders),
+            "where gen finds the NAME.trace.h of a //trace:import \"NAME\""),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object an event"),
+  { 0 },
+};
 
-  for (int c; (c = tk_option_next(argc, argv, "o:I:", options)) != -1;) {
-    switch (c) {
-    case 'm': ask.module = optarg; break;
-    case 'o': ask.out = optarg; break;
-    case 'j': ask.json = true; break;
-    case 'I':
-      if (ask.folders == TK_FOLDERS_MAX) return tk_usage("tracepoints", "-I is there too often");
-      ask.folder[ask.folders++] = optarg;
-      break;
-    default: return tk_usage_hint("tracepoints");
-    }
-  }
+int tk_cmd_tracepoints(int argc, char **argv) {
+  struct tk_tracepoints ask = { .out = "." };
+  int code = tk_options_read(argc, argv, tk_tracepoints_options, &ask);
+
+  if (code != TK_DONE) return code;
   if (optind == argc)
-    return tk_usage("tracepoints", "what to do is wanted: gen, list, check or experiment");
+    return tk_usage("tracepoints", "gen, list, check or experiment is required");
   const struct work *work = find_work(argv[optind]);
   if (work == NULL)
-    return tk_usage("tracepoints", "\"%s\" is none of gen, list, check, experiment", argv[optind]);
+    return tk_usage("tracepoints", "'%s' is not one of gen, list, check, experiment", argv[optind]);
   ask.file = argv + optind + 1;
   ask.files = argc - optind - 1;
-  if (ask.files == 0) return tk_usage("tracepoints", "%s wants files", work->name);
+  if (ask.files == 0) return tk_usage("tracepoints", "%s needs files", work->name);
   return work->run(&ask);
 }

@@ -17,8 +17,6 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trigger/replay.h"
 
-enum { OPT_JSON = 1 };
-
 #define HISTORY_COLUMNS "TIME,STREAM,>GEN,TRIGGER,WHAT"
 
 struct trigger_options {
@@ -106,7 +104,7 @@ static int replay(struct trigger_options *o, struct tr_rules *rules) {
 static int test(struct trigger_options *o, char **args, int n) {
   struct tr_rules *rules;
 
-  if (n == 0) return tk_usage("trigger", "test: a RULE is wanted, or @FILE");
+  if (n == 0) return tk_usage("trigger", "test: a RULE is required, or @FILE");
   if (tr_rules_new(&rules) != TB_OK) return tk_fail("trigger", "out of memory");
   if (n == 1) o->inputs.is_remote = true;
   int code = add_rules(rules, args[0]);
@@ -165,20 +163,20 @@ static int ask(const struct trigger_options *o, enum tp_route_id route, const ch
 }
 
 static int list(struct trigger_options *o, char **args, int n) {
-  if (n != 0) return tk_usage("trigger", "list: \"%s\" has no place here", args[0]);
+  if (n != 0) return tk_usage("trigger", "list: unexpected argument '%s'", args[0]);
   return ask(o, TP_ROUTE_TRIGGERS, "", NULL);
 }
 
 static int add(struct trigger_options *o, char **args, int n) {
   Tracecollect__V1__TriggerRequest request = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
 
-  if (n != 1) return tk_usage("trigger", "add: one RULE is wanted, in quotes");
+  if (n != 1) return tk_usage("trigger", "add: one RULE is required, in quotes");
   request.add = args[0];
   return ask(o, TP_ROUTE_TRIGGER_ADD, "", &request.base);
 }
 
 static int remove_rule(struct trigger_options *o, char **args, int n) {
-  if (n != 1) return tk_usage("trigger", "remove: one NAME is wanted");
+  if (n != 1) return tk_usage("trigger", "remove: one NAME is required");
   return ask(o, TP_ROUTE_TRIGGER_REMOVE, args[0], NULL);
 }
 
@@ -227,7 +225,7 @@ static int history(struct trigger_options *o, char **args, int n) {
   static char any[] = "";
   struct tb_diag diag;
 
-  if (n > 1) return tk_usage("trigger", "history: \"%s\" has no place here", args[1]);
+  if (n > 1) return tk_usage("trigger", "history: unexpected argument '%s'", args[1]);
   tb_diag_clear(&diag);
   tk_table_init(&o->table, HISTORY_COLUMNS);
   tb_rc rc = ask_firings(o, n == 1 ? args[0] : any, &diag);
@@ -251,34 +249,32 @@ static const struct word *find_word(const char *text) {
   return NULL;
 }
 
-static bool chooses(const struct tk_inputs *in) {
-  const struct tk_selector *s = &in->selector;
-
-  return in->all || s->service != NULL || s->instance != NULL || s->has_stream ||
-         s->first_gen != 0 || s->last_gen != 0 || s->since_wall_ns != 0 || s->until_wall_ns != 0 ||
-         s->last_ns != 0;
-}
+#define AT(member) offsetof(struct trigger_options, member)
+const struct tk_option tk_trigger_options[] = {
+  TK_HELP("list", "a collector's rules, and how often each has fired since its start"),
+  TK_HELP("add RULE", "add a rule, from now on; on the collector's own host"),
+  TK_HELP("remove NAME", "remove a rule that was added; rules of trigger.file are changed there"),
+  TK_HELP("history [NAME]",
+          "what has fired, oldest first; a collector keeps 2,000, of each rule its share"),
+  TK_HELP("test RULE", "when it would have fired in these traces, or in what a collector has"),
+  TK_HELP("test @FILE", "the same of a file with a rule a line"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a rule, or each time one fires"),
+  TK_HELP(NULL, "For test:"),
+  TK_GROUP(tk_inputs_options, AT(inputs)),
+  { 0 },
+};
 
 int tk_cmd_trigger(int argc, char **argv) {
-  static const struct option options[] = {
-    { "json", no_argument, NULL, OPT_JSON },
-    TK_INPUTS_OPTIONS,
-    { 0 },
-  };
   struct trigger_options o = { .inputs = { .verb = "trigger" } };
-  int code;
+  int code = tk_options_read(argc, argv, tk_trigger_options, &o);
 
-  for (int c; (c = tk_option_next(argc, argv, "", options)) != -1;) {
-    if (c == OPT_JSON)
-      o.json = true;
-    else if ((code = tk_inputs_option(&o.inputs, c, optarg)) != TK_DONE)
-      return code;
-  }
-  const struct word *word = optind < argc ? find_word(argv[optind]) : NULL;
+  if (code != TK_DONE) return code;
+  if (optind == argc) return tk_usage("trigger", "list, add, remove, history or test is required");
+  const struct word *word = find_word(argv[optind]);
   if (word == NULL)
-    return tk_usage("trigger", "\"%s\" is none of: list, add, remove, history, test",
-                    optind < argc ? argv[optind] : "");
-  if (word->act != test && chooses(&o.inputs))
-    return tk_usage("trigger", "%s: the options that choose streams are for test", word->text);
+    return tk_usage("trigger", "'%s' is not one of list, add, remove, history, test", argv[optind]);
+  const struct tk_selector *s = &o.inputs.selector;
+  if (word->act != test && (o.inputs.all || tk_selector_names_streams(s) || tk_selector_is_part(s)))
+    return tk_usage("trigger", "%s: options that select streams are for test only", word->text);
   return word->act(&o, argv + optind + 1, argc - optind - 1);
 }

@@ -26,7 +26,8 @@ enum {
 };
 
 struct run {
-  bool json, rebuild, progress;
+  struct tk_client_args client;
+  bool json, rebuild, no_progress;
   const char *public_key; /* NULL: signatures do not count */
   struct tk_progress bar;
 };
@@ -142,7 +143,7 @@ static int verify_folder(struct run *run, const char *path, const struct tc_keys
     return tk_fail("verify", "%s: is neither a state folder nor its archive/", path);
   if (fd < 0) return tk_fail("verify", "%s: %s", path, strerror(errno));
   uint64_t listed;
-  tk_progress_begin(&run->bar, path, 0, run->progress);
+  tk_progress_begin(&run->bar, path, 0, !run->no_progress);
   tb_rc rc = run->rebuild ? tc_audit_rebuild(fd, &sink, &diag, &listed) : TB_OK;
   if (rc == TB_OK) rc = tc_audit(fd, is_state, &sink, &diag, &seen);
   tk_progress_end(&run->bar);
@@ -241,16 +242,16 @@ static tb_rc ask_collector(struct run *run, struct tk_client *client, struct tb_
   return TB_OK;
 }
 
-static int verify_remote(struct run *run, const struct tk_client_args *args) {
+static int verify_remote(struct run *run) {
   struct tk_client *client;
   struct tc_audited seen;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = tk_client_open(args, &diag, &client);
+  tb_rc rc = tk_client_open(&run->client, &diag, &client);
   if (rc != TB_OK) return tk_remote_fail("verify", rc, &diag);
   catch_signals();
-  tk_progress_begin(&run->bar, "verify", 0, run->progress);
+  tk_progress_begin(&run->bar, "verify", 0, !run->no_progress);
   rc = ask_collector(run, client, &diag, &seen);
   tk_progress_end(&run->bar);
   tk_client_close(client);
@@ -260,35 +261,30 @@ static int verify_remote(struct run *run, const struct tk_client_args *args) {
   return seen.problems == 0 ? TK_DONE : TK_FAILED;
 }
 
-int tk_cmd_verify(int argc, char **argv) {
-  static const struct option options[] = {
-    { "rebuild", no_argument, NULL, 'r' },
-    { "public-key", required_argument, NULL, 'k' },
-    { "json", no_argument, NULL, 'j' },
-    { "no-progress", no_argument, NULL, 'n' },
-    TK_CLIENT_OPTIONS,
-    { NULL, 0, NULL, 0 },
-  };
-  struct tk_client_args client = { 0 };
-  struct run run = { .progress = true };
-  int option;
+#define AT(member) offsetof(struct run, member)
+const struct tk_option tk_verify_options[] = {
+  TK_OPTION(0, "rebuild", NULL, tk_read_flag, AT(rebuild),
+            "rebuild the catalog from the metas first"),
+  TK_OPTION(0, "public-key", "FILE", tk_read_text, AT(public_key),
+            "check the signature of each meta of ARCHIVE by the keys in FILE (Ed25519, PEM)"),
+  TK_OPTION(0, "json", NULL, tk_read_flag, AT(json),
+            "a JSON object for each problem and one for the totals"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
-  while ((option = tk_option_next(argc, argv, "", options)) != -1) {
-    switch (option) {
-    case 'r': run.rebuild = true; break;
-    case 'k': run.public_key = optarg; break;
-    case 'j': run.json = true; break;
-    case 'n': run.progress = false; break;
-    default:
-      if (!tk_client_option(&client, option, optarg)) return tk_usage_hint("verify");
-    }
-  }
+int tk_cmd_verify(int argc, char **argv) {
+  struct run run = { 0 };
+  int code = tk_options_read(argc, argv, tk_verify_options, &run);
+
+  if (code != TK_DONE) return code;
   if (argc == optind && run.public_key != NULL)
-    return tk_usage("verify", "--public-key is for an archive that is named");
+    return tk_usage("verify", "--public-key needs ARCHIVE");
   if (argc == optind && run.rebuild)
     return tk_usage("verify",
-                    "--rebuild is for a state folder that is named, while no collector has it");
-  if (argc == optind) return verify_remote(&run, &client);
-  if (argc - optind != 1) return tk_usage("verify", "name one state folder or its archive/");
+                    "--rebuild needs ARCHIVE, the state folder of a collector that does not run");
+  if (argc == optind) return verify_remote(&run);
+  if (argc - optind != 1) return tk_usage("verify", "only one ARCHIVE can be given");
   return verify_signed_folder(&run, argv[optind]);
 }

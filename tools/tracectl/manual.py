@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""manual.py TRACECTL VERSION DIR: writes DIR/man and DIR/completion from what TRACECTL says of itself.
+"""manual.py TRACECTL VERSION DIR: writes DIR/man and DIR/completion from the tables of verbs and options, as `TRACECTL help --json` prints them.
 
-A verb's options are read as `tracectl help VERB` prints them: a line that begins with two spaces opens an entry, its term ends at two spaces,
-what follows explains it, deeper indented lines go on with that; a line without indent is a paragraph. Texts that no table has
-stand in docs/man.
+Texts that no table has are in docs/man.
 """
 import json
 import pathlib
@@ -14,63 +12,36 @@ import sys
 
 
 class Verb:
-    def __init__(self, name, about, text):
-        self.name, self.about = name, about
-        self.args = re.match(r"usage: tracectl \S+ (.*)", text)[1]
-        body, examples = text.split("\nExamples:\n")
-        self.entries = list(entries(body.partition("\nOptions:\n")[2]))
-        self.examples = re.findall(r"  (\S.*)\n      (.*)\n", examples)
-        self.options = [option for term, explained in self.entries for option in options(term, explained.partition(";")[0])]
+    def __init__(self, row):
+        self.name, self.about, self.args, self.notes = row["verb"], row["about"], row["args"], row["notes"].splitlines()
+        self.is_verb = self.name != "connect"
+        self.examples = [(example["command"], example["about"]) for example in row["examples"]]
+        self.rows = [Row(option) for option in row["options"]]
+        self.options = [row for row in self.rows if row.names()]
 
     def words(self, verbs, tables):
         """Those that its first argument may be."""
         first = self.args.split(" ")[0]
         if kind(first) == "words":
             return first.split("|")
-        return [verb.name for verb in verbs] if first.startswith("[VERB]") else tables if first.startswith("[TABLE") else []
+        return [verb.name for verb in verbs] + ["connect"] if first.startswith("[VERB]") else tables if first.startswith("[TABLE") else []
 
     def takes_paths(self):
         """In "SEGMENT | SELECTOR... -o FILE" the file belongs to the option."""
         return bool(re.search(r"DIR|ARCHIVE", self.args) or re.match(r"(?:.{0,2}|.*?(?!-o ).{3})FILE", self.args))
 
 
-class Option:
-    """"-o, --output FILE" is one, "--since T, --until T" are two."""
+class Row:
+    """An option; without a name and a letter an argument, or a paragraph of help."""
 
-    def __init__(self, letter, name, arg, about):
-        self.letter, self.name, self.arg, self.about = letter, name, arg, about
+    def __init__(self, row):
+        self.letter, self.name, self.arg, self.about, self.connects = row["letter"], row["name"], row["arg"], row["about"], row["connects"]
 
     def names(self):
         return [dashed for dashed in (f"-{self.letter}", f"--{self.name}") if dashed.strip("-")]
 
-
-def entries(text):
-    lines = text.splitlines()
-    while lines:
-        line = lines.pop(0)
-        indent = len(line) - len(line.lstrip(" "))
-        term, _, about = line[indent:].partition("  ") if indent else ("", "", line)
-        said = [about]
-        while lines and (len(lines[0]) - len(lines[0].lstrip(" ")) > indent if indent else not lines[0].startswith(" ")):
-            said.append(lines.pop(0))
-        yield term, " ".join(word for word in map(str.strip, said) if word)
-
-
-def options(term, about):
-    found, joins = [], False  # the letter before belongs to this name
-    for part in term.split(", ") if term.startswith("-") else []:
-        if not part.startswith("-"):
-            break
-        word, _, arg = part.partition(" ")
-        if not joins:
-            found.append(Option("", "", "", about))
-        if word.startswith("--"):
-            found[-1].name = word[2:]
-        else:
-            found[-1].letter = word[1]
-        found[-1].arg = arg
-        joins = not word.startswith("--") and not arg
-    return found
+    def term(self):
+        return " ".join(part for part in (", ".join(self.names()), self.arg) if part)
 
 
 def kind(arg):
@@ -105,17 +76,32 @@ def head(page, section, version):
     return f'.TH {plain(page.upper())} {section} "" "tracecollect {version}" "tracecollect"\n.SH NAME\n'
 
 
+def rows_of(rows):
+    page = ""
+    for row in rows:
+        page += (".TP\n" + term(row.term()) if row.term() else ".PP\n") + line(row.about)
+    return page
+
+
+def paragraphs(notes):
+    return "".join(".PP\n" + line(note) for note in notes)
+
+
 def verb_page(verb, version):
     summary = verb.about.partition(".")[0]
     page = head(f"tracectl-{verb.name}", 1, version) + plain(f"tracectl-{verb.name}") + f" \\- {summary[0].lower()}{plain(summary[1:])}\n"
-    page += f".SH SYNOPSIS\n\\fBtracectl {plain(verb.name)}\\fR {term(verb.args)}.SH DESCRIPTION\n{line(verb.about)}"
-    page += ".SH OPTIONS\n" if verb.entries else ""
-    for name, about in verb.entries:
-        page += (".TP\n" + term(name) if name else ".PP\n") + (line(about) if about else "")
-    page += ".SH EXAMPLES\n"
+    page += f".SH SYNOPSIS\n\\fBtracectl {plain(verb.name)}\\fR {term(verb.args)}" if verb.is_verb else ""
+    page += f".SH DESCRIPTION\n{line(verb.about)}"
+    page += ".SH OPTIONS\n" if verb.rows else ""
+    connects = [row for row in verb.rows if row.connects] if verb.is_verb else []
+    page += rows_of(row for row in verb.rows if row not in connects)
+    if connects:
+        page += ".TP\n" + term(", ".join(name for row in connects for name in row.names())) + "Which collector is asked, and how:\n.BR tracectl\\-connect (1).\n"
+    page += paragraphs(verb.notes)
+    page += ".SH EXAMPLES\n" if verb.examples else ""
     for command, about in verb.examples:
         page += f'.PP\n{line(about)}.PP\n.RS 4\n.nf\n.B "{plain(command)}"\n.fi\n.RE\n'
-    return page + ".SH SEE ALSO\n.BR tracectl (1),\nwhich says what the exit codes are and how a collector is found.\n"
+    return page + ".SH SEE ALSO\n.BR tracectl (1),\nwhich says what the exit codes are,\n.BR tracectl\\-connect (1).\n"
 
 
 OVERVIEW = r"""tracectl \- read, analyse, send and fetch Go execution traces
@@ -180,6 +166,7 @@ environment goes before it, and options before that.
 .IR /run/tracecollect ,\  ./tracecollect\-data
 Where a collector's sockets are looked for when nothing names one.
 .SH SEE ALSO
+.BR tracectl\-connect (1),
 .BR tracecollectd (8),
 .BR tracecollectd.yaml (5),
 .BR traceagent (3)
@@ -335,12 +322,13 @@ def main():
     def said(*args):
         return subprocess.run([tracectl, *args], check=True, capture_output=True, text=True).stdout
 
-    verbs = [Verb(name, about, said("help", name)) for name, about in re.findall(r"(?m)^  ([a-z]+) +(\S.*)$", said("help"))]
+    pages = [Verb(json.loads(row)) for row in said("help", "--json").splitlines()]
+    verbs = [page for page in pages if page.is_verb]
     tables = [row.split()[0] for row in said("tables").splitlines()]
     keys = [json.loads(row) for row in said("tables", "config", "--json").splitlines()]
     files = {"man/tracectl.1": overview_page(verbs, version), "man/tracecollectd.yaml.5": config_page(keys, version),
              "completion/tracectl": bash(verbs, tables), "completion/_tracectl": zsh(verbs, tables), "completion/tracectl.fish": fish(verbs, tables)}
-    files |= {f"man/tracectl-{verb.name}.1": verb_page(verb, version) for verb in verbs}
+    files |= {f"man/tracectl-{verb.name}.1": verb_page(verb, version) for verb in pages}
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,8 +26,8 @@ static tb_rc read_sources(const struct tk_tracepoints *ask, struct tk_points *ow
 
 /* The header that the other module's own gen has written: where it is looked for first, first. */
 static bool find_header(const struct tk_tracepoints *ask, const char *module, char out[PATH_MAX]) {
-  for (unsigned i = 0; i <= ask->folders; i++) {
-    const char *folder = i < ask->folders ? ask->folder[i] : ask->out;
+  for (unsigned i = 0; i <= ask->folders.n; i++) {
+    const char *folder = i < ask->folders.n ? ask->folders.text[i] : ask->out;
     if (snprintf(out, PATH_MAX, "%s/%s.trace.h", folder, module) >= PATH_MAX) continue;
     if (access(out, R_OK) == 0) return true;
   }

@@ -4,14 +4,12 @@
 #ifndef TK_TRACEPOINTS_TRACEPOINTS_H
 #define TK_TRACEPOINTS_TRACEPOINTS_H
 
+#include "tools/tracectl/args/options.h"
 #include "tools/tracectl/term/tracectl.h"
-
-enum { TK_FOLDERS_MAX = 64 };
 
 struct tk_tracepoints {
   const char *module, *out;
-  const char *folder[TK_FOLDERS_MAX]; /* -I */
-  unsigned folders;
+  struct tk_texts folders; /* -I */
   bool json;
   char **file; /* what it is to work on */
   int files;

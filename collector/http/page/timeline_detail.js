@@ -100,7 +100,7 @@ function averages(picture, from, until) {
 
 export function showStretch(picture, from, until, zoom) {
   const [running, runnable, syscall, waiting] = averages(picture, from, until);
-  const times = `--stream ${picture.stream} --from ${exactTime(from)} --to ${exactTime(until)}`;
+  const times = `--stream ${picture.stream} --since ${exactTime(from)} --until ${exactTime(until)}`;
   show(
     `A stretch of ${duration(Number(until - from))}`,
     list([
@@ -109,7 +109,7 @@ export function showStretch(picture, from, until, zoom) {
       ["in system calls", syscall.toFixed(2)],
       ["waiting", waiting.toFixed(1)],
     ]),
-    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch --stream ${picture.stream} --since ${exactTime(from)} --until ${exactTime(until)} -o stretch.trace`)),
+    element("p", { className: "buttons" }, button("zoom to it", zoom), copyButton("copy query line", `tracectl query ${times} --saved waits`), copyButton("copy fetch line", `tracectl fetch ${times} -o stretch.trace`)),
     new StretchReports(picture.stream, from, until).node,
   );
 }

@@ -211,7 +211,7 @@ Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
   tt_submit(&host.store, msg);
   cr_assert_eq(run("fetch -o t.trace"), 0, "%s", said);
   cr_assert(has_said("generation 2 is broken as written: goroutine 3 started twice; Go's tools end "
-                     "there, --split begins another file behind it"),
+                     "there, --split begins another file after it"),
             "%s", said);
   expect_file("t.trace", 1, 4);
   cr_assert_eq(run("fetch --split -o t.trace"), 0, "%s", said);
@@ -291,7 +291,7 @@ Test(fetch, rotten_bytes_are_no_trace) {
 Test(fetch, wrong_use_is_told_and_exits_2) {
   write_generations(7, 1, 1);
   cr_assert_eq(run("fetch"), 2);
-  cr_assert(has_said("-o FILE is wanted"), "%s", said);
+  cr_assert(has_said("-o FILE is required"), "%s", said);
   cr_assert_eq(run("fetch 1 --service shop -o t.trace"), 2);
   cr_assert_eq(run("fetch --gen 3..1 -o t.trace"), 2);
   cr_assert_eq(run("fetch --since yesterday -o t.trace"), 2);

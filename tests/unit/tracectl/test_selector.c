@@ -9,42 +9,48 @@
 
 #include "tools/tracectl/args/selector.h"
 #include "tools/tracectl/remote/endpoint.h"
+#include "tools/tracectl/term/tracectl.h"
 
 static struct tb_diag diag;
 
-static tb_rc give(struct tk_selector *s, int option, const char *value) {
-  tb_diag_clear(&diag);
-  return tk_selector_option(s, option, value, &diag);
+static int give(struct tk_selector *s, const char *option) {
+  char verb[] = "list", word[100], *argv[] = { verb, word, NULL };
+
+  snprintf(word, sizeof word, "%s", option);
+  optind = 0;
+  return tk_options_read(2, argv, tk_selector_options, s);
 }
 
 Test(selector, generations) {
   struct tk_selector s = { 0 };
 
-  cr_assert_eq(give(&s, TK_OPT_GEN, "3..7"), TB_OK);
+  cr_assert_eq(give(&s, "--gen=3..7"), TK_DONE);
   cr_assert(s.first_gen == 3 && s.last_gen == 7);
   s = (struct tk_selector){ 0 };
-  cr_assert_eq(give(&s, TK_OPT_GEN, "4"), TB_OK);
+  cr_assert_eq(give(&s, "--gen=4"), TK_DONE);
   cr_assert(s.first_gen == 4 && s.last_gen == 4);
   s = (struct tk_selector){ 0 };
-  cr_assert_eq(give(&s, TK_OPT_GEN, "5.."), TB_OK);
+  cr_assert_eq(give(&s, "--gen=5.."), TK_DONE);
   cr_assert(s.first_gen == 5 && s.last_gen == 0);
   s = (struct tk_selector){ 0 };
-  cr_assert_eq(give(&s, TK_OPT_GEN, "..6"), TB_OK);
+  cr_assert_eq(give(&s, "--gen=..6"), TK_DONE);
   cr_assert(s.first_gen == 0 && s.last_gen == 6);
-  for (const char *const *bad = (const char *const[]){ "", "..", "0", "0..3", "a..b", "1...3", "-1",
-                                                       "1..2x", "99999999999999999999", NULL };
+  for (const char *const *bad = (const char *const[]){ "--gen=", "--gen=..", "--gen=0",
+                                                       "--gen=0..3",
+                                                       "--gen=a..b", "--gen=1...3", "--gen=-1",
+                                                       "--gen=1..2x",
+                                                       "--gen=99999999999999999999", NULL };
        *bad != NULL; bad++)
-    cr_expect_eq(give(&s, TK_OPT_GEN, *bad), TB_BROKEN, "%s", *bad);
+    cr_expect_eq(give(&s, *bad), TK_USAGE, "%s", *bad);
 }
 
 Test(selector, a_stream_is_32_digits) {
   struct tk_selector s = { 0 };
 
-  cr_assert_eq(give(&s, TK_OPT_STREAM, "000102030405060708090a0b0c0d0eFf"), TB_OK);
+  cr_assert_eq(give(&s, "--stream=000102030405060708090a0b0c0d0eFf"), TK_DONE);
   cr_assert(s.has_stream && s.stream[1] == 1 && s.stream[15] == 0xff);
-  cr_assert_eq(give(&s, TK_OPT_STREAM, "00"), TB_BROKEN);
-  cr_assert_eq(give(&s, TK_OPT_STREAM, "g00102030405060708090a0b0c0d0e0f"), TB_BROKEN);
-  cr_assert_eq(give(&s, 'x', "y"), TB_NOTFOUND);
+  cr_assert_eq(give(&s, "--stream=00"), TK_USAGE);
+  cr_assert_eq(give(&s, "--stream=g00102030405060708090a0b0c0d0e0f"), TK_USAGE);
 }
 
 Test(selector, limits_that_contradict_are_refused) {

@@ -2,82 +2,265 @@
 #include "tools/tracectl/args/options.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text/nearest.h"
+#include "config/times.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200 };
+enum { ROWS_MAX = 48, LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200, FIRST_ROW = 0x100 };
 
-static const struct option *find(const struct option *options, const char *name) {
-  for (; options->name != NULL; options++)
-    if (strcmp(options->name, name) == 0) return options;
+/* Names that other programs, or this one before its first release, have for the same. */
+static const struct {
+  const char *old, *name;
+} old_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
+                  { "rows", "top" },    { "limit", "top" },   { "last", "window" },
+                  { "last", "since" },  { "window", "last" }, { "out", "output" },
+                  { "format", "to" },   { "start", "since" }, { "end", "until" } };
+enum { OLD_NAMES = sizeof old_names / sizeof *old_names };
+
+struct parsing {
+  const struct tk_option *row[ROWS_MAX];
+  size_t field[ROWS_MAX], rows, names;
+  struct option option[ROWS_MAX + OLD_NAMES + 1]; /* names: of rows, then old ones */
+  char letters[LETTERS_MAX];
+};
+
+/* ---- getopt's tables ---- */
+
+static void add_rows(struct parsing *p, const struct tk_option *row, size_t field) {
+  for (; !tk_option_is_end(row); row++) {
+    if (row->group != NULL) add_rows(p, row->group, field + row->field);
+    if (row->read == NULL) continue;
+    size_t i = p->rows++, n = strlen(p->letters);
+    p->row[i] = row;
+    p->field[i] = field + row->field;
+    if (row->name != NULL)
+      p->option[p->names++] =
+          (struct option){ row->name, row->arg != NULL, NULL, FIRST_ROW + (int)i };
+    if (row->letter != 0)
+      snprintf(p->letters + n, sizeof p->letters - n, "%c%s", row->letter,
+               row->arg != NULL ? ":" : "");
+  }
+}
+
+static bool has_name(const struct parsing *p, const char *name) {
+  for (size_t i = 0; i < p->names; i++)
+    if (strcmp(p->option[i].name, name) == 0) return true;
+  return false;
+}
+
+/* What this verb has for an old name; NULL: nothing. */
+static const char *find_new(const struct parsing *p, const char *old) {
+  for (size_t i = 0; !has_name(p, old) && i < OLD_NAMES; i++)
+    if (strcmp(old_names[i].old, old) == 0 && has_name(p, old_names[i].name))
+      return old_names[i].name;
   return NULL;
 }
 
+/* An old name is found as a whole: --to is not short for --top. */
+static void add_old_names(struct parsing *p) {
+  size_t n = p->names;
+
+  for (size_t i = 0; i < OLD_NAMES; i++)
+    if (find_new(p, old_names[i].old) != NULL)
+      p->option[n++] = (struct option){ old_names[i].old, optional_argument, NULL, 0 };
+}
+
+/* ---- complaints ---- */
+
 /* "--tls-ca, --tls-cert, --tls-key": those that begin so. Answers how many. */
-static unsigned list_beginning(const struct option *options, const char *name,
-                               char out[LIST_BYTES]) {
+static unsigned list_beginning(const struct parsing *p, const char *name, char out[LIST_BYTES]) {
   unsigned count = 0;
   size_t n = 0;
 
-  for (*out = '\0'; options->name != NULL; options++) {
-    if (strncmp(options->name, name, strlen(name)) != 0) continue;
-    int wrote = snprintf(out + n, LIST_BYTES - n, "%s--%s", count++ > 0 ? ", " : "", options->name);
+  *out = '\0';
+  for (size_t i = 0; *name != '\0' && i < p->names; i++) {
+    if (strncmp(p->option[i].name, name, strlen(name)) != 0) continue;
+    int wrote =
+        snprintf(out + n, LIST_BYTES - n, "%s--%s", count++ > 0 ? ", " : "", p->option[i].name);
     n = n + (size_t)wrote < LIST_BYTES ? n + (size_t)wrote : LIST_BYTES - 1;
   }
   return count;
 }
 
-static void complain_of_name(const char *verb, const char *word, const struct option *options) {
+static int complain_of_name(const struct parsing *p, const char *verb, const char *word) {
   char name[NAME_BYTES], list[LIST_BYTES];
 
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-  if (find(options, name) != NULL) {
-    tk_fail(verb, "--%s takes no value", name);
-    return;
-  }
-  unsigned count = list_beginning(options, name, list);
-  if (*name != '\0' && count > 0) {
-    tk_fail(verb, count > 1 ? "--%s may be one of %s" : "--%s takes no value: it is short for %s",
-            name, list);
-    return;
-  }
+  const char *name_now = find_new(p, name);
+  if (name_now != NULL) return tk_usage(verb, "no option --%s; use --%s", name, name_now);
+  if (has_name(p, name)) return tk_usage(verb, "--%s takes no value", name);
+  unsigned count = list_beginning(p, name, list);
+  if (count > 1) return tk_usage(verb, "--%s may be one of %s", name, list);
+  if (count == 1 && strchr(word, '=') != NULL)
+    return tk_usage(verb, "--%s takes no value: it is short for %s", name, list);
   struct tb_nearest nearest = { .word = name };
-  for (const struct option *o = options; o->name != NULL; o++) tb_nearest_try(&nearest, o->name);
+  for (size_t i = 0; i < p->names; i++) tb_nearest_try(&nearest, p->option[i].name);
   if (nearest.best != NULL)
-    tk_fail(verb, "no option --%s; did you mean --%s?", name, nearest.best);
-  else
-    tk_fail(verb, "no option --%s", name);
+    return tk_usage(verb, "no option --%s; did you mean --%s?", name, nearest.best);
+  return tk_usage(verb, "no option --%s", name);
 }
 
-int tk_option_next(int argc, char **argv, const char *letters, const struct option *options) {
-  char quiet[LETTERS_MAX];
-
-  snprintf(quiet, sizeof quiet, ":%s",
-           letters); /* ':' separates a missing value from an unknown option */
-  int option = getopt_long(argc, argv, quiet, options, NULL);
-  if (option == ':') {
-    tk_fail(argv[0], "%s needs a value", argv[optind - 1]);
-    return '?';
-  }
-  if (option != '?') return option;
+static int complain(const struct parsing *p, int option, char **argv) {
   const char *word = argv[optind - 1];
-  if (strncmp(word, "--", 2) == 0)
-    complain_of_name(argv[0], word, options);
-  else
-    tk_fail(argv[0], "no option -%c", optopt);
-  return '?';
+
+  if (option == ':') return tk_usage(argv[0], "%s needs a value", word);
+  if (strncmp(word, "--", 2) == 0) return complain_of_name(p, argv[0], word);
+  const char *name = find_new(p, (const char[]){ (char)optopt, '\0' });
+  if (name != NULL) return tk_usage(argv[0], "no option -%c; use --%s", optopt, name);
+  return tk_usage(argv[0], "no option -%c", optopt);
 }
 
-bool tk_rows_parse(const char *verb, const char *value, size_t *out) {
+/* ---- reading ---- */
+
+static size_t find_letter(const struct parsing *p, int letter) {
+  for (size_t i = 0; i < p->rows; i++)
+    if (letter != 0 && p->row[i]->letter == letter) return i;
+  return ROWS_MAX;
+}
+
+int tk_options_read(int argc, char **argv, const struct tk_option *options, void *target) {
+  struct parsing p = { .letters = ":" }; /* a missing value is told from an unknown option */
+  struct tb_diag diag;
+
+  tb_diag_clear(&diag);
+  add_rows(&p, options, 0);
+  add_old_names(&p);
+  for (int c; (c = getopt_long(argc, argv, p.letters, p.option, NULL)) != -1;) {
+    size_t i = c >= FIRST_ROW ? (size_t)(c - FIRST_ROW) : find_letter(&p, c);
+    if (i == ROWS_MAX) return complain(&p, c, argv);
+    if (p.row[i]->read(p.row[i], optarg, (char *)target + p.field[i], &diag) != TB_OK)
+      return tk_usage(argv[0], "%s", diag.text);
+  }
+  return TK_DONE;
+}
+
+int tk_options_read_all(int argc, char **argv, const struct tk_option *options, void *target) {
+  int code = tk_options_read(argc, argv, options, target);
+
+  if (code != TK_DONE || optind == argc) return code;
+  return tk_usage(argv[0], "unexpected argument '%s'", argv[optind]);
+}
+
+/* ---- values ---- */
+
+static const char *shown(const struct tk_option *option, char out[NAME_BYTES]) {
+  if (option->name != NULL)
+    snprintf(out, NAME_BYTES, "--%s", option->name);
+  else
+    snprintf(out, NAME_BYTES, "-%c", option->letter);
+  return out;
+}
+
+tb_rc tk_option_needs(const struct tk_option *option, const char *what, const char *value,
+                      struct tb_diag *diag) {
+  char name[NAME_BYTES];
+
+  return tb_fail(diag, TB_BROKEN, "%s needs %s, not '%.80s'", shown(option, name), what, value);
+}
+
+tb_rc tk_option_fails(const struct tk_option *option, struct tb_diag *diag) {
+  char name[NAME_BYTES];
+  struct tb_diag why = *diag;
+
+  tb_diag_clear(diag);
+  return tb_fail(diag, TB_BROKEN, "%s: %.180s", shown(option, name), why.text);
+}
+
+static bool parse_number(const char *text, uint64_t *out) {
   char *end;
 
   errno = 0;
-  *out = strtoul(value, &end, 10);
-  if (value[0] >= '0' && value[0] <= '9' && *end == 0 && errno == 0) return true;
-  tk_usage(verb, "--top: \"%s\" is no number of rows (0: all)", value);
-  return false;
+  *out = strtoull(text, &end, 10);
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out <= INT64_MAX;
+}
+
+tb_rc tk_read_flag(const struct tk_option *option, const char *value, void *field,
+                   struct tb_diag *diag) {
+  (void)option;
+  (void)value;
+  (void)diag;
+  *(bool *)field = true;
+  return TB_OK;
+}
+
+tb_rc tk_read_text(const struct tk_option *option, const char *value, void *field,
+                   struct tb_diag *diag) {
+  (void)option;
+  (void)diag;
+  *(const char **)field = value;
+  return TB_OK;
+}
+
+tb_rc tk_read_texts(const struct tk_option *option, const char *value, void *field,
+                    struct tb_diag *diag) {
+  struct tk_texts *texts = field;
+  char name[NAME_BYTES];
+
+  if (texts->n == TK_TEXTS_MAX)
+    return tb_fail(diag, TB_BROKEN, "%s can be given at most %d times", shown(option, name),
+                   TK_TEXTS_MAX);
+  texts->text[texts->n++] = value;
+  return TB_OK;
+}
+
+tb_rc tk_read_number(const struct tk_option *option, const char *value, void *field,
+                     struct tb_diag *diag) {
+  uint64_t number;
+
+  if (!parse_number(value, &number) || number > INT32_MAX)
+    return tk_option_needs(option, "a number", value, diag);
+  *(unsigned *)field = (unsigned)number;
+  return TB_OK;
+}
+
+tb_rc tk_read_count(const struct tk_option *option, const char *value, void *field,
+                    struct tb_diag *diag) {
+  if (parse_number(value, field) && *(uint64_t *)field != 0) return TB_OK;
+  return tk_option_needs(option, "a number of 1 or more", value, diag);
+}
+
+tb_rc tk_read_word(const struct tk_option *option, const char *value, void *field,
+                   struct tb_diag *diag) {
+  char words[LIST_BYTES] = "one of ";
+  unsigned which = 0;
+
+  for (const char *word = option->arg; *word != '\0'; which++) {
+    size_t n = strcspn(word, "|"), at = strlen(words);
+    if (strlen(value) == n && strncmp(word, value, n) == 0) {
+      *(unsigned *)field = which;
+      return TB_OK;
+    }
+    snprintf(words + at, sizeof words - at, "%s%.*s", which > 0 ? ", " : "", (int)n, word);
+    word += n + (word[n] == '|');
+  }
+  return tk_option_needs(option, words, value, diag);
+}
+
+tb_rc tk_read_time(const struct tk_option *option, const char *value, void *field,
+                   struct tb_diag *diag) {
+  if (tc_time_parse(value, tc_wall_ns(), NULL, field) == TB_OK) return TB_OK;
+  return tk_option_needs(option, "a time (2026-03-01T12:00:00Z, -5m, now or @UNIX)", value, diag);
+}
+
+tb_rc tk_read_span(const struct tk_option *option, const char *value, void *field,
+                   struct tb_diag *diag) {
+  if (tc_span_parse(value, NULL, field) == TB_OK) return TB_OK;
+  return tk_option_needs(option, "a span of time (10ms, 30s, 5m, 24h)", value, diag);
+}
+
+tb_rc tk_read_at(const struct tk_option *option, const char *value, void *field,
+                 struct tb_diag *diag) {
+  struct tk_at *at = field;
+  uint64_t number;
+
+  at->is_given = true;
+  at->is_wall = !parse_number(value, &number);
+  at->at = (int64_t)number;
+  return at->is_wall ? tk_read_time(option, value, &at->wall_ns, diag) : TB_OK;
 }

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text/hex.h"
-#include "config/times.h"
 
 static bool parse_number(const char *text, const char *end, uint64_t *out) {
   char *stop;
@@ -18,72 +16,84 @@ static bool parse_number(const char *text, const char *end, uint64_t *out) {
   return errno == 0 && stop == end;
 }
 
-tb_rc tk_selector_goroutine(const char *text, uint64_t *out, struct tb_diag *diag) {
-  if (parse_number(text, text + strlen(text), out) && *out != 0 && *out <= INT64_MAX) return TB_OK;
-  return tb_fail(diag, TB_BROKEN, "--goroutine: \"%.80s\" is no goroutine's number", text);
-}
-
 /* "A..B", "A..", "..B" or "A". */
-static tb_rc parse_generations(struct tk_selector *s, const char *text, struct tb_diag *diag) {
-  const char *dots = strstr(text, ".."), *end = text + strlen(text);
+tb_rc tk_read_generations(const struct tk_option *option, const char *value, void *field,
+                          struct tb_diag *diag) {
+  const char *dots = strstr(value, ".."), *end = value + strlen(value);
+  struct tk_selector *s = field;
   bool fits;
 
   if (dots == NULL) {
-    fits = parse_number(text, end, &s->first_gen) && s->first_gen != 0;
+    fits = parse_number(value, end, &s->first_gen) && s->first_gen != 0;
     s->last_gen = s->first_gen;
   } else {
-    fits = dots == text || (parse_number(text, dots, &s->first_gen) && s->first_gen != 0);
+    fits = dots == value || (parse_number(value, dots, &s->first_gen) && s->first_gen != 0);
     fits = fits &&
            (dots + 2 == end || (parse_number(dots + 2, end, &s->last_gen) && s->last_gen != 0));
-    fits = fits && end - text > 2;
+    fits = fits && end - value > 2;
   }
   if (fits) return TB_OK;
-  return tb_fail(diag, TB_BROKEN, "--gen: \"%.80s\" is not A..B: generations are numbered from 1",
-                 text);
+  return tk_option_needs(option, "generations A..B, numbered from 1", value, diag);
 }
 
-static tb_rc parse_stream(struct tk_selector *s, const char *text, struct tb_diag *diag) {
-  s->has_stream =
-      strlen(text) == 2 * sizeof s->stream && tb_unhex(text, s->stream, sizeof s->stream);
-  if (s->has_stream) return TB_OK;
-  return tb_fail(diag, TB_BROKEN,
-                 "--stream: \"%.80s\" is not the 32 hexadecimal digits `list` shows", text);
-}
-
-tb_rc tk_selector_option(struct tk_selector *s, int option, const char *value,
+static tb_rc read_stream(const struct tk_option *option, const char *value, void *field,
                          struct tb_diag *diag) {
-  switch (option) {
-  case TK_OPT_SERVICE: s->service = value; return TB_OK;
-  case TK_OPT_INSTANCE: s->instance = value; return TB_OK;
-  case TK_OPT_STREAM: return parse_stream(s, value, diag);
-  case TK_OPT_SINCE: return tc_time_parse(value, tc_wall_ns(), diag, &s->since_wall_ns);
-  case TK_OPT_UNTIL: return tc_time_parse(value, tc_wall_ns(), diag, &s->until_wall_ns);
-  case TK_OPT_LAST: return tc_span_parse(value, diag, &s->last_ns);
-  case TK_OPT_GEN: return parse_generations(s, value, diag);
-  default: return TB_NOTFOUND;
-  }
+  struct tk_selector *s = field;
+
+  s->has_stream =
+      strlen(value) == 2 * sizeof s->stream && tb_unhex(value, s->stream, sizeof s->stream);
+  if (s->has_stream) return TB_OK;
+  return tk_option_needs(option, "the 32 hexadecimal digits that `list --json` shows", value, diag);
+}
+
+#define AT(member) offsetof(struct tk_selector, member)
+const struct tk_option tk_stream_options[] = {
+  TK_OPTION(0, "service", "S", tk_read_text, AT(service), "streams of this service"),
+  TK_OPTION(0, "instance", "I", tk_read_text, AT(instance), "streams of this instance"),
+  TK_OPTION(0, "stream", "HEX", read_stream, 0, "this stream"),
+  { 0 },
+};
+const struct tk_option tk_time_options[] = {
+  TK_OPTION(0, "since", "T", tk_read_time, AT(since_wall_ns),
+            "what was traced at T or later, by the program's own clock: RFC 3339, -5m, now or "
+            "@UNIX; whole generations"),
+  TK_OPTION(0, "until", "T", tk_read_time, AT(until_wall_ns), "what was traced at T or before"),
+  { 0 },
+};
+const struct tk_option tk_selector_options[] = {
+  TK_GROUP(tk_stream_options, 0),
+  TK_GROUP(tk_time_options, 0),
+  TK_OPTION(0, "last", "SPAN", tk_read_span, AT(last_ns), "of each stream the newest 30s, 5m, 1h"),
+  TK_OPTION(0, "gen", "A..B", tk_read_generations, 0,
+            "generations by number; A.. and ..B are open"),
+  { 0 },
+};
+
+bool tk_selector_names_streams(const struct tk_selector *s) {
+  return s->service != NULL || s->instance != NULL || s->has_stream;
+}
+
+bool tk_selector_is_part(const struct tk_selector *s) {
+  return s->since_wall_ns != 0 || s->until_wall_ns != 0 || s->last_ns != 0 || s->first_gen != 0 ||
+         s->last_gen != 0;
 }
 
 tb_rc tk_selector_segment(struct tk_selector *s, const char *text, struct tb_diag *diag) {
   if (s->segment != 0)
-    return tb_fail(diag, TB_BROKEN, "one segment at a time: \"%.80s\" is too many", text);
+    return tb_fail(diag, TB_BROKEN, "one segment at a time: '%.80s' is too many", text);
   if (parse_number(text, text + strlen(text), &s->segment) && s->segment != 0) return TB_OK;
-  return tb_fail(diag, TB_BROKEN, "\"%.80s\" is not a segment's id; `list` shows them", text);
+  return tb_fail(diag, TB_BROKEN, "'%.80s' is not a segment's id; `list` shows them", text);
 }
 
 tb_rc tk_selector_check(const struct tk_selector *s, struct tb_diag *diag) {
-  bool others = s->service != NULL || s->instance != NULL || s->has_stream ||
-                s->since_wall_ns != 0 || s->until_wall_ns != 0 || s->last_ns != 0 ||
-                s->first_gen != 0 || s->last_gen != 0;
-
-  if (s->segment != 0 && others)
-    return tb_fail(diag, TB_BROKEN, "a segment's id stands alone, without other limits");
+  if (s->segment != 0 && (tk_selector_names_streams(s) || tk_selector_is_part(s)))
+    return tb_fail(diag, TB_BROKEN, "a segment's id cannot be combined with other limits");
   if (s->until_wall_ns != 0 && s->since_wall_ns > s->until_wall_ns)
-    return tb_fail(diag, TB_BROKEN, "--since lies after --until");
+    return tb_fail(diag, TB_BROKEN, "--since is after --until");
   if (s->last_ns != 0 && (s->since_wall_ns != 0 || s->until_wall_ns != 0))
-    return tb_fail(diag, TB_BROKEN, "--last and --since or --until exclude each other");
+    return tb_fail(diag, TB_BROKEN, "--last cannot be combined with --since or --until");
   if (s->last_gen != 0 && s->first_gen > s->last_gen)
-    return tb_fail(diag, TB_BROKEN, "--gen: the first generation lies after the last");
+    return tb_fail(diag, TB_BROKEN, "--gen: the first generation is after the last");
   return TB_OK;
 }
 

@@ -2,50 +2,14 @@
 /* Which part of the archive a verb is about: a segment id, or --service, --instance, --stream,
  * --since, --until, --last, --gen A..B. Zeroed fields do not restrict.
  *
- * A verb puts TK_SELECTOR_OPTIONS into its getopt_long() table and hands each option it does not know
- * to tk_selector_option().
- *
  * Memory    strings are lent from argv.
  * Errors    TB_BROKEN with the reason in diag: a usage error.
  */
 #ifndef TK_ARGS_SELECTOR_H
 #define TK_ARGS_SELECTOR_H
 
-#include "base/result.h"
 #include "proto/archive.pb-c.h"
-
-enum {
-  TK_OPT_SERVICE = 0x1100,
-  TK_OPT_INSTANCE,
-  TK_OPT_STREAM,
-  TK_OPT_SINCE,
-  TK_OPT_UNTIL,
-  TK_OPT_LAST,
-  TK_OPT_GEN,
-};
-
-#define TK_SELECTOR_STREAM_OPTIONS                                                                 \
-  { "service", required_argument, NULL, TK_OPT_SERVICE },                                          \
-      { "instance", required_argument, NULL, TK_OPT_INSTANCE }, {                                  \
-    "stream", required_argument, NULL, TK_OPT_STREAM                                               \
-  }
-#define TK_SELECTOR_TIME_OPTIONS                                                                   \
-  { "since", required_argument, NULL, TK_OPT_SINCE }, {                                            \
-    "until", required_argument, NULL, TK_OPT_UNTIL                                                 \
-  }
-#define TK_SELECTOR_OPTIONS                                                                        \
-  TK_SELECTOR_STREAM_OPTIONS, TK_SELECTOR_TIME_OPTIONS,                                            \
-      { "last", required_argument, NULL, TK_OPT_LAST }, {                                          \
-    "gen", required_argument, NULL, TK_OPT_GEN                                                     \
-  }
-
-#define TK_SELECTOR_HELP                                                                           \
-  "  --service S, --instance I      of these names\n"                                              \
-  "  --stream HEX                   of this stream\n"                                              \
-  "  --since T, --until T           traced then, by the program's own clock: RFC 3339, -5m, now\n" \
-  "                                 or @UNIX; generations that reach into it\n"                    \
-  "  --last SPAN                    the stream's newest 30s, 5m, 1h\n"                             \
-  "  --gen A..B                     generations by number; A.. and ..B are open\n"
+#include "tools/tracectl/args/options.h"
 
 struct tk_selector {
   uint64_t segment;
@@ -57,11 +21,15 @@ struct tk_selector {
   uint64_t first_gen, last_gen;
 };
 
-/* TB_OK: taken. TB_NOTFOUND: not a selector's option, diag untouched. */
-TB_MUST tb_rc tk_selector_option(struct tk_selector *selector, int option, const char *value,
-                                 struct tb_diag *diag);
-/* The value of --goroutine. */
-TB_MUST tb_rc tk_selector_goroutine(const char *text, uint64_t *out, struct tb_diag *diag);
+/* Rows for a verb's table, their field a struct tk_selector. */
+extern const struct tk_option tk_stream_options[];   /* --service, --instance, --stream */
+extern const struct tk_option tk_time_options[];     /* --since, --until */
+extern const struct tk_option tk_selector_options[]; /* all of these, --last and --gen */
+tk_read_fn tk_read_generations; /* struct tk_selector */
+
+/* True if streams are selected, or a part of their generations. */
+bool tk_selector_names_streams(const struct tk_selector *selector);
+bool tk_selector_is_part(const struct tk_selector *selector);
 /* A segment's id, given as an argument. */
 TB_MUST tb_rc tk_selector_segment(struct tk_selector *selector, const char *text,
                                   struct tb_diag *diag);

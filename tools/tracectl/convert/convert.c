@@ -8,30 +8,6 @@
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
-const struct tk_format *tk_format_find(const char *name) {
-  static const struct tk_format *const formats[] = { &tk_format_perfetto, &tk_format_chrome,
-                                                     &tk_format_collapsed, &tk_format_otlp,
-                                                     &tk_format_otlp_metrics };
-
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (strcmp(formats[i]->name, name) == 0) return formats[i];
-  return NULL;
-}
-
-bool tk_stacks_of_find(const char *name, enum tk_stacks_of *out) {
-  static const char *const names[] = { [TK_STACKS_OF_SAMPLES] = "samples",
-                                       [TK_STACKS_OF_WAITING] = "waiting",
-                                       [TK_STACKS_OF_RUNNABLE] = "runnable",
-                                       [TK_STACKS_OF_SYSCALL] = "syscall" };
-
-  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(name, names[i]) != 0) continue;
-    *out = (enum tk_stacks_of)i;
-    return true;
-  }
-  return false;
-}
-
 struct converting {
   const struct tk_convert_ask *ask;
   void *self;                      /* of the format */

@@ -40,7 +40,7 @@ static tb_rc parse_field(const char **at, struct tb_diag *diag, struct tk_diff_c
     }
   }
   return tb_fail(diag, TB_BROKEN,
-                 "a field is wanted at \"%.40s\": .per_second .time .mean .p50 .p99", *at);
+                 "a field is required at '%.40s': .per_second .time .mean .p50 .p99", *at);
 }
 
 tb_rc tk_diff_condition_parse(const char *text, struct tb_diag *diag,
@@ -53,14 +53,14 @@ tb_rc tk_diff_condition_parse(const char *text, struct tb_diag *diag,
   TB_TRY(parse_field(&at, diag, out));
   at = skip_blanks(at);
   if (*at != '<' && *at != '>')
-    return tb_fail(diag, TB_BROKEN, "> or < is wanted at \"%.40s\"", at);
+    return tb_fail(diag, TB_BROKEN, "> or < is required at '%.40s'", at);
   out->is_less = *at == '<';
   at = skip_blanks(at + 1);
   errno = 0;
   out->share = strtod(at, &end) / 100;
   const char *rest = skip_blanks(end);
   if (end == at || errno != 0 || *rest != '%' || *skip_blanks(rest + 1) != 0)
-    return tb_fail(diag, TB_BROKEN, "a change is wanted at \"%.40s\": +20%%, -10%%", at);
+    return tb_fail(diag, TB_BROKEN, "a change is required at '%.40s': +20%%, -10%%", at);
   return TB_OK;
 }
 

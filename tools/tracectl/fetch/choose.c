@@ -42,7 +42,7 @@ static tb_rc refuse(const char *verb, const Tracecollect__V1__ListReply *page, s
     if (is_live(page->streams[i]))
       tk_note(verb, "  --service %s --instance %s --stream %s", page->streams[i]->service,
               page->streams[i]->instance, hex_of(page->streams[i], hex));
-  return tb_fail(diag, TB_BROKEN, "one stream is wanted");
+  return tb_fail(diag, TB_BROKEN, "one stream is required");
 }
 
 tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page,
@@ -54,7 +54,7 @@ tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page
   if (page->n_streams < 2) return TB_OK;
   if (page->n_streams >= NAMED_MAX)
     return tb_fail(diag, TB_BROKEN,
-                   "%zu streams match, or more; one is wanted: 'tracectl status --json' has them",
+                   "%zu streams match, or more; one is required: see 'tracectl status --json'",
                    page->n_streams);
   for (size_t i = 0; i < page->n_streams; i++) {
     if (!is_live(page->streams[i])) continue;

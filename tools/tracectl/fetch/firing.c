@@ -13,21 +13,11 @@ struct found {
   uint64_t gen, wall_ns;
 };
 
-tb_rc tk_firing_id(struct tk_firing_ask *ask, const char *text, struct tb_diag *diag) {
-  char *end;
-
-  errno = 0;
-  ask->id = strtoull(text, &end, 10);
-  if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && ask->id != 0) return TB_OK;
-  return tb_fail(diag, TB_BROKEN,
-                 "--firing: \"%.40s\" is not an id; `trigger history --json` shows them", text);
-}
-
 tb_rc tk_firing_check(const struct tk_firing_ask *ask, const struct tk_selector *s,
                       struct tb_diag *diag) {
   if (!tk_firing_is_asked(ask)) return TB_OK;
   if (ask->id != 0 && ask->rule != NULL)
-    return tb_fail(diag, TB_BROKEN, "--firing and --trigger exclude each other");
+    return tb_fail(diag, TB_BROKEN, "only one of --firing and --trigger can be given");
   if (s->segment != 0 || s->since_wall_ns != 0 || s->until_wall_ns != 0 || s->first_gen != 0 ||
       s->last_gen != 0)
     return tb_fail(diag, TB_BROKEN,

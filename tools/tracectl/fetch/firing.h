@@ -14,7 +14,6 @@ struct tk_firing_ask {
   const char *rule; /* the newest firing of this one, in what is selected; NULL: none is named */
 };
 
-TB_MUST tb_rc tk_firing_id(struct tk_firing_ask *ask, const char *text, struct tb_diag *diag);
 static inline bool tk_firing_is_asked(const struct tk_firing_ask *ask) {
   return ask->id != 0 || ask->rule != NULL;
 }

@@ -124,7 +124,7 @@ static tb_rc refuse_all(const struct fetching *f) {
 
   tk_size_format(f->bytes, size);
   return tb_fail(f->diag, TB_BROKEN,
-                 "that is the whole archive of %zu streams, %s: name a time (--from, --last) or "
+                 "that is the whole archive of %zu streams, %s: name a time (--since, --last) or "
                  "generations (--gen), or "
                  "give --all",
                  f->n, size);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs' functions: one cmd_<name>.c each, one row in commands.def. */
+/* The verbs: a cmd_<name>.c each, with its function and its options, and a row in commands.def. */
 #ifndef TK_HELP_COMMANDS_H
 #define TK_HELP_COMMANDS_H
 
+#include "tools/tracectl/args/options.h"
+
 typedef int tk_cmd_fn(int argc, char **argv);
 
-#define TK_CMD(name, fn, ...) tk_cmd_fn fn;
+#define TK_CMD(name, ...)                                                                          \
+  tk_cmd_fn tk_cmd_##name;                                                                         \
+  extern const struct tk_option tk_##name##_options[];
 #include "tools/tracectl/help/commands.def"
 #undef TK_CMD
 

@@ -11,7 +11,7 @@
 #include "proto/frame.h"
 #include "proto/route.h"
 #include "tls/role.h"
-#include "tools/tracectl/remote/client.h" /* TK_CLIENT_HELP, TK_SELECTOR_HELP */
+#include "tools/tracectl/help/verbs.h"
 #include "wire/spec.h"
 
 static void row(struct tk_table *t, const char *const *cells) {
@@ -245,14 +245,13 @@ static void fill_roles(struct tk_table *t) {
 }
 
 static void fill_commands(struct tk_table *t) {
-#define TK_CMD(name, fn, args, about, ...) ROW(t, name, args, about);
-#include "tools/tracectl/help/commands.def"
-#undef TK_CMD
+  for (const struct tk_verb *v = tk_verbs; v->name != NULL; v++)
+    ROW(t, v->name, tk_purpose_text(v->purpose), v->args, v->about);
 }
 
 const struct tk_table_of tk_tables[] = {
   { "analyses", "ANALYSIS,ABOUT", "What `tracectl report` finds.", fill_analyses },
-  { "commands", "VERB,ARGUMENTS,ABOUT", "The verbs of tracectl.", fill_commands },
+  { "commands", "VERB,PURPOSE,ARGUMENTS,ABOUT", "The verbs of tracectl.", fill_commands },
   { "config", "KEY,TYPE,DEFAULT,>MIN,>MAX,APPLIES,ABOUT",
     "Every key of the collector's configuration.", fill_config },
   { "events", ">NUMBER,EVENT,SINCE,KIND,ARGUMENTS,OPENED BY", "Every event of the trace format.",

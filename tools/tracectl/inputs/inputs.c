@@ -9,23 +9,14 @@
 #include "tools/tracectl/term/table.h"
 #include "tools/tracectl/term/tracectl.h"
 
-int tk_inputs_option(struct tk_inputs *in, int option, const char *value) {
-  struct tb_diag diag;
-
-  tb_diag_clear(&diag);
-  switch (option) {
-  case TK_OPT_NO_PROGRESS: in->no_progress = true; return TK_DONE;
-  case TK_OPT_ALL: in->all = in->is_remote = true; return TK_DONE;
-  case TK_OPT_FROM: option = TK_OPT_SINCE; break;
-  case TK_OPT_TO: option = TK_OPT_UNTIL; break;
-  default: break;
-  }
-  tb_rc rc = tk_remote_option(&in->client, &in->selector, option, value, &diag);
-  if (rc == TB_NOTFOUND) return tk_usage_hint(in->verb);
-  bool is_of_files = option == TK_OPT_SINCE || option == TK_OPT_UNTIL || option == TK_OPT_GEN;
-  in->is_remote |= !is_of_files;
-  return rc == TB_OK ? TK_DONE : tk_remote_fail(in->verb, rc, &diag);
-}
+#define AT(member) offsetof(struct tk_inputs, member)
+const struct tk_option tk_inputs_options[] = {
+  TK_GROUP(tk_selector_options, AT(selector)),
+  TK_OPTION(0, "all", NULL, tk_read_flag, AT(all), "all that a collector has of these streams"),
+  TK_OPTION(0, "no-progress", NULL, tk_read_flag, AT(no_progress), "no progress bar"),
+  TK_GROUP(tk_client_options, AT(client)),
+  { 0 },
+};
 
 static int take_room(struct tk_inputs *in, size_t n) {
   in->place = calloc(n, sizeof *in->place);
@@ -36,16 +27,11 @@ static int take_room(struct tk_inputs *in, size_t n) {
 
 /* The generations that are in the asked time. */
 static int find_part(const struct tk_inputs *in, struct tk_place *place) {
-  const struct tk_selector *s = &in->selector;
-  const struct tk_trace_range_ask ask = { .gens = { .first_gen = s->first_gen,
-                                                    .last_gen = s->last_gen },
-                                          .from_wall_ns = s->since_wall_ns,
-                                          .to_wall_ns = s->until_wall_ns };
+  const struct tk_trace_range_ask ask = { .which = in->selector };
   struct tk_trace_ranges ranges = { 0 };
   struct tb_diag diag;
 
-  if (s->first_gen == 0 && s->last_gen == 0 && s->since_wall_ns == 0 && s->until_wall_ns == 0)
-    return TK_DONE;
+  if (!tk_selector_is_part(&in->selector)) return TK_DONE;
   tb_diag_clear(&diag);
   tb_rc rc = tk_trace_ranges_find(in->verb, place->path, &ask, &diag, &ranges);
   if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
@@ -61,7 +47,7 @@ static int open_files(struct tk_inputs *in, char **files, int n_files) {
 
   for (int i = 0; code == TK_DONE && i < n_files; i++) {
     if (strcmp(files[i], "-") == 0)
-      return tk_usage(in->verb, "a file is wanted: it may be read more than once");
+      return tk_usage(in->verb, "'-' cannot be read here: FILE may be read more than once");
     struct tk_place *place = &in->place[in->n++];
     *place = (struct tk_place){ .path = files[i], .name = files[i], .verb = in->verb };
     code = find_part(in, place);
@@ -105,10 +91,12 @@ int tk_inputs_open(struct tk_inputs *in, char **files, int n_files) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
+  in->is_remote |= in->all || in->selector.last_ns != 0 ||
+                   tk_selector_names_streams(&in->selector) || tk_client_is_given(&in->client);
   if (n_files > 0 && in->is_remote)
-    return tk_usage(in->verb, "FILE, or a collector's streams: not both");
+    return tk_usage(in->verb, "FILE cannot be combined with options for a collector's streams");
   if (n_files == 0 && !in->is_remote)
-    return tk_usage(in->verb, "a FILE is wanted, or --service S for what a collector has");
+    return tk_usage(in->verb, "FILE is required, or --service S for what a collector has");
   tb_rc rc = tk_selector_check(&in->selector, &diag);
   if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
   return n_files > 0 ? open_files(in, files, n_files) : open_streams(in);

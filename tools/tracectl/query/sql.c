@@ -106,7 +106,7 @@ static int prepare(struct query *q, sqlite3_stmt **out) {
   const char *rest;
 
   if (sqlite3_prepare_v2(q->db, q->sql, -1, out, &rest) != SQLITE_OK) return fail(q);
-  if (*out == NULL) return tk_usage("query", "a SELECT is wanted");
+  if (*out == NULL) return tk_usage("query", "a SELECT is required");
   if (!is_blank(rest))
     return tk_usage("query", "one statement at a time: what follows is \"%.40s\"", rest);
   return TK_DONE;
@@ -200,7 +200,7 @@ int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path) 
 
   int code = open_query(&q, traces, &statement);
   if (code == TK_DONE && !tk_row_profile_begin(&p, traces, statement))
-    code = tk_usage("query", "--pprof wants a column with the name stack, and at most %d in all: "
+    code = tk_usage("query", "--pprof needs a column with the name stack, and at most %d in all: "
                              "SELECT stack, event, count(*) AS events FROM events GROUP BY 1, 2",
                     TK_ROW_PROFILE_COLUMNS);
   if (code == TK_DONE) code = profile(&q, statement, &p, path);

@@ -25,16 +25,25 @@ struct tk_client {
   struct tb_buf path, body;
 };
 
-bool tk_client_option(struct tk_client_args *args, int option, const char *value) {
-  switch (option) {
-  case TK_OPT_SERVER: args->server = value; return true;
-  case TK_OPT_CERTS: args->certs = value; return true;
-  case TK_OPT_TLS_CA: args->tls_ca = value; return true;
-  case TK_OPT_TLS_CERT: args->tls_cert = value; return true;
-  case TK_OPT_TLS_KEY: args->tls_key = value; return true;
-  case TK_OPT_TLS_CRL: args->tls_crl = value; return true;
-  default: return false;
-  }
+#define AT(member) offsetof(struct tk_client_args, member)
+const struct tk_option tk_client_options[] = {
+  TK_OPTION(0, "server", "WHERE|@FILE", tk_read_text, AT(server),
+            "the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or its ready file; without "
+            "it its http.sock on this host"),
+  TK_OPTION(0, "certs", "DIR", tk_read_text, AT(certs),
+            "ca.pem, reader.pem and reader.key, for https"),
+  TK_OPTION(0, "tls-ca", "FILE", tk_read_text, AT(tls_ca), "the authority, instead of DIR/ca.pem"),
+  TK_OPTION(0, "tls-cert", "FILE", tk_read_text, AT(tls_cert),
+            "the certificate, instead of DIR/reader.pem"),
+  TK_OPTION(0, "tls-key", "FILE", tk_read_text, AT(tls_key), "its key, instead of DIR/reader.key"),
+  TK_OPTION(0, "tls-crl", "FILE", tk_read_text, AT(tls_crl),
+            "revocation lists: a collector listed there is refused"),
+  { 0 },
+};
+
+bool tk_client_is_given(const struct tk_client_args *a) {
+  return a->server != NULL || a->certs != NULL || a->tls_ca != NULL || a->tls_cert != NULL ||
+         a->tls_key != NULL || a->tls_crl != NULL;
 }
 
 /* --- open and close ---------------------------------------------------------------------------- */

@@ -6,9 +6,6 @@
  * /run/tracecollect, else in ./tracecollect-data. Certificates likewise: --certs DIR (ca.pem,
  * reader.pem, reader.key), single files by --tls-ca, --tls-cert, --tls-key.
  *
- * A verb puts TK_CLIENT_OPTIONS into its getopt_long() table and hands each option it does not know
- * to tk_client_option().
- *
  * Memory    an answer is lent until the next question or the close.
  * Threads   one at a time; tk_client_stop() is for any.
  * Time      connecting and each answer have a deadline; nothing waits for ever.
@@ -23,40 +20,13 @@
 #include "proto/route.h"
 #include "tools/tracectl/args/selector.h"
 
-enum {
-  TK_OPT_SERVER = 0x1000,
-  TK_OPT_CERTS,
-  TK_OPT_TLS_CA,
-  TK_OPT_TLS_CERT,
-  TK_OPT_TLS_KEY,
-  TK_OPT_TLS_CRL,
-};
-
-#define TK_CLIENT_OPTIONS                                                                          \
-  { "server", required_argument, NULL, TK_OPT_SERVER },                                            \
-      { "certs", required_argument, NULL, TK_OPT_CERTS },                                          \
-      { "tls-ca", required_argument, NULL, TK_OPT_TLS_CA },                                        \
-      { "tls-cert", required_argument, NULL, TK_OPT_TLS_CERT },                                    \
-      { "tls-crl", required_argument, NULL, TK_OPT_TLS_CRL }, {                                    \
-    "tls-key", required_argument, NULL, TK_OPT_TLS_KEY                                             \
-  }
-
 struct tk_client_args {
   const char *server, *certs, *tls_ca, *tls_cert, *tls_key, *tls_crl; /* NULL: not given */
 };
 
-/* True: it was one of ours and is taken. */
-bool tk_client_option(struct tk_client_args *args, int option, const char *value);
-
-/* The end of a verb's help. */
-#define TK_CLIENT_HELP                                                                             \
-  "  --server WHERE|@FILE           the collector: HOST, HOST:PORT, http(s)://..., unix:PATH, or\n" \
-  "                                 its ready file; default: its http.sock on this host\n"        \
-  "  --certs DIR                    ca.pem, reader.pem and reader.key, for https\n"                \
-  "  --tls-ca FILE, --tls-cert FILE, --tls-key FILE\n"                                             \
-  "                                 or each by its own name; environment: TRACECTL_SERVER,\n"      \
-  "                                 TRACECTL_CERTS, TRACECTL_TLS_CA, ...\n"                        \
-  "  --tls-crl FILE                 revocation lists: a collector listed there is refused\n"
+/* Rows for a verb's table, their field a struct tk_client_args: `tracectl help connect`. */
+extern const struct tk_option tk_client_options[];
+bool tk_client_is_given(const struct tk_client_args *args); /* by an option */
 
 struct tk_client;
 struct tk_endpoint;

@@ -15,12 +15,6 @@ int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag) {
   return rc == TB_BROKEN ? tk_usage(verb, "%s", text) : tk_fail(verb, "%s", text);
 }
 
-tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector, int option,
-                       const char *value, struct tb_diag *diag) {
-  if (tk_client_option(args, option, value)) return TB_OK;
-  return tk_selector_option(selector, option, value, diag);
-}
-
 tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk_list_fn *each,
                      void *self, struct tb_diag *diag) {
   Tracecollect__V1__ListRequest list = TRACECOLLECT__V1__LIST_REQUEST__INIT;

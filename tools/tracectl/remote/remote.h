@@ -8,10 +8,6 @@
 /* Says diag on stderr; TK_USAGE for a usage error, else TK_FAILED. */
 int tk_remote_fail(const char *verb, tb_rc rc, const struct tb_diag *diag);
 
-/* An option of the client or the selector. TB_NOTFOUND: of neither. */
-TB_MUST tb_rc tk_remote_option(struct tk_client_args *args, struct tk_selector *selector,
-                               int option, const char *value, struct tb_diag *diag);
-
 /* Why nothing matched, if that is a service that no stream has: "no service \"chekout\"; did you mean \"checkout\"?".
  * Else, and where the collector does not answer, otherwise as it is. Lent until the next call. */
 const char *tk_remote_no_match(struct tk_client *client, const struct tk_selector *selector,

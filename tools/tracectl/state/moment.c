@@ -11,7 +11,7 @@
 #include "tools/tracectl/trace_file/trace_run.h"
 
 struct finding {
-  const struct tk_moment_ask *ask;
+  const struct tk_at *at;
   struct tk_moment *out;
   const struct to_generation *gen;
   uint64_t gen_number;
@@ -131,10 +131,10 @@ static void set_generation(struct finding *f, const struct to_generation *gen) {
 
 /* False: the trace does not say when that was. */
 static bool moment_of(const struct finding *f, to_ns *out) {
-  *out = f->ask->at;
-  if (!f->ask->is_wall) return true;
+  *out = f->at->at;
+  if (!f->at->is_wall) return true;
   if (!f->has_clock) return false;
-  *out = f->clock.trace_ns + (to_ns)(f->ask->wall_ns - tk_wall_of(&f->clock, f->clock.trace_ns));
+  *out = f->clock.trace_ns + (to_ns)(f->at->wall_ns - tk_wall_of(&f->clock, f->clock.trace_ns));
   return true;
 }
 
@@ -174,7 +174,7 @@ static bool fail(const struct finding *f, const struct tk_place *place,
   tb_diag_format(&run->diag, why, sizeof why);
   if (run->rc != TB_OK && run->rc != TB_END && !run->went_past)
     snprintf(error, TK_QUERY_ERROR, "%s: %s", place->name, why);
-  else if (f->ask->is_wall && !f->has_clock)
+  else if (f->at->is_wall && !f->has_clock)
     snprintf(error, TK_QUERY_ERROR,
              "%s: no wall clock is in it (before Go 1.25): --at nanoseconds on its own clock",
              place->name);
@@ -185,11 +185,11 @@ static bool fail(const struct finding *f, const struct tk_place *place,
   return false;
 }
 
-bool tk_moment_find(const struct tk_place *place, const struct tk_moment_ask *ask,
+bool tk_moment_find(const struct tk_place *place, const struct tk_at *at,
                     struct tk_moment *out, char error[TK_QUERY_ERROR]) {
   const struct to_spans_config config = { .wanted = TO_WANT(GOROUTINE) | TO_WANT(LIFE),
                                           .stacks_max = TK_QUERY_STACKS_MAX };
-  struct finding f = { .ask = ask, .out = out };
+  struct finding f = { .at = at, .out = out };
   const struct tk_trace_ask run_ask = { .verb = place->verb,
                                         .path = place->path,
                                         .part = place->part.end != 0 ? &place->part : NULL,

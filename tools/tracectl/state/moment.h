@@ -10,13 +10,8 @@
 #ifndef TK_STATE_MOMENT_H
 #define TK_STATE_MOMENT_H
 
+#include "tools/tracectl/args/options.h"
 #include "tools/tracectl/query/pass.h"
-
-struct tk_moment_ask {
-  bool is_wall;
-  to_ns at;         /* on the trace's clock, or, with is_wall, */
-  uint64_t wall_ns; /* on the wall clock */
-};
 
 struct tk_moment_goroutine {
   bool is_known; /* it has a state */
@@ -44,7 +39,7 @@ struct tk_moment {
   struct to_spans *spans;
 };
 
-bool tk_moment_find(const struct tk_place *place, const struct tk_moment_ask *ask,
+bool tk_moment_find(const struct tk_place *place, const struct tk_at *at,
                     struct tk_moment *out, char error[TK_QUERY_ERROR]);
 void tk_moment_fini(struct tk_moment *moment);
 

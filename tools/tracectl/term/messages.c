@@ -8,6 +8,8 @@
 #include "tools/tracectl/term/plain.h"
 #include "tools/tracectl/term/tracectl.h"
 
+const char *tk_program = "tracectl ";
+
 /* A reason may quote a trace or a peer. */
 void tk_say(const char *verb, const char *fmt, va_list args) {
   char *text;
@@ -15,7 +17,7 @@ void tk_say(const char *verb, const char *fmt, va_list args) {
   fflush(stdout); /* what is known so far stands before the complaint */
   if (vasprintf(&text, fmt, args) < 0) text = NULL;
   if (text != NULL) tk_plain_text(text);
-  fprintf(stderr, "tracectl %s: %s\n", verb, text != NULL ? text : fmt);
+  fprintf(stderr, "%s%s: %s\n", tk_program, verb, text != NULL ? text : fmt);
   free(text);
 }
 
@@ -42,11 +44,7 @@ int tk_usage(const char *verb, const char *fmt, ...) {
   va_start(args, fmt);
   tk_say(verb, fmt, args);
   va_end(args);
-  return tk_usage_hint(verb);
-}
-
-int tk_usage_hint(const char *verb) {
-  fprintf(stderr, "Try 'tracectl help %s'.\n", verb);
+  fprintf(stderr, *tk_program != '\0' ? "Try 'tracectl help %s'.\n" : "Try '%s --help'.\n", verb);
   return TK_USAGE;
 }
 

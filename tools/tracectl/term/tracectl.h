@@ -4,7 +4,7 @@
  * A verb is one cmd_<name>.c with one function tk_cmd_<name>(argc, argv), argv[0] being the verb, and
  * one row in commands.def. Data goes to stdout, words to stderr. main() answers --help and -h before
  * the verb sees them, and afterwards flushes stdout: a broken pipe is silent, a full disk is not.
- * Verbs read their options with getopt_long, which lets options stand after arguments.
+ * Options may follow arguments (args/options.h).
  */
 #ifndef TK_TERM_TRACECTL_H
 #define TK_TERM_TRACECTL_H
@@ -29,8 +29,9 @@ int tk_usage(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
 void tk_say(const char *verb, const char *fmt, va_list args) TB_PRINTF(2, 0);
 /* The same of what is no failure. */
 void tk_note(const char *verb, const char *fmt, ...) TB_PRINTF(2, 3);
-/* After getopt_long answered '?': it has said why. */
-int tk_usage_hint(const char *verb);
+/* What precedes the verb in messages: "tracectl ", or "" in a program without verbs, whose name is
+ * the verb then. */
+extern const char *tk_program;
 
 /* Standard output is a pipe without a reader: its reader has seen enough, which is no fault. */
 bool tk_reader_is_gone(void);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "config/times.h"
 #include "online/analysis/filter.h"
 #include "online/event/generation.h"
@@ -14,30 +13,19 @@
 
 enum { SLICE_EVENTS_MAX = 64 };
 
-tb_rc tk_trace_range_option(struct tk_trace_range_ask *ask, int option, const char *value,
-                            struct tb_diag *diag) {
-  ask->given = true;
-  switch (option) {
-  case TK_OPT_GEN: return tk_selector_option(&ask->gens, option, value, diag);
-  case TK_OPT_FROM: return tc_time_parse(value, tc_wall_ns(), diag, &ask->from_wall_ns);
-  case TK_OPT_TO: return tc_time_parse(value, tc_wall_ns(), diag, &ask->to_wall_ns);
-  case TK_OPT_GOROUTINE: return tk_selector_goroutine(value, &ask->goroutine, diag);
-  default: return TB_NOTFOUND;
-  }
-}
-
 /* ---- which generations ---- */
 
 static bool by_number(const struct tk_trace_range_ask *ask, const struct tk_index_row *row) {
-  const struct tk_selector *s = &ask->gens;
+  const struct tk_selector *s = &ask->which;
 
   return row->gen >= s->first_gen && (s->last_gen == 0 || row->gen <= s->last_gen);
 }
 
 static bool by_time(const struct tk_trace_range_ask *ask, const struct tk_index_row *row) {
+  const struct tk_selector *s = &ask->which;
   bool too_early =
-      ask->from_wall_ns != 0 && row->end_wall_ns != 0 && row->end_wall_ns < ask->from_wall_ns;
-  bool too_late = ask->to_wall_ns != 0 && row->begin_wall_ns > ask->to_wall_ns;
+      s->since_wall_ns != 0 && row->end_wall_ns != 0 && row->end_wall_ns < s->since_wall_ns;
+  bool too_late = s->until_wall_ns != 0 && row->begin_wall_ns > s->until_wall_ns;
 
   return !too_early && !too_late;
 }
@@ -87,7 +75,7 @@ void tk_trace_ranges_fini(struct tk_trace_ranges *parts) {
 
 static tb_rc choose(const struct tk_index *index, const struct tk_trace_range_ask *ask,
                     struct tb_diag *diag, struct tk_trace_ranges *out) {
-  bool timed = ask->from_wall_ns != 0 || ask->to_wall_ns != 0;
+  bool timed = ask->which.since_wall_ns != 0 || ask->which.until_wall_ns != 0;
   size_t first = index->n, last = 0;
 
   if (timed && index->n > 0 && !has_times(index))
@@ -118,13 +106,11 @@ tb_rc tk_trace_ranges_find(const char *verb, const char *path, const struct tk_t
                            struct tb_diag *diag, struct tk_trace_ranges *out) {
   struct tk_index index;
 
-  TB_TRY(tk_selector_check(&ask->gens, diag));
-  if (ask->to_wall_ns != 0 && ask->from_wall_ns > ask->to_wall_ns)
-    return tb_fail(diag, TB_BROKEN, "--from lies after --to");
+  TB_TRY(tk_selector_check(&ask->which, diag));
   if (strcmp(path, "-") == 0)
-    return tb_fail(
-        diag, TB_BROKEN,
-        "--gen, --from, --to and --goroutine want a file: standard input can be read once only");
+    return tb_fail(diag, TB_BROKEN,
+                   "--gen, --since, --until and --goroutine need a file: standard input can be "
+                   "read only once");
   if (!tk_index_find(verb, path, ask->goroutine != 0, &index)) return TB_IO;
   tb_rc rc = choose(&index, ask, diag, out);
   tk_index_fini(&index);
@@ -139,7 +125,9 @@ uint64_t tk_wall_of(const struct to_clock *clock, to_ns time) {
 }
 
 static bool is_inside(const struct tk_trace_range_ask *ask, uint64_t wall_ns) {
-  return wall_ns >= ask->from_wall_ns && (ask->to_wall_ns == 0 || wall_ns <= ask->to_wall_ns);
+  const struct tk_selector *s = &ask->which;
+
+  return wall_ns >= s->since_wall_ns && (s->until_wall_ns == 0 || wall_ns <= s->until_wall_ns);
 }
 
 static tb_rc hand_on_of(struct tk_trace_range_sink *s, const struct to_generation *gen,

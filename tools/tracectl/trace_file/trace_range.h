@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a trace file, as --gen A..B, --from T, --to T and --goroutine N name them.
+/* Parts of a trace file, as --gen A..B, --since T, --until T and --goroutine N name them.
  *
  * Errors    TB_BROKEN: usage; TB_NOTFOUND: nothing of the file is in it; else as reading the file says.
  */
@@ -10,24 +10,11 @@
 #include "tools/tracectl/args/selector.h"
 #include "tools/tracectl/trace_file/input.h"
 
-enum { TK_OPT_FROM = 0x2000, TK_OPT_TO, TK_OPT_GOROUTINE };
-#define TK_TRACE_RANGE_OPTIONS                                                                     \
-  { "gen", required_argument, NULL, TK_OPT_GEN },                                                  \
-      { "from", required_argument, NULL, TK_OPT_FROM },                                            \
-      { "to", required_argument, NULL, TK_OPT_TO }, {                                              \
-    "goroutine", required_argument, NULL, TK_OPT_GOROUTINE                                         \
-  }
-
 struct tk_trace_range_ask {
-  struct tk_selector gens;
-  uint64_t from_wall_ns, to_wall_ns; /* 0: open */
-  uint64_t goroutine;                /* 0: any */
-  bool given;
+  struct tk_selector which; /* by number and by time */
+  uint64_t goroutine;       /* 0: any */
 };
 
-/* TB_NOTFOUND: not one of its options. */
-TB_MUST tb_rc tk_trace_range_option(struct tk_trace_range_ask *ask, int option, const char *value,
-                                    struct tb_diag *diag);
 /* Runs of generations that follow each other, in their order. Zeroed to begin with. */
 struct tk_trace_ranges {
   struct tk_trace_range *part;
@@ -40,7 +27,7 @@ TB_MUST tb_rc tk_trace_ranges_find(const char *verb, const char *path,
                                    struct tk_trace_ranges *out);
 void tk_trace_ranges_fini(struct tk_trace_ranges *parts);
 
-/* A sink that hands on only events from --from up to --to; those of a generation without a wall clock all. And of these,
+/* A sink that hands on only events from --since up to --until; those of a generation without a wall clock all. And of these,
  * with --goroutine, only what it does and what is done to it.
  * The Sync that ends a trace comes if anything came before it. */
 struct tk_trace_range_sink {

@@ -146,12 +146,9 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   return !run.failed;
 }
 
-bool tk_threads_parse(const char *text, unsigned *out) {
-  if (text[0] < '1' || text[0] > '0' + TK_THREADS_MAX || text[1] != '\0') return false;
-  *out = (unsigned)(text[0] - '0');
-  return true;
-}
-
-int tk_threads_usage(const char *verb, const char *text) {
-  return tk_usage(verb, "--threads: \"%s\" is neither 1 nor %d", text, TK_THREADS_MAX);
+tb_rc tk_read_threads(const struct tk_option *option, const char *value, void *field,
+                      struct tb_diag *diag) {
+  TB_TRY(tk_read_word(option, value, field, diag));
+  ++*(unsigned *)field; /* the first word is 1 */
+  return TB_OK;
 }

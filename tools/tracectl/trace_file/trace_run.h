@@ -4,9 +4,8 @@
 #define TK_TRACE_FILE_TRACE_RUN_H
 
 #include "online/trace/reader.h"
+#include "tools/tracectl/args/options.h"
 #include "tools/tracectl/trace_file/input.h"
-
-enum { TK_THREADS_MAX = 2 };
 
 struct tk_trace_ask {
   const char *verb, *path;
@@ -33,8 +32,7 @@ struct tk_trace_run {
 /* False: the file could not be read (said on stderr). The sink is called by the caller's thread alone. */
 bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out);
 
-/* The value of --threads. False: it is none, which the other one says. */
-bool tk_threads_parse(const char *text, unsigned *out);
-int tk_threads_usage(const char *verb, const char *text);
+tk_read_fn tk_read_threads; /* of --threads 1|2: unsigned */
+#define TK_THREADS_ABOUT "2: the next generation is read while the one before is ordered"
 
 #endif
