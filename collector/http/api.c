@@ -56,9 +56,10 @@ ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply
 
 /* --- rules are changed ------------------------------------------------------------------------- */
 
-/* The rules as they are now, or why not. */
+/* The rules as they are now, or why not; conflict: the code where what there is stands against it. */
 static void change_rules(struct tc__http_job *job, struct tc_query_session *session,
-                         const Tracecollect__V1__TriggerRequest *ask, const char *what) {
+                         const Tracecollect__V1__TriggerRequest *ask, const char *what,
+                         tb_rc conflict) {
   Tracecollect__V1__TriggerReply *reply = NULL;
   struct tb_diag diag;
 
@@ -66,8 +67,8 @@ static void change_rules(struct tc__http_job *job, struct tc_query_session *sess
   snprintf(job->answer.what, sizeof job->answer.what, "%s", what);
   tb_rc rc = tc_query_triggers(session, ask, &diag, &reply);
   tc__job_say(job, rc, &diag, rc == TB_OK ? &reply->base : NULL);
-  if (rc == TB_REFUSED) /* a rule of the collector's file */
-    tc__answer_fail(&job->answer, 409, "%s", diag.text);
+  if (rc == TB_REFUSED)
+    tc__answer_fail_as(&job->answer, 409, conflict, diag.text);
 }
 
 void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session) {
@@ -80,7 +81,7 @@ void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *sess
   else if (*ask->add == '\0')
     tc__answer_fail(&job->answer, 400, "add: a rule is needed");
   else
-    change_rules(job, session, ask, ask->add);
+    change_rules(job, session, ask, ask->add, TB_BROKEN); /* its name is taken: mend the rule */
   if (job->answer.status == 200) job->answer.status = 201;
   tc__question_fini(&q);
 }
@@ -90,7 +91,7 @@ void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *s
 
   ask.remove = text(tp_route_rest(job->conn->route, job->conn->head.request.path));
   if (*ask.remove != '\0')
-    change_rules(job, session, &ask, ask.remove);
+    change_rules(job, session, &ask, ask.remove, TB_REFUSED); /* one of the collector's file */
   else
     tc__answer_fail(&job->answer, 404, "the path ends with a rule's name");
 }

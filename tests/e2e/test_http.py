@@ -245,7 +245,7 @@ class Audit(Case):
         for dial, who, door, may in doors:
             rules = door == "socket"
             act("rules", 201 if rules else 403, "POST", "/api/v1/triggers", self.ADD)
-            act("rules", 400 if rules else 403, "POST", "/api/v1/triggers", self.ADD)
+            act("rules", 409 if rules else 403, "POST", "/api/v1/triggers", self.ADD)
             act("rules", 200 if rules else 403, "DELETE", "/api/v1/triggers/slow")
             act("snap", 404 if may else 403, "POST", "/api/v1/snaps", {"service": "shop"})
             job = act("verify", 202 if may else 403, "POST", "/api/v1/verify", {})

@@ -73,7 +73,8 @@ Test(http_body, rules_are_added_and_removed) {
   EXPECT(say(add, 1000), "HTTP/1.1 201 Created");
   EXPECT(answer, "\"text\":\"" RULE "\"");
   cr_expect_eq(rules(), 1);
-  EXPECT(say(add, 1000), "there is a rule \\\"slow\\\" already");
+  EXPECT(say(add, 1000), "HTTP/1.1 409 Conflict");
+  EXPECT(answer, "\"code\":\"BROKEN\",\"error\":\"there is a rule \\\"slow\\\" already");
   EXPECT(say(remove_it, 1000), "HTTP/1.1 200 OK");
   cr_expect_eq(rules(), 0);
   EXPECT(say(remove_it, 1000), "HTTP/1.1 404");
