@@ -106,7 +106,7 @@ Test(http_body, what_is_wrong_in_a_body_is_said) {
     { "{\"add\":7}", "add: a text is needed" },
     { "{\"add\":\"x\",\"add\":\"y\"}", "duplicate object key" },
     { "{\"add\":\"slow\"}", "\"status\":400" },
-    { "{\"remove\":\"slow\"}", "DELETE /api/v1/triggers/NAME" },
+    { "{\"remove\":\"slow\"}", "no field \\\"remove\\\" in a TriggerRequest" },
     { "{\"add\":\"x\"", "not JSON" },
   };
 
