@@ -19,6 +19,10 @@ LIMITS = {"INT64_MAX": 2**63 - 1, "UINT64_MAX": 2**64 - 1, "UINT32_MAX": 2**32 -
 ERROR = {"type": "object", "required": ["status", "code", "error"], "properties": {
     "status": {"type": "integer"}, "code": {"type": "string", "description": "A name of `tracectl tables results`."}, "error": {"type": "string"}}}
 PROTOS = ("meta", "report", "archive")
+FULL = ("args", "pc")  # these may use all 64 bits
+TEXT = {"schema": {"type": "string"}}
+PLAIN = {"text/plain": TEXT, "text/event-stream": TEXT, "application/x-ndjson": TEXT, "application/json": {"schema": {}},
+         "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}  # where no message is described
 
 
 def rows(table, macro):
@@ -53,11 +57,12 @@ def reference(name):
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def schema_of_value(kind):
+def schema_of_value(kind, field):
+    """Generators take 32 bits for an integer without a format, and some know no other of 64 bits than int64."""
     if kind in MESSAGES:
         return reference(kind)
     return {"string": {"type": "string"}, "bytes": {"type": "string", "pattern": "^([0-9a-f]{2})*$"}, "bool": {"type": "boolean"},
-            "double": {"type": ["number", "null"]}}.get(kind, {"type": "integer"})
+            "double": {"type": ["number", "null"]}}.get(kind, {"type": "integer", "format": "uint64" if field in FULL else "int64"})
 
 
 HEADERS = "Range", "If-Range", "If-None-Match", "Want-Content-Digest"  # of a file
@@ -70,7 +75,7 @@ def add_schema(schemas, name, is_question=False):
     required, properties = [], {}
     schemas[name] = {"type": "object", "required": required, "properties": properties}
     for kind, field, repeated, is_choice in MESSAGES[name]:
-        value = schema_of_value(kind)
+        value = schema_of_value(kind, field)
         if repeated:
             value = {"type": "array", "items": value}
         elif kind not in MESSAGES and not is_choice and not is_question:
@@ -84,7 +89,7 @@ def schema_of_param(kind):
     name, _, given = kind.partition("(")
     if name == "NUMBER":
         default, low, high = (LIMITS.get(word.strip()) or int(word) for word in given.rstrip(")").split(","))
-        schema = {"type": "integer", "minimum": low}
+        schema = {"type": "integer", "format": "int64", "minimum": low}
         if high < 2**63:
             schema["maximum"] = high
         if low <= default <= high:
@@ -115,18 +120,21 @@ def message(name, json_type, is_whole, schemas, is_question=False):
     name = "".join(word.capitalize() for word in name[2:-1].split("_"))
     if is_whole:
         add_schema(schemas, name, is_question)
-    return {json_type: {"schema": reference(name) if is_whole else {"type": "object"}},
-            "application/protobuf": {"schema": {"description": f"tracecollect.v1.{name}"}}}
+    return {json_type: {"schema": reference(name)} if is_whole else PLAIN[json_type],
+            "application/protobuf": {"schema": {"type": "string", "format": "binary", "description": f"tracecollect.v1.{name}"}}}
 
 
 def responses_of(route, kind, answer, about, schemas):
     good = {"description": about}
     if TYPES[kind] is not None:
-        good["content"] = message(answer, TYPES[kind], kind == "MESSAGE", schemas) if answer != "NONE" else {TYPES[kind]: {}}
+        good["content"] = message(answer, TYPES[kind], kind == "MESSAGE", schemas) if answer != "NONE" else {TYPES[kind]: PLAIN[TYPES[kind]]}
     found = {STATUS.get(route, "204" if kind == "EMPTY" else "200"): good}
     if kind == "BYTES":
         found |= {"206": good, "304": {"description": "If-None-Match names it."}}
-    return {**found, "default": {"description": "Why not.", "content": {"application/json": {"schema": reference("Error")}}}}
+    if route in ("HEALTHZ", "READYZ"):
+        found["503"] = good
+    error = {"description": "Why not.", "content": {"application/json": {"schema": reference("Error")}}}
+    return {**found, "4XX": error, "5XX": error}  # not default: an answer whose type a generator does not know is no error
 
 
 def document(version):

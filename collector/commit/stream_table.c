@@ -258,13 +258,13 @@ void tc_settled_to_log(struct tc_settled *settled, struct tc_settled_message *me
   out->day = settled->day;
   out->first_gen = settled->first_gen;
   out->last_gen = settled->last_gen;
-  tc_hash_put(&settled->hash, &message->hash, &out->sha256, &out->hash);
+  out->hash = tc_hash_put(&settled->hash, &message->hash);
 }
 
 void tc_settled_from_log(const Tracecollect__V1__LogSettled *in, uint32_t ref,
                          struct tc_settled *out) {
   *out = (struct tc_settled){ .stream = ref, .seq = in->seq, .abandoned_gen = in->abandoned_gen };
-  struct tc_content_hash hash = tc_hash_read(&in->sha256, in->hash);
+  struct tc_content_hash hash = tc_hash_read(in->hash);
   if (hash.kind == TC_HASH_NONE || !tc_day_valid(in->day)) return;
   out->has_segment = true;
   memcpy(out->day, in->day, TC_DAY_BYTES);

@@ -35,7 +35,7 @@ void tc__answer_fini(struct tc__http_answer *a) {
   tb_buf_fini(&a->body);
 }
 
-static void fail(struct tc__http_answer *a, int status, tb_rc rc, const char *why) {
+void tc__answer_fail_as(struct tc__http_answer *a, int status, tb_rc rc, const char *why) {
   tb_buf_fini(&a->body);
   tb_buf_init(&a->body, &a->mem);
   a->status = status;
@@ -71,7 +71,7 @@ void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...
   va_start(args, fmt);
   vsnprintf(why, sizeof why, fmt, args);
   va_end(args);
-  fail(a, status, result_of(status), why);
+  tc__answer_fail_as(a, status, result_of(status), why);
 }
 
 void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why) {
@@ -89,7 +89,7 @@ void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why) {
   case TB_BUSY: status = 503; break;
   default: break;
   }
-  fail(a, status, rc, *why != '\0' ? why : tb_rc_text(rc));
+  tc__answer_fail_as(a, status, rc, *why != '\0' ? why : tb_rc_text(rc));
 }
 
 static void write_date(char out[64]) {

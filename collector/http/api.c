@@ -44,53 +44,47 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
 
 #define ASKED(Request) ((Tracecollect__V1__##Request *)q.message)
 
-static const Tracecollect__V1__TriggerRequest no_change = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
-
 ANSWER(streams, StatusReply, tc_query_status(session, &diag, &reply))
 ANSWER(segments, ListReply, tc_query_list(session, ASKED(ListRequest), &diag, &reply))
 ANSWER(firings, FiringsReply, tc_query_firings(session, ASKED(FiringsRequest), &diag, &reply))
-ANSWER(triggers, TriggerReply, tc_query_triggers(session, &no_change, &diag, &reply))
+ANSWER(triggers, TriggerReply, tc_query_triggers(session, NULL, NULL, &diag, &reply))
 ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply))
 #undef ASKED
 #undef ANSWER
 
 /* --- rules are changed ------------------------------------------------------------------------- */
 
-/* The rules as they are now, or why not. */
+/* The rules as they are now, or why not; conflict: the code where what there is stands against it. */
 static void change_rules(struct tc__http_job *job, struct tc_query_session *session,
-                         const Tracecollect__V1__TriggerRequest *ask, const char *what) {
+                         const char *add, const char *remove, tb_rc conflict) {
   Tracecollect__V1__TriggerReply *reply = NULL;
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  snprintf(job->answer.what, sizeof job->answer.what, "%s", what);
-  tb_rc rc = tc_query_triggers(session, ask, &diag, &reply);
+  snprintf(job->answer.what, sizeof job->answer.what, "%s", add != NULL ? add : remove);
+  tb_rc rc = tc_query_triggers(session, add, remove, &diag, &reply);
   tc__job_say(job, rc, &diag, rc == TB_OK ? &reply->base : NULL);
-  if (rc == TB_REFUSED) /* a rule of the collector's file */
-    tc__answer_fail(&job->answer, 409, "%s", diag.text);
+  if (rc == TB_REFUSED) tc__answer_fail_as(&job->answer, 409, conflict, diag.text);
 }
 
 void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *session) {
   struct tc__http_question q;
 
   if (!tc__job_question(job, &q)) return;
-  const Tracecollect__V1__TriggerRequest *ask = (const void *)q.message;
-  if (*ask->remove != '\0')
-    tc__answer_fail(&job->answer, 400, "remove: DELETE /api/v1/triggers/NAME removes a rule");
-  else if (*ask->add == '\0')
+  const char *rule = ((const Tracecollect__V1__TriggerRequest *)q.message)->add;
+  if (*rule == '\0')
     tc__answer_fail(&job->answer, 400, "add: a rule is needed");
   else
-    change_rules(job, session, ask, ask->add);
+    change_rules(job, session, rule, NULL, TB_BROKEN); /* its name is taken: mend the rule */
   if (job->answer.status == 200) job->answer.status = 201;
   tc__question_fini(&q);
 }
 
 void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *session) {
-  Tracecollect__V1__TriggerRequest ask = TRACECOLLECT__V1__TRIGGER_REQUEST__INIT;
+  const char *name = tp_route_rest(job->conn->route, job->conn->head.request.path);
 
-  ask.remove = text(tp_route_rest(job->conn->route, job->conn->head.request.path));
-  if (*ask.remove != '\0')
-    change_rules(job, session, &ask, ask.remove);
+  if (*name != '\0')
+    change_rules(job, session, NULL, name, TB_REFUSED); /* one of the collector's file */
   else
     tc__answer_fail(&job->answer, 404, "the path ends with a rule's name");
 }

@@ -214,10 +214,10 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   tb_rc rc = find_segment(job, session, &diag);
   if (rc == TB_OK) shape(r, f, a);
   enum tc_http_digest digest = tc_http_digest_of(r->want_content_digest);
-  bool has_bytes = rc == TB_OK && a->status < 300 && !r->is_head && f->left > 0;
+  bool has_bytes = rc == TB_OK && a->status < 300 && f->left > 0;
   if (has_bytes && digest != TC_HTTP_NO_DIGEST && f->left <= DIGEST_BYTES_MAX)
     rc = add_content_digest(f, digest, a, &f->fault);
-  else if (has_bytes)
+  else if (has_bytes && !r->is_head)
     rc = read_next(f);
   if (rc == TB_OK) return;
   if (f->fault.rc != TB_OK) diag = f->fault;

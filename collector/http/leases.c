@@ -26,7 +26,7 @@ struct tc__lease_wait {
   struct tc_lease_ask ask;
   struct tc__http_answer answer; /* NEXT: its body is a NextReply */
   struct tc_lease_answer said;   /* but its bundles */
-  char words[120];
+  char words[200];
 };
 
 /* --- on the leases' thread --------------------------------------------------------------------- */

@@ -182,7 +182,7 @@ void tc__place_left(struct tc__http_conn *c) {
 /* --- questions --------------------------------------------------------------------------------- */
 
 /* It may have come when all places were taken, and ask when one is free again. */
-static bool has_place(struct tc__http_conn *c) {
+bool tc__place_may_wait(struct tc__http_conn *c) {
   if (c->spare && !is_full(c->http)) {
     c->spare = false;
     c->http->spares--;
@@ -192,14 +192,10 @@ static bool has_place(struct tc__http_conn *c) {
   return false;
 }
 
-bool tc__place_may_wait(struct tc__http_conn *c) {
-  return has_place(c);
-}
-
 bool tc__place_may_ask(struct tc__http_conn *c) {
   size_t asked = 0;
 
-  if (!has_place(c)) return false;
+  if (!tc__place_may_wait(c)) return false;
   for (const struct tc__http_conn *o = c->http->first; o != NULL; o = o->next)
     asked += o->asks && o->owner == c->owner;
   if (asked >= c->http->env.limits.owner_questions_max) {
@@ -215,7 +211,7 @@ bool tc__place_may_listen(struct tc__http_conn *c) {
   const struct tc_http *http = c->http;
   size_t listening = 0;
 
-  if (!has_place(c)) return false;
+  if (!tc__place_may_wait(c)) return false;
   for (const struct tc__http_conn *o = http->first; o != NULL; o = o->next)
     listening += o->live != NULL && o->owner == c->owner;
   if (tc_live_readers(http->live) >= http->env.limits.live_max)

@@ -69,6 +69,7 @@ void tc__answer_fini(struct tc__http_answer *a);
 /* Makes it an error, in JSON. */
 void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...) TB_PRINTF(3, 4);
 void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why);
+void tc__answer_fail_as(struct tc__http_answer *a, int status, tb_rc rc, const char *why);
 
 /* --- connections ------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function that answers each route of proto/routes.def. One without a function is not answered yet. */
+/* The function that answers each route of proto/routes.def. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -56,53 +56,50 @@ static void answer_readyz(struct tc__http_conn *c) {
   tc__answer_fini(&a);
 }
 
-static void answer_metrics(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_HEALTH, "text/plain; version=0.0.4; charset=utf-8", tc__api_metrics);
-}
-
-static void answer_streams(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_streams);
-}
-
 static void answer_segments(struct tc__http_conn *c) {
   tc__conn_work(c, tc__asks_to_settle(c) ? TC__LANE_WAIT : TC__LANE_QUICK, "application/json",
                 tc__api_segments);
 }
 
-static void answer_firings(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_firings);
+static const struct work {
+  enum tc__http_lane_kind lane;
+  void (*run)(struct tc__http_job *job, struct tc_query_session *session);
+} works[TP_ROUTES] = {
+  [TP_ROUTE_METRICS] = { TC__LANE_HEALTH, tc__api_metrics },
+  [TP_ROUTE_STREAMS] = { TC__LANE_QUICK, tc__api_streams },
+  [TP_ROUTE_REPORTS] = { TC__LANE_QUICK, tc__api_reports },
+  [TP_ROUTE_REPORT] = { TC__LANE_QUICK, tc__api_report },
+  [TP_ROUTE_HISTORY] = { TC__LANE_QUICK, tc__api_history },
+  [TP_ROUTE_FIRINGS] = { TC__LANE_QUICK, tc__api_firings },
+  [TP_ROUTE_TRIGGERS] = { TC__LANE_QUICK, tc__api_triggers },
+  [TP_ROUTE_TRIGGER_ADD] = { TC__LANE_QUICK, tc__api_trigger_add },
+  [TP_ROUTE_TRIGGER_REMOVE] = { TC__LANE_QUICK, tc__api_trigger_remove },
+  [TP_ROUTE_SNAP] = { TC__LANE_WAIT, tc__api_snap },
+};
+
+static void answer_by_worker(struct tc__http_conn *c) {
+  static const char *const types[] = {
+    [TP_MESSAGE] = "application/json",
+    [TP_JSON] = "application/json",
+    [TP_LINES] = "application/x-ndjson",
+    [TP_TEXT] = "text/plain; version=0.0.4; charset=utf-8", /* metrics */
+  };
+  const struct work *work = &works[c->route->id];
+
+  tc__conn_work(c, work->lane, types[c->route->kind], work->run);
 }
 
-static void answer_triggers(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_triggers);
-}
+/* Of any stream or service: the page asks for it. NULL: the path names the file. */
+static const char *const pages[TP_ROUTES] = {
+  [TP_ROUTE_PAGE_SERVICE] = "/service.html",
+  [TP_ROUTE_PAGE_TIMELINE] = "/timeline.html",
+  [TP_ROUTE_PAGE_ARCHIVE] = "/archive.html",
+  [TP_ROUTE_PAGE_WHY] = "/why.html",
+};
 
-static void answer_snap(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_WAIT, "application/json", tc__api_snap);
-}
-
-static void answer_trigger_add(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_add);
-}
-
-static void answer_trigger_remove(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_trigger_remove);
-}
-
-static void answer_report(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/x-ndjson", tc__api_report);
-}
-
-static void answer_history(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/x-ndjson", tc__api_history);
-}
-
-static void answer_reports(struct tc__http_conn *c) {
-  tc__conn_work(c, TC__LANE_QUICK, "application/json", tc__api_reports);
-}
-
-static void answer_file(struct tc__http_conn *c, const char *path) {
-  const struct tc_page_file *file = tc_page_find(path);
+static void answer_page(struct tc__http_conn *c) {
+  const char *page = pages[c->route->id];
+  const struct tc_page_file *file = tc_page_find(page != NULL ? page : c->head.request.path);
   struct tc__http_answer a;
 
   if (file == NULL) {
@@ -118,44 +115,12 @@ static void answer_file(struct tc__http_conn *c, const char *path) {
   tc__answer_fini(&a);
 }
 
-static void answer_page(struct tc__http_conn *c) {
-  answer_file(c, c->head.request.path);
-}
-
-/* Of any stream: the page asks for it. */
-static void answer_timeline(struct tc__http_conn *c) {
-  answer_file(c, "/timeline.html");
-}
-
-static void answer_archive(struct tc__http_conn *c) {
-  answer_file(c, "/archive.html");
-}
-
-/* Of any stream: the page asks for it. */
-static void answer_why(struct tc__http_conn *c) {
-  answer_file(c, "/why.html");
-}
-
-/* Of any service: the page asks for it. */
-static void answer_service(struct tc__http_conn *c) {
-  answer_file(c, "/service.html");
-}
-
+/* NULL: answer_by_worker(). */
 static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_HEALTHZ] = answer_healthz,
   [TP_ROUTE_READYZ] = answer_readyz,
-  [TP_ROUTE_METRICS] = answer_metrics,
-  [TP_ROUTE_STREAMS] = answer_streams,
   [TP_ROUTE_SEGMENTS] = answer_segments,
   [TP_ROUTE_SEGMENT] = tc__http_file_begin,
-  [TP_ROUTE_REPORTS] = answer_reports,
-  [TP_ROUTE_REPORT] = answer_report,
-  [TP_ROUTE_HISTORY] = answer_history,
-  [TP_ROUTE_FIRINGS] = answer_firings,
-  [TP_ROUTE_TRIGGERS] = answer_triggers,
-  [TP_ROUTE_TRIGGER_ADD] = answer_trigger_add,
-  [TP_ROUTE_TRIGGER_REMOVE] = answer_trigger_remove,
-  [TP_ROUTE_SNAP] = answer_snap,
   [TP_ROUTE_VERIFY] = tc__verify_begin,
   [TP_ROUTE_JOB] = tc__job_poll,
   [TP_ROUTE_JOB_END] = tc__job_end,
@@ -168,10 +133,10 @@ static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_STRETCH] = tc__timeline_begin,
   [TP_ROUTE_WHY] = tc__timeline_begin,
   [TP_ROUTE_LIVE] = tc__live_begin,
-  [TP_ROUTE_PAGE_SERVICE] = answer_service,
-  [TP_ROUTE_PAGE_TIMELINE] = answer_timeline,
-  [TP_ROUTE_PAGE_ARCHIVE] = answer_archive,
-  [TP_ROUTE_PAGE_WHY] = answer_why,
+  [TP_ROUTE_PAGE_SERVICE] = answer_page,
+  [TP_ROUTE_PAGE_TIMELINE] = answer_page,
+  [TP_ROUTE_PAGE_ARCHIVE] = answer_page,
+  [TP_ROUTE_PAGE_WHY] = answer_page,
   [TP_ROUTE_PAGE] = answer_page,
 };
 
@@ -213,5 +178,5 @@ void tc__http_answer(struct tc__http_conn *c) {
   if (answers[c->route->id] != NULL)
     answers[c->route->id](c);
   else
-    tc__http_no_path(c);
+    answer_by_worker(c);
 }

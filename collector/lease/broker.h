@@ -27,7 +27,6 @@
 
 enum {
   TC_LEASE_NAME_MAX = 64,
-  TC_LEASE_WAIT_MS_MAX = 20000,
   TC_LEASE_TRANSIT_BYTES = 16 << 20,
 };
 

@@ -21,6 +21,14 @@ struct tc__lease {
   uint64_t asked_ns;
 };
 
+/* One that ended, for whoever asks for it later. */
+struct tc__lease_end {
+  uint64_t id, owner, at_ns;
+  const char *why;
+};
+
+enum { TC__LEASE_ENDS = 256 };
+
 struct tc__inbox { /* of a loop */
   struct tc_spsc_queue queue;
   atomic_size_t bytes; /* in it */
@@ -37,6 +45,8 @@ struct tc_leases {
   struct tc_lease_ask *asks, **asks_end;
   bool closed; /* asks are answered at once; under lock */
   struct tc__lease *lease;
+  struct tc__lease_end ends[TC__LEASE_ENDS]; /* the last ones, in a ring */
+  size_t n_ends;                             /* so far */
   size_t max, owner_max; /* as configured; a reload may free the configuration */
   size_t window, memory_max;
   uint64_t expire_ns;

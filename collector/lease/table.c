@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fixed table of leases; each has at most one question that waits. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -67,6 +68,20 @@ static void add_bundle(struct tc_leases *l, struct tc__lease *lease, struct tc_b
   }
 }
 
+/* The marks of what may be asked from are the best that it can be told. */
+static void refuse_place(const struct tc__lease *lease, struct tc_lease_ask *ask) {
+  const struct tc_lease_window *w = &lease->window;
+  char until[40] = "", text[160];
+
+  if (w->sent.number != w->acked.number)
+    snprintf(until, sizeof until, " to after=%" PRIu64, w->sent.number);
+  snprintf(text, sizeof text,
+           "after=%" PRIu64 " is no place to go on from: ask with the last number that you have, "
+           "after=%" PRIu64 "%s",
+           ask->after, w->acked.number, until);
+  tc__lease_refuse(ask, TB_PROTOCOL, text);
+}
+
 /* Answers the lease's question if there is something to say. */
 static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
   size_t bytes = lease->window.bytes, n;
@@ -82,7 +97,7 @@ static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
   if (rc == TB_OK)
     answer_bundles(ask, bundles, n, lost);
   else
-    tc__lease_refuse(ask, rc, "no bundle of this lease has that number, or it is gone for long");
+    refuse_place(lease, ask);
 }
 
 /* --- leases begin and end ---------------------------------------------------------------------- */
@@ -111,12 +126,18 @@ static void call_off(struct tc_leases *l, uint64_t id) {
   for (unsigned i = 0; i < l->env.loops; i++) (void)give_order(l, i, &order);
 }
 
+static void note_end(struct tc_leases *l, const struct tc__lease *lease, const char *why) {
+  l->ends[l->n_ends++ % TC__LEASE_ENDS] =
+      (struct tc__lease_end){ lease->id, lease->owner, tc_mono_ns(), why };
+}
+
 /* Waiting readers are answered last: what they hear is so by then. */
 static void end(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const char *why) {
   struct tc_lease_ask *waiting = TB_MOVE(lease->waiting);
   size_t bytes = lease->window.bytes;
 
   call_off(l, lease->id);
+  note_end(l, lease, why);
   tc_lease_window_fini(&lease->window);
   sk_X509_pop_free(TB_MOVE(lease->reader), X509_free);
   account(l, lease, bytes, lease->window.lost);
@@ -213,14 +234,27 @@ static void take_ready(struct tc_leases *l, struct tc__lease *lease) {
 
 /* --- what comes -------------------------------------------------------------------------------- */
 
-static const char unknown[] = "no such lease: it expired, or the collector was restarted";
+static const char expired[] = "the lease expired: nobody asked for it during lease.expire";
+
+/* A lease that is not there. Of another reader's it is not told what became of it. */
+static void refuse_unknown(const struct tc_leases *l, struct tc_lease_ask *ask) {
+  char text[120] = "no such lease: it ended long ago, or the collector was restarted";
+
+  for (size_t i = 0; i < TC__LEASE_ENDS; i++) {
+    const struct tc__lease_end *end = &l->ends[i];
+    if (end->why != NULL && end->id == ask->lease && end->owner == ask->owner)
+      snprintf(text, sizeof text, "%s, %" PRIu64 " s ago", end->why,
+               (tc_mono_ns() - end->at_ns) / UINT64_C(1000000000));
+  }
+  tc__lease_refuse(ask, TB_NOTFOUND, text);
+}
 
 /* NULL: it was answered. */
 static struct tc__lease *find_own(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc__lease *lease = find(l, ask->lease);
 
   if (lease == NULL || lease->unready > 0)
-    tc__lease_refuse(ask, TB_NOTFOUND, unknown);
+    refuse_unknown(l, ask);
   else if (lease->owner != ask->owner)
     tc__lease_refuse(ask, TB_REFUSED, "the lease is another reader's");
   else
@@ -247,7 +281,7 @@ static void ask_release(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc__lease *lease = find_own(l, ask);
 
   if (lease == NULL) return;
-  end(l, lease, TB_NOTFOUND, "the lease was released");
+  end(l, lease, TB_NOTFOUND, "its reader ended the lease");
   ask->answer(ask, &answer);
 }
 
@@ -302,7 +336,7 @@ uint64_t tc__lease_time(struct tc_leases *l) {
     uint64_t due = lease->waiting != NULL ? lease->waits_until_ns : lease->asked_ns + l->expire_ns;
     if (now >= due) {
       tc_metric_add(&l->metrics.leases_expired_total, 1);
-      end(l, lease, TB_NOTFOUND, unknown);
+      end(l, lease, TB_NOTFOUND, expired);
     } else if (due - now < sleep_ns) {
       sleep_ns = due - now;
     }

@@ -175,7 +175,6 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
   TB_TRY(tc__query_text(to->arena, row->reason, &s->reason));
   TB_TRY(tc__query_text(to->arena, tc_hash_name(row->hash.kind), &s->hash_kind));
   TB_TRY(tc__query_bytes(to->arena, row->hash.bytes, tc_hash_len(row->hash.kind), &s->hash));
-  if (row->hash.kind == TC_HASH_SHA256) s->sha256 = s->hash;
   s->first_gen = row->first_gen;
   s->last_gen = row->last_gen;
   s->bytes = row->bytes;

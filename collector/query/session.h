@@ -79,11 +79,13 @@ TC_QUESTION(list, List);
 TC_QUESTION(report, Report);
 TC_QUESTION(history, History);
 TC_QUESTION(firings, Firings);
-/* Rules; changed before they are shown, where the question says so: whether it may, the caller has looked. */
-TC_QUESTION(triggers, Trigger);
 /* Agents' flight recorders send what they keep; answered when they have answered. */
 TC_QUESTION(snap, Snap);
 #undef TC_QUESTION
+/* Rules, after one was added or removed, where they are not NULL: whether that may be, the caller has looked. */
+TB_MUST tb_rc tc_query_triggers(struct tc_query_session *session, const char *add,
+                                const char *remove, struct tb_diag *diag,
+                                Tracecollect__V1__TriggerReply **out);
 /* Proves the whole archive: reads every byte of it. */
 TB_MUST tb_rc tc_query_verify(struct tc_query_session *session,
                               const struct tc_query_watch *watch, struct tb_diag *diag,

@@ -36,12 +36,6 @@ static tb_rc add_rule(void *self, const struct tc_trigger_status *status, const 
   return copy(list->arena, status->words, &rule->words);
 }
 
-static tb_rc change(struct tc_triggers *triggers, const Tracecollect__V1__TriggerRequest *ask,
-                    struct tb_diag *diag) {
-  if (*ask->add != '\0') TB_TRY(tc_triggers_add(triggers, ask->add, diag));
-  return *ask->remove != '\0' ? tc_triggers_remove(triggers, ask->remove, diag) : TB_OK;
-}
-
 struct firing_list {
   struct tb_arena *arena;
   Tracecollect__V1__FiringsReply *reply;
@@ -107,14 +101,14 @@ static tb_rc answer_firings(struct tc_query_session *s, const Tracecollect__V1__
   return rc == TB_END ? TB_OK : rc;
 }
 
-static tb_rc answer_triggers(struct tc_query_session *s,
-                             const Tracecollect__V1__TriggerRequest *ask,
+static tb_rc answer_triggers(struct tc_query_session *s, const char *add, const char *remove,
                              struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
   struct rule_list list = { .arena = &s->arena };
 
   if (s->query->env.triggers == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
-  TB_TRY(change(s->query->env.triggers, ask, diag));
+  if (add != NULL) TB_TRY(tc_triggers_add(s->query->env.triggers, add, diag));
+  if (remove != NULL) TB_TRY(tc_triggers_remove(s->query->env.triggers, remove, diag));
   TB_TRY(tb_arena_take(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__trigger_reply__init(list.reply);
   TB_TRY(tb_arena_take(&s->arena, TR_RULES_MAX * sizeof *list.reply->rules, &list.reply->rules));
@@ -125,4 +119,8 @@ static tb_rc answer_triggers(struct tc_query_session *s,
 
 TC__QUESTION(firings, Firings)
 
-TC__QUESTION(triggers, Trigger)
+tb_rc tc_query_triggers(struct tc_query_session *s, const char *add, const char *remove,
+                        struct tb_diag *diag, Tracecollect__V1__TriggerReply **out) {
+  tb_arena_reset(&s->arena);
+  return tc__query_end(s, answer_triggers(s, add, remove, diag, out), diag);
+}

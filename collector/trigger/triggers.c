@@ -167,7 +167,7 @@ static size_t find(const struct tc_triggers *t, const char *name) {
 
 static tb_rc add_rule(struct tc_triggers *t, const struct tr_rule *rule, struct tb_diag *diag) {
   if (find(t, rule->name) != SIZE_MAX)
-    return tb_fail(diag, TB_BROKEN, "there is a rule \"%s\" already", rule->name);
+    return tb_fail(diag, TB_REFUSED, "there is a rule \"%s\" already", rule->name);
   if (tr_rules_count(t->rules) == TR_RULES_MAX)
     return tb_fail(diag, TB_BUDGET, "there are %d rules already", TR_RULES_MAX);
   return change(t, added_text(t, NULL, rule->text), true, diag);

@@ -14,8 +14,8 @@
  *
  * Memory    a few KiB a rule; one snap of a rule waits.
  * Threads   open, start, reload, stop, free: the main thread's. fired, rules: the loops'. The rest: any.
- * Errors    TB_BROKEN: a rule is wrong, diag has file, line and word; TB_IO: a file; TB_NOTFOUND: no such rule; TB_REFUSED: it is of FILE;
- *           TB_NOMEM. The rules are then as they were.
+ * Errors    TB_BROKEN: a rule is wrong, diag has file, line and word; TB_IO: a file; TB_NOTFOUND: no such rule; TB_REFUSED: it is
+ *           of FILE, or its name is taken; TB_NOMEM. The rules are then as they were.
  */
 #ifndef TC_TRIGGER_TRIGGERS_H
 #define TC_TRIGGER_TRIGGERS_H

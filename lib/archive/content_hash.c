@@ -42,37 +42,29 @@ bool tc_hash_equal(const struct tc_content_hash *a, const struct tc_content_hash
 
 /* ---- in messages */
 
-bool tc_hash_is_foreign(const Tracecollect__V1__ContentHash *other) {
-  return other != NULL && ((unsigned)other->kind >= KINDS || other->kind == 0);
+bool tc_hash_is_foreign(const Tracecollect__V1__ContentHash *message) {
+  return message != NULL && ((unsigned)message->kind >= KINDS || message->kind == 0);
 }
 
-struct tc_content_hash tc_hash_read(const ProtobufCBinaryData *sha256,
-                                    const Tracecollect__V1__ContentHash *other) {
+struct tc_content_hash tc_hash_read(const Tracecollect__V1__ContentHash *message) {
   struct tc_content_hash hash = { .kind = TC_HASH_NONE };
-  const ProtobufCBinaryData *value = other != NULL ? &other->value : sha256;
-  enum tc_hash_kind kind = other != NULL ? (enum tc_hash_kind)other->kind : TC_HASH_SHA256;
 
-  if (tc_hash_is_foreign(other) || value->len != kinds[kind].len) return hash;
-  hash.kind = kind;
-  memcpy(hash.bytes, value->data, value->len);
+  if (message == NULL || tc_hash_is_foreign(message) ||
+      message->value.len != kinds[message->kind].len)
+    return hash;
+  hash.kind = (enum tc_hash_kind)message->kind;
+  memcpy(hash.bytes, message->value.data, message->value.len);
   return hash;
 }
 
-void tc_hash_put(const struct tc_content_hash *hash, Tracecollect__V1__ContentHash *room,
-                 ProtobufCBinaryData *sha256, Tracecollect__V1__ContentHash **other) {
-  ProtobufCBinaryData value = { kinds[hash->kind].len, (unsigned char *)(uintptr_t)hash->bytes };
-
-  *sha256 = (ProtobufCBinaryData){ 0 };
-  *other = NULL;
-  if (hash->kind == TC_HASH_NONE) return;
-  if (hash->kind == TC_HASH_SHA256) {
-    *sha256 = value;
-    return;
-  }
+Tracecollect__V1__ContentHash *tc_hash_put(const struct tc_content_hash *hash,
+                                           Tracecollect__V1__ContentHash *room) {
+  if (hash->kind == TC_HASH_NONE) return NULL;
   tracecollect__v1__content_hash__init(room);
   room->kind = (Tracecollect__V1__HashKind)hash->kind;
-  room->value = value;
-  *other = room;
+  room->value = (ProtobufCBinaryData){ kinds[hash->kind].len,
+                                       (unsigned char *)(uintptr_t)hash->bytes };
+  return room;
 }
 
 /* ---- over bytes */

@@ -35,16 +35,15 @@ const char *tc_hash_title(enum tc_hash_kind kind);   /* "SHA-256", "XXH3-128" */
 enum tc_hash_kind tc_hash_of_name(const char *name); /* TC_HASH_NONE: no such kind */
 bool tc_hash_equal(const struct tc_content_hash *a, const struct tc_content_hash *b);
 
-/* ---- in messages, which keep SHA-256 in the field that older programs know */
+/* ---- in messages */
 
-/* TC_HASH_NONE: the message has none, or one of a wrong length. */
-struct tc_content_hash tc_hash_read(const ProtobufCBinaryData *sha256,
-                                    const Tracecollect__V1__ContentHash *other);
-/* Sets one of the two fields. What is set borrows from hash and uses room. */
-void tc_hash_put(const struct tc_content_hash *hash, Tracecollect__V1__ContentHash *room,
-                 ProtobufCBinaryData *sha256, Tracecollect__V1__ContentHash **other);
+/* TC_HASH_NONE: there is none (NULL), or one of a wrong length. */
+struct tc_content_hash tc_hash_read(const Tracecollect__V1__ContentHash *message);
+/* room, which borrows from hash; NULL for TC_HASH_NONE. */
+Tracecollect__V1__ContentHash *tc_hash_put(const struct tc_content_hash *hash,
+                                           Tracecollect__V1__ContentHash *room);
 /* Is there a hash of a kind that this program does not know? Such a message must not be taken for one without. */
-bool tc_hash_is_foreign(const Tracecollect__V1__ContentHash *other);
+bool tc_hash_is_foreign(const Tracecollect__V1__ContentHash *message);
 
 /* ---- over bytes */
 

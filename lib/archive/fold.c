@@ -166,9 +166,8 @@ static void sum_up(struct tc_fold *fold) {
     wall.estimated |= part->wall.estimated;
   }
   set_time(generation, &wall);
-  tc_hash_put(&last->hash, &fold->hash, &meta->sha256, &meta->hash);
-  if (first->previous.kind != TC_HASH_NONE)
-    tc_hash_put(&first->previous, &fold->previous, &meta->previous_sha256, &meta->previous);
+  meta->hash = tc_hash_put(&last->hash, &fold->hash);
+  meta->previous = tc_hash_put(&first->previous, &fold->previous);
 }
 
 static void name(tc_meta *meta, const tc_meta *last) {

@@ -163,11 +163,11 @@ void tc_meta_free(tc_meta *meta) {
 }
 
 struct tc_content_hash tc_meta_hash(const tc_meta *meta) {
-  return tc_hash_read(&meta->sha256, meta->hash);
+  return tc_hash_read(meta->hash);
 }
 
 struct tc_content_hash tc_meta_previous(const tc_meta *meta) {
-  return tc_hash_read(&meta->previous_sha256, meta->previous);
+  return tc_hash_read(meta->previous);
 }
 
 /* ---- writing */

@@ -54,7 +54,8 @@ static void service_of(unsigned stream, char out[65]) {
 /* Run n of all: stream after stream, within the 300 s of the same turn. */
 static void fill(uint64_t n, tc_meta *meta, unsigned char id[16], char service[65],
                  char instance[65], char day[11]) {
-  static unsigned char sha[32];
+  static Tracecollect__V1__ContentHash hash;
+  static struct tc_content_hash sha = { .kind = TC_HASH_SHA256 };
   static char identity[] = "tracecollect:agent/bench";
   unsigned stream = (unsigned)(n % streams);
   uint64_t turn = n / streams,
@@ -74,8 +75,8 @@ static void fill(uint64_t n, tc_meta *meta, unsigned char id[16], char service[6
   meta->n_generations = GENERATIONS;
   meta->generations = list;
   meta->stream = (ProtobufCBinaryData){ 16, id };
-  memcpy(sha, &n, sizeof n);
-  meta->sha256 = (ProtobufCBinaryData){ 32, sha };
+  memcpy(sha.bytes, &n, sizeof n);
+  meta->hash = tc_hash_put(&sha, &hash);
   meta->service = service;
   meta->instance = instance;
   meta->identity = identity;
@@ -100,7 +101,7 @@ static void put_open(uint64_t n) {
   tc_meta meta;
 
   fill(n, &meta, id, service, instance, day);
-  meta.sha256.len = 0;
+  meta.hash = NULL;
   meta.n_generations = 30;
   struct tc_open_run run = { .path = "open/00112233445566778899aabbccddeeff-0000000000000001.part",
                              .rest = &meta };

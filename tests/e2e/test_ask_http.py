@@ -102,7 +102,7 @@ class Ask(Case):
         self.assertGreater(lost, 0)
         self.assertEqual(self.metric("lease_events_lost_total"), lost)
         self.curl("DELETE", f"/api/v1/leases/{lease}", status=204)
-        self.assertIn("no such lease", self.curl("GET", f"/api/v1/leases/{lease}", status=404)["error"])
+        self.assertIn("its reader ended the lease", self.curl("GET", f"/api/v1/leases/{lease}", status=404)["error"])
 
     def test_the_manuals_words_with_a_lease_are_those_that_are_said(self):
         """Each command, and what the manual shows of its answer."""
@@ -142,7 +142,7 @@ class Ask(Case):
         path = f"/api/v1/leases/{lease}"
         for query, words in (("wait=21s", "wait"), ("bytes=0", "bytes"), ("before=1", "before"), ("after=x", "after")):
             expect(400, words, "GET", f"{path}?{query}")
-        expect(409, "no bundle", "GET", f"{path}?after=1")
+        expect(409, "ask with the last number that you have, after=0", "GET", f"{path}?after=1")
         self.assertEqual(self.curl("GET", path), {"bundles": []})
         plain = self.run_program("curl", "-s", "-w", "%{http_code}", f"http://{self.collector.ready['http']}{path}").out
         self.assertIn("certificate", plain)
@@ -159,7 +159,7 @@ class Ask(Case):
         many = self.run_program("curl", "-s", "-i", "-H", "Content-Type: application/json", "-d", "{}", "--unix-socket", over_tls.ready["sock"], "http://localhost/api/v1/leases").out
         self.assertRegex(many, r"(?s)^HTTP/1.1 503 .*Retry-After: .*lease\.max is reached")
         self.curl("DELETE", path, status=204)
-        expect(404, "no such lease", "GET", path)
+        expect(404, "its reader ended the lease", "GET", path)
         expect(404, "16 hexadecimal digits", "DELETE", "/api/v1/leases/12")
         self.assertEqual(seen | {403, 415, 503}, set(answers))
 

@@ -223,9 +223,11 @@ class GoSubscriber(Feed):
         collector = Collector(self, "listen.feed=tls+tcp://127.0.0.1:0")
         for kind in ("pem", "key"):
             (self.certs / f"reader.{kind}").write_bytes((self.certs / f"agent.{kind}").read_bytes())
-        done = self.run_program(self.go_subscriber(), "-server", collector.to, "-certs", self.certs, "-messages", DESCRIPTION, expect=1)
-        self.assertIn("bad certificate", done.err)
-        self.assertEqual(self.subscribers_so_far(collector), 0)
+        program = self.spawn("agent", self.go_subscriber(), "-server", collector.to, "-certs", self.certs, "-messages", DESCRIPTION)
+        wait_until("it is refused, or has subscribed", lambda: program.poll() is not None or self.subscribers_so_far(collector) > 0)
+        self.assertEqual(self.subscribers_so_far(collector), 0, "an agent's certificate reads the feed")
+        self.assertEqual(program.poll(), 1)
+        self.assertIn("bad certificate", self.log("agent"))
 
     @suites("release", "asan")
     def test_messages_name_the_version_of_the_trace(self):

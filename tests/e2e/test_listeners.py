@@ -7,7 +7,7 @@ import socket
 import stat
 import threading
 
-from harness import DEADLINE, TRACECTL, Case, Collector, https, wait_until
+from harness import DEADLINE, SOURCE, TRACECTL, Case, Collector, https, wait_until
 
 BOTH = ("listen.http=0.0.0.0:0", "listen.feed=ipc:// tls+tcp://127.0.0.1:0")
 
@@ -100,6 +100,20 @@ class Listeners(Case):
                  f"https://localhost:{self._forward(port)}")]
         self.assertIn('"shop"', said[0])
         self.assertEqual(set(said), {said[0]})
+
+    def test_the_manuals_lines_for_one_machine_are_answered_over_tls(self):
+        manual = (SOURCE / "docs/HTTP.md").read_text().split("To try it on one machine", 1)[1]
+        first, second, *asked = re.findall(r"(?m)^    (.*)$", manual.split("\nA browser", 1)[0])
+        self.assertEqual(second, "tracecollectd --set certs=certs --set listen.http=0.0.0.0:7073")
+        self.assertEqual(len(asked), 2)
+        here = self.folder / "here"
+        here.mkdir()
+        self.run_program("bash", "-c", first.replace("tracectl", str(TRACECTL)), cwd=here)
+        collector = Collector(self, f"certs={here}/certs", "listen.http=0.0.0.0:0", name="one")
+        for line in asked:
+            with self.subTest(line=line):
+                line = line.replace(":7073", f":{port_of(collector.ready['http'])}").replace("tracectl", str(TRACECTL))
+                self.assertNotEqual(self.run_program("bash", "-c", line, cwd=here).out, "")
 
     def test_plain_http_is_for_this_host(self):
         plain = Collector(self, name="plain")

@@ -45,6 +45,15 @@ class ServicePage(Served):
         self.assertEqual(page.complaints, [])
         page.close()
 
+    def test_reports_that_come_in_pieces_come_once(self):
+        """The place to go on from is larger than a double can hold."""
+        page = self.page("/service/shop?last=1h")
+        times = page.ask("import('/history.js').then((m) => m.askHistory('all', { service: 'shop' }))"
+                         ".then((all) => all.map((r) => [r.stream, r.kind, r.last_gen].join(' ')))")
+        self.assertEqual(len(times), len(set(times)))
+        self.assertEqual(len(times), len(self.kept("all")))
+        self.quiet(page)
+
     def test_it_shows_now_and_how_it_came_to_that(self):
         page = self.page("/service/shop?last=1h")
         node = self.wait_for(page, "sched")

@@ -9,5 +9,8 @@ async function askText(path, query) {
 
 export const askJson = async (path, query) => JSON.parse(await askText(path, query));
 
+// The last line of kept reports says where to go on: a time that a double would round stays text.
+const exact = (line) => line.replace(/^(\{"more":true,.*"after_ns":)(\d+)/, '$1"$2"');
+
 // An answer of one object a line.
-export const askLines = async (path, query) => (await askText(path, query)).trim().split("\n").map((line) => JSON.parse(line));
+export const askLines = async (path, query) => (await askText(path, query)).trim().split("\n").map((line) => JSON.parse(exact(line)));

@@ -97,9 +97,9 @@ tc_meta *tc__build_meta_of(const struct tc__env *env, struct tc__file *file, siz
   if (file->segment == NULL) return meta;
   meta->bytes = file->segment->bytes;
   meta->crc = file->segment->crc;
-  tc_hash_put(&file->hash, &built->hash, &meta->sha256, &meta->hash);
+  meta->hash = tc_hash_put(&file->hash, &built->hash);
   if (stream->settled.has_segment)
-    tc_hash_put(&stream->settled.hash, &built->previous, &meta->previous_sha256, &meta->previous);
+    meta->previous = tc_hash_put(&stream->settled.hash, &built->previous);
   meta->first_wall_ns = file->segment->first_wall_ns;
   meta->last_wall_ns = file->segment->last_wall_ns;
   return meta;

@@ -150,8 +150,6 @@ Test(audit_kinds, a_chain_goes_on_when_the_kind_is_changed) {
       cr_assert_eq(previous.kind, TC_HASH_NONE);
     else
       cr_assert(tc_hash_equal(&previous, &rows.row[i - 1].hash));
-    cr_assert_eq(meta->sha256.len, i == 1 ? 32u : 0u, "older programs read SHA-256 where it was");
-    cr_assert_eq(meta->previous_sha256.len, i == 2 ? 32u : 0u);
     for (size_t k = 0; k < meta->n_generations; k++)
       cr_assert_eq(meta->generations[k]->hash.len, i == 1 ? 0u : 16u);
     tc_meta_free(meta);
@@ -180,15 +178,14 @@ Test(audit_kinds, a_segment_that_is_exchanged_breaks_the_chain_of_either_kind) {
   for (unsigned i = 0; i < 2; i++) {
     int fd;
     tc_meta *meta = read_meta(&rows.row[i + 1], &fd);
-    ProtobufCBinaryData *previous = i == 0 ? &meta->previous->value : &meta->previous_sha256;
-    previous->data[3] ^= 1;
+    meta->previous->value.data[3] ^= 1;
     write_meta(&rows.row[i + 1], meta, fd);
     (void)audit();
     cr_assert_not_null(strstr(problems, "the chain is broken: the segment before it is missing or "
                                         "another one"),
                        "%s", problems);
     meta = read_meta(&rows.row[i + 1], &fd);
-    (i == 0 ? &meta->previous->value : &meta->previous_sha256)->data[3] ^= 1;
+    meta->previous->value.data[3] ^= 1;
     write_meta(&rows.row[i + 1], meta, fd);
     cr_assert_eq(audit().problems, 0, "%s", problems);
   }

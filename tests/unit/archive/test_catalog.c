@@ -51,7 +51,9 @@ static void set_clock(Tracecollect__V1__GenerationMeta *gen) {
 static uint64_t arrival_ns = 1000000;
 
 static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict, bool expired) {
-  unsigned char id[16], sha[32] = { 0 };
+  const struct tc_content_hash sha = { .kind = TC_HASH_SHA256 };
+  Tracecollect__V1__ContentHash hash;
+  unsigned char id[16];
   Tracecollect__V1__GenerationMeta gens[16];
   Tracecollect__V1__Verdict verdicts[16];
   Tracecollect__V1__GenerationMeta *list[16];
@@ -77,7 +79,7 @@ static void put(unsigned stream, uint64_t first, uint64_t last, unsigned verdict
   meta.n_generations = last - first + 1;
   meta.generations = list;
   meta.stream = (ProtobufCBinaryData){ 16, id };
-  meta.sha256 = (ProtobufCBinaryData){ 32, sha };
+  meta.hash = tc_hash_put(&sha, &hash);
   meta.service = stream % 2 ? odd : even;
   meta.instance = host;
   meta.identity = agent;

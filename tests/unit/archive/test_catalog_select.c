@@ -38,7 +38,9 @@ TestSuite(catalog_select, .init = open_catalog, .fini = remove_catalog);
 /* A run of a stream: generations first..last, traced from began for `length`, arrived `later` after. */
 static void put(unsigned stream, uint64_t first, uint64_t last, uint64_t began, uint64_t length,
                 uint64_t later, bool open) {
-  unsigned char id[16], sha[32] = { 0 };
+  const struct tc_content_hash sha = { .kind = TC_HASH_SHA256 };
+  Tracecollect__V1__ContentHash hash;
+  unsigned char id[16];
   Tracecollect__V1__GenerationMeta gens[2];
   Tracecollect__V1__GenerationMeta *list[] = { &gens[0], &gens[1] };
   char odd[] = "odd", even[] = "even", here[] = "here", there[] = "there", agent[] = "a",
@@ -58,7 +60,7 @@ static void put(unsigned stream, uint64_t first, uint64_t last, uint64_t began, 
   meta.n_generations = 2;
   meta.generations = list;
   meta.stream = (ProtobufCBinaryData){ 16, id };
-  meta.sha256 = (ProtobufCBinaryData){ 32, sha };
+  meta.hash = tc_hash_put(&sha, &hash);
   meta.service = stream % 2 ? odd : even;
   meta.instance = stream % 3 ? here : there;
   meta.identity = agent;

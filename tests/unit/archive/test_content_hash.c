@@ -149,29 +149,28 @@ Test(content_hash, an_open_generation_moves_to_another_file) {
   tc_hasher_free(whole);
 }
 
-Test(content_hash, messages_keep_sha256_where_older_programs_look_for_it) {
+Test(content_hash, messages_keep_either_kind) {
   struct tc_content_hash sha = { .kind = TC_HASH_SHA256, .bytes = "s" },
-                         xxh3 = { .kind = TC_HASH_XXH3, .bytes = "x" }, got;
-  Tracecollect__V1__ContentHash room, *other;
-  ProtobufCBinaryData old;
+                         xxh3 = { .kind = TC_HASH_XXH3, .bytes = "x" },
+                         none = { .kind = TC_HASH_NONE }, got;
+  Tracecollect__V1__ContentHash room, *said = tc_hash_put(&sha, &room);
 
-  tc_hash_put(&sha, &room, &old, &other);
-  cr_assert_eq(old.len, 32);
-  cr_assert_null(other);
-  got = tc_hash_read(&old, other);
+  cr_assert_eq(said->value.len, 32);
+  got = tc_hash_read(said);
   cr_assert(tc_hash_equal(&got, &sha));
-  tc_hash_put(&xxh3, &room, &old, &other);
-  cr_assert_eq(old.len, 0);
-  cr_assert_eq(other->value.len, 16);
-  got = tc_hash_read(&old, other);
+  said = tc_hash_put(&xxh3, &room);
+  cr_assert_eq(said->value.len, 16);
+  got = tc_hash_read(said);
   cr_assert(tc_hash_equal(&got, &xxh3));
   cr_assert_not(tc_hash_equal(&sha, &xxh3));
-  cr_assert_not(tc_hash_is_foreign(other));
+  cr_assert_not(tc_hash_is_foreign(said));
   room.kind = (Tracecollect__V1__HashKind)3;
-  cr_assert(tc_hash_is_foreign(other));
-  cr_assert_eq(tc_hash_read(&old, other).kind, TC_HASH_NONE);
+  cr_assert(tc_hash_is_foreign(said));
+  cr_assert_eq(tc_hash_read(said).kind, TC_HASH_NONE);
   room.kind = TRACECOLLECT__V1__HASH_KIND__HASH_SHA256;
-  cr_assert_eq(tc_hash_read(&old, other).kind, TC_HASH_NONE, "16 bytes are no SHA-256");
+  cr_assert_eq(tc_hash_read(said).kind, TC_HASH_NONE, "16 bytes are no SHA-256");
+  cr_assert_null(tc_hash_put(&none, &room));
+  cr_assert_eq(tc_hash_read(NULL).kind, TC_HASH_NONE);
 }
 
 Test(content_hash, kinds_have_names) {

@@ -177,13 +177,12 @@ static tb_rc take_losses(struct tk_plan *p, const segment_info *s, bool with_rea
   return TB_OK;
 }
 
-/* An older collector says SHA-256 alone. */
 static struct tc_content_hash hash_of(const segment_info *s) {
   Tracecollect__V1__ContentHash hash = TRACECOLLECT__V1__CONTENT_HASH__INIT;
 
   hash.kind = (Tracecollect__V1__HashKind)tc_hash_of_name(s->hash_kind);
   hash.value = s->hash;
-  return tc_hash_read(&s->sha256, hash.kind != 0 ? &hash : NULL);
+  return tc_hash_read(&hash);
 }
 
 static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_diag *diag) {

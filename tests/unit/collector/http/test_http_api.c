@@ -246,6 +246,18 @@ Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
   cr_assert_arr_eq(strstr(answer, "\r\n\r\n") + 4, file + 5, 95);
 
   snprintf(text, sizeof text,
+           "HEAD /api/v1/segments/1 HTTP/1.1\r\nHost: localhost\r\n"
+           "Want-Content-Digest: sha-256=9\r\n\r\n%s",
+           behind);
+  answer_len = tt_http_ask(server, text, 1000, answer);
+  cr_assert_eq(EVP_Digest(file, len, sum, NULL, EVP_sha256(), NULL), 1);
+  expect_digest("sha-256", "Content-Digest", sum, 32);
+  snprintf(text, sizeof text, "Content-Length: %zu\r\n", len);
+  cr_assert_not_null(strstr(answer, text), "%.600s", answer);
+  cr_assert_eq(strncmp(strstr(answer, "\r\n\r\n") + 4, "HTTP/1.1 200 OK", 15), 0, "no body: %.900s",
+               answer);
+
+  snprintf(text, sizeof text,
            "GET /api/v1/segments/1 HTTP/1.1\r\nHost: localhost\r\n"
            "Want-Content-Digest: crc32c=2, sha-256=9\r\n\r\n%s",
            behind);

@@ -73,7 +73,8 @@ Test(http_body, rules_are_added_and_removed) {
   EXPECT(say(add, 1000), "HTTP/1.1 201 Created");
   EXPECT(answer, "\"text\":\"" RULE "\"");
   cr_expect_eq(rules(), 1);
-  EXPECT(say(add, 1000), "there is a rule \\\"slow\\\" already");
+  EXPECT(say(add, 1000), "HTTP/1.1 409 Conflict");
+  EXPECT(answer, "\"code\":\"BROKEN\",\"error\":\"there is a rule \\\"slow\\\" already");
   EXPECT(say(remove_it, 1000), "HTTP/1.1 200 OK");
   cr_expect_eq(rules(), 0);
   EXPECT(say(remove_it, 1000), "HTTP/1.1 404");
@@ -105,7 +106,7 @@ Test(http_body, what_is_wrong_in_a_body_is_said) {
     { "{\"add\":7}", "add: a text is needed" },
     { "{\"add\":\"x\",\"add\":\"y\"}", "duplicate object key" },
     { "{\"add\":\"slow\"}", "\"status\":400" },
-    { "{\"remove\":\"slow\"}", "DELETE /api/v1/triggers/NAME" },
+    { "{\"remove\":\"slow\"}", "no field \\\"remove\\\" in a TriggerRequest" },
     { "{\"add\":\"x\"", "not JSON" },
   };
 

@@ -30,7 +30,7 @@ struct reader {
   struct tc_lease_ask ask;
   bool answered;
   struct tc_lease_answer answer;
-  char error[120];
+  char error[200];
   uint64_t first_number, events;
 };
 
@@ -287,6 +287,9 @@ Test(leases, a_lease_that_nobody_polls_expires_and_loops_are_told) {
   next(&r, lease, 0, 0);
   wait_answer(&r);
   cr_assert_eq(r.answer.rc, TB_NOTFOUND);
+  cr_assert_not_null(
+      strstr(r.error, "the lease expired: nobody asked for it during lease.expire, "), "%s",
+      r.error);
   cr_assert_eq(tc_leases_metrics(leases)->leases_expired_total, 1);
   cr_assert_eq(tc_leases_metrics(leases)->leases, 0);
   cr_assert_eq(tc_leases_metrics(leases)->leases_polled, 0);
@@ -306,6 +309,33 @@ Test(leases, a_loop_that_missed_the_end_is_told_again) {
   wait_orders(2 * LOOPS + 1);
   cr_assert(orders[2 * LOOPS].order.remove);
   cr_assert_eq(orders[2 * LOOPS].loop, 1);
+}
+
+static void release(struct reader *r, uint64_t lease) {
+  r->ask = (struct tc_lease_ask){ .lease = lease, .owner = r->ask.owner };
+  ask(r, TC_LEASE_RELEASE);
+  wait_answer(r);
+}
+
+Test(leases, one_that_was_released_is_known_as_such_to_its_reader) {
+  struct reader r = { .ask.owner = 7 }, waits = { 0 }, other = { .ask.owner = 8 };
+
+  start();
+  uint64_t lease = open_lease(&r);
+  waits.ask = (struct tc_lease_ask){ .lease = lease, .owner = 7, .wait_ms = 20000 };
+  ask(&waits, TC_LEASE_NEXT);
+  release(&r, lease);
+  cr_assert_eq(r.answer.rc, TB_OK);
+  wait_answer(&waits);
+  cr_assert_eq(waits.answer.rc, TB_NOTFOUND);
+  cr_assert_str_eq(waits.error, "its reader ended the lease");
+  release(&r, lease);
+  cr_assert_eq(r.answer.rc, TB_NOTFOUND);
+  cr_assert_not_null(strstr(r.error, "its reader ended the lease, "), "%s", r.error);
+  release(&other, lease);
+  cr_assert_eq(other.answer.rc, TB_NOTFOUND);
+  cr_assert_str_eq(other.error,
+                   "no such lease: it ended long ago, or the collector was restarted");
 }
 
 Test(leases, there_are_only_so_many) {
@@ -376,9 +406,15 @@ Test(leases, a_bundle_that_was_never_sent_is_no_place_to_go_on) {
   next(&r, lease, 17, 20000);
   wait_answer(&r);
   cr_assert_eq(r.answer.rc, TB_PROTOCOL);
+  cr_assert_str_eq(r.error, "after=17 is no place to go on from: ask with the last number that you "
+                            "have, after=0");
   next(&r, lease, 0, 20000);
   wait_answer(&r);
   cr_assert_eq(r.events, 9, "nothing is lost by it");
+  next(&r, lease, 17, 20000);
+  wait_answer(&r);
+  cr_assert_str_eq(r.error, "after=17 is no place to go on from: ask with the last number that you "
+                            "have, after=0 to after=1");
 }
 
 Test(leases, a_reader_that_has_left_is_answered_soon_and_its_lease_stays) {
