@@ -15,13 +15,13 @@ import socket
 import termios
 import unittest
 
-from harness import BUILD, SANITIZE, SOURCE, Collector, held_port
+from harness import BUILD, PATIENCE, SANITIZE, SOURCE, Collector, held_port
 from served import Served
 
 HERE = SOURCE / "tests/e2e"
 LIBRARY = BUILD / "lib/libtraceagent-preload.so"
 OURS = "libtraceagent-preload: "
-SECONDS_MAX = 60  # a run of a program; most take a tenth of a second
+SECONDS_MAX = 60 * PATIENCE  # a run of a program; most take a tenth of a second
 NOBODY = 65534
 OWN_USERS = itertools.count(64000)  # a run has one of its own: what the run before left behind does not count against its limit of processes
 SHELL = ("/bin/sh", "-c", "echo one; (echo two) | cat; sleep 0.01; ls /nowhere; exit 7")
@@ -196,7 +196,7 @@ class BadInput(Served):
                     plain = self._run((self.plain,), {})
                     quiet = self._run((self.plain,), {"LD_PRELOAD": str(LIBRARY), **environment})
                     self.assertEqual(self._same(quiet, plain, lambda line: line.startswith(OURS)), [])
-                    told = self._same(self._run((self.linked,), {**environment, "REASON_MS": str(1000 * SECONDS_MAX // 2 if reason else 0)}), plain,
+                    told = self._same(self._run((self.linked,), {**environment, "REASON_MS": str(int(500 * SECONDS_MAX) if reason else 0)}), plain,
                                       lambda line: line.startswith(("log ", "sync: ")))
                     self.assertIn(reason, "\n".join(told))
 

@@ -120,6 +120,7 @@ class Forward(Case):
         wait_until("a generation is acked", lambda: (s := self._status()) and s["AckedGenerations"] > 0)
         self.assertEqual(collector.stop(), 0)
         shutil.copytree(collector.state, copy)
+        wait_until("it says what it had acked", lambda: self._status()["LastError"] != "")
         had = self._status()["AckedGenerations"]
         collector.start()
         wait_until("more is acked", lambda: self._status()["AckedGenerations"] > had + 1)

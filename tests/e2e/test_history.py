@@ -21,14 +21,14 @@ class History(Case):
         with urllib.request.urlopen(f"http://{collector.ready['http']}/api/v1/{path}") as answer:
             return [json.loads(line) for line in answer.read().splitlines()]
 
-    def kept(self, collector, service, last_gen=26):
-        """A sched report a stretch, when the one of the stream's end is there, too."""
+    def kept(self, collector, service, instances=1):
+        """A sched report a stretch, when the one of each stream's end is there, too."""
         found = []
 
         def is_whole():
             done = collector.ask("history", "sched", "--service", service, "--json", expect=None)
             found[:] = map(json.loads, done.out.splitlines())
-            return found and found[-1]["last_gen"] == last_gen
+            return len({report["instance"] for report in found if report["last_gen"] == 26}) == instances
         wait_until(f"the reports of {service} are kept", is_whole)
         return found
 
@@ -85,6 +85,7 @@ class History(Case):
         collector.send(part, "till")
         for service in ("shop", "till"):
             wait_until("it is archived", lambda s=service: [row.get("open", False) for row in collector.json_lines("list", "--service", s)] == [False])
+            self.kept(collector, service)
         rows = {row["service"]: row for row in collector.json_lines("list")}
         crosses = {name: row["first_wall_ns"] // 10**9 != row["last_wall_ns"] // 10**9 for name, row in rows.items()}
         self.assertEqual(crosses, {"shop": True, "till": False})
@@ -107,8 +108,8 @@ class History(Case):
         for instance in ("one", "two", "three"):
             collector.send(self.trace("g26-gens"), "shop", instance)
         collector.send(self.trace("g26-gens"), "till")
-        for service in ("shop", "till"):
-            self.kept(collector, service)
+        self.kept(collector, "shop", 3)
+        self.kept(collector, "till")
         shop = self.history(collector, "sched", "--service", "shop")
         two = self.history(collector, "sched", "--service", "shop", "--instance", "two")
         self.assertEqual(two, [report for report in shop if report["instance"] == "two"])

@@ -133,7 +133,9 @@ class Http(Served, HttpCase):
         self.assertGreater(float(samples["process_cpu_seconds_total"]), 0)
         self.assertGreater(int(samples["process_virtual_memory_bytes"]), int(samples["process_resident_memory_bytes"]))
         self.assertGreater(int(samples["process_resident_memory_bytes"]), 1 << 20)
-        self.assertLessEqual(abs(float(samples["process_start_time_seconds"]) - proc.stat().st_mtime), 60)
+        booted = int(re.search(r"(?m)^btime (\d+)$", pathlib.Path("/proc/stat").read_text())[1])
+        ticks = int((proc / "stat").read_text().rpartition(")")[2].split()[19])
+        self.assertLessEqual(abs(float(samples["process_start_time_seconds"]) - booted - ticks / os.sysconf("SC_CLK_TCK")), 60)
 
     def _parse(self, text):
         """Families by name, as Prometheus' own client for Python reads them."""
@@ -176,17 +178,20 @@ class HttpAlone(HttpCase):
         self.collector.send(self.trace("g26-gens"), "shop", "one")
         wait_until("every generation is ordered", lambda: all(
             row["analysis"] == "ok" for row in self.collector.json_lines("list")))
-        heard = self._live("?kinds=history,overview")
-        history, overview = (json.loads(re.search(f"^event: {kind}\ndata: (.*)$", heard, re.M).group(1))
-                             for kind in ("history", "overview"))
-        stopped = {}
-        for second, stream, cause, ns in history["stops"]:
-            self.assertTrue(history["since"] <= second <= history["until"])
-            key = history["streams"][stream]["stream"], history["causes"][cause]
-            stopped[key] = stopped.get(key, 0) + ns
-        self.assertEqual(stopped, {(stream["stream"], stop["id"]): stop["total_ns"]
-                                   for stream in overview["streams"] for stop in stream["stw"]})
-        self.assertTrue(stopped)
+
+        def all_stops():
+            """The history has a stream's figures once a second, the overview has them when it is made."""
+            heard = self._live("?kinds=history,overview")
+            history, overview = (json.loads(re.search(f"^event: {kind}\ndata: (.*)$", heard, re.M).group(1))
+                                 for kind in ("history", "overview"))
+            stopped = {}
+            for second, stream, cause, ns in history["stops"]:
+                self.assertTrue(history["since"] <= second <= history["until"])
+                key = history["streams"][stream]["stream"], history["causes"][cause]
+                stopped[key] = stopped.get(key, 0) + ns
+            return stopped and stopped == {(stream["stream"], stop["id"]): stop["total_ns"]
+                                           for stream in overview["streams"] for stop in stream["stw"]}
+        wait_until("the history has all that the overview has", all_stops)
         self.assertNotIn("event: history", self._live())
 
     def _live(self, query="", **fields):

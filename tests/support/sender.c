@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/sender.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,6 +18,7 @@ static bool take_welcome(struct tt_sender *s, const struct tp_frame *frame) {
 
   if (m == NULL) return false;
   s->credit = m->credit_bytes;
+  s->heartbeat_ms = (int)m->heartbeat_ms;
   tracecollect__v1__welcome__free_unpacked(m, NULL);
   return true;
 }
@@ -53,6 +55,15 @@ static bool read_one(struct tt_sender *s) {
   }
 }
 
+/* A collector that waits for its disk hears meanwhile that this agent lives. */
+static bool await_one(struct tt_sender *s) {
+  struct pollfd fd = { .fd = s->peer.fd, .events = POLLIN };
+
+  while (SSL_pending(s->peer.ssl) == 0 && poll(&fd, 1, s->heartbeat_ms) == 0)
+    if (!tt_peer_send_frame(&s->peer, TP_HEARTBEAT, 0, 0, NULL, 0)) return false;
+  return read_one(s);
+}
+
 static bool say_hello(struct tt_sender *s, const char *service, const char *instance) {
   Tracecollect__V1__Hello m = TRACECOLLECT__V1__HELLO__INIT;
   Tracecollect__V1__Counters counters = TRACECOLLECT__V1__COUNTERS__INIT;
@@ -83,7 +94,7 @@ bool tt_sender_open(struct tt_sender *s, const struct tt_peer_terms *terms, cons
 
 bool tt_sender_flush(struct tt_sender *s) {
   while (s->sent + s->n > s->credit)
-    if (!read_one(s)) return false;
+    if (!await_one(s)) return false;
   if (!tt_peer_send(&s->peer, s->chunk, s->n)) return false;
   s->sent += s->n;
   s->n = 0;
@@ -180,7 +191,7 @@ bool tt_sender_sync(struct tt_sender *s) {
   m.counters = &counters;
   if (!tt_sender_flush(s)) return false;
   while (s->durable < s->seq)
-    if (!read_one(s)) return false;
+    if (!await_one(s)) return false;
   return tt_peer_send_frame(&s->peer, TP_HEARTBEAT, 0, 0, buf,
                             tracecollect__v1__heartbeat__pack(&m, buf));
 }

@@ -20,6 +20,7 @@ struct tt_sender {
   uint64_t seq, sent, credit, durable;
   uint64_t produced_batches, produced_bytes, lost_batches, lost_bytes; /* of produced */
   unsigned holds; /* 1 << each reason an ACK gave */
+  int heartbeat_ms;
   char refusal[200];
   size_t n; /* not yet written */
   unsigned char chunk[TT_SENDER_CHUNK_BYTES + 1024];
