@@ -42,10 +42,7 @@ class Listeners(Case):
         return int(re.search(rf"(?m)^tracecollect_{name} (\d+)$", self.collector.get("/metrics"))[1])
 
     def _tail(self, name, server, *args):
-        before = self._metric("feed_subscriptions_total")
-        process = self.spawn(name, TRACECTL, "tail", "--server", server, "--certs", self.certs, *args)
-        wait_until(f"{name} is counted", lambda: self._metric("feed_subscriptions_total") > before)
-        return process
+        return self.spawn(name, TRACECTL, "tail", "--server", server, "--certs", self.certs, *args)
 
     def _forward(self, port):
         """The port of a forward of TCP to that one, as ssh -L makes."""
@@ -127,11 +124,14 @@ class Listeners(Case):
         servers = {"socket": f"unix:{self.ready['sock']}", "url": https(self.collector), "file": self.collector.to,
                    "name": f"https://localhost:{port_of(self.ready['http'])}"}
         tails = {name: self._tail(name, server, "shop/") for name, server in servers.items()}
-        # A tail that waits too long for an answer dials again: for a moment it is counted not at all, or twice.
+
+        def all_see_it():
+            """A tail that waits too long for an answer dials again: it is counted, and hears nothing until it is there."""
+            self.collector.send(self.trace("g26-labels"), "shop")
+            return all("shop/one/generation" in self.log(name) for name in servers)
+
+        wait_until("each sees a generation", all_see_it)
         wait_until("four are counted", lambda: self._metric("feed_subscribers") == 4)
-        self.collector.send(self.trace("g26-labels"), "shop")
-        for name in servers:
-            wait_until(f"{name} sees the generation", lambda name=name: "shop/one/generation" in self.log(name))
         for left, name in enumerate(servers):
             tails[name].terminate()
             tails[name].wait()

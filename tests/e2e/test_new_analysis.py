@@ -142,13 +142,13 @@ class NewAnalysis(harness.Case):
         collector = Collector(self, daemon=self.bin / "tracecollectd")
         subscriber = self.spawn("tail", self.bin / "tracectl", "tail", "--server", collector.to, "--certs", self.certs,
                                 "--json")
-        wait_until("the subscriber is there", lambda: 'feed_subscriptions_total 1' in self.get(collector, "/metrics"))
+        wait_until("the subscriber hears", lambda: collector.send(self.trace("g26-labels"), "sign") and '"sign"' in self.log("tail"))
         collector.send(trace, "shop")
         live = wait_until("its report is there", lambda: self.live(collector))
         wait_until("all of it is in order", lambda: self.live(collector)["figures"] == offline["figures"])
         self.assertEqual(self.live(collector)["tables"], offline["tables"])
         self.assertEqual(self.live(collector)["notes"], offline["notes"])
-        wait_until("the feed has it", lambda: "/report/toy" in self.log("tail"))
+        wait_until("the feed has it", lambda: "shop/one/report/toy" in self.log("tail"))
         metrics = self.get(collector, "/metrics")
         total = offline["figures"]["active"]["count"]
         self.assertIn(f'trace_toy_seconds_count{{service="shop",instance="one"}} {total}\n', metrics)

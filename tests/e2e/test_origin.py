@@ -248,7 +248,7 @@ class Certificates(OriginCase):
     def setUp(self):
         super().setUp()
         browser.need_certificates(self)
-        self.collector = Collector(self, "listen.http=0.0.0.0:0")
+        self.collector = Collector(self, "listen.http=0.0.0.0:0", "lease.expire=1h", "http.job_expire=1h")
         self.base = https(self.collector)
         self.addCleanup(browser.Browser.end)
 

@@ -166,8 +166,9 @@ class Packages(Case):
         return self._run(f"systemctl show -P {name} {SERVICE}")
 
     def _report(self, service):
-        """The second of two commands: the first report of a program's trace."""
-        self.assertRegex(self._run(f"export {AGENT}; tracectl report syscall --service {service}"), r"(?m)^calls +[1-9]")
+        """The second of two commands: the first report of a program's trace, as soon as a generation is in order."""
+        command = f"export HOME=/root {AGENT}; tracectl report syscall --service {service}"
+        wait_until(f"{service} has a report", lambda: re.search(r"(?m)^calls +[1-9]", self.machine.run(command).stdout))
 
     def test_from_installation_to_purge_where_systemd_runs(self):
         self._machine()

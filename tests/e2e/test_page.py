@@ -579,8 +579,11 @@ class Page(PageCase):
         program, verb, segment, option, file = line.split(" ")
         self.assertEqual((program, verb, option), ("tracectl", "fetch", "-o"))
         self.collector.ask(verb, segment, option, self.folder / file, "--no-progress")
-        page.ask("document.querySelector('#segment-rows .copy').click()")
-        wait_until("the button answers", lambda: page.ask("document.querySelector('#segment-rows .copy').textContent") != "copy fetch line")
+        # It answers for a second and a half.
+        page.ask("(() => { const b = document.querySelector('#segment-rows .copy'); window.answers = [];"
+                 " new MutationObserver(() => window.answers.push(b.textContent)).observe(b, { childList: true, characterData: true, subtree: true }); b.click(); })()")
+        answers = wait_until("the button answers", lambda: page.ask("window.answers"))
+        self.assertNotEqual(answers[0], "copy fetch line")
         self.quiet(page)
 
     def test_it_finds_the_collector_again(self):

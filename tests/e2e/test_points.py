@@ -114,7 +114,7 @@ class Points(Case):
             top = self.run_program(go.tool("pprof"), "-traces", profile, env=go.environment).out
             samples = {block.split()[2]: block for block in top.split("-----------+")[1:] if len(block.split()) > 2}
             for name in ("hello.traceHelloEnd", "traceHelloEnd"):
-                self.assertRegex(samples[name], r"(?s)^.*? 1 +" + re.escape(name) + r"\n.*say_hello\n.*main\n")
+                self.assertRegex(samples[name], r"(?s)^.*? 1 +" + re.escape(name) + r"\n.*(say_hello|libhello\.so\+0x[0-9a-f]+)\n.*(main|listener\+0x[0-9a-f]+)\n")  # a busy agent may name the places alone
 
     def read_typed(self):
         """What a reader finds that is made of the spec that gen made."""

@@ -42,10 +42,12 @@ class Programs(Case):
         self.assertEqual(got.code, want.code, f"exit code, {when}")
 
     def streams(self, collector):
-        """All of them, when each has ended."""
+        """All of them, when each has ended. A status may come before the row of a stream whose program has ended; a list waits for it."""
+        known = {row["stream"] for row in collector.json_lines("list")}
+
         def rows():
             found = [row for row in collector.json_lines("status") if row["type"] == "stream"]
-            return found if found and all(row["state"] == "closed" for row in found) else None
+            return found if found and all(row["state"] == "closed" for row in found) and known <= {row["stream"] for row in found} else None
 
         try:
             return wait_until("every stream has ended", rows)

@@ -9,7 +9,7 @@ import socket
 import sys
 import urllib.request
 
-from harness import DAEMON, DEADLINE, SANITIZE, TRACECTL, Case, Collector, Manager, suites, wait_until
+from harness import DAEMON, DEADLINE, SANITIZE, TRACECTL, Case, Collector, Manager, held_port, suites, wait_until
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
@@ -180,9 +180,7 @@ class Sockets(Case):
         tool = shutil.which("systemd-socket-activate")
         if tool is None:
             self.skipTest("skipped, because systemd-socket-activate is not installed")
-        agents = self._listen()
-        host, port = agents.getsockname()
-        agents.close()  # a free port, for the tool to open
+        host, port = "127.0.0.1", held_port(self)
         collector = Collector(self, launcher=[tool, "--listen", f"{host}:{port}", "--fdname", "agents"],
                               wait=False)
         trace = self.trace("g26-labels")

@@ -84,10 +84,11 @@ class Trigger(Listener, Case):
         collector.restart()
         collector.send(self.trace("g26-gens"), "shop", "host:1")
         self.by_name(collector, lambda found: found["of-file"].get("fired", 0) == found["slow"].get("fired", 0) == 1)
+        wait_until("every generation has its verdict", lambda: all(row["analysis"] == "ok" for row in collector.json_lines("list")))
         slow = self.by_name(collector)["slow"]
         self.assertEqual((slow["added"], slow["service"], slow["instance"], slow["gen"]), (True, "shop", "host:1", 2))
         self.assertRegex(slow["words"], r"^sched\.latency\.p99 is [\d.]+ ms, for 2 generations$")
-        self.assertIn("rule=slow service=shop instance=host:1 gen=2: sched.latency.p99 is", self.log("collector"))
+        wait_until("it is logged", lambda: "rule=slow service=shop instance=host:1 gen=2: sched.latency.p99 is" in self.log("collector"))
         self.assertRegex(collector.ask("trigger", "list").out, r"(?m)^slow +added +1 +0 +\S+ +shop/host:1 +2 +slow WHEN ")
         # A collector that is killed looks again at what has no verdict on the disk; one that stops has none of that.
         self.assertEqual(collector.stop(), 0)
@@ -116,7 +117,11 @@ class Trigger(Listener, Case):
 
     def fetch_what_fired(self, collector):
         """The generation that a rule fired on and the one before it."""
-        fired = {row["instance"]: row for row in collector.json_lines("trigger", "history") if row["rule"] == "slow"}
+        def firings():
+            fired = {row["instance"]: row for row in collector.json_lines("trigger", "history") if row["rule"] == "slow"}
+            return fired if len(fired) == 2 else None
+
+        fired = wait_until("both are in the history", firings)
         wanted, part = self.folder / "wanted.trace", self.folder / "part.trace"
         for chosen, instance in ((("--trigger", "slow"), "host:2"), (("--trigger", "slow", "--instance", "host:1"), "host:1"),
                                  (("--firing", fired["host:1"]["id"]), "host:1"), (("--firing", fired["host:2"]["id"], "--last", "1h"), "host:2")):

@@ -25,6 +25,11 @@ class Verify(Case):
         self.run_program("openssl", "pkey", "-in", private, "-pubout", "-out", public)
         return private, public
 
+    def stop(self, collector):
+        """When all that is acked is archived: a stop has five seconds for that, and a list waits longer."""
+        collector.json_lines("list")
+        self.assertEqual(collector.stop(), 0)
+
     def longest(self, collector):
         """The segment with the most generations: its trace, and what list says of each."""
         row = max((row for row in collector.json_lines("list", "--service", "shop")), key=lambda r: r["last_gen"] - r["first_gen"])
@@ -103,11 +108,11 @@ class Verify(Case):
         private, public = self.key("ours")
         collector = Collector(self, "archive.hash=sha256")
         collector.send(self.trace("g26-gens"), "shop")
-        self.assertEqual(collector.stop(), 0)
+        self.stop(collector)
         collector.settings.append(f"archive.sign={private}")
         collector.start()
         collector.send(self.trace("g26-gens"), "shop", "two")
-        self.assertEqual(collector.stop(), 0)
+        self.stop(collector)
         done = self.verify(collector.state, "--public-key", public, expect=1)
         self.assertEqual(done.out.count(".meta: has no signature"), 1)
         self.assertIn("signatures: 1 metas are signed", done.out)
