@@ -394,7 +394,6 @@ static void look_at_floor(const struct tc__round *round) {
        is = tc_retention_is_short(&round->rules, disk_free) && (was || is_whole);
 
   if (is == was) return;
-  atomic_store(&sealer->opt.stats->retention_at_floor, is);
   if (is)
     tc__note_as(sealer, TC_ERROR, 0,
                 "retention: %" PRIu64 " MiB free on the disk, less than retention.free_bytes, and "
@@ -403,6 +402,7 @@ static void look_at_floor(const struct tc__round *round) {
                 disk_free >> 20);
   else
     tc__note(sealer, "retention: the disk has room again, or retention something to delete");
+  atomic_store(&sealer->opt.stats->retention_at_floor, is); /* whoever sees it finds it in the log */
 }
 
 /* Under load there are many small rounds: they are noted together. */
