@@ -62,7 +62,8 @@ static enum tc_shortage shortage(const void *self, bool of_log) {
   return of_log ? (enum tc_shortage)atomic_load(&s->shortage) : TC_SHORT_NONE;
 }
 
-enum { DRAIN = 1, FAIL, AGE };
+enum { DRAIN = 1, FAIL, AGE, STAND_STILL };
+enum { HEARTBEAT_MS = 500, STILL_MS = 3 * HEARTBEAT_MS }; /* longer than a peer may be silent */
 
 static void on_message(void *self, enum tc_loop_sender from, void *msg) {
   struct server *s = self;
@@ -72,6 +73,7 @@ static void on_message(void *self, enum tc_loop_sender from, void *msg) {
   if ((uintptr_t)msg == DRAIN) tc_connections_drain(s->connections, "shutdown");
   if ((uintptr_t)msg == FAIL) tc_connections_reply(s->connections, &failed);
   if ((uintptr_t)msg == AGE) s->config.agents_age_max = 0; /* all that are there are too old */
+  if ((uintptr_t)msg == STAND_STILL) usleep(1000 * STILL_MS);
 }
 
 static void on_drained(void *self) {
@@ -481,9 +483,8 @@ Test(connection, a_heartbeat_without_counters_is_a_sign_of_life_and_no_more) {
   server_stop(s);
 }
 
-/* A server that stands still for two of them lets go of it without a word. */
 static void hurry(struct tc_config *config) {
-  config->agents_heartbeat = 500000000;
+  config->agents_heartbeat = HEARTBEAT_MS * UINT64_C(1000000);
 }
 
 Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
@@ -495,6 +496,19 @@ Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   cr_assert(tt_peer_wait_for(&peer, TP_HEARTBEAT, &frame), "%s", peer.why);
   while (tt_peer_read_frame(&peer, &frame)) cr_assert_eq(frame.kind, TP_HEARTBEAT);
   cr_assert_eq(s->metrics.peers_timed_out_total, 1);
+  tt_peer_close(&peer);
+  server_stop(s);
+}
+
+/* It has read nothing meanwhile: all its agents would have to come again at once. */
+Test(connection, a_server_that_stood_still_calls_nobody_silent) {
+  struct server *s = server_start(hurry);
+  struct tt_peer peer;
+  struct tp_frame frame;
+
+  join(s, &peer, 1);
+  cr_assert(tc_loop_post(&s->host.loop, TC_SENDER_MAIN, (void *)(uintptr_t)STAND_STILL));
+  cr_assert(tt_peer_wait_for(&peer, TP_HEARTBEAT, &frame), "%s", peer.why);
   tt_peer_close(&peer);
   server_stop(s);
 }
