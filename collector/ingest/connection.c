@@ -462,7 +462,7 @@ static bool frame_is_too_slow(struct connection *c, uint64_t now) {
   return true;
 }
 
-void tc__tick_one(struct connection *c, uint64_t now) {
+void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
   const struct tc_config *config = c->set->env.config;
 
   if (c->state == TC__HANDSHAKING || tc__is_over(c)) return;
@@ -471,8 +471,10 @@ void tc__tick_one(struct connection *c, uint64_t now) {
       tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, "no HELLO in time");
     return;
   }
+  if (stood_still) c->frame_ms = 0; /* what came meanwhile is read behind this tick */
   /* A peer that we do not read cannot be called silent. */
-  if (tc__waits(c) || c->state == TC__DRAINING || c->state == TC__ATTACHING) c->heard_ms = now;
+  if (stood_still || tc__waits(c) || c->state == TC__DRAINING || c->state == TC__ATTACHING)
+    c->heard_ms = now;
   if (now - c->heard_ms >= tp_silence(c->heartbeat_ms)) {
     tc_metric_add(&c->set->env.metrics->peers_timed_out_total, 1);
     tc__end(c, "silent for almost three heartbeats");

@@ -100,6 +100,7 @@ struct tc_connections {
   struct connection *dirty; /* empty between two drains of the queue */
   size_t count;
   uint64_t next_id;
+  uint64_t ticked_ms; /* 0: never yet */
   bool store_failed;
 };
 
@@ -142,7 +143,7 @@ void tc__send_away(struct connection *c, const char *reason);
 void tc__abort(struct connection *c, const char *why);
 void tc__end_if_acked(struct connection *c); /* one that was sent away */
 void tc__end_if_revoked(struct connection *c);
-void tc__tick_one(struct connection *c, uint64_t now);
+void tc__tick_one(struct connection *c, uint64_t now, bool stood_still);
 bool tc__detach(struct connection *c); /* false: the store has no room */
 
 /* connection_hold.c */

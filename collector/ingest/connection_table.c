@@ -11,6 +11,8 @@
  * for what neither reports: a queue of DETACHes, a wait that began as the last record was freed. */
 enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
+enum { STILL_MS = 1000 }; /* ten ticks: the loop was held up, or all of the machine */
+
 /* --- waiting for the store --------------------------------------------------------------------- */
 
 /* False: it has to wait on. */
@@ -121,12 +123,14 @@ static void send_snaps(struct tc_connections *set) {
 
 void tc_connections_tick(struct tc_connections *set) {
   uint64_t now = tc__now_ms(set), expires_s = 0;
+  bool stood_still = now - set->ticked_ms >= STILL_MS;
   struct connection *next;
 
+  set->ticked_ms = now;
   for (struct connection *c = LIST_FIRST(&set->all); c != NULL; c = next) {
     next = LIST_NEXT(c, all);
     if (c->expires_s != 0 && (expires_s == 0 || c->expires_s < expires_s)) expires_s = c->expires_s;
-    tc__tick_one(c, now);
+    tc__tick_one(c, now, stood_still);
   }
   atomic_store_explicit(&set->env.metrics->agent_certificate_expires_seconds, expires_s,
                         memory_order_relaxed);

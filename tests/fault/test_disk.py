@@ -152,13 +152,14 @@ class Disk(FaultCase):
         """Others fill the disk under an agent that goes on: told once, and its end once; meanwhile the collector is ready."""
         disk = self.tmpfs(512)
         collector = Collector(self, f"state={disk}/state", "log.file_bytes=4MiB", "disk.reserve_bytes=0", "disk.free_min=8MiB",
-                              "retention.free_bytes=64MiB", "retention.every=100ms", "retention.age=0", "segment.generations_max=1", *settings)
+                              "retention.free_bytes=256MiB", "retention.every=100ms", "retention.age=0", "segment.generations_max=1", *settings)
         collector.state = disk / "state"
         agents = [Agent(self, collector.ready["agents"], 1, mb_s=1)]
         wait_until("something is acked", lambda: self.acked(agents) > 0)
         self.assertEqual(self.readiness(collector), (True, True))
         left = os.statvfs(disk)
-        self.fill(disk, left.f_bavail * left.f_frsize - (56 << 20))
+        # The agent does not rest while we look: to disk.free_min there is room for four minutes of its.
+        self.fill(disk, left.f_bavail * left.f_frsize - (248 << 20))
         wait_until("retention is at its floor", lambda: self.readiness(collector) == (True, False))
         acked, before = self.acked(agents), self.metrics(collector)
         wait_until("the agent goes on", lambda: self.acked(agents) > acked + 2_000_000 and goes_on(before, self.metrics(collector)))

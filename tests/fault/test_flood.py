@@ -59,7 +59,8 @@ class Flood(FaultCase):
 
     def test_an_agent_learns_that_it_is_too_fast_and_loses_nothing(self):
         collector = self.start("agents.stream_generations_rate=20")
-        agent = Agent(self, collector.ready["agents"], 5, mb_s=4, generation_bytes=60_000)
+        # It goes on while we look: in no time that a test takes is that spool full.
+        agent = Agent(self, collector.ready["agents"], 5, mb_s=2, generation_bytes=60_000, spool_bytes=1 << 30)
         wait_until("it is slowed down", lambda: agent.status.get("slowed"))
         said = agent.finish()
         self.assertEqual(said["lost_bytes"], 0, said)

@@ -398,7 +398,6 @@ static void look_at_floor(const struct tc__round *round) {
        is = tc_retention_is_short(&round->rules, disk_free) && (was || is_whole);
 
   if (is == was) return;
-  atomic_store(&retaining->env->opt.stats->retention_at_floor, is);
   if (is)
     tc__note_as(retaining->env, TC_ERROR, 0,
                 "retention: %" PRIu64 " MiB free on the disk, less than retention.free_bytes, and "
@@ -408,6 +407,7 @@ static void look_at_floor(const struct tc__round *round) {
   else
     tc__note(retaining->env,
              "retention: the disk has room again, or retention something to delete");
+  atomic_store(&retaining->env->opt.stats->retention_at_floor, is); /* its readers look in the log */
 }
 
 /* Under load there are many small rounds: they are noted together. */

@@ -272,10 +272,8 @@ Test(http_leases, a_question_cut_at_every_byte_is_none) {
 Test(http_leases, readers_that_wait_hold_no_worker_and_are_no_questions) {
   uint64_t lease[POLLERS];
 
-  for (int i = 1; i < POLLERS; i++) {
-    lease[i] = open_lease(&readers[i], "{}");
-    next(&readers[i], lease[i], "?wait=20s", PROTOBUF);
-  }
+  for (int i = 1; i < POLLERS; i++) lease[i] = open_lease(&readers[i], "{}");
+  for (int i = 1; i < POLLERS; i++) next(&readers[i], lease[i], "?wait=20s", PROTOBUF);
   TT_WAIT_UNTIL(WAITS() == POLLERS - 1);
   cr_assert_eq(tt_ask(one, "GET /metrics", "", NULL), 200);
   cr_assert_eq(tt_ask(one, "GET /api/v1/reports", "", NULL), 200, "%s", one->answer);
