@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Go package: its own tests, vet, formatting, and the README's example."""
+"""The Go package: its own tests, vet, formatting, and the guide's example."""
 import json
 import os
 import pathlib
@@ -13,6 +13,7 @@ import unittest
 from harness import BUILD, DEADLINE, SANITIZE, SOURCE, Case, Collector, local_go, soak_only, wait_until
 
 PACKAGE = SOURCE / "agent/go"
+GUIDE = SOURCE / "docs/guide/trace-a-program.md"
 MODULE = f"""module program
 
 go 1.22
@@ -82,9 +83,9 @@ class AgentGo(Case):
             with self.subTest(build=build):
                 self.assertEqual(self._plain(*build, "doc", "-all", ".").out, ours)
 
-    def test_the_readmes_example_runs_on_without_certificates(self):
+    def test_the_guides_example_runs_on_without_certificates(self):
         # As it stands, and its folder of certificates is not there.
-        example = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
+        example = re.search(r"```go\n(.*?)```", GUIDE.read_text(), re.S).group(1)
         certs = re.search(r'Certs: +"(.*?)"', example).group(1)
         (self.folder / "go.mod").write_text(MODULE)
         (self.folder / "main.go").write_text(EXAMPLE % example.replace(certs, str(self.folder / "none")))
@@ -178,7 +179,7 @@ WORK = """
 
 @unittest.skipIf(SANITIZE, "what is installed is a release build")
 class InstalledModule(Case):
-    """The lines of README and guide, as they stand there, in a new module outside the checkout, against what is installed."""
+    """The guide's lines, as they stand there, in a new module outside the checkout, against what is installed."""
 
     @classmethod
     def setUpClass(cls):
@@ -202,18 +203,18 @@ class InstalledModule(Case):
         self._write(self.collector.ready["agents"], self.certs)
 
     def _write(self, server, certs):
-        """README's code as a program: with the collector and the certificates of this test, and more time at its end."""
-        code = re.search(r"```go\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
+        """The guide's code as a program: with the collector and the certificates of this test, and more time at its end."""
+        code = re.search(r"```go\n(.*?)```", GUIDE.read_text(), re.S).group(1)
         for ours, theirs in (('"collector:7070"', f'"{server}"'), ('"/etc/myapp/trace"', f'"{certs}"'), ("2*time.Second", "2*time.Minute")):
             self.assertIn(ours, code)
             code = code.replace(ours, theirs)
         (self.module / "main.go").write_text(EXAMPLE % (code + WORK))
 
-    def _lines(self, page, heading, start):
-        """The indented lines of a section that begin so."""
-        section = re.search(rf"(?ms)^## {heading}$(.*?)^## ", (SOURCE / page).read_text()).group(1)
+    def _lines(self, start):
+        """The indented lines of the guide's part on Go that begin so."""
+        section = re.search(r"(?ms)^## A Go program$(.*?)^## ", GUIDE.read_text()).group(1)
         lines = [line for line in re.findall(r"^    (.*)$", section, re.M) if line.startswith(start)]
-        self.assertTrue(lines, f"{page} has no line {start}")
+        self.assertTrue(lines, f"the guide has no line {start}")
         return lines
 
     def _shell(self, line):
@@ -225,7 +226,7 @@ class InstalledModule(Case):
         return line.replace("/usr/share/", f"{self.prefix}/share/")
 
     def _use(self):
-        for line in self._lines("README.md", "Trace a Go program", "go mod"):
+        for line in self._lines("go mod"):
             self._shell(self._here(line))
 
     def _expect_traced(self, *launcher):
@@ -246,14 +247,14 @@ class InstalledModule(Case):
     def _needed(self, program):
         return re.findall(r"NEEDED.*\[(.*)\]", self.run_program("readelf", "-d", program).out)
 
-    def test_the_readmes_lines_trace_a_program(self):
+    def test_the_guides_lines_trace_a_program(self):
         self._use()
         self._shell("go build")
         self.assertEqual([name for name in self._needed(self.module / "hello") if "traceagent" in name or "ssl" in name], [])
         self._expect_traced(self.module / "hello")
 
     def test_a_workspace_finds_the_module(self):
-        for line in self._lines("docs/guide/trace-a-program.md", "A Go program", "go work"):
+        for line in self._lines("go work"):
             self._shell(self._here(line))
         self._shell("go vet && go build")
         self._expect_traced(self.module / "hello")
