@@ -36,8 +36,7 @@ static tb_rc show(struct tc__seal *seal, struct tc__file *file, struct tb_diag *
     rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   } else {
     rest->bytes = tc_segment_border(file->segment);
-    rest->sha256.len = 0; /* of a whole file only */
-    rest->hash = NULL;
+    rest->hash = NULL; /* of a whole file only */
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     struct tc_open_run run = { .path = path, .kept = file->shown.kept, .next = next, .rest = rest };
     rc = tc_catalog_put_open(seal->catalog->db, &run, diag);
