@@ -99,7 +99,7 @@ class Docs(Case):
                                        "-I", SOURCE / "agent/include", "-x", "c", "-"], input=program, capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, f"{page.name}:\n{code}\n{done.stderr}")
                 count += 1
-        self.assertGreater(count, 3)
+        self.assertGreater(count, 2)
 
 
 if __name__ == "__main__":
