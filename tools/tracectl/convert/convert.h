@@ -8,7 +8,6 @@
 /* NULL: no format is called so. */
 const struct tk_format *tk_format_find(const char *name);
 /* "samples", "waiting", "runnable", "syscall" */
-bool tk_stacks_of_find(const char *name, enum tk_stacks_of *out);
 
 struct tk_convert_ask {
   const struct tk_format *format;
