@@ -18,19 +18,17 @@ OTHERS = {"agent/emit/events": 5, "agent/emit/generation": 5, "collector/http": 
 
 def read_room(build, room):
     """The symbols that each object defines, and those that it needs."""
-    folder = next(build.glob(f"**/CMakeFiles/room_{room.replace('/', '_')}.dir"), None)
-    home, needs = {}, {}
-    for path in sorted(folder.rglob("*.o")) if folder else ():
-        name = path.name.removesuffix(".o")
-        if not (SOURCE / room / name).exists():
-            continue  # generated, or left by an earlier build
-        needs[name] = set()
-        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            *_, kind, symbol = line.split()
-            if kind == "U":
-                needs[name].add(symbol)
-            elif kind in "TDBR":
-                home[symbol] = name
+    folder = f"CMakeFiles/room_{room.replace('/', '_')}.dir"
+    objects = sorted(path for level in ("*", "*/*") for path in build.glob(f"{level}/{folder}/**/*.o"))
+    objects = [path for path in objects if (SOURCE / room / path.name.removesuffix(".o")).exists()]  # not generated, nor of an earlier build
+    home, needs = {}, {path.name.removesuffix(".o"): set() for path in objects}
+    for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines() if objects else ():
+        path, *_, kind, symbol = line.replace(":", " ", 1).split()
+        name = pathlib.Path(path).name.removesuffix(".o")
+        if kind == "U":
+            needs[name].add(symbol)
+        elif kind in "TDBR":
+            home[symbol] = name
     calls = {name: collections.defaultdict(list) for name in needs}
     for name, symbols in needs.items():
         for symbol in sorted(symbols & home.keys()):

@@ -31,6 +31,7 @@ type directory struct {
 	state           *os.File // locked
 	run             *os.File
 	runID           uint64 // that run is of
+	runIDMax        uint64 // no later run has a file
 	isRunFresh      bool   // it has no image yet
 	serial          uint64
 	bytes, bytesMax uint64 // in files; an error rather than more
@@ -325,6 +326,7 @@ func (d *directory) openForWriting(id uint64) error {
 	}
 	info, err := file.Stat()
 	d.run, d.runID, d.isRunFresh = file, id, err == nil && info.Size() == 0
+	d.runIDMax = max(d.runIDMax, id)
 	return nil
 }
 
@@ -386,7 +388,7 @@ func (d *directory) writePiece(salt uint32, p *piece) error {
 }
 
 func (d *directory) drop(first, last uint64) {
-	for id := first; id <= last; id++ {
+	for id := first; id <= min(last, d.runIDMax); id++ {
 		if d.run != nil && d.runID == id {
 			d.closeRun()
 		}

@@ -521,6 +521,22 @@ func TestAFlushEndsWhereTheWriterIsFaster(t *testing.T) {
 	}
 }
 
+// A writer that is much faster than the disk leaves behind numbers of runs that were dropped before they had a file.
+func TestRunsWithoutAFileAreNotLookedFor(t *testing.T) {
+	l := newLife(t, 1, 64<<20)
+	l.put(3)
+	l.flush()
+	had := l.disk.dir.bytes
+	l.disk.dir.drop(l.disk.dir.runIDMax+1, math.MaxUint64-1)
+	if l.disk.dir.bytes != had || had == 0 {
+		t.Errorf("%d of %d bytes", l.disk.dir.bytes, had)
+	}
+	l.disk.dir.drop(0, math.MaxUint64-1)
+	if l.disk.dir.bytes != 0 {
+		t.Errorf("%d bytes are left", l.disk.dir.bytes)
+	}
+}
+
 // Numbers of runs that go round, or a pipe with a run's name: the search for the next one ends.
 func TestRunsThatHaveNoEndAreDamaged(t *testing.T) {
 	l := newLife(t, 1, 64<<20)

@@ -189,6 +189,7 @@ static tb_rc open_for_writing(struct ta_spool_dir *s, uint64_t id, struct tb_dia
   s->run_fd = openat(s->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (s->run_fd < 0) return failed(diag, "opening", name);
   s->run_id = id;
+  if (id > s->run_id_max) s->run_id_max = id;
   struct stat st;
   s->run_fresh = fstat(s->run_fd, &st) == 0 && st.st_size == 0;
   return TB_OK;
@@ -243,6 +244,7 @@ void ta_spool_dir_drop(struct ta_spool_dir *s, uint64_t first_id, uint64_t last_
   char name[RUN_NAME];
   struct stat st;
 
+  if (last_id > s->run_id_max) last_id = s->run_id_max;
   for (uint64_t id = first_id; id <= last_id; id++) {
     name_run(id, name);
     if (s->run_fd >= 0 && s->run_id == id) close_fd(&s->run_fd);

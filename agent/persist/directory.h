@@ -31,7 +31,8 @@ struct ta_spool_dir {
   int root, dir;      /* -1: none */
   atomic_int lock_fd; /* of the file state, too */
   int run_fd;
-  uint64_t run_id; /* that run_fd is of */
+  uint64_t run_id;     /* that run_fd is of */
+  uint64_t run_id_max; /* no later run has a file */
   bool run_fresh;  /* it has no image yet */
   char name[TA_SPOOL_DIR_NAME];
   uint64_t serial;

@@ -557,6 +557,21 @@ Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   end(l);
 }
 
+/* A writer that is much faster than the disk leaves behind numbers of runs that were dropped before they had a file. */
+Test(spool_disk, runs_without_a_file_are_not_looked_for) {
+  struct life *l = begin(1, 64 * MIB);
+
+  l->gen = 1;
+  put(l, 3);
+  ta_spool_writer_flush(&l->disk);
+  uint64_t had = l->disk.dir.bytes;
+  ta_spool_dir_drop(&l->disk.dir, l->disk.dir.run_id_max + 1, UINT64_MAX - 1);
+  cr_assert(had > 0 && l->disk.dir.bytes == had);
+  ta_spool_dir_drop(&l->disk.dir, 0, UINT64_MAX - 1);
+  cr_assert_eq(l->disk.dir.bytes, 0);
+  end(l);
+}
+
 /* A file was damaged, and the collector has what was in it: there is nothing to send. */
 Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   struct life *l = begin(1, 64 * MIB);
