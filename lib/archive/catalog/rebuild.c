@@ -170,6 +170,10 @@ void tc_catalog_unmark_stale(int state_fd) {
   unlinkat(state_fd, stale_mark, 0);
 }
 
+bool tc_catalog_is_stale(int state_fd) {
+  return faccessat(state_fd, stale_mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
 tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
                                void (*note)(void *self, const char *text), void *self,
                                struct tc_rebuild **out) {

@@ -59,6 +59,7 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
  * `durable` to be on the disk, before that is so. */
 TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag);
 void tc_catalog_unmark_stale(int state_fd);
+bool tc_catalog_is_stale(int state_fd); /* or it cannot be seen */
 
 /* Takes away so many rows at most of the metas that a record of a day's ledger stands for; sums stay as they are. *out_more:
  * there may be more. */
@@ -67,6 +68,11 @@ TB_MUST tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *
 /* Adds a record's figures to the sums: those of a catalog that is made again. */
 TB_MUST tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
                                     struct tb_diag *diag);
+
+/* The bytes that each stream's sums have beyond its rows: those of a day's ledger. In order of stream. */
+typedef tb_rc tc_folded_fn(void *self, const unsigned char stream[16], int64_t bytes);
+TB_MUST tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, void *self,
+                                struct tb_diag *diag);
 
 struct tc_rebuilt {
   uint64_t segments;

@@ -2,6 +2,7 @@
 /* Metas of expired segments are folded into their day's ledger, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -105,6 +106,55 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(seen.closed.streams, 2);
   cr_assert_eq(seen.closed.taken.batches, 2 * SEGMENTS * BATCHES);
   cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
+}
+
+/* ---- what is lost of a ledger */
+
+static void note_problem(void *self, const char *text) {
+  char *problems = self;
+
+  strncat(problems, text, 4000 - strlen(problems));
+}
+
+static const char *problems_found(void) {
+  static char problems[4096];
+  struct tc_audit_sink sink = { .self = problems, .problem = note_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_audited seen;
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  problems[0] = '\0';
+  cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  close(fd);
+  return problems;
+}
+
+/* Two records, and the end of the file is no sign that there were more. */
+Test(store_fold, a_record_that_is_lost_is_found_wherever_it_stood) {
+  static const char *const losses[] = {
+    "truncate -s -1 archive/*/ledger",
+    "truncate -s 0 archive/*/ledger",
+    "rm archive/*/ledger",
+    "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=$(($(stat -c %s archive/*/ledger) - 9))"
+    " conv=notrunc status=none",
+  };
+
+  write_stream(1, FIRST);
+  write_stream(2, SECOND);
+  start_and_fold();
+  FOLD_UNTIL(tt_count_files(&tt, "archive", ".meta") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "", "catalog.stale") == 0);
+  tt_expect_proven(&tt);
+  tt_shell(&tt, "cp archive/*/ledger ledger.copy");
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+    tt_shell(&tt, losses[i]);
+    cr_assert_not_null(strstr(problems_found(), "should be in archive/*/ledger"), "%s: %s",
+                       losses[i], problems_found());
+    tt_shell(&tt, "touch catalog.stale");
+    cr_assert_null(strstr(problems_found(), "should be"), "a start will make it again");
+    tt_shell(&tt, "rm catalog.stale; cp ledger.copy $(echo archive/*-*)/ledger");
+    cr_assert_str_empty(problems_found());
+  }
 }
 
 static uint64_t segments_expired(void) {
