@@ -69,12 +69,8 @@ static void report(const struct tc_rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
-/* What cannot be read of a ledger is left out. */
-static void miss_records(void *self, const char *text) {
-  struct tc_rebuild *rebuild = self;
-
-  report(rebuild, text);
-  rebuild->done.unread++;
+static void report_ledger(void *self, const char *text) {
+  report(self, text);
 }
 
 static bool is_step_over(struct tc_rebuild *rebuild) {
@@ -84,14 +80,16 @@ static bool is_step_over(struct tc_rebuild *rebuild) {
 /* Its records are on the disk before a meta that one stands for goes. */
 static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   struct tc_day_ledger_options options = { .settle = true,
-                                           .damaged = miss_records,
+                                           .damaged = report_ledger,
+                                           .cut = report_ledger,
                                            .self = rebuild };
   struct tc_day_ledger *ledger = &rebuild->ledger;
   struct tb_diag why = { 0 };
   tb_rc rc = tc_day_ledger_read(file->dir_fd, file->day, &options, &why, ledger);
 
   if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s", why.text);
-  if (rc != TB_OK) miss_records(rebuild, why.text);
+  if (rc != TB_OK) report(rebuild, why.text);
+  rebuild->done.unread += ledger->foreign + (rc != TB_OK);
   for (size_t i = 0; i < ledger->n; i++) {
     TB_TRY(tc_catalog_put_folded(rebuild->catalog, ledger->records[i].meta, rebuild->diag));
     rebuild->done.segments += ledger->records[i].meta->folded->segments;

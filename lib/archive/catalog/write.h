@@ -76,8 +76,8 @@ TB_MUST tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, 
 
 struct tc_rebuilt {
   uint64_t segments;
-  /* Writes that the disk refused now, so that they are to be done again: metas and folders that it did not give,
-   * which may be sound, expired traces that it did not take away. */
+  /* What is to be done again: metas, ledgers and folders that the disk did not give now, which may be sound, records that a
+   * newer program may understand, expired traces that the disk did not take away. */
   uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a
