@@ -19,6 +19,7 @@ struct tc_rebuild {
   struct tc_catalog *catalog;
   int archive_fd;
   struct tc_day_ledger ledger;   /* of the day at which the walk is, if that has one */
+  size_t put;                    /* of its records */
   struct tc_archive_place place; /* behind the last file that was looked at */
   uint64_t until_ns, rows;       /* of the step */
   struct tb_diag *diag;
@@ -77,6 +78,16 @@ static bool is_step_over(struct tc_rebuild *rebuild) {
   return ++rebuild->rows >= ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
 }
 
+static tb_rc put_records(struct tc_rebuild *rebuild) {
+  while (rebuild->put < rebuild->ledger.n) {
+    const tc_meta *record = rebuild->ledger.records[rebuild->put++].meta;
+    TB_TRY(tc_catalog_put_folded(rebuild->catalog, record, rebuild->diag));
+    rebuild->done.segments += record->folded->segments;
+    if (is_step_over(rebuild)) return TB_AGAIN;
+  }
+  return TB_OK;
+}
+
 /* Its records are on the disk before a meta that one stands for goes. */
 static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   struct tc_day_ledger_options options = { .settle = true,
@@ -90,12 +101,8 @@ static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file
   if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s", why.text);
   if (rc != TB_OK) report(rebuild, why.text);
   rebuild->done.unread += ledger->foreign + (rc != TB_OK);
-  for (size_t i = 0; i < ledger->n; i++) {
-    TB_TRY(tc_catalog_put_folded(rebuild->catalog, ledger->records[i].meta, rebuild->diag));
-    rebuild->done.segments += ledger->records[i].meta->folded->segments;
-  }
-  rebuild->rows += ledger->n;
-  return is_step_over(rebuild) ? TB_AGAIN : TB_OK;
+  rebuild->put = 0;
+  return put_records(rebuild);
 }
 
 /* A crash left it beside the record that stands for it. It is gone for good before the catalog's mark is, or it would be
@@ -199,8 +206,10 @@ tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, st
   rebuild->until_ns = until_ns;
   rebuild->rows = 0;
   TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
-  tb_rc rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder,
-                                  rebuild, diag);
+  tb_rc rc = put_records(rebuild); /* those that the step before did not get to */
+  if (rc == TB_OK)
+    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder, rebuild,
+                              diag);
   if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
   if (rc == TB_OK) *out = rebuild->done;
   return rc;

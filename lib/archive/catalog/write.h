@@ -88,7 +88,7 @@ TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *d
                                  struct tc_rebuilt *out);
 
 /* The same in steps, each a transaction, between which its owner may write metas: what it puts meanwhile is in the new
- * catalog wherever the walk has got to. go_on: TB_AGAIN, there is more; at least one file is looked at. */
+ * catalog wherever the walk has got to. go_on: TB_AGAIN, there is more; at least one file is looked at, or a record of a ledger. */
 struct tc_rebuild;
 TB_MUST tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
                                        void (*note)(void *self, const char *text), void *self,

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/catalog/write.h"
 #include "archive/day_ledger.h"
 #include "archive/fold.h"
 #include "archive/generation_time.h"
@@ -431,4 +432,33 @@ Test(day_ledger, a_record_stands_for_metas_of_its_stream_and_day_up_to_its_last_
   tc_meta_free(inside);
   tc_meta_free(behind);
   tc_day_ledger_fini(&ledger);
+}
+
+/* ---- a catalog that is made again */
+
+Test(day_ledger, a_rebuild_looks_at_the_clock_after_each_record) {
+  struct tc_catalog_totals totals;
+  struct tc_rebuilt done = { 0 };
+  struct tc_rebuild *rebuild;
+  struct tc_catalog *catalog;
+  struct tb_diag diag = { 0 };
+  unsigned steps = 0;
+  int state_fd = day_fd;
+
+  cr_assert_eq(mkdirat(state_fd, "archive", 0700), 0);
+  cr_assert_eq(mkdirat(state_fd, "archive/2026-11-26", 0700), 0);
+  int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
+  day_fd = openat(archive_fd, day, O_RDONLY | O_DIRECTORY);
+  append_streams(1, RECORDS);
+  cr_assert_eq(tc_catalog_rebuild_begin(state_fd, archive_fd, &diag, NULL, NULL, &rebuild), TB_OK);
+  while (tc_catalog_rebuild_go_on(rebuild, 0, &diag, &done) == TB_AGAIN) steps++;
+  tc_catalog_rebuild_free(rebuild);
+  cr_assert_eq(steps, RECORDS);
+  cr_assert_eq(done.segments, RECORDS);
+  cr_assert_eq(tc_catalog_open(state_fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_totals(catalog, &diag, &totals), TB_OK);
+  cr_assert_eq(totals.expired, RECORDS);
+  tc_catalog_close(catalog);
+  close(archive_fd);
+  close(state_fd);
 }
