@@ -61,22 +61,24 @@ static void report_damage(const struct tc_day_ledger *ledger,
   options->damaged(options->self, text);
 }
 
-/* TB_CORRUPT: there is none at the beginning of these bytes. */
-static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name,
+/* TB_CORRUPT: there is none at the beginning of these bytes; TB_REFUSED: one of another day. */
+static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, const char *day,
                     const struct tc_day_ledger_options *options, struct tb_diag *diag,
                     struct tc_day_record *out, size_t *out_n) {
   TB_TRY(tc_meta_unpack_first(bytes, n, name, options->keys, diag, &out->meta, out_n, &out->by));
-  if (out->meta->folded != NULL && out->meta->n_generations == 1 && out->meta->expired)
-    return TB_OK;
-  tc_meta_free(out->meta);
-  return tb_fail(diag, TB_CORRUPT, "%s: stands for no expired segments", name);
+  const tc_meta *meta = out->meta;
+  tb_rc rc = TB_OK;
+  if (meta->folded == NULL || meta->n_generations != 1 || !meta->expired)
+    rc = tb_fail(diag, TB_CORRUPT, "%s: stands for no expired segments", name);
+  else if (strcmp(meta->day, day) != 0)
+    rc = tb_fail(diag, TB_REFUSED, "%s: belongs to archive/%s", name, meta->day);
+  if (rc != TB_OK) tc_meta_free(out->meta);
+  return rc;
 }
 
-static void leave_out(struct tc_day_ledger *ledger, const struct tc_day_ledger_options *options,
-                      const char *why) {
+static void leave_out(const struct tc_day_ledger_options *options, const char *why) {
   char text[sizeof((struct tb_diag *)NULL)->text + 64];
 
-  ledger->foreign++;
   if (options->damaged == NULL) return;
   snprintf(text, sizeof text, "%s; it stays there, and does not count", why);
   options->damaged(options->self, text);
@@ -96,8 +98,10 @@ static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
     struct tb_diag why = { 0 };
     *record = (struct tc_day_record){ .offset = at, .by = TC_SIGNED_NOT };
     snprintf(name, sizeof name, "archive/%s/" TC_DAY_LEDGER_NAME ": byte %zu", ledger->day, at);
-    tb_rc rc = unpack(text->at + at, text->n - at, name, options, &why, record, &len);
-    if (rc != TB_OK && rc != TB_CORRUPT) return tb_fail(diag, rc, "%s", why.text);
+    tb_rc rc = unpack(text->at + at, text->n - at, name, ledger->day, options, &why, record,
+                      &len);
+    if (rc != TB_OK && rc != TB_CORRUPT && rc != TB_REFUSED)
+      return tb_fail(diag, rc, "%s", why.text);
     if (rc == TB_CORRUPT && (len = tc_meta_frame(text->at + at, text->n - at)) == 0) {
       at = next_mark(text, at + 1);
       continue;
@@ -106,7 +110,8 @@ static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
     if (rc == TB_OK)
       ledger->n++;
     else
-      leave_out(ledger, options, why.text);
+      leave_out(options, why.text);
+    ledger->foreign += rc == TB_CORRUPT;
     end = at += len;
   }
   *out_end = end;

@@ -3,7 +3,7 @@
  * tc_fold_end(), for the metas of a stream in that day's folder, which are gone or about to go.
  *
  * A record counts if all of it is there. Damaged bytes cost the records that they are in. A whole one that this program does
- * not understand does not count, and stays.
+ * not understand, or that belongs to another day, does not count, and stays.
  *
  * Memory    all records of a day, some 500 bytes each.
  * Threads   use each object from one thread at a time; readers beside a writer hold tc_day_ledger_lock().

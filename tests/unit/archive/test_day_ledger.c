@@ -390,6 +390,28 @@ Test(day_ledger, a_whole_record_that_is_not_understood_stays_where_it_is) {
   }
 }
 
+Test(day_ledger, a_record_of_another_day_is_left_out_and_stays) {
+  tc_meta *one = segment((struct made){ 5, 2, 20, 0xa, 0, false });
+  struct tc_day_ledger_options options = { .settle = true, .damaged = note_problem };
+  struct tc_day_ledger ledger = { 0 };
+  struct tc_fold fold = { 0 };
+  struct tb_diag diag = { 0 };
+  const tc_meta *record;
+
+  one->day[9] = '5';
+  cr_assert_eq(tc_fold_add(&fold, one), TB_OK);
+  cr_assert_eq(tc_fold_end(&fold, &diag, &record), TB_OK);
+  append(record);
+  tc_fold_fini(&fold);
+  off_t whole = size();
+  cr_assert_eq(tc_day_ledger_read(day_fd, day, &options, &diag, &ledger), TB_OK);
+  cr_assert_eq(ledger.n, 0);
+  cr_assert_eq(ledger.foreign, 0, "it is understood: nothing is to be read again");
+  cr_assert_eq(size(), whole);
+  cr_assert_str_eq(problems, "archive/2026-11-26/ledger: byte 0: belongs to archive/2026-11-25;"
+                             " it stays there, and does not count");
+}
+
 Test(day_ledger, a_writer_waits_for_no_reader) {
   int reader = tc_day_ledger_lock(day_fd, false), other = tc_day_ledger_lock(day_fd, false);
 
