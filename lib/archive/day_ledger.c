@@ -61,16 +61,27 @@ static void report_damage(const struct tc_day_ledger *ledger,
   options->damaged(options->self, text);
 }
 
-/* TB_CORRUPT: there is none at the beginning of these bytes. */
-static tb_rc unpack(const unsigned char *bytes, size_t n,
+/* TB_CORRUPT: there is none at the beginning of these bytes; TB_REFUSED: one of another day. */
+static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, const char *day,
                     const struct tc_day_ledger_options *options, struct tb_diag *diag,
                     struct tc_day_record *out, size_t *out_n) {
-  TB_TRY(tc_meta_unpack_first(bytes, n, TC_DAY_LEDGER_NAME, options->keys, diag, &out->meta, out_n,
-                              &out->by));
-  if (out->meta->folded != NULL && out->meta->n_generations == 1 && out->meta->expired)
-    return TB_OK;
-  tc_meta_free(out->meta);
-  return TB_CORRUPT;
+  TB_TRY(tc_meta_unpack_first(bytes, n, name, options->keys, diag, &out->meta, out_n, &out->by));
+  const tc_meta *meta = out->meta;
+  tb_rc rc = TB_OK;
+  if (meta->folded == NULL || meta->n_generations != 1 || !meta->expired)
+    rc = tb_fail(diag, TB_CORRUPT, "%s: stands for no expired segments", name);
+  else if (strcmp(meta->day, day) != 0)
+    rc = tb_fail(diag, TB_REFUSED, "%s: belongs to archive/%s", name, meta->day);
+  if (rc != TB_OK) tc_meta_free(out->meta);
+  return rc;
+}
+
+static void leave_out(const struct tc_day_ledger_options *options, const char *why) {
+  char text[sizeof((struct tb_diag *)NULL)->text + 64];
+
+  if (options->damaged == NULL) return;
+  snprintf(text, sizeof text, "%s; it stays there, and does not count", why);
+  options->damaged(options->self, text);
 }
 
 /* *out_end: of the last whole record. */
@@ -78,6 +89,7 @@ static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
                           const struct tc_day_ledger_options *options, struct tb_diag *diag,
                           size_t *out_end) {
   size_t at = 0, end = 0, len;
+  char name[64];
 
   while (at < text->n) {
     if (TB_GROW(ledger->records, ledger->cap, ledger->n) != TB_OK)
@@ -85,16 +97,22 @@ static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
     struct tc_day_record *record = &ledger->records[ledger->n];
     struct tb_diag why = { 0 };
     *record = (struct tc_day_record){ .offset = at, .by = TC_SIGNED_NOT };
-    tb_rc rc = unpack(text->at + at, text->n - at, options, &why, record, &len);
-    if (rc == TB_OK) {
-      ledger->n++;
-      report_damage(ledger, options, end, at);
-      end = at += len;
-    } else if (rc == TB_CORRUPT) {
+    snprintf(name, sizeof name, "archive/%s/" TC_DAY_LEDGER_NAME ": byte %zu", ledger->day, at);
+    tb_rc rc = unpack(text->at + at, text->n - at, name, ledger->day, options, &why, record,
+                      &len);
+    if (rc != TB_OK && rc != TB_CORRUPT && rc != TB_REFUSED)
+      return tb_fail(diag, rc, "%s", why.text);
+    if (rc == TB_CORRUPT && (len = tc_meta_frame(text->at + at, text->n - at)) == 0) {
       at = next_mark(text, at + 1);
-    } else {
-      return tb_fail(diag, rc, "archive/%s/%s", ledger->day, why.text);
+      continue;
     }
+    report_damage(ledger, options, end, at);
+    if (rc == TB_OK)
+      ledger->n++;
+    else
+      leave_out(options, why.text);
+    ledger->foreign += rc == TB_CORRUPT;
+    end = at += len;
   }
   *out_end = end;
   return TB_OK;
@@ -108,6 +126,19 @@ static int by_stream_and_seq(const void *a, const void *b) {
   return order != 0 ? order : (x_seq > y_seq) - (x_seq < y_seq);
 }
 
+static void report_cut(const struct tc_day_ledger *ledger,
+                       const struct tc_day_ledger_options *options, size_t from, size_t upto) {
+  char text[120];
+
+  if (options->cut == NULL || from == upto) return;
+  snprintf(text, sizeof text,
+           "archive/%s/" TC_DAY_LEDGER_NAME ": %zu bytes from byte %zu on were no whole record,"
+           " and are cut off",
+           ledger->day, upto - from, from);
+  options->cut(options->self, text);
+}
+
+/* A record that a crash cut short has its metas still beside it. */
 static bool settle(int fd, int day_fd, const struct text *text, size_t end) {
   return (end == text->n || ftruncate(fd, (off_t)end) == 0) && fsync(fd) == 0 && fsync(day_fd) == 0;
 }
@@ -125,8 +156,12 @@ tb_rc tc_day_ledger_read(int day_fd, const char *day, const struct tc_day_ledger
   if (fd < 0) return errno == ENOENT ? TB_OK : fail(out->day, diag, tc_errno_rc(errno));
   tb_rc rc = read_bytes(fd, out->day, diag, &text);
   if (rc == TB_OK) rc = take_records(out, &text, options, diag, &end);
-  if (rc == TB_OK && options->settle && !settle(fd, day_fd, &text, end))
-    rc = fail(out->day, diag, tc_errno_rc(errno));
+  if (rc == TB_OK && options->settle) {
+    if (settle(fd, day_fd, &text, end))
+      report_cut(out, options, end, text.n);
+    else
+      rc = fail(out->day, diag, tc_errno_rc(errno));
+  }
   free(text.at);
   close(fd);
   if (out->n > 1) qsort(out->records, out->n, sizeof *out->records, by_stream_and_seq);

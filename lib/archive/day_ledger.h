@@ -2,7 +2,8 @@
 /* The ledger of a day: archive/YYYY-MM-DD/ledger, metas one after the other, each as a .meta file has it. Each is one of
  * tc_fold_end(), for the metas of a stream in that day's folder, which are gone or about to go.
  *
- * A record counts if all of it is there. Damaged bytes cost the records that they are in.
+ * A record counts if all of it is there. Damaged bytes cost the records that they are in. A whole one that this program does
+ * not understand, or that belongs to another day, does not count, and stays.
  *
  * Memory    all records of a day, some 500 bytes each.
  * Threads   use each object from one thread at a time; readers beside a writer hold tc_day_ledger_lock().
@@ -26,12 +27,14 @@ struct tc_day_ledger {
   char day[TC_DAY_BYTES];
   struct tc_day_record *records; /* in order of stream and last record */
   size_t n, cap;
+  size_t foreign; /* whole ones that are not understood */
 };
 
 struct tc_day_ledger_options {
   const struct tc_keys *keys; /* NULL: signatures do not count */
-  bool settle; /* syncs the file, and cuts off what a crash left behind the last record */
-  void (*damaged)(void *self, const char *text); /* "FILE: damaged from byte N to M"; may be NULL */
+  bool settle; /* syncs the file, and cuts off what a crash left behind the last whole record */
+  void (*damaged)(void *self, const char *text); /* "FILE: what does not count"; may be NULL */
+  void (*cut)(void *self, const char *text);     /* "FILE: what was cut off"; may be NULL */
   void *self;
 };
 

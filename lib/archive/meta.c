@@ -136,13 +136,28 @@ tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *ke
   return rc;
 }
 
+/* By its mark and its length; 0: there is none. */
+static size_t first_bytes(const unsigned char *bytes, size_t n) {
+  if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0 ||
+      get_u32(bytes + sizeof mark) > n - HEAD_BYTES - TAIL_BYTES)
+    return 0;
+  return HEAD_BYTES + get_u32(bytes + sizeof mark) + TAIL_BYTES;
+}
+
+size_t tc_meta_frame(const unsigned char *bytes, size_t n) {
+  size_t len = first_bytes(bytes, n);
+
+  if (len == 0) return 0;
+  uint32_t crc = tb_crc32c(0, bytes + HEAD_BYTES, len - HEAD_BYTES - TAIL_BYTES);
+  return crc == get_u32(bytes + len - TAIL_BYTES) ? len : 0;
+}
+
 tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *name,
                            const struct tc_keys *keys, struct tb_diag *diag, tc_meta **out,
                            size_t *out_n, enum tc_signed *out_signed) {
-  if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0 ||
-      get_u32(bytes + sizeof mark) > n - HEAD_BYTES - TAIL_BYTES)
-    return tb_fail(diag, TB_CORRUPT, "%s: no whole meta stands there", name);
-  size_t len = HEAD_BYTES + get_u32(bytes + sizeof mark) + TAIL_BYTES;
+  size_t len = first_bytes(bytes, n);
+
+  if (len == 0) return tb_fail(diag, TB_CORRUPT, "%s: no whole meta stands there", name);
   TB_TRY(unpack(bytes, len, name, diag, out));
   if (keys != NULL) *out_signed = check_signature(*out, bytes, len - TAIL_BYTES, keys);
   *out_n = len;

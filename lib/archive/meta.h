@@ -31,6 +31,9 @@ TB_MUST tb_rc tc_meta_pack(const tc_meta *meta, const struct tc_keys *signer,
 TB_MUST tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *name,
                                    const struct tc_keys *keys, struct tb_diag *diag, tc_meta **out,
                                    size_t *out_n, enum tc_signed *out_signed);
+/* How many bytes a whole one has that stands there, whatever its message says: mark, length and checksum are right. 0: none
+ * does. */
+size_t tc_meta_frame(const unsigned char *bytes, size_t n);
 /* The last record that it says something about. */
 uint64_t tc_meta_last_seq(const tc_meta *meta);
 

@@ -203,9 +203,7 @@ tb_rc tc__catalog_open(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   int state_fd = sync->env->opt.dirs->state;
   bool missing = faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  /* Where it cannot be seen whether the mark is there, it may be. */
-  bool marked =
-      faccessat(state_fd, "catalog.stale", F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+  bool marked = tc_catalog_is_stale(state_fd);
 
   if (!missing && !marked && tc_catalog_open(state_fd, true, &why, &sync->db) == TB_OK &&
       begin_with(sync, &why) == TB_OK) {

@@ -338,8 +338,14 @@ void tc__forget_folded(struct tc__folding *folding) {
   tc_day_ledger_fini(&folding->recalled);
 }
 
+static void note_cut(void *self, const char *text) {
+  const struct tc__folding *folding = self;
+
+  tc__note_as(folding->env, TC_WARN, 0, "%s", text);
+}
+
 static tb_rc recall_day(struct tc__folding *folding, const char *day, struct tb_diag *diag) {
-  struct tc_day_ledger_options options = { .settle = true };
+  struct tc_day_ledger_options options = { .settle = true, .cut = note_cut, .self = folding };
   int day_fd =
       openat(folding->env->opt.dirs->archive, day, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 

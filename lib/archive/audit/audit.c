@@ -41,6 +41,7 @@ struct verify {
   bool counting; /* first walk: only sums up what there is to read */
   struct segment *segments;
   size_t nsegments, cap;
+  size_t at; /* of a walk over the segments beside the catalog's streams */
   struct tc_day_ledger folded; /* of the day at which the walk is, if that has one */
   struct tc_ledger ledger;
 };
@@ -357,6 +358,46 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
+/* The records of a stream's days, which have no rows: what the sums have beyond the rows is theirs. */
+static tb_rc compare_folded(void *self, const unsigned char stream[16], int64_t bytes) {
+  struct verify *verify = self;
+  int64_t found = 0;
+  char hex[TC_STREAM_HEX_BYTES];
+
+  for (; verify->at < verify->nsegments; verify->at++) {
+    struct segment *segment = &verify->segments[verify->at];
+    int order = memcmp(segment->stream, stream, sizeof segment->stream);
+    if (order > 0) break;
+    if (order < 0 || !segment->folded) continue;
+    segment->listed = true;
+    found += (int64_t)segment->bytes;
+  }
+  if (found != bytes)
+    problem(verify,
+            "catalog.sqlite: stream %s: %" PRIi64 " bytes of it should be in archive/*/ledger,"
+            " %" PRIi64 " are: put back the ledger that is damaged or missing from a copy, or go on"
+            " with what there is: --rebuild",
+            tb_hex(stream, 16, hex), bytes, found);
+  return TB_OK;
+}
+
+/* The sums of a catalog that changes, or may lack something, mean nothing. */
+static tb_rc check_sums(struct verify *verify, int state_fd, struct tc_catalog *catalog,
+                        struct tb_diag *why) {
+  if (verify->running || tc_catalog_is_stale(state_fd)) return TB_OK;
+  TB_TRY(tc_catalog_folded(catalog, compare_folded, verify, why));
+  for (size_t i = 0; i < verify->nsegments; i++) {
+    const struct segment *segment = &verify->segments[i];
+    char hex[TC_STREAM_HEX_BYTES];
+    if (segment->folded && !segment->listed)
+      problem(verify,
+              "archive/%s/" TC_DAY_LEDGER_NAME ": stream %s is not in the catalog; --rebuild makes"
+              " it again",
+              segment->day, tb_hex(segment->stream, sizeof segment->stream, hex));
+  }
+  return TB_OK;
+}
+
 static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catalog) {
   struct tc_catalog *catalog;
   struct tb_diag why = { 0 };
@@ -372,6 +413,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
   tb_rc rc = tc_catalog_open(state_fd, false, &why, &catalog);
   if (rc == TB_OK) {
     rc = tc_catalog_segments(catalog, &all, compare_row, verify, &why);
+    if (rc == TB_OK) rc = check_sums(verify, state_fd, catalog, &why);
     tc_catalog_close(catalog);
   }
   if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proves an archive: every meta's checksum and, with keys, its signature, every trace against its meta (size, CRC32C,
  * content hash, those of each generation), each stream's chain of content hashes, the catalog's rows against the metas both
- * ways, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
+ * ways, its sums against the records of ledgers where nobody writes it, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
  * a closed one produced is archived, expired or reported as lost; what the agent of a living one had produced at its
  * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the jobs
  * of a running daemon both come here.

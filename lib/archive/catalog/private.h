@@ -26,6 +26,7 @@ enum tc__statement {
   TC__FOLD_DROP,
   TC__FOLD_PUT,
   TC__FOLD_TOTALS,
+  TC__FOLD_SUMS,
   TC__STATEMENTS
 };
 

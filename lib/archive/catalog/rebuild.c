@@ -19,6 +19,7 @@ struct tc_rebuild {
   struct tc_catalog *catalog;
   int archive_fd;
   struct tc_day_ledger ledger;   /* of the day at which the walk is, if that has one */
+  size_t put;                    /* of its records */
   struct tc_archive_place place; /* behind the last file that was looked at */
   uint64_t until_ns, rows;       /* of the step */
   struct tb_diag *diag;
@@ -69,35 +70,39 @@ static void report(const struct tc_rebuild *rebuild, const char *text) {
   if (rebuild->note != NULL) rebuild->note(rebuild->self, text);
 }
 
-/* What cannot be read of a ledger is left out. */
-static void miss_records(void *self, const char *text) {
-  struct tc_rebuild *rebuild = self;
-
-  report(rebuild, text);
-  rebuild->done.unread++;
+static void report_ledger(void *self, const char *text) {
+  report(self, text);
 }
 
 static bool is_step_over(struct tc_rebuild *rebuild) {
   return ++rebuild->rows >= ROWS_AT_ONCE || tc_mono_ns() >= rebuild->until_ns;
 }
 
+static tb_rc put_records(struct tc_rebuild *rebuild) {
+  while (rebuild->put < rebuild->ledger.n) {
+    const tc_meta *record = rebuild->ledger.records[rebuild->put++].meta;
+    TB_TRY(tc_catalog_put_folded(rebuild->catalog, record, rebuild->diag));
+    rebuild->done.segments += record->folded->segments;
+    if (is_step_over(rebuild)) return TB_AGAIN;
+  }
+  return TB_OK;
+}
+
 /* Its records are on the disk before a meta that one stands for goes. */
 static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   struct tc_day_ledger_options options = { .settle = true,
-                                           .damaged = miss_records,
+                                           .damaged = report_ledger,
+                                           .cut = report_ledger,
                                            .self = rebuild };
   struct tc_day_ledger *ledger = &rebuild->ledger;
   struct tb_diag why = { 0 };
   tb_rc rc = tc_day_ledger_read(file->dir_fd, file->day, &options, &why, ledger);
 
   if (tc_rc_is_short(rc)) return tb_fail(rebuild->diag, rc, "%s", why.text);
-  if (rc != TB_OK) miss_records(rebuild, why.text);
-  for (size_t i = 0; i < ledger->n; i++) {
-    TB_TRY(tc_catalog_put_folded(rebuild->catalog, ledger->records[i].meta, rebuild->diag));
-    rebuild->done.segments += ledger->records[i].meta->folded->segments;
-  }
-  rebuild->rows += ledger->n;
-  return is_step_over(rebuild) ? TB_AGAIN : TB_OK;
+  if (rc != TB_OK) report(rebuild, why.text);
+  rebuild->done.unread += ledger->foreign + (rc != TB_OK);
+  rebuild->put = 0;
+  return put_records(rebuild);
 }
 
 /* A crash left it beside the record that stands for it. It is gone for good before the catalog's mark is, or it would be
@@ -170,6 +175,10 @@ void tc_catalog_unmark_stale(int state_fd) {
   unlinkat(state_fd, stale_mark, 0);
 }
 
+bool tc_catalog_is_stale(int state_fd) {
+  return faccessat(state_fd, stale_mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
 tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
                                void (*note)(void *self, const char *text), void *self,
                                struct tc_rebuild **out) {
@@ -197,8 +206,10 @@ tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, st
   rebuild->until_ns = until_ns;
   rebuild->rows = 0;
   TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
-  tb_rc rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder,
-                                  rebuild, diag);
+  tb_rc rc = put_records(rebuild); /* those that the step before did not get to */
+  if (rc == TB_OK)
+    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder, rebuild,
+                              diag);
   if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
   if (rc == TB_OK) *out = rebuild->done;
   return rc;

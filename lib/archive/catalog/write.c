@@ -247,6 +247,24 @@ tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
   return add_expired(catalog, record->folded->segments, diag);
 }
 
+tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, void *self,
+                        struct tb_diag *diag) {
+  sqlite3_stmt *stmt;
+  tb_rc rc = TB_OK;
+  int step = SQLITE_DONE;
+
+  TB_TRY(tc__catalog_statement(
+      catalog, TC__FOLD_SUMS,
+      "SELECT s.stream, s.bytes - (SELECT coalesce(sum(g.bytes), 0) FROM segments g"
+      " WHERE g.stream = s.stream) FROM streams s WHERE length(s.stream) = 16 ORDER BY s.stream",
+      diag, &stmt));
+  while (rc == TB_OK && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+    rc = each(self, sqlite3_column_blob(stmt, 0), sqlite3_column_int64(stmt, 1));
+  if (rc == TB_OK && step != SQLITE_DONE) rc = tc__catalog_fail(catalog, diag, "sums of ledgers");
+  sqlite3_reset(stmt);
+  return rc;
+}
+
 /* Parts that follow one another are one message: protobuf's fields that repeat are joined. */
 static tb_rc put_part(struct tc_catalog *catalog, const struct tc_open_run *run, uint64_t first_gen,
                       uint64_t part, const tc_meta *meta, struct tb_diag *diag) {

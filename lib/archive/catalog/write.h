@@ -59,6 +59,7 @@ TB_MUST tb_rc tc_catalog_totals(struct tc_catalog *catalog, struct tb_diag *diag
  * `durable` to be on the disk, before that is so. */
 TB_MUST tb_rc tc_catalog_mark_stale(int state_fd, bool durable, struct tb_diag *diag);
 void tc_catalog_unmark_stale(int state_fd);
+bool tc_catalog_is_stale(int state_fd); /* or it cannot be seen */
 
 /* Takes away so many rows at most of the metas that a record of a day's ledger stands for; sums stay as they are. *out_more:
  * there may be more. */
@@ -68,10 +69,15 @@ TB_MUST tb_rc tc_catalog_drop_folded(struct tc_catalog *catalog, const tc_meta *
 TB_MUST tb_rc tc_catalog_put_folded(struct tc_catalog *catalog, const tc_meta *record,
                                     struct tb_diag *diag);
 
+/* The bytes that each stream's sums have beyond its rows: those of a day's ledger. In order of stream. */
+typedef tb_rc tc_folded_fn(void *self, const unsigned char stream[16], int64_t bytes);
+TB_MUST tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, void *self,
+                                struct tb_diag *diag);
+
 struct tc_rebuilt {
   uint64_t segments;
-  /* Writes that the disk refused now, so that they are to be done again: metas and folders that it did not give,
-   * which may be sound, expired traces that it did not take away. */
+  /* What is to be done again: metas, ledgers and folders that the disk did not give now, which may be sound, records that a
+   * newer program may understand, expired traces that the disk did not take away. */
   uint64_t unread;
 };
 /* Empties everything and fills it from archive/.../.meta. A meta that cannot be read or is damaged, or a
@@ -82,7 +88,7 @@ TB_MUST tb_rc tc_catalog_rebuild(int state_fd, int archive_fd, struct tb_diag *d
                                  struct tc_rebuilt *out);
 
 /* The same in steps, each a transaction, between which its owner may write metas: what it puts meanwhile is in the new
- * catalog wherever the walk has got to. go_on: TB_AGAIN, there is more; at least one file is looked at. */
+ * catalog wherever the walk has got to. go_on: TB_AGAIN, there is more; at least one file is looked at, or a record of a ledger. */
 struct tc_rebuild;
 TB_MUST tb_rc tc_catalog_rebuild_begin(int state_fd, int archive_fd, struct tb_diag *diag,
                                        void (*note)(void *self, const char *text), void *self,

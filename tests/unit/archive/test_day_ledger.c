@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/catalog/write.h"
 #include "archive/day_ledger.h"
 #include "archive/fold.h"
 #include "archive/generation_time.h"
@@ -246,7 +247,9 @@ static void note_problem(void *self, const char *text) {
 /* The streams of the records that can be read, a digit each. */
 static const char *streams_read(bool settle) {
   static char streams[16];
-  struct tc_day_ledger_options options = { .settle = settle, .damaged = note_problem };
+  struct tc_day_ledger_options options = { .settle = settle,
+                                           .damaged = note_problem,
+                                           .cut = note_problem };
   struct tc_day_ledger ledger = { 0 };
   struct tb_diag diag = { 0 };
 
@@ -265,6 +268,14 @@ static off_t size(void) {
   return st.st_size;
 }
 
+static int truncate_by(off_t bytes) {
+  int fd = openat(day_fd, "ledger", O_WRONLY);
+  int rc = ftruncate(fd, size() - bytes);
+
+  close(fd);
+  return rc;
+}
+
 Test(day_ledger, a_record_that_was_cut_off_does_not_count_and_is_taken_away_by_a_start) {
   append_streams(1, RECORDS - 1);
   off_t last = size();
@@ -279,6 +290,12 @@ Test(day_ledger, a_record_that_was_cut_off_does_not_count_and_is_taken_away_by_a
     cr_assert_eq(size(), cut);
     cr_assert_str_eq(streams_read(true), "12");
     cr_assert_eq(size(), last);
+    char expected[128];
+    snprintf(expected, sizeof expected,
+             "archive/2026-11-26/ledger: %jd bytes from byte %jd on were no whole record, and are"
+             " cut off",
+             (intmax_t)(cut - last), (intmax_t)last);
+    cr_assert_str_eq(problems, expected);
     append_streams(RECORDS, 1);
     cr_assert_str_eq(streams_read(false), "123");
     cr_assert_eq(size(), whole);
@@ -326,14 +343,73 @@ Test(day_ledger, each_flipped_bit_costs_its_record) {
   close(fd);
 }
 
-Test(day_ledger, a_meta_that_is_no_record_is_damage) {
+static void append_meta(void) {
   tc_meta *meta = segment((struct made){ 5, 2, 20, 0xa, 0, false });
 
   append(meta);
   tc_meta_free(meta);
-  append_streams(1, 1);
-  cr_assert_str_eq(streams_read(false), "1");
-  cr_assert_str_not_empty(problems);
+}
+
+static void append_with_a_new_kind_of_hash(void) {
+  tc_meta *one = segment((struct made){ 5, 2, 20, 0xa, 0, false });
+  struct tc_fold fold = { 0 };
+  struct tb_diag diag = { 0 };
+  const tc_meta *record;
+
+  cr_assert_eq(tc_fold_add(&fold, one), TB_OK);
+  cr_assert_eq(tc_fold_end(&fold, &diag, &record), TB_OK);
+  record->hash->kind = (Tracecollect__V1__HashKind)99;
+  append(record);
+  tc_fold_fini(&fold);
+}
+
+/* Of a program that is newer, say: what is whole was not torn by a crash. */
+Test(day_ledger, a_whole_record_that_is_not_understood_stays_where_it_is) {
+  const struct {
+    void (*append)(void);
+    const char *reason;
+  } cases[] = {
+    { append_meta, "stands for no expired segments; it stays there" },
+    { append_with_a_new_kind_of_hash, "is of kind 99, which this program does not know; it stays" },
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    unlinkat(day_fd, "ledger", 0);
+    append_streams(1, 1);
+    cases[i].append();
+    off_t both = size();
+    cr_assert_str_eq(streams_read(true), "1");
+    cr_assert_not_null(strstr(problems, cases[i].reason), "%s", problems);
+    cr_assert_eq(size(), both);
+    append_streams(2, 1);
+    cr_assert_eq(truncate_by(5), 0);
+    cr_assert_str_eq(streams_read(true), "1");
+    cr_assert_eq(size(), both, "what is torn behind it goes");
+    append_streams(2, 1);
+    cr_assert_str_eq(streams_read(true), "12");
+  }
+}
+
+Test(day_ledger, a_record_of_another_day_is_left_out_and_stays) {
+  tc_meta *one = segment((struct made){ 5, 2, 20, 0xa, 0, false });
+  struct tc_day_ledger_options options = { .settle = true, .damaged = note_problem };
+  struct tc_day_ledger ledger = { 0 };
+  struct tc_fold fold = { 0 };
+  struct tb_diag diag = { 0 };
+  const tc_meta *record;
+
+  one->day[9] = '5';
+  cr_assert_eq(tc_fold_add(&fold, one), TB_OK);
+  cr_assert_eq(tc_fold_end(&fold, &diag, &record), TB_OK);
+  append(record);
+  tc_fold_fini(&fold);
+  off_t whole = size();
+  cr_assert_eq(tc_day_ledger_read(day_fd, day, &options, &diag, &ledger), TB_OK);
+  cr_assert_eq(ledger.n, 0);
+  cr_assert_eq(ledger.foreign, 0, "it is understood: nothing is to be read again");
+  cr_assert_eq(size(), whole);
+  cr_assert_str_eq(problems, "archive/2026-11-26/ledger: byte 0: belongs to archive/2026-11-25;"
+                             " it stays there, and does not count");
 }
 
 Test(day_ledger, a_writer_waits_for_no_reader) {
@@ -378,4 +454,33 @@ Test(day_ledger, a_record_stands_for_metas_of_its_stream_and_day_up_to_its_last_
   tc_meta_free(inside);
   tc_meta_free(behind);
   tc_day_ledger_fini(&ledger);
+}
+
+/* ---- a catalog that is made again */
+
+Test(day_ledger, a_rebuild_looks_at_the_clock_after_each_record) {
+  struct tc_catalog_totals totals;
+  struct tc_rebuilt done = { 0 };
+  struct tc_rebuild *rebuild;
+  struct tc_catalog *catalog;
+  struct tb_diag diag = { 0 };
+  unsigned steps = 0;
+  int state_fd = day_fd;
+
+  cr_assert_eq(mkdirat(state_fd, "archive", 0700), 0);
+  cr_assert_eq(mkdirat(state_fd, "archive/2026-11-26", 0700), 0);
+  int archive_fd = openat(state_fd, "archive", O_RDONLY | O_DIRECTORY);
+  day_fd = openat(archive_fd, day, O_RDONLY | O_DIRECTORY);
+  append_streams(1, RECORDS);
+  cr_assert_eq(tc_catalog_rebuild_begin(state_fd, archive_fd, &diag, NULL, NULL, &rebuild), TB_OK);
+  while (tc_catalog_rebuild_go_on(rebuild, 0, &diag, &done) == TB_AGAIN) steps++;
+  tc_catalog_rebuild_free(rebuild);
+  cr_assert_eq(steps, RECORDS);
+  cr_assert_eq(done.segments, RECORDS);
+  cr_assert_eq(tc_catalog_open(state_fd, false, &diag, &catalog), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_catalog_totals(catalog, &diag, &totals), TB_OK);
+  cr_assert_eq(totals.expired, RECORDS);
+  tc_catalog_close(catalog);
+  close(archive_fd);
+  close(state_fd);
 }

@@ -2,6 +2,7 @@
 /* Metas of expired segments are folded into their day's ledger, each as a scene of a real store. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -105,6 +106,94 @@ Test(store_fold, metas_of_expired_segments_become_a_record_a_stream_and_a_day) {
   cr_assert_eq(seen.closed.streams, 2);
   cr_assert_eq(seen.closed.taken.batches, 2 * SEGMENTS * BATCHES);
   cr_assert_eq(tt_count_files(&tt, "archive", "ledger"), 1);
+}
+
+/* ---- what is lost of a ledger */
+
+static void note_problem(void *self, const char *text) {
+  char *problems = self;
+
+  strncat(problems, text, 4000 - strlen(problems));
+}
+
+static const char *problems_found(void) {
+  static char problems[4096];
+  struct tc_audit_sink sink = { .self = problems, .problem = note_problem };
+  struct tb_diag diag = { 0 };
+  struct tc_audited seen;
+  int fd = open(tt.dir, O_RDONLY | O_DIRECTORY);
+
+  problems[0] = '\0';
+  cr_assert_eq(tc_audit(fd, true, &sink, &diag, &seen), TB_OK, "%s", diag.text);
+  close(fd);
+  return problems;
+}
+
+static void fold_two_streams(void) {
+  write_stream(1, FIRST);
+  write_stream(2, SECOND);
+  tt_shell(&tt, "cp $(ls archive/*/*/*.meta | head -n 1) one.copy");
+  start_and_fold();
+  FOLD_UNTIL(tt_count_files(&tt, "archive", ".meta") == 0);
+  TT_WAIT_UNTIL(tt_count_files(&tt, "", "catalog.stale") == 0);
+  tt_store_stop(&tt);
+}
+
+/* A file that ends early gives no sign that there was more. */
+Test(store_fold, a_record_that_is_lost_is_found_wherever_it_stood) {
+  static const char *const losses[] = {
+    "truncate -s -1 archive/*/ledger",
+    "truncate -s 0 archive/*/ledger",
+    "rm archive/*/ledger",
+    "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=$(($(stat -c %s archive/*/ledger) - 9))"
+    " conv=notrunc status=none",
+  };
+
+  fold_two_streams();
+  cr_assert_str_empty(problems_found());
+  tt_shell(&tt, "cp archive/*/ledger ledger.copy");
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+    tt_shell(&tt, losses[i]);
+    cr_assert_not_null(strstr(problems_found(), "should be in archive/*/ledger"), "%s: %s",
+                       losses[i], problems_found());
+    tt_shell(&tt, "touch catalog.stale");
+    cr_assert_null(strstr(problems_found(), "should be"), "a start will make it again");
+    tt_shell(&tt, "rm catalog.stale; cp ledger.copy $(echo archive/*-*)/ledger");
+    cr_assert_str_empty(problems_found());
+  }
+}
+
+static void make_the_catalog_again(void) {
+  tt_shell(&tt, "touch catalog.stale");
+  cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
+  tt_store_stop(&tt);
+}
+
+/* What is rotten stays so: it must not keep the mark, beside which nothing is folded any more. */
+Test(store_fold, a_rotten_record_does_not_end_the_folding) {
+  fold_two_streams();
+  tt_shell(&tt, "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=40 conv=notrunc status=none");
+  make_the_catalog_again();
+  cr_assert(tt_noted(&tt, "ledger: damaged from byte 0 to"), "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "", "catalog.stale"), 0);
+}
+
+Test(store_fold, a_record_that_is_not_understood_keeps_the_mark) {
+  fold_two_streams();
+  tt_shell(&tt, "cat one.copy >>$(echo archive/*/ledger); cp archive/*/ledger ledger.copy");
+  make_the_catalog_again();
+  cr_assert(tt_noted(&tt, "stands for no expired segments; it stays there"), "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "", "catalog.stale"), 1);
+  tt_shell(&tt, "cmp archive/*/ledger ledger.copy");
+}
+
+Test(store_fold, what_a_start_cuts_off_a_ledger_is_noted_once) {
+  fold_two_streams();
+  tt_shell(&tt, "cp archive/*/ledger ledger.copy; head -c 100 one.copy >>$(echo archive/*/ledger)");
+  make_the_catalog_again();
+  cr_assert(tt_noted(&tt, "ledger: 100 bytes from byte"), "%s", tt.notes);
+  cr_assert_eq(tt_count_files(&tt, "", "catalog.stale"), 0);
+  tt_shell(&tt, "cmp archive/*/ledger ledger.copy");
 }
 
 static uint64_t segments_expired(void) {
