@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alert: a threshold was passed. Each of them is a rule that is built in, and has fired then. One of a kind in alert.every of
- * the stream's own time; the rest is counted. A call that is still open is reported once, when a generation ends or a second
- * has passed. */
+ * the stream's own time; the rest is counted. The rule fires as often at most by our clock, too. A call that is still open is
+ * reported once, when a generation ends or a second has passed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "collector/analysis/feed_private.h"
 #include "online/spans/spans.h"
 #include "pack/text.h"
 
 enum { LINE_BYTES = 1536, NAME_BYTES = 200, WHERE_BYTES = 1024 };
+static const uint64_t firing_every_min_ns = 100000000;
 
 /* ---- one way to all alerts */
 
@@ -73,11 +75,24 @@ static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter,
   return true;
 }
 
+/* A firing takes a lock of all loops, a place in the history and a line of the log, and the stream's time is what its program says:
+ * one that jumps would fire with each span. */
+static bool may_fire(struct tc_feed_encoder *source, struct tc__alert_gate *limiter) {
+  uint64_t every = source->env.config->alert_every;
+  const struct tc_pace_limits limits = {
+    .every_ns = every > firing_every_min_ns ? every : firing_every_min_ns
+  };
+
+  if (tc_pace_takes(&limiter->firings, &limits, tc_mono_ns())) return true;
+  tc_metric_add(&source->env.metrics->alerts_unfired_total, 1);
+  return false;
+}
+
 /* rule: the name of the one that is built in. */
 static void show(struct tc_feed_encoder *source, const char *rule, struct tc__alert_gate *limiter,
                  Tracecollect__V1__Alert *alert, const struct to_callstack *stack, to_ns until,
                  const char *text) {
-  if (source->env.passed != NULL)
+  if (source->env.passed != NULL && may_fire(source, limiter))
     source->env.passed(source->env.self, rule, text, source->gen, until);
   if (!source->wanted) return;
   alert->suppressed = limiter->suppressed;

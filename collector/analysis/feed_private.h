@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "collector/analysis/feed_encoder.h"
+#include "collector/trigger/pace.h"
 #include "proto/feed.pb-c.h"
 
 /* Messages of one topic, packed and not yet published. */
@@ -21,6 +22,7 @@ struct tc__alert_gate {
   bool opened_once;
   to_ns opened;
   uint64_t suppressed;
+  struct tc_pace firings; /* of the rule that is built in */
 };
 
 /* Findings that go on: each is an alert once. */

@@ -12,6 +12,7 @@
 #include "archive/text_file.h"
 #include "base/clock.h"
 #include "base/text/hex.h"
+#include "collector/trigger/pace.h"
 #include "trigger/watch.h"
 
 #define FILE_NAME  "firings"
@@ -41,9 +42,13 @@ struct entry {
   char *line;
 };
 
+enum unsaved { NOTHING, PATIENT, URGENT };
+
 struct tc_firings {
   struct tc_text_file file;
   pthread_mutex_t lock; /* of all below */
+  enum unsaved unsaved; /* since the last paced save */
+  struct tc_pace patient_saves;
   struct of_rule *rules;
   struct entry all[TC_FIRINGS_MAX];
   size_t n;
@@ -214,6 +219,10 @@ static tb_rc put(struct tc_firings *firings, const struct tc_firing *firing, uin
   return TB_OK;
 }
 
+static void note_unsaved(struct tc_firings *firings, enum unsaved unsaved) {
+  if (firings->unsaved < unsaved) firings->unsaved = unsaved;
+}
+
 tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing) {
   uint64_t id = tc_wall_ns();
 
@@ -221,6 +230,8 @@ tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing)
   if (id <= last_id(firings)) id = last_id(firings) + 1;
   char *line = print(firing, id);
   tb_rc rc = line != NULL ? put(firings, firing, id, line) : TB_NOMEM;
+  bool is_urgent = firing->actions[0] != '\0' || firing->has_snap || firing->has_keep;
+  if (rc == TB_OK) note_unsaved(firings, is_urgent ? URGENT : PATIENT);
   pthread_mutex_unlock(&firings->lock);
   return rc;
 }
@@ -268,6 +279,31 @@ static void print_all(void *self, struct tb_buf *text) {
 
 tb_rc tc_firings_save(struct tc_firings *firings, struct tb_diag *diag) {
   return tc_text_file_save(&firings->file, firings, print_all, diag);
+}
+
+/* Answers what there was, which is the caller's to save. */
+static enum unsaved take_unsaved(struct tc_firings *firings, uint64_t now_ns) {
+  static const struct tc_pace_limits limits = { .every_ns = UINT64_C(10000000000) };
+  enum unsaved unsaved = firings->unsaved;
+
+  if (unsaved == PATIENT && !tc_pace_takes(&firings->patient_saves, &limits, now_ns))
+    return NOTHING;
+  firings->unsaved = NOTHING;
+  return unsaved;
+}
+
+tb_rc tc_firings_save_paced(struct tc_firings *firings, uint64_t now_ns, struct tb_diag *diag) {
+  pthread_mutex_lock(&firings->lock);
+  enum unsaved unsaved = take_unsaved(firings, now_ns);
+  pthread_mutex_unlock(&firings->lock);
+  if (unsaved == NOTHING) return TB_OK;
+  tb_rc rc = tc_firings_save(firings, diag);
+  if (rc != TB_OK) {
+    pthread_mutex_lock(&firings->lock);
+    note_unsaved(firings, unsaved);
+    pthread_mutex_unlock(&firings->lock);
+  }
+  return rc;
 }
 
 static tb_rc read_line(void *self, const char *line, bool *out_is_one) {

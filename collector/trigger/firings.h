@@ -31,6 +31,7 @@ struct tc_firing {
   const char *rule, *service, *instance, *words;
   const char *actions; /* to be done, as in tr_rule; "": none */
   bool has_snap;       /* a snap was ordered */
+  bool has_keep;       /* what was traced around it is kept; for add alone */
   const char *limited; /* the same, and snap, of what is left out */
 };
 
@@ -56,5 +57,9 @@ TB_MUST tb_rc tc_firings_each(struct tc_firings *firings, const struct tc_firing
                               tb_rc (*take)(void *self, const struct tc_firing *firing));
 /* Writes the file if they are others than it has. */
 TB_MUST tb_rc tc_firings_save(struct tc_firings *firings, struct tb_diag *diag);
+/* The same now and then; now_ns: of the monotonic clock. At once where something was begun or is kept for one of them, else at
+ * most every 10 s: a threshold may be passed all the time, and all 2,000 are written. */
+TB_MUST tb_rc tc_firings_save_paced(struct tc_firings *firings, uint64_t now_ns,
+                                    struct tb_diag *diag);
 
 #endif

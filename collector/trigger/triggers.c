@@ -371,6 +371,7 @@ static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *fi
                                .words = fired->words,
                                .actions = done->actions,
                                .has_snap = done->has_snap,
+                               .has_keep = fired->rule->keep != TR_REACH_NONE,
                                .limited = done->limited };
 
   memcpy(written.stream, firing->stream, sizeof written.stream);
@@ -438,15 +439,16 @@ static void ask(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
   tb_arena_fini(&arena);
 }
 
-static void save(struct tc_triggers *t) {
+static void save(struct tc_triggers *t, bool is_end) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   if (tc_keeps_save(t->env.keeps, &diag) != TB_OK)
     tc_log(TC_ERROR, "trigger", "what is kept cannot be written: %s", diag.text);
   tb_diag_clear(&diag);
-  if (tc_firings_save(t->firings, &diag) != TB_OK)
-    tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
+  tb_rc rc = is_end ? tc_firings_save(t->firings, &diag)
+                    : tc_firings_save_paced(t->firings, tc_mono_ns(), &diag);
+  if (rc != TB_OK) tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
 }
 
 /* False: it is to end. */
@@ -467,7 +469,7 @@ static void *work(void *self) {
   bool any;
 
   while (next_snap(t, &snap, &any)) {
-    save(t);
+    save(t, false);
     if (any) ask(t, &snap);
     atomic_fetch_add(&t->turns, 1);
   }
@@ -561,7 +563,7 @@ void tc_triggers_stop(struct tc_triggers *t) {
   pthread_mutex_unlock(&t->lock);
   pthread_join(t->thread, NULL);
   t->is_started = false;
-  save(t);
+  save(t, true);
 }
 
 void tc_triggers_free(struct tc_triggers *t) {

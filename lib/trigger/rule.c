@@ -451,7 +451,9 @@ static tb_rc parse_name(struct parser *p) {
     return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" is no name: letters, digits and ._:-, at most %d",
                    shown(p), TR_NAME_MAX);
   if (strncmp(p->word, "alert.", sizeof "alert." - 1) == 0)
-    return tb_fail(p->diag, TB_BROKEN, "\"%s\" is the name of a rule that is built in", p->word);
+    return tb_fail(p->diag, TB_BROKEN,
+                   "rename \"%.60s\": only rules that are built in begin with alert.",
+                   p->word);
   memcpy(p->rule->name, p->word, len + 1);
   const char *begin = p->at - len;
   snprintf(p->rule->text, sizeof p->rule->text, "%s", begin);

@@ -172,6 +172,11 @@ class Trigger(Listener, Case):
         self.assertEqual(collector.stop(), 0)
         said = self.run_program(DAEMON, "--check-config", "--set", f"trigger.file={rules}", expect=1)
         self.assertIn('no finding "leek"', said.err)
+        # Of a version that had no rules that are built in.
+        rules.write_text("# one\n" + rule("a", "finding leak") + "\n" + rule("alert.slow", "finding leak") + "\n")
+        for args in (("--check-config",), ()):
+            said = self.run_program(DAEMON, *args, "--set", f"state={collector.state}", "--set", f"trigger.file={rules}", expect=1)
+            self.assertIn(f'trigger.file: {rules} line 3: rename "alert.slow": only rules that are built in begin with alert.', said.err)
 
     @suites("release", "asan")
     def test_a_threshold_is_a_rule_that_is_built_in(self):
@@ -190,7 +195,7 @@ class Trigger(Listener, Case):
         collector.start()
         self.assertEqual(collector.json_lines("trigger", "history", "alert.stw")[:len(rows)], rows)
         said = collector.ask("trigger", "add", "alert.stw WHEN finding leak DO alert", expect=2)
-        self.assertIn("is the name of a rule that is built in", said.err)
+        self.assertIn('rename "alert.stw": only rules that are built in begin with alert.', said.err)
 
     @suites("release", "asan")
     def test_the_history_is_whole_in_pages_and_over_http(self):

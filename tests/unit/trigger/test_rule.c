@@ -152,7 +152,8 @@ Test(rule, keep_has_a_reach_and_two_sides) {
 Test(rule, what_is_wrong_is_named) {
   refused("", "\"the end\" is no name");
   refused("a/b WHEN", "\"a/b\" is no name");
-  refused("alert.stw WHEN finding leak DO alert", "\"alert.stw\" is the name of a rule that is built in");
+  refused("alert.slow WHEN finding leak DO alert",
+          "rename \"alert.slow\": only rules that are built in begin with alert.");
   refused("slow", "WHEN is expected, not \"the end\"");
   refused("slow WHN stw.wall_share > 1% DO alert", "slow: WHEN is expected, not \"WHN\"");
   refused("slow WHEN DO alert", "a condition is expected, not \"DO\"");

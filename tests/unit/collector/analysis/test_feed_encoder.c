@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "collector/analysis/feed_encoder.h"
 #include "collector/analysis/private.h"
 #include "pack/report.h"
@@ -609,9 +610,44 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
   cr_assert_eq(hear_alert(0)->suppressed, 0);
   cr_assert_eq(hear_alert(1)->suppressed, 4);
   cr_assert_eq(hear_alert(1)->begin_ns, 2000 * MS);
-  cr_assert_eq(passed.n, 2);
   cr_assert_eq(atomic_load(&b.metrics.alerts_total), 6);
   cr_assert_eq(atomic_load(&b.metrics.alerts_suppressed_total), 4);
+  end();
+}
+
+/* The stream's time is what its program says. */
+Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
+  static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms", "alert.every=1h",
+                                      NULL };
+  const to_ns hour = 3600000 * MS;
+
+  begin(sets);
+  sync_event(1000);
+  for (int i = 1; i <= 5; i++) stop(i * hour, i * hour + 2 * MS);
+  cr_assert_eq(hear_alert(4)->begin_ns, 5 * hour);
+  cr_assert_eq(passed.n, 1);
+  cr_assert_eq(passed.at, hour + 2 * MS);
+  cr_assert_eq(atomic_load(&b.metrics.alerts_unfired_total), 4);
+  call(6 * hour, 6 * hour + 5 * MS, 4, 12, true);
+  cr_assert_eq(passed.n, 2, "each rule for itself");
+  cr_assert_str_eq(passed.rule, "alert.syscall_blocked");
+  end();
+}
+
+Test(feed_source, alerts_without_a_limit_fire_ten_times_a_second_at_most) {
+  static const char *const sets[] = { "alert.stw=1ms", "alert.every=0", NULL };
+  const struct tc_reply next = { .gen = 2, .len = 100, .first_wall_ns = 20, .end_wall_ns = 30 };
+  to_ns at = 10 * MS;
+
+  begin(sets);
+  tc_feed_reader_listen(b.ear.reader, false);
+  tc_feed_encoder_begin(b.source, &next, false); /* nothing is packed */
+  sync_event(1000);
+  uint64_t began = tc_mono_ns();
+  for (; passed.n < 3; at += 10 * MS) stop(at, at + 2 * MS);
+  cr_assert_geq(tc_mono_ns() - began, 200 * MS);
+  cr_assert_eq(atomic_load(&b.metrics.alerts_unfired_total),
+               atomic_load(&b.metrics.alerts_total) - 3);
   end();
 }
 

@@ -6,14 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/state_dir.h"
 #include "collector/trigger/triggers.h"
 
-enum { FLAPS, RARE, SNAPS };
+enum { FLAPS, RARE, SNAPS, TELLS, KEEPS };
 
 static const char lines[] = "flaps WHEN finding leak DO exec page, snap all, "
                             "webhook chat every 0s max 7 an hour\n"
                             "rare WHEN finding leak DO exec page every 1h\n"
-                            "snaps WHEN finding leak DO snap every 1h\n";
+                            "snaps WHEN finding leak DO snap every 1h\n"
+                            "tells WHEN finding leak DO alert\n"
+                            "keeps WHEN finding leak DO keep\n";
 
 static char dir[] = "/tmp/tc-triggers-XXXXXX";
 static int state = -1;
@@ -158,4 +161,43 @@ Test(triggers, the_limits_hold_across_a_restart) {
   cr_assert_eq(fire(FLAPS), 3);
   cr_assert_str_eq(found_of("flaps").limited, "snap,exec:page,webhook:chat");
   cr_assert_eq(fire(RARE), 0);
+}
+
+/* How many firings the file has after the thread's turn at that time. */
+static unsigned saved_at(double seconds) {
+  struct tb_diag diag;
+  unsigned n = 0;
+  char *text;
+
+  tb_diag_clear(&diag);
+  cr_assert_eq(tc_firings_save_paced(tc_triggers_firings(triggers), (uint64_t)(seconds * 1e9), &diag),
+               TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_file_text(state, "firings", 1 << 20, &diag, &text), TB_OK, "%s", diag.text);
+  for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) n++;
+  free(text);
+  return n;
+}
+
+Test(triggers, the_history_is_written_at_once_only_where_something_is_done) {
+  (void)fire(TELLS);
+  cr_assert_eq(saved_at(1), 1);
+  (void)fire(TELLS);
+  cr_assert_eq(saved_at(10.9), 1, "nothing waits for it");
+  cr_assert_eq(saved_at(11), 2);
+  (void)fire(TELLS);
+  (void)fire(SNAPS);
+  cr_assert_eq(saved_at(11.5), 4);
+  cr_assert_eq(fire(SNAPS), 1);
+  cr_assert_eq(saved_at(12), 4, "its snap is left out");
+  (void)fire(RARE);
+  cr_assert_eq(saved_at(12.5), 6);
+  (void)fire(KEEPS);
+  cr_assert_eq(saved_at(13), 7);
+  (void)fire(TELLS);
+  cr_assert_eq(saved_at(13.5), 7);
+  close_triggers();
+  open_triggers();
+  cr_assert_eq(saved_at(0), 7, "what was read is not new");
+  (void)fire(TELLS);
+  cr_assert_eq(saved_at(0), 8);
 }
