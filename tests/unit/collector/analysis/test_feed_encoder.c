@@ -617,8 +617,8 @@ Test(feed_source, alerts_of_a_kind_are_spaced_and_the_rest_is_counted) {
 
 /* The stream's time is what its program says. */
 Test(feed_source, a_clock_that_jumps_makes_alerts_and_no_firings) {
-  static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms", "alert.every=1h",
-                                      NULL };
+  static const char *const sets[] = { "alert.stw=1ms", "alert.syscall_blocked=5ms",
+                                      "alert.every=1h", NULL };
   const to_ns hour = 3600000 * MS;
 
   begin(sets);

@@ -165,13 +165,14 @@ Test(triggers, the_limits_hold_across_a_restart) {
 
 /* How many firings the file has after the thread's turn at that time. */
 static unsigned saved_at(double seconds) {
+  struct tc_firings *firings = tc_triggers_firings(triggers);
   struct tb_diag diag;
   unsigned n = 0;
   char *text;
 
   tb_diag_clear(&diag);
-  cr_assert_eq(tc_firings_save_paced(tc_triggers_firings(triggers), (uint64_t)(seconds * 1e9), &diag),
-               TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_firings_save_paced(firings, (uint64_t)(seconds * 1e9), &diag), TB_OK, "%s",
+               diag.text);
   cr_assert_eq(tc_file_text(state, "firings", 1 << 20, &diag, &text), TB_OK, "%s", diag.text);
   for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) n++;
   free(text);
