@@ -410,6 +410,7 @@ Test(day_ledger, a_record_of_another_day_is_left_out_and_stays) {
   cr_assert_eq(size(), whole);
   cr_assert_str_eq(problems, "archive/2026-11-26/ledger: byte 0: belongs to archive/2026-11-25;"
                              " it stays there, and does not count");
+  tc_day_ledger_fini(&ledger);
 }
 
 Test(day_ledger, a_writer_waits_for_no_reader) {
