@@ -22,7 +22,7 @@ struct tc__alert_gate {
   bool opened_once;
   to_ns opened;
   uint64_t suppressed;
-  struct tc_pace firings; /* of the rule that is built in */
+  struct tc_pace firings; /* pace of the built-in rule */
 };
 
 /* Findings that go on: each is an alert once. */

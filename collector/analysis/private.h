@@ -33,7 +33,7 @@ struct tc__scheduler_job { /* one stored generation */
   uint64_t stored_wall_ns;
 };
 
-/* What the first job of a stream does next:
+/* Steps of the first job of a stream:
  *
  *              begun         all bytes        a part         all events
  *   NEXT_JOB ────────> READ ──────────> FEED <──────> RUN ───────────────> KEEP ──> TELL ──> NEXT_JOB

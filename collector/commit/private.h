@@ -64,15 +64,9 @@ struct tc_commit {
   char failed_text[200];
 };
 
-/* A line for the log. Each call is a site of its own; a line about a stream gives its ref. */
 #define tc__commit_note(commit, ...) tc__commit_note_as(commit, TC_NOTICE, 0, __VA_ARGS__)
 #define tc__commit_note_as(commit, level, ref, ...)                                                \
-  do {                                                                                             \
-    static struct tc_log_site site_;                                                               \
-    tc__commit_note_at((commit), &site_, (level), (ref), __VA_ARGS__);                             \
-  } while (0)
-void tc__commit_note_at(struct tc_commit *commit, struct tc_log_site *site, enum tc_level level,
-                        uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
+  tc_store_note(&(commit)->opt.sink, level, ref, __VA_ARGS__)
 
 /* requests.c */
 /* Takes msg. False: it stays the caller's, to be tried again: there is not even memory to refuse it. */

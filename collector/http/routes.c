@@ -89,7 +89,7 @@ static void answer_by_worker(struct tc__http_conn *c) {
   tc__conn_work(c, work->lane, types[c->route->kind], work->run);
 }
 
-/* Of any stream or service: the page asks for it. NULL: the path names the file. */
+/* Files of pages whose path names a stream or a service. NULL: the path names the file. */
 static const char *const pages[TP_ROUTES] = {
   [TP_ROUTE_PAGE_SERVICE] = "/service.html",
   [TP_ROUTE_PAGE_TIMELINE] = "/timeline.html",

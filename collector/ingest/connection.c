@@ -471,7 +471,7 @@ void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
       tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_PROTOCOL, false, "no HELLO in time");
     return;
   }
-  if (stood_still) c->frame_ms = 0; /* what came meanwhile is read behind this tick */
+  if (stood_still) c->frame_ms = 0; /* bytes that arrived meanwhile are read after this tick */
   /* A peer that we do not read cannot be called silent. */
   if (stood_still || tc__waits(c) || c->state == TC__DRAINING || c->state == TC__ATTACHING)
     c->heard_ms = now;

@@ -68,7 +68,7 @@ static void add_bundle(struct tc_leases *l, struct tc__lease *lease, struct tc_b
   }
 }
 
-/* The marks of what may be asked from are the best that it can be told. */
+/* The reader asked with a wrong `after`: the error names the numbers that are right. */
 static void refuse_place(const struct tc__lease *lease, struct tc_lease_ask *ask) {
   const struct tc_lease_window *w = &lease->window;
   char until[40] = "", text[160];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/model/messages.h"
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct tc_submit *tc_submit_new(enum tc_submit_kind kind) {
@@ -50,4 +52,16 @@ void tc_reply_free(struct tc_reply *reply) {
   if (reply == NULL) return;
   TB_MAGIC_END(reply, TC_REPLY_MAGIC);
   free(reply);
+}
+
+void tc_store_note_at(const struct tc_store_sink *sink, struct tc_log_site *site,
+                      enum tc_level level, uint32_t ref, const char *fmt, ...) {
+  char text[512];
+  va_list args;
+
+  if (sink->note == NULL) return;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  sink->note(sink->self, &(struct tc_note){ site, level, ref, fmt, text });
 }

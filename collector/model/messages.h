@@ -146,6 +146,16 @@ struct tc_store_sink {
                const struct tc_note *note); /* a line for the log, any store thread; NULL: none */
 };
 
+/* A line for the log, which another thread writes. Each call is a site of its own; a line about a
+ * stream gives its ref, another one 0. */
+#define tc_store_note(sink, level, ref, ...)                                                       \
+  do {                                                                                             \
+    static struct tc_log_site site_;                                                               \
+    tc_store_note_at((sink), &site_, (level), (ref), __VA_ARGS__);                                 \
+  } while (0)
+void tc_store_note_at(const struct tc_store_sink *sink, struct tc_log_site *site,
+                      enum tc_level level, uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
+
 struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
 void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
 /* Zeroes the fields of the kind. Returns NULL if there is no memory. */

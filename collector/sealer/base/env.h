@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every room of the sealer works with: its options, its keys, its lines for the log, and the deadline of a stop. */
+/* Shared by every room of the sealer: options, keys, lines for the log, the deadline of a stop. */
 #ifndef TC_SEALER_BASE_ENV_H
 #define TC_SEALER_BASE_ENV_H
 
@@ -21,7 +21,7 @@ struct tc_sealer_options {
   bool durable;
   struct tc_store_sink sink;
   struct tc_stats *stats;
-  struct tc_keeps *keeps;          /* what retention spares */
+  struct tc_keeps *keeps;          /* segments that retention keeps */
   const char *run;                 /* id of this run, for metas */
   void (*wake_commit)(void *self); /* settled reports wait */
   void *wake_self;
@@ -31,20 +31,13 @@ struct tc__env {
   struct tc_sealer_options opt;
   enum tc_hash_kind hash_kind;    /* archive.hash */
   struct tc_keys *signer;         /* archive.sign; NULL: metas are not signed */
-  atomic_ullong deadline_mono_ns; /* of a stop: what is left then is the next start's; 0: none */
+  atomic_ullong deadline_mono_ns; /* a stop leaves the rest to the next start; 0: none */
 };
 
-bool tc__is_late(const struct tc__env *env); /* the deadline of a stop is over */
+bool tc__is_late(const struct tc__env *env); /* the deadline of a stop has passed */
 uint64_t tc__disk_free(const struct tc__env *env);
 
-/* A line for the log, which another thread writes. Each call is a site of its own; a line about a stream gives its ref. */
 #define tc__note(env, ...) tc__note_as(env, TC_NOTICE, 0, __VA_ARGS__)
-#define tc__note_as(env, level, ref, ...)                                                          \
-  do {                                                                                             \
-    static struct tc_log_site site_;                                                               \
-    tc__note_at((env), &site_, (level), (ref), __VA_ARGS__);                                       \
-  } while (0)
-void tc__note_at(const struct tc__env *env, struct tc_log_site *site, enum tc_level level,
-                 uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
+#define tc__note_as(env, level, ref, ...) tc_store_note(&(env)->opt.sink, level, ref, __VA_ARGS__)
 
 #endif

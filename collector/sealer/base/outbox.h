@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sealer reports: replies to the loops, and how far streams are settled to the log. */
+/* Replies of the sealer to the loops, and how far streams are settled, for the log. */
 #ifndef TC_SEALER_BASE_OUTBOX_H
 #define TC_SEALER_BASE_OUTBOX_H
 
