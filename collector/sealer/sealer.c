@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "collector/sealer/private.h"
+#include "collector/sealer/seal/rests.h"
 
 enum {
   DESCRIPTORS_PART =
@@ -94,6 +95,7 @@ static void free_chain(struct tc_work *work) {
 }
 
 static void free_seal(struct tc__seal *seal) {
+  tc__rests_fini(seal);
   tc__queue_fini(&seal->queue);
   tc__outbox_fini(&seal->outbox);
   tc__streams_fini(&seal->streams);

@@ -16,6 +16,7 @@
 #include "collector/sealer/seal/publisher.h"
 #include "collector/sealer/seal/rebuild.h"
 #include "collector/sealer/seal/records.h"
+#include "collector/sealer/seal/rests.h"
 #include "collector/sealer/seal/runs.h"
 #include "collector/sealer/seal/show.h"
 
@@ -221,6 +222,7 @@ static tb_rc prove_between(struct tc_sealer *sealer, struct tb_diag *diag) {
 static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
 
+  tc__clear_rests(&sealer->seal);
   while (sealer->work.first != NULL || take_inbox(sealer)) {
     struct tc_work *work = sealer->work.first;
     TB_MAGIC_CHECK(work, TC_WORK_MAGIC);

@@ -145,7 +145,6 @@ static void hand_over(struct tc_segment *segment, struct tc_segment *rest) {
 tb_rc tc_segment_part_off(struct tc_segment *segment, const char *stream_hex, const void *header,
                           size_t header_len, struct tb_diag *diag, struct tc_segment **out_rest) {
   struct tc_segment_owed *owed = &segment->owed;
-  struct tc_segment *rest = NULL;
   tb_rc rc = TB_OK;
 
   assert(owed->bytes > 0 && segment->nqueue == 0);
@@ -155,19 +154,17 @@ tb_rc tc_segment_part_off(struct tc_segment *segment, const char *stream_hex, co
   if (any) {
     uint64_t gen = segment->ngens > owed->ngens ? segment->gens[owed->ngens].gen : segment->now.gen;
     TB_TRY(tc_segment_new(segment->open_fd, stream_hex, gen, header, header_len, TC_HASH_XXH3, diag,
-                          &rest));
-    rc = copy_behind(segment, rest, diag);
+                          out_rest));
+    rc = copy_behind(segment, *out_rest, diag);
   }
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)owed->bytes) != 0)
     rc = tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", segment->name, strerror(errno));
   if (rc != TB_OK) {
-    if (rest != NULL) unlinkat(rest->open_fd, rest->name, 0);
-    tc_segment_free(rest);
+    if (any) *out_rest = tc_segment_discard(*out_rest);
     return rc;
   }
-  if (any) hand_over(segment, rest);
-  if (any && segment->descriptors != NULL) tc_descriptors_add(segment->descriptors, rest);
+  if (any) hand_over(segment, *out_rest);
+  if (any && segment->descriptors != NULL) tc_descriptors_add(segment->descriptors, *out_rest);
   segment->bytes = segment->written = owed->bytes;
-  *out_rest = rest;
   return TB_OK;
 }

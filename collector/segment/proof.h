@@ -25,7 +25,8 @@ TB_MUST tb_rc tc_segment_prove(struct tc_segment *segment, struct tb_diag *diag)
 
 /* Of a file that is not what it was: the generations behind those that were vouched for, and the open one, get a file
  * and a segment of their own, with this header. NULL: there are none. The old one is as the checkpoint noted it, and
- * holds no longer than until it is put aside. A failure changes nothing. */
+ * holds no longer than until it is put aside. A failure changes nothing; *out_rest is then as after
+ * tc_segment_new(). */
 TB_MUST tb_rc tc_segment_part_off(struct tc_segment *segment, const char *stream_hex,
                                   const void *header, size_t header_len, struct tb_diag *diag,
                                   struct tc_segment **out_rest);

@@ -99,11 +99,20 @@ static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_g
   return TB_OK;
 }
 
+struct tc_segment *tc_segment_discard(struct tc_segment *segment) {
+  bool removed = segment->fd < 0 || unlinkat(segment->open_fd, segment->name, 0) == 0;
+
+  if (!removed && errno != ENOENT) return segment;
+  tc_segment_free(segment);
+  return NULL;
+}
+
 tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, const void *header,
                      size_t header_len, enum tc_hash_kind kind, struct tb_diag *diag,
                      struct tc_segment **out) {
   struct tc_segment *segment;
 
+  *out = NULL;
   assert(header_len <= sizeof segment->header);
   TB_TRY(segment_alloc(open_fd, stream_hex, first_gen, kind, diag, &segment));
   segment->header_len = header_len;
@@ -117,8 +126,7 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
     rc = add_bytes(segment, segment->header, header_len, tb_crc32c(0, segment->header, header_len),
                    diag);
   if (rc != TB_OK) {
-    if (segment->fd >= 0) unlinkat(open_fd, segment->name, 0);
-    tc_segment_free(segment);
+    *out = tc_segment_discard(segment);
     return rc;
   }
   if (header_len > 0)
@@ -456,15 +464,17 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   struct tc_segment *rest;
 
   assert(segment->in_gen && segment->ngens > 0 && segment->nqueue == 0 && segment->owed.bytes == 0);
+  *out_rest = NULL;
   TB_TRY(tc_descriptors_use(segment, diag));
-  TB_TRY(tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
-                        segment->header_len, tc_hasher_kind(segment->hasher), diag, &rest));
-  tb_rc rc = tc__segment_copy(segment, segment->now.offset, segment->written, rest, diag);
+  tb_rc rc = tc_segment_new(segment->open_fd, stream_hex, segment->now.gen, segment->header,
+                            segment->header_len, tc_hasher_kind(segment->hasher), diag, out_rest);
+  if (rc != TB_OK) return rc;
+  rest = *out_rest;
+  rc = tc__segment_copy(segment, segment->now.offset, segment->written, rest, diag);
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)segment->now.offset) != 0)
     rc = fail_file(segment, diag);
   if (rc != TB_OK) {
-    unlinkat(rest->open_fd, rest->name, 0);
-    tc_segment_free(rest);
+    *out_rest = tc_segment_discard(rest);
     return rc;
   }
   rest->now = segment->now;
@@ -480,7 +490,6 @@ tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex, struct 
   segment->crc = segment->border_crc;
   part_hashes(segment, rest);
   if (segment->descriptors != NULL) tc_descriptors_add(segment->descriptors, rest);
-  *out_rest = rest;
   return TB_OK;
 }
 

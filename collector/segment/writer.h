@@ -56,6 +56,8 @@ struct tc_segment {
   int fd;                             /* -1: it rests */
   struct tc_descriptors *descriptors; /* NULL: it never rests */
   TAILQ_ENTRY(tc_segment) in_use;
+  struct tc_segment *next_rest; /* in the sealer's list of files to be moved out of open/ */
+  bool for_quarantine;          /* that file has bytes for salvage */
   char name[TC_FILE_NAME_BYTES];
   uint64_t first_gen;
   unsigned char header[64];
@@ -84,6 +86,8 @@ struct tc_segment {
       unsure; /* a sync failed, or it was closed without one: it is not known what of it the disk has */
 };
 
+/* On failure *out is NULL, or a segment whose file could not be removed: the caller calls
+ * tc_segment_discard() again, as the file is in the way of the next one of that name. */
 TB_MUST tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen,
                              const void *header, size_t header_len, enum tc_hash_kind kind,
                              struct tb_diag *diag, struct tc_segment **out);
@@ -104,6 +108,8 @@ struct tc_segment_part {
 TB_MUST tb_rc tc_segment_resume(int open_fd, const char *stream_hex, struct tc_segment_part *part,
                                 enum tc_hash_kind kind, struct tb_diag *diag,
                                 struct tc_segment **out);
+/* Removes the file and frees the segment. Returns the segment if the disk refuses, else NULL. */
+struct tc_segment *tc_segment_discard(struct tc_segment *segment);
 /* Closes the file; the one that renames or unlinks it did so before. */
 void tc_segment_free(struct tc_segment *segment);
 
@@ -131,7 +137,7 @@ TB_MUST tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment
                              struct tb_diag *diag);
 
 /* After a flush, inside a generation with complete ones before it: moves the unfinished one into a
- * segment of its own; this one ends at the border. */
+ * segment of its own; this one ends at the border. Fails as tc_segment_new() does. */
 TB_MUST tb_rc tc_segment_cut(struct tc_segment *segment, const char *stream_hex,
                              struct tb_diag *diag, struct tc_segment **out_rest);
 

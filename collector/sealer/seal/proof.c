@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "collector/sealer/seal/folder.h"
 #include "collector/sealer/seal/recorded.h"
+#include "collector/sealer/seal/rests.h"
 #include "collector/segment/proof.h"
 #include "proto/frame.pb-c.h"
 
@@ -92,7 +93,10 @@ static tb_rc lose(struct tc__seal *seal, struct tc__file *file, const struct tb_
   TB_TRY(put_aside(seal, file->segment, diag));
   tb_rc rc = tc_segment_part_off(file->segment, stream->hex, stream->header, stream->header_len,
                                  diag, &rest);
-  if (rc != TB_OK) return rc == TB_UNREADABLE ? TB_IO : rc;
+  if (rc != TB_OK) {
+    tc__keep_rest(seal, rest);
+    return rc == TB_UNREADABLE ? TB_IO : rc;
+  }
   tc__note_as(seal->env, TC_ERROR, stream->ref,
               "%s; the log relied on it: generations %" PRIu64 " to %" PRIu64 " are lost",
               why->text, loss.first_gen, loss.last_gen);

@@ -3,12 +3,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "collector/sealer/seal/proof.h"
 #include "collector/sealer/seal/publisher.h"
 #include "collector/sealer/seal/recorded.h"
+#include "collector/sealer/seal/rests.h"
 #include "proto/frame.pb-c.h"
 
 tb_rc tc__flush_dirty(struct tc__seal *seal, bool to_disk, struct tb_diag *diag) {
@@ -44,6 +44,7 @@ void tc__seal_open(struct tc__seal *seal, struct tc__stream *stream) {
  * it depends on how that ends. */
 static tb_rc make_way(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
+  TB_TRY(tc__rest_check(seal, stream, gen, diag));
   if (stream->queued == NULL || (gen > stream->queued_gen_max && seal->unproven == 0)) return TB_OK;
   for (struct tc__file *file = seal->queue.first; file != NULL; file = file->next) {
     if (file->stream != stream || file->segment == NULL ||
@@ -63,8 +64,14 @@ tb_rc tc__open_run(struct tc__seal *seal, struct tc__stream *stream, uint64_t ge
   if (file == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
   tb_rc rc = tc_segment_new(seal->env->opt.dirs->open, stream->hex, gen, stream->header,
                             stream->header_len, seal->env->hash_kind, diag, &file->segment);
-  if (rc == TB_OK) rc = tc__losses_move(&file->losses, &stream->losses);
   if (rc != TB_OK) {
+    tc__keep_rest(seal, TB_MOVE(file->segment));
+    tc__file_free(file);
+    return rc;
+  }
+  rc = tc__losses_move(&file->losses, &stream->losses);
+  if (rc != TB_OK) {
+    tc__keep_rest(seal, tc_segment_discard(TB_MOVE(file->segment)));
     tc__file_free(file);
     return rc;
   }
@@ -77,19 +84,6 @@ tb_rc tc__open_run(struct tc__seal *seal, struct tc__stream *stream, uint64_t ge
   stream->begun = true;
   tc__stream_opens(stream, file);
   return TB_OK;
-}
-
-/* Bytes that were cut off cannot be put back to be tried again. That it is lost counts; its bytes are for salvage
- * only. */
-static void put_rest_aside(struct tc__seal *seal, struct tc_segment *rest) {
-  struct tb_diag why = { 0 };
-  tb_rc rc = tc_segment_flush(rest, &why);
-
-  if (rc == TB_OK) rc = tc__quarantine_file(&seal->aside, rest, &why);
-  if (rc == TB_OK) return;
-  tc__note_as(seal->env, TC_WARN, 0, "%s; what was there of an unfinished generation is not kept",
-              why.text);
-  unlinkat(seal->env->opt.dirs->open, rest->name, 0);
 }
 
 tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, const char *why,
@@ -111,9 +105,11 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
     struct tc_segment *rest;
     TB_TRY(make_way(seal, stream, now->gen, diag)); /* which may add losses of its own */
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
-    TB_TRY(tc_segment_cut(file->segment, stream->hex, diag, &rest));
-    put_rest_aside(seal, rest);
-    tc_segment_free(rest);
+    tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest);
+    tc__keep_rest(seal, rest); /* bytes that were cut off cannot be put back */
+    if (rc != TB_OK) return rc;
+    rest->for_quarantine = true;
+    tc__clear_rests(seal);
     tc__dirty_remove(&seal->dirty, file);
     tc__seal_open(seal, stream);
   } else {
@@ -148,6 +144,7 @@ tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream, struct t
     if (rest == NULL) return tb_fail(diag, TB_NOMEM, "archive: no memory");
     tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest->segment);
     if (rc != TB_OK) {
+      tc__keep_rest(seal, TB_MOVE(rest->segment));
       tc__file_free(rest);
       return rc;
     }

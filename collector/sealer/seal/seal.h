@@ -18,6 +18,7 @@ struct tc__seal {
   struct tc_descriptors descriptors; /* of the segments in open/ */
   size_t unproven; /* files that a start took up, and that were not read back yet */
   struct tc__aside aside;
+  struct tc_segment *rests; /* files to be moved out of open/ (rests.h) */
   struct tc__verdict_queue verdicts;
   struct tc__outbox outbox;
   uint64_t end_lsn; /* records handled so far lie before it in the log */

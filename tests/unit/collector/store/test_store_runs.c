@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: files of many generations. Readers see the complete ones of a run that is still written. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "archive/audit/audit.h"
 #include "support/patience.h"
+#include "support/store_calls.h"
 #include "support/store_fixture.h"
 
 enum { STREAM = 7, BATCHES = 3, BATCH_BYTES = 1000, HEADER_BYTES = 16 };
@@ -350,6 +352,29 @@ Test(store_runs, a_number_that_comes_again_leaves_the_sealed_row) {
   cr_assert_eq(after.n, 1u);
   cr_assert_eq(after.row[0].last_gen, 2);
   cr_assert_not(after.row[0].open);
+}
+
+/* The disk neither moves nor removes the bytes of a generation that was given up: the next turn tries again, and the
+ * stream's next file of that name waits for it. */
+Test(store_runs, a_rest_that_the_disk_keeps_is_moved_later) {
+  struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
+
+  tt_header(&w);
+  write_generations(&w, 1, 2);
+  tt_batch(&w, 3, "\x01unfinished", 11);
+  tt_barrier(&tt);
+  tt_calls_watch(&tt);
+  tt_calls_fail("[ru][en][nl]* open/*3.part*", EIO, 4);
+  tt_loss(&w, 3, 3, 1, 1000);
+  TT_WAIT_UNTIL(tt_calls_failed() == 4 && tt_count_files(&tt, "open", ".part") == 0);
+  cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
+  write_generations(&w, 4, 4);
+  tt_barrier(&tt);
+  struct rows rows = list();
+  cr_assert_eq(rows.n, 2u, "%s", tt.notes);
+  cr_assert_eq(rows.row[0].last_gen, 2);
+  cr_assert_eq(rows.row[1].first_gen, 4);
+  tt_calls_watch(NULL);
 }
 
 /* A reader that waits for nothing else sees what is whole all the same. */
