@@ -103,7 +103,7 @@ struct to__over {
   unsigned in_a_row;
   to_ns since; /* begin of the first generation in the row */
 };
-/* Call it at the end of a generation. part and whole only grow. */
+/* Adds a generation that has ended; part and whole only grow. Returns true if the share is too large. */
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;

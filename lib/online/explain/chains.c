@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A goroutine waits for at most one other: a walk ends without a wait, at a known chain, or in a cycle. */
+/* A goroutine waits for at most one other: a walk ends at one without a wait, at a known chain, or in a cycle. */
 #include "online/explain/chains.h"
 
 #include <string.h>

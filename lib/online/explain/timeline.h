@@ -48,7 +48,7 @@ struct to_timeline {
 
 void to_timeline_init(struct to_timeline *t, struct tb_mem *mem, to_ns from, to_ns until);
 void to_timeline_fini(struct to_timeline *t);
-/* Adds a span; other kinds are ignored. stack and by_stack: of to_spans_stack(); a LIFE's begin and creation. */
+/* Adds a GOROUTINE, LIFE or RANGE span; ignores others. stack, by_stack: by to_spans_stack(); a LIFE's begin, creation. */
 TB_MUST tb_rc to_timeline_add(struct to_timeline *t, const struct to_span *span, uint32_t stack,
                               uint32_t by_stack);
 

@@ -146,7 +146,7 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   if (open->above != NULL) open->above->below = open->below;
   if (open == first) first = open->below;
   *top = (uintptr_t)first;
-  /* A P's entry stays, as its next range begins soon; a goroutine's is removed with it. */
+  /* A P's entry stays, as its next range begins soon; a known goroutine's until the goroutine ends. */
   if (first == NULL && is_of_goroutine(kind) && open->life == 0)
     tb_map_remove(ranges, (uint64_t)id);
   return open;

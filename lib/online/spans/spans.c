@@ -290,7 +290,7 @@ HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struc
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-/* A goroutine leaves its thread by itself. */
+/* Handles GoBlock and GoStop: a running goroutine leaves its thread. */
 HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                 enum to_go_state state) {
   struct to_life *g = to__spans_context(s, ev);

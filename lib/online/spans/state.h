@@ -145,7 +145,7 @@ struct to_spans {
   struct to_life *lives; /* by slot */
   struct to_birth *births;
   size_t slots, births_room; /* slots: room of both */
-  uint32_t slots_end;        /* higher slots have not been used in this epoch */
+  uint32_t slots_end;        /* slots from here on have not been used in this epoch */
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */

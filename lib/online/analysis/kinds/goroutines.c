@@ -376,7 +376,7 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
     if (sum->why == TO_CALL_WHOLE) add_number(&row[ENTRY_CALL], of.total_ns);
     if (sum->why != TO_CALL_WHOLE && sum->why != TO_CALL_UNSTATED)
       add_number(&row[ENTRY_WITHOUT_P], of.total_ns);
-    /* Counted before its call ends: only the window all is sure to have both. */
+    /* Counted before its call ends: only TO_WINDOW_ALL is sure to have both. */
     if (sum->why == TO_CALL_WITHOUT_PROC ||
         (sum->why == TO_CALL_UNSTATED && a->report.window == TO_WINDOW_ALL))
       add_number(&row[ENTRY_CALL_BLOCK], of.total_ns);

@@ -46,7 +46,7 @@ tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigne
   return TB_OK;
 }
 
-/* Candidates; when they are as many, the better half stays. */
+/* Room for candidates; when it is full, the TO_WAITS_LISTED first ones stay. */
 enum { ROOM = 2 * TO_WAITS_LISTED };
 
 static bool is_before(const void *waits, uint32_t a, uint32_t b) {

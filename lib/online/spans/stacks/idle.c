@@ -90,7 +90,7 @@ static const char *find_colon(struct to_string text) {
   return colon + 1 < text.data + text.len && colon[1] == ':' ? NULL : colon;
 }
 
-/* A star after a parenthesis belongs to a Go method: "net.(*conn).Read". */
+/* Ignores the star after a parenthesis, which belongs to a Go method: "net.(*conn).Read". */
 static bool has_star_inside(struct to_string name) {
   for (size_t i = 0; i < name.len; i++)
     if (name.data[i] == '*' && (i == 0 || name.data[i - 1] != '(')) return true;
