@@ -99,7 +99,7 @@ class Verb(Case):
     def test_what_is_idle_is_taken_where_it_may_mean_something(self):
         trace = self.trace("g26-gens")
         done = self.tracectl("report", "block", trace, "--idle", "main.f,nett:main.f")
-        self.assertIn('--idle: "nett" is no reason of `tracectl tables reasons`', done.err)
+        self.assertIn('--idle: "nett" is not in `tracectl tables reasons`', done.err)
         self.assertIn('"ma*n.f" is neither', self.tracectl("report", "block", trace, "--idle", "ma*n.f", expect=2).err)
         self.assertIn("analysis.idle", self.tracectl("report", "block", "--idle", "main.f", expect=2).err)
 

@@ -267,7 +267,7 @@ class Timeline(Served, TimelineCase):
             ("why", {**newest, "goroutine": 1}, 400, "one of task, slow, goroutine with ns"),
             ("why", {**newest, "task": "one"}, 400, "task=one is not"),
             ("why", {**newest, "task": 987654321}, 404, "no task"),
-            ("why", {**newest, "goroutine": 1, "ns": 5}, 404, "the time lies outside of the trace"),
+            ("why", {**newest, "goroutine": 1, "ns": 5}, 404, "the time is outside of the trace"),
         ]:
             with self.subTest(query=query), self.assertRaises(urllib.error.HTTPError) as caught:
                 self.get(f"/api/v1/{path}", **query)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each event meets one look into a table; most concern no analysis and cost about 1 ns. A slice is
- * cut at the borders of the windows' slots, so that nothing below looks at the time for that. */
+/* Each event costs one table lookup; most concern no analysis and cost about 1 ns. A slice is cut at the borders of the
+ * windows' slots, so that the code below need not compare times. */
 #include "online/analysis/analysis.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { REPORT_CHUNK_BYTES = 16 << 10 };
 
-/* What an event of a type meets. */
+/* How an event of a type is dispatched: always, or if its argument or the running goroutine is followed. */
 enum meets { MEETS_NONE, MEETS_BY_ARG, MEETS_BY_CONTEXT, MEETS_KINDS, MEETS_EXPERIMENT };
 
 _Static_assert(TO_ANALYSIS_KINDS <= 32, "a bit for each kind");
@@ -43,8 +43,6 @@ bool to_analysis_find(const char *name, enum to_analysis_kind *out) {
   return false;
 }
 
-/* ---- spans ---- */
-
 static unsigned bit_of(const struct to_span *span) {
   return span->kind == TO_SPAN_GOROUTINE ? 16u + span->state : span->kind;
 }
@@ -58,8 +56,6 @@ static tb_rc take_spans(void *self, const struct to_generation *gen, const struc
       TB_TRY(analyses[__builtin_ctz(kinds)].ops->span(a, gen, span));
   return TB_OK;
 }
-
-/* ---- types of events ---- */
 
 static enum meets follows(uint64_t type) {
   switch (type) {
@@ -96,8 +92,6 @@ void to__analysis_follow(struct to_analyses *a, enum to_analysis_kind kind,
   a->follower = UINT32_C(1) << kind;
   for (size_t i = 0; i < sizeof(types); i++) set_meets(a, types[i]);
 }
-
-/* ---- begin and end ---- */
 
 static tb_rc init(struct to_analyses *a) {
   struct to_spans_config config = { .stacks_max = a->config.stacks_max };
@@ -166,8 +160,6 @@ tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns) {
   return TB_OK;
 }
 
-/* ---- events ---- */
-
 static tb_rc settle(struct to_analyses *a) {
   if (a->settled) return TB_OK;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
@@ -232,7 +224,7 @@ static tb_rc take_events(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* Few traces have any: their spans are made piece by piece, so that each event meets its goroutine as it is then. */
+/* Makes the few spans of a trace with experiments piece by piece: each event needs its goroutine's state then. */
 static tb_rc take_experiments(struct to_analyses *a, const struct to_generation *gen,
                               const struct to_event *events, size_t n) {
   size_t done = 0;
@@ -255,7 +247,7 @@ static tb_rc make_spans(struct to_analyses *a, const struct to_generation *gen,
                            : to_spans_events(a->spans, gen, events, n);
 }
 
-/* How many of n events, n > 0, lie before the open slot's end. */
+/* Counts those of n events, n > 0, that are before the open slot's end. */
 static size_t count_before(const struct to_event *events, size_t n, to_ns border) {
   size_t low = 0;
 
@@ -281,12 +273,11 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
 
   a->generation = gen;
   if (n > 0) a->ended = events[n - 1].time;
-  if (a->report_arena.bytes > 0)
-    tb_arena_reset(&a->report_arena); /* the last report was lent until now */
+  if (a->report_arena.bytes > 0) tb_arena_reset(&a->report_arena); /* lent until now */
   while (n > 0) {
     TB_TRY(move_windows(a, events[0].time));
     size_t here = count_before(events, n, to_windows_border(&a->windows));
-    if (here == 0) here = n; /* the last slot there is: time ends with it */
+    if (here == 0) here = n; /* the last possible slot: time ends with it */
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
@@ -309,7 +300,7 @@ void to_analyses_epoch(struct to_analyses *a) {
   a->generation = NULL;
   a->failed = settle(a);
   if (a->failed == TB_OK) a->failed = to_spans_epoch(a->spans);
-  to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: a view is out of date */
+  to_windows_note(&a->windows, 0, 0, a->windows.last); /* spans were cut: views are out of date */
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->epoch != NULL) analyses[k].ops->epoch(a);
 }
@@ -341,7 +332,7 @@ void to_analyses_overdue(struct to_analyses *a, to_ns age_ns) {
 
 static tb_rc settle_sums(struct to_analyses *a) {
   if (a->sums.n_held == 0) return TB_OK;
-  to_windows_note(&a->windows, 0, 0, a->windows.last); /* a view is out of date */
+  to_windows_note(&a->windows, 0, 0, a->windows.last); /* views are out of date */
   return to_span_sums_settle(&a->sums, 0);
 }
 
@@ -415,7 +406,7 @@ bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t who
   if (over->at != 0 && now <= over->at) return is_over(over);
   over->share = over->at == 0 || of == 0 ? 0 : (double)(part - over->part) / (double)of;
   if (over->in_a_row >= TO__OVER_GENERATIONS)
-    limit /= 2; /* one that comes and goes around the limit is one finding */
+    limit /= 2; /* a share that swings around the limit is one finding */
   if (over->share < limit)
     over->in_a_row = 0;
   else if (over->in_a_row++ == 0)

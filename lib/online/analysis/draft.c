@@ -159,7 +159,7 @@ static void join_values(struct to_draft *d, struct to_draft_value *into,
     else if (into->value.none || from->value.number > into->value.number)
       to_draft_number(into, from->value.number);
     return;
-  default: return; /* no sum of these */
+  default: return; /* cannot be summed */
   }
 }
 
@@ -181,7 +181,7 @@ static int compare_texts(struct to_string a, struct to_string b) {
   return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Of rows that are alike the names decide: in which order they were found may differ from run to run. */
+/* Breaks ties by the key texts: the order in which rows were found may differ between runs. */
 static bool row_before(const void *rows, uint32_t a, uint32_t b) {
   const struct to_draft_table *t = rows;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each event goes to the spans, and what it ends comes back through their sink at once. */
+/* Each event is passed to the spans; a span that ends comes back at once through their sink. */
 #include "online/analysis/durations.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 struct to_durations {
   struct tb_mem *mem;
   struct to_spans *spans;
-  const struct to_event *ev;  /* that is taken: its spans come next */
-  struct to_duration *lasted; /* its own */
+  const struct to_event *ev;  /* the current event: the next spans are of this or a later one */
+  struct to_duration *lasted; /* the element of out for ev */
 };
 
-/* A task or a region that was not seen to begin is one that we know nothing of. */
+/* Returns false for tasks and regions whose begin was not seen: nothing is known of them. */
 static bool has_duration(const struct to_span *span) {
   switch (span->kind) {
   case TO_SPAN_GOROUTINE: return span->state != TO_GO_UNDETERMINED;
@@ -31,7 +31,7 @@ static tb_rc take_spans(void *self, const struct to_generation *gen, const struc
 
   (void)gen;
   for (; n > 0; n--, span++) {
-    if (!span->until_known) continue; /* cut: its own end has not come */
+    if (!span->until_known) continue; /* cut: its end event is still to come */
     const struct to_event *ev = d->ev;
     while (ev->time != span->until) ev++;
     d->lasted += ev - d->ev;
@@ -46,7 +46,7 @@ static tb_rc take_spans(void *self, const struct to_generation *gen, const struc
 void to_durations_epoch(struct to_durations *d) {
   tb_rc rc = to_spans_epoch(d->spans);
 
-  assert(rc == TB_OK); /* the sink's answer */
+  assert(rc == TB_OK); /* take_spans() never fails */
   (void)rc;
 }
 

@@ -5,7 +5,7 @@
 
 #include "wire/experiments.h"
 
-/* Each name in a row gets its prefix, up to the sixteen that the longest row has. */
+/* Prefixes each name of a row; the longest row has sixteen. */
 #define N1(a)      TW_EV_##a,
 #define N2(a, ...) N1(a) __VA_OPT__(N1(__VA_ARGS__))
 #define N3(a, ...) N1(a) __VA_OPT__(N2(__VA_ARGS__))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events a reader wants: by kind (online/event/kinds.def), goroutine, least duration (online/analysis/durations.h).
+/* Selection of events by kind (online/event/kinds.def), goroutine and shortest duration (online/analysis/durations.h).
  *
- * A zeroed filter takes nothing; to_filter_all() makes one that takes everything.
- */
+ * A zeroed filter selects nothing; to_filter_all() makes one that selects everything. */
 #ifndef TO_ANALYSIS_FILTER_H
 #define TO_ANALYSIS_FILTER_H
 
@@ -16,10 +15,10 @@ struct to_filter {
 
 void to_filter_all(struct to_filter *filter);
 void to_filter_none(struct to_filter *filter);
-/* Adds a kind, or an event by its own name. False: there is none of that name. */
+/* Adds a kind, or an event by its own name. Returns false if neither has this name. */
 bool to_filter_add(struct to_filter *filter, const char *kind);
 
-/* Events that say something about this goroutine: it does it, or it is done to it. */
+/* Returns true if the goroutine emitted the event, or the event's first argument is the goroutine. */
 bool to_event_concerns(const struct to_event *ev, int64_t goroutine);
 
 static inline bool to_filter_fits(const struct to_filter *f, const struct to_event *ev,
@@ -31,7 +30,7 @@ static inline bool to_filter_fits(const struct to_filter *f, const struct to_eve
 
 struct to_kind {
   const char *name, *about;
-  const uint8_t *types; /* enum tw_event; 0 ends them; TW_OWN_EVENT_FIRST: that and all above */
+  const uint8_t *types; /* enum tw_event, ended by 0; TW_OWN_EVENT_FIRST: it and all above */
 };
 extern const struct to_kind to_kinds[];
 extern const size_t to_kinds_count;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report: figures and tables, and the schema that says what they are.
+/* A report: figures and tables, and the schema that describes them.
  *
- * An analysis declares its schema as data and fills values in. Code that shows, sends, sums or compares reports reads
- * the schema and knows no analysis by name.
+ * An analysis declares its schema as data and fills in values. Code that shows, sends, sums or compares reports reads
+ * the schema and does not depend on a single analysis.
  *
- * A name says its unit at its end: _ns, _bytes, _share (0..1); without one it is a number of things. Distributions
- * are of nanoseconds. Names never change; new ones come after the old ones.
+ * A name ends with its unit: _ns, _bytes, _share (0..1); without one it is a number of things. Distributions
+ * are of nanoseconds. Names never change; new ones are added after the old ones.
  *
- * The text of a value has a NUL behind it.
- */
+ * A NUL follows the text of a value. */
 #ifndef TO_ANALYSIS_REPORT_H
 #define TO_ANALYSIS_REPORT_H
 
@@ -31,12 +30,12 @@ enum to_value_type {
 const char *to_value_type_name(enum to_value_type type); /* "distribution" */
 
 struct to_value {
-  bool none; /* unknown, or not for this row */
+  bool none; /* unknown, or not defined for this row */
   union {
     int64_t number;
     double share;
     struct to_string text;
-    const struct to_callstack *stack; /* NULL: one that was not kept */
+    const struct to_callstack *stack; /* NULL: not kept */
     const struct to_distribution *distribution;
   };
 };
@@ -45,18 +44,17 @@ struct to_value {
 struct to_field {
   const char *name;
   enum to_value_type type;
-  const char *about;  /* one sentence, as a dashboard shows it */
-  const char *metric; /* its family in /metrics: of a column a series a row; NULL: none */
-  const char *label;  /* of a text column: the label of the row's series in /metrics; NULL: none */
-  bool
-      greatest; /* of a column: the row of the rows left out has their greatest one, not their sum */
+  const char *about;  /* one sentence for the user */
+  const char *metric; /* family in /metrics; a column makes a series a row; NULL: none */
+  const char *label;  /* of a text column: label of the row's series in /metrics; NULL: none */
+  bool greatest;      /* of a column: the row "other" has the greatest value, not the sum */
 };
 
 enum { TO_ORDERS_MAX = 3 };
 
-/* Rows are sorted by a column: a distribution by its total. */
+/* A column to sort rows by: a distribution by its total. */
 struct to_row_order {
-  uint8_t column; /* from 1; 0: no more */
+  uint8_t column; /* from 1; 0: end of the list */
   bool rising;
 };
 
@@ -64,24 +62,24 @@ struct to_table_schema {
   const char *name;
   const char *about;       /* as a heading: "By stack" */
   const char *order_about; /* "most blocked time first" */
-  unsigned keys;           /* columns before this one are the row's key */
+  unsigned keys;           /* the first columns, which are the row's key */
   unsigned columns;
   const struct to_field *column;
   struct to_row_order order[TO_ORDERS_MAX];
-  bool is_list; /* rows are things, not sums: what is cut off is not summed in a row "other" */
+  bool is_list; /* rows are single things: without a row "other" for those above the limit */
 };
 
 struct to_schema {
   unsigned options, figures, tables;
-  const struct to_field *option; /* what the report was asked for with */
+  const struct to_field *option; /* parameters of the report */
   const struct to_field *figure;
   const struct to_table_schema *table;
 };
 
 struct to_table {
-  size_t rows;                  /* listed */
-  size_t rows_total;            /* found */
-  bool has_other;               /* the last row sums those that are not listed: its key is none */
+  size_t rows;                  /* in value */
+  size_t rows_total;            /* before the limit, with "other" */
+  bool has_other;               /* the last row sums those above the limit; its keys are none */
   const struct to_value *value; /* rows * columns, row by row */
 };
 
@@ -105,15 +103,14 @@ struct to_report {
   uint64_t from_wall_ns, until_wall_ns;   /* 0: unknown */
   uint64_t first_gen, last_gen;           /* 0: none */
   uint64_t events;                        /* between from and until, Sync included */
-  uint64_t epochs;                        /* over the whole stream; 0: nothing came yet */
+  uint64_t epochs;                        /* over the whole stream; 0: no event yet */
   const struct to_value *option, *figure; /* in the schema's order */
   const struct to_table *table;
   size_t notes;
-  const char *const
-      *note; /* sentences about this report: what the trace lacks, and how to have it */
+  const char *const *note; /* sentences: what the trace lacks, and how to get it */
 };
 
-/* By name; -1: there is none. */
+/* Finds an index by name; -1: not found. */
 int to_schema_table(const struct to_schema *schema, const char *name);
 int to_fields_find(const struct to_field *field, unsigned n, const char *name);
 

@@ -23,7 +23,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
   va_end(args);
   if (n < 0) return;
   w->n += (size_t)n;
-  if (w->n >= WORDS_BYTES) w->n = WORDS_BYTES - 1; /* cut */
+  if (w->n >= WORDS_BYTES) w->n = WORDS_BYTES - 1; /* truncated */
 }
 
 static void say_text(struct words *w, const char *before, struct to_string text) {
@@ -36,7 +36,7 @@ static void say_goroutine(struct words *w, uint32_t slot) {
   say_text(w, " ", to_span_sums_entry(w->sums, w->sums->goroutine[slot].entry));
 }
 
-/* " at main.flush:17" */
+/* Appends " at main.flush:17". */
 static void say_place(struct words *w, uint32_t stack) {
   const struct to_frame *frame = to_callstack_own(to_spans_callstack(w->chains->spans, stack));
 
@@ -56,7 +56,7 @@ static void say_age(struct words *w, to_ns since) {
     say(w, "%.1f s", ns / 1e9);
 }
 
-/* "waits at main.flush:17 (sync, 4.2 s)" */
+/* Appends "waits at main.flush:17 (sync, 4.2 s)". */
 static void say_wait(struct words *w, uint32_t slot) {
   const struct to_life *g = &w->chains->spans->lives[slot];
 
@@ -67,7 +67,7 @@ static void say_wait(struct words *w, uint32_t slot) {
   say(w, ")");
 }
 
-/* The goroutine at the end, which may wait itself. */
+/* Describes the goroutine at the end, which may wait, too. */
 static void say_end(struct words *w, const struct to_chain *chain) {
   const struct to_life *g = &w->chains->spans->lives[chain->last];
   uint32_t stack;
@@ -75,7 +75,7 @@ static void say_end(struct words *w, const struct to_chain *chain) {
   switch ((enum to_chain_end)chain->end) {
   case TO_CHAIN_RUNS: say(w, ", which runs"); return;
   case TO_CHAIN_RUNNABLE:
-    say(w, ", which is runnable for ");
+    say(w, ", which has been runnable for ");
     say_age(w, g->since);
     return;
   case TO_CHAIN_CALL:
@@ -86,25 +86,25 @@ static void say_end(struct words *w, const struct to_chain *chain) {
     say_age(w, g->since);
     return;
   case TO_CHAIN_IDLE: say(w, ", which waits for work"); return;
-  case TO_CHAIN_NO_WAKER: say(w, "; no goroutine is known to end that wait"); return;
-  case TO_CHAIN_GONE: say(w, "; what ended such waits before has ended itself"); return;
+  case TO_CHAIN_NO_WAKER: say(w, "; it is unknown who will end that wait"); return;
+  case TO_CHAIN_GONE: say(w, "; the goroutine that ended such waits has ended"); return;
   default: return;
   }
 }
 
-/* How far the weakest link can be trusted. */
+/* Explains how the weakest link is known. */
 static void say_source(struct words *w, enum to_link weakest) {
   static const char *const words[TO_LINKS] = {
     [TO_LINK_NONE] = "",
     [TO_LINK_EXACT] = " (each holds the lock)",
-    [TO_LINK_OWN] = " (inferred: each ended such a wait of the one before it last time)",
+    [TO_LINK_OWN] = " (inferred: each ended the last such wait of the one before)",
     [TO_LINK_OTHERS] = " (guessed: one of them ended such a wait of another goroutine)",
   };
 
   say(w, "%s", words[weakest]);
 }
 
-/* Steps of a chain: all of a short one; else the first ones, and the last one. A cycle is said up to the goroutine that it began with. */
+/* Describes all steps of a short chain, otherwise the first ones and the last. A cycle ends with the goroutine that it began with. */
 static void say_steps(struct words *w, uint32_t slot) {
   const struct to_chain *first = &w->chains->of_slot[slot], *chain = first;
   uint32_t length = first->length, at = slot;
@@ -115,7 +115,7 @@ static void say_steps(struct words *w, uint32_t slot) {
     chain = &w->chains->of_slot[at];
     say(w, i == 0 ? " " : ", which ");
     say_wait(w, at);
-    if (chain->next == 0) break; /* a wait at the end */
+    if (chain->next == 0) break; /* the chain ends with this wait */
     at = chain->next;
     if (i + 1 == STEPS && length > STEPS + 1) {
       say(w, ", and so on over %" PRIu32 " more", length - STEPS);

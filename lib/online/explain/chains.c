@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each goroutine waits for at most one other, so a walk either meets an end, a chain that is known, or itself. */
+/* A goroutine waits for at most one other: a walk ends at one without a wait, at a known chain, or in a cycle. */
 #include "online/explain/chains.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ struct finder {
 
 /* ---- links ---- */
 
-/* Slot of the goroutine; 0: it has ended, or never was. */
+/* Returns the slot of a goroutine; 0: it has ended, or there is none. */
 static uint32_t slot_of_waker(const struct to_spans *s, uint64_t waker) {
   uint32_t slot = (uint32_t)(waker >> 32);
 
@@ -39,7 +39,7 @@ static uint32_t slot_of_waker(const struct to_spans *s, uint64_t waker) {
   return (uint32_t)s->lives[slot].life == (uint32_t)waker && s->lives[slot].life != 0 ? slot : 0;
 }
 
-/* NULL: not known. */
+/* Returns NULL if the lock's holder is unknown. */
 static const struct to_held_lock *find_held(const struct to_chains *c, uint32_t lock) {
   size_t begin = 0, end = c->n_held;
 
@@ -58,7 +58,7 @@ static void set_next(struct to_chain *chain, uint32_t next, enum to_link link) {
   chain->link = (uint8_t)link;
 }
 
-/* A wait that no link leaves ends its chain: NO_WAKER, or GONE. */
+/* Links a wait to a goroutine that ended such waits. Without a link, the chain ends: NO_WAKER or GONE. */
 static void link_by_wakers(const struct finder *f, uint32_t slot, struct to_chain *chain) {
   const struct to_spans *s = f->ask->spans;
   bool has_more;
@@ -72,7 +72,8 @@ static void link_by_wakers(const struct finder *f, uint32_t slot, struct to_chai
   }
   if (chain->next == 0 && of_stack != 0) {
     set_next(chain, slot_of_waker(s, of_stack), TO_LINK_OTHERS);
-    if (chain->next == slot) set_next(chain, 0, TO_LINK_NONE); /* it ended another's wait */
+    if (chain->next == slot)
+      set_next(chain, 0, TO_LINK_NONE); /* a goroutine cannot end its own wait */
   }
   if (chain->next != 0) return;
   chain->link = TO_LINK_NONE;
@@ -99,9 +100,9 @@ static tb_rc find_link(struct finder *f, uint32_t slot, struct to_chain *chain) 
 
 /* ---- the walk ---- */
 
-/* Whether the goroutine ends the chain that came to it: it does not wait, or it waits for work. */
-static tb_rc look_at(const struct finder *f, uint32_t slot, const struct to_chain *chain,
-                     bool *out_is_end, enum to_chain_end *out_end) {
+/* Sets *out_is_end if the goroutine ends the chain: it does not wait, or waits for work. */
+static tb_rc check_end(const struct finder *f, uint32_t slot, const struct to_chain *chain,
+                       bool *out_is_end, enum to_chain_end *out_end) {
   const struct to_life *g = &f->ask->spans->lives[slot];
 
   *out_is_end = true;
@@ -123,7 +124,7 @@ static uint32_t first_of(const struct finder *f, uint32_t slot) {
   return first;
 }
 
-/* The walk met itself at path[from]. */
+/* Records the cycle that begins at path[from]. */
 static void close_cycle(struct finder *f, size_t from) {
   const struct to_life *lives = f->ask->spans->lives;
   struct to_chains *c = f->out;
@@ -146,7 +147,7 @@ static void close_cycle(struct finder *f, size_t from) {
   c->cycle[c->cycles++] = cycle;
 }
 
-/* What is left of the path leads to the goroutine in this slot; end: what that one does, if it has no chain of its own. */
+/* Completes the chains of the path, which leads to this slot. end: what its goroutine does, if it has no chain. */
 static void unwind(struct finder *f, uint32_t slot, enum to_chain_end end, bool has_chain) {
   const struct to_chain tail =
       has_chain ? f->out->of_slot[slot] : (struct to_chain){ .last = slot, .end = (uint8_t)end };
@@ -161,7 +162,7 @@ static void unwind(struct finder *f, uint32_t slot, enum to_chain_end end, bool 
   }
 }
 
-/* The next goroutine of the walk joins the path, or ends it. out_next: where the walk goes on; 0: it is over. */
+/* Adds a goroutine to the walk. Sets *out_next to the next one; 0: the walk ends here. */
 static tb_rc step(struct finder *f, uint32_t slot, uint32_t *out_next) {
   struct to_chain *chain = &f->out->of_slot[slot];
   enum to_chain_end end;
@@ -169,7 +170,7 @@ static tb_rc step(struct finder *f, uint32_t slot, uint32_t *out_next) {
 
   *out_next = 0;
   if (f->ask->spans->lives[slot].state == TO_GO_WAITING) TB_TRY(find_link(f, slot, chain));
-  TB_TRY(look_at(f, slot, chain, &is_end, &end));
+  TB_TRY(check_end(f, slot, chain, &is_end, &end));
   if (is_end) {
     chain->length = 0;
     unwind(f, slot, end, false);
@@ -183,7 +184,7 @@ static tb_rc step(struct finder *f, uint32_t slot, uint32_t *out_next) {
   return TB_OK;
 }
 
-static tb_rc walk(struct finder *f, uint32_t slot) {
+static tb_rc find_chain(struct finder *f, uint32_t slot) {
   const struct to_chain *chains = f->out->of_slot;
   size_t from = 0;
 
@@ -195,18 +196,17 @@ static tb_rc walk(struct finder *f, uint32_t slot) {
     if (next == 0) return TB_OK;
     slot = next;
   }
-  if (chains[slot].path == f->walk) { /* the walk has met itself */
+  if (chains[slot].path == f->walk) { /* a cycle */
     while (f->path[from] != slot) from++;
     close_cycle(f, from);
   }
-  unwind(f, slot, TO_CHAIN_CYCLE,
-         true); /* what is left leads to the cycle, or to where an earlier walk has been */
+  unwind(f, slot, TO_CHAIN_CYCLE, true); /* the rest leads to the cycle, or to an earlier walk */
   return TB_OK;
 }
 
 /* ---- suspects ---- */
 
-/* It has ended, or waits in a chain that leads into the cycle. */
+/* Returns true if the goroutine has ended, or waits in a chain that leads into the cycle. */
 static bool is_stuck(const struct finder *f, uint64_t waker, uint32_t cycle) {
   uint32_t slot = slot_of_waker(f->ask->spans, waker);
 
@@ -216,7 +216,7 @@ static bool is_stuck(const struct finder *f, uint64_t waker, uint32_t cycle) {
   return chain->length > 0 && chain->end == TO_CHAIN_CYCLE && chain->cycle == cycle;
 }
 
-/* The wait may only be ended from within the cycle. out_since: if it began before this. */
+/* Returns true if only the cycle itself can end this wait, provided that the wait began before *out_since. */
 static bool is_bound(const struct finder *f, uint32_t slot, uint32_t cycle, to_ns *out_since) {
   const struct to_chain *chain = &f->out->of_slot[slot];
 
@@ -242,8 +242,6 @@ static bool is_suspect(const struct finder *f, uint32_t number) {
   }
   return true;
 }
-
-/* ---- all of them ---- */
 
 static tb_rc take_arrays(struct finder *f, struct tb_arena *arena) {
   struct to_chains *c = f->out;
@@ -272,8 +270,8 @@ tb_rc to_chains_find(const struct to_chains_ask *ask, struct tb_arena *arena,
 
   for (uint32_t slot = 1; slot < ask->spans->slots_end; slot++) {
     if (!waits_long(ask, slot)) continue;
-    if (out->of_slot == NULL) TB_TRY(take_arrays(&f, arena)); /* most streams need none */
-    TB_TRY(walk(&f, slot));
+    if (out->of_slot == NULL) TB_TRY(take_arrays(&f, arena)); /* most streams have no chain */
+    TB_TRY(find_chain(&f, slot));
   }
   for (uint32_t i = 1; i <= out->cycles; i++) out->cycle[i - 1].is_suspect = is_suspect(&f, i);
   return TB_OK;

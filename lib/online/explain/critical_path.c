@@ -19,17 +19,17 @@ const char *to_path_end_name(enum to_path_end end) {
   static const char *const names[] = {
     [TO_PATH_GOES_ON] = "",
     [TO_PATH_NO_WAKER] = "no goroutine ended it",
-    [TO_PATH_STILL_OPEN] = "it goes on",
-    [TO_PATH_UNKNOWN] = "the trace does not say",
-    [TO_PATH_CYCLE] = "what ended it waited itself",
+    [TO_PATH_STILL_OPEN] = "it is still open",
+    [TO_PATH_UNKNOWN] = "the trace does not show it",
+    [TO_PATH_CYCLE] = "its waker waited itself",
     [TO_PATH_TOO_DEEP] = "too many goroutines wait for one another",
   };
 
   return names[end];
 }
 
-/* Pieces come from the end on. */
-static tb_rc put(struct walk *w, struct to_path_piece piece) {
+/* Adds a piece. They are found from the last to the first. */
+static tb_rc add_piece(struct walk *w, struct to_path_piece piece) {
   struct to_path *path = w->path;
 
   if (piece.from >= piece.until) return TB_OK;
@@ -39,16 +39,16 @@ static tb_rc put(struct walk *w, struct to_path_piece piece) {
   return TB_OK;
 }
 
-static tb_rc put_unknown(struct walk *w, const struct to_history *history, to_ns from,
+static tb_rc add_unknown(struct walk *w, const struct to_history *history, to_ns from,
                          to_ns until) {
-  return put(w, (struct to_path_piece){ .from = from,
-                                        .until = until,
-                                        .history = history,
-                                        .state = TO_GO_NOT_EXIST,
-                                        .end = TO_PATH_UNKNOWN });
+  return add_piece(w, (struct to_path_piece){ .from = from,
+                                              .until = until,
+                                              .history = history,
+                                              .state = TO_GO_NOT_EXIST,
+                                              .end = TO_PATH_UNKNOWN });
 }
 
-/* The world stops what runs or would run; a call or a wait goes on without it. */
+/* Stops of the world affect goroutines that run or are runnable; calls and waits continue. */
 static void note_ranges(const struct walk *w, struct to_path_piece *piece) {
   const struct to_stretches *stops = &w->timeline->stops;
 
@@ -59,7 +59,7 @@ static void note_ranges(const struct walk *w, struct to_path_piece *piece) {
         to_stretches_cover_without(&piece->history->assists, stops, piece->from, piece->until);
 }
 
-static tb_rc put_span(struct walk *w, const struct to_history *history,
+static tb_rc add_span(struct walk *w, const struct to_history *history,
                       const struct to_moment_span *span, to_ns from, to_ns until,
                       enum to_path_end end) {
   struct to_path_piece piece = { .from = from,
@@ -73,7 +73,7 @@ static tb_rc put_span(struct walk *w, const struct to_history *history,
                                  .end = (uint8_t)end };
 
   note_ranges(w, &piece);
-  return put(w, piece);
+  return add_piece(w, piece);
 }
 
 static tb_rc follow(struct walk *w, uint64_t life, to_ns from, to_ns at) {
@@ -82,7 +82,7 @@ static tb_rc follow(struct walk *w, uint64_t life, to_ns from, to_ns at) {
   return TB_OK;
 }
 
-/* A goroutine that waits wakes no other. If the interval ends within both waits, the waker's ends first. */
+/* A waiting goroutine wakes no other: if both still wait at the interval's end, the waker's wait ends first. */
 static bool is_cycle(const struct to_moment_span *span, const struct to_history *waker, to_ns at) {
   const struct to_moment_span *its = to_history_at(waker, at);
 
@@ -101,7 +101,7 @@ static enum to_path_end can_follow(const struct walk *w, const struct to_history
   return w->n < TO_PATH_DEPTH_MAX ? TO_PATH_GOES_ON : TO_PATH_TOO_DEEP;
 }
 
-/* Its creator was there before it. NULL: none is known. */
+/* Returns a creator that is older than its goroutine; NULL: unknown. */
 static const struct to_history *creator_of(const struct walk *w, const struct to_history *history) {
   if (history == NULL || !history->is_born || history->creator == 0) return NULL;
   const struct to_history *creator = to_timeline_find(w->timeline, history->creator);
@@ -110,7 +110,7 @@ static const struct to_history *creator_of(const struct walk *w, const struct to
   return creator->is_born && creator->born >= history->born ? NULL : creator;
 }
 
-/* Before the goroutine was there, its creator's time counts. */
+/* Continues with the creator's time before the goroutine was created. */
 static tb_rc go_before_birth(struct walk *w, struct stage *stage,
                              const struct to_history *history) {
   const struct to_history *creator = creator_of(w, history);
@@ -119,20 +119,20 @@ static tb_rc go_before_birth(struct walk *w, struct stage *stage,
   if (creator == NULL || history->born < stage->at) {
     bool knows_birth = creator != NULL && history->born > stage->from;
     stage->at = knows_birth ? history->born : stage->from;
-    return put_unknown(w, history, stage->at, at);
+    return add_unknown(w, history, stage->at, at);
   }
   stage->life = creator->life;
   return TB_OK;
 }
 
-/* Nothing is known of the goroutine at this moment. */
+/* Continues where the state of the goroutine is unknown. */
 static tb_rc step_over(struct walk *w, struct stage *stage, const struct to_history *history) {
   to_ns before = history == NULL ? INT64_MIN : to_history_before(history, stage->at);
 
   if (before == INT64_MIN) return go_before_birth(w, stage, history);
   to_ns at = stage->at;
   stage->at = before > stage->from ? before : stage->from;
-  return put_unknown(w, history, stage->at, at);
+  return add_unknown(w, history, stage->at, at);
 }
 
 static tb_rc step(struct walk *w) {
@@ -146,16 +146,16 @@ static tb_rc step(struct walk *w) {
   stage->at = from;
   if (span->state == TO_GO_WAITING && end == TO_PATH_GOES_ON)
     return follow(w, span->by_life, from, at);
-  return put_span(w, history, span, from, at, end);
+  return add_span(w, history, span, from, at, end);
 }
 
-/* All that is left, earliest of all. */
+/* Gives up: the rest, which is the earliest part, is unknown. */
 static tb_rc cut(struct walk *w, to_ns from) {
   to_ns at = w->stage[w->n - 1].at;
 
   w->path->cut = true;
   w->n = 1;
-  return put_unknown(w, NULL, from, at);
+  return add_unknown(w, NULL, from, at);
 }
 
 static tb_rc walk_back(struct walk *w, to_ns from) {
@@ -170,7 +170,7 @@ static tb_rc walk_back(struct walk *w, to_ns from) {
   return TB_OK;
 }
 
-static void turn_round(struct to_path *path) {
+static void reverse(struct to_path *path) {
   for (size_t i = 0; i < path->n / 2; i++) {
     struct to_path_piece piece = path->piece[i];
     path->piece[i] = path->piece[path->n - 1 - i];
@@ -187,7 +187,7 @@ tb_rc to_critical_path(const struct to_timeline *t, uint64_t life, to_ns from, t
   if (rc == TB_OK) rc = walk_back(&w, from);
   tb_mem_give(mem, w.stage, w.room * sizeof(*w.stage));
   if (rc == TB_OK)
-    turn_round(out);
+    reverse(out);
   else
     to_path_fini(out);
   return rc;

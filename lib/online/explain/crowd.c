@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time up to a moment is that since all earlier begins, less that since all earlier ends: two searches and two sums. */
+/* The total up to a moment is the time since all earlier begins minus the time since all earlier ends. */
 #include "online/explain/crowd.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ void to_crowd_fini(struct to_crowd *c) {
   *c = (struct to_crowd){ 0 };
 }
 
-/* The time from each edge before time up to it, all together. */
+/* Returns the sum of the times from each edge before time up to time. */
 static uint64_t since(const struct to_crowd_edge *edge, size_t n, to_ns time) {
   size_t low = 0, high = n;
 
@@ -73,10 +73,10 @@ static uint64_t since(const struct to_crowd_edge *edge, size_t n, to_ns time) {
   return low * ((uint64_t)time - (uint64_t)edge[0].at) - distances;
 }
 
-static uint64_t up_to(const struct to_crowd *c, to_ns time) {
+static uint64_t total_until(const struct to_crowd *c, to_ns time) {
   return since(c->begin, c->n, time) - since(c->end, c->n, time);
 }
 
 uint64_t to_crowd_time(const struct to_crowd *c, to_ns from, to_ns until) {
-  return c->n == 0 || until <= from ? 0 : up_to(c, until) - up_to(c, from);
+  return c->n == 0 || until <= from ? 0 : total_until(c, until) - total_until(c, from);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many goroutines were runnable in a stretch of time, on average.
+/* Average number of runnable goroutines in a stretch of time.
  *
- * Memory    from mem: 32 bytes a span of a runnable goroutine.
- * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM.
- */
+ * Memory from mem: 32 bytes a span of a runnable goroutine.
+ * Threads use each object from one thread at a time.
+ * Errors TB_BUDGET, TB_NOMEM. */
 #ifndef TO_EXPLAIN_CROWD_H
 #define TO_EXPLAIN_CROWD_H
 
@@ -12,7 +11,7 @@
 
 struct to_crowd {
   struct tb_mem *mem;
-  struct to_crowd_edge { /* sorted; before: the sum of all earlier ones' distances to the first */
+  struct to_crowd_edge { /* sorted; before: sum of earlier edges' distances from the first */
     to_ns at;
     uint64_t before;
   } * begin, *end;
@@ -21,7 +20,7 @@ struct to_crowd {
 
 TB_MUST tb_rc to_crowd_new(struct to_crowd *c, const struct to_timeline *t, struct tb_mem *mem);
 void to_crowd_fini(struct to_crowd *c); /* accepts a zeroed one */
-/* The time that goroutines were runnable from..until, all together. */
+/* Returns the sum over goroutines of the time that they were runnable in from..until. */
 uint64_t to_crowd_time(const struct to_crowd *c, to_ns from, to_ns until);
 
 #endif

@@ -6,14 +6,14 @@
 
 #include "online/spans/state.h"
 
-static void take_wait(const struct to_life *g, struct to_held_lock *held) {
+static void add_wait(const struct to_life *g, struct to_held_lock *held) {
   if (held->waiting++ == 0 || g->since < held->since) held->since = g->since;
   if (held->waiting > 1 && g->since < held->newest) return;
   held->newest = g->since;
   held->holder = g->holder;
 }
 
-/* place: by lock, 1 and more: where it is in held. */
+/* Collects the locks that are waited for. place: by lock number, 1 + its index in held; 0: none. */
 static size_t find_waits(const struct to_spans *s, uint32_t *place, struct to_held_lock *held) {
   size_t n = 0;
 
@@ -25,7 +25,7 @@ static size_t find_waits(const struct to_spans *s, uint32_t *place, struct to_he
       held[n] = (struct to_held_lock){ .lock = g->lock, .holder = TO_NONE, .goroutine = TO_NONE };
       place[g->lock] = (uint32_t)++n;
     }
-    take_wait(g, &held[place[g->lock] - 1]);
+    add_wait(g, &held[place[g->lock] - 1]);
   }
   return n;
 }
@@ -49,7 +49,7 @@ static int by_lock(const void *x, const void *y) {
   return a < b ? -1 : a > b;
 }
 
-/* One that runs, or is in a call, comes before those that have left the thread; of these the last. */
+/* Prefers a goroutine that runs or is in a call to those that wait, and among these the one that waited last. */
 static bool is_better(const struct to_spans *s, const struct to_held_lock *held,
                       const struct to_life *g) {
   if (!held->is_found) return true;
@@ -58,7 +58,7 @@ static bool is_better(const struct to_spans *s, const struct to_held_lock *held,
   return g->since > s->lives[held->slot].since;
 }
 
-/* The first one that this thread holds; NULL: none. */
+/* Returns the first lock that this thread holds; NULL: none. */
 static struct to_held_lock *first_of(struct to_held_lock *held, size_t n, int64_t holder) {
   size_t begin = 0, end = n;
 
@@ -72,7 +72,7 @@ static struct to_held_lock *first_of(struct to_held_lock *held, size_t n, int64_
   return begin < n && held[begin].holder == holder ? &held[begin] : NULL;
 }
 
-/* A thread's goroutine is looked for once, however many locks the thread holds. */
+/* Looks each thread's goroutine up once, even if the thread holds several locks. */
 static void find_holders(const struct to_spans *s, struct to_held_lock *held, size_t n) {
   qsort(held, n, sizeof *held, by_holder);
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {

@@ -23,8 +23,8 @@ static void add_piece(struct to_path_times *times, const struct to_path_piece *p
   times->ns[TO_PATH_ASSIST] += p->assist_ns;
 }
 
-static tb_rc add_behind(struct to_path_sum *s, struct tb_map *places, const struct to_path *path,
-                        size_t i) {
+static tb_rc add_other(struct to_path_sum *s, struct tb_map *places, const struct to_path *path,
+                       size_t i) {
   const struct to_path_piece *p = &path->piece[i];
   uint64_t *place;
   bool fresh;
@@ -54,7 +54,7 @@ static tb_rc add_all(struct to_path_sum *s, struct tb_map *places, const struct 
   for (size_t i = 0; i < path->n; i++) {
     const struct to_path_piece *p = &path->piece[i];
     if (p->history == NULL || p->history->life != life) {
-      TB_TRY(add_behind(s, places, path, i));
+      TB_TRY(add_other(s, places, path, i));
       continue;
     }
     add_piece(&s->own, p);

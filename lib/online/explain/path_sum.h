@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A critical path added up: the subject's own time by what it did, and the time of each goroutine that it waited behind. All
- * parts together are the interval, to the nanosecond.
+/* Sum of a critical path: the subject's own time by what it did, and the time of each goroutine that it waited for. The
+ * parts add up to the interval exactly.
  *
- * Memory    from mem: some 100 bytes a goroutine.
- * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM.
- */
+ * Memory from mem: some 100 bytes a goroutine.
+ * Threads use each object from one thread at a time.
+ * Errors TB_BUDGET, TB_NOMEM. */
 #ifndef TO_EXPLAIN_PATH_SUM_H
 #define TO_EXPLAIN_PATH_SUM_H
 
@@ -16,7 +15,7 @@ enum to_path_part {
   TO_PATH_RUNNABLE,
   TO_PATH_SYSCALL,
   TO_PATH_ASSIST,
-  TO_PATH_STOPPED, /* it ran or was runnable while the world stood still */
+  TO_PATH_STOPPED, /* running or runnable while the world was stopped */
   TO_PATH_WAITING, /* a wait that is not followed */
   TO_PATH_NOT_KNOWN,
   TO_PATH_PARTS
@@ -27,17 +26,17 @@ struct to_path_times {
 };
 
 struct to_path_behind {
-  const struct to_history *history; /* NULL: no goroutine is known */
+  const struct to_history *history; /* NULL: unknown goroutine */
   struct to_path_times times;
-  size_t longest; /* its longest piece in the path */
+  size_t longest; /* index of its longest piece in the path */
 };
 
 struct to_path_sum {
   struct tb_mem *mem;
-  struct to_path_times own;         /* of the subject's life */
+  struct to_path_times own;             /* the subject's */
   uint64_t own_waiting[TO_REASONS_MAX]; /* WAITING by to_spans_reason() */
   uint64_t behind_total;
-  struct to_path_behind *behind; /* the most time first */
+  struct to_path_behind *behind; /* most time first */
   size_t n, room;
 };
 

@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "base/seed.h"
 
-/* Its time within the timeline's part. */
+/* Returns the span's time within the timeline's part. */
 static uint64_t time_in(const struct to_timeline *t, const struct to_moment_span *span) {
   to_ns from = span->from > t->from ? span->from : t->from;
   to_ns until = span->until < t->until ? span->until : t->until;
@@ -14,7 +14,7 @@ static uint64_t time_in(const struct to_timeline *t, const struct to_moment_span
   return until > from ? (uint64_t)(until - from) : 0;
 }
 
-/* places: by life, its place in r from 1; the subject has 0. */
+/* places: 1 + index in r by life; 0 for the subject. */
 static tb_rc add_waker(struct to_related *r, const struct to_timeline *t, struct tb_map *places,
                        const struct to_moment_span *span, uint32_t depth) {
   const struct to_history *by = to_timeline_find(t, span->by_life);
@@ -43,7 +43,7 @@ static tb_rc add_wakers_of(struct to_related *r, const struct to_timeline *t, st
   for (size_t i = 0; i < history->n; i++) {
     const struct to_moment_span *span = &history->span[i];
     if (span->state != TO_GO_WAITING || span->by_life == 0 || span->open) continue;
-    if (span->until > t->until || time_in(t, span) == 0) continue; /* it went on behind the part */
+    if (span->until > t->until || time_in(t, span) == 0) continue; /* it ended after the part */
     TB_TRY(add_waker(r, t, places, span, depth));
   }
   return TB_OK;

@@ -20,7 +20,7 @@ void to_stretches_fini(struct to_stretches *s, struct tb_mem *mem) {
   *s = (struct to_stretches){ 0 };
 }
 
-/* The first one that ends after time. */
+/* Returns the index of the first stretch that ends after time. */
 static size_t first_after(const struct to_stretches *s, to_ns time) {
   size_t low = 0, high = s->n;
 

@@ -104,7 +104,7 @@ const struct to_history *to_timeline_find(const struct to_timeline *t, uint64_t 
   return place == NULL ? NULL : &t->history[*place - 1];
 }
 
-/* How many spans begin before time. */
+/* Returns the number of spans that begin before time. */
 static size_t begun_before(const struct to_history *history, to_ns time) {
   size_t low = 0, high = history->n;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goroutines did in a part of a trace, kept so that it can be walked back: their states by goroutine, in order; when
- * the world stood still, and when they helped the garbage collector.
+/* States of goroutines in a part of a trace, by goroutine and in order, for walks back in time; with stops of the world
+ * and mark assists.
  *
  *     to_timeline_init(&t, mem, from, until);
  *     TB_TRY(to_timeline_add(&t, span, stack, by_stack));      -- each GOROUTINE, LIFE and RANGE span, open ones last
  *
- * Memory    from mem: 48 bytes for each state that reaches into the part, about 150 a goroutine.
+ * Memory    from mem: 48 bytes for each state that overlaps the part, about 150 a goroutine.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the span is missing.
  */
@@ -16,21 +16,21 @@
 #include "online/explain/stretches.h"
 #include "online/spans/spans.h"
 
-struct to_moment_span { /* of one goroutine, one state */
+struct to_moment_span { /* one state of one goroutine */
   to_ns from, until;
-  uint64_t by_life; /* the goroutine that ended it; 0: the runtime, or not known */
+  uint64_t by_life; /* life of the goroutine that ended it; 0: the runtime, or unknown */
   uint32_t stack, by_stack;
   uint8_t state, reason, cause;
   bool open, until_known;
 };
 
-struct to_history { /* of one goroutine */
+struct to_history { /* one goroutine */
   uint64_t life;
   int64_t goroutine;
-  struct to_moment_span *span; /* rising; they do not overlap */
+  struct to_moment_span *span; /* in rising order; they do not overlap */
   size_t n, room;
   struct to_stretches assists;
-  to_ns born; /* with is_born */
+  to_ns born; /* valid if is_born */
   uint64_t creator;
   uint32_t entry_stack, creation_stack;
   bool is_born;
@@ -41,23 +41,22 @@ struct to_timeline {
   to_ns from, until;
   struct to_history *history;
   size_t n, room, spans;
-  struct to_stretches stops; /* of the world */
-  uint32_t procs;        /* the largest number of a P that ran a goroutine, and 1; 0: none did */
-  struct tb_map by_life; /* to its place, from 1 */
+  struct to_stretches stops; /* stops of the world */
+  uint32_t procs;            /* 1 + the largest number of a P that ran a goroutine; 0: none did */
+  struct tb_map by_life;     /* 1 + index in history */
 };
 
 void to_timeline_init(struct to_timeline *t, struct tb_mem *mem, to_ns from, to_ns until);
 void to_timeline_fini(struct to_timeline *t);
-/* stack and by_stack: numbers of to_spans_stack(). Of a LIFE: where it begins, where it was created. Other kinds of spans
- * are left out, and so is what lies outside of the part. */
+/* Adds a GOROUTINE, LIFE or RANGE span; ignores others. stack, by_stack: by to_spans_stack(); a LIFE's begin, creation. */
 TB_MUST tb_rc to_timeline_add(struct to_timeline *t, const struct to_span *span, uint32_t stack,
                               uint32_t by_stack);
 
-/* NULL: it does nothing in the part, or is not known. */
+/* Returns NULL if the goroutine has no span in the part. */
 const struct to_history *to_timeline_find(const struct to_timeline *t, uint64_t life);
-/* The span in which time lies, its begin not counted, its end counted. NULL: there is none. */
+/* Returns the span with from < time <= until; NULL: none. */
 const struct to_moment_span *to_history_at(const struct to_history *history, to_ns time);
-/* The end of the last span that begins before time; INT64_MIN: none does. */
+/* Returns the end of the last span that begins before time; INT64_MIN: none. */
 to_ns to_history_before(const struct to_history *history, to_ns time);
 
 #endif

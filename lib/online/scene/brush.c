@@ -8,16 +8,16 @@ enum { SHARE_ALL = 65535, SHARE_ALIKE = SHARE_ALL / 32 };
 
 struct to_brush {
   to_ns drawn_until; /* no cell reaches further */
-  bool last_is_open; /* the last cell is a stretch that its generation left open */
-  /* Of one pixel, what is not drawn yet: */
+  bool last_is_open; /* the last cell was open at its generation's end */
+  /* The current pixel, not drawn yet: */
   bool has;
-  to_ns pixel; /* where it begins */
+  to_ns pixel; /* its begin */
   uint64_t ns[TO_LOOKS];
   uint64_t subject;
   uint32_t name;
-  bool is_one;              /* all of it is of the same */
-  struct to_stroke unended; /* of it, what its generation left open; else open is false */
-  /* A value that goes on: */
+  bool is_one;              /* all of it has the same subject and name */
+  struct to_stroke unended; /* its last stroke, if that is open; otherwise open is false */
+  /* The current value: */
   bool has_value;
   to_ns at;
   double value;
@@ -47,7 +47,7 @@ void to__brush_free(struct to_picture *p, struct to_lane *lane) {
   lane->brush = NULL;
 }
 
-/* ---- what is shorter than a pixel ---- */
+/* ---- strokes shorter than a pixel ---- */
 
 static bool is_waiting(unsigned look) {
   return look >= TO_LOOK_WAITING && look <= TO_LOOK_WAITING_GC;
@@ -84,7 +84,7 @@ static tb_rc put_mixed(struct to_picture *p, struct to_lane *lane, const struct 
   return TB_OK;
 }
 
-/* limit: the begin of what comes next. */
+/* Draws the current pixel. limit: the begin of the next stroke. */
 static tb_rc flush(struct to_picture *p, struct to_lane *lane, to_ns limit) {
   struct to_brush *b = lane->brush;
   to_ns from = b->pixel > b->drawn_until ? b->pixel : b->drawn_until;
@@ -95,7 +95,7 @@ static tb_rc flush(struct to_picture *p, struct to_lane *lane, to_ns limit) {
   b->last_is_open = false;
   if (until <= from) return TB_OK;
   unsigned look = most_of(b);
-  if (b->ns[look] == 0) return TB_OK; /* it was taken up by what goes on */
+  if (b->ns[look] == 0) return TB_OK; /* its strokes became part of a longer one: take_up() */
   uint64_t share = b->ns[look] * SHARE_ALL / (uint64_t)p->px_ns;
   const struct to_cell cell = { .subject = b->is_one ? b->subject : 0,
                                 .from = to__unit_of(p, from),
@@ -126,9 +126,9 @@ static tb_rc gather(struct to_picture *p, struct to_lane *lane, const struct to_
   return TB_OK;
 }
 
-/* ---- stretches ---- */
+/* ---- strokes of a pixel or longer ---- */
 
-/* A generation restates that a goroutine waits, but not why. */
+/* A generation restates that a goroutine waits, but not the reason. */
 static bool are_one(uint8_t look, uint8_t restated) {
   return look == restated || (is_waiting(look) && restated == TO_LOOK_WAITING);
 }
@@ -140,7 +140,7 @@ static bool goes_on(const struct to_lane *lane, const struct to_stroke *s) {
          are_one(last->look, s->look) && last->subject == s->subject;
 }
 
-/* The other part of what is shorter than a pixel so far: from here on it is one. */
+/* Joins a stroke with its first part, which was left open in the current pixel. */
 static void take_up(struct to_brush *b, struct to_stroke *s) {
   const struct to_stroke *first = &b->unended;
 
@@ -165,7 +165,7 @@ static uint8_t flags_of(const struct to_picture *p, const struct to_stroke *s) {
 static tb_rc extend(struct to_picture *p, struct to_lane *lane, const struct to_stroke *s) {
   struct to_cell *last = &lane->cell[lane->cells - 1];
 
-  if (s->until <= lane->brush->drawn_until) return TB_OK; /* a stream whose time goes back */
+  if (s->until <= lane->brush->drawn_until) return TB_OK; /* the stream's time moved backwards */
   last->until = to__unit_of(p, s->until);
   last->flags = (uint8_t)((last->flags & ~TO_CELL_GOES_ON) | (flags_of(p, s) & TO_CELL_GOES_ON));
   lane->brush->drawn_until = s->until < p->ask.until ? s->until : p->ask.until;
@@ -198,7 +198,7 @@ tb_rc to__draw(struct to_picture *p, struct to_lane *lane, const struct to_strok
   if (goes_on(lane, &s)) return extend(p, lane, &s);
   take_up(lane->brush, &s);
   uint8_t flags = flags_of(p, &s);
-  /* Also where the picture shows a little of it. A trace may say any times. */
+  /* The whole length counts, not the visible part. A forged trace may have any times. */
   bool is_long = (uint64_t)s.until - (uint64_t)s.from >= (uint64_t)p->px_ns;
   if (s.from < lane->brush->drawn_until) s.from = lane->brush->drawn_until;
   if (s.until > p->ask.until) s.until = p->ask.until;
@@ -227,7 +227,7 @@ tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane, const struct t
   return TB_OK;
 }
 
-/* The greatest of those that did not last a pixel. */
+/* Adds the current value's cell. Values within one pixel share a cell, with the greatest. */
 static tb_rc put_value(struct to_picture *p, struct to_lane *lane, to_ns until) {
   struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
   const struct to_brush *b = lane->brush;

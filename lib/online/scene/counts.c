@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For each pixel, how long goroutines were in each state. What covers whole pixels is noted where it begins and ends, so a
- * long stretch costs no more than a short one. */
+/* Counts the goroutines in each state for each pixel. Stretches that cover whole pixels are counted where they begin and
+ * end, so a long stretch costs no more than a short one. */
 #include "online/scene/picture_work.h"
 
 enum { CLASSES = 4, COUNT_ONE = 256 };
@@ -15,11 +15,10 @@ static const uint8_t look_of[CLASSES] = { TO_LOOK_RUNNING, TO_LOOK_RUNNABLE, TO_
                                           TO_LOOK_WAITING };
 
 struct to_counts {
-  size_t bytes; /* of all of it */
+  size_t bytes; /* of the whole struct */
   struct count_pixel {
-    float ns[CLASSES]; /* of stretches that cover a part of it */
-    int32_t
-        begin[CLASSES]; /* stretches that cover whole pixels from here on, less those that end */
+    float ns[CLASSES];      /* time of stretches that cover a part of the pixel */
+    int32_t begin[CLASSES]; /* stretches that cover whole pixels from here on, minus ended ones */
   } pixel[];
 };
 
@@ -54,7 +53,7 @@ void to__counts_add(const struct to_picture *p, struct to_counts *counts,
   counts->pixel[end].begin[which]--;
 }
 
-/* How many on average in pixel i; covering: of those before it. The last pixel may be a narrow one. */
+/* Returns the average number in pixel i, which may be narrow. covering: sum of begin[] so far. */
 static double average(const struct to_picture *p, const struct to_counts *counts, unsigned i,
                       unsigned which, int64_t *covering) {
   const struct count_pixel *pixel = &counts->pixel[i];
@@ -73,7 +72,7 @@ static struct to_cell cell_at(const struct to_picture *p, unsigned i) {
                            .flags = TO_CELL_MIXED };
 }
 
-static tb_rc put(struct to_picture *p, struct to_lane *lane, const struct to_cell *cell) {
+static tb_rc put_or_join(struct to_picture *p, struct to_lane *lane, const struct to_cell *cell) {
   struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
 
   if (cell->from == cell->until) return TB_OK;
@@ -99,14 +98,15 @@ tb_rc to__counts_draw_group(struct to_picture *p, struct to_counts *counts, stru
 
     for (unsigned which = 0; which < CLASSES; which++) {
       double n = average(p, counts, i, which, &covering[which]);
-      bool gives_way = which == CLASSES - 1 && share_of(most) > 0; /* waiting */
+      bool gives_way =
+          which == CLASSES - 1 && share_of(most) > 0; /* waiting, if anything else happens */
 
       if (n <= most || gives_way) continue;
       most = n;
       cell.look = look_of[which];
     }
     cell.share = share_of(most);
-    if (cell.share > 0) TB_TRY(put(p, lane, &cell));
+    if (cell.share > 0) TB_TRY(put_or_join(p, lane, &cell));
   }
   return TB_OK;
 }
@@ -120,7 +120,7 @@ tb_rc to__counts_draw(struct to_picture *p, struct to_counts *counts, unsigned w
 
     cell.value = average(p, counts, i, which, &covering);
     cell.look = look_of[which];
-    TB_TRY(put(p, lane, &cell));
+    TB_TRY(put_or_join(p, lane, &cell));
   }
   return TB_OK;
 }

@@ -3,7 +3,7 @@
 
 #include "online/scene/reading.h"
 
-/* A span that holds the moment, and the life of its goroutine, with numbers of stacks. */
+/* A span at the moment, or the life of its goroutine, with numbers of stacks. */
 struct kept {
   bool any;
   struct to_span span;
@@ -22,41 +22,42 @@ static bool is_asked(const struct to_moment_ask *ask, const struct to_span *span
   return ask->id == (ask->of == TO_MOMENT_OF_PROC ? span->proc : span->thread);
 }
 
-static tb_rc keep(struct finder *f, const struct to_generation *gen, const struct to_span *span,
-                  struct kept *out) {
+static tb_rc copy_span(struct finder *f, const struct to_generation *gen,
+                       const struct to_span *span, struct kept *out) {
   struct to_spans *spans = f->reading.spans;
 
   *out = (struct kept){ .any = true, .span = *span };
-  out->span.more = NULL; /* lent for the call */
+  out->span.more = NULL; /* only lent */
   TB_TRY(to_spans_stack(spans, gen, span->stack, &out->stack));
   TB_TRY(to_spans_stack(spans, gen, span->end_stack, &out->end_stack));
   return to_spans_stack(spans, gen, span->by_stack, &out->by_stack);
 }
 
-/* A life comes behind its spans; the goroutine of a P is not known before. */
-static tb_rc look(struct finder *f, const struct to_generation *gen, const struct to_span *span) {
+/* A life follows its spans: before that, the goroutine on a P is unknown. */
+static tb_rc check_span(struct finder *f, const struct to_generation *gen,
+                        const struct to_span *span) {
   if (span->kind == TO_SPAN_LIFE)
     return f->span.any && !f->life.any && span->life == f->span.span.life
-               ? keep(f, gen, span, &f->life)
+               ? copy_span(f, gen, span, &f->life)
                : TB_OK;
   if (span->kind != TO_SPAN_GOROUTINE || !to__span_holds(span, f->ask->at) ||
       !is_asked(f->ask, span))
     return TB_OK;
-  return keep(f, gen, span, &f->span);
+  return copy_span(f, gen, span, &f->span);
 }
 
 static tb_rc on_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
                       size_t n) {
-  for (size_t i = 0; i < n; i++) TB_TRY(look(self, gen, &spans[i]));
+  for (size_t i = 0; i < n; i++) TB_TRY(check_span(self, gen, &spans[i]));
   return TB_OK;
 }
 
 static tb_rc on_open_span(void *self, const struct to_span *span) {
-  return span->kind == TO_SPAN_LIFE ? TB_OK : look(self, NULL, span);
+  return span->kind == TO_SPAN_LIFE ? TB_OK : check_span(self, NULL, span);
 }
 
 static tb_rc on_open_life(void *self, const struct to_span *span) {
-  return span->kind == TO_SPAN_LIFE ? look(self, NULL, span) : TB_OK;
+  return span->kind == TO_SPAN_LIFE ? check_span(self, NULL, span) : TB_OK;
 }
 
 static void set_life(const struct finder *f, struct to_moment *m) {
@@ -74,8 +75,8 @@ static void set_life(const struct finder *f, struct to_moment *m) {
   if (begins != NULL) m->entry = begins;
 }
 
-static tb_rc find(struct finder *f, struct tb_mem *mem, const struct to_scene_source *source,
-                  struct tb_diag *diag, struct to_moment *out) {
+static tb_rc find_moment(struct finder *f, struct tb_mem *mem, const struct to_scene_source *source,
+                         struct tb_diag *diag, struct to_moment *out) {
   const struct to_spans_config config = { .wanted = TO_WANT(GOROUTINE) | TO_WANT(LIFE) };
   const struct to_span_sink sink = { f, on_spans };
 
@@ -99,7 +100,7 @@ tb_rc to_moment_find(struct tb_mem *mem, const struct to_scene_source *source,
   struct finder finder = { .ask = ask };
   struct to_moment moment;
 
-  tb_rc rc = find(&finder, mem, source, diag, &moment);
+  tb_rc rc = find_moment(&finder, mem, source, diag, &moment);
   if (rc == TB_OK) rc = found(self, &moment);
   to__reading_fini(&finder.reading);
   return rc;

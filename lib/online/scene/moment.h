@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a goroutine, a P or a thread did at one moment of a generation: the span, with its stacks.
+/* The span of a goroutine, a P or a thread at one moment of a generation, with its stacks.
  *
- * The generation is read once, and only spans that hold the moment are looked at: a picture keeps no stacks.
+ * Pictures have no stacks, so the generation is read once more; only spans that contain the moment are examined.
  *
- * Memory    from mem, given back before the call returns; what found() gets is lent for it.
- * Errors    as of online/scene/scene.h; TB_NOTFOUND: there was nothing; found()'s answer.
+ * Memory    from mem, released before the call returns; found()'s arguments are lent.
+ * Errors    as in online/scene/scene.h; TB_NOTFOUND: no span at this moment; found()'s result.
  */
 #ifndef TO_SCENE_MOMENT_H
 #define TO_SCENE_MOMENT_H
@@ -22,12 +22,12 @@ struct to_moment_ask {
 
 struct to_moment {
   uint64_t gen;
-  const struct to_reason_info *reason; /* of span, if it is a wait */
-  struct to_span span; /* of kind GOROUTINE: with what was on the P, on the thread */
-  /* NULL: not known. entry: of the function that the goroutine began in. */
+  const struct to_reason_info *reason; /* reason of span, if it is a wait */
+  struct to_span span;                 /* kind GOROUTINE, with its P and thread */
+  /* NULL: unknown. entry: the function that the goroutine began with. */
   const struct to_callstack *stack, *end_stack, *by_stack, *creation_stack;
   const struct to_frame *entry;
-  int64_t creator; /* TO_NONE: not known */
+  int64_t creator; /* TO_NONE: unknown */
   bool created_known;
   to_ns created;
 };

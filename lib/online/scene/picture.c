@@ -21,17 +21,17 @@ const char *to_lane_kind_name(enum to_lane_kind kind) {
 enum { COUNTS = 4, ROWS_A_LANE = 256, NAME_UNKNOWN = UINT32_MAX };
 
 struct to_picture_work {
-  struct tb_map lane[TO_LANE_KINDS]; /* number by id and row */
-  struct tb_map entry;               /* name by goroutine: a generation does not know all of them */
+  struct tb_map lane[TO_LANE_KINDS]; /* index by id and row */
+  struct tb_map entry;               /* name by goroutine, also from earlier generations */
   struct to_rows *rows;
   struct to_counts *all;
-  struct to_counts **group; /* by number of its lane */
+  struct to_counts **group; /* by number of the lane */
   size_t groups_room, groups;
-  to_ns until; /* of the last generation */
-  /* Of the generation that is drawn: */
+  to_ns until; /* end of the last generation */
+  /* The generation that is being drawn: */
   const struct to_scene *scene;
-  uint32_t *name;       /* the picture's, by the scene's */
-  uint32_t *entry_name; /* the picture's, by goroutine */
+  uint32_t *name;       /* the picture's number of a name, by the scene's */
+  uint32_t *entry_name; /* the picture's number of a name, by goroutine */
 };
 
 static bool wants(const struct to_picture *p, enum to_lane_kind kind) {
@@ -60,7 +60,7 @@ tb_rc to__lane(struct to_picture *p, enum to_lane_kind kind, int64_t id, unsigne
   return TB_OK;
 }
 
-/* A name of the scene, as the picture has it. */
+/* Translates the scene's number of a name into the picture's. */
 static tb_rc name_of(struct to_picture *p, uint32_t name, uint32_t *out) {
   struct to_picture_work *w = p->work;
 
@@ -86,7 +86,7 @@ static tb_rc find_entry(struct to_picture *p, const struct to_scene_goroutine *g
   return TB_OK;
 }
 
-/* Of a goroutine: from this generation, else from one before it. */
+/* Finds a goroutine's entry function in this generation, or else in an earlier one. */
 static tb_rc entry_of(struct to_picture *p, const struct to_scene_goroutine *g, uint32_t *out) {
   uint32_t *name = &p->work->entry_name[g - p->work->scene->goroutine];
 
@@ -110,10 +110,10 @@ static tb_rc stroke_of(struct to_picture *p, const struct to_scene_span *span,
 
 /* ---- spans that the picture shows ---- */
 
-/* Spans in the order of time: all of a goroutine, or those of these numbers. */
+/* Spans in the order of time: all spans of a goroutine, or those listed in number. */
 struct run {
   const struct to_scene_span *span;
-  const uint32_t *number; /* NULL: they stand side by side */
+  const uint32_t *number; /* NULL: all n, in place */
   size_t n;
 };
 
@@ -121,7 +121,7 @@ static const struct to_scene_span *span_at(const struct run *run, size_t i) {
   return &run->span[run->number != NULL ? run->number[i] : i];
 }
 
-/* The first one that ends within the picture. */
+/* Returns the index of the first span that ends within the picture. */
 static size_t first_of(const struct to_picture *p, const struct run *run) {
   size_t low = 0, high = run->n;
 
@@ -152,7 +152,7 @@ static struct run run_of(const struct to_scene *s, const struct to_scene_gorouti
 
 /* ---- Ps and threads ---- */
 
-/* ids: NULL where they are the numbers themselves. */
+/* ids: NULL if a lane's id is its index. */
 static tb_rc draw_order(struct to_picture *p, enum to_lane_kind kind,
                         const struct to_scene_order *order, const int64_t *ids) {
   for (size_t k = 0; k < order->of; k++) {
@@ -170,7 +170,7 @@ static tb_rc draw_order(struct to_picture *p, enum to_lane_kind kind,
 
 /* ---- goroutines ---- */
 
-/* A goroutine that has a lane keeps it, whatever a later generation knows of it. */
+/* A goroutine keeps its lane, even if a later generation has another entry function. */
 static bool is_lane(const struct to_picture *p, const struct to_scene_goroutine *g) {
   return tb_map_find(&p->work->lane[TO_LANE_GOROUTINE], key_of(g->id, 0)) != NULL;
 }
@@ -190,8 +190,8 @@ static bool is_asked(const struct to_picture *p, const struct to_scene_goroutine
   return ask->n_ids == 0;
 }
 
-/* The lane of the greatest id, if that is greater than this one, becomes a lane of this one. */
-static tb_rc make_way(struct to_picture *p, int64_t id, uint32_t name, size_t *out) {
+/* Takes the lane of the greatest id. Returns TB_END if that id is smaller than this one. */
+static tb_rc reuse_lane(struct to_picture *p, int64_t id, uint32_t name, size_t *out) {
   size_t greatest = SIZE_MAX;
 
   p->more_goroutines = true;
@@ -213,7 +213,7 @@ static tb_rc make_way(struct to_picture *p, int64_t id, uint32_t name, size_t *o
   return TB_OK;
 }
 
-/* TB_END: there is no room for it. */
+/* Returns TB_END if no lane is left. */
 static tb_rc goroutine_lane(struct to_picture *p, const struct to_scene_goroutine *g, size_t *out) {
   const uint64_t *number = tb_map_find(&p->work->lane[TO_LANE_GOROUTINE], key_of(g->id, 0));
   uint32_t name;
@@ -224,7 +224,7 @@ static tb_rc goroutine_lane(struct to_picture *p, const struct to_scene_goroutin
     if (p->lane[*out].name == 0) p->lane[*out].name = name;
     return TB_OK;
   }
-  if (p->goroutines == p->ask.limit) return make_way(p, g->id, name, out);
+  if (p->goroutines == p->ask.limit) return reuse_lane(p, g->id, name, out);
   p->goroutines++;
   return to__lane(p, TO_LANE_GOROUTINE, g->id, 0, name, out);
 }
@@ -313,7 +313,7 @@ static enum to_lane_kind lane_of(uint8_t look) {
   }
 }
 
-/* Regions are those of goroutines that may have a lane. */
+/* Draws only regions of goroutines that may have a lane. */
 static tb_rc add_region(struct to_picture *p, const struct to_scene_mark *mark,
                         const struct to_stroke *stroke) {
   if (mark->goroutine == TO_SCENE_NONE) return TB_OK;
@@ -387,9 +387,7 @@ tb_rc to_picture_add(struct to_picture *p, const struct to_scene *scene) {
   return rc;
 }
 
-/* ---- the end ---- */
-
-/* What was drawn before a later generation knew the name. */
+/* Names cells that were drawn before a later generation named the goroutine. */
 static void name_cells(const struct to_picture *p, struct to_lane *lane) {
   if (lane->kind != TO_LANE_PROC && lane->kind != TO_LANE_THREAD && lane->kind != TO_LANE_GOROUTINE)
     return;
@@ -424,7 +422,7 @@ static tb_rc draw_counts(struct to_picture *p) {
   return TB_OK;
 }
 
-/* Regions of goroutines that made way for others have no lane beside them. */
+/* Drops regions of goroutines whose lane was reused. */
 static void drop_lone_regions(struct to_picture *p) {
   size_t kept = 0;
 
@@ -449,8 +447,6 @@ tb_rc to_picture_end(struct to_picture *p) {
   if (p->lanes > 0) qsort(p->lane, p->lanes, sizeof *p->lane, compare);
   return TB_OK;
 }
-
-/* ---- the object ---- */
 
 static tb_rc begin(struct to_picture *p) {
   struct to_picture_work *w;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a timeline shows of a stretch of a stream: lanes of cells, no finer than its pixels.
+/* A timeline's view of a stretch of a stream: lanes of cells, no finer than the timeline's pixels.
  *
  *   TB_TRY(to_picture_new(mem, &ask, &picture));
- *   for each generation, in order: TB_TRY(to_picture_add(picture, scene));   -- online/scene/scene.h; it may go then
+ *   for each generation, in order: TB_TRY(to_picture_add(picture, scene));   -- online/scene/scene.h; can be freed then
  *   TB_TRY(to_picture_end(picture));
  *   for (size_t i = 0; i < picture->lanes; i++) draw(&picture->lane[i]);
  *
- * A stretch that is a pixel or longer is a cell of its own, exact to `unit`. What is shorter is summed up by pixel: the cell
- * has the look of what took most of it (of states other than waiting, if there are any) and the share that it took.
+ * A stretch of at least a pixel is a cell of its own, exact to `unit`. Shorter ones are summed up by pixel: the cell has
+ * the look that took most of the pixel (waiting only if there is nothing else) and the share that it took.
  *
  *   PROC       what runs on a P: subject is the goroutine, name its entry function
- *   THREAD     the same of a thread
+ *   THREAD     what runs on a thread: likewise
  *   GOROUTINE  states of a goroutine. name: of the lane, its entry function
- *   GROUP      all goroutines of an entry function: share counts goroutines, in 256ths, that had this look on average
- *   COUNT      how many goroutines were running, runnable, in calls and waiting (ids 0 to 3), on average: value
- *   RANGE      the world stands still (id STW; name: why), the collector marks (id GC_MARK)
- *   TASK       subject is the task, name its type; as many rows as it takes up to TO_PICTURE_ROWS
- *   REGION     of a GOROUTINE's lane, id its id: regions, by name, and help for the collector; rows as above
+ *   GROUP      all goroutines of an entry function: share is the average number with this look, in 256ths
+ *   COUNT      value: average number of goroutines running, runnable, in calls and waiting (ids 0 to 3)
+ *   RANGE      stops of the world (id STW; name: why), phases of GC marking (id GC_MARK)
+ *   TASK       subject is the task, name its type; as many rows as needed, up to TO_PICTURE_ROWS
+ *   REGION     regions and mark assists of a GOROUTINE lane, which has the same id; rows as above
  *   LOG        log messages: subject is the goroutine, name the message
  *   SAMPLE     CPU samples: subject is the goroutine
  *   METRIC     id: enum to_metric; value
@@ -48,24 +48,24 @@ const char *to_lane_kind_name(enum to_lane_kind kind); /* "proc" */
 
 enum {
   TO_PICTURE_ROWS = 24,
-  TO_PICTURE_GROUPS = 400, /* further ones are one: name 0 */
+  TO_PICTURE_GROUPS = 400, /* further groups share one lane: name 0 */
   TO_PICTURE_PX_MAX = 8192,
   TO_PICTURE_GOROUTINES_MAX = 1000,
 };
 
 enum {
-  TO_CELL_MIXED = 1,        /* sums of what is shorter than a pixel */
-  TO_CELL_BEGAN_BEFORE = 2, /* its begin is not known: not seen, or cut off by the picture's edge */
-  TO_CELL_GOES_ON = 4,      /* the same of its end */
+  TO_CELL_MIXED = 1,        /* a sum of stretches shorter than a pixel */
+  TO_CELL_BEGAN_BEFORE = 2, /* begin not seen, or cut off by the picture's edge */
+  TO_CELL_GOES_ON = 4,      /* end not seen, or cut off by the picture's edge */
 };
 struct to_cell {
   union {
     uint64_t subject;
     double value;
   };
-  uint32_t from, until; /* in units of the picture, from its begin on */
-  uint32_t name;        /* of the picture's */
-  uint16_t share;       /* 65535: all of it */
+  uint32_t from, until; /* in units, from the picture's begin */
+  uint32_t name;        /* number in names */
+  uint16_t share;       /* 65535: the whole pixel */
   uint8_t look, flags;
 };
 
@@ -74,17 +74,16 @@ struct to_lane {
   uint8_t row;
   int64_t id;
   uint32_t name;
-  struct to_cell *cell; /* by time; they do not overlap */
+  struct to_cell *cell; /* in the order of time; they do not overlap */
   size_t cells, room;
-  struct to_brush *brush; /* while it is drawn */
+  struct to_brush *brush; /* NULL after to_picture_end() */
 };
 
 struct to_picture_ask {
   to_ns from, until; /* until > from */
   unsigned px;       /* 1 to TO_PICTURE_PX_MAX */
   uint32_t kinds;    /* bits of enum to_lane_kind */
-  /* Which goroutines have a lane: the `limit` of the lowest ids that are greater than `after`, of these ids, of this
-   * entry function. */
+  /* Lanes of goroutines: the `limit` lowest ids greater than `after`, of these ids and this entry function. */
   const int64_t *ids;
   size_t n_ids; /* 0: any */
   bool has_entry;
@@ -100,9 +99,9 @@ struct to_picture {
   struct to_texts names;
   struct to_lane *lane;
   size_t lanes, lanes_room;
-  size_t goroutines;    /* lanes of them */
-  bool more_goroutines; /* than the limit */
-  uint64_t left_out;    /* tasks and regions that found no row */
+  size_t goroutines;    /* lanes of goroutines */
+  bool more_goroutines; /* more goroutines than the limit */
+  uint64_t left_out;    /* tasks and regions without a row */
   struct to_picture_work *work;
 };
 
@@ -110,7 +109,7 @@ TB_MUST tb_rc to_picture_new(struct tb_mem *mem, const struct to_picture_ask *as
                              struct to_picture **out);
 void to_picture_free(struct to_picture *picture); /* accepts NULL */
 TB_MUST tb_rc to_picture_add(struct to_picture *picture, const struct to_scene *scene);
-/* Lanes by kind, then by id (groups by name), then by row; nothing may be added any more. */
+/* Finishes the picture: nothing can be added. Sorts lanes by kind, then id (groups: name), then row. */
 TB_MUST tb_rc to_picture_end(struct to_picture *picture);
 
 #endif

@@ -3,15 +3,14 @@
  *
  *   picture.c  lanes, and the spans of a scene on them
  *   brush.c    cells of one lane, merged by pixel
- *   counts.c   how many goroutines were in which state: groups, and all of them
- *   rows.c     tasks and regions, which overlap
- */
+ *   counts.c   numbers of goroutines by state: of groups, and of all
+ *   rows.c     tasks and regions, which overlap */
 #ifndef TO_SCENE_PICTURE_WORK_H
 #define TO_SCENE_PICTURE_WORK_H
 
 #include "online/scene/picture.h"
 
-/* What is drawn. */
+/* A stretch to draw. */
 struct to_stroke {
   to_ns from, until;
   uint64_t subject;
@@ -20,16 +19,16 @@ struct to_stroke {
   bool from_known, open;
 };
 
-/* brush.c: strokes in the order of time. What reaches into the one before is cut off. */
+/* brush.c: draws strokes in the order of time, without the part that overlaps an earlier one. */
 TB_MUST tb_rc to__draw(struct to_picture *p, struct to_lane *lane, const struct to_stroke *stroke);
-/* One of several at a time counts: cells of one pixel are one. */
+/* Draws a moment. Those of one pixel share a cell, which counts them. */
 TB_MUST tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane,
                               const struct to_stroke *stroke);
 TB_MUST tb_rc to__draw_value(struct to_picture *p, struct to_lane *lane, to_ns at, double value);
-/* until: of a value, how long it was so at least. */
+/* Finishes the lane. until: the end of the last value. */
 TB_MUST tb_rc to__draw_end(struct to_picture *p, struct to_lane *lane, to_ns until);
 void to__brush_free(struct to_picture *p, struct to_lane *lane);
-/* Cells without merging. */
+/* Appends a cell without merging. */
 TB_MUST tb_rc to__put_cell(struct to_picture *p, struct to_lane *lane, const struct to_cell *cell);
 uint32_t to__unit_of(const struct to_picture *p, to_ns at); /* clipped to the picture */
 
@@ -49,12 +48,12 @@ TB_MUST tb_rc to__counts_draw(struct to_picture *p, struct to_counts *counts, un
 struct to_rows;
 TB_MUST tb_rc to__rows_new(struct to_picture *p, struct to_rows **out);
 void to__rows_free(struct to_picture *p, struct to_rows *rows);
-/* In the order of generations: the parts of one are joined. id: of its lanes. */
+/* Adds a task or region, or joins it with its earlier part, by generation. id: the lanes'. */
 TB_MUST tb_rc to__rows_add(struct to_picture *p, struct to_rows *rows, enum to_lane_kind kind,
                            int64_t id, const struct to_stroke *stroke);
 TB_MUST tb_rc to__rows_draw(struct to_picture *p, struct to_rows *rows);
 
-/* picture.c: the lane, made where it is new. */
+/* picture.c: finds or makes a lane. */
 TB_MUST tb_rc to__lane(struct to_picture *p, enum to_lane_kind kind, int64_t id, unsigned row,
                        uint32_t name, size_t *out);
 

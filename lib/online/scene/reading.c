@@ -5,9 +5,9 @@
 
 enum { FEED_BYTES = 256 << 10, RUN_EVENTS = 16384, LATE_EVENTS = 64 };
 
-/* Events that the generation before has overtaken: each a nanosecond later than the one before it. */
-static tb_rc take_late(struct to_reading *r, const struct to_generation *gen,
-                       const struct to_event *events, size_t n, size_t *out_taken) {
+/* Shifts events that are not later than the generation before: each to a nanosecond after the one before it. */
+static tb_rc shift_late(struct to_reading *r, const struct to_generation *gen,
+                        const struct to_event *events, size_t n, size_t *out_taken) {
   struct to_event late[LATE_EVENTS];
   size_t k = 0;
 
@@ -24,7 +24,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
                        size_t n) {
   struct to_reading *r = self;
 
-  if (gen == NULL) return TB_OK; /* the Sync behind the last generation */
+  if (gen == NULL) return TB_OK; /* the Sync after the last generation */
   if (r->gen == 0) {
     r->gen = to_generation_number(gen);
     r->from = to_generation_start(gen);
@@ -34,7 +34,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
   while (n > 0 && events[0].time <= r->until) {
     size_t taken;
 
-    TB_TRY(take_late(r, gen, events, n, &taken));
+    TB_TRY(shift_late(r, gen, events, n, &taken));
     events += taken;
     n -= taken;
   }
@@ -49,7 +49,7 @@ static tb_rc on_end(void *self, const struct to_generation *gen) {
   return to_spans_generation_ends(r->spans, gen);
 }
 
-static tb_rc run(struct to_reading *r, tb_rc rc) {
+static tb_rc run_reader(struct to_reading *r, tb_rc rc) {
   const struct to_scene_source *source = r->source;
 
   while (rc == TB_AGAIN) {
@@ -66,7 +66,7 @@ static tb_rc feed(struct to_reading *r, const unsigned char *bytes, size_t n) {
 
     bytes += used;
     n -= used;
-    TB_TRY(run(r, rc));
+    TB_TRY(run_reader(r, rc));
   }
   return TB_OK;
 }
@@ -83,7 +83,7 @@ tb_rc to__reading_run(struct to_reading *r, struct tb_mem *mem,
   to_reader_on_end(r->reader, r, on_end);
   TB_TRY(feed(r, source->header, source->header_len));
   TB_TRY(feed(r, source->bytes, source->len));
-  TB_TRY(run(r, to_reader_finish(r->reader)));
+  TB_TRY(run_reader(r, to_reader_finish(r->reader)));
   return to_spans_open(r->spans, open, sink.self);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks and regions overlap, and a generation does not restate those that go on. The parts of one are joined, each gets
- * the first row that is free, and what is shorter than a pixel shares the row behind all others. */
+/* Tasks and regions overlap, and a generation does not restate open ones. The parts of one are joined; each gets the
+ * first free row; those shorter than a pixel share one row after all others. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -16,7 +16,7 @@ struct piece {
 struct to_rows {
   struct piece *piece;
   size_t n, room;
-  struct tb_map open; /* number of the piece that goes on, by what it is */
+  struct tb_map open; /* index of the open piece, by key_of() */
 };
 
 tb_rc to__rows_new(struct to_picture *p, struct to_rows **out) {
@@ -32,7 +32,7 @@ void to__rows_free(struct to_picture *p, struct to_rows *rows) {
   tb_mem_give(p->mem, rows, sizeof *rows);
 }
 
-/* Two of one key at once: the later one is joined. A task has its id; a region its goroutine and its name. */
+/* Identifies a task by its id, a region by goroutine and name. If two have one key, the later one is open. */
 static uint64_t key_of(enum to_lane_kind kind, int64_t id, const struct to_stroke *s) {
   const uint64_t words[] = { kind, (uint64_t)id, s->subject, kind == TO_LANE_TASK ? 0 : s->name };
 
@@ -62,7 +62,7 @@ tb_rc to__rows_add(struct to_picture *p, struct to_rows *rows, enum to_lane_kind
   return TB_OK;
 }
 
-/* By lane, then by begin, the longest first: what is inside another lies below it. */
+/* By lane, then by begin, longest first: an inner piece is below the outer one. */
 static int compare(const void *a, const void *b) {
   const struct piece *one = a, *other = b;
   const struct to_stroke *s = &one->stroke, *t = &other->stroke;
@@ -80,7 +80,7 @@ static bool is_short(const struct to_picture *p, const struct piece *piece) {
   return (uint64_t)piece->stroke.until - (uint64_t)piece->stroke.from < (uint64_t)p->px_ns;
 }
 
-/* busy: until when each row is taken. Answers how many rows there are then. */
+/* Chooses a piece's row. busy: the end of the last piece in each row. Returns the number of rows used. */
 static unsigned find_row(struct to_picture *p, struct piece *piece, to_ns busy[TO_PICTURE_ROWS],
                          unsigned rows) {
   unsigned row = 0;
@@ -96,7 +96,7 @@ static unsigned find_row(struct to_picture *p, struct piece *piece, to_ns busy[T
   return row == rows ? rows + 1 : rows;
 }
 
-static tb_rc draw(struct to_picture *p, const struct piece *piece) {
+static tb_rc draw_piece(struct to_picture *p, const struct piece *piece) {
   size_t lane;
 
   if (piece->row == NO_ROW) return TB_OK;
@@ -104,7 +104,7 @@ static tb_rc draw(struct to_picture *p, const struct piece *piece) {
   return to__draw(p, &p->lane[lane], &piece->stroke);
 }
 
-/* Pieces of one lane. */
+/* Draws the pieces of one lane. */
 static tb_rc draw_lane(struct to_picture *p, struct piece *piece, size_t n) {
   to_ns busy[TO_PICTURE_ROWS];
   unsigned rows = 0;
@@ -113,7 +113,7 @@ static tb_rc draw_lane(struct to_picture *p, struct piece *piece, size_t n) {
     if (!is_short(p, &piece[i])) rows = find_row(p, &piece[i], busy, rows);
   for (size_t i = 0; i < n; i++) {
     if (is_short(p, &piece[i])) piece[i].row = (uint8_t)rows;
-    TB_TRY(draw(p, &piece[i]));
+    TB_TRY(draw_piece(p, &piece[i]));
   }
   return TB_OK;
 }
@@ -122,7 +122,7 @@ tb_rc to__rows_draw(struct to_picture *p, struct to_rows *rows) {
   size_t n;
 
   if (rows->n == 0) return TB_OK;
-  /* What was open when its generation ended, and has not ended since, goes on. */
+  /* Pieces that have not ended since their generation ended are still open. */
   for (size_t i = 0; i < rows->n; i++)
     if (rows->piece[i].stroke.open) rows->piece[i].stroke.until = p->ask.until;
   qsort(rows->piece, rows->n, sizeof *rows->piece, compare);

@@ -59,7 +59,7 @@ static tb_rc find_thread(struct builder *b, int64_t id, uint32_t *out) {
   return TB_OK;
 }
 
-/* is_sure: the stack is the one that it begins with; else its outermost frame is the best that is known. */
+/* is_sure: the goroutine begins with this stack; otherwise the stack's outermost frame is a guess. */
 static tb_rc name_entry(struct builder *b, const struct to_generation *gen, uint32_t goroutine,
                         uint64_t stack, bool is_sure) {
   struct to_scene_goroutine *g = &b->scene->goroutine[goroutine];
@@ -73,8 +73,6 @@ static tb_rc name_entry(struct builder *b, const struct to_generation *gen, uint
   g->entry_is_sure = is_sure;
   return to_texts_add(&b->scene->names, frame->function, &g->entry);
 }
-
-/* ---- spans ---- */
 
 static to_ns begin_of(const struct builder *b, const struct to_span *span) {
   return span->from_known ? span->from : b->reading.from;
@@ -130,7 +128,7 @@ static tb_rc add_state(struct builder *b, const struct to_generation *gen,
   case TO_GO_WAITING:
     return add_span(b, gen, span, TO_LOOK_WAITING +
                                     to_spans_reason(b->reading.spans, span->reason)->wait_class);
-  default: return TB_OK; /* a call comes in pieces */
+  default: return TB_OK; /* calls: TO_SPAN_SYSCALL */
   }
 }
 
@@ -152,7 +150,8 @@ static tb_rc add_range(struct builder *b, const struct to_span *span) {
   }
 }
 
-static tb_rc add(struct builder *b, const struct to_generation *gen, const struct to_span *span) {
+static tb_rc add_one(struct builder *b, const struct to_generation *gen,
+                     const struct to_span *span) {
   switch (span->kind) {
   case TO_SPAN_GOROUTINE: return add_state(b, gen, span);
   case TO_SPAN_SYSCALL:
@@ -170,12 +169,12 @@ static tb_rc add(struct builder *b, const struct to_generation *gen, const struc
 
 static tb_rc on_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
                       size_t n) {
-  for (size_t i = 0; i < n; i++) TB_TRY(add(self, gen, &spans[i]));
+  for (size_t i = 0; i < n; i++) TB_TRY(add_one(self, gen, &spans[i]));
   return TB_OK;
 }
 
 static tb_rc on_open(void *self, const struct to_span *span) {
-  return add(self, NULL, span);
+  return add_one(self, NULL, span);
 }
 
 /* ---- columns ---- */
@@ -186,7 +185,7 @@ static int by_id(const void *a, const void *b) {
   return (one->id > other->id) - (one->id < other->id);
 }
 
-/* Goroutines in the order of their ids: place[i] is where number i of before stands now. */
+/* Sorts goroutines by id. place[i]: new index of goroutine i. */
 static void sort_goroutines(struct builder *b, uint32_t *place) {
   struct to_scene *s = b->scene;
   uint32_t first = 0;
@@ -199,8 +198,7 @@ static void sort_goroutines(struct builder *b, uint32_t *place) {
   }
 }
 
-/* Spans of a goroutine come in the order of time. to[i]: where number i of before goes; next: room for a number a
- * goroutine. */
+/* to[i]: new index of span i. Spans of one goroutine are already in order. next: scratch, a number per goroutine. */
 static void sort_spans(struct to_scene *s, const uint32_t *place, struct to_scene_span *sorted,
                        uint32_t *next, uint32_t *to) {
   for (size_t i = 0; i < s->goroutines; i++) next[i] = s->goroutine[i].first;
@@ -223,7 +221,7 @@ static uint32_t thread_of(const struct to_scene_span *span) {
   return span->thread;
 }
 
-/* Of the spans as they came, which is by their end: those of one P or thread do not overlap. */
+/* Lists spans by P or thread, in the order of their ends, as they do not overlap. to: new index of each span. */
 static tb_rc put_in_order(struct to_scene *s, struct to_scene_order *order, size_t of,
                           uint32_t (*which)(const struct to_scene_span *span), const uint32_t *to) {
   size_t n = 0;
@@ -234,7 +232,7 @@ static tb_rc put_in_order(struct to_scene *s, struct to_scene_order *order, size
   order->of = of;
   TB_TRY(tb_mem_take(s->mem, n * sizeof *order->span, &order->span));
   order->n = n;
-  /* first[k + 2] counts, then first[k + 1] is where the next of k goes. */
+  /* First first[k + 2] is a count; then first[k + 1] is the place of k's next span. */
   for (size_t i = 0; i < s->spans; i++)
     if (which(&s->span[i]) < of) order->first[which(&s->span[i]) + 2]++;
   for (size_t k = 2; k < of + 2; k++) order->first[k] += order->first[k - 1];
@@ -279,8 +277,6 @@ static tb_rc sort(struct builder *b) {
   tb_mem_give(s->mem, numbers, bytes);
   return rc;
 }
-
-/* ---- the object ---- */
 
 static tb_rc build(struct builder *b, const struct to_scene_source *source, struct tb_diag *diag) {
   const struct to_spans_config config = { .wanted = TO_WANT_GO(RUNNING) | TO_WANT_GO(RUNNABLE) |

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 struct to_scene_source {
-  /* The last event of the generation before: times rise from there on, as where a reader comes from there. Batches of two
-   * generations overlap. 0: not known, or there is none. */
+  /* Time of the last event of the generation before; 0: unknown or none. Earlier events, from batches that overlap, are
+   * moved after it, as a reader of both generations would do. */
   int64_t after;
   const void *header;
   size_t header_len;
   const void *bytes; /* the whole generation */
   size_t len;
-  bool (*go_on)(void *self); /* asked every some 10,000 events; NULL: to the end */
+  bool (*go_on)(void *self); /* called about every 10,000 events; false: stop. NULL: never stop */
   void *self;
 };
 

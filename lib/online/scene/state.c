@@ -6,11 +6,11 @@
 #include "base/grow.h"
 #include "online/scene/reading.h"
 
-struct held { /* a span that holds the moment */
+struct held { /* a span that contains the moment */
   struct to_scene_in_state goroutine;
   enum to_go_state state;
   uint8_t reason;
-  uint32_t stack; /* its number */
+  uint32_t stack; /* number of the stack */
 };
 
 struct finder {
@@ -24,7 +24,8 @@ struct finder {
   size_t states, states_room, goroutines_room;
 };
 
-static tb_rc keep(struct finder *f, const struct to_generation *gen, const struct to_span *span) {
+static tb_rc add_held(struct finder *f, const struct to_generation *gen,
+                      const struct to_span *span) {
   if (span->kind != TO_SPAN_GOROUTINE || !to__span_holds(span, f->at)) return TB_OK;
   TB_TRY(TB_MEM_GROW(f->mem, f->held, f->room, f->n));
   struct held *held = &f->held[f->n];
@@ -38,12 +39,12 @@ static tb_rc keep(struct finder *f, const struct to_generation *gen, const struc
 
 static tb_rc on_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
                       size_t n) {
-  for (size_t i = 0; i < n; i++) TB_TRY(keep(self, gen, &spans[i]));
+  for (size_t i = 0; i < n; i++) TB_TRY(add_held(self, gen, &spans[i]));
   return TB_OK;
 }
 
 static tb_rc on_open_span(void *self, const struct to_span *span) {
-  return keep(self, NULL, span);
+  return add_held(self, NULL, span);
 }
 
 static int compare(int64_t a, int64_t b) {
@@ -69,10 +70,10 @@ static int by_size(const void *left, const void *right) {
   const struct to_scene_state *a = left, *b = right;
 
   if (a->n != b->n) return a->n < b->n ? 1 : -1;
-  return compare(a->goroutine->id, b->goroutine->id); /* no two have the same first one */
+  return compare(a->goroutine->id, b->goroutine->id); /* unique */
 }
 
-static tb_rc group(struct finder *f) {
+static tb_rc group_held(struct finder *f) {
   if (f->n == 0) return TB_OK;
   for (size_t i = 0; i < f->n; i++)
     if (!f->held[i].goroutine.since_known) f->held[i].goroutine.since = f->reading.from;
@@ -104,7 +105,7 @@ tb_rc to_scene_state_at(struct tb_mem *mem, const struct to_scene_source *source
   const struct to_span_sink sink = { &f, on_spans };
 
   tb_rc rc = to__reading_run(&f.reading, mem, source, &config, sink, on_open_span, diag);
-  if (rc == TB_OK) rc = group(&f);
+  if (rc == TB_OK) rc = group_held(&f);
   if (rc == TB_OK)
     rc = found(self, &(struct to_scene_states){ f.reading.gen, at, f.state, f.states, f.n });
   tb_mem_give(mem, f.held, f.room * sizeof *f.held);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All goroutines of one moment of a generation, those together that were in the same state at the same stack.
+/* All goroutines at one moment of a generation, grouped by state and stack.
  *
- * The generation is read once. What a goroutine was in before it began is known only as far as the generation says.
+ * The generation is read once. A state that began before the generation is known only as far as the generation restates it.
  *
- * Memory    from mem, given back before the call returns; what found() gets is lent for it.
- * Errors    as of online/scene/scene.h; found()'s answer.
+ * Memory    from mem, released before the call returns; found()'s arguments are lent.
+ * Errors    as in online/scene/scene.h; found()'s result.
  */
 #ifndef TO_SCENE_STATE_H
 #define TO_SCENE_STATE_H
@@ -15,21 +15,21 @@
 struct to_scene_in_state {
   int64_t id;
   to_ns since;
-  bool since_known; /* else the generation begins with it */
+  bool since_known; /* false: since before the generation */
 };
 
 struct to_scene_state {
   enum to_go_state state;
-  const struct to_reason_info *reason;       /* of a wait */
-  const struct to_callstack *stack;          /* the last one known; NULL: none is */
-  const struct to_scene_in_state *goroutine; /* the one that is in it the longest first */
+  const struct to_reason_info *reason;       /* reason of a wait */
+  const struct to_callstack *stack;          /* last known stack; NULL: none */
+  const struct to_scene_in_state *goroutine; /* longest in this state first */
   size_t n;
 };
 
 struct to_scene_states {
   uint64_t gen;
   to_ns at;
-  const struct to_scene_state *state; /* the one with the most goroutines first */
+  const struct to_scene_state *state; /* the largest group comes first */
   size_t n, goroutines;
 };
 

@@ -18,7 +18,7 @@ void to_texts_fini(struct to_texts *names) {
   tb_map_fini(&names->by_hash);
 }
 
-static tb_rc keep(struct to_texts *names, struct to_string text) {
+static tb_rc copy_text(struct to_texts *names, struct to_string text) {
   char *copy = NULL;
 
   TB_TRY(TB_MEM_GROW(names->mem, names->name, names->room, names->n));
@@ -34,13 +34,13 @@ static bool are_equal(struct to_string a, struct to_string b) {
   return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* Texts of one hash stand under the hashes behind it. */
+/* Texts with the same hash are stored under the next hashes. */
 tb_rc to_texts_add(struct to_texts *names, struct to_string text, uint32_t *out) {
   uint64_t hash = tb_hash(TB_HASH_START, text.data, text.len), *number;
   bool is_fresh;
 
   *out = 0;
-  if (names->n == 0) TB_TRY(keep(names, (struct to_string){ "", 0 }));
+  if (names->n == 0) TB_TRY(copy_text(names, (struct to_string){ "", 0 }));
   if (text.len == 0) return TB_OK;
   for (;; hash++) {
     TB_TRY(tb_map_put(&names->by_hash, hash, &number, &is_fresh));
@@ -51,7 +51,7 @@ tb_rc to_texts_add(struct to_texts *names, struct to_string text, uint32_t *out)
     }
   }
   *number = names->n;
-  tb_rc rc = keep(names, text);
+  tb_rc rc = copy_text(names, text);
   if (rc != TB_OK) {
     (void)tb_map_remove(&names->by_hash, hash);
     return rc;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* System calls by stack: those that kept their P, and those that lost it.
  *
- * The pass over events counts here what is plain (online/spans/spans.c): a call whose begin is known, that kept its P, and that is not
- * longer than the bound beyond which its span comes out. The others come out as spans, and are counted by the analysis that
- * gets them.
+ * Ordinary calls are counted here while spans are made (online/spans/spans.c): their begin is known, they kept their P,
+ * and they do not exceed the bound for spans. All others become spans, which the analysis counts.
  *
  * Memory    from mem: 4 bytes for each stack number of the stack table, and two series for each stack with calls.
  * Threads   use each object from one thread at a time.
@@ -21,13 +20,12 @@ struct to_calls {
   struct tb_mem *mem;
   struct to_windows *windows;
   struct to_stack_table *stacks;
-  uint32_t kept, lost; /* series: those of the stacks are parts of them */
-  uint32_t *
-      of_stack; /* by number: the series of calls that kept their P, or 0; the next one is of those that lost it */
+  uint32_t kept, lost; /* series, the parents of those by stack */
+  uint32_t *of_stack;  /* by number: series of calls that kept their P, or 0; + 1: that lost it */
   size_t of_stacks;
   struct to_calls_recent {
-    uint64_t stack;         /* id of the generation, or kept */
-    uint32_t epoch, series; /* epoch: of the stack table; 0: a free place */
+    uint64_t stack;         /* the generation's id, or TO_STACK_KEPT | number */
+    uint32_t epoch, series; /* epoch of the stack table; 0: a free place */
   } recent[TO_CALLS_RECENT];
 };
 
@@ -35,10 +33,10 @@ TB_MUST tb_rc to_calls_init(struct to_calls *c, struct tb_mem *mem, struct to_wi
                             struct to_stack_table *stacks);
 void to_calls_fini(struct to_calls *c); /* accepts a zeroed one */
 
-/* The series of calls with this stack that kept their P; the next one is of those that lost it. */
+/* Finds the series of calls with this stack that kept their P; + 1: that lost it. */
 TB_MUST tb_rc to_calls_find(struct to_calls *c, const struct to_generation *gen, uint64_t stack,
                             uint32_t *out_series);
-/* A call that kept its P. False: its stack is none of the recent ones. */
+/* Counts a call that kept its P. Returns false if its stack is not a recent one. */
 TB_MUST static inline bool to_calls_add(struct to_calls *c, uint64_t stack, uint64_t ns) {
   const struct to_calls_recent *recent = &c->recent[stack % TO_CALLS_RECENT];
 

@@ -45,8 +45,8 @@ tb_rc to_lock_table_generation(struct to_lock_table *t, const struct to_generati
   return TB_OK;
 }
 
-/* The program's name of a lock may be known later than the lock. */
-static tb_rc give_name(struct to_lock_table *t, uint32_t number, struct to_string name) {
+/* Replaces a lock's name: the program may name a lock late. */
+static tb_rc set_name(struct to_lock_table *t, uint32_t number, struct to_string name) {
   struct to_known_lock *lock = &t->lock[number];
   uint64_t *first;
   void *copy;
@@ -98,7 +98,7 @@ tb_rc to_lock_table_find(struct to_lock_table *t, uint64_t string, uint32_t *out
   if (lock == NULL) return TB_OK;
   *out_holder = lock->holder;
   TB_TRY(find_number(t, lock->object, out));
-  return *out == TO_LOCK_OTHER ? TB_OK : give_name(t, *out, lock->name);
+  return *out == TO_LOCK_OTHER ? TB_OK : set_name(t, *out, lock->name);
 }
 
 size_t to_lock_table_label(const struct to_lock_table *t, uint32_t number,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks that a stream's waits are for, by a number that each keeps for the whole stream.
+/* The locks of a stream's waits, each with a number that is fixed for the whole stream.
  *
- * A trace names locks once a generation, by strings (online/event/locks.h). Here a lock is its address: one that is freed, and
- * another at the same place, are one.
+ * A trace names locks in each generation, by strings (online/event/locks.h). Here a lock is identified by its address: if
+ * it is freed, a later lock at the same address counts as the same lock.
  *
  * Memory    from mem: 40 bytes a lock and its name, two places in hash maps; at most TO_LOCK_TABLE_MAX locks, further ones are
- *           TO_LOCK_OTHER. What one generation names, as online/event/locks.h says.
+ *           TO_LOCK_OTHER. For the locks of one generation see online/event/locks.h.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM.
  */
@@ -15,40 +15,39 @@
 #include "online/event/locks.h"
 
 enum {
-  TO_LOCK_NONE,  /* no lock is known */
-  TO_LOCK_OTHER, /* one that is not told apart */
+  TO_LOCK_NONE,  /* no known lock */
+  TO_LOCK_OTHER, /* a lock above the limit */
   TO_LOCK_TABLE_MAX = 4096,
   TO_LOCK_NUMBERS = TO_LOCK_TABLE_MAX + 2,
-  TO_LOCK_NAME_MAX = 128, /* bytes of a name that are kept */
+  TO_LOCK_NAME_MAX = 128, /* longer names are truncated */
   TO_LOCK_LABEL_MAX = TO_LOCK_NAME_MAX + 20,
 };
 
 struct to_known_lock {
   uint64_t object;
-  struct to_string name; /* len 0: not known */
+  struct to_string name; /* len 0: unknown */
   bool is_namesake;      /* another lock had this name first */
 };
 
 struct to_lock_table {
   struct tb_mem *mem;
-  struct to_locks here;       /* this generation's */
+  struct to_locks here;       /* this generation's locks */
   struct to_known_lock *lock; /* by number */
   size_t n, room;             /* 0: no generation has named a lock */
   struct tb_map by_object, by_name;
-  uint64_t missed; /* waits so far whose lock was not said, because there were too many */
+  uint64_t missed; /* waits without a lock so far, because the generation could not name all */
 };
 
 void to_lock_table_init(struct to_lock_table *t, struct tb_mem *mem);
 void to_lock_table_fini(struct to_lock_table *t); /* accepts a zeroed one */
-/* A generation begins. */
+/* Begins a generation. */
 TB_MUST tb_rc to_lock_table_generation(struct to_lock_table *t, const struct to_generation *gen);
-/* The lock that this string of the generation stands for: TO_LOCK_NONE where it is an ordinary one. out_holder: the
- * thread that held it when the waits began, TO_NONE where that is not known. */
+/* Finds the lock of a string of the generation, or TO_LOCK_NONE. out_holder: its thread then, or TO_NONE. */
 TB_MUST tb_rc to_lock_table_find(struct to_lock_table *t, uint64_t string, uint32_t *out,
                                  int64_t *out_holder);
 
-/* Its name, or its address: "config_lock", "0x55d0c8e011a0"; with both where another lock has the same name. Answers its
- * length; "" of TO_LOCK_NONE, "other" of TO_LOCK_OTHER. */
+/* Writes a lock's name or address: "config_lock", "0x55d0c8e011a0"; both if another lock has the same name; "" for
+ * TO_LOCK_NONE, "other" for TO_LOCK_OTHER. Returns the length. */
 size_t to_lock_table_label(const struct to_lock_table *t, uint32_t number,
                            char out[TO_LOCK_LABEL_MAX]);
 

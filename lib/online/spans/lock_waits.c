@@ -35,7 +35,7 @@ void to_lock_waits_fini(struct to_lock_waits *w) {
   *w = (struct to_lock_waits){ 0 };
 }
 
-/* Of a lock: tables of few rows lose their quantiles last. */
+/* Finds the lock's own series. The parent of fewer series loses its quantiles last. */
 static tb_rc find_parent(struct to_lock_waits *w, uint32_t lock, uint32_t *out) {
   while (w->locks <= lock) {
     size_t room = w->locks;
@@ -62,7 +62,7 @@ static tb_rc add_sum(struct to_lock_waits *w, const struct to_lock_sum *like) {
   return TB_OK;
 }
 
-/* Of two words one is the key; sums with the same one stand at the next keys. */
+/* Hashes a sum, whose key is longer than a word. After a collision, the next free key is used. */
 static uint64_t key_of(const struct to_lock_sum *sum) {
   uint64_t rest = pair_of(sum->why, sum->stack, sum->by_stack) << ENTRY_BITS | sum->by_entry;
 

@@ -12,7 +12,7 @@ static void set_name(struct to_misnested_region *region, struct to_string name) 
   region->name[len] = '\0';
 }
 
-static struct to_misnested *find(struct to_misnesting *all, uint32_t stack) {
+static struct to_misnested *find_by_stack(struct to_misnesting *all, uint32_t stack) {
   for (size_t i = 0; i < all->n; i++)
     if (all->at[i].ended.stack == stack) return &all->at[i];
   if (all->n == TO_MISNESTED_MAX) return NULL;
@@ -30,7 +30,7 @@ tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen, const s
   s->misnesting->ends++;
   to_event_user(ev, &user);
   TB_TRY(to__stack_number(&s->stacks, gen, to__stack_of(s, ev), &stack));
-  struct to_misnested *at = find(s->misnesting, stack);
+  struct to_misnested *at = find_by_stack(s->misnesting, stack);
   if (at == NULL) return TB_OK;
   if (at->count++ == 0) at->first = ev->time;
   at->last = ev->time;

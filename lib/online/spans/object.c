@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The object that makes spans: its begin and end, its slices, and the stacks that outlive their generation. */
+/* The object that makes spans: its creation and release, its slices, and stacks that outlive their generation. */
 #include "online/spans/spans.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen) {
   return rc;
 }
 
-/* --- stacks that last -------------------------------------------------------------------------- */
+/* --- stacks that outlive their generation ------------------------------------------------------ */
 
 tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack) {
   uint32_t number = TO_STACK_OTHER;
@@ -46,15 +46,15 @@ tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64
   return TB_OK;
 }
 
-/* A runtime states every goroutine in each generation, so walks over them cost less than events. A made-up trace of many
- * goroutines and many tiny generations is cut like one with a hole. */
+/* Go restates every goroutine in each generation, so walking over all costs less than events do. A forged trace of many
+ * goroutines and many tiny generations is treated as if it had a hole. */
 static bool walks_too_much(struct to_spans *s) {
   s->walked += s->slots_end + s->tasks.slots + s->regions.slots;
   for (unsigned kind = 0; kind < TO_RANGES; kind++) s->walked += s->ranges[kind].slots;
   return s->walked > WALKED_FREE + WALKED_PER_EVENT * s->events;
 }
 
-/* gen NULL: it is gone, and its stacks are no longer known. */
+/* gen NULL: its tables no longer exist, and the stacks are lost. */
 static tb_rc keep_stacks(struct to_spans *s, const struct to_generation *gen) {
   if (walks_too_much(s)) return to_spans_epoch(s);
   for (uint32_t slot = 0; slot < s->slots_end; slot++) {
@@ -85,7 +85,7 @@ tb_rc to__stack_number(struct to_stack_table *stacks, const struct to_generation
   uint64_t number = stack & ~TO_STACK_KEPT;
 
   *out = TO_STACK_EMPTY;
-  if (stack >= TO_STACK_KEPT) { /* a made-up trace may have such an id */
+  if (stack >= TO_STACK_KEPT) { /* a forged id */
     if (number < stacks->count) *out = (uint32_t)number;
     return TB_OK;
   }
@@ -113,8 +113,6 @@ const struct to_callstack *to_spans_callstack(const struct to_spans *s, uint32_t
   return to_stack_table_stack(&s->stacks, number);
 }
 
-/* --- questions ---------------------------------------------------------------------------------- */
-
 to_ns to_spans_now(const struct to_spans *s) {
   return s->now;
 }
@@ -131,7 +129,7 @@ uint64_t to_spans_stopped(const struct to_spans *s) {
   return s->stops.total + (s->stops.n > 0 ? to__runnable_time(s, s->now) - s->stops.since : 0);
 }
 
-/* Of the goroutine in this slot. */
+/* Returns true if the goroutine in this slot is in a system call that has this P. */
 static bool is_in_call(const struct to_spans *s, uint32_t slot, int64_t proc) {
   const struct to_life *g = &s->lives[slot];
 
@@ -142,13 +140,13 @@ uint64_t to_spans_call_time(const struct to_spans *s, int64_t proc, to_ns now) {
   uint64_t place = (uint64_t)proc + 1;
 
   if (place > TO_SPANS_PROCS_NEAR) return 0;
-  /* One that the trace met in its call did not run on the P before. */
+  /* A goroutine whose call was under way when the trace began never ran on the P. */
   uint32_t slot = is_in_call(s, s->runs_on[place], proc) ? s->runs_on[place] : s->calls_on[place];
   uint64_t ns = s->call_ns[place];
-  /* The pass is ahead of an analysis by a slice at most: the call may begin after now. */
+  /* Spans are at most a slice ahead of an analysis: the call may begin after now. */
   if (is_in_call(s, slot, proc) && s->lives[slot].piece_since < now)
     ns += (uint64_t)now - (uint64_t)s->lives[slot].piece_since;
-  /* In a made-up trace a call that was met may leave its P by none of the ways, and never count its time since the start. */
+  /* In a forged trace a call may end without its time being added. */
   return (int64_t)ns < 0 ? 0 : ns;
 }
 
@@ -162,8 +160,6 @@ void to_spans_states(struct to_spans *s, struct to_spans_states *out) {
   }
 }
 
-/* --- begin and end ----------------------------------------------------------------------------- */
-
 static tb_rc put_cut(void *self, const struct to_span *span) {
   struct to_spans *s = self;
 
@@ -171,7 +167,7 @@ static tb_rc put_cut(void *self, const struct to_span *span) {
   struct to_span *cut = &s->out[s->n++];
   *cut = *span;
   cut->open = false;
-  if (span->more != NULL) *to__spans_more(s, cut) = *span->more; /* lent for this call alone */
+  if (span->more != NULL) *to__spans_more(s, cut) = *span->more; /* only lent */
   return TB_OK;
 }
 

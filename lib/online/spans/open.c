@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans that go on. */
+/* Spans that have not ended. */
 #include "online/spans/state.h"
 
 struct asked {
@@ -21,14 +21,14 @@ static struct to_span open_span(const struct to_spans *s, enum to_span_kind kind
                            .open = true };
 }
 
-static tb_rc hand_out(const struct asked *a, uint32_t bits, const struct to_span *span) {
+static tb_rc report_span(const struct asked *a, uint32_t bits, const struct to_span *span) {
   return to__wants(a->s, bits) ? a->each(a->self, span) : TB_OK;
 }
 
-static tb_rc hand_out_more(const struct asked *a, uint32_t bits, struct to_span *span,
-                           struct to_span_more more) {
+static tb_rc report_with(const struct asked *a, uint32_t bits, struct to_span *span,
+                         struct to_span_more more) {
   span->more = &more;
-  return hand_out(a, bits, span);
+  return report_span(a, bits, span);
 }
 
 static tb_rc open_life(const struct asked *a, uint32_t slot) {
@@ -45,9 +45,9 @@ static tb_rc open_life(const struct asked *a, uint32_t slot) {
   span.stack = birth->entry;
   span.end_stack = birth->stack;
   const struct to_label *label = tb_map_at(&a->s->labels, slot);
-  if (label == NULL) return hand_out(a, TO_WANT(LIFE), &span);
-  return hand_out_more(a, TO_WANT(LIFE), &span,
-                       (struct to_span_more){ .name = to__name_text(label->name) });
+  if (label == NULL) return report_span(a, TO_WANT(LIFE), &span);
+  return report_with(a, TO_WANT(LIFE), &span,
+                     (struct to_span_more){ .name = to__name_text(label->name) });
 }
 
 static tb_rc open_state(const struct asked *a, uint32_t slot) {
@@ -75,7 +75,7 @@ static tb_rc open_state(const struct asked *a, uint32_t slot) {
     label.name = to__spans_label(a->s, g);
     if (label.name.len > 0) span.more = &label;
   }
-  TB_TRY(hand_out(a, UINT32_C(1) << (16 + g->state), &span));
+  TB_TRY(report_span(a, UINT32_C(1) << (16 + g->state), &span));
   if (g->state != TO_GO_SYSCALL) return TB_OK;
   span.kind = TO_SPAN_SYSCALL;
   span.from = g->piece_since;
@@ -84,7 +84,7 @@ static tb_rc open_state(const struct asked *a, uint32_t slot) {
   if (g->without_p) span.proc = TO_NONE;
   span.lost_proc = false;
   span.more = NULL;
-  return hand_out(a, TO_WANT(SYSCALL), &span);
+  return report_span(a, TO_WANT(SYSCALL), &span);
 }
 
 static tb_rc open_lives(const struct asked *a) {
@@ -105,7 +105,7 @@ static tb_rc open_procs(const struct asked *a) {
     span.id = span.proc = p->id;
     span.state = p->state;
     span.thread = p->state == TO_PROC_RUNNING ? p->thread : TO_NONE;
-    TB_TRY(hand_out(a, TO_WANT(PROC), &span));
+    TB_TRY(report_span(a, TO_WANT(PROC), &span));
   }
   return TB_OK;
 }
@@ -119,7 +119,7 @@ static tb_rc open_threads(const struct asked *a) {
     struct to_span span = open_span(a->s, TO_SPAN_THREAD, t->since, t->known);
     span.id = span.thread = (int64_t)id;
     span.state = t->state;
-    TB_TRY(hand_out(a, TO_WANT(THREAD), &span));
+    TB_TRY(report_span(a, TO_WANT(THREAD), &span));
   }
   return TB_OK;
 }
@@ -129,13 +129,13 @@ static tb_rc open_range(const struct asked *a, unsigned kind, int64_t id,
   struct to_span span = open_span(a->s, TO_SPAN_RANGE, open->since, open->known);
 
   span.id = id;
-  if (kind != TO_RANGE_GC_SWEEP) span.life = open->life; /* that is a P's */
+  if (kind != TO_RANGE_GC_SWEEP) span.life = open->life; /* a sweep is a P's, not a goroutine's */
   span.by_life = open->life;
   span.slot = open->slot;
   span.state = (uint8_t)kind;
   span.stack = open->stack;
-  return hand_out_more(a, TO_WANT(RANGE), &span,
-                       (struct to_span_more){ .name = to__name_text(open->name) });
+  return report_with(a, TO_WANT(RANGE), &span,
+                     (struct to_span_more){ .name = to__name_text(open->name) });
 }
 
 static tb_rc open_ranges(const struct asked *a) {
@@ -157,11 +157,11 @@ static tb_rc open_tasks(const struct asked *a) {
     struct to_span span = open_span(a->s, TO_SPAN_TASK, open->since, true);
     span.life = open->life;
     span.stack = open->stack;
-    TB_TRY(hand_out_more(a, TO_WANT(TASK), &span,
-                         (struct to_span_more){ .name = to__name_text(open->name),
-                                                .value = id,
-                                                .parent = open->parent,
-                                                .goroutine = open->goroutine }));
+    TB_TRY(report_with(a, TO_WANT(TASK), &span,
+                       (struct to_span_more){ .name = to__name_text(open->name),
+                                              .value = id,
+                                              .parent = open->parent,
+                                              .goroutine = open->goroutine }));
   }
   return TB_OK;
 }
@@ -177,7 +177,7 @@ static tb_rc open_regions(const struct asked *a) {
       span.life = a->s->lives[slot].life;
       span.slot = (uint32_t)slot;
       span.stack = open->stack;
-      TB_TRY(hand_out_more(
+      TB_TRY(report_with(
           a, TO_WANT(REGION), &span,
           (struct to_span_more){ .name = to__name_text(open->name), .value = open->task }));
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stops of the world that go on, by goroutine and reason. An honest trace has two on a goroutine at most; in a made-up one their ends
- * would look for them among thousands. */
+/* Open stops of the world, by goroutine and reason: a forged trace may have thousands per goroutine, a real one two. */
 #include "base/hash.h"
 #include "online/spans/state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes out where a state of a goroutine ends: it is counted in the sums, and a span is written if one is wanted. Part of the pass in spans.c. */
+/* Handles the end of a goroutine's state: counts the state in the sums, and emits a span if required. Used by spans.c only. */
 #ifndef TO_SPANS_OUT_H
 #define TO_SPANS_OUT_H
 
@@ -7,7 +7,7 @@
 
 #include "online/spans/state.h"
 
-/* The pass is one loop; left to itself the compiler calls what most events do. */
+/* The code that spans.c runs per event must be one loop; gcc would not inline what most events call. */
 #ifdef TC_SANITIZED
 #define HOT static inline
 #else
@@ -19,7 +19,7 @@ HOT uint32_t slot_of(const struct to_spans *s, const struct to_life *g) {
   return (uint32_t)(g - s->lives);
 }
 
-/* A goroutine's span. Every field is written: the place holds an older span. */
+/* Emits a goroutine's span. Sets every field: the place contains an older span. */
 HOT struct to_span *put(struct to_spans *s, const struct to_life *g, bool on_thread,
                         const struct to_event *ev, uint64_t by_life, uint64_t end_stack,
                         uint64_t by_stack) {
@@ -54,9 +54,9 @@ COLD void add_label(struct to_spans *s, const struct to_life *g, struct to_span 
   if (label.len > 0) to__spans_more(s, span)->name = label;
 }
 
-/* The span of g that ends with ev. */
-static struct to_span make(const struct to_spans *s, const struct to_life *g,
-                           const struct to_event *ev, uint64_t end_stack, uint64_t by_stack) {
+/* Makes the span of g that ends with ev. */
+static struct to_span make_span(const struct to_spans *s, const struct to_life *g,
+                                const struct to_event *ev, uint64_t end_stack, uint64_t by_stack) {
   return (struct to_span){ .from = g->since,
                            .until = ev->time,
                            .id = g->id,
@@ -94,20 +94,20 @@ HOT void count_state(struct to_spans *s, const struct to_generation *gen, const 
                     : to_span_sums_add(s->sums, slot_of(s, g), how, g->stack, by_stack, ns);
   }
   if (TB_LIKELY(done)) return;
-  struct to_span span = make(s, g, ev, end_stack, by_stack);
+  struct to_span span = make_span(s, g, ev, end_stack, by_stack);
   count_far(s, gen, &span);
 }
 
 HOT bool comes_out(const struct to_spans *s, const struct to_life *g, enum to_go_state state,
                    const struct to_event *ev) {
   to_ns bound = state == TO_GO_WAITING   ? s->waits_longer_than[g->reason]
-                : state == TO_GO_SYSCALL ? -1 /* what is counted did not come here */
+                : state == TO_GO_SYSCALL ? -1 /* the others were counted: call_is_counted() */
                                          : s->longer_than[state];
 
   return (s->wanted & (UINT32_C(1) << (16 + state))) != 0 && ev->time - g->since > bound;
 }
 
-/* A call of the goroutine that ends with ev is counted, and no more is wanted of it. */
+/* Returns true if the call that ends with ev was counted and needs no span. */
 HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
                          const struct to_event *ev, bool lost_proc) {
   to_ns ns = ev->time - g->since;
@@ -117,7 +117,7 @@ HOT bool call_is_counted(const struct to_spans *s, const struct to_life *g,
   return to_calls_add(s->calls, g->stack, (uint64_t)ns);
 }
 
-/* by_life: of the event's context. g->state is state, but in a made-up trace. */
+/* by_life: of the event's context. g->state is state, except in a forged trace. */
 HOT void put_state(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                    enum to_go_state state, const struct to_event *ev, uint64_t by_life,
                    uint64_t end_stack, uint64_t by_stack, bool lost_proc) {
@@ -135,7 +135,7 @@ HOT void put_state(struct to_spans *s, const struct to_generation *gen, const st
   if (on_thread && TB_UNLIKELY(g->more != 0)) add_label(s, g, span);
 }
 
-/* Its waker, not the thread that found it, is what a reader of the span looks for. */
+/* The span names the waker, not the thread that found the goroutine. */
 HOT void put_runnable(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                       const struct to_event *ev) {
   to__region_time(s, g, TO_GO_RUNNABLE, ev->time);
@@ -151,10 +151,10 @@ static void make_piece(const struct to_life *g, struct to_span *span) {
   span->from_known = g->known || g->piece_since != g->since;
 }
 
-/* Of a call: a part without its P, for the sums alone. */
+/* Counts a part of a call without its P, only in the sums. */
 COLD void count_part(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                      const struct to_event *ev, to_ns since, enum to_call_part part) {
-  struct to_span span = make(s, g, ev, 0, 0);
+  struct to_span span = make_span(s, g, ev, 0, 0);
 
   if (s->sums == NULL) return;
   make_piece(g, &span);
@@ -168,7 +168,7 @@ static enum to_call_part part_of(const struct to_life *g) {
   return g->unseen ? TO_CALL_UNSEEN : TO_CALL_WITHOUT_PROC;
 }
 
-/* A part of a call with its P ends. */
+/* Counts a part of a call with its P, which ends. */
 HOT void count_call(struct to_spans *s, int64_t proc, to_ns from, to_ns until) {
   uint64_t place = (uint64_t)proc + 1;
 
@@ -176,7 +176,7 @@ HOT void count_call(struct to_spans *s, int64_t proc, to_ns from, to_ns until) {
     s->call_ns[place] += (uint64_t)until - (uint64_t)from;
 }
 
-/* by: of the event's context. */
+/* by_life: of the event's context. */
 HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                    const struct to_event *ev, uint64_t by_life, bool loses_proc) {
   if (TB_UNLIKELY(g->without_p))
@@ -190,7 +190,7 @@ HOT void put_piece(struct to_spans *s, const struct to_generation *gen, const st
   if (g->without_p) span->proc = TO_NONE;
 }
 
-/* The goroutine that sits in a call on this thread, and has or had this P. */
+/* Returns the goroutine in a call on this thread that has or had this P. */
 static inline struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t thread) {
   struct to_life *g = &s->lives[to__spans_runs_on(s, proc)];
   const uint64_t *slot;
@@ -202,8 +202,8 @@ static inline struct to_life *in_call(struct to_spans *s, int64_t proc, int64_t 
   return g != NULL && g->state == TO_GO_SYSCALL && g->thread == thread ? g : NULL;
 }
 
-/* A goroutine that ends in its call gives its P up just before: the moment between the two is one without a P. Go's summaries see it
- * where they see the call by its P. */
+/* Remembers when a goroutine that ends in its call has released its P, just before. Go's summaries count the moment in between as
+ * time without a P if they know the call's P. */
 static void note_leaving(struct to_spans *s, const struct to_event *ev) {
   const struct to_life *g = in_call(s, (int64_t)ev->args[0], ev->m);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step of the reader orders a slice of events. Their spans are copied, with their texts: those are gone when the
- * sink returns. */
+/* Each step of the reader orders a slice of events. Spans and texts are copied: the sink's are lent. */
 #include "online/spans/pull.h"
 
 #include <string.h>
@@ -26,7 +25,7 @@ struct to_span_pull {
   struct {
     const char *from;
     struct to_string copy;
-  } last; /* many spans of a step may have one name */
+  } last; /* many spans of a step may have the same name */
   struct kept *kept;
   size_t next, count, room;
 };
@@ -44,11 +43,11 @@ static tb_rc copy_text(struct to_span_pull *pull, struct to_string *text) {
   return TB_OK;
 }
 
-static tb_rc keep(void *self, const struct to_generation *gen, const struct to_span *spans,
-                  size_t n) {
+static tb_rc copy_spans(void *self, const struct to_generation *gen, const struct to_span *spans,
+                        size_t n) {
   struct to_span_pull *pull = self;
 
-  pull->last.from = NULL; /* a slice's texts are its own */
+  pull->last.from = NULL; /* addresses of texts are valid within a slice */
   TB_TRY(tb_mem_grow(pull->mem, &pull->kept, &pull->room, pull->count + n, sizeof *pull->kept));
   for (size_t i = 0; i < n; i++) {
     struct kept *kept = &pull->kept[pull->count];
@@ -83,7 +82,7 @@ tb_rc to_span_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsig
   pull->mem = mem;
   pull->feed.source = source;
   tb_arena_init(&pull->text, mem, TEXT_CHUNK_BYTES);
-  tb_rc rc = to_spans_new(mem, config, (struct to_span_sink){ pull, keep }, &pull->spans);
+  tb_rc rc = to_spans_new(mem, config, (struct to_span_sink){ pull, copy_spans }, &pull->spans);
   if (rc == TB_OK)
     rc = to_reader_new(mem, limits, flags | TO_READER_HOLD | TO_READER_PAST_ANNOTATIONS,
                        (struct to_event_sink){ pull, on_events }, diag, &pull->feed.reader);

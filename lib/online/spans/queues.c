@@ -31,8 +31,8 @@ tb_rc to_queues_grow(struct to_queues *q, uint32_t number) {
   return TB_OK;
 }
 
-/* A sum whose length is no time: the maximum of a window is its longest queue. */
-static tb_rc note(struct to_queues *q, struct to_queue *queue) {
+/* Adds the queue's length to a sum instead of a time: a window's maximum is its longest queue. */
+static tb_rc add_length(struct to_queues *q, struct to_queue *queue) {
   if (queue->waiting < 2) return TB_OK;
   if (queue->longest == 0) TB_TRY(to_windows_series(q->windows, q->parent, &queue->longest));
   to_windows_sum(q->windows, queue->longest, 0, queue->waiting, 0, false);
@@ -55,7 +55,7 @@ tb_rc to_queues_rise(struct to_queues *q, struct to_queue *queue) {
   if (rises) queue->slot_max = queue->waiting;
   if (queue->waiting > queue->gen_max) queue->gen_max = queue->waiting;
   set_peak(queue);
-  return rises ? note(q, queue) : TB_OK;
+  return rises ? add_length(q, queue) : TB_OK;
 }
 
 tb_rc to_queues_slot(struct to_queues *q) {
@@ -65,7 +65,7 @@ tb_rc to_queues_slot(struct to_queues *q) {
     queue->slot = q->slot;
     queue->slot_max = queue->waiting;
     set_peak(queue);
-    TB_TRY(note(q, queue));
+    TB_TRY(add_length(q, queue));
   }
   return TB_OK;
 }

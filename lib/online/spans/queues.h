@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many goroutines wait at the same stack at once, for reasons that the caller names.
+/* Numbers of goroutines that wait at the same stack at once, for `reasons`.
  *
- * A goroutine is in the queue of its stack from the event that blocks it to the one that wakes it. The pass over events
- * counts (online/spans/spans.c); one that waited already when the trace began is in no queue, its reason is not known.
+ * A goroutine is in its stack's queue from the event that blocks it to the one that wakes it; spans.c counts. One that
+ * already waited when the trace began is in no queue: its reason is unknown.
  *
  * Memory    from mem: 56 bytes for each stack number of the stack table, and a series for each queue of two or more.
  * Threads   use each object from one thread at a time.
@@ -22,30 +22,29 @@ struct to_queue {
   uint32_t waiting;     /* now */
   uint32_t peak;        /* the smaller one of the next two */
   uint32_t slot_max;    /* in the open slot of the windows */
-  uint32_t gen_max;     /* in the generation under way */
+  uint32_t gen_max;     /* in the current generation */
   uint32_t longest;     /* series whose maximum is the longest queue; 0: never two at once */
-  uint32_t convoys;     /* series of the convoys that have been; 0: none */
-  uint32_t generations; /* so many whole ones in a row had TO_CONVOY_LENGTH or more */
-  uint8_t reason;       /* enum to_reason: the last one */
-  to_ns since;          /* where the first of those began */
-  uint32_t slot;        /* slot_max is of this one */
-  uint32_t next;        /* if it is listed: the next one's number */
-  bool
-      is_listed; /* goroutines waited there in this generation, or the one before had a long queue */
+  uint32_t convoys;     /* series of past convoys; 0: none */
+  uint32_t generations; /* number of whole ones in a row with TO_CONVOY_LENGTH or more */
+  uint8_t reason;       /* enum to_reason of the newest wait */
+  to_ns since;          /* begin of the first of these generations */
+  uint32_t slot;        /* the slot that slot_max is of */
+  uint32_t next;        /* if is_listed: number of the next one */
+  bool is_listed; /* goroutines waited in this generation, or the one before had a long queue */
 };
 
 struct to_queues {
   struct tb_mem *mem;
   struct to_windows *windows;
   struct to_stack_table *stacks;
-  uint64_t reasons;       /* bits of enum to_reason: these are counted */
-  uint64_t convoys;       /* of them: those that can be a convoy */
+  uint64_t reasons;       /* bits of enum to_reason that are counted */
+  uint64_t convoys;       /* bits of reasons that can be a convoy */
   uint32_t parent;        /* series */
-  struct to_queue *queue; /* by the stack's number */
+  struct to_queue *queue; /* by number of the stack */
   size_t room;
-  uint32_t first;   /* the first listed one; TO_QUEUE_NONE: there is none */
-  uint32_t slot;    /* of the windows, counted */
-  to_ns generation; /* where it began */
+  uint32_t first;   /* first listed queue; or TO_QUEUE_NONE */
+  uint32_t slot;    /* number of the open slot of the windows */
+  to_ns generation; /* begin of the current one */
 };
 _Static_assert(TO_REASONS_MAX <= 64, "a bit for each reason");
 
@@ -59,7 +58,7 @@ TB_MUST tb_rc to_queues_rise(struct to_queues *q, struct to_queue *queue);
 static inline bool to_queues_want(const struct to_queues *q, unsigned reason) {
   return q != NULL && (q->reasons >> reason & 1) != 0;
 }
-/* A goroutine blocks at the stack of this number. */
+/* Adds a goroutine that blocks at the stack of this number. */
 TB_MUST static inline tb_rc to_queues_enter(struct to_queues *q, uint32_t number, uint8_t reason) {
   if (TB_UNLIKELY(number >= q->room)) TB_TRY(to_queues_grow(q, number));
   struct to_queue *queue = &q->queue[number];
@@ -71,10 +70,10 @@ static inline void to_queues_leave(struct to_queues *q, uint32_t number) {
 }
 
 TB_MUST tb_rc to_queues_slot(struct to_queues *q); /* a slot of the windows begins */
-TB_MUST tb_rc to_queues_generation(struct to_queues *q, to_ns time); /* one begins */
-void to_queues_epoch(struct to_queues *q); /* no goroutine waits any more */
+TB_MUST tb_rc to_queues_generation(struct to_queues *q, to_ns time); /* a generation begins */
+void to_queues_epoch(struct to_queues *q);                           /* all queues become empty */
 
-/* Of the generation under way, too. */
+/* Returns the number of generations in a row, the current one included. */
 static inline uint32_t to_queue_generations(const struct to_queue *queue) {
   return queue->generations + (queue->gen_max >= TO_CONVOY_LENGTH);
 }

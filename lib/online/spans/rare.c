@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What few events are about: ranges, tasks, regions, labels. Each is found in a map. */
+/* Handles rare events: ranges, tasks, regions, labels. Open ones are found in maps. */
 #include <string.h>
 
 #include "online/spans/state.h"
 
-/* --- names that last --------------------------------------------------------------------------- */
+/* --- names that outlive their generation -------------------------------------------------------- */
 
-static tb_rc hold(struct to_spans *s, const struct to_generation *gen, uint64_t id,
-                  struct to_name **out) {
+static tb_rc hold_name(struct to_spans *s, const struct to_generation *gen, uint64_t id,
+                       struct to_name **out) {
   struct to_string text;
 
   *out = NULL;
@@ -16,21 +16,21 @@ static tb_rc hold(struct to_spans *s, const struct to_generation *gen, uint64_t 
   return to__name_hold(&s->names, text, out);
 }
 
-/* A span lends it: it stays until the slice has gone out. */
+/* Lends a name to a span; it is released after the sink got the slice. */
 static struct to_string lend(struct to_spans *s, struct to_name *name) {
   if (name != NULL) s->done[s->n_done++] = name;
   return to__name_text(name);
 }
 
-/* The same where a span that is out already may lend it. */
-static tb_rc let_go_later(struct to_spans *s, const struct to_generation *gen,
-                          struct to_name *name) {
+/* Releases a name that a span of this slice may lend. */
+static tb_rc release_later(struct to_spans *s, const struct to_generation *gen,
+                           struct to_name *name) {
   if (s->n_done >= TO_SPANS_SLICE) TB_TRY(to__spans_flush(s, gen));
   lend(s, name);
   return TB_OK;
 }
 
-static void let_go(struct to_spans *s, struct to_name *name) {
+static void release_name(struct to_spans *s, struct to_name *name) {
   if (name != NULL) to__name_let_go(&s->names, name);
 }
 
@@ -40,9 +40,9 @@ static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
   return g == NULL ? 0 : g->life;
 }
 
-/* --- memory of what is open -------------------------------------------------------------------- */
+/* --- memory of open ranges, tasks and regions --------------------------------------------------- */
 
-/* Ranges, tasks and regions begin and end at every turn: a block waits for the next one. */
+/* Ranges, tasks and regions begin and end all the time: free blocks are reused. */
 struct to_spare {
   struct to_spare *next;
 };
@@ -53,7 +53,7 @@ union block {
 };
 enum { BLOCK = sizeof(union block) };
 
-static tb_rc take_block(struct to_spans *s, void *out) {
+static tb_rc acquire_block(struct to_spans *s, void *out) {
   struct to_spare *spare = s->spare;
 
   if (spare == NULL) return tb_mem_take(s->mem, BLOCK, out);
@@ -62,7 +62,7 @@ static tb_rc take_block(struct to_spans *s, void *out) {
   return TB_OK;
 }
 
-static void give_block(struct to_spans *s, void *block) {
+static void release_block(struct to_spans *s, void *block) {
   struct to_spare *spare = block;
 
   if (spare == NULL) return;
@@ -70,7 +70,7 @@ static void give_block(struct to_spans *s, void *block) {
   s->spare = spare;
 }
 
-static void drop_spare(struct to_spans *s) {
+static void free_spare(struct to_spans *s) {
   for (struct to_spare *spare; (spare = s->spare) != NULL;) {
     s->spare = spare->next;
     tb_mem_give(s->mem, spare, BLOCK);
@@ -90,7 +90,7 @@ static bool is_of_goroutine(unsigned kind) {
   return is[kind];
 }
 
-/* Of a range of one goroutine, or of the P that it is on. NULL: it is another's, or not known. */
+/* Returns the goroutine of the range, or the one on its P; NULL: unknown, or not the event's. */
 static struct to_life *goroutine_of(struct to_spans *s, const struct to_event *ev,
                                     const struct to_event_range *range) {
   bool its_own =
@@ -107,7 +107,7 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
 
   TB_TRY(tb_map_put(&s->ranges[range->kind], (uint64_t)range->id, &top, NULL));
   if (active && *top != 0) return TB_OK;
-  tb_rc rc = take_block(s, &open);
+  tb_rc rc = acquire_block(s, &open);
   if (rc != TB_OK) {
     if (*top == 0) tb_map_remove(&s->ranges[range->kind], (uint64_t)range->id);
     return rc;
@@ -127,10 +127,10 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
     open->slot = (uint32_t)(g - s->lives);
     if (is_of_goroutine(range->kind)) g->more |= TO_MORE_RANGES;
   }
-  return hold(s, gen, range->text, &open->name);
+  return hold_name(s, gen, range->text, &open->name);
 }
 
-/* Out of the list. NULL: none with this text is open. (The world may be stopped for two reasons by one goroutine.) */
+/* Removes a range from its list; NULL: none with this text. (A goroutine may stop the world for two reasons.) */
 static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_t id,
                                        uint64_t text) {
   struct tb_map *ranges = &s->ranges[kind];
@@ -146,13 +146,13 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   if (open->above != NULL) open->above->below = open->below;
   if (open == first) first = open->below;
   *top = (uintptr_t)first;
-  /* Else the next one is soon there; those of a goroutine go with it. */
+  /* A P's entry stays, as its next range begins soon; a known goroutine's until the goroutine ends. */
   if (first == NULL && is_of_goroutine(kind) && open->life == 0)
     tb_map_remove(ranges, (uint64_t)id);
   return open;
 }
 
-/* As Go's summaries: a P's range is a goroutine's that was on the P when it began and is when it ends. */
+/* Like Go's summaries, attributes a P's range to the goroutine that was on the P at its begin and at its end. */
 static void sum_range(struct to_spans *s, const struct to_span *span,
                       const struct to_open_range *open) {
   bool met = open->life == 0 && is_of_goroutine(span->state) && span->id == span->by;
@@ -179,7 +179,7 @@ static struct to_span *put_range(struct to_spans *s, const struct to_event *ev, 
     span->life = open->life != 0 || id != ev->g ? open->life : span->by_life;
   span->stack = open->stack;
   if (open->name != NULL) to__spans_more(s, span)->name = lend(s, open->name);
-  give_block(s, open);
+  release_block(s, open);
   return span;
 }
 
@@ -198,7 +198,7 @@ static tb_rc take_range(struct to_spans *s, const struct to_generation *gen,
 
 /* --- tasks ------------------------------------------------------------------------------------- */
 
-/* A fresh one has no name; what else it holds is not set. */
+/* Finds or makes an open task. A new one has no name; its other fields are not set. */
 static tb_rc claim_task(struct to_spans *s, uint64_t id, struct to_open_task **out) {
   uint64_t *place;
   bool fresh;
@@ -208,7 +208,7 @@ static tb_rc claim_task(struct to_spans *s, uint64_t id, struct to_open_task **o
     *out = (struct to_open_task *)(uintptr_t)*place;
     return TB_OK;
   }
-  tb_rc rc = take_block(s, out);
+  tb_rc rc = acquire_block(s, out);
   if (rc != TB_OK) {
     tb_map_remove(&s->tasks, id);
     return rc;
@@ -225,15 +225,15 @@ static tb_rc begin_task(struct to_spans *s, const struct to_generation *gen,
 
   to_event_user(ev, &user);
   TB_TRY(claim_task(s, user.task, &open));
-  let_go(s, open->name);
+  release_name(s, open->name);
   *open = (struct to_open_task){
     .since = ev->time, .parent = user.parent, .life = context_life(s, ev), .goroutine = ev->g
   };
   open->stack = to__stack_of(s, ev);
-  return hold(s, gen, user.name, &open->name);
+  return hold_name(s, gen, user.name, &open->name);
 }
 
-/* A task whose begin was not seen began before all that we know. */
+/* A task whose begin was not seen is taken to have begun with the epoch. */
 static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
                       const struct to_event *ev) {
   struct to_user_event user;
@@ -254,7 +254,7 @@ static tb_rc end_task(struct to_spans *s, const struct to_generation *gen,
   if (open != NULL && open->name != NULL) more->name = lend(s, open->name);
   if (open == NULL) return TB_OK;
   tb_map_remove(&s->tasks, user.task);
-  give_block(s, open);
+  release_block(s, open);
   return TB_OK;
 }
 
@@ -275,7 +275,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
   to_event_user(ev, &user);
   to__region_counts(s, g, g->state, ev->time);
   TB_TRY(tb_map_put(&s->regions, slot_of(s, g), &top, NULL));
-  tb_rc rc = take_block(s, &open);
+  tb_rc rc = acquire_block(s, &open);
   if (rc != TB_OK) {
     if (*top == 0) tb_map_remove(&s->regions, slot_of(s, g));
     return rc;
@@ -288,10 +288,10 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
   *top = (uintptr_t)open;
   g->more |= TO_MORE_REGIONS;
   open->stack = to__stack_of(s, ev);
-  return hold(s, gen, user.name, &open->name);
+  return hold_name(s, gen, user.name, &open->name);
 }
 
-/* The innermost region of a goroutine: taken out, and the caller's to give back. NULL: none is open. */
+/* Removes a goroutine's innermost region; the caller releases the block. NULL: none is open. */
 static struct to_open_region *take_region(struct to_spans *s, struct to_life *g, to_ns now) {
   uint64_t *top = tb_map_find(&s->regions, slot_of(s, g));
 
@@ -307,7 +307,7 @@ static struct to_open_region *take_region(struct to_spans *s, struct to_life *g,
   return open;
 }
 
-/* Of a task that is open. */
+/* Lends the name of an open task. */
 static struct to_string lend_task_name(struct to_spans *s, uint64_t id) {
   struct to_open_task *task = tb_map_at(&s->tasks, id);
 
@@ -344,8 +344,8 @@ static tb_rc cut_regions(struct to_spans *s, const struct to_generation *gen,
     if (rc == TB_OK && to__wants(s, TO_WANT(REGION)))
       put_region(s, ev, g, open)->until_known = false;
     else
-      let_go(s, open->name);
-    give_block(s, open);
+      release_name(s, open->name);
+    release_block(s, open);
     TB_TRY(rc);
   }
   return TB_OK;
@@ -369,7 +369,7 @@ static tb_rc end_region(struct to_spans *s, const struct to_generation *gen,
   span->end_stack = span->by_stack = to__stack_of(s, ev);
   if (more->name.len == 0) more->name = to__string_of(s, gen, user.name);
   if (open == NULL) more->value = user.task;
-  give_block(s, open);
+  release_block(s, open);
   return TB_OK;
 }
 
@@ -381,16 +381,16 @@ static tb_rc set_label(struct to_spans *s, const struct to_generation *gen,
   bool fresh;
 
   if (g == NULL || s->times_only) return TB_OK;
-  TB_TRY(hold(s, gen, ev->args[0], &name));
+  TB_TRY(hold_name(s, gen, ev->args[0], &name));
   tb_rc rc = tb_map_claim(&s->labels, slot_of(s, g), sizeof *label, &label, &fresh);
   if (rc != TB_OK) {
-    let_go(s, name);
+    release_name(s, name);
     return rc;
   }
   struct to_name *old = label->name;
   *label = (struct to_label){ .name = name, .on = true };
   g->more |= TO_MORE_LABEL;
-  return let_go_later(s, gen, old);
+  return release_later(s, gen, old);
 }
 
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g) {
@@ -407,7 +407,7 @@ void to__spans_label_off(struct to_spans *s, const struct to_life *g) {
   if (label != NULL) label->on = false;
 }
 
-/* The trace does not end them. */
+/* Cuts a goroutine's open ranges, which the trace does not end. */
 static tb_rc end_ranges(struct to_spans *s, const struct to_generation *gen,
                         const struct to_event *ev, const struct to_life *g) {
   static const enum to_range_kind kinds[] = { TO_RANGE_STW, TO_RANGE_GC_MARK_ASSIST };
@@ -438,12 +438,10 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
   tb_map_remove(&s->labels, slot_of(s, g));
   tb_mem_give(s->mem, label, sizeof *label);
   *out_label = to__name_text(name);
-  return let_go_later(s, gen, name);
+  return release_later(s, gen, name);
 }
 
-/* --- events ----------------------------------------------------------------------------------- */
-
-/* What is not wanted is not followed. */
+/* Kinds of spans that need an event; unneeded events are skipped. */
 enum {
   FOR_TASK_BEGIN = TO_WANT(TASK),
   FOR_TASK_END = TO_WANT(TASK),
@@ -493,7 +491,7 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
   return to__wants(s, wanted_for[ev->type]) ? take_wanted(s, gen, ev) : TB_OK;
 }
 
-/* --- stacks of what is open -------------------------------------------------------------------- */
+/* --- stacks of open ranges, tasks and regions --------------------------------------------------- */
 
 tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen) {
   uint64_t key, value;
@@ -512,8 +510,6 @@ tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen)
   return TB_OK;
 }
 
-/* --- begin and end ----------------------------------------------------------------------------- */
-
 void to__spans_rare_init(struct to_spans *s) {
   for (unsigned kind = 0; kind < TO_RANGES; kind++)
     tb_map_init(&s->ranges[kind], s->mem, tb_seed());
@@ -531,8 +527,8 @@ static void drop_ranges(struct to_spans *s, struct tb_map *ranges) {
     for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value, *below;
          open != NULL; open = below) {
       below = open->below;
-      let_go(s, open->name);
-      give_block(s, open);
+      release_name(s, open->name);
+      release_block(s, open);
     }
   }
   tb_map_clear(ranges);
@@ -543,8 +539,8 @@ static void drop_tasks(struct to_spans *s) {
 
   for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);) {
     struct to_open_task *open = (struct to_open_task *)(uintptr_t)value;
-    let_go(s, open->name);
-    give_block(s, open);
+    release_name(s, open->name);
+    release_block(s, open);
   }
   tb_map_clear(&s->tasks);
 }
@@ -556,8 +552,8 @@ static void drop_regions(struct to_spans *s) {
     for (struct to_open_region *open = (struct to_open_region *)(uintptr_t)value, *below;
          open != NULL; open = below) {
       below = open->below;
-      let_go(s, open->name);
-      give_block(s, open);
+      release_name(s, open->name);
+      release_block(s, open);
     }
   }
   tb_map_clear(&s->regions);
@@ -568,7 +564,7 @@ static void drop_labels(struct to_spans *s) {
 
   for (size_t i = 0; tb_map_next(&s->labels, &i, &key, &value);) {
     struct to_label *label = (struct to_label *)(uintptr_t)value;
-    let_go(s, label->name);
+    release_name(s, label->name);
     tb_mem_give(s->mem, label, sizeof *label);
   }
   tb_map_clear(&s->labels);
@@ -579,7 +575,7 @@ void to__spans_rare_clear(struct to_spans *s) {
   tb_map_clear(&s->open_stops);
   drop_tasks(s);
   drop_regions(s);
-  drop_spare(s);
+  free_spare(s);
   drop_labels(s);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goroutines do while regions are open on them. Only the innermost one counts; where it ends, the one around it takes over what
- * it has. */
+/* Measures what goroutines do in regions. Only the innermost counts; the outer one gets its times when it ends. */
 #include "online/spans/state.h"
 
 enum { AROUND_MAX = 64 };
@@ -25,7 +24,7 @@ static enum to_region_part part_of(const struct to_spans *s, const struct to_lif
   }
 }
 
-/* NULL: none is open. */
+/* Returns the goroutine's innermost region; NULL: none is open. */
 static struct to_open_region *innermost(const struct to_spans *s, const struct to_life *g) {
   return (g->more & TO_MORE_REGIONS) == 0 ? NULL : tb_map_at(&s->regions, (uint64_t)(g - s->lives));
 }
@@ -48,7 +47,7 @@ void to__region_joins(struct to_open_region *region, to_ns now) {
   around->counted_until = now;
 }
 
-/* No region begins or ends within an assist: that is the runtime's. */
+/* No region begins or ends within an assist, which is runtime code. */
 void to__region_assists(struct to_spans *s, const struct to_event *ev) {
   const struct to_life *g = to__wants(s, TO_WANT(REGION)) ? to__spans_context(s, ev) : NULL;
   struct to_open_region *region = g == NULL ? NULL : innermost(s, g);

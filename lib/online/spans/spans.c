@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass: an event finds its goroutine by the orderer's slot, or by the P that it runs on, so there is no search. The
- * state that the event ends is known from its type; only if a span of that state is wanted is one written.
+/* One pass over the events. An event finds its goroutine without a search, by the orderer's slot or by the P that it
+ * runs on. The event's type determines the state that it ends; a span is only made if that state is wanted.
  *
- * A goroutine in a call whose P was taken is no longer found by its P, but by its thread: such calls, few among all,
- * stand in a map. */
+ * A goroutine in a call whose P was taken is found by its thread: these calls, which are few, are in a map. */
 #include "online/spans/spans.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "online/spans/state.h"
 #include "online/spans/waits.h"
 
-/* --- what comes out ---------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------------- */
 
 struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                               enum to_span_kind kind) {
@@ -39,7 +38,7 @@ COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   size_t room = s->slots;
 
   while (room <= slot) room *= 2;
-  if (s->births_room < room) { /* it may have grown when there was no room for lives */
+  if (s->births_room < room) { /* an earlier call may have grown only births */
     TB_TRY(tb_mem_resize(s->mem, &births, s->births_room * sizeof *s->births,
                          room * sizeof *s->births));
     s->births = births;
@@ -51,7 +50,7 @@ COLD tb_rc grow(struct to_spans *s, uint32_t slot) {
   return TB_OK;
 }
 
-/* A life begins. Slots below slots_end have been used in this epoch. */
+/* Begins a life. Slots below slots_end have been used in this epoch. */
 static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
                         enum to_go_state state, bool known, struct to_life **out) {
   if (TB_UNLIKELY(slot >= s->slots_end)) {
@@ -64,7 +63,7 @@ static tb_rc begin_life(struct to_spans *s, uint32_t slot, int64_t id, to_ns at,
     *place = slot;
   }
   struct to_life *g = &s->lives[slot];
-  if (TB_UNLIKELY(g->life != 0 && s->sums != NULL)) /* a made-up trace */
+  if (TB_UNLIKELY(g->life != 0 && s->sums != NULL)) /* a forged trace */
     TB_TRY(to_span_sums_end(s->sums, slot, s->births[slot].at, at, s->births[slot].known));
   if (s->sums != NULL) TB_TRY(to_span_sums_begin(s->sums, slot));
   to__spans_count(s, g->life != 0 ? (enum to_go_state)g->state : TO_GO_NOT_EXIST, state, at);
@@ -90,25 +89,25 @@ COLD struct to_life *subject_far(struct to_spans *s, const struct to_event *ev) 
   return g;
 }
 
-/* The goroutine that the event names by its slot; one that was never stated is taken as it comes. NULL: s->rc. */
+/* Returns the goroutine of the event's slot, and begins its life if the trace never named it. NULL: see s->rc. */
 HOT struct to_life *subject(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = &s->lives[ev->slot];
 
   return TB_LIKELY(ev->slot < s->slots_end && g->life != 0) ? g : subject_far(s, ev);
 }
 
-COLD void count_made_up(struct to_spans *s, const struct to_life *g, enum to_go_state state,
-                        to_ns now) {
+COLD void count_forged(struct to_spans *s, const struct to_life *g, enum to_go_state state,
+                       to_ns now) {
   to__spans_count(s, (enum to_go_state)g->state, state, now);
 }
 
-/* before: its state until now, but in a made-up trace. */
+/* before: its state until now, except in a forged trace. */
 HOT void enter(struct to_spans *s, struct to_life *g, enum to_go_state before,
                enum to_go_state state, enum to_cause cause, const struct to_event *ev) {
   if (TB_LIKELY(g->state == before))
     to__spans_count(s, before, state, ev->time);
   else
-    count_made_up(s, g, state, ev->time);
+    count_forged(s, g, state, ev->time);
   g->since = ev->time;
   g->state = (uint8_t)state;
   g->reason = TO_REASON_OTHER;
@@ -131,7 +130,7 @@ HOT void made_by(struct to_life *g, int64_t id, uint64_t life, uint64_t stack) {
   g->made_by_stack = stack;
 }
 
-/* From now on the goroutine is found by the P. */
+/* Binds a P to the goroutine, which is found by that P from now on. */
 TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   uint64_t place = (uint64_t)proc + 1;
 
@@ -140,7 +139,7 @@ TB_MUST HOT tb_rc put_on_proc(struct to_spans *s, int64_t proc, uint32_t slot) {
   return TB_OK;
 }
 
-static tb_rc find_by_thread(struct to_spans *s, struct to_life *g) {
+static tb_rc bind_thread(struct to_spans *s, struct to_life *g) {
   uint64_t *slot;
 
   if (g->thread == TO_NONE) return TB_OK;
@@ -150,8 +149,8 @@ static tb_rc find_by_thread(struct to_spans *s, struct to_life *g) {
   return TB_OK;
 }
 
-/* The call ends: its goroutine is no longer found by its thread. */
-static void forget_thread(struct to_spans *s, struct to_life *g) {
+/* Unbinds the goroutine's thread when its call ends. */
+static void unbind_thread(struct to_spans *s, struct to_life *g) {
   const uint64_t *slot;
 
   if (TB_LIKELY(!g->by_thread)) return;
@@ -161,18 +160,18 @@ static void forget_thread(struct to_spans *s, struct to_life *g) {
     tb_map_remove(&s->calls_by_thread, (uint64_t)g->thread);
 }
 
-/* One that runs without a P that we know has one now. */
-static void found_with_proc(struct to_spans *s, struct to_life *g, const struct to_event *ev) {
+/* Binds a running goroutine that had no known P to the event's P. */
+static void bind_proc(struct to_spans *s, struct to_life *g, const struct to_event *ev) {
   uint64_t place = (uint64_t)ev->p + 1;
 
   if (g->state != TO_GO_RUNNING || place == 0 || place > TO_SPANS_PROCS_NEAR) return;
-  forget_thread(s, g);
+  unbind_thread(s, g);
   g->proc = ev->p;
   s->runs_on[place] = slot_of(s, g);
 }
 
-/* In an honest trace each goroutine is found by its P or its thread. In a made-up one it may be bound to several. */
-static tb_rc learn_ids(struct to_spans *s) {
+/* Makes by_id. A real trace binds each goroutine to one P or thread; a forged one to several. */
+static tb_rc map_ids(struct to_spans *s) {
   uint64_t *place;
 
   if (s->knows_ids) return TB_OK;
@@ -186,7 +185,7 @@ static tb_rc learn_ids(struct to_spans *s) {
 }
 
 struct to_life *to__spans_by_id(struct to_spans *s, int64_t id) {
-  tb_rc rc = learn_ids(s);
+  tb_rc rc = map_ids(s);
 
   if (rc != TB_OK) {
     tb_map_clear(&s->by_id);
@@ -204,7 +203,7 @@ struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event 
   slot = tb_map_find(&s->calls_by_thread, (uint64_t)ev->m);
   bool by_thread = slot != NULL && s->lives[*slot].id == ev->g && s->lives[*slot].life != 0;
   struct to_life *g = by_thread ? &s->lives[*slot] : to__spans_by_id(s, ev->g);
-  if (g != NULL) found_with_proc(s, g, ev);
+  if (g != NULL) bind_proc(s, g, ev);
   return g;
 }
 
@@ -242,11 +241,11 @@ COLD tb_rc create_in_call(struct to_spans *s, const struct to_generation *gen,
   g->piece_since = ev->time;
   g->without_p = true;
   if (s->sums != NULL) TB_TRY(to_span_sums_created(s->sums, gen, ev->slot, 0, 0, ev->time));
-  TB_TRY(find_by_thread(s, g));
+  TB_TRY(bind_thread(s, g));
   return to__spans_thread(s, ev, ev->m, TO_THREAD_BLOCKED);
 }
 
-/* The life ends, and with it all that is open on it. */
+/* Ends a life and all that is open on its goroutine. */
 COLD tb_rc end_life(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                     struct to_life *g) {
   const struct to_birth *birth = &s->births[slot_of(s, g)];
@@ -291,7 +290,7 @@ HOT tb_rc start(struct to_spans *s, const struct to_generation *gen, const struc
   return to__spans_thread(s, ev, ev->m, TO_THREAD_RUNNING);
 }
 
-/* A goroutine leaves its thread by itself. */
+/* Handles GoBlock and GoStop: a running goroutine leaves its thread. */
 HOT tb_rc leave(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev,
                 enum to_go_state state) {
   struct to_life *g = to__spans_context(s, ev);
@@ -369,7 +368,7 @@ HOT tb_rc end_call(struct to_spans *s, const struct to_generation *gen, const st
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, false);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
-  forget_thread(s, g);
+  unbind_thread(s, g);
   enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNING, TO_CAUSE_UNKNOWN, ev);
   g->proc = ev->p;
   TB_TRY(put_on_proc(s, ev->p, slot_of(s, g)));
@@ -384,7 +383,7 @@ COLD tb_rc end_blocked_call(struct to_spans *s, const struct to_generation *gen,
   put_state(s, gen, g, TO_GO_SYSCALL, ev, g->life, 0, 0, true);
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
-  forget_thread(s, g);
+  unbind_thread(s, g);
   if (g->more != 0) to__spans_label_off(s, g);
   enter(s, g, TO_GO_SYSCALL, TO_GO_RUNNABLE, TO_CAUSE_SYSCALL, ev);
   made_by(g, g->id, g->life, 0);
@@ -401,7 +400,7 @@ COLD tb_rc destroy_in_call(struct to_spans *s, const struct to_generation *gen,
   put_piece(s, gen, g, ev, g->life, false);
   set_call_on(s, g->proc, 0);
   TB_TRY(to__spans_thread(s, ev, ev->m, TO_THREAD_IDLE));
-  forget_thread(s, g);
+  unbind_thread(s, g);
   return end_life(s, gen, ev, g);
 }
 
@@ -417,15 +416,14 @@ COLD tb_rc lose_proc(struct to_spans *s, const struct to_generation *gen, const 
   g->without_p = true;
   g->unseen = (uint64_t)proc < TO_SPANS_PROCS_NEAR && s->calls_on[proc + 1] != slot_of(s, g);
   set_call_on(s, proc, 0);
-  TB_TRY(find_by_thread(s, g));
+  TB_TRY(bind_thread(s, g));
   return to__spans_thread(s, ev, thread, TO_THREAD_BLOCKED);
 }
 
-/* An abandoned P's thread has moved on: its next call is not the one that lost it. */
+/* The thread of an abandoned P may already be in another call, which did not lose the P. */
 COLD tb_rc steal(struct to_spans *s, const struct to_generation *gen, const struct to_event *ev) {
   TB_TRY(to__spans_proc_status(s, ev));
-  bool by_its_own_end =
-      ev->args[1] == 0; /* before a GoDestroySyscall: the call ends with the next event */
+  bool by_its_own_end = ev->args[1] == 0; /* the next event is the GoDestroySyscall of the call */
   if (by_its_own_end) note_leaving(s, ev);
   if (ev->args[3] == TW_PROC_SYSCALL_ABANDONED || by_its_own_end) return TB_OK;
   return lose_proc(s, gen, ev, (int64_t)ev->args[0], (int64_t)ev->args[2]);
@@ -437,7 +435,7 @@ COLD tb_rc stop_proc(struct to_spans *s, const struct to_generation *gen,
 
   TB_TRY(to__spans_proc_to(s, ev, ev->p, TO_PROC_IDLE, TO_NONE, true));
   if (g == NULL) return TB_OK;
-  return g->state == TO_GO_RUNNING ? find_by_thread(s, g) : lose_proc(s, gen, ev, ev->p, ev->m);
+  return g->state == TO_GO_RUNNING ? bind_thread(s, g) : lose_proc(s, gen, ev, ev->p, ev->m);
 }
 
 /* --- statuses ---------------------------------------------------------------------------------- */
@@ -447,8 +445,7 @@ static enum to_thread_state thread_state_of(const struct to_life *g) {
   return g->without_p ? TO_THREAD_BLOCKED : TO_THREAD_SYSCALL;
 }
 
-/* A goroutine that was not known is in this state for longer than we can see. One in a call is found by its thread, for it may have
- * no P. */
+/* Begins the life of a goroutine that was in this state before the trace. One in a call may have no P. */
 static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
                          const struct to_event *ev, enum to_go_state state, uint64_t stack) {
   struct to_life *g;
@@ -463,13 +460,13 @@ static tb_rc state_first(struct to_spans *s, const struct to_generation *gen,
   if (state == TO_GO_SYSCALL) {
     g->proc = ev->p;
     g->without_p = ev->p == TO_NONE;
-    count_call(s, ev->p, ev->time, s->began); /* the P was not known before */
+    count_call(s, ev->p, ev->time, s->began); /* the P was unknown until now */
     if (g->without_p) count_part(s, gen, g, ev, s->began, TO_CALL_UNSTATED);
     set_call_on(s, ev->p, ev->slot);
-    TB_TRY(find_by_thread(s, g));
+    TB_TRY(bind_thread(s, g));
   } else {
     g->proc = ev->p;
-    TB_TRY(ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot));
+    TB_TRY(ev->p == TO_NONE ? bind_thread(s, g) : put_on_proc(s, ev->p, ev->slot));
   }
   return to__spans_thread(s, ev, g->thread, thread_state_of(g));
 }
@@ -487,12 +484,10 @@ COLD tb_rc go_status(struct to_spans *s, const struct to_generation *gen,
   if (s->sums != NULL) TB_TRY(to_span_sums_meet(s->sums, gen, ev->slot, g->life, stack));
   bool elsewhere = ev->m != g->thread || ev->p != g->proc;
   if (TB_LIKELY(g->state != TO_GO_RUNNING || tr.to != TO_GO_RUNNING || !elsewhere)) return TB_OK;
-  g->thread = ev->m; /* a made-up trace: no event has moved it there */
+  g->thread = ev->m; /* a forged trace: no event has moved the goroutine */
   g->proc = ev->p;
-  return ev->p == TO_NONE ? find_by_thread(s, g) : put_on_proc(s, ev->p, ev->slot);
+  return ev->p == TO_NONE ? bind_thread(s, g) : put_on_proc(s, ev->p, ev->slot);
 }
-
-/* --- events ------------------------------------------------------------------------------------ */
 
 COLD tb_rc begin_generation(struct to_spans *s, const struct to_generation *gen, to_ns at) {
   tb_rc rc = s->kept ? TB_OK : to__spans_lose_stacks(s);

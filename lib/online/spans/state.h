@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the files that make spans: private to this room.
  *
- * spans.c passes over the events and keeps the states of goroutines; threads.c has those of Ps and threads, rare.c what is
- * rare: ranges, tasks, regions, labels; region_time.c counts what goroutines do in regions. open.c lists what is open, object.c has
- * the rest. */
+ * spans.c processes the events and has the states of goroutines, threads.c those of Ps and threads. rare.c handles ranges,
+ * tasks, regions and labels, region_time.c counts what goroutines do in regions, open.c lists open spans. object.c
+ * has the rest. */
 #ifndef TO_SPANS_STATE_H
 #define TO_SPANS_STATE_H
 
@@ -20,36 +20,36 @@
 
 #define TO_FREE_SLOT INT64_MIN
 
-/* What a goroutine is in the middle of, by slot: one cache line. */
+/* A goroutine's current state, by slot: one cache line. */
 struct to_life {
-  to_ns since; /* in its state */
+  to_ns since; /* begin of the state */
   int64_t id;
-  uint64_t life; /* 0: the slot is free; id is TO_FREE_SLOT then */
+  uint64_t life; /* 0: the slot is free, and id is TO_FREE_SLOT */
   union {
-    struct {                /* it runs, or sits in a call */
-      int64_t thread, proc; /* of a call: the P that it began with */
-      to_ns piece_since;    /* of a call */
+    struct {                /* running, or in a call */
+      int64_t thread, proc; /* of a call: the P at its begin */
+      to_ns piece_since;    /* begin of a call's current piece */
     };
-    struct { /* it is runnable: what made it so */
+    struct { /* runnable: what made it so */
       int64_t made_by;
       uint64_t made_by_life, made_by_stack;
     };
-    struct {               /* it waits */
-      int64_t last_thread; /* what it ran on, in the place of thread */
-      uint32_t queue;      /* for a reason of those in queues: its number there */
-      uint32_t lock;       /* TO_LOCK_NONE: none is known */
-      int64_t holder;      /* thread that held the lock when the wait began, TO_NONE: not known */
+    struct {               /* waiting */
+      int64_t last_thread; /* thread it ran on; same place as thread */
+      uint32_t queue;      /* if `queues` counts its reason: number of its queue */
+      uint32_t lock;       /* TO_LOCK_NONE: unknown */
+      int64_t holder;      /* thread that held the lock when the wait began; TO_NONE: unknown */
     };
   };
-  uint64_t stack; /* its own, the last one known: of this generation, or kept */
+  uint64_t stack; /* last known own stack: an id of this generation, or TO_STACK_KEPT | number */
   uint8_t state;  /* enum to_go_state */
-  uint8_t reason; /* of known_reasons */
+  uint8_t reason; /* number in known_reasons */
   uint8_t cause;  /* enum to_cause */
-  bool known;     /* the begin of its state */
+  bool known;     /* the begin of the state was seen */
   bool without_p; /* in a call that has lost its P */
-  bool by_thread; /* it stands in calls_by_thread */
-  bool unseen;    /* in a call: Go's summaries do not see that it lost its P */
-  uint8_t more;   /* TO_MORE_LABEL: in labels; TO_MORE_REGIONS: in regions */
+  bool by_thread; /* is in calls_by_thread */
+  bool unseen;    /* in a call: it lost its P in a way that Go's summaries do not see */
+  uint8_t more;   /* TO_MORE_*: is in labels, regions, ranges */
 };
 _Static_assert(sizeof(struct to_life) == 64, "a cache line each");
 #define TO_FOLLOWS(type, a, b) (offsetof(type, b) == offsetof(type, a) + 1)
@@ -62,7 +62,7 @@ _Static_assert(TO_FOLLOWS(struct to_life, state, reason) &&
                "these four are copied as one");
 #undef TO_FOLLOWS
 
-/* Of its birth, by slot. */
+/* A goroutine's birth, by slot. */
 struct to_birth {
   to_ns at;
   uint64_t creator; /* life */
@@ -78,26 +78,26 @@ struct to_label {
   bool on; /* the goroutine has not left its thread since */
 };
 
-/* Of the regions that are open on a goroutine: the one below is next. */
+/* A goroutine's open regions: a list, innermost first. */
 struct to_open_region {
   struct to_open_region *below;
   struct to_name *name;
   uint64_t task, stack;
   to_ns since;
-  to_ns counted_until; /* time has what came before; of the innermost one */
-  to_ns assists_since; /* if it assists */
+  to_ns counted_until; /* of the innermost one: time is complete up to here */
+  to_ns assists_since; /* begin of the assist, if assists */
   bool assists;
   struct to_region_time time;
 };
 
 struct to_open_range {
-  struct to_open_range *below, *above; /* of the same kind and goroutine: another reason */
+  struct to_open_range *below, *above; /* of the same kind and goroutine, with other reasons */
   int64_t id;
   struct to_name *name;        /* NULL: none */
-  uint64_t text;               /* the same, as the begin has it */
-  uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
+  uint64_t text;               /* id of the name at its begin */
+  uint64_t life, stack;        /* of a P's range: the goroutine on the P at its begin */
   to_ns since;
-  uint32_t slot; /* of the life */
+  uint32_t slot; /* slot of life */
   bool known;
 };
 
@@ -121,7 +121,7 @@ struct to_thread_life {
   int64_t proc;  /* only if Ps are wanted as well */
   uint8_t state; /* enum to_thread_state */
   bool known;
-  bool seen; /* with a goroutine; else only with a P */
+  bool seen; /* with a goroutine; false: only with a P */
 };
 
 enum { TO_SPANS_PROCS_NEAR = 256, TO_SPANS_EVENT_MAX = 8, TO_SPANS_REASONS = 64 };
@@ -131,93 +131,91 @@ struct to_spans {
   uint32_t wanted;
   bool times_only;
   struct to_span_sink sink;
-  to_ns longer_than[TO_GO_SYSCALL +
-                    1]; /* of these states only spans that are longer come out; -1: all */
-  to_ns waits_longer_than
-      [TO_REASONS_MAX]; /* the same of WAITING, by reason; idle ones come out if they are cut */
-  struct to_span_sums *sums;        /* every span of a goroutine is counted here; NULL: nowhere */
-  struct to_queues *queues;         /* and waits at a stack here; NULL: nowhere */
-  struct to_lock_waits *lock_waits; /* and waits for a lock here; NULL: nowhere */
-  struct to_wakers *wakers;         /* what ended the waits of queues is kept here; NULL: nowhere */
-  struct to_calls *calls; /* and calls here, whose spans do not come out then; NULL: nowhere */
+  /* Spans of a state are passed to the sink only if they are longer; -1: all. Waits by reason; idle ones only if cut. */
+  to_ns longer_than[TO_GO_SYSCALL + 1];
+  to_ns waits_longer_than[TO_REASONS_MAX];
+  struct to_span_sums *sums;        /* counts goroutines' spans; NULL: not counted */
+  struct to_queues *queues;         /* counts waits by stack; NULL: not counted */
+  struct to_lock_waits *lock_waits; /* counts waits for locks; NULL: not counted */
+  struct to_wakers *wakers;         /* records who ended the waits in queues; NULL: not recorded */
+  struct to_calls *calls;           /* counts calls instead of emitting spans; NULL: not counted */
   struct to_stack_table stacks;
   struct to_lock_table locks;
 
   struct to_life *lives; /* by slot */
   struct to_birth *births;
   size_t slots, births_room; /* slots: room of both */
-  uint32_t slots_end;        /* from here on none was used in this epoch */
+  uint32_t slots_end;        /* slots from here on have not been used in this epoch */
   uint64_t last_life;
 
   uint32_t runs_on[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1: to__spans_runs_on() */
-  /* By P, id + 1: the slot of the last one that began a call there, until some goroutine that began its call there leaves it. Go's
-   * summaries see a P being lost by this alone. */
+  /* By P, id + 1: slot of the goroutine that last began a call there; 0 after a goroutine that began its call there left that P.
+   * Go's summaries see the loss of a P by this alone. */
   uint32_t calls_on[TO_SPANS_PROCS_NEAR + 1];
-  /* By P, id + 1: the time in which calls held it, those that go on left out. */
+  /* By P, id + 1: time in which calls had it, without open calls. */
   uint64_t call_ns[TO_SPANS_PROCS_NEAR + 1];
-  uint64_t leaving; /* the life that gave its P up just before its end in a call */
+  uint64_t leaving; /* life of a goroutine that released its P just before it ended in a call */
   to_ns leaving_since;
-  bool leaving_seen; /* by Go's summaries */
+  bool leaving_seen; /* seen by Go's summaries */
   struct tb_map runs_on_far;
   struct tb_map procs; /* id -> struct to_proc_life */
-  struct tb_map by_id; /* id -> slot, once a goroutine was found neither by P nor by thread */
-  struct tb_map
-      calls_by_thread;   /* slots of those that sit in a call without the P they are known by */
+  struct tb_map by_id; /* id -> slot, after a goroutine was found neither by P nor by thread */
+  struct tb_map calls_by_thread; /* thread -> slot of a goroutine in a call that lost its P */
   struct tb_map threads; /* id -> struct to_thread_life; only if wanted */
-  struct tb_map ranges[TO_RANGES]; /* id -> the last struct to_open_range; by kind */
+  struct tb_map ranges[TO_RANGES]; /* by kind: id -> the innermost struct to_open_range */
   struct tb_map open_stops; /* hash of goroutine and text -> struct to_open_range */
-  struct to_spare *spare;          /* blocks of what has ended */
+  struct to_spare *spare;   /* free blocks */
   struct tb_map tasks;             /* id -> struct to_open_task */
   struct tb_map regions;           /* slot -> struct to_open_region */
   struct tb_map labels;            /* slot -> struct to_label */
   struct to_names names;
   struct to_reasons known_reasons;
-  struct to_misnesting *misnesting; /* NULL: no end of a region was */
+  struct to_misnesting *misnesting; /* NULL: all regions were properly nested */
 
-  bool knows_ids;          /* by_id is kept up */
-  tb_rc failed;            /* of what answers NULL where nothing is known */
-  tb_rc rc;                /* of what answers NULL */
-  uint64_t events, walked; /* slots at the ends of generations */
-  size_t taken;            /* events of the last slice, the one that failed included */
+  bool knows_ids;          /* by_id is up to date */
+  tb_rc failed;            /* error of a call that returns NULL for unknown goroutines, too */
+  tb_rc rc;                /* error of a call that returns NULL */
+  uint64_t events, walked; /* walked: slots visited at the ends of generations */
+  size_t taken;            /* events of the last slice, including the one that failed */
   bool heard;              /* an event in this epoch */
 
-  /* TO_WANT_WASTE: of Ps beyond the near ones nothing is counted */
+  /* TO_WANT_WASTE: only Ps below TO_SPANS_PROCS_NEAR count */
   bool idle_procs[TO_SPANS_PROCS_NEAR + 1]; /* by id + 1 */
   unsigned idle;
   bool wasting;
   to_ns wasting_since;
   uint64_t wasted;
 
-  /* TO_WANT_STATES, which TO_WANT_WASTE needs. area: the sum of the moments of leaving the state less that of entering it */
+  /* TO_WANT_STATES, required by TO_WANT_WASTE. area: sum of the times of leaving the state minus those of entering it */
   struct to_state_count {
     uint64_t n, most, area;
   } state_count[TO_GO_SYSCALL + 1];
 
   struct {
-    unsigned n;     /* stops of the world that go on */
+    unsigned n;     /* open stops of the world */
     uint64_t since; /* time of runnable goroutines when the first of them began */
-    uint64_t total; /* in stops that are over */
+    uint64_t total; /* in stops that have ended */
   } stops;
 
-  bool kept;        /* the stacks of what is open, since the last generation ended */
+  bool kept;        /* stacks of open spans were stored when the last generation ended */
   to_ns began, now; /* of this epoch */
-  to_ns generation_from; /* where the last generation began */
+  to_ns generation_from; /* begin of the last generation */
 
   struct to_reason_met {
     uint64_t string; /* id + 1; 0: none */
-    int64_t holder;  /* of the lock; TO_NONE: not known */
-    uint32_t lock;   /* that waits with this string are for */
+    int64_t holder;  /* thread that holds the lock; TO_NONE: unknown */
+    uint32_t lock;   /* lock of waits with this string */
     uint8_t reason;
   } reasons[TO_SPANS_REASONS]; /* of this generation */
 
-  struct to_name *done[3 * TO_SPANS_SLICE]; /* names that spans of the slice may lend */
+  struct to_name *done[3 * TO_SPANS_SLICE]; /* names lent to spans of this slice, to be released */
   unsigned n, n_done;
   struct to_span out[TO_SPANS_SLICE];
-  struct to_span_more more[TO_SPANS_SLICE]; /* of the span at the same place, if it has any */
-  struct to_region_time region_time[TO_SPANS_SLICE]; /* likewise */
+  struct to_span_more more[TO_SPANS_SLICE];          /* of the span at the same place */
+  struct to_region_time region_time[TO_SPANS_SLICE]; /* of the span at the same place */
 };
 
-/* Of a goroutine in a call: the trace has shown how it lost its P. */
+/* Returns true if the goroutine is in a call and the trace has shown how the call lost its P. */
 static inline bool to__lost_proc(const struct to_life *g) {
   return g->without_p && g->piece_since != g->since;
 }
@@ -226,7 +224,7 @@ static inline bool to__wants(const struct to_spans *s, uint32_t bits) {
   return (s->wanted & bits) != 0;
 }
 
-/* Slot of the goroutine that last ran on the P, 0 where there is none. */
+/* Returns the slot of the goroutine that last ran on the P; 0: none. */
 static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc) {
   uint64_t place = (uint64_t)proc + 1;
 
@@ -237,7 +235,7 @@ static inline uint32_t to__spans_runs_on(const struct to_spans *s, int64_t proc)
 
 void to__spans_waste_begins(struct to_spans *s, to_ns now);
 void to__spans_waste_ends(struct to_spans *s, to_ns now);
-/* A goroutine or a P has changed its state. */
+/* Call it when a goroutine or a P has changed its state. */
 static inline void to__spans_waste(struct to_spans *s, to_ns now) {
   bool wastes = s->state_count[TO_GO_RUNNABLE].n > 0 && s->idle > 0;
 
@@ -248,7 +246,7 @@ static inline void to__spans_waste(struct to_spans *s, to_ns now) {
     to__spans_waste_ends(s, now);
 }
 
-/* A goroutine goes from one state to another; one that is not there is in TO_GO_NOT_EXIST. */
+/* Counts a goroutine's change of state. TO_GO_NOT_EXIST: before its birth or after its end. */
 static inline __attribute__((always_inline)) void
 to__spans_count(struct to_spans *s, enum to_go_state before, enum to_go_state after, to_ns now) {
   if (!to__wants(s, TO_WANT_STATES)) return;
@@ -262,23 +260,23 @@ to__spans_count(struct to_spans *s, enum to_go_state before, enum to_go_state af
   if (after == TO_GO_RUNNABLE && s->idle > 0 && !s->wasting) to__spans_waste_begins(s, now);
 }
 
-/* NULL: none is known, or s->failed. */
+/* Returns NULL if the goroutine is unknown, or on an error, which is in s->failed. */
 struct to_life *to__spans_by_id(struct to_spans *s, int64_t id);
-/* The time that goroutines were runnable up to now, but for a constant. */
+/* Returns the time that goroutines were runnable up to now, plus a constant. */
 static inline uint64_t to__runnable_time(const struct to_spans *s, to_ns now) {
   const struct to_state_count *count = &s->state_count[TO_GO_RUNNABLE];
 
   return count->area + count->n * (uint64_t)now;
 }
 
-/* A stop of the world begins, or ends. */
+/* Records the begin or the end of a stop of the world. */
 static inline void to__spans_stop(struct to_spans *s, bool begins, to_ns now) {
   if (begins && s->stops.n++ == 0) s->stops.since = to__runnable_time(s, now);
   if (!begins && s->stops.n > 0 && --s->stops.n == 0)
     s->stops.total += to__runnable_time(s, now) - s->stops.since;
 }
 
-/* A goroutine is known from now on: in a stop its time before counts for nothing. */
+/* A goroutine becomes known: its time before does not count as time in the stop. */
 static inline void to__spans_stop_meets(struct to_spans *s, enum to_go_state state, to_ns now) {
   if (s->stops.n > 0 && state == TO_GO_RUNNABLE)
     s->stops.since += (uint64_t)now - (uint64_t)s->began;
@@ -286,7 +284,7 @@ static inline void to__spans_stop_meets(struct to_spans *s, enum to_go_state sta
 
 struct to_life *to__spans_context_far(struct to_spans *s, const struct to_event *ev);
 
-/* The goroutine of the event's context; NULL: none is known. */
+/* Returns the goroutine of the event's context; NULL: unknown. */
 static inline struct to_life *to__spans_context(struct to_spans *s, const struct to_event *ev) {
   struct to_life *g = &s->lives[to__spans_runs_on(s, ev->p)];
 
@@ -294,11 +292,12 @@ static inline struct to_life *to__spans_context(struct to_spans *s, const struct
 }
 
 enum { TO_KEPT_BIT = 63 };
-#define TO_STACK_KEPT (UINT64_C(1) << TO_KEPT_BIT) /* else the id is one of this generation */
+/* A stack with this bit is a number of the stack table, otherwise an id of this generation. */
+#define TO_STACK_KEPT (UINT64_C(1) << TO_KEPT_BIT)
 
-/* The slice goes out: names that its spans lend are let go. */
+/* Passes the slice to the sink, and releases names that its spans lent. */
 TB_MUST tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen);
-/* A span of this kind that ends with the event, by its context; all else is 0. There is room for it. */
+/* Makes a span of this kind with the context of the event, which ends it; all else is 0. The slice must have room. */
 struct to_span *to__spans_put(struct to_spans *s, const struct to_event *ev,
                               enum to_span_kind kind);
 static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_span *span) {
@@ -308,21 +307,21 @@ static inline struct to_span_more *to__spans_more(struct to_spans *s, struct to_
   span->more = more;
   return more;
 }
-/* Stacks of a generation that is gone, and were not kept, are no longer known. */
+/* Marks stacks of a generation as lost, if they were not stored. */
 TB_MUST tb_rc to__spans_lose_stacks(struct to_spans *s);
-/* to_spans_stack() */
+/* Implements to_spans_stack(). */
 TB_MUST tb_rc to__stack_number(struct to_stack_table *stacks, const struct to_generation *gen,
                                uint64_t stack, uint32_t *out);
-/* Makes the stack last beyond its generation. gen NULL: it is lost. */
+/* Stores a stack beyond its generation. gen NULL: the stack is lost. */
 TB_MUST tb_rc to__spans_keep(struct to_spans *s, const struct to_generation *gen, uint64_t *stack);
-/* Of all that is open but goroutines. */
+/* Stores stacks of all open spans except goroutines'. */
 TB_MUST tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen);
 static inline struct to_string to__name_text(const struct to_name *name) {
   if (name == NULL) return (struct to_string){ 0 };
   return (struct to_string){ name->text, name->len };
 }
 
-/* Text and stack as the event names them; none where only times are wanted. */
+/* Return the event's text and stack; none if only times are wanted. */
 static inline struct to_string to__string_of(const struct to_spans *s,
                                              const struct to_generation *gen, uint64_t id) {
   struct to_string text = { 0 };
@@ -338,57 +337,56 @@ static inline uint64_t to__stack_of(const struct to_spans *s, const struct to_ev
   return id == TO_NO_STACK ? 0 : id;
 }
 
-/* Ranges, tasks, regions, labels, logs, samples, metrics. */
+/* Handles an event of a range, task, region, label, log, sample or metric. */
 TB_MUST tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
                              const struct to_event *ev);
-/* Ps from a number on do not exist any more: they only look idle. */
-/* A log, a sample, a metric. */
+/* Handles a log, a sample or a metric. */
 void to__spans_moment(struct to_spans *s, const struct to_generation *gen,
                       const struct to_event *ev);
 void to__spans_procs_change(struct to_spans *s, const struct to_event *ev);
-/* A P's state, if spans of Ps are wanted. known: it changes with this event. */
+/* Changes a P's state, if spans of Ps are wanted. known: with this event. */
 TB_MUST tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t id,
                                 enum to_proc_state state, int64_t thread, bool known);
 TB_MUST tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev);
 TB_MUST tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int64_t id,
                                       enum to_thread_state state);
-/* A thread's state, if spans of threads are wanted. */
+/* Changes a thread's state, if spans of threads are wanted. */
 TB_MUST static inline tb_rc to__spans_thread(struct to_spans *s, const struct to_event *ev,
                                              int64_t id, enum to_thread_state state) {
   return TB_LIKELY(!to__wants(s, TO_WANT(THREAD))) ? TB_OK
                                                    : to__spans_change_thread(s, ev, id, state);
 }
-/* The innermost region that is open on the goroutine, if any, counts its state up to now. */
+/* Counts the goroutine's state up to now for its innermost open region, if any. */
 void to__region_counts(struct to_spans *s, const struct to_life *g, unsigned state, to_ns now);
-/* The innermost one ends, and the one around it goes on. */
+/* Adds the times of the innermost region, which ends, to the next outer one. */
 void to__region_joins(struct to_open_region *region, to_ns now);
-/* A mark assist begins or ends. */
+/* Begins or ends a mark assist. */
 void to__region_assists(struct to_spans *s, const struct to_event *ev);
-/* No region around it is of its task. */
+/* Returns true if no outer region is of its task. */
 bool to__region_in_its_task(const struct to_open_region *region);
-/* A state of the goroutine ends. */
+/* Call it when a state of the goroutine ends. */
 static inline void to__region_time(struct to_spans *s, const struct to_life *g, unsigned state,
                                    to_ns now) {
   if (TB_UNLIKELY((g->more & TO_MORE_REGIONS) != 0)) to__region_counts(s, g, state, now);
 }
-/* A stop of the world begins. take: it ends; NULL: it is not found so. */
+/* Begins a stop of the world. to__open_stop_take() ends it, and returns NULL if the stop is not in open_stops. */
 TB_MUST tb_rc to__open_stop_begins(struct to_spans *s, struct to_open_range *open, to_ns now);
 struct to_open_range *to__open_stop_take(struct to_spans *s, int64_t id, uint64_t text);
-/* The event ends a region, but not the innermost one; NULL: none is known. */
+/* Records an end of a region that is not the innermost one (open); open NULL: unknown. */
 TB_MUST tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen,
                             const struct to_event *ev, const struct to_open_region *open);
-/* The label of a goroutine that is on its thread. */
+/* Returns the label of a goroutine that is on its thread. */
 struct to_string to__spans_label(const struct to_spans *s, const struct to_life *g);
 void to__spans_label_off(struct to_spans *s, const struct to_life *g);
-/* The goroutine ends, with what was open on it. */
+/* Ends all that is open on a goroutine that ends. */
 TB_MUST tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
                                  const struct to_event *ev, struct to_life *g,
                                  struct to_string *out_label);
 void to__spans_threads_init(struct to_spans *s);
-void to__spans_threads_clear(struct to_spans *s); /* forgets all */
+void to__spans_threads_clear(struct to_spans *s);
 void to__spans_threads_fini(struct to_spans *s);
 void to__spans_rare_init(struct to_spans *s);
-void to__spans_rare_clear(struct to_spans *s); /* forgets all that is open */
+void to__spans_rare_clear(struct to_spans *s);
 void to__spans_rare_fini(struct to_spans *s);
 
 #endif

@@ -14,13 +14,11 @@ _Static_assert((1 << ENTRY_BITS) == TO_ENTRIES_MAX, "an entry fits");
 _Static_assert(WHATS <= 1 << WHAT_BITS, "state and reason fit");
 _Static_assert(TO_REASONS_MAX <= 64 && TO_GO_SYSCALL < 8, "TO_SUMS_HOW() tells them apart");
 
-/* How many reasons each state has. */
+/* Number of reasons of each state. */
 static const uint8_t whys[TO_GO_SYSCALL + 1] = {
   [TO_GO_NOT_EXIST] = 1,        [TO_GO_RUNNABLE] = TO_CAUSES,    [TO_GO_RUNNING] = 1,
   [TO_GO_WAITING] = TO_REASONS, [TO_GO_SYSCALL] = TO_CALL_PARTS,
 };
-
-/* ---- sums ---- */
 
 static tb_rc add_sum(struct to_span_sums *s, const struct to_span_sum *like, uint32_t parent) {
   struct to_span_sum sum = *like;
@@ -31,7 +29,7 @@ static tb_rc add_sum(struct to_span_sums *s, const struct to_span_sum *like, uin
   return TB_OK;
 }
 
-/* Reasons that no table has share that of OTHER. */
+/* Returns the rest of a state and reason. Reasons that no table has share the rest of OTHER. */
 static uint32_t rest_of(uint8_t state, uint8_t why) {
   uint32_t place = state == TO_GO_WAITING && why >= TO_REASONS ? TO_REASON_OTHER : why;
 
@@ -59,7 +57,7 @@ static tb_rc add_rests(struct to_span_sums *s) {
   return TB_OK;
 }
 
-/* Idle waits are apart: rules may change. */
+/* Numbers state and reason. Idle waits have own numbers, as rules may change. */
 static uint32_t what_of(const struct to_span_sum *sum) {
   if (sum->idle) return IDLE_AT + sum->why;
   bool is_own = sum->state == TO_GO_WAITING && sum->why >= TO_REASONS;
@@ -78,8 +76,8 @@ static bool has_stacks(enum to_go_state state) {
   return state == TO_GO_RUNNABLE || state == TO_GO_WAITING;
 }
 
-/* Of an entry function in this state for this reason, idle or not: its sums are parts of it, so that tables of few rows lose their
- * quantiles last. */
+/* Finds the series of an entry function, state and reason, idle or not. Parents of few series keep quantiles
+ * longest. */
 static tb_rc find_parent(struct to_span_sums *s, const struct to_span_sum *like, uint32_t *out) {
   struct to_span_sum all = *like;
   uint64_t *place;
@@ -237,8 +235,6 @@ tb_rc to_span_sums_entry_of(struct to_span_sums *s, const struct to_generation *
   return entry_of_stack(s, number, out);
 }
 
-/* ---- begin and end ---- */
-
 tb_rc to_span_sums_init(struct to_span_sums *s, struct tb_mem *mem, struct to_windows *windows,
                         struct to_stack_table *stacks, struct to_idle *idle, size_t sums_max) {
   *s = (struct to_span_sums){
@@ -352,8 +348,6 @@ void to_span_sums_clear(struct to_span_sums *s) {
   for (size_t i = 0; i < s->sites; i++) s->site[i].alive = 0;
 }
 
-/* ---- spans ---- */
-
 static uint8_t why_of(const struct to_span *span) {
   if (span->kind == TO_SPAN_SYSCALL) return span->cause;
   if (span->state == TO_GO_RUNNABLE) return span->cause;
@@ -383,8 +377,8 @@ tb_rc to_span_sums_find(struct to_span_sums *s, const struct to_generation *gen,
   return find_of_entry(s, gen, span, s->goroutine[span->slot].entry, out);
 }
 
-static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
-                   const struct to_span *span, uint32_t entry) {
+static tb_rc count_span(struct to_span_sums *s, const struct to_generation *gen,
+                        const struct to_span *span, uint32_t entry) {
   enum to_go_state state = state_of(span);
   uint32_t sum;
 
@@ -394,7 +388,8 @@ static tb_rc count(struct to_span_sums *s, const struct to_generation *gen,
     to_windows_sum(s->windows, series, span->from, span->until, 0, !span->from_known);
     return TB_OK;
   }
-  bool may_get_entry = entry == TO_ENTRY_UNKNOWN && span->stack != 0; /* the next span asks again */
+  bool may_get_entry =
+      entry == TO_ENTRY_UNKNOWN && span->stack != 0; /* the next span must ask again */
   if (may_get_entry)
     return to_windows_add(s->windows, series, span->from, span->until, 0, !span->from_known);
   uint64_t what = to_sums_what(s, entry, TO_SUMS_HOW(state, why_of(span)));
@@ -432,10 +427,10 @@ static tb_rc count_range(struct to_span_sums *s, const struct to_span *range, ui
   return TB_OK;
 }
 
-/* ---- spans whose entry is not known yet ---- */
+/* ---- spans whose entry is not yet known ---- */
 
-/* Counts spans that wait: those of one life, or all (life 0). */
-static tb_rc release(struct to_span_sums *s, uint64_t life, uint32_t entry) {
+/* Counts held spans: those of one life, or all (life 0). */
+static tb_rc count_held(struct to_span_sums *s, uint64_t life, uint32_t entry) {
   size_t kept = 0, n = s->n_held;
   tb_rc rc = TB_OK;
 
@@ -444,24 +439,25 @@ static tb_rc release(struct to_span_sums *s, uint64_t life, uint32_t entry) {
     if (life != 0 && span.life != life)
       s->held[kept++] = span;
     else if (rc == TB_OK)
-      rc = span.kind == TO_SPAN_RANGE ? count_range(s, &span, entry) : count(s, NULL, &span, entry);
+      rc = span.kind == TO_SPAN_RANGE ? count_range(s, &span, entry)
+                                      : count_span(s, NULL, &span, entry);
   }
   s->n_held = kept;
   return rc;
 }
 
 tb_rc to_span_sums_settle(struct to_span_sums *s, uint64_t life) {
-  return s->n_held == 0 ? TB_OK : release(s, life, TO_ENTRY_UNKNOWN);
+  return s->n_held == 0 ? TB_OK : count_held(s, life, TO_ENTRY_UNKNOWN);
 }
 
-/* Its stacks are kept by their numbers. */
-static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
-                  const struct to_span *span) {
+/* Holds a span, with numbers for its stacks. */
+static tb_rc hold_span(struct to_span_sums *s, const struct to_generation *gen,
+                       const struct to_span *span) {
   uint32_t own, waker;
 
   TB_TRY(to__stack_number(s->stacks, gen, span->stack, &own));
   TB_TRY(to__stack_number(s->stacks, gen, span->by_stack, &waker));
-  if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(release(s, s->held[0].life, TO_ENTRY_UNKNOWN));
+  if (s->n_held == TO_SUMS_HELD_MAX) TB_TRY(count_held(s, s->held[0].life, TO_ENTRY_UNKNOWN));
   s->held[s->n_held] = *span;
   if (span->stack != 0) s->held[s->n_held].stack = TO_STACK_KEPT | own;
   s->held[s->n_held].by_stack = TO_STACK_KEPT | waker;
@@ -469,7 +465,7 @@ static tb_rc hold(struct to_span_sums *s, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* A goroutine may sweep very often before it shows a stack: ranges of one kind are one. */
+/* Holds one range per kind, as a goroutine may sweep often before its first stack. */
 static tb_rc hold_range(struct to_span_sums *s, const struct to_span *range) {
   for (struct to_span *held = s->held; held < s->held + s->n_held; held++) {
     if (held->kind != TO_SPAN_RANGE || held->life != range->life || held->state != range->state)
@@ -479,7 +475,7 @@ static tb_rc hold_range(struct to_span_sums *s, const struct to_span *range) {
     held->from = range->from - so_far;
     return TB_OK;
   }
-  return hold(s, NULL, range);
+  return hold_span(s, NULL, range);
 }
 
 tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range) {
@@ -488,8 +484,8 @@ tb_rc to_span_sums_range(struct to_span_sums *s, const struct to_span *range) {
   return entry == TO_ENTRY_UNKNOWN ? hold_range(s, range) : count_range(s, range, entry);
 }
 
-/* The goroutine's first stack whose outermost frame has a name, as in Go's summaries: its entry is known from now on. (Where it was
- * interrupted, Go 1.22 to 1.26 may give a single frame without a name.) */
+/* Sets the goroutine's entry from its first stack whose outermost frame has a name, as Go's summaries do. (For an interrupted
+ * goroutine, Go 1.22 to 1.26 may write a single frame without a name.) */
 tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen, uint32_t slot,
                         uint64_t life, uint64_t stack) {
   struct to_sums_goroutine *g = &s->goroutine[slot];
@@ -504,11 +500,11 @@ tb_rc to_span_sums_meet(struct to_span_sums *s, const struct to_generation *gen,
   g->calling = s->entry[entry].calling;
   s->entry[TO_ENTRY_UNKNOWN].alive--;
   s->entry[entry].alive++;
-  return s->n_held > 0 ? release(s, life, entry) : TB_OK;
+  return s->n_held > 0 ? count_held(s, life, entry) : TB_OK;
 }
 
-/* Now that the entry is known. */
-static bool add_again(struct to_span_sums *s, const struct to_span *span) {
+/* Counts a span whose entry became known with its own stack. */
+static bool add_with_entry(struct to_span_sums *s, const struct to_span *span) {
   enum to_go_state state = state_of(span);
   uint64_t ns = (uint64_t)span->until - (uint64_t)span->from;
 
@@ -524,15 +520,13 @@ tb_rc to_span_sums_take(struct to_span_sums *s, const struct to_generation *gen,
   uint64_t stack = span->stack != 0 ? span->stack : span->end_stack;
 
   if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) {
-    if (stack == 0) return hold(s, gen, span);
+    if (stack == 0) return hold_span(s, gen, span);
     TB_TRY(to_span_sums_meet(s, gen, span->slot, span->life, stack));
-    if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) return hold(s, gen, span);
-    if (add_again(s, span)) return TB_OK;
+    if (s->goroutine[span->slot].entry == TO_ENTRY_UNKNOWN) return hold_span(s, gen, span);
+    if (add_with_entry(s, span)) return TB_OK;
   }
-  return count(s, gen, span, s->goroutine[span->slot].entry);
+  return count_span(s, gen, span, s->goroutine[span->slot].entry);
 }
-
-/* ---- questions ---- */
 
 const struct to_span_sum *to_span_sums_next(const struct to_span_sums *s,
                                             const struct to_view *view, enum to_go_state state,

@@ -23,7 +23,7 @@ static void note_idle(struct to_spans *s, int64_t id, bool is_idle, to_ns now) {
   to__spans_waste(s, now);
 }
 
-/* Ps from this number on do not exist any more: they only look idle. */
+/* From now on, Ps from the new number on do not exist; they must not count as idle. */
 void to__spans_procs_change(struct to_spans *s, const struct to_event *ev) {
   if (!to__wants(s, TO_WANT_WASTE)) return;
   for (uint64_t id = ev->args[0]; id < TO_SPANS_PROCS_NEAR; id++)
@@ -41,7 +41,7 @@ static tb_rc claim_thread(struct to_spans *s, int64_t id, struct to_thread_life 
   return TB_OK;
 }
 
-/* Which goroutine the thread has after the event. */
+/* Returns the goroutine that the thread has after the event. */
 static int64_t goroutine_after(const struct to_event *ev, int64_t id,
                                const struct to_thread_life *before, enum to_thread_state state) {
   if (state == TO_THREAD_IDLE) return TO_NONE;
@@ -78,8 +78,8 @@ tb_rc to__spans_change_thread(struct to_spans *s, const struct to_event *ev, int
 
 /* --- Ps ---------------------------------------------------------------------------------------- */
 
-/* The P's thread has it from now on, or has lost it. */
-static tb_rc note_thread(struct to_spans *s, const struct to_proc_life *p, bool has) {
+/* Sets or clears the P of the P's thread. */
+static tb_rc set_thread_proc(struct to_spans *s, const struct to_proc_life *p, bool has) {
   struct to_thread_life *t;
 
   if (p->state != TO_PROC_RUNNING || p->thread == TO_NONE || !to__wants(s, TO_WANT(THREAD)))
@@ -106,10 +106,10 @@ tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t i
                                 .thread = thread,
                                 .state = (uint8_t)state,
                                 .known = known };
-    return note_thread(s, p, true);
+    return set_thread_proc(s, p, true);
   }
   if (p->state == state) return TB_OK;
-  TB_TRY(note_thread(s, p, false));
+  TB_TRY(set_thread_proc(s, p, false));
   struct to_span *span = to__spans_put(s, ev, TO_SPAN_PROC);
   span->from = p->since;
   span->id = id;
@@ -121,7 +121,7 @@ tb_rc to__spans_proc_to(struct to_spans *s, const struct to_event *ev, int64_t i
   p->state = (uint8_t)state;
   p->thread = thread;
   p->known = true;
-  return note_thread(s, p, true);
+  return set_thread_proc(s, p, true);
 }
 
 tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev) {
@@ -131,8 +131,6 @@ tb_rc to__spans_proc_status(struct to_spans *s, const struct to_event *ev) {
   return to__spans_proc_to(s, ev, tr.id, (enum to_proc_state)tr.to, ev->m,
                            tr.from != TO_PROC_UNDETERMINED);
 }
-
-/* --- begin and end ----------------------------------------------------------------------------- */
 
 void to__spans_threads_init(struct to_spans *s) {
   tb_map_init(&s->procs, s->mem, tb_seed());

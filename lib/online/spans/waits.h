@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a wait is for: its reason, the lock, and the queues that the goroutine stands in. Part of the pass in spans.c. */
+/* What a wait is for: reason, lock and queues. Used by spans.c only. */
 #ifndef TO_SPANS_WAITS_H
 #define TO_SPANS_WAITS_H
 
@@ -26,7 +26,7 @@ HOT const struct to_reason_met *reason_of(struct to_spans *s, const struct to_ge
   return TB_LIKELY(met->string == id + 1) ? met : find_reason(s, gen, id);
 }
 
-/* A goroutine waits, and others may wait at the same stack. */
+/* Adds a waiting goroutine to the queues of its stack and its lock. */
 TB_MUST HOT tb_rc enter_queue(struct to_spans *s, const struct to_generation *gen,
                               struct to_life *g) {
   bool is_near = g->stack - 1 < TO_STACK_KEPT - 1 && gen != NULL;
@@ -45,7 +45,7 @@ HOT bool is_in_queue(const struct to_spans *s, const struct to_life *g) {
   return g->state == TO_GO_WAITING && to_queues_want(s->queues, g->reason);
 }
 
-/* A goroutine waits no more. */
+/* Removes a goroutine from its queues. */
 HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
   if (!is_in_queue(s, g)) return;
   to_queues_leave(s->queues, g->queue);
@@ -53,7 +53,7 @@ HOT void leave_queue(struct to_spans *s, const struct to_life *g) {
     to_queues_leave(&s->lock_waits->queues, g->lock);
 }
 
-/* The same, and by has ended the wait; NULL: none is known. */
+/* Removes a goroutine from its queues, and records the goroutine that ended the wait; NULL: unknown. */
 TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g,
                                   const struct to_life *by) {
   if (!is_in_queue(s, g)) return TB_OK;
@@ -64,10 +64,10 @@ TB_MUST HOT tb_rc wake_from_queue(struct to_spans *s, const struct to_life *g,
   return to_wakers_note(s->wakers, slot_of(s, g), g->queue, to_waker(slot_of(s, by), by->life));
 }
 
-/* A wait ends. by: the goroutine that ended it; NULL: none is known. */
+/* Counts a wait that ends, by lock. by: the goroutine that ended it; NULL: unknown. */
 COLD tb_rc count_lock(struct to_spans *s, const struct to_generation *gen, const struct to_life *g,
                       const struct to_life *by, const struct to_event *ev, uint64_t stack) {
-  struct to_span span = make(s, g, ev, 0, stack);
+  struct to_span span = make_span(s, g, ev, 0, stack);
 
   if (g->state != TO_GO_WAITING || (s->lock_waits->reasons >> g->reason & 1) == 0) return TB_OK;
   span.lock = g->lock;

@@ -20,7 +20,7 @@ void to_wakers_clear(struct to_wakers *w) {
   if (w->stacks > 0) memset(w->of_stack, 0, w->stacks * sizeof *w->of_stack);
 }
 
-/* *room: of elements of this size, those behind it are zeroed. array: the address of a pointer. */
+/* Grows an array of *room elements; new ones are zeroed. array: the address of a pointer. */
 static tb_rc grow(struct tb_mem *mem, void *array, size_t *room, size_t size, uint32_t number) {
   size_t more = *room < ROOM_MIN ? ROOM_MIN : *room;
   void *block;
@@ -40,16 +40,16 @@ tb_rc to_wakers_grow(struct to_wakers *w, uint32_t slot, uint32_t stack) {
   return grow(w->mem, &w->of_slot, &w->slots, sizeof *w->of_slot, slot);
 }
 
-static unsigned find(const struct to_own_wakers *own, uint32_t stack) {
+static unsigned find_stack(const struct to_own_wakers *own, uint32_t stack) {
   unsigned at = 0;
 
   while (at < TO_OWN_STACKS && own->stack[at] != stack) at++;
   return at;
 }
 
-/* A new stack takes the place of the one that came first. */
+/* A new stack replaces the oldest one. */
 void to_wakers_turn_to(struct to_own_wakers *own, uint32_t stack) {
-  unsigned at = find(own, stack);
+  unsigned at = find_stack(own, stack);
 
   if (at == TO_OWN_STACKS) {
     at = own->next;
@@ -66,7 +66,7 @@ const uint64_t *to_wakers_own(const struct to_wakers *w, uint32_t slot, uint32_t
   *out_has_more = false;
   if (slot >= w->slots || stack <= TO_STACK_OTHER) return NULL;
   const struct to_own_wakers *own = &w->of_slot[slot];
-  unsigned at = find(own, stack);
+  unsigned at = find_stack(own, stack);
   if (at == TO_OWN_STACKS) return NULL;
   *out_has_more = own->has_more[at];
   return own->waker[at];

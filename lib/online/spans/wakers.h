@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The goroutines that ended earlier waits: a trace of Go names no lock and no channel, so the goroutines that ended the last waits at a
- * stack stand for those that can end the next one there.
+/* The goroutines that ended earlier waits. Go's traces name neither locks nor channels, so those that ended the last waits
+ * at a stack are taken for those that can end the next one there.
  *
- * Kept are, of each goroutine, four stacks at which it has waited, each with the two goroutines that ended its last waits there; of
- * each stack the goroutine that ended the last wait there. A wait that the runtime ended (a timer, the network) changes nothing.
+ * Stored are, for each goroutine, four stacks at which it has waited, each with the last two goroutines that ended its waits
+ * there; for each stack, the goroutine that ended the last wait there. Waits that the runtime ended (a timer, the network)
+ * are ignored.
  *
- * A goroutine is its slot and the low half of its life, one number: to_waker(). 0: none.
+ * A goroutine is identified by its slot and the low half of its life: to_waker(). 0: none.
  *
- * Memory    from mem: 96 bytes a goroutine of the most that lived at once, 8 a stack number.
+ * Memory    from mem: 96 bytes a goroutine, by the largest number that lived at once, 8 a stack number.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM: this wait is not kept.
+ * Errors    TB_BUDGET, TB_NOMEM: this wait is not stored.
  */
 #ifndef TO_SPANS_WAKERS_H
 #define TO_SPANS_WAKERS_H
@@ -23,9 +24,9 @@ struct to_wakers {
   struct tb_mem *mem;
   struct to_own_wakers {                          /* of one goroutine */
     uint32_t stack[TO_OWN_STACKS];                /* 0: none */
-    uint8_t at, next;                             /* of the last wait; the one that makes room */
-    bool has_more[TO_OWN_STACKS];                 /* a third one ended such a wait, too */
-    uint64_t waker[TO_OWN_STACKS][TO_OWN_WAKERS]; /* the last one first */
+    uint8_t at, next;                             /* place of the last wait; place to reuse next */
+    bool has_more[TO_OWN_STACKS];                 /* a third goroutine ended such a wait, too */
+    uint64_t waker[TO_OWN_STACKS][TO_OWN_WAKERS]; /* newest first */
   } * of_slot;
   uint64_t *of_stack;
   size_t slots, stacks;
@@ -37,13 +38,13 @@ static inline uint64_t to_waker(uint32_t slot, uint64_t life) {
 
 void to_wakers_init(struct to_wakers *w, struct tb_mem *mem);
 void to_wakers_fini(struct to_wakers *w);  /* accepts a zeroed one */
-void to_wakers_clear(struct to_wakers *w); /* no goroutine lives any more */
+void to_wakers_clear(struct to_wakers *w); /* no goroutine is alive */
 
 TB_MUST tb_rc to_wakers_grow(struct to_wakers *w, uint32_t slot, uint32_t stack);
-/* The goroutine's place for this stack, a new one if need be, is that of its last wait. */
+/* Selects the goroutine's place for this stack, a new one if necessary. */
 void to_wakers_turn_to(struct to_own_wakers *own, uint32_t stack);
 
-/* A wait of the goroutine in this slot, at the stack of this number, was ended by waker. */
+/* Records that waker ended a wait of the goroutine in this slot, at the stack of this number. */
 TB_MUST static inline tb_rc to_wakers_note(struct to_wakers *w, uint32_t slot, uint32_t stack,
                                            uint64_t waker) {
   if (TB_UNLIKELY(stack <= TO_STACK_OTHER)) return TB_OK;
@@ -59,15 +60,15 @@ TB_MUST static inline tb_rc to_wakers_note(struct to_wakers *w, uint32_t slot, u
   return TB_OK;
 }
 
-/* Another goroutine begins in this slot. */
+/* Clears a slot that another goroutine gets. */
 static inline void to_wakers_forget(struct to_wakers *w, uint32_t slot) {
   if (slot < w->slots) w->of_slot[slot] = (struct to_own_wakers){ 0 };
 }
 
-/* Those that ended waits of this goroutine at this stack, the last one first; NULL: none are known. */
+/* Returns the goroutines that ended waits of this goroutine at this stack, newest first; NULL: unknown. */
 const uint64_t *to_wakers_own(const struct to_wakers *w, uint32_t slot, uint32_t stack,
                               bool *out_has_more);
-/* The one that ended the last wait at this stack; 0: none is known. */
+/* Returns the goroutine that ended the last wait at this stack; 0: unknown. */
 uint64_t to_wakers_of_stack(const struct to_wakers *w, uint32_t stack);
 
 #endif

@@ -14,20 +14,20 @@ static void copy_name(const struct to_span *span, char out[TO_WHY_TYPE_BYTES]) {
   snprintf(out, TO_WHY_TYPE_BYTES, "%.*s", len, len > 0 ? name.data : "");
 }
 
-static void note_type(struct to_why_finding *f, const char *name) {
+static void add_type(struct to_why_finding *f, const char *name) {
   for (size_t i = 0; i < f->types; i++)
     if (strcmp(f->type[i], name) == 0) return;
   if (f->types < TO_WHY_TYPES && name[0] != 0)
     snprintf(f->type[f->types++], TO_WHY_TYPE_BYTES, "%s", name);
 }
 
-static void note_task(struct to_why_finding *f, uint64_t id) {
+static void add_task(struct to_why_finding *f, uint64_t id) {
   f->tasks++;
   if (id < f->ask->task && id > f->below) f->below = id;
   if (id > f->ask->task && (f->above == 0 || id < f->above)) f->above = id;
 }
 
-/* The goroutine that ended a task knows why it took so long; of an open one that is the one which began it. */
+/* A task is explained by the goroutine that ended it; an open task by the one that began it. */
 static struct to_why_interval interval_of(const struct to_span *span) {
   bool by_another = span->kind == TO_SPAN_TASK && !span->open;
 
@@ -37,7 +37,7 @@ static struct to_why_interval interval_of(const struct to_span *span) {
                                    .open = span->open };
 }
 
-static void name_it(struct to_why_interval *i, const struct to_span *span) {
+static void set_name(struct to_why_interval *i, const struct to_span *span) {
   char name[TO_WHY_TYPE_BYTES];
 
   copy_name(span, name);
@@ -50,9 +50,9 @@ static void name_it(struct to_why_interval *i, const struct to_span *span) {
              to_go_state_name(span->state));
 }
 
-static void take(struct to_why_interval *place, const struct to_span *span) {
+static void set_interval(struct to_why_interval *place, const struct to_span *span) {
   *place = interval_of(span);
-  name_it(place, span);
+  set_name(place, span);
 }
 
 static to_ns length(const struct to_why_interval *i) {
@@ -65,8 +65,8 @@ static bool is_at(const struct to_why_ask *ask, const struct to_span *span, uint
          ask->at_wall_ns <= wall_ns + (uint64_t)(span->until - span->from);
 }
 
-/* The innermost one is the shortest. */
-static void look_around(struct to_why_finding *f, const struct to_span *span, uint64_t wall_ns) {
+/* Chooses the shortest, that is innermost, task, region and state around the moment. */
+static void check_moment(struct to_why_finding *f, const struct to_span *span, uint64_t wall_ns) {
   bool own = span->kind == TO_SPAN_TASK ? span->more->goroutine == (int64_t)f->ask->goroutine
                                         : span->id == (int64_t)f->ask->goroutine;
   struct to_why_interval *place = span->kind == TO_SPAN_TASK     ? &f->task
@@ -76,17 +76,17 @@ static void look_around(struct to_why_finding *f, const struct to_span *span, ui
   if (!own) return;
   f->goroutine_seen |= span->kind == TO_SPAN_GOROUTINE;
   if (!is_at(f->ask, span, wall_ns)) return;
-  if (length(place) < 0 || span->until - span->from < length(place)) take(place, span);
+  if (length(place) < 0 || span->until - span->from < length(place)) set_interval(place, span);
 }
 
-static void look_for_slow(struct to_why_finding *f, const struct to_span *span) {
+static void check_slow(struct to_why_finding *f, const struct to_span *span) {
   char name[TO_WHY_TYPE_BYTES];
 
   copy_name(span, name);
-  note_type(f, name);
+  add_type(f, name);
   if (strcmp(name, f->ask->slow) != 0 || span->open || !span->from_known || !span->until_known)
     return;
-  if (span->until - span->from > length(&f->task)) take(&f->task, span);
+  if (span->until - span->from > length(&f->task)) set_interval(&f->task, span);
 }
 
 void to_why_finding_init(struct to_why_finding *f, const struct to_why_ask *ask) {
@@ -101,20 +101,21 @@ void to_why_look(struct to_why_finding *f, const struct to_span *span, uint64_t 
     if (!f->any || span->until > f->last) f->last = span->until;
     f->any = true;
   }
-  if (is_task) note_task(f, span->more->value);
-  if (f->ask->slow != NULL && (is_task || is_region)) look_for_slow(f, span);
+  if (is_task) add_task(f, span->more->value);
+  if (f->ask->slow != NULL && (is_task || is_region)) check_slow(f, span);
   if (f->ask->has_task && is_task && span->more->value == f->ask->task &&
-      length(&f->task) < 0) /* numbers are given once: the first one it is */
-    take(&f->task, span);
+      length(&f->task) < 0) /* task ids are unique: the first one counts */
+    set_interval(&f->task, span);
   if (f->ask->goroutine != 0 && (is_task || is_region || span->kind == TO_SPAN_GOROUTINE))
-    look_around(f, span, wall_ns);
+    check_moment(f, span, wall_ns);
 }
 
 static tb_rc no_task(const struct to_why_finding *f, struct tb_diag *diag) {
   if (f->tasks == 0)
-    return tb_fail(diag, TB_NOTFOUND,
-                   "no task is in it: a Go program makes them by trace.NewTask() of runtime/trace, "
-                   "a C program by ta_task_begin()");
+    return tb_fail(
+        diag, TB_NOTFOUND,
+        "the trace has no tasks: a Go program makes them with trace.NewTask() of runtime/trace, "
+        "a C program with ta_task_begin()");
   if (f->below != 0 && f->above != 0)
     return tb_fail(diag, TB_NOTFOUND,
                    "no task %" PRIu64 "; the nearest are %" PRIu64 " and %" PRIu64, f->ask->task,
@@ -141,19 +142,19 @@ static tb_rc no_type(const struct to_why_finding *f, struct tb_diag *diag) {
   if (nearest.best != NULL && strcmp(nearest.best, f->ask->slow) != 0)
     return tb_fail(diag, TB_NOTFOUND, "no complete task or region \"%s\"; did you mean %s?",
                    f->ask->slow, nearest.best);
-  return tb_fail(diag, TB_NOTFOUND, "no complete task or region \"%s\"; it has %s", f->ask->slow,
-                 list);
+  return tb_fail(diag, TB_NOTFOUND, "no complete task or region \"%s\"; the trace has %s",
+                 f->ask->slow, list);
 }
 
 static tb_rc no_state(const struct to_why_finding *f, struct tb_diag *diag) {
   if (!f->ask->at_is_wall && (f->ask->at < f->first || f->ask->at > f->last))
     return tb_fail(diag, TB_NOTFOUND,
-                   "the time lies outside of the trace, which has %" PRId64 " to %" PRId64,
+                   "the time is outside of the trace, which covers %" PRId64 " to %" PRId64,
                    f->first, f->last);
   if (!f->goroutine_seen)
-    return tb_fail(diag, TB_NOTFOUND, "no goroutine %" PRIu64 " is in it", f->ask->goroutine);
+    return tb_fail(diag, TB_NOTFOUND, "the trace has no goroutine %" PRIu64 "", f->ask->goroutine);
   return tb_fail(diag, TB_NOTFOUND,
-                 "goroutine %" PRIu64 " is not known at that time; the trace has %" PRId64
+                 "goroutine %" PRIu64 " is unknown at that time; the trace covers %" PRId64
                  " to %" PRId64,
                  f->ask->goroutine, f->first, f->last);
 }
@@ -168,7 +169,7 @@ tb_rc to_why_choose(const struct to_why_finding *f, struct tb_diag *diag,
   }
   if (length(found) < 0) return f->ask->slow != NULL ? no_type(f, diag) : no_task(f, diag);
   if (found->life == 0)
-    return tb_fail(diag, TB_NOTFOUND, "no goroutine is known that ended %s", found->name);
+    return tb_fail(diag, TB_NOTFOUND, "it is unknown which goroutine ended %s", found->name);
   *out = *found;
   return TB_OK;
 }

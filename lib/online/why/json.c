@@ -19,7 +19,7 @@ static const char *flag(bool is) {
   return is ? "true" : "false";
 }
 
-/* Between the rows of a table. */
+/* Separates the rows of a table. */
 static void next_row(struct tb_buf *out, bool *first) {
   if (!*first) tb_buf_byte(out, ',');
   *first = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An explanation as JSON (why.h), described as reports describe themselves. */
+/* Describes an explanation's JSON (why.h), in the form of a report's schema. */
 #ifndef TO_WHY_SCHEMA_H
 #define TO_WHY_SCHEMA_H
 

@@ -41,8 +41,8 @@ tb_rc to_why_add(struct to_why *why, const struct to_span *span, uint32_t stack,
   return to_timeline_add(&why->timeline, span, stack, by_stack);
 }
 
-/* How many were runnable while the subject was. */
-static tb_rc look_at_crowd(struct to_why *why) {
+/* Averages the number of runnable goroutines while the subject was runnable. */
+static tb_rc average_runnable(struct to_why *why) {
   uint64_t ns = 0, all = 0;
   struct to_crowd crowd;
 
@@ -66,10 +66,8 @@ tb_rc to_why_explain(struct to_why *why) {
   TB_TRY(to_critical_path(&why->timeline, in->life, in->from, in->until, why->mem, &why->path));
   TB_TRY(to_path_sum_new(&why->sum, &why->path, in->life, why->mem));
   TB_TRY(to_related_find(&why->related, &why->timeline, in->life, why->mem));
-  return look_at_crowd(why);
+  return average_runnable(why);
 }
-
-/* ---- what an explanation says ---- */
 
 void to_why_each_part(const struct to_why *why, to_why_part_fn *each, void *self) {
   const struct to_path_sum *s = &why->sum;
@@ -91,7 +89,7 @@ const struct to_frame *to_why_frame(const struct to_why *why, uint32_t stack) {
   return to_callstack_own(calls(why, stack));
 }
 
-/* A goroutine begins in its LIFE's stack, else in the outermost frame of what is known of it. */
+/* Without a LIFE's stack, the outermost known frame is used. */
 struct to_string to_why_entry(const struct to_why *why, const struct to_history *history,
                               uint32_t stack) {
   const struct to_frame *frame = NULL;

@@ -381,7 +381,7 @@ Test(config, a_reason_that_no_table_has_is_noted) {
   cr_assert_not(tc_config_note(&c, &note));
   cr_assert_eq(tc_config_set(&c, "analysis.idle=net:main.f, nett:main.f", &diag), TB_OK);
   cr_assert(tc_config_note(&c, &note));
-  cr_assert_not_null(strstr(note.text, "analysis.idle: \"nett\" is no reason"), "%s", note.text);
+  cr_assert_not_null(strstr(note.text, "analysis.idle: \"nett\" is not in"), "%s", note.text);
   tc_config_fini(&c);
 }
 

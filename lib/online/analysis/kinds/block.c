@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where goroutines wait, for what, and which goroutine ends it.
  *
- * Waits are counted in the shared sums (online/spans/sums.h), which know those that are idle (online/spans/stacks/idle.h); the tables add them up when a
- * report is asked for. What is kept here are the longest waits of each kind. A reason's bound is the lowest of its lists', so
- * that a kind with few waits makes no other reason's come out. */
+ * Waits are counted in the shared sums (online/spans/sums.h), which recognise idle ones (online/spans/stacks/idle.h); reports
+ * add the sums up. This file keeps only the longest waits of each kind. A reason's bound is the lowest of its
+ * lists', so that a kind with few waits does not let shorter waits of other reasons through. */
 #include "online/analysis/kinds/block.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 struct to_block {
   struct {
     uint32_t cut; /* series */
-    to_ns bound;  /* of the longest ones */
+    to_ns bound;  /* only longer waits enter the list */
     struct to_longest longest;
   } part[TO__BLOCK_PARTS];
 };
@@ -31,8 +31,6 @@ static bool takes(const struct to_analyses *a, enum to__block_part part, unsigne
   default: return true;
   }
 }
-
-/* ---- what it says ---- */
 
 enum { BLOCKED, IDLE, WAITING, WAITING_IDLE, CUT };
 const struct to_field to__block_figure[TO__BLOCK_FIGURES] = {
@@ -159,7 +157,7 @@ enum { WAITING_NOW, LONGEST_WAITS, BY_REASON, BY_STACK, BY_WAKER, BY_ENTRY };
                         ENTRY_BLOCKED, ENTRY_IDLE),                                                \
   }
 const struct to_table_schema to__block_table[TO__BLOCK_TABLES] = BLOCK_TABLES(reason_column);
-/* Of the three kinds block alone has the metric: the others are parts of it. */
+/* Only block has the metric: sync and net are parts of it. */
 static const struct to_table_schema table[TO__BLOCK_TABLES] = BLOCK_TABLES(reason_metric_column);
 
 /* ---- the longest waits ---- */
@@ -215,7 +213,7 @@ static tb_rc note(struct to_analyses *a, const struct to_generation *gen,
 static tb_rc block_span(struct to_analyses *a, const struct to_generation *gen,
                         const struct to_span *span) {
   if (span->until_known) {
-    /* Spans come in slices: the bound may have risen since this one ended. */
+    /* Spans come in slices: the bound may have risen since this wait ended. */
     if (span->until - span->from <= a->spans->waits_longer_than[span->reason]) return TB_OK;
     return note(a, gen, span);
   }
@@ -224,8 +222,6 @@ static tb_rc block_span(struct to_analyses *a, const struct to_generation *gen,
       to_windows_sum(&a->windows, state(a)->part[p].cut, span->from, span->until, 0, false);
   return TB_OK;
 }
-
-/* ---- sums ---- */
 
 static struct to_string text_of(const char *text) {
   return (struct to_string){ text, strlen(text) };
@@ -236,7 +232,7 @@ static struct to_string reason_text(const struct to_analyses *a, unsigned reason
   return text_of(text != NULL ? text : "");
 }
 
-/* Blocked time or idle time of a row. */
+/* Adds to the row's blocked time or idle time. */
 static tb_rc add_time(struct to_draft *d, const struct to_span_sum *sum,
                       struct to_draft_value *blocked, struct to_draft_value *idle) {
   int64_t so_far = idle->value.none ? 0 : idle->value.number;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where goroutines wait, and which goroutine ends it: shared by the kinds block, sync and net, which differ by the classes
- * of reasons that they take. block.c keeps what all three say; private to this room. */
+/* Shared by the kinds block, sync and net, which differ by the classes of reasons. Private to this room. */
 #ifndef TO_ANALYSIS_BLOCK_H
 #define TO_ANALYSIS_BLOCK_H
 

@@ -21,22 +21,22 @@ const struct to_field to__chain_column[TO__CHAIN_COLUMNS] = {
   [TO__CHAIN_HOW] = { "link", TO_VALUE_TEXT,
                       .about = "How the next goroutine is known. exact: it holds the lock. "
                                "inferred: it ended this goroutine's last wait there. guessed: it "
-                               "ended another's. Empty: none is known." },
+                               "ended another's. Empty: unknown." },
   [TO__CHAIN_END] = { "end", TO_VALUE_TEXT,
                       .about = "What the goroutine at the end does: runs, runnable, system call, "
-                               "idle. no waker: it waits, and no goroutine is known to end that. "
-                               "gone: what ended such waits has ended. cycle." },
+                               "idle. no waker: it waits, and who will end the wait is unknown. "
+                               "gone: the goroutine that ended such waits has ended. cycle." },
   [TO__CHAIN_LAST] = { "last_goroutine", TO_VALUE_ID, .about = "The goroutine at the end." },
   [TO__CHAIN_LAST_ENTRY] = { "last_entry", TO_VALUE_TEXT,
                              .about = "The function that it began with." },
   [TO__CHAIN_LAST_STACK] = { "last_stack", TO_VALUE_STACK,
-                             .about = "Where it waits, or called the kernel; else the last place "
-                                      "that is known." },
+                             .about = "Where it waits or called the kernel; otherwise its last "
+                                      "known place." },
   [TO__CHAIN_WORDS] = { "chain", TO_VALUE_TEXT, .about = "The chain in words." },
 };
 const struct to_field to__cycle_column[TO__CYCLE_COLUMNS] = {
   [TO__CYCLE_GOROUTINE] = { "goroutine", TO_VALUE_ID,
-                            .about = "Of its goroutines the one with the smallest id." },
+                            .about = "The goroutine of the circle with the smallest id." },
   [TO__CYCLE_LENGTH] = { "length", TO_VALUE_COUNT, .about = "Goroutines in it." },
   [TO__CYCLE_AGE] = { "age_ns", TO_VALUE_NS, .about = "How long all of them have waited." },
   [TO__CYCLE_SUSPECTED] = { "suspected", TO_VALUE_FLAG,
@@ -47,15 +47,13 @@ const struct to_field to__cycle_column[TO__CYCLE_COLUMNS] = {
   [TO__CYCLE_WORDS] = { "chain", TO_VALUE_TEXT, .about = "The circle in words." },
 };
 
-/* ---- time ---- */
-
 void to__generation_begins(struct to__generation_begins *begins, to_ns time) {
   memmove(begins->at + 1, begins->at, (TO__QUIET_LONG) * sizeof *begins->at);
   begins->at[0] = time;
   if (begins->n <= TO__QUIET_LONG) begins->n++;
 }
 
-/* Where the last so many whole generations began, at least LONG_NS ago; INT64_MIN: there were not so many. */
+/* Returns the begin of the last n whole generations, at least LONG_NS ago; INT64_MIN: there are fewer. */
 static to_ns since_whole(const struct to_analyses *a, const struct to__generation_begins *begins,
                          unsigned generations) {
   unsigned at = a->generation == NULL ? generations - 1 : generations; /* one is under way */
@@ -79,7 +77,7 @@ static struct to_chains_ask ask_for(struct to_analyses *a,
 
 /* ---- chains ---- */
 
-/* Goroutines that wait at one stack, with the same one at the end. */
+/* Goroutines that wait at one stack and whose chains end at the same goroutine. */
 struct group {
   uint32_t oldest; /* slot */
   uint32_t waiting;
@@ -209,13 +207,11 @@ tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
     deadlocks += chains.cycle[i].is_suspect;
   }
   if (chains.cycles_total > chains.cycles)
-    TB_TRY(to_draft_note(d, "There are more than 64 circles of waits: the others are in no table "
-                            "but chains, and no suspected deadlocks."));
+    TB_TRY(to_draft_note(d, "More than 64 circles of waits: the rest are listed only in the "
+                            "table chains, and not as suspected deadlocks."));
   to_draft_number(to_draft_figure(d, deadlocks_figure), deadlocks);
   return TB_OK;
 }
-
-/* ---- findings ---- */
 
 static tb_rc say_deadlock(struct to_analyses *a, const struct to_chains *chains,
                           const struct to_cycle *cycle, const struct to_finding_sink *sink) {
@@ -232,7 +228,7 @@ static tb_rc say_deadlock(struct to_analyses *a, const struct to_chains *chains,
   return TB_OK;
 }
 
-/* The chain leads to a system call that is no idle one, and as long. */
+/* Returns true if the chain leads to a system call that is not idle and that has taken long enough. */
 static tb_rc is_stall(struct to_analyses *a, const struct to_chain *chain, bool *out) {
   const struct to_life *last = &a->spans->lives[chain->last];
   bool is_known = chain->link == TO_LINK_EXACT || chain->link == TO_LINK_OWN, is_idle;
@@ -248,11 +244,11 @@ static tb_rc is_stall(struct to_analyses *a, const struct to_chain *chain, bool 
   return TB_OK;
 }
 
-/* One finding for each call: how many wait behind it, and the chain of the one that has waited longest. */
+/* Reports one finding per call: how many goroutines wait for it, and the longest wait's chain. */
 static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
                          const struct to_finding_sink *sink) {
   const struct to_life *lives = a->spans->lives;
-  struct group *behind; /* by the slot of the goroutine in the call */
+  struct group *behind; /* goroutines that wait for the call, by the slot of its goroutine */
   bool is;
 
   TB_TRY(tb_arena_take(&a->report_arena, chains->slots * sizeof *behind, &behind));
@@ -295,7 +291,7 @@ tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begi
   return find_stalls(a, &chains, sink);
 }
 
-/* Slot of the goroutine that has waited longest there; 0: none does. */
+/* Slot of the goroutine that has waited longest in this queue; 0: the queue is empty. */
 static uint32_t first_in_queue(const struct to_spans *s, uint64_t reasons, uint32_t number,
                                bool is_lock) {
   uint32_t first = 0;
@@ -324,6 +320,6 @@ tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begi
   if (chains.slots == 0 || chains.of_slot[first].length == 0) return TB_OK;
   uint32_t cycle = chains.of_slot[first].cycle;
   out->is_deadlock = cycle != 0 && chains.cycle[cycle - 1].is_suspect;
-  if (cycle != 0 && !out->is_deadlock) return TB_OK; /* waits that move on: a circle by chance */
+  if (cycle != 0 && !out->is_deadlock) return TB_OK; /* a chance circle: its waits still change */
   return to_chain_words(&chains, &a->sums, first, &a->report_arena, &out->words);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the contention report says about chains of waits (online/explain/chains.h): its two tables, and suspected deadlocks. */
+/* Chains of waits (online/explain/chains.h) in the contention report: two tables, and suspected deadlocks. */
 #ifndef TO_ANALYSIS_CHAIN_TABLES_H
 #define TO_ANALYSIS_CHAIN_TABLES_H
 
@@ -48,27 +48,27 @@ extern const struct to_field to__cycle_column[TO__CYCLE_COLUMNS];
     .order = { { TO__CYCLE_SUSPECTED + 1 }, { TO__CYCLE_AGE + 1 } }, .is_list = true               \
   }
 
-/* Begins of generations: two whole ones without a move make a cycle a suspect. */
+/* Begins of generations. A cycle that did not change for two whole generations is a suspect. */
 enum { TO__QUIET = 2, TO__QUIET_LONG = 10 };
 struct to__generation_begins {
-  to_ns at[TO__QUIET_LONG + 1]; /* the last one first */
+  to_ns at[TO__QUIET_LONG + 1]; /* newest first */
   unsigned n;
 };
 void to__generation_begins(struct to__generation_begins *begins, to_ns time);
 
-/* reasons: of the waits that stand in queues. Rows of both tables, and the figure. */
+/* Fills both tables and the figure. reasons: those of waits that form queues. */
 TB_MUST tb_rc to__chain_rows(struct to_analyses *a, struct to_draft *d,
                              const struct to__generation_begins *begins, uint64_t reasons,
                              unsigned chains_table, unsigned cycles_table,
                              unsigned deadlocks_figure);
-/* Each suspected deadlock, and each system call that others wait behind. */
+/* Reports each suspected deadlock, and each system call that other goroutines wait for. */
 TB_MUST tb_rc to__chain_findings(struct to_analyses *a, const struct to__generation_begins *begins,
                                  uint64_t reasons, const struct to_finding_sink *sink);
-/* The chain of the goroutine that has waited longest in a queue: number is of a stack, or of a lock. */
+/* The chain of the goroutine that has waited longest in a queue, which is a stack's or a lock's (number). */
 struct to__queue_chain {
-  int64_t goroutine;      /* TO_NONE: none waits there */
-  struct to_string words; /* empty where the chain has no end: a circle that is no suspect */
-  bool is_deadlock;       /* it leads into a suspected one */
+  int64_t goroutine;      /* TO_NONE: the queue is empty */
+  struct to_string words; /* empty for an endless chain: a circle that is not a suspect */
+  bool is_deadlock;       /* the chain leads into a suspected deadlock */
 };
 TB_MUST tb_rc to__chain_of_queue(struct to_analyses *a, const struct to__generation_begins *begins,
                                  uint64_t reasons, uint32_t number, bool is_lock,

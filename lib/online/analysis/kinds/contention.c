@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who makes whom wait: waits for locks, conditions and channels by where the goroutine blocked and where it was woken; in
- * a C program by the lock, too.
+/* Who makes whom wait: waits for locks, conditions and channels, by where the goroutine blocked and where it was
+ * woken; in a C program also by lock.
  *
- * Waits are counted in the shared sums (online/spans/sums.h), those for known locks once more by lock (online/spans/lock_waits.h). Queues, how many wait
- * at one stack or for one lock at once, are counted by the pass over events (online/spans/queues.h). */
+ * Waits are counted in the shared sums (online/spans/sums.h), those for known locks also by lock (online/spans/lock_waits.h). Queues,
+ * the number of waits at one stack or for one lock, are counted while spans are made (online/spans/queues.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,12 +26,10 @@ enum { STACK_BITS = 28, REASON_BITS = 5 };
 _Static_assert(TO_REASONS <= 1 << REASON_BITS, "a reason fits");
 
 #define REASON(ID) (UINT32_C(1) << TO_REASON_##ID)
-/* Workers that wait for work stand in a long queue, too: at a receive, a select or a condition. */
+/* Reasons of convoys. Idle workers, too, form a long queue: at a receive, a select or a condition. */
 static const uint32_t convoys = REASON(SYNC) | REASON(CHAN_SEND);
 static const uint64_t reasons =
     REASON(SYNC) | REASON(SYNC_COND) | REASON(CHAN_SEND) | REASON(CHAN_RECEIVE) | REASON(SELECT);
-
-/* ---- what it says ---- */
 
 enum { WAITS, WAITING, LONGEST, CONVOYS, LOCKS, DEADLOCKS, FIGURES };
 static const struct to_field figure[FIGURES] = {
@@ -59,12 +57,12 @@ static const struct to_field pair_column[PAIR_COLUMNS] = {
                    .about = "Where it was woken; empty: by the runtime." },
   [PAIR_REASON] = { "reason", TO_VALUE_TEXT, .about = "What it waits for." },
   [PAIR_HOW] = { "holder", TO_VALUE_TEXT,
-                 .about = "exact: the waker let go of the lock. unseen: the lock is known, and not "
-                          "what let go of it. inferred: the trace names no lock, so the waker "
-                          "stands for its holder." },
+                 .about = "exact: the waker released the lock. unseen: the lock is known, but not "
+                          "what released it. inferred: the trace names no lock, so the waker "
+                          "is taken for its holder." },
   [PAIR_WAITS] = { "waits", TO_VALUE_DISTRIBUTION },
   [PAIR_OBJECT] = { "object", TO_VALUE_TEXT,
-                    .about = "The lock: its name, or its address. several: by_holder has them." },
+                    .about = "The lock: its name, or its address. several: see by_holder." },
 };
 #define AN_OBJECT                                                                                  \
   "object", TO_VALUE_TEXT, .about = "The lock or condition: its name, or its address."
@@ -88,11 +86,11 @@ enum {
 static const struct to_field holder_column[HOLDER_COLUMNS] = {
   [HOLDER_OBJECT] = { AN_OBJECT },
   [HOLDER_ENTRY] = { "holder", TO_VALUE_TEXT,
-                     .about = "The goroutine or thread that held it and let go of it, by the "
+                     .about = "The goroutine or thread that held and released it, by the "
                               "function that it began with; empty: not seen." },
-  [HOLDER_REASON] = { "reason", TO_VALUE_TEXT, .about = "What the other waits for." },
-  [HOLDER_STACK] = { "stack", TO_VALUE_STACK, .about = "Where the other waits." },
-  [HOLDER_UNLOCK] = { "holder_stack", TO_VALUE_STACK, .about = "Where the holder let go of it." },
+  [HOLDER_REASON] = { "reason", TO_VALUE_TEXT, .about = "What the waiting goroutine waits for." },
+  [HOLDER_STACK] = { "stack", TO_VALUE_STACK, .about = "Where the waiting goroutine waits." },
+  [HOLDER_UNLOCK] = { "holder_stack", TO_VALUE_STACK, .about = "Where the holder released it." },
   [HOLDER_WAITS] = { "waits", TO_VALUE_DISTRIBUTION },
 };
 enum {
@@ -237,7 +235,7 @@ static tb_rc contention_slot(struct to_analyses *a) {
   return to_queues_slot(&state(a)->queues);
 }
 
-/* A Sync is the first event of its generation: the pass has seen all before it, and nothing after it. */
+/* A Sync is the first event of its generation: the spans have seen all earlier events, and no later one. */
 static tb_rc contention_event(struct to_analyses *a, const struct to_generation *gen,
                               const struct to_event *ev) {
   (void)gen;
@@ -245,8 +243,6 @@ static tb_rc contention_event(struct to_analyses *a, const struct to_generation 
   TB_TRY(to_queues_generation(&state(a)->locks.queues, ev->time));
   return to_queues_generation(&state(a)->queues, ev->time);
 }
-
-/* ---- the report ---- */
 
 static int64_t longest(const struct to_draft *d, const struct to_queue *queue) {
   return queue->longest == 0 ? 0 : (int64_t)to_view_sum(d->view, queue->longest).max_ns;
@@ -257,7 +253,7 @@ static struct to_string reason_text(unsigned reason) {
   return (struct to_string){ name, strlen(name) };
 }
 
-/* How it is known what held the lock. */
+/* How the holder of a lock is known. */
 enum how { INFERRED, EXACT, UNSEEN };
 
 static struct to_string how_text(enum how how) {
@@ -295,8 +291,8 @@ static tb_rc report_pairs(struct to_analyses *a, struct to_draft *d) {
 
 /* ---- locks ---- */
 
-static tb_rc label(const struct to_analyses *a, struct to_draft *d, uint32_t lock,
-                   struct to_draft_value *out) {
+static tb_rc set_label(const struct to_analyses *a, struct to_draft *d, uint32_t lock,
+                       struct to_draft_value *out) {
   char text[TO_LOCK_LABEL_MAX], *copy;
   size_t n = to_lock_table_label(&a->spans->locks, lock, text);
 
@@ -305,13 +301,13 @@ static tb_rc label(const struct to_analyses *a, struct to_draft *d, uint32_t loc
   return TB_OK;
 }
 
-/* Of a row of several locks. */
+/* Labels a row that may sum several locks. */
 static tb_rc label_one_more(const struct to_analyses *a, struct to_draft *d, uint32_t lock,
                             struct to_draft_value *out) {
   static const char several[] = "several";
   char text[TO_LOCK_LABEL_MAX];
 
-  if (out->value.text.len == 0) return label(a, d, lock, out);
+  if (out->value.text.len == 0) return set_label(a, d, lock, out);
   size_t n = to_lock_table_label(&a->spans->locks, lock, text);
   if (n != out->value.text.len || memcmp(text, out->value.text.data, n) != 0)
     to_draft_text(out, (struct to_string){ several, sizeof(several) - 1 });
@@ -333,7 +329,7 @@ static tb_rc add_lock(struct to_analyses *a, struct to_draft *d, const struct to
     TB_TRY(to_draft_other(d, BY_LOCK, &row));
   } else {
     TB_TRY(to_draft_row(d, BY_LOCK, sum->lock, &row));
-    TB_TRY(label(a, d, sum->lock, &row[LOCK_OBJECT]));
+    TB_TRY(set_label(a, d, sum->lock, &row[LOCK_OBJECT]));
     bool is_queue = queue != NULL;
     to_draft_number(&row[LOCK_LONGEST], is_queue ? longest(d, queue) : 0);
     to_draft_number(&row[LOCK_WAITING], is_queue ? queue->waiting : 0);
@@ -351,7 +347,7 @@ static tb_rc add_holder(struct to_analyses *a, struct to_draft *d, const struct 
     TB_TRY(to_draft_other(d, BY_HOLDER, &row));
   } else {
     TB_TRY(to_draft_row(d, BY_HOLDER, (uint64_t)(sum - locks->sum), &row));
-    TB_TRY(label(a, d, sum->lock, &row[HOLDER_OBJECT]));
+    TB_TRY(set_label(a, d, sum->lock, &row[HOLDER_OBJECT]));
     to_draft_text(&row[HOLDER_ENTRY], to_span_sums_entry(&a->sums, sum->by_entry));
     to_draft_text(&row[HOLDER_REASON], reason_text(sum->why));
     to_draft_stack(&row[HOLDER_STACK], to_stack_table_stack(a->stacks, sum->stack));
@@ -367,7 +363,7 @@ static tb_rc report_locks(struct to_analyses *a, struct to_draft *d) {
   while ((sum = to_lock_waits_next(&state(a)->locks, d->view, sum)) != NULL) {
     if (sum->lock == TO_LOCK_NONE &&
         !to_lock_waits_has_pair(&state(a)->locks, sum->why, sum->stack, sum->by_stack))
-      continue; /* the shared sums have it */
+      continue; /* counted in the shared sums */
     TB_TRY(find_pair(a, d, how_of(sum), sum->why, sum->stack, sum->by_stack, &row));
     TB_TRY(to_draft_series(d, &row[PAIR_WAITS], sum->series));
     if (sum->lock == TO_LOCK_NONE) continue;
@@ -385,7 +381,7 @@ static tb_rc add_held(struct to_analyses *a, struct to_draft *d, const struct to
   uint32_t stack;
 
   TB_TRY(to_draft_new_row(d, HELD, &row));
-  TB_TRY(label(a, d, held->lock, &row[HELD_OBJECT]));
+  TB_TRY(set_label(a, d, held->lock, &row[HELD_OBJECT]));
   to_draft_number(&row[HELD_WAITING], held->waiting);
   to_draft_number(&row[HELD_AGE], now > held->since ? now - held->since : 0);
   if (held->holder != TO_NONE) to_draft_number(&row[HELD_THREAD], held->holder);
@@ -395,7 +391,7 @@ static tb_rc add_held(struct to_analyses *a, struct to_draft *d, const struct to
   to_draft_text(&row[HELD_ENTRY],
                 to_span_sums_entry(&a->sums, a->sums.goroutine[held->slot].entry));
   to_draft_text(&row[HELD_STATE], (struct to_string){ state_name, strlen(state_name) });
-  if (held->state == TO_GO_RUNNING) return TB_OK; /* the last one known is not where it is */
+  if (held->state == TO_GO_RUNNING) return TB_OK; /* the last known stack is not where it is now */
   TB_TRY(to_spans_stack(a->spans, a->generation, a->spans->lives[held->slot].stack, &stack));
   to_draft_stack(&row[HELD_STACK], to_stack_table_stack(a->stacks, stack));
   return TB_OK;
@@ -416,7 +412,7 @@ static tb_rc note_missed(const struct to_analyses *a, struct to_draft *d) {
 
   if (a->spans->locks.missed == 0) return TB_OK;
   int n = snprintf(text, sizeof text,
-                   "%llu waits since the stream began name no lock, because more were waited for "
+                   "%llu waits since the stream began name no lock: more locks were waited for "
                    "in one generation than the agent can name.",
                    (unsigned long long)a->spans->locks.missed);
   TB_TRY(tb_arena_copy(d->arena, text, (size_t)n + 1, &copy));
@@ -445,7 +441,7 @@ static bool goes_on(const struct to_queues *queues, const struct to_queue *queue
          to_queue_generations(queue) >= TO_CONVOY_GENERATIONS && queue->gen_max >= TO_CONVOY_LENGTH;
 }
 
-/* number: of a stack or, in the queues of locks, of a lock. */
+/* number: of a stack, or of a lock if queues are those of locks */
 static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct to_queues *queues,
                         uint32_t number) {
   const struct to_queue *queue = &queues->queue[number];
@@ -459,7 +455,7 @@ static tb_rc add_convoy(struct to_analyses *a, struct to_draft *d, const struct 
   TB_TRY(to_draft_new_row(d, CONVOY_LIST, &row));
   bool is_lock = queues == &state(a)->locks.queues;
   to_draft_stack(&row[CONVOY_STACK], is_lock ? NULL : to_stack_table_stack(a->stacks, number));
-  if (is_lock) TB_TRY(label(a, d, number, &row[CONVOY_OBJECT]));
+  if (is_lock) TB_TRY(set_label(a, d, number, &row[CONVOY_OBJECT]));
   to_draft_text(&row[CONVOY_REASON], reason_text(queue->reason));
   to_draft_number(&row[CONVOY_LONGEST], longest(d, queue));
   to_draft_number(&row[CONVOY_SINCE], since);
@@ -480,7 +476,7 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
   TB_TRY(report_pairs(a, d));
   for (uint32_t i = 0; i < queues->room; i++) {
     waiting += queues->queue[i].waiting;
-    if (i == TO_STACK_OTHER) continue; /* no queue: stacks that are not told apart */
+    if (i == TO_STACK_OTHER) continue; /* sum of many stacks, not a queue */
     TB_TRY(add_queue(a, d, i));
     TB_TRY(add_convoy(a, d, queues, i));
   }
@@ -494,11 +490,10 @@ static tb_rc contention_report(struct to_analyses *a, const struct to_view *view
   return TB_OK;
 }
 
-/* ---- findings ---- */
-
-/* Where no chain of waits says more: none of them waits at this moment, or they wait in a circle that is no suspect yet. */
-static tb_rc say_place(struct to_analyses *a, const struct to_queue *queue,
-                       const struct to_callstack *stack, uint32_t lock, struct to_string *out) {
+/* Describes a convoy that no chain explains: nothing waits now, or in a circle that is not a suspect yet. */
+static tb_rc describe_place(struct to_analyses *a, const struct to_queue *queue,
+                            const struct to_callstack *stack, uint32_t lock,
+                            struct to_string *out) {
   enum { WORDS_BYTES = 240 };
   const struct to_frame *frame = to_callstack_own(stack);
   const char *reason = reason_text(queue->reason).data;
@@ -535,11 +530,11 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
         a->spans->now - queue->since < TO__FINDING_NS)
       continue;
     TB_TRY(to__chain_of_queue(a, &state(a)->begins, reasons, i, is_lock, &chain));
-    if (chain.is_deadlock) continue; /* that says more */
+    if (chain.is_deadlock) continue; /* reported as a deadlock */
     finding.goroutine = chain.goroutine;
     finding.words = chain.words;
     if (chain.words.len == 0)
-      TB_TRY(say_place(a, queue, finding.stack, is_lock ? i : TO_LOCK_NONE, &finding.words));
+      TB_TRY(describe_place(a, queue, finding.stack, is_lock ? i : TO_LOCK_NONE, &finding.words));
     sink->finding(sink->self, &finding);
   }
   return TB_OK;
@@ -547,7 +542,7 @@ static tb_rc find_convoys(struct to_analyses *a, const struct to_queues *queues,
 
 static tb_rc contention_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
   TB_TRY(to__chain_findings(a, &state(a)->begins, reasons, sink));
-  /* Where locks are known, the queue of a lock says what that of a stack says, and which lock it is. */
+  /* Where locks are known, a lock's queue also names the lock; stacks' queues would repeat it. */
   bool knows_locks = a->spans->locks.n > 0;
   return find_convoys(a, knows_locks ? &state(a)->locks.queues : &state(a)->queues, sink);
 }

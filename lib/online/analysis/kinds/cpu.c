@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU samples by stack, entry function, label and state of the goroutine. Samples that have all of these in common are one sum; the
- * tables add sums up. */
+/* CPU samples by stack, entry function, label and state of the goroutine: one sum for each combination. */
 #include <string.h>
 
 #include "base/grow.h"
@@ -9,7 +8,7 @@
 
 enum { TEXT_CHUNK_BYTES = 2 << 10, LABELS_MAX = 1024 };
 
-/* Numbers of labels. */
+/* Indices of labels. */
 enum { NO_LABEL, OTHER_LABEL, LABELS_FIRST };
 #define NO_SAMPLES                                                                                 \
   "This trace has no CPU samples. A Go program writes them while it is profiled "                  \
@@ -35,7 +34,7 @@ struct to_cpu {
   struct to_string *label;
   size_t labels, labels_room;
   struct tb_map by_label, by_key;
-  struct to_cpu_sum *sum; /* the first ones are the rests, by state */
+  struct to_cpu_sum *sum; /* the first STATES are sums of what exceeds the limit, by state */
   size_t sums, room;
   uint64_t secret;
   uint32_t samples; /* series */
@@ -45,8 +44,6 @@ struct to_cpu {
 static struct to_cpu *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_CPU];
 }
-
-/* ---- what it says ---- */
 
 enum { SAMPLES, HAS_SAMPLES, FIGURES };
 static const struct to_field figure[FIGURES] = {
@@ -90,8 +87,6 @@ static const struct to_table_schema table[TABLES] = {
 static bool is_text(struct to_string text, const char *other) {
   return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
 }
-
-/* ---- sums ---- */
 
 static tb_rc add_sum(struct to_analyses *a, const struct to_cpu_sum *like) {
   struct to_cpu *s = state(a);
@@ -208,16 +203,14 @@ static tb_rc cpu_span(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* ---- the report ---- */
-
-static void add(struct to_draft_value *row, uint64_t samples) {
+static void add_samples(struct to_draft_value *row, uint64_t samples) {
   int64_t before = row[KEY_SAMPLES].value.none ? 0 : row[KEY_SAMPLES].value.number;
 
   to_draft_number(&row[KEY_SAMPLES], before + (int64_t)samples);
 }
 
-/* The outermost frame; below it may stand the one that every goroutine returns to. A stack table keeps each text once: its
- * address is a key. */
+/* Returns the outermost frame except runtime.goexit. The text's address is a key: a stack table stores each text
+ * once. */
 static struct to_string entry_of(const struct to_callstack *stack) {
   size_t n = stack->len;
 
@@ -232,18 +225,18 @@ static tb_rc add_stack(struct to_analyses *a, struct to_draft *d, uint32_t stack
 
   if (frames == NULL) {
     TB_TRY(to_draft_other(d, BY_STACK, &row));
-    add(row, samples);
+    add_samples(row, samples);
     TB_TRY(to_draft_other(d, BY_ENTRY, &row));
-    add(row, samples);
+    add_samples(row, samples);
     return TB_OK;
   }
   TB_TRY(to_draft_row(d, BY_STACK, stack, &row));
   to_draft_stack(&row[KEY], frames);
-  add(row, samples);
+  add_samples(row, samples);
   struct to_string entry = entry_of(frames);
   TB_TRY(to_draft_row(d, BY_ENTRY, entry.len == 0 ? 0 : (uintptr_t)entry.data, &row));
   to_draft_text(&row[KEY], entry);
-  add(row, samples);
+  add_samples(row, samples);
   return TB_OK;
 }
 
@@ -257,7 +250,7 @@ static tb_rc add_label(struct to_analyses *a, struct to_draft *d, uint32_t label
     TB_TRY(to_draft_row(d, BY_LABEL, label, &row));
     to_draft_text(&row[KEY], state(a)->label[label]);
   }
-  add(row, samples);
+  add_samples(row, samples);
   return TB_OK;
 }
 
@@ -274,7 +267,7 @@ static tb_rc report_sums(struct to_analyses *a, struct to_draft *d, uint64_t *ou
     TB_TRY(to_draft_row(d, BY_STATE, sum->state, &row));
     const char *name = state_name[sum->state];
     to_draft_text(&row[KEY], (struct to_string){ name, strlen(name) });
-    add(row, samples);
+    add_samples(row, samples);
   }
   return TB_OK;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goroutines spend their time on, by entry function, as Go's summaries of goroutines count it; how many there are, and
+/* What goroutines spend their time on, by entry function, as in Go's summaries of goroutines; how many there are, and
  * where they were created.
  *
- * Sums of what has ended come from online/spans/sums.h. What goes on is added up in one pass over the goroutines that live, once for
+ * Sums of ended spans come from online/spans/sums.h. Open ones are added up in one pass over the live goroutines, once for
  * all reports between two events. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
 #include "online/event/tables.h"
 
-/* Of the goroutines with one entry function that live now. */
+/* Sums over the live goroutines with one entry function. */
 struct open_entry {
   uint64_t total, running, runnable, call, call_lost, without_p;
   uint64_t waiting[TO_REASONS_MAX], range[TO_SUMS_RANGES];
@@ -18,7 +18,7 @@ struct open_entry {
 
 struct goroutines_state {
   uint32_t in_state, most[TO_GO_SYSCALL + 1], area[TO_GO_SYSCALL + 1]; /* series */
-  uint64_t counted[TO_GO_SYSCALL + 1];                                 /* of area so far */
+  uint64_t counted[TO_GO_SYSCALL + 1]; /* part of area that has been counted */
   struct to_spans_states states;
   struct open_entry *entry; /* by entry function */
   to_ns *oldest;            /* birth, by place of creation */
@@ -32,14 +32,12 @@ static struct goroutines_state *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_GOROUTINES];
 }
 
-/* ---- what it says ---- */
-
 enum { ALIVE, CREATED, ENDED, CREATED_RATE, ENDED_RATE, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Goroutines that live now." },
   [CREATED] = { "created", TO_VALUE_COUNT, .about = "Goroutines that were created." },
   [ENDED] = { "life", TO_VALUE_DISTRIBUTION,
-              .about = "How long goroutines lived that have ended." },
+              .about = "How long goroutines that have ended lived." },
   [CREATED_RATE] = { "created_per_s", TO_VALUE_COUNT,
                      .about = "Goroutines created per second of the window, rounded." },
   [ENDED_RATE] = { "ended_per_s", TO_VALUE_COUNT,
@@ -76,7 +74,7 @@ enum {
 static const struct to_field entry_column[ENTRY_COLUMNS] = {
   [ENTRY] = { "entry", TO_VALUE_TEXT, .about = "The function that the goroutines began with." },
   [ENTRY_COUNT] = { "count", TO_VALUE_COUNT, .about = "Goroutines." },
-  [ENTRY_TOTAL] = { "total_ns", TO_VALUE_NS, .about = "Time that they were there." },
+  [ENTRY_TOTAL] = { "total_ns", TO_VALUE_NS, .about = "Time that they existed." },
   [ENTRY_EXECUTION] = { "execution_ns", TO_VALUE_NS, .about = "Time that they ran." },
   [ENTRY_SCHED_WAIT] = { "sched_wait_ns", TO_VALUE_NS, .about = "Time that they waited for a P." },
   [ENTRY_BLOCK] = { "block_ns", TO_VALUE_NS, .about = "Time that they waited for something else." },
@@ -91,11 +89,10 @@ static const struct to_field entry_column[ENTRY_COLUMNS] = {
   [ENTRY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
                      .greatest = true },
   [ENTRY_ASSIST] = { "gc_assist_ns", TO_VALUE_NS,
-                     .about = "They helped the garbage collector to mark; it is a part of the "
+                     .about = "Time in mark assists; it is a part of the "
                               "times above, as the next two are." },
-  [ENTRY_SWEEP] = { "gc_sweep_ns", TO_VALUE_NS,
-                    .about = "They swept memory that the garbage collector left free." },
-  [ENTRY_STOP] = { "stw_ns", TO_VALUE_NS, .about = "They had the world stopped." },
+  [ENTRY_SWEEP] = { "gc_sweep_ns", TO_VALUE_NS, .about = "Time sweeping." },
+  [ENTRY_STOP] = { "stw_ns", TO_VALUE_NS, .about = "Time that they had the world stopped." },
 };
 enum { REASON_ENTRY, REASON, REASON_BLOCK, REASON_ENDED, REASON_COLUMNS };
 static const struct to_field reason_column[REASON_COLUMNS] = {
@@ -106,8 +103,10 @@ static const struct to_field reason_column[REASON_COLUMNS] = {
 };
 enum { SITE, SITE_ALIVE, SITE_OLDEST, SITE_CREATED, SITE_LIFE, SITE_COLUMNS };
 static const struct to_field site_column[SITE_COLUMNS] = {
-  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created; where they begin if the runtime created them "
-                       "(time.AfterFunc)." },
+  [SITE] = { "creation_stack", TO_VALUE_STACK,
+             .about =
+                 "Where the goroutines were created; where they begin if the runtime created them "
+                 "(time.AfterFunc)." },
   [SITE_ALIVE] = { "alive", TO_VALUE_COUNT, .about = "Those that live now." },
   [SITE_OLDEST] = { "oldest_ns", TO_VALUE_NS, .about = "Age of the oldest that lives.",
                     .greatest = true },
@@ -165,18 +164,18 @@ static void goroutines_fini(struct to_analyses *a) {
   tb_mem_give(a->mem, s->oldest, s->sites * sizeof(*s->oldest));
 }
 
-/* In a made-up trace sums have no bound. */
+/* Sums of a forged trace may overflow. */
 static int64_t bounded(uint64_t number) {
   return number < INT64_MAX ? (int64_t)number : INT64_MAX;
 }
 
-static void add(struct to_draft_value *value, uint64_t number) {
+static void add_number(struct to_draft_value *value, uint64_t number) {
   to_draft_number(value, bounded((uint64_t)value->value.number + (uint64_t)bounded(number)));
 }
 
 /* ---- states over time ---- */
 
-/* The number of goroutines is written as a length: its sum is the time, its maximum the most at once. */
+/* The number of goroutines is stored as a length: the sum is time, the maximum the most at once. */
 static tb_rc goroutines_settle(struct to_analyses *a) {
   struct goroutines_state *s = state(a);
 
@@ -217,9 +216,9 @@ static tb_rc report_states(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-/* ---- what goes on ---- */
+/* ---- open spans ---- */
 
-/* A file ends with a moment of its own, in which goroutines go on. */
+/* A file's last moment may be after its last event; goroutines continue until then. */
 static to_ns now_of(const struct to_analyses *a) {
   return a->ended > a->spans->now ? a->ended : a->spans->now;
 }
@@ -256,7 +255,7 @@ static void add_state(const struct to_life *g, to_ns born, to_ns now, struct ope
     if (g->reason != TO_REASON_FOREVER)
       e->waiting[g->reason] += ns;
     else
-      e->total -= ns; /* for Go it has ended */
+      e->total -= ns; /* Go counts it as ended */
     break;
   default: break;
   }
@@ -265,7 +264,7 @@ static void add_state(const struct to_life *g, to_ns born, to_ns now, struct ope
 struct open_ranges {
   struct to_analyses *a;
   to_ns now;
-  bool met; /* some began before the trace: of a goroutine that is not known yet */
+  bool met; /* some began before the trace, when their goroutine was not known yet */
 };
 
 static tb_rc add_range(void *self, const struct to_span *span) {
@@ -294,7 +293,7 @@ static void add_met_ranges(const struct to_spans *spans, int64_t g, to_ns now,
       if (range->life == 0) e->range[kinds[i].of] += (uint64_t)now - (uint64_t)range->since;
 }
 
-static tb_rc walk(struct to_analyses *a) {
+static tb_rc sum_open(struct to_analyses *a) {
   struct goroutines_state *s = state(a);
   const struct to_spans *spans = a->spans;
   to_ns now = now_of(a);
@@ -354,7 +353,7 @@ static tb_rc add_wait(struct to_analyses *a, struct to_draft *d, const struct to
   struct to_draft_value *row;
 
   TB_TRY(reason_row(a, d, sum->entry, sum->why, &row));
-  add(&row[REASON_BLOCK], ns);
+  add_number(&row[REASON_BLOCK], ns);
   return to_draft_series(d, &row[REASON_ENDED], sum->series);
 }
 
@@ -365,57 +364,59 @@ static tb_rc add_sum(struct to_analyses *a, struct to_draft *d, const struct to_
   TB_TRY(entry_row(a, d, sum->entry, &row));
   switch ((enum to_go_state)sum->state) {
   case TO_GO_NOT_EXIST:
-    add(&row[ENTRY_COUNT], of.count);
-    add(&row[ENTRY_TOTAL], of.total_ns);
+    add_number(&row[ENTRY_COUNT], of.count);
+    add_number(&row[ENTRY_TOTAL], of.total_ns);
     return TB_OK;
-  case TO_GO_RUNNING: add(&row[ENTRY_EXECUTION], of.total_ns); return TB_OK;
-  case TO_GO_RUNNABLE: add(&row[ENTRY_SCHED_WAIT], of.total_ns); return TB_OK;
-  case TO_GO_WAITING: add(&row[ENTRY_BLOCK], of.total_ns); return add_wait(a, d, sum, of.total_ns);
+  case TO_GO_RUNNING: add_number(&row[ENTRY_EXECUTION], of.total_ns); return TB_OK;
+  case TO_GO_RUNNABLE: add_number(&row[ENTRY_SCHED_WAIT], of.total_ns); return TB_OK;
+  case TO_GO_WAITING:
+    add_number(&row[ENTRY_BLOCK], of.total_ns);
+    return add_wait(a, d, sum, of.total_ns);
   case TO_GO_SYSCALL:
-    if (sum->why == TO_CALL_WHOLE) add(&row[ENTRY_CALL], of.total_ns);
+    if (sum->why == TO_CALL_WHOLE) add_number(&row[ENTRY_CALL], of.total_ns);
     if (sum->why != TO_CALL_WHOLE && sum->why != TO_CALL_UNSTATED)
-      add(&row[ENTRY_WITHOUT_P], of.total_ns);
-    /* It is counted before its call: only the window that has both. */
+      add_number(&row[ENTRY_WITHOUT_P], of.total_ns);
+    /* Counted before its call ends: only TO_WINDOW_ALL is sure to have both. */
     if (sum->why == TO_CALL_WITHOUT_PROC ||
         (sum->why == TO_CALL_UNSTATED && a->report.window == TO_WINDOW_ALL))
-      add(&row[ENTRY_CALL_BLOCK], of.total_ns);
+      add_number(&row[ENTRY_CALL_BLOCK], of.total_ns);
     return TB_OK;
   default: return TB_OK;
   }
 }
 
-/* Time up to now, for the window that ends nowhere else. */
+/* Adds open spans up to now: only to the window that has no other bound. */
 static tb_rc add_open_time(struct to_analyses *a, struct to_draft *d, uint32_t entry,
                            const struct open_entry *e, struct to_draft_value *row) {
   struct to_draft_value *wait;
 
-  add(&row[ENTRY_COUNT], a->sums.entry[entry].alive);
-  add(&row[ENTRY_TOTAL], e->total);
-  add(&row[ENTRY_EXECUTION], e->running);
-  add(&row[ENTRY_SCHED_WAIT], e->runnable + e->call_lost);
-  add(&row[ENTRY_CALL], e->call);
-  add(&row[ENTRY_WITHOUT_P], e->without_p);
-  for (unsigned r = 0; r < TO_SUMS_RANGES; r++) add(&row[ENTRY_ASSIST + r], e->range[r]);
+  add_number(&row[ENTRY_COUNT], a->sums.entry[entry].alive);
+  add_number(&row[ENTRY_TOTAL], e->total);
+  add_number(&row[ENTRY_EXECUTION], e->running);
+  add_number(&row[ENTRY_SCHED_WAIT], e->runnable + e->call_lost);
+  add_number(&row[ENTRY_CALL], e->call);
+  add_number(&row[ENTRY_WITHOUT_P], e->without_p);
+  for (unsigned r = 0; r < TO_SUMS_RANGES; r++) add_number(&row[ENTRY_ASSIST + r], e->range[r]);
   for (unsigned reason = 0; reason < TO_REASONS_MAX; reason++) {
     if (e->waiting[reason] == 0) continue;
-    add(&row[ENTRY_BLOCK], e->waiting[reason]);
+    add_number(&row[ENTRY_BLOCK], e->waiting[reason]);
     TB_TRY(reason_row(a, d, entry, reason, &wait));
-    add(&wait[REASON_BLOCK], e->waiting[reason]);
+    add_number(&wait[REASON_BLOCK], e->waiting[reason]);
   }
   return TB_OK;
 }
 
-static int64_t less(int64_t from, int64_t number) {
+static int64_t minus(int64_t from, int64_t number) {
   return from > number ? from - number : 0;
 }
 
-static void set_rests(struct to_draft_value *row) {
-  int64_t call = less(row[ENTRY_CALL].value.number, row[ENTRY_CALL_BLOCK].value.number);
+static void set_unknown_time(struct to_draft_value *row) {
+  int64_t call = minus(row[ENTRY_CALL].value.number, row[ENTRY_CALL_BLOCK].value.number);
   int64_t rest = row[ENTRY_TOTAL].value.number;
 
   to_draft_number(&row[ENTRY_CALL], call);
   for (unsigned c = ENTRY_EXECUTION; c <= ENTRY_CALL_BLOCK; c++)
-    rest = less(rest, row[c].value.number);
+    rest = minus(rest, row[c].value.number);
   to_draft_number(&row[ENTRY_UNKNOWN], rest);
 }
 
@@ -426,7 +427,7 @@ static tb_rc report_ranges(struct to_analyses *a, struct to_draft *d, uint32_t e
     uint32_t series = a->sums.entry[entry].range[r];
     if (series == 0 || to_view_cell(d->view, series - 1) == NULL) continue;
     TB_TRY(entry_row(a, d, entry, &row));
-    add(&row[ENTRY_ASSIST + r], to_view_sum(d->view, series - 1).total_ns);
+    add_number(&row[ENTRY_ASSIST + r], to_view_sum(d->view, series - 1).total_ns);
   }
   return TB_OK;
 }
@@ -440,7 +441,7 @@ static tb_rc report_open_entries(struct to_analyses *a, struct to_draft *d) {
     TB_TRY(report_ranges(a, d, i));
     if (alive == 0) continue;
     TB_TRY(entry_row(a, d, i, &row));
-    add(&row[ENTRY_ALIVE], alive);
+    add_number(&row[ENTRY_ALIVE], alive);
     to_draft_number(&row[ENTRY_OLDEST], age(a, s->entry[i].oldest));
     if (a->report.window == TO_WINDOW_ALL) TB_TRY(add_open_time(a, d, i, &s->entry[i], row));
   }
@@ -457,8 +458,8 @@ static tb_rc report_entries(struct to_analyses *a, struct to_draft *d) {
          (sum = to_span_sums_next(&a->sums, d->view, states[i], sum)) != NULL;)
       TB_TRY(add_sum(a, d, sum));
   TB_TRY(report_open_entries(a, d));
-  for (size_t i = 0; i < rows->rows; i++) set_rests(rows->row[i]);
-  if (rows->other != NULL) set_rests(rows->other);
+  for (size_t i = 0; i < rows->rows; i++) set_unknown_time(rows->row[i]);
+  if (rows->other != NULL) set_unknown_time(rows->other);
   return TB_OK;
 }
 
@@ -469,8 +470,8 @@ static tb_rc add_site(struct to_analyses *a, struct to_draft *d, uint32_t i) {
   struct to_sum created = to_view_sum(d->view, site->created);
   struct to_draft_value *row;
 
-  add(to_draft_figure(d, ALIVE), site->alive);
-  add(to_draft_figure(d, CREATED), created.count);
+  add_number(to_draft_figure(d, ALIVE), site->alive);
+  add_number(to_draft_figure(d, CREATED), created.count);
   TB_TRY(to_draft_series(d, to_draft_figure(d, ENDED), site->lives));
   if (site->alive == 0 && created.count == 0 && to_view_cell(d->view, site->lives) == NULL)
     return TB_OK;
@@ -493,7 +494,7 @@ static int64_t per_second(uint64_t count, const struct to_view *view) {
 
 static tb_rc goroutines_report(struct to_analyses *a, const struct to_view *view,
                                struct to_draft *d) {
-  TB_TRY(walk(a));
+  TB_TRY(sum_open(a));
   TB_TRY(report_states(a, d));
   TB_TRY(report_entries(a, d));
   to_draft_number(to_draft_figure(d, ALIVE), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap: its size and goal over time, from the events that each trace has; which objects live and how much is allocated, from
- * those of the AllocFree experiment.
+/* The heap: its size and goal over time, from events that every trace has; live objects and allocations, from events of
+ * the AllocFree experiment.
  *
- * The last five minutes are kept second by second, all of the time in 64 stretches that double as it grows. */
+ * The last five minutes are stored second by second, the whole time in 64 stretches that double in length as it grows. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
@@ -17,26 +17,24 @@
 enum { SECONDS_MAX = 331, STRETCHES_MAX = 64 };
 
 struct to_heap_stretch {
-  to_ns begin, at; /* at: of its last value */
+  to_ns begin, at; /* at: of the last value */
   uint64_t min, max, last, goal;
 };
 
 struct to_heap {
   struct to_live_objects objects;
-  struct to_heap_stretch open;                /* of this slot */
+  struct to_heap_stretch open;                /* the open slot's */
   struct to_heap_stretch second[SECONDS_MAX]; /* a ring */
   struct to_heap_stretch stretch[STRETCHES_MAX];
   size_t seconds, first, stretches;
   to_ns stretch_ns, windows_first, last_slot;
   bool is_open, known, goal_known;
-  uint64_t now, goal, min, max; /* min, max: of all */
+  uint64_t now, goal, min, max; /* min, max: over the whole time */
 };
 
 static struct to_heap *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_HEAP];
 }
-
-/* ---- what it says ---- */
 
 enum {
   HEAP,
@@ -73,7 +71,7 @@ static const struct to_field figure[FIGURES] = {
                    .about = "Bytes allocated per second of the window.",
                    .metric = "trace_heap_alloc_rate_bytes" },
   [UNTRACKED] = { "untracked", TO_VALUE_COUNT,
-                  .about = "Objects that were too many to be followed since the start: they are in "
+                  .about = "Objects since the start that exceeded the limit: they are in "
                            "no live figure." },
 };
 
@@ -105,13 +103,13 @@ enum {
     [KEY_RATE] = { "alloc_rate_bytes", TO_VALUE_BYTES,                                             \
                    .about = "Bytes allocated per second of the window." },                         \
     [KEY_OLDEST] = { "oldest_ns", TO_VALUE_NS, .greatest = true,                                   \
-                     .about = "Age of the oldest that lives; of those that were there when the "   \
-                              "trace began, the time since then." },                               \
+                     .about = "Age of the oldest live object; at most the "                        \
+                              "time since the trace began." },                                     \
   }
 static const struct to_field type_column[KEY_COLUMNS] = COLUMNS("type", "Type of the objects.");
 static const struct to_field entry_column[KEY_COLUMNS] =
-    COLUMNS("entry", "The function that the allocating goroutine began with; empty: it is not "
-                     "known, or they were there when the trace began.");
+    COLUMNS("entry", "The function that the allocating goroutine began with; empty: "
+                     "unknown, or older than the trace.");
 
 enum { OVER_TIME, BY_TYPE, BY_ENTRY, TABLES };
 #define BY_KEY(its_name, its_about, its_columns)                                                   \
@@ -161,7 +159,7 @@ static void join(struct to_heap_stretch *into, const struct to_heap_stretch *lat
   into->goal = later->goal;
 }
 
-/* Adds it to the last of n stretches, or after it. */
+/* Joins later into the last of n stretches, or appends it. Returns the new n. */
 static size_t append(struct to_heap_stretch *stretch, size_t n, to_ns step,
                      const struct to_heap_stretch *later) {
   to_ns begin = round_down(later->begin, step);
@@ -197,7 +195,7 @@ static void close_second(struct to_heap *s) {
     s->stretches = append(s->stretch, s->stretches, s->stretch_ns, &s->open);
 }
 
-/* Where the clock fell the line of time begins again. */
+/* If the clock moved backwards, the curve begins again. */
 static tb_rc heap_slot(struct to_analyses *a) {
   struct to_heap *s = state(a);
   to_ns now = a->windows.open_begin;
@@ -257,9 +255,7 @@ static void heap_epoch(struct to_analyses *a) {
   to_live_objects_forget(&state(a)->objects);
 }
 
-/* ---- the report ---- */
-
-static void number(struct to_draft_value *value, uint64_t n) {
+static void set_number(struct to_draft_value *value, uint64_t n) {
   to_draft_number(value, n < INT64_MAX ? (int64_t)n : INT64_MAX);
 }
 
@@ -269,14 +265,14 @@ static tb_rc add_time(struct to_draft *d, const struct to_heap *s,
 
   TB_TRY(to_draft_new_row(d, OVER_TIME, &row));
   to_draft_number(&row[TIME], stretch->begin);
-  number(&row[TIME_HEAP], stretch->last);
-  number(&row[TIME_MIN], stretch->min);
-  number(&row[TIME_MAX], stretch->max);
-  if (s->goal_known) number(&row[TIME_GOAL], stretch->goal);
+  set_number(&row[TIME_HEAP], stretch->last);
+  set_number(&row[TIME_MIN], stretch->min);
+  set_number(&row[TIME_MAX], stretch->max);
+  if (s->goal_known) set_number(&row[TIME_GOAL], stretch->goal);
   return TB_OK;
 }
 
-/* The stretches of a window, and the one that joins them; none: 0. */
+/* Fills out with the window's stretches and all with their sum. Returns how many there are. */
 static size_t collect(const struct to_heap *s, enum to_window window, const struct to_view *view,
                       struct to_heap_stretch *out, struct to_heap_stretch *all) {
   static const to_ns step[TO_WINDOWS] = {
@@ -315,16 +311,16 @@ static tb_rc report_size(struct to_analyses *a, const struct to_view *view, stru
     n = collect(s, a->report.window, view, stretch, &all);
   }
   for (size_t i = 0; i < n; i++) TB_TRY(add_time(d, s, &stretch[i]));
-  if (s->known) number(to_draft_figure(d, HEAP), s->now);
-  if (s->goal_known) number(to_draft_figure(d, GOAL), s->goal);
+  if (s->known) set_number(to_draft_figure(d, HEAP), s->now);
+  if (s->goal_known) set_number(to_draft_figure(d, GOAL), s->goal);
   if (!s->known || (n == 0 && a->report.window != TO_WINDOW_ALL)) return TB_OK;
-  number(to_draft_figure(d, HEAP_MIN), all.min);
-  number(to_draft_figure(d, HEAP_MAX), all.max);
+  set_number(to_draft_figure(d, HEAP_MIN), all.min);
+  set_number(to_draft_figure(d, HEAP_MAX), all.max);
   return TB_OK;
 }
 
 static void add_number(struct to_draft_value *value, uint64_t n) {
-  number(value, (value->value.none ? 0 : (uint64_t)value->value.number) + n);
+  set_number(value, (value->value.none ? 0 : (uint64_t)value->value.number) + n);
 }
 
 static uint64_t per_second(const struct to_view *view, uint64_t bytes) {
@@ -348,7 +344,7 @@ static void add_allocator(const struct to_analyses *a, const struct to_view *vie
   add_number(&row[KEY_LIVE_BYTES], allocator->live_bytes);
   add_number(&row[KEY_ALLOCATIONS], sum.count);
   add_number(&row[KEY_ALLOCATED], sum.total_ns);
-  number(&row[KEY_RATE], per_second(view, (uint64_t)row[KEY_ALLOCATED].value.number));
+  set_number(&row[KEY_RATE], per_second(view, (uint64_t)row[KEY_ALLOCATED].value.number));
   add_oldest(a, allocator, &row[KEY_OLDEST]);
 }
 
@@ -383,11 +379,11 @@ static tb_rc report_objects(struct to_analyses *a, const struct to_view *view, s
   add_number(to_draft_figure(d, ALLOCATED), 0);
   for (size_t i = 0; i < o->allocators; i++)
     TB_TRY(report_allocator(a, d, &o->allocator[i], i == TO_ALLOCATOR_OTHER));
-  number(to_draft_figure(d, LIVE), o->live);
-  number(to_draft_figure(d, LIVE_BYTES), o->live_bytes);
-  number(to_draft_figure(d, UNTRACKED), o->untracked);
-  number(to_draft_figure(d, ALLOC_RATE),
-         per_second(view, (uint64_t)to_draft_figure(d, ALLOCATED)->value.number));
+  set_number(to_draft_figure(d, LIVE), o->live);
+  set_number(to_draft_figure(d, LIVE_BYTES), o->live_bytes);
+  set_number(to_draft_figure(d, UNTRACKED), o->untracked);
+  set_number(to_draft_figure(d, ALLOC_RATE),
+             per_second(view, (uint64_t)to_draft_figure(d, ALLOCATED)->value.number));
   return TB_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines that may never end: places of creation where ever more of them live, and wait.
+/* Goroutines that may never end: places of creation whose live, waiting goroutines become more and more.
  *
- * At the end of every 10 s of the trace's clock the living are read by place of creation (online/spans/sums.h counts them). A place that
- * has risen five times in a row is looked at when a report is asked for: one pass over the goroutines. */
+ * Every 10 s of the trace's clock the live goroutines are read by place of creation (online/spans/sums.h counts them). A report examines
+ * the places that rose five times in a row, in one pass over the goroutines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,10 @@ enum { RISES = 5, READINGS = RISES + 1, LIVES_FACTOR = 10, SHARE_OF_RISE = 5 };
 #define LIMIT_UNKNOWN_NS INT64_C(30000000000)
 
 struct to_leak {
-  to_ns period; /* number of the one that is open */
+  to_ns period; /* number of the open period */
   unsigned readings;
   struct reading {
-    uint32_t alive[READINGS]; /* the oldest first */
+    uint32_t alive[READINGS]; /* oldest first */
   } * site;
   size_t sites, room;
 };
@@ -27,24 +27,24 @@ static struct to_leak *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_LEAK];
 }
 
-/* ---- what it says ---- */
-
 enum { SUSPECTS, READ, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [SUSPECTS] = { "suspects", TO_VALUE_COUNT,
-                 .about = "Goroutines that wait for so long that they may never end: a hint." },
+                 .about = "Goroutines that have waited so long that they may never end: a hint." },
   [READ] = { "periods", TO_VALUE_COUNT,
              .about = "Periods of 10 s seen so far, at most 5 in a row." },
 };
 
 enum { SITE, STACK, COUNT, OLDEST, ALIVE, ROSE, MEDIAN, COLUMNS };
 static const struct to_field column[COLUMNS] = {
-  [SITE] = { "creation_stack", TO_VALUE_STACK, .about = "Where the goroutines were created; where they begin if the runtime created them "
-                       "(time.AfterFunc). Empty: places that are not known, or not told apart." },
+  [SITE] = { "creation_stack", TO_VALUE_STACK,
+             .about =
+                 "Where the goroutines were created; where they begin if the runtime created them "
+                 "(time.AfterFunc). Empty: unknown places, or places above the limit." },
   [STACK] = { "stack", TO_VALUE_STACK, .about = "Where they wait." },
   [COUNT] = { "count", TO_VALUE_COUNT, .about = "Goroutines that wait there for too long." },
   [OLDEST] = { "oldest_wait_ns", TO_VALUE_NS, .about = "The longest of these waits, so far." },
-  [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "All that were created there and live." },
+  [ALIVE] = { "alive", TO_VALUE_COUNT, .about = "All live goroutines that were created there." },
   [ROSE] = { "rise", TO_VALUE_COUNT, .about = "How many more lived after the last five periods." },
   [MEDIAN] = { "median_life_ns", TO_VALUE_NS,
                .about = "Half of those that ended lived no longer; empty: none has ended." },
@@ -116,10 +116,8 @@ static bool rises(const struct to_leak *s, size_t site) {
   return true;
 }
 
-/* ---- the report ---- */
-
 struct suspect_site {
-  to_ns limit, median; /* limit 0: no suspect; median -1: unknown */
+  to_ns limit, median; /* limit 0: not a suspect; median -1: unknown */
 };
 
 static tb_rc set_limit(struct to_analyses *a, const struct to_view *view, size_t i,
@@ -136,7 +134,7 @@ static tb_rc set_limit(struct to_analyses *a, const struct to_view *view, size_t
   return TB_OK;
 }
 
-/* *out NULL: there are none. The arena's. */
+/* Sets *out to NULL if there are none. Allocates from arena. */
 static tb_rc find_suspects(struct to_analyses *a, struct tb_arena *arena,
                            const struct to_view *view, struct suspect_site **out) {
   struct suspect_site *site;
@@ -155,11 +153,11 @@ static tb_rc find_suspects(struct to_analyses *a, struct tb_arena *arena,
   return TB_OK;
 }
 
-/* Of one place: how many wait at which stack for too long. */
+/* Goroutines created at one place that wait at one stack for too long. */
 struct waiters {
   uint32_t count;
   to_ns oldest;
-  int64_t goroutine; /* that one's */
+  int64_t goroutine; /* the one with the oldest wait */
 };
 
 static tb_rc add_waiter(struct to_analyses *a, struct tb_arena *arena, struct tb_map *waiters,
@@ -199,7 +197,7 @@ static tb_rc find_waiters(struct to_analyses *a, struct tb_arena *arena,
   return TB_OK;
 }
 
-/* One place of creation and one stack where those created there wait. */
+/* One place of creation, and one stack where goroutines created there wait. */
 struct suspects {
   uint32_t site, stack;
   uint32_t rise;
@@ -262,11 +260,9 @@ static tb_rc leak_report(struct to_analyses *a, const struct to_view *view, stru
   to_draft_number(to_draft_figure(d, SUSPECTS), 0);
   to_draft_number(to_draft_figure(d, READ), readings == 0 ? 0 : readings - 1);
   if (readings < READINGS)
-    return to_draft_note(d, "A leak shows after one minute of the trace: nothing is said before.");
+    return to_draft_note(d, "Leaks can be found after the first minute of the trace.");
   return each_suspect(a, d->arena, view, add_row, d);
 }
-
-/* ---- findings ---- */
 
 static const char *place_of(const struct to_frame *frame) {
   return frame == NULL || frame->function.len == 0 ? "an unknown place" : frame->function.data;
@@ -282,7 +278,7 @@ static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects 
   TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
   bool begins = a->sums.site[s->site].begins;
   int n = snprintf(words, WORDS_BYTES,
-                   "%s %.120s, they wait at %.120s, the first of them for %.0f s; %" PRIu32
+                   "%s %.120s, they wait at %.120s, the longest for %.0f s; %" PRIu32
                    " more live than 50 s before",
                    begins ? "created by the runtime, they begin in" : "created at",
                    place_of(to_callstack_own(site)), place_of(to_callstack_own(stack)),
@@ -297,7 +293,7 @@ static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects 
   return TB_OK;
 }
 
-/* Readings change every ten seconds: a look at them, and no more, says that nothing has risen. */
+/* Readings change every ten seconds. Most calls only find that nothing has risen. */
 static tb_rc leak_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
   struct to_view view;
   bool any = false;

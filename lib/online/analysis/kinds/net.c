@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for files and sockets: those of block whose reason is of the class net, as in Go's own "network blocking
- * profile". */
+/* Waits for files and sockets: those of block whose reason is of class net, as in Go's "network blocking profile". */
 #include "online/analysis/kinds/block.h"
 
 static tb_rc net_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How busy the Ps are, and how they are taken from system calls. A P is busy while a thread holds it: for Go code, or for a system call
- * that may be short. The time of calls comes from the pass that makes spans.
+/* How busy the Ps are, and how they are taken from system calls. A P is busy while a thread holds it: for Go code, or for
+ * a system call that may be short. The time of calls is counted while spans are made.
  *
  * Times are totals (online/measure/totals.h), not spans: a P may run for minutes. */
 #include <inttypes.h>
@@ -12,31 +12,31 @@
 #include "online/measure/totals.h"
 
 enum { PROCS_MAX = 1024, CHANGES_KEPT = 64 };
-/* Totals of a P: OF_PROC * its number and these. */
+/* Totals of P number p are at OF_PROC * p plus one of these. */
 enum { RUNNING, IDLE, CALL, STOLEN, RETAKEN, CLAIMED, STOPPED, HANDED_OFF, OF_PROC };
 
 struct to_procs_change {
   to_ns at;
-  int64_t before, after; /* before -1: not known */
+  int64_t before, after; /* before -1: unknown */
 };
 
-/* Goroutines that wait for each P on average: a finding. */
+/* Finding: this many goroutines wait for each P on average. */
 #define STARVED_LENGTH 2.0
 
 struct to_procs {
-  struct to_totals of_proc, of_busy; /* of_busy: time by how many were busy */
+  struct to_totals of_proc, of_busy; /* of_busy: time by number of busy Ps */
   struct {
     to_ns since;
-    uint8_t state; /* enum to_proc_state; UNDETERMINED: not known */
+    uint8_t state; /* enum to_proc_state; UNDETERMINED: unknown */
   } proc[PROCS_MAX];
-  size_t seen; /* Ps beyond are not known */
+  size_t seen; /* Ps from this number on have not been seen */
   size_t busy;
-  to_ns since;                                 /* so many are busy */
-  bool heard;                                  /* a P's state, in this epoch */
-  int64_t procs;                               /* GOMAXPROCS; -1: not known */
+  to_ns since;                                 /* when busy last changed */
+  bool heard;                                  /* a P's state was seen in this epoch */
+  int64_t procs;                               /* GOMAXPROCS; -1: unknown */
   struct to_procs_change change[CHANGES_KEPT]; /* a ring */
   uint64_t changes;
-  uint64_t proc_ns; /* of all Ps, up to the last whole generation */
+  uint64_t proc_ns; /* sum over all Ps, up to the last whole generation */
   struct to__over over;
 };
 
@@ -74,18 +74,18 @@ static const struct to_field proc_column[PROC_COLUMNS] = {
                      .about = "A thread held it: for Go code, or for a system call." },
   [PROC_IDLE] = { "idle_ns", TO_VALUE_NS },
   [PROC_STOLEN] = { "stolen", TO_VALUE_COUNT,
-                    .about = "Times it was taken from a thread that sat in a system call." },
+                    .about = "Times it was taken from a thread in a system call." },
   [PROC_CALL] = { "syscall_ns", TO_VALUE_NS,
-                  .about = "Of its running time, that in which a system call held it." },
+                  .about = "Part of running_ns in which a system call held it." },
   [PROC_RETAKEN] = { "retaken", TO_VALUE_COUNT,
-                     .about = "Of stolen: by the runtime's monitor, for the call took long." },
+                     .about = "Part of stolen: by the runtime's monitor, as the call took long." },
   [PROC_CLAIMED] = { "claimed", TO_VALUE_COUNT,
-                     .about = "Of stolen: by a goroutine that came back from another call." },
+                     .about = "Part of stolen: by a goroutine that returned from another call." },
   [PROC_STOPPED] = { "stopped", TO_VALUE_COUNT,
-                     .about = "Of stolen: by a goroutine that ran, most often to stop the world." },
+                     .about = "Part of stolen: by a running goroutine, mostly to stop the world." },
   [PROC_HANDED_OFF] = { "handed_off", TO_VALUE_COUNT,
-                        .about = "Times that a call gave it up at once, for it was known to block; "
-                                 "stolen does not have them." },
+                        .about = "Times that a call gave it up at once as it was known to block; "
+                                 "not part of stolen." },
 };
 enum { AT_ONCE, AT_ONCE_TIME, AT_ONCE_SHARE, AT_ONCE_COLUMNS };
 static const struct to_field busy_column[AT_ONCE_COLUMNS] = {
@@ -135,13 +135,11 @@ static void procs_fini(struct to_analyses *a) {
   to_totals_fini(&state(a)->of_busy, a->mem);
 }
 
-/* ---- time ---- */
-
 static uint64_t between(to_ns from, to_ns until) {
   return until > from ? (uint64_t)until - (uint64_t)from : 0;
 }
 
-/* A P's time until now goes into its totals. */
+/* Adds a P's time until now to its totals. */
 static void settle_proc(struct to_procs *s, size_t p, to_ns now) {
   uint64_t *total = &s->of_proc.now[OF_PROC * p];
 
@@ -150,7 +148,7 @@ static void settle_proc(struct to_procs *s, size_t p, to_ns now) {
   s->proc[p].since = now;
 }
 
-/* In a made-up trace a call may vanish from its P, and its time until then with it: a total only grows. */
+/* In a forged trace a call may vanish from its P, with its time; a total must not shrink. */
 static void settle_calls(const struct to_analyses *a, to_ns now) {
   struct to_procs *s = state(a);
 
@@ -174,9 +172,7 @@ static void settle(const struct to_analyses *a, to_ns now) {
   settle_busy(s, now);
 }
 
-/* ---- events ---- */
-
-static tb_rc turn(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
+static tb_rc set_state(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
   struct to_procs *s = state(a);
   uint8_t from = s->proc[p].state;
 
@@ -194,8 +190,8 @@ static tb_rc turn(struct to_analyses *a, size_t p, uint8_t to, to_ns now) {
   return TB_OK;
 }
 
-/* The event's own P and goroutine are those of what took the P: the monitor has neither, a goroutine in a call has no P. A thread
- * takes its own P away when its goroutine ends in the call; one that has gone had left its P behind. */
+/* Counts a lost P by what took the P: the event's own P and goroutine. The monitor has neither, a goroutine in a call no P. No cause
+ * is counted if a thread takes its own P, as its goroutine ends in the call, or had abandoned the P. */
 static void count_loss(const struct to_event *ev, uint64_t *total) {
   bool by_itself = ev->p == (int64_t)ev->args[0] || ev->m == (int64_t)ev->args[2];
 
@@ -215,7 +211,7 @@ static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
 
   to_event_transition(ev, &tr);
   if (tr.id < 0 || tr.id >= PROCS_MAX) return TB_OK;
-  TB_TRY(turn(a, (size_t)tr.id, tr.to, ev->time));
+  TB_TRY(set_state(a, (size_t)tr.id, tr.to, ev->time));
   count_loss(ev, &s->of_proc.now[OF_PROC * (size_t)tr.id]);
   return TB_OK;
 }
@@ -223,7 +219,7 @@ static tb_rc take_proc(struct to_analyses *a, const struct to_event *ev) {
 static void take_change(struct to_procs *s, const struct to_event *ev) {
   int64_t after = ev->args[0] > INT64_MAX ? INT64_MAX : (int64_t)ev->args[0];
 
-  if (after == s->procs) return; /* each generation says it */
+  if (after == s->procs) return; /* each generation repeats it */
   if (s->procs >= 0)
     s->change[s->changes++ % CHANGES_KEPT] =
         (struct to_procs_change){ .at = ev->time, .before = s->procs, .after = after };
@@ -254,13 +250,10 @@ static void procs_epoch(struct to_analyses *a) {
   s->over = (struct to__over){ 0 };
 }
 
-/* ---- the report ---- */
-
 static double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : (double)part / (double)whole;
 }
 
-/* A P's figures in the view. */
 static void take_totals(struct to_analyses *a, const struct to_draft *d, size_t p,
                         uint64_t out[OF_PROC]) {
   for (size_t i = 0; i < OF_PROC; i++)
@@ -338,9 +331,7 @@ static tb_rc procs_report(struct to_analyses *a, const struct to_view *view, str
   return report_changes(a, d);
 }
 
-/* ---- findings ---- */
-
-/* The entry function whose goroutines ran most in the last ten seconds, and its share. */
+/* Finds the entry function whose goroutines ran most in the last ten seconds, and its share. */
 static tb_rc find_runner(struct to_analyses *a, struct to_string *out, double *out_share) {
   uint64_t most = 0, total = 0;
   struct to_view view;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions of the program's code (runtime/trace.WithRegion; ta_region_begin): how long those of each type took, where they begin, and
- * what their goroutines did from begin to end (online/spans/region_time.c). */
+/* Regions of the program's code (runtime/trace.WithRegion; ta_region_begin): how long those of each type took, where they
+ * begin, and what their goroutines did meanwhile (online/spans/region_time.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@
   "program with ta_region_begin()."
 
 #define MISNESTED_REGIONS                                                                          \
-  "Regions end in another order than they began: Go's tools refuse this trace. The regions that " \
-  "were open on those goroutines are cut there."
+  "Regions are not properly nested: Go's tools refuse this trace. On those goroutines, regions "   \
+  "that were open at that moment are cut."
 
 struct to_regions {
   struct to_user_types types;
@@ -30,12 +30,10 @@ static struct to_user_types *types_of(const struct to_analyses *a) {
   return &state(a)->types;
 }
 
-/* ---- what it says ---- */
-
 enum { MISNESTED = TO_USER_FIGURES, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
-                        .about = "How long regions took that began and ended in the trace.",
+                        .about = "How long regions took whose begin and end are in the trace.",
                         .metric = "trace_region_seconds" },
   [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Regions that have begun and not ended." },
   [TO_USER_BEGIN_UNKNOWN] = { "begin_unknown", TO_VALUE_COUNT,
@@ -80,8 +78,9 @@ enum {
 };
 static const struct to_field wrong_column[WRONG_COLUMNS] = {
   [WRONG_STACK] = { "stack", TO_VALUE_STACK, .about = "Where the region ends." },
-  [WRONG_COUNT] = { "count", TO_VALUE_COUNT, .about = "So often since the start." },
-  [WRONG_GOROUTINE] = { "goroutine", TO_VALUE_ID, .about = "Of the last time, as what follows." },
+  [WRONG_COUNT] = { "count", TO_VALUE_COUNT, .about = "Times since the start." },
+  [WRONG_GOROUTINE] = { "goroutine", TO_VALUE_ID,
+                        .about = "Like the next columns: of the last time." },
   [WRONG_TYPE] = { "type", TO_VALUE_TEXT, .about = "The region that was to end." },
   [WRONG_TASK] = { "task", TO_VALUE_ID, .about = "Its task." },
   [WRONG_OPEN_TYPE] = { "open_type", TO_VALUE_TEXT, .about = "The innermost region then." },
@@ -156,8 +155,6 @@ static tb_rc regions_event(struct to_analyses *a, const struct to_generation *ge
   return TB_OK;
 }
 
-/* ---- the report ---- */
-
 static tb_rc report_sites(struct to_analyses *a, struct to_draft *d) {
   const struct to_user_types *t = types_of(a);
   struct to_draft_value *row;
@@ -225,8 +222,6 @@ static tb_rc regions_report(struct to_analyses *a, const struct to_view *view, s
                                    list_open);
 }
 
-/* ---- findings ---- */
-
 static const char *place_of(const struct to_callstack *stack) {
   const struct to_frame *frame = to_callstack_own(stack);
 
@@ -255,7 +250,7 @@ static tb_rc find_wrong(struct to_analyses *a, const struct to_misnested *at,
   return TB_OK;
 }
 
-/* It goes on as long as each generation has one. */
+/* A finding lasts as long as each generation has a misnested end there. */
 static tb_rc regions_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
   const struct to_misnesting *all = to_spans_misnesting(a->spans);
 

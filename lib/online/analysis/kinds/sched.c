@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long goroutines wait for a P: the time in which a goroutine is runnable before it runs.
  *
- * Waits are counted in the shared sums (online/spans/sums.h); the tables add them up when a report is asked for. What is kept here are
- * the longest waits. */
+ * Waits are counted in the shared sums (online/spans/sums.h); reports add the sums up. This file keeps only the longest waits. */
 #include <string.h>
 
 #include "online/analysis/kinds/waits.h"
 
 struct to_sched {
   uint32_t wasted, stopped, cut;  /* series */
-  uint64_t wasted_ns, stopped_ns; /* counted so far */
+  uint64_t wasted_ns, stopped_ns; /* part of the totals that has been counted */
   struct to_longest longest;
 };
 
 static struct to_sched *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_SCHED];
 }
-
-/* ---- what it says ---- */
 
 enum { LATENCY, WAITING, WASTED, CUT, STOPPED, FIGURES };
 static const struct to_field figure[FIGURES] = {
@@ -31,8 +28,8 @@ static const struct to_field figure[FIGURES] = {
   [CUT] = { "cut", TO_VALUE_COUNT,
             .about = "Waits that a hole in the stream cut off: they are in no latency." },
   [STOPPED] = { "stopped_ns", TO_VALUE_NS,
-                .about = "Time that goroutines waited for a P while the world stood still, all "
-                         "together: no number of Ps makes it less." },
+                .about = "Time that goroutines waited for a P while the world was stopped, all "
+                         "together: more Ps do not reduce it." },
 };
 
 enum { NOW_GOROUTINE, NOW_AGE, NOW_CAUSE, NOW_LOWER_BOUND, NOW_STACK, NOW_WAKER, NOW_COLUMNS };
@@ -64,7 +61,7 @@ static const struct to_field cause_column[KEY_COLUMNS] = {
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 static const struct to_field stack_column[KEY_COLUMNS] = {
-  [KEY] = { "stack", TO_VALUE_STACK, .about = "Where the goroutine goes on." },
+  [KEY] = { "stack", TO_VALUE_STACK, .about = "Where the goroutine continues." },
   [KEY_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION },
 };
 static const struct to_field waker_column[KEY_COLUMNS] = {
@@ -129,7 +126,7 @@ static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
     to_windows_sum(&a->windows, s->cut, span->from, span->until, 0, false);
     return TB_OK;
   }
-  /* Spans come in slices: the bound may have risen since this one ended. */
+  /* Spans come in slices: the bound may have risen since this wait ended. */
   if (span->until - span->from <= a->spans->longer_than[TO_GO_RUNNABLE]) return TB_OK;
   struct to_long_span wait = {
     .from = span->from, .until = span->until, .goroutine = span->id, .waker = span->by
@@ -139,7 +136,7 @@ static tb_rc sched_span(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* What a total has risen by is time of the open slot. */
+/* Counts the growth of a total as time of the open slot. */
 static void count_more(struct to_analyses *a, uint32_t series, uint64_t *counted, uint64_t total) {
   uint64_t more = total - *counted;
 
@@ -155,8 +152,6 @@ static tb_rc sched_settle(struct to_analyses *a) {
   count_more(a, s->stopped, &s->stopped_ns, to_spans_stopped(a->spans));
   return TB_OK;
 }
-
-/* ---- the report ---- */
 
 static struct to_string cause_text(enum to_cause cause) {
   const char *name = to_cause_name(cause);

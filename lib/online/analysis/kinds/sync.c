@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for other goroutines: those of block whose reason is of the classes sync and chan, as in Go's own
- * "synchronization blocking profile". */
+/* Waits of block with a reason of class sync or chan, as in Go's "synchronization blocking profile". */
 #include "online/analysis/kinds/block.h"
 
 static tb_rc sync_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time in system calls, by stack.
  *
- * A call is counted where it ends, with the stack it began with. It has lost its P if it ends with
- * GoSyscallEndBlocked, or if the trace shows the loss. A call whose begin was not seen is a lower bound: it counts from the
- * event that stated it, and may have begun long before.
+ * A call is counted when it ends, with the stack it began with. It has lost its P if it ends with GoSyscallEndBlocked, or
+ * if the trace shows the loss. A call whose begin was not seen is a lower bound: it counts from the event that first
+ * stated it.
  *
- * Most calls are counted by the pass over events (online/spans/calls.h): spans come of the others, about 8 ns each. 80 bytes a stack and
- * tally. */
+ * Most calls are counted while spans are made (online/spans/calls.h); only the others become spans, about 8 ns each. 80 bytes a
+ * stack and tally. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
@@ -14,9 +14,8 @@
 struct to_syscall {
   uint32_t born, died; /* series */
   struct to_calls calls;
-  struct tb_map
-      stated; /* life's goroutine: when its call was first stated, where its begin was not seen */
-  struct tb_map reported; /* lives whose call was reported to the watch as long */
+  struct tb_map stated;   /* by goroutine: time of the first status in a call without a begin */
+  struct tb_map reported; /* lives whose call was reported to the watch as TO_SYSCALL_LONG */
 };
 
 static struct to_syscall *state(const struct to_analyses *a) {
@@ -32,7 +31,7 @@ enum { CALLS, BLOCKED, OPEN, BORN, DIED, FIGURES };
 static const struct to_field figure[FIGURES] = {
   [CALLS] = { "calls", TO_VALUE_DISTRIBUTION, .about = "System calls that ended." },
   [BLOCKED] = { "blocked", TO_VALUE_DISTRIBUTION,
-                .about = "System calls that took so long that the runtime took their P away.",
+                .about = "System calls that took so long that they lost their P.",
                 .metric = "trace_blocked_syscall_seconds" },
   [OPEN] = { "open", TO_VALUE_COUNT, .about = "Calls that are open now, blocked or not." },
   [BORN] = { "born", TO_VALUE_COUNT, .about = "Goroutines that began in a call (cgo callbacks)." },
@@ -53,7 +52,8 @@ static const struct to_field now_column[NOW_COLUMNS] = {
   [NOW_THREAD] = { "thread", TO_VALUE_ID },
   [NOW_START] = { "start_ns", TO_VALUE_TIME },
   [NOW_AGE] = { "age_ns", TO_VALUE_NS },
-  [NOW_LOST_PROC] = { "lost_proc", TO_VALUE_FLAG, .about = "Else it is merely open for long." },
+  [NOW_LOST_PROC] = { "lost_proc", TO_VALUE_FLAG,
+                      .about = "The call lost its P; 0: it has only been open for long." },
   [NOW_LOWER_BOUND] = { "lower_bound", TO_VALUE_FLAG,
                         .about = "It began before the first sync: it is older than its age." },
   [NOW_STACK] = { "stack", TO_VALUE_STACK },
@@ -93,7 +93,7 @@ static const struct to_table_schema table[TABLES] = {
                  .is_list = true },
 };
 
-/* A call that was reported is looked for at its end. */
+/* After a call was reported, every call is passed to syscall_span(), to find its end. */
 static void bound_calls(struct to_analyses *a) {
   to_ns bound = a->watch.span != NULL ? a->watch.syscall_ns - 1 : INT64_MAX;
 
@@ -121,8 +121,6 @@ static void syscall_fini(struct to_analyses *a) {
   to_calls_fini(&s->calls);
 }
 
-/* ---- spans ---- */
-
 static to_ns begin_of(const struct to_syscall *s, const struct to_span *span) {
   const uint64_t *stated;
 
@@ -131,11 +129,11 @@ static to_ns begin_of(const struct to_syscall *s, const struct to_span *span) {
   return stated != NULL ? (to_ns)*stated : span->from;
 }
 
-/* Out of line: it happens to few calls. */
-static __attribute__((noinline)) tb_rc report(struct to_analyses *a,
-                                              const struct to_generation *gen,
-                                              const struct to_span *span,
-                                              enum to_watched_event what) {
+/* Out of line: few calls need it. */
+static __attribute__((noinline)) tb_rc report_call(struct to_analyses *a,
+                                                   const struct to_generation *gen,
+                                                   const struct to_span *span,
+                                                   enum to_watched_event what) {
   const struct to_syscall *s = state(a);
   uint32_t stack;
   bool idle;
@@ -163,7 +161,7 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
   uint32_t series;
 
   if (a->watch.span != NULL && (span->lost_proc || span->until - begin >= a->watch.syscall_ns))
-    TB_TRY(report(a, gen, span, TO_SYSCALL_ENDED));
+    TB_TRY(report_call(a, gen, span, TO_SYSCALL_ENDED));
   if (TB_UNLIKELY(!span->from_known)) tb_map_remove(&s->stated, (uint64_t)span->id);
   if (TB_UNLIKELY(s->reported.count > 0 && tb_map_remove(&s->reported, span->life)))
     bound_calls(a);
@@ -174,10 +172,10 @@ static tb_rc end_call(struct to_analyses *a, const struct to_generation *gen,
 
 static tb_rc syscall_span(struct to_analyses *a, const struct to_generation *gen,
                           const struct to_span *span) {
-  if (!span->until_known) return TB_OK; /* an epoch began in its middle */
+  if (!span->until_known) return TB_OK; /* cut by a new epoch */
   if (span->kind == TO_SPAN_GOROUTINE) return end_call(a, gen, span);
   if (a->watch.span == NULL || !span->lost_proc) return TB_OK;
-  return report(a, gen, span, TO_SYSCALL_BLOCKED);
+  return report_call(a, gen, span, TO_SYSCALL_BLOCKED);
 }
 
 static tb_rc note_stated(struct to_syscall *s, const struct to_event *ev) {
@@ -226,7 +224,7 @@ static tb_rc report_overdue(void *self, const struct to_span *span) {
   if (span->kind != TO_SPAN_GOROUTINE || span->state != TO_GO_SYSCALL) return TB_OK;
   if (span->until - begin_of(s, span) < overdue->age_ns) return TB_OK;
   if (tb_map_find(&s->reported, span->life) != NULL) return TB_OK;
-  TB_TRY(report(overdue->a, overdue->a->generation, span, TO_SYSCALL_LONG));
+  TB_TRY(report_call(overdue->a, overdue->a->generation, span, TO_SYSCALL_LONG));
   TB_TRY(tb_map_put(&s->reported, span->life, &place, &fresh));
   bound_calls(overdue->a);
   return TB_OK;
@@ -238,17 +236,15 @@ static tb_rc syscall_overdue(struct to_analyses *a, to_ns age_ns) {
   return to_spans_open(a->spans, report_overdue, &overdue);
 }
 
-/* ---- the report ---- */
-
-static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t kept) {
+static tb_rc add_calls(struct to_draft *d, struct to_draft_value *row, uint32_t series) {
   struct to_draft_value *calls = to_draft_figure(d, CALLS), *blocked = to_draft_figure(d, BLOCKED);
 
-  TB_TRY(to_draft_series(d, &row[STACK_CALLS], kept));
-  TB_TRY(to_draft_series(d, &row[STACK_CALLS], kept + 1));
-  TB_TRY(to_draft_series(d, &row[STACK_BLOCKED], kept + 1));
-  TB_TRY(to_draft_series(d, calls, kept));
-  TB_TRY(to_draft_series(d, calls, kept + 1));
-  return to_draft_series(d, blocked, kept + 1);
+  TB_TRY(to_draft_series(d, &row[STACK_CALLS], series));
+  TB_TRY(to_draft_series(d, &row[STACK_CALLS], series + 1));
+  TB_TRY(to_draft_series(d, &row[STACK_BLOCKED], series + 1));
+  TB_TRY(to_draft_series(d, calls, series));
+  TB_TRY(to_draft_series(d, calls, series + 1));
+  return to_draft_series(d, blocked, series + 1);
 }
 
 static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
@@ -257,9 +253,10 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
   bool idle;
 
   for (uint32_t i = 0; i < s->calls.of_stacks; i++) {
-    uint32_t kept = s->calls.of_stack[i];
-    if (kept == 0) continue;
-    if (to_view_cell(d->view, kept) == NULL && to_view_cell(d->view, kept + 1) == NULL) continue;
+    uint32_t series = s->calls.of_stack[i];
+    if (series == 0) continue;
+    if (to_view_cell(d->view, series) == NULL && to_view_cell(d->view, series + 1) == NULL)
+      continue;
     if (i == TO_STACK_OTHER)
       TB_TRY(to_draft_other(d, BY_STACK, &row));
     else
@@ -267,7 +264,7 @@ static tb_rc report_stacks(struct to_analyses *a, struct to_draft *d) {
     to_draft_stack(&row[STACK], to_stack_table_stack(a->stacks, i));
     TB_TRY(to_idle_ask(&a->idle, i, TO_IDLE_CALL, &idle));
     if (i != TO_STACK_OTHER) to_draft_number(&row[STACK_IDLE], idle);
-    TB_TRY(add_calls(d, row, kept));
+    TB_TRY(add_calls(d, row, series));
   }
   return TB_OK;
 }
@@ -323,7 +320,7 @@ const struct to_analysis_ops to__analysis_syscall = {
               .figure = figure,
               .table = table },
   .state_bytes = sizeof(struct to_syscall),
-  .spans = TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL), /* pieces: while there is a watch */
+  .spans = TO_WANT_GO(SYSCALL) | TO_WANT(SYSCALL), /* the latter only with a watch */
   .events = TO_ANALYSIS_EVENT(GO_CREATE_SYSCALL) | TO_ANALYSIS_EVENT(GO_DESTROY_SYSCALL) |
             TO_ANALYSIS_EVENT(GO_STATUS) | TO_ANALYSIS_EVENT(GO_STATUS_STACK),
   .init = syscall_init,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of the program (runtime/trace.NewTask; ta_task_begin): how long those of each type took from begin to end.
+/* Tasks of the program (runtime/trace.NewTask; ta_task_begin): how long those of each type took.
  *
- * The goroutines that serve a task are seen in its regions: the times beside a type are what goroutines did in regions of such
- * tasks. Each is counted where the region ends, whether or not the task has ended. */
+ * Only regions show which goroutines serve a task: the times beside a type are what goroutines did in regions of its
+ * tasks. A region's times are counted when it ends, even if its task is still open. */
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/kinds/user_types.h"
 #include "online/measure/longest.h"
@@ -11,7 +11,7 @@
   "This trace has no tasks. A Go program makes them with trace.NewTask (runtime/trace), a C "      \
   "program with ta_task_begin()."
 
-/* What was done in regions of a task, until it ends: kept of the last ones, and only for a watch. */
+/* Times of a task's regions until the task ends: only for a watch, and only of recent tasks. */
 enum { DONE_KEPT = 256 };
 struct task_done {
   uint64_t task;
@@ -23,18 +23,16 @@ struct to_tasks {
   struct to_user_types types;
   struct task_done *done; /* by the task's low bits; NULL: there was no watch yet */
   struct to_longest longest;
-  to_ns longer_than; /* a task must be, to be noted */
+  to_ns longer_than; /* only longer tasks enter longest */
 };
 
 static struct to_tasks *state(const struct to_analyses *a) {
   return a->state[TO_ANALYSIS_TASKS];
 }
 
-/* ---- what it says ---- */
-
 static const struct to_field figure[TO_USER_FIGURES] = {
   [TO_USER_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
-                        .about = "How long tasks took that began and ended in the trace.",
+                        .about = "How long tasks took whose begin and end are in the trace.",
                         .metric = "trace_task_seconds" },
   [TO_USER_OPEN] = { "open", TO_VALUE_COUNT, .about = "Tasks that have begun and not ended.",
                      .metric = "trace_tasks_open" },
@@ -106,8 +104,6 @@ static void tasks_fini(struct to_analyses *a) {
     tb_mem_give(a->mem, state(a)->done, DONE_KEPT * sizeof(struct task_done));
 }
 
-/* ---- the watch ---- */
-
 static bool is_watched(const struct to_analyses *a) {
   return a->watch.task != NULL;
 }
@@ -124,8 +120,8 @@ static tb_rc note_done(struct to_analyses *a, uint64_t task, const struct to_reg
   return TB_OK;
 }
 
-static tb_rc show_task(struct to_analyses *a, const struct to_generation *gen,
-                       const struct to_span *span) {
+static tb_rc report_task(struct to_analyses *a, const struct to_generation *gen,
+                         const struct to_span *span) {
   const struct to_tasks *s = state(a);
   const struct task_done *done = s->done == NULL ? NULL : &s->done[span->more->value % DONE_KEPT];
   bool is_known = done != NULL && done->is_known && done->task == span->more->value;
@@ -143,8 +139,6 @@ static tb_rc show_task(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* ---- spans ---- */
-
 static tb_rc tasks_slot(struct to_analyses *a) {
   state(a)->longer_than = -1;
   return to_longest_slot(&state(a)->longest, &a->windows);
@@ -159,7 +153,7 @@ static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
   TB_TRY(to_user_types_find(&s->types, span->more->name, &type));
   TB_TRY(to_user_types_add(&s->types, type, TO_STACK_EMPTY, span->from, span->until));
   if (is_watched(a) && span->until - span->from >= a->watch.task_ns)
-    TB_TRY(show_task(a, gen, span));
+    TB_TRY(report_task(a, gen, span));
   if (span->until - span->from <= s->longer_than) return TB_OK;
   TB_TRY(to_spans_stack(a->spans, gen, span->stack, &stack));
   s->longer_than =
@@ -172,7 +166,7 @@ static tb_rc task_ends(struct to_analyses *a, const struct to_generation *gen,
   return TB_OK;
 }
 
-/* A region counts for its task, unless one around it does. */
+/* Counts a region for its task, unless an outer region of the same task counts. */
 static tb_rc region_ends(struct to_analyses *a, const struct to_span *span) {
   const struct to_span_more *more = span->more;
   uint32_t type;
@@ -189,8 +183,6 @@ static tb_rc tasks_span(struct to_analyses *a, const struct to_generation *gen,
                         const struct to_span *span) {
   return span->kind == TO_SPAN_TASK ? task_ends(a, gen, span) : region_ends(a, span);
 }
-
-/* ---- the report ---- */
 
 static tb_rc report_slowest(struct to_analyses *a, struct to_draft *d) {
   const struct to_tasks *s = state(a);

@@ -8,8 +8,6 @@
 
 enum { TEXT_CHUNK_BYTES = 2 << 10 };
 
-/* ---- types ---- */
-
 static uint64_t hash_of(const struct to_user_types *t, struct to_string text) {
   return tb_hash(t->secret, text.data, text.len);
 }
@@ -24,7 +22,7 @@ static tb_rc add_site(struct to_user_types *t, uint32_t type, uint32_t stack, ui
   return TB_OK;
 }
 
-/* A type that is complete but for its text counts, whatever fails here: it is made last. */
+/* A failure leaves no type behind, only a site: types++ is last. */
 static tb_rc add_type(struct to_user_types *t, struct to_string text, uint64_t hash) {
   uint32_t number = (uint32_t)t->types;
   struct to_user_type type = { .hash = hash };
@@ -138,8 +136,6 @@ void to_user_types_add_time(struct to_user_types *t, uint32_t type,
   to_windows_sum(t->windows, series[TO_USER_COUNT], until, until, 0, false);
 }
 
-/* ---- reports ---- */
-
 static tb_rc find_row(const struct to_user_types *t, struct to_draft *d, unsigned table,
                       uint32_t number, struct to_draft_value **out) {
   const struct to_user_type *type = &t->type[number];
@@ -184,9 +180,9 @@ tb_rc to_user_types_report(const struct to_user_types *t, struct to_draft *d, un
   return report_times(t, d, table);
 }
 
-/* ---- what is open ---- */
+/* ---- open tasks and regions ---- */
 
-/* The oldest ones, in no order. */
+/* The oldest ones, in no particular order. */
 struct oldest {
   struct to_span span[TO_USER_OPEN_MAX];
   struct to_span_more more[TO_USER_OPEN_MAX];
@@ -200,7 +196,7 @@ struct open_ones {
   struct oldest *oldest;
 };
 
-/* For the report, with a NUL behind it. */
+/* Copies a text for the report, with a NUL after it. */
 static tb_rc keep_text(struct to_draft *d, struct to_string text, struct to_string *out) {
   char *copy;
 

@@ -13,12 +13,10 @@ tb_rc to__waits_entry(const struct to_analyses *a, struct to_draft *d, unsigned 
   return TB_OK;
 }
 
-/* ---- the longest ---- */
-
-static void fill(const struct to_analyses *a, const struct to_long_span *wait,
-                 struct to_string (*why)(const struct to_analyses *a,
-                                                        const struct to_span_sum *sum),
-                 struct to_draft_value *row) {
+static void fill_row(const struct to_analyses *a, const struct to_long_span *wait,
+                     struct to_string (*why)(const struct to_analyses *a,
+                                             const struct to_span_sum *sum),
+                     struct to_draft_value *row) {
   const struct to_span_sum *sum = &a->sums.sum[wait->sum];
 
   to_draft_number(&row[TO_LONG_GOROUTINE], wait->goroutine);
@@ -31,7 +29,7 @@ static void fill(const struct to_analyses *a, const struct to_long_span *wait,
   to_draft_stack(&row[TO_LONG_WAKER_STACK], to_stack_table_stack(a->stacks, sum->by_stack));
 }
 
-/* What is beyond the first ones need not be all there is. */
+/* Rows after the first TO_LONGEST may be incomplete. */
 tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigned table,
                         const struct to_longest *longest,
                         struct to_string (*why)(const struct to_analyses *a,
@@ -43,17 +41,15 @@ tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigne
   TB_TRY(to_longest_in(longest, d->view, a->report.window, d->arena, &wait, &n));
   for (size_t i = 0; i < n; i++) {
     TB_TRY(to_draft_new_row(d, table, &row));
-    fill(a, &wait[i], why, row);
+    fill_row(a, &wait[i], why, row);
   }
   return TB_OK;
 }
 
-/* ---- now ---- */
-
-/* Twice as many are kept at most while they are looked for. */
+/* Room for candidates; when it is full, the TO_WAITS_LISTED first ones stay. */
 enum { ROOM = 2 * TO_WAITS_LISTED };
 
-static bool stands_before(const void *waits, uint32_t a, uint32_t b) {
+static bool is_before(const void *waits, uint32_t a, uint32_t b) {
   const struct to_wait_now *x = (const struct to_wait_now *)waits + a;
   const struct to_wait_now *y = (const struct to_wait_now *)waits + b;
 
@@ -65,7 +61,7 @@ static void keep_first(struct to_waits_now *w) {
   struct to_wait_now *kept = w->spare;
 
   for (size_t i = 0; i < w->n; i++) w->rank[i] = (uint32_t)i;
-  to_top_rows(w->rank, w->n, TO_WAITS_LISTED, stands_before, w->wait);
+  to_top_rows(w->rank, w->n, TO_WAITS_LISTED, is_before, w->wait);
   for (size_t i = 0; i < TO_WAITS_LISTED; i++) kept[i] = w->wait[w->rank[i]];
   w->spare = w->wait;
   w->wait = kept;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reports of waits have in common, whether goroutines wait for a P or for something else: rows by entry function, the longest
- * waits, those that go on. Private to this room. */
+/* Shared by reports of waits: rows by entry function, longest waits, open waits. Private to this room. */
 #ifndef TO_ANALYSIS_WAITS_H
 #define TO_ANALYSIS_WAITS_H
 
 #include "online/analysis/analysis_state.h"
 #include "online/measure/longest.h"
 
-/* The row of an entry function, which is the first column. */
+/* Returns the row of an entry function, which is the first column. */
 TB_MUST tb_rc to__waits_entry(const struct to_analyses *a, struct to_draft *d, unsigned table,
                               uint32_t entry, struct to_draft_value **out);
 
@@ -22,32 +21,32 @@ enum {
   TO_LONG_WAKER_STACK,
   TO_LONG_COLUMNS
 };
-/* why: the text of a sum's reason. */
+/* Adds the longest waits. why: returns the text of a sum's reason. */
 TB_MUST tb_rc to__waits_longest(const struct to_analyses *a, struct to_draft *d, unsigned table,
                                 const struct to_longest *longest,
                                 struct to_string (*why)(const struct to_analyses *a,
                                                         const struct to_span_sum *sum));
 
-/* The oldest of what waits now. */
+/* A list of the oldest open waits. */
 enum { TO_WAITS_LISTED = 1024 };
 struct to_wait_now {
   to_ns since;
-  int64_t goroutine, waker; /* waker: TO_NONE where there is none */
+  int64_t goroutine, waker; /* waker: TO_NONE if unknown */
   uint64_t stack;           /* of the span */
   uint8_t why;
-  bool idle, known; /* known: its begin */
+  bool idle, known; /* known: its begin was seen */
 };
 struct to_waits_now {
-  struct to_wait_now *wait, *spare; /* idle ones last, then the oldest first */
+  struct to_wait_now *wait, *spare; /* idle ones last, then oldest first */
   uint32_t *rank;
   size_t n;
 };
 TB_MUST tb_rc to__waits_now_begin(struct to_waits_now *w, struct to_draft *d);
 void to__waits_now_note(struct to_waits_now *w, const struct to_wait_now *wait);
-/* After that there are at most TO_WAITS_LISTED. */
+/* Sorts the list and cuts it to TO_WAITS_LISTED. */
 void to__waits_now_end(struct to_waits_now *w);
 
-/* The row of such a list. Its first columns are the goroutine, its age, and why it waits. */
+/* Adds a row for an open wait. The first columns are the goroutine, its age and why it waits. */
 TB_MUST tb_rc to__waits_now_row(struct to_analyses *a, struct to_draft *d, unsigned table,
                                 const struct to_wait_now *wait, struct to_string why,
                                 struct to_draft_value **out, const struct to_callstack **out_stack);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who wakes whom: pairs of the functions that two goroutines began with, the one that wakes and the one that is woken.
+/* Who wakes whom: pairs of entry functions, of the goroutine that wakes and the one that is woken.
  *
- * Both sums of a pair are shared ones (online/spans/sums.h): waits by the waker's stack, and the time from there to running. */
+ * Both sums of a pair are shared ones (online/spans/sums.h): waits by the waker's stack, and the time from wake to run. */
 #include <string.h>
 
 #include "online/analysis/analysis_state.h"
@@ -22,7 +22,7 @@ static const struct to_field column[COLUMNS] = {
   [WOKEN] = { "woken", TO_VALUE_TEXT,
               .about = "The function that the woken goroutine began with." },
   [PAIR_LATENCY] = { "latency", TO_VALUE_DISTRIBUTION,
-                     .about = "Its wakes that led to a run: from the wake until it ran." },
+                     .about = "From the wake until the woken goroutine ran, if it did." },
   [PAIR_WAITS] = { "waits", TO_VALUE_DISTRIBUTION, .about = "The waits that the wakes ended." },
 };
 enum { BY_PAIR, TABLES };
@@ -36,7 +36,7 @@ static const struct to_table_schema table[TABLES] = {
                 .order = { { PAIR_LATENCY + 1 }, { PAIR_WAITS + 1 } } },
 };
 
-/* The function that the goroutine with this stack began with. */
+/* Returns the outermost function of a stack. */
 static struct to_string entry_of(const struct to_analyses *a, uint32_t stack) {
   const struct to_callstack *frames = to_stack_table_stack(a->stacks, stack);
 
@@ -44,7 +44,7 @@ static struct to_string entry_of(const struct to_analyses *a, uint32_t stack) {
   return frames->frames[frames->len - 1]->function;
 }
 
-/* The stack table has each text once, so its place tells it apart from all others. */
+/* The stack table stores each text once: its address is a key. */
 static tb_rc find_row(struct to_analyses *a, struct to_draft *d, const struct to_span_sum *sum,
                       struct to_draft_value **out) {
   struct to_string waker = entry_of(a, sum->by_stack);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static bool is_own(const struct to_frame *frame) {
-  /* Functions without a name, such as libc.so.6+0x1234, are called after their file. */
+  /* A function without a name, such as libc.so.6+0x1234, has its file's name. */
   static const char *const others[] = { "runtime.", "syscall.", "internal/",
                                         "runtime/", "sync.",    "pthread_",
                                         "__",       "libc.so",  "libtraceagent-preload.so+" };

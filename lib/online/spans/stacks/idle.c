@@ -10,9 +10,9 @@ _Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT, "a b
 static const uint32_t own_bits = ((UINT32_C(1) << TO_IDLE_OWN) - 1) << TO_REASONS;
 
 struct to_idle_rule {
-  uint32_t bits; /* what is idle where the function waits */
+  uint32_t bits; /* reasons that are idle if the function waits */
   bool any_begin, any_end;
-  bool is_not; /* it is not idle there */
+  bool is_not; /* a pattern with !: not idle */
   struct to_string name;
 };
 
@@ -26,7 +26,7 @@ static const struct {
 
 /* ---- patterns ---- */
 
-static bool text_is(struct to_string text, const char *wanted) {
+static bool is_text(struct to_string text, const char *wanted) {
   return strlen(wanted) == text.len && memcmp(text.data, wanted, text.len) == 0;
 }
 
@@ -35,23 +35,23 @@ static uint32_t bits_of_class(struct to_string reason) {
 
   for (unsigned i = 0; i < TO_REASONS; i++) {
     enum to_wait_class its = to_reason_info((enum to_reason)i)->wait_class;
-    if (text_is(reason, to_wait_class_name(its))) bits |= UINT32_C(1) << i;
+    if (is_text(reason, to_wait_class_name(its))) bits |= UINT32_C(1) << i;
   }
   return bits;
 }
 
-/* A name that is both is a class: "sync" is more than the reason of that name. 0: no table has such a reason. */
+/* Class names have priority over reasons: "sync" is both. Returns 0 if no table has the reason. */
 static uint32_t bits_of_known(struct to_string reason) {
   enum to_reason one = to_reason_find(reason);
 
   if (reason.len == 0) return ~(UINT32_C(1) << TO_IDLE_KNOWN);
-  if (text_is(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
+  if (is_text(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
   uint32_t bits = bits_of_class(reason);
   if ((bits >> TO_REASON_OTHER & 1) != 0) return bits | own_bits;
   return bits != 0 || one == TO_REASON_OTHER ? bits : UINT32_C(1) << one;
 }
 
-/* The place of such words; own->n: they are not there. */
+/* Returns the index of these words; own->n: not found. */
 static unsigned find_words(const struct to_idle_words *own, struct to_string words) {
   unsigned i = 0;
 
@@ -61,7 +61,7 @@ static unsigned find_words(const struct to_idle_words *own, struct to_string wor
   return i;
 }
 
-/* 0: as many as there is room for are named already. */
+/* Returns 0 if the list already names TO_IDLE_OWN other reasons. */
 static uint32_t bits_of(struct to_string reason, struct to_idle_words *own) {
   uint32_t bits = bits_of_known(reason);
   unsigned at = find_words(own, reason);
@@ -82,7 +82,7 @@ static void cut_stars(struct to_idle_rule *rule) {
   name->len -= rule->any_begin;
 }
 
-/* The colon behind a reason; C++ has two of them in its names. */
+/* Returns the colon after a reason; C++ names contain double colons. */
 static const char *find_colon(struct to_string text) {
   const char *colon = memchr(text.data, ':', text.len);
 
@@ -90,14 +90,14 @@ static const char *find_colon(struct to_string text) {
   return colon + 1 < text.data + text.len && colon[1] == ':' ? NULL : colon;
 }
 
-/* Go's methods have one inside: "net.(*conn).Read". */
+/* Ignores the star after a parenthesis, which belongs to a Go method: "net.(*conn).Read". */
 static bool has_star_inside(struct to_string name) {
   for (size_t i = 0; i < name.len; i++)
     if (name.data[i] == '*' && (i == 0 || name.data[i - 1] != '(')) return true;
   return false;
 }
 
-static bool parse(struct to_string text, struct to_idle_words *own, struct to_idle_rule *out) {
+static bool parse_rule(struct to_string text, struct to_idle_words *own, struct to_idle_rule *out) {
   out->is_not = text.data[0] == '!';
   text.data += out->is_not;
   text.len -= out->is_not;
@@ -113,7 +113,7 @@ static bool parse(struct to_string text, struct to_idle_words *own, struct to_id
   return out->bits != 0 && has_name && !has_star_inside(out->name);
 }
 
-/* The next pattern of a list, without blanks around it; an empty one is passed over. */
+/* Finds the next pattern of a list, without blanks around it; skips empty ones. */
 static bool next_pattern(const char **rest, struct to_string *out) {
   for (;;) {
     const char *begin = *rest + strspn(*rest, ", \t\n");
@@ -134,10 +134,10 @@ tb_rc to_idle_check(const char *patterns, struct tb_diag *diag) {
 
   while (next_pattern(&patterns, &text)) {
     int len = (int)(text.len < 60 ? text.len : 60);
-    bool fits = parse(text, &own, &rule);
+    bool fits = parse_rule(text, &own, &rule);
     if (!fits && rule.bits == 0)
       return tb_fail(diag, TB_BROKEN,
-                     "\"%.*s\": it has more than %d reasons that `tracectl tables reasons` has not",
+                     "\"%.*s\": more than %d reasons that are not in `tracectl tables reasons`",
                      len, text.data, TO_IDLE_OWN);
     if (!fits)
       return tb_fail(diag, TB_BROKEN,
@@ -154,10 +154,10 @@ bool to_idle_unknown(const char *patterns, struct tb_diag *note) {
   struct to_string text;
 
   while (own.n == 0 && next_pattern(&patterns, &text))
-    if (!parse(text, &own, &rule)) return false;
+    if (!parse_rule(text, &own, &rule)) return false;
   if (own.n == 0) return false;
   (void)!tb_fail(note, TB_UNSUPPORTED,
-                 "\"%.*s\" is no reason of `tracectl tables reasons`: taken for one of a newer Go, or "
+                 "\"%.*s\" is not in `tracectl tables reasons`; assuming a reason of a newer Go or "
                  "of a C program",
                  (int)(own.words[0].len < 60 ? own.words[0].len : 60), own.words[0].data);
   return true;
@@ -165,7 +165,7 @@ bool to_idle_unknown(const char *patterns, struct tb_diag *note) {
 
 /* ---- stacks ---- */
 
-/* A name with a dot or a slash is Go's. */
+/* A name with a dot or a slash is a Go name. */
 static bool is_library(struct to_string function) {
   static const struct {
     const char *name;
@@ -182,7 +182,7 @@ static bool is_library(struct to_string function) {
   while (len < function.len && function.data[len] != '.' && function.data[len] != '/') len++;
   for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
     if (known[i].is_call == (len == function.len) &&
-        text_is((struct to_string){ function.data, len }, known[i].name))
+        is_text((struct to_string){ function.data, len }, known[i].name))
       return true;
   return false;
 }
@@ -198,7 +198,7 @@ static bool matches(const struct to_idle_rule *rule, struct to_string function) 
   return name.len == 0 || memcmp(at, name.data, name.len) == 0;
 }
 
-/* How many frames of the stack say what waits: the library's, and the first one beyond. */
+/* Counts the frames that show what waits: those of the library, and the first one outside. */
 static size_t count_near(const struct to_callstack *stack) {
   size_t n = 0;
 
@@ -213,7 +213,7 @@ static bool applies(const struct to_idle_rule *rule, const struct to_callstack *
   return near == 0 && matches(rule, (struct to_string){ "", 0 });
 }
 
-static uint32_t judge(const struct to_idle *idle, const struct to_callstack *stack) {
+static uint32_t make_verdict(const struct to_idle *idle, const struct to_callstack *stack) {
   static const struct to_callstack none = { 0 };
   uint32_t bits = 0;
 
@@ -239,7 +239,7 @@ static tb_rc grow(struct to_idle *idle, uint32_t stack) {
   return TB_OK;
 }
 
-/* Of a reason that no table has. */
+/* Returns the bit of a reason that no table has. */
 static unsigned own_bit(struct to_idle *idle, unsigned number) {
   if (number >= TO_REASONS_MAX || idle->own.n == 0) return TO_REASON_OTHER;
   uint8_t *bit = &idle->bit_of[number];
@@ -257,13 +257,12 @@ tb_rc to_idle_ask(struct to_idle *idle, uint32_t stack, unsigned which, bool *ou
     idle->named = idle->stacks->named;
   }
   uint32_t *bits = &idle->of_stack[stack];
-  if (TB_UNLIKELY(*bits == 0)) *bits = judge(idle, to_stack_table_stack(idle->stacks, stack));
+  if (TB_UNLIKELY(*bits == 0))
+    *bits = make_verdict(idle, to_stack_table_stack(idle->stacks, stack));
   unsigned bit = which < TO_REASONS ? which : own_bit(idle, which);
   *out = *bits >> (which == TO_IDLE_CALL ? (unsigned)TO_IDLE_CALL_BIT : bit) & 1;
   return TB_OK;
 }
-
-/* ---- begin and end ---- */
 
 static tb_rc add_rule(struct to_idle *idle, const struct to_idle_rule *rule) {
   TB_TRY(TB_MEM_GROW(idle->mem, idle->rule, idle->rules_room, idle->rules));
@@ -295,7 +294,7 @@ tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem, const struct to_sta
   idle->text_bytes = strlen(patterns) + 1;
   memcpy(idle->text, patterns, idle->text_bytes);
   for (rest = idle->text; next_pattern(&rest, &text);) {
-    if (!parse(text, &idle->own, &rule)) return TB_BROKEN;
+    if (!parse_rule(text, &idle->own, &rule)) return TB_BROKEN;
     TB_TRY(add_rule(idle, &rule));
   }
   return TB_OK;

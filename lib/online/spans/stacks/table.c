@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text and frames are interned, so that equal ones have equal addresses; a stack is an array of
- * frame addresses. Each of the maps goes from a hash to an address and every hit is compared, so a
- * hash that a peer hits by chance costs a probe and never mixes two things up; forged it cannot be, for each hash
- * begins with its map's seed.
+/* Text and frames are interned, so that equal ones have equal addresses; a stack is an array of frame addresses. Maps lead
+ * from a hash to an address, and every hit is compared: a collision costs a probe, never a mix-up. Hashes cannot be
+ * forged, as each map has a random seed.
  *
- * A stack that was seen in another generation is recognised by its program counters alone, which the
- * generation has at hand. Frames without a counter (a C program may write such) differ by their text. */
+ * A stack of an earlier generation is recognised by its program counters alone, which the generation provides. Frames
+ * without a counter (a C program may write such) are compared by their text. */
 #include "online/spans/stacks/table.h"
 #include "base/grow.h"
 
@@ -63,8 +62,8 @@ void to_stack_table_generation(struct to_stack_table *table) {
 
 typedef bool same_fn(const void *kept, const void *wanted);
 
-/* The place of what equals wanted; else, if add says so, an empty one (value 0) for it, or NULL. A
- * place that was left empty by a failure is used the next time. */
+/* Finds the place of what equals wanted. Otherwise the place is an empty one (value 0) if add is true, or else NULL. A
+ * place that a failure left empty is reused. */
 static tb_rc intern(struct tb_map *map, uint64_t key, same_fn *same, const void *wanted, bool add,
                     uint64_t **out_place) {
   for (;; key = mix(key, 1)) {
@@ -101,7 +100,7 @@ static bool same_frame(const void *kept, const void *wanted) {
          same_text(&a->file, &b->file);
 }
 
-/* NULL: not kept, and add says to leave it so. */
+/* Finds or copies a frame. *out_frame is NULL if the frame is not in the table and add is false. */
 static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, bool add,
                         const struct to_frame **out_frame) {
   uint64_t key = mix(mix(table->frames.seed, frame.pc), frame.line);
@@ -125,14 +124,14 @@ static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, boo
   return TB_OK;
 }
 
-/* The values of by_identity: the stack and its index. */
+/* A value of by_identity: a stack and its index. */
 struct kept_stack {
   struct to_callstack stack;
   uint32_t index;
-  bool is_unnamed; /* in part */
+  bool is_unnamed; /* a frame is unnamed */
 };
 
-/* A C program's code until its name was looked up beside the program: "module+0x1f". */
+/* Returns true for code of a C program whose name has not been looked up yet: "module+0x1f". */
 static bool is_unnamed(const struct to_frame *frame) {
   return frame->line == 0 && memmem(frame->function.data, frame->function.len, "+0x", 3) != NULL;
 }
@@ -143,7 +142,7 @@ static bool has_unnamed(const struct to_callstack *stack) {
   return false;
 }
 
-/* A kept frame takes the name that a later look at it has, in place: all stacks that have it, and entry functions, change with it. */
+/* Gives an unnamed frame the name that a later generation has, in place, for all stacks with this frame and for entry functions. */
 static tb_rc name_frame(struct to_stack_table *table, const struct to_frame *kept,
                         struct to_frame frame) {
   struct to_frame *old = (struct to_frame *)(uintptr_t)kept;
@@ -156,7 +155,7 @@ static tb_rc name_frame(struct to_stack_table *table, const struct to_frame *kep
   return TB_OK;
 }
 
-/* The generation may know names that an earlier one did not. */
+/* Names frames that the generation knows and an earlier one did not. */
 static tb_rc name_frames(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                          struct kept_stack *kept) {
   struct to_stack_iter it;
@@ -169,7 +168,7 @@ static tb_rc name_frames(struct to_stack_table *table, const struct to_generatio
   return TB_OK;
 }
 
-/* The question: frames only where a program counter is missing. */
+/* A stack to look up: frames are only filled in if a program counter is missing. */
 struct wanted_stack {
   size_t len;
   uint64_t pcs[FRAMES_MAX];
@@ -207,7 +206,7 @@ static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *cons
   return TB_OK;
 }
 
-/* The two indices that are always there. */
+/* Adds the two stacks that always exist. */
 static tb_rc add_first_stacks(struct to_stack_table *table) {
   const struct kept_stack *kept;
 
@@ -215,7 +214,7 @@ static tb_rc add_first_stacks(struct to_stack_table *table) {
   return TB_OK;
 }
 
-/* The frames' kept copies. Without add, *out_found says whether all of them were there. */
+/* Finds the table's copies of the frames. *out_found: all were found or, with add, added. */
 static tb_rc find_frames(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                          bool add, struct wanted_stack *wanted, bool *out_found) {
   struct to_stack_iter it;
@@ -235,7 +234,7 @@ static tb_rc find_frames(struct to_stack_table *table, const struct to_generatio
 static tb_rc identify(struct to_stack_table *table, const struct to_generation *gen, uint64_t id,
                       uint32_t *out_index) {
   struct wanted_stack wanted = { .len = 0 };
-  bool add = !table_is_full(table); /* else one of those kept, or none */
+  bool add = !table_is_full(table); /* full: find only */
   bool need_text = false, found = true;
   uint64_t hash = table->by_identity.seed;
   uint64_t *place;
@@ -291,7 +290,7 @@ const struct to_callstack *to_stack_table_stack(const struct to_stack_table *tab
   return index == TO_STACK_OTHER ? NULL : table->stack[index];
 }
 
-/* ---- a stack of another table ---- */
+/* ---- stacks of another table ---- */
 
 static tb_rc identify_copy(struct to_stack_table *table, const struct to_callstack *stack,
                            struct kept_stack **out) {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks an analysis speaks of, kept beyond their generation.
+/* The stacks that analyses refer to, stored beyond their generation.
  *
- * Stack ids mean nothing outside their generation. Here a stack has an index for the whole stream:
- * frames and their text are copied once, when the stack is first seen, and an id is looked up in
- * the generation's own table once a generation. Two stacks are one if the program counters of all
- * frames are equal, which is what Go's profiles go by, and their text where there is no counter.
+ * Stack ids are only valid within their generation. Here a stack has an index for the whole stream: frames and their text
+ * are copied once, when the stack is first seen, and an id is looked up in the generation's own table once a generation.
+ * Like in Go's profiles, stacks are the same if the program counters of all frames are; without counters, if their text is.
  * A frame "module+0x1f" of a C program takes the name that a later generation has for its counter.
  *
- * Memory    from mem: an arena that only grows, bounded by stacks_max stacks of 1 KiB each on
+ * Memory    from mem: an arena that only grows, up to stacks_max stacks of 1 KiB each on
  *           average. A stack beyond either bound is TO_STACK_OTHER.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM; the table stays as it was.
+ * Errors    TB_BUDGET, TB_NOMEM; the table is unchanged.
  */
 #ifndef TO_SPANS_STACK_TABLE_H
 #define TO_SPANS_STACK_TABLE_H
@@ -28,23 +27,23 @@ struct to_stack_table {
   struct tb_arena arena; /* stacks, frames and text */
   struct tb_map by_identity, frames, texts;
   struct tb_map by_id;     /* of this generation */
-  struct to_stack_recent { /* in front of by_id, chosen by the id's low bits */
+  struct to_stack_recent { /* a cache of by_id, by the id's low bits */
     uint64_t id;
     uint32_t epoch, index;
   } recent[TO_STACK_RECENT];
   uint32_t epoch; /* counts generations, so that recent need not be cleared */
   const struct to_callstack **stack;
   size_t count, capacity, stacks_max;
-  uint32_t named; /* changes when a frame that had no name gets one */
+  uint32_t named; /* changes when an unnamed frame gets a name */
 };
 
 void to_stack_table_init(struct to_stack_table *table, struct tb_mem *mem, size_t stacks_max);
 void to_stack_table_fini(struct to_stack_table *table);
 
-/* Another generation begins: ids known so far are void. */
+/* Begins another generation: earlier ids become invalid. */
 void to_stack_table_generation(struct to_stack_table *table);
 
-/* The index of a stack of the generation. */
+/* Finds or adds a stack of the generation. */
 TB_MUST tb_rc to_stack_table_find(struct to_stack_table *table, const struct to_generation *gen,
                                   uint64_t id, uint32_t *out_index);
 TB_MUST static inline tb_rc to_stack_table_index(struct to_stack_table *table,
@@ -57,10 +56,10 @@ TB_MUST static inline tb_rc to_stack_table_index(struct to_stack_table *table,
   *out_index = recent->index;
   return TB_OK;
 }
-/* The index of a stack that another table has. NULL stands for TO_STACK_OTHER. */
+/* Finds or adds a stack of another table; NULL is TO_STACK_OTHER. */
 TB_MUST tb_rc to_stack_table_copy(struct to_stack_table *table, const struct to_callstack *stack,
                                   uint32_t *out_index);
-/* NULL for TO_STACK_OTHER. Valid as long as the table. */
+/* Returns NULL for TO_STACK_OTHER. Valid as long as the table. */
 const struct to_callstack *to_stack_table_stack(const struct to_stack_table *table, uint32_t index);
 
 #endif

@@ -147,8 +147,8 @@ Test(an_chains, a_chain_is_followed_to_what_does_not_wait) {
       r, "chains", 1, "chain",
       "goroutine 2 main.first waits at main.first:9 (sync, 2.0 s) for goroutine 3 main.next, "
       "which waits at main.next:19 (channel receive, 2.0 s) for goroutine 4 main.flush, "
-      "which is in a system call at main.flush:3 for 2.0 s (inferred: each ended such a "
-      "wait of the one before it last time)");
+      "which is in a system call at main.flush:3 for 2.0 s (inferred: each ended the "
+      "last such wait of the one before)");
   cr_assert_eq(tt_cell(r, "chains", 1, "last_stack")->stack->frames[0]->pc, 800);
   cr_assert_eq(tt_figure(r, "deadlocks")->number, 0);
   tt_analyses_close(&t);
@@ -181,9 +181,10 @@ Test(an_chains, one_that_never_waited_there_is_guessed_by_others) {
   expect_text(r, "chains", 0, "end", "no waker");
   cr_assert_eq(number(r, "chains", 0, "last_goroutine"), 4);
   expect_text(r, "chains", 1, "link", "");
-  expect_text(r, "chains", 1, "chain",
-              "goroutine 4 main.next waits at main.next:19 (sync, 2.0 s); no goroutine is known to "
-              "end that wait");
+  expect_text(
+      r, "chains", 1, "chain",
+      "goroutine 4 main.next waits at main.next:19 (sync, 2.0 s); it is unknown who will end "
+      "that wait");
   tt_analyses_close(&t);
 }
 

@@ -516,8 +516,9 @@ Test(an_contention, waits_that_could_not_name_their_lock_are_said) {
   name_locks(&t, 10, 7);
   const struct to_report *r = report(&t, TO_WINDOW_ALL);
   cr_assert_eq(r->notes, 1);
-  cr_assert_str_eq(r->note[0], "7 waits since the stream began name no lock, because more were "
-                               "waited for in one generation than the agent can name.");
+  cr_assert_str_eq(r->note[0],
+                   "7 waits since the stream began name no lock: more locks were waited "
+                   "for in one generation than the agent can name.");
   tt_analyses_close(&t);
 }
 

@@ -139,10 +139,10 @@ Test(critical_path, a_wait_without_a_waker_ends_the_walk_and_says_why) {
   SPAN(WAITING, 1, 60, 80, .by_life = 2);
   SPAN(WAITING, 1, 80, 100, .open = true);
   walk(1, 0, 100);
-  EXPECT(
-      "0:g1 Waiting 0-20 (no goroutine ended it); 0:g1 Waiting 20-40 (no goroutine ended it); "
-      "0:g1 Waiting 40-60 (the trace does not say); 0:g1 Waiting 60-80 (the trace does not say); "
-      "0:g1 Waiting 80-100 (it goes on)");
+  EXPECT("0:g1 Waiting 0-20 (no goroutine ended it); 0:g1 Waiting 20-40 (no goroutine ended it); "
+         "0:g1 Waiting 40-60 (the trace does not show it); 0:g1 Waiting 60-80 (the trace does not "
+         "show it); "
+         "0:g1 Waiting 80-100 (it is still open)");
   cr_assert_eq(path.piece[0].reason, TO_REASON_NETWORK);
   cr_assert_eq(path.piece[1].reason, TO_REASON_SLEEP);
   end();
@@ -166,9 +166,9 @@ Test(critical_path, a_birth_without_a_creator_ends_the_walk) {
   RUNS(1, 40, 100);
   BORN(1, 40, 200, 0);
   walk(1, 0, 100);
-  EXPECT("0:g1 ? 0-40 (the trace does not say); 0:g1 Running 40-100");
+  EXPECT("0:g1 ? 0-40 (the trace does not show it); 0:g1 Running 40-100");
   walk(9, 0, 100);
-  EXPECT("0:g0 ? 0-100 (the trace does not say)");
+  EXPECT("0:g0 ? 0-100 (the trace does not show it)");
   end();
 }
 
@@ -179,7 +179,7 @@ Test(critical_path, creators_of_each_other_end_the_walk) {
   BORN(1, 40, 200, 2);
   BORN(2, 50, 200, 1);
   walk(2, 0, 100);
-  EXPECT("0:g1 ? 0-40 (the trace does not say); 0:g1 Running 40-50; 0:g2 Running 50-100");
+  EXPECT("0:g1 ? 0-40 (the trace does not show it); 0:g1 Running 40-50; 0:g2 Running 50-100");
   end();
 }
 
@@ -189,7 +189,7 @@ Test(critical_path, goroutines_that_wake_each_other_at_one_time_end_the_walk) {
   WAITS(2, 20, 60, 1, SYNC);
   RUNS(1, 60, 100);
   walk(1, 10, 100);
-  EXPECT("0:g1 Waiting 10-60 (what ended it waited itself); 0:g1 Running 60-100");
+  EXPECT("0:g1 Waiting 10-60 (its waker waited itself); 0:g1 Running 60-100");
   end();
 }
 
@@ -223,7 +223,7 @@ Test(critical_path, a_hole_in_what_is_known_is_a_piece_that_is_not) {
   RUNS(1, 0, 20);
   RUNS(1, 50, 100);
   walk(1, 10, 100);
-  EXPECT("0:g1 Running 10-20; 0:g1 ? 20-50 (the trace does not say); 0:g1 Running 50-100");
+  EXPECT("0:g1 Running 10-20; 0:g1 ? 20-50 (the trace does not show it); 0:g1 Running 50-100");
   end();
 }
 
