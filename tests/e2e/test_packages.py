@@ -195,7 +195,7 @@ class Packages(Case):
         self._run(f"cd /srv/mine && cc mine.c $(pkg-config --cflags --libs traceagent) -o mine && TRACEAGENT_SERVICE=in-c {AGENT} ./mine")
         self._report("in-c")
         in_c = time.monotonic()
-        self._run(f"LD_PRELOAD=libtraceagent-preload.so TRACEAGENT_DELAY_MS=0 {AGENT} sleep 0.1")
+        self._run(f"LD_PRELOAD=libtraceagent-preload.so TRACEAGENT_DELAY_MS=0 TRACEAGENT_EXIT_MS=60000 {AGENT} sleep 0.1")
         self._report("sleep")
         unchanged = time.monotonic()
         if self.goroot:
