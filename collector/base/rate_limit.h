@@ -15,7 +15,7 @@ struct tc_rate_limit {
   atomic_ullong due_ns; /* zeroed: no events yet */
 };
 
-#define TC_RATE_LIMIT_BURST_NS UINT64_C(1000000000) /* events of this much time may arrive at once */
+#define TC_RATE_LIMIT_BURST_NS UINT64_C(1000000000) /* this much of the rate may arrive at once */
 
 static inline uint64_t tc_rate_limit_step_ns(uint64_t rate) {
   return UINT64_C(1000000000) / rate;

@@ -44,7 +44,7 @@ struct tc_stream {
   bool attach_waits; /* the answer ATTACHED is sent after all staged records are durable */
   bool ack_due;      /* in the list commit->acks: an ack, that answer or a refusal is due */
   struct tc_stream *ack_next;
-  struct { /* a refusal that could not be sent for lack of memory */
+  struct {         /* a refusal that could not be sent for lack of memory */
     uint64_t conn; /* no longer the stream's; 0: none */
     uint32_t code;
     const char *text;
@@ -65,8 +65,8 @@ struct tc_streams {
   size_t count;
   struct tb_mem mem;
   struct tb_map by_ref, by_conn;
-  struct tb_map by_id; /* first 8 bytes of the id -> struct tc_stream */
-  struct tb_map by_identity; /* hash of the owner -> number of streams; equal hashes count together */
+  struct tb_map by_id;       /* first 8 bytes of the id -> struct tc_stream */
+  struct tb_map by_identity; /* hash of the owner -> number of streams (collisions share one) */
 };
 
 TB_MUST tb_rc tc_streams_init(struct tc_streams *streams);

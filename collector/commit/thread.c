@@ -155,7 +155,7 @@ static void look_at_files(struct tc_commit *commit, uint64_t now) {
   if (n > before)
     tc__commit_note_as(commit, TC_ERROR, 0,
                        "wal: %" PRIu64 " of its files are gone: they were removed under the "
-                       "running daemon; a crash would lose records that are acked, but not archived",
+                       "running daemon; a crash would lose acked records that are not archived",
                        n);
 }
 

@@ -40,8 +40,9 @@ enum tc_submit_kind {
   TC_SUBMIT_RECORD,
   TC_SUBMIT_DETACH,  /* the connection is closed */
   TC_SUBMIT_VERDICT, /* from analysis: the result of ordering a generation */
-  TC_SUBMIT_BARRIER, /* answered after every whole generation submitted before (with a full disk: acked before) is in the
-                        archive and the catalog */
+  /* Answered after every whole generation submitted before (with a full disk: acked before) is in the archive and the
+   * catalog. */
+  TC_SUBMIT_BARRIER,
   TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and accounting */
 };
 
@@ -91,18 +92,18 @@ enum tc_reply_kind {
   TC_REPLY_REFUSED,      /* code = RefuseCode, text */
   TC_REPLY_SUPERSEDED,   /* another connection took the stream over; end this one */
   TC_REPLY_ACKED,        /* all records of the stream up to seq are durable */
-  TC_REPLY_RELEASED, /* released: bytes of records (payload + TP_HEADER_BYTES) that were freed: credit */
-  TC_REPLY_STORED,   /* a generation is complete in a file: ready for analysis */
-  TC_REPLY_ARCHIVED, /* a segment was published; sent before the STORED with stream_closed */
-  TC_REPLY_LOST,     /* generations that are lost */
-  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from now on: text */
-  TC_REPLY_BARRIER,  /* barrier: cookie */
+  TC_REPLY_RELEASED,     /* released: bytes of freed records (payload + TP_HEADER_BYTES): credit */
+  TC_REPLY_STORED,       /* a generation is complete in a file: ready for analysis */
+  TC_REPLY_ARCHIVED,     /* a segment was published; sent before the STORED with stream_closed */
+  TC_REPLY_LOST,         /* generations that are lost */
+  TC_REPLY_FAILED,       /* text: the log or the archive cannot be written; no further acks */
+  TC_REPLY_BARRIER,      /* barrier: cookie */
 };
 
 /* Only the fields of the reply's kind are allocated (32 bytes for an ack): do not copy a reply as a struct. */
 struct tc_reply {
   enum tc_reply_kind kind;
-  unsigned loop; /* the receiver; STORED, ARCHIVED, LOST: the stream's home loop, which never changes */
+  unsigned loop; /* the receiver; STORED, ARCHIVED, LOST: the stream's home loop */
   uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
   uint32_t magic; /* TC_REPLY_MAGIC */
@@ -125,11 +126,11 @@ struct tc_reply {
       uint32_t loss_code;
       char loss_text[200];
       /* STORED: */
-      bool new_run; /* a hole is before it, or it is the stream's first: begin a new ordering epoch */
+      bool new_run;       /* after a hole, or the stream's first: begin a new ordering epoch */
       bool stream_closed; /* the stream has ended after this generation (gen 0: no generation) */
-      char path[192]; /* the file, below the state folder; open it with tc_store_open_file() */
+      char path[192];     /* the file, below the state folder; open it with tc_store_open_file() */
       char final_path[192]; /* the file's name after it is published */
-      uint64_t offset, len; /* the generation's bytes in the file; the trace header is at offset 0 */
+      uint64_t offset, len; /* of the generation; the trace header is at offset 0 */
     };
   };
 };

@@ -27,7 +27,7 @@ struct tc_reply_queue_slot {
 
 TB_MUST tb_rc tc_reply_queue_init(struct tc_reply_queue *box, struct tc_store_sink sink,
                                   enum tc_from from, unsigned loops);
-void tc_reply_queue_fini(struct tc_reply_queue *box); /* frees waiting replies; accepts a zeroed one */
+void tc_reply_queue_fini(struct tc_reply_queue *box); /* accepts a zeroed one */
 
 /* Takes ownership of reply. Returns false if reply is NULL or memory cannot be allocated: the caller must send a required
  * reply again later. */

@@ -18,7 +18,7 @@ struct tc_stats {
   _Atomic uint64_t commit_turns, segment_turns; /* turns of the threads: a hung disk stops them */
   atomic_bool catalog_stale; /* the catalog failed and is incomplete until it is rebuilt */
   _Atomic uint64_t files_missing, log_files_missing; /* removed under the running daemon */
-  atomic_bool retention_at_floor; /* the disk is short, and retention.floor protects all that is left */
+  atomic_bool retention_at_floor; /* the disk is short; the floor protects all the rest */
   atomic_bool failed, clock_jumped;
   atomic_uint log_waits, archive_waits; /* enum tc_shortage */
 };

@@ -25,8 +25,8 @@ struct tc_sealer {
   struct tc_spsc_queue inbox;
   struct { /* taken from the inbox, in order */
     struct tc_work *first, **tail;
-    struct tc_record *at; /* the next record of the first work */
-    bool is_begun;        /* the first work is in progress; `at` is valid */
+    struct tc_record *at;                      /* the next record of the first work */
+    bool is_begun;                             /* the first work is in progress; `at` is valid */
     struct tc_work *barriers, **barriers_tail; /* answered after the next tc__publish_queue() */
   } work;
   struct {            /* rows of live streams */
@@ -40,7 +40,7 @@ struct tc_sealer {
     bool is_reported;       /* logged as a failure */
   } trouble;
   struct tc_reserve reserve;
-  uint64_t reserve_mono_ns, aged_mono_ns; /* when it was last filled; when old runs were last closed */
+  uint64_t reserve_mono_ns, aged_mono_ns; /* when last filled; when old runs were last closed */
 
   struct tc_wakeup wakeup;
   pthread_t thread;

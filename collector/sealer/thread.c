@@ -438,6 +438,6 @@ struct tc_settled *tc_sealer_take_settled(struct tc_sealer *sealer) {
 }
 
 void tc_sealer_show_runs(struct tc_sealer *sealer) {
-  if (sealer->env.opt.config->segment_generations_max <= 1) return; /* no run stays open at a border */
+  if (sealer->env.opt.config->segment_generations_max <= 1) return; /* never open at a border */
   tc__readers_wait(&sealer->readers, &sealer->wakeup);
 }

@@ -10,10 +10,10 @@
 #include "collector/commit/thread.h"
 
 struct tc_recovered {
-  uint64_t records;    /* replayed into the sealer */
-  uint64_t corrupt;    /* damaged places in the log */
-  uint64_t torn_bytes; /* of the last group, never acked */
-  uint64_t unreadable; /* number of failed reads of a block of the log */
+  uint64_t records;                        /* replayed into the sealer */
+  uint64_t corrupt;                        /* damaged places in the log */
+  uint64_t torn_bytes;                     /* of the last group, never acked */
+  uint64_t unreadable;                     /* number of failed reads of a block of the log */
   uint64_t unreadable_file, unreadable_at; /* the first one */
   bool had_log;
 };

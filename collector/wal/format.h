@@ -36,7 +36,7 @@ enum tc_log_kind {
   TC_LOG_SETTLED = 67,    /* LogSettled */
   TC_LOG_PAD = 68,        /* zeros, up to the next group */
   TC_LOG_CHECKPOINT = 69, /* LogCheckpoint */
-  TC_LOG_RUN = 70,        /* LogCheckpoint with whole generations; critical: a reader must know this kind */
+  TC_LOG_RUN = 70,        /* LogCheckpoint with whole generations; critical */
 };
 
 struct tc_log_head {

@@ -42,7 +42,7 @@ struct tc_log_window {
 struct tc_log_scan {
   int wal_fd; /* the caller's; open until tc_log_scan_free() */
   struct tc_log_window window;
-  uint64_t unreadable; /* number of blocks of 4 KiB */
+  uint64_t unreadable;                     /* number of blocks of 4 KiB */
   uint64_t unreadable_file, unreadable_at; /* the first one */
   struct tc_log_entry *entries;
   size_t nentries, entries_cap;

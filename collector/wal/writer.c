@@ -215,7 +215,7 @@ static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *dia
   size_t files = log->files.n;
   rc = begin_file(log, snapshot, len, diag);
   if (rc != TB_OK && log->files.n > files)
-    log->start += log->size; /* the failed file could not be removed: the next one begins after it */
+    log->start += log->size; /* the failed file is still there: begin after it */
   free(snapshot);
   return rc;
 }

@@ -48,16 +48,16 @@ struct tc__file {
   struct tc__file *next; /* in the queue */
   struct tc__stream *stream;
   enum tc__file_state state;
-  struct tc_segment *segment; /* NULL: a note */
-  struct tc__losses losses;   /* reported before the first generation */
-  struct {                    /* state of the open run's rows in the catalog (seal/show.h) */
+  struct tc_segment *segment;    /* NULL: a note */
+  struct tc__losses losses;      /* reported before the first generation */
+  struct {                       /* state of the open run's rows in the catalog (seal/show.h) */
     size_t gens;                 /* number of generations that have a row */
     bool verdicts;               /* the rows have the latest verdicts */
     struct tc_open_kept kept;    /* rows that are final and not written again */
     struct tc_open_kept to_keep; /* the next value of `kept`, after the commit */
     uint64_t pass;               /* the last pass that looked at this file */
   } shown;
-  uint64_t border_lsn; /* records after the whole generations are after this in the log; 0: unknown */
+  uint64_t border_lsn; /* later records than the whole generations' are after this; 0: unknown */
   uint64_t noted_lsn;  /* border_lsn at the last checkpoint of the generations; 0: none yet */
   bool checkpointed;   /* the log relies on the file */
   bool is_dirty;       /* has bytes that are not written to the disk yet */

@@ -190,8 +190,7 @@ tb_rc tc__streams_add(struct tc__streams *streams, const struct tc_stream_intro 
 void tc__streams_forget(struct tc__streams *streams, struct tc__stream *stream) {
   struct tc__stream **at = &streams->live.first;
 
-  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
-    return;
+  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL) return;
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;

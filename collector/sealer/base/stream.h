@@ -29,7 +29,7 @@ struct tc__recent {
   size_t ngens;
   size_t pending;                                /* number of missing verdicts */
   struct tc__verdict *verdicts, **verdicts_tail; /* not yet written to the meta */
-  struct tc__recent *to_amend_next;              /* in the sealer's queue while `verdicts` is not empty */
+  struct tc__recent *to_amend_next;              /* in the sealer's queue if it has verdicts */
 };
 
 enum tc__stream_state {
@@ -94,7 +94,7 @@ struct tc__stream {
   char peer[64];
   struct tc_reply_queue_slot released;
   struct tc_counters counters;
-  struct tc_counters counted; /* the oldest whose records have not all arrived; reported_seq 0: none */
+  struct tc_counters counted; /* the oldest that still misses records; reported_seq 0: none */
   struct tc_stream_cut cut;
   bool live_dirty;
   struct tc__stream *live_next;

@@ -76,7 +76,7 @@ struct tc_work {
     struct tc_verdict *verdict; /* malloc */
     uint64_t give_up_seq;       /* generations that are open up to this record are given up */
     struct {
-      uint64_t held_lsn; /* the stream held the log from here on at the request; UINT64_MAX: unconditional */
+      uint64_t held_lsn; /* the stream holds the log from here on; UINT64_MAX: unconditional */
       bool disk_begun;   /* the kernel is writing the file already */
     } checkpoint;
     struct {

@@ -17,7 +17,7 @@ void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
 TB_MUST tb_rc tc__read_to_change(const struct tc__env *env, int dir_fd, const char *name,
                                  struct tb_diag *diag, tc_meta **out,
                                  const struct tc_keys **out_signer);
-typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* after an error the meta stays as it was */
+typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error drops the change */
 /* Syncs the folder; `name` is for the error's text. */
 TB_MUST tb_rc tc__sync_name(const struct tc__env *env, int dir_fd, const char *name,
                             struct tb_diag *diag);

@@ -90,8 +90,7 @@ static void put_into_new(struct tc__catalog_sync *sync, const tc_meta *meta) {
   struct tb_diag diag = { 0 };
 
   if (sync->rebuild == NULL || tc_catalog_rebuild_put(sync->rebuild, meta, &diag) == TB_OK) return;
-  tc__note_as(sync->env, TC_ERROR, 0, "%s; the rebuild of the catalog starts over",
-              diag.text);
+  tc__note_as(sync->env, TC_ERROR, 0, "%s; the rebuild of the catalog starts over", diag.text);
   tc_catalog_rebuild_free(TB_MOVE(sync->rebuild));
   become(sync, TC__CATALOG_LAGS);
 }

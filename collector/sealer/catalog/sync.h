@@ -30,7 +30,7 @@ struct tc__catalog_sync {
   struct tc_rebuild *rebuild; /* while IS_MADE */
   uint64_t next_ns;           /* no rebuild before this time */
   unsigned makings;           /* number of rebuilds since the start */
-  bool is_marked;             /* the mark is on the disk: the next start rebuilds if this one cannot */
+  bool is_marked;             /* the mark is on the disk, for the next start */
 };
 
 /* Opens the last start's catalog; rebuilds it if it is missing, marked or damaged. */

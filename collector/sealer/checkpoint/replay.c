@@ -56,8 +56,8 @@ tb_rc tc__replay_gap(struct tc__seal *seal, struct tc__stream *stream, uint64_t 
                           .seq = last_seq,
                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
   if (stream->state == TC__INSIDE) gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
-  TB_TRY(tc__quarantine_open(seal, stream, "some of its records are damaged in the log", true, last_seq,
-                             diag));
+  TB_TRY(tc__quarantine_open(seal, stream, "some of its records are damaged in the log", true,
+                             last_seq, diag));
   stream->run_broken = stream->damaged = true;
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &gap, NULL);
 }

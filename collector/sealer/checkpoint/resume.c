@@ -198,7 +198,7 @@ static tb_rc open_file(struct tc__seal *seal, struct tc__stream *stream, const m
                                   .crc = m->part_crc,
                                   .now = is_run(m) ? NULL : &now,
                                   .ngens = m->n_whole,
-                                  /* A file in quarantine may be there because its bytes are wrong. */
+                                  /* A file from quarantine may have wrong bytes. */
                                   .is_vouched_for = is_run(m) && !was_aside };
   struct tc__file *file = tc__file_new(stream);
   tb_rc rc = file == NULL ? TB_NOMEM : is_run(m) ? take_generations(m, &part.gens) : TB_OK;

@@ -31,6 +31,6 @@ struct tc__expiry *tc__expire(struct tc__retaining *retaining, const struct tc_s
 bool tc__expire_go_on(struct tc__expiry *expiry, uint64_t until_ns);
 /* Calls done() for each segment, frees the batch and returns the number of its segments. */
 size_t tc__expire_end(struct tc__expiry *expiry, tc__expired_fn *done, void *self);
-void tc__expire_free(struct tc__expiry *expiry); /* abandons steps that are left to the next start */
+void tc__expire_free(struct tc__expiry *expiry); /* the next start does the steps left */
 
 #endif

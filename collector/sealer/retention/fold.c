@@ -287,8 +287,9 @@ static void unlink_some(struct tc__folding *folding, uint64_t until_ns) {
   } else {
     struct tb_diag why = { 0 };
     tb_fail(&why, TB_IO, "%s", strerror(errno));
-    tc__note_as(folding->env, TC_ERROR, 0, "archive/%s/%s: %s; its metas are deleted at the next start",
-                folder->day, folder->hex, why.text);
+    tc__note_as(folding->env, TC_ERROR, 0,
+                "archive/%s/%s: %s; its metas are deleted at the next start", folder->day,
+                folder->hex, why.text);
   }
   leave_folder(folding);
 }

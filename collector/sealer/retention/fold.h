@@ -31,7 +31,7 @@ struct tc__folding {
 
 void tc__folding_init(struct tc__folding *folding, struct tc__catalog_sync *catalog,
                       const struct tc__streams *streams);
-void tc__folding_fini(struct tc__folding *folding); /* the next start finishes a half-folded folder */
+void tc__folding_fini(struct tc__folding *folding); /* the next start ends a half-done folder */
 /* Works for one slice if a pass is due or in progress. */
 void tc__fold_some(struct tc__folding *folding, uint64_t until_ns);
 /* A folder is being folded and owns the catalog's mark: nothing else may set or remove the mark. */

@@ -9,6 +9,7 @@
 /* Begins a pass if there may be anything to delete; called after tc_retention_round(). */
 void tc__quarantine_begin(struct tc__retaining *retaining);
 void tc__quarantine_go_on(struct tc__retaining *retaining, uint64_t until_ns); /* one slice */
-void tc__quarantine_free(struct tc__quarantine *quarantine); /* abandons a pass */
+/* Frees a pass that is in progress, if there is one. */
+void tc__quarantine_free(struct tc__quarantine *quarantine);
 
 #endif

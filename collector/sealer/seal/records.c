@@ -145,7 +145,8 @@ static struct tc__loss loss_reported(const struct tc__stream *stream,
   bool known = reported->first_gen != 0 && reported->first_gen == stream->abandoned_gen;
   struct tc__loss loss = { .first_gen = reported->first_gen,
                            .last_gen = reported->last_gen,
-                           .batches = subtract(reported->batches, known ? reported->sent_batches : 0),
+                           .batches =
+                               subtract(reported->batches, known ? reported->sent_batches : 0),
                            .bytes = subtract(reported->bytes, known ? reported->sent_bytes : 0),
                            .reason = (uint32_t)reported->reason,
                            .seq = seq };
@@ -267,11 +268,10 @@ tb_rc tc__archive_record(struct tc__seal *seal, struct tc__stream *stream,
     TB_TRY(take_counters(stream, item, &end, diag));
     rc = finish(seal, stream, "the stream was closed inside the generation", end, item->seq, diag);
     break;
-  default:
-    break; /* a kind of a later minor version: only the log stores it */
+  default: break; /* a kind of a later minor version: only the log stores it */
   }
   if (rc != TB_OK) return rc;
-  if (item->kind != TP_CLOSE) stream->end = TC__GOES_ON; /* its agent may have returned */
+  if (item->kind != TP_CLOSE) stream->end = TC__GOES_ON;          /* its agent may have returned */
   if (item->seq > stream->last_seq) stream->last_seq = item->seq; /* a replayed header is older */
   return TB_OK;
 }

@@ -16,7 +16,7 @@ struct tc__seal {
   struct tc__file_queue queue;
   struct tc__dirty_files dirty;
   struct tc_descriptors descriptors; /* of the segments in open/ */
-  size_t unproven; /* resumed files that are not verified yet */
+  size_t unproven;                   /* resumed files that are not verified yet */
   struct tc__aside aside;
   struct tc__verdict_queue verdicts;
   struct tc__outbox outbox;

@@ -17,7 +17,8 @@ struct tc__verdict_queue {
 
 void tc__take_verdict(struct tc__verdict_queue *verdicts, struct tc__stream *stream,
                       struct tc_verdict *verdict);
-void tc__take_late(struct tc__verdict_queue *verdicts, struct tc__file *file); /* after publishing */
+/* Takes the late verdicts of a file that was just published. */
+void tc__take_late(struct tc__verdict_queue *verdicts, struct tc__file *file);
 /* Writes the verdicts of at most `most` metas, in the order in which the first verdict of each arrived. */
 TB_MUST tb_rc tc__apply_verdicts(struct tc__verdict_queue *verdicts, size_t most,
                                  struct tb_diag *diag);
