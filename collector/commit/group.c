@@ -108,12 +108,6 @@ static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
   return TB_OK;
 }
 
-static tb_rc remember_lsn(struct tc_commit *commit, uint64_t lsn) {
-  TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
-  commit->lsns[commit->nlsns++] = lsn;
-  return TB_OK;
-}
-
 static tb_rc stage_records(struct tc_commit *commit) {
   while (commit->backlog != NULL && !tc_log_group_full(commit->log)) {
     struct tc_record *record = commit->backlog;
@@ -125,13 +119,9 @@ static tb_rc stage_records(struct tc_commit *commit) {
                                 .seq = record->seq,
                                 .gen = record->gen,
                                 .len = record->len };
-    TB_TRY(remember_lsn(commit, 0));
-    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, record->crc);
-    if (rc != TB_OK) {
-      commit->nlsns--;
-      return rc;
-    }
-    commit->lsns[commit->nlsns - 1] = head.lsn;
+    TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
+    TB_TRY(tc_log_stage(commit->log, &head, record->payload, record->crc));
+    commit->lsns[commit->nlsns++] = head.lsn;
     commit->backlog = record->next;
     if (record->next == NULL) commit->backlog_tail = &commit->backlog;
     commit->backlog_bytes -= tc_log_record_bytes(record->len);
@@ -274,11 +264,6 @@ static void wait_for_memory(struct tc_commit *commit) {
                        tc_shortage_text(TC_SHORT_MEMORY));
 }
 
-static tb_rc stage_all(struct tc_commit *commit) {
-  TB_TRY(stage_settled(commit));
-  return stage_records(commit);
-}
-
 static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
   struct tc_stats *stats = commit->opt.stats;
   uint64_t took = tc_mono_ns() - began_ns;
@@ -342,7 +327,7 @@ void tc__commit_group(struct tc_commit *commit) {
     return;
   }
   /* If memory runs out, commit the records that are staged so far. */
-  bool whole = rc == TB_OK && stage_all(commit) == TB_OK;
+  bool whole = rc == TB_OK && stage_settled(commit) == TB_OK && stage_records(commit) == TB_OK;
   if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
   free_payloads(commit);
   if (rc == TB_OK) {

@@ -113,8 +113,6 @@ void tc_commit_free(struct tc_commit *commit) {
   free(commit);
 }
 
-/* ---- the turn */
-
 static void look_at_disk(struct tc_commit *commit) {
   struct statvfs fs;
   uint64_t least = commit->opt.config->disk_free_min;

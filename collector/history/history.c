@@ -46,8 +46,6 @@ struct tc_history {
   size_t waiting_bytes;
 };
 
-/* ---- days ---- */
-
 struct days {
   char (*day)[TC_DAY_BYTES];
   size_t n, room;
@@ -93,8 +91,6 @@ static void file_name(const unsigned char *stream, char out[NAME_BYTES]) {
 
   snprintf(out, NAME_BYTES, "%s.reports", tb_hex(stream, TC_STREAM_BYTES, hex));
 }
-
-/* ---- writing ---- */
 
 static tb_rc write_one(struct tc_history *h, const struct waiting *w, struct tb_diag *diag) {
   char day[TC_DAY_BYTES], name[NAME_BYTES];
@@ -143,8 +139,6 @@ tb_rc tc_history_add(struct tc_history *h, const unsigned char stream[TC_STREAM_
   if (rc != TB_OK) free(w);
   return rc;
 }
-
-/* ---- deleting ---- */
 
 /* Returns the size of a day's readable files, and deletes the day if `remove`. */
 static uint64_t walk_day(const struct tc_history *h, const char *day, bool remove) {
@@ -205,8 +199,6 @@ static void tidy(struct tc_history *h) {
   free(days.day);
 }
 
-/* ---- reading ---- */
-
 tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM_BYTES],
                       uint64_t from_ns, uint64_t until_ns, void *self,
                       tb_rc (*take)(void *self, const struct tc_report_record *record),
@@ -232,8 +224,6 @@ tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM
   free(days.day);
   return rc;
 }
-
-/* ---- the thread ---- */
 
 /* Waits for records. Returns false when the thread is to end and none are left. */
 static bool take_waiting(struct tc_history *h, struct line *out) {
@@ -265,8 +255,6 @@ static void *run_thread(void *self) {
 uint64_t tc_history_turns(const struct tc_history *h) {
   return atomic_load(&h->turns);
 }
-
-/* ---- begin and end ---- */
 
 static tb_rc open_folder(int state_fd, struct tb_diag *diag, int *out) {
   if (mkdirat(state_fd, FOLDER, 0750) != 0 && errno != EEXIST)

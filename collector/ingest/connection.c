@@ -435,10 +435,6 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
-static uint64_t age_max_ms(const struct connection *c) {
-  return tc__spread_age(tc__to_ms(c->set->env.config->agents_age_max), c->id);
-}
-
 /* A peer that sends a byte now and then is not silent, but occupies a connection and a record's memory. Time during which
  * we do not read does not count. */
 static bool frame_is_too_slow(struct connection *c, uint64_t now) {
@@ -482,6 +478,7 @@ void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
   tc__hold_tick(c, now);
   if (frame_is_too_slow(c, now)) return;
   if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
-  if (now - c->opened_ms >= age_max_ms(c) && c->state == TC__STREAMING)
+  if (now - c->opened_ms >= tc__spread_age(tc__to_ms(config->agents_age_max), c->id) &&
+      c->state == TC__STREAMING)
     tc__send_away(c, "age");
 }

@@ -45,8 +45,6 @@ static void log_hold(struct connection *c, uint64_t window_ms) {
                c->held_ms, window_ms, reasons[c->held_why].text);
 }
 
-/* ---- the store */
-
 static Tracecollect__V1__Hold hold_of(enum tc_shortage why) {
   switch (why) {
   case TC_SHORT_NONE: return TRACECOLLECT__V1__HOLD__HOLD_NONE;
@@ -87,17 +85,14 @@ static Tracecollect__V1__Hold why_archive_stuck(const struct connection *c) {
   return why == TRACECOLLECT__V1__HOLD__HOLD_NONE ? TRACECOLLECT__V1__HOLD__HOLD_ARCHIVE : why;
 }
 
-static bool is_its_own(const struct connection *c) {
-  return c->held_why != TC_HOLD_TENANT_SHARE || tc_jobs_done() != c->hold_window_jobs;
-}
-
 static void report_window(struct connection *c, uint64_t now, uint64_t window_ms) {
   Tracecollect__V1__Hold why = why_stuck(c, now);
   bool is_held = c->held_ms >= window_ms / 2;
+  bool archive_is_stuck = tc_jobs_done() == c->hold_window_jobs;
 
   if (why != TRACECOLLECT__V1__HOLD__HOLD_NONE) {
     report_hold(c, why);
-  } else if (is_held && !is_its_own(c)) {
+  } else if (is_held && c->held_why == TC_HOLD_TENANT_SHARE && archive_is_stuck) {
     report_hold(c, why_archive_stuck(c));
   } else if (is_held) {
     if (c->held_why > TC_HOLD_MEMORY) log_hold(c, window_ms);

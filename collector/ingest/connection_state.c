@@ -19,8 +19,6 @@ void tc__connection_becomes(struct connection *c, enum tc__connection_state stat
   c->state = state;
 }
 
-/* --- waiting for the store --------------------------------------------------------------------- */
-
 /* Starts to measure a wait because of ingest.hold. */
 static void hold_begin(struct connection *c) {
   bool is_limited = c->ingest.hold >= TC_HOLD_MEMORY;

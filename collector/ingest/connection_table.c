@@ -13,8 +13,6 @@ enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
 enum { STILL_MS = 1000 }; /* ten ticks: if more passed, the loop or the machine was stopped */
 
-/* --- waiting for the store --------------------------------------------------------------------- */
-
 /* Returns false if the connection must go on waiting. */
 static bool offer(struct connection *c) {
   if (c->state != TC__GONE) {
@@ -81,8 +79,6 @@ static void on_memory(uv_async_t *handle) {
 static void wake_for_memory(void *self) {
   uv_async_send(self);
 }
-
-/* --- the set ----------------------------------------------------------------------------------- */
 
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
   if (reply->kind == TC_REPLY_FAILED) {

@@ -105,8 +105,6 @@ static void answer_row(struct tc_recorders *r, struct waiting *w, struct tc_snap
   pthread_cond_broadcast(&r->changed);
 }
 
-/* --- loops ------------------------------------------------------------------------------------- */
-
 tb_rc tc_recorders_join(struct tc_recorders *r, const struct tc_recorder *who) {
   struct member *m = malloc(sizeof *m);
 
@@ -162,8 +160,6 @@ void tc_recorders_answer(struct tc_recorders *r, uint64_t conn, uint64_t id,
       answer_row(r, r->asks[at.ask], row, done);
   pthread_mutex_unlock(&r->lock);
 }
-
-/* --- asking ------------------------------------------------------------------------------------ */
 
 static bool fits(const struct tc_snap_ask *ask, const struct tc_recorder *who) {
   if (*ask->service != '\0' && strcmp(ask->service, who->service) != 0) return false;

@@ -86,8 +86,6 @@ size_t tc_ingest_begun(const struct tc_ingest *in) {
   return in->whole ? 0 : in->head_len + (in->record != NULL ? in->filled : 0);
 }
 
-/* --- a complete frame --------------------------------------------------------------------------- */
-
 /* Distinguishes a lack of memory from an invalid message: the agent must not be refused for our shortage. */
 static tb_rc not_unpacked(struct tc_ingest *in, const struct tb_arena *arena) {
   if (arena->is_short) return tb_fail(in->diag, TB_NOMEM, "no memory for a message");
@@ -178,8 +176,6 @@ static tb_rc take_frame(struct tc_ingest *in) {
   if (rc == TB_OK) next_frame(in);
   return rc;
 }
-
-/* --- bytes to frames --------------------------------------------------------------------------- */
 
 /* Checks the header before anything is allocated for the frame. */
 static tb_rc open_frame(struct tc_ingest *in) {

@@ -162,8 +162,6 @@ size_t tc_keeps_count(struct tc_keeps *keeps) {
   return n;
 }
 
-/* ---- the file */
-
 static void print_keep(const struct tc_keep *keep, struct tb_buf *text) {
   char hex[TC_STREAM_HEX_BYTES];
 

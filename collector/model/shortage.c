@@ -57,8 +57,6 @@ enum tc_shortage tc_shortage_of(tb_rc rc, int fd) {
   }
 }
 
-/* ---- waiting */
-
 static void begin_wait(struct tc_wait *wait, uint64_t now_ns) {
   bool soon = wait->ended_ns != 0 && now_ns - wait->ended_ns < CALM_NS_MAX;
   uint64_t calm_ns = soon ? 2 * wait->calm_ns : SECOND_NS;

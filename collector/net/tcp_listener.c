@@ -300,8 +300,6 @@ static void unlink_ours(const struct tc_listener *l) {
     unlink(l->address);
 }
 
-/* --- the end ----------------------------------------------------------------------------------- */
-
 static void on_handle_closed(uv_handle_t *handle) {
   struct tc_listener *l = handle->data;
 

@@ -57,8 +57,6 @@ struct tc_tls {
 
 static void on_poll(uv_poll_t *handle, int status, int events);
 
-/* --- the loop's share -------------------------------------------------------------------------- */
-
 static void timed_add(struct tc_tls *tls, uint64_t ms) {
   struct tc_tls_loop *loop = tls->loop;
 

@@ -55,8 +55,6 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* --- a context --------------------------------------------------------------------------------- */
-
 static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
@@ -183,8 +181,6 @@ uint64_t tc_tls_peer_expires_s(const SSL *ssl) {
 
   return cert != NULL ? tc_asn1_time_s(X509_get0_notAfter(cert)) : 0;
 }
-
-/* --- the peer's identity --------------------------------------------------------------------------- */
 
 static void x509_freep(X509 **cert) {
   X509_free(*cert);

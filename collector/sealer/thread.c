@@ -172,10 +172,6 @@ static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static bool has_inbox(struct tc_sealer *sealer) {
-  return !tc_spsc_queue_is_empty(&sealer->inbox);
-}
-
 /* Each published generation later returns a verdict. While records are waiting, apply slightly more verdicts than files were
  * published, so that verdicts neither pile up nor delay the records. */
 static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
@@ -188,8 +184,8 @@ static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
 
 static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
-  while (sealer->seal.verdicts.first != NULL && !has_inbox(sealer) && !tc__is_late(&sealer->env) &&
-         tc_mono_ns() < until_ns) {
+  while (sealer->seal.verdicts.first != NULL && tc_spsc_queue_is_empty(&sealer->inbox) &&
+         !tc__is_late(&sealer->env) && tc_mono_ns() < until_ns) {
     tc_count(&sealer->env.opt.stats->segment_turns, 1);
     TB_TRY(tc__apply_verdicts(&sealer->seal.verdicts, METAS_AT_ONCE, diag));
   }

@@ -72,8 +72,6 @@ static tb_rc measure(int wal_fd, const char *name, struct tc_log_scan_file *file
   return known ? TB_OK : tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
 }
 
-/* ---- the window */
-
 static tb_rc fail_file(const struct tc_log_window *w, struct tb_diag *diag) {
   char name[TC_LOG_NAME_BYTES];
   int why = errno;

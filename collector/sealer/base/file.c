@@ -48,8 +48,6 @@ void tc__file_free(struct tc__file *file) {
   free(file);
 }
 
-/* ---- states */
-
 static const bool may_become[TC__FILE_STATES][TC__FILE_STATES] = {
   [TC__FILE_IS_OPEN] = { [TC__FILE_WAITS] = true },
   [TC__FILE_WAITS] = { [TC__FILE_HAS_META] = true },
@@ -83,8 +81,6 @@ void tc__file_becomes(struct tc__file *file, enum tc__file_state state) {
   assert(tc__file_check(file) == NULL);
 }
 
-/* ---- the queue */
-
 void tc__queue_init(struct tc__file_queue *queue) {
   *queue = (struct tc__file_queue){ .tail = &queue->first };
 }
@@ -108,8 +104,6 @@ struct tc__file *tc__queue_take(struct tc__file_queue *queue) {
   if (--queue->n == 0) tc__queue_init(queue);
   return file;
 }
-
-/* ---- dirty files */
 
 tb_rc tc__dirty_add(struct tc__dirty_files *dirty, struct tc__file *file) {
   if (file->is_dirty) return TB_OK;

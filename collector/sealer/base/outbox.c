@@ -20,8 +20,6 @@ void tc__outbox_fini(struct tc__outbox *outbox) {
   tc_reply_queue_fini(&outbox->replies);
 }
 
-/* ---- to the loops */
-
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind) {
   struct tc_reply *reply = tc_reply_new(kind, 0, stream->ref, stream->home);
 
@@ -88,8 +86,6 @@ void tc__report_closed(struct tc__outbox *outbox, struct tc__stream *stream) {
   reply->stream_closed = true;
   tc_reply_queue_put(&outbox->replies, reply);
 }
-
-/* ---- to the commit thread */
 
 tb_rc tc__reserve_settled(struct tc__outbox *outbox) {
   return TB_GROW(outbox->settled.items, outbox->settled.cap, outbox->settled.n);

@@ -9,8 +9,6 @@
 #include "archive/generation_time.h"
 #include "base/text/hex.h"
 
-/* ---- states */
-
 enum step { OPENS, RESUMES, BEGINS, ENDS, LEAVES, GIVES_UP, IS_OVER, STEPS };
 
 static const enum tc__stream_state moves[TC__STREAM_STATES][STEPS] = {
@@ -74,8 +72,6 @@ const char *tc__stream_check(const struct tc__stream *stream) {
   return open != NULL ? tc__file_check(open) : NULL;
 }
 
-/* ---- missing verdicts */
-
 /* A stream may have a hundred thousand of these, and verdicts arrive in any order: no step walks the list. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n) {
@@ -121,8 +117,6 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
   tb_map_fini(map); /* releases the memory of what may have been many entries */
   tb_map_init(map, mem, seed);
 }
-
-/* ---- all streams */
 
 void tc__streams_init(struct tc__streams *streams, const struct tc__env *env) {
   streams->env = env;

@@ -11,8 +11,6 @@
 
 static const uint64_t AGAIN_NS = 1000000000;
 
-/* ---- states */
-
 static const bool may_become[TC__CATALOG_STATES][TC__CATALOG_STATES] = {
   [TC__CATALOG_LAGS] = { [TC__CATALOG_IS_MADE] = true, [TC__CATALOG_LAGS] = true },
   [TC__CATALOG_IS_MADE] = { [TC__CATALOG_LAGS] = true, [TC__CATALOG_IS_FILLED] = true },
@@ -69,8 +67,6 @@ void tc__catalog_lags(struct tc__catalog_sync *sync) {
   if (sync->state == TC__CATALOG_IN_STEP) become(sync, TC__CATALOG_LAGS);
 }
 
-/* ---- rows */
-
 tb_rc tc__catalog_begin(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
@@ -124,8 +120,6 @@ void tc__take_totals(struct tc__catalog_sync *sync) {
     (void)!tc__catalog_failed(sync, &diag, &words);
 }
 
-/* ---- rebuild */
-
 static void note_rebuild(void *self, const char *text) {
   tc__note_as(((const struct tc__catalog_sync *)self)->env, TC_WARN, 0, "%s", text);
 }
@@ -178,8 +172,6 @@ bool tc__catalog_is_due(struct tc__catalog_sync *sync) {
   tc__catalog_lags(sync); /* if a reader set catalog_stale */
   return tc__rebuilds(sync) || tc_mono_ns() >= sync->next_ns;
 }
-
-/* ---- a start */
 
 static tb_rc begin_with(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   tb_rc rc = tc_catalog_forget_live(sync->db, diag);

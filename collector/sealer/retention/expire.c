@@ -53,8 +53,6 @@ static tb_rc fail_errno(struct item *item, const char *name) {
                  strerror(errno));
 }
 
-/* ---- folders */
-
 /* Reuses the previous segment's folder, which is mostly the same. */
 static void find_folder(struct tc__expiry *batch, struct item *item) {
   struct folder *last = &batch->folders[batch->nfolders], now = { .fd = -1 };
@@ -92,8 +90,6 @@ static tb_rc sync_folder(struct tc__expiry *batch, struct item *item) {
     if (goes_on(--before)) return TB_OK;
   return fsync(item->folder->fd) == 0 ? TB_OK : fail_errno(item, "");
 }
-
-/* ---- steps */
 
 static tb_rc write_mark(struct tc__expiry *batch, struct item *item) {
   const struct tc_keys *signer;
@@ -146,8 +142,6 @@ static void put_rows(struct tc__expiry *batch) {
   for_all(batch, put_row);
   (void)!tc__catalog_commit(retaining->catalog, &ignored);
 }
-
-/* ---- the batch */
 
 /* While a segment is half gone the catalog's mark stays, for the next start. */
 static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half) {

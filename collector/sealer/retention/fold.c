@@ -59,8 +59,6 @@ static void note_left(struct tc__folding *folding, const struct tb_diag *why) {
               folder->hex, why->text);
 }
 
-/* ---- looking for a folder */
-
 static const struct tc__stream *find_stream(const struct tc__folding *folding, const char *hex) {
   for (const struct tc__stream *stream = folding->streams->first; stream != NULL;
        stream = stream->next)
@@ -165,8 +163,6 @@ static void find_folder(struct tc__folding *folding, uint64_t until_ns) {
   if (rc != TB_AGAIN) end_pass(folding);
 }
 
-/* ---- folding a folder */
-
 static tb_rc read_meta(struct tc__folding *folding, const char *name, struct tb_diag *diag) {
   struct tc__folder *folder = folding->folder;
   enum tc_signed by = TC_SIGNED_NOT;
@@ -218,16 +214,12 @@ static tb_rc write_record(struct tc__folding *folding, struct tb_diag *diag) {
   return rc;
 }
 
-/* Returns false if all metas are notes of losses: they stay until a segment of that day expires. */
-static bool has_expired(const struct tc__folder *folder) {
-  return folder->fold.n > 0;
-}
-
 static void fold_metas(struct tc__folding *folding) {
   struct tc__folder *folder = folding->folder;
   struct tb_diag diag = { 0 };
 
-  if (!has_expired(folder) || !is_as_listed(folder) || folding->catalog->is_marked ||
+  /* Without an expired segment all metas are notes of losses, which stay until a segment of that day expires. */
+  if (folder->fold.n == 0 || !is_as_listed(folder) || folding->catalog->is_marked ||
       !is_over(folding, folder->day, folder->hex))
     return leave_folder(folding);
   folder->at = 0;

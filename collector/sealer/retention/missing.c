@@ -56,8 +56,6 @@ static void look_at_open_runs(struct tc__missing *missing) {
   report_gone(missing->env, gone);
 }
 
-/* ---- segments ---- */
-
 static tb_rc look_at_row(void *self, const struct tc_segment_row *row) {
   struct tc__missing *missing = self;
   int state_fd = missing->env->opt.dirs->state;

@@ -147,8 +147,6 @@ tb_rc tc__find_note(struct tc__catalog_sync *sync, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* ---- at a start */
-
 tb_rc tc__learn_reported(struct tc__catalog_sync *sync, struct tc__stream *stream,
                          struct tb_diag *diag) {
   const struct tc_settled *settled = &stream->settled;
