@@ -129,7 +129,7 @@ static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) 
       &commit->replies, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
 }
 
-/* Gives the stream to conn. Returns NULL if memory cannot be allocated; the stream then has no connection. */
+/* Makes conn the stream's connection. Returns NULL if memory cannot be allocated; the stream then has none. */
 static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
                                  uint64_t conn) {
   tc_reply_queue_unjoin(&stream->acked);

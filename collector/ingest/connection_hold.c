@@ -2,7 +2,8 @@
 /* Measures and reports how long a connection waits; session.c decides that it waits. Short holds are how the limits work; a
  * connection that was held for half of the window is reported to the agent and the operator.
  *
- * If nothing is stored the agent is told why, too, as it cannot see the collector's disk; the store logs it for the operator. */
+ * If nothing is stored, the reason is reported to the agent, too, as it cannot see the collector's disk. For the operator
+ * the store logs it. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -22,8 +22,8 @@
 #include "collector/ingest/session.h"
 #include "proto/frame.pb-c.h"
 
-/* What a connection waits for. A connection that waits for the mailbox holds memory, so the queues must not depend on
- * each other. */
+/* Reasons to wait, each with a queue. A connection that waits for the mailbox holds memory, so no queue may depend on
+ * another. */
 enum tc__wait {
   TC__WAIT_MAILBOX, /* a slot in the store's queue */
   TC__WAIT_MEMORY,  /* memory for a record, or the owner's share of the archive */

@@ -40,7 +40,7 @@ static void wake_readers(struct tc__readers *readers, uint64_t upto) {
   pthread_mutex_unlock(&readers->lock);
 }
 
-/* A pass may have missed what readers ask for that arrive during the pass: the next one serves them. */
+/* Readers that ask during a pass are served by the next one: the current one may have missed later changes. */
 void tc__readers_serve(struct tc__readers *readers, struct tc__seal *seal) {
   uint64_t asked = atomic_load(&readers->asked);
   struct tb_diag diag = { 0 };

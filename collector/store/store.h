@@ -65,7 +65,7 @@ struct tc_store_stats {
   bool failed;
   enum tc_shortage log_waits, archive_waits;
   const char *health;  /* "ok", or the failure; static text */
-  const char *finding; /* health, or if "ok" what an operator should look at; static text */
+  const char *finding; /* health; if that is "ok", a state that needs an operator; static text */
 };
 void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out);
 /* Returns the shortage that the log or the archive waits for now. Any thread. */

@@ -114,7 +114,7 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
   if (stream->recents != NULL) return;
   struct tb_mem *mem = map->mem;
   uint64_t seed = map->seed;
-  tb_map_fini(map); /* releases the memory of what may have been many entries */
+  tb_map_fini(map); /* the map may have grown for many entries: release its memory */
   tb_map_init(map, mem, seed);
 }
 

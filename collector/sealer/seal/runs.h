@@ -18,8 +18,8 @@ void tc__seal_open(struct tc__seal *seal, struct tc__stream *stream);
 void tc__enqueue(struct tc__seal *seal, struct tc__file *file);
 /* Publishing the file will settle all records up to seq. */
 void tc__settles(struct tc__file *file, uint64_t seq);
-/* Gives up the open generation and moves its bytes to quarantine/. note_loss: reports the loss, with further batches;
- * otherwise a record has reported it. */
+/* Gives up the open generation and moves its bytes to quarantine/. note_loss: also reports the loss, and counts further batches
+ * as lost; false if a LOSS record reports it. */
 TB_MUST tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, const char *why,
                                   bool note_loss, uint64_t seq, struct tb_diag *diag);
 /* Closes and queues the whole generations of the open file; an open one moves to a file of its own. */
