@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repeats are known by their call site and their subject, not by their text: the peer's port differs in
- * each line of a flood. The counts stand in the call site itself, so no two sites can reset each other. */
+/* Repeats are recognized by call site and subject, not by text: in a flood the peer's port differs in each line. The counts
+ * are in the call site, so no site can reset another's. */
 #include "collector/base/logger.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static pthread_once_t looked = PTHREAD_ONCE_INIT;
 static bool journald;
 
 static void look_for_journald(void) {
-  const char *stream = getenv("JOURNAL_STREAM"); /* "device:inode" of the stream it gave us */
+  const char *stream = getenv("JOURNAL_STREAM"); /* "device:inode" of the stream from journald */
   struct stat st;
   char ours[64];
 
@@ -66,10 +66,10 @@ static void write_line(char *line, size_t len) {
   if (len > LINE_MAX_BYTES - 2) len = LINE_MAX_BYTES - 2;
   line[len++] = '\n';
   ssize_t n = write(STDERR_FILENO, line, len);
-  (void)n; /* there is nowhere left to report it */
+  (void)n; /* an error cannot be reported anywhere */
 }
 
-/* Under the lock, as all that follows up to may_write(). */
+/* Called under the lock, like the next functions up to may_write(). */
 static void end_window(struct tc_log_site *site, struct tc_log_subject *subject) {
   char line[LINE_MAX_BYTES];
   unsigned counted = subject->counted;
@@ -87,7 +87,7 @@ static bool is_over(const struct tc_log_subject *subject, int64_t now) {
   return subject->said > 0 && now - subject->window_began_s >= TC_LOG_WINDOW_S;
 }
 
-/* A flood of subjects takes the entry that they share: it never resets the count of another. */
+/* In a flood of subjects the later ones share the last entry and never reset another's count. */
 static struct tc_log_subject *find_subject(struct tc_log_site *site, uint64_t id, int64_t now) {
   struct tc_log_subject *unused = NULL;
 
@@ -157,7 +157,6 @@ void tc_log_note(const char *area, const struct tc_note *note) {
   write_line(line, len);
 }
 
-/* A collision shares a limit, no more. */
 uint64_t tc_log_subject_of(const char *text) {
   return tb_hash(TB_HASH_START, text, strlen(text));
 }

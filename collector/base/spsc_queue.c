@@ -31,7 +31,7 @@ void *tc_spsc_queue_take(struct tc_spsc_queue *mb) {
   return msg;
 }
 
-/* Ordered with what a sleeping receiver says of itself (wakeup.c): hence not relaxed. */
+/* Not relaxed: must be ordered with `asleep` of the receiver's wakeup (wakeup.c). */
 bool tc_spsc_queue_is_empty(const struct tc_spsc_queue *mb) {
   return atomic_load(&mb->head) == atomic_load(&mb->tail);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sender, one receiver, fixed slots; the message's ownership goes with it.
+/* A queue with fixed slots for one sender and one receiver. A message is owned by the receiver once posted.
  *
  * Threads   post() from the one sending thread, take() from the one receiving thread.
- * Errors    post() false: full, msg stays the caller's, which holds its own input back and tries again when the
- *           receiver has drained (a later message says so, or its own timer does).
+ * Errors    post() returns false if the queue is full: the caller keeps msg, stops its own input, and tries again later (after
+ *           a message from the receiver or by a timer).
  */
 #ifndef TC_BASE_SPSC_QUEUE_H
 #define TC_BASE_SPSC_QUEUE_H
@@ -24,6 +24,6 @@ struct tc_spsc_queue {
 void tc_spsc_queue_init(struct tc_spsc_queue *mb, void (*wake)(void *self), void *self);
 bool tc_spsc_queue_post(struct tc_spsc_queue *mb, void *msg);
 void *tc_spsc_queue_take(struct tc_spsc_queue *mb);          /* NULL: empty */
-bool tc_spsc_queue_is_empty(const struct tc_spsc_queue *mb); /* the receiver's, too */
+bool tc_spsc_queue_is_empty(const struct tc_spsc_queue *mb); /* receiver only */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sleeper says that it will sleep, then looks once more; the wakeup posts, then looks whether someone
- * sleeps. Both steps in the middle are exchanges on `asleep`, so one of the two sees the other. */
+/* The sleeper sets `asleep`, then checks for work once more; the waker posts work, then reads `asleep`. Both use atomic
+ * exchanges on `asleep`, so at least one of the two sees the other. */
 #include "collector/base/wakeup.h"
 
 #include <errno.h>

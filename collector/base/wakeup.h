@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets a thread sleep until another has something for it; wakes coalesce into one system call.
+/* Lets a thread sleep until another one wakes it; wakes coalesce into one system call.
  *
  * Threads   tc_wakeup_wake() from any, tc_wakeup_sleep() from the one that owns it.
  */
@@ -19,8 +19,7 @@ TB_MUST tb_rc tc_wakeup_init(struct tc_wakeup *wakeup, struct tb_diag *diag);
 void tc_wakeup_fini(struct tc_wakeup *wakeup); /* accepts one whose fd is -1 */
 void tc_wakeup_wake(void *wakeup);             /* struct tc_wakeup; fits struct tc_spsc_queue */
 
-/* Sleeps until woken, at most timeout_ns; work(self) true: there is something already, do not
- * sleep; NULL: sleep in any case. */
+/* Sleeps until woken, at most timeout_ns. Does not sleep if work(self) returns true; work may be NULL. */
 void tc_wakeup_sleep(struct tc_wakeup *wakeup, uint64_t timeout_ns, bool (*work)(void *self),
                      void *self);
 

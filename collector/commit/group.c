@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group: settled reports and records are staged, committed at once, and only then acked and handed on.
+/* A group: settled reports and records are staged, committed together, and only then acked and passed on.
  *
- * If the commit fails nothing of the group has happened: its records and those behind it are forgotten, every
- * connection gets a request to reconnect, and the log goes on in a new file. Three files given up in a
- * minute mean that the disk is broken: intake stops for good. A disk without room, or a system without
- * memory or descriptors, is waited for (shortage.h). */
+ * If the commit fails nothing of the group counts: its records and all later ones in memory are dropped, every
+ * connection is asked to reconnect, and the log continues in a new file. Three failed files in a minute mean that
+ * the disk is broken: intake stops for good. A full disk or a shortage of memory or descriptors is waited for
+ * (shortage.h). */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static const uint64_t POISON_WINDOW_NS = UINT64_C(60000000000), TRIM_EVERY_NS = 
                       ASK_AGAIN_NS = 1000000000;
 
 tb_rc tc__fill_snapshot(void *self, Tracecollect__V1__LogSnapshot *out) {
-  /* Lives until the next snapshot: kept in the payload list of the group that makes it. */
+  /* Valid until the group ends: the memory is in the group's payload list. */
   struct tc_commit *commit = self;
   size_t n = commit->streams.count;
   struct parts {
@@ -108,12 +108,6 @@ static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
   return TB_OK;
 }
 
-static tb_rc remember_lsn(struct tc_commit *commit, uint64_t lsn) {
-  TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
-  commit->lsns[commit->nlsns++] = lsn;
-  return TB_OK;
-}
-
 static tb_rc stage_records(struct tc_commit *commit) {
   while (commit->backlog != NULL && !tc_log_group_full(commit->log)) {
     struct tc_record *record = commit->backlog;
@@ -125,13 +119,9 @@ static tb_rc stage_records(struct tc_commit *commit) {
                                 .seq = record->seq,
                                 .gen = record->gen,
                                 .len = record->len };
-    TB_TRY(remember_lsn(commit, 0));
-    tb_rc rc = tc_log_stage(commit->log, &head, record->payload, record->crc);
-    if (rc != TB_OK) {
-      commit->nlsns--;
-      return rc;
-    }
-    commit->lsns[commit->nlsns - 1] = head.lsn;
+    TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
+    TB_TRY(tc_log_stage(commit->log, &head, record->payload, record->crc));
+    commit->lsns[commit->nlsns++] = head.lsn;
     commit->backlog = record->next;
     if (record->next == NULL) commit->backlog_tail = &commit->backlog;
     commit->backlog_bytes -= tc_log_record_bytes(record->len);
@@ -146,7 +136,7 @@ static bool ends_unit(unsigned kind) {
   return kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE;
 }
 
-/* The record is durable. */
+/* Called when the record is durable. */
 static void record_done(struct tc_commit *commit, const struct tc_record *record, uint64_t lsn) {
   struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
 
@@ -182,13 +172,13 @@ static void settled_done(struct tc_commit *commit) {
 static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
   struct tc_record *record = commit->group;
 
-  settled_done(commit); /* staged before the records */
+  settled_done(commit); /* first, as they are staged before the records */
   for (size_t i = 0; i < commit->nlsns; i++, record = record->next)
     record_done(commit, record, commit->lsns[i]);
   commit->done += commit->nlsns;
   if (commit->group == NULL) return;
-  /* The records are durable and acked: without memory for the item they would have to wait for the next
-   * start, and the archive behind them too. A handful of bytes is worth an insistent try. */
+  /* The records are durable and will be acked: without this item they and all later ones would reach the archive only at the
+   * next start. So retry until the few bytes can be allocated. */
   struct tc_work *work;
   while ((work = tc__commit_work(commit, TC_WORK_RECORDS, 0)) == NULL)
     tc_wakeup_sleep(&commit->wakeup, 1000000, NULL, NULL);
@@ -222,8 +212,8 @@ static void stop_intake(struct tc_commit *commit, const struct tb_diag *diag) {
   snprintf(commit->failed_text, sizeof commit->failed_text, "%s", diag->text);
 }
 
-/* Every loop learns that the store has failed, and ends the program. A loop for whose reply there is no memory gets it
- * in a later turn. */
+/* Reports to every loop that the store has failed, which ends the program. If a reply cannot be allocated, a later turn
+ * sends it. */
 void tc__report_failed(struct tc_commit *commit) {
   while (commit->failed_unreported > 0) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, commit->failed_unreported - 1);
@@ -241,7 +231,7 @@ static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_dia
   tc__commit_note_as(commit, TC_ERROR, 0, "%s; connections are closed, agents send again",
                      diag->text);
   tc__drop_backlog(commit);
-  commit->settled_staged = 0; /* logged again in the next file */
+  commit->settled_staged = 0; /* to be staged again in the next file */
   struct tc_stream *stream;
 
   LIST_FOREACH(stream, &commit->streams.all, all) {
@@ -250,14 +240,14 @@ static void group_failed(struct tc_commit *commit, tb_rc rc, const struct tb_dia
     tc__send_away_writer(commit, stream, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
                          "storing failed; send again what is not acked");
   }
-  if (tc_rc_is_full(rc)) return; /* the disk has no room, and is not broken */
+  if (tc_rc_is_full(rc)) return; /* a full disk is not a broken one */
   bool often = commit->poison_mono_ns[0] != 0 && now - commit->poison_mono_ns[0] < POISON_WINDOW_NS;
   commit->poison_mono_ns[0] = commit->poison_mono_ns[1];
   commit->poison_mono_ns[1] = now;
   if (often) stop_intake(commit, diag);
 }
 
-/* Nothing is staged, nothing acked. */
+/* Handles a shortage before anything is staged. */
 static void wait_to_begin(struct tc_commit *commit, tb_rc rc, const struct tb_diag *diag) {
   enum tc_shortage why = tc_shortage_of(rc, commit->opt.dirs->state);
 
@@ -274,11 +264,6 @@ static void wait_for_memory(struct tc_commit *commit) {
                        tc_shortage_text(TC_SHORT_MEMORY));
 }
 
-static tb_rc stage_all(struct tc_commit *commit) {
-  TB_TRY(stage_settled(commit));
-  return stage_records(commit);
-}
-
 static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
   struct tc_stats *stats = commit->opt.stats;
   uint64_t took = tc_mono_ns() - began_ns;
@@ -288,14 +273,14 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
   if (took > atomic_load(&stats->commit_ns_max)) tc_gauge(&stats->commit_ns_max, took);
 }
 
-/* Data that a stream holds for long, though little of it, is written to a file, so that the log can go. */
+/* Requests checkpoints of streams that hold the log for long: their data goes to files, so that the log can be deleted. */
 static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
 
   for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
        unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
     struct tc_stream *stream = unit->stream;
-    if (TAILQ_FIRST(&stream->units) != unit) continue; /* goes with the one before it */
+    if (TAILQ_FIRST(&stream->units) != unit) continue; /* handled with the stream's first unit */
     if (stream->asked_mono_ns != 0 && now - stream->asked_mono_ns < ASK_AGAIN_NS) continue;
     struct tc_work *work = tc__commit_work(commit, TC_WORK_CHECKPOINT, stream->ref);
     if (work == NULL) return;
@@ -304,14 +289,15 @@ static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
   }
 }
 
-/* One stream that never ends its generation, or sends losses and nothing else, would keep the log of all. */
+/* Gives up units that hold too much of the log: a single stream that never ends its generation, or sends only losses, would hold
+ * the log for all. */
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
 
   for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
        unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
     struct tc_stream *stream = unit->stream;
-    if (TAILQ_FIRST(&stream->units) != unit) continue; /* goes with the one before it */
+    if (TAILQ_FIRST(&stream->units) != unit) continue; /* handled with the stream's first unit */
     tc_stream_end_unit(stream);
     if (unit->asked_mono_ns != 0 && now - unit->asked_mono_ns < ASK_AGAIN_NS) continue;
     struct tc_work *work = tc__commit_work(commit, TC_WORK_GIVE_UP, stream->ref);
@@ -321,7 +307,7 @@ static void give_up_holders(struct tc_commit *commit, uint64_t now) {
   }
 }
 
-static void trim(struct tc_commit *commit, uint64_t now) {
+static void trim_log(struct tc_commit *commit, uint64_t now) {
   if (tc_log_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
   commit->trim_mono_ns = now;
   ask_checkpoints(commit, now);
@@ -340,8 +326,8 @@ void tc__commit_group(struct tc_commit *commit) {
     wait_to_begin(commit, rc, &diag);
     return;
   }
-  /* Out of memory in the middle: what is staged so far is a group all the same. */
-  bool whole = rc == TB_OK && stage_all(commit) == TB_OK;
+  /* If memory runs out, commit the records that are staged so far. */
+  bool whole = rc == TB_OK && stage_settled(commit) == TB_OK && stage_records(commit) == TB_OK;
   if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
   free_payloads(commit);
   if (rc == TB_OK) {
@@ -353,7 +339,7 @@ void tc__commit_group(struct tc_commit *commit) {
   if (rc == TB_OK && !whole) wait_for_memory(commit);
   commit->group_mono_ns = tc_mono_ns();
   if (rc == TB_OK) count_commit(commit, began);
-  trim(commit, commit->group_mono_ns);
+  trim_log(commit, commit->group_mono_ns);
   tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log));
 }
 
@@ -372,7 +358,7 @@ void tc__take_settled(struct tc_commit *commit) {
 void tc__send_acks(struct tc_commit *commit) {
   struct tc_stream *next, *stream = commit->acks;
 
-  commit->acks = NULL; /* an ack that cannot be allocated is due again in the next turn */
+  commit->acks = NULL; /* streams whose ack cannot be allocated are retried on the next turn */
   for (; stream != NULL; stream = next) {
     next = stream->ack_next;
     stream->ack_due = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops' messages, one at a time. Only the connection that a stream belongs to may write
- * it, and only the next number; a number that was taken already is acked again, not stored again. */
+/* Handles the loops' messages, one at a time. Only a stream's own connection may write it, and only the next sequence number;
+ * an earlier number is acked again, but not stored again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "collector/commit/private.h"
 #include "proto/frame.pb-c.h"
 
-/* No credit bounds these, and an archive that waits for its disk takes none of them. */
+/* No credit limits these, and they pile up while the archive waits for its disk. */
 enum { COUNTERS_WAIT_MAX = 256, ATTACHES_WAIT_MAX = 65536 };
 
 struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind, uint32_t stream) {
@@ -23,8 +23,8 @@ struct tc_work *tc__commit_work(struct tc_commit *commit, enum tc_work_kind kind
   return work;
 }
 
-/* False: there is no memory for it. A stream that is not refused waits for an answer as long as its
- * connection lasts, so the refusal must be sent later. */
+/* Returns false if memory cannot be allocated. The refusal must then be sent later: until it is answered, a stream waits as
+ * long as its connection lasts. */
 static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, unsigned loop,
                    uint32_t code, const char *text) {
   struct tc_reply *reply = tc_reply_new(TC_REPLY_REFUSED, conn, stream, loop);
@@ -36,12 +36,11 @@ static bool refuse(struct tc_commit *commit, uint64_t conn, uint32_t stream, uns
   return tc_reply_queue_put(&commit->replies, reply);
 }
 
-/* Counted where connections come and go, not step by step: a step that found no memory would be off for ever. */
+/* Sets the gauge from the table: with increments, one step that fails for lack of memory would leave it wrong forever. */
 static void count_live(struct tc_commit *commit) {
   tc_gauge(&commit->opt.stats->streams_live, commit->streams.by_conn.count);
 }
 
-/* The stream has no connection from here on. */
 void tc__drop_conn(struct tc_commit *commit, struct tc_stream *stream) {
   tc_reply_queue_unjoin(&stream->acked);
   tc_reply_queue_unjoin(&stream->released);
@@ -113,8 +112,8 @@ bool tc__commit_forget(struct tc_commit *commit, struct tc_stream *stream) {
   return true;
 }
 
-/* Where a name has all its streams, the oldest that is over gives way: programs that are killed again and again leave one
- * each time, which is remembered for a day, and must not shut the others out so long. */
+/* If an owner has all its streams, removes the oldest that is over: programs that are killed repeatedly leave a stream each
+ * time, which is remembered for a day and must not block others. */
 static bool has_place(struct tc_commit *commit, const char identity[TC_IDENTITY_MAX]) {
   if (tc_streams_of(&commit->streams, identity) < commit->opt.config->agents_identity_streams_max)
     return true;
@@ -122,15 +121,15 @@ static bool has_place(struct tc_commit *commit, const char identity[TC_IDENTITY_
   return over != NULL && tc__commit_forget(commit, over);
 }
 
-/* Its writer learns that another one comes; it may be the younger one, if its HELLO overtook the other's. False:
- * there is no memory to say so. */
+/* Reports to the stream's connection that another one takes over. (The one that takes over may be the older, if a HELLO
+ * overtook another.) Returns false if memory cannot be allocated. */
 static bool supersede(struct tc_commit *commit, const struct tc_stream *stream) {
   if (stream->conn == 0) return true;
   return tc_reply_queue_put(
       &commit->replies, tc_reply_new(TC_REPLY_SUPERSEDED, stream->conn, stream->ref, stream->loop));
 }
 
-/* The stream is conn's from here on; NULL: no memory, it has no owner. */
+/* Makes conn the stream's connection. Returns NULL if memory cannot be allocated; the stream then has none. */
 static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *stream,
                                  uint64_t conn) {
   tc_reply_queue_unjoin(&stream->acked);
@@ -143,7 +142,7 @@ static struct tc_work *take_over(struct tc_commit *commit, struct tc_stream *str
   return work;
 }
 
-/* False: there is no memory to answer it. */
+/* Returns false if memory for an answer cannot be allocated. */
 static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
   const struct tc_attach *attach = &msg->attach;
   struct tc_stream *stream = tc_streams_by_id(&commit->streams, attach->stream);
@@ -157,10 +156,10 @@ static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
                   TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY,
                   "this stream belongs to another certificate");
   if (stream != NULL && stream->refusal.conn != 0 && !tc__say_refusal(commit, stream))
-    return false; /* there is place for one */
+    return false; /* a stream can have only one unsent refusal */
   if (commit->nwork >= ATTACHES_WAIT_MAX)
     return refuse(commit, msg->conn, 0, attach->loop, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_STORAGE,
-                  "the archive waits, and too many agents have come meanwhile");
+                  "the archive is blocked and too many new agents are queued");
   if (stream == NULL && !has_place(commit, attach->identity)) {
     snprintf(text, sizeof text,
              "agents.identity_streams_max is %" PRIu64 " for one certificate name",
@@ -179,7 +178,7 @@ static bool attach(struct tc_commit *commit, const struct tc_submit *msg) {
   work->attached.conn = msg->conn;
   work->attached.loop = attach->loop;
   memcpy(work->attached.peer, attach->peer, sizeof work->attached.peer);
-  /* Records of an older connection are made durable first: the answer says where to go on. */
+  /* Records of an older connection must be durable first, as the answer names the last durable one. */
   if (stream->staged_seq > stream->durable_seq)
     stream->attach_waits = true;
   else
@@ -195,13 +194,13 @@ static const char *record_fault(const struct tc_stream *stream, const struct tc_
   return NULL;
 }
 
-/* Takes the record on every path. */
+/* Takes ownership of the record on every path. */
 static void take_record(struct tc_commit *commit, struct tc_record *record) {
   TB_MAGIC_CHECK(record, TC_RECORD_MAGIC);
   struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
 
   if (stream == NULL || stream->conn == 0 || stream->conn != record->conn) {
-    record->free(record); /* its connection is refused or superseded, and knows it */
+    record->free(record); /* the connection was refused or superseded */
     return;
   }
   if (record->seq <= stream->staged_seq) {
@@ -228,7 +227,7 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
 static void detach(struct tc_commit *commit, uint64_t conn) {
   struct tc_stream *stream = tc_streams_by_conn(&commit->streams, conn);
 
-  if (stream != NULL) tc__drop_conn(commit, stream); /* else superseded */
+  if (stream != NULL) tc__drop_conn(commit, stream); /* NULL: superseded */
 }
 
 static bool take_barrier(struct tc_commit *commit, const struct tc_submit *msg) {
@@ -243,7 +242,7 @@ static bool take_barrier(struct tc_commit *commit, const struct tc_submit *msg) 
 }
 
 void tc__pass_barriers(struct tc_commit *commit) {
-  /* While the log waits nothing more is acked: a reader of acked data need not wait for the rest. */
+  /* While the log waits nothing is acked: a reader need not wait for records that are not acked. */
   bool stuck = tc__commit_waits(commit) || commit->failed;
 
   while (commit->barriers != NULL && (stuck || commit->barriers->after <= commit->done)) {
@@ -278,7 +277,7 @@ bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     struct tc_verdict *verdict = malloc(sizeof *verdict);
     work = verdict == NULL ? NULL : tc__commit_work(commit, TC_WORK_VERDICT, msg->verdict.stream);
     if (work == NULL) {
-      free(verdict); /* stays pending: offered again after the next start */
+      free(verdict); /* the verdict stays pending: the next start offers the generation again */
       break;
     }
     *verdict = msg->verdict;
@@ -290,7 +289,7 @@ bool tc__intake(struct tc_commit *commit, struct tc_submit *msg) {
     if (!take_barrier(commit, msg)) return false;
     break;
   case TC_SUBMIT_HEARTBEAT:
-    if (commit->nwork >= COUNTERS_WAIT_MAX) break; /* the next heartbeat brings newer figures */
+    if (commit->nwork >= COUNTERS_WAIT_MAX) break; /* the next heartbeat has newer counters */
     work = tc__commit_work(commit, TC_WORK_COUNTERS, msg->counters.stream);
     if (work != NULL) work->counters = msg->counters;
     break;

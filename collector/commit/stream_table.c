@@ -23,7 +23,7 @@ tb_rc tc_streams_init(struct tc_streams *streams) {
   return TB_OK;
 }
 
-/* Before the first that begins later. */
+/* Inserts in the order of first_lsn. */
 static void held_insert(struct tc_streams *streams, struct tc_unit *unit) {
   struct tc_unit *later = TAILQ_FIRST(&streams->held);
 
@@ -34,7 +34,7 @@ static void held_insert(struct tc_streams *streams, struct tc_unit *unit) {
     TAILQ_INSERT_TAIL(&streams->held, unit, in_log);
 }
 
-/* The stream's first one. */
+/* Drops the stream's first unit. */
 static void unit_drop(struct tc_streams *streams, struct tc_stream *stream) {
   struct tc_unit *unit = TAILQ_FIRST(&stream->units);
 
@@ -88,7 +88,7 @@ struct tc_stream *tc_streams_by_id(const struct tc_streams *streams,
   return stream;
 }
 
-/* Names come with a certificate of ours, so no agent makes two collide. */
+/* Owners are names in certificates of ours, so no agent can make two hashes collide. */
 static uint64_t identity_key(const char identity[TC_IDENTITY_MAX]) {
   return tb_hash(TB_HASH_START, identity, strnlen(identity, TC_IDENTITY_MAX));
 }
@@ -190,8 +190,8 @@ void tc_streams_disconnect(struct tc_streams *streams, struct tc_stream *stream)
   stream->conn = 0;
 }
 
-/* NULL: there is no memory, or there are many, and what comes belongs to the unit before it, which is kept a little longer
- * then. Where none is before it, the stream has one of its own: what is acked must not leave the log. */
+/* Returns NULL if the stream has too many units or memory cannot be allocated: the records then join the unit before,
+ * which is kept a little longer. Without a unit before uses `spare`, as acked records must not leave the log. */
 static struct tc_unit *new_unit(struct tc_stream *stream) {
   if (stream->nunits >= TC_UNITS_MAX) return NULL;
   struct tc_unit *unit = calloc(1, sizeof *unit);
@@ -234,7 +234,7 @@ void tc_streams_checkpoint(struct tc_streams *streams, struct tc_stream *stream,
                            const struct tc_checkpoint *checkpoint) {
   struct tc_unit *unit, *next;
 
-  /* The last one stays, whether it is open or not: the log must keep the checkpoint itself. */
+  /* The last unit stays even if it has ended: the log must keep the checkpoint itself. */
   while ((unit = TAILQ_FIRST(&stream->units)) != NULL && unit->last_seq <= checkpoint->seq &&
          (next = TAILQ_NEXT(unit, of_stream)) != NULL && next->first_lsn < checkpoint->lsn)
     unit_drop(streams, stream);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread's turn: take in, commit, answer, hand on, sleep.
+/* The thread's turn: take submissions, commit, answer, pass on, sleep.
  *
- * A commit blocks this thread, so the disk is idle whenever the thread looks: a group is
- * closed at once, unless the last one ended less than group_wait ago; then more is waited for, without
- * being woken for each record. Under load that makes groups of what comes in group_wait. */
+ * A commit blocks this thread, so the disk is idle between commits. A group is committed at once, unless the last one
+ * ended less than group_wait ago: then the thread sleeps for the rest of group_wait and is not woken for each record.
+ * Under load a group thus has the records of one group_wait. */
 #include "collector/commit/thread.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 static const uint64_t LOOK_EVERY_NS = 100000000, SETTLED_WAIT_NS = 50000000, RETRY_NS = 1000000,
                       PROBE_NS = 1000000000, FILES_EVERY_NS = 1000000000;
 enum { SHARE_MESSAGES = 64, SHARE_BYTES = 64 << 10 };
-/* A stream that never said goodbye is remembered so long, for an agent that was cut off. */
+/* How long a stream without a CLOSE is remembered, for an agent that was cut off. */
 static const uint64_t REMEMBER_NS = UINT64_C(24) * 3600 * 1000000000;
 
 static tb_rc set_up(struct tc_commit *commit, struct tb_diag *diag) {
@@ -113,8 +113,6 @@ void tc_commit_free(struct tc_commit *commit) {
   free(commit);
 }
 
-/* ---- the turn */
-
 static void look_at_disk(struct tc_commit *commit) {
   struct statvfs fs;
   uint64_t least = commit->opt.config->disk_free_min;
@@ -123,7 +121,7 @@ static void look_at_disk(struct tc_commit *commit) {
   uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
   tc_gauge(&commit->opt.stats->disk_free_bytes, free_bytes);
   tc_gauge(&commit->opt.stats->disk_free_inodes, fs.f_favail);
-  /* An eighth more than the mark before it is left again, so that it is not crossed all the time. */
+  /* Hysteresis: once below the limit, an eighth more must be free. */
   commit->disk_has_room = free_bytes >= least + (commit->disk_has_room ? 0 : least / 8);
   if (commit->disk_has_room) return;
   if (commit->wait.why != TC_SHORT_NONE)
@@ -155,8 +153,7 @@ static void look_at_files(struct tc_commit *commit, uint64_t now) {
   if (n > before)
     tc__commit_note_as(commit, TC_ERROR, 0,
                        "wal: %" PRIu64 " of its files are gone: they were removed under the "
-                       "running daemon; what is acked and not archived yet would be lost at a "
-                       "crash",
+                       "running daemon; a crash would lose acked records that are not archived",
                        n);
 }
 
@@ -171,7 +168,7 @@ static void look_at_stream(struct tc_commit *commit, struct tc_stream *stream, u
     (void)tc__commit_forget(commit, stream);
 }
 
-static void look(struct tc_commit *commit, uint64_t now) {
+static void look_after_all(struct tc_commit *commit, uint64_t now) {
   if (now - commit->look_mono_ns < LOOK_EVERY_NS && commit->look_mono_ns != 0) return;
   commit->look_mono_ns = now;
   look_at_disk(commit);
@@ -184,13 +181,13 @@ static void look(struct tc_commit *commit, uint64_t now) {
   }
 }
 
-/* While the log waits, what agents have credit for is taken in: their connections are to be looked after. */
+/* While the log waits, accept what agents have credit for, so that other messages of their connections are handled. */
 static bool has_room(const struct tc_commit *commit) {
   return commit->backlog_bytes < 4 * commit->opt.config->log_group_bytes ||
          tc__commit_waits(commit);
 }
 
-/* A sender's share of a round. False: it had no more. */
+/* Takes a sender's share of a round. Returns false if its inbox is empty. */
 static bool take_share(struct tc_commit *commit, struct tc_spsc_queue *inbox) {
   uint64_t until_bytes = commit->backlog_bytes + SHARE_BYTES;
 
@@ -205,7 +202,7 @@ static bool take_share(struct tc_commit *commit, struct tc_spsc_queue *inbox) {
   return true;
 }
 
-/* In rounds that go on where the last call stopped: a sender whose inbox is never empty leaves room for
+/* Takes shares in rounds that continue where the last call stopped, so that a sender whose inbox is never empty does not starve
  * the others. */
 static void take_in(struct tc_commit *commit) {
   unsigned empty = 0, senders = commit->opt.loops + 1;
@@ -229,7 +226,7 @@ static void post_work(struct tc_commit *commit) {
 
 static bool group_is_due(const struct tc_commit *commit, uint64_t now) {
   if (commit->failed || tc__commit_waits(commit)) return false;
-  /* With nothing to write, a group with nothing in it: a write has to show that the wait is over. */
+  /* Even an empty group is due, as only a write shows that the wait is over. */
   if (commit->wait.why != TC_SHORT_NONE && !commit->wait.wrote &&
       now - commit->wait.failed_ns >= PROBE_NS)
     return true;
@@ -247,14 +244,14 @@ static bool has_work(void *self) {
   return atomic_load(&commit->stop);
 }
 
-static void rest(struct tc_commit *commit) {
+static void sleep_until_due(struct tc_commit *commit) {
   uint64_t now = tc_mono_ns(), wait = LOOK_EVERY_NS;
 
   bool retry = commit->replies.waiting > 0 || commit->work != NULL || commit->acks != NULL ||
                commit->failed_unreported > 0;
   if (retry || commit->held != NULL) wait = RETRY_NS;
   if (commit->backlog != NULL && !tc__commit_waits(commit) && !commit->failed) {
-    /* The next group is being gathered: no other thread needs to wake us for it. */
+    /* Gather the next group without being woken for each record. */
     uint64_t due = commit->group_mono_ns + commit->opt.config->log_group_wait;
     struct timespec ts = { .tv_sec = (time_t)(due / 1000000000),
                            .tv_nsec = (long)(due % 1000000000) };
@@ -263,13 +260,13 @@ static void rest(struct tc_commit *commit) {
     return;
   }
   if (commit->nsettled > 0 && wait > SETTLED_WAIT_NS) wait = SETTLED_WAIT_NS;
-  /* With one held back, what came behind it is no reason to wake. */
+  /* While a message is held, do not wake for later ones. */
   tc_wakeup_sleep(&commit->wakeup, wait, commit->held != NULL ? NULL : has_work, commit);
 }
 
-static void turn(struct tc_commit *commit) {
+static void do_turn(struct tc_commit *commit) {
   tc_count(&commit->opt.stats->commit_turns, 1);
-  look(commit, tc_mono_ns());
+  look_after_all(commit, tc_mono_ns());
   take_in(commit);
   tc__take_settled(commit);
   if (group_is_due(commit, tc_mono_ns())) tc__commit_group(commit);
@@ -284,12 +281,12 @@ static bool is_late(const struct tc_commit *commit) {
   return commit->deadline_mono_ns != 0 && tc_mono_ns() >= commit->deadline_mono_ns;
 }
 
-static void *run(void *self) {
+static void *run_thread(void *self) {
   struct tc_commit *commit = self;
 
   while (!atomic_load(&commit->stop)) {
-    turn(commit);
-    rest(commit);
+    do_turn(commit);
+    sleep_until_due(commit);
   }
   /* Records submitted before the stop are committed, if the disk lets us. */
   do {
@@ -315,7 +312,7 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer, struct
        stream = LIST_NEXT(stream, all))
     stream->contact_mono_ns = now;
   tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log)); /* what recovery found */
-  int rc = tc_thread_start(&commit->thread, NULL, run, commit);
+  int rc = tc_thread_start(&commit->thread, NULL, run_thread, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");
   commit->started = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commit thread: takes what the loops submit, makes records durable group by group, acks them, and
- * hands them on to the sealer. It owns the stream table and the log.
+/* The commit thread: takes what the loops submit, makes records durable group by group, acks them, and passes them on to
+ * the sealer. It owns the stream table and the log.
  *
- * Threads   submit: one calling thread per sender. Before start and after stop: the starting thread.
+ * Threads   submit: one calling thread per sender. Others: the starting thread, before start and after stop.
  */
 #ifndef TC_COMMIT_THREAD_H
 #define TC_COMMIT_THREAD_H
@@ -25,7 +25,7 @@ struct tc_commit_options {
 
 TB_MUST tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *diag,
                             struct tc_commit **out);
-/* Recovery fills it in before start. */
+/* Returns the stream table, for recovery to fill it before start. */
 struct tc_streams *tc_commit_streams(struct tc_commit *commit);
 TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
                                  struct tb_diag *diag);
@@ -34,10 +34,10 @@ void tc_commit_wake(void *commit); /* struct tc_commit; the sealer has settled r
 
 TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer,
                               struct tb_diag *diag);
-/* Commits what was submitted, hands it on, ends the thread; at the deadline it ends with what is done, 0: there is
- * none. Acked records are in the log by then. */
+/* Commits what was submitted, passes it on and ends the thread, at the deadline in any case; 0: no deadline. Acked records
+ * are in the log. */
 void tc_commit_stop(struct tc_commit *commit, uint64_t deadline_mono_ns);
-/* After the sealer stopped too: its last reports go to the log. */
+/* Writes the sealer's last reports to the log, after the sealer has stopped, too. */
 void tc_commit_finish(struct tc_commit *commit);
 void tc_commit_free(struct tc_commit *commit);
 

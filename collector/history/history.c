@@ -28,7 +28,7 @@ static const uint64_t tidy_every_ns = UINT64_C(60000000000);
 struct waiting {
   STAILQ_ENTRY(waiting) next;
   unsigned char stream[TC_STREAM_BYTES];
-  struct tc_report_record record; /* its bytes are behind it */
+  struct tc_report_record record; /* its reply's bytes follow this struct */
 };
 
 struct tc_history {
@@ -39,14 +39,12 @@ struct tc_history {
   _Atomic uint64_t turns;
   uint64_t tidied_mono_ns;
 
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* guards the fields below */
   pthread_cond_t changed;
   bool stopping;
   STAILQ_HEAD(line, waiting) line;
   size_t waiting_bytes;
 };
-
-/* ---- days ---- */
 
 struct days {
   char (*day)[TC_DAY_BYTES];
@@ -57,7 +55,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(a, b);
 }
 
-/* In order. The caller frees them. */
+/* Lists the days in order. The caller frees out->day. */
 static tb_rc list_days(const struct tc_history *h, struct tb_diag *diag, struct days *out) {
   const char *name;
   DIR *dir;
@@ -76,7 +74,8 @@ static tb_rc list_days(const struct tc_history *h, struct tb_diag *diag, struct 
   return rc;
 }
 
-/* Where a report of that time is: one of the future, by a clock that is wrong, among today's, so that it goes as they do. */
+/* Returns the day that stores a report of that time. A report of the future (by a wrong clock) is stored today, so that it is
+ * deleted in time. */
 static void day_of(uint64_t wall_ns, char out[TC_DAY_BYTES]) {
   uint64_t now = tc_wall_ns();
 
@@ -92,8 +91,6 @@ static void file_name(const unsigned char *stream, char out[NAME_BYTES]) {
 
   snprintf(out, NAME_BYTES, "%s.reports", tb_hex(stream, TC_STREAM_BYTES, hex));
 }
-
-/* ---- writing ---- */
 
 static tb_rc write_one(struct tc_history *h, const struct waiting *w, struct tb_diag *diag) {
   char day[TC_DAY_BYTES], name[NAME_BYTES];
@@ -143,9 +140,7 @@ tb_rc tc_history_add(struct tc_history *h, const unsigned char stream[TC_STREAM_
   return rc;
 }
 
-/* ---- what goes ---- */
-
-/* Bytes of a day, or of what can be seen of it; it is removed, if remove. */
+/* Returns the size of a day's readable files, and deletes the day if `remove`. */
 static uint64_t walk_day(const struct tc_history *h, const char *day, bool remove) {
   int fd = open_day(h, day);
   struct tb_diag ignored;
@@ -180,7 +175,7 @@ static size_t remove_old(const struct tc_history *h, const struct days *days) {
   return i;
 }
 
-/* The day that is being written stays. */
+/* Never deletes the last day, which is being written. */
 static void remove_large(const struct tc_history *h, const struct days *days, size_t from) {
   uint64_t max = h->config->reports_bytes, all = 0;
 
@@ -204,8 +199,6 @@ static void tidy(struct tc_history *h) {
   free(days.day);
 }
 
-/* ---- reading ---- */
-
 tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM_BYTES],
                       uint64_t from_ns, uint64_t until_ns, void *self,
                       tb_rc (*take)(void *self, const struct tc_report_record *record),
@@ -222,7 +215,7 @@ tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM
   for (size_t i = 0; i < days.n && rc == TB_OK; i++) {
     if (strcmp(days.day[i], first) < 0) continue;
     int fd = open_day(h, days.day[i]);
-    if (fd < 0) continue; /* it has just gone */
+    if (fd < 0) continue; /* deleted meanwhile */
     rc = tc_report_file_read(fd, name, from_ns, until_ns, self, take, &damaged, diag);
     if (rc == TB_NOTFOUND) rc = TB_OK;
     *out_damaged += damaged;
@@ -232,10 +225,8 @@ tb_rc tc_history_read(struct tc_history *h, const unsigned char stream[TC_STREAM
   return rc;
 }
 
-/* ---- the thread ---- */
-
-/* False: it is to end, and nothing waits. */
-static bool next(struct tc_history *h, struct line *out) {
+/* Waits for records. Returns false when the thread is to end and none are left. */
+static bool take_waiting(struct tc_history *h, struct line *out) {
   struct timespec soon = tc_from_now(TURN_MS);
 
   STAILQ_INIT(out);
@@ -248,12 +239,12 @@ static bool next(struct tc_history *h, struct line *out) {
   return goes_on;
 }
 
-static void *work(void *self) {
+static void *run_thread(void *self) {
   struct tc_history *h = self;
   struct line line;
 
   tidy(h);
-  while (next(h, &line)) {
+  while (take_waiting(h, &line)) {
     write_all(h, &line);
     tidy(h);
     atomic_fetch_add(&h->turns, 1);
@@ -264,8 +255,6 @@ static void *work(void *self) {
 uint64_t tc_history_turns(const struct tc_history *h) {
   return atomic_load(&h->turns);
 }
-
-/* ---- begin and end ---- */
 
 static tb_rc open_folder(int state_fd, struct tb_diag *diag, int *out) {
   if (mkdirat(state_fd, FOLDER, 0750) != 0 && errno != EEXIST)
@@ -293,7 +282,7 @@ tb_rc tc_history_open(int state_fd, const struct tc_config *config, struct tb_di
 }
 
 tb_rc tc_history_start(struct tc_history *h) {
-  if (tc_thread_start(&h->thread, NULL, work, h) != 0) return TB_NOMEM;
+  if (tc_thread_start(&h->thread, NULL, run_thread, h) != 0) return TB_NOMEM;
   h->is_started = true;
   return TB_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One agent: what TLS, ingest and the store say to it meets here. */
+/* One agent's connection: handles the events of TLS, of the session and of the store. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 /* --- to the store ------------------------------------------------------------------------------ */
 
-/* Owns nothing on failure: fill() sets the message up again each time. */
+/* Takes ownership of msg on TB_OK only. TB_AGAIN: no memory for msg, or the store's queue is full. */
 static tb_rc submit(struct connection *c, struct tc_submit *msg) {
   struct tc_connections *set = c->set;
 
@@ -50,7 +50,7 @@ static struct tc_counters counters_of(const Tracecollect__V1__Counters *from) {
   };
 }
 
-/* TB_REFUSED: refused by name, the connection is CLOSING. */
+/* Returns TB_REFUSED after it sent a REFUSE; the connection is then CLOSING. */
 static tb_rc on_hello(void *self, const Tracecollect__V1__Hello *hello) {
   struct connection *c = self;
   char reason[96];
@@ -113,7 +113,7 @@ static tb_rc on_record(void *self, struct tc_record *record) {
   msg = tc_submit_new(TC_SUBMIT_RECORD);
   if (msg != NULL) msg->record = record;
   if (submit(c, msg) != TB_OK) {
-    if (msg != NULL) msg->record = NULL; /* stays ingest's */
+    if (msg != NULL) msg->record = NULL; /* the session keeps it */
     tc_submit_free(msg);
     return TB_AGAIN;
   }
@@ -131,7 +131,7 @@ static void on_known(void *self, uint64_t bytes) {
   tc_metric_add(&c->set->env.metrics->records_known_total, 1);
 }
 
-/* Figures for status: when the store is too busy for them, the next heartbeat brings newer ones. */
+/* Drops the counters if the store is busy: the next heartbeat has newer ones. */
 static void submit_counters(struct connection *c, const struct tc_counters *counters) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_HEARTBEAT);
 
@@ -175,7 +175,6 @@ static void on_snapped(void *self, const Tracecollect__V1__Snapped *snapped) {
     tc_recorders_answer(c->set->env.recorders, c->id, snapped->id, &done);
 }
 
-/* The store must hear that we are gone; if it has no room, what is left of us waits. */
 bool tc__detach(struct connection *c) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_DETACH);
 
@@ -199,7 +198,7 @@ static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t
   case TB_AGAIN:
     if (c->state != TC__ATTACHING) tc__wait_for_store(c);
     return TB_AGAIN;
-  case TB_REFUSED: break; /* said by on_hello() */
+  case TB_REFUSED: break; /* on_hello() sent a REFUSE */
   case TB_BUDGET:
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, c->diag.text);
     break;
@@ -214,7 +213,7 @@ static tb_rc take_bytes(struct connection *c, const unsigned char *bytes, size_t
   return rc;
 }
 
-static size_t room(void *self, unsigned char **out) {
+static size_t on_room(void *self, unsigned char **out) {
   struct connection *c = self;
 
   return c->state >= TC__DRAINING ? 0 : tc_ingest_room(&c->ingest, out);
@@ -240,12 +239,12 @@ static void take_limits(struct connection *c) {
   c->ingest.jobs_max = config->agents_generations_max;
 }
 
-static void leave_gate(struct connection *c, bool failed) {
+static void leave_limiter(struct connection *c, bool failed) {
   if (c->set->env.limiter != NULL)
     tc_handshake_limiter_leave(c->set->env.limiter, c->source, failed, uv_hrtime());
 }
 
-static void enter_tenant(struct connection *c) {
+static void enter_quota(struct connection *c) {
   const struct tc_config *config = c->set->env.config;
   uint64_t most = config->agents_identity_connections_max;
   tb_rc rc = tc_quotas_enter(c->set->env.quotas, c->identity, most, &c->quota);
@@ -264,7 +263,7 @@ static void enter_tenant(struct connection *c) {
   tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, reason);
 }
 
-static void warn_of_its_end(const struct connection *c) {
+static void warn_of_expiry(const struct connection *c) {
   char text[TC_ESCAPE_MAX + 1];
   int days;
 
@@ -280,7 +279,7 @@ static void on_open(void *self) {
 
   tc__connection_becomes(c, TC__GREETING);
   c->open = true;
-  leave_gate(c, false);
+  leave_limiter(c, false);
   c->opened_ms = c->heard_ms = c->spoke_ms = c->hold_window_ms = c->moved_ms = tc__now_ms(c->set);
   tc_metric_add(&metrics->connections_opened_total, 1);
   tc_metric_add(&metrics->connections, 1);
@@ -288,12 +287,12 @@ static void on_open(void *self) {
   tb_rc rc = tc_tls_identity(tc_tls_ssl(c->tls), &c->diag, &role, c->identity);
   if (rc == TB_OK) rc = tc_role_check(role, TC_ACT_SEND, c->identity, &c->diag);
   if (rc == TB_OK)
-    enter_tenant(c);
-  else if (rc == TB_NOMEM) /* a good certificate: it may come again */
+    enter_quota(c);
+  else if (rc == TB_NOMEM) /* not permanent: the certificate is valid */
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_BUDGET, false, c->diag.text);
   else
     tc__say_refuse(c, TRACECOLLECT__V1__REFUSE_CODE__REFUSE_IDENTITY, true, c->diag.text);
-  if (!tc__is_over(c)) warn_of_its_end(c);
+  if (!tc__is_over(c)) warn_of_expiry(c);
 }
 
 static void on_drained(void *self) {
@@ -305,7 +304,7 @@ static void on_closed(void *self, const char *why) {
   struct tc_metrics *metrics = c->set->env.metrics;
   char text[TC_ESCAPE_MAX + 1];
 
-  if (!c->open) leave_gate(c, !tc__is_over(c)); /* one that we sent away has not failed */
+  if (!c->open) leave_limiter(c, !tc__is_over(c)); /* if we ended the handshake it has not failed */
   c->tls = NULL;
   tc__connection_becomes(c, TC__GONE);
   tc_ingest_fini(&c->ingest);
@@ -332,7 +331,7 @@ tb_rc tc__connection_open(struct connection *c, SSL_CTX *ctx, int fd) {
   struct tc_ingest_sink ingest = { c, on_hello, on_record, on_known, on_heartbeat, on_snapped };
   struct tc_tls_sink tls = { .self = c,
                              .open = on_open,
-                             .room = room,
+                             .room = on_room,
                              .bytes = on_bytes,
                              .drained = on_drained,
                              .closed = on_closed };
@@ -386,8 +385,7 @@ void tc__end_if_acked(struct connection *c) {
   tc__end(c, "sent away");
 }
 
-/* Not for good: the agent may yet be given another certificate. It then sends again what it has sent without
- * an ack. */
+/* Refuses without `permanent`: the agent may get another certificate, and then sends its unacked records again. */
 void tc__end_if_revoked(struct connection *c) {
   if (tc__is_over(c) || !tc_tls_is_revoked(tc_tls_ssl(c->tls))) return;
   tc_metric_add(&c->set->env.metrics->revoked_ended_total, 1);
@@ -437,12 +435,8 @@ void tc__about_one(struct connection *c, const struct tc_reply *reply) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
-static uint64_t age_max_ms(const struct connection *c) {
-  return tc__spread_age(tc__to_ms(c->set->env.config->agents_age_max), c->id);
-}
-
-/* A peer that sends a byte now and then is not silent, and keeps a place and a record's memory all the same. Time in
- * which we do not read is not the peer's. */
+/* A peer that sends a byte now and then is not silent, but occupies a connection and a record's memory. Time during which
+ * we do not read does not count. */
 static bool frame_is_too_slow(struct connection *c, uint64_t now) {
   const struct tc_config *config = c->set->env.config;
   size_t begun = tc_ingest_begun(&c->ingest);
@@ -472,7 +466,7 @@ void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
     return;
   }
   if (stood_still) c->frame_ms = 0; /* bytes that arrived meanwhile are read after this tick */
-  /* A peer that we do not read cannot be called silent. */
+  /* A peer that we do not read is not silent. */
   if (stood_still || tc__waits(c) || c->state == TC__DRAINING || c->state == TC__ATTACHING)
     c->heard_ms = now;
   if (now - c->heard_ms >= tp_silence(c->heartbeat_ms)) {
@@ -484,6 +478,7 @@ void tc__tick_one(struct connection *c, uint64_t now, bool stood_still) {
   tc__hold_tick(c, now);
   if (frame_is_too_slow(c, now)) return;
   if (now - c->spoke_ms >= c->heartbeat_ms && tc_tls_unsent(c->tls) == 0) tc__say_heartbeat(c);
-  if (now - c->opened_ms >= age_max_ms(c) && c->state == TC__STREAMING)
+  if (now - c->opened_ms >= tc__spread_age(tc__to_ms(config->agents_age_max), c->id) &&
+      c->state == TC__STREAMING)
     tc__send_away(c, "age");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c decides that a connection waits; here its waits are timed and reported: which connection is held by a limit of its own or of its quota's, and for how much of the time. A short hold is
- * how the limits work; one that lasts half of the time is news for the agent and for the operator.
+/* Measures and reports how long a connection waits; session.c decides that it waits. Short holds are how the limits work; a
+ * connection that was held for half of the window is reported to the agent and the operator.
  *
- * Where nothing is stored the agent learns why, too: it cannot see a disk. The operator has the store's own lines. */
+ * If nothing is stored, the reason is reported to the agent, too, as it cannot see the collector's disk. For the operator
+ * the store logs it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,27 +16,27 @@ static const struct {
   Tracecollect__V1__Hold code;
   const char *text;
 } reasons[] = {
-  [TC_HOLD_MEMORY] = { TRACECOLLECT__V1__HOLD__HOLD_MEMORY, "" }, /* a metric counts these */
+  [TC_HOLD_MEMORY] = { TRACECOLLECT__V1__HOLD__HOLD_MEMORY, "" }, /* counted, not logged */
   [TC_HOLD_TENANT_MEMORY] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_MEMORY,
-                              "records of its name take agents.identity_records_max of memory" },
+                              "records of its owner use agents.identity_records_max of memory" },
   [TC_HOLD_TENANT_SHARE] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_SHARE,
-                             "its name sends more generations than its share of the archive's "
+                             "its owner sends more generations than its share of the archive's "
                              "work (agents.generations_max)" },
   [TC_HOLD_TENANT_RATE] = { TRACECOLLECT__V1__HOLD__HOLD_IDENTITY_RATE,
-                            "its name sends more generations a second than "
+                            "its owner sends more generations a second than "
                             "agents.identity_generations_rate" },
   [TC_HOLD_STREAM_RATE] = { TRACECOLLECT__V1__HOLD__HOLD_STREAM_RATE,
                             "it sends more generations a second than "
                             "agents.stream_generations_rate" },
 };
 
-static void say(struct connection *c, Tracecollect__V1__Hold why) {
+static void report_hold(struct connection *c, Tracecollect__V1__Hold why) {
   c->hold = why;
-  c->ack_due = true; /* it reports to the agent */
+  c->ack_due = true; /* the ACK has it */
   tc__say_ack(c);
 }
 
-static void note(struct connection *c, uint64_t window_ms) {
+static void log_hold(struct connection *c, uint64_t window_ms) {
   char who[TC_ESCAPE_MAX + 1];
 
   tc_log_about(tc_log_subject_of(c->identity), TC_WARN, "agents",
@@ -44,8 +45,6 @@ static void note(struct connection *c, uint64_t window_ms) {
                c->peer, tc_escape(who, c->identity, strlen(c->identity)), c->ingest.stream,
                c->held_ms, window_ms, reasons[c->held_why].text);
 }
-
-/* ---- the store */
 
 static Tracecollect__V1__Hold hold_of(enum tc_shortage why) {
   switch (why) {
@@ -58,15 +57,15 @@ static Tracecollect__V1__Hold hold_of(enum tc_shortage why) {
   }
 }
 
-static Tracecollect__V1__Hold shortage(const struct connection *c, bool of_log) {
+static Tracecollect__V1__Hold hold_of_store(const struct connection *c, bool of_log) {
   const struct tc_connections_env *env = &c->set->env;
 
   return env->shortage == NULL ? TRACECOLLECT__V1__HOLD__HOLD_NONE
                                : hold_of(env->shortage(env->shortage_self, of_log));
 }
 
-/* Why nothing of this stream was acked in the window that ends now. */
-static Tracecollect__V1__Hold stuck(struct connection *c, uint64_t now) {
+/* Returns why nothing of this stream was acked in the window that ends now. */
+static Tracecollect__V1__Hold why_stuck(struct connection *c, uint64_t now) {
   bool all_acked = c->submitted_seq <= c->durable_seq && !tc__waits(c);
 
   if (all_acked || c->durable_seq != c->moved_seq) {
@@ -74,34 +73,31 @@ static Tracecollect__V1__Hold stuck(struct connection *c, uint64_t now) {
     c->moved_ms = now;
     return TRACECOLLECT__V1__HOLD__HOLD_NONE;
   }
-  Tracecollect__V1__Hold why = shortage(c, true);
+  Tracecollect__V1__Hold why = hold_of_store(c, true);
   bool for_long = now - c->moved_ms >= STUCK_MS && c->submitted_seq > c->durable_seq;
   return why == TRACECOLLECT__V1__HOLD__HOLD_NONE && for_long ? TRACECOLLECT__V1__HOLD__HOLD_STORE
                                                               : why;
 }
 
-/* Where the archive stands still, its share is no fault of the agent's. */
-static Tracecollect__V1__Hold standstill(const struct connection *c) {
-  Tracecollect__V1__Hold why = shortage(c, false);
+/* Returns why the archive is stuck: a full share is then not the agent's fault. */
+static Tracecollect__V1__Hold why_archive_stuck(const struct connection *c) {
+  Tracecollect__V1__Hold why = hold_of_store(c, false);
 
   return why == TRACECOLLECT__V1__HOLD__HOLD_NONE ? TRACECOLLECT__V1__HOLD__HOLD_ARCHIVE : why;
 }
 
-static bool is_its_own(const struct connection *c) {
-  return c->held_why != TC_HOLD_TENANT_SHARE || tc_jobs_done() != c->hold_window_jobs;
-}
-
-static void look(struct connection *c, uint64_t now, uint64_t window_ms) {
-  Tracecollect__V1__Hold why = stuck(c, now);
+static void report_window(struct connection *c, uint64_t now, uint64_t window_ms) {
+  Tracecollect__V1__Hold why = why_stuck(c, now);
   bool is_held = c->held_ms >= window_ms / 2;
+  bool archive_is_stuck = tc_jobs_done() == c->hold_window_jobs;
 
   if (why != TRACECOLLECT__V1__HOLD__HOLD_NONE) {
-    say(c, why);
-  } else if (is_held && !is_its_own(c)) {
-    say(c, standstill(c));
+    report_hold(c, why);
+  } else if (is_held && c->held_why == TC_HOLD_TENANT_SHARE && archive_is_stuck) {
+    report_hold(c, why_archive_stuck(c));
   } else if (is_held) {
-    if (c->held_why > TC_HOLD_MEMORY) note(c, window_ms);
-    say(c, reasons[c->held_why].code);
+    if (c->held_why > TC_HOLD_MEMORY) log_hold(c, window_ms);
+    report_hold(c, reasons[c->held_why].code);
   }
 }
 
@@ -113,7 +109,7 @@ void tc__hold_tick(struct connection *c, uint64_t now) {
     tc__hold_end(c);
     c->held_from_ms = now;
   }
-  if (c->state >= TC__STREAMING) look(c, now, window_ms);
+  if (c->state >= TC__STREAMING) report_window(c, now, window_ms);
   c->held_ms = 0;
   c->hold_window_ms = now;
   c->hold_window_jobs = tc_jobs_done();

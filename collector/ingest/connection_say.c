@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control frames are small: each is packed on the stack and leaves in one TLS record. */
+/* Sends control frames. They are small: each is packed on the stack and sent in one TLS record. */
 #include <assert.h>
 #include <string.h>
 #include <time.h>
@@ -41,8 +41,8 @@ void tc__say_welcome(struct connection *c) {
   send_message(c, TP_WELCOME, &m.base);
 }
 
-/* Credit goes with the acks; alone it is worth a frame only in steps. That cannot starve an agent: one that
- * has used up its credit has more than the unreported rest still in our memory. */
+/* Acks also report credit; credit alone gets a frame only in steps of an eighth. This cannot starve an agent: one without
+ * credit has more records in our memory than the unreported rest. */
 static bool credit_is_worth_a_frame(const struct connection *c) {
   return credit_now(c) - c->credit_reported >= c->credit / CREDIT_STEPS;
 }
@@ -51,7 +51,7 @@ void tc__say_ack(struct connection *c) {
   Tracecollect__V1__Ack m = TRACECOLLECT__V1__ACK__INIT;
 
   if (!c->ack_due && !credit_is_worth_a_frame(c)) return;
-  if (tc__is_over(c) || tc_tls_unsent(c->tls) > 0) return; /* when that has gone out */
+  if (tc__is_over(c) || tc_tls_unsent(c->tls) > 0) return; /* on_drained() sends it */
   c->ack_due = false;
   c->credit_reported = m.credit_bytes = credit_now(c);
   m.durable_seq = c->durable_seq;
@@ -75,7 +75,7 @@ void tc__say_heartbeat(struct connection *c) {
 void tc__say_snap(struct connection *c, const struct tc_snap_order *order) {
   Tracecollect__V1__Snap m = TRACECOLLECT__V1__SNAP__INIT;
 
-  if (c->state >= TC__DRAINING) return; /* soon gone, and refused so then */
+  if (c->state >= TC__DRAINING) return; /* answered with TC_SNAP_GONE when the connection ends */
   m.id = order->id;
   m.last_ns = order->last_ns;
   send_message(c, TP_SNAP, &m.base);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a connection, and the queues that it waits in meanwhile. */
+/* The states of a connection, and the queues in which it waits for the store. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -19,9 +19,7 @@ void tc__connection_becomes(struct connection *c, enum tc__connection_state stat
   c->state = state;
 }
 
-/* --- waiting for the store --------------------------------------------------------------------- */
-
-/* It waits, for ingest.hold. */
+/* Starts to measure a wait because of ingest.hold. */
 static void hold_begin(struct connection *c) {
   bool is_limited = c->ingest.hold >= TC_HOLD_MEMORY;
 
@@ -34,7 +32,7 @@ void tc__hold_end(struct connection *c) {
   c->held_from_ms = 0;
 }
 
-/* first: it goes before all that wait already. */
+/* first: queue before all others. */
 static void wait_add(struct connection *c, enum tc__wait wait, bool first) {
   struct tc__wait_queue *queue = &c->set->waits[wait];
 
@@ -75,7 +73,7 @@ void tc__wait_for_store(struct connection *c) {
   if (!tc__waits(c) && !gone) count_hold(c);
   if (!gone && c->wait == wait && !tc__is_limited(c)) return;
   tc__waits_no_more(c);
-  /* The rest of a connection that has gone is the first: it needs a place in the queue and nothing else. */
+  /* A closed connection is first: it only needs a slot for its DETACH. */
   wait_add(c, wait, gone);
   if (wait == TC__WAIT_MEMORY) tc_records_wait(&set->memory_waiter);
   if (!uv_is_active((uv_handle_t *)&set->retry)) uv_timer_again(&set->retry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agents of one loop as a set: by id for the store's replies, in a list for the clock. */
+/* The connections of one loop: by id for the store's replies, in a list for ticks. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +7,13 @@
 
 #include "collector/ingest/connection_private.h"
 
-/* A queue with room again is mostly noticed by an answer of the store, freed memory by its wake. The timer is
- * for what neither reports: a queue of DETACHes, a wait that began as the last record was freed. */
+/* Waiting connections are mostly retried after a reply of the store or when a record is freed. The timer handles the other
+ * cases: a queue full of DETACHes, and a wait that began just as the last record was freed. */
 enum { RETRY_MS = 10, TENANTS_TRIED_MAX = 64, RATES_TRIED_MAX = 256 };
 
-enum { STILL_MS = 1000 }; /* ten ticks: the loop was held up, or all of the machine */
+enum { STILL_MS = 1000 }; /* ten ticks: if more passed, the loop or the machine was stopped */
 
-/* --- waiting for the store --------------------------------------------------------------------- */
-
-/* False: it has to wait on. */
+/* Returns false if the connection must go on waiting. */
 static bool offer(struct connection *c) {
   if (c->state != TC__GONE) {
     tc__go_on_reading(c);
@@ -34,14 +32,14 @@ static void offer_mailbox(struct tc_connections *set) {
   }
 }
 
-/* The first record that cannot be allocated ends the round, unless the limit is its quota's: then others are tried. */
+/* Ends at the first record without memory, unless its owner's limit is the reason: then others are tried. */
 static void offer_memory(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_MEMORY];
   size_t tries = queue->count < TENANTS_TRIED_MAX ? queue->count : TENANTS_TRIED_MAX;
   struct connection *c;
 
   if (!TAILQ_EMPTY(&queue->list))
-    tc_records_wait(&set->memory_waiter); /* first: none is freed unseen */
+    tc_records_wait(&set->memory_waiter); /* before the attempts: miss no freed record */
   while (tries > 0 && (c = TAILQ_FIRST(&queue->list)) != NULL) {
     if (offer(c) || c->wait != TC__WAIT_MEMORY) continue;
     if (!tc__is_limited(c)) return;
@@ -49,7 +47,7 @@ static void offer_memory(struct tc_connections *set) {
   }
 }
 
-/* One that is still too early has gone to the end of its queue. */
+/* A connection that is still too early is moved to the end of its queue. */
 static void offer_rate(struct tc_connections *set) {
   struct tc__wait_queue *queue = &set->waits[TC__WAIT_RATE];
   size_t tries = queue->count < RATES_TRIED_MAX ? queue->count : RATES_TRIED_MAX;
@@ -82,15 +80,13 @@ static void wake_for_memory(void *self) {
   uv_async_send(self);
 }
 
-/* --- the set ----------------------------------------------------------------------------------- */
-
 void tc_connections_reply(struct tc_connections *set, const struct tc_reply *reply) {
   if (reply->kind == TC_REPLY_FAILED) {
     set->store_failed = true;
     return;
   }
   struct connection *c = tb_map_at(&set->by_id, reply->conn);
-  if (c == NULL) return; /* it has gone meanwhile */
+  if (c == NULL) return; /* closed meanwhile */
   tc__about_one(c, reply);
   if (c->dirty) return;
   c->dirty = true;
@@ -204,7 +200,7 @@ tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connect
   if (set == NULL) return TB_NOMEM;
   set->env = *env;
   tb_mem_init(&set->mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* ids are ours: no secret is needed */
+  tb_map_init(&set->by_id, &set->mem, 0x9e3779b97f4a7c15u); /* no peer chooses ids */
   for (unsigned i = 0; i < TC__WAITS; i++) TAILQ_INIT(&set->waits[i].list);
   LIST_INIT(&set->all);
   if (uv_async_init(env->tls->uv, &set->memory, on_memory) != 0) {
@@ -213,7 +209,7 @@ tb_rc tc_connections_new(const struct tc_connections_env *env, struct tc_connect
   }
   uv_timer_init(env->tls->uv, &set->retry);
   uv_timer_start(&set->retry, on_retry, RETRY_MS, RETRY_MS);
-  uv_timer_stop(&set->retry); /* started again by the first that waits */
+  uv_timer_stop(&set->retry); /* the first waiting connection starts it again */
   set->retry.data = set->memory.data = set;
   set->memory_waiter.wake = wake_for_memory;
   set->memory_waiter.self = &set->memory;
@@ -230,8 +226,7 @@ void tc_connections_close(struct tc_connections *set) {
 
 void tc_connections_free(struct tc_connections *set) {
   if (set == NULL) return;
-  for (struct connection *c;
-       (c = LIST_FIRST(&set->all)) != NULL;) { /* those whose DETACH found no room until the end */
+  for (struct connection *c; (c = LIST_FIRST(&set->all)) != NULL;) { /* with an unsent DETACH */
     assert(c->state == TC__GONE);
     tc__forget(c);
   }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket of allowed failures for each source, filled by time up to the burst and emptied by failing. A
- * place whose bucket is full again and that has nothing half-open says nothing: it may be taken. */
+/* A source's failures are forgiven at a constant rate. A place without failures and half-open handshakes is free. */
 #include "collector/ingest/handshake_limiter.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { TRIES = 8 }; /* places a source may stand at */
+enum { TRIES = 8 }; /* places tried for a source */
 static const uint64_t SECOND_NS = 1000000000;
 
 struct place {
   uint64_t source;
   uint64_t half_open;
-  uint64_t progress_ns; /* when one of them last succeeded, or the first began */
+  uint64_t progress_ns; /* when a handshake last succeeded, or the first half-open one began */
   uint64_t failures;    /* not forgiven yet */
   uint64_t forgiven_ns;
 };
@@ -64,7 +63,7 @@ static void forgive(struct place *place, const struct tc_handshake_limiter_limit
   }
 }
 
-static struct place *find(struct tc_handshake_limiter *limiter, uint64_t source) {
+static struct place *find_place(struct tc_handshake_limiter *limiter, uint64_t source) {
   for (unsigned i = 0; i < TRIES; i++) {
     struct place *place = place_at(limiter, source, i);
     if (place->source == source && !is_empty(place)) return place;
@@ -101,7 +100,7 @@ tc_handshake_limiter_enter(struct tc_handshake_limiter *limiter, uint64_t source
   enum tc_handshake_limiter_answer answer = TC_HANDSHAKE_LIMITER_OPEN;
 
   pthread_mutex_lock(&limiter->lock);
-  struct place *place = find(limiter, source);
+  struct place *place = find_place(limiter, source);
   if (place != NULL) forgive(place, limits, now_ns);
   if (place == NULL) place = take_empty(limiter, source, limits, now_ns);
   if (place != NULL) answer = enter(place, limits, now_ns);
@@ -112,7 +111,7 @@ tc_handshake_limiter_enter(struct tc_handshake_limiter *limiter, uint64_t source
 void tc_handshake_limiter_leave(struct tc_handshake_limiter *limiter, uint64_t source, bool failed,
                                 uint64_t now_ns) {
   pthread_mutex_lock(&limiter->lock);
-  struct place *place = find(limiter, source);
+  struct place *place = find_place(limiter, source);
   if (place != NULL) {
     place->failures += failed;
     if (!failed) place->progress_ns = now_ns;

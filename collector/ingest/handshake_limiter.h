@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits the start of handshakes: none of the places that all share goes to a source that only wastes them.
+/* Limits handshakes per source address (base/source.h), so that no source wastes what all share: a handshake costs a
+ * signature and one of agents.handshakes_max.
  *
- * A handshake costs us a signature and a place among agents.handshakes_max. A source
- * (base/source.h) may have so many half-open at once, and so many failed ones in a second; past the latter it
- * is closed unheard. Past the former the question is whether its handshakes get anywhere: a herd of agents
- * behind one address waits its turn, since theirs take milliseconds; one who lets them hang for
- * TC_HANDSHAKE_LIMITER_PATIENCE_NS is closed unheard, so that others do not wait behind it.
+ * A source may have a number of half-open handshakes and a rate of failed ones. Beyond the rate it is closed at once. Beyond
+ * the half-open limit it waits while its handshakes make progress, as those of many agents behind one address do within
+ * milliseconds. A source without progress for TC_HANDSHAKE_LIMITER_PATIENCE_NS is closed at once, so that others need not
+ * wait for it.
  *
- * Memory    a table of TC_HANDSHAKE_LIMITER_SOURCES places. Once that many sources misbehave at the same time the next
- *           is let through: what all have together is limited elsewhere.
+ * Memory    a table of TC_HANDSHAKE_LIMITER_SOURCES places. If more sources misbehave at the same time, the others are
+ *           admitted: their sum is limited elsewhere.
  * Threads   any.
- * Time      monotonic nanoseconds, handed in.
+ * Time      monotonic nanoseconds, given by the caller.
  */
 #ifndef TC_INGEST_HANDSHAKE_LIMITER_H
 #define TC_INGEST_HANDSHAKE_LIMITER_H
@@ -26,12 +26,12 @@ struct tc_handshake_limiter_limits {
   uint64_t failures_rate, failures_burst; /* a second; at once */
 };
 
-/* seed: secret, so that no peer can choose who shares its place. */
+/* seed: secret, so that no peer can choose sources that share a place. */
 TB_MUST tb_rc tc_handshake_limiter_new(uint64_t seed, struct tc_handshake_limiter **out);
 void tc_handshake_limiter_free(struct tc_handshake_limiter *limiter); /* NULL is fine */
 
 enum tc_handshake_limiter_answer {
-  TC_HANDSHAKE_LIMITER_OPEN, /* come in, and tc_handshake_limiter_leave() when the handshake is over */
+  TC_HANDSHAKE_LIMITER_OPEN,  /* admitted; call tc_handshake_limiter_leave() after the handshake */
   TC_HANDSHAKE_LIMITER_LATER, /* ask again in some milliseconds */
   TC_HANDSHAKE_LIMITER_CLOSED_HANGING,
   TC_HANDSHAKE_LIMITER_CLOSED_FAILING,

@@ -11,13 +11,13 @@
 enum { BUCKETS = 1024, PACE_NS = 250000000 };
 
 struct entry {
-  struct tc_quota quota; /* first: what others hold */
+  struct tc_quota quota; /* must be first: cast in tc_quotas_leave() */
   struct entry *next;
   uint64_t connections;
   char identity[];
 };
 
-/* Of the whole process: the store's threads end jobs. */
+/* For the whole process, as the store's threads end jobs. */
 static atomic_size_t with_jobs;
 static atomic_ullong jobs_done;
 
@@ -29,7 +29,7 @@ uint64_t tc_jobs_done(void) {
   return atomic_load_explicit(&jobs_done, memory_order_relaxed);
 }
 
-/* Two loops may come at once: one of them ends the window. */
+/* If two loops call this at once, one of them ends the window. */
 uint64_t tc_jobs_paced(uint64_t now_ns) {
   static atomic_ullong began_ns, began_jobs, paced;
   unsigned long long began = atomic_load_explicit(&began_ns, memory_order_relaxed);
@@ -81,19 +81,19 @@ void tc_quotas_free(struct tc_quotas *quotas) {
   free(quotas);
 }
 
-/* Names come with a certificate of ours, so no agent chooses them to share a bucket. */
+/* Owners are names in certificates of ours, so no agent can choose a bucket. */
 static struct entry **bucket_of(struct tc_quotas *quotas, const char *identity) {
   return &quotas->buckets[tb_hash(TB_HASH_START, identity, strlen(identity)) % BUCKETS];
 }
 
-/* A thread that frees the last record does not look at its quota afterwards. A name cannot escape its rate by coming
- * back. */
+/* May the entry be freed? No thread reads a quota after it freed the last record. An entry whose rate limit is in use stays, so
+ * that an owner cannot escape the limit by reconnecting. */
 static bool is_idle(struct entry *entry) {
   return entry->connections == 0 && atomic_load(&entry->quota.record_bytes) == 0 &&
          tc_rate_limit_is_idle(&entry->quota.pace, tc_mono_ns());
 }
 
-static struct entry *find(struct entry **at, const char *identity) {
+static struct entry *find_entry(struct entry **at, const char *identity) {
   struct entry *found = NULL;
 
   while (*at != NULL) {
@@ -110,7 +110,7 @@ static struct entry *find(struct entry **at, const char *identity) {
   return found;
 }
 
-static struct entry *make(struct entry **at, const char *identity) {
+static struct entry *make_entry(struct entry **at, const char *identity) {
   size_t len = strlen(identity) + 1;
   struct entry *entry = calloc(1, sizeof *entry + len);
 
@@ -127,8 +127,8 @@ tb_rc tc_quotas_enter(struct tc_quotas *quotas, const char *identity, uint64_t c
 
   pthread_mutex_lock(&quotas->lock);
   struct entry **bucket = bucket_of(quotas, identity);
-  struct entry *entry = find(bucket, identity);
-  if (entry == NULL) entry = make(bucket, identity);
+  struct entry *entry = find_entry(bucket, identity);
+  if (entry == NULL) entry = make_entry(bucket, identity);
   if (entry == NULL)
     rc = TB_NOMEM;
   else if (entry->connections >= connections_max)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stock is a row of places, each empty or with a record; the thread that exchanges a place's content has it.
- * `next` is only where to begin to look, so that the record freed last, which a cache may still hold, is
- * the first to be taken. */
+/* The stock is an array of places, each NULL or with a record. A thread owns a record after it exchanged it for NULL. `next` is
+ * only a hint where to begin the search, so that the record freed last, which a cache may still have, is taken first. */
 #include "collector/ingest/record_pool.h"
 
 #include <pthread.h>
@@ -11,15 +10,14 @@
 /* A batch with its frame's worth of header is at most 64 KiB + 41; half of that and more is large. */
 enum { STOCK_BYTES = 66 << 10, LARGE_BYTES = STOCK_BYTES / 2 };
 
-/* One number for the whole process, because a record is freed on the store's threads after its
- * connection, and perhaps its loop's interest in it, is gone. */
+/* One number for the whole process, because the store's threads may free a record after its connection is closed. */
 static atomic_size_t held_bytes;
 static _Atomic(struct tc_record *) stock[TC_RECORDS_KEPT];
 static atomic_uint next;
 
 static pthread_mutex_t waiters_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_records_waiter *waiters;
-static atomic_bool has_waiters; /* false: a record is freed without the lock */
+static atomic_bool has_waiters; /* false: free records without the lock */
 
 size_t tc_records_held_bytes(void) {
   return atomic_load_explicit(&held_bytes, memory_order_relaxed);
@@ -105,12 +103,12 @@ void tc_record_free(struct tc_record *record) {
   TB_MAGIC_END(record, TC_RECORD_MAGIC);
   size_t bytes = sizeof *record + record->len;
   atomic_fetch_sub_explicit(&held_bytes, bytes, memory_order_relaxed);
-  /* A quota without bytes may be forgotten: they are given back last. */
+  /* Subtract the bytes last: a quota without bytes may be freed. */
   if (record->is_job) tc_job_done(record->quota);
   if (record->quota != NULL)
     atomic_fetch_sub_explicit(&record->quota->record_bytes, bytes, memory_order_release);
   if (!is_of_stock(bytes) || !put_stock(record)) free(record);
-  /* Either the waiter finds this record's memory free, or it is seen here. */
+  /* Either the waiter sees this record's bytes released, or this thread sees has_waiters. */
   atomic_thread_fence(memory_order_seq_cst);
   if (atomic_load(&has_waiters) && atomic_exchange(&has_waiters, false)) wake_waiters();
 }

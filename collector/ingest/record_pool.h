@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of records on their way from a connection to the disk.
+/* Memory for records between a connection and the disk.
  *
- * A record with a large batch is taken from and given back to a small stock: such records are taken on a
- * loop's thread and freed on a store's, some thousand a second, and the allocator would give their pages
- * back to the system and fault them in again each time (0.2 ms a MB).
+ * Records with a large batch are recycled through a small stock: a loop's thread allocates and a store's thread frees about a
+ * thousand a second, and the allocator would return their pages to the system and fault them in again each time
+ * (0.2 ms a MB).
  *
- * Memory    every record in use is counted, and charged to its quota until it is freed; the stock holds up to
- *           TC_RECORDS_KEPT beside them.
+ * Memory    every record in use is counted, and charged to its quota until it is freed; the stock keeps up to
+ *           TC_RECORDS_KEPT more.
  * Threads   any.
- * Errors    NULL: no memory.
+ * Errors    NULL if memory cannot be allocated.
  */
 #ifndef TC_INGEST_RECORD_POOL_H
 #define TC_INGEST_RECORD_POOL_H
@@ -18,7 +18,7 @@
 
 enum { TC_RECORDS_KEPT = 128 }; /* of 66 KiB */
 
-/* len, quota, free and nothing else are set. quota may be NULL. */
+/* Sets len, quota, free and magic only. quota may be NULL. */
 struct tc_record *tc_record_new(uint32_t len, struct tc_quota *quota);
 void tc_record_free(struct tc_record *record); /* accepts NULL */
 
@@ -30,7 +30,7 @@ struct tc_records_waiter {
   atomic_bool waits;
 };
 
-/* After add, the next record that is freed after wait calls wake(), once. No call comes after remove. */
+/* Between add and remove, the first record that is freed after wait calls wake(), once. */
 void tc_records_waiter_add(struct tc_records_waiter *waiter);
 void tc_records_waiter_remove(struct tc_records_waiter *waiter);
 void tc_records_wait(struct tc_records_waiter *waiter);

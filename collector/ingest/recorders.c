@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lock around all of it: connections come and go seldom, and asks are a person's. */
+/* One lock is enough: connections change rarely, and people make the requests. */
 #include "collector/ingest/recorders.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct member {
   struct tc_recorder who;
 };
 
-/* On its worker's stack, while that waits. */
+/* A call of tc_recorders_ask(), on its stack. */
 struct waiting {
   struct tc_snap_row *rows;
   size_t n, unanswered;
@@ -31,7 +31,7 @@ struct tc_recorders {
   struct waiting *asks[TC_SNAP_ASKS_MAX]; /* NULL: free */
   uint64_t last_id;
   bool stopping;
-  atomic_size_t orders; /* not given to a loop yet: most ticks look no further */
+  atomic_size_t orders; /* not taken by a loop yet; a tick without one needs no lock */
 };
 
 #define WORD(name, word) word,
@@ -73,13 +73,13 @@ void tc_recorders_free(struct tc_recorders *r) {
 
 /* --- rows, with the lock held ------------------------------------------------------------------ */
 
-/* Among the rows of all asks. */
+/* A position in the rows of all asks. */
 struct place {
   int ask;
   size_t row;
 };
 
-/* NULL: that was the last. */
+/* Returns NULL after the last row. */
 static struct tc_snap_row *next_row(struct tc_recorders *r, struct place *at) {
   for (; at->ask < TC_SNAP_ASKS_MAX; at->ask++, at->row = 0)
     if (r->asks[at->ask] != NULL && at->row < r->asks[at->ask]->n)
@@ -91,21 +91,19 @@ static bool is_open(const struct tc_snap_row *row) {
   return row->done.state == TC_SNAP_WAITED;
 }
 
-static void ordered(struct tc_recorders *r, struct tc_snap_row *row) {
+static void mark_ordered(struct tc_recorders *r, struct tc_snap_row *row) {
   if (row->ordered) return;
   row->ordered = true;
   atomic_fetch_sub(&r->orders, 1);
 }
 
-static void settle(struct tc_recorders *r, struct waiting *w, struct tc_snap_row *row,
-                   const struct tc_snap_done *done) {
-  ordered(r, row);
+static void answer_row(struct tc_recorders *r, struct waiting *w, struct tc_snap_row *row,
+                       const struct tc_snap_done *done) {
+  mark_ordered(r, row);
   row->done = *done;
   w->unanswered--;
   pthread_cond_broadcast(&r->changed);
 }
-
-/* --- loops ------------------------------------------------------------------------------------- */
 
 tb_rc tc_recorders_join(struct tc_recorders *r, const struct tc_recorder *who) {
   struct member *m = malloc(sizeof *m);
@@ -132,7 +130,7 @@ void tc_recorders_leave(struct tc_recorders *r, uint64_t conn) {
     break;
   }
   for (struct tc_snap_row *row; (row = next_row(r, &at)) != NULL;)
-    if (row->who.conn == conn && is_open(row)) settle(r, r->asks[at.ask], row, &gone);
+    if (row->who.conn == conn && is_open(row)) answer_row(r, r->asks[at.ask], row, &gone);
   pthread_mutex_unlock(&r->lock);
 }
 
@@ -145,7 +143,7 @@ bool tc_recorders_next(struct tc_recorders *r, unsigned loop, struct tc_snap_ord
   for (struct tc_snap_row *row; !found && (row = next_row(r, &at)) != NULL;) {
     if (row->ordered || row->who.loop != loop) continue;
     *out = (struct tc_snap_order){ row->who.conn, row->id, r->asks[at.ask]->last_ns };
-    ordered(r, row);
+    mark_ordered(r, row);
     found = true;
   }
   pthread_mutex_unlock(&r->lock);
@@ -159,11 +157,9 @@ void tc_recorders_answer(struct tc_recorders *r, uint64_t conn, uint64_t id,
   pthread_mutex_lock(&r->lock);
   for (struct tc_snap_row *row; (row = next_row(r, &at)) != NULL;)
     if (row->id == id && row->who.conn == conn && is_open(row))
-      settle(r, r->asks[at.ask], row, done);
+      answer_row(r, r->asks[at.ask], row, done);
   pthread_mutex_unlock(&r->lock);
 }
-
-/* --- asking ------------------------------------------------------------------------------------ */
 
 static bool fits(const struct tc_snap_ask *ask, const struct tc_recorder *who) {
   if (*ask->service != '\0' && strcmp(ask->service, who->service) != 0) return false;
@@ -171,12 +167,12 @@ static bool fits(const struct tc_snap_ask *ask, const struct tc_recorder *who) {
   return ask->stream == NULL || memcmp(ask->stream, who->stream, TC_STREAM_BYTES) == 0;
 }
 
-static tb_rc find(struct tc_recorders *r, const struct tc_snap_ask *ask, struct tb_arena *arena,
-                  struct tb_diag *diag, struct waiting *w) {
+static tb_rc find_agents(struct tc_recorders *r, const struct tc_snap_ask *ask,
+                         struct tb_arena *arena, struct tb_diag *diag, struct waiting *w) {
   for (const struct member *m = r->first; m != NULL; m = m->next) w->n += fits(ask, &m->who);
   if (w->n == 0) return tb_fail(diag, TB_NOTFOUND, "no such agent is connected");
   if (w->n > TC_SNAP_AGENTS_MAX)
-    return tb_fail(diag, TB_BUDGET, "%zu agents fit, at most %d are asked at a time", w->n,
+    return tb_fail(diag, TB_BUDGET, "%zu agents match, at most %d can be asked at a time", w->n,
                    TC_SNAP_AGENTS_MAX);
   TB_TRY(tb_arena_take(arena, w->n * sizeof *w->rows, &w->rows));
   memset(w->rows, 0, w->n * sizeof *w->rows);
@@ -209,12 +205,12 @@ static void wait_for_all(struct tc_recorders *r, const struct waiting *w, unsign
 
 static tb_rc ask_all(struct tc_recorders *r, struct waiting **mine, const struct tc_snap_ask *ask,
                      struct tb_arena *arena, struct tb_diag *diag, struct waiting *w) {
-  TB_TRY(find(r, ask, arena, diag, w));
+  TB_TRY(find_agents(r, ask, arena, diag, w));
   order_all(r, w);
   *mine = w;
   wait_for_all(r, w, ask->wait_ms);
   *mine = NULL;
-  for (struct tc_snap_row *row = w->rows; row < w->rows + w->n; row++) ordered(r, row);
+  for (struct tc_snap_row *row = w->rows; row < w->rows + w->n; row++) mark_ordered(r, row);
   return r->stopping ? tb_fail(diag, TB_IO, "the collector is shutting down") : TB_OK;
 }
 

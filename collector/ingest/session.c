@@ -10,15 +10,15 @@
 
 enum {
   CONTROL_UNPACKED_MAX = 64 << 10,
-  BULK_BYTES = 4 << 10, /* from here on a read of its own costs less than copying */
+  BULK_BYTES = 4 << 10, /* from this size on a separate read costs less than copying */
 };
 
-static tb_rc hold(struct tc_ingest *in, enum tc_ingest_hold why) {
+static tb_rc hold_for(struct tc_ingest *in, enum tc_ingest_hold why) {
   in->hold = why;
   return TB_AGAIN;
 }
 
-/* The archive writes a file for each of these, however few its bytes are. */
+/* The archive writes a file for each job, however small. */
 static bool is_job(const struct tc_ingest *in) {
   enum tp_kind kind = in->frame.kind;
 
@@ -26,14 +26,14 @@ static bool is_job(const struct tc_ingest *in) {
          (kind == TP_GENEND || kind == TP_LOSS || kind == TP_CLOSE);
 }
 
-/* The archive works in the order of arrival. As each quota has an equal part of the jobs that wait, it has an equal
- * part of the archive's time, and one with few jobs does not wait behind one with many.
+/* The archive works in the order of arrival. Each owner gets an equal share of the waiting jobs, and so of the archive's time:
+ * one with few jobs does not wait for one with many.
  *
- * How many may wait in all is a matter of time: what the archive takes up in a quarter of a second. A fixed number would be a limit on
- * its pace, as each job also waits for the disk, and that the longer the busier the machine is. */
+ * All together may have as many waiting jobs as the archive handles in a quarter of a second (jobs_max at least). A fixed
+ * number alone would limit the archive's speed, as each job also waits for the disk: the longer, the busier the machine is. */
 static bool has_share(const struct tc_ingest *in, uint64_t now) {
   size_t mine = atomic_load_explicit(&in->quota->jobs, memory_order_relaxed);
-  size_t quotas = tc_quotas_with_jobs(); /* 0: its last job has just ended */
+  size_t quotas = tc_quotas_with_jobs(); /* 0: the last job has just ended */
   uint64_t paced = tc_jobs_paced(now), all = paced > in->jobs_max ? paced : in->jobs_max;
 
   return in->jobs_max == 0 || mine == 0 || quotas == 0 || mine < all / quotas;
@@ -42,20 +42,21 @@ static bool has_share(const struct tc_ingest *in, uint64_t now) {
 static tb_rc job_begin(struct tc_ingest *in) {
   uint64_t now = tc_mono_ns();
 
-  if (!has_share(in, now)) return hold(in, TC_HOLD_TENANT_SHARE);
-  if (!tc_rate_limit_take(&in->pace, in->stream_rate, now)) return hold(in, TC_HOLD_STREAM_RATE);
+  if (!has_share(in, now)) return hold_for(in, TC_HOLD_TENANT_SHARE);
+  if (!tc_rate_limit_take(&in->pace, in->stream_rate, now))
+    return hold_for(in, TC_HOLD_STREAM_RATE);
   if (tc_rate_limit_take(&in->quota->pace, in->tenant_rate, now)) return TB_OK;
   tc_rate_limit_return(&in->pace, in->stream_rate);
-  return hold(in, TC_HOLD_TENANT_RATE);
+  return hold_for(in, TC_HOLD_TENANT_RATE);
 }
 
 static tb_rc record_begin(struct tc_ingest *in) {
   size_t bytes = sizeof *in->record + in->frame.len;
   bool job = is_job(in);
 
-  if (tc_records_held_bytes() + bytes > in->held_max) return hold(in, TC_HOLD_MEMORY);
+  if (tc_records_held_bytes() + bytes > in->held_max) return hold_for(in, TC_HOLD_MEMORY);
   if (in->quota != NULL && atomic_load(&in->quota->record_bytes) + bytes > in->tenant_held_max)
-    return hold(in, TC_HOLD_TENANT_MEMORY);
+    return hold_for(in, TC_HOLD_TENANT_MEMORY);
   if (job) TB_TRY(job_begin(in));
   in->hold = TC_HOLD_NONE;
   struct tc_record *record = tc_record_new(in->frame.len, in->quota);
@@ -85,9 +86,7 @@ size_t tc_ingest_begun(const struct tc_ingest *in) {
   return in->whole ? 0 : in->head_len + (in->record != NULL ? in->filled : 0);
 }
 
-/* --- one whole frame --------------------------------------------------------------------------- */
-
-/* An agent that sent something good must not hear that it was wrong because we are short of memory. */
+/* Distinguishes a lack of memory from an invalid message: the agent must not be refused for our shortage. */
 static tb_rc not_unpacked(struct tc_ingest *in, const struct tb_arena *arena) {
   if (arena->is_short) return tb_fail(in->diag, TB_NOMEM, "no memory for a message");
   return tb_fail(in->diag, TB_PROTOCOL, "%s does not unpack", tp_kind_name(in->frame.kind));
@@ -120,9 +119,9 @@ static tb_rc take_snapped(struct tc_ingest *in, struct tb_arena *arena) {
       tracecollect__v1__snapped__unpack(&allocator, in->frame.len, in->record->payload);
 
   if (snapped == NULL) return not_unpacked(in, arena);
-  /* Its times are those of a clock that may have been set back meanwhile. */
+  /* Do not check the times: the agent's clock may have been set back. */
   if (snapped->id == 0 || snapped->last_gen < snapped->first_gen)
-    return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED makes no sense");
+    return tb_fail(in->diag, TB_PROTOCOL, "SNAPPED without an id or with reversed generations");
   if (in->sink.snapped != NULL) in->sink.snapped(in->sink.self, snapped);
   return TB_OK;
 }
@@ -142,9 +141,8 @@ static tb_rc take_control(struct tc_ingest *in) {
 
   if (in->frame.kind != TP_HELLO && in->frame.kind != TP_HEARTBEAT &&
       in->frame.kind != TP_SNAPPED) {
-    if (in->frame.kind >= TP_KIND_LIMIT) return TB_OK; /* a later version's, not critical */
-    return tb_fail(in->diag, TB_PROTOCOL, "%s is not an agent's to send",
-                   tp_kind_name(in->frame.kind));
+    if (in->frame.kind >= TP_KIND_LIMIT) return TB_OK; /* not critical: from a later version */
+    return tb_fail(in->diag, TB_PROTOCOL, "agents must not send %s", tp_kind_name(in->frame.kind));
   }
   if (in->frame.kind == TP_HELLO && in->state != TC_INGEST_GREETING)
     return tb_fail(in->diag, TB_PROTOCOL, "a second HELLO");
@@ -160,8 +158,8 @@ static tb_rc take_record(struct tc_ingest *in) {
   uint64_t seq = in->frame.seq;
 
   if (seq > in->expected)
-    return tb_fail(in->diag, TB_PROTOCOL, "record %" PRIu64 " came where %" PRIu64 " was due", seq,
-                   in->expected);
+    return tb_fail(in->diag, TB_PROTOCOL, "record %" PRIu64 " arrived, %" PRIu64 " was expected",
+                   seq, in->expected);
   if (seq < in->expected) {
     in->sink.known(in->sink.self, (uint64_t)TP_HEADER_BYTES + in->frame.len);
     return TB_OK;
@@ -179,13 +177,11 @@ static tb_rc take_frame(struct tc_ingest *in) {
   return rc;
 }
 
-/* --- bytes to frames --------------------------------------------------------------------------- */
-
-/* Checks that need the header alone: nothing is allocated for a frame that may not be. */
+/* Checks the header before anything is allocated for the frame. */
 static tb_rc open_frame(struct tc_ingest *in) {
   TB_TRY(tp_frame_open(in->head, in->diag, &in->frame));
   if (in->state == TC_INGEST_GREETING && in->frame.kind != TP_HELLO)
-    return tb_fail(in->diag, TB_PROTOCOL, "first frame is %s, HELLO is due",
+    return tb_fail(in->diag, TB_PROTOCOL, "the first frame is %s, not HELLO",
                    tp_kind_name(in->frame.kind));
   if (in->frame.seq == 0) return TB_OK;
   if (in->frame.len > TP_RECORD_BYTES_MAX)
@@ -194,24 +190,24 @@ static tb_rc open_frame(struct tc_ingest *in) {
   in->received += (uint64_t)TP_HEADER_BYTES + in->frame.len;
   if (in->received > in->credit_until)
     return tb_fail(in->diag, TB_BUDGET,
-                   "record %" PRIu64 " goes past the credit by %" PRIu64 " bytes", in->frame.seq,
+                   "record %" PRIu64 " exceeds the credit by %" PRIu64 " bytes", in->frame.seq,
                    in->received - in->credit_until);
   return TB_OK;
 }
 
-static size_t least(size_t a, size_t b) {
+static size_t min_size(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* They may lie there already. */
-static void put(unsigned char *to, const unsigned char *from, size_t n) {
+/* Copies the bytes unless they were read into their place (tc_ingest_room()). */
+static void put_bytes(unsigned char *to, const unsigned char *from, size_t n) {
   if (n > 0 && to != from) memcpy(to, from, n);
 }
 
 size_t tc_ingest_room(struct tc_ingest *in, unsigned char **out) {
   if (in->state != TC_INGEST_STREAMING || in->whole) return 0;
   if (in->head_len < TP_HEADER_BYTES) {
-    /* Most likely of another large one; its payload can then be put where it stays. */
+    /* Another large record is likely to follow: read its header alone, so that its payload can be read into its place. */
     if (!in->bulk) return 0;
     *out = in->head + in->head_len;
     return TP_HEADER_BYTES - in->head_len;
@@ -228,10 +224,10 @@ tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n
     if (in->whole) TB_TRY(take_frame(in));
     if (in->state == TC_INGEST_ATTACHING) return TB_AGAIN;
     if (in->head_len < TP_HEADER_BYTES) {
-      size_t part = least(TP_HEADER_BYTES - in->head_len, n - *out_used);
+      size_t part = min_size(TP_HEADER_BYTES - in->head_len, n - *out_used);
 
       if (part == 0) return TB_OK;
-      put(in->head + in->head_len, bytes + *out_used, part);
+      put_bytes(in->head + in->head_len, bytes + *out_used, part);
       in->head_len += (unsigned)part;
       *out_used += part;
       if (in->head_len < TP_HEADER_BYTES) return TB_OK;
@@ -239,8 +235,8 @@ tb_rc tc_ingest_bytes(struct tc_ingest *in, const unsigned char *bytes, size_t n
     }
     if (in->record == NULL) TB_TRY(record_begin(in));
 
-    size_t part = least(in->frame.len - in->filled, n - *out_used);
-    put(in->record->payload + in->filled, bytes + *out_used, part);
+    size_t part = min_size(in->frame.len - in->filled, n - *out_used);
+    put_bytes(in->record->payload + in->filled, bytes + *out_used, part);
     in->filled += (uint32_t)part;
     *out_used += part;
     if (in->filled < in->frame.len) return TB_OK;

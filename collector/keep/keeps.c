@@ -16,13 +16,13 @@
 
 enum {
   LINE_MAX = 256,
-  SHARES = 32, /* as many as there may be rules */
+  SHARES = 32, /* maximum number of rules */
   FILE_BYTES_MAX = TC_KEEPS_MAX * LINE_MAX
 };
 
 struct tc_keeps {
   struct tc_text_file file;
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* guards the fields below */
   struct tc_keep *all;
   size_t n, room;
 };
@@ -42,15 +42,13 @@ static bool is_about(const struct tc_keep *keep, const unsigned char *stream, co
   return keep->service[0] == '\0' || strcmp(keep->service, service) == 0;
 }
 
-/* ---- what there is */
-
 static bool is_of(const struct tc_keep *keep, const char *const rules[], size_t n) {
   for (size_t i = 0; i < n; i++)
     if (strcmp(keep->rule, rules[i]) == 0) return true;
   return false;
 }
 
-/* Of a rule that is among them, or is not. NULL: there is none. */
+/* Finds the stretch noted first, of the given rules (among) or of all others. NULL: there is none. */
 static struct tc_keep *first_noted(const struct tc_keeps *keeps, bool among,
                                    const char *const rules[], size_t n) {
   struct tc_keep *first = NULL;
@@ -70,8 +68,9 @@ static size_t count_of(const struct tc_keeps *keeps, const char *rule) {
   return n;
 }
 
-/* The first of the new one's rule, if that has its share; else of the first rule that is found to have more than its share. */
-static struct tc_keep *to_go(const struct tc_keeps *keeps, const struct tc_keep *more) {
+/* Returns the stretch that `more` replaces: the first of its own rule if that has its full share, otherwise the first of a rule
+ * that exceeds its share. */
+static struct tc_keep *find_replaced(const struct tc_keeps *keeps, const struct tc_keep *more) {
   const char *small[SHARES];
   struct tc_keep *first;
 
@@ -91,7 +90,7 @@ static void remove_at(struct tc_keeps *keeps, size_t i) {
   keeps->all[i] = keeps->all[--keeps->n];
 }
 
-/* A stretch may fill the space between several. */
+/* Removes the stretches that keep overlaps and returns them joined with it. It may bridge several. */
 static struct tc_keep join(struct tc_keeps *keeps, const struct tc_keep *keep) {
   struct tc_keep joined = *keep;
 
@@ -110,11 +109,11 @@ static struct tc_keep join(struct tc_keeps *keeps, const struct tc_keep *keep) {
   return joined;
 }
 
-static tb_rc add(struct tc_keeps *keeps, const struct tc_keep *keep) {
+static tb_rc add_keep(struct tc_keeps *keeps, const struct tc_keep *keep) {
   TB_TRY(TB_GROW(keeps->all, keeps->room, keeps->n));
   struct tc_keep joined = join(keeps, keep);
   if (keeps->n == TC_KEEPS_MAX)
-    *to_go(keeps, &joined) = joined;
+    *find_replaced(keeps, &joined) = joined;
   else
     keeps->all[keeps->n++] = joined;
   tc_text_file_changed(&keeps->file);
@@ -123,7 +122,7 @@ static tb_rc add(struct tc_keeps *keeps, const struct tc_keep *keep) {
 
 tb_rc tc_keeps_add(struct tc_keeps *keeps, const struct tc_keep *keep) {
   pthread_mutex_lock(&keeps->lock);
-  tb_rc rc = add(keeps, keep);
+  tb_rc rc = add_keep(keeps, keep);
   pthread_mutex_unlock(&keeps->lock);
   return rc;
 }
@@ -162,8 +161,6 @@ size_t tc_keeps_count(struct tc_keeps *keeps) {
   pthread_mutex_unlock(&keeps->lock);
   return n;
 }
-
-/* ---- the file */
 
 static void print_keep(const struct tc_keep *keep, struct tb_buf *text) {
   char hex[TC_STREAM_HEX_BYTES];
@@ -212,7 +209,7 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   struct tc_keep keep;
 
   *out_is_one = read_keep(line, &keep);
-  return *out_is_one ? add(self, &keep) : TB_OK;
+  return *out_is_one ? add_keep(self, &keep) : TB_OK;
 }
 
 tb_rc tc_keeps_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,

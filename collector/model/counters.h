@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of lib/config/metrics.def, as they are counted.
+/* The counters of lib/config/metrics.def.
  *
- * Each loop counts in a struct of its own. The fields are atomics that only their loop writes, with
- * plain loads and stores: a scrape reads them from another thread without asking the loop, which may be
- * in the middle of a slice.
+ * Each loop has a struct of its own. Only that loop writes the fields, with plain loads and stores; they are atomics so that
+ * a scrape on another thread can read them while the loop is busy.
  *
  * Threads   tc_metric_*(): the struct's loop.
  */

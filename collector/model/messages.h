@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's requests and replies: messages of the loops, and the store's replies.
+/* Messages between the loops and the store: requests and replies.
  *
  * Memory    a message is one allocation, a record with its payload another.
  * Threads   a message belongs to one thread at a time.
@@ -19,30 +19,31 @@ struct tc_quota;
 
 enum { TC_RECORD_MAGIC = 0x4ec04d01, TC_SUBMIT_MAGIC = 0x50b31702, TC_REPLY_MAGIC = 0x4e917903 };
 
-/* A record on its way; allocated by a loop, payload directly behind it (one allocation). */
+/* A record of a stream, allocated by a loop together with its payload. */
 struct tc_record {
-  struct tc_record *next;                 /* for its owner */
+  struct tc_record *next;                 /* for the owner's use */
   void (*free)(struct tc_record *record); /* any thread */
   uint64_t conn;                          /* connection that sent it */
   uint64_t seq, gen;
   uint32_t stream; /* stream ref from TC_REPLY_ATTACHED */
   uint32_t len;
-  struct tc_quota *quota; /* owner of the memory, free()'s; NULL: without an owner */
+  struct tc_quota *quota; /* for free(): the memory counts here; NULL: nowhere */
   uint32_t magic;         /* TC_RECORD_MAGIC */
-  uint32_t crc;           /* CRC32C of the payload, as its frame proved it: taken once */
+  uint32_t crc;           /* CRC32C of the payload, computed once when its frame was checked */
   uint8_t kind;           /* enum tp_kind */
   bool is_job;            /* counted as a job of its quota until it is freed */
   unsigned char payload[];
 };
 
 enum tc_submit_kind {
-  TC_SUBMIT_ATTACH = 1, /* a connection wants to write a stream */
+  TC_SUBMIT_ATTACH = 1, /* a connection asks to write a stream */
   TC_SUBMIT_RECORD,
-  TC_SUBMIT_DETACH,  /* the connection is gone */
-  TC_SUBMIT_VERDICT, /* understand branch: what ordering said of a generation */
-  TC_SUBMIT_BARRIER, /* answered when every whole generation submitted before is in the archive and its catalog
-                           (with a full disk: every one acked before) */
-  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and for its accounting */
+  TC_SUBMIT_DETACH,  /* the connection is closed */
+  TC_SUBMIT_VERDICT, /* from analysis: the result of ordering a generation */
+  /* Answered after every whole generation submitted before (with a full disk: acked before) is in the archive and the
+   * catalog. */
+  TC_SUBMIT_BARRIER,
+  TC_SUBMIT_HEARTBEAT, /* counters of an agent, for status and accounting */
 };
 
 struct tc_attach {
@@ -50,7 +51,7 @@ struct tc_attach {
   char identity[TC_IDENTITY_MAX]; /* SAN URI */
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   char peer[64]; /* address, for status */
-  unsigned loop; /* replies about this connection go there */
+  unsigned loop; /* receives the replies about this connection */
 };
 
 struct tc_verdict {
@@ -60,7 +61,7 @@ struct tc_verdict {
   uint64_t events;
   int64_t first_ns, last_ns;
   int64_t thread;  /* TB_NO_THREAD */
-  uint64_t offset; /* in the generation's own .trace if single, else from the file's start */
+  uint64_t offset; /* in the generation's own .trace if single, otherwise from the file's start */
   char reason[200];
 };
 
@@ -68,7 +69,7 @@ struct tc_counters {
   uint32_t stream;
   uint64_t produced_batches, produced_bytes, spool_bytes, spool_batches;
   uint64_t lost_batches, lost_bytes, lost_generations;
-  uint64_t reported_seq, reported_batches, reported_bytes; /* as message Counters has them */
+  uint64_t reported_seq, reported_batches, reported_bytes; /* see message Counters */
   uint32_t last_loss;
 };
 
@@ -87,23 +88,22 @@ struct tc_submit {
 };
 
 enum tc_reply_kind {
-  TC_REPLY_ATTACHED = 1, /* seq = durable_seq; records may come */
+  TC_REPLY_ATTACHED = 1, /* seq = durable_seq; records may be sent */
   TC_REPLY_REFUSED,      /* code = RefuseCode, text */
-  TC_REPLY_SUPERSEDED,   /* another connection took the stream over; this one is to be ended */
-  TC_REPLY_ACKED,        /* seq: everything of the stream up to it is durable */
-  TC_REPLY_RELEASED, /* released: so many record bytes (payload + TP_HEADER_BYTES) left memory: credit */
-  TC_REPLY_STORED,   /* a generation is complete in a file: ready to be understood */
-  TC_REPLY_ARCHIVED, /* a segment has its last name; before STORED says that its stream is closed */
-  TC_REPLY_LOST,     /* generations that will never come */
-  TC_REPLY_FAILED,   /* the log or the archive cannot be written; nothing is acked from here on: text */
-  TC_REPLY_BARRIER,  /* barrier: cookie */
+  TC_REPLY_SUPERSEDED,   /* another connection took the stream over; end this one */
+  TC_REPLY_ACKED,        /* all records of the stream up to seq are durable */
+  TC_REPLY_RELEASED,     /* released: bytes of freed records (payload + TP_HEADER_BYTES): credit */
+  TC_REPLY_STORED,       /* a generation is complete in a file: ready for analysis */
+  TC_REPLY_ARCHIVED,     /* a segment was published; sent before the STORED with stream_closed */
+  TC_REPLY_LOST,         /* generations that are lost */
+  TC_REPLY_FAILED,       /* text: the log or the archive cannot be written; no further acks */
+  TC_REPLY_BARRIER,      /* barrier: cookie */
 };
 
-/* An ack takes 32 bytes: only what the reply's kind has is allocated. A reply must not be copied as a struct. */
+/* Only the fields of the reply's kind are allocated (32 bytes for an ack): do not copy a reply as a struct. */
 struct tc_reply {
   enum tc_reply_kind kind;
-  /* Where it must go. STORED, ARCHIVED, LOST: the stream's home loop, which never changes while we run. */
-  unsigned loop;
+  unsigned loop; /* the receiver; STORED, ARCHIVED, LOST: the stream's home loop */
   uint64_t conn; /* 0 for STORED, ARCHIVED, LOST, FAILED, BARRIER */
   uint32_t stream;
   uint32_t magic; /* TC_REPLY_MAGIC */
@@ -118,36 +118,35 @@ struct tc_reply {
     struct { /* STORED: one generation; ARCHIVED, LOST: gen to last_gen */
       uint64_t gen, last_gen;
       uint64_t bytes, batches; /* ARCHIVED: bytes; LOST: both */
-      /* When it was traced (lib/archive/generation_time.h); 0: unknown. */
+      /* Time of tracing (lib/archive/generation_time.h); 0: unknown. */
       uint64_t first_wall_ns, end_wall_ns;
       char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
       unsigned char stream_id[TC_STREAM_BYTES];
-      /* LOST: why the collector gave it up, or empty and the LossReason. */
+      /* LOST: LossReason; why the collector gave the generation up, or empty. */
       uint32_t loss_code;
       char loss_text[200];
       /* STORED: */
-      bool new_run; /* a hole lies before it, or it is the stream's first: begin a new ordering epoch */
-      bool stream_closed; /* CLOSE came: the last generation (gen may be 0: nothing more to order) */
-      char path[192]; /* the file, below the state folder; tc_store_open_file() opens it */
-      char final_path[192]; /* its name once published; the same as path if it is */
-      uint64_t offset, len; /* the generation's bytes in it; the trace header is at offset 0 */
+      bool new_run;       /* after a hole, or the stream's first: begin a new ordering epoch */
+      bool stream_closed; /* the stream has ended after this generation (gen 0: no generation) */
+      char path[192];     /* the file, below the state folder; open it with tc_store_open_file() */
+      char final_path[192]; /* the file's name after it is published */
+      uint64_t offset, len; /* of the generation; the trace header is at offset 0 */
     };
   };
 };
 
 enum tc_from { TC_FROM_COMMIT, TC_FROM_SEGMENT };
 
-/* Takes reply over when it answers true; false: the receiver's queue is full, the store keeps it and
- * tries again. Frees with tc_reply_free(). */
 struct tc_store_sink {
   void *self;
+  /* Takes ownership of reply and frees it with tc_reply_free(). Returns false if the receiver's queue is full: the store keeps
+   * the reply and tries again. */
   bool (*reply)(void *self, enum tc_from from, struct tc_reply *reply);
-  void (*note)(void *self,
-               const struct tc_note *note); /* a line for the log, any store thread; NULL: none */
+  /* Receives a line for the log, on any store thread. May be NULL. */
+  void (*note)(void *self, const struct tc_note *note);
 };
 
-/* A line for the log, which another thread writes. Each call is a site of its own; a line about a
- * stream gives its ref, another one 0. */
+/* Sends a line for the log to the sink. Each call is a site of its own. ref: the stream that the line is about, or 0. */
 #define tc_store_note(sink, level, ref, ...)                                                       \
   do {                                                                                             \
     static struct tc_log_site site_;                                                               \
@@ -156,9 +155,10 @@ struct tc_store_sink {
 void tc_store_note_at(const struct tc_store_sink *sink, struct tc_log_site *site,
                       enum tc_level level, uint32_t ref, const char *fmt, ...) TB_PRINTF(5, 6);
 
-struct tc_submit *tc_submit_new(enum tc_submit_kind kind); /* NULL: no memory */
-void tc_submit_free(struct tc_submit *msg);                /* frees its record too */
-/* Zeroes the fields of the kind. Returns NULL if there is no memory. */
+/* Returns NULL if memory cannot be allocated. */
+struct tc_submit *tc_submit_new(enum tc_submit_kind kind);
+void tc_submit_free(struct tc_submit *msg); /* frees its record, too */
+/* Zeroes the fields of the kind. Returns NULL if memory cannot be allocated. */
 struct tc_reply *tc_reply_new(enum tc_reply_kind kind, uint64_t conn, uint32_t stream,
                               unsigned loop);
 size_t tc_reply_bytes(enum tc_reply_kind kind); /* as allocated */

@@ -12,7 +12,7 @@ struct tc_reply_queue_item {
 tb_rc tc_reply_queue_init(struct tc_reply_queue *box, struct tc_store_sink sink, enum tc_from from,
                           unsigned loops) {
   *box = (struct tc_reply_queue){ .sink = sink, .from = from, .loops = loops };
-  /* One queue more: the query room asks for barriers as sender `loops`. */
+  /* One queue more, for the query room, which requests barriers as sender `loops`. */
   box->head = calloc(loops + 1, sizeof *box->head);
   box->tail = calloc(loops + 1, sizeof *box->tail);
   if (box->head == NULL || box->tail == NULL) return TB_NOMEM;
@@ -35,8 +35,8 @@ void tc_reply_queue_fini(struct tc_reply_queue *box) {
   *box = (struct tc_reply_queue){ 0 };
 }
 
-static bool put(struct tc_reply_queue *box, struct tc_reply *reply,
-                struct tc_reply_queue_slot *slot) {
+static bool put_reply(struct tc_reply_queue *box, struct tc_reply *reply,
+                      struct tc_reply_queue_slot *slot) {
   if (reply == NULL) return false;
   unsigned loop = reply->loop <= box->loops ? reply->loop : box->loops;
   if (box->head[loop] == NULL && box->sink.reply(box->sink.self, box->from, reply)) return true;
@@ -55,7 +55,7 @@ static bool put(struct tc_reply_queue *box, struct tc_reply *reply,
 }
 
 bool tc_reply_queue_put(struct tc_reply_queue *box, struct tc_reply *reply) {
-  return put(box, reply, NULL);
+  return put_reply(box, reply, NULL);
 }
 
 bool tc_reply_queue_acked(struct tc_reply_queue *box, struct tc_reply_queue_slot *slot,
@@ -66,7 +66,7 @@ bool tc_reply_queue_acked(struct tc_reply_queue *box, struct tc_reply_queue_slot
   }
   struct tc_reply *reply = tc_reply_new(TC_REPLY_ACKED, conn, stream, loop);
   if (reply != NULL) reply->seq = seq;
-  return put(box, reply, slot);
+  return put_reply(box, reply, slot);
 }
 
 void tc_reply_queue_released(struct tc_reply_queue *box, struct tc_reply_queue_slot *slot,
@@ -79,7 +79,7 @@ void tc_reply_queue_released(struct tc_reply_queue *box, struct tc_reply_queue_s
   }
   struct tc_reply *reply = tc_reply_new(TC_REPLY_RELEASED, conn, stream, loop);
   if (reply != NULL) reply->released = bytes;
-  if (!put(box, reply, slot)) slot->owed = bytes;
+  if (!put_reply(box, reply, slot)) slot->owed = bytes;
 }
 
 void tc_reply_queue_unjoin(struct tc_reply_queue_slot *slot) {

@@ -39,7 +39,7 @@ const char *tc_shortage_of_archive(enum tc_shortage why) {
   return of_archive[why];
 }
 
-/* ENOSPC says the same of both. A file system that makes inodes as it needs them counts none. */
+/* ENOSPC does not tell inodes from space. A file system that creates inodes on demand reports f_files 0. */
 static bool lacks_inodes(int fd) {
   struct statvfs fs;
 
@@ -57,9 +57,7 @@ enum tc_shortage tc_shortage_of(tb_rc rc, int fd) {
   }
 }
 
-/* ---- waiting */
-
-static void begin(struct tc_wait *wait, uint64_t now_ns) {
+static void begin_wait(struct tc_wait *wait, uint64_t now_ns) {
   bool soon = wait->ended_ns != 0 && now_ns - wait->ended_ns < CALM_NS_MAX;
   uint64_t calm_ns = soon ? 2 * wait->calm_ns : SECOND_NS;
 
@@ -78,7 +76,7 @@ bool tc_wait_failed(struct tc_wait *wait, enum tc_shortage why, uint64_t now_ns)
   bool begins = wait->why == TC_SHORT_NONE;
   bool changes = why != wait->said && now_ns - wait->said_ns >= SAY_AGAIN_NS;
 
-  if (begins) begin(wait, now_ns);
+  if (begins) begin_wait(wait, now_ns);
   wait->why = why;
   wait->wrote = false;
   wait->failed_ns = now_ns;

@@ -15,11 +15,10 @@ struct tc_stats {
   _Atomic uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   _Atomic uint64_t retention_slices, retention_ns_total, retention_ns_max;
   _Atomic uint64_t streams, streams_live;
-  _Atomic uint64_t commit_turns, segment_turns; /* the threads': a hung disk stops them */
-  atomic_bool
-      catalog_stale; /* a write failed: it is rebuilt, and does not say what there is until then */
+  _Atomic uint64_t commit_turns, segment_turns; /* turns of the threads: a hung disk stops them */
+  atomic_bool catalog_stale; /* the catalog failed and is incomplete until it is rebuilt */
   _Atomic uint64_t files_missing, log_files_missing; /* removed under the running daemon */
-  atomic_bool retention_at_floor; /* the disk is short, and nothing may be deleted for it */
+  atomic_bool retention_at_floor; /* the disk is short; the floor protects all the rest */
   atomic_bool failed, clock_jumped;
   atomic_uint log_waits, archive_waits; /* enum tc_shortage */
 };

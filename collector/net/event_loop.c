@@ -31,7 +31,7 @@ static void on_tick(uv_timer_t *handle) {
   loop->handler.tick(loop->handler.self);
 }
 
-static void run(void *arg) {
+static void run_loop(void *arg) {
   struct tc_loop *loop = arg;
 
   uv_run(&loop->uv, UV_RUN_DEFAULT);
@@ -55,14 +55,14 @@ tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handle
   return TB_OK;
 }
 
-/* Signals are the main thread's. */
+/* Blocks signals in the new thread: the main thread handles them. */
 tb_rc tc_loop_start(struct tc_loop *loop) {
   sigset_t all, before;
   int failed;
 
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  failed = uv_thread_create(&loop->thread, run, loop);
+  failed = uv_thread_create(&loop->thread, run_loop, loop);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return failed == 0 ? TB_OK : TB_IO;
 }

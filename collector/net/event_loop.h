@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One libuv loop on a thread of its own, with a queue for each thread that may speak to it.
+/* A libuv loop on a thread of its own, with a queue for each thread that sends to it.
  *
- * Everything a connection owns belongs to its loop; what comes from outside comes as a message.
+ * All state of a connection belongs to its loop; other threads send messages.
  *
- * Threads   open, start, join from one; post and stop as said below; handlers run on the loop's.
+ * Threads   open, start, join: one thread; post and stop: see below; handlers: the loop's thread.
  * Errors    TB_IO: no thread, no descriptor.
  */
 #ifndef TC_NET_EVENT_LOOP_H
@@ -28,7 +28,7 @@ struct tc_loop_handler {
   void (*message)(void *self, enum tc_loop_sender from, void *msg); /* owns msg */
   void (*drained)(void *self);                                      /* all queues are empty */
   void (*tick)(void *self);
-  void (*stop)(void *self); /* close every handle you made; the loop ends when they are gone */
+  void (*stop)(void *self); /* must close the handler's handles, which ends the loop */
 };
 
 struct tc_loop {
@@ -38,21 +38,20 @@ struct tc_loop {
   uv_timer_t tick;
   struct tc_loop_handler handler;
   atomic_bool stopping;
-  atomic_ullong beats; /* ticks done: the watchdog looks whether they go on */
+  atomic_ullong beats; /* number of ticks; the watchdog checks that it rises */
   struct tc_spsc_queue inbox[TC_SENDERS];
 };
 
-/* After open() the caller may put its own handles on loop->uv, and must close them before close()
- * where start() was not called or failed. tick_ms: how often handler.tick is called. */
+/* Opens a loop that calls handler.tick every tick_ms. The caller may then add handles to loop->uv. If start() is not called
+ * or fails, the caller must close them before close(). */
 TB_MUST tb_rc tc_loop_open(struct tc_loop *loop, unsigned tick_ms, struct tc_loop_handler handler);
 TB_MUST tb_rc tc_loop_start(struct tc_loop *loop);
-/* Of one that does not run. Messages that were posted to it are dropped. */
+/* Closes a loop that does not run. Calls drop() for each message posted to it. */
 void tc_loop_close(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg));
-/* From the one thread that is `from`. False: full, msg stays the caller's. */
+/* Only from the thread `from`. Returns false if the queue is full; the caller then keeps msg. */
 bool tc_loop_post(struct tc_loop *loop, enum tc_loop_sender from, void *msg);
-/* Any thread. */
-void tc_loop_stop(struct tc_loop *loop);
-/* Once, after stop. Messages that came too late are given to drop. */
+void tc_loop_stop(struct tc_loop *loop); /* any thread */
+/* Call once, after stop. Calls drop() for each message that arrived too late. */
 void tc_loop_join(struct tc_loop *loop, void (*drop)(enum tc_loop_sender from, void *msg));
 
 #endif

@@ -22,7 +22,7 @@ tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
   char *real;
 
   if (tc_url_is_tls(url) && tls == NULL)
-    return tb_fail(diag, TB_IO, "%.120s: no certificates for it", url);
+    return tb_fail(diag, TB_IO, "%.120s: no certificates are configured for TLS", url);
   int rv = nng_listener_create(&listener, socket, url);
   if (rv != 0) return tb_fail(diag, TB_IO, "cannot listen on %.120s: %s", url, nng_strerror(rv));
   rv = set_options(listener, url, tls);

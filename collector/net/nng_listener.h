@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets nng listen as the configuration says: ipc:// for this host's group, tls+tcp:// for holders of a reader
- * certificate.
+/* Makes nng listen as configured: ipc:// for this host's group, tls+tcp:// for clients with a reader certificate.
  *
- * Nothing of ours watches it: what once stopped nng's listeners is mended below them (nng/stream.h, nng/clock.h). How many
- * peers are accepted is nng/accept.h's.
+ * No code watches the listeners: errors that used to stop them are fixed below nng (nng/stream.h, nng/clock.h). nng/accept.h
+ * limits the number of peers.
  *
  * Threads   any.
  * Errors    TB_IO with URL and reason in diag.
@@ -17,8 +16,8 @@
 #include "config/url_list.h"
 #include "nng/tls_engine.h"
 
-/* Until socket is closed. tls may be NULL where url needs none. out_url has port 0 resolved. A socket file that a killed
- * run left is taken over; one on which there is an answer is not. */
+/* Listens until socket is closed. tls may be NULL if url needs none. out_url: the url, with the actual port instead of 0.
+ * Replaces a socket file that nobody listens on (left by a killed collector). */
 TB_MUST tb_rc tc_nng_listen(nng_socket socket, const char *url, struct tc_nng_tls *tls,
                             struct tb_diag *diag, char out_url[TC_URL_BYTES]);
 

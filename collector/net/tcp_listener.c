@@ -17,19 +17,19 @@
 #include "base/text/hostport.h"
 #include "collector/base/logger.h"
 
-/* Few in a turn: those that came are heard before so many others have come that they would have to give way. */
+/* Few accepts in a turn, so that accepted peers are served before newer ones can displace them. */
 enum { ACCEPTS_A_TURN = 8, PAUSE_MS = 10, SHORT_PAUSE_MS = 100, BACKLOG = 1024, SOCKET_MODE = 0660 };
 
 struct tc_listener {
   uv_poll_t poll;
   uv_timer_t pause;
   int fd, spare_fd;
-  unsigned kept;        /* of the last descriptors no peer gets one */
-  unsigned turned_away; /* in this turn */
-  int handles;          /* that still have to close */
+  unsigned kept;        /* number of descriptors kept free */
+  unsigned turned_away; /* peers turned away in this turn */
+  int handles;          /* number of handles that are still closing */
   struct tc_listener_sink sink;
   char address[TC_ADDRESS_MAX];
-  dev_t dev; /* of the socket's file; ino 0: it has none */
+  dev_t dev; /* of the unix socket's file; ino 0: not a unix socket */
   ino_t ino;
 };
 
@@ -59,7 +59,7 @@ static void name_of(int fd, const struct sockaddr_storage *from, char out[TC_PEE
   }
 }
 
-/* With the spare one given back there is room to take one peer from the queue and close it. */
+/* Closes the spare descriptor to have one for accepting a peer from the queue and closing it. */
 static bool turn_one_away(struct tc_listener *l) {
   if (l->spare_fd < 0) l->spare_fd = open_spare();
   if (l->spare_fd < 0) return false;
@@ -79,13 +79,13 @@ static void on_pause_over(uv_timer_t *timer) {
   uv_poll_start(&l->poll, UV_READABLE, on_poll);
 }
 
-/* The kernel would call us again at once for a connection that we cannot take. */
+/* Stops polling for a while: the socket stays readable, so it would call us again at once. */
 static void pause_for(struct tc_listener *l, uint64_t ms) {
   uv_poll_stop(&l->poll);
   uv_timer_start(&l->pause, on_pause_over, ms, 0);
 }
 
-/* The number of one that has ended for it, which the next peer would get beside it. */
+/* Moves fd to the lowest free number, if a descriptor below it was closed: has_descriptor() judges by the number. */
 static int take_lowest(int fd) {
   int lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -95,7 +95,8 @@ static int take_lowest(int fd) {
   return lowest < fd ? lowest : fd;
 }
 
-/* The kernel gives the lowest free number: all below it are in use. The limit may be changed from outside (prlimit). */
+/* Returns whether the peer may keep its descriptor. The kernel assigns the lowest free number, so all below are in use. Reads
+ * the limit each time, as prlimit(1) may change it. */
 static bool has_descriptor(const struct tc_listener *l, int *fd) {
   struct rlimit limit;
 
@@ -137,7 +138,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   (void)events;
   l->turned_away = 0;
   for (int i = 0; i < ACCEPTS_A_TURN && taken == TAKEN; i++) {
-    if (uv_is_closing((uv_handle_t *)handle)) return; /* by the sink's count */
+    if (uv_is_closing((uv_handle_t *)handle)) return; /* the sink closed the listener */
     taken = take_one(l);
   }
   if (taken == NOT_READY) pause_for(l, PAUSE_MS);
@@ -231,7 +232,7 @@ static tb_rc path_fail(struct tb_diag *diag, const char *path, const char *why) 
   return tb_fail(diag, TB_IO, "listen on %s: %s", path, why);
 }
 
-/* May the name be taken? */
+/* Checks that path is free or a socket that nobody listens on. */
 static tb_rc check_name(const char *path, const struct sockaddr_un *at, struct tb_diag *diag) {
   struct stat there;
 
@@ -253,7 +254,7 @@ static bool listen_at(int fd, const struct sockaddr_un *at, struct stat *out) {
          lstat(at->sun_path, out) == 0;
 }
 
-/* In the same folder, and no longer than "http.sock". */
+/* Makes a temporary name in the same folder, not longer than "http.sock". */
 static bool name_beside(const char *path, struct sockaddr_un *out) {
   const char *slash = strrchr(path, '/');
   int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
@@ -290,7 +291,7 @@ tb_rc tc_listener_open_path(uv_loop_t *uv, const char *path, struct tc_listener_
   return TB_OK;
 }
 
-/* Another collector may have taken it. */
+/* Keeps the name if another collector has taken it. */
 static void unlink_ours(const struct tc_listener *l) {
   struct stat there;
 
@@ -298,8 +299,6 @@ static void unlink_ours(const struct tc_listener *l) {
       there.st_ino == l->ino)
     unlink(l->address);
 }
-
-/* --- the end ----------------------------------------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle) {
   struct tc_listener *l = handle->data;
@@ -314,8 +313,8 @@ void tc_listener_close(struct tc_listener *l) {
   unlink_ours(l);
   l->handles = 2;
   uv_close((uv_handle_t *)&l->poll, on_handle_closed);
-  /* Now, not with the handle's last turn: peers shall find the port closed. But after libuv has let go
-   * of the number, which another thread may be given next. */
+  /* Close at once and not in the handle's callback, so that peers find the port closed; but after libuv has released the
+   * number, which another thread may get next. */
   close(l->fd);
   uv_close((uv_handle_t *)&l->pause, on_handle_closed);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A listening socket on a loop: accepted descriptors go to the sink.
+/* A listening socket on a loop; the sink gets accepted descriptors.
  *
- * TCP: SO_REUSEADDR, so that a restart takes the same port at once; port 0 takes a free one.
- * A unix socket: mode 0660 and the group of the process from its first moment on, as it gets its name when it is complete.
+ * TCP: SO_REUSEADDR, so that a restart can take the same port at once; port 0 takes a free one.
+ * A unix socket has mode 0660 and the group of the process from the first moment: it is renamed to its path when complete.
  *
- * When the
- * process is out of descriptors a spare one lets waiting peers be accepted and closed, so that they
- * hear of it; then nothing is accepted for a moment. Where that cannot be done either the kernel's queue
- * holds them; it is never asked again and again.
+ * When the process is out of descriptors, a spare one is used to accept and close waiting peers, so that they notice;
+ * then the listener pauses. If even that fails the peers stay in the kernel's queue during the pause.
  *
  * Threads   all calls on the loop's thread.
  * Errors    open: TB_IO with address and reason in diag; TB_NOMEM.
@@ -21,16 +19,16 @@
 
 enum { TC_ADDRESS_MAX = 280, TC_PEER_MAX = 63 };
 
-/* Descriptors that each listener leaves to others. Where those of another kind have taken the rest, so few of its own peers
- * come in all the same as long as half of these are left, which are the store's. */
+/* TC_FDS_KEPT_FREE: descriptors that each listener leaves to others; half of them are the store's. TC_FEW_PEERS: a listener
+ * with fewer peers than this may use the other half, if other kinds of peers have taken the rest. */
 enum { TC_FDS_KEPT_FREE = 128, TC_FEW_PEERS = 16 };
 
 struct tc_listener_sink {
   void *self;
-  bool (*ready)(void *self); /* false: accept nothing for a moment; the kernel's queue holds them */
+  bool (*ready)(void *self); /* false: pause; peers stay in the kernel's queue */
   void (*accepted)(void *self, int fd, const char *peer); /* owns fd, which does not block */
-  /* A peer has come that would get one of the last descriptors, so many of them: true: it is taken. May end another one
-   * for it, whose descriptor is free at once. NULL: none is taken. */
+  /* Decides on a peer that gets one of the last `left` descriptors. Returns true to accept it, possibly after closing the
+   * descriptor of another one. NULL: such peers are turned away. */
   bool (*takes_last)(void *self, unsigned left);
 };
 
@@ -38,21 +36,20 @@ struct tc_listener;
 
 TB_MUST tb_rc tc_listener_open(uv_loop_t *uv, const char *address, struct tc_listener_sink sink,
                                struct tb_diag *diag, struct tc_listener **out);
-/* A unix socket at path. Takes the place of a socket that nobody listens at (a collector that was killed), never that of
- * a file of another kind. Its name goes with close(), unless another socket has taken it. Peers are "uid:N". */
+/* Opens a unix socket at path. Replaces a socket that nobody listens on (left by a killed collector), but no other kind of
+ * file. close() removes the name unless another socket has taken it. Peers are named "uid:N". */
 TB_MUST tb_rc tc_listener_open_path(uv_loop_t *uv, const char *path, struct tc_listener_sink sink,
                                     struct tb_diag *diag, struct tc_listener **out);
-/* As open, on a socket that listens already and is not blocking: owns it, on failure too. address is what
- * tc_listener_address() will say. */
+/* Uses a non-blocking socket that listens already, and owns it, also after an error. address: the result of
+ * tc_listener_address(). */
 TB_MUST tb_rc tc_listener_adopt(uv_loop_t *uv, int fd, const char *address,
                                 struct tc_listener_sink sink, struct tb_diag *diag,
                                 struct tc_listener **out);
-/* Peers are turned away, but for those that the sink takes, when fewer descriptors would be left to the process. */
+/* Keeps this many descriptors of the process free: turns peers away, except those that sink.takes_last() accepts. */
 void tc_listener_keep_free(struct tc_listener *listener, unsigned descriptors);
-void tc_listener_close(
-    struct tc_listener *listener); /* NULL is fine; memory goes with the loop's turn */
+void tc_listener_close(struct tc_listener *listener); /* NULL is fine; freed by the loop later */
 
-/* HOST:PORT with the real port, the host as it was given; or the path. */
+/* Returns HOST:PORT with the actual port and the host as it was given, or the path. */
 const char *tc_listener_address(const struct tc_listener *listener);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection is in one of five states, and only ever moves to the right. A bare socket begins OPEN.
+/* A connection is in one of five states and only moves to the right. A socket without TLS begins OPEN.
  *
  *                 secured          closed by us             all is sent                 the peer's end, or 1 s
  *   HANDSHAKING ──────────> OPEN ───────────────> FLUSHING ─────────────> LINGERING ──────────────────────────> ENDED
  *        └──────────────────┴── broken, or aborted ──┴───────────────────────┴────────────────────────────────────┘
  *
- * With nothing left to send, a close leads straight to LINGERING. */
+ * A close with nothing left to send skips FLUSHING. */
 #include "collector/net/tls_connection.h"
 
 #include <errno.h>
@@ -24,12 +24,12 @@
 enum state {
   HANDSHAKING,
   OPEN,
-  FLUSHING,  /* ended by us: what was sent before still has to go out */
-  LINGERING, /* our side is shut down; reading on until the peer's is */
+  FLUSHING,  /* closed by us: sending the bytes that are kept */
+  LINGERING, /* our side is shut down; reading until the peer's is */
   ENDED,     /* the handle is closing */
 };
 
-/* How a read or write went, below zero. */
+/* Results of a read or write that are not a number of bytes. */
 enum { LATER = 0, PEER_ENDED = -1, FAILED = -2 };
 
 struct tc_tls {
@@ -39,25 +39,23 @@ struct tc_tls {
   int fd;
   enum state state;
   int events;       /* polled for */
-  bool held;        /* the sink said TB_AGAIN */
+  bool held;        /* the sink returned TB_AGAIN */
   bool wants_write; /* OpenSSL has bytes of its own to send */
   bool queued, timed;
-  bool has_left; /* the sink has heard of it */
+  bool has_left; /* sink.left() was called */
   TAILQ_ENTRY(tc_tls) in_queue;
   LIST_ENTRY(tc_tls) in_timed;
   uint64_t deadline_ms;
   struct tc_tls_sink sink;
-  unsigned char *left; /* clear bytes that a held sink did not take */
+  unsigned char *left; /* clear bytes that a held sink did not consume */
   size_t left_len;
-  unsigned char *out; /* clear bytes that the socket did not take */
-  size_t out_at, out_len, out_cap; /* they begin at out_at */
-  uint64_t written; /* where the bytes are clear */
+  unsigned char *out;              /* clear bytes that the socket did not accept */
+  size_t out_at, out_len, out_cap; /* the bytes begin at out_at */
+  uint64_t written;                /* number of bytes sent, without TLS */
   char why[200];
 };
 
 static void on_poll(uv_poll_t *handle, int status, int events);
-
-/* --- the loop's share -------------------------------------------------------------------------- */
 
 static void timed_add(struct tc_tls *tls, uint64_t ms) {
   struct tc_tls_loop *loop = tls->loop;
@@ -109,7 +107,7 @@ static void finish(struct tc_tls *tls) {
   timed_remove(tls);
   queue_remove(tls);
   uv_close((uv_handle_t *)&tls->poll, on_handle_closed);
-  close(tls->fd); /* now, for whoever needs a descriptor; libuv has let go of it */
+  close(tls->fd); /* at once, as others may need a descriptor; libuv no longer uses it */
 }
 
 static void note_why(struct tc_tls *tls, const char *why) {
@@ -175,7 +173,7 @@ static void linger(struct tc_tls *tls) {
 
 /* --- bytes ------------------------------------------------------------------------------------- */
 
-static int openssl_said(struct tc_tls *tls, int answer) {
+static int result_of_openssl(struct tc_tls *tls, int answer) {
   char why[sizeof tls->why];
 
   switch (SSL_get_error(tls->ssl, answer)) {
@@ -189,7 +187,7 @@ static int openssl_said(struct tc_tls *tls, int answer) {
   }
 }
 
-static int socket_said(struct tc_tls *tls) {
+static int result_of_errno(struct tc_tls *tls) {
   if (errno == EAGAIN || errno == EINTR) return LATER;
   note_why(tls, strerror(errno));
   return FAILED;
@@ -200,11 +198,11 @@ static int read_some(struct tc_tls *tls, unsigned char *into, size_t room) {
     ERR_clear_error();
     errno = 0;
     int n = SSL_read(tls->ssl, into, room < INT32_MAX ? (int)room : INT32_MAX);
-    return n > 0 ? n : openssl_said(tls, n);
+    return n > 0 ? n : result_of_openssl(tls, n);
   }
   ssize_t n = recv(tls->fd, into, room, MSG_DONTWAIT);
   if (n > 0) return (int)n;
-  return n == 0 ? PEER_ENDED : socket_said(tls);
+  return n == 0 ? PEER_ENDED : result_of_errno(tls);
 }
 
 static int write_some(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
@@ -214,14 +212,14 @@ static int write_some(struct tc_tls *tls, const unsigned char *bytes, size_t n) 
     ERR_clear_error();
     errno = 0;
     int sent = SSL_write(tls->ssl, bytes, want);
-    return sent > 0 ? sent : openssl_said(tls, sent);
+    return sent > 0 ? sent : result_of_openssl(tls, sent);
   }
   ssize_t sent = send(tls->fd, bytes, (size_t)want, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent > 0) tls->written += (uint64_t)sent;
-  return sent >= 0 ? (int)sent : socket_said(tls);
+  return sent >= 0 ? (int)sent : result_of_errno(tls);
 }
 
-/* Keeps what the sink left behind, so that nothing is read twice or lost while it is held. */
+/* Delivers bytes to the sink, and keeps the ones that it does not consume until it is resumed. */
 static void deliver(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
   size_t used = n;
   tb_rc rc = tls->sink.bytes(tls->sink.self, bytes, n, &used);
@@ -247,7 +245,7 @@ static void deliver_left(struct tc_tls *tls) {
   free(bytes);
 }
 
-static void turn(struct tc_tls *tls) {
+static void read_turn(struct tc_tls *tls) {
   uint64_t end_ns = uv_hrtime() + TC_TLS_TURN_NS;
   size_t taken = 0;
 
@@ -271,7 +269,7 @@ static void turn(struct tc_tls *tls) {
     deliver(tls, into, (size_t)n);
     taken += (size_t)n;
     if (taken < TC_TLS_TURN_BYTES && uv_hrtime() < end_ns) continue;
-    /* The socket wakes us again for what lies there, but not for what OpenSSL has read ahead. */
+    /* Queue a turn: polling reports bytes in the socket, but not those that OpenSSL has read ahead. */
     if (!tls->held) tc_tls_resume(tls);
     break;
   }
@@ -306,8 +304,8 @@ static void flush(struct tc_tls *tls) {
   update_poll(tls);
 }
 
-/* What has gone out in front is moved over only when there is as much of it as is left, or more. */
-static bool keep(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
+/* Appends bytes to `out`. Moves the kept bytes to the front only if at least as many were sent. */
+static bool keep_unsent(struct tc_tls *tls, const unsigned char *bytes, size_t n) {
   if (n > tls->out_cap - tls->out_at - tls->out_len && tls->out_at >= tls->out_len + n) {
     memmove(tls->out, tls->out + tls->out_at, tls->out_len);
     tls->out_at = 0;
@@ -339,7 +337,7 @@ void tc_tls_send(struct tc_tls *tls, const void *data, size_t n) {
     bytes += sent;
     n -= (size_t)sent;
   }
-  if (n > 0 && !keep(tls, bytes, n)) {
+  if (n > 0 && !keep_unsent(tls, bytes, n)) {
     tc_tls_abort(tls, "out of memory");
     return;
   }
@@ -382,17 +380,17 @@ static void handshake(struct tc_tls *tls) {
     leave_handshake(tls);
     tls->state = OPEN;
     tls->sink.open(tls->sink.self);
-    /* The peer's first bytes may have come with its last handshake message. */
-    if (tls->state == OPEN) turn(tls);
+    /* The peer's first bytes may have arrived with its last handshake message. */
+    if (tls->state == OPEN) read_turn(tls);
     return;
   }
-  if (openssl_said(tls, answer) == LATER)
+  if (result_of_openssl(tls, answer) == LATER)
     update_poll(tls);
   else
-    shut_our_side(tls); /* the alert is on its way: let it arrive */
+    shut_our_side(tls); /* linger, so that the alert arrives */
 }
 
-/* libuv says EBADF for any EPOLLERR; the socket knows better. To one that lingers, a reset is an end. */
+/* libuv reports EBADF for any EPOLLERR, so ask the socket. While lingering, a reset is an orderly end. */
 static void socket_broke(struct tc_tls *tls) {
   int why = 0;
   socklen_t len = sizeof why;
@@ -401,7 +399,7 @@ static void socket_broke(struct tc_tls *tls) {
   tc_tls_abort(tls, tls->state <= OPEN ? strerror(why != 0 ? why : ECONNRESET) : NULL);
 }
 
-static void hear_end(struct tc_tls *tls) {
+static void report_left(struct tc_tls *tls) {
   tls->has_left = true;
   tls->sink.left(tls->sink.self);
   update_poll(tls);
@@ -418,8 +416,8 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   case HANDSHAKING: handshake(tls); break;
   case OPEN:
     if (events & UV_WRITABLE) flush(tls);
-    if (tls->state == OPEN && (events & UV_READABLE) && !tls->held) turn(tls);
-    if (tls->state == OPEN && (events & UV_DISCONNECT) && tls->held) hear_end(tls);
+    if (tls->state == OPEN && (events & UV_READABLE) && !tls->held) read_turn(tls);
+    if (tls->state == OPEN && (events & UV_DISCONNECT) && tls->held) report_left(tls);
     break;
   case FLUSHING: flush(tls); break;
   case LINGERING: linger(tls); break;
@@ -427,7 +425,7 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
   }
 }
 
-/* One turn for each that was waiting when the round began; a caller that queues again waits for the next. */
+/* Gives a turn to each connection that is queued when the round begins; those queued meanwhile wait for the next round. */
 static void on_again(uv_idle_t *handle) {
   struct tc_tls_loop *loop = handle->data;
   size_t waiting = 0;
@@ -438,7 +436,7 @@ static void on_again(uv_idle_t *handle) {
     struct tc_tls *tls = TAILQ_FIRST(&loop->queue);
 
     queue_remove(tls);
-    turn(tls);
+    read_turn(tls);
   }
   if (TAILQ_EMPTY(&loop->queue)) uv_idle_stop(&loop->again);
 }
@@ -463,7 +461,7 @@ tb_rc tc_tls_accept(struct tc_tls_loop *loop, SSL_CTX *ctx, int fd, struct tc_tl
   tls->sink = sink;
   tls->state = ctx != NULL ? HANDSHAKING : OPEN;
   tls->poll.data = tls;
-  /* Fail on what is not TCP (a test's socket pair), where they mean nothing. */
+  /* Ignore errors: on a socket that is not TCP (a unix socket) these options do not exist. */
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (loop->user_timeout_ms != 0)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &loop->user_timeout_ms,

@@ -15,7 +15,7 @@
 enum {
   CHAIN_DEPTH_MAX = 3,
   CHAIN_BYTES_MAX = 32 << 10,
-  /* Four TLS records at a read: with read_ahead the kernel is asked half as often. */
+  /* Four TLS records a read: with read_ahead this halves the number of system calls. */
   READ_AHEAD_BYTES = 66 << 10,
 };
 
@@ -24,8 +24,8 @@ static tb_rc pem_fail(struct tb_diag *diag, const char *path, const char *wanted
 }
 
 /* --- ALPN --------------------------------------------------------------------------------------
- * OpenSSL does not ask the select callback when a client offers no protocol at all, so the hello
- * itself is looked at first. Both refusals are the alert no_application_protocol. */
+ * OpenSSL does not call the select callback if a client offers no protocol at all, so a client hello callback checks this
+ * first. Both refuse with the alert no_application_protocol. */
 
 static int require_alpn(SSL *ssl, int *alert, void *arg) {
   const unsigned char *bytes;
@@ -54,8 +54,6 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
   }
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
-
-/* --- a context --------------------------------------------------------------------------------- */
 
 static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
@@ -92,7 +90,7 @@ static tb_rc path_of(char out[PATH_MAX], const char *dir, const char *name, stru
   return unfit == NULL ? TB_OK : tb_fail(diag, TB_IO, "%s: %s", out, unfit);
 }
 
-/* Would our own peers accept our certificate? A reload that mixes two authorities ends here. */
+/* Checks that peers with our authority accept our certificate, so that a reload with files of two authorities fails. */
 static tb_rc check_chain(SSL_CTX *ctx, const char *path, struct tb_diag *diag) {
   X509_STORE_CTX *check = X509_STORE_CTX_new();
   STACK_OF(X509) *extra = NULL;
@@ -161,7 +159,7 @@ bool tc_tls_context_has_name(const SSL_CTX *ctx, const char *host) {
   bool has = X509_check_host(cert, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1 ||
              X509_check_ip_asc(cert, host, 0) == 1;
 
-  ERR_clear_error(); /* an address that is none */
+  ERR_clear_error(); /* X509_check_ip_asc() fails on a host that is not an address */
   return has;
 }
 
@@ -183,8 +181,6 @@ uint64_t tc_tls_peer_expires_s(const SSL *ssl) {
 
   return cert != NULL ? tc_asn1_time_s(X509_get0_notAfter(cert)) : 0;
 }
-
-/* --- who the peer is --------------------------------------------------------------------------- */
 
 static void x509_freep(X509 **cert) {
   X509_free(*cert);

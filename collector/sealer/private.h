@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sealer, all of it. Only the files of its thread know it; each room below takes what it needs. */
+/* The sealer as a whole. Only the files of its thread include this; each room takes only the parts it needs. */
 #ifndef TC_SEALER_PRIVATE_H
 #define TC_SEALER_PRIVATE_H
 
@@ -25,22 +25,22 @@ struct tc_sealer {
   struct tc_spsc_queue inbox;
   struct { /* taken from the inbox, in order */
     struct tc_work *first, **tail;
-    struct tc_record *at; /* the first record of the first work that is not yet handled */
-    bool is_begun;        /* `at` counts */
-    struct tc_work *barriers, **barriers_tail; /* answered after the next sealing */
+    struct tc_record *at;                      /* the next record of the first work */
+    bool is_begun;                             /* the first work is in progress; `at` is valid */
+    struct tc_work *barriers, **barriers_tail; /* answered after the next tc__publish_queue() */
   } work;
   struct {            /* rows of live streams */
-    bool soon;        /* a stream came or went */
-    uint64_t mono_ns; /* of the last time that they were written */
+    bool soon;        /* an agent attached or detached */
+    uint64_t mono_ns; /* time of the last write */
   } live;
   struct {
     struct tc_wait wait;
-    uint64_t retry_mono_ns; /* 0: nothing waits to be tried again */
-    uint64_t short_mono_ns; /* what others may give back is short since then; 0: it is not */
-    bool is_reported;       /* as a failure */
+    uint64_t retry_mono_ns; /* time of the next attempt; 0: nothing failed */
+    uint64_t short_mono_ns; /* start of a shortage that others may end; 0: none */
+    bool is_reported;       /* logged as a failure */
   } trouble;
   struct tc_reserve reserve;
-  uint64_t reserve_mono_ns, aged_mono_ns; /* when it was filled, and old runs were looked for */
+  uint64_t reserve_mono_ns, aged_mono_ns; /* when last filled; when old runs were last closed */
 
   struct tc_wakeup wakeup;
   pthread_t thread;

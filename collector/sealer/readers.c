@@ -33,14 +33,14 @@ bool tc__readers_ask(struct tc__readers *readers) {
   return atomic_load(&readers->asked) != readers->done;
 }
 
-static void end(struct tc__readers *readers, uint64_t upto) {
+static void wake_readers(struct tc__readers *readers, uint64_t upto) {
   pthread_mutex_lock(&readers->lock);
   readers->done = upto;
   pthread_cond_broadcast(&readers->is_done);
   pthread_mutex_unlock(&readers->lock);
 }
 
-/* Readers that ask while a pass is under way may have come too late for it: they have the next one. */
+/* Readers that ask during a pass are served by the next one: the current one may have missed later changes. */
 void tc__readers_serve(struct tc__readers *readers, struct tc__seal *seal) {
   uint64_t asked = atomic_load(&readers->asked);
   struct tb_diag diag = { 0 };
@@ -51,11 +51,11 @@ void tc__readers_serve(struct tc__readers *readers, struct tc__seal *seal) {
     readers->served = asked;
     tc__begin_show(seal);
   }
-  /* A failure is noted; they read what the catalog has. */
+  /* A failure is logged; the readers then read what the catalog has. */
   (void)!tc__show_open_runs(seal, tc_mono_ns() + TC__SHOW_NS, &diag, &done);
-  if (done) end(readers, readers->served);
+  if (done) wake_readers(readers, readers->served);
 }
 
 void tc__readers_end(struct tc__readers *readers) {
-  end(readers, UINT64_MAX);
+  wake_readers(readers, UINT64_MAX);
 }

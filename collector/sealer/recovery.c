@@ -10,7 +10,7 @@
 #include "collector/sealer/private.h"
 #include "collector/sealer/seal/runs.h"
 
-static struct tc__stream *find(const struct tc_sealer *sealer, uint32_t ref) {
+static struct tc__stream *find_stream(const struct tc_sealer *sealer, uint32_t ref) {
   struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, ref);
 
   assert(stream != NULL);
@@ -24,15 +24,15 @@ tb_rc tc_sealer_add_stream(struct tc_sealer *sealer, const struct tc_stream_intr
 
 tb_rc tc_sealer_resume(struct tc_sealer *sealer, uint32_t ref, const unsigned char *packed,
                        size_t len, struct tb_diag *diag, uint64_t *out_skip_to) {
-  return tc__resume(&sealer->recovery, find(sealer, ref), packed, len, diag, out_skip_to);
+  return tc__resume(&sealer->recovery, find_stream(sealer, ref), packed, len, diag, out_skip_to);
 }
 
 void tc_sealer_note_checkpoint_lost(struct tc_sealer *sealer, uint32_t ref, uint64_t lsn,
                                     uint64_t seq) {
   tc__note_as(&sealer->env, TC_ERROR, ref,
               "wal: the checkpoint at lsn %" PRIu64 " of stream=%s up to seq=%" PRIu64
-              " cannot be read or does not parse; what only it had is lost",
-              lsn, find(sealer, ref)->hex, seq);
+              " cannot be read or does not parse; records that only its file had are lost",
+              lsn, find_stream(sealer, ref)->hex, seq);
 }
 
 bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name) {
@@ -42,7 +42,7 @@ bool tc_sealer_has_part(const struct tc_sealer *sealer, const char *name) {
 }
 
 const struct tc_settled *tc_sealer_settled(const struct tc_sealer *sealer, uint32_t ref) {
-  return &find(sealer, ref)->settled;
+  return &find_stream(sealer, ref)->settled;
 }
 
 void tc_sealer_replay_from(struct tc_sealer *sealer, uint64_t lsn) {
@@ -60,7 +60,7 @@ tb_rc tc_sealer_replay(struct tc_sealer *sealer, uint32_t ref, unsigned kind, ui
                            .len = len,
                            .crc = crc };
 
-  return tc__replay(&sealer->recovery, find(sealer, ref), &item, diag, out_skip_to);
+  return tc__replay(&sealer->recovery, find_stream(sealer, ref), &item, diag, out_skip_to);
 }
 
 tb_rc tc_sealer_replay_flush(struct tc_sealer *sealer, struct tb_diag *diag) {
@@ -69,11 +69,11 @@ tb_rc tc_sealer_replay_flush(struct tc_sealer *sealer, struct tb_diag *diag) {
 
 tb_rc tc_sealer_replay_gap(struct tc_sealer *sealer, uint32_t ref, uint64_t first_seq,
                            uint64_t last_seq, struct tb_diag *diag) {
-  return tc__replay_gap(&sealer->seal, find(sealer, ref), first_seq, last_seq, diag);
+  return tc__replay_gap(&sealer->seal, find_stream(sealer, ref), first_seq, last_seq, diag);
 }
 
-/* Facts that recovery found must not be found again: the damaged file goes, and its gap would be an unknown
- * hole. */
+/* Requests a checkpoint for each stream with a gap, to record the loss: the damaged file will be deleted, and the next start
+ * could not explain the hole. */
 static tb_rc put_gaps_down(struct tc_sealer *sealer) {
   for (struct tc__stream *s = sealer->seal.streams.first; s != NULL; s = s->next) {
     if (!s->damaged) continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and unmaking the sealer: all its rooms put together. The thread is in thread.c. */
+/* Creates and frees the sealer and connects its rooms. The thread is in thread.c. */
 #include "collector/sealer/sealer.h"
 
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #include "collector/sealer/seal/rests.h"
 
 enum {
-  DESCRIPTORS_PART =
-      4, /* of those the system gives us, as many as this part of them are for segments */
+  DESCRIPTORS_PART = 4, /* segments may use a quarter of RLIMIT_NOFILE */
   DESCRIPTORS_MAX = 16384,
 };
 

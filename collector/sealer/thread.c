@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread: take work, write what it says, seal what became whole, put down verdicts, look after
- * retention, sleep. A failure anywhere leaves everything in place and is tried again a little later. */
+/* The sealer's thread: does the posted work, publishes whole files, writes verdicts, runs retention, sleeps. A step that
+ * fails leaves everything in place and is tried again later. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ enum { SEAL_FROM = 64, METAS_AT_ONCE = 64, PROVE_NS = 10000000 };
 
 static const uint64_t RETRY_NS = 100000000, OUTBOX_RETRY_NS = 1000000, NO_REST_NS = 1;
 static const uint64_t TURN_NS = 50000000;
-/* How long a shortage of memory is waited for: others may give theirs back. One of descriptors is waited for as long as it
- * lasts, since peers can cause it, and a new start has no more of them. */
+/* How long to wait out a shortage of memory, which others may release. A shortage of descriptors is waited out however
+ * long: peers can cause it, and a restart would have no more descriptors. */
 static const uint64_t SHORTAGE_NS = UINT64_C(30000000000);
-/* Rows of live streams are written each second; a stream that came or went is shown sooner. */
 static const uint64_t RESERVE_EVERY_NS = 1000000000, RUNS_EVERY_NS = 1000000000;
+/* Rows of live streams are written every second, and sooner after an agent attached or detached. */
 static const uint64_t LIVE_EVERY_NS = 1000000000, LIVE_SOON_NS = 50000000;
 
-static void release(struct tc_sealer *sealer, struct tc_record *record) {
+static void release_record(struct tc_sealer *sealer, struct tc_record *record) {
   struct tc__stream *stream = tc__find_stream(&sealer->seal.streams, record->stream);
 
   if (stream != NULL && stream->conn == record->conn && record->conn != 0)
@@ -40,7 +40,7 @@ static void release(struct tc_sealer *sealer, struct tc_record *record) {
   record->free(record);
 }
 
-/* The records are freed once all their bytes are written: queues of segments point into them. */
+/* The caller frees the records after all bytes are written: the segments' queues point into them. */
 static tb_rc do_records(struct tc_sealer *sealer, struct tc_work *work, struct tb_diag *diag) {
   if (!sealer->work.is_begun) sealer->work.at = work->records.head;
   sealer->work.is_begun = true;
@@ -69,12 +69,12 @@ static void free_records(struct tc_sealer *sealer, struct tc_work *work) {
   while (work->records.head != NULL) {
     struct tc_record *record = work->records.head;
     work->records.head = record->next;
-    release(sealer, record);
+    release_record(sealer, record);
   }
 }
 
-/* All streams that hold the same stretch of the log are asked for checkpoints at once: the kernel begins to write all of
- * their files before the first is waited for, and one journal commit does for many. */
+/* Starts writing the files of all checkpoints that follow in the queue (streams that hold the same part of the log are
+ * requested together), so that the first sync waits for all of them and one journal commit serves many. */
 static tb_rc begin_checkpoints(struct tc_sealer *sealer, struct tc_work *work,
                                struct tb_diag *diag) {
   for (; work != NULL && work->kind == TC_WORK_CHECKPOINT && !work->checkpoint.disk_begun;
@@ -101,7 +101,7 @@ static tb_rc do_work(struct tc_sealer *sealer, struct tc_work *work, struct tb_d
     free_records(sealer, work);
     return TB_OK;
   }
-  if (work->kind == TC_WORK_BARRIER) return TB_OK; /* answered once all before it is published */
+  if (work->kind == TC_WORK_BARRIER) return TB_OK; /* answered after all before it is published */
   if (stream == NULL) return TB_OK;
   switch (work->kind) {
   case TC_WORK_ATTACHED:
@@ -148,21 +148,21 @@ static bool take_inbox(struct tc_sealer *sealer) {
 }
 
 static void answer_barriers(struct tc_sealer *sealer) {
-  tc__flush_live(&sealer->catalog,
-                 &sealer->seal.streams); /* the next request sees the streams as they are now */
+  /* The next request must see the streams as they are now. */
+  tc__flush_live(&sealer->catalog, &sealer->seal.streams);
   while (sealer->work.barriers != NULL) {
     struct tc_work *work = sealer->work.barriers;
     struct tc_reply *reply = tc_reply_new(TC_REPLY_BARRIER, 0, 0, work->barrier.loop);
     if (reply != NULL) reply->barrier = work->barrier.cookie;
     if (!tc_reply_queue_put(&sealer->seal.outbox.replies, reply))
-      return; /* no memory: by a later turn */
+      return; /* out of memory: a later turn tries again */
     sealer->work.barriers = work->next;
     tc_work_free(work);
   }
   sealer->work.barriers_tail = &sealer->work.barriers;
 }
 
-/* They see all that is published, and the runs that are written as they are now. */
+/* Answers barriers after the catalog shows all published segments and the open runs. */
 static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TC__SHOW_NS;
   bool done;
@@ -173,25 +173,20 @@ static tb_rc settle_barriers(struct tc_sealer *sealer, struct tb_diag *diag) {
   return TB_OK;
 }
 
-static bool has_inbox(struct tc_sealer *sealer) {
-  return !tc_spsc_queue_is_empty(&sealer->inbox);
-}
-
-/* Each generation that is published comes back as a verdict. While more records wait a few more are written than
- * came, so that verdicts neither pile up nor hold the records up. */
+/* Each published generation later returns a verdict. While records are waiting, apply slightly more verdicts than files were
+ * published, so that verdicts neither pile up nor delay the records. */
 static tb_rc publish(struct tc_sealer *sealer, struct tb_diag *diag) {
   size_t verdicts = sealer->seal.queue.n + sealer->seal.queue.n / 4 + 1;
 
   TB_TRY(tc__publish_queue(&sealer->seal, diag));
-  tc_reply_queue_flush(
-      &sealer->seal.outbox.replies); /* what was published can be ordered meanwhile */
+  tc_reply_queue_flush(&sealer->seal.outbox.replies); /* analysis can begin meanwhile */
   return tc__apply_verdicts(&sealer->seal.verdicts, verdicts, diag);
 }
 
 static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
-  while (sealer->seal.verdicts.first != NULL && !has_inbox(sealer) && !tc__is_late(&sealer->env) &&
-         tc_mono_ns() < until_ns) {
+  while (sealer->seal.verdicts.first != NULL && tc_spsc_queue_is_empty(&sealer->inbox) &&
+         !tc__is_late(&sealer->env) && tc_mono_ns() < until_ns) {
     tc_count(&sealer->env.opt.stats->segment_turns, 1);
     TB_TRY(tc__apply_verdicts(&sealer->seal.verdicts, METAS_AT_ONCE, diag));
   }
@@ -205,20 +200,20 @@ static bool is_much_queued(const struct tc_sealer *sealer) {
   return sealer->seal.queue.n >= SEAL_FROM || (size != 0 && sealer->seal.queue.bytes >= size / 64);
 }
 
-/* Half of the time at most: the works that wait may be many and small. */
+/* Uses at most half of the time, as many small pieces of work may be waiting. */
 static void retain_between(struct tc_sealer *sealer) {
   if (!atomic_load(&sealer->stop) && tc_mono_ns() >= sealer->retaining.next_ns)
     tc__retain(&sealer->retaining);
 }
 
-/* What comes waits for a slice of it at most. */
+/* Verifies resumed runs for one slice. */
 static tb_rc prove_between(struct tc_sealer *sealer, struct tb_diag *diag) {
   if (sealer->seal.unproven == 0 || atomic_load(&sealer->stop)) return TB_OK;
   tb_rc rc = tc__prove_some(&sealer->seal, tc_mono_ns() + PROVE_NS, diag);
   return rc == TB_AGAIN ? TB_OK : rc;
 }
 
-/* Ends after TURN_NS, so that what is sealed is published and settled however much more comes; a stop works all off. */
+/* Ends after TURN_NS, so that closed files are published and settled under any load; a stop does all work. */
 static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
   uint64_t until_ns = atomic_load(&sealer->stop) ? UINT64_MAX : tc_mono_ns() + TURN_NS;
 
@@ -252,7 +247,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
     TB_TRY(tc__seal_old_runs(&sealer->seal, diag));
   }
   TB_TRY(publish(sealer, diag));
-  TB_TRY(settle_barriers(sealer, diag)); /* of a turn in which the disk failed */
+  TB_TRY(settle_barriers(sealer, diag)); /* left by a turn in which the disk failed */
   TB_TRY(prove_between(sealer, diag));
   tc__readers_serve(&sealer->readers, &sealer->seal);
   tc_reply_queue_flush(&sealer->seal.outbox.replies);
@@ -279,13 +274,13 @@ static void wait_for(struct tc_sealer *sealer, enum tc_shortage why, const struc
                 tc_shortage_text(why), diag->text);
 }
 
-/* The reserve alone is no room. */
+/* Free space gained only from the reserve does not count. */
 static bool has_room(const struct tc_sealer *sealer) {
   return sealer->trouble.wait.why != TC_SHORT_SPACE ||
          tc__disk_free(&sealer->env) >= sealer->env.opt.config->disk_free_min;
 }
 
-static void look_at_wait(struct tc_sealer *sealer) {
+static void end_wait(struct tc_sealer *sealer) {
   enum tc_shortage why = sealer->trouble.wait.why;
   uint64_t took_ns;
 
@@ -297,8 +292,8 @@ static void look_at_wait(struct tc_sealer *sealer) {
   atomic_store(&sealer->env.opt.stats->archive_waits, TC_SHORT_NONE);
 }
 
-/* A full disk is waited for, and a shortage for a while: the work stays, so no more comes than agents have
- * credit for. Anything else is reported, and tried again all the same. */
+/* Waits for a full disk, and for a while for memory: the work stays queued, so agents send no more than their
+ * credit. Other errors are reported. In each case the work is tried again. */
 static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag) {
   if (rc == TB_OK) tc_wait_wrote(&sealer->trouble.wait);
   if (!tc_rc_is_short(rc)) sealer->trouble.short_mono_ns = 0;
@@ -315,7 +310,7 @@ static void react(struct tc_sealer *sealer, tb_rc rc, const struct tb_diag *diag
   if (tc_rc_is_full(rc) || rc == TB_NOFILES || sealer->trouble.is_reported) return;
   if (tc_rc_is_short(rc) && sealer->trouble.short_mono_ns == 0) sealer->trouble.short_mono_ns = now;
   if (tc_rc_is_short(rc) && now - sealer->trouble.short_mono_ns < SHORTAGE_NS) return;
-  sealer->trouble.is_reported = true; /* but if there is no memory to say it */
+  sealer->trouble.is_reported = true; /* unless a reply below cannot be allocated */
   for (unsigned loop = 0; loop < sealer->env.opt.loops; loop++) {
     struct tc_reply *reply = tc_reply_new(TC_REPLY_FAILED, 0, 0, loop);
     if (reply != NULL) snprintf(reply->text, sizeof reply->text, "%s", diag->text);
@@ -330,7 +325,7 @@ static bool has_work(void *self) {
   return head != tail || atomic_load(&sealer->stop) || tc__readers_ask(&sealer->readers);
 }
 
-/* The last turn left some for the next one. */
+/* The last turn left work for the next one. */
 static bool is_behind(const struct tc_sealer *sealer) {
   return sealer->work.first != NULL || sealer->seal.verdicts.first != NULL ||
          sealer->seal.unproven > 0 || tc__rebuilds(&sealer->catalog);
@@ -341,7 +336,7 @@ static void retain_while_idle(struct tc_sealer *sealer) {
   while (tc__retains(&sealer->retaining) && !is_behind(sealer) && !has_work(sealer));
 }
 
-static void turn(struct tc_sealer *sealer) {
+static void do_turn(struct tc_sealer *sealer) {
   struct tb_diag diag = { 0 };
   uint64_t now = tc_mono_ns();
 
@@ -351,7 +346,7 @@ static void turn(struct tc_sealer *sealer) {
     sealer->trouble.retry_mono_ns = 0;
     react(sealer, work_off(sealer, &diag), &diag);
   }
-  look_at_wait(sealer);
+  end_wait(sealer);
   post_settled(sealer);
   if (now - sealer->live.mono_ns >= (sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS)) {
     sealer->live.mono_ns = now;
@@ -376,21 +371,21 @@ static uint64_t sleep_ns(const struct tc_sealer *sealer) {
   if (sealer->seal.outbox.replies.waiting > 0 || sealer->seal.outbox.settled.n > 0 ||
       sealer->work.barriers != NULL)
     return OUTBOX_RETRY_NS;
-  if (tc__retains(&sealer->retaining)) return NO_REST_NS; /* with what came meanwhile */
+  if (tc__retains(&sealer->retaining)) return NO_REST_NS;
   if (sealer->trouble.retry_mono_ns != 0) return RETRY_NS;
   if (is_behind(sealer)) return NO_REST_NS;
   return sealer->live.soon ? LIVE_SOON_NS : LIVE_EVERY_NS;
 }
 
-static void *run(void *self) {
+static void *run_thread(void *self) {
   struct tc_sealer *sealer = self;
 
   for (;;) {
     bool stop = atomic_load(&sealer->stop);
     if (stop) sealer->trouble.retry_mono_ns = 0;
-    turn(sealer);
-    if (stop) break; /* one whole turn after the last post */
-    /* With work held back by a full disk new work is no reason to wake. */
+    do_turn(sealer);
+    if (stop) break; /* after a whole turn since the last post */
+    /* While a full disk holds work back, do not wake for new work. */
     tc_wakeup_sleep(&sealer->wakeup, sleep_ns(sealer),
                     sealer->trouble.retry_mono_ns != 0 ? NULL : has_work, sealer);
   }
@@ -401,8 +396,8 @@ static void *run(void *self) {
   if (!tc__is_late(&sealer->env)) tc__end_retention(&sealer->retaining);
   if (tc__is_late(&sealer->env))
     tc__note(&sealer->env,
-             "shutdown: the archive is not done in shutdown.deadline; what is left is in "
-             "the log, the next start goes on with it");
+             "shutdown: the archive is not done in shutdown.deadline; the rest is in the log, and "
+             "the next start continues");
   tc_reply_queue_flush(&sealer->seal.outbox.replies);
   post_settled(sealer);
   tc__flush_live(&sealer->catalog, &sealer->seal.streams);
@@ -411,7 +406,7 @@ static void *run(void *self) {
 }
 
 tb_rc tc_sealer_start(struct tc_sealer *sealer, struct tb_diag *diag) {
-  int rc = tc_thread_start(&sealer->thread, NULL, run, sealer);
+  int rc = tc_thread_start(&sealer->thread, NULL, run_thread, sealer);
 
   if (rc != 0) return tb_fail(diag, TB_IO, "sealer: %s", strerror(rc));
   pthread_setname_np(sealer->thread, "tc-sealer");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three passes over the valid records. The first learns how far each stream is settled, because that is
- * said after the records it is about; the second rebuilds the table; the third replays the rest in order. */
+/* Three passes over the valid records. The first finds how far each stream is settled, which the log reports after the
+ * records; the second rebuilds the table; the third replays the remaining records in order. */
 #include "collector/store/recovery.h"
 
 #include <errno.h>
@@ -23,11 +23,11 @@ struct recovery {
   struct tc_streams *streams;
   unsigned loops;
   struct tc_log_scan scan;
-  struct known { /* by ref: the furthest that any record says */
+  struct known { /* of a stream: the furthest state in any record */
     struct tc_settled settled;
     const struct tc_log_entry *checkpoint; /* or NULL */
-    bool lost_checkpoint;                  /* it cannot be used */
-    uint64_t lost_seq; /* and records up to here are in no file of the log; 0: none are */
+    bool lost_checkpoint;                  /* the checkpoint cannot be used */
+    uint64_t lost_seq; /* last record that only the lost checkpoint had; 0: none */
     unsigned char header[sizeof((struct tc_stream_intro *)NULL)->header];
     uint32_t header_len;
   } * known;
@@ -35,7 +35,7 @@ struct recovery {
   struct tb_mem mem;
   struct tb_map by_ref; /* index in known */
   uint64_t wall_ns;     /* of the group that is replayed */
-  uint64_t lsn;         /* of the record that is */
+  uint64_t lsn;         /* of the record that is replayed */
   struct tc_recovered *out;
   struct tb_diag *diag;
 };
@@ -70,8 +70,8 @@ static tb_rc note_settled(struct recovery *recovery, uint32_t ref,
   return TB_OK;
 }
 
-/* The trace's header, too: the stream's first mention may be older than it, and the file that had the record gone while
- * an older one, which the power cut brought back, is there. */
+/* Also takes the trace header from a later mention: the first one may be older than the header, and the file with the header's
+ * record may be deleted while a power failure brought an older file back. */
 static tb_rc note_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct known *known;
 
@@ -92,7 +92,7 @@ static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_log_entr
   return TB_OK;
 }
 
-/* The checkpoint that the stream goes on from; NULL: none, or it has been settled since. */
+/* Returns the checkpoint to resume the stream from; NULL: none, or the stream is settled past it. */
 static const struct tc_log_entry *checkpoint_of(const struct recovery *recovery,
                                                 const struct tc_stream *stream) {
   const struct known *known = known_of(recovery, stream->ref);
@@ -101,18 +101,18 @@ static const struct tc_log_entry *checkpoint_of(const struct recovery *recovery,
   return checkpoint != NULL && checkpoint->head.seq > stream->intro.settled.seq ? checkpoint : NULL;
 }
 
-/* Records up to here need not be replayed. */
+/* Returns the last record that need not be replayed. */
 static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream *stream) {
   const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
 
   return checkpoint != NULL ? checkpoint->head.seq : stream->intro.settled.seq;
 }
 
-/* NULL with TB_OK: its sector has become unreadable since the scan, and the record is passed over as a damaged one. */
+/* Returns TB_OK with *out NULL if the sector has become unreadable since the scan: the record counts as damaged. */
 static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *entry,
                         const unsigned char **out) {
   if (!tc_log_scan_has_payload(&recovery->scan, entry))
-    TB_TRY(tc_sealer_replay_flush(recovery->sealer, recovery->diag)); /* borrows from the window */
+    TB_TRY(tc_sealer_replay_flush(recovery->sealer, recovery->diag)); /* it borrows the window */
   tb_rc rc = tc_log_scan_payload(&recovery->scan, entry, recovery->diag, out);
 
   if (rc != TB_CORRUPT) return rc;
@@ -122,8 +122,8 @@ static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *en
   return TB_OK;
 }
 
-/* A message of the log. NULL with TB_OK in *rc: it is unreadable, and passed over. One that does not parse although its
- * checksum is right was written so: whole streams may hang on it, and a start must not go without them. */
+/* Unpacks a message of the log. Returns NULL with TB_OK in *rc if it is unreadable and to be skipped. A message with a
+ * valid checksum that does not parse is an error: it was written so, and a start must not drop whole streams. */
 static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry, size_t skip,
                     const ProtobufCMessageDescriptor *type, tb_rc *rc) {
   const unsigned char *payload;
@@ -171,8 +171,7 @@ static tb_rc learn_known(struct recovery *recovery) {
   return rc;
 }
 
-/* Makes the stream known here and to the sealer, as its first mention has it: that comes before all of
- * its records that the log still has. */
+/* Adds the stream to the table and the sealer as its first mention has it, which is before all of its records in the log. */
 static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct tc_stream_intro intro;
 
@@ -185,7 +184,7 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
     memcpy(intro.header, known->header, known->header_len);
     intro.header_len = known->header_len;
   }
-  /* Forgotten after all of it was settled, and come again: the later one counts. */
+  /* The stream was forgotten after all of it was settled and then returned: the later one counts. */
   struct tc_stream *stream = tc_streams_by_id(recovery->streams, intro.id);
   if (stream != NULL) tc_streams_remove(recovery->streams, stream);
   if (tc_streams_add(recovery->streams, &intro, &stream) != TB_OK)
@@ -197,7 +196,7 @@ static tb_rc add_stream(struct recovery *recovery, const Tracecollect__V1__LogSt
   return tc_sealer_add_stream(recovery->sealer, &stream->intro, recovery->diag);
 }
 
-/* The log must keep the place until the gap stands in a meta. */
+/* Reports a gap. The log must keep its place until a meta has the loss. */
 static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint64_t first_seq,
                       uint64_t last_seq) {
   TB_TRY(tc_sealer_replay_gap(recovery->sealer, stream->ref, first_seq, last_seq, recovery->diag));
@@ -205,7 +204,7 @@ static tb_rc note_gap(struct recovery *recovery, struct tc_stream *stream, uint6
   return TB_OK;
 }
 
-/* The part that only a checkpoint had that cannot be used. Once, and before the stream's first record. */
+/* Reports records that only an unusable checkpoint had; once, before the stream's first record. */
 static tb_rc note_lost_checkpoint(struct recovery *recovery, struct tc_stream *stream) {
   struct known *known = known_of(recovery, stream->ref);
 
@@ -215,7 +214,7 @@ static tb_rc note_lost_checkpoint(struct recovery *recovery, struct tc_stream *s
   return note_gap(recovery, stream, kept_seq(recovery, stream) + 1, last_seq);
 }
 
-/* A later file knows of records that no earlier one has any more. */
+/* Reports a gap if a snapshot names later durable records than the files before it have. */
 static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__LogStream *message) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, message->ref);
 
@@ -252,8 +251,8 @@ static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *e
   return rc;
 }
 
-/* The sealer found the records up to here in a segment. Its knowledge of that belongs to the snapshot this
- * run begins its log with: killed before it could say so, the next one would not know what the chain goes on from. */
+/* Called when the sealer adopted a segment with records up to seq. Takes its settled state into the table, and so into the
+ * first snapshot: if this start is killed, the next one must know which segment the chain of hashes continues from. */
 static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_t seq) {
   if (seq > stream->intro.settled.seq)
     stream->intro.settled = *tc_sealer_settled(recovery->sealer, stream->ref);
@@ -278,7 +277,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
     stream->intro.header_len = head->len;
   }
   if (head->seq <= kept_seq(recovery, stream)) {
-    /* Known to the archive; only the header is needed for what follows. */
+    /* The archive has the record; only a header is needed for later records. */
     if (head->kind != TP_HEADER) return TB_OK;
   } else {
     bool ends = head->kind == TP_GENEND || head->kind == TP_LOSS || head->kind == TP_CLOSE;
@@ -292,7 +291,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
   return TB_OK;
 }
 
-/* The log must keep it, as it must what the stream brought after it. */
+/* Makes the log keep the checkpoint, like the stream's records after it. */
 static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, entry->head.ref);
 
@@ -303,7 +302,8 @@ static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry
   tc_streams_hold(recovery->streams, stream, entry->head.lsn, entry->head.seq, false);
 }
 
-/* Its records go into no segment any more. The log may still have the last ones, from the stream's first mention on. */
+/* Drops an unusable checkpoint: its records will be in no segment. The log may still have the last ones, from the stream's
+ * first mention on. */
 static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *stream,
                             const struct tc_log_entry *checkpoint, bool was_read) {
   struct known *known = known_of(recovery, stream->ref);
@@ -311,13 +311,13 @@ static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *s
   uint64_t last = stream->durable_seq < seq ? stream->durable_seq : seq;
 
   tc_sealer_note_checkpoint_lost(recovery->sealer, stream->ref, checkpoint->head.lsn, seq);
-  if (was_read) recovery->out->corrupt++; /* else it was counted */
+  if (was_read) recovery->out->corrupt++; /* otherwise payload_of() counted it */
   known->checkpoint = NULL;
   known->lost_checkpoint = true;
   if (last > stream->intro.settled.seq) known->lost_seq = last;
 }
 
-static tb_rc resume(struct recovery *recovery) {
+static tb_rc resume_all(struct recovery *recovery) {
   for (struct tc_stream *stream = LIST_FIRST(&recovery->streams->all); stream != NULL;
        stream = LIST_NEXT(stream, all)) {
     const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
@@ -338,7 +338,7 @@ static tb_rc resume(struct recovery *recovery) {
   return TB_OK;
 }
 
-static tb_rc replay(struct recovery *recovery) {
+static tb_rc replay_all(struct recovery *recovery) {
   for (size_t i = 0; i < recovery->scan.nentries; i++) {
     const struct tc_log_entry *entry = &recovery->scan.entries[i];
     recovery->lsn = entry->head.lsn;
@@ -346,8 +346,8 @@ static tb_rc replay(struct recovery *recovery) {
     switch (entry->head.kind) {
     case TC_LOG_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
     case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
-    case TC_LOG_STREAM: break;  /* added before */
-    case TC_LOG_SETTLED: break; /* learned before */
+    case TC_LOG_STREAM: break;  /* handled by the second pass */
+    case TC_LOG_SETTLED: break; /* handled by the first pass */
     case TC_LOG_CHECKPOINT:
     case TC_LOG_RUN: hold_checkpoint(recovery, entry); break;
     default: TB_TRY(replay_record(recovery, entry));
@@ -370,14 +370,14 @@ static tb_rc stream_of_pending(void *self, const unsigned char id[16], const cha
     intro.home = recovery->streams->next_ref % recovery->loops;
     if (tc_streams_add(recovery->streams, &intro, &stream) != TB_OK)
       return tb_fail(recovery->diag, TB_NOMEM, "recovery: no memory");
-    stream->logged = stream->closed = true; /* only its archive is known: it ages away */
+    stream->logged = stream->closed = true; /* only in the archive: it is forgotten after a while */
     TB_TRY(tc_sealer_add_stream(recovery->sealer, &stream->intro, recovery->diag));
   }
   *out_ref = stream->ref;
   return TB_OK;
 }
 
-/* Its checkpoint cannot be used: the log may lack what the file has. */
+/* Returns whether the file belongs to a lost checkpoint: it may have records that the log lacks. */
 static bool is_worth_keeping(const struct recovery *recovery, const char *name) {
   char hex[2 * TC_STREAM_BYTES + 1];
 
@@ -391,8 +391,7 @@ static bool is_worth_keeping(const struct recovery *recovery, const char *name) 
   return false;
 }
 
-/* Files are rebuilt from the log, but for those a checkpoint named: what the last run left half written
- * would be in the way. */
+/* Removes half-written files, which would be in the way: all but those of a checkpoint are rebuilt from the log. */
 static tb_rc remove_parts(const struct recovery *recovery, const struct tc_statedir *dirs,
                           struct tb_diag *diag) {
   const char *name;
@@ -421,13 +420,13 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   recovery->out->torn_bytes = recovery->scan.torn_bytes;
   TB_TRY(tc_log_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
   TB_TRY(learn_known(recovery));
-  /* The log's streams first, so that pending segments find theirs; records after both. */
+  /* Add the log's streams before pending segments look for theirs; replay records last. */
   for (size_t i = 0; i < recovery->scan.nentries; i++)
     TB_TRY(each_stream(recovery, &recovery->scan.entries[i], add_stream));
-  TB_TRY(resume(recovery));
+  TB_TRY(resume_all(recovery));
   TB_TRY(remove_parts(recovery, dirs, recovery->diag));
   TB_TRY(tc_sealer_offer_pending(recovery->sealer, stream_of_pending, recovery, recovery->diag));
-  TB_TRY(replay(recovery));
+  TB_TRY(replay_all(recovery));
   TB_TRY(tc_sealer_replay_done(recovery->sealer, recovery->scan.next_lsn, recovery->diag));
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
@@ -448,7 +447,7 @@ tb_rc tc_recover(struct tc_commit *commit, struct tc_sealer *sealer, const struc
 
   *out = (struct tc_recovered){ 0 };
   tb_mem_init(&recovery.mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_map_init(&recovery.by_ref, &recovery.mem, 0x9e3779b97f4a7c15u); /* refs are ours */
+  tb_map_init(&recovery.by_ref, &recovery.mem, 0x9e3779b97f4a7c15u); /* no peer chooses refs */
   tb_rc rc = recover(&recovery, dirs);
   tc_log_scan_free(&recovery.scan);
   tb_map_fini(&recovery.by_ref);

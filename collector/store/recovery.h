@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a start before the threads run: reads the log (nothing is changed until all of it is read, and on the
- * disk as it was read), rebuilds the stream table, and replays into the sealer what no published segment holds yet.
+/* The steps of a start before the threads run: reads the log, rebuilds the stream table, and replays records that are in no
+ * published segment into the sealer. Changes nothing before all of the log is read and on the disk as it was read.
  *
- * It may be killed anywhere and begun again: .part files are made again each time, a segment that was
- * published without the log knowing is recognised by its meta.
- */
+ * A start may be killed at any point and repeated: .part files are rebuilt each time, and a segment that was published
+ * just before a crash is recognized by its meta. */
 #ifndef TC_STORE_RECOVERY_H
 #define TC_STORE_RECOVERY_H
 
 #include "collector/commit/thread.h"
 
 struct tc_recovered {
-  uint64_t records;    /* replayed into the sealer */
-  uint64_t corrupt;    /* damaged places in the log */
-  uint64_t torn_bytes; /* of the last group, never acked */
-  uint64_t unreadable; /* tries of a block of the log that failed; the first one: */
-  uint64_t unreadable_file, unreadable_at;
+  uint64_t records;                        /* replayed into the sealer */
+  uint64_t corrupt;                        /* damaged places in the log */
+  uint64_t torn_bytes;                     /* of the last group, never acked */
+  uint64_t unreadable;                     /* number of failed reads of a block of the log */
+  uint64_t unreadable_file, unreadable_at; /* the first one */
   bool had_log;
 };
 

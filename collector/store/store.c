@@ -44,7 +44,7 @@ static void note_unreadable(struct tc_store_sink sink, const struct tc_recovered
   tc_log_file_name(recovered->unreadable_file, name);
   snprintf(text, sizeof text,
            "recovery: wal/%s: the block at offset %" PRIu64
-           " cannot be read: %s; records that lie there, or in others like it, are lost",
+           " cannot be read: %s; records in this block and in others like it are lost",
            name, recovered->unreadable_at, strerror(EIO));
   sink.note(sink.self, &(struct tc_note){ &site, TC_ERROR, 0, "unreadable", text });
 }

@@ -34,18 +34,18 @@ tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t byte
   return TB_OK;
 }
 
-/* A file system that cannot write past the page cache says so when the file is opened. */
+/* A file system without O_DIRECT fails with EINVAL when the file is opened. */
 static int open_unbuffered(const struct tc_log_files *files, const char *name, int flags) {
   flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   int fd = openat(files->wal_fd, name, flags | (files->durable ? O_DIRECT : 0), 0640);
 
   if (fd >= 0 || errno != EINVAL || !files->durable) return fd;
-  /* The name may have been made all the same. */
+  /* The failed open may have created the file: no O_EXCL. */
   return openat(files->wal_fd, name, flags & ~O_EXCL, 0640);
 }
 
-/* The spare one, if it has the right size. Its old name may still be what a power cut would leave on the
- * disk: the new one is made durable before any byte is written under it. */
+/* Takes the spare file if it has the right size. The caller syncs the new name before it writes, as a power failure could
+ * otherwise bring the old name back. */
 static int take_spare(const struct tc_log_files *files, const char *name, uint64_t bytes) {
   struct stat st;
   int fd = open_unbuffered(files, spare, 0);
@@ -109,7 +109,7 @@ void tc_log_files_undo(struct tc_log_files *files) {
     tc_log_files_poison(files);
 }
 
-static bool let_go(const struct tc_log_files *files, const struct tc_log_file *file) {
+static bool remove_file(const struct tc_log_files *files, const struct tc_log_file *file) {
   char name[TC_LOG_NAME_BYTES];
 
   tc_log_file_name(file->start, name);
@@ -119,9 +119,9 @@ static bool let_go(const struct tc_log_files *files, const struct tc_log_file *f
   return unlinkat(files->wal_fd, name, 0) == 0 || errno == ENOENT;
 }
 
-/* A power cut may take back any of the steps that were not synced. A file that came back without the one behind it
- * would be believed too much: where it ends, and what of it was sent again, stood there. So the log loses its files
- * from the oldest on, on the disk too. */
+/* Syncs the removal of older files. A power failure may undo any unsynced step. A file that came back without its successor
+ * would be read too far: only the successor knows where it ends and which of its records were sent again. So the files
+ * disappear from the disk oldest first, too. */
 static bool older_are_gone(struct tc_log_files *files) {
   if (files->unsynced && fsync(files->wal_fd) != 0) return false;
   files->unsynced = false;
@@ -132,7 +132,7 @@ void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn) {
   size_t gone = 0;
 
   while (gone + 1 < files->n && files->items[gone].start + files->items[gone].bytes <= lsn &&
-         older_are_gone(files) && let_go(files, &files->items[gone])) {
+         older_are_gone(files) && remove_file(files, &files->items[gone])) {
     files->unsynced = files->durable;
     gone++;
   }

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the log in their folder: the next one is made, those that are no longer needed go.
+/* The files of the log in their folder: makes the next one, deletes those that are no longer needed.
  *
- * One file that is not needed any more is kept as wal/spare and becomes the next one under another name:
- * its blocks are allocated and written already, so that a sync of what is written over them has no
- * allocation to write along. Its content does not count: a record's lsn is its position, and its
- * checksum has its file's salt.
+ * One unneeded file is kept as wal/spare and renamed to become the next one: its blocks are allocated and written
+ * already, so a sync of new bytes has no allocation to write. Old records in it are invalid: a record has its lsn, which is
+ * its position, and the checksum begins with the file's salt.
  *
  * Threads   use each object from one thread at a time.
- * Errors    make: TB_NOMEM, and those of tc_errno_rc(). A file that could not be made is gone again.
+ * Errors    make: TB_NOMEM, and those of tc_errno_rc(). A file that could not be made is removed.
  */
 #ifndef TC_WAL_FILES_H
 #define TC_WAL_FILES_H
 
 #include "base/result.h"
 
-/* Where groups begin and how long they are is a multiple of this: what unbuffered writes ask for. */
+/* Groups begin at multiples of this and have a multiple of it as length, as O_DIRECT requires. */
 enum { TC_LOG_BLOCK = 4096, TC_LOG_NAME_BYTES = 24 };
 
 struct tc_log_files {
   int wal_fd;    /* the folder, borrowed */
-  bool durable;  /* written past the page cache if the file system can, names synced */
-  bool unsynced; /* some went, and that is not known to be on the disk */
+  bool durable;  /* sync names, and bypass the page cache if the file system can */
+  bool unsynced; /* files were removed, and the folder was not synced since */
   struct tc_log_file {
     uint64_t start, bytes;
-    bool poisoned; /* a write of it failed: its blocks are not used again */
+    bool poisoned; /* a write failed: do not reuse its blocks */
   } * items;       /* the last is the one that is written */
   size_t n, cap;
 };
@@ -33,15 +32,15 @@ void tc_log_files_fini(struct tc_log_files *files);
 
 void tc_log_file_name(uint64_t start_lsn, char out[TC_LOG_NAME_BYTES]);
 
-/* Adds one that is there already. In rising order. */
+/* Adds an existing file, in rising order. */
 TB_MUST tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t bytes);
-/* Makes one of so many bytes, allocated, its name durable; unbuffered if the file system can. */
+/* Makes a file with allocated blocks and a durable name; unbuffered if the file system can. */
 TB_MUST tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t bytes,
                                 struct tb_diag *diag, int *out_fd);
-void tc_log_files_poison(struct tc_log_files *files); /* the last one */
-/* The last one came to nothing: it goes at once. If it cannot it stays one of them, to be deleted later. */
+void tc_log_files_poison(struct tc_log_files *files); /* the last file */
+/* Removes the last file, which could not be used. After an error it stays in the list, to be removed later. */
 void tc_log_files_undo(struct tc_log_files *files);
-/* All that lie below lsn go, the oldest first, on the disk as well; the last one stays: recovery needs a snapshot. */
+/* Removes all files that end at or before lsn, oldest first, except the last: recovery needs a snapshot. */
 void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record of the log, 8-aligned, little endian:
  *
- *   0 u32 magic    TC_LOG_MAGIC; 0 where the file was preallocated and never written
+ *   0 u32 magic    TC_LOG_MAGIC; 0: preallocated and never written
  *   4 u32 len      of the payload
- *   8 u64 lsn      its own position: bytes written to the log ever, file by file
+ *   8 u64 lsn      the record's position: number of bytes before it in all files ever written
  *  16 u32 ref      stream, 0 for none
  *  20 u8  kind     enum tp_kind of a stream's record, or enum tc_log_kind
  *  21 u8  flags    bit 0: a reader that does not know the kind must stop
@@ -11,13 +11,11 @@
  *  24 u64 seq      number in the stream; GROUP: lsn up to which the log was durable before it
  *  32 u64 gen      generation; GROUP: wall clock in ns
  *  40 payload
- *     u32 crc      CRC32C of all before, begun with the file's salt
+ *     u32 crc      CRC32C of all before, with the file's salt as the initial value
  *     zeros up to a multiple of 8
  *
- * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT; its first payload
- * bytes are the salt. Records that are committed together begin with a GROUP and end, padded, at a multiple
- * of 4 KiB in its file.
- */
+ * A file is named <lsn of its first byte, 16 hex digits>.wal and begins with a SNAPSHOT, whose payload begins with the
+ * salt. Records that are committed together begin with a GROUP and are padded to a multiple of 4 KiB in the file. */
 #ifndef TC_WAL_FORMAT_H
 #define TC_WAL_FORMAT_H
 
@@ -32,13 +30,13 @@
 enum { TC_LOG_HEAD_BYTES = 40 };
 
 enum tc_log_kind {
-  TC_LOG_SNAPSHOT = 64,   /* LogSnapshot, the salt's 4 bytes before it */
+  TC_LOG_SNAPSHOT = 64,   /* the salt (4 bytes) and a LogSnapshot */
   TC_LOG_GROUP = 65,      /* no payload */
   TC_LOG_STREAM = 66,     /* LogStream: ref and identity of a new stream */
   TC_LOG_SETTLED = 67,    /* LogSettled */
-  TC_LOG_PAD = 68,        /* zeros, up to where the next group begins */
+  TC_LOG_PAD = 68,        /* zeros, up to the next group */
   TC_LOG_CHECKPOINT = 69, /* LogCheckpoint */
-  TC_LOG_RUN = 70,        /* LogCheckpoint with whole generations; critical: versions before it cannot go on from it */
+  TC_LOG_RUN = 70,        /* LogCheckpoint with whole generations; critical */
 };
 
 struct tc_log_head {

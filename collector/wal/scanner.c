@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each file is walked record by record; where a record does not validate, the walk looks for the next
- * place that does, 8 bytes at a time. A GROUP says up to which lsn the log was durable when it was
- * written: that is the proof that separates damage from a torn tail. */
+/* Walks each file record by record. After an invalid record the walk searches for the next valid one, in steps of 8 bytes.
+ * A GROUP has the lsn up to which the log was durable before it: this separates damage from a torn tail. */
 #include "collector/wal/scanner.h"
 
 #include <errno.h>
@@ -20,11 +19,11 @@
 #include "proto/log.pb-c.h"
 
 enum {
-  AHEAD_BYTES = 32 << 20,     /* so far before the walk the disk is asked */
-  AHEAD_STEP_BYTES = 1 << 20, /* at once: what the kernel takes of one asking */
+  AHEAD_BYTES = 32 << 20,     /* readahead is requested this far before the walk */
+  AHEAD_STEP_BYTES = 1 << 20, /* the most that the kernel takes of one request */
   WINDOW_BYTES = 1 << 20,
   SEARCH_BYTES = 64 << 10,
-  BLOCK_BYTES = 4096, /* after a read error, this much is tried at once */
+  BLOCK_BYTES = 4096, /* unit of reads after a read error */
 };
 
 static bool parse_name(const char *name, uint64_t *out) {
@@ -40,7 +39,7 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Where the file's data ends: what was preallocated and never written is a hole, and need not be read. */
+/* Returns the end of the file's data: preallocated space that was never written is a hole and need not be read. */
 static uint64_t data_end(int fd, uint64_t bytes) {
   uint64_t end = 0;
 
@@ -73,8 +72,6 @@ static tb_rc measure(int wal_fd, const char *name, struct tc_log_scan_file *file
   return known ? TB_OK : tb_fail(diag, TB_IO, "wal/%s: %s", name, strerror(why));
 }
 
-/* ---- the window */
-
 static tb_rc fail_file(const struct tc_log_window *w, struct tb_diag *diag) {
   char name[TC_LOG_NAME_BYTES];
   int why = errno;
@@ -83,8 +80,8 @@ static tb_rc fail_file(const struct tc_log_window *w, struct tb_diag *diag) {
   return tb_fail(diag, tc_read_rc(why), "wal/%s: %s", name, strerror(why));
 }
 
-/* Only what the disk has lost is passed over: any other failure may be over at the next try. */
-static tb_rc fill(struct tc_log_scan *scan, uint64_t from, size_t n, struct tb_diag *diag) {
+/* Reads n bytes. Replaces only unreadable sectors by zeros: any other error may be gone at the next try. */
+static tb_rc fill_window(struct tc_log_scan *scan, uint64_t from, size_t n, struct tb_diag *diag) {
   struct tc_log_window *w = &scan->window;
 
   if (tc_read_all(w->fd, w->bytes, n, from) == 0) return TB_OK;
@@ -117,9 +114,10 @@ static bool is_in_window(const struct tc_log_window *w, const struct tc_log_scan
          offset + n <= w->at + w->len;
 }
 
-/* n bytes of the file, which has them; lent until the window moves. */
-static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
-                  size_t n, struct tb_diag *diag, const unsigned char **out) {
+/* Returns n bytes at offset, which must be within the file; valid until the window moves. */
+static tb_rc view_bytes(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
+                        uint64_t offset, size_t n, struct tb_diag *diag,
+                        const unsigned char **out) {
   struct tc_log_window *w = &scan->window;
 
   if (w->fd < 0 || w->file_start != file->start) {
@@ -134,7 +132,7 @@ static tb_rc look(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
     size_t want = n > WINDOW_BYTES ? n : left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
     TB_TRY(window_grow(w, want, diag));
     w->len = 0;
-    TB_TRY(fill(scan, offset, want, diag));
+    TB_TRY(fill_window(scan, offset, want, diag));
     w->at = offset;
     w->len = want;
   }
@@ -161,7 +159,7 @@ static tb_rc list_files(int wal_fd, struct tb_diag *diag, struct tc_log_scan *sc
   return rc;
 }
 
-/* In pieces: what a damaged head says of its length must not make the window larger. */
+/* Reads in pieces, so that a wrong length in a damaged head does not enlarge the window. */
 static tb_rc crc_of(struct tc_log_scan *scan, const struct tc_log_scan_file *file, uint64_t offset,
                     size_t n, struct tb_diag *diag, uint32_t *out) {
   const unsigned char *p;
@@ -169,13 +167,13 @@ static tb_rc crc_of(struct tc_log_scan *scan, const struct tc_log_scan_file *fil
   *out = tb_crc32c(0, NULL, 0);
   for (size_t done = 0, part; done < n; done += part) {
     part = n - done < WINDOW_BYTES ? n - done : WINDOW_BYTES;
-    TB_TRY(look(scan, file, offset + done, part, diag, &p));
+    TB_TRY(view_bytes(scan, file, offset + done, part, diag, &p));
     *out = tb_crc32c(*out, p, part);
   }
   return TB_OK;
 }
 
-/* The record at offset. TB_NOTFOUND: there is none that is whole and right. */
+/* Reads the record at offset. TB_NOTFOUND: no complete and valid record begins there. */
 static tb_rc record_at(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
                        uint64_t offset, uint64_t limit, struct tb_diag *diag,
                        struct tc_log_entry *out) {
@@ -183,29 +181,29 @@ static tb_rc record_at(struct tc_log_scan *scan, const struct tc_log_scan_file *
   uint64_t whole;
 
   if (limit - offset < TC_LOG_HEAD_BYTES + 4) return TB_NOTFOUND;
-  TB_TRY(look(scan, file, offset, TC_LOG_HEAD_BYTES + 4, diag, &p));
+  TB_TRY(view_bytes(scan, file, offset, TC_LOG_HEAD_BYTES + 4, diag, &p));
   if (tc_log_u32(p) != TC_LOG_MAGIC) return TB_NOTFOUND;
   tc_log_head_get(p, &out->head);
   if (out->head.lsn != file->start + offset) return TB_NOTFOUND;
   if (out->head.len > limit - offset - TC_LOG_HEAD_BYTES - 4) return TB_NOTFOUND;
   whole = TC_LOG_HEAD_BYTES + (uint64_t)out->head.len + 4;
-  if (whole <= WINDOW_BYTES) TB_TRY(look(scan, file, offset, (size_t)whole, diag, &p));
+  if (whole <= WINDOW_BYTES) TB_TRY(view_bytes(scan, file, offset, (size_t)whole, diag, &p));
   uint32_t head_crc = tb_crc32c(file->salt, p, TC_LOG_HEAD_BYTES);
   TB_TRY(crc_of(scan, file, offset + TC_LOG_HEAD_BYTES, out->head.len, diag, &out->payload_crc));
-  TB_TRY(look(scan, file, offset + whole - 4, 4, diag, &p));
+  TB_TRY(view_bytes(scan, file, offset + whole - 4, 4, diag, &p));
   out->file = (uint32_t)(file - scan->files);
   return tb_crc32c_join(head_crc, out->payload_crc, out->head.len) == tc_log_u32(p) ? TB_OK
                                                                                     : TB_NOTFOUND;
 }
 
-/* The salt stands in the payload it guards, so the first record is checked with what it says itself. */
+/* The salt is in the payload that it guards, so the first record is checked with the salt that it names. */
 static tb_rc read_salt(struct tc_log_scan *scan, struct tc_log_scan_file *file,
                        struct tb_diag *diag) {
   struct tc_log_entry first;
   const unsigned char *p;
 
   if (file->bytes < TC_LOG_HEAD_BYTES + 8) return TB_OK;
-  TB_TRY(look(scan, file, TC_LOG_HEAD_BYTES, 4, diag, &p));
+  TB_TRY(view_bytes(scan, file, TC_LOG_HEAD_BYTES, 4, diag, &p));
   file->salt = tc_log_u32(p);
   tb_rc rc = record_at(scan, file, 0, file->bytes, diag, &first);
   file->readable = rc == TB_OK && first.head.kind == TC_LOG_SNAPSHOT && first.head.len >= 4;
@@ -225,12 +223,12 @@ tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *e
                           struct tb_diag *diag, const unsigned char **out) {
   const struct tc_log_scan_file *file = &scan->files[entry->file];
 
-  TB_TRY(look(scan, file, payload_at(scan, entry), entry->head.len, diag, out));
+  TB_TRY(view_bytes(scan, file, payload_at(scan, entry), entry->head.len, diag, out));
   if (tb_crc32c(0, *out, entry->head.len) == entry->payload_crc) return TB_OK;
   return tb_fail(diag, TB_CORRUPT, "wal: lsn %" PRIu64 " cannot be read any more", entry->head.lsn);
 }
 
-/* 0: it does not say. */
+/* Reads the end of the file before from this file's snapshot; *out is 0 if it is not known. */
 static tb_rc previous_end_of(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
                              struct tb_diag *diag, uint64_t *out) {
   struct tc_log_entry first;
@@ -270,8 +268,8 @@ static bool known_kind(unsigned kind) {
   }
 }
 
-/* The log was written past the page cache, so after a crash all of it comes from the disk, and a walk that waits for
- * each piece gets a third of what the disk can do. The bytes ahead are asked for in time. */
+/* Requests readahead. The log bypassed the page cache, so after a crash all of it is read from the disk, and a walk that
+ * waits for each piece reaches a third of the disk's speed. */
 static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *file,
                       uint64_t offset) {
   if (file->asked >= file->data || file->asked >= offset + AHEAD_BYTES / 2) return;
@@ -282,23 +280,23 @@ static void ask_ahead(const struct tc_log_scan *scan, struct tc_log_scan_file *f
   if (fd >= 0) close(fd);
 }
 
-/* Moves *offset to the next place where a record may begin, or so far as one look goes. */
+/* Moves *offset to the next magic, or by SEARCH_BYTES if there is none so far. */
 static tb_rc next_magic(struct tc_log_scan *scan, const struct tc_log_scan_file *file,
                         uint64_t limit, struct tb_diag *diag, uint64_t *offset) {
   size_t n = limit - *offset < SEARCH_BYTES ? (size_t)(limit - *offset) : SEARCH_BYTES, at = 0;
   const unsigned char *p;
 
-  TB_TRY(look(scan, file, *offset, n, diag, &p));
+  TB_TRY(view_bytes(scan, file, *offset, n, diag, &p));
   while (at + 4 <= n && tc_log_u32(p + at) != TC_LOG_MAGIC) at += 8;
   *offset += at;
   return TB_OK;
 }
 
-/* All entries of the file up to limit; the torn tail is cut off again at the end. */
+/* Adds all entries of the file up to limit; entries of the torn tail are removed again at the end. */
 static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, uint64_t limit,
                        bool limit_is_durable, struct tb_diag *diag) {
   struct tc_log_scan_file *behind = file + 1 < scan->files + scan->nfiles ? file + 1 : NULL;
-  uint64_t proven = limit_is_durable ? limit : 0; /* durable up to here, as far as the walk knows */
+  uint64_t proven = limit_is_durable ? limit : 0; /* known to be durable up to here */
   uint64_t first_damage = 0;
   size_t entries_at_damage = 0;
   uint64_t offset = 0, good_end = 0;
@@ -307,13 +305,12 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
   while (offset + TC_LOG_HEAD_BYTES + 4 <= limit) {
     struct tc_log_entry entry;
     ask_ahead(scan, file, offset);
-    if (behind != NULL && offset + AHEAD_BYTES > limit)
-      ask_ahead(scan, behind, 0); /* from its beginning on */
+    if (behind != NULL && offset + AHEAD_BYTES > limit) ask_ahead(scan, behind, 0);
     tb_rc rc = record_at(scan, file, offset, limit, diag, &entry);
     if (rc != TB_OK && rc != TB_NOTFOUND) return rc;
     if (rc == TB_NOTFOUND) {
       if (!in_damage && (!damaged || proven > first_damage)) {
-        if (damaged) scan->corrupt++; /* the place before this one is proven durable by now */
+        if (damaged) scan->corrupt++; /* the damaged place before this one is known to be durable */
         damaged = true;
         first_damage = offset;
         entries_at_damage = scan->nentries;
@@ -338,7 +335,7 @@ static tb_rc walk_file(struct tc_log_scan *scan, struct tc_log_scan_file *file, 
   if (damaged && proven > first_damage)
     scan->corrupt++;
   else if (damaged) {
-    /* Zeros to the end are a file that was never full; anything else a tail that was being written. */
+    /* Zeros up to the end are unused space; anything else is a tail that was being written. */
     if (good_end > first_damage) scan->torn_bytes += good_end - first_damage;
     scan->nentries = entries_at_damage;
     good_end = first_damage;
@@ -363,14 +360,14 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   }
   for (size_t i = 0; i < out->nfiles; i++) {
     struct tc_log_scan_file *file = &out->files[i];
-    /* A file that was only just made when the process died has no bytes yet, but its name is taken. */
+    /* A file that was made just before a crash may be empty, but its name is taken. */
     uint64_t after = file->start + (file->bytes > 8 ? file->bytes : 8);
     if (after > out->next_lsn) out->next_lsn = (after + 7) & ~UINT64_C(7);
     const struct tc_log_scan_file *next = next_readable(out, i);
     uint64_t counted = 0;
     if (next != NULL) TB_TRY(previous_end_of(out, next, diag, &counted));
     if (!file->readable) {
-      /* Nothing was acked from it, unless the next one says that some of it counts. */
+      /* Nothing was acked from this file, unless the next one counts a part of it. */
       if (counted > file->start) out->corrupt++;
       continue;
     }
@@ -381,7 +378,7 @@ tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out) {
   return TB_OK;
 }
 
-/* A part that cannot be read is not written over. */
+/* Writes the unproven part of the file again, with the same bytes. Does not overwrite a part that cannot be read. */
 static tb_rc write_again(int wal_fd, const struct tc_log_scan_file *file, void *buffer,
                          struct tb_diag *diag) {
   uint64_t from = file->proven - file->start, end = file->end - file->start;

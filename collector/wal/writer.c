@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A group is put together in one buffer and leaves in one pwrite. Copying costs 0.05 ms a MB and lets the
- * write go past the page cache (level `durable`, where the disk is waited for anyway): through it the
- * same MB costs 0.2 ms in pages that are found, copied to, marked, written and dropped again, and several
- * times that where the pages are new to the machine; and the log of a busy collector would fill the
- * memory of its host. So groups begin on a block's border: what lies behind a group is a PAD.
+/* A group is built in one buffer and written by one pwrite. Copying costs 0.05 ms a MB and lets the write bypass the page
+ * cache (level `durable`, which waits for the disk anyway). Through the cache the same MB costs 0.2 ms for finding,
+ * copying, marking, writing and dropping pages, and several times that if the pages are new to the machine; and the log
+ * of a busy collector would fill its host's memory. For O_DIRECT each group is padded to a block by a PAD.
  *
- * Files are preallocated: a full disk shows when a file is made, not in the middle of a commit, and
- * fdatasync has no size to write. */
+ * Files are preallocated: a full disk shows when a file is made, not during a commit, and fdatasync has no file size to
+ * write. */
 #include "collector/wal/writer.h"
 
 #include <assert.h>
@@ -34,9 +33,9 @@ struct tc_log {
   int fd; /* -1: the next group begins a new file */
   uint32_t salt;
   uint64_t start, size; /* of the current file */
-  uint64_t end;         /* lsn behind the last durable group */
+  uint64_t end;         /* end lsn of the last durable group */
 
-  unsigned char *group; /* begins on a block's border */
+  unsigned char *group; /* aligned to a block */
   size_t group_cap, staged;
 };
 
@@ -62,25 +61,25 @@ void tc_log_free(struct tc_log *log) {
   free(log);
 }
 
-static uint64_t blocks(uint64_t bytes) {
+static uint64_t blocks(uint64_t bytes) { /* rounded up to whole blocks, in bytes */
   return (bytes + TC_LOG_BLOCK - 1) & ~(uint64_t)(TC_LOG_BLOCK - 1);
 }
 
-/* The largest group: one that was not full took a largest record more. */
+/* Returns the size of the largest group: one that was almost full and got the largest record. */
 static uint64_t group_bytes_max(const struct tc_log *log) {
   return blocks(log->opt.group_bytes + tc_log_record_bytes(TP_FRAME_BYTES_MAX) + PAD_BYTES_MAX);
 }
 
-/* Room for a record and the PAD behind it. */
+/* Makes room for a record and a PAD after it. */
 static tb_rc make_room(struct tc_log *log, uint64_t record_bytes) {
   uint64_t want = blocks(log->staged + record_bytes + PAD_BYTES_MAX);
 
   if (want <= log->group_cap) return TB_OK;
-  if (want < group_bytes_max(log)) want = group_bytes_max(log); /* all that most ever need */
+  if (want < group_bytes_max(log)) want = group_bytes_max(log); /* usually the only allocation */
   want = (want + HUGE_PAGE - 1) & ~(uint64_t)(HUGE_PAGE - 1);
   unsigned char *moved = aligned_alloc(HUGE_PAGE, (size_t)want);
   if (moved == NULL) return TB_NOMEM;
-  (void)madvise(moved, (size_t)want, MADV_HUGEPAGE); /* a third less for a write of a MB */
+  (void)madvise(moved, (size_t)want, MADV_HUGEPAGE); /* makes a write of 1 MB a third faster */
   if (log->staged > 0) memcpy(moved, log->group, log->staged);
   free(log->group);
   log->group = moved;
@@ -103,15 +102,15 @@ static void put_record(struct tc_log *log, struct tc_log_head *head, const void 
   log->staged += bytes;
 }
 
-static tb_rc stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
-                   uint32_t payload_crc) {
+static tb_rc stage_record(struct tc_log *log, struct tc_log_head *head, const void *payload,
+                          uint32_t payload_crc) {
   TB_TRY(make_room(log, tc_log_record_bytes(head->len)));
   put_record(log, head, payload, payload_crc);
   return TB_OK;
 }
 
-/* Up to the next block's border. */
-static void pad(struct tc_log *log) {
+/* Pads the group to a multiple of the block size. */
+static void pad_group(struct tc_log *log) {
   static const unsigned char zeros[PAD_BYTES_MAX];
   size_t gap = (size_t)(blocks(log->staged) - log->staged);
 
@@ -126,13 +125,13 @@ static void pad(struct tc_log *log) {
 static int write_group(struct tc_log *log) {
   size_t done = 0;
 
-  pad(log);
+  pad_group(log);
   while (done < log->staged) {
     ssize_t n = pwrite(log->fd, log->group + done, log->staged - done,
                        (off_t)(log->end - log->start + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -1;
-    /* A block that was begun is written again with the rest of it. */
+    /* After a short write, write a partial block again as a whole. */
     n &= ~(ssize_t)(TC_LOG_BLOCK - 1);
     errno = EIO;
     if (n == 0) return -1;
@@ -161,7 +160,7 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
                  strerror(why), log->end);
 }
 
-/* A snapshot's payload: the salt, then the message. */
+/* Packs a snapshot's payload: the salt, then the message. */
 static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char **out,
                            uint32_t *out_len) {
   Tracecollect__V1__LogSnapshot snapshot = TRACECOLLECT__V1__LOG_SNAPSHOT__INIT;
@@ -180,7 +179,7 @@ static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char *
   return TB_OK;
 }
 
-/* Begins the next file with the snapshot, which is durable before anything else is staged. */
+/* Begins the next file with the snapshot and makes it durable before anything else is staged. */
 static tb_rc begin_file(struct tc_log *log, const unsigned char *snapshot, uint32_t len,
                         struct tb_diag *diag) {
   uint64_t before = log->end;
@@ -189,8 +188,8 @@ static tb_rc begin_file(struct tc_log *log, const unsigned char *snapshot, uint3
   log->size = blocks(log->opt.file_bytes < least ? least : log->opt.file_bytes);
   TB_TRY(tc_log_files_make(&log->files, log->start, log->size, diag, &log->fd));
   struct tc_log_head head = { .kind = TC_LOG_SNAPSHOT, .flags = TP_CRITICAL, .len = len };
-  log->end = log->start; /* lsn = position, from here in this file */
-  tb_rc rc = stage(log, &head, snapshot, tb_crc32c(0, snapshot, len));
+  log->end = log->start; /* from here on LSNs are positions in this file */
+  tb_rc rc = stage_record(log, &head, snapshot, tb_crc32c(0, snapshot, len));
   if (rc == TB_OK && write_group(log) != 0) rc = tc_errno_rc(errno);
   if (rc == TB_OK) {
     log->end += log->staged;
@@ -216,7 +215,7 @@ static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *dia
   size_t files = log->files.n;
   rc = begin_file(log, snapshot, len, diag);
   if (rc != TB_OK && log->files.n > files)
-    log->start += log->size; /* its name is taken: the next one begins behind it */
+    log->start += log->size; /* the failed file is still there: begin after it */
   free(snapshot);
   return rc;
 }
@@ -232,7 +231,7 @@ tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
   struct tc_log_head head = {
     .kind = TC_LOG_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns
   };
-  if (stage(log, &head, NULL, 0) == TB_OK) return TB_OK;
+  if (stage_record(log, &head, NULL, 0) == TB_OK) return TB_OK;
   return tb_fail(diag, TB_NOMEM, "log: no memory for a group");
 }
 
@@ -244,7 +243,7 @@ tb_rc tc_log_stage(struct tc_log *log, struct tc_log_head *head, const void *pay
                    uint32_t payload_crc) {
   assert(log->fd >= 0 && log->staged > 0);
   assert(head->len <= TP_FRAME_BYTES_MAX);
-  return stage(log, head, payload, payload_crc);
+  return stage_record(log, head, payload, payload_crc);
 }
 
 tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes) {
@@ -252,8 +251,8 @@ tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes
 }
 
 void tc_log_trim(struct tc_log *log, uint64_t lsn) {
-  /* The streams are known from the newest snapshot alone, and between two files it is not known which of the
-   * older ones has it: the last may have been left empty. */
+  /* Only the newest snapshot names all streams. While no file is open it is unknown which of the older files has it, as the
+   * last one may be empty. */
   if (log->fd >= 0) tc_log_files_trim(&log->files, lsn);
 }
 

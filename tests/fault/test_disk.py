@@ -169,7 +169,7 @@ class Disk(FaultCase):
         wait_until("there is room again", lambda: self.readiness(collector) == (True, True))
         acked = self.acked(agents)
         wait_until("the agent goes on", lambda: self.acked(agents) > acked)
-        for words in ("nothing is left that retention.floor lets go", "the disk has room again, or retention something to delete"):
+        for words in ("retention.floor protects all that is left", "the disk has room again, or retention something to delete"):
             self.assertEqual(len(self.lines(collector, words)), 1, self.log(collector.name))
         return collector, agents
 

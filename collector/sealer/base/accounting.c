@@ -3,7 +3,7 @@
 
 #include "proto/frame.pb-c.h"
 
-/* False: some of it cannot be counted, or is not where its number says. */
+/* Returns false if a loss cannot be counted or has a number that is settled already. */
 static bool add_losses(const struct tc__losses *losses, uint64_t settled_seq, struct tc_sum *sum) {
   for (size_t i = 0; i < losses->n; i++) {
     const struct tc__loss *loss = &losses->items[i];
@@ -27,7 +27,7 @@ static bool add_file(const struct tc__file *file, uint64_t settled_seq, struct t
   return true;
 }
 
-/* They stand in metas, with numbers behind what is settled: there they do not count yet. */
+/* Adds losses that a meta has already, but that are above settled.seq: the audit does not count them there. */
 static void add_reported(const struct tc__stream *stream, struct tc_sum *sum) {
   for (size_t i = 0; i < stream->reported.losses.n; i++) {
     const struct tc__loss *loss = &stream->reported.losses.items[i];
@@ -56,7 +56,7 @@ void tc__cut_accounting(const struct tc__file_queue *queue, struct tc__stream *s
                                .reported = { counted->reported_batches, counted->reported_bytes } };
 
   if (counted->reported_seq == 0 || stream->last_seq < counted->reported_seq) return;
-  /* Later records cannot have come before the counters that do not know them. */
+  /* A record above reported_seq arrived: the sums no longer match what the agent counted. */
   if (stream->last_seq == counted->reported_seq && count_open(queue, stream, &cut.open))
     stream->cut = cut;
   stream->counted.reported_seq = 0;
@@ -69,7 +69,7 @@ void tc__count_in(const struct tc__file_queue *queue, struct tc__stream *stream,
   stream->counters = *counters;
   if (stream->counters.last_loss == 0)
     stream->counters.last_loss = last_loss; /* an older agent's */
-  /* Where records are long in coming, the first to be reached counts: later ones would put it off for ever. */
+  /* Keep the oldest counters until their records have arrived: taking newer ones would postpone the snapshot forever. */
   if (stream->counted.reported_seq != 0) return;
   stream->counted = *counters;
   tc__cut_accounting(queue, stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by every room of the sealer: options, keys, lines for the log, the deadline of a stop. */
+/* Shared by every room of the sealer: options, keys, log lines, the deadline of a stop. */
 #ifndef TC_SEALER_BASE_ENV_H
 #define TC_SEALER_BASE_ENV_H
 
@@ -23,7 +23,7 @@ struct tc_sealer_options {
   struct tc_stats *stats;
   struct tc_keeps *keeps;          /* segments that retention keeps */
   const char *run;                 /* id of this run, for metas */
-  void (*wake_commit)(void *self); /* settled reports wait */
+  void (*wake_commit)(void *self); /* called when reports of settled records are queued */
   void *wake_self;
 };
 
@@ -31,7 +31,7 @@ struct tc__env {
   struct tc_sealer_options opt;
   enum tc_hash_kind hash_kind;    /* archive.hash */
   struct tc_keys *signer;         /* archive.sign; NULL: metas are not signed */
-  atomic_ullong deadline_mono_ns; /* a stop leaves the rest to the next start; 0: none */
+  atomic_ullong deadline_mono_ns; /* a stop leaves work after this to the next start; 0: none */
 };
 
 bool tc__is_late(const struct tc__env *env); /* the deadline of a stop has passed */

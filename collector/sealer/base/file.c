@@ -48,8 +48,6 @@ void tc__file_free(struct tc__file *file) {
   free(file);
 }
 
-/* ---- states */
-
 static const bool may_become[TC__FILE_STATES][TC__FILE_STATES] = {
   [TC__FILE_IS_OPEN] = { [TC__FILE_WAITS] = true },
   [TC__FILE_WAITS] = { [TC__FILE_HAS_META] = true },
@@ -60,17 +58,16 @@ const char *tc__file_check(const struct tc__file *file) {
   bool has_meta = file->state >= TC__FILE_HAS_META, is_open = file->state == TC__FILE_IS_OPEN;
   const struct tc_segment *segment = file->segment;
 
-  if (has_meta != (file->meta != NULL)) return "a meta in another state";
+  if (has_meta != (file->meta != NULL)) return "meta and state do not match";
   if (has_meta && segment == NULL) return "a note with a meta";
   if (has_meta && file->dir_fd < 0) return "a meta without a folder";
-  if (!has_meta && file->late != NULL) return "a verdict is late before there is a meta";
+  if (!has_meta && file->late != NULL) return "a late verdict without a meta";
   if (is_open && segment == NULL) return "an open file without bytes";
-  if (!is_open && file->is_dirty && segment == NULL)
-    return "a note that is to be given to the disk";
+  if (!is_open && file->is_dirty && segment == NULL) return "a dirty note";
   if (!is_open && segment != NULL && (segment->in_gen || segment->ngens == 0))
-    return "a run that was sealed in the middle of a generation";
+    return "a run was closed in the middle of a generation";
   if (is_open && file->end != TC__GOES_ON) return "the end of a stream in an open file";
-  if (segment != NULL && file->shown.gens > segment->ngens) return "more is shown than there is";
+  if (segment != NULL && file->shown.gens > segment->ngens) return "more rows than generations";
   return NULL;
 }
 
@@ -83,8 +80,6 @@ void tc__file_becomes(struct tc__file *file, enum tc__file_state state) {
   file->state = state;
   assert(tc__file_check(file) == NULL);
 }
-
-/* ---- the queue */
 
 void tc__queue_init(struct tc__file_queue *queue) {
   *queue = (struct tc__file_queue){ .tail = &queue->first };
@@ -110,8 +105,6 @@ struct tc__file *tc__queue_take(struct tc__file_queue *queue) {
   return file;
 }
 
-/* ---- files with bytes that the disk has not been given */
-
 tb_rc tc__dirty_add(struct tc__dirty_files *dirty, struct tc__file *file) {
   if (file->is_dirty) return TB_OK;
   TB_TRY(TB_GROW(dirty->items, dirty->cap, dirty->n));
@@ -123,7 +116,7 @@ tb_rc tc__dirty_add(struct tc__dirty_files *dirty, struct tc__file *file) {
 void tc__dirty_remove(struct tc__dirty_files *dirty, struct tc__file *file) {
   if (!file->is_dirty) return;
   file->is_dirty = false;
-  for (size_t i = dirty->n; i-- > 0;) { /* it came last, as a rule */
+  for (size_t i = dirty->n; i-- > 0;) { /* usually the last one */
     if (dirty->items[i] != file) continue;
     dirty->items[i] = dirty->items[--dirty->n];
     return;

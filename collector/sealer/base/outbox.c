@@ -20,8 +20,6 @@ void tc__outbox_fini(struct tc__outbox *outbox) {
   tc_reply_queue_fini(&outbox->replies);
 }
 
-/* ---- to the loops */
-
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind) {
   struct tc_reply *reply = tc_reply_new(kind, 0, stream->ref, stream->home);
 
@@ -37,7 +35,7 @@ void tc__offer(struct tc__outbox *outbox, const struct tc__file *file, size_t i,
   const struct tc_segment_gen *gen = &segment->gens[i];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_STORED);
 
-  if (reply == NULL) return; /* stays pending: offered again after the next start */
+  if (reply == NULL) return; /* the verdict stays pending; the next start offers it again */
   reply->gen = gen->gen;
   reply->new_run = (file->new_run && i == 0) || file->stream->resumed;
   file->stream->resumed = false;
@@ -57,7 +55,7 @@ void tc__report_archived(struct tc__outbox *outbox, const struct tc__file *file,
   const struct tc_segment_gen *last = &segment->gens[segment->ngens - 1];
   struct tc_reply *reply = tc__stream_reply(file->stream, TC_REPLY_ARCHIVED);
 
-  if (reply == NULL) return; /* the feed alone wants to know */
+  if (reply == NULL) return; /* only the feed misses a message */
   reply->gen = segment->first_gen;
   reply->last_gen = last->gen;
   reply->bytes = segment->bytes;
@@ -71,7 +69,7 @@ void tc__report_lost(struct tc__outbox *outbox, const struct tc__stream *stream,
                      const struct tc__loss *loss, const char *why) {
   struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_LOST);
 
-  if (reply == NULL) return; /* the feed alone wants to know */
+  if (reply == NULL) return; /* only the feed misses a message */
   reply->gen = loss->first_gen;
   reply->last_gen = loss->last_gen;
   reply->batches = loss->batches;
@@ -88,8 +86,6 @@ void tc__report_closed(struct tc__outbox *outbox, struct tc__stream *stream) {
   reply->stream_closed = true;
   tc_reply_queue_put(&outbox->replies, reply);
 }
-
-/* ---- to the log */
 
 tb_rc tc__reserve_settled(struct tc__outbox *outbox) {
   return TB_GROW(outbox->settled.items, outbox->settled.cap, outbox->settled.n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies of the sealer to the loops, and how far streams are settled, for the log. */
+/* Messages from the sealer: replies to the loops, and to the commit thread how far streams are settled. */
 #ifndef TC_SEALER_BASE_OUTBOX_H
 #define TC_SEALER_BASE_OUTBOX_H
 
@@ -16,22 +16,22 @@ struct tc__outbox {
   } settled;
 };
 
-/* The replies are made by tc_reply_queue_init(). */
+/* The caller initializes `replies` with tc_reply_queue_init(). */
 void tc__outbox_init(struct tc__outbox *outbox, void (*wake_commit)(void *self), void *self);
 void tc__outbox_fini(struct tc__outbox *outbox);
 
-/* NULL: no memory */
+/* Returns NULL if memory cannot be allocated. */
 struct tc_reply *tc__stream_reply(const struct tc__stream *stream, enum tc_reply_kind kind);
-/* The file's i-th generation. */
+/* Sends the file's i-th generation to analysis. */
 void tc__offer(struct tc__outbox *outbox, const struct tc__file *file, size_t i, const char *path);
 void tc__report_archived(struct tc__outbox *outbox, const struct tc__file *file, const char *path);
 void tc__report_lost(struct tc__outbox *outbox, const struct tc__stream *stream,
                      const struct tc__loss *loss, const char *why);
 void tc__report_closed(struct tc__outbox *outbox, struct tc__stream *stream);
 
-/* Reports stream->settled to the log. */
+/* Queues stream->settled for the commit thread. */
 TB_MUST tb_rc tc__settle(struct tc__outbox *outbox, struct tc__stream *stream);
-/* Room for one more report. */
+/* Makes room for one more report in `settled`. */
 TB_MUST tb_rc tc__reserve_settled(struct tc__outbox *outbox);
 
 #endif

@@ -9,8 +9,6 @@
 #include "archive/generation_time.h"
 #include "base/text/hex.h"
 
-/* ---- states */
-
 enum step { OPENS, RESUMES, BEGINS, ENDS, LEAVES, GIVES_UP, IS_OVER, STEPS };
 
 static const enum tc__stream_state moves[TC__STREAM_STATES][STEPS] = {
@@ -26,7 +24,7 @@ static const enum tc__stream_state moves[TC__STREAM_STATES][STEPS] = {
                       [IS_OVER] = TC__IDLE },
 };
 
-static void take(struct tc__stream *stream, enum step step) {
+static void take_step(struct tc__stream *stream, enum step step) {
   enum tc__stream_state next = moves[stream->state][step];
 
   assert(next != TC__STREAM_NONE);
@@ -34,27 +32,27 @@ static void take(struct tc__stream *stream, enum step step) {
 }
 
 void tc__stream_opens(struct tc__stream *stream, struct tc__file *file) {
-  take(stream, file->segment->in_gen ? RESUMES : OPENS);
+  take_step(stream, file->segment->in_gen ? RESUMES : OPENS);
   stream->open = file;
 }
 
 void tc__stream_appended(struct tc__stream *stream) {
-  if (stream->state == TC__BETWEEN && stream->open->segment->in_gen) take(stream, BEGINS);
+  if (stream->state == TC__BETWEEN && stream->open->segment->in_gen) take_step(stream, BEGINS);
 }
 
 void tc__stream_ends(struct tc__stream *stream) {
-  take(stream, ENDS);
+  take_step(stream, ENDS);
 }
 
 struct tc__file *tc__stream_leaves(struct tc__stream *stream) {
-  take(stream, LEAVES);
-  if (stream->abandoned_gen != 0) take(stream, GIVES_UP);
+  take_step(stream, LEAVES);
+  if (stream->abandoned_gen != 0) take_step(stream, GIVES_UP);
   return TB_MOVE(stream->open);
 }
 
 void tc__stream_gives_up(struct tc__stream *stream, uint64_t gen) {
   stream->abandoned_gen = gen;
-  if (stream->open == NULL) take(stream, gen != 0 ? GIVES_UP : IS_OVER);
+  if (stream->open == NULL) take_step(stream, gen != 0 ? GIVES_UP : IS_OVER);
 }
 
 static enum tc__stream_state state_of(const struct tc__stream *stream) {
@@ -66,18 +64,15 @@ const char *tc__stream_check(const struct tc__stream *stream) {
   const struct tc__file *open = stream->open, *queued = stream->queued;
 
   if (open != NULL && (open->state != TC__FILE_IS_OPEN || open->stream != stream))
-    return "it writes a file that is not open";
-  if (stream->state != state_of(stream)) return "it is in another state than its file";
+    return "the stream writes a file that is not open";
+  if (stream->state != state_of(stream)) return "the states of stream and file do not match";
   if (queued != NULL && queued->state == TC__FILE_IS_OPEN) return "an open file is in the queue";
-  if (open != NULL && stream->end != TC__GOES_ON) return "it has ended, and a file is open";
-  if (stream->settled.seq > stream->last_seq) return "more is settled than has come";
+  if (open != NULL && stream->end != TC__GOES_ON) return "the stream has ended, a file is open";
+  if (stream->settled.seq > stream->last_seq) return "settled beyond the last record";
   return open != NULL ? tc__file_check(open) : NULL;
 }
 
-/* ---- verdicts to come */
-
-/* A stream may have a hundred thousand of them, and their verdicts come in any order: neither is looked for in a
- * list. */
+/* A stream may have a hundred thousand of these, and verdicts arrive in any order: no step walks the list. */
 struct tc__recent *tc__recent_add(struct tc__stream *stream, const char *day, uint64_t first_gen,
                                   size_t n) {
   struct tc__recent *recent = calloc(1, sizeof *recent);
@@ -119,16 +114,14 @@ void tc__recent_drop(struct tc__stream *stream, struct tc__recent *recent) {
   if (stream->recents != NULL) return;
   struct tb_mem *mem = map->mem;
   uint64_t seed = map->seed;
-  tb_map_fini(map); /* gives back what a crowd took */
+  tb_map_fini(map); /* the map may have grown for many entries: release its memory */
   tb_map_init(map, mem, seed);
 }
-
-/* ---- all streams */
 
 void tc__streams_init(struct tc__streams *streams, const struct tc__env *env) {
   streams->env = env;
   tb_mem_init(&streams->mem, tb_mem_libc, NULL, SIZE_MAX);
-  tb_map_init(&streams->by_ref, &streams->mem, 0x9e3779b97f4a7c15u); /* refs are ours */
+  tb_map_init(&streams->by_ref, &streams->mem, 0x9e3779b97f4a7c15u); /* no peer chooses refs */
   streams->live.tail = &streams->live.first;
 }
 
@@ -136,7 +129,7 @@ static void free_stream(struct tc__streams *streams, struct tc__stream *stream) 
   tc_reply_queue_unjoin(&stream->released);
   while (stream->recents != NULL) tc__recent_drop(stream, stream->recents);
   tb_map_fini(&stream->recent_of_gen);
-  /* Its bytes are in the log; recovery assembles the file again. */
+  /* The bytes are in the log; recovery assembles the file again. */
   if (stream->open != NULL && !stream->open->checkpointed)
     unlinkat(streams->env->opt.dirs->open, stream->open->segment->name, 0);
   tc__file_free(stream->open);
@@ -191,8 +184,7 @@ tb_rc tc__streams_add(struct tc__streams *streams, const struct tc_stream_intro 
 void tc__streams_forget(struct tc__streams *streams, struct tc__stream *stream) {
   struct tc__stream **at = &streams->live.first;
 
-  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL)
-    return; /* it has no writer; kept until the next start */
+  if (stream->open != NULL || stream->queued != NULL || stream->recents != NULL) return;
   while (*at != NULL && *at != stream) at = &(*at)->live_next;
   if (*at == stream) {
     *at = stream->live_next;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commit thread and the sealer hand to each other. */
 #include <stdlib.h>
 
 #include "collector/sealer/base/work.h"

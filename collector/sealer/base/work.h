@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commit thread and the sealer hand to each other: work to the one, how far streams are settled to the other. */
+/* Messages between two threads: the commit thread sends work to the sealer, the sealer reports how far streams are settled. */
 #ifndef TC_SEALER_BASE_WORK_H
 #define TC_SEALER_BASE_WORK_H
 
@@ -13,24 +13,24 @@ enum tc_work_kind {
   TC_WORK_DETACHED,
   TC_WORK_COUNTERS,
   TC_WORK_RECORDS,
-  TC_WORK_ABANDON,    /* the stream has no writer any more */
-  TC_WORK_CHECKPOINT, /* it holds much of the log */
-  TC_WORK_GIVE_UP,    /* it holds too much of the log */
+  TC_WORK_ABANDON,    /* the stream no longer has a writer */
+  TC_WORK_CHECKPOINT, /* the stream holds much of the log */
+  TC_WORK_GIVE_UP,    /* the stream holds too much of the log */
   TC_WORK_FORGET,     /* the stream table has dropped it */
   TC_WORK_VERDICT,
   TC_WORK_BARRIER,
 };
 
-/* The stream's records up to seq need no log any more: they are in an open file, which is on the disk. */
+/* A stream's records up to seq are on the disk in an open file, so the log need not keep them. */
 struct tc_checkpoint {
   uint64_t seq;
-  uint64_t lsn; /* the stream's later ones lie behind it */
+  uint64_t lsn; /* later records of the stream are after this in the log */
   bool run;     /* of whole generations: a record of kind TC_LOG_RUN */
   size_t len;
   unsigned char packed[]; /* LogCheckpoint */
 };
 
-/* How far a stream's records have left the log, and its last segment. */
+/* How far a stream's records are settled (the log need not keep them), and its last segment. */
 struct tc_settled {
   uint32_t stream;
   uint64_t seq;
@@ -39,9 +39,9 @@ struct tc_settled {
   struct tc_content_hash hash;
   bool has_segment;
   uint64_t abandoned_gen;
-  struct tc_checkpoint *checkpoint; /* malloc, sent instead of the rest; NULL: none */
+  struct tc_checkpoint *checkpoint; /* malloc; if set, only `stream` is valid beside it */
 };
-void tc_settled_free(struct tc_settled *settled); /* one on the heap */
+void tc_settled_free(struct tc_settled *settled); /* allocated with malloc */
 
 struct tc_stream_intro {
   uint32_t ref;
@@ -71,13 +71,13 @@ struct tc_work {
     struct {
       struct tc_record *head;
       uint64_t wall_ns;
-      uint64_t end_lsn; /* they lie before it in the log, all that come later behind it */
+      uint64_t end_lsn; /* end of these records in the log */
     } records;
     struct tc_verdict *verdict; /* malloc */
-    uint64_t give_up_seq;       /* what lies open up to this record is not waited for any longer */
+    uint64_t give_up_seq;       /* generations that are open up to this record are given up */
     struct {
-      uint64_t held_lsn; /* from here on the stream held the log when asked; UINT64_MAX: anyhow */
-      bool disk_begun;   /* the kernel writes its file already */
+      uint64_t held_lsn; /* the stream holds the log from here on; UINT64_MAX: unconditional */
+      bool disk_begun;   /* the kernel is writing the file already */
     } checkpoint;
     struct {
       uint64_t cookie;
@@ -86,7 +86,8 @@ struct tc_work {
   };
 };
 
-struct tc_work *tc_work_new(enum tc_work_kind kind, uint32_t stream); /* NULL: no memory */
+/* Returns NULL if memory cannot be allocated. */
+struct tc_work *tc_work_new(enum tc_work_kind kind, uint32_t stream);
 void tc_work_free(struct tc_work *work);
 
 #endif

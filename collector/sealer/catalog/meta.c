@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 void tc__free_meta(tc_meta *meta) {
-  /* Built by hand below: the parts are ours, the strings are borrowed. */
   if (meta == NULL) return;
   for (size_t i = 0; i < meta->n_generations; i++) free(meta->generations[i]);
   for (size_t i = 0; i < meta->n_losses; i++) free(meta->losses[i]);
@@ -17,7 +16,7 @@ void tc__free_meta(tc_meta *meta) {
 }
 
 struct built {
-  tc_meta meta; /* first: it is freed by this address */
+  tc_meta meta; /* must be first: freed by this address */
   Tracecollect__V1__ContentHash hash, previous;
 };
 
@@ -64,7 +63,7 @@ tc_meta *tc__build_meta(const struct tc__env *env, struct tc__file *file) {
 tc_meta *tc__build_meta_of(const struct tc__env *env, struct tc__file *file, size_t from,
                            size_t upto) {
   struct tc__stream *stream = file->stream;
-  size_t nlosses = from == 0 ? file->losses.n : 0; /* they lie before the first one */
+  size_t nlosses = from == 0 ? file->losses.n : 0; /* they are before the first generation */
   struct built *built = calloc(1, sizeof *built);
 
   if (built == NULL) return NULL;
@@ -122,7 +121,7 @@ tb_rc tc__read_to_change(const struct tc__env *env, int dir_fd, const char *name
   return TB_OK;
 }
 
-/* Reads a meta, lets change() change it, and puts it back by rename; *out: as it is now. */
+/* Reads a meta, calls change(), and replaces the file by rename. *out: the changed meta, owned by the caller. */
 static tb_rc change_meta(const struct tc__env *env, int dir_fd, const char *name,
                          tc__meta_change_fn *change, void *self, struct tb_diag *diag,
                          tc_meta **out) {
@@ -156,7 +155,7 @@ tb_rc tc__amend(struct tc__catalog_sync *sync, const char *stream_hex, const cha
                    day, stream_hex, strerror(errno));
   tb_rc rc = change_meta(sync->env, dir_fd, name, change, self, diag, &meta);
   if (rc == TB_OK) {
-    /* The next run says to the log or to the catalog what the meta says now. */
+    /* Sync first: the catalog must not have what the disk could still lose. */
     if (out_dir_fd == NULL) rc = tc__sync_name(sync->env, dir_fd, name, diag);
     if (rc == TB_OK) rc = tc__put_row(sync, meta, diag);
     tc_meta_free(meta);

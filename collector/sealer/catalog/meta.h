@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The content of a meta, made from a file that is about to be published, and changed where it already lies. */
+/* Builds the meta of a file that is about to be published, and changes metas that are published. */
 #ifndef TC_SEALER_CATALOG_META_H
 #define TC_SEALER_CATALOG_META_H
 
 #include "collector/sealer/base/stream.h"
 #include "collector/sealer/catalog/sync.h"
 
-/* Strings and bytes are borrowed from the stream and the file. */
+/* Borrows strings and bytes from the stream and the file. Returns NULL if memory cannot be allocated. */
 tc_meta *tc__build_meta(const struct tc__env *env, struct tc__file *file);
-/* Of these of its generations only; the file's losses are with the first one. */
+/* Builds a meta of generations [from, upto) only; the file's losses are with generation 0. */
 tc_meta *tc__build_meta_of(const struct tc__env *env, struct tc__file *file, size_t from,
                            size_t upto);
 void tc__free_meta(tc_meta *meta); /* of tc__build_meta() */
-/* Reads a meta that is to be changed. *out_signer: signs it again; NULL where its signature is none of ours, as what is
- * not ours must not become ours by being changed. */
+/* Reads a meta that is to be changed. *out_signer signs it again; NULL if it has no valid signature of ours, as a
+ * change must not turn a foreign meta into ours. */
 TB_MUST tb_rc tc__read_to_change(const struct tc__env *env, int dir_fd, const char *name,
                                  struct tb_diag *diag, tc_meta **out,
                                  const struct tc_keys **out_signer);
-typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error: it stays as it was */
-/* Changes of names in the folder reach the disk. */
+typedef tb_rc tc__meta_change_fn(void *self, tc_meta *meta); /* an error drops the change */
+/* Syncs the folder; `name` is for the error's text. */
 TB_MUST tb_rc tc__sync_name(const struct tc__env *env, int dir_fd, const char *name,
                             struct tb_diag *diag);
-/* Changes a stream's meta, and puts it into the catalog, too. Its new name is on the disk then; with
- * out_dir_fd that is left to the caller, which gets the folder to sync and close (-1 after a failure), and
- * syncs it before the catalog is committed. */
+/* Changes a stream's meta and its row in the catalog, and syncs the folder. With out_dir_fd the caller gets the folder
+ * instead (-1 after an error), and must sync it before the catalog is committed, and close it. */
 TB_MUST tb_rc tc__amend(struct tc__catalog_sync *sync, const char *stream_hex, const char *day,
                         uint64_t first_gen, tc__meta_change_fn *change, void *self, int *out_dir_fd,
                         struct tb_diag *diag);

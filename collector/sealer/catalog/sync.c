@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog beside the metas: in step, or made again from them: in one go before the thread runs, in slices between
- * other work while it does. */
+/* A rebuild runs in one go before the thread starts, and in slices between other work afterwards. */
 #include "collector/sealer/catalog/sync.h"
 
 #include <assert.h>
@@ -11,8 +10,6 @@
 #include "base/clock.h"
 
 static const uint64_t AGAIN_NS = 1000000000;
-
-/* ---- states */
 
 static const bool may_become[TC__CATALOG_STATES][TC__CATALOG_STATES] = {
   [TC__CATALOG_LAGS] = { [TC__CATALOG_IS_MADE] = true, [TC__CATALOG_LAGS] = true },
@@ -30,14 +27,14 @@ static void become(struct tc__catalog_sync *sync, enum tc__catalog_state state) 
 const char *tc__catalog_check(const struct tc__catalog_sync *sync) {
   bool is_made = sync->state == TC__CATALOG_IS_MADE;
 
-  if (is_made != (sync->rebuild != NULL)) return "a catalog is made in another state";
+  if (is_made != (sync->rebuild != NULL)) return "rebuild and state do not match";
   if (is_made && sync->db != NULL) return "two catalogs at once";
-  if (is_made && !sync->is_marked) return "a catalog is made without a mark";
+  if (is_made && !sync->is_marked) return "a rebuild without a mark";
   if (sync->state >= TC__CATALOG_IS_FILLED && sync->db == NULL) return "no catalog is open";
   return NULL;
 }
 
-/* A reader, too, may say that it is damaged (store.c): what is in it does not count from then on. */
+/* A reader, too, may find the catalog damaged and set catalog_stale (store.c). */
 bool tc__catalog_takes_rows(const struct tc__catalog_sync *sync) {
   enum tc__catalog_state state = sync->state;
 
@@ -70,8 +67,6 @@ void tc__catalog_lags(struct tc__catalog_sync *sync) {
   if (sync->state == TC__CATALOG_IN_STEP) become(sync, TC__CATALOG_LAGS);
 }
 
-/* ---- rows */
-
 tb_rc tc__catalog_begin(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
 
@@ -86,13 +81,12 @@ tb_rc tc__catalog_commit(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   return tc__catalog_failed(sync, &why, diag);
 }
 
-/* Into the one that is made. Where that fails it is made from the beginning. */
+/* Adds a row to the catalog that is being rebuilt. If that fails the rebuild starts over. */
 static void put_into_new(struct tc__catalog_sync *sync, const tc_meta *meta) {
   struct tb_diag diag = { 0 };
 
   if (sync->rebuild == NULL || tc_catalog_rebuild_put(sync->rebuild, meta, &diag) == TB_OK) return;
-  tc__note_as(sync->env, TC_ERROR, 0, "%s; the catalog is made again from the beginning",
-              diag.text);
+  tc__note_as(sync->env, TC_ERROR, 0, "%s; the rebuild of the catalog starts over", diag.text);
   tc_catalog_rebuild_free(TB_MOVE(sync->rebuild));
   become(sync, TC__CATALOG_LAGS);
 }
@@ -126,13 +120,11 @@ void tc__take_totals(struct tc__catalog_sync *sync) {
     (void)!tc__catalog_failed(sync, &diag, &words);
 }
 
-/* ---- made again */
-
 static void note_rebuild(void *self, const char *text) {
   tc__note_as(((const struct tc__catalog_sync *)self)->env, TC_WARN, 0, "%s", text);
 }
 
-static tb_rc begin(struct tc__catalog_sync *sync, struct tb_diag *diag) {
+static tb_rc begin_rebuild(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   tc_catalog_close(TB_MOVE(sync->db));
   TB_TRY(tc__mark_stale(sync, diag));
   sync->makings++;
@@ -142,11 +134,11 @@ static tb_rc begin(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* The mark stays where a meta or a folder could not be read: the next start tries again, this run does without it. */
+/* The mark stays if a meta or a folder could not be read: the next start tries again. */
 tb_rc tc__catalog_make(struct tc__catalog_sync *sync, uint64_t until_ns, struct tb_diag *diag) {
   struct tc_rebuilt done;
 
-  if (sync->state == TC__CATALOG_LAGS) TB_TRY(begin(sync, diag));
+  if (sync->state == TC__CATALOG_LAGS) TB_TRY(begin_rebuild(sync, diag));
   tb_rc rc = tc_catalog_rebuild_go_on(sync->rebuild, until_ns, diag, &done);
   if (rc == TB_AGAIN) return rc;
   tc_catalog_rebuild_free(TB_MOVE(sync->rebuild));
@@ -177,11 +169,9 @@ bool tc__rebuilds(const struct tc__catalog_sync *sync) {
 
 bool tc__catalog_is_due(struct tc__catalog_sync *sync) {
   if (!sync->env->opt.stats->catalog_stale) return false;
-  tc__catalog_lags(sync); /* where a reader says so */
+  tc__catalog_lags(sync); /* if a reader set catalog_stale */
   return tc__rebuilds(sync) || tc_mono_ns() >= sync->next_ns;
 }
-
-/* ---- a start */
 
 static tb_rc begin_with(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   tb_rc rc = tc_catalog_forget_live(sync->db, diag);
@@ -195,7 +185,7 @@ static tb_rc make_all(struct tc__catalog_sync *sync, struct tb_diag *diag) {
   do rc = tc__catalog_make(sync, UINT64_MAX, diag);
   while (rc == TB_AGAIN);
   if (rc == TB_OK) rc = begin_with(sync, diag);
-  if (rc == TB_OK) become(sync, TC__CATALOG_IN_STEP); /* no runs are open yet */
+  if (rc == TB_OK) become(sync, TC__CATALOG_IN_STEP); /* no open runs to add yet */
   return rc;
 }
 

@@ -17,10 +17,9 @@
 typedef Tracecollect__V1__LogCheckpoint message_t;
 typedef Tracecollect__V1__LogGeneration generation_t;
 
-enum { WHOLE_MAX = 2048 }; /* so that a record can hold them, with a reason each */
+enum { WHOLE_MAX = 2048 }; /* this many fit into a record, with a reason each */
 
-/* One that has not grown is noted again where that lets more of the log go; else what holds the log is the generation
- * that is open. */
+/* While a generation is open, a checkpoint of the run frees log only if border_lsn has moved since the last one. */
 static bool run_takes_checkpoint(const struct tc__stream *stream) {
   const struct tc__file *file = stream->open;
 
@@ -30,7 +29,7 @@ static bool run_takes_checkpoint(const struct tc__stream *stream) {
   return !file->segment->in_gen || file->border_lsn > file->noted_lsn;
 }
 
-/* All of an open file is on the disk, its name, too. */
+/* Syncs an open file and its name. */
 static tb_rc sync_part(const struct tc__env *env, const struct tc__file *file,
                        struct tb_diag *diag) {
   TB_TRY(tc_segment_flush(file->segment, diag));
@@ -170,8 +169,8 @@ static tb_rc checkpoint_run(struct tc__seal *seal, struct tc__stream *stream,
   message_t m;
 
   assert(run_takes_checkpoint(stream));
-  /* The log lets go of all records before the checkpoint: what waits to be sealed must be published by then (sim_seeds,
-   * 91621, while these were written). */
+  /* The log drops all records before the checkpoint, so files that are queued must be published first (found by
+   * sim_seeds 91621). */
   TB_TRY(tc__publish_queue(seal, diag));
   TB_TRY(sync_part(seal->env, file, diag));
   struct whole *whole = malloc(sizeof *whole + n * sizeof whole->items[0]);
@@ -202,12 +201,12 @@ tb_rc tc__archive_checkpoint(struct tc__seal *seal, struct tc__stream *stream, u
                              struct tb_diag *diag) {
   message_t m;
 
-  if (stream->end != TC__GOES_ON) return TB_OK; /* settled with its end */
-  /* On a slow disk it is asked again before the answer to the last time is in the log. */
+  if (stream->end != TC__GOES_ON) return TB_OK; /* the end settles the stream */
+  /* On a slow disk the next request arrives before the last checkpoint is in the log. */
   if (stream->open != NULL && stream->open->noted_lsn > held_lsn) return TB_OK;
   TB_TRY(tc__prove_open(seal, stream, diag));
   if (run_takes_checkpoint(stream)) return checkpoint_run(seal, stream, diag);
-  /* Else a whole generation leaves the log by being published. */
+  /* Otherwise publish the whole generations. */
   TB_TRY(tc__seal_border(seal, stream, diag));
   TB_TRY(tc__publish_queue(seal, diag));
   struct tc__file *file = stream->open;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: what lies open of a stream is put on the disk where it is, so that the log need not be
- * kept for a generation that takes its time; and taken up again by the next start.
+/* Checkpoints: a stream's open file is synced to the disk, so that the log need not be kept for a long generation. The next
+ * start resumes the file.
  *
- * A file that a checkpoint names is only ever written behind the bytes that count, so an older checkpoint of
- * it stays true. The checkpoint is over when the stream is settled past it.
+ * A file is only appended to after the bytes that a checkpoint names, so an older checkpoint stays valid. A checkpoint
+ * ends when the stream is settled past it.
  *
- * There are two kinds. One names the whole generations of a run; what is open behind them stays in the log, so that a cut
- * at the border takes nothing that only the file has. The other names a generation that is open alone in its file. */
+ * There are two kinds. One names the whole generations of a run; the open generation after them stays in the log, so the
+ * file can be cut at their end without a loss. The other names an open generation that is alone in its file. */
 #ifndef TC_SEALER_CHECKPOINT_CHECKPOINT_H
 #define TC_SEALER_CHECKPOINT_CHECKPOINT_H
 
@@ -14,11 +14,11 @@
 
 TB_MUST tb_rc tc__archive_checkpoint(struct tc__seal *seal, struct tc__stream *stream,
                                      uint64_t held_lsn, struct tb_diag *diag);
-/* As tc_sealer_resume(). */
+/* See tc_sealer_resume(). */
 TB_MUST tb_rc tc__resume(struct tc__recovery *recovery, struct tc__stream *stream,
                          const unsigned char *packed, size_t len, struct tb_diag *diag,
                          uint64_t *out_skip_to);
-/* What was taken up and has no verdict is offered again, before what comes behind it. */
+/* Offers the resumed generations that have no verdict; called before later ones are offered. */
 void tc__offer_resumed(struct tc__seal *seal);
 
 #endif

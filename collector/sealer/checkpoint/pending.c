@@ -18,15 +18,15 @@ struct pending {
                      const char *service, const char *instance, uint32_t *out_ref);
   void *self;
   struct tb_diag *diag;
-  tc_meta **ahead; /* of their rows */
+  tc_meta **ahead; /* metas that have more verdicts than their rows */
   size_t nahead, ahead_cap;
-  struct tc_segment_row last; /* that was offered */
+  struct tc_segment_row last; /* the row that was offered last */
   bool has_last;
-  bool has_failed; /* not the catalog: what was to be done with a row */
+  bool has_failed; /* offering a row failed, not the catalog */
 };
 
-/* The row's meta, NULL: tracectl verify says what is wrong with it, there is nothing to offer. If it has more verdicts
- * than its row it got them in the last run, which may have been killed before their name was on the disk: it is now. */
+/* Reads the row's meta; *out is NULL if it cannot be read (tracectl verify says why). If the meta has verdicts that the row
+ * misses, the collector may have been killed before it synced the folder: sync it now. */
 static tb_rc read_meta(const struct tc__env *env, const char *day, const char *hex,
                        uint64_t first_gen, struct tb_diag *diag, tc_meta **out) {
   char name[32];
@@ -43,7 +43,7 @@ static tb_rc read_meta(const struct tc__env *env, const char *day, const char *h
   return rc;
 }
 
-/* The last run was killed between a verdict's meta and its row. Takes the meta over. */
+/* The collector was killed after it wrote a verdict's meta and before the row. Takes ownership of the meta. */
 static tb_rc remember_ahead(struct pending *pending, tc_meta *meta) {
   if (TB_GROW(pending->ahead, pending->ahead_cap, pending->nahead) != TB_OK) {
     tc_meta_free(meta);
@@ -104,7 +104,7 @@ static tb_rc put_ahead(struct pending *pending) {
   return tc__catalog_commit(seal->catalog, pending->diag);
 }
 
-/* A catalog that cannot be read to its end is rebuilt, and read on behind the row that was offered last. */
+/* If the catalog cannot be read to its end, rebuilds it and continues after the row that was offered last. */
 static tb_rc offer_rows(struct pending *pending) {
   struct tc__seal *seal = pending->seal;
   struct tb_diag why = { 0 };
@@ -116,7 +116,7 @@ static tb_rc offer_rows(struct pending *pending) {
   TB_TRY(tc__catalog_failed(seal->catalog, &why, pending->diag));
   tc__rebuild_catalog(seal);
   if (!tc__catalog_takes_rows(seal->catalog))
-    return TB_OK; /* reported; the next start offers them */
+    return TB_OK; /* logged; the next start offers the rest */
   return tc_catalog_pending(seal->catalog->db, offer_row, pending, pending->diag);
 }
 
@@ -128,7 +128,7 @@ tb_rc tc__offer_archived(struct tc__seal *seal,
   struct pending pending = { .seal = seal, .stream_of = stream_of, .self = self, .diag = diag };
 
   tb_rc rc = offer_rows(&pending);
-  if (rc == TB_OK) rc = put_ahead(&pending); /* not while rows are walked */
+  if (rc == TB_OK) rc = put_ahead(&pending); /* not during the walk over the rows */
   if (rc == TB_OK) tc__offer_resumed(seal);
   for (size_t i = 0; i < pending.nahead; i++) tc_meta_free(pending.ahead[i]);
   free(pending.ahead);

@@ -25,8 +25,8 @@ static tb_rc trace_matches(int dir_fd, const tc_meta *meta, uint64_t first_gen,
   return TB_OK;
 }
 
-/* Whether meta is of a segment of this stream, with its whole trace beside it. If so, its names are on the disk: the
- * last run may have died before it came to that, and the log will not keep the records any longer. */
+/* Whether meta is of a segment of this stream, with its whole trace beside it. If so, syncs the names: the collector may
+ * have died before it did, and the log will not keep the records any longer. */
 static tb_rc is_published(const struct tc__env *env, const struct tc__stream *stream, int dir_fd,
                           const tc_meta *meta, uint64_t gen, struct tb_diag *diag, bool *out) {
   *out = meta->n_generations > 0 && memcmp(meta->stream.data, stream->id, 16) == 0 &&
@@ -37,8 +37,8 @@ static tb_rc is_published(const struct tc__env *env, const struct tc__stream *st
                  strerror(errno));
 }
 
-/* The meta of a segment of this stream that begins with gen; NULL: there is none. A file that cannot be read now may
- * be there: that is an error. */
+/* Finds the meta of a segment of this stream that begins with gen; *out is NULL if there is none. A file that exists
+ * but cannot be read for now is an error. */
 static tb_rc find_published(const struct tc__env *env, struct tc__stream *stream, const char *day,
                             uint64_t gen, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
@@ -77,10 +77,10 @@ static tb_rc adopt(struct tc__seal *seal, struct tc__stream *stream, const tc_me
   settled->last_gen = last->gen;
   settled->seq = last->last_seq;
   settled->abandoned_gen = 0;
-  tc__stream_gives_up(stream, 0); /* one before it */
+  tc__stream_gives_up(stream, 0); /* an abandoned generation was before this segment */
   stream->last_gen = last->gen;
   stream->last_seq = last->last_seq;
-  stream->losses.n = stream->reported.losses.n = 0; /* those that came before it stand in it */
+  stream->losses.n = stream->reported.losses.n = 0; /* the segment's meta has the earlier ones */
   TB_TRY(tc__reported_by(stream, meta));
   *out_skip_to = last->last_seq;
   return tc__settle(&seal->outbox, stream);
@@ -100,7 +100,7 @@ size_t tc__count_pending(const tc_meta *meta) {
 
 tb_rc tc__offer_meta(struct tc__outbox *outbox, struct tc__stream *stream, const tc_meta *meta) {
   if (tc__count_pending(meta) == 0) {
-    stream->begun = false; /* as below */
+    stream->begun = false; /* see below */
     return TB_OK;
   }
   struct tc__recent *recent =
@@ -109,7 +109,7 @@ tb_rc tc__offer_meta(struct tc__outbox *outbox, struct tc__stream *stream, const
   for (size_t i = 0; i < meta->n_generations; i++) {
     const Tracecollect__V1__GenerationMeta *gen = meta->generations[i];
     if (!is_pending(gen)) {
-      stream->begun = false; /* understood by an earlier run: what follows starts again */
+      stream->begun = false; /* analysed before this start: the next one begins a new run */
       continue;
     }
     struct tc_reply *reply = tc__stream_reply(stream, TC_REPLY_STORED);
@@ -131,7 +131,7 @@ tb_rc tc__offer_meta(struct tc__outbox *outbox, struct tc__stream *stream, const
   return TB_OK;
 }
 
-/* Its segment expired since, and its meta was folded: the record of the ledger has all up to its last one. */
+/* Adopts a segment that expired since and whose meta was folded: the ledger's record holds the last sequence number. */
 static tb_rc adopt_folded(struct tc__recovery *recovery, struct tc__stream *stream, const char *day,
                           uint64_t seq, uint64_t *out_skip_to, struct tb_diag *diag) {
   struct tc_settled *settled = &stream->settled;

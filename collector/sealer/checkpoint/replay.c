@@ -12,7 +12,8 @@
 
 enum { REPLAY_QUEUE_MAX = 512 };
 
-/* A log may hold more whole generations than there are descriptors. Where the disk has no place for them they stay. */
+/* Publishes during the replay, as a log may hold more whole generations than there are descriptors. If the disk is full
+ * the files stay queued. */
 static tb_rc publish_replayed(struct tc__seal *seal, struct tb_diag *diag) {
   tb_rc rc = tc__flush_dirty(seal, true, diag);
 
@@ -28,7 +29,7 @@ tb_rc tc__replay(struct tc__recovery *recovery, struct tc__stream *stream,
 
   *out_skip_to = 0;
   if (item->kind != TP_HEADER)
-    TB_TRY(tc__learn_reported(seal->catalog, stream, diag)); /* of an idle one: nothing */
+    TB_TRY(tc__learn_reported(seal->catalog, stream, diag)); /* not needed for an idle stream */
   if (item->kind == TP_BATCH && stream->state != TC__INSIDE) {
     char day[TC_DAY_BYTES];
     tc_day(item->wall_ns, day);
@@ -55,8 +56,8 @@ tb_rc tc__replay_gap(struct tc__seal *seal, struct tc__stream *stream, uint64_t 
                           .seq = last_seq,
                           .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED };
   if (stream->state == TC__INSIDE) gap.first_gen = gap.last_gen = stream->open->segment->now.gen;
-  TB_TRY(tc__quarantine_open(seal, stream, "records of it are damaged in the log", true, last_seq,
-                             diag));
+  TB_TRY(tc__quarantine_open(seal, stream, "some of its records are damaged in the log", true,
+                             last_seq, diag));
   stream->run_broken = stream->damaged = true;
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &gap, NULL);
 }
@@ -66,12 +67,12 @@ tb_rc tc__replay_done(struct tc__recovery *recovery, uint64_t end_lsn, struct tb
 
   seal->end_lsn = end_lsn;
   tc__forget_folded(recovery->folding);
-  tc__take_totals(seal->catalog); /* with what was adopted */
+  tc__take_totals(seal->catalog); /* includes adopted segments */
   for (struct tc__stream *stream = seal->streams.first; stream != NULL; stream = stream->next)
     if (stream->state == TC__BETWEEN) stream->open->border_lsn = end_lsn;
-  /* A generation taken up continues what the last run understood, but for this one it is the beginning. */
+  /* A resumed generation continues an analysis of the last start; this start's analysis begins with it. */
   for (struct tc__stream *stream = seal->streams.first; stream != NULL; stream = stream->next)
     if (stream->open != NULL && !stream->begun) stream->open->new_run = stream->begun = true;
-  /* The disk has the log to read, and what was taken up to write once a caller waits for it. */
+  /* Not to the disk: it is busy enough with reading the log. */
   return tc__flush_dirty(seal, false, diag);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What checkpoints named is taken up by the next start: the whole generations of a run, or the one that was open. */
+/* Resumes the file that a checkpoint names: the whole generations of a run, or one open generation. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static bool is_run(const message_t *m) {
   return m->n_whole > 0;
 }
 
-/* Some were reported after the checkpoint: they are settled since, or not even that, and may have grown by then. */
+/* Takes the checkpoint's losses, except those that a meta reported after it. A reported loss may have grown meanwhile. */
 static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   for (size_t i = 0; i < m->n_losses; i++) {
     const tc__loss_message *loss = m->losses[i];
@@ -36,7 +36,7 @@ static tb_rc take_losses(struct tc__stream *stream, const message_t *m) {
   return TB_OK;
 }
 
-/* ---- a file that is not what its checkpoint says */
+/* ---- a file that does not match its checkpoint */
 
 static void put_aside(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen) {
   char name[TC_FILE_NAME_BYTES];
@@ -44,11 +44,11 @@ static void put_aside(struct tc__seal *seal, struct tc__stream *stream, uint64_t
   tc_segment_name(stream->hex, gen, name);
   if (renameat(seal->env->opt.dirs->open, name, seal->env->opt.dirs->quarantine, name) == 0)
     seal->aside.changed = true;
-  tc__stream_gives_up(stream, gen); /* what still comes of it cannot make it whole */
+  tc__stream_gives_up(stream, gen); /* further batches cannot make it whole */
   stream->run_broken = true;
 }
 
-/* What the file should have held is lost; what of it is there is kept aside. */
+/* Reports the named generations as lost and moves what is left of the file to quarantine. */
 static tb_rc file_is_lost(struct tc__seal *seal, struct tc__stream *stream, const message_t *m,
                           const char *why, struct tb_diag *diag) {
   struct tc__loss loss = { .first_gen = m->gen,
@@ -59,7 +59,7 @@ static tb_rc file_is_lost(struct tc__seal *seal, struct tc__stream *stream, cons
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
 
   for (size_t i = 0; i < m->n_whole; i++) loss.batches += m->whole[i]->batches;
-  /* The last run may have died between its meta's name and its trace's. */
+  /* The collector may have died after it named the meta and before it named the trace. */
   if (tc_day_valid(m->day))
     TB_TRY(tc__take_back(&seal->aside, stream, m->day, m->gen, m->first_seq, diag));
   put_aside(seal, stream, m->gen);
@@ -72,23 +72,23 @@ static tb_rc file_is_lost(struct tc__seal *seal, struct tc__stream *stream, cons
   tc__note_as(seal->env, TC_ERROR, stream->ref,
               "%s; the log relied on it: generations %" PRIu64 " to %" PRIu64 " are lost", why,
               loss.first_gen, loss.last_gen);
-  tc__stream_gives_up(stream, 0); /* nothing more comes of them */
+  tc__stream_gives_up(stream, 0); /* they were whole: no further batches */
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, NULL);
 }
 
-/* Lost, unless the generation that was open was reported as lost later on. */
+/* Reports a loss, unless a meta reported the open generation as lost after the checkpoint. */
 static tb_rc give_up(struct tc__seal *seal, struct tc__stream *stream, const message_t *m,
                      const char *why, struct tb_diag *diag) {
   if (!is_run(m)) stream->reported.end_seq = tc__reported_end_of(stream, m->gen, m->seq);
   if (is_run(m) || stream->reported.end_seq == 0) return file_is_lost(seal, stream, m, why, diag);
-  put_aside(seal, stream, m->gen); /* where it was, before retention took it */
+  put_aside(seal, stream, m->gen);
   return TB_OK;
 }
 
-/* ---- one that is */
+/* ---- a file that does */
 
-/* The last run put it aside, and died before the log could say so: what made it do that stands in the log behind the
- * checkpoint, and will again. */
+/* Moves the file back if it was put into quarantine before a crash and the log does not know. The record that caused this
+ * is in the log after the checkpoint, and its replay puts the file there again. */
 static tb_rc fetch_back(struct tc__seal *seal, const struct tc__stream *stream, uint64_t gen,
                         struct tb_diag *diag, bool *out_was_aside) {
   char name[TC_FILE_NAME_BYTES];
@@ -170,7 +170,7 @@ static struct tc_segment_gen describe_open(const message_t *m) {
                                   .verdict.thread = TB_NO_THREAD };
 }
 
-/* The whole generations follow one another, and fill the file. */
+/* Returns whether the whole generations follow one another and fill the file. */
 static bool are_consistent(const message_t *m) {
   uint64_t seq = m->first_seq, offset = m->offset;
 
@@ -198,7 +198,7 @@ static tb_rc open_file(struct tc__seal *seal, struct tc__stream *stream, const m
                                   .crc = m->part_crc,
                                   .now = is_run(m) ? NULL : &now,
                                   .ngens = m->n_whole,
-                                  /* It lies in quarantine where it was found to be wrong. */
+                                  /* A file from quarantine may have wrong bytes. */
                                   .is_vouched_for = is_run(m) && !was_aside };
   struct tc__file *file = tc__file_new(stream);
   tb_rc rc = file == NULL ? TB_NOMEM : is_run(m) ? take_generations(m, &part.gens) : TB_OK;
@@ -256,7 +256,7 @@ static tb_rc resume_file(struct tc__recovery *recovery, struct tc__stream *strea
              m->seq);
     return give_up(seal, stream, m, why.text, diag);
   }
-  /* First of all: what an earlier run gave up of the same generation may lie in quarantine, and be as good. */
+  /* Check the archive first: quarantine may hold an abandoned file of the same generation that looks valid, too. */
   TB_TRY(tc__adopt_published(recovery, stream, m->day, m->gen, m->first_seq, diag, out_skip_to));
   if (*out_skip_to != 0) return TB_OK;
   TB_TRY(fetch_back(seal, stream, m->gen, diag, &was_aside));

@@ -13,7 +13,7 @@
 #include "collector/sealer/catalog/meta.h"
 
 struct folder {
-  int fd; /* -1: not to be opened */
+  int fd; /* -1: not open */
   char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES];
 };
 
@@ -22,7 +22,7 @@ struct item {
   struct folder *folder;
   tc_meta *meta;
   char name[32]; /* of its meta */
-  bool begun;    /* its mark has its name */
+  bool begun;    /* the marked meta is renamed to its final name */
   struct tb_diag diag;
 };
 
@@ -32,8 +32,8 @@ struct tc__expiry {
   size_t n;
   struct folder folders[TC__EXPIRE_MAX];
   size_t nfolders;
-  size_t step, at;  /* the next call: of this step, for this item */
-  uint64_t took_ns; /* the last one */
+  size_t step, at;  /* step and item of the next call */
+  uint64_t took_ns; /* duration of the last call */
 };
 
 typedef tb_rc step_fn(struct tc__expiry *batch, struct item *item);
@@ -53,9 +53,7 @@ static tb_rc fail_errno(struct item *item, const char *name) {
                  strerror(errno));
 }
 
-/* ---- folders */
-
-/* Segments next to each other mostly lie in one folder. */
+/* Reuses the previous segment's folder, which is mostly the same. */
 static void find_folder(struct tc__expiry *batch, struct item *item) {
   struct folder *last = &batch->folders[batch->nfolders], now = { .fd = -1 };
 
@@ -83,7 +81,7 @@ static tb_rc open_folder(struct tc__expiry *batch, struct item *item) {
   return folder->fd >= 0 ? TB_OK : fail_errno(item, "");
 }
 
-/* Once for all that lie in it next to each other; where that fails, for each. */
+/* Syncs once for neighbours in one folder, unless that failed for those before. */
 static tb_rc sync_folder(struct tc__expiry *batch, struct item *item) {
   const struct item *before = item;
 
@@ -92,8 +90,6 @@ static tb_rc sync_folder(struct tc__expiry *batch, struct item *item) {
     if (goes_on(--before)) return TB_OK;
   return fsync(item->folder->fd) == 0 ? TB_OK : fail_errno(item, "");
 }
-
-/* ---- steps */
 
 static tb_rc write_mark(struct tc__expiry *batch, struct item *item) {
   const struct tc_keys *signer;
@@ -104,7 +100,7 @@ static tb_rc write_mark(struct tc__expiry *batch, struct item *item) {
   return tc_meta_write(item->folder->fd, item->name, item->meta, signer, false, &item->diag);
 }
 
-/* The first of these waits for the disk and takes the others' metadata along. */
+/* The first call waits for the disk; its journal commit includes the other files' metadata. */
 static tb_rc sync_mark(struct tc__expiry *batch, struct item *item) {
   return batch->retaining->env->opt.durable
              ? tc_meta_sync(item->folder->fd, item->name, &item->diag)
@@ -127,7 +123,7 @@ static tb_rc unlink_trace(struct tc__expiry *batch, struct item *item) {
   return fail_errno(item, trace);
 }
 
-/* The meta as it is now: losses, or the stream's end, may have joined it. */
+/* Reads the meta again: losses or the stream's end may have been added. */
 static tb_rc put_row(struct tc__expiry *batch, struct item *item) {
   tc_meta *meta;
 
@@ -137,7 +133,7 @@ static tb_rc put_row(struct tc__expiry *batch, struct item *item) {
   return tc__put_row(batch->retaining->catalog, meta, &item->diag);
 }
 
-/* The catalog has its mark already, so a failure here only means that it is rebuilt. */
+/* Ignores errors: the catalog has its mark already, so it is rebuilt. */
 static void put_rows(struct tc__expiry *batch) {
   struct tc__retaining *retaining = batch->retaining;
   struct tb_diag ignored = { 0 };
@@ -147,9 +143,7 @@ static void put_rows(struct tc__expiry *batch) {
   (void)!tc__catalog_commit(retaining->catalog, &ignored);
 }
 
-/* ---- the batch */
-
-/* As long as one is half gone the mark stays for the next start. */
+/* While a segment is half gone the catalog's mark stays, for the next start. */
 static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half) {
   size_t at = 0;
 
@@ -162,7 +156,7 @@ static void remember_half(struct tc__half_gone *half, uint64_t id, bool is_half)
     half->more = true;
 }
 
-static void begin(struct tc__expiry *batch, const struct tc_segment_row *row) {
+static void begin_item(struct tc__expiry *batch, const struct tc_segment_row *row) {
   struct item *item = &batch->items[batch->n++];
 
   *item = (struct item){ .row = row };
@@ -171,7 +165,7 @@ static void begin(struct tc__expiry *batch, const struct tc_segment_row *row) {
   if (open_folder(batch, item) == TB_OK) (void)!write_mark(batch, item);
 }
 
-/* At most twice as many as the last time, and no more than fit at the pace of then. */
+/* Sets the next batch's size: as many as fit into a slice at this pace, at most twice as many as now. */
 static void learn_pace(struct tc__retaining *retaining, size_t n, uint64_t took_ns) {
   uint64_t each = took_ns / n + 1, fit = TC__SLICE_NS * 7 / 8 / each;
 
@@ -180,12 +174,12 @@ static void learn_pace(struct tc__retaining *retaining, size_t n, uint64_t took_
   retaining->at_once = fit == 0 ? 1 : fit;
 }
 
-/* Their temporary names are nobody else's until they have their own: this is not interrupted. */
-static void mark(struct tc__expiry *batch, const struct tc_segment_row *rows[], size_t n) {
+/* Not interrupted: nobody else may use the temporary names before the metas are renamed. */
+static void mark_segments(struct tc__expiry *batch, const struct tc_segment_row *rows[], size_t n) {
   uint64_t began_ns = tc_mono_ns();
   size_t most = batch->retaining->at_once;
 
-  do begin(batch, rows[batch->n]);
+  do begin_item(batch, rows[batch->n]);
   while (batch->n < n && batch->n < most);
   for_all(batch, sync_mark);
   for_all(batch, name_mark);
@@ -200,11 +194,11 @@ struct tc__expiry *tc__expire(struct tc__retaining *retaining, const struct tc_s
   if (batch == NULL) return NULL;
   batch->retaining = retaining;
   if (retaining->at_once == 0) retaining->at_once = 1;
-  mark(batch, rows, n);
+  mark_segments(batch, rows, n);
   return batch;
 }
 
-/* At the beginning of a slice whatever it may take. */
+/* The first call of a slice always fits. */
 static bool fits(const struct tc__expiry *batch, uint64_t now_ns, uint64_t until_ns) {
   return now_ns + TC__SLICE_NS * 7 / 8 < until_ns || now_ns + batch->took_ns < until_ns;
 }
@@ -232,7 +226,7 @@ size_t tc__expire_end(struct tc__expiry *batch, tc__expired_fn *done, void *self
 
   for (size_t i = 0; i < n; i++) {
     struct item *item = &batch->items[i];
-    if (item->diag.rc == TB_NOTFOUND) /* there is no such segment */
+    if (item->diag.rc == TB_NOTFOUND) /* the catalog has a segment that does not exist */
       tc__catalog_lags(batch->retaining->catalog);
     if (item->begun) remember_half(&batch->retaining->half_gone, item->row->id, !goes_on(item));
     done(self, item->row, &item->diag);

@@ -15,16 +15,16 @@
 
 enum { ROWS_AT_ONCE = 500 };
 static const uint64_t EVERY_NS = UINT64_C(3600) * 1000000000;
-static const uint64_t LOCKED_NS = 1000000000; /* an audit is under way */
+static const uint64_t LOCKED_NS = 1000000000; /* wait while an audit holds the lock */
 
 struct tc__folder {
   char day[TC_DAY_BYTES], hex[TC_STREAM_HEX_BYTES];
   int fd, day_fd, lock;
-  char (*names)[32];       /* of its metas */
-  size_t n, cap, at;       /* at: the next one to be read, then to be unlinked */
-  struct timespec changed; /* when they were listed */
+  char (*names)[32];       /* of the metas */
+  size_t n, cap, at;       /* at: the next name to read, and later to unlink */
+  struct timespec changed; /* the folder's mtime when it was listed */
   struct tc_fold fold;
-  const tc_meta *record; /* NULL: it is not written yet */
+  const tc_meta *record; /* NULL: not written yet */
   bool rows_are_gone;
 };
 
@@ -48,7 +48,7 @@ void tc__folding_fini(struct tc__folding *folding) {
   tc_day_ledger_fini(&folding->recalled);
 }
 
-static void leave(struct tc__folding *folding) {
+static void leave_folder(struct tc__folding *folding) {
   free_folder(TB_MOVE(folding->folder));
 }
 
@@ -59,8 +59,6 @@ static void note_left(struct tc__folding *folding, const struct tb_diag *why) {
               folder->hex, why->text);
 }
 
-/* ---- looking for a folder */
-
 static const struct tc__stream *find_stream(const struct tc__folding *folding, const char *hex) {
   for (const struct tc__stream *stream = folding->streams->first; stream != NULL;
        stream = stream->next)
@@ -68,7 +66,7 @@ static const struct tc__stream *find_stream(const struct tc__folding *folding, c
   return NULL;
 }
 
-/* Nothing of the stream comes into this folder any more, nor is a meta in it looked at again. */
+/* Returns whether the sealer will neither add to the stream's folder of this day nor read a meta in it. */
 static bool is_over(const struct tc__folding *folding, const char *day, const char *hex) {
   const struct tc__stream *stream = find_stream(folding, hex);
 
@@ -79,8 +77,7 @@ static bool is_over(const struct tc__folding *folding, const char *day, const ch
   return stream->settled.has_segment && strcmp(stream->settled.day, day) > 0;
 }
 
-/* What a run that was killed left of a meta is nothing. False: there is something else in it, or nothing, or it cannot be
- * listed. */
+/* Skips temporary metas that a crash left. Returns false if the folder has other files or no metas, or cannot be read. */
 static bool list_metas(struct tc__folder *folder) {
   struct tb_diag diag = { 0 };
   struct stat st;
@@ -120,7 +117,7 @@ struct look {
   uint64_t until_ns;
 };
 
-/* The first file of a folder stands for all of it: TB_AGAIN, it is to be folded, or the slice is over. */
+/* Decides at the first file of each folder. TB_AGAIN ends the walk: the folder is to be folded, or the slice is over. */
 static tb_rc look_at(void *self, const struct tc_archive_file *file) {
   struct look *look = self;
   struct tc__folding *folding = look->folding;
@@ -142,10 +139,10 @@ static void end_pass(struct tc__folding *folding) {
 }
 
 static void pass_by(void *self, const char *text) {
-  (void)self, (void)text; /* tracectl verify says what is wrong with a folder */
+  (void)self, (void)text; /* tracectl verify reports the error */
 }
 
-static void look(struct tc__folding *folding, uint64_t until_ns) {
+static void find_folder(struct tc__folding *folding, uint64_t until_ns) {
   struct look look = { folding, until_ns };
   struct tb_diag diag = { 0 };
   int lock = tc_day_ledger_lock(folding->env->opt.dirs->archive, true);
@@ -166,8 +163,6 @@ static void look(struct tc__folding *folding, uint64_t until_ns) {
   if (rc != TB_AGAIN) end_pass(folding);
 }
 
-/* ---- folding it */
-
 static tb_rc read_meta(struct tc__folding *folding, const char *name, struct tb_diag *diag) {
   struct tc__folder *folder = folding->folder;
   enum tc_signed by = TC_SIGNED_NOT;
@@ -178,7 +173,7 @@ static tb_rc read_meta(struct tc__folding *folding, const char *name, struct tb_
   tb_hex(meta->stream.data, TC_STREAM_BYTES, hex);
   tb_rc rc = TB_OK;
   if (!meta->expired && meta->n_generations > 0)
-    rc = TB_AGAIN; /* its trace is missing: verify says so */
+    rc = TB_AGAIN; /* its trace is missing: tracectl verify reports it */
   else if (by == TC_SIGNED_WRONG)
     rc = tb_fail(diag, TB_REFUSED, "%s: its signature is wrong", name);
   else if (strcmp(hex, folder->hex) != 0 || strcmp(meta->day, folder->day) != 0)
@@ -197,7 +192,7 @@ static void read_some(struct tc__folding *folding, uint64_t until_ns) {
     rc = read_meta(folding, folder->names[folder->at++], &diag);
   if (rc == TB_OK) return;
   if (rc != TB_AGAIN) note_left(folding, &diag);
-  leave(folding);
+  leave_folder(folding);
 }
 
 static bool is_as_listed(const struct tc__folder *folder) {
@@ -219,22 +214,18 @@ static tb_rc write_record(struct tc__folding *folding, struct tb_diag *diag) {
   return rc;
 }
 
-/* Only notes of losses: they stay until something of that day expires. */
-static bool has_expired(const struct tc__folder *folder) {
-  return folder->fold.n > 0;
-}
-
-static void write_it(struct tc__folding *folding) {
+static void fold_metas(struct tc__folding *folding) {
   struct tc__folder *folder = folding->folder;
   struct tb_diag diag = { 0 };
 
-  if (!has_expired(folder) || !is_as_listed(folder) || folding->catalog->is_marked ||
+  /* Without an expired segment all metas are notes of losses, which stay until a segment of that day expires. */
+  if (folder->fold.n == 0 || !is_as_listed(folder) || folding->catalog->is_marked ||
       !is_over(folding, folder->day, folder->hex))
-    return leave(folding);
+    return leave_folder(folding);
   folder->at = 0;
   if (write_record(folding, &diag) == TB_OK) return;
   note_left(folding, &diag);
-  leave(folding);
+  leave_folder(folding);
 }
 
 static tb_rc drop_rows(struct tc__folding *folding, bool *out_more, struct tb_diag *diag) {
@@ -246,20 +237,20 @@ static tb_rc drop_rows(struct tc__folding *folding, bool *out_more, struct tb_di
   return tc_catalog_commit(db, diag);
 }
 
-/* Where the catalog fails, it is made again, and what the record stands for goes then. */
+/* If the catalog fails, its rebuild removes the metas that the record replaces. */
 static void drop_some_rows(struct tc__folding *folding) {
   struct tb_diag why = { 0 }, diag = { 0 };
   bool more = false;
 
-  if (!tc__catalog_takes_rows(folding->catalog)) return leave(folding);
+  if (!tc__catalog_takes_rows(folding->catalog)) return leave_folder(folding);
   if (drop_rows(folding, &more, &why) != TB_OK) {
     (void)!tc__catalog_failed(folding->catalog, &why, &diag);
-    return leave(folding);
+    return leave_folder(folding);
   }
   folding->folder->rows_are_gone = !more;
 }
 
-/* Their names are gone for good before the mark is. The folder may stay: it is empty. */
+/* Syncs the removal of the names before the mark is removed. Failing to remove the empty folder does no harm. */
 static bool are_gone(const struct tc__folding *folding, const struct tc__folder *folder) {
   if (folding->env->opt.durable && fsync(folder->fd) != 0) return false;
   (void)!unlinkat(folder->day_fd, folder->hex, AT_REMOVEDIR);
@@ -270,7 +261,7 @@ static bool unlink_meta(const struct tc__folder *folder, const char *name) {
   char left[40];
 
   snprintf(left, sizeof left, "%s.new", name);
-  unlinkat(folder->fd, left, 0); /* of a run that was killed */
+  unlinkat(folder->fd, left, 0); /* left by a crash */
   return unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT;
 }
 
@@ -288,18 +279,19 @@ static void unlink_some(struct tc__folding *folding, uint64_t until_ns) {
   } else {
     struct tb_diag why = { 0 };
     tb_fail(&why, TB_IO, "%s", strerror(errno));
-    tc__note_as(folding->env, TC_ERROR, 0, "archive/%s/%s: %s; its metas go with the next start",
-                folder->day, folder->hex, why.text);
+    tc__note_as(folding->env, TC_ERROR, 0,
+                "archive/%s/%s: %s; its metas are deleted at the next start", folder->day,
+                folder->hex, why.text);
   }
-  leave(folding);
+  leave_folder(folding);
 }
 
-static void step(struct tc__folding *folding, uint64_t until_ns) {
+static void fold_next(struct tc__folding *folding, uint64_t until_ns) {
   const struct tc__folder *folder = folding->folder;
 
-  if (folder == NULL) return look(folding, until_ns);
+  if (folder == NULL) return find_folder(folding, until_ns);
   if (folder->record == NULL && folder->at < folder->n) return read_some(folding, until_ns);
-  if (folder->record == NULL) return write_it(folding);
+  if (folder->record == NULL) return fold_metas(folding);
   if (!folder->rows_are_gone) return drop_some_rows(folding);
   unlink_some(folding, until_ns);
 }
@@ -308,7 +300,7 @@ bool tc__is_folding(const struct tc__folding *folding) {
   return folding->folder != NULL;
 }
 
-/* The mark is for something else, or the catalog does not say what there is. */
+/* Returns false if the mark is set for another reason, or the catalog is incomplete. */
 static bool may_begin(const struct tc__folding *folding) {
   return folding->catalog->state == TC__CATALOG_IN_STEP &&
          tc__catalog_takes_rows(folding->catalog) && !folding->catalog->is_marked;
@@ -322,17 +314,17 @@ void tc__fold_some(struct tc__folding *folding, uint64_t until_ns) {
     folding->place = (struct tc_archive_place){ 0 };
     folding->metas = 0;
   }
-  do step(folding, until_ns);
+  do fold_next(folding, until_ns);
   while (folding->goes_on && tc_mono_ns() < until_ns &&
          (tc__is_folding(folding) || may_begin(folding)));
 }
 
 void tc__end_folding(struct tc__folding *folding) {
-  if (tc__is_folding(folding) && folding->folder->record == NULL) leave(folding);
-  while (tc__is_folding(folding)) step(folding, UINT64_MAX);
+  if (tc__is_folding(folding) && folding->folder->record == NULL) leave_folder(folding);
+  while (tc__is_folding(folding)) fold_next(folding, UINT64_MAX);
 }
 
-/* ---- recovery: the log may bring records again whose metas are folded */
+/* ---- recovery: the log may have records whose metas are folded already */
 
 void tc__forget_folded(struct tc__folding *folding) {
   tc_day_ledger_fini(&folding->recalled);

@@ -14,7 +14,7 @@ enum { ROWS_AT_ONCE = 64, OPEN_EVERY = 10 };
 
 static const uint64_t EVERY_NS = 1000000000;
 
-/* Where it cannot be seen, it is there. */
+/* Any error but ENOENT counts as present. */
 static bool is_gone(int dir_fd, const char *path) {
   return faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
@@ -24,8 +24,8 @@ static void look_at(struct tc__gone *gone, int dir_fd, const char *folder, const
   if (gone->now++ == 0) snprintf(gone->first, sizeof gone->first, "%s%s", folder, path);
 }
 
-/* All of them were looked at, or more are gone than before. */
-static void settle(const struct tc__env *env, struct tc__gone *gone) {
+/* Called when all were checked or more are gone than before: logs an increase. */
+static void report_gone(const struct tc__env *env, struct tc__gone *gone) {
   if (gone->now > gone->known)
     tc__note_as(env, TC_ERROR, 0,
                 "%s is gone, and %" PRIu64 " more: removed under the running daemon; tracectl "
@@ -41,9 +41,9 @@ static void look_at_parts(struct tc__missing *missing) {
 
   gone->now = 0;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) look_at(gone, state_fd, "", parts[i]);
-  if (tc__catalog_takes_rows(missing->catalog)) /* else another is being made */
+  if (tc__catalog_takes_rows(missing->catalog)) /* not during a rebuild */
     look_at(gone, state_fd, "", "catalog.sqlite");
-  settle(missing->env, gone);
+  report_gone(missing->env, gone);
 }
 
 static void look_at_open_runs(struct tc__missing *missing) {
@@ -53,10 +53,8 @@ static void look_at_open_runs(struct tc__missing *missing) {
   for (const struct tc__stream *s = missing->streams->first; s != NULL; s = s->next)
     if (s->open != NULL && s->open->segment != NULL)
       look_at(gone, missing->env->opt.dirs->open, "open/", s->open->segment->name);
-  settle(missing->env, gone);
+  report_gone(missing->env, gone);
 }
-
-/* ---- segments ---- */
 
 static tb_rc look_at_row(void *self, const struct tc_segment_row *row) {
   struct tc__missing *missing = self;
@@ -72,7 +70,7 @@ static tb_rc look_at_row(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* The number of the last whole pass stands until the next one ends, or has found more. */
+/* `known` keeps the last pass's number until this pass ends or finds more. */
 static void look_at_segments(struct tc__missing *missing, bool is_retaining) {
   struct tb_diag diag = { 0 };
 
@@ -84,7 +82,7 @@ static void look_at_segments(struct tc__missing *missing, bool is_retaining) {
                         ROWS_AT_ONCE, look_at_row, missing, &diag);
   missing->has_after = rc == TB_OK && missing->rows == ROWS_AT_ONCE;
   if (!missing->has_after || missing->segments.now > missing->segments.known)
-    settle(missing->env, &missing->segments);
+    report_gone(missing->env, &missing->segments);
 }
 
 void tc__look_for_missing(struct tc__missing *missing, bool is_retaining) {

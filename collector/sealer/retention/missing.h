@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that somebody took away while the daemon runs: open ones are written as ever, and nothing says that a restart would not find
- * them. Each second the state folder's own parts are looked at, and some segments in the order of their age, so that all have been
- * looked at after a while; the open runs every ten seconds. What retention is just taking is no reason. */
+/* Detects files that somebody removed while the daemon runs: writing to open files still succeeds, and only a restart would
+ * show the loss. Checks the parts of the state folder every second, with some segments (oldest first, so that all are
+ * checked after a while), and the open runs every ten seconds. Segments that retention is removing do not count. */
 #ifndef TC_SEALER_RETENTION_MISSING_H
 #define TC_SEALER_RETENTION_MISSING_H
 
@@ -12,18 +12,18 @@ struct tc__missing {
   const struct tc__env *env;
   const struct tc__catalog_sync *catalog;
   const struct tc__streams *streams;
-  uint64_t looked_ns; /* 0: not yet */
+  uint64_t looked_ns; /* time of the last check; 0: none yet */
   unsigned turns;
   struct tc__gone {
-    uint64_t known, now; /* now: in the pass that goes on */
+    uint64_t known, now; /* missing files: as logged; found in the current pass */
     char first[sizeof((struct tc_segment_row *)0)->path + sizeof "open/"];
   } parts, open_runs, segments;
-  struct tc_segment_row after; /* the last one that was looked at */
+  struct tc_segment_row after; /* the row that was checked last */
   size_t rows;
   bool has_after;
 };
 
-/* Once a second, whatever is called more often. is_retaining: segments are just taken. */
+/* Checks at most once a second. is_retaining: retention is removing segments. */
 void tc__look_for_missing(struct tc__missing *missing, bool is_retaining);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/grow.h"
 
-/* A file costs the disk at least that much, so small ones without number are bounded too. */
+/* The least that a file counts, so that the number of small files is bounded, too. */
 enum { FILE_BYTES_MIN = 4096 };
 
 struct part {
@@ -21,14 +21,14 @@ struct part {
   char name[TC_FILE_NAME_BYTES];
 };
 
-/* One look at quarantine/, in slices: first all parts are listed, then the oldest are deleted. */
+/* A pass over quarantine/, in slices: first lists all parts, then deletes the oldest. */
 struct tc__quarantine_pass {
   struct tc_retention_rules rules;
   DIR *dir;           /* NULL: all are listed */
   struct part *parts; /* a heap, the oldest first */
   size_t n, cap, gone;
   uint64_t bytes;
-  bool unseen; /* one could not be looked at */
+  bool unseen; /* the stat of a part failed */
 };
 
 static bool is_older(const struct part *x, const struct part *y) {
@@ -73,7 +73,7 @@ static bool is_part(const char *name) {
   return strlen(name) < TC_FILE_NAME_BYTES && tc_name_ends(name, ".part");
 }
 
-/* A part that cannot be looked at costs no other its turn; it is looked at again. */
+/* If the stat of a part fails the pass goes on, and the next one tries again. */
 static tb_rc look_at(struct tc__retaining *retaining, const char *name, struct tb_diag *diag) {
   struct tc__quarantine_pass *pass = retaining->quarantine.pass;
   struct stat st;
@@ -89,7 +89,7 @@ static tb_rc look_at(struct tc__retaining *retaining, const char *name, struct t
   return TB_OK;
 }
 
-/* TB_AGAIN: there are more, and the time is over. */
+/* Returns TB_AGAIN if time is over and more are left. */
 static tb_rc list_some(struct tc__retaining *retaining, uint64_t until_ns, struct tb_diag *diag) {
   struct tc__quarantine_pass *pass = retaining->quarantine.pass;
   const char *name;
@@ -105,7 +105,7 @@ static tb_rc list_some(struct tc__retaining *retaining, uint64_t until_ns, struc
   return TB_OK;
 }
 
-/* Deletes the oldest while the rules say so. */
+/* Deletes the oldest parts that the rules do not allow. */
 static tb_rc delete_some(struct tc__retaining *retaining, uint64_t until_ns) {
   struct tc__quarantine_pass *pass = retaining->quarantine.pass;
   uint64_t disk_free = tc__disk_free(retaining->env);
@@ -164,7 +164,7 @@ void tc__quarantine_go_on(struct tc__retaining *retaining, uint64_t until_ns) {
     end_pass(retaining);
   } else {
     tc__note_as(retaining->env, TC_ERROR, 0, "retention: %s", diag.text);
-    retaining->aside->changed = true; /* it is looked at again */
+    retaining->aside->changed = true; /* try again */
   }
   tc__quarantine_free(&retaining->quarantine);
 }
@@ -194,5 +194,5 @@ void tc__quarantine_begin(struct tc__retaining *retaining) {
     return;
   }
   *seen->pass = (struct tc__quarantine_pass){ .rules = rules, .dir = dir };
-  retaining->aside->changed = false; /* what comes from here on may be missed by this pass */
+  retaining->aside->changed = false; /* this pass may miss files added from here on */
 }

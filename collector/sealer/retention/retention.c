@@ -13,47 +13,47 @@
 enum {
   AT_ONCE = 64,     /* rows asked for at once */
   REPORTED_MAX = 4, /* failures that a round reports */
-  SIZE_PART = 32,   /* so small a part of a size may it be off before a round begins */
+  SIZE_PART = 32,   /* a round begins if a size exceeds its limit by 1/32 */
   SLICES_MAX = 10,
 };
 
-static const uint64_t BATCH_BYTES = 64 << 20; /* to be unlinked in one slice */
+static const uint64_t BATCH_BYTES = 64 << 20; /* unlinked in one slice */
 
 struct tc__round {
   struct tc__retaining *retaining;
   struct tc_retention_rules rules;
   uint64_t old_before_ns, kept_old_before_ns, sample_every_ns;
-  uint64_t floor_from_ns; /* what came later is in the floor */
+  uint64_t floor_from_ns; /* segments that arrived later are in the floor */
   uint64_t disk_bytes;
   uint64_t open_bytes;   /* of runs that are not in the archive yet */
-  uint64_t service_over; /* bytes that one service is above its share */
+  uint64_t service_over; /* bytes by which the current service exceeds its share */
   uint64_t taken, failed;
-  bool is_stuck;   /* for lack of room or memory: nothing more can go now */
-  bool has_spared; /* what triggers keep: it goes where a first walk leaves too much, */
-  bool is_second;  /* in a second one */
+  bool is_stuck;   /* out of space or memory: nothing more can be deleted now */
+  bool has_spared; /* the first walk spared segments that triggers keep */
+  bool is_second;  /* the second walk: deletes them if the first one left too much */
   struct tc_segment_row rows[AT_ONCE];
   size_t nrows;
-  struct tc_segment_row after; /* the last one that was looked at */
+  struct tc_segment_row after; /* the last row that was looked at */
   bool has_after;
   uint64_t slice_end_ns;
-  struct tc__expiry *expiry; /* under way, of rows[upto - 1] and some before it; NULL: none is */
+  struct tc__expiry *expiry; /* batch in progress, of chosen[]; NULL: none */
   const struct tc_segment_row *chosen[TC__EXPIRE_MAX];
   char services[AT_ONCE][65];
   uint64_t over[AT_ONCE];
-  size_t nservices, service; /* service: the next one; before them come the oldest of all */
+  size_t nservices, service; /* service: the next one; the oldest segments of all are before them */
   bool at_services;
 };
 
-static uint64_t less(uint64_t a, uint64_t b) {
+static uint64_t subtract(uint64_t a, uint64_t b) {
   return a > b ? a - b : 0;
 }
 
-/* Without what only root may take. */
+/* Without the blocks reserved for root. */
 static uint64_t disk_bytes(const struct tc__retaining *retaining) {
   struct statvfs fs;
 
   if (fstatvfs(retaining->env->opt.dirs->state, &fs) != 0) return 0;
-  return less(fs.f_blocks, less(fs.f_bfree, fs.f_bavail)) * fs.f_frsize;
+  return subtract(fs.f_blocks, subtract(fs.f_bfree, fs.f_bavail)) * fs.f_frsize;
 }
 
 static uint64_t file_bytes(const struct tc__file *file) {
@@ -70,8 +70,8 @@ static uint64_t open_bytes(const struct tc__retaining *retaining) {
   return bytes;
 }
 
-/* Before the first is taken away. */
-static bool begin(struct tc__retaining *retaining) {
+/* Marks the catalog; called before the first segment is deleted. */
+static bool mark_catalog(struct tc__retaining *retaining) {
   struct tb_diag diag = { 0 };
 
   if (retaining->catalog->is_marked) return true;
@@ -81,8 +81,8 @@ static bool begin(struct tc__retaining *retaining) {
   return retaining->half_gone.marked;
 }
 
-/* Nothing is half gone any more. Where the catalog failed meanwhile the mark is for that, too. */
-static void end(struct tc__retaining *retaining) {
+/* Removes the mark if nothing is half gone, unless the catalog has failed and needs the mark, too. */
+static void unmark_catalog(struct tc__retaining *retaining) {
   struct tc__half_gone *half = &retaining->half_gone;
 
   if (!half->marked || half->n > 0 || half->more || !tc__catalog_takes_rows(retaining->catalog))
@@ -91,7 +91,6 @@ static void end(struct tc__retaining *retaining) {
   half->marked = false;
 }
 
-/* One segment of a batch has gone, or could not. */
 static void on_done(void *self, const struct tc_segment_row *row, const struct tb_diag *diag) {
   struct tc__round *round = self;
 
@@ -103,7 +102,7 @@ static void on_done(void *self, const struct tc_segment_row *row, const struct t
   }
   if (round->failed++ < REPORTED_MAX)
     tc__note_as(round->retaining->env, TC_ERROR, 0, "retention: %s", diag->text);
-  /* A corrupt or unreadable file is left for the next round or tracectl verify: the disk must not fill. */
+  /* Leave a corrupt or unreadable file to the next round or tracectl verify and go on: the disk must not fill. */
   if (diag->rc != TB_CORRUPT && diag->rc != TB_UNREADABLE && diag->rc != TB_IO)
     round->is_stuck = true;
 }
@@ -124,7 +123,7 @@ static tb_rc collect_service(void *self, const char *service, uint64_t service_b
   return TB_OK;
 }
 
-/* Its publication is tried again, with the row it has now. */
+/* The segment has a row, but its publication failed afterwards and is tried again. */
 static bool is_queued(const struct tc__retaining *retaining, const struct tc_segment_row *row) {
   for (const struct tc__file *file = retaining->files->first; file != NULL; file = file->next)
     if (file->segment != NULL && file->segment->first_gen == row->first_gen &&
@@ -135,15 +134,15 @@ static bool is_queued(const struct tc__retaining *retaining, const struct tc_seg
 
 enum step { STEP_DONE, STEP_MORE, STEP_LATER };
 
-/* The figures as they will be when the segments chosen so far are gone. */
+/* The sizes after the segments chosen so far are deleted. */
 struct plan {
   struct tc_retention retention;
   uint64_t archive_bytes, disk_free, service_over, bytes;
 };
 
 static void choose(struct plan *plan, uint64_t bytes) {
-  plan->archive_bytes = less(plan->archive_bytes, bytes);
-  plan->service_over = less(plan->service_over, bytes);
+  plan->archive_bytes = subtract(plan->archive_bytes, bytes);
+  plan->service_over = subtract(plan->service_over, bytes);
   plan->disk_free += bytes;
   plan->bytes += bytes;
   tc_retention_took(&plan->retention, bytes);
@@ -154,7 +153,7 @@ static bool is_kept(const struct tc__round *round, const struct tc_segment_row *
                         row->first_wall_ns, row->last_wall_ns, NULL);
 }
 
-/* Of the state folder, all that can be large. */
+/* Returns the size of the parts of the state folder that can be large. */
 static uint64_t own_bytes(const struct tc__round *round, const struct plan *plan) {
   const struct tc__retaining *retaining = round->retaining;
   const struct tc_stats *stats = retaining->env->opt.stats;
@@ -164,12 +163,12 @@ static uint64_t own_bytes(const struct tc__round *round, const struct plan *plan
          (retaining->reserve->held ? retaining->reserve->bytes : 0);
 }
 
-/* It does not go for a disk that is short. */
+/* Returns whether the floor is kept even if the disk is short. */
 static bool has_floor(const struct tc__round *round, const struct plan *plan) {
   return tc_retention_has_floor(&round->rules, own_bytes(round, plan), round->disk_bytes);
 }
 
-/* Others may follow that go: what triggers keep is of any age. */
+/* Skips a kept segment in the second walk: segments that may be deleted can follow, as kept ones are of any age. */
 static bool is_passed_by(const struct tc__round *round, const struct plan *plan,
                          const struct tc_segment_row *row) {
   return round->is_second && !tc_retention_is_over(&round->rules, plan->archive_bytes) &&
@@ -184,19 +183,19 @@ static bool takes(const struct tc__round *round, const struct plan *plan, const 
   if (service == NULL && tc_retention_is_short(rules, plan->disk_free) &&
       (row->last_arrival_ns <= round->floor_from_ns || !has_floor(round, plan)))
     return true;
-  bool wants = service != NULL ? plan->service_over > 0
-                               : !round->is_second && row->last_arrival_ns < round->old_before_ns;
-  return wants && tc_retention_allows(&plan->retention, row->bytes);
+  bool is_over = service != NULL ? plan->service_over > 0
+                                 : !round->is_second && row->last_arrival_ns < round->old_before_ns;
+  return is_over && tc_retention_allows(&plan->retention, row->bytes);
 }
 
-/* It was being traced when a span of retention.sample_every began. */
+/* The segment was being traced when an interval of retention.sample_every began. */
 static bool is_sample(const struct tc__round *round, const struct tc_segment_row *row) {
   uint64_t every = round->sample_every_ns;
 
   return every != 0 && row->first_wall_ns / every != row->last_wall_ns / every;
 }
 
-/* A trigger keeps it, or it is a sample, and it is not too old for that. */
+/* The segment is kept by a trigger or is a sample, and not too old for that. */
 static bool is_spared(struct tc__round *round, const struct tc_segment_row *row) {
   bool spared = !round->is_second && row->last_arrival_ns >= round->kept_old_before_ns &&
                 (is_sample(round, row) || is_kept(round, row));
@@ -205,7 +204,7 @@ static bool is_spared(struct tc__round *round, const struct tc_segment_row *row)
   return spared;
 }
 
-/* The next ones that the rules take, from rows[*at] on. */
+/* Chooses the next segments to delete, from rows[*at] on. */
 static size_t choose_some(struct tc__round *round, const char *service, size_t *at,
                           const struct tc_segment_row *chosen[]) {
   struct plan plan = { .retention = round->retaining->pace,
@@ -226,7 +225,7 @@ static size_t choose_some(struct tc__round *round, const char *service, size_t *
   return n;
 }
 
-/* The round ends; the next one has a new catalog. */
+/* Reports a failure of the catalog, which ends the round; the next round has a rebuilt one. */
 static void catalog_is_unread(struct tc__retaining *retaining, const struct tb_diag *why) {
   struct tb_diag diag = { 0 };
 
@@ -234,24 +233,24 @@ static void catalog_is_unread(struct tc__retaining *retaining, const struct tb_d
     tc__note_as(retaining->env, TC_ERROR, 0, "retention: %s", diag.text);
 }
 
-static void go_behind(struct tc__round *round, size_t at) {
+static void go_past(struct tc__round *round, size_t at) {
   if (at == 0) return;
   round->after = round->rows[at - 1];
   round->has_after = true;
 }
 
-/* False: to be gone on with in the next slice. Else *out_at lies behind the last of them. */
+/* Returns false if the batch continues in the next slice. Otherwise *out_at is after its last row. */
 static bool end_expiry(struct tc__round *round, size_t *out_at) {
   if (!tc__expire_go_on(round->expiry, round->slice_end_ns)) return false;
   size_t done = tc__expire_end(TB_MOVE(round->expiry), on_done, round);
   *out_at = (size_t)(round->chosen[done - 1] - round->rows) + 1;
-  go_behind(round, *out_at);
+  go_past(round, *out_at);
   if (tc__catalog_takes_rows(round->retaining->catalog)) tc__take_totals(round->retaining->catalog);
   return true;
 }
 
-/* Some rows from the oldest on, or behind the last one that was looked at. A catalog that fails meanwhile knows neither
- * what there is nor how much: the rebuilt one does. */
+/* Reads the next rows, oldest first, after the last one that was looked at. Returns false if the catalog has failed: the round ends,
+ * as neither rows nor sizes are reliable. */
 static bool find_rows(struct tc__round *round, const char *service) {
   struct tc__retaining *retaining = round->retaining;
   struct tb_diag diag = { 0 };
@@ -265,12 +264,11 @@ static bool find_rows(struct tc__round *round, const char *service) {
   return false;
 }
 
-/* So much of the slice is over that the next batch has no room in it. */
+/* Too little of the slice is left for a batch. */
 static bool is_begun(const struct tc__round *round) {
   return tc_mono_ns() + TC__SLICE_NS * 7 / 8 >= round->slice_end_ns;
 }
 
-/* Takes them while the rules say so. */
 static enum step take_some(struct tc__round *round, const char *service) {
   size_t at = 0, n;
 
@@ -284,17 +282,17 @@ static enum step take_some(struct tc__round *round, const char *service) {
     n = choose_some(round, service, &at, round->chosen);
     if (n == 0) break;
     if (is_begun(round)) return STEP_LATER;
-    if (!begin(round->retaining)) return STEP_DONE;
-    if (is_begun(round)) return STEP_LATER; /* the mark of the catalog took it */
+    if (!mark_catalog(round->retaining)) return STEP_DONE;
+    if (is_begun(round)) return STEP_LATER; /* writing the mark took the time */
     round->expiry = tc__expire(round->retaining, round->chosen, n);
     if (round->expiry == NULL) return STEP_DONE;
     if (!end_expiry(round, &at)) return STEP_LATER;
   }
-  go_behind(round, at);
+  go_past(round, at);
   return at == AT_ONCE ? STEP_MORE : STEP_DONE;
 }
 
-/* False: the slice is over before all was looked at. */
+/* Returns false if the slice is over before the last row. */
 static bool walk(struct tc__round *round, const char *service) {
   enum step step;
 
@@ -324,8 +322,8 @@ static void find_services(struct tc__round *round) {
   if (round->nservices > 0) round->service_over = round->over[0];
 }
 
-/* False: to be gone on with. */
-static bool go_on(struct tc__round *round) {
+/* Returns false if the round continues in the next slice. */
+static bool continue_round(struct tc__round *round) {
   round->slice_end_ns = tc_mono_ns() + TC__SLICE_NS;
   if (!round->at_services) {
     if (!take_oldest(round, NULL)) return false;
@@ -343,7 +341,7 @@ static void free_round(struct tc__round *round) {
   free(round);
 }
 
-/* From the newest back. */
+/* Returns the beginning of the floor: retention.floor before the newest arrival. */
 static uint64_t find_floor(struct tc__round *round) {
   struct tb_diag diag = { 0 };
   uint64_t newest_ns = 0;
@@ -351,8 +349,8 @@ static uint64_t find_floor(struct tc__round *round) {
   if (round->rules.floor_ns != 0 &&
       tc_catalog_newest_arrival(round->retaining->catalog->db, &newest_ns, &diag) != TB_OK)
     catalog_is_unread(round->retaining, &diag);
-  if (newest_ns > tc_wall_ns()) newest_ns = tc_wall_ns(); /* it came while the clock was wrong */
-  return less(newest_ns, round->rules.floor_ns);
+  if (newest_ns > tc_wall_ns()) newest_ns = tc_wall_ns(); /* it arrived while the clock was wrong */
+  return subtract(newest_ns, round->rules.floor_ns);
 }
 
 static struct tc__round *begin_round(struct tc__retaining *retaining, bool is_timed) {
@@ -387,8 +385,8 @@ static struct tc__round *begin_round(struct tc__retaining *retaining, bool is_ti
   return round;
 }
 
-/* A round went to its end without a failure, and the disk is short all the same. It stays so while single segments grow older than
- * the floor and go. */
+/* Reports when a round ends without a failure and the disk is still short. The state stays while single segments leave the
+ * floor and are deleted. */
 static void look_at_floor(const struct tc__round *round) {
   struct tc__retaining *retaining = round->retaining;
   uint64_t disk_free = tc__disk_free(retaining->env);
@@ -401,21 +399,22 @@ static void look_at_floor(const struct tc__round *round) {
   if (is)
     tc__note_as(retaining->env, TC_ERROR, 0,
                 "retention: %" PRIu64 " MiB free on the disk, less than retention.free_bytes, and "
-                "nothing is left that retention.floor lets go: make room; below disk.free_min "
+                "retention.floor protects all that is left: make room; below disk.free_min "
                 "nothing more is acked",
                 disk_free >> 20);
   else
     tc__note(retaining->env,
              "retention: the disk has room again, or retention something to delete");
-  atomic_store(&retaining->env->opt.stats->retention_at_floor, is); /* its readers look in the log */
+  /* After the log line: whoever sees the gauge reads the log. */
+  atomic_store(&retaining->env->opt.stats->retention_at_floor, is);
 }
 
-/* Under load there are many small rounds: they are noted together. */
+/* Under load there are many small rounds, which share a log line. */
 static void end_round(struct tc__round *round) {
   struct tc__retaining *retaining = round->retaining;
   uint64_t now = tc_mono_ns();
 
-  end(retaining);
+  unmark_catalog(retaining);
   look_at_floor(round);
   retaining->bytes = atomic_load(&retaining->env->opt.stats->archive_bytes);
   retaining->segments += round->taken;
@@ -432,8 +431,8 @@ static void end_round(struct tc__round *round) {
   retaining->segments = 0;
 }
 
-/* Sizes are held all the time, not at each round's time only. A file that a round left standing is no reason
- * for the next one. */
+/* A size limit is exceeded, so a round begins before its time. Only growth since the last round counts: files that it could
+ * not delete do not start another one. */
 static bool is_pressed(const struct tc__retaining *retaining) {
   const struct tc_config *config = retaining->env->opt.config;
   const struct tc_retention_rules rules = {
@@ -443,7 +442,7 @@ static bool is_pressed(const struct tc__retaining *retaining) {
   uint64_t bytes = atomic_load(&retaining->env->opt.stats->archive_bytes),
            free_bytes = atomic_load(&retaining->env->opt.stats->disk_free_bytes);
 
-  if (free_bytes == 0) free_bytes = UINT64_MAX; /* not looked at yet */
+  if (free_bytes == 0) free_bytes = UINT64_MAX; /* not measured yet */
   return retaining->is_begun && bytes > retaining->bytes &&
          tc_retention_is_pressed(&rules, bytes, free_bytes);
 }
@@ -458,8 +457,8 @@ static void begin_due(struct tc__retaining *retaining) {
   retaining->round = begin_round(retaining, is_timed);
 }
 
-/* A catalog that was made again has finished them, as far as can be. */
-static void look_at_half_gone(struct tc__retaining *retaining) {
+/* A rebuild finishes half-gone segments as far as possible: forget those from before it. */
+static void forget_half_gone(struct tc__retaining *retaining) {
   if (retaining->half_gone.makings != retaining->catalog->makings)
     retaining->half_gone = (struct tc__half_gone){ .makings = retaining->catalog->makings };
 }
@@ -468,7 +467,7 @@ void tc__end_retention(struct tc__retaining *retaining) {
   struct tc__round *round = retaining->round;
   size_t at;
 
-  look_at_half_gone(retaining);
+  forget_half_gone(retaining);
   tc__end_folding(&retaining->folding);
   if (round == NULL) return;
   round->slice_end_ns = UINT64_MAX;
@@ -482,7 +481,7 @@ bool tc__retains(const struct tc__retaining *retaining) {
          tc__is_folding(&retaining->folding);
 }
 
-/* True: there is more to do. */
+/* Returns whether there is more to do. */
 static bool do_slice(struct tc__retaining *retaining) {
   uint64_t until_ns = tc_mono_ns() + TC__SLICE_NS;
 
@@ -492,14 +491,14 @@ static bool do_slice(struct tc__retaining *retaining) {
     tc__quarantine_go_on(retaining, until_ns);
   } else if (retaining->round == NULL) {
     tc__fold_some(&retaining->folding, until_ns);
-  } else if (go_on(retaining->round)) {
+  } else if (continue_round(retaining->round)) {
     end_round(retaining->round);
     free_round(TB_MOVE(retaining->round));
   }
   return tc__retains(retaining);
 }
 
-/* One slice; more only where the archive has grown more since the last call than that took away. */
+/* Works for one slice, or more if the archive grew by more since the last call than a slice deletes. */
 static void do_slices(struct tc__retaining *retaining) {
   const _Atomic uint64_t *bytes = &retaining->env->opt.stats->archive_bytes;
 
@@ -507,7 +506,7 @@ static void do_slices(struct tc__retaining *retaining) {
     uint64_t before = atomic_load(bytes);
 
     if (!do_slice(retaining) || atomic_load(bytes) <= retaining->slice_bytes) break;
-    if (atomic_load(bytes) >= before) break; /* nothing could be taken away */
+    if (atomic_load(bytes) >= before) break; /* nothing could be deleted */
   }
   retaining->slice_bytes = atomic_load(bytes);
 }
@@ -516,7 +515,7 @@ void tc__retain(struct tc__retaining *retaining) {
   struct tc_stats *stats = retaining->env->opt.stats;
   uint64_t began_ns = tc_mono_ns(), took_ns;
 
-  look_at_half_gone(retaining);
+  forget_half_gone(retaining);
   if (!tc__retains(retaining)) begin_due(retaining);
   if (tc__retains(retaining)) do_slices(retaining);
   if (!tc__retains(retaining) && retaining->env->opt.config->retention_every != 0)
@@ -532,7 +531,7 @@ bool tc__takes_segments(const struct tc__retaining *retaining) {
 }
 
 void tc__retaining_init(struct tc__retaining *retaining) {
-  retaining->aside->changed = true; /* what earlier runs left */
+  retaining->aside->changed = true; /* count what earlier starts left */
   tc_retention_init(&retaining->pace, tc_wall_ns(), tc_mono_ns());
   tc__folding_init(&retaining->folding, retaining->catalog, retaining->streams);
 }

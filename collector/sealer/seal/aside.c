@@ -27,7 +27,7 @@ tb_rc tc__put_trace_aside(struct tc__aside *aside, const struct tc__stream *stre
                : tb_fail(diag, tc_errno_rc(errno), "quarantine/%s: %s", name, strerror(errno));
   aside->changed = true;
   tc__note_as(aside->env, TC_ERROR, stream->ref,
-              "stream=%s gen=%" PRIu64 ": %s; its trace is in quarantine/%s, and it is made again "
+              "stream=%s gen=%" PRIu64 ": %s; its trace was moved to quarantine/%s and is rebuilt "
               "from the log",
               stream->hex, gen, why, name);
   return TB_OK;

@@ -20,8 +20,6 @@ bool tc__sync_names(int dir_fd) {
   return true;
 }
 
-/* A file that the last run published from this record on cannot be taken as it is: an earlier segment's names did
- * not reach the disk, these did. It was never acked, and the log still has all of its records: it is made again. */
 tb_rc tc__take_back(struct tc__aside *aside, const struct tc__stream *stream, const char *day,
                     uint64_t gen, uint64_t first_seq, struct tb_diag *diag) {
   char name[32], trace[32];

@@ -5,10 +5,10 @@
 
 #include "collector/sealer/seal/aside.h"
 
-/* The names in a stream's folder reach the disk, its own and its day's too. False: errno. */
+/* Syncs a stream's folder, and the folders of its day and the archive. Returns false with errno set. */
 bool tc__sync_names(int dir_fd);
-/* What the last run published of the generations from this record on cannot be taken as it is; its names go, which is on
- * the disk then. */
+/* Removes a segment that was published before a crash, begins with this record and cannot be adopted: the names of an earlier
+ * segment did not reach the disk. The segment was never acked, and the log still has its records: it is rebuilt. */
 TB_MUST tb_rc tc__take_back(struct tc__aside *aside, const struct tc__stream *stream,
                             const char *day, uint64_t gen, uint64_t first_seq,
                             struct tb_diag *diag);

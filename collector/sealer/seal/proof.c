@@ -37,7 +37,7 @@ static struct tc__loss loss_of(const struct tc_segment *segment) {
   return loss;
 }
 
-/* A try before may have done it. */
+/* ENOENT is not an error: an earlier attempt may have moved the file. */
 static tb_rc put_aside(struct tc__seal *seal, const struct tc_segment *segment,
                        struct tb_diag *diag) {
   if (renameat(seal->env->opt.dirs->open, segment->name, seal->env->opt.dirs->quarantine,
@@ -48,7 +48,7 @@ static tb_rc put_aside(struct tc__seal *seal, const struct tc_segment *segment,
   return TB_OK;
 }
 
-/* Its losses go where a start would have put them: before what comes next of the stream. */
+/* Drops a file of which nothing is left. Its losses are put before the stream's next generation, as at a start. */
 static tb_rc leave_nothing(struct tc__seal *seal, struct tc__file *file,
                            struct tc__losses *losses) {
   struct tc__stream *stream = file->stream;
@@ -61,8 +61,8 @@ static tb_rc leave_nothing(struct tc__seal *seal, struct tc__file *file,
     return TB_OK;
   }
   tc_segment_free(TB_MOVE(file->segment));
-  if (losses == &file->losses) return TB_OK; /* with the stream's end */
-  file->settle_seq = 0; /* until they are reported the log holds their records */
+  if (losses == &file->losses) return TB_OK; /* the file is now a note with the stream's end */
+  file->settle_seq = 0; /* the log keeps the records until the losses are reported */
   return tc__losses_move(losses, &file->losses);
 }
 
@@ -75,7 +75,7 @@ static void go_on_with(struct tc__file *file, struct tc_segment *rest) {
   tc_day(rest->first_wall_ns, file->day);
 }
 
-/* All that may fail comes first, and may be done again. */
+/* Steps that can fail come first and can be repeated. */
 static tb_rc lose(struct tc__seal *seal, struct tc__file *file, const struct tb_diag *why,
                   struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
@@ -88,7 +88,7 @@ static tb_rc lose(struct tc__seal *seal, struct tc__file *file, const struct tb_
 
   if (tc__losses_reserve(losses, file->losses.n + 1) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "archive: no memory for losses");
-  /* The last run may have died between its meta's name and its trace's. */
+  /* The collector may have died after it named the meta and before it named the trace. */
   TB_TRY(tc__take_back(&seal->aside, stream, file->day, loss.first_gen, loss.seq, diag));
   TB_TRY(put_aside(seal, file->segment, diag));
   tb_rc rc = tc_segment_part_off(file->segment, stream->hex, stream->header, stream->header_len,
@@ -111,7 +111,7 @@ static tb_rc lose(struct tc__seal *seal, struct tc__file *file, const struct tb_
   return TB_OK;
 }
 
-/* TB_AGAIN: not all of it by then, or before the deadline of a stop. */
+/* Returns TB_AGAIN after until_ns or the deadline of a stop. */
 static tb_rc prove(struct tc__seal *seal, struct tc__file *file, uint64_t until_ns,
                    struct tb_diag *diag) {
   struct tb_diag why = { 0 };

@@ -24,7 +24,7 @@ static tb_rc fail_name(struct tb_diag *diag, const struct tc__file *file, const 
                  name, strerror(errno));
 }
 
-/* The words have its name. */
+/* why->text begins with the meta's name. */
 static tb_rc fail_meta(struct tb_diag *diag, const struct tc__file *file, tb_rc rc,
                        const struct tb_diag *why) {
   return tb_fail(diag, rc, "archive/%s/%s/%s", file->day, file->stream->hex, why->text);
@@ -42,22 +42,22 @@ static tb_rc put_rows(struct tc__seal *seal, struct tc__file *first, size_t n,
 
 /* ---- the four steps */
 
-/* The file whose meta reports the losses of a file that gets none: the next one's, so that they are reported
- * before what comes behind them is settled. */
+/* Returns the list for losses of a file that gets no meta: that of the stream's next file, so that the losses are reported
+ * before any later record is settled. */
 static struct tc__losses *successor_of(const struct tc__file *file) {
   for (struct tc__file *other = file->next; other != NULL; other = other->next)
     if (other->stream == file->stream && other->state == TC__FILE_WAITS) return &other->losses;
   return file->stream->open != NULL ? &file->stream->open->losses : &file->stream->losses;
 }
 
-/* This stream has a generation of that number in the archive already: what is there stays. */
+/* Moves a file to quarantine because the archive has a generation of that number of the stream already. */
 static tb_rc refuse(struct tc__seal *seal, struct tc__file *file, struct tb_diag *diag) {
   struct tc_segment *segment = file->segment;
 
-  /* Once the bytes are gone from here nothing may fail: it would not be reported again. */
+  /* After the file is moved nothing may fail: the losses would never be reported. */
   TB_TRY(tc__losses_reserve(&file->losses, segment->ngens));
   bool reports =
-      file->end != TC__GOES_ON && file->stream->queued == file; /* with the stream's end */
+      file->end != TC__GOES_ON && file->stream->queued == file; /* becomes a note with the end */
   struct tc__losses *successor = reports ? &file->losses : successor_of(file);
   TB_TRY(tc__losses_reserve(successor, file->losses.n + segment->ngens));
   TB_TRY(tc__hide_open_run(seal->catalog, file, diag));
@@ -73,7 +73,7 @@ static tb_rc refuse(struct tc__seal *seal, struct tc__file *file, struct tb_diag
     TB_TRY(tc__note_loss(&seal->outbox, file->stream, &file->losses, &loss,
                          "is in the archive already"));
   }
-  if (!reports) { /* until they are reported the log holds their records */
+  if (!reports) { /* the log keeps the records until the losses are reported */
     TB_TRY(tc__losses_move(successor, &file->losses));
     file->settle_seq = 0;
   }
@@ -90,8 +90,8 @@ static tb_rc refuse(struct tc__seal *seal, struct tc__file *file, struct tb_diag
   return TB_OK;
 }
 
-/* Is the place taken? A trace without a meta, or with one that is a note of losses as its own did not get its name, is
- * half a publication of a run that lost power: the log, and so this file, still has all of it. */
+/* Checks whether the file's name in the archive is taken. A trace without a meta, or with a note of losses as its meta, is a
+ * publication that a power failure interrupted: this file, made again from the log, has all of it, so the trace is removed. */
 static tb_rc clear_place(struct tc__seal *seal, struct tc__file *file, bool *out_taken,
                          struct tb_diag *diag) {
   struct tb_diag why = { 0 };
@@ -117,12 +117,12 @@ static tb_rc clear_place(struct tc__seal *seal, struct tc__file *file, bool *out
   }
   if (!exists || *out_taken) return TB_OK;
   tc__note_as(seal->env, TC_WARN, file->stream->ref,
-              "archive/%s/%s/%s: has no valid meta; it is made again from the log", file->day,
+              "archive/%s/%s/%s: has no valid meta; it is rebuilt from the log", file->day,
               file->stream->hex, trace);
   return unlinkat(file->dir_fd, trace, 0) == 0 ? TB_OK : fail_name(diag, file, trace);
 }
 
-/* Chains to the segment before, which may be of the same batch, so settled is advanced here already. */
+/* Advances `settled` before the commit: the next segment's meta names this one's hash and may be built in the same batch. */
 static void advance(struct tc__file *file) {
   struct tc_settled *settled = &file->stream->settled;
 
@@ -134,8 +134,7 @@ static void advance(struct tc__file *file) {
   settled->has_segment = true;
 }
 
-/* Opens the file's folder. Whether we made it or a run that was killed then, its own name and its day's must
- * be on the disk before anything counts on its content. */
+/* Opens the file's folder. An existing folder may be unsynced, too: an earlier process may have been killed after mkdir(). */
 static tb_rc open_place(struct tc__seal *seal, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
 
@@ -170,7 +169,7 @@ static tb_rc prepare(struct tc__seal *seal, struct tc__file *file, struct tb_dia
   tc_meta_name(file->segment->first_gen, name);
   tb_rc rc = tc_meta_write(file->dir_fd, name, meta, seal->env->signer, false, diag);
   if (rc == TB_OK) {
-    /* Kept as a message of its own: the stream's fields it borrows change with the next segment. */
+    /* Keep a deep copy: the stream's fields that the meta borrows change with the next segment. */
     size_t len = tracecollect__v1__segment_meta__get_packed_size(meta);
     unsigned char *packed = malloc(len + 1);
     if (packed != NULL)
@@ -194,12 +193,13 @@ static tb_rc give_names(struct tc__seal *seal, struct tc__file *file, struct tb_
   tc_trace_name(file->segment->first_gen, trace);
   snprintf(temp, sizeof temp, "%s.new", name);
   tb_rc rc = tc_meta_publish(file->dir_fd, name, diag);
-  /* Else renamed by a try before; the name alone may be that of a note, which is to be replaced. */
+  /* Without the temporary file the meta was renamed by an earlier attempt. (The final name alone does not prove this: it may
+   * be that of a note, which is to be replaced.) */
   if (rc != TB_OK &&
       (faccessat(file->dir_fd, temp, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
     return rc;
   if (rc != TB_OK) tb_diag_clear(diag);
-  /* The log has released what a checkpoint named: its file must never be found without a meta. */
+  /* The log no longer has the records that a checkpoint named: the trace must never be found without a meta. */
   if (file->checkpointed && seal->env->opt.durable && fsync(file->dir_fd) != 0)
     return fail_name(diag, file, name);
   if (renameat2(seal->env->opt.dirs->open, file->segment->name, file->dir_fd, trace,
@@ -209,8 +209,8 @@ static tb_rc give_names(struct tc__seal *seal, struct tc__file *file, struct tb_
   return TB_OK;
 }
 
-/* The first of these waits for the disk; it takes the others' metadata along in the same journal
- * commit, so they cost little. (syncfs(2) would wait for what every other program wrote as well.) */
+/* The first sync waits for the disk. Its journal commit includes the other files' metadata, so their syncs cost little.
+ * (syncfs(2) would wait for the writes of every other program, too.) */
 static tb_rc sync_file(const struct tc__seal *seal, struct tc__file *file, struct tb_diag *diag) {
   struct tb_diag why = { 0 };
   char name[32];
@@ -221,7 +221,7 @@ static tb_rc sync_file(const struct tc__seal *seal, struct tc__file *file, struc
   if (file->meta_unsure)
     TB_TRY(tc_meta_write(file->dir_fd, name, file->meta, seal->env->signer, false, diag));
   tb_rc rc = tc_meta_sync(file->dir_fd, name, &why);
-  if (rc == TB_NOTFOUND) return TB_OK; /* has its name since a try before */
+  if (rc == TB_NOTFOUND) return TB_OK; /* renamed by an earlier attempt */
   file->meta_unsure = rc != TB_OK;
   return rc == TB_OK ? TB_OK : fail_meta(diag, file, rc, &why);
 }
@@ -242,9 +242,9 @@ static tb_rc to_disk(struct tc__seal *seal, struct tc__file *first, size_t n,
   return TB_OK;
 }
 
-/* ---- the stream's end, or losses, where no segment waits that could carry them */
+/* ---- notes: the stream's end or losses, if no segment is queued whose meta could have them */
 
-/* Short of memory it leaves the meta alone: what it had to say would be settled, and never said. */
+/* Fails if memory cannot be allocated: otherwise the end would be settled but never written. */
 static tb_rc change_end(void *self, tc_meta *meta) {
   const struct tc__file *file = self;
 
@@ -260,7 +260,8 @@ static tb_rc change_end(void *self, tc_meta *meta) {
   return tc__losses_into_meta(&file->losses, meta);
 }
 
-/* A note of that name, or the meta of a segment: not one whose trace never came; that is made again. */
+/* Looks for a note of that name, or the meta of a segment. A segment's meta without a trace does not count: the segment is
+ * rebuilt. */
 static tb_rc find_meta(const struct tc__file *file, uint64_t gen, bool *out_is_there,
                        struct tb_diag *diag) {
   struct tb_diag why = { 0 };
@@ -302,9 +303,9 @@ static tb_rc add_to_note(struct tc__seal *seal, struct tc__file *file, uint64_t 
   return tc__amend(seal->catalog, file->stream->hex, file->day, gen, change_end, file, NULL, diag);
 }
 
-/* A stream of which nothing was archived, or whose last meta is damaged, leaves a meta without a trace: its losses are
- * known. One that lies there already, and was not found because the disk did not give it then, keeps what it says.
- * Until the catalog has its row, by which the next start finds it, the catalog is marked. */
+/* Writes a meta without a trace, for losses of a stream that has no segment, or whose last meta is damaged. If there is such a
+ * meta already that could not be read before, adds the losses to it. The catalog is marked until it has the row, because
+ * the next start finds the note by that row. */
 static tb_rc leave_note(struct tc__seal *seal, struct tc__file *file, struct tb_diag *diag) {
   struct tc__stream *stream = file->stream;
   bool was_marked = seal->catalog->is_marked, is_there;
@@ -326,10 +327,10 @@ static tb_rc write_end(struct tc__seal *seal, struct tc__file *file, struct tb_d
   const struct tc_settled *last = &stream->settled;
 
   if (stream->queued != file)
-    file->end = TC__GOES_ON; /* it went on, and may have come to another end */
+    file->end = TC__GOES_ON; /* the stream went on; a later file may have another end */
   if (file->end == TC__GOES_ON && file->losses.n == 0) return TB_OK;
-  /* Of an earlier run: if nothing is settled the log has all that came of it. Where the start has looked, and could not
-   * see all, it is looked for again. */
+  /* Look for a note of an earlier start. If nothing is settled there is none, unless the start has searched already and could
+   * not read everything. */
   if (!last->has_segment && (last->seq > 0 || stream->reported.is_known))
     TB_TRY(tc__find_note(seal->catalog, stream, diag));
   if (!last->has_segment && stream->note.day[0] == '\0') return leave_note(seal, file, diag);
@@ -339,7 +340,7 @@ static tb_rc write_end(struct tc__seal *seal, struct tc__file *file, struct tb_d
   if (rc == TB_OK) return TB_OK;
   if (rc != TB_NOTFOUND && rc != TB_CORRUPT && rc != TB_UNREADABLE)
     return tb_fail(diag, rc, "%s", why.text);
-  /* Under the name of a segment it would be in the place of its row. */
+  /* A note must not have the name of a segment: it would replace the segment's row. */
   bool has_name = file->losses.n > 0 && file->losses.items[0].first_gen > last->last_gen;
   if (has_name) TB_TRY(leave_note(seal, file, diag));
   tc__note_as(seal->env, TC_WARN, file->stream->ref, "%s; the stream's %s", why.text,
@@ -349,7 +350,7 @@ static tb_rc write_end(struct tc__seal *seal, struct tc__file *file, struct tb_d
   return TB_OK;
 }
 
-/* ---- all of it */
+/* ---- the whole queue */
 
 static tb_rc remember_recent(struct tc__file *file) {
   const struct tc_segment *segment = file->segment;
@@ -365,15 +366,15 @@ static tb_rc remember_recent(struct tc__file *file) {
   return TB_OK;
 }
 
-/* The first of the queue is published: everybody learns of it. */
-static tb_rc take_leave(struct tc__seal *seal, struct tc__file *file) {
+/* Reports the first file of the queue as published, and frees it. */
+static tb_rc finish_first(struct tc__seal *seal, struct tc__file *file) {
   struct tc__stream *stream = file->stream;
 
   if (file->settle_seq > stream->settled.seq) {
     stream->settled.seq = file->settle_seq;
     stream->settled.abandoned_gen = file->abandoned_gen;
   }
-  TB_TRY(tc__settle(&seal->outbox, stream)); /* may be said twice */
+  TB_TRY(tc__settle(&seal->outbox, stream)); /* a repeated report is harmless */
   if (file->segment != NULL) TB_TRY(remember_recent(file));
   if (file->segment != NULL) {
     char path[192];
@@ -398,7 +399,7 @@ static tb_rc publish_some(struct tc__seal *seal, size_t n, struct tb_diag *diag)
   for (size_t i = 0; i < n; i++) {
     struct tc__file *file = seal->queue.first;
     if (file->segment == NULL) TB_TRY(write_end(seal, file, diag));
-    TB_TRY(take_leave(seal, file));
+    TB_TRY(finish_first(seal, file));
   }
   return TB_OK;
 }
@@ -410,9 +411,9 @@ static bool is_behind_losses(const struct tc__seal *seal, const struct tc__file 
   return false;
 }
 
-/* Losses without a segment are noted in the stream's last meta before a segment behind them has its place: a
- * start that finds it takes all before it as reported (sim_seeds, 77241), and noting them again would find
- * another last meta (72125). */
+/* Counts the files to publish at once: up to a segment that has losses of its stream before it in the queue. They must be in the
+ * stream's last meta before that segment is published: a start that finds the segment takes all losses before it as
+ * reported (sim_seeds 77241), and a repeated attempt would find another last meta (72125). */
 static size_t count_next(const struct tc__seal *seal) {
   size_t n = 0;
 

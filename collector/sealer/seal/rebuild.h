@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog made again from the metas, with the runs that are open: in one go before the thread runs, in slices between
- * other work while it does. */
+/* Rebuilds the catalog from the metas and the open runs. */
 #ifndef TC_SEALER_SEAL_REBUILD_H
 #define TC_SEALER_SEAL_REBUILD_H
 
 #include "collector/sealer/seal/seal.h"
 
-/* In one go, before the start. */
+/* Rebuilds in one go, before the thread starts. */
 void tc__rebuild_catalog(struct tc__seal *seal);
-/* A slice of it, where it is to be done. */
+/* Rebuilds for one slice of time if a rebuild is due; called between other work. */
 void tc__rebuild_some(struct tc__seal *seal);
 
 #endif

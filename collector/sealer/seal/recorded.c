@@ -58,7 +58,7 @@ tb_rc tc__reported_by(struct tc__stream *stream, const tc_meta *meta) {
   return TB_OK;
 }
 
-/* A meta that is not there, or damaged, reports nothing; one that cannot be read may. */
+/* A missing or damaged meta reports nothing (*out is NULL); one that cannot be read is an error. */
 static tb_rc read_meta(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out) {
   struct tb_diag why = { 0 };
   tb_rc rc = tc_meta_read(dir_fd, name, &why, out);
@@ -75,15 +75,15 @@ static tb_rc open_folder(const struct tc__env *env, const struct tc__stream *str
   return tb_fail(diag, tc_errno_rc(errno), "archive/%s/%s: %s", day, stream->hex, strerror(errno));
 }
 
-/* ---- notes: where no segment is, losses lie in a meta of their own, and the log does not say where: the catalog does.
- * Where it cannot, or may lack rows, the stream's folders are looked at; what cannot be, is reported: better
- * a loss reported twice than no start. */
+/* ---- notes: the losses of a stream without a segment are in a meta of their own. The log does not have its name; the catalog
+ * does. If the catalog fails or may lack rows, the stream's folders are searched. A file that cannot be read is only
+ * logged: better a loss reported twice than no start. */
 
 struct search {
   const struct tc__env *env;
   struct tc__stream *stream;
   struct tb_diag *diag;
-  bool missed; /* what could not be looked at */
+  bool missed; /* something could not be read */
 };
 
 static void miss(void *self, const char *text) {
@@ -95,7 +95,7 @@ static void miss(void *self, const char *text) {
               search->stream->hex);
 }
 
-/* Keeps the newest, as the catalog has it. */
+/* Keeps the note with the highest generation, as the catalog does. */
 static tb_rc look_at(void *self, const struct tc_archive_file *file) {
   struct search *search = self;
   struct tc__stream *stream = search->stream;
@@ -147,8 +147,6 @@ tb_rc tc__find_note(struct tc__catalog_sync *sync, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* ---- the next start */
-
 tb_rc tc__learn_reported(struct tc__catalog_sync *sync, struct tc__stream *stream,
                          struct tb_diag *diag) {
   const struct tc_settled *settled = &stream->settled;
@@ -167,8 +165,8 @@ tb_rc tc__learn_reported(struct tc__catalog_sync *sync, struct tc__stream *strea
   struct tb_diag why = { 0 };
   tb_rc rc = read_meta(dir_fd, name, &why, &meta);
   if (rc == TB_OK && meta != NULL) rc = tc__reported_by(stream, meta);
-  /* The last run may have died before its name was on the disk (sim_seeds, 712228), or its row in the catalog: what it
-   * reports counts from here on. */
+  /* The collector may have died before the meta's name was synced (sim_seeds 712228) or its row was written. From here on we
+   * rely on both. */
   if (rc == TB_OK && stream->reported.losses.n > 0) {
     rc = tc__sync_name(sync->env, dir_fd, name, &why);
     if (rc == TB_OK) rc = tc__put_row(sync, meta, &why);
@@ -177,7 +175,7 @@ tb_rc tc__learn_reported(struct tc__catalog_sync *sync, struct tc__stream *strea
   close(dir_fd);
   if (rc == TB_UNREADABLE) { /* better a loss reported twice than no start */
     tc__note_as(sync->env, TC_ERROR, stream->ref,
-                "archive/%s/%s/%s; losses of the stream that it reports may be reported again", day,
+                "archive/%s/%s/%s; losses that this meta reports may be reported again", day,
                 stream->hex, why.text);
     return TB_OK;
   }

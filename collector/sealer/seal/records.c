@@ -17,7 +17,7 @@
 #include "proto/allocator.h"
 #include "proto/frame.pb-c.h"
 
-/* The last run gave it up, and reported it; the log had no time to. */
+/* Gives a replayed generation up again: a meta reports it as lost, but the log does not. */
 static void stays_given_up(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen) {
   if (stream->open != NULL && stream->open->segment->ngens > 0) tc__seal_open(seal, stream);
   tc__stream_gives_up(stream, gen);
@@ -36,8 +36,8 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
     return tc__batch_was_reported(stream, gen, item->seq)
                ? TB_OK
                : tc__losses_note_batch(&stream->losses, gen, item->seq, item->len);
-  /* Between generations a file goes on only with the next number; one without any was opened for this very batch, by a
-   * try that went no further. */
+  /* A run continues only with the next generation number. A file without a generation was opened for this batch by an
+   * earlier attempt. */
   if (stream->state == TC__BETWEEN && file->segment->ngens > 0 &&
       (gen != stream->last_gen + 1 || stream->run_broken)) {
     tc__seal_open(seal, stream);
@@ -47,8 +47,8 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
     TB_TRY(tc__open_run(seal, stream, gen, item->wall_ns, diag));
     file = stream->open;
   }
-  /* A batch of another generation inside an open one is the program's fault, not the protocol's: its
-   * bytes stay in the order they came, and ordering will say so. */
+  /* A batch of another generation inside an open one is an error in the trace, not in the protocol: store it in the order
+   * of arrival; ordering reports it. */
   TB_TRY(tc__dirty_add(&seal->dirty, file));
   tb_rc rc =
       tc_segment_append(file->segment, gen, item->seq, item->payload, item->len, item->crc, diag);
@@ -57,7 +57,7 @@ static tb_rc take_batch(struct tc__seal *seal, struct tc__stream *stream,
   file->segment->last_wall_ns = item->wall_ns;
   if (file->segment->now.batches == 1) {
     file->segment->now.first_wall_ns = item->wall_ns;
-    file->border_lsn = seal->end_lsn; /* as it was before this record */
+    file->border_lsn = seal->end_lsn; /* the end before this record */
   }
   return TB_OK;
 }
@@ -70,17 +70,17 @@ static bool past_limits(const struct tc__seal *seal, const struct tc__stream *st
          tc_mono_ns() - segment->opened_mono_ns >= tc__run_age_max(seal->env, stream);
 }
 
-/* It is ordered while the disk is still waited for. A lone generation whose number the archive has seen is
- * offered once it has its place there: it may be refused. */
+/* Offers the generation before it is published, so that analysis need not wait for the disk. With one generation a segment, one
+ * whose number the archive may have is offered only after it is published: it may be refused. */
 static void generation_is_whole(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen) {
   const struct tc_settled *settled = &stream->settled;
   struct tc__file *file = stream->open;
 
   stream->last_gen = gen;
-  file->border_lsn = seal->end_lsn; /* as it was before this record */
+  file->border_lsn = seal->end_lsn; /* the end before this record */
   file->offered = seal->env->opt.config->segment_generations_max > 1 || !settled->has_segment ||
                   gen > settled->last_gen;
-  if (file->offered && tc__is_proven(file)) { /* else behind those before it */
+  if (file->offered && tc__is_proven(file)) { /* otherwise tc__offer_pending() does, in order */
     char path[192];
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     tc__offer(&seal->outbox, file, file->segment->ngens - 1, path);
@@ -105,7 +105,7 @@ static tb_rc take_end(struct tc__seal *seal, struct tc__stream *stream, const st
   struct tc__file *file = stream->open;
 
   if (stream->state != TC__INSIDE) {
-    /* The end of a generation that was given up, or of one without a batch: nothing to keep. */
+    /* The generation was given up or has no batches. */
     stream->run_broken = true;
     tc__stream_gives_up(stream, 0);
     return TB_OK;
@@ -123,7 +123,7 @@ static tb_rc take_end(struct tc__seal *seal, struct tc__stream *stream, const st
                                     .end_wall_ns = end->wall_ns,
                                     .crc = end->crc };
   tracecollect__v1__generation_end__free_unpacked(end, NULL);
-  TB_TRY(tc_segment_flush(file->segment, diag)); /* it is read as soon as it is whole */
+  TB_TRY(tc_segment_flush(file->segment, diag)); /* analysis reads the file next */
   struct tb_diag words = { 0 };
   tb_rc rc = tc_segment_end(file->segment, &claim, &words);
   if (rc == TB_BROKEN) return give_up_ended(seal, stream, words.text, item->seq, diag);
@@ -134,22 +134,24 @@ static tb_rc take_end(struct tc__seal *seal, struct tc__stream *stream, const st
   return TB_OK;
 }
 
-static uint64_t less(uint64_t all, uint64_t part) {
+static uint64_t subtract(uint64_t all, uint64_t part) {
   return all > part ? all - part : 0;
 }
 
-/* Of a generation that was given up here as well, what had been sent is reported: each batch when it came. */
+/* Takes the loss that an agent reports. If the sealer gave that generation up, too, it has counted the batches that were
+ * sent. */
 static struct tc__loss loss_reported(const struct tc__stream *stream,
                                      const Tracecollect__V1__Loss *reported, uint64_t seq) {
   bool known = reported->first_gen != 0 && reported->first_gen == stream->abandoned_gen;
   struct tc__loss loss = { .first_gen = reported->first_gen,
                            .last_gen = reported->last_gen,
-                           .batches = less(reported->batches, known ? reported->sent_batches : 0),
-                           .bytes = less(reported->bytes, known ? reported->sent_bytes : 0),
+                           .batches =
+                               subtract(reported->batches, known ? reported->sent_batches : 0),
+                           .bytes = subtract(reported->bytes, known ? reported->sent_bytes : 0),
                            .reason = (uint32_t)reported->reason,
                            .seq = seq };
 
-  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* ours to say */
+  if (loss.reason == TRACECOLLECT__V1__LOSS_REASON__LOSS_DAMAGED) /* only for the collector */
     loss.reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN;
   return loss;
 }
@@ -168,7 +170,7 @@ static tb_rc take_loss(struct tc__seal *seal, struct tc__stream *stream,
     stream->counters.last_loss = loss.reason;
     tracecollect__v1__loss__free_unpacked(reported, NULL);
   }
-  /* An open generation was abandoned by the agent; its loss is what it reports here. */
+  /* The agent abandoned its open generation; this record reports the loss. */
   TB_TRY(tc__quarantine_open(seal, stream, "abandoned by the agent", false, item->seq, diag));
   TB_TRY(tc__losses_reserve(&stream->losses, 1));
   TB_TRY(tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, ""));
@@ -178,8 +180,8 @@ static tb_rc take_loss(struct tc__seal *seal, struct tc__stream *stream,
   return TB_OK;
 }
 
-/* Notes losses, and the end if it is one, in the stream's last meta: the one that is
- * about to be written, or by rewriting it. */
+/* Puts losses, and the stream's end if there is one, into its last meta: a queued file's, or by a note that rewrites the
+ * published one. */
 static tb_rc note_end(struct tc__seal *seal, struct tc__stream *stream, enum tc__end end,
                       uint64_t seq) {
   struct tc__file *file = stream->queued, *made = NULL;
@@ -210,7 +212,7 @@ static tb_rc finish(struct tc__seal *seal, struct tc__stream *stream, const char
     tc__dirty_remove(&seal->dirty, stream->open);
     tc__seal_open(seal, stream);
   }
-  TB_TRY(note_end(seal, stream, end, seq)); /* else it is tried again: it is not over yet */
+  TB_TRY(note_end(seal, stream, end, seq));
   stream->end = end;
   tc__mark_live(&seal->streams, stream);
   return TB_OK;
@@ -221,12 +223,12 @@ tb_rc tc__archive_abandon(struct tc__seal *seal, struct tc__stream *stream, stru
   struct tc__file *file = stream->open;
 
   if (stream->end != TC__GOES_ON) return TB_OK;
-  if (file != NULL) /* with the number of its first record, as below */
+  if (file != NULL) /* its first_seq identifies the loss after a crash (recorded.h) */
     TB_TRY(tc__quarantine_open(seal, stream, why, true, file->segment->now.first_seq, diag));
   return finish(seal, stream, why, TC__UNCLEAN, stream->last_seq, diag);
 }
 
-/* And how the stream ended. */
+/* Takes the counters of a CLOSE record, and how the stream ended. */
 static tb_rc take_counters(struct tc__stream *stream, const struct tc__item *item,
                            enum tc__end *out_end, struct tb_diag *diag) {
   struct tp_allocator heap;
@@ -264,13 +266,12 @@ tb_rc tc__archive_record(struct tc__seal *seal, struct tc__stream *stream,
   case TP_LOSS: rc = take_loss(seal, stream, item, diag); break;
   case TP_CLOSE:
     TB_TRY(take_counters(stream, item, &end, diag));
-    rc = finish(seal, stream, "the stream was closed in its middle", end, item->seq, diag);
+    rc = finish(seal, stream, "the stream was closed inside the generation", end, item->seq, diag);
     break;
-  default:
-    break; /* a kind of a later minor version: stored in the log, nothing to do for the archive */
+  default: break; /* a kind of a later minor version: only the log stores it */
   }
   if (rc != TB_OK) return rc;
-  if (item->kind != TP_CLOSE) stream->end = TC__GOES_ON; /* it may have come back after all */
+  if (item->kind != TP_CLOSE) stream->end = TC__GOES_ON;          /* its agent may have returned */
   if (item->seq > stream->last_seq) stream->last_seq = item->seq; /* a replayed header is older */
   return TB_OK;
 }
@@ -279,14 +280,14 @@ tb_rc tc__archive_give_up(struct tc__seal *seal, struct tc__stream *stream, uint
                           struct tb_diag *diag) {
   uint64_t upto = stream->last_seq;
 
-  if (stream->end != TC__GOES_ON) return TB_OK; /* settled with its end */
+  if (stream->end != TC__GOES_ON) return TB_OK; /* the end settles the stream */
   TB_TRY(tc__seal_border(seal, stream, diag));
   struct tc__file *file = stream->open;
   if (file != NULL && file->segment->now.first_seq <= seq) {
-    /* By this number the loss is known, if a crash brings these records again (recorded.c). */
+    /* first_seq identifies the loss if these records are replayed after a crash (recorded.h). */
     TB_TRY(tc__quarantine_open(seal, stream, "its end did not come in time", true,
                                file->segment->now.first_seq, diag));
-  } else if (file != NULL) { /* a younger one: only what lies before it is meant */
+  } else if (file != NULL) { /* the open generation began after seq: keep it */
     TB_TRY(tc__losses_move(&stream->losses, &file->losses));
     upto = file->segment->now.first_seq - 1;
   }

@@ -15,7 +15,6 @@ tb_rc tc__flush_dirty(struct tc__seal *seal, bool to_disk, struct tb_diag *diag)
   return tc__dirty_flush(&seal->dirty, to_disk && seal->env->opt.durable, diag);
 }
 
-/* Once the file is published, all up to this record is settled. */
 void tc__settles(struct tc__file *file, uint64_t seq) {
   file->settle_seq = seq;
   file->abandoned_gen = file->stream->abandoned_gen;
@@ -39,9 +38,9 @@ void tc__seal_open(struct tc__seal *seal, struct tc__stream *stream) {
   tc__enqueue(seal, file);
 }
 
-/* A number that comes again: a file that still waits to be sealed has its name in open/, and its place
- * in the archive must be taken before the second one asks for it. And one that is still to be proven: what comes behind
- * it depends on how that ends. */
+/* Publishes the queue before a file for gen is opened, in two cases. The queue has a file of the same stream and
+ * number, which needs its name in open/ and its place in the archive first. Or it has one that is not verified yet, on
+ * whose outcome the stream's next file depends. */
 static tb_rc make_way(struct tc__seal *seal, struct tc__stream *stream, uint64_t gen,
                       struct tb_diag *diag) {
   TB_TRY(tc__rest_check(seal, stream, gen, diag));
@@ -99,11 +98,11 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
                            .seq = seq,
                            .reason = TRACECOLLECT__V1__LOSS_REASON__LOSS_UNKNOWN };
   TB_TRY(tc_segment_flush(file->segment, diag));
-  /* Once the bytes are gone from here nothing may fail: the loss would not be reported again. */
+  /* After the file is moved nothing may fail: the loss would never be reported. */
   if (file->segment->ngens == 0) TB_TRY(tc__losses_move(&stream->losses, &file->losses));
   if (file->segment->ngens > 0) {
     struct tc_segment *rest;
-    TB_TRY(make_way(seal, stream, now->gen, diag)); /* which may add losses of its own */
+    TB_TRY(make_way(seal, stream, now->gen, diag)); /* before the reserve: it may add losses */
     TB_TRY(tc__losses_reserve(&stream->losses, 1));
     tb_rc rc = tc_segment_cut(file->segment, stream->hex, diag, &rest);
     tc__keep_rest(seal, rest); /* bytes that were cut off cannot be put back */
@@ -128,7 +127,6 @@ tb_rc tc__quarantine_open(struct tc__seal *seal, struct tc__stream *stream, cons
   return tc__note_loss(&seal->outbox, stream, &stream->losses, &loss, why);
 }
 
-/* The whole generations in the open file are sealed; what is not goes on in a file of its own. */
 tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream, struct tb_diag *diag) {
   struct tc__file *file = stream->open, *rest = NULL;
 
@@ -159,7 +157,7 @@ tb_rc tc__seal_border(struct tc__seal *seal, struct tc__stream *stream, struct t
 
 tb_rc tc__seal_borders(struct tc__seal *seal, struct tb_diag *diag) {
   if (seal->env->opt.config->segment_generations_max <= 1)
-    return TB_OK; /* never open at a border */
+    return TB_OK; /* no run stays open at a border */
   for (struct tc__stream *stream = seal->streams.first; stream != NULL; stream = stream->next)
     TB_TRY(tc__seal_border(seal, stream, diag));
   return TB_OK;
@@ -171,7 +169,7 @@ uint64_t tc__run_age_max(const struct tc__env *env, const struct tc__stream *str
   return max - stream->ref * UINT64_C(2654435761) % parts * (max / 4 / parts);
 }
 
-/* The end of a generation comes as a rule, and seals the run then. */
+/* INSIDE a generation its end usually closes the run, so wait twice as long. */
 tb_rc tc__seal_old_runs(struct tc__seal *seal, struct tb_diag *diag) {
   uint64_t now = tc_mono_ns();
 

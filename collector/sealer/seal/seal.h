@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From records to published segments: what the files of this room work on together. */
+/* From records to published segments: the state that the files of this room share. */
 #ifndef TC_SEALER_SEAL_SEAL_H
 #define TC_SEALER_SEAL_SEAL_H
 
@@ -16,12 +16,12 @@ struct tc__seal {
   struct tc__file_queue queue;
   struct tc__dirty_files dirty;
   struct tc_descriptors descriptors; /* of the segments in open/ */
-  size_t unproven; /* files that a start took up, and that were not read back yet */
+  size_t unproven;                   /* resumed files that are not verified yet */
   struct tc__aside aside;
   struct tc_segment *rests; /* files to be moved out of open/ (rests.h) */
   struct tc__verdict_queue verdicts;
   struct tc__outbox outbox;
-  uint64_t end_lsn; /* records handled so far lie before it in the log */
+  uint64_t end_lsn; /* end in the log of the records handled so far */
   uint64_t pass;    /* number of the pass over the open runs (show.h) */
 };
 

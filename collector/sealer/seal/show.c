@@ -14,7 +14,8 @@ static bool is_shown(const struct tc__file *file) {
          (file->shown.gens == file->segment->ngens && file->shown.verdicts);
 }
 
-/* Those that have their last verdict, but for the last generation, which the row needs. */
+/* Returns the end of the generations whose rows are final, as they have their last verdict. Never includes the last
+ * generation, which the run's row needs. */
 static size_t upto_kept(const struct tc__file *file) {
   const struct tc_segment *segment = file->segment;
   size_t i = file->shown.kept.generations;
@@ -36,7 +37,7 @@ static tb_rc show(struct tc__seal *seal, struct tc__file *file, struct tb_diag *
     rc = tb_fail(diag, TB_NOMEM, "archive: no memory for a meta");
   } else {
     rest->bytes = tc_segment_border(file->segment);
-    rest->hash = NULL; /* of a whole file only */
+    rest->hash = NULL; /* only a closed file has one */
     snprintf(path, sizeof path, "open/%s", file->segment->name);
     struct tc_open_run run = { .path = path, .kept = file->shown.kept, .next = next, .rest = rest };
     rc = tc_catalog_put_open(seal->catalog->db, &run, diag);
@@ -56,7 +57,7 @@ static struct tc__stream *next_to_show(const struct tc__seal *seal, struct tc__s
   return from;
 }
 
-/* One at least. *out_end: the first that was not looked at; NULL: all were. */
+/* Shows one run at least. *out_end: the first stream that is left; NULL: none is. */
 static tb_rc show_some(struct tc__seal *seal, struct tc__stream *first, uint64_t until_ns,
                        struct tb_diag *diag, struct tc__stream **out_end) {
   struct tc__stream *at = first;
@@ -85,7 +86,6 @@ void tc__begin_show(struct tc__seal *seal) {
   seal->pass++;
 }
 
-/* Those that can be shown; a slice of them, one at least. */
 static tb_rc show_slice(struct tc__seal *seal, uint64_t until_ns, struct tb_diag *diag,
                         bool *out_done) {
   struct tc__stream *first = next_to_show(seal, seal->streams.first), *end;
@@ -106,11 +106,11 @@ tb_rc tc__show_open_runs(struct tc__seal *seal, uint64_t until_ns, struct tb_dia
                          bool *out_done) {
   *out_done = true;
   if (seal->env->opt.config->segment_generations_max <= 1)
-    return TB_OK; /* never open at a border */
+    return TB_OK; /* no run stays open at a border */
   if (!tc__catalog_takes_rows(seal->catalog)) return TB_OK;
   TB_TRY(show_slice(seal, until_ns, diag, out_done));
   if (!*out_done || seal->unproven == 0) return TB_OK;
-  /* A pass is over when it has shown those, too, that are read back first. */
+  /* A pass also shows resumed runs, which must be verified first. */
   *out_done = false;
   tb_rc rc = tc__prove_some(seal, until_ns, diag);
   if (rc != TB_OK) return rc == TB_AGAIN ? TB_OK : rc;

@@ -27,13 +27,13 @@ static void set_verdict(struct tc_segment_gen *gen, const struct tc_verdict *ver
 
 static struct tc_segment_gen *find_gen(const struct tc__file *file, uint64_t gen) {
   if (file == NULL || file->segment == NULL) return NULL;
-  /* They follow one another, so the place of each is known. */
+  /* Generations are consecutive, so the index is known. */
   const struct tc_segment *segment = file->segment;
   uint64_t i = segment->ngens == 0 ? 0 : gen - segment->gens[0].gen;
   return i < segment->ngens && segment->gens[i].gen == gen ? &segment->gens[i] : NULL;
 }
 
-/* False: no file that is not yet published has this generation. Else the verdict is taken. */
+/* Returns false if the file does not have this generation. Otherwise takes ownership of the verdict. */
 static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   struct tc_segment_gen *gen = find_gen(file, verdict->gen);
   struct tc__verdict *item;
@@ -42,15 +42,15 @@ static bool set_in_file(struct tc__file *file, struct tc_verdict *verdict) {
   if (file->state < TC__FILE_HAS_META) {
     set_verdict(gen, verdict);
     file->shown.verdicts = false;
-    /* Go's reader ends behind it: what comes later is better off in a file of its own. */
+    /* Go's reader stops after a broken generation: later ones are better off in a file of their own. */
     file->broken |= verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
     free(verdict);
     return true;
   }
-  /* The disk failed between its meta and its name. */
+  /* The meta is written but not published, as the disk failed in between. */
   item = calloc(1, sizeof *item);
   if (item == NULL) {
-    free(verdict); /* stays pending: ordered again after the next start */
+    free(verdict); /* the verdict stays pending: the next start offers the generation again */
     return true;
   }
   *item = (struct tc__verdict){ .next = file->late, .verdict = verdict };
@@ -106,14 +106,13 @@ static tb_rc change_verdict(Tracecollect__V1__GenerationMeta *gen,
   return TB_OK;
 }
 
-/* Of one that has expired the row is not looked at again by a start: killed between its meta and its row, the catalog
- * would lag behind for ever (sim_seeds, 705734). */
+/* Leaves the meta of an expired segment alone. A start does not compare its row with it again, so after a crash between the two
+ * the catalog would lag forever (sim_seeds 705734). */
 static tb_rc change_verdicts(void *self, tc_meta *meta) {
   const struct tc__recent *recent = self;
 
-  if (meta->expired) return TB_NOTFOUND; /* retention took it */
+  if (meta->expired) return TB_NOTFOUND; /* deleted by retention */
   for (const struct tc__verdict *item = recent->verdicts; item != NULL; item = item->next) {
-    /* They follow one another. */
     uint64_t i = meta->n_generations == 0 ? 0 : item->verdict->gen - meta->generations[0]->gen;
     if (i < meta->n_generations && meta->generations[i]->gen == item->verdict->gen)
       TB_TRY(change_verdict(meta->generations[i], item->verdict));
@@ -121,25 +120,25 @@ static tb_rc change_verdicts(void *self, tc_meta *meta) {
   return TB_OK;
 }
 
-/* A request for it from here on reads it from the disk. Without this the archive of a busy collector
- * would push everything else of its host out of the page cache, and each new segment would take pages
- * that are new to the machine: in a virtual one the dearest part of writing a file. */
+/* Later requests read the segment from the disk. Without this the archive of a busy collector would push everything else
+ * on its host out of the page cache, and each new segment would need pages that are new to the machine: in a virtual
+ * machine the most expensive part of writing a file. */
 static void leave_page_cache(struct tc__verdict_queue *verdicts, const struct tc__recent *recent) {
   char path[192];
 
-  if (!verdicts->env->opt.durable) return; /* then it may not be on the disk yet */
+  if (!verdicts->env->opt.durable) return; /* the file may not be on the disk yet */
   tc__archive_path(recent->day, recent->stream->hex, recent->first_gen, path);
   int fd = openat(verdicts->env->opt.dirs->state, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return; /* retention took it */
+  if (fd < 0) return; /* deleted by retention */
   (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   close(fd);
 }
 
-/* Folders whose metas have new names since the last sync: synced together, they cost the disk one wait. */
+/* Folders with metas renamed since the last sync: syncing them together waits for the disk once. */
 struct folders {
   int fds[FOLDERS_AT_ONCE];
   size_t n;
-  const struct tc__stream *stream; /* the stream of the last one of this day */
+  const struct tc__stream *stream; /* stream and day of the last folder */
   char day[TC_DAY_BYTES];
 };
 
@@ -156,7 +155,7 @@ static tb_rc sync_folders(const struct tc__verdict_queue *verdicts, struct folde
   return rc;
 }
 
-/* Takes the folder of the meta; -1: it was not changed. */
+/* Takes ownership of fd, the meta's folder; -1: the meta was not changed. */
 static tb_rc remember_folder(const struct tc__verdict_queue *verdicts, struct folders *folders,
                              int fd, const struct tc__recent *recent, struct tb_diag *diag) {
   if (fd < 0) return TB_OK;
@@ -171,8 +170,8 @@ static tb_rc remember_folder(const struct tc__verdict_queue *verdicts, struct fo
   return rc;
 }
 
-/* Its verdicts are written, or there is nothing to write them to. */
-static void let_go(struct tc__verdict_queue *verdicts, struct tc__recent *recent) {
+/* Removes the segment from the queue after its verdicts are written or cannot be. */
+static void release_recent(struct tc__verdict_queue *verdicts, struct tc__recent *recent) {
   verdicts->first = recent->to_amend_next;
   if (verdicts->first == NULL) verdicts->tail = &verdicts->first;
   tc__verdicts_free(recent->verdicts);
@@ -183,7 +182,7 @@ static void let_go(struct tc__verdict_queue *verdicts, struct tc__recent *recent
   tc__recent_drop(recent->stream, recent);
 }
 
-/* unsynced: words if a folder cannot be synced; all goes on. */
+/* If a folder cannot be synced, sets `unsynced` and goes on. */
 static tb_rc apply_verdicts(struct tc__verdict_queue *verdicts, size_t most,
                             struct folders *folders, struct tb_diag *unsynced,
                             struct tb_diag *diag) {
@@ -194,19 +193,20 @@ static tb_rc apply_verdicts(struct tc__verdict_queue *verdicts, size_t most,
     tb_rc rc = tc__amend(verdicts->catalog, stream->hex, recent->day, recent->first_gen,
                          change_verdicts, recent, &dir_fd, diag);
     if (tc_rc_is_full(rc) || tc_rc_is_short(rc) || rc == TB_IO) return rc;
-    if (rc != TB_OK && rc != TB_NOTFOUND) /* else retention took it */
+    if (rc != TB_OK && rc != TB_NOTFOUND) /* TB_NOTFOUND: deleted by retention */
       tc__note_as(verdicts->env, TC_ERROR, stream->ref,
                   "archive/%s/%s/%s; the verdict on generation %" PRIu64 "%s is not noted",
                   recent->day, stream->hex, diag->text, recent->verdicts->verdict->gen,
                   recent->verdicts->next != NULL ? " and on later ones" : "");
     tb_diag_clear(diag);
     (void)!remember_folder(verdicts, folders, dir_fd, recent, unsynced);
-    let_go(verdicts, recent);
+    release_recent(verdicts, recent);
   }
   return TB_OK;
 }
 
-/* The catalog must not know more than the metas after a power cut: whatever it has as ordered is not offered again. */
+/* Syncs the folders before the commit: after a power failure the catalog must not have a verdict that a meta misses, as a
+ * generation with a verdict in the catalog is not offered again. */
 tb_rc tc__apply_verdicts(struct tc__verdict_queue *verdicts, size_t most, struct tb_diag *diag) {
   struct tb_diag unsynced = { 0 };
   struct folders folders = { 0 };

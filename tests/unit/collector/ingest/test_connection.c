@@ -402,7 +402,7 @@ static void out_of_sequence(struct server *s) {
   join(s, &peer, 1);
   cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 1, 1, "a", 1));
   cr_assert(tt_peer_send_frame(&peer, TP_BATCH, 3, 1, "c", 1));
-  expect_refusal(&peer, "record 3 came where 2 was due");
+  expect_refusal(&peer, "record 3 arrived, 2 was expected");
   tt_peer_close(&peer);
 }
 
@@ -662,7 +662,7 @@ Test(connection, credit_is_given_back_and_going_past_it_is_refused) {
   s->store.silent = true; /* nothing comes back any more */
   for (uint64_t seq = 41; seq <= 46; seq++)
     if (!tt_peer_send_frame(&peer, TP_BATCH, seq, 1, batch, sizeof batch)) break;
-  expect_refusal(&peer, "goes past the credit");
+  expect_refusal(&peer, "exceeds the credit");
   tt_peer_close(&peer);
   server_stop(s);
 }

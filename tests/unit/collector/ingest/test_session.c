@@ -220,7 +220,7 @@ Test(ingest, a_gap_in_the_sequence_is_named) {
   say(&t, TP_BATCH, 1, "one", 3);
   say(&t, TP_BATCH, 3, "three", 5);
   cr_assert_eq(offer(&t, 1000), TB_PROTOCOL);
-  cr_assert_str_eq(t.diag.text, "record 3 came where 2 was due");
+  cr_assert_str_eq(t.diag.text, "record 3 arrived, 2 was expected");
   talk_end(&t);
 }
 
@@ -232,7 +232,7 @@ Test(ingest, what_goes_past_the_credit_is_refused_before_memory_is_taken) {
   attach(&t, 0, 100);
   say(&t, TP_BATCH, 1, big, sizeof big);
   cr_assert_eq(offer(&t, TP_HEADER_BYTES), TB_BUDGET, "the header alone says so");
-  cr_assert_str_eq(t.diag.text, "record 1 goes past the credit by 59932 bytes");
+  cr_assert_str_eq(t.diag.text, "record 1 exceeds the credit by 59932 bytes");
   cr_assert_eq(tc_records_held_bytes(), 0);
   talk_end(&t);
 }
@@ -327,10 +327,11 @@ Test(ingest, a_snap_may_end_before_it_began_by_a_clock_that_was_set_back) {
 }
 
 Test(ingest, faults_are_named) {
-  expect_fault(speak_snap_backwards, true, TB_PROTOCOL, "SNAPPED makes no sense");
-  expect_fault(speak_batch, false, TB_PROTOCOL, "first frame is BATCH, HELLO is due");
+  expect_fault(speak_snap_backwards, true, TB_PROTOCOL,
+               "SNAPPED without an id or with reversed generations");
+  expect_fault(speak_batch, false, TB_PROTOCOL, "the first frame is BATCH, not HELLO");
   expect_fault(say_hello, true, TB_PROTOCOL, "a second HELLO");
-  expect_fault(speak_ack, true, TB_PROTOCOL, "ACK is not an agent's to send");
+  expect_fault(speak_ack, true, TB_PROTOCOL, "agents must not send ACK");
   expect_fault(speak_junk_heartbeat, true, TB_PROTOCOL, "HEARTBEAT does not unpack");
   expect_fault(speak_bad_crc, true, TB_PROTOCOL, "BATCH frame fails its checksum");
   expect_fault(speak_oversized, true, TB_PROTOCOL, "BATCH frame of 1048577 bytes, limit 73728");

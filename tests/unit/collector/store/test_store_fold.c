@@ -234,7 +234,7 @@ Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
   write_stream(1, FIRST);
   tt_calls_fail("unlink archive/*.meta", EIO, 1);
   start_and_fold();
-  FOLD_UNTIL(tt_noted(&tt, "its metas go with the next start"));
+  FOLD_UNTIL(tt_noted(&tt, "its metas are deleted at the next start"));
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), SEGMENTS);
   start_greedy();
   cr_assert_eq(tt_count_files(&tt, "archive", ".meta"), 0, "%s", tt.notes);

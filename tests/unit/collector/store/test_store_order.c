@@ -208,7 +208,7 @@ Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   tt_calls_fail("", 0, 0);
   cr_assert_eq(tt_count_files(&copy, "archive", ".trace"), 2, "%s", copy.notes);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ".part"), 2, "%s", copy.notes);
-  cr_assert_not_null(strstr(copy.notes, "it is made again from the log"), "%s", copy.notes);
+  cr_assert_not_null(strstr(copy.notes, "is rebuilt from the log"), "%s", copy.notes);
   struct tt_writer again = tt_attach_as(&copy, 1, STREAM);
   cr_assert_eq(again.seq, w.seq);
   tt_store_stop(&copy);
