@@ -197,7 +197,6 @@ func openRoot(path string) (string, error) {
 	return full, checkOwner(path, info)
 }
 
-// openIn opens a file of the stream's folder.
 func (d *directory) openIn(name string, flags int) (*os.File, error) {
 	return os.OpenFile(filepath.Join(d.path, name), flags|filesOnly, 0o600)
 }

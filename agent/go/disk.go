@@ -75,7 +75,6 @@ func (d *disk) unlock() {
 	}
 }
 
-// run flushes until the client has ended.
 func (d *disk) run(ended <-chan struct{}) {
 	<-d.begun
 	tick := time.NewTicker(flushTime)

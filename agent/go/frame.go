@@ -134,7 +134,6 @@ func (f frame) checkSum(sum uint32, head *[headBytes]byte) error {
 	return nil
 }
 
-// skipPayload reads and drops the payload of an unknown frame.
 func skipPayload(from io.Reader, f frame, head *[headBytes]byte) error {
 	sum := crc32.New(castagnoliTable)
 	if _, err := io.CopyN(sum, from, int64(f.len)); err != nil {

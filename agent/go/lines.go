@@ -141,7 +141,6 @@ func (l *lines) flush() {
 	l.write(waiting.level, waiting.text)
 }
 
-// reason returns the text by which lines are compared.
 func (l *lines) reason(text string) string {
 	if !l.quiet {
 		return text

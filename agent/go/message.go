@@ -81,7 +81,6 @@ func eachField(message []byte, take func(field int, number uint64, bytes []byte)
 	return nil
 }
 
-// pack writes the message Counters.
 func (c *counters) pack(isReporting bool) pack {
 	var p pack
 	p.number(1, c.produced.batches)

@@ -273,7 +273,6 @@ func (s *spool) recorderFinish() {
 	}
 }
 
-// recorded returns the counters of held generations and snaps.
 func (s *spool) recorded() (generations, bytes, forgotten, snaps uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

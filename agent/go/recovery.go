@@ -155,7 +155,6 @@ func (r *recovery) announce(s *spool) error {
 	return r.dir.putState(&r.state)
 }
 
-// deliver sends the stream of the taken folder.
 func (r *recovery) deliver() {
 	spool, err := load(&r.dir, &r.state)
 	if err == errNotNow {
@@ -220,7 +219,6 @@ func (r *recovery) isOurs(name string) bool {
 	return false
 }
 
-// removeEmpty removes an empty folder.
 func (r *recovery) removeEmpty(path string) {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		os.Remove(path)

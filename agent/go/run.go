@@ -90,7 +90,6 @@ func (r *run) writeSummed(at int, in []byte) (sum uint32) {
 	return sum
 }
 
-// frameAt reads the head of the frame at a position.
 func (r *run) frameAt(at int) frame {
 	var head [headBytes]byte
 	r.read(at, head[:])

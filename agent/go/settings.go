@@ -148,8 +148,6 @@ func (c Config) recordTime() (time.Duration, error) {
 	return record, nil
 }
 
-// --- the address ---
-
 func checkServer(server string) error {
 	if strings.HasPrefix(server, "@") {
 		if server == "@" {

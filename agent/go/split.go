@@ -47,7 +47,6 @@ func (s *splitter) feed(p []byte, take func(kind unitKind, gen uint64, unit []by
 	s.carry = s.carry[:copy(s.carry, rest)]
 }
 
-// finish passes on the remaining bytes.
 func (s *splitter) finish(take func(kind unitKind, gen uint64, unit []byte)) {
 	if len(s.carry) > 0 {
 		take(unitRaw, 0, s.carry)

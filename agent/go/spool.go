@@ -232,7 +232,6 @@ func (s *spool) notePeak() {
 	}
 }
 
-// end completes the generation that is being written.
 func (s *spool) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +258,6 @@ func (s *spool) end() {
 	}
 }
 
-// finish writes the last record, CLOSE.
 func (s *spool) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -601,7 +599,6 @@ func (s *spool) setResting(isResting bool) {
 	s.mu.Unlock()
 }
 
-// setCapped notes whether the rate cap delays the sender.
 func (s *spool) setCapped(isCapped bool) {
 	s.mu.Lock()
 	s.isCapped = isCapped

@@ -54,7 +54,6 @@ func open(config Config) (*stream, error) {
 	return s, nil
 }
 
-// run begins to send.
 func (s *stream) run() {
 	if s.recovery != nil {
 		go s.client.disk.run(s.client.ended)

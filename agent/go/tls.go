@@ -40,7 +40,6 @@ func refused(format string, args ...any) error { return refusal{text: fmt.Sprint
 
 const otherPort = "; is it the port for agents?"
 
-// trust checks a collector's certificate.
 type trust struct {
 	files files
 	host  string

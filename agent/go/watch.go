@@ -87,7 +87,6 @@ func (w *writer) endsGeneration(p []byte) bool {
 	return at < len(p) && p[at] == strings
 }
 
-// end detaches the stream from the writer.
 func (w *writer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -324,7 +323,6 @@ func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 	return former
 }
 
-// finish sends the rest of the former stream.
 func (a *Agent) finish(former *stream) {
 	ctx, cancel := context.WithTimeout(a.patient, formerTime)
 	defer cancel()
@@ -360,7 +358,6 @@ func (a *Agent) status() Status {
 	return a.stream.status().after(past)
 }
 
-// after adds the counters of earlier streams.
 func (s Status) after(past Status) Status {
 	for _, of := range []struct {
 		sum   *uint64

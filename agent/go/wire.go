@@ -39,7 +39,6 @@ func (w *wire) gather() {
 	w.mu.Unlock()
 }
 
-// release writes the gathered records.
 func (w *wire) release() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
