@@ -22,7 +22,7 @@ const (
 	byePatience   = time.Second
 	backOffMin    = 100 * time.Millisecond
 	backOffMax    = 30 * time.Second
-	heartbeatTime = 5 * time.Second // where the collector names none
+	heartbeatTime = 5 * time.Second // if the collector names none
 	trimTime      = time.Second
 	lossTime      = 10 * time.Second // between two lines about lost generations
 )
@@ -32,9 +32,9 @@ type client struct {
 	settings settings
 	spool    *spool
 	disk     *disk
-	lines    chan<- line     // never waited for
-	started  uint64          // the stream, wall clock
-	stop     context.Context // done: give up
+	lines    chan<- line     // sends to it never block
+	started  uint64          // when the stream began, wall clock
+	stop     context.Context // when done, give up
 	giveUp   context.CancelFunc
 	ended    chan struct{}
 
@@ -48,9 +48,9 @@ type client struct {
 	welcomes   uint64
 	begunAnew  uint64
 	isRefused  bool
-	hurried    int // calls that wait for acks: meanwhile the sender takes no rests
+	hurried    int // callers that wait for acks: the sender does not rest meanwhile
 	saidLosses uint64
-	sayLosses  time.Time // when the next line may come
+	sayLosses  time.Time // time of the next line, at the earliest
 }
 
 func newClient(s settings, spool *spool, lines chan<- line) (*client, error) {
@@ -62,9 +62,9 @@ func newClient(s settings, spool *spool, lines chan<- line) (*client, error) {
 	return c, nil
 }
 
-// --- what others see ---
+// --- state for other goroutines ---
 
-// log hands a line on, unless a logger hangs.
+// log passes a line on. It is dropped if the logger hangs.
 func (c *client) log(level int, text string) {
 	select {
 	case c.lines <- line{level, text}:
@@ -78,7 +78,7 @@ func (c *client) setState(state string) {
 	c.mu.Unlock()
 }
 
-// fail notes why acks do not come. The same reason is said once.
+// fail stores why there are no acks. A reason is logged once.
 func (c *client) fail(text string) {
 	c.mu.Lock()
 	isNews := c.lastError != text
@@ -89,7 +89,7 @@ func (c *client) fail(text string) {
 	}
 }
 
-// over says that a reason is none any more.
+// over clears a reason that no longer applies.
 func (c *client) over(text string) {
 	c.mu.Lock()
 	isLast := c.lastError == text
@@ -165,7 +165,7 @@ func (c *client) run() {
 	}
 }
 
-// leave gives back what nothing more is done with.
+// leave releases the disk and unused memory.
 func (c *client) leave() {
 	c.disk.lock()
 	defer c.disk.unlock()
@@ -174,13 +174,13 @@ func (c *client) leave() {
 }
 
 func (c *client) end(state string) {
-	c.spool.over() // first: a caller that reads "closed" can write no more
+	c.spool.over() // first, so that nothing is written after a caller has read "closed"
 	c.setState(state)
 }
 
 var errStopped = errors.New("stopped")
 
-// sleep answers false when it is to end.
+// sleep returns false if the client must stop.
 func (c *client) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -199,7 +199,7 @@ func (c *client) sleep(d time.Duration) bool {
 	}
 }
 
-// jitter is a random time below a bound that doubles with each try.
+// jitter returns a random time below a bound that doubles with each try.
 func jitter(tries int) time.Duration {
 	bound := backOffMax
 	if tries < 9 && backOffMin<<tries < bound {
@@ -212,7 +212,7 @@ func jitter(tries int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-// connect makes one connection and uses it up. wait: the collector wants to be left alone so long.
+// connect makes one connection and uses it until it ends. wait: how long the collector asked us to stay away.
 func (c *client) connect(tries *int) (wait time.Duration, err error) {
 	c.mu.Lock()
 	c.state = "connecting"
@@ -224,7 +224,7 @@ func (c *client) connect(tries *int) (wait time.Duration, err error) {
 	}
 	l := &link{client: c, wire: wire, conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), writer: bufio.NewWriter(conn), heartbeat: heartbeatTime}
 	defer l.hangUp()
-	defer context.AfterFunc(c.stop, func() { wire.Close() })() // whatever waits for it ends
+	defer context.AfterFunc(c.stop, func() { wire.Close() })() // ends all waits for the socket
 	err = l.greet()
 	if err == nil {
 		*tries = 0

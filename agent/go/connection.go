@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// link is one connection. Its own goroutine sends; another one reads, and hands the spool what is acknowledged.
+// link is one connection. The client's goroutine sends; another one reads, and passes acks to the spool.
 type link struct {
 	client    *client
 	wire      *wire
 	conn      *tls.Conn
 	reader    *bufio.Reader
-	writer    *bufio.Writer // of control frames
+	writer    *bufio.Writer // for control frames
 	heartbeat time.Duration
-	away      time.Duration // GOAWAY: not before
+	away      time.Duration // GOAWAY: wait this long before the next connection
 
 	mu        sync.Mutex
-	credit    uint64 // record bytes that may have been sent on this connection
+	credit    uint64 // limit of the record bytes sent on this connection
 	ackedSeq  uint64
 	isLeaving bool
 	fault     error // why the connection ends
 	refusals  []snapped
 }
 
-// hangUp says good-bye where it can, and reads on until the other side has closed: closing a socket with unread bytes
-// resets it, and a reset takes the last words with it.
+// hangUp closes the sending side, and reads on until the peer has closed: closing a socket with unread bytes
+// resets it, and a reset loses the last bytes sent.
 func (l *link) hangUp() {
 	l.client.spool.unask()
 	l.client.spool.setCapped(false)
@@ -55,7 +55,7 @@ func (l *link) say(kind byte, message pack) error {
 	return l.writer.Flush()
 }
 
-// greet says HELLO and takes the WELCOME.
+// greet sends HELLO and waits for WELCOME.
 func (l *link) greet() error {
 	c := l.client
 	counters := c.spool.count()
@@ -77,7 +77,7 @@ func (l *link) greet() error {
 	for {
 		f, payload, err := readFrame(l.reader, buffer)
 		if _, isAlert := alertOf(err); err != nil && !isAlert && unsaid != nil {
-			err = unsaid // nothing that was on its way says why
+			err = unsaid // no received alert explains it
 		}
 		if err != nil {
 			return l.lost(err)
@@ -106,7 +106,7 @@ func (l *link) welcome(message []byte) error {
 	if w.major != protocolMajor {
 		return fmt.Errorf("collector speaks protocol %d, not %d", w.major, protocolMajor)
 	}
-	c.mu.Lock() // first: an ack may end a wait, whose caller then reads the status
+	c.mu.Lock() // first, because an ack may end a wait, and its caller then reads the status
 	c.welcomes++
 	c.lastError, c.held = "", ""
 	c.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *link) welcome(message []byte) error {
 	return nil
 }
 
-// resume goes on behind what the collector has, or as another stream.
+// resume continues after the collector's last record, or as another stream.
 func (c *client) resume(durable uint64) error {
 	c.disk.lock()
 	defer c.disk.unlock()
@@ -133,7 +133,7 @@ func (c *client) resume(durable uint64) error {
 	return err
 }
 
-// beginAnew makes another stream of it. This connection was the old one's.
+// beginAnew turns the spool into a new stream. This connection belongs to the old stream, so it ends with the returned error.
 func (c *client) beginAnew(forgot error) error {
 	var stream [16]byte
 	why := forgot.Error()[len(errForgot.Error())+len(": "):]
@@ -152,13 +152,13 @@ func (c *client) beginAnew(forgot error) error {
 
 // --- reading ---
 
-// silence is how long a side may say nothing before it is taken for gone.
+// silence returns how long a peer may be silent before the connection is given up.
 func silence(heartbeat time.Duration) time.Duration { return heartbeat * 11 / 4 }
 
-// read acts on all that comes, until the connection ends or the sender, which is done, sets a deadline.
+// read handles frames until the connection ends, or until the sender has finished and sets a deadline.
 func (l *link) read(over chan<- struct{}) {
 	defer close(over)
-	// Not a deadline: crypto/tls lets a reader wait for a writer that waits for the socket.
+	// A timer, not a deadline: in crypto/tls a reader may wait for a writer that waits for the socket.
 	silent := time.AfterFunc(silence(l.heartbeat), func() {
 		l.fail(l.silent())
 		l.wire.Close()
@@ -179,14 +179,14 @@ func (l *link) read(over chan<- struct{}) {
 		}
 		if err != nil {
 			l.fail(err)
-			l.conn.SetWriteDeadline(time.Now()) // a sender that waits for the socket waits in vain
+			l.conn.SetWriteDeadline(time.Now()) // ends a sender that waits for the socket
 			return
 		}
 		l.client.spool.wakeSender()
 	}
 }
 
-// fail keeps the first reason why a connection ends.
+// fail stores the first reason why the connection ends.
 func (l *link) fail(err error) {
 	l.mu.Lock()
 	if l.fault == nil {
@@ -199,7 +199,7 @@ func (l *link) silent() error {
 	return fmt.Errorf("collector silent for %d ms", silence(l.heartbeat).Milliseconds())
 }
 
-// lost says why a connection ended.
+// lost returns a readable reason why the connection ended.
 func (l *link) lost(err error) error {
 	var timeout net.Error
 	switch {
@@ -263,7 +263,7 @@ func refusedBy(r refuseMessage) error {
 	return fmt.Errorf("collector refuses for now: %s: %s", code, r.reason)
 }
 
-// How long a reason stays after it was said last.
+// heldTime is how long a reason is kept after the collector last sent it.
 const heldTime = 5 * time.Second
 
 func (l *link) acked(a ackMessage) error {
@@ -325,7 +325,7 @@ func (l *link) snap(s snapMessage, isGreeting bool) error {
 	}
 	if err := l.client.spool.snap(time.Duration(s.lastNS), s.id); err != nil {
 		l.mu.Lock()
-		if len(l.refusals) < snapsMax { // of any more it hears nothing, and gives up waiting
+		if len(l.refusals) < snapsMax { // more refusals are not sent; the collector's wait times out
 			l.refusals = append(l.refusals, snapped{id: s.id, isBusy: errors.Is(err, errTooManySnaps)})
 		}
 		l.mu.Unlock()

@@ -16,50 +16,50 @@ import (
 	"strings"
 )
 
-// The spool's files: a folder for each stream, in it a file for each run and one that says what they are worth. Either
-// agent takes over what the other one left (agent/persist of the C agent).
+// directory has the spool's files: a folder for each stream, with a file for each run, and a state. The C agent has the same
+// format (agent/persist); each agent takes over streams of the other.
 //
 //	DIR/<stream32>/state      two places for a dirState, written in turn; locked while its owner lives
-//	DIR/<stream32>/<id16>     a runImage with its checksum, then frames, each behind a head of its own
+//	DIR/<stream32>/<id16>     a runImage with its checksum, then frames, each after its own head
 //
-// They are for the same machine. Nothing is synced: files outlive their process, not the machine's power. Folders are
-// 0700, files 0600, no link is followed. The lock goes with the process that holds it, however it ends.
+// The files are for the same machine. Nothing is synced: they outlive the process, but not a power failure. Folders are
+// 0700, files 0600, no link is followed. The system releases the lock when the owner ends.
 type directory struct {
 	root            string
-	path            string // of the stream's folder; "": none
+	path            string // the stream's folder; "": none
 	name            string
 	state           *os.File // locked
 	run             *os.File
-	runID           uint64 // that run is of
-	runIDMax        uint64 // no later run has a file
-	isRunFresh      bool   // it has no image yet
+	runID           uint64 // id of run
+	runIDMax        uint64 // largest id of a file
+	isRunFresh      bool   // run has no image yet
 	serial          uint64
-	bytes, bytesMax uint64 // in files; an error rather than more
+	bytes, bytesMax uint64 // of all files; limit
 }
 
 const (
 	stateName  = "state"
 	stateMagic = 0x316c6f6f70736174 // "taspool1"
 	stateBytes = 448
-	stateAt    = 4096 // of the second, from the first
+	stateAt    = 4096 // offset of the second place
 	textBytes  = 72
-	imageBytes = 128 // in front of a run's frames
+	imageBytes = 128 // before a run's frames
 )
 
 var (
 	errLocked    = errors.New("another process has it")
 	errDamaged   = errors.New("it is damaged")
 	errNoSuchRun = errors.New("no such run")
-	errNotNow    = errors.New("it cannot be read now") // no descriptors, a disk that fails: another time it may be
+	errNotNow    = errors.New("it cannot be read now") // for example no descriptors, a failing disk: try again later
 )
 
-// dirState is what a stream's files are worth.
+// dirState describes a stream: its owner, and the accounting of its records.
 type dirState struct {
 	serial, started   uint64
 	stream            [16]byte
 	service, instance string
 	accounting        accounting
-	salt              uint32 // of the checksums of all else in the folder
+	salt              uint32 // begins all other checksums in the folder
 }
 
 func (s *dirState) encode() []byte {
@@ -86,7 +86,7 @@ func appendText(p []byte, text string) []byte {
 	return append(p, out[:]...)
 }
 
-// fields takes numbers and texts off the front of bytes that are long enough.
+// fields decodes numbers and texts from the front; the caller makes sure that there are enough bytes.
 type fields []byte
 
 func (f *fields) take(n int) []byte {
@@ -124,14 +124,14 @@ func readState(file *os.File, at int64) (s dirState, isIt bool, err error) {
 	return s, isIt && f.word() == crc32.Checksum(bytes[:stateBytes-4], castagnoliTable), nil
 }
 
-// runImage is a run but for its frames.
+// runImage is a run without its frames.
 type runImage struct {
-	id, covers          uint64 // those behind id up to covers have become part of it
+	id, covers          uint64 // runs after id up to covers were merged into it
 	kind                runKind
 	reason              lossReason
 	isOpen, isAbandoned bool
 	gen, lastGen        uint64
-	endBytes            uint64 // of frames: those behind do not count
+	endBytes            uint64 // length of the frames; bytes after it are ignored
 	all, sealed         count
 	firstWall, lastWall uint64
 }
@@ -169,7 +169,7 @@ func decodeImage(salt uint32, bytes []byte) (r runImage, isIt bool) {
 
 // --- folders ---
 
-// faultOf words an error as the C agent does. A path's own name is in front already.
+// faultOf formats an error as the C agent does. The path of an fs.PathError is left out, because name is there already.
 func faultOf(doing, name string, err error) error {
 	var number *fs.PathError
 	if errors.As(err, &number) {
@@ -178,12 +178,12 @@ func faultOf(doing, name string, err error) error {
 	return fmt.Errorf("%s %.60s: %s", doing, name, sentence(err))
 }
 
-// openRoot makes the folder where it is missing. It must be ours, or the administrator's, and writable by no other user.
+// openRoot creates the folder if it is missing. It must belong to us or to root, and no other user may write to it.
 func openRoot(path string) (string, error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", faultOf("making", path, err)
 	}
-	full, err := filepath.Abs(path) // the program may go elsewhere
+	full, err := filepath.Abs(path) // the program may change its working directory
 	if err != nil {
 		return "", faultOf("opening", path, err)
 	}
@@ -197,7 +197,6 @@ func openRoot(path string) (string, error) {
 	return full, checkOwner(path, info)
 }
 
-// openIn opens a file of the stream's folder.
 func (d *directory) openIn(name string, flags int) (*os.File, error) {
 	return os.OpenFile(filepath.Join(d.path, name), flags|filesOnly, 0o600)
 }
@@ -212,7 +211,7 @@ func (d *directory) leave() {
 	d.path, d.name, d.bytes = "", "", 0
 }
 
-// enter opens a folder, and its state with the lock.
+// enter opens a folder, and opens and locks its state.
 func (d *directory) enter(folder string, flags int) error {
 	d.path = filepath.Join(d.root, folder)
 	info, err := os.Lstat(d.path)
@@ -234,14 +233,15 @@ func (d *directory) enter(folder string, flags int) error {
 	return err
 }
 
-// isThere: since the state was opened its owner may have removed it, and begun another one.
+// isThere returns whether the opened state is still the one in the folder: its owner may have removed it meanwhile, and
+// created another one.
 func (d *directory) isThere() bool {
 	ours, err1 := d.state.Stat()
 	there, err2 := os.Lstat(filepath.Join(d.path, stateName))
 	return err1 == nil && err2 == nil && os.SameFile(ours, there)
 }
 
-// removeRest removes what stayed when this stream's files were given up.
+// removeRest removes files of this stream that were given up and could not be removed.
 func (d *directory) removeRest() {
 	rest := directory{root: d.root, name: d.name}
 	if rest.enter(d.name, 0) == nil {
@@ -250,7 +250,7 @@ func (d *directory) removeRest() {
 	rest.leave()
 }
 
-// make gives the folder its name when it has its lock: a folder without an owner is taken by none.
+// make creates the stream's folder. It gets its name only when it is locked, so that no other process takes it.
 func (d *directory) make(stream [16]byte) error {
 	d.name = hex.EncodeToString(stream[:])
 	d.serial = 0
@@ -267,7 +267,7 @@ func (d *directory) make(stream [16]byte) error {
 	} else if err != nil {
 		return err
 	}
-	reserve(d.state, stateAt+stateBytes) // so that it can be written also when the disk is full
+	reserve(d.state, stateAt+stateBytes) // so that it can be written when the disk is full
 	if fresh == d.name {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *directory) make(stream [16]byte) error {
 	return nil
 }
 
-// take opens a folder that was left. errLocked: it has an owner. errDamaged: it says nothing.
+// take opens and locks a folder of an earlier process. errLocked: it has an owner. errDamaged: no valid state.
 func (d *directory) take(name string) (dirState, error) {
 	d.name = name
 	if err := d.enter(name, 0); err != nil {
@@ -301,7 +301,7 @@ func (d *directory) take(name string) (dirState, error) {
 	return one, nil
 }
 
-// putState writes the next state, over the last but one.
+// putState writes the next state over the older of the two.
 func (d *directory) putState(s *dirState) error {
 	d.serial++
 	s.serial = d.serial
@@ -337,7 +337,7 @@ func (d *directory) closeRun() {
 	}
 }
 
-// account adds what the run's file takes now, when it took before: whatever was done to it, and however far that came.
+// account updates bytes for the run's file, which took before bytes on disk. It measures the file, so it is right after an error too.
 func (d *directory) account(before uint64) {
 	now := uint64(0)
 	if info, err := d.run.Stat(); err == nil {
@@ -347,8 +347,8 @@ func (d *directory) account(before uint64) {
 	d.bytes -= min(before, d.bytes)
 }
 
-// put writes a piece: frames first, then the image that lets them count. An image is written within a page, so that no
-// death of the process can tear it. After an error it may be called again with the same piece; the run is as before.
+// put writes a piece: frames first, then the image that makes them valid. An image is within one page, so the death of the
+// process cannot tear it. After an error the run is as before, and put may be called again with the same piece.
 func (d *directory) put(salt uint32, p *piece) error {
 	if err := d.openForWriting(p.run.id); err != nil {
 		return err
@@ -371,7 +371,7 @@ func (d *directory) put(salt uint32, p *piece) error {
 }
 
 func (d *directory) writePiece(salt uint32, p *piece) error {
-	// An image alone takes no room, and one of a LOSS gives some back.
+	// An image alone needs no room, and the image of a LOSS frees some.
 	if n := uint64(len(p.frames)); n > 0 && d.bytes+n > d.bytesMax {
 		return fmt.Errorf("spool directory: its %d bytes are in use", d.bytesMax)
 	}
@@ -401,8 +401,7 @@ func (d *directory) drop(first, last uint64) {
 	}
 }
 
-// punch gives back the room of a run's frames, from `from` up to `to`. Where the file system cannot, it stays until the run
-// goes.
+// punch frees the disk space of a run's frames between from and to. If the file system cannot, the space is freed with the run.
 func (d *directory) punch(id, from, to uint64) {
 	if d.run == nil || d.runID != id {
 		return
@@ -413,7 +412,7 @@ func (d *directory) punch(id, from, to uint64) {
 	}
 }
 
-// openRun opens a run's file for reading, behind its image. errNoSuchRun: there is none. errDamaged, errNotNow.
+// openRun opens a run's file for reading, and returns its image. Errors: errNoSuchRun, errDamaged, errNotNow.
 func (d *directory) openRun(salt uint32, id uint64) (runImage, *os.File, error) {
 	file, err := d.openIn(runName(id), os.O_RDONLY)
 	switch {
@@ -441,7 +440,7 @@ func isStreamName(name string) bool {
 	return len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// streamNames answers the folders of streams; err: there may be more, which could not be read.
+// streamNames returns the folders of streams. After an error there may be more.
 func streamNames(root string) (names []string, err error) {
 	entries, err := os.ReadDir(root)
 	for _, entry := range entries {
@@ -452,7 +451,7 @@ func streamNames(root string) (names []string, err error) {
 	return names, err
 }
 
-// bytesOf sums the files of a stream that can be looked at.
+// bytesOf sums the readable files of a stream.
 func bytesOf(root, name string) (sum uint64) {
 	entries, _ := os.ReadDir(filepath.Join(root, name))
 	for _, entry := range entries {
@@ -463,8 +462,8 @@ func bytesOf(root, name string) (sum uint64) {
 	return sum
 }
 
-// remove removes all of it, and leaves. The state goes last: without it the rest would never be read. While something is
-// left it stays, empty, and goes with the next one that finds it: take answers errDamaged.
+// remove removes the folder, and leaves it. The state is removed last: without it nothing would ever remove the other files. If
+// a file cannot be removed, an empty state stays: take then returns errDamaged, and the next process tries again.
 func (d *directory) remove() {
 	defer d.leave()
 	if d.state == nil {
@@ -486,6 +485,6 @@ func (d *directory) remove() {
 		os.Remove(state)
 		os.Remove(d.path)
 	} else if d.state.Truncate(0) != nil {
-		os.Remove(state) // better files for ever than files that are sent twice
+		os.Remove(state) // files that stay for ever are better than files that are sent twice
 	}
 }

@@ -18,28 +18,28 @@ const (
 	diskRetry = 10 * time.Second
 	punchMin  = 1 << 20
 
-	// A disk may be slower than the trace: so many bytes, then others have their turn. A piece counts as 8 KiB at least.
+	// Bytes written before other goroutines have their turn: a disk may be slower than the trace. A piece counts as at least 8 KiB.
 	flushGrant = grantBytes
 	flushRound = 2 << 20
 	flushAll   = math.MaxInt
 	pieceMin   = 8 << 10
 )
 
-// disk keeps the spool's files like the spool. flush puts down all that the files lack; the sender does so before records
-// get numbers, notes the numbers before they go out, and a goroutine flushes every 100 ms. So a number that went out is
-// always known to the files, and records that were put less than 100 ms ago are known to no other process.
+// disk keeps the spool's files up to date. flush writes everything that the files lack. The sender flushes before records
+// get numbers, and notes the numbers before they are sent; a goroutine flushes every 100 ms. So the files have every number
+// that was sent, but may lack records of the last 100 ms.
 //
-// A disk that is full, or fails, is no loss: the spool in memory has everything. Records that the files have stay there,
-// since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100 ms. When nothing
-// that they have is still to be acknowledged the files go, the stream goes on without, and 10 s later new ones are written.
+// A full or failing disk loses nothing: the spool in memory has everything. Records in the files stay there, because a caller
+// may have been told so (errOnlyKept). Other records wait, unsent, and are tried again every 100 ms. Once all records in the
+// files are acknowledged, the files are removed, the stream continues without them, and 10 s later new files are written.
 //
-// Code that gives numbers to records or frees them holds the lock, so that no piece is on its way meanwhile. A nil disk is
-// none.
+// Code that gives numbers to records or frees them holds the lock, so that no piece is being written meanwhile. A nil disk
+// means: no spool on disk.
 type disk struct {
 	spool    *spool
 	log      func(level int, text string)
 	flushNow chan struct{}
-	begun    chan struct{} // closed once there are files, or may be none
+	begun    chan struct{} // closed after the first attempt to create files
 
 	mu        sync.Mutex
 	dir       directory
@@ -47,13 +47,13 @@ type disk struct {
 	room      []byte
 	isOn      bool
 	isFull    bool      // the last piece could not be written
-	isStale   bool      // the state is not what was written last
-	isEnded   bool      // nothing more is written here
-	due       time.Time // the next try
-	droppedID uint64    // files up to there are gone
-	punched   uint64    // bytes of the front run's frames
+	isStale   bool      // the state must be written
+	isEnded   bool      // nothing more is written
+	due       time.Time // next try
+	droppedID uint64    // files up to this id are removed
+	punched   uint64    // freed bytes of the front run's frames
 
-	bytes, faults atomic.Uint64 // as reported
+	bytes, faults atomic.Uint64 // for the status
 }
 
 func newDisk(s settings, spool *spool, log func(level int, text string)) *disk {
@@ -75,7 +75,6 @@ func (d *disk) unlock() {
 	}
 }
 
-// run flushes until the client has ended.
 func (d *disk) run(ended <-chan struct{}) {
 	<-d.begun
 	tick := time.NewTicker(flushTime)
@@ -95,7 +94,7 @@ func (d *disk) run(ended <-chan struct{}) {
 	}
 }
 
-// hurry flushes without the wait for the next tick.
+// hurry makes run flush at once.
 func (d *disk) hurry() {
 	if d == nil {
 		return
@@ -108,7 +107,7 @@ func (d *disk) hurry() {
 
 // --- the lock is held from here on ---
 
-// begin makes files for a stream from now on; those of another one before it go.
+// begin removes the files of a former stream, and creates files for this one.
 func (d *disk) begin(stream [16]byte, started uint64) {
 	if d == nil {
 		return
@@ -128,7 +127,7 @@ func (d *disk) begin(stream [16]byte, started uint64) {
 	}
 }
 
-// flush puts down so many bytes of what the files lack, and answers whether there are more.
+// flush writes about room bytes that the files lack, and returns whether there are more.
 func (d *disk) flush(room int) (isMore bool) {
 	now := time.Now()
 	switch {
@@ -150,7 +149,7 @@ func (d *disk) flush(room int) (isMore bool) {
 	return isMore
 }
 
-// note: numbers were given, and have not gone out yet.
+// note writes the state after numbers were given, and before they are sent.
 func (d *disk) note() {
 	if d == nil || !d.isOn {
 		return
@@ -160,7 +159,7 @@ func (d *disk) note() {
 	}
 }
 
-// end: nothing more will be sent here. The rest stays, for another process.
+// end is called when this process sends nothing more. Unacknowledged records stay for another process.
 func (d *disk) end() {
 	if d == nil || d.isEnded {
 		return
@@ -175,7 +174,7 @@ func (d *disk) end() {
 		d.dir.remove()
 		d.bytes.Store(0)
 	}
-	d.dir.leave() // from here on it may be taken over
+	d.dir.leave() // from here on another process may take it
 	d.isOn = false
 }
 
@@ -185,14 +184,14 @@ func (d *disk) reportFault(what string, err error) {
 	}
 }
 
-// giveUp: without files no successor can take over. No more may be read out of them than was true so far.
+// giveUp removes the files, so that no successor takes over an old state. The stream continues in memory.
 func (d *disk) giveUp() {
 	d.spool.keepNot()
 	d.dir.remove()
 	d.isOn, d.isFull = false, false
 	d.due = time.Now().Add(diskRetry)
 	d.bytes.Store(0)
-	d.spool.wakeSender() // it sends without them
+	d.spool.wakeSender() // to send without files
 }
 
 func (d *disk) fail(err error) {
@@ -218,14 +217,14 @@ func (d *disk) open() error {
 	return nil
 }
 
-// write: the first time, runs before their state. Until then the folder is worth nothing.
+// write writes pieces and the state. The first time runs are written before the state: until then the folder is invalid.
 func (d *disk) write(room int) (isMore bool, err error) {
 	if !d.isOn {
 		if err := d.open(); err != nil {
 			return false, err
 		}
 	}
-	if d.isFull { // what was acknowledged meanwhile makes room
+	if d.isFull { // removes files of acknowledged records
 		if err := d.look(); err != nil {
 			return false, err
 		}
@@ -247,8 +246,8 @@ func (d *disk) write(room int) (isMore bool, err error) {
 	}
 }
 
-// waitForRoom: the piece that has no room waits, and so does all behind it. Files get their first state only if they can
-// stand for the stream: what has a number must be there.
+// waitForRoom keeps a piece that has no room, and all later ones, for the next try. Files get their first state only if they
+// have every record with a number; else the error is returned.
 func (d *disk) waitForRoom(p *piece, err error) error {
 	d.spool.unsavedAgain(p)
 	if !d.spool.hasKept() || (d.dir.serial == 0 && !d.spool.isGivenKept()) {
@@ -261,7 +260,7 @@ func (d *disk) waitForRoom(p *piece, err error) error {
 	return d.look()
 }
 
-// look writes the state if it has changed. Files that are not needed go after the state that says so.
+// look writes the state if it has changed. Files that are no longer needed are removed after that.
 func (d *disk) look() error {
 	now := d.spool.account()
 	if !d.isStale && now == d.state.accounting {

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// The kinds of frames, as docs/PROTOCOL.md numbers them.
+// Kinds of frames, numbered as in docs/PROTOCOL.md.
 const (
 	kindHello = 1 + iota
 	kindWelcome
@@ -29,19 +29,19 @@ const (
 
 const (
 	headBytes      = 32
-	inboundMax     = 4096    // of a control frame to an agent
-	unknownMax     = 1 << 20 // of a kind that a later minor version may have
+	inboundMax     = 4096    // largest control frame to an agent
+	unknownMax     = 1 << 20 // largest frame of an unknown kind (a later minor version)
 	criticalFlag   = 1
 	protocolALPN   = "tracecollect/1"
 	recordBytesMax = 72 << 10
 )
 
-// Variables for the tests alone: they try other versions against each other.
+// Variables, so that tests can combine other versions.
 var protocolMajor, protocolMinor uint64 = 1, 1
 
 var kindNames = [kindLimit]string{"", "HELLO", "WELCOME", "HEADER", "BATCH", "GENEND", "LOSS", "CLOSE", "ACK", "HEARTBEAT", "GOAWAY", "REFUSE", "SNAP", "SNAPPED"}
 
-// isActedOn: a heartbeat only shows that the collector lives, and a kind of a later minor version is passed over.
+// isActedOn is false for a heartbeat, which only shows that the collector is alive, and for unknown kinds of later versions.
 func (f frame) isActedOn() bool { return f.kind != 0 && f.kind != kindHeartbeat && f.kind < kindLimit }
 
 var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
@@ -55,13 +55,13 @@ type frame struct {
 	seq, gen uint64
 }
 
-// put writes the head of a frame as it goes over the wire.
+// put writes the head of a frame for the wire.
 func (f frame) put(head *[headBytes]byte) {
 	f.putWaiting(head)
 	binary.LittleEndian.PutUint32(head[24:], crc32.Update(f.sum, castagnoliTable, head[:24]))
 }
 
-// putWaiting writes it as it waits in the spool: without a number, and with the checksum of its payload alone.
+// putWaiting writes the head of a frame in the spool: without a number, and with the checksum of the payload only.
 func (f frame) putWaiting(head *[headBytes]byte) {
 	*head = [headBytes]byte{4: f.kind, 5: f.flags}
 	binary.LittleEndian.PutUint32(head[0:], f.len)
@@ -78,8 +78,8 @@ func readWaiting(head *[headBytes]byte) frame {
 	}
 }
 
-// renumber gives a head that went out before another number. Checksums of bytes that differ only in what is summed
-// last differ by the checksums of these ends.
+// renumber changes the number in a head for the wire. The payload is summed first, the head last: so the old and the new
+// checksum differ by the checksums of the two heads.
 func renumber(head *[headBytes]byte, seq uint64) {
 	before := crc32.Checksum(head[:24], castagnoliTable)
 	binary.LittleEndian.PutUint64(head[8:], seq)
@@ -87,7 +87,7 @@ func renumber(head *[headBytes]byte, seq uint64) {
 	binary.LittleEndian.PutUint32(head[24:], sum^before^crc32.Checksum(head[:24], castagnoliTable))
 }
 
-// readFrame reads a frame from the collector. It judges the head before it waits for the payload.
+// readFrame reads a frame from the collector. It checks the head before it waits for the payload.
 func readFrame(from io.Reader, buffer []byte) (frame, []byte, error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {
@@ -126,7 +126,7 @@ func (f frame) check(head *[headBytes]byte) error {
 	return nil
 }
 
-// checkSum compares the frame's checksum; sum is that of the payload.
+// checkSum checks the frame's checksum; sum is the payload's checksum.
 func (f frame) checkSum(sum uint32, head *[headBytes]byte) error {
 	if crc32.Update(sum, castagnoliTable, head[:24]) != f.sum {
 		return fmt.Errorf("frame of kind %d has a wrong checksum", f.kind)
@@ -134,7 +134,6 @@ func (f frame) checkSum(sum uint32, head *[headBytes]byte) error {
 	return nil
 }
 
-// skipPayload passes over a frame of a later minor version.
 func skipPayload(from io.Reader, f frame, head *[headBytes]byte) error {
 	sum := crc32.New(castagnoliTable)
 	if _, err := io.CopyN(sum, from, int64(f.len)); err != nil {

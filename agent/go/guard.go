@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// Go's tracer can end a program. The functions here keep it from that.
+// Go's tracer can end a program. This file prevents that.
 
-// Go up to 1.26 ends a program ("traceRegion: alloc too large") that gives a task, a region or a log's category a name of
-// 100 KB. In a trace no more than 1 KiB of a name is kept.
+// nameBytesMax is the length of a name in a trace. Go up to 1.26 ends a program ("traceRegion: alloc too large") that gives a
+// task, a region or a log's category a name of 100 KB.
 const nameBytesMax = 1 << 10
 
-// Name cuts a text to what a trace keeps of it, where a character ends.
+// Name cuts a text at the end of a character to the length that a trace stores.
 func Name(text string) string {
 	if len(text) <= nameBytesMax {
 		return text
@@ -47,21 +47,21 @@ func WithRegion(ctx context.Context, name string, fn func()) { trace.WithRegion(
 // Log is trace.Log, for a category of any length.
 func Log(ctx context.Context, category, message string) { trace.Log(ctx, Name(category), message) }
 
-// goFault is what some versions of Go do to a program that is traced. tests/e2e/go-faults shows it.
+// goFault is a fault of some versions of Go that harms traced programs. tests/e2e/go-faults shows each.
 type goFault struct {
 	versions   []versions
 	processors string // with a space around each; "": all
 	when       func(godebug godebug) bool
-	isFatal    bool // an ordinary program may meet it, and ends: it is not traced. Else a line warns
+	isFatal    bool // ends ordinary programs: they are not traced. If false, only a line warns
 	effect     string
 	remedy     string
-	reference  string // an issue of Go; "": none is known
+	reference  string // Go issue; "": none known
 }
 
-// versions are those from the first on, and before the second.
+// versions is a half-open range.
 type versions struct{ from, before string }
 
-// Which versions they are was found by running them, as far as they can be had: 1.23.11, 1.25.12 and 1.25.13 cannot.
+// The versions were found by running them, except 1.23.11, 1.25.12 and 1.25.13, which were not available.
 var goFaults = []goFault{
 	{
 		versions:   []versions{{"go1.22", "go1.23.11"}, {"go1.24", "go1.24.5"}},
@@ -91,10 +91,10 @@ var goFaults = []goFault{
 
 const withoutFramePointers = "set GODEBUG=tracefpunwindoff=1 in the program's environment (GODEBUG takes several settings, separated by commas)"
 
-// Stacks by frame pointers are what the first two faults are about.
+// unwindsByFramePointers is the condition of the first two faults.
 func unwindsByFramePointers(of godebug) bool { return of.number("tracefpunwindoff") == 0 }
 
-// has says whether this Go is one of them, with these settings. What is not a release's name is of none.
+// has returns whether a version of Go has the fault with these settings. A version that is not a release has none.
 func (f goFault) has(version, processor string, settings godebug) bool {
 	version, _, _ = strings.Cut(version, " ") // an experiment's name follows
 	inRange := slices.ContainsFunc(f.versions, func(of versions) bool {
@@ -103,7 +103,7 @@ func (f goFault) has(version, processor string, settings godebug) bool {
 	return inRange && (f.processors == "" || strings.Contains(f.processors, " "+processor+" ")) && f.when(settings)
 }
 
-// text says what is wrong and what to do; sound lists the versions without any fault.
+// text names the fault and the remedy; sound lists the versions without any fault.
 func (f goFault) text(version, sound string) string {
 	text := version + " " + f.effect
 	if f.reference != "" {
@@ -112,7 +112,7 @@ func (f goFault) text(version, sound string) string {
 	return text + ": " + f.remedy + ", or build with " + sound
 }
 
-// soundVersions names newer versions that have none of the faults, where each begins: "go1.25.14, go1.26.6, go1.27 or later".
+// soundVersions lists the first newer versions without any of the faults: "go1.25.14, go1.26.6, go1.27 or later".
 func soundVersions(version, processor string, settings godebug) string {
 	var sound []string
 	for _, f := range goFaults {
@@ -127,7 +127,7 @@ func soundVersions(version, processor string, settings godebug) string {
 	return strings.Join(slices.Compact(sound), ", ") + " or later"
 }
 
-// faultsHere answers why this program is not to be traced, "": for no reason, and what to warn of.
+// faultsHere returns why this program must not be traced ("": it may be), and warnings.
 func faultsHere(version, processor string, settings godebug, isAllowed bool) (refusal string, warnings []string) {
 	for _, f := range goFaults {
 		if !f.has(version, processor, settings) {
@@ -142,13 +142,13 @@ func faultsHere(version, processor string, settings godebug, isAllowed bool) (re
 	return "", warnings
 }
 
-// godebug is the settings as the environment variable has them.
+// godebug is the value of the environment variable GODEBUG.
 type godebug string
 
-// godebugAtStart is what Go's runtime has read: what a program sets later does not change these settings.
+// godebugAtStart is the value that Go's runtime has read. Later changes by the program do not affect these settings.
 var godebugAtStart = godebug(os.Getenv("GODEBUG"))
 
-// number is the value of a setting, the last one if there are several; 0: it is not set.
+// number returns the value of a setting, the last one if there are several; 0: it is not set.
 func (g godebug) number(name string) (value int) {
 	for _, setting := range strings.Split(string(g), ",") {
 		text, isIt := strings.CutPrefix(setting, name+"=")

@@ -19,25 +19,25 @@ const (
 	levelInfo    = 6
 )
 
-// So many lines come at once, then one in each pause, with the newest reason.
+// At most linesAtOnce lines are written at once, then one in each linesPause, with the newest reason.
 const (
 	linesAtOnce = 5
 	linesPause  = 10 * time.Second
 )
 
-// lines is what becomes of the agent's lines: Config.Logger gets them, else stderr what is wrong.
+// lines writes the agent's lines: all to Config.Logger, or without one only the warnings to stderr.
 type lines struct {
 	write func(level int, text string)
-	plain func(level int, text string) // of what is no collector's
+	plain func(level int, text string) // for lines that are not about a collector
 	pause time.Duration
-	quiet bool // only what is wrong is written, once whatever its numbers, and that it is right again
+	quiet bool // write only warnings, the same one once even if its numbers differ, and the line that ends a warning
 
 	mu      sync.Mutex
 	budget  int
 	wrong   bool   // the last line was a warning
-	last    string // that was written
-	waiting *line  // for the end of the pause
-	left    int    // out
+	last    string // line written last
+	waiting *line  // newest line, written at the end of the pause
+	left    int    // number of lines left out
 	timer   *time.Timer
 	ended   bool
 }
@@ -63,7 +63,7 @@ func newLines(config Config) *lines {
 	return l
 }
 
-// warn writes a line of the agent itself. It does not wait for a logger that hangs.
+// warn writes a line of the agent itself. It waits at most loggerPatience for a logger.
 func warn(config Config, text string) {
 	said := make(chan struct{})
 	go func() {
@@ -76,7 +76,7 @@ func warn(config Config, text string) {
 	}
 }
 
-// withServer puts HOST:PORT in front, where the text does not begin with it or the host.
+// withServer puts HOST:PORT in front of a text that does not begin with HOST.
 func withServer(config Config, text string) string {
 	server := config.Server
 	if server == "" {
@@ -117,7 +117,7 @@ func (l *lines) take(level int, text string) {
 	}
 	l.waiting = &line{level, text}
 	if l.budget == 0 {
-		return // until the timer says so
+		return // the timer writes the line later
 	}
 	l.budget--
 	l.flush()
@@ -126,7 +126,7 @@ func (l *lines) take(level int, text string) {
 	}
 }
 
-// flush writes what waits, unless it was the last that was written.
+// flush writes the waiting line, unless it is the same as the last one.
 func (l *lines) flush() {
 	waiting, left := l.waiting, l.left
 	l.waiting, l.left = nil, 0
@@ -141,7 +141,6 @@ func (l *lines) flush() {
 	l.write(waiting.level, waiting.text)
 }
 
-// reason is the text by which lines are compared.
 func (l *lines) reason(text string) string {
 	if !l.quiet {
 		return text

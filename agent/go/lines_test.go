@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// written answers lines whose pause only ends where the test says so, and what they write.
+// written returns lines whose pause only ends where the test says so, and what they write.
 func written(quiet bool) (*lines, *[]string) {
 	var all []string
 	l := &lines{pause: time.Hour, budget: linesAtOnce, quiet: quiet}

@@ -4,9 +4,9 @@ package traceagent
 
 import "hash/crc32"
 
-// What goes when the spool is full: what a recorder keeps, then the oldest generation of which nothing was sent, then the
-// one that is being written; its unsent rest goes, and what is still to come of it. Each leaves a LOSS in its place;
-// neighbours that are not said yet become one. The lock is held in every call.
+// If the spool is full, this is dropped, in this order: the runs that a recorder holds; the oldest generation of which nothing
+// was sent; the unsent and all later records of the generation that is being written. Each leaves a LOSS in its place;
+// neighbours that are not written as records yet are merged. The lock is held in every call.
 
 type lossReason uint64
 
@@ -30,7 +30,7 @@ func (s *spool) setReason(loss *run) {
 	s.counters.lastLoss = loss.reason
 }
 
-// makeRoom answers the generation that is being written, with room for n bytes more; nil: it had to go itself.
+// makeRoom returns the generation that is being written, with room for n more bytes; nil: it was dropped itself.
 func (s *spool) makeRoom(n int) *run {
 	for {
 		r := s.writing()
@@ -70,7 +70,7 @@ func (s *spool) beginGeneration(gen uint64) {
 	s.recorderBegan(r)
 }
 
-// beginLost begins a generation that goes as it comes: a collector that acknowledges nothing keeps all runs there are.
+// beginLost begins a generation that is dropped as it is written: without acks all runs are in use.
 func (s *spool) beginLost(gen uint64) {
 	r := s.last
 	if r.kind != runLoss || r.isSaid {
@@ -81,7 +81,8 @@ func (s *spool) beginLost(gen uint64) {
 	s.counters.lostGenerations++
 }
 
-// oldestUnsent is the oldest generation of which nothing was sent. The complete ones come before the one being written.
+// oldestUnsent returns the oldest generation of which nothing was sent, and the run before it. Complete ones are before the one
+// being written.
 func (s *spool) oldestUnsent() (victim, before *run) {
 	s.settle(&s.sealed)
 	for r := s.sealed.run; r != nil; before, r = r, r.next {
@@ -92,7 +93,8 @@ func (s *spool) oldestUnsent() (victim, before *run) {
 	return nil, nil
 }
 
-// dropWhole makes a LOSS of a generation of which nothing was sent, or adds it to the one before it that is not said yet.
+// dropWhole turns a generation of which nothing was sent into a LOSS, and merges that into a LOSS just before it whose record is
+// not written yet.
 func (s *spool) dropWhole(r, before *run) {
 	if !r.isOpen {
 		s.recorderLost(r)
@@ -126,7 +128,7 @@ func (s *spool) makeLoss(r *run) {
 	s.setReason(r)
 }
 
-// abandon gives up what was not sent of the generation that is being written. Its LOSS comes behind it.
+// abandon drops the unsent part of the generation that is being written. Its LOSS follows it.
 func (s *spool) abandon(r *run) {
 	end := s.sealed.at
 	keep := (end - r.freed + pageBytes - 1) / pageBytes
@@ -148,8 +150,8 @@ func (s *spool) abandon(r *run) {
 	s.setReason(loss)
 }
 
-// sayLoss gives a LOSS its bytes when it is its turn. It waits while its generation may lose more, and while there are so
-// many runs that the next one must join it.
+// sayLoss writes the record of a LOSS whose turn has come. It returns false while the generation may lose more, and while
+// there are so many runs that the next LOSS must be merged into this one.
 func (s *spool) sayLoss(r *run) bool {
 	if r.isOpen || s.runs > s.runsMax-runsSpare/2 {
 		return false
@@ -173,10 +175,10 @@ func (r *run) say() {
 	r.isSaid = true
 }
 
-// --- a collector that lost what it had acknowledged ---
+// --- after the collector lost acknowledged records ---
 
-// restart makes another stream of what the spool still has: HEADER, one LOSS for what is gone, whole generations. A
-// generation of which records were acknowledged goes with it. Between two connections.
+// restart turns the spool's content into another stream: HEADER, one LOSS for everything freed, whole generations. A
+// generation with acknowledged records is dropped. It is called between two connections.
 func (s *spool) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +213,7 @@ func (s *spool) restart() {
 	s.numberAgain()
 }
 
-// removeFront frees the runs that the new stream has not: answers whether more is to come of the last of them.
+// removeFront frees the runs that are not part of the new stream, and returns whether the last of them is still being written.
 func (s *spool) removeFront() (isOpen bool) {
 	for r := s.first; r != nil && !r.isHeld && r.kind != runClose; r = s.first {
 		if r.kind == runGeneration && r.ackedRecords == 0 && !r.isAbandoned {
@@ -219,7 +221,7 @@ func (s *spool) removeFront() (isOpen bool) {
 		}
 		isWhole := !r.isOpen && s.acked.run == r && s.acked.at == r.bytes
 		if r.kind == runGeneration && !r.isAbandoned && !isWhole {
-			s.counters.lostGenerations++ // one whose end was acknowledged is counted already
+			s.counters.lostGenerations++ // one with an acknowledged end is counted already
 		}
 		isOpen = r.isOpen
 		s.free(r)
@@ -251,7 +253,7 @@ func (s *spool) prependForgotten(order uint64, isOpen bool, reported count) {
 	r.all.sub(reported)
 }
 
-// numberAgain makes all records ones that were never sent.
+// numberAgain resets all records to never sent.
 func (s *spool) numberAgain() {
 	s.seq, s.ackedSeq, s.writtenSeq, s.wantedAck = 0, 0, 0, 0
 	s.counters.reportedSeq, s.counters.reported = 0, count{}
@@ -261,7 +263,7 @@ func (s *spool) numberAgain() {
 		case runGeneration:
 			r.sealed, r.acked = count{}, count{}
 			r.unseal()
-		case runLoss: // it is said once more: now, if it stands in front or was said; near runsMax it could not be later
+		case runLoss: // write the record again now if it follows HEADER or was written before: near runsMax sayLoss would refuse
 			isSaid := (r.isSaid || r == s.first.next) && !r.isOpen
 			r.small, r.bytes, r.records, r.isSaid = nil, 0, 0, false
 			if isSaid {
@@ -273,8 +275,8 @@ func (s *spool) numberAgain() {
 	s.sent, s.sealed = s.acked, s.acked
 }
 
-// unseal takes the numbers out of frames that have them.
-func (r *run) unseal() { // of which nothing was acknowledged
+// unseal removes the numbers from the frames of a run without acknowledged records.
+func (r *run) unseal() {
 	var head [headBytes]byte
 	for at := 0; at < r.bytes; {
 		f := r.frameAt(at)

@@ -7,9 +7,9 @@ import (
 	"errors"
 )
 
-// Messages of proto/frame.proto, written and read field by field: there are few of them, and small ones.
+// This file writes and reads the messages of proto/frame.proto field by field: they are few and small.
 
-// The types of a field on the wire.
+// Types of a field on the wire.
 const (
 	wireVarint = iota
 	wireFixed64
@@ -42,8 +42,8 @@ func (p *pack) text(field int, value string) { p.bytes(field, []byte(value)) }
 
 var errMessage = errors.New("a message cannot be read")
 
-// each calls take for the fields of a message: number of a varint, or bytes of a string or a message, which stay the
-// caller's.
+// eachField calls take for each field of a message: with the number of a varint, or the bytes of a string or a message, which
+// stay the caller's.
 func eachField(message []byte, take func(field int, number uint64, bytes []byte)) error {
 	for len(message) > 0 {
 		key, n := binary.Uvarint(message)
@@ -81,7 +81,6 @@ func eachField(message []byte, take func(field int, number uint64, bytes []byte)
 	return nil
 }
 
-// counters is what both sides count (message Counters).
 func (c *counters) pack(isReporting bool) pack {
 	var p pack
 	p.number(1, c.produced.batches)
@@ -108,7 +107,7 @@ func readWelcome(message []byte) (w welcomeMessage, err error) {
 	err = eachField(message, func(field int, number uint64, _ []byte) {
 		switch field {
 		case 1:
-			w.major = uint64(uint32(number)) // as the message has it
+			w.major = uint64(uint32(number)) // the field has 32 bits
 		case 4:
 			w.durableSeq = number
 		case 5:
@@ -187,7 +186,7 @@ func readSnap(message []byte) (s snapMessage, err error) {
 	return s, err
 }
 
-// plain is a collector's text as it may stand in a log: at most 100 characters of ASCII.
+// plain makes a collector's text safe for a log: at most 100 characters of ASCII.
 func plain(text []byte) string {
 	if len(text) > 100 {
 		text = text[:100]

@@ -6,10 +6,10 @@ import "time"
 
 const rateBurst = 50 * time.Millisecond
 
-// pacer keeps what is sent below so many bytes a second, 0: any number.
+// pacer limits sending to a number of bytes a second, 0: no limit.
 type pacer struct {
 	bytes uint64
-	due   time.Time // what went out is paid for then
+	due   time.Time // when the bytes sent so far are paid for
 }
 
 func (p *pacer) wait() time.Duration {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A recorder is a spool that holds its newest generations back until a request comes. What it holds stands behind
-// everything else, has no number, and is in no counter. A generation that grows too old or has to make room is forgotten.
-// That is no loss: the agent has not promised to send it. A snap lets out what is held of its time, and what comes next until
-// the generation that was being written has ended.
+// recorder makes the spool hold its newest generations back until a request (a snap). Held generations are after all others
+// in the list, have no numbers, and are in no counter. One that is too old, or whose memory is needed, is dropped. That is not a
+// loss: the agent has not promised to send it. A snap releases the held generations of its time, and all that is written
+// until the open generation has ended.
 type recorder struct {
 	keep      time.Duration // 0: nothing is held
-	ends      int           // of generations after which a snap has its moment: 2 where only the next generation shows an end
-	tail      int           // ends still to come before generations are held again
-	first     *run          // the oldest that is held
-	endedWall uint64        // the last generation did, or the stream began: then the next one did
+	ends      int           // generation ends that a snap waits for: 2 if an end is known only when the next generation begins
+	tail      int           // remaining ends before generations are held again
+	first     *run          // oldest held run
+	endedWall uint64        // end of the last generation, or begin of the stream: begin of the next generation
 	forgotten uint64
 	snaps     uint64
 	asked     [snapsMax]snap
@@ -24,25 +24,25 @@ type recorder struct {
 
 const snapsMax = 4
 
-// snapped is the result of a snap: all of it is acknowledged, or reported as lost.
+// snapped is the result of a snap, once all its records are acknowledged or reported as lost.
 type snapped struct {
 	id                           uint64
 	firstGen, lastGen            uint64 // firstGen 0: nothing
 	generations, lostGenerations uint64
-	all                          count // of whole ones
+	all                          count // of whole generations
 	fromWall, toWall             uint64
-	isBusy                       bool // of a refusal: there are too many
+	isBusy                       bool // refused because of too many snaps
 }
 
 type snap struct {
-	snapped        // id 0: there is none
-	ends    int    // of generations that are waited for
-	records uint64 // of the spool: with so many settled it is done
+	snapped        // id 0: unused
+	ends    int    // remaining generation ends to wait for
+	records uint64 // the snap is done when this many records of the spool are settled
 }
 
 var (
 	errTooManySnaps = errors.New("too many snaps at a time")
-	errForgot       = errors.New("the collector forgot") // never shown: what is behind it says more
+	errForgot       = errors.New("the collector forgot") // never shown: the rest of the wrapped text is the reason
 	errOver         = errors.New("traceagent: nothing more is sent")
 )
 
@@ -64,7 +64,7 @@ func (s *spool) forgetFirst() {
 	for at := s.first; at != r; at = at.next {
 		before = at
 	}
-	stand := place{run: r.next} // of a sender that has walked all that is before it
+	stand := place{run: r.next} // for a sender that has passed everything before r
 	if r.next == nil && before != nil {
 		stand = place{run: before, at: before.bytes}
 	}
@@ -88,7 +88,7 @@ func (s *spool) forgetFirst() {
 	r.pages = nil
 }
 
-// recorderForget makes the oldest that is held and complete go.
+// recorderForget drops the oldest held run if it is complete.
 func (s *spool) recorderForget() bool {
 	r := s.recorder.first
 	if r == nil || r.isOpen {
@@ -104,7 +104,7 @@ func (s *spool) forgetBefore(t time.Time) {
 	}
 }
 
-// letOutFirst makes the oldest that is held a part of the stream, as if it had been put just now.
+// letOutFirst puts the oldest held run into the stream, as if it had been written just now.
 func (s *spool) letOutFirst(of *snap) {
 	r := s.recorder.first
 	r.isHeld = false
@@ -127,7 +127,7 @@ func (s *spool) letOutFirst(of *snap) {
 
 // --- snaps ---
 
-// snap lets out what ended within the last so long, 0: all. id 0: its result will not be asked for.
+// snap releases the generations that ended within the last time span, 0: all. id 0: nobody asks for the result.
 func (s *spool) snap(last time.Duration, id uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *spool) snap(last time.Duration, id uint64) error {
 	return nil
 }
 
-// takeSnapped answers one that is done, once.
+// takeSnapped returns a completed snap, each once.
 func (s *spool) takeSnapped() (snapped, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *spool) takeSnapped() (snapped, bool) {
 	return snapped{}, false
 }
 
-// unask forgets the requests: no collector waits for their results any more.
+// unask drops the requests after the collector that waited for them has disconnected.
 func (s *spool) unask() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *spool) recorderBegan(r *run) {
 	}
 }
 
-// recorderEnded says whether a generation that has ended may go out.
+// recorderEnded returns whether a generation that has ended may be sent.
 func (s *spool) recorderEnded(r *run) bool {
 	rec := &s.recorder
 	if rec.keep == 0 {
@@ -251,7 +251,7 @@ func (s *spool) recorderEnded(r *run) bool {
 	return true
 }
 
-// recorderLost says that a complete generation that was let out is given up after all.
+// recorderLost counts a complete generation of a snap as lost.
 func (s *spool) recorderLost(r *run) {
 	for i := range s.recorder.asked {
 		of := &s.recorder.asked[i]
@@ -273,7 +273,6 @@ func (s *spool) recorderFinish() {
 	}
 }
 
-// recorded answers what is kept now.
 func (s *spool) recorded() (generations, bytes, forgotten, snaps uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 
 // recovery takes over streams that earlier processes left in the spool directory, one by one, oldest first, and sends them.
 //
-// A stream is taken if no process holds its lock and it belongs to the same service. It is sent as itself, with its own id,
-// names, numbers and bytes, from the first record that the collector does not have; then its files go. If it was finished
-// its CLOSE comes last, else the collector finds that it ended unclean. Older streams that do not fit into half of the
-// directory's bytes go unsent. A stream that the collector refuses stays, for a process with another certificate. While a
-// stream is sent, it takes as much memory as its spool held of it.
+// A stream is taken if no process holds its lock and it belongs to the same service. It is sent with its own id,
+// names, numbers and bytes, from the first record that the collector lacks; then its files are removed. If it was finished,
+// its CLOSE is sent last, else the collector records an unclean end. The oldest streams that do not fit into half of the
+// directory's limit are removed unsent. A stream that the collector refuses stays, for a process with another certificate. While a
+// stream is sent, it needs as much memory as its former spool.
 type recovery struct {
 	settings settings
 	lines    chan<- line
@@ -30,7 +30,7 @@ type recovery struct {
 	state    dirState
 
 	mu         sync.Mutex
-	left, sent uint64 // streams; left is 1 until the folder was looked through
+	left, sent uint64 // streams; left is 1 until the folder was searched
 }
 
 func newRecovery(s settings, lines chan<- line) *recovery {
@@ -55,7 +55,7 @@ func (r *recovery) reported() (left, sent uint64) {
 
 // --- reading a stream's files ---
 
-// load makes a spool of what a folder that was taken holds. errDamaged: not of all. errNotNow: there is no spool.
+// load makes a spool from the files of a taken folder. errDamaged: the spool is incomplete. errNotNow: no spool.
 func load(dir *directory, state *dirState) (*spool, error) {
 	bytes, err := memoryWanted(dir, state)
 	if err != nil {
@@ -70,7 +70,7 @@ func load(dir *directory, state *dirState) (*spool, error) {
 	return s, err
 }
 
-// memoryWanted is for all the frames there are, and a page that is not full for each run.
+// memoryWanted returns the memory for all frames, and a partly used page for each run.
 func memoryWanted(dir *directory, state *dirState) (bytes uint64, err error) {
 	for id := state.accounting.frontID; ; {
 		image, file, err := dir.openRun(state.salt, id)
@@ -89,7 +89,7 @@ func memoryWanted(dir *directory, state *dirState) (bytes uint64, err error) {
 	}
 }
 
-// loadRuns: runs follow each other without a hole. One that is missing or damaged ends what can be sent.
+// loadRuns loads consecutive runs up to the first missing or damaged one.
 func loadRuns(dir *directory, state *dirState, s *spool) error {
 	a, room := &state.accounting, make([]byte, 2*pieceBytes)
 	for id := a.frontID; ; {
@@ -117,7 +117,7 @@ func loadRuns(dir *directory, state *dirState, s *spool) error {
 	}
 }
 
-// loadFrames adds a run's frames from at up to the end of what counts.
+// loadFrames loads a run's frames between at and end.
 func loadFrames(file *os.File, salt uint32, s *spool, room []byte, at, end uint64) error {
 	for at < end {
 		n, err := file.ReadAt(room[:min(end-at, uint64(len(room)))], int64(imageBytes+at))
@@ -148,14 +148,13 @@ func loadFrames(file *os.File, salt uint32, s *spool, room []byte, at, end uint6
 
 // --- sending ---
 
-// announce: from here on all of its records may have gone out, under the numbers that they have here and have again for the
-// next process that takes over.
+// announce notes in the state that all records may have been sent. They get the same numbers in the next process that takes
+// over.
 func (r *recovery) announce(s *spool) error {
 	r.state.accounting.givenSeq = s.ackedSeq + s.records
 	return r.dir.putState(&r.state)
 }
 
-// deliver sends what is in the folder that was taken.
 func (r *recovery) deliver() {
 	spool, err := load(&r.dir, &r.state)
 	if err == errNotNow {
@@ -168,7 +167,7 @@ func (r *recovery) deliver() {
 	if !spool.isDone() && r.announce(spool) == nil {
 		r.send(spool)
 	}
-	isOver := spool.isDone() || spool.isSuperseded // or the process went on without the files
+	isOver := spool.isDone() || spool.isSuperseded // or its process continued without the files
 	if !isOver {
 		r.reportEnd("stays unsent", levelWarning)
 		return
@@ -203,8 +202,8 @@ type found struct {
 	started, bytes uint64
 }
 
-// isOurs takes a stream. One that has an owner, or is another service's, is none of ours. One that has no owner and says
-// nothing belongs to no process: its process died while it made it.
+// isOurs takes a stream, and returns false if it has an owner or belongs to another service. A stream without owner and without
+// a valid state is removed: its process died while it created it.
 func (r *recovery) isOurs(name string) bool {
 	state, err := r.dir.take(name)
 	r.state = state
@@ -220,7 +219,6 @@ func (r *recovery) isOurs(name string) bool {
 	return false
 }
 
-// removeEmpty removes a folder with nothing in it, and nothing else.
 func (r *recovery) removeEmpty(path string) {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		os.Remove(path)
@@ -242,7 +240,7 @@ func (r *recovery) find() (all []found) {
 	return all
 }
 
-// dropOldest answers the newest that fit into the directory's half. The others go.
+// dropOldest returns the newest streams that fit into half of the directory's limit, and removes the others.
 func (r *recovery) dropOldest(all []found) []found {
 	first, bytes := len(all), uint64(0)
 	for first > 0 && bytes+all[first-1].bytes <= r.settings.spoolDirBytes/2 {
@@ -265,7 +263,7 @@ func (r *recovery) setLeft(left int) {
 	r.mu.Unlock()
 }
 
-// run waits for the files of this program's own stream, so that it does not take their folder for one that was left.
+// run waits until this program's own stream has its files, so that it does not take over that folder.
 func (r *recovery) run(begun <-chan struct{}) {
 	defer close(r.ended)
 	<-begun

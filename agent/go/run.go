@@ -16,42 +16,42 @@ const (
 	runClose
 )
 
-// run is the records of a generation, or one record that is not of any.
+// run has the records of a generation, or one record outside of generations.
 type run struct {
 	next         *run
 	kind         runKind
 	gen, lastGen uint64
-	isOpen       bool // more may come
-	isAbandoned  bool // its LOSS comes behind it
+	isOpen       bool // more records may follow
+	isAbandoned  bool // its LOSS is the next run
 	isHeld       bool // by the recorder
-	isSaid       bool // of a LOSS: it has its bytes
+	isSaid       bool // a LOSS whose record is written
 
-	pages [][]byte // from the page of byte freed on
-	freed int      // bytes in pages at its begin that were given back
-	bytes int      // frames, one behind another
+	pages [][]byte // beginning with the page of byte `freed`
+	freed int      // bytes of released pages at the run's begin
+	bytes int      // of all frames
 	small []byte   // instead of pages
 
-	order                                uint64 // records that were put before it
+	order                                uint64 // number of records before this run
 	records, sealedRecords, ackedRecords uint64
 	all, sealed, acked                   count
-	sum                                  uint32 // over its batches' checksums
+	sum                                  uint32 // checksum over the batches' checksums
 	firstWall, lastWall                  uint64
 	endedAt                              time.Time
 	reason                               lossReason
 
-	id, covers          uint64 // on disk: its file, and the last one that it takes the place of
-	keptCovers          uint64 // up to there those files are gone
-	keptFrom, keptBytes int    // bytes from there up to there are on disk
-	isUnsaved           bool   // changed since it was last written there
+	id, covers          uint64 // on disk: its file, and the last file that it replaces
+	keptCovers          uint64 // the replaced files up to this one are deleted
+	keptFrom, keptBytes int    // bytes from keptFrom to keptBytes are on disk
+	isUnsaved           bool   // changed since its last write to disk
 }
 
-// place is before a record, or behind the last one of its run. A nil run: before all there will be.
+// place is a position before a record, or after the last record of its run. A nil run: before the first record.
 type place struct {
 	run *run
 	at  int
 }
 
-// view answers the bytes from at on, as many as lie together, at most n.
+// view returns at most n bytes from at, up to the end of their page.
 func (r *run) view(at, n int) []byte {
 	from := r.small
 	if r.small == nil {
@@ -79,7 +79,7 @@ func (r *run) write(at int, in []byte) {
 	}
 }
 
-// writeSummed writes, and answers the checksum of what it wrote: out of the page, which the processor's cache has now.
+// writeSummed writes, and returns the checksum, read from the page, which is in the processor's cache now.
 func (r *run) writeSummed(at int, in []byte) (sum uint32) {
 	for len(in) > 0 {
 		part := r.view(at, len(in))
@@ -90,20 +90,19 @@ func (r *run) writeSummed(at int, in []byte) (sum uint32) {
 	return sum
 }
 
-// frameAt reads the head of the frame there.
 func (r *run) frameAt(at int) frame {
 	var head [headBytes]byte
 	r.read(at, head[:])
 	return readWaiting(&head)
 }
 
-// pagesWanted answers how many pages n bytes more take.
+// pagesWanted returns how many more pages n more bytes need.
 func (r *run) pagesWanted(n int) int {
 	has := r.freed/pageBytes + len(r.pages)
 	return (r.bytes+n+pageBytes-1)/pageBytes - has
 }
 
-// setSmall gives a run of one record its bytes.
+// setSmall writes the record of a run that has only one.
 func (r *run) setSmall(kind byte, payload []byte) {
 	var head [headBytes]byte
 	frame{kind: kind, len: uint32(len(payload)), sum: crc32.Checksum(payload, castagnoliTable)}.putWaiting(&head)
@@ -112,7 +111,7 @@ func (r *run) setSmall(kind byte, payload []byte) {
 	r.records = 1
 }
 
-// isPast says whether nothing of a run comes behind at.
+// isPast returns whether a run has no record after at, and will get none.
 func (r *run) isPast(at int) bool {
 	return !r.isOpen && at == r.bytes && (r.kind != runLoss || r.isSaid)
 }

@@ -123,7 +123,7 @@ func begin(cfg Config) (*stream, error) {
 	return s, err
 }
 
-// generations answers the parts of a trace: its header, then one generation after the other.
+// generations returns the parts of a trace: its header, then one generation after the other.
 func generations(writer, seed, bytes string) (io.Reader, error) {
 	command := exec.Command(writer, "write", seed, bytes) // ends with this program: its pipe breaks
 	command.Stderr = os.Stderr
@@ -134,7 +134,7 @@ func generations(writer, seed, bytes string) (io.Reader, error) {
 	return parts, err
 }
 
-// writeParts answers the bytes behind the header.
+// writeParts returns the bytes behind the header.
 func writeParts(s *stream, parts io.Reader, bytesSecond float64, ended <-chan os.Signal) (written, gens uint64) {
 	tick := time.NewTicker(reportTime)
 	defer tick.Stop()

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// After records went out the sender rests for a moment: a program that writes one batch after the other would pay for
-	// waking it, and it for waking the collector, at each.
+	// After sending records the sender rests for a moment. Otherwise each batch of a busy program would cost
+	// waking the sender, and waking the collector.
 	restTime  = 40 * time.Millisecond
 	restBytes = 1 << 20
 )
 
-// stream sends until all is acknowledged (nil) or the connection ends.
+// stream sends until everything is acknowledged (nil) or the connection ends.
 func (l *link) stream() error {
 	over := make(chan struct{})
 	go l.read(over)
 	err := l.send(over)
 	last := time.Now()
 	if err != nil {
-		last = last.Add(byePatience) // the reason may be on its way
+		last = last.Add(byePatience) // to receive the collector's reason
 	}
 	l.conn.SetReadDeadline(last)
 	<-over
@@ -57,7 +57,7 @@ func (l *link) send(over <-chan struct{}) error {
 		sent += n
 		if n > 0 {
 			l.rest(over)
-			wait = 1 // looks again, once a heartbeat had its turn
+			wait = 1 // continue, but let a due heartbeat be sent first
 		}
 		var due <-chan time.Time
 		if wait > 0 {
@@ -111,14 +111,14 @@ func (l *link) beat() pack {
 	return p
 }
 
-// sendSome sends what credit and rate allow; wait: how long the rate holds the next record back.
+// sendSome sends as much as credit and rate allow. wait: how long the rate cap delays the next record.
 func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wait time.Duration, err error) {
 	spool := l.client.spool
 	if isLeaving {
 		return 0, 0, nil
 	}
 	if pace.bytes > 0 {
-		need := l.client.nextNeed() // one frame at a time, so that the debt is one frame at most
+		need := l.client.nextNeed() // one frame at a time, so that the rate is exceeded by at most one frame
 		if need == 0 || need > room {
 			spool.setCapped(false)
 			return 0, 0, nil
@@ -144,12 +144,12 @@ func (l *link) sendSome(room uint64, isLeaving bool, pace *pacer) (n uint64, wai
 	if err = l.wire.release(); err != nil {
 		return 0, 0, err
 	}
-	runtime.KeepAlive(spool) // whose pages the parts are
+	runtime.KeepAlive(spool) // the parts are in its pages
 	l.client.wrote(g.seq)
 	return uint64(g.bytes), 0, nil
 }
 
-// grant lets records out that are on disk, where there is one, and with numbers that it knows of.
+// grant releases records for sending. With a spool on disk, the records are written before, and their numbers are noted.
 func (c *client) grant(room uint64) granted {
 	c.disk.lock()
 	defer c.disk.unlock()
@@ -161,7 +161,7 @@ func (c *client) grant(room uint64) granted {
 	return g
 }
 
-// nextNeed answers how many bytes the next record takes, 0: there is none.
+// nextNeed returns the size of the next record, 0: there is none.
 func (c *client) nextNeed() uint64 {
 	c.disk.lock()
 	defer c.disk.unlock()
@@ -176,7 +176,7 @@ func (c *client) wrote(seq uint64) {
 	c.spool.wrote(seq)
 }
 
-// rest waits a moment for more to send, unless there is much, a generation has ended or a caller waits.
+// rest waits a moment for more records, unless there are many, a generation has ended or a caller waits.
 func (l *link) rest(over <-chan struct{}) {
 	timer := time.NewTimer(restTime)
 	defer timer.Stop()
@@ -195,7 +195,7 @@ func (l *link) rest(over <-chan struct{}) {
 	}
 }
 
-// The results of a snap.
+// Results of a snap, as in proto/frame.proto.
 const (
 	snapShipped = 1 + iota
 	snapNothing

@@ -8,33 +8,33 @@ import (
 	"math"
 )
 
-// The parts of a spool that are not on disk yet, piece by piece; and the way back, a spool made of such pieces.
+// This file converts a spool into pieces for the disk, and pieces into a spool.
 //
-// Out: the disk asks for one piece after the other; each is given once. While keeping, the spool lets no
-// record go out that was not given.
+// Out: the disk asks for one unsaved piece after the other. While isKeeping, the spool sends only records that were
+// passed to the disk.
 //
-// In: a successor of a process that died begins with the accounting, adds what it finds, run by run in order, and ends.
-// Numbers follow from the accounting and that order, since only what has none yet is ever dropped.
+// In: a successor begins with the accounting, adds the runs of the files in their order, and ends. The numbers of records
+// follow from the accounting and that order, because only records without a number are ever dropped.
 
 const (
-	pieceBytes    = 128 << 10 // of frames, at most; the largest fits
-	keptHeadBytes = 32        // in front of each frame, as many as on the wire: a place in a run is one on disk
-	keptSmallMax  = 128       // of a record that stands alone
+	pieceBytes    = 128 << 10 // limit of a piece's frames; the largest frame fits
+	keptHeadBytes = 32        // before each frame, as many as on the wire: so places in memory and on disk are equal
+	keptSmallMax  = 128       // of a record outside of generations
 )
 
 type piece struct {
 	run    runImage
-	at     uint64 // of the frames among those of the run that are on disk
+	at     uint64 // place of frames among the run's frames on disk
 	frames []byte
-	kept   uint64 // of the files that the run takes the place of, those up to there went before
+	kept   uint64 // replaced files up to this one are removed already
 }
 
-// accounting is that of acknowledged records, and where the others begin.
+// accounting counts the acknowledged records, and says where the others begin.
 type accounting struct {
-	frontID              uint64 // the run of the oldest record that is not acknowledged
-	frontBytes           uint64 // so many bytes of its frames that are on disk are
-	isFrontDone          bool   // it is a record that stands alone, and acknowledged
-	ackedSeq, givenSeq   uint64 // numbers up to there are acknowledged, are given
+	frontID              uint64 // run of the oldest unacknowledged record
+	frontBytes           uint64 // acknowledged bytes of its frames on disk
+	isFrontDone          bool   // the front is a single record, and acknowledged
+	ackedSeq, givenSeq   uint64 // last number acknowledged; last number given
 	ackedGenerations     uint64
 	lostGenerations      uint64
 	settled, settledLost count
@@ -61,7 +61,7 @@ func (a *accounting) decode(f *fields) {
 
 // --- out ---
 
-// keep says that from now on nothing that is there is on disk.
+// keep begins a new spool on disk: no run is on disk yet.
 func (s *spool) keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +78,14 @@ func (s *spool) keep() {
 	}
 }
 
-// keepNot says that there is no disk any more.
+// keepNot ends the spool on disk.
 func (s *spool) keepNot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isKeeping = false
 }
 
-// unsaved answers the next piece, its frames in room; salt goes into their checksums. False: there is none.
+// unsaved returns the next piece, if there is one. Its frames are in room, with checksums that begin with salt.
 func (s *spool) unsaved(salt uint32, room []byte) (p piece, isOne bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,13 +99,13 @@ func (s *spool) unsaved(salt uint32, room []byte) (p piece, isOne bool) {
 	}
 	from := 0
 	if r.kind == runGeneration {
-		if s.acked.run == r && r.keptBytes < s.acked.at { // went to the collector while there was no disk
+		if s.acked.run == r && r.keptBytes < s.acked.at { // acknowledged while there was no spool on disk
 			r.keptFrom, r.keptBytes = s.acked.at, s.acked.at
 		}
 		from = r.keptBytes
 		p.at = uint64(from - r.keptFrom)
 	}
-	if r.kind != runLoss { // its image says it all
+	if r.kind != runLoss { // a LOSS has only an image
 		p.frames = r.copyFrames(from, salt, room)
 	}
 	if r.kind == runGeneration {
@@ -128,7 +128,7 @@ func (r *run) image() runImage {
 	}
 }
 
-// copyFrames copies as many whole frames as there is room for.
+// copyFrames copies as many whole frames as fit into room.
 func (r *run) copyFrames(at int, salt uint32, room []byte) []byte {
 	out := room[:0]
 	for at < r.bytes {
@@ -137,7 +137,7 @@ func (r *run) copyFrames(at int, salt uint32, room []byte) []byte {
 		if len(out)+keptHeadBytes+n > cap(out) {
 			break
 		}
-		if f.seq != 0 { // the head of one that has its number does not say what its payload sums up to
+		if f.seq != 0 { // the head of a numbered frame has the checksum for the wire
 			f.sum = r.payloadSum(at+headBytes, n)
 		}
 		out = f.appendKeptHead(out, salt)
@@ -157,8 +157,8 @@ func (f frame) appendKeptHead(out []byte, salt uint32) []byte {
 	return binary.LittleEndian.AppendUint32(out, crc32.Update(salt, castagnoliTable, out[from:]))
 }
 
-// unsavedAgain: a piece could not be written, and is given again. Since it was given its run may have been dropped, or
-// become part of another: that is given in any case.
+// unsavedAgain returns a piece that could not be written. If its run was dropped or merged meanwhile, the LOSS in its place is
+// unsaved anyway.
 func (s *spool) unsavedAgain(p *piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +173,8 @@ func (s *spool) unsavedAgain(p *piece) {
 	}
 }
 
-// isKept says whether what is at a place in a run is on disk. Nothing else goes out: a successor must know all that has a
-// number.
+// isKept returns whether the record at a place is on disk. Only such records are sent: a successor must know all numbered
+// records.
 func (r *run) isKept(at int) bool {
 	if r.kind == runGeneration {
 		return at < r.keptBytes
@@ -182,7 +182,7 @@ func (r *run) isKept(at int) bool {
 	return !r.isUnsaved
 }
 
-// hasKept says whether something on disk is not acknowledged yet: our successor would send it.
+// hasKept returns whether the disk has unacknowledged records, which a successor would send.
 func (s *spool) hasKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *spool) hasKept() bool {
 	return false
 }
 
-// isGivenKept says whether all that has a number is: a successor can go on where we are.
+// isGivenKept returns whether all numbered records are on disk, so that a successor can continue.
 func (s *spool) isGivenKept() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,8 @@ func (s *spool) account() accounting {
 
 // --- in ---
 
-// keptFrame reads a frame out of a piece; n: the bytes that it takes. errDamaged. n 0: it is cut short.
+// keptFrame reads the frame at the begin of a piece; n: its bytes, 0 if it is cut off. It returns errDamaged if a checksum or
+// length is wrong.
 func keptFrame(salt uint32, bytes []byte) (f frame, payload []byte, n int, err error) {
 	if len(bytes) < keptHeadBytes {
 		return f, nil, 0, nil
@@ -264,7 +265,7 @@ func keptFrame(salt uint32, bytes []byte) (f frame, payload []byte, n int, err e
 	return f, payload, n, nil
 }
 
-// inherit begins a spool that has no writer: what an earlier process left.
+// inherit begins a spool without a writer, from the files of an earlier process.
 func (s *spool) inherit(a *accounting) {
 	s.isInherited = true
 	s.inheritedSeq = a.givenSeq
@@ -284,7 +285,7 @@ func (s *spool) inheritRun(image *runImage) {
 	if image.kind != runLoss {
 		return
 	}
-	if image.sealed.batches > 0 && before != nil && before.kind == runGeneration { // it was given up: this reports it
+	if image.sealed.batches > 0 && before != nil && before.kind == runGeneration { // it was abandoned: this is its LOSS
 		before.isAbandoned = true
 		s.counters.spooled.sub(before.all)
 	}
@@ -292,7 +293,7 @@ func (s *spool) inheritRun(image *runImage) {
 	s.records++
 	s.counters.lost.add(image.all)
 	s.counters.produced.add(image.all)
-	s.counters.produced.sub(image.sealed) // these are counted, by themselves
+	s.counters.produced.sub(image.sealed) // sealed batches are counted as frames
 }
 
 func (s *spool) inheritFrame(f frame, payload []byte) error {
@@ -307,7 +308,7 @@ func (s *spool) inheritFrame(f frame, payload []byte) error {
 		return nil
 	}
 	if r.pagesWanted(keptHeadBytes+len(payload)) > s.freePages() {
-		return errNotNow // the files are not what they were a moment before
+		return errNotNow // the files have changed since memoryWanted
 	}
 	s.appendFrame(r, f, payload)
 	if f.kind == kindBatch {
@@ -319,7 +320,7 @@ func (s *spool) inheritFrame(f frame, payload []byte) error {
 	return nil
 }
 
-// inherited says that this was all. A record that may have gone out has its number again, so that it can be acknowledged.
+// inherited completes the spool. Records that may have been sent get their numbers again, so that they can be acknowledged.
 func (s *spool) inherited() {
 	s.runsMax = s.runs + 2*runsSpare
 	c := &s.counters

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// settings are a Config with what the environment and the defaults add.
+// settings are a Config completed from the environment and the defaults.
 type settings struct {
 	server, service, instance string
 	files                     files
@@ -25,9 +25,9 @@ type settings struct {
 
 const (
 	spoolBytesDefault = 16 << 20
-	diskForSpool      = 4                 // times the spool's bytes, where SpoolDirBytes says nothing
-	spoolDirBytesMin  = 2 * spoolBytesMin // half for the stream that is written, half for what was left
-	spoolBytesMax     = math.MaxInt / 2   // a GiB where addresses have 32 bits
+	diskForSpool      = 4                 // times the spool's bytes, if SpoolDirBytes is 0
+	spoolDirBytesMin  = 2 * spoolBytesMin // half for this stream, half for streams of earlier programs
+	spoolBytesMax     = math.MaxInt / 2   // 1 GiB if addresses have 32 bits
 	recordMax         = time.Hour
 	nameMax           = 64
 )
@@ -69,7 +69,7 @@ func defaultInstance() string {
 	return fmt.Sprintf("%s:%d", clean, os.Getpid())
 }
 
-// settle checks a Config and adds to it.
+// settle checks a Config and completes it.
 func (c Config) settle() (settings, error) {
 	s := settings{
 		server: orEnv(c.Server, "TRACEAGENT_SERVER"), service: orEnv(c.Service, "TRACEAGENT_SERVICE"),
@@ -148,8 +148,6 @@ func (c Config) recordTime() (time.Duration, error) {
 	return record, nil
 }
 
-// --- the address ---
-
 func checkServer(server string) error {
 	if strings.HasPrefix(server, "@") {
 		if server == "@" {
@@ -178,7 +176,7 @@ func splitAddress(text string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// address answers where the collector is. A ready file says it, and each start of the collector writes another one.
+// address returns the collector's address. A ready file is read each time: each start of the collector writes a new one.
 func address(server string) (host, hostPort string, err error) {
 	if path, isFile := strings.CutPrefix(server, "@"); isFile {
 		text, err := readFile("ready file", path)

@@ -10,10 +10,10 @@ import (
 const (
 	batchBytesMax  = 64 << 10
 	traceHeadBytes = 16
-	endMarkVersion = 26 // from Go 1.26 on a mark ends a generation
+	endMarkVersion = 26 // since Go 1.26 a mark ends a generation
 )
 
-// Events that stand between batches.
+// Events between batches.
 const (
 	eventBatch             = 1
 	eventExperimentalBatch = 49
@@ -26,17 +26,17 @@ const (
 	unitHeader unitKind = iota
 	unitBatch
 	unitEndMark
-	unitRaw // after a fault, or cut off by the end
+	unitRaw // after invalid bytes, or cut off by the end
 )
 
-// splitter cuts a trace where its own batches begin. No byte is lost: the units, put together, are the trace.
+// splitter cuts a trace into header, batches and end marks. No byte is lost: the units together are the trace.
 type splitter struct {
-	carry   []byte // a unit that began in an earlier write
+	carry   []byte // begin of a unit from earlier writes
 	version int    // of the trace, 26 for Go 1.26; 0 before its header
-	isRaw   bool   // bytes came that begin no batch
+	isRaw   bool   // invalid bytes were found: everything after is raw
 }
 
-// feed hands on each unit that is whole. Its bytes are lent.
+// feed passes each whole unit to take. The bytes are lent.
 func (s *splitter) feed(p []byte, take func(kind unitKind, gen uint64, unit []byte)) {
 	if len(s.carry) == 0 {
 		s.carry = append(s.carry, s.cut(p, take)...)
@@ -47,7 +47,6 @@ func (s *splitter) feed(p []byte, take func(kind unitKind, gen uint64, unit []by
 	s.carry = s.carry[:copy(s.carry, rest)]
 }
 
-// finish hands on what is left.
 func (s *splitter) finish(take func(kind unitKind, gen uint64, unit []byte)) {
 	if len(s.carry) > 0 {
 		take(unitRaw, 0, s.carry)
@@ -55,7 +54,7 @@ func (s *splitter) finish(take func(kind unitKind, gen uint64, unit []byte)) {
 	s.carry = nil
 }
 
-// cut answers what begins a unit and does not end it.
+// cut passes on whole units, and returns the begin of an incomplete one.
 func (s *splitter) cut(p []byte, take func(kind unitKind, gen uint64, unit []byte)) []byte {
 	for len(p) > 0 {
 		kind, gen, n, isWhole := s.unit(p)
@@ -86,7 +85,7 @@ func (s *splitter) unit(p []byte) (kind unitKind, gen uint64, n int, isWhole boo
 	return unitBatch, gen, n, n > 0 && n <= len(p)
 }
 
-// header reads "go 1.NN trace" and three zero bytes, as the runtime writes it.
+// header reads "go 1.NN trace" and three zero bytes, as written by the runtime.
 func (s *splitter) header(p []byte) (kind unitKind, gen uint64, n int, isWhole bool) {
 	if len(p) < traceHeadBytes {
 		return unitHeader, 0, 0, false
@@ -100,7 +99,7 @@ func (s *splitter) header(p []byte) (kind unitKind, gen uint64, n int, isWhole b
 	return unitHeader, 0, traceHeadBytes, true
 }
 
-// batchLength answers the generation of the batch that p begins with, and its length: 0 if more bytes are needed.
+// batchLength returns the generation and length of the batch at the begin of p; length 0: more bytes are needed.
 func batchLength(p []byte) (gen uint64, n int, isBatch bool) {
 	switch p[0] {
 	case eventBatch:

@@ -11,48 +11,48 @@ import (
 	"time"
 )
 
-// A spool has the records that were written and are not acknowledged yet, in bounded memory. One writer puts records in;
-// one sender takes them out as ready frames, keeps them until they are acknowledged, and can begin again at the first
-// that is not. Sequence numbers are given when a record is first sent.
+// spool stores the records that are not acknowledged yet, in bounded memory. One writer puts records in;
+// one sender takes them out as ready frames, and can begin again at the first unacknowledged one. A record gets its
+// sequence number when it is first sent (sealed).
 //
 //	acked <= sent <= sealed <= written          (places in the order of records)
 //
-// When it is full, whole generations go (losses.go). What is sent stays where it is until it is acknowledged, so it is
+// If it is full, whole generations are dropped (losses.go). The bytes of a sent record do not move until the ack, so they are
 // written to the connection without the lock.
 type spool struct {
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when acks come, or when waiting is over
-	wake    chan struct{} // for a sender that sleeps
+	changed chan struct{} // closed and replaced after acks, and when nothing more will be sent
+	wake    chan struct{} // wakes a sleeping sender
 
-	mapping     *mapping // where pages come from
-	pages, cold [][]byte // free ones, and those whose memory the system has back
-	made, limit int      // pages there are, and may be
+	mapping     *mapping // source of pages
+	pages, cold [][]byte // free pages; free pages whose memory was returned to the system
+	made, limit int      // number of pages, and its limit
 
 	first, last         *run
-	runs, runsMax       int // in the list, and so many may be
+	runs, runsMax       int // number of runs in the list, and its limit
 	acked, sent, sealed place
-	seq, ackedSeq       uint64 // the last that was given; the last that was acknowledged
-	writtenSeq          uint64 // the last that the connection has taken whole
-	wantedAck           uint64 // one that came while its record was still being written
-	records             uint64 // put so far, lost ones included
-	gone                span   // what was freed since the spool was made
-	settledCount        count  // what the acknowledged records report of produced,
-	settledLost         count  // and of lost
+	seq, ackedSeq       uint64 // last number given; last number acknowledged
+	writtenSeq          uint64 // last record that was written to the connection as a whole
+	wantedAck           uint64 // ack received while its record was still being written
+	records             uint64 // number of records so far, including lost ones
+	gone                span   // generations freed since the spool was created
+	settledCount        count  // part of produced that acknowledged records report,
+	settledLost         count  // and part of lost
 	header              []byte
-	isFinished          bool // CLOSE is in
-	isOver              bool // nothing will be sent any more
-	isCapped            bool // the rate cap holds the sender back: the reason of a loss
-	isResting           bool // the sender waits until there is much
+	isFinished          bool // CLOSE is in the list
+	isOver              bool // nothing more will be sent
+	isCapped            bool // the rate cap delays the sender: used as the reason of a loss
+	isResting           bool // the sender rests until isMuch
 	counters            counters
 	recorder            recorder
 
-	isKeeping    bool   // there is a spool on disk, serializer.go: what is not there yet waits
-	keptRecords  uint64 // of records: so many were put when the disk last had all of them
-	lastID       uint64 // of a run on disk
-	isInherited  bool   // there is no writer: what an earlier process left on disk
-	inheritedSeq uint64 // the last it may have sent
-	hasAgreed    bool   // the collector had no more than that when we first asked
-	isSuperseded bool   // it had more: the process went on without its disk, or a file is damaged
+	isKeeping    bool   // there is a spool on disk (serializer.go): only records on disk are sent
+	keptRecords  uint64 // value of records when the disk last had all of them
+	lastID       uint64 // of a run
+	isInherited  bool   // a spool without a writer, from an earlier process's files
+	inheritedSeq uint64 // last number that the earlier process may have sent
+	hasAgreed    bool   // at the first connection the collector had no record above inheritedSeq
+	isSuperseded bool   // the collector had more: the process continued without its disk, or a file is damaged
 }
 
 type count struct{ batches, bytes uint64 }
@@ -63,22 +63,22 @@ func (c *count) sub(other count) { c.batches -= other.batches; c.bytes -= other.
 type counters struct {
 	produced, acked, lost, spooled, spooledPeak      count
 	ackedGenerations, lostGenerations, resentBatches uint64
-	// The part of produced that the numbered records, up to reportedSeq, report: each batch once, lost or not.
+	// Part of produced that the records up to reportedSeq report: each batch once, lost or not.
 	reported    count
 	reportedSeq uint64
-	lastLoss    lossReason // of the newest of lostGenerations
+	lastLoss    lossReason // why the newest of lostGenerations was lost
 }
 
-// span is of generations, and when they were written. firstGen 0: none.
+// span is a range of generations, with the times of writing. firstGen 0: none.
 type span struct{ firstGen, lastGen, firstWall, lastWall uint64 }
 
 const (
-	pageBytes     = 16 << 10 // a record of TLS, so that it is encrypted out of the page
+	pageBytes     = 16 << 10 // one TLS record, so that TLS encrypts directly from the page
 	spoolBytesMin = 1 << 20
-	grantBytes    = 256 << 10 // that are taken at one time under the lock, or one frame that is larger
+	grantBytes    = 256 << 10 // taken at one time under the lock, or one larger frame
 	genEndRoom    = headBytes + 64
 	runsMin       = 256
-	runsSpare     = 8 // always left for LOSS, CLOSE and a stream that restarts
+	runsSpare     = 8 // reserved for LOSS, CLOSE and a restart of the stream
 )
 
 func newSpool(bytes uint64) *spool {
@@ -104,7 +104,7 @@ func (s *spool) takePage() []byte {
 
 func (s *spool) givePages(pages [][]byte) { s.pages = append(s.pages, pages...) }
 
-// trim gives the memory of half of what is not in use back to the system; isLast: of all of it.
+// trim returns the memory of half of the free pages to the system; isLast: of all.
 func (s *spool) trim(isLast bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,14 +123,14 @@ func (s *spool) trim(isLast bool) {
 	s.pages = s.pages[:keep]
 }
 
-// takePages takes what n bytes more need at the end of a run that has room for them.
+// takePages adds the pages for n more bytes to a run; the caller has checked that they are free.
 func (s *spool) takePages(r *run, n int) {
 	for n := r.pagesWanted(n); n > 0; n-- {
 		r.pages = append(r.pages, s.takePage())
 	}
 }
 
-// appendFrame puts a frame at the end of a run that has room for it, and answers its payload's checksum.
+// appendFrame appends a frame to a run that has room for it, and returns the payload's checksum.
 func (s *spool) appendFrame(r *run, f frame, payload []byte) uint32 {
 	var head [headBytes]byte
 	s.takePages(r, headBytes+len(payload))
@@ -159,7 +159,7 @@ func (s *spool) appendRun(kind runKind, gen uint64) *run {
 	return r
 }
 
-// writing is the generation that is being written, or the LOSS that stands for it; nil: none is.
+// writing returns the generation that is being written, or the LOSS in its place; nil: none.
 func (s *spool) writing() *run {
 	if s.last == nil || !s.last.isOpen {
 		return nil
@@ -167,7 +167,7 @@ func (s *spool) writing() *run {
 	return s.last
 }
 
-// settle steps from the end of a run to the begin of the next one.
+// settle moves a place at the end of a run to the begin of the next one.
 func (s *spool) settle(p *place) {
 	if p.run == nil {
 		*p = place{run: s.first}
@@ -181,7 +181,7 @@ func wallNow() uint64 { return uint64(time.Now().UnixNano()) }
 
 var started = time.Now()
 
-// monoNow is a clock that only goes on, in nanoseconds.
+// monoNow returns nanoseconds of a clock that never goes back.
 func monoNow() uint64 { return uint64(time.Since(started)) + 1 }
 
 // --- writing ---
@@ -195,7 +195,7 @@ func (s *spool) putHeader(p []byte) {
 	s.wakeSender()
 }
 
-// put takes a batch of the generation that is being written, or of the next one.
+// put adds a batch to the generation that is being written, or begins generation gen with it.
 func (s *spool) put(gen uint64, batch []byte) {
 	one := count{1, uint64(len(batch))}
 	s.mu.Lock()
@@ -232,7 +232,6 @@ func (s *spool) notePeak() {
 	}
 }
 
-// end says that the generation that is being written is complete.
 func (s *spool) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +258,6 @@ func (s *spool) end() {
 	}
 }
 
-// finish writes the last record.
 func (s *spool) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,15 +284,15 @@ func (s *spool) wakeSender() {
 
 // --- sending ---
 
-// granted is a part of the spool that goes out; its bytes stay as they are until they are acknowledged.
+// granted is a part of the spool to be sent. Its bytes do not change until they are acknowledged.
 type granted struct {
-	parts [][]byte // one a page
+	parts [][]byte // one for each page
 	bytes int
-	seq   uint64 // of the last record
-	end   place  // behind it
+	seq   uint64 // of its last record
+	end   place  // after its last record
 }
 
-// grant lets whole frames of at most room bytes out. need: what the next frame takes, where there is none in it.
+// grant returns whole frames of at most room bytes. need: the size of the next frame, if it alone does not fit.
 func (s *spool) grant(room uint64) (g granted, need uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +340,7 @@ func (g *granted) add(r *run, at, n int) {
 	}
 }
 
-// nextFrame answers the next one that may go out, and whether it never did.
+// nextFrame returns the next frame that may be sent, and whether it was never sent before.
 func (s *spool) nextFrame() (r *run, f frame, isFresh bool) {
 	s.settle(&s.sent)
 	s.settle(&s.sealed)
@@ -353,7 +351,7 @@ func (s *spool) nextFrame() (r *run, f frame, isFresh bool) {
 	return r, r.frameAt(s.sent.at), s.sent == s.sealed
 }
 
-// seal gives a frame its number, and its head as it goes out.
+// seal gives a frame its number, and its head for the wire.
 func (s *spool) seal(r *run, at int, f frame) {
 	var head [headBytes]byte
 	s.seq++
@@ -367,19 +365,19 @@ func (s *spool) seal(r *run, at int, f frame) {
 	s.countReported(r, f)
 }
 
-// countReported counts what the newest numbered record reports of produced.
+// countReported adds the part of produced that the newest numbered record reports.
 func (s *spool) countReported(r *run, f frame) {
 	s.counters.reportedSeq = s.seq
 	switch f.kind {
 	case kindBatch:
 		s.counters.reported.add(count{1, uint64(f.len)})
-	case kindLoss: // what was sent of an abandoned generation was reported then
+	case kindLoss: // the sent batches of an abandoned generation were reported before
 		s.counters.reported.add(r.all)
 		s.counters.reported.sub(r.sealed)
 	}
 }
 
-// wrote says that the connection has taken all records up to seq.
+// wrote notes that all records up to seq are written to the connection.
 func (s *spool) wrote(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,8 +390,8 @@ func (s *spool) wrote(seq uint64) {
 	}
 }
 
-// hasMuch says whether the sender takes no rest: a generation is complete, much waits to be sent, or memory that acks
-// would free must not wait.
+// hasMuch returns whether the sender must not rest: a generation is complete, many bytes wait, or half of the memory
+// is in use, so acks must free some.
 func (s *spool) hasMuch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -417,7 +415,7 @@ func (s *spool) ack(seq uint64) error {
 		return fmt.Errorf("collector acks record %d, sent are %d", seq, s.seq)
 	}
 	if seq > s.writtenSeq {
-		s.wantedAck = seq // it may be on its way: its bytes are still being read
+		s.wantedAck = seq // the connection may still be reading the record's bytes
 		seq = s.writtenSeq
 	}
 	s.ackUpTo(seq)
@@ -453,14 +451,14 @@ func (s *spool) ackFrame(f frame) {
 		s.settledLost.add(r.all)
 	}
 	s.acked.at += headBytes + int(f.len)
-	for r.small == nil && s.acked.at-r.freed >= pageBytes { // pages behind every place
+	for r.small == nil && s.acked.at-r.freed >= pageBytes { // pages that no place needs any more
 		s.pages = append(s.pages, r.pages[0])
 		r.pages = r.pages[1:]
 		r.freed += pageBytes
 	}
 }
 
-// release frees the runs that are acknowledged whole.
+// release frees the runs that are acknowledged as a whole.
 func (s *spool) release() {
 	if s.acked.run == nil {
 		s.acked = place{run: s.first}
@@ -473,7 +471,7 @@ func (s *spool) release() {
 	}
 }
 
-// free gives the first run back.
+// free removes the first run.
 func (s *spool) free(r *run) {
 	if r.kind == runGeneration || r.kind == runLoss {
 		if s.gone.firstGen == 0 {
@@ -490,16 +488,16 @@ func (s *spool) free(r *run) {
 	}
 }
 
-// knownSeq is the last record of which the files of a spool on disk know that it may have been sent. Once the collector has
-// agreed, what it has is what this process sends.
+// knownSeq returns the last record that an earlier process may have sent, by its files. After the collector has once had no
+// more than that, all later records are from this process.
 func (s *spool) knownSeq() uint64 {
 	if !s.isInherited || s.hasAgreed {
 		return math.MaxUint64
 	}
-	return min(s.inheritedSeq, s.seq) // fewer, if they are damaged
+	return min(s.inheritedSeq, s.seq) // s.seq is lower if files are damaged
 }
 
-// resume frees what the collector has of the stream, and begins again behind it. errForgot: it has less than it
+// resume frees the records that the collector has, and continues after them. errForgot: the collector has fewer than it
 // acknowledged.
 func (s *spool) resume(durable uint64) error {
 	s.mu.Lock()
@@ -528,7 +526,7 @@ func (s *spool) broadcast() {
 	s.changed = make(chan struct{})
 }
 
-// settled answers how many of the records that were put, in their order, are acknowledged or counted as lost.
+// settled returns how many of the first records are acknowledged or counted as lost.
 func (s *spool) settled() uint64 {
 	s.release()
 	r := s.acked.run
@@ -544,7 +542,7 @@ func (s *spool) isDone() bool {
 	return (s.isFinished || s.isInherited) && s.settled() == s.records
 }
 
-// over ends all waiting: nothing more will be sent.
+// over ends all waits: nothing more will be sent.
 func (s *spool) over() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -552,8 +550,8 @@ func (s *spool) over() {
 	s.broadcast()
 }
 
-// wait waits until every record that was put before the call is acknowledged or reported as lost, of a recorder what it
-// lets out. errNotAcked: the time is up; errOnlyKept: it is, but all of them are on disk.
+// wait waits until every record put before the call is acknowledged or reported as lost; with a recorder, every released
+// record. After patience it returns errNotAcked, or errOnlyKept if all of them are on disk.
 func (s *spool) wait(patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -601,7 +599,6 @@ func (s *spool) setResting(isResting bool) {
 	s.mu.Unlock()
 }
 
-// setCapped says whether the rate cap holds the sender back.
 func (s *spool) setCapped(isCapped bool) {
 	s.mu.Lock()
 	s.isCapped = isCapped

@@ -10,14 +10,14 @@ import (
 	"unicode"
 )
 
-// LogValue makes a group of the figures, as in slog.Info("trace", "agent", agent.Status()).
+// LogValue returns the figures as a group, for slog.Info("trace", "agent", agent.Status()).
 func (s Status) LogValue() slog.Value {
 	var attributes []slog.Attr
 	s.each(func(name string, value any) { attributes = append(attributes, slog.Any(name, value)) })
 	return slog.GroupValue(attributes...)
 }
 
-// String is the status as JSON. So an Agent is an expvar.Var: expvar.Publish("traceagent", agent).
+// String returns the status as JSON. So an Agent is an expvar.Var: expvar.Publish("traceagent", agent).
 func (a *Agent) String() string {
 	figures := map[string]any{}
 	a.Status().each(func(name string, value any) { figures[name] = value })
@@ -25,7 +25,7 @@ func (a *Agent) String() string {
 	return string(text)
 }
 
-// each names the fields as the collector's JSON does: LostBytes is lost_bytes.
+// each passes the fields with names as in the collector's JSON: LostBytes is lost_bytes.
 func (s Status) each(take func(name string, value any)) {
 	fields := reflect.ValueOf(s)
 	for i := range fields.NumField() {

@@ -13,21 +13,21 @@ import (
 const (
 	agentVersion   = "0.1.0"
 	linesWaiting   = 64
-	loggerPatience = time.Second // how long close waits for a logger
+	loggerPatience = time.Second // how long close and warn wait for a logger
 )
 
-// stream is the agent in Go: a splitter, a spool and a client; with a SpoolDir also the spool's files, and the sender of
-// those that earlier programs left.
+// stream sends one trace: a splitter, a spool and a client; with a SpoolDir also the spool's files, and the sender of
+// streams of earlier programs.
 type stream struct {
 	split    splitter
 	spool    *spool
 	client   *client
 	recovery *recovery // nil: no SpoolDir
-	lines    chan line // of both, for the logger
+	lines    chan line // of client and recovery, for the logger
 	logger   *lines
-	ended    chan struct{} // closed once both are
-	logged   chan struct{} // closed once the last line is
-	gen      uint64        // that is being written; 0: none
+	ended    chan struct{} // closed once client and recovery have ended
+	logged   chan struct{} // closed once the last line is logged
+	gen      uint64        // generation that is being written; 0: none
 	lastGen  uint64
 	hasHead  bool
 	closed   atomic.Bool
@@ -54,7 +54,6 @@ func open(config Config) (*stream, error) {
 	return s, nil
 }
 
-// run begins to send.
 func (s *stream) run() {
 	if s.recovery != nil {
 		go s.client.disk.run(s.client.ended)
@@ -73,7 +72,7 @@ func (s *stream) noteEnd() {
 	close(s.ended)
 }
 
-// followLines logs what the client says: it never waits for a logger.
+// followLines passes lines to the logger, so that the client never waits for one.
 func (s *stream) followLines(lines *lines) {
 	defer close(s.logged)
 	defer lines.end()
@@ -115,7 +114,8 @@ func (s *stream) take(kind unitKind, gen uint64, unit []byte) {
 	}
 }
 
-// A stream without end marks shows a generation's end only when the next one begins: its recorder keeps one more.
+// putHeader stores the trace header. Without end marks (before Go 1.26) a generation's end is known only when the next one
+// begins, so a snap waits for two ends.
 func (s *stream) putHeader(p []byte) {
 	s.hasHead = true
 	if s.split.version < endMarkVersion {
@@ -124,7 +124,7 @@ func (s *stream) putHeader(p []byte) {
 	s.spool.putHeader(p)
 }
 
-// enter begins a generation. A number that does not rise is for the collector to judge: its bytes go where they came.
+// enter begins a generation. A batch whose number does not rise stays in the open generation; the collector judges it.
 func (s *stream) enter(gen uint64) {
 	if s.gen != 0 && gen <= s.gen {
 		return
@@ -149,8 +149,8 @@ func (s *stream) leave() {
 	s.gen = 0
 }
 
-// putRaw sends bytes that are no batch as they are, in the generation that is open. If not even a header came, the first
-// of them stand for it.
+// putRaw stores bytes that are not a batch unchanged in the open generation. If there was no header yet, the first bytes are
+// stored as the header.
 func (s *stream) putRaw(p []byte) {
 	if !s.hasHead {
 		n := min(len(p), traceHeadBytes)
@@ -176,7 +176,7 @@ func (s *stream) finish() {
 
 // --- waiting and ending ---
 
-// sync answers errNotAcked or errOnlyKept if it is worth another try.
+// sync waits for acks. After errNotAcked or errOnlyKept the caller may try again.
 func (s *stream) sync(patience time.Duration) error {
 	s.client.hurry(1)
 	defer s.client.hurry(-1)
@@ -198,7 +198,7 @@ func (s *stream) whyOver() error {
 
 func (s *stream) snap(last time.Duration) error { return s.spool.snap(last, 0) }
 
-// close ends the goroutines within patience and a moment; what is not acknowledged by then is given up.
+// close ends the goroutines within patience, byePatience and loggerPatience. Records not acknowledged by then are given up.
 func (s *stream) close(patience time.Duration) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -22,7 +22,7 @@ func lock(file *os.File) error { return errors.ErrUnsupported }
 
 func diskBytes(info fs.FileInfo) uint64 { return uint64(info.Size()) }
 
-// checkOwner refuses: without locks of files a folder cannot be shared.
+// checkOwner refuses every folder: without file locks it cannot be shared.
 func checkOwner(path string, info fs.FileInfo) error {
 	return fmt.Errorf("no file locks on this system: %w", errors.ErrUnsupported)
 }

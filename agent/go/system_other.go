@@ -10,7 +10,7 @@ func reserve(file *os.File, bytes int64) {}
 
 func punchHole(file *os.File, at, bytes int64) bool { return false }
 
-// mapping is where a spool's pages come from: the heap.
+// mapping makes a spool's pages on the heap.
 type mapping struct{}
 
 func newMapping(pages int) *mapping { return nil }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	doesNotWait        = syscall.O_NONBLOCK | syscall.O_NOCTTY // for the other end of a pipe
+	doesNotWait        = syscall.O_NONBLOCK | syscall.O_NOCTTY // for the other end of a named pipe
 	filesOnly          = syscall.O_NOFOLLOW | doesNotWait      // a link is refused
 	renamesOpenFolders = true
 	removesOpenFiles   = true

@@ -18,7 +18,7 @@ const (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// lock takes a byte far behind the file's end: Windows keeps others from reading what is locked.
+// lock locks a byte far after the file's end: on Windows others cannot read locked bytes.
 func lock(file *os.File) error {
 	const failImmediately, exclusive, errorLockViolation = 1, 2, syscall.Errno(33)
 	at := syscall.Overlapped{OffsetHigh: 1 << 30}
@@ -34,5 +34,5 @@ func lock(file *os.File) error {
 
 func diskBytes(info fs.FileInfo) uint64 { return uint64(info.Size()) }
 
-// A folder's rights are its parent's here.
+// checkOwner accepts every folder: on Windows a folder inherits its parent's rights.
 func checkOwner(path string, info fs.FileInfo) error { return nil }

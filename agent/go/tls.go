@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// files are the paths of what TLS needs. They are read at each connection: certificates are renewed.
+// files are the paths for TLS. The files are read at each connection, because certificates are renewed.
 type files struct{ ca, cert, key, crl string }
 
 func filesOf(certs string) files {
@@ -28,10 +28,10 @@ func filesOf(certs string) files {
 	}
 }
 
-// refusal is an error that another try will not mend by itself.
+// refusal is an error that another try alone does not solve.
 type refusal struct {
 	text    string
-	forGood bool // the collector has said that no other try makes sense
+	forGood bool // the collector said that another try is useless
 }
 
 func (r refusal) Error() string { return r.text }
@@ -40,7 +40,6 @@ func refused(format string, args ...any) error { return refusal{text: fmt.Sprint
 
 const otherPort = "; is it the port for agents?"
 
-// trust is what a collector's certificate is checked by.
 type trust struct {
 	files files
 	host  string
@@ -48,10 +47,10 @@ type trust struct {
 	lists []*x509.RevocationList
 }
 
-// fileBytesMax is more than any file that the agent reads has.
+// fileBytesMax limits the files that the agent reads.
 const fileBytesMax = 1 << 20
 
-// readFile reads a file that a setting names. A pipe would not end, a device neither.
+// readFile reads a regular file that a setting names: a pipe or a device might never end.
 func readFile(what, path string) ([]byte, error) {
 	fault := func(why string) ([]byte, error) { return nil, fmt.Errorf("%s %s: %s", what, path, why) }
 	file, err := os.OpenFile(path, os.O_RDONLY|doesNotWait, 0)
@@ -78,7 +77,7 @@ func readFile(what, path string) ([]byte, error) {
 	return bytes, nil
 }
 
-// config reads the files and answers the settings of a connection to a host.
+// config reads the files and returns the TLS settings for a host.
 func (f files) config(host string) (*tls.Config, error) {
 	t := &trust{files: f, host: host, roots: x509.NewCertPool()}
 	ca, err := readFile("CA", f.ca)
@@ -103,12 +102,12 @@ func (f files) config(host string) (*tls.Config, error) {
 		MinVersion: tls.VersionTLS13, NextProtos: []string{protocolALPN}, ServerName: host,
 		GetClientCertificate:   always(pair),
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
-		InsecureSkipVerify: true, VerifyConnection: t.verify, // which says more, and knows what a collector is
+		InsecureSkipVerify: true, VerifyConnection: t.verify, // our check has better messages, and checks the role
 	}, nil
 }
 
-// always presents the certificate. crypto/tls holds back one of an authority that the collector does not list; the
-// collector would then miss a certificate, where it should say which authority it does not know.
+// always presents the certificate. crypto/tls would not send a certificate of an authority that the collector does not list;
+// the collector would then report a missing certificate instead of an unknown authority.
 func always(pair tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 }
@@ -144,7 +143,7 @@ func (f files) pair() (tls.Certificate, error) {
 	return pair, nil
 }
 
-// readLists reads lists of revoked certificates, each whole and signed by an authority.
+// readLists reads lists of revoked certificates; each must be whole and signed by an authority.
 func (f files) readLists(authorities []*x509.Certificate) (lists []*x509.RevocationList, err error) {
 	if f.crl == "" {
 		return nil, nil
@@ -167,7 +166,7 @@ func (f files) readLists(authorities []*x509.Certificate) (lists []*x509.Revocat
 	return lists, nil
 }
 
-// isWhole: a critical extension says that it is a part of a list, or a change to one.
+// isWhole returns false if a critical extension says that the list is only a part, or a change.
 func isWhole(list *x509.RevocationList) bool {
 	for _, extension := range list.Extensions {
 		if extension.Critical {
@@ -235,7 +234,7 @@ func (t *trust) isRevoked(certificate *x509.Certificate) bool {
 	return false
 }
 
-// isCollector: exactly one SAN URI says so; without any, the host's name must fit.
+// isCollector checks that the only SAN URI has the server role; without any SAN URI, the host's name must match.
 func (t *trust) isCollector(leaf *x509.Certificate) error {
 	const role = "tracecollect:server/"
 	if len(leaf.URIs) == 0 {
@@ -250,9 +249,9 @@ func (t *trust) isCollector(leaf *x509.Certificate) error {
 	return refused("collector's certificate has no single SAN URI %sNAME (%s)", role, t.host)
 }
 
-// --- what went wrong ---
+// --- errors ---
 
-// Alerts that say "not you" or "not like this", and whether they are about our certificate; any other may pass by itself.
+// refusals are the alerts after which another try alone is useless, and whether they are about our certificate.
 var refusals = map[uint8]struct {
 	text     string
 	isOfOurs bool
@@ -270,7 +269,7 @@ var refusals = map[uint8]struct {
 	noApplicationProtocol: {"no application protocol", false},
 }
 
-// lost says in words why a connection ended.
+// lost returns a readable reason why a connection ended.
 func (f files) lost(err error) error {
 	var no refusal
 	var plain tls.RecordHeaderError
@@ -297,7 +296,7 @@ func (f files) lost(err error) error {
 
 const noApplicationProtocol = 120
 
-// alertOf answers the alert that ended a connection. crypto/tls has a type of its own for it, and no name.
+// alertOf returns the alert that ended a connection. crypto/tls has an unexported type for alerts.
 func alertOf(err error) (alert uint8, isAlert bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {
@@ -310,13 +309,13 @@ func alertOf(err error) (alert uint8, isAlert bool) {
 	return uint8(value.Uint()), true
 }
 
-// sentence is an error's own words, those of the system with a capital letter, as strerror() has them.
+// sentence returns an error's text without context; a system error begins with a capital letter, as from strerror().
 func sentence(err error) string {
 	var number syscall.Errno
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &number):
-		text := strings.TrimSuffix(number.Error(), ".") // Windows ends a sentence
+		text := strings.TrimSuffix(number.Error(), ".") // Windows adds a full stop
 		return strings.ToUpper(text[:1]) + text[1:]
 	case errors.As(err, &dns):
 		return dns.Err

@@ -8,8 +8,8 @@
 //	...
 //	agent.Stop(ctx) // ends the trace, waits until all of it is acknowledged or ctx ends
 //
-// The program never waits for the network: batches go into a bounded spool. What cannot be kept is dropped as
-// whole generations, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
+// The program never waits for the network: batches are stored in a bounded spool. If the spool is full, whole generations are
+// dropped, counted, and reported to the collector. With TRACEAGENT_DISABLE=1 in the environment Start
 // does nothing and returns an Agent whose State is "off".
 //
 // The agent is written in Go and needs nothing but the standard library.
@@ -31,40 +31,40 @@ import (
 	"time"
 )
 
-// Config says where the trace goes and how much it may cost. Fields left zero take the C agent's
-// defaults; Server, Certs, Service, Instance and SpoolDir may also come from TRACEAGENT_SERVER and so on.
+// Config is the destination of the trace and its limits. Zero fields get the C agent's
+// defaults; Server, Certs, Service, Instance and SpoolDir may also be set in the environment (TRACEAGENT_SERVER and so on).
 type Config struct {
 	Server   string // HOST:PORT, or @FILE: a collector's --ready-file
 	Certs    string // folder with ca.pem, agent.pem and agent.key
-	Service  string // what this program is: 1 to 64 of A-Z a-z 0-9 . _ : -
-	Instance string // which one of them; default HOST:PID
+	Service  string // the program's name: 1 to 64 of A-Z a-z 0-9 . _ : -
+	Instance string // one process of the service; default HOST:PID
 
-	SpoolBytes         uint64 // memory for what is not acknowledged yet; default 16 MiB
-	RateBytesPerSecond uint64 // cap on what is sent; default none
+	SpoolBytes         uint64 // memory for records that are not acknowledged yet; default 16 MiB
+	RateBytesPerSecond uint64 // cap on the sending rate; default none
 
-	// SpoolDir is a folder for what is not acknowledged yet, so that it outlives this program: the next one of the
-	// same service and with the same folder sends it. Made if missing; no other user may write to it. Default none.
+	// SpoolDir is a folder for records that are not acknowledged yet. They outlive this program: the next program of the
+	// same service with the same folder sends them. Created if missing; no other user may write to it. Default none.
 	SpoolDir      string
-	SpoolDirBytes uint64 // what it may hold; default 4 times SpoolBytes
+	SpoolDirBytes uint64 // limit of SpoolDir; default 4 times SpoolBytes
 
-	// Record makes a flight recorder of it: so much of the trace, as far as it fits into SpoolBytes, stays in memory, and
-	// nothing is sent before Snap or `tracectl snap` asks for it. Not together with SpoolDir. Default: all is sent.
+	// Record turns the agent into a flight recorder: this much of the newest trace stays in memory, as far as it fits into
+	// SpoolBytes, and is sent only after Snap or `tracectl snap`. Not together with SpoolDir. Default: all is sent.
 	Record time.Duration
 
-	// AllowFaultyGo traces a program of a version of Go that is known to end traced programs, too. Else Start answers an Agent
+	// AllowFaultyGo also traces with a version of Go that is known to end traced programs. Without it Start returns an Agent
 	// that is off, with the reason in its Status. TRACEAGENT_ALLOW_FAULTY_GO=1 in the environment does the same.
 	AllowFaultyGo bool
 
-	// Tee gets the trace as well, if set. After a trace.Stop() of the program itself a second trace follows the first.
+	// Tee also receives the trace, if set. If the program itself calls trace.Stop(), a second trace follows the first.
 	Tee io.Writer
 
-	// Logger gets a line when the connection to the collector is made, is lost or is refused, with the reason, and when
-	// trace is lost. Default: a line on stderr when the collector cannot be reached or refuses. The same reason is
-	// not repeated, and after a few lines there is one in ten seconds at most.
+	// Logger receives a line, with the reason, when the connection to the collector is made, lost or refused, and when
+	// parts of the trace are lost. Default: a line on stderr if the collector cannot be reached or refuses. A reason is
+	// not repeated, and after a few lines there is at most one in ten seconds.
 	Logger *slog.Logger
 }
 
-// Status is what the agent has done since Start.
+// Status has the agent's state and its counters since Start.
 type Status struct {
 	State                                      string // connecting, streaming, waiting, refused, closed, off
 	ProducedBatches, ProducedBytes             uint64
@@ -72,44 +72,44 @@ type Status struct {
 	LostBatches, LostBytes, LostGenerations    uint64
 	SpoolBytes, SpoolBytesPeak                 uint64
 	Connects, Reconnects, ResentBatches        uint64
-	BegunAnew                                  uint64 // times the collector no longer had what it had acknowledged
-	Restarts                                   uint64 // times a trace.Stop() of the program itself ended the trace, and another stream began
-	DiskBytes, DiskFaults                      uint64 // in SpoolDir, of this trace; how often it could not be used
-	OldStreams, OldStreamsSent                 uint64 // that earlier programs left there: still to be sent, sent by now
-	RecordedGenerations, RecordedBytes         uint64 // of a recorder: kept in memory now
-	ForgottenGenerations, Snaps                uint64 // let go unsent; how often it was asked
-	Stream                                     string // id under which the collector knows the trace
-	LastError                                  string // why nothing is traced, or acknowledgements do not come: unreachable, refused, a full disk, a limit; "" while they come
+	BegunAnew                                  uint64 // how often the collector had lost records that it had acknowledged
+	Restarts                                   uint64 // how often a trace.Stop() of the program itself ended the trace, and another stream began
+	DiskBytes, DiskFaults                      uint64 // this trace's bytes in SpoolDir; how often SpoolDir could not be used
+	OldStreams, OldStreamsSent                 uint64 // streams of earlier programs in SpoolDir: still to be sent; already sent
+	RecordedGenerations, RecordedBytes         uint64 // flight recorder: held in memory now
+	ForgottenGenerations, Snaps                uint64 // dropped unsent; number of snaps
+	Stream                                     string // id of the trace at the collector
+	LastError                                  string // why nothing is traced or acknowledged (unreachable, refused, a full disk, a limit); "": no error
 	LastLoss                                   string // why the newest of LostGenerations was lost, and the setting to change
 }
 
-// Agent is a running trace. Its methods may be called from any goroutine, and on a nil Agent, which Start answers with
-// an error: it is an Agent that is off, so that a deferred Stop needs no check.
+// Agent is a running trace. Its methods may be called from any goroutine. A nil Agent, which Start returns with an error,
+// behaves like an Agent that is off, so a deferred Stop needs no check.
 type Agent struct {
 	config      Config
-	live        context.Context // until Stop: it ends what waits in Snap
+	live        context.Context // done at the begin of Stop: ends a waiting Snap
 	endLive     context.CancelFunc
-	patient     context.Context // until Stop has waited: it ends what the former stream waits for
+	patient     context.Context // done after Stop has waited: ends the former stream's wait
 	endPatience context.CancelFunc
-	stopping    sync.Mutex // held by Stop, by Snap, and while the trace is begun again
+	stopping    sync.Mutex // held by Stop, by Snap, and while the trace is restarted
 	writer      *writer    // the newest; changed under stopping and mu
 
-	mu       sync.Mutex    // for what follows
+	mu       sync.Mutex    // protects the fields below
 	stream   *stream       // nil: off, or stopped
-	former   *stream       // still sends what a trace.Stop() of the program has ended
-	finished chan struct{} // closed once it has; nil: there was none
-	past     Status        // counters of the streams before
-	last     Status        // once stream is nil
-	unasked  string        // why nothing is traced though it should be; "": it is traced
+	former   *stream       // still sends the trace that the program ended with trace.Stop()
+	finished chan struct{} // closed once former has sent all; nil: there was no former
+	past     Status        // counters of earlier streams
+	last     Status        // valid once stream is nil
+	unasked  string        // why nothing is traced although it should be; "": the program is traced
 
 	traced    context.Context // ends with the trace
 	endTraced context.CancelCauseFunc
 }
 
 const (
-	step    = 50 * time.Millisecond  // how often Stop looks whether ctx has ended while it waits for the collector
-	goodbye = 100 * time.Millisecond // how long Stop waits for the thread's good-bye after everything is acknowledged or given up
-	ending  = time.Second            // how long Stop waits for the runtime's last generation, though ctx has ended
+	step    = 50 * time.Millisecond  // how often Stop checks ctx while it waits for the collector
+	goodbye = 100 * time.Millisecond // how long Stop waits for the connection to close after everything is acknowledged or given up
+	ending  = time.Second            // how long Stop waits for the runtime's last generation after ctx has ended
 )
 
 // ErrTraced is what Start returns while a trace is being written: by an Agent, by trace.Start, or by net/http/pprof.
@@ -123,10 +123,10 @@ var (
 	errNoRecords = errors.New("traceagent: not a flight recorder: Config.Record is not set")
 )
 
-// Start opens a stream to the collector and begins to trace into it. A collector that is not there is
-// no error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, and with
-// ErrTraced if the program is being traced already. A version of Go that is known to end traced programs is no error, but
-// not traced: see Config.AllowFaultyGo.
+// Start opens a stream to the collector and begins to trace into it. An unreachable collector is
+// not an error: the agent keeps trying. Start fails if the configuration or a certificate is wrong, and with
+// ErrTraced if the program is being traced already. With a version of Go that is known to end traced programs Start returns
+// an Agent that is off: see Config.AllowFaultyGo.
 func Start(config Config) (*Agent, error) {
 	agent, err := start(config)
 	if err == nil && agent.stream != nil {
@@ -154,7 +154,7 @@ func start(config Config) (*Agent, error) {
 		warn(config, text)
 	}
 	agent.setUntraced("")
-	if hasTrace() { // then nothing is opened
+	if hasTrace() { // before anything is opened
 		return nil, fmt.Errorf("traceagent: %w", ErrTraced)
 	}
 	stream, err := open(config)
@@ -171,14 +171,14 @@ func start(config Config) (*Agent, error) {
 
 func isDisabled() bool { return os.Getenv("TRACEAGENT_DISABLE") == "1" }
 
-// Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends; what is
-// not acknowledged by then is given up, or with a SpoolDir left to the next program. Stopping twice does no harm.
+// Stop ends the trace and waits until the collector has acknowledged all of it or ctx ends. The rest is given up, or with a
+// SpoolDir left to the next program. Stopping twice is harmless.
 //
-// Stop ends the agent's own trace. Where the program has ended that with a trace.Stop() of its own and begun another, Stop leaves
-// the other one alone. runtime/trace cannot be asked whose trace runs: the agent looks what it has written last, and in the
-// moment between this look and the agent's trace.Stop() the program's two calls would go unseen. With Go 1.24 and before that
-// may be a millisecond. If another trace has just taken the place of the agent's, Stop takes 3 s, or until a second after
-// ctx is done.
+// Stop ends only the agent's own trace. If the program has ended that with its own trace.Stop() and begun another trace, the
+// other trace continues. runtime/trace does not say whose trace runs: the agent checks the last write of its own trace, and
+// misses the program's two calls if they are made between this check and the agent's trace.Stop(). With Go 1.24 and before
+// this gap may be a millisecond. If another trace has just replaced the agent's, Stop takes 3 s, or until a second after ctx
+// is done.
 func (a *Agent) Stop(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -210,7 +210,7 @@ func (a *Agent) Stop(ctx context.Context) error {
 	return err
 }
 
-// endTrace: the runtime writes the last generation, and Tee may hold it up.
+// endTrace ends the trace and waits at most a second longer than ctx: the runtime writes the last generation, and Tee may block.
 func endTrace(ctx context.Context, of *writer) {
 	ended := make(chan struct{})
 	go func() {
@@ -228,8 +228,8 @@ func endTrace(ctx context.Context, of *writer) {
 	}
 }
 
-// Snap sends the newest part of what a recorder keeps, 0: all of it, and waits until the collector has acknowledged it
-// or ctx ends; Stop ends it, too. The trace is cut where the runtime ends a generation: up to two seconds pass.
+// Snap sends the newest part of a flight recorder's trace (last 0: all), and waits until the collector has acknowledged
+// this part, or until ctx ends or Stop is called. The part ends with a generation of the runtime: that takes up to two seconds.
 func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	if a == nil {
 		return errOff
@@ -255,7 +255,7 @@ func (a *Agent) Snap(ctx context.Context, last time.Duration) error {
 	return wait(ctx, a.stream)
 }
 
-// Status tells how the stream is doing; after Stop, how it ended.
+// Status returns the state and counters of the stream; after Stop, the last ones.
 func (a *Agent) Status() Status {
 	if a == nil {
 		return Status{State: "off"}

@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// A program whose trace.Start fails while the agent traces may still call trace.Stop(), which ends the agent's trace without a
-// word. The watch notices that, and begins again: with another header, so as another stream.
+// A program whose trace.Start fails while the agent traces may still call trace.Stop(), which silently ends the agent's
+// trace. The watch notices that, and begins a new trace. A new trace has another header, so it is another stream.
 
 const (
 	watchTime   = time.Second
-	silentLooks = 3                // a generation is 2.1 seconds at most: so long without a write, and the trace is not ours
-	formerTime  = 10 * time.Second // for what the ended trace has left to be acknowledged
-	shortTime   = time.Minute      // a trace that the program ends sooner begins again with a pause
+	silentLooks = 3                // a generation takes at most 2.1 seconds: after this many looks without a write the trace is not ours
+	formerTime  = 10 * time.Second // for the acks of the ended trace's rest
+	shortTime   = time.Minute      // a trace that the program ends sooner is restarted after a pause
 	pauseMin    = 10 * time.Second
 	pauseMax    = 10 * time.Minute
 )
 
-// writer is what runtime/trace writes one trace to: one call a batch.
+// writer receives one trace from runtime/trace, one call for each batch.
 type writer struct {
 	tee io.Writer
 
 	mu      sync.Mutex
-	stream  *stream // nil: no more
-	inside  int     // calls that have not returned: Tee may hold them up
+	stream  *stream // nil after end
+	inside  int     // running calls of Write: Tee may block
 	writes  uint64
 	version int  // of the trace, 26 for Go 1.26; 0 before its header
-	isAtEnd bool // a generation ended with the newest write, as it does with the last one of a trace
+	isAtEnd bool // the newest write ended a generation, as the last write of a trace does
 }
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -64,13 +64,14 @@ func (w *writer) leave() {
 	w.writes++
 }
 
-// endsGeneration: from Go 1.26 on a mark does, by itself. Before, the strings come last; some may come earlier.
+// endsGeneration returns whether a write may end a generation. Since Go 1.26 this is a mark, written alone. Before, the last
+// batch has strings, but earlier batches may have some too.
 func (w *writer) endsGeneration(p []byte) bool {
 	const batch, strings, mark = 1, 4, 52 // events of the format
 	switch {
 	case w.version == 0:
 		if _, err := fmt.Sscanf(string(p), "go 1.%d trace", &w.version); err != nil {
-			w.version = math.MaxInt // of no Go that is known
+			w.version = math.MaxInt // of an unknown Go
 		}
 		return false
 	case w.version >= 26:
@@ -86,28 +87,27 @@ func (w *writer) endsGeneration(p []byte) bool {
 	return at < len(p) && p[at] == strings
 }
 
-// end: no write reaches the stream any more.
 func (w *writer) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stream = nil
 }
 
-// state says how much was written, whether something is just now, and whether the trace may have ended with that: else
-// it has not, because trace.Stop() returns only after the last write.
+// state returns the number of writes, whether one is running, and whether the trace may have ended with the last one. If it
+// may not, the trace still runs, because trace.Stop() returns only after the last write.
 func (w *writer) state() (writes uint64, isInside, mayBeOver bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes, w.inside > 0, w.isAtEnd && w.inside == 0
 }
 
-// endTrace ends the writer's own trace. Between two generations it is not known whether that still runs, or another has
-// taken its place: then a write has to come, which it does at once from Go 1.25 on. Before, a program that does little writes
-// a generation in one go, and the next look finds it between two again: so what counts is that something came.
+// endTrace ends the writer's own trace. Between two generations it is unknown whether our trace still runs, or another one has
+// replaced it. Then endTrace waits for a write; since Go 1.25 there is one at once. Before, a quiet program writes a
+// generation in one go, and the next look is between two generations again: so any new write proves that our trace runs.
 func (w *writer) endTrace() {
 	before, isKnown := uint64(0), false
 	for until := time.Now().Add(silentTime(godebugAtStart)); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		isTraced := hasTrace() // waits for a trace.Stop() that has begun
+		isTraced := hasTrace() // waits for a running trace.Stop()
 		writes, _, mayBeOver := w.state()
 		switch {
 		case isTraced && (!mayBeOver || (isKnown && writes != before)):
@@ -120,7 +120,7 @@ func (w *writer) endTrace() {
 	}
 }
 
-// hasTrace says whether a trace of anybody's runs. A flight recorder, beside which one can begin, is none.
+// hasTrace returns whether any trace runs. Go's flight recorder does not count: a trace can begin beside it.
 func hasTrace() bool {
 	if !trace.IsEnabled() {
 		return false
@@ -145,7 +145,7 @@ func (a *Agent) isTraced() bool {
 	return a.unasked == ""
 }
 
-// setUntraced says why nothing is traced, and ends what waits for the trace; "": it is traced.
+// setUntraced stores why nothing is traced ("": it is), and ends all waits for the trace.
 func (a *Agent) setUntraced(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -174,18 +174,18 @@ func silentTime(setting godebug) time.Duration {
 	return longest
 }
 
-// watch looks once a second whether the trace is still ours.
+// watch checks once a second whether our trace still runs.
 type watch struct {
 	agent  *Agent
-	looks  int // so many without a write, and the trace is not ours
+	looks  int // after this many looks without a write the trace is not ours
 	writes uint64
-	silent int // looks
+	silent int // looks without a write
 	said   string
 
 	isEnded bool
-	begun   time.Time // again
+	begun   time.Time // when the present trace was restarted
 	pause   time.Duration
-	due     time.Time // when it begins again
+	due     time.Time // when to restart
 }
 
 func newWatch(a *Agent) *watch {
@@ -207,14 +207,14 @@ func (w *watch) run() {
 
 func (w *watch) look(now time.Time) {
 	a := w.agent
-	writes, isInside, mayBeOver := a.writer.state() // the writer is changed by this goroutine alone
+	writes, isInside, mayBeOver := a.writer.state() // only this goroutine changes the writer
 	isSilent := writes == w.writes && !isInside
 	w.writes = writes
 	if w.silent++; !isSilent {
 		w.silent = 0
 	}
 	switch {
-	case a.live.Err() != nil: // it was Stop
+	case a.live.Err() != nil: // Stop ended the trace
 	case w.isEnded && !isSilent && trace.IsEnabled():
 		a.writer.endTrace() // it was ours after all
 	case w.isEnded:
@@ -230,7 +230,7 @@ func (w *watch) look(now time.Time) {
 	}
 }
 
-// isOver: without any trace ours was ended. With one that does not reach us it may be another's, or a flight recorder goes on.
+// isOver returns whether our trace has ended. A running trace that does not reach us belongs to another, or to a flight recorder.
 func (w *watch) isOver(mayBeOver bool) bool {
 	if trace.IsEnabled() {
 		return mayBeOver && w.silent >= w.looks
@@ -238,7 +238,7 @@ func (w *watch) isOver(mayBeOver bool) bool {
 	return mayBeOver || w.silent > 0
 }
 
-// begin begins another trace once it is due, and none runs.
+// begin restarts the trace if it is due and no other trace runs.
 func (w *watch) begin(now time.Time) {
 	if now.Before(w.due) {
 		return
@@ -259,7 +259,7 @@ func (w *watch) begin(now time.Time) {
 	}
 }
 
-// say says why nothing is traced.
+// say reports why nothing is traced, each reason once.
 func (w *watch) say(why string) {
 	w.agent.setUntraced(why)
 	if why != w.said {
@@ -268,7 +268,7 @@ func (w *watch) say(why string) {
 	}
 }
 
-// pauseAfter answers how long to wait before another trace begins: a program may end each.
+// pauseAfter returns how long to wait before the restart, because a program may end each trace.
 func pauseAfter(begun, ended time.Time, before time.Duration) time.Duration {
 	if begun.IsZero() || ended.Sub(begun) >= shortTime {
 		return 0
@@ -276,7 +276,7 @@ func pauseAfter(begun, ended time.Time, before time.Duration) time.Duration {
 	return min(max(2*before, pauseMin), pauseMax)
 }
 
-// endStream ends the stream of a trace that has ended, once Snap has ended, too. After Stop there is none.
+// endStream ends the stream of an ended trace, after a running Snap. It returns false after Stop.
 func (a *Agent) endStream() bool {
 	a.setUntraced(endedByProgram)
 	a.stopping.Lock()
@@ -284,13 +284,13 @@ func (a *Agent) endStream() bool {
 	if a.stream == nil {
 		return false
 	}
-	a.writer.end() // runtime/trace is done with it
+	a.writer.end() // runtime/trace has ended it
 	a.stream.finish()
 	return true
 }
 
-// again begins another trace, if none runs. It answers what is to be said of that, and the stream that is to be finished.
-// No stream is opened beside another's trace. trace.Start may wait for another's trace.Stop, so it is called without the lock.
+// again restarts the trace, unless another trace runs. It returns a message, and the stream to be finished.
+// trace.Start may wait for another's trace.Stop, so it is called without the lock.
 func (a *Agent) again() (what string, former *stream) {
 	if hasTrace() {
 		return othersTrace, nil
@@ -323,7 +323,6 @@ func (a *Agent) replace(stream *stream, next *writer) (former *stream) {
 	return former
 }
 
-// finish sends what the former stream still has.
 func (a *Agent) finish(former *stream) {
 	ctx, cancel := context.WithTimeout(a.patient, formerTime)
 	defer cancel()
@@ -336,7 +335,7 @@ func (a *Agent) finish(former *stream) {
 	former.close(goodbye)
 }
 
-// waitForFormer waits until the former stream has sent what it has, or ctx ends.
+// waitForFormer waits until the former stream has sent everything, or ctx ends.
 func (a *Agent) waitForFormer(ctx context.Context) {
 	a.mu.Lock()
 	finished := a.finished
@@ -350,7 +349,7 @@ func (a *Agent) waitForFormer(ctx context.Context) {
 	a.endPatience()
 }
 
-// status is that of all the streams.
+// status returns the sum over all streams.
 func (a *Agent) status() Status {
 	past := a.past
 	if a.former != nil {
@@ -359,7 +358,6 @@ func (a *Agent) status() Status {
 	return a.stream.status().after(past)
 }
 
-// after adds the counters of the streams before.
 func (s Status) after(past Status) Status {
 	for _, of := range []struct {
 		sum   *uint64

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// wire is the socket below TLS. crypto/tls writes each record by itself, 16 KiB at most, and a system call for each costs
-// more than its encryption. While it gathers, several become one write.
+// wire is the socket below TLS. crypto/tls writes each record (at most 16 KiB) separately, and the system call costs
+// more than the encryption. While the wire gathers, several records become one write.
 type wire struct {
 	net.Conn
-	mu          sync.Mutex // the reader answers, too: with alerts, with keys
+	mu          sync.Mutex // TLS also writes in the reader's goroutine: alerts, key updates
 	isGathering bool
 	held        []byte
 }
@@ -39,7 +39,6 @@ func (w *wire) gather() {
 	w.mu.Unlock()
 }
 
-// release writes what was gathered.
 func (w *wire) release() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ wall_s() { # COMMAND...: the time that passes, the best of three
 }
 
 # What a second core brings to a file of several generations. A plain one leaves it the tables alone: little where
-# the order is all there is to do, so that has no goal (docs/DESIGN.md, "Reading ahead").
+# the order is all there is to do, so that has no goal (docs/decisions/062-reading-ahead.md).
 two_cores() { # TRACE NAME
   local one two
   [[ $("$bin/tracectl" check --no-progress "$1") != *" 1 generations"* ]] || return 0

@@ -4,9 +4,9 @@
 //
 //	http.ListenAndServe(":8080", tracehttp.Handler(mux, nil))
 //
-// The request's goroutines, with what they wait for, stand below its task; handlers add regions and logs with
-// runtime/trace and the request's context. A request with a W3C traceparent header (OpenTelemetry sends it) logs its
-// trace_id and parent_id in the task: they lead from a span to the goroutines that served it, and back.
+// Reports show the request's goroutines and their waits below its task. Handlers add regions and logs with
+// runtime/trace and the request's context. If a request has a W3C traceparent header (as from OpenTelemetry), its task logs
+// trace_id and parent_id: they lead from a span to the goroutines that served it, and back.
 package tracehttp
 
 import (
@@ -17,8 +17,8 @@ import (
 	"tracecollect.invalid/traceagent"
 )
 
-// Handler wraps next. name says what a request's task is called; nil: its method, with the pattern where a ServeMux
-// has already chosen one (Go 1.23). A name should come from a small set: reports have a row for each.
+// Handler wraps next. name returns the name of a request's task; nil: the method, and the pattern if a ServeMux
+// has already chosen one (Go 1.23). Names should be from a small set: reports have a row for each.
 func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 	if name == nil {
 		name = nameOf
@@ -28,7 +28,7 @@ func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx, task := traceagent.NewTask(r.Context(), name(r)) // a name may come from the request, and be long
+		ctx, task := traceagent.NewTask(r.Context(), name(r)) // cuts a long name
 		defer task.End()
 		if traceID, parentID, isOne := parse(r.Header.Get("traceparent")); isOne {
 			trace.Log(ctx, "trace_id", traceID)
@@ -38,7 +38,7 @@ func Handler(next http.Handler, name func(*http.Request) string) http.Handler {
 	})
 }
 
-// nameOf does not repeat a method that the pattern has. One that no standard knows could be anything.
+// nameOf returns method and pattern, the method once. Unknown methods become "other", so that the set of names stays small.
 func nameOf(r *http.Request) string {
 	pattern := patternOf(r)
 	method := r.Method
@@ -57,7 +57,7 @@ func nameOf(r *http.Request) string {
 }
 
 // parse reads a traceparent of any version (https://www.w3.org/TR/trace-context/): VERSION-TRACE-PARENT-FLAGS, all in
-// lower hex; later versions may have more behind another dash.
+// lower hex; later versions may append another dash and more.
 func parse(header string) (traceID, parentID string, isOne bool) {
 	const traceAt, parentAt, flagsAt, end = 3, 36, 53, 55
 	switch {
@@ -73,5 +73,5 @@ func parse(header string) (traceID, parentID string, isOne bool) {
 
 func isHex(text string) bool { return strings.Trim(text, "0123456789abcdef") == "" }
 
-// isID: one of zeros alone is none.
+// isID returns false for zeros only, as the standard requires.
 func isID(text string) bool { return isHex(text) && strings.Trim(text, "0") != "" }
