@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may do what over HTTP: the one place that decides, at the end of a request's head, before a byte of its body is kept.
+/* Decides who may do what over HTTP: only here, after the head of a request and before its body is read.
  *
- * Host, Origin and Content-Type keep a browser from doing for another page what its user may do: a page that reaches us by
- * a name of its own (DNS rebinding) has that name in Host; one that asks from elsewhere has its own in Origin, or asks
- * first with OPTIONS, which no path answers. Roles say what the peer itself may do (lib/tls/role.def). */
+ * Checks of Host, Origin and Content-Type prevent a foreign web page from using the rights of the browser's user. A page
+ * that uses DNS rebinding sends its own name in Host; a page of another site sends its own name in Origin, or first asks
+ * with OPTIONS, which no path answers. Roles define what the peer itself may do (lib/tls/role.def). */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool reads(const struct tc__http_conn *c) {
   return c->head.request.method == HTTP_GET || c->head.request.is_head;
 }
 
-/* After what is refused of a request that changes something nothing more is read. */
+/* After a refused request that would change something, the connection is closed: the body is not read. */
 static const struct tp_route *refuse(struct tc__http_conn *c, int status, const char *why) {
   if (!reads(c)) c->ending = true;
   tc_metric_add(&c->http->env.metrics->http_refused_total, 1);
@@ -44,7 +44,7 @@ static enum tc_role role_of(struct tc__http_conn *c, struct tb_diag *diag) {
   return TC_ROLE_NOBODY;
 }
 
-static void look_at_peer(struct tc__http_conn *c, struct tb_diag *diag) {
+static void identify_peer(struct tc__http_conn *c, struct tb_diag *diag) {
   c->role = role_of(c, diag);
   if (c->identity[0] != '\0') c->owner = tb_hash(TB_HASH_START, c->identity, strlen(c->identity));
 }
@@ -53,7 +53,7 @@ bool tc__access_may(const struct tc__http_conn *c, enum tc_act act) {
   return tc_role_may(c->role, act) || (act == TC_ACT_METRICS && c->http->env.metrics_are_open);
 }
 
-/* nameless: why the peer has no name. */
+/* nameless: the reason why the peer's certificate names no owner. */
 static const struct tp_route *refuse_role(struct tc__http_conn *c, enum tc_act act,
                                           const char *nameless) {
   static const char by_socket_or_tls[] =
@@ -88,9 +88,8 @@ static bool is_address(const char *host) {
   return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-/* "name", "name:port", "[::1]:port", and nothing behind it. An HTTP/1.0 client names no host: it is no browser either. Where
- * metrics are for everybody an address will do, as those who scrape by it have no name for us; a page cannot have
- * one that is ours. */
+/* Accepts "name", "name:port", "[::1]:port". A request without Host is from an HTTP/1.0 client, which is not a browser. On
+ * the metrics address any IP address is accepted, because scrapers may know only that; DNS rebinding needs a name. */
 static bool host_is_ours(const struct tc__http_conn *c) {
   const struct tc_http *http = c->http;
   struct tb_hostport named;
@@ -103,7 +102,7 @@ static bool host_is_ours(const struct tc__http_conn *c) {
          (c->door->kind == TC__DOOR_METRICS && is_address(named.host));
 }
 
-/* None, or exactly this request's own. */
+/* Is Origin absent, or the site of this request? */
 static bool origin_is_ours(const struct tc__http_conn *c) {
   const struct tc_http_request *r = &c->head.request;
   const char *scheme = is_tls(c) ? "https://" : "http://";
@@ -132,13 +131,13 @@ enum tc__body_type tc__body_type_of(const struct tc_http_request *r) {
   return TC__BODY_OTHER;
 }
 
-/* GET of a lease frees events, and GET of a job keeps it from being called off: both change something, and HEAD is refused. */
+/* GET of a lease frees events, and GET of a job prevents its expiry: both change something, and HEAD is refused. */
 static bool only_reads(const struct tp_route *route) {
   return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
 }
 
-/* Returns NULL if the request may not change anything. A form can send other types only; another page's script must ask (OPTIONS)
- * before it may send these. */
+/* Returns NULL if the request may not change anything. An HTML form cannot send these content types, and a script of
+ * another site must first ask with OPTIONS. */
 static const struct tp_route *check_change(struct tc__http_conn *c, const struct tp_route *route) {
   const struct tc_http_request *r = &c->head.request;
 
@@ -155,7 +154,7 @@ static const struct tp_route *check_change(struct tc__http_conn *c, const struct
 
 /* --- the route --------------------------------------------------------------------------------- */
 
-/* Of methods without a route TP_METHODS. */
+/* Returns TP_METHODS for a method that no route has. */
 static enum tp_method method_of(const struct tc_http_request *r) {
   switch ((int)r->method) {
   case HTTP_GET:
@@ -209,7 +208,7 @@ const struct tp_route *tc__access_check(struct tc__http_conn *c) {
   const struct tp_route *route = tp_route_find(method_of(r), r->path, &allowed);
 
   tb_diag_clear(&diag);
-  look_at_peer(c, &diag);
+  identify_peer(c, &diag);
   if (route == NULL || (r->is_head && !only_reads(route))) return refuse_method(c);
   c->route = route;
   enum tc_act act = tc__route_act(route);

@@ -48,7 +48,7 @@ void tc__answer_fail_as(struct tc__http_answer *a, int status, tb_rc rc, const c
   tb_buf_text(&a->body, "}\n");
 }
 
-/* What a status says to a program that knows results. */
+/* Maps an HTTP status to a result code. */
 static tb_rc result_of(int status) {
   switch (status) {
   case 403:
@@ -75,7 +75,8 @@ void tc__answer_fail(struct tc__http_answer *a, int status, const char *fmt, ...
 }
 
 void tc__answer_fail_rc(struct tc__http_answer *a, tb_rc rc, const char *why) {
-  int status = tb_rc_class(rc) == TB_PEER ? 422 : 500; /* of what was traced, or of what was asked */
+  int status =
+      tb_rc_class(rc) == TB_PEER ? 422 : 500; /* peer: a fault in the trace or in the request */
 
   switch ((int)rc) {
   case TB_PROTOCOL:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the catalog and the reports, in JSON: the same messages as `tracectl --json` prints. All
- * of this runs on a worker. */
+/* Answers from the catalog and the reports, as the messages that `tracectl --json` prints. All functions run on a worker. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +26,7 @@ void tc__api_metrics(struct tc__http_job *job, struct tc_query_session *session)
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, "");
 }
 
-/* --- a message is asked, a message is answered --------------------------------------------------- */
+/* --- requests that are answered by one message ------------------------------------------------- */
 
 #define ANSWER(name, Reply, call)                                                                  \
   void tc__api_##name(struct tc__http_job *job, struct tc_query_session *session) {                \
@@ -52,9 +51,9 @@ ANSWER(snap, SnapReply, tc_query_snap(session, ASKED(SnapRequest), &diag, &reply
 #undef ASKED
 #undef ANSWER
 
-/* --- rules are changed ------------------------------------------------------------------------- */
+/* --- changes of rules -------------------------------------------------------------------------- */
 
-/* The rules as they are now, or why not; conflict: the code where what there is stands against it. */
+/* Answers with the new list of rules, or with an error; conflict: the code if the change contradicts existing rules. */
 static void change_rules(struct tc__http_job *job, struct tc_query_session *session,
                          const char *add, const char *remove, tb_rc conflict) {
   Tracecollect__V1__TriggerReply *reply = NULL;
@@ -75,7 +74,7 @@ void tc__api_trigger_add(struct tc__http_job *job, struct tc_query_session *sess
   if (*rule == '\0')
     tc__answer_fail(&job->answer, 400, "add: a rule is needed");
   else
-    change_rules(job, session, rule, NULL, TB_BROKEN); /* its name is taken: mend the rule */
+    change_rules(job, session, rule, NULL, TB_BROKEN); /* conflict: the name exists already */
   if (job->answer.status == 200) job->answer.status = 201;
   tc__question_fini(&q);
 }
@@ -84,7 +83,7 @@ void tc__api_trigger_remove(struct tc__http_job *job, struct tc_query_session *s
   const char *name = tp_route_rest(job->conn->route, job->conn->head.request.path);
 
   if (*name != '\0')
-    change_rules(job, session, NULL, name, TB_REFUSED); /* one of the collector's file */
+    change_rules(job, session, NULL, name, TB_REFUSED); /* conflict: a rule of trigger.file */
   else
     tc__answer_fail(&job->answer, 404, "the path ends with a rule's name");
 }
@@ -97,7 +96,7 @@ tb_rc tc__read_kind(const struct tc__http_conn *c, struct tb_diag *diag, const c
 
   *out = tp_route_rest(c->route, c->head.request.path);
   if (strcmp(*out, "all") == 0) {
-    *out = ""; /* the archive's word for it */
+    *out = ""; /* the query's name for all kinds */
     return TB_OK;
   }
   if (to_analysis_find(*out, &kind)) return TB_OK;
@@ -149,9 +148,9 @@ void tc__api_report(struct tc__http_job *job, struct tc_query_session *session) 
   tc__question_fini(&q);
 }
 
-/* ---- reports that were kept ---- */
+/* ---- stored reports ---- */
 
-/* The last line says where to go on. */
+/* Writes the last line, with the place to continue at. */
 static void put_place(struct tb_buf *out, const Tracecollect__V1__HistoryReply *r) {
   char hex[2 * TC_REPORT_STREAM_BYTES + 1] = "";
 
@@ -190,7 +189,7 @@ void tc__api_history(struct tc__http_job *job, struct tc_query_session *session)
   tc__question_fini(&q);
 }
 
-/* ---- what reports there are ---- */
+/* ---- schemas of reports ---- */
 
 static tb_rc write_schemas(struct tb_arena *arena, struct tb_buf *out) {
   Tracecollect__V1__ReportSchema *schema;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line of the log for each request that would change something, whatever became of it. Each that was done is written;
- * of what was refused as many of one peer as of any other line. */
+/* Writes a log line for each request that would change something. Successful requests are always logged; refused ones
+ * within the usual rate limit for lines about one peer. */
 #include <string.h>
 
 #include "base/hash.h"

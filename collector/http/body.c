@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A body is kept whole, up to body_bytes_max, and only after its head was found to be one that may have it. */
+/* Buffers the whole body of a request, up to body_bytes_max, after access.c has accepted the head. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection: while an answer is under way (busy) the bytes behind its request wait in tls, so
- * answers leave in the order of their requests whatever each takes. */
+/* One connection. While a request is being answered (busy), later bytes wait in tls, so that answers are sent in the order
+ * of their requests. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "collector/base/logger.h"
 #include "collector/http/private.h"
 
-enum { OWED_BYTES_MAX = 256 << 10 }; /* no further request is read above it */
+enum { OWED_BYTES_MAX = 256 << 10 }; /* above this no further request is read */
 
 static uint64_t now_ms(const struct tc__http_conn *c) {
   return uv_now(c->http->env.tls->uv);
@@ -67,7 +67,7 @@ void tc__conn_fail_rc(struct tc__http_conn *c, tb_rc rc, const char *why) {
   tc__answer_fini(&a);
 }
 
-/* An end with bytes still owed waits for them (on_drained), as long as they move. */
+/* If bytes are unsent, on_drained() closes the connection later. */
 void tc__conn_done(struct tc__http_conn *c) {
   tc__body_free(c);
   c->route = NULL;
@@ -78,12 +78,12 @@ void tc__conn_done(struct tc__http_conn *c) {
     return;
   }
   tc_http_head_init(&c->head, c->http->env.limits.head_bytes_max);
-  if (!c->feeding) tc_tls_resume(c->tls); /* what waits behind this request */
+  if (!c->feeding) tc_tls_resume(c->tls); /* read the next request */
 }
 
 /* --- bytes ------------------------------------------------------------------------------------- */
 
-/* The peer's requests can no longer be separated: it hears why, and that is the end. */
+/* The next request's beginning is unknown: sends an error and closes the connection. */
 static void end_with(struct tc__http_conn *c, int status, const char *why) {
   c->ending = true;
   tc__conn_fail(c, status, why);
@@ -93,11 +93,11 @@ static bool may_read_on(const struct tc__http_conn *c) {
   return !c->busy && !c->ending && tc_tls_unsent(c->tls) <= OWED_BYTES_MAX;
 }
 
-/* One who reads live events has nothing more to ask. */
-static void swallow(struct tc__http_conn *c, size_t n) {
+/* Discards bytes from a reader of live events, up to a limit. */
+static void discard(struct tc__http_conn *c, size_t n) {
   c->head.bytes += n;
   if (c->head.bytes > 2 * c->http->env.limits.head_bytes_max)
-    tc_tls_abort(c->tls, "talks into its live events");
+    tc_tls_abort(c->tls, "sends requests while it reads live events");
 }
 
 static size_t take_head(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
@@ -130,7 +130,7 @@ static tb_rc on_bytes(void *self, const unsigned char *bytes, size_t n, size_t *
   take_requests(c, bytes, n, used);
   c->feeding = false;
   if (c->live != NULL) {
-    swallow(c, n - *used);
+    discard(c, n - *used);
     *used = n;
     return TB_OK;
   }
@@ -156,12 +156,13 @@ static void on_drained(void *self) {
     tc_tls_resume(c->tls);
 }
 
-/* It is not read while it waits for its answer. Nothing tells one that has sent all it will apart from one that has gone,
- * but for an answer that is on its way: there a reset comes back. */
+/* The peer closed its side while the request was being answered: whether it still reads is unknown, so that a running job
+ * would be wasted. While an answer is being sent, a peer that is gone answers with a reset. */
 static void on_left(void *self) {
   struct tc__http_conn *c = self;
 
-  if (c->busy && c->file == NULL && c->rest == NULL) tc_tls_abort(c->tls, "left before it had its answer");
+  if (c->busy && c->file == NULL && c->rest == NULL)
+    tc_tls_abort(c->tls, "closed before the answer was ready");
 }
 
 static void on_closed(void *self, const char *why) {
@@ -178,7 +179,7 @@ static void on_closed(void *self, const char *why) {
   if (c->job == NULL)
     tc__conn_free(c);
   else
-    tc__job_call_off(c->job); /* its end frees c */
+    tc__job_call_off(c->job); /* the end of the job frees c */
 }
 
 void tc__conn_free(struct tc__http_conn *c) {
@@ -190,7 +191,7 @@ void tc__conn_free(struct tc__http_conn *c) {
 
 /* --- time -------------------------------------------------------------------------------------- */
 
-/* why: the peer takes no answer either, and hears nothing more. */
+/* why NULL: a late request, which gets an error; else the connection is aborted with this reason. */
 static void time_out(struct tc__http_conn *c, const char *why) {
   static const char late[] = "the request took too long";
 
@@ -203,8 +204,8 @@ static void time_out(struct tc__http_conn *c, const char *why) {
   end_with(c, 408, late);
 }
 
-/* Live events fit into the buffers of both systems for a while, and heartbeats are added to what is not taken: that a peer
- * reads shows in what its system takes alone. */
+/* Live events may fit into the socket buffers of both hosts for a while, and heartbeats are added. So only the bytes that
+ * the peer's host has acknowledged show that the peer reads. */
 static bool is_stalled(struct tc__http_conn *c, uint64_t at_ms) {
   struct tc_tls_flow flow;
 
@@ -221,7 +222,7 @@ void tc__conn_tick(struct tc__http_conn *c, uint64_t at_ms) {
   if (!unsent) c->owes_ms = 0;
   if (unsent && c->owes_ms == 0) c->owes_ms = at_ms;
   if (unsent || c->live != NULL) {
-    if (is_stalled(c, at_ms)) time_out(c, "takes no bytes");
+    if (is_stalled(c, at_ms)) time_out(c, "reads no bytes");
     return;
   }
   c->moved_ms = at_ms;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/v1/live: a connection that reads the ring of live.h.
  *
- * As long as a reader wants overviews, one of all streams is put together once a second on a worker; its
- * cost does not depend on the number of readers. */
+ * While a reader wants overviews, a worker writes an overview of all streams each second, once for all readers. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,7 +13,7 @@
 #define KINDS_DEFAULT "overview,alert,generation"
 
 enum {
-  TURN_BYTES = 64 << 10, /* of http->turn_bytes */
+  TURN_BYTES = 64 << 10, /* size of http->turn_bytes */
   OWED_BYTES_MAX = 64 << 10,
   OVERVIEW_MS = 1000,
   HISTORY_BYTES_MAX = 64 << 20
@@ -22,14 +21,14 @@ enum {
 
 /* --- sending ----------------------------------------------------------------------------------- */
 
-/* All that is there goes out in one write. */
+/* Sends all available events in one write. */
 bool tc__live_turn(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   size_t gathered = 0, n;
   const void *text;
   bool more = false;
 
-  if (tc_tls_unsent(c->tls) >= OWED_BYTES_MAX) return false; /* on_drained() comes back to it */
+  if (tc_tls_unsent(c->tls) >= OWED_BYTES_MAX) return false; /* on_drained() continues */
   while (tc_live_next(http->live, c->live, &text, &n)) {
     if (n > TURN_BYTES - gathered) {
       more = true;
@@ -102,7 +101,7 @@ void tc__live_tick(struct tc_http *http) {
 
 /* --- a new reader ------------------------------------------------------------------------------ */
 
-/* Not numbered: it is for this reader, and no other misses it. A reader that comes back has its own. */
+/* The history has no event number, because only a new reader gets it; a reader that reconnects has it already. */
 static void send_history(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   struct tb_mem mem;
@@ -125,7 +124,7 @@ void tc__live_begin(struct tc__http_conn *c) {
 
   if (!tc__question_read(c, &q)) return;
   const Tracecollect__V1__LiveRequest *asked = (const Tracecollect__V1__LiveRequest *)q.message;
-  if (*asked->kinds != '\0') kinds = asked->kinds; /* both lie in the request */
+  if (*asked->kinds != '\0') kinds = asked->kinds; /* both point into the request */
   if (*asked->last_event_id != '\0') last_id = asked->last_event_id;
   tc__question_fini(&q);
   if (!tc__place_may_listen(c)) return;
@@ -143,7 +142,7 @@ void tc__live_begin(struct tc__http_conn *c) {
     if (http->env.history != NULL && last_id[0] == '\0' && tc_live_reads(c->live, "history"))
       send_history(c);
     tc__turn_take(c);
-    begin_overview(http); /* so that a page need not wait for its first figures */
+    begin_overview(http); /* a page need not wait for its first figures */
   }
   tc__answer_fini(&a);
 }

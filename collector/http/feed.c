@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of the feed as live events: {"topic":...} and the fields of FeedMessage, under the kind that
- * stands in the topic: alert, generation, report/stw, event/logs.
- *
- * Nothing is taken out of the feed while no reader wants anything of it, and what no reader wants is not
- * turned into text. */
+/* Messages of the feed as live events: {"topic":...} and the fields of FeedMessage. The event's kind is that of the topic:
+ * alert, generation, report/stw, event/logs. The feed is not read while there are no readers, and only messages that a
+ * reader wants are converted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +20,7 @@ struct tc__http_feed {
   struct tb_buf text;
 };
 
-/* SERVICE/INSTANCE/KIND: no other slashes stand before the kind. */
+/* Returns KIND of SERVICE/INSTANCE/KIND; service and instance have no slashes. */
 static const char *kind_of(const char *topic) {
   const char *slash = strchr(topic, '/');
 
@@ -51,7 +49,7 @@ static void publish(struct tc_http *http, const struct tc_feed_message *message)
   tb_arena_reset(&f->arena);
 }
 
-/* A turn's worth; what is left has another turn of the loop. */
+/* Publishes for TURN_NS at most; the rest follows in the loop's next turn. */
 static void on_wake(uv_async_t *handle) {
   struct tc_http *http = handle->data;
   uint64_t end_ns = uv_hrtime() + TURN_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's file: a worker finds and opens it, the loop sends it. What is in the page cache the loop reads itself, without a wait;
- * what is not is read by a worker, a chunk at a time, while the chunk before is on its way. So a slow reader costs one chunk of
- * memory, or two. The first chunk is read before the head goes, so that a place that cannot be read is told, also to one who
- * goes on from the byte that it has reached. */
+/* Sends a segment's file. A worker finds and opens the file. The loop reads what is in the page cache, without waiting;
+ * a worker reads the rest, a chunk at a time, while the chunk before is being sent: a slow reader costs one or two chunks
+ * of memory. The first chunk is read before the head is sent, so that a read error is reported with a status, also to a
+ * client that resumes at a byte. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -20,17 +20,17 @@
 
 enum {
   TURN_BYTES = 1 << 20,
-  OWED_BYTES_MAX = TC__FILE_CHUNK_BYTES, /* nothing is read above it */
-  DIGEST_BYTES_MAX = 16 << 20            /* of a range whose checksum goes in front of it */
+  OWED_BYTES_MAX = TC__FILE_CHUNK_BYTES, /* above this no chunk is read */
+  DIGEST_BYTES_MAX = 16 << 20            /* largest range that gets a Content-Digest */
 };
 
 struct tc__http_file {
   int fd;
   struct tc_segment_row row;
   uint64_t at, left;
-  size_t chunk; /* bytes in buffer; 0: it cannot be read */
+  size_t chunk; /* bytes in buffer; 0: the read failed */
   struct tb_diag fault;
-  unsigned char *buffer; /* a worker's */
+  unsigned char *buffer; /* used by the worker */
 };
 
 void tc__http_file_free(struct tc__http_conn *c) {
@@ -60,7 +60,7 @@ static tb_rc read_next(struct tc__http_file *f) {
 
 static void read_chunk(struct tc__http_job *job, struct tc_query_session *session) {
   (void)session;
-  (void)!read_next(job->self); /* chunk_read() sees it */
+  (void)!read_next(job->self); /* chunk_read() checks chunk */
 }
 
 static void send_some(struct tc__http_conn *c, const unsigned char *bytes, size_t n) {
@@ -98,7 +98,7 @@ bool tc__http_file_turn(struct tc__http_conn *c) {
 
     if (sent >= TURN_BYTES) return true;
     ssize_t n = preadv2(f->fd, &to, 1, (off_t)f->at, RWF_NOWAIT);
-    if (n <= 0) { /* not there yet, or a fault: the worker's to say */
+    if (n <= 0) { /* not in the page cache, or an error, which the worker reports */
       begin_chunk(c);
       return false;
     }
@@ -124,7 +124,7 @@ static tb_rc find_segment(struct tc__http_job *job, struct tc_query_session *ses
   return tc_query_session_open(session, id, diag, &f->row, &f->fd);
 }
 
-/* A run that is still written is known by its length: what is there of it stays. */
+/* The tag of an open run is its length: a run only grows. */
 static void write_tag(struct tc__http_answer *a, const struct tc_segment_row *row) {
   char hex[2 * TC_HASH_BYTES_MAX + 1];
 
@@ -144,9 +144,9 @@ static void add_digest(struct tc__http_answer *a, const char *field, const char 
   snprintf(a->fields + used, sizeof a->fields - used, "%s: %s=:%s:\r\n", field, kind, text);
 }
 
-/* The part of the file that the request's fields name: 200, 206, 304 or 416. */
-static void shape(const struct tc_http_request *r, struct tc__http_file *f,
-                  struct tc__http_answer *a) {
+/* Chooses status (200, 206, 304 or 416) and range by the request's fields. */
+static void choose_range(const struct tc_http_request *r, struct tc__http_file *f,
+                         struct tc__http_answer *a) {
   uint64_t total = f->row.bytes;
   struct tc_http_range range = { TC_HTTP_WHOLE, 0, total };
   int n = 0;
@@ -181,7 +181,7 @@ static void shape(const struct tc_http_request *r, struct tc__http_file *f,
 
 /* --- checksums --------------------------------------------------------------------------------- */
 
-/* The bytes themselves are the answer's body then. */
+/* Reads the whole range into the answer's body and adds its checksum. */
 static tb_rc add_content_digest(struct tc__http_file *f, enum tc_http_digest digest,
                                 struct tc__http_answer *a, struct tb_diag *diag) {
   unsigned char sum[EVP_MAX_MD_SIZE];
@@ -212,7 +212,7 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   tc__question_fini(&q);
   tb_diag_clear(&diag);
   tb_rc rc = find_segment(job, session, &diag);
-  if (rc == TB_OK) shape(r, f, a);
+  if (rc == TB_OK) choose_range(r, f, a);
   enum tc_http_digest digest = tc_http_digest_of(r->want_content_digest);
   bool has_bytes = rc == TB_OK && a->status < 300 && f->left > 0;
   if (has_bytes && digest != TC_HTTP_NO_DIGEST && f->left <= DIGEST_BYTES_MAX)
@@ -225,7 +225,7 @@ static void open_segment(struct tc__http_job *job, struct tc_query_session *sess
   tc__answer_fail_rc(a, rc, diag.text);
 }
 
-/* --- the answer begins ------------------------------------------------------------------------- */
+/* --- on the loop ------------------------------------------------------------------------------- */
 
 static void segment_opened(struct tc__http_job *job, bool wanted) {
   struct tc__http_conn *c = job->conn;

@@ -46,7 +46,7 @@ static void set(struct tc_readiness *r, enum tc_check which, uint64_t now_wall_n
 
 /* --- TLS --------------------------------------------------------------------------------------- */
 
-/* NULL: *out_why is an errno, or 0 if it could be opened. */
+/* Returns NULL on an error; *out_why is errno, or 0 if the file is not a certificate. */
 static X509 *read_certificate(const char *dir, int *out_why) {
   char path[PATH_MAX];
 
@@ -70,7 +70,6 @@ static void check_tls(struct tc_readiness *r, const struct tc_readiness_facts *f
         why != 0 ? tb_small_file_fault(why) : "it is not a certificate");
     return;
   }
-  /* From now to its end; below zero once that is past. */
   bool known = ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) == 1;
   bool begun = X509_cmp_current_time(X509_get0_notBefore(cert)) < 0;
   if (!known || !begun)
@@ -92,7 +91,7 @@ static bool read_line(const char *path, char *line, int n) {
   return got;
 }
 
-/* The memory that the control group allows (the unit's MemoryMax); 0: no limit, or no such file. */
+/* Returns the memory limit of the control group (the unit's MemoryMax); 0: none, or unknown. */
 static uint64_t group_limit(void) {
   char line[PATH_MAX], path[PATH_MAX + 64];
   uint64_t limit = 0;
@@ -112,7 +111,7 @@ static void check_memory(struct tc_readiness *r, uint64_t at) {
   if (group != 0 && group < limit) limit = group;
   if (!read_line("/proc/self/statm", line, sizeof line) ||
       sscanf(line, "%*u %" SCNu64, &pages) != 1) {
-    set(r, TC_CHECK_MEMORY, at, FINE, "not known: /proc is not there");
+    set(r, TC_CHECK_MEMORY, at, FINE, "not known: /proc cannot be read");
     return;
   }
   set(r, TC_CHECK_MEMORY, at, pages * page < limit / 100 * MEMORY_PERCENT_MAX ? FINE : WARNS,

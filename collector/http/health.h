@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does the daemon take in what agents send, and if not, what is wrong and since when: /readyz.
+/* /readyz: does the daemon accept records of agents? If not, what is wrong, and since when.
  *
- * A finding that does not stop it from that is a warning, and it is ready all the same: who routes agents by its answer would
- * take away the one place that they have.
+ * A problem that does not stop the daemon from accepting records is only a warning: a router of agents that saw "not
+ * ready" would cut them off from the only collector they have.
  *
  * Threads   one.
  * Time      wall clock, given by the caller.
@@ -18,9 +18,9 @@ enum tc_check { TC_CHECK_DISK, TC_CHECK_FILES, TC_CHECK_RETENTION, TC_CHECK_TLS,
 struct tc_readiness {
   struct {
     bool ok;
-    bool stops;             /* where not ok: it is not ready; else it is a warning */
+    bool stops;             /* if not ok: true: not ready; false: a warning */
     char state[120];        /* for people */
-    uint64_t since_wall_ns; /* when ok or stops last changed */
+    uint64_t since_wall_ns; /* last change of ok or stops */
   } check[TC_CHECKS];
 };
 
@@ -28,7 +28,7 @@ struct tc_readiness_facts {
   uint64_t now_wall_ns;
   struct tc_store_stats store;
   const char *certs; /* folder of server.pem */
-  bool running;      /* not on the way to its end */
+  bool running;      /* not shutting down */
 };
 
 void tc_readiness_update(struct tc_readiness *readiness, const struct tc_readiness_facts *facts);

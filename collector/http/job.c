@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libuv's workers do what may block. A job holds its connection's memory until it is done, not its
- * socket: a peer that leaves is gone at once. Desks are lent to one job at a time and kept for the
- * next; there are never more than workers. Jobs wait in lanes, so that none of a kind holds up another kind. */
+/* Work that may block is done by libuv's workers. A job keeps its connection's memory until the job is done, but not the
+ * socket, which is closed as soon as the peer leaves. A query session is used by one job at a time and then reused; there
+ * are at most as many as workers. Jobs wait in lanes, so that one kind does not delay another. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 /* --- a worker's turn --------------------------------------------------------------------------- */
 
-/* False: the server is closing. session is NULL where there is no memory for one. */
+/* Returns false if the server is closing. *out_desk is NULL if a session cannot be allocated. */
 static bool turn_begin(struct tc_http *http, struct tc_query_session **out_desk) {
   bool welcome;
 
@@ -23,7 +23,7 @@ static bool turn_begin(struct tc_http *http, struct tc_query_session **out_desk)
   return welcome;
 }
 
-/* While jobs_running counts us the store is open, so a session too many goes first. */
+/* The store stays open while jobs_running counts this job: a surplus session is freed before. */
 static void turn_end(struct tc_http *http, struct tc_query_session *session) {
   bool kept = false;
 
@@ -68,7 +68,7 @@ void tc_http_set_workers(void) {
   setenv("UV_THREADPOOL_SIZE", number, 1);
 }
 
-/* One turn after the owner's last one that waits. */
+/* Returns the turn after that of the owner's last waiting job. */
 static uint64_t next_turn(const struct tc__http_lane *lane, uint64_t owner) {
   const struct tc__http_job *job;
   uint64_t turn = lane->turn;
@@ -93,7 +93,7 @@ static void wait_in_lane(struct tc__http_lane *lane, struct tc__http_job *job) {
 
 static void on_done(uv_work_t *work, int status);
 
-/* uv_queue_work() fails for a call without a function alone. */
+/* uv_queue_work() fails only without a function. */
 static void begin_waiting(struct tc_http *http, enum tc__http_lane_kind kind) {
   struct tc__http_lane *lane = &http->lanes[kind];
 
@@ -110,7 +110,7 @@ static void begin_waiting(struct tc_http *http, enum tc__http_lane_kind kind) {
 
 /* --- on the loop ------------------------------------------------------------------------------- */
 
-/* Its connection goes with it, if that has gone. */
+/* Ends a job; frees its connection, too, if that was closed meanwhile. */
 static void finish(struct tc__http_job *job, bool done) {
   struct tc__http_conn *c = job->conn;
   bool gone = c != NULL && c->tls == NULL;

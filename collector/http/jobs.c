@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long jobs: what may take an hour is begun by one question and asked for by others. One that nobody has asked for during
- * http.job_expire is called off, or its end forgotten.
+/* Long jobs, which may take an hour: one request starts a job, others poll it. A job that nobody polls for
+ * http.job_expire is cancelled, or its result dropped.
  *
- * A job is the loop's; the worker that is at it sees what is atomic, and writes the two texts of its end. */
+ * The loop owns a job; its worker uses only the atomic fields and writes json and packed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@ struct tc__http_long {
   LIST_ENTRY(tc__http_long) all;
   struct tc_http *http;
   uint64_t id, owner;
-  uint64_t asked_ms; /* when somebody asked last */
-  bool called_off; /* nobody may ask for it any more */
+  uint64_t asked_ms; /* last poll */
+  bool called_off;   /* cancelled: polls get 404 */
   bool ended;      /* json and packed are written */
   bool end_seen;
   atomic_bool stop;
   atomic_ullong done_bytes, total_bytes;
   struct tb_mem mem;
-  struct tb_buf json, packed; /* the Job, once it has ended */
+  struct tb_buf json, packed; /* the result as a Job message */
 };
 
 /* --- on a worker ------------------------------------------------------------------------------- */
@@ -41,8 +41,8 @@ static void note_progress(void *self, uint64_t done_bytes, uint64_t total_bytes)
   atomic_store_explicit(&job->total_bytes, total_bytes, memory_order_relaxed);
 }
 
-static void say(const struct tc__http_long *job, char id[TC__ID_HEX + 1],
-                Tracecollect__V1__Job *out) {
+static void fill_job(const struct tc__http_long *job, char id[TC__ID_HEX + 1],
+                     Tracecollect__V1__Job *out) {
   tc__write_id(job->id, id);
   out->id = id;
   out->done_bytes = atomic_load_explicit(&job->done_bytes, memory_order_relaxed);
@@ -55,19 +55,19 @@ static void write_end(struct tc__http_long *job, tb_rc rc, const char *why,
   Tracecollect__V1__Job end = TRACECOLLECT__V1__JOB__INIT;
   char id[TC__ID_HEX + 1];
 
-  say(job, id, &end);
+  fill_job(job, id, &end);
   end.state = rc == TB_OK ? done : failed;
   if (rc == TB_OK) {
     end.verify = verify;
   } else {
-    end.code = (char *)(uintptr_t)tb_rc_name(rc); /* packing only reads them */
+    end.code = (char *)(uintptr_t)tb_rc_name(rc); /* packing only reads it */
     end.error = (char *)(uintptr_t)why;
   }
   tc__put_message(&job->json, false, &end.base);
   tc__put_message(&job->packed, true, &end.base);
 }
 
-static void run(struct tc__http_job *work, struct tc_query_session *session) {
+static void run_verify(struct tc__http_job *work, struct tc_query_session *session) {
   struct tc__http_long *job = work->self;
   const struct tc_query_watch watch = { job, is_stopped, note_progress };
   Tracecollect__V1__VerifyReply *verify = NULL;
@@ -110,7 +110,7 @@ static void answer(struct tc__http_conn *c, struct tc__http_long *job, int statu
     tb_buf_add(&a.body, end->data, end->len);
     if (end->rc != TB_OK) a.body.rc = end->rc;
   } else {
-    say(job, id, &said);
+    fill_job(job, id, &said);
     said.state = running;
     tc__put_message(&a.body, packed, &said.base);
   }
@@ -118,7 +118,7 @@ static void answer(struct tc__http_conn *c, struct tc__http_long *job, int statu
   tc__answer_fini(&a);
 }
 
-/* Those who wait for it, and longer than at_ms. */
+/* Answers the polls of the job whose wait ends at at_ms or before. */
 static void answer_polls(struct tc__http_long *job, uint64_t at_ms) {
   for (struct tc__http_conn *c = job->http->first, *next; c != NULL; c = next) {
     next = c->next;
@@ -133,7 +133,6 @@ static void answer_polls(struct tc__http_long *job, uint64_t at_ms) {
   }
 }
 
-/* Its worker, if one is at it, ends soon. */
 static void call_off(struct tc__http_long *job) {
   job->called_off = true;
   atomic_store(&job->stop, true);
@@ -175,8 +174,8 @@ void tc__longs_close(struct tc_http *http) {
 
 /* --- questions --------------------------------------------------------------------------------- */
 
-/* NULL: c has its answer. */
-static struct tc__http_long *find(struct tc__http_conn *c) {
+/* Returns NULL after an error answer. */
+static struct tc__http_long *find_job(struct tc__http_conn *c) {
   struct tc__http_long *job = NULL;
   uint64_t id;
 
@@ -200,8 +199,8 @@ static size_t count_of(const struct tc_http *http, uint64_t owner) {
   return n;
 }
 
-/* Forgets the oldest job whose end was reported: clients that never send DELETE need not wait for a place. owner NULL: any
- * owner's. */
+/* Drops the oldest job whose result was fetched, so that clients that never send DELETE can start another. owner NULL: of
+ * any owner. */
 static bool forget_one(struct tc_http *http, const uint64_t *owner) {
   struct tc__http_long *job, *found = NULL;
 
@@ -217,7 +216,7 @@ static struct tc__http_long *begin(struct tc__http_conn *c) {
   struct tc_http *http = c->http;
   struct tc__http_long *job = calloc(1, sizeof *job);
   const struct tc__http_job work = {
-    .run = run, .done = worked, .self = job, .owner = c->owner, .lane = TC__LANE_AUDIT
+    .run = run_verify, .done = worked, .self = job, .owner = c->owner, .lane = TC__LANE_AUDIT
   };
 
   if (job == NULL) return NULL;
@@ -264,7 +263,7 @@ void tc__job_poll(struct tc__http_conn *c) {
   if (!tc__question_read(c, &q)) return;
   uint32_t wait_ms = ((Tracecollect__V1__JobRequest *)q.message)->wait_ms;
   tc__question_fini(&q);
-  struct tc__http_long *job = find(c);
+  struct tc__http_long *job = find_job(c);
   if (job == NULL) return;
   c->polled = job;
   c->poll_until_ms = uv_now(c->http->env.tls->uv) + wait_ms;
@@ -272,7 +271,7 @@ void tc__job_poll(struct tc__http_conn *c) {
 }
 
 void tc__job_end(struct tc__http_conn *c) {
-  struct tc__http_long *job = find(c);
+  struct tc__http_long *job = find_job(c);
   struct tc__http_answer a;
 
   if (job == NULL) return;

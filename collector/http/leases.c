@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: a question goes to the leases' thread, which answers when there is something to say; it holds no worker. Only the
- * loop touches the connection: the other thread puts the question into a list and wakes the loop, and one whose connection
- * has gone ends there, too. Protobuf goes out as the loops packed it; JSON is made of it by a worker. */
+/* Leases: a request is passed to the leases' thread, which answers once there are events; no worker waits meanwhile. Only
+ * the loop uses the connection: the leases' thread puts the answered request into a list and wakes the loop, which also
+ * frees requests whose connection was closed. Protobuf is sent as packed by the event loops; a worker converts it to
+ * JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "proto/unpack.h"
 
 enum {
-  JSON_BYTES_MAX = 4 << 20, /* packed: as JSON they are some eight times as long */
+  JSON_BYTES_MAX = 4 << 20, /* packed bytes; JSON is about eight times as long */
   JSON_MEMORY_MAX = 256 << 20,
   REPLY_BUNDLES = 1, /* fields of proto/archive.proto */
   BUNDLE_NUMBER = 1,
@@ -22,10 +23,10 @@ enum {
 struct tc__lease_wait {
   STAILQ_ENTRY(tc__lease_wait) answered;
   struct tc_http *http;
-  struct tc__http_conn *conn; /* the loop's; NULL: it has gone */
+  struct tc__http_conn *conn; /* used by the loop only; NULL: closed */
   struct tc_lease_ask ask;
-  struct tc__http_answer answer; /* NEXT: its body is a NextReply */
-  struct tc_lease_answer said;   /* but its bundles */
+  struct tc__http_answer answer; /* NEXT: the body is a NextReply */
+  struct tc_lease_answer said;   /* without bundles */
   char words[200];
 };
 
@@ -38,7 +39,7 @@ static size_t write_head(const struct tc_bundle *b, uint64_t lost,
   return (size_t)(tp_put_number(end, BUNDLE_LOST, lost) - head);
 }
 
-/* A NextReply, with the bundles as their loops have packed them. */
+/* Writes a NextReply with the packed bundles. */
 static void pack_bundles(const struct tc_lease_answer *answer, struct tb_buf *out) {
   unsigned char head[TP_FIELD_BYTES + BUNDLE_HEAD_BYTES_MAX], fields[BUNDLE_HEAD_BYTES_MAX];
   const struct tc_bundle *b = answer->bundles;
@@ -124,7 +125,7 @@ static void json_written(struct tc__http_job *job, bool wanted) {
   wait_free(job->self);
 }
 
-/* True: a worker has w. */
+/* Returns true if a worker owns w now. */
 static bool answer_next(struct tc__http_conn *c, struct tc__lease_wait *w) {
   const struct tc__http_job job = { .run = write_json, .done = json_written, .self = w };
 
@@ -138,7 +139,7 @@ static bool answer_next(struct tc__http_conn *c, struct tc__lease_wait *w) {
   return false;
 }
 
-/* What was opened for a reader that has left expires. True: a worker has w. */
+/* Returns true if a worker owns w now. */
 static bool answer(struct tc__http_conn *c, struct tc__lease_wait *w) {
   if (w->said.rc != TB_OK) {
     fail(c, w);

@@ -8,19 +8,19 @@
 #include <string.h>
 #include <sys/queue.h>
 
-/* EVENT_BYTES: of an event in the mean, at least; smaller ones find the ring short of slots first. */
+/* EVENT_BYTES: assumed mean size of an event; with smaller events the ring runs out of slots before bytes. */
 enum { KINDS_MAX = 127, KIND_MAX = 31, EVENT_BYTES = 128 };
 
 struct event {
-  char listed[KIND_MAX + 3]; /* ",kind,": as struct tc_live_reader has it */
+  char listed[KIND_MAX + 3]; /* ",kind,", to be found in kinds of a reader */
   size_t len;
   char text[]; /* as it is sent */
 };
 
-/* The event of number n stands in slot n % slots, so that a reader finds its place at once. */
+/* Event n is in slot n % slots. */
 struct tc_live {
   uint64_t run;
-  uint64_t first, last; /* numbers first to last have a slot; NULL in it: the event was lost */
+  uint64_t first, last; /* events first to last have a slot; NULL in a slot: the event was lost */
   struct event **slot;
   size_t slots;
   size_t bytes, bytes_max;
@@ -30,8 +30,8 @@ struct tc_live {
 
 struct tc_live_reader {
   LIST_ENTRY(tc_live_reader) all;
-  uint64_t next;             /* number of the event to be sent next */
-  bool restarted;            /* its last id is of another run: to be reported */
+  uint64_t next;  /* number of the next event to send */
+  bool restarted; /* the last id is of an earlier start of the daemon: a gap is reported */
   char kinds[KINDS_MAX + 3]; /* ",a,b," */
   char notice[160];
 };
@@ -89,7 +89,7 @@ void tc_live_publish(struct tc_live *live, const char *kind, const void *data, s
   if (number - live->first == live->slots) drop_oldest(live);
   live->last = number;
   *slot_of(live, number) = e;
-  if (e == NULL) return; /* every reader sees a gap here */
+  if (e == NULL) return; /* every reader gets a gap here */
   e->len = len;
   list_kind(e->listed, kind);
   memcpy(e->text, head, (size_t)head_len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of proto/archive.proto: what a request asks, and answers in the form that its peer takes. */
+/* Reads requests and writes answers as messages of proto/archive.proto, in JSON or protobuf. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { QUESTION_MEMORY_MAX = 1 << 20, ID_BYTES = 8 };
 
-/* --- what is asked ----------------------------------------------------------------------------- */
+/* --- requests ---------------------------------------------------------------------------------- */
 
 static tb_rc moment(const char *text, struct tb_diag *diag, uint64_t *out_wall_ns) {
   return tc_time_parse(text, tc_wall_ns(), diag, out_wall_ns);
@@ -46,7 +46,8 @@ static tb_rc read_body(const struct tc__http_conn *c, struct tb_arena *arena, st
                          : tb_fail(diag, TB_PROTOCOL, "the body is not a %s", c->route->ask->name);
 }
 
-static tb_rc take(struct tc__http_conn *c, struct tb_diag *diag, struct tc__http_question *q) {
+static tb_rc read_question(struct tc__http_conn *c, struct tb_diag *diag,
+                           struct tc__http_question *q) {
   tb_diag_clear(diag);
   tb_mem_init(&q->mem, tb_mem_libc, NULL, QUESTION_MEMORY_MAX);
   tb_arena_init(&q->arena, &q->mem, 4 << 10);
@@ -59,7 +60,7 @@ static tb_rc take(struct tc__http_conn *c, struct tb_diag *diag, struct tc__http
 
 bool tc__question_read(struct tc__http_conn *c, struct tc__http_question *q) {
   struct tb_diag diag;
-  tb_rc rc = take(c, &diag, q);
+  tb_rc rc = read_question(c, &diag, q);
 
   if (rc != TB_OK) tc__conn_fail_rc(c, rc, diag.text);
   return rc == TB_OK;
@@ -67,7 +68,7 @@ bool tc__question_read(struct tc__http_conn *c, struct tc__http_question *q) {
 
 bool tc__job_question(struct tc__http_job *job, struct tc__http_question *q) {
   struct tb_diag diag;
-  tb_rc rc = take(job->conn, &diag, q);
+  tb_rc rc = read_question(job->conn, &diag, q);
 
   if (rc != TB_OK) tc__answer_fail_rc(&job->answer, rc, diag.text);
   return rc == TB_OK;
@@ -77,7 +78,7 @@ void tc__question_fini(struct tc__http_question *q) {
   tb_arena_fini(&q->arena);
 }
 
-/* The query is read again by a worker. */
+/* Parses a copy of the query: a worker parses it again. */
 bool tc__asks_to_settle(const struct tc__http_conn *c) {
   char query[TC_HTTP_URL_MAX + 1];
   struct tb_arena arena;

@@ -16,7 +16,7 @@ enum { REPORTS_MEMORY_MAX = 256 << 20 };
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-/* One table of a stream's report, with the stacks of its rows. */
+/* A table of one stream's report, with the stacks of its rows. */
 struct stream_rows {
   unsigned char stream[TC_REPORT_STREAM_BYTES];
   const char *service, *instance;
@@ -24,12 +24,12 @@ struct stream_rows {
   struct tp_table table;
 };
 
-/* The same table of all streams, in order of their ids. */
+/* This table of all streams, sorted by stream id. */
 struct all_rows {
   struct tb_arena *arena;
   struct tc_report_view *view;
   const char *table;
-  bool only_open; /* of streams that have not ended */
+  bool only_open; /* only streams that have not ended */
   struct stream_rows *rows;
   size_t n, room;
 };
@@ -91,8 +91,8 @@ static int64_t number_of(const struct stream_rows *rows, const Tracecollect__V1_
   return tp_value_number(value_of(rows, row, name));
 }
 
-/* Every Go program that asks for signals has one goroutine that waits for them all its life, in what
- * counts as a system call. It is blocked by definition and informs no reader. */
+/* A Go program that uses signals has a goroutine that waits for them in what counts as a system call: it is always
+ * blocked, which is of no interest. */
 static bool is_idle(const struct stream_rows *rows, const Tracecollect__V1__Row *call) {
   const Tracecollect__V1__Value *stack = value_of(rows, call, "stack");
 
@@ -195,7 +195,7 @@ static void write_streams(struct tb_buf *out, const Tracecollect__V1__StatusRepl
   tb_buf_byte(out, '[');
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < status->n_streams && shown < TC_OVERVIEW_STREAMS_MAX; i++) {
-      /* Newest last in the catalog: what was opened last is looked for first. */
+      /* In reverse order of the catalog, which has the newest stream last. */
       const stream_status *s = status->streams[status->n_streams - 1 - i];
 
       if ((strcmp(s->state, "live") == 0) != (pass == 0)) continue;
@@ -294,7 +294,7 @@ static tb_rc write_blocked(struct tb_buf *out, const struct all_rows *calls) {
   return TB_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- the overview ------------------------------------------------------------------------------ */
 
 static tb_rc write_all(struct tb_buf *out, const Tracecollect__V1__StatusReply *status,
                        struct tc_reports *reports, struct tc_report_view *view) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Made by CMake from collector/http/page: a row a file (cmake/embed.cmake). */
+/* Rows are made by CMake, one per file of collector/http/page (cmake/embed.cmake). */
 static const struct tc_page_file files[] = {
 #define TC_EMBEDDED(name, type, sha256, ...)                                                       \
   { name, type, "\"" sha256 "\"", (const unsigned char[]){ __VA_ARGS__ },                          \

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page and what it is made of, inside the daemon's own file (collector/http/page).
- *
- * Nothing comes from anywhere else, and the policy sees to it: scripts and styles are ours alone, as
- * files; none stands in the page itself.
- */
+/* The files of the web page (collector/http/page), embedded in the daemon. The policy allows no other sources and no inline
+ * scripts or styles. */
 #ifndef TC_HTTP_PAGE_H
 #define TC_HTTP_PAGE_H
 
@@ -20,7 +17,7 @@ struct tc_page_file {
   size_t len;
 };
 
-/* By the URL's path: "/" is the page. NULL: there is none. */
+/* Finds a file by the URL's path; "/" is the page. NULL: no such file. */
 const struct tc_page_file *tc_page_find(const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A newcomer gets a place of connections_max, a free one or that of a peer that makes no use of its own; else a spare one, in
- * which only health and metrics are answered, and from which the oldest gives way whatever it does.
+/* A new connection gets one of connections_max places: a free one, or that of an unused or slow connection, which is closed.
+ * If there is none, it gets a spare place, where only health and metrics are answered; the oldest spare is then closed.
  *
- * Handshakes that never end cost their peers nothing: no more than a quarter of the places are theirs, and one more takes the place of
- * another handshake, never of one who has a certificate. */
+ * At most a quarter of the places may be in a TLS handshake, because unfinished handshakes cost a peer nothing. A further
+ * one replaces another handshake, never a connection that has finished its handshake. */
 #include <unistd.h>
 
 #include "collector/base/logger.h"
@@ -11,19 +11,19 @@
 
 enum {
   SPARES = 32,
-  GREETING_PART = 4, /* of connections_max */
-  LEAVING_MAX = 64, /* given way, their memory not free yet */
-  SLOW_MS = 1000,   /* a part of an answer that waits longer may give way */
-  UNREAD_MS = 1000, /* a connection whose request waits for the loop keeps its place so long */
+  GREETING_PART = 4, /* divisor of connections_max */
+  LEAVING_MAX = 64,  /* closed, but their memory is not freed yet */
+  SLOW_MS = 1000,    /* a connection whose answer is unsent for longer may be replaced */
+  UNREAD_MS = 1000,  /* a connection with an unread request keeps its place for this time */
 };
 
 static uint64_t now_ms(const struct tc_http *http) {
   return uv_now(http->env.tls->uv);
 }
 
-/* --- giving way -------------------------------------------------------------------------------- */
+/* --- replacing --------------------------------------------------------------------------------- */
 
-/* Smaller goes first: the kind, and then since when. UINT64_MAX: it stays. */
+/* The connection with the least merit is replaced: by kind, then by time. UINT64_MAX: not replaced. */
 static uint64_t merit(const struct tc__http_conn *c, uint64_t at_ms) {
   enum { ANSWERED, WITHOUT_REQUEST, SLOW };
   const uint64_t kind_unit = UINT64_C(1) << 48;
@@ -34,7 +34,7 @@ static uint64_t merit(const struct tc__http_conn *c, uint64_t at_ms) {
   return (c->ending ? ANSWERED : WITHOUT_REQUEST) * kind_unit + c->since_ms;
 }
 
-/* Of those that came within one millisecond the first one, and the list has the newest in front. */
+/* Equal merit: takes the older one, which is later in the list. */
 static struct tc__http_conn *lowest(const struct tc_http *http) {
   uint64_t at_ms = now_ms(http), least = UINT64_MAX - 1;
   struct tc__http_conn *found = NULL;
@@ -49,7 +49,7 @@ static struct tc__http_conn *lowest(const struct tc_http *http) {
   return found;
 }
 
-/* Its request has come and waits for the loop, which may take in many others first. */
+/* Has its request arrived, but the loop has not read it yet because it accepts others first? */
 static bool is_about_to_ask(const struct tc__http_conn *c) {
   return c->unread_ms == 0 && c->head.bytes == 0 && !c->greets && !c->ending &&
          tc_tls_is_unread(c->tls);
@@ -70,7 +70,7 @@ static struct tc__http_conn *oldest_spare(const struct tc_http *http) {
   return found;
 }
 
-/* The oldest of the owner that has the most of them: many of one do not push others out. */
+/* Returns the oldest handshake of the owner that has the most, so that one owner cannot displace others. */
 static struct tc__http_conn *least_greeting(const struct tc_http *http) {
   struct tc__http_conn *found = NULL;
   size_t most = 0;
@@ -88,7 +88,7 @@ static struct tc__http_conn *least_greeting(const struct tc_http *http) {
   return found;
 }
 
-/* At once: the count is right for the next one that is accepted in this turn. */
+/* Leaves the place at once, so that the count is right for the next accept in this turn. */
 static void give_way_as(struct tc__http_conn *c, const char *why) {
   c->http->leaving++;
   tc__place_leave(c);
@@ -100,7 +100,7 @@ static void give_way(struct tc__http_conn *c) {
   give_way_as(c, "gives way to a newer connection: there are http.requests_max, or no more descriptors");
 }
 
-/* --- coming and leaving ------------------------------------------------------------------------ */
+/* --- taking and leaving a place ---------------------------------------------------------------- */
 
 static bool is_full(const struct tc_http *http) {
   return http->count - http->spares >= http->env.limits.connections_max;
@@ -181,7 +181,7 @@ void tc__place_left(struct tc__http_conn *c) {
 
 /* --- questions --------------------------------------------------------------------------------- */
 
-/* It may have come when all places were taken, and ask when one is free again. */
+/* A connection in a spare place gets a normal one if one is free now. */
 bool tc__place_may_wait(struct tc__http_conn *c) {
   if (c->spare && !is_full(c->http)) {
     c->spare = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function that answers each route of proto/routes.def. */
+/* Functions that answer the routes of proto/routes.def. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +8,7 @@
 #include "collector/http/page.h"
 #include "collector/http/private.h"
 
-/* Rows of one path with several methods are neighbours. */
+/* Rows of one path with several methods are adjacent, so that each path is listed once. */
 void tc__http_no_path(struct tc__http_conn *c) {
   char why[TC__WHY_BYTES] = "no such path; there are /";
   const char *before = "/";
@@ -115,7 +115,7 @@ static void answer_page(struct tc__http_conn *c) {
   tc__answer_fini(&a);
 }
 
-/* NULL: answer_by_worker(). */
+/* NULL: answer_by_worker() answers. */
 static void (*const answers[TP_ROUTES])(struct tc__http_conn *c) = {
   [TP_ROUTE_HEALTHZ] = answer_healthz,
   [TP_ROUTE_READYZ] = answer_readyz,
@@ -150,7 +150,7 @@ enum tc_act tc__route_act(const struct tp_route *route) {
   return acts[route->id];
 }
 
-/* What is counted among its owner's questions. */
+/* Does a request count for owner_questions_max? */
 static bool is_question(const struct tp_route *route) {
   enum tc_act act = tc__route_act(route);
 
@@ -163,7 +163,6 @@ static bool has_place(struct tc__http_conn *c) {
   return !is_question(c->route) || tc__place_may_ask(c);
 }
 
-/* What it is asked has been found to be for its peer. */
 void tc__http_dispatch(struct tc__http_conn *c) {
   const struct tp_route *route = tc__access_check(c);
 

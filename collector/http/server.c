@@ -76,7 +76,7 @@ static tb_rc open_door(struct tc_http *http, enum tc__door_kind kind, struct tb_
   return TB_OK;
 }
 
-/* All of them, or none. */
+/* Opens all doors, or none. */
 static tb_rc open_doors(struct tc_http *http, struct tb_diag *diag) {
   tb_rc rc = TB_OK;
 

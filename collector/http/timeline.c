@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines: parameters in, pictures out. One is drawn at a time, on a worker. */
+/* Answers requests for timelines. A worker draws one at a time. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "proto/unpack.h"
 
 enum { IDS_MAX = 200, REST_MS = 60000 };
-_Static_assert((int)TP_STREAM_BYTES == (int)TC_TIMELINE_STREAM_BYTES, "an id is an id");
+_Static_assert((int)TP_STREAM_BYTES == (int)TC_TIMELINE_STREAM_BYTES, "one size of stream ids");
 
 static bool is_wanted(void *job) {
   return tc__job_is_wanted(job);
@@ -149,7 +149,7 @@ struct stretch_query {
   struct tc_timeline_stretch_ask ask;
   struct tc__http_job *job;
   uint64_t rows;
-  struct tb_arena arena; /* of one report */
+  struct tb_arena arena; /* for one report at a time */
 };
 
 static bool stretch_is_wanted(void *self) {
@@ -239,7 +239,6 @@ static void answer(struct tc__http_job *job, struct tc_query_session *session) {
   struct tc__http_question q;
   struct tb_diag diag;
 
-  /* Its reader may have left while it stood in line. */
   if (!tc__job_is_wanted(job) || !tc__job_question(job, &q)) return;
   tb_diag_clear(&diag);
   tb_rc rc = run[job->conn->route->id](job, session, q.message, &diag);
@@ -258,19 +257,21 @@ void tc__timeline_begin(struct tc__http_conn *c) {
   if (!tc__job_begin(c->http, c, &job)) tc__conn_fail(c, 503, tb_rc_text(TB_NOMEM));
 }
 
-static void rest(struct tc__http_job *job, struct tc_query_session *session) {
+static void release_memory(struct tc__http_job *job, struct tc_query_session *session) {
   (void)session;
   tc_timeline_rest(job->http->timeline);
 }
 
-static void rested(struct tc__http_job *job, bool wanted) {
+static void memory_released(struct tc__http_job *job, bool wanted) {
   (void)job;
   (void)wanted;
 }
 
-/* Where no one has looked for a while, what stays in memory goes. */
+/* Releases the timeline's memory when nobody has used it for REST_MS. */
 void tc__timeline_tick(struct tc_http *http) {
-  const struct tc__http_job job = { .run = rest, .done = rested, .lane = TC__LANE_LONG };
+  const struct tc__http_job job = { .run = release_memory,
+                                    .done = memory_released,
+                                    .lane = TC__LANE_LONG };
 
   if (http->timeline_ms == 0 || http->lanes[TC__LANE_LONG].running > 0 ||
       uv_now(http->env.tls->uv) - http->timeline_ms < REST_MS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that have more to be sent than the loop may do at once stand in a queue. Each has a turn of its own; after
- * TURN_NS the loop looks at its other handles first, so that a large answer, or readers that are behind, delay no other one. */
+/* A queue of connections with more to send than the loop may send at once. Each gets a turn; after TURN_NS the loop handles
+ * its other events first, so that a large answer or slow readers do not delay others. */
 #include <stdlib.h>
 
 #include "collector/http/private.h"
@@ -35,12 +35,12 @@ bool tc__rest_begin(struct tc__http_conn *c, struct tc__http_answer *a) {
   return true;
 }
 
-/* True: there may be more at once. */
+/* Returns true if more can be sent at once. */
 static bool rest_turn(struct tc__http_conn *c) {
   struct tc__http_rest *rest = c->rest;
   size_t n = rest->body.len - rest->at;
 
-  if (tc_tls_unsent(c->tls) >= SLICE_BYTES) return false; /* on_drained() comes back to it */
+  if (tc_tls_unsent(c->tls) >= SLICE_BYTES) return false; /* on_drained() continues */
   if (n > SLICE_BYTES) n = SLICE_BYTES;
   rest->at += n;
   tc_tls_send(c->tls, rest->body.data + rest->at - n, n);
@@ -57,7 +57,7 @@ void tc__turn_leave(struct tc__http_conn *c) {
   c->in_line = false;
 }
 
-/* True: there may be more at once. */
+/* Returns true if more can be sent at once. */
 static bool send_turn(struct tc__http_conn *c) {
   if (c->live != NULL) return tc__live_turn(c);
   if (c->file != NULL) return tc__http_file_turn(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the catalog and reports as messages. Everything an answer points to lies in the session's arena. */
+/* Turns rows of the catalog and reports into messages. An answer points only into the session's arena. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
 
 /* --- status ------------------------------------------------------------------------------------ */
 
-/* The environment's strings, which outlive every answer. */
+/* The URLs belong to the environment, which outlives every answer. */
 static void add_feed_urls(struct tc_query_env *env, Tracecollect__V1__StatusReply *status) {
   status->feed_urls = (char **)(uintptr_t)env->feed_urls; /* packing only reads them */
   while (env->feed_urls[status->n_feed_urls] != NULL) status->n_feed_urls++;
@@ -136,7 +136,7 @@ struct segment_list {
   bool more;
 };
 
-/* The words `list` and the metas' readers use. */
+/* Names of verdicts, as `list` prints them. */
 static const char *verdict_word(unsigned verdict) {
   static const char *const words[] = {
     [TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING] = "pending",
@@ -207,7 +207,7 @@ tb_rc tc__query_move_in(struct tb_arena *arena, const ProtobufCMessage *message,
   return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
 }
 
-/* The meta of a segment; NULL: it cannot be read now, as retention or the sealer is at work on it. */
+/* Reads a segment's meta; *out NULL: unreadable now, because retention or the sealer is changing it. */
 static tb_rc read_meta(struct tc_query_session *session, const Tracecollect__V1__SegmentInfo *s,
                        struct tb_diag *diag, tc_meta **out) {
   char path[256];
@@ -216,7 +216,7 @@ static tb_rc read_meta(struct tc_query_session *session, const Tracecollect__V1_
   *out = NULL;
   if (s->open) {
     tb_rc rc = tc_catalog_open_meta(session->catalog, s->id, diag, out);
-    return rc == TB_NOTFOUND ? TB_OK : rc; /* sealed since */
+    return rc == TB_NOTFOUND ? TB_OK : rc; /* sealed meanwhile */
   }
   if (dot == NULL) return TB_OK;
   snprintf(path, sizeof path, "%.*s.meta", (int)(dot - s->path), s->path);
@@ -224,7 +224,7 @@ static tb_rc read_meta(struct tc_query_session *session, const Tracecollect__V1_
   return TB_OK;
 }
 
-/* Figures that only the meta has. */
+/* Adds figures that only the meta has. */
 static tb_rc add_detail(struct tc_query_session *session, Tracecollect__V1__SegmentInfo *s,
                         struct tb_diag *diag) {
   TB_CLEANUP(meta_freep) tc_meta *meta = NULL;
@@ -269,7 +269,7 @@ static tb_rc read_selector(const Tracecollect__V1__Selector *from, struct tb_dia
   return TB_OK;
 }
 
-/* STREAM.GEN.NS, or a segment's id. */
+/* Reads STREAM.GEN.NS, or a segment's id. */
 static tb_rc read_place(const char *text, struct tb_arena *arena, struct tb_diag *diag,
                         struct tc_select *out) {
   unsigned char *stream;
@@ -299,7 +299,7 @@ static tb_rc write_place(const Tracecollect__V1__SegmentInfo *last, struct tb_ar
   return tc__query_text(arena, text, out);
 }
 
-/* What is asked for, and where it begins. *out_first: it is the first page. */
+/* Reads selector and place. *out_first: the request is for the first page. */
 static tb_rc read_list(struct tc_query_session *s, const Tracecollect__V1__ListRequest *ask,
                        struct tb_diag *diag, struct tc_select *out, bool *out_first) {
   TB_TRY(read_selector(ask->selector, diag, out));
@@ -329,8 +329,7 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   select.limit = TC__STREAMS_MAX;
   if (first) TB_TRY(tc_catalog_streams(s->catalog, &select, add_stream, &streams, diag));
   if (segments.limit > TC__SEGMENTS_MAX) segments.limit = TC__SEGMENTS_MAX;
-  select.limit =
-      (unsigned)segments.limit + 1; /* one more than is shown, to know whether there are more */
+  select.limit = (unsigned)segments.limit + 1; /* one more, to know whether there are more */
   TB_TRY((ask->newest_first ? tc_catalog_newest : tc_catalog_segments)(
       s->catalog, &select, add_segment, &segments, diag));
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify for a reader: what `tracectl verify ARCHIVE` does, in the process that holds the archive. */
+/* Verifies the archive as `tracectl verify ARCHIVE` does, but inside the daemon. */
 #include <string.h>
 
 #include "archive/audit/audit.h"
@@ -34,7 +34,7 @@ static bool is_stopping(void *self) {
   return tc__query_is_stopping(f->session->query) || f->watch->stop(f->watch->self);
 }
 
-static tb_rc look(struct findings *findings, struct tb_diag *diag, struct tc_audited *out) {
+static tb_rc run_audit(struct findings *findings, struct tb_diag *diag, struct tc_audited *out) {
   struct tc_audit_sink sink = {
     .self = findings, .problem = note_problem, .progress = note_progress, .stop = is_stopping
   };
@@ -72,8 +72,8 @@ static tb_rc answer_verify(struct tc_query_session *s, const struct tc_query_wat
   TB_TRY(tb_arena_take(&s->arena, 2 * sizeof *books, &books));
   TB_TRY(tb_arena_take(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
   TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
-  TB_TRY(tc__query_settle(s, diag)); /* what is acked is in files, and counted */
-  TB_TRY(look(&findings, diag, &seen));
+  TB_TRY(tc__query_settle(s, diag)); /* so that acked records are in files and counted */
+  TB_TRY(run_audit(&findings, diag, &seen));
 
   tracecollect__v1__verify_reply__init(reply);
   reply->segments = seen.segments;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that were kept: of the streams that are asked for, in the order of their ids, and of each in the order of time. An answer has
- * about a megabyte; the next question says where it ended. */
+/* Stored reports of the selected streams, sorted by stream id, then by time. An answer has about a megabyte; the next
+ * request names the place where it ended. */
 #include <string.h>
 
 #include "collector/history/history.h"
@@ -21,11 +21,11 @@ struct collecting {
   struct tc_query_session *s;
   const Tracecollect__V1__HistoryRequest *ask;
   Tracecollect__V1__HistoryReply *reply;
-  struct tb_arena scratch; /* of one report */
+  struct tb_arena scratch; /* memory for one report */
   struct reports *first, **end;
   size_t bytes;
-  bool is_begun;                         /* after_ns is of this stream */
-  unsigned char stream[TC_STREAM_BYTES]; /* that is read */
+  bool is_begun;                         /* ask->after_ns applies to this stream */
+  unsigned char stream[TC_STREAM_BYTES]; /* the stream that is being read */
   struct tb_diag *diag;
 };
 
@@ -48,7 +48,7 @@ static bool has_stacks(const Tracecollect__V1__TableSchema *table) {
   return false;
 }
 
-/* But for the one of that name. */
+/* Removes all tables except the one of that name. */
 static void leave_out_tables(Tracecollect__V1__Report *report, const char *name) {
   Tracecollect__V1__ReportSchema *schema = report->schema;
   size_t tables = 0;
@@ -66,7 +66,7 @@ static void leave_out_tables(Tracecollect__V1__Report *report, const char *name)
   if (!needs_stacks) report->n_stacks = report->n_frames = 0;
 }
 
-/* A report of another version, which cannot be read, is left out. */
+/* *out NULL: the report is of another version and is left out. */
 static tb_rc unpack_report(struct collecting *c, const ProtobufCBinaryData *packed,
                            stream_report **out) {
   struct tb_arena *arena = c->ask->figures_only ? &c->scratch : &c->s->arena;
@@ -100,7 +100,7 @@ static tb_rc add_report(struct collecting *c, const ProtobufCBinaryData *packed)
 
 /* ---- a record, a stream ---- */
 
-static tb_rc say_more(struct collecting *c, uint64_t until_ns) {
+static tb_rc set_place(struct collecting *c, uint64_t until_ns) {
   c->reply->more = true;
   c->reply->after_ns = until_ns;
   c->reply->after_stream.len = sizeof c->stream;
@@ -118,7 +118,7 @@ static tb_rc take_record(void *self, const struct tc_report_record *record) {
     if (field.number == REPLY_REPORTS && is_wanted(c->ask, field.bytes))
       TB_TRY(add_report(c, &field.bytes));
   if (c->bytes < ANSWER_BYTES) return TB_OK;
-  TB_TRY(say_more(c, record->until_ns));
+  TB_TRY(set_place(c, record->until_ns));
   return TB_END;
 }
 

@@ -9,30 +9,30 @@
 #include "collector/query/session.h"
 
 enum {
-  TC__ANSWER_MEMORY_MAX = 64 << 20, /* what one answer may take while it is put together */
-  TC__SEGMENTS = 1000, /* in one answer that does not say how many */
+  TC__ANSWER_MEMORY_MAX = 64 << 20, /* memory of one answer */
+  TC__SEGMENTS = 1000,              /* default limit of an answer */
   TC__SEGMENTS_MAX = 10000,
   TC__STREAMS_MAX = 1000,
   TC__SETTLE_MS = 10000,
-  TC__REBUILD_MS = 3000, /* for a catalog that is being rebuilt */
+  TC__REBUILD_MS = 3000, /* wait for a catalog that is being rebuilt */
 };
 
 struct tc_query {
   struct tc_query_env env;
-  pthread_mutex_t lock;   /* over the rest */
-  pthread_cond_t changed; /* a barrier came, or stopping */
+  pthread_mutex_t lock;   /* for the fields below */
+  pthread_cond_t changed; /* settled or stopping changed */
   bool stopping;
   uint64_t asked, settled; /* numbers of barriers */
 };
 
 struct tc_query_session {
   struct tc_query *query;
-  struct tc_catalog *catalog; /* opened at the first question */
+  struct tc_catalog *catalog; /* opened by the first question */
   struct tb_mem mem;
-  struct tb_arena arena; /* its last answer */
+  struct tb_arena arena; /* the last answer */
 };
 
-/* The public call of a question that answer_NAME() answers. */
+/* Defines tc_query_NAME(), which calls answer_NAME(). */
 #define TC__QUESTION(name, Message)                                                                \
   tb_rc tc_query_##name(struct tc_query_session *s,                                                \
                         const Tracecollect__V1__##Message##Request *ask, struct tb_diag *diag,     \
@@ -41,24 +41,24 @@ struct tc_query_session {
     return tc__query_end(s, answer_##name(s, ask, diag, out), diag);                               \
   }
 
-/* Copies in the arena. */
+/* Copy into the arena. */
 TB_MUST tb_rc tc__query_text(struct tb_arena *arena, const char *text, char **out);
 TB_MUST tb_rc tc__query_bytes(struct tb_arena *arena, const void *bytes, size_t n,
                               ProtobufCBinaryData *out);
-/* Waits for everything submitted before to be in files. */
+/* Waits until everything submitted before is in files. */
 TB_MUST tb_rc tc__query_settle(struct tc_query_session *s, struct tb_diag *diag);
-/* A catalog that is being rebuilt does not say yet what there is: waits for it, as a settled answer must. */
+/* Waits until a rebuild of the catalog is finished: before that rows are missing. */
 TB_MUST tb_rc tc__query_await_rebuild(struct tc_query_session *s, struct tb_diag *diag);
-/* Opens it, again where another one has taken its name. */
+/* Opens the catalog, or opens it again after a rebuild replaced the file. */
 TB_MUST tb_rc tc__query_catalog(struct tc_query_session *s, struct tb_diag *diag);
-/* The end of each question: one that failed gets words, and a catalog that is damaged is rebuilt. */
+/* Ends each question: fills diag after a failure, and has a damaged catalog rebuilt. */
 TB_MUST tb_rc tc__query_end(struct tc_query_session *s, tb_rc rc, struct tb_diag *diag);
 bool tc__query_is_stopping(struct tc_query *q);
 
-/* A segment's row and its file, opened for reading; the caller closes it. */
+/* Returns a segment's row and its file, opened for reading; the caller closes the file. */
 TB_MUST tb_rc tc__query_open(struct tc_query_session *s, uint64_t id, struct tb_diag *diag,
                              struct tc_segment_row *out_row, int *out_fd);
-/* A copy in the arena; what the message has does not outlive an answer otherwise. */
+/* Copies a message into the arena. */
 TB_MUST tb_rc tc__query_move_in(struct tb_arena *arena, const ProtobufCMessage *message,
                                 void **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's file: the catalog says where it is. */
+/* Finds and opens a segment's file by its row in the catalog. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@ struct found {
   bool any;
 };
 
-static tb_rc keep(void *self, const struct tc_segment_row *row) {
+static tb_rc keep_row(void *self, const struct tc_segment_row *row) {
   struct found *found = self;
 
   found->row = *row;
@@ -24,21 +24,22 @@ static tb_rc keep(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-static tb_rc say_expired(struct tb_diag *diag, uint64_t id) {
+static tb_rc fail_expired(struct tb_diag *diag, uint64_t id) {
   return tb_fail(diag, TB_NOTFOUND, "segment %" PRIu64 " has expired: retention took its bytes", id);
 }
 
-static tb_rc find(struct tc_query_session *s, uint64_t id, struct found *found, struct tb_diag *diag) {
+static tb_rc find_row(struct tc_query_session *s, uint64_t id, struct found *found,
+                      struct tb_diag *diag) {
   struct tc_select select = { .segment = id, .limit = 1 };
 
   found->any = false;
   TB_TRY(tc__query_catalog(s, diag));
-  TB_TRY(tc_catalog_segments(s->catalog, &select, keep, found, diag));
+  TB_TRY(tc_catalog_segments(s->catalog, &select, keep_row, found, diag));
   if (!found->any) return tb_fail(diag, TB_NOTFOUND, "no segment %" PRIu64, id);
-  return found->row.expired ? say_expired(diag, id) : TB_OK;
+  return found->row.expired ? fail_expired(diag, id) : TB_OK;
 }
 
-/* Retention marks the meta, then takes the trace, and only then its row says so. */
+/* Retention marks the meta, then removes the trace, and updates the row last. */
 static bool is_expired_now(int state_fd, const char *trace_path) {
   char path[sizeof((struct tc_segment_row *)0)->path];
   size_t len = strlen(trace_path), end = strlen(".trace");
@@ -58,15 +59,15 @@ tb_rc tc__query_open(struct tc_query_session *s, uint64_t id, struct tb_diag *di
   struct found found;
 
   if (id == 0) return tb_fail(diag, TB_NOTFOUND, "no segment was named");
-  /* A run that is sealed between the two looks has another path, but the same bytes: its row will say so. */
+  /* A run that is sealed between query and open gets another path, which its row will have. */
   for (int tries = 0; fd < 0 && tries < OPEN_TRIES; tries++) {
-    TB_TRY(find(s, id, &found, diag));
+    TB_TRY(find_row(s, id, &found, diag));
     fd = openat(state_fd, found.row.path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno != ENOENT || !found.row.open)) break;
     if (fd < 0) tc_store_show_runs(s->query->env.store);
   }
   if (fd < 0 && errno == ENOENT) {
-    if (is_expired_now(state_fd, found.row.path)) return say_expired(diag, id);
+    if (is_expired_now(state_fd, found.row.path)) return fail_expired(diag, id);
     errno = ENOENT;
   }
   if (fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions share a lock, around the store's one sender, and the numbers of its barriers. */
+/* Sessions share one sender to the store and its barrier numbers, under a lock. */
 #include "collector/query/session.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* --- barriers ---------------------------------------------------------------------------------- */
 
-/* One that was asked for later saw all that those before it had to see. */
+/* Barriers are numbered in order: a reply settles all earlier ones, too. */
 void tc_query_reply(struct tc_query *q, struct tc_reply *reply) {
   TB_MAGIC_CHECK(reply, TC_REPLY_MAGIC);
   pthread_mutex_lock(&q->lock);
@@ -30,7 +30,8 @@ static bool is_past(const struct timespec *at) {
   return now.tv_sec > at->tv_sec || (now.tv_sec == at->tv_sec && now.tv_nsec >= at->tv_nsec);
 }
 
-/* The store's queue for this sender takes one caller at a time: the lock is held, but while the queue is full. */
+/* Called with the lock: the store's queue for a sender allows one caller at a time. The lock is released only while the queue
+ * is full. */
 static tb_rc submit_barrier(struct tc_query *q, const struct timespec *deadline,
                             struct tb_diag *diag, uint64_t *out) {
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_BARRIER);
@@ -46,10 +47,10 @@ static tb_rc submit_barrier(struct tc_query *q, const struct timespec *deadline,
     pthread_cond_timedwait(&q->changed, &q->lock, &soon);
   }
   tc_submit_free(msg);
-  return tb_fail(diag, TB_BUSY, "the store takes no questions at the moment");
+  return tb_fail(diag, TB_BUSY, "the store's queue is full; try again");
 }
 
-static tb_rc say_stopping(struct tb_diag *diag) {
+static tb_rc fail_stopping(struct tb_diag *diag) {
   return tb_fail(diag, TB_IO, "the collector is shutting down");
 }
 
@@ -60,13 +61,13 @@ tb_rc tc__query_settle(struct tc_query_session *s, struct tb_diag *diag) {
   uint64_t barrier = 0;
 
   tc_store_stats(q->env.store, &stats);
-  if (stats.failed) return TB_OK; /* nothing is acked any more: what is in files is all there is */
+  if (stats.failed) return TB_OK; /* the store has stopped: all there is is in files */
 
   pthread_mutex_lock(&q->lock);
   tb_rc rc = submit_barrier(q, &deadline, diag, &barrier);
   while (rc == TB_OK && q->settled < barrier) {
     if (q->stopping)
-      rc = say_stopping(diag);
+      rc = fail_stopping(diag);
     else if (pthread_cond_timedwait(&q->changed, &q->lock, &deadline) == ETIMEDOUT)
       rc = tb_fail(diag, TB_BUSY, "the store is still busy after %d s", TC__SETTLE_MS / 1000);
   }
@@ -86,14 +87,14 @@ tb_rc tc__query_await_rebuild(struct tc_query_session *s, struct tb_diag *diag) 
     pthread_mutex_lock(&q->lock);
     if (!q->stopping) pthread_cond_timedwait(&q->changed, &q->lock, &soon);
     pthread_mutex_unlock(&q->lock);
-    if (tc__query_is_stopping(q)) return say_stopping(diag);
+    if (tc__query_is_stopping(q)) return fail_stopping(diag);
     if (is_past(&deadline))
       return tb_fail(diag, TB_BUSY, "the catalog is being rebuilt from the metas; ask again");
   }
   return TB_OK;
 }
 
-/* It is a copy of what the metas say. */
+/* The catalog can be rebuilt from the metas. */
 static void rebuild(struct tc_query *q, const char *why) {
   if (tc_store_catalog_is_stale(q->env.store)) return;
   tc_log(TC_ERROR, "archive", "%s; it will be rebuilt", why);
@@ -102,15 +103,14 @@ static void rebuild(struct tc_query *q, const char *why) {
 
 tb_rc tc__query_catalog(struct tc_query_session *s, struct tb_diag *diag) {
   if (s->catalog != NULL && tc_catalog_is_current(s->catalog)) return TB_OK;
-  tc_catalog_close(s->catalog); /* another one has taken its name */
+  tc_catalog_close(s->catalog); /* replaced by a rebuild */
   s->catalog = NULL;
   tb_rc rc = tc_catalog_open(tc_store_dirfd(s->query->env.store), false, diag, &s->catalog);
   if (rc == TB_CORRUPT) rebuild(s->query, diag->text);
   return rc;
 }
 
-/* A catalog that is damaged is rebuilt. */
-static void look_at_catalog(struct tc_query_session *s, const struct tb_diag *diag) {
+static void rebuild_if_rotten(struct tc_query_session *s, const struct tb_diag *diag) {
   if (s->catalog == NULL || !tc_catalog_is_rotten(s->catalog)) return;
   rebuild(s->query, diag->text);
   tc_catalog_close(s->catalog);
@@ -121,7 +121,7 @@ static void look_at_catalog(struct tc_query_session *s, const struct tb_diag *di
 
 tb_rc tc__query_end(struct tc_query_session *s, tb_rc rc, struct tb_diag *diag) {
   if (rc == TB_OK) return TB_OK;
-  look_at_catalog(s, diag);
+  rebuild_if_rotten(s, diag);
   if (diag->rc != TB_OK) return rc;
   return tb_fail(diag, rc, "%s",
                  rc == TB_BUDGET ? "the answer is too large: ask for less at a time"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session waits here for agents: the ask's own limit on how many at a time leaves the others free. */
+/* A session waits here for agents; recorders limit how many wait at a time, so that other sessions stay free. */
 
 #include "collector/query/private.h"
 
 enum { WAIT_MS = 10000 };
 
-static tb_rc add(struct tb_arena *arena, const struct tc_snap_row *row,
-                 Tracecollect__V1__AgentSnap **out) {
+static tb_rc add_agent(struct tb_arena *arena, const struct tc_snap_row *row,
+                       Tracecollect__V1__AgentSnap **out) {
   const char *state = tc_snap_state_word(row->done.state);
   const struct tc_recorder *who = &row->who;
   void *place;
@@ -36,8 +36,8 @@ static tb_rc count_stream(void *self, const struct tc_stream_row *row) {
   return TB_OK;
 }
 
-/* No agent is connected: whether the name is wrong or the program is not there. */
-static tb_rc say_who_is_missing(struct tc_query_session *s, const struct tc_snap_ask *ask,
+/* No agent is connected: the message distinguishes an unknown name from a program that is not connected. */
+static tb_rc fail_not_connected(struct tc_query_session *s, const struct tc_snap_ask *ask,
                                 struct tb_diag *diag) {
   struct tc_select select = { .service = ask->service,
                               .instance = ask->instance,
@@ -71,14 +71,14 @@ static tb_rc answer_snap(struct tc_query_session *s, const Tracecollect__V1__Sna
   if (recorders == NULL)
     return tb_fail(diag, TB_UNSUPPORTED, "this collector asks no agent for snaps");
   tb_rc rc = tc_recorders_ask(recorders, &ask, &s->arena, diag, &rows, &n);
-  if (rc == TB_NOTFOUND) return say_who_is_missing(s, &ask, diag);
+  if (rc == TB_NOTFOUND) return fail_not_connected(s, &ask, diag);
   TB_TRY(rc);
 
   TB_TRY(tb_arena_take(&s->arena, sizeof **out, out));
   tracecollect__v1__snap_reply__init(*out);
   TB_TRY(tb_arena_take(&s->arena, n * sizeof *(*out)->agents, &(*out)->agents));
   for (; (*out)->n_agents < n; (*out)->n_agents++)
-    TB_TRY(add(&s->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
+    TB_TRY(add_agent(&s->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
   return TB_OK;
 }
 

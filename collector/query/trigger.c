@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of triggers and what they have fired. */
+/* Trigger rules and their firings. */
 #include <string.h>
 
 #include "collector/query/private.h"
@@ -41,7 +41,7 @@ struct firing_list {
   Tracecollect__V1__FiringsReply *reply;
 };
 
-/* One by one. */
+/* Splits a comma-separated list. */
 static tb_rc copy_actions(struct tb_arena *arena, const char *actions, size_t *out_n,
                           char ***out) {
   char *copied, *rest;

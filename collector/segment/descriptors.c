@@ -24,21 +24,21 @@ static void leave(struct tc_descriptors *descriptors, struct tc_segment *segment
   descriptors->n--;
 }
 
-static void rest(struct tc_descriptors *descriptors, struct tc_segment *segment) {
+static void close_file(struct tc_descriptors *descriptors, struct tc_segment *segment) {
   leave(descriptors, segment);
   close(segment->fd);
   segment->fd = -1;
   if (segment->written != segment->synced) segment->unsure = true;
 }
 
-/* One with queued bytes is about to be written: it rests another time. */
+/* Closes the longest unused files, but none with queued bytes, which is about to be written. */
 static void make_room(struct tc_descriptors *descriptors, const struct tc_segment *used) {
   struct tc_segment *next;
 
   for (struct tc_segment *segment = TAILQ_FIRST(&descriptors->open);
        descriptors->n > descriptors->max && segment != used; segment = next) {
     next = TAILQ_NEXT(segment, in_use);
-    if (segment->nqueue == 0) rest(descriptors, segment);
+    if (segment->nqueue == 0) close_file(descriptors, segment);
   }
 }
 

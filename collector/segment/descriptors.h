@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of segments that are written: a stream that falls silent in the middle of its generation keeps its
- * segment for minutes, and must not keep a descriptor so long that a connection needs. Of those that are open at most
- * so many stay open, the ones used last; the others are opened again when they are used.
+/* Limits the open files of segments that are being written: a stream that is silent in the middle of a generation has a
+ * segment for minutes, but must not use a descriptor that a connection needs. The files used last stay open; others are
+ * opened again on use. Call tc_descriptors_add() for a new segment; the segment's functions do the rest.
  *
- *     tc_descriptors_add() after a segment was made; from then on the segment's own functions keep count
+ * If a file is closed with unsynced bytes, a write error may go unnoticed: the next sync checks the file by its checksum
+ * (tc_segment.unsure).
  *
- * A file that was closed with bytes that no sync has confirmed may have lost them unseen: the next sync proves it by its
- * checksum (tc_segment.unsure).
- *
- * Threads   the sealer's (the starting thread's until that runs).
+ * Threads   the sealer (before it runs, the starting thread).
  */
 #ifndef TC_SEGMENT_DESCRIPTORS_H
 #define TC_SEGMENT_DESCRIPTORS_H
@@ -26,11 +24,10 @@ struct tc_descriptors {
 
 /* max: at least 1. */
 void tc_descriptors_init(struct tc_descriptors *descriptors, size_t max);
-/* The segment has a descriptor, and is in use. Others may lose theirs. */
+/* Adds a segment with an open file. May close files of others. */
 void tc_descriptors_add(struct tc_descriptors *descriptors, struct tc_segment *segment);
-/* Opens it if it is not; a segment that was never added stays as it is. */
+/* Opens the segment's file if it is closed. Does nothing for a segment that was never added. */
 TB_MUST tb_rc tc_descriptors_use(struct tc_segment *segment, struct tb_diag *diag);
-void tc_descriptors_remove(
-    struct tc_segment *segment); /* before its descriptor is closed for good */
+void tc_descriptors_remove(struct tc_segment *segment); /* before the file is finally closed */
 
 #endif

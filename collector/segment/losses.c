@@ -15,7 +15,7 @@ void tc__losses_fini(struct tc__losses *losses) {
   *losses = (struct tc__losses){ 0 };
 }
 
-/* From the end: what comes again came last, as a rule. */
+/* Searches from the end: repeated losses are usually recent. */
 struct tc__loss *tc__losses_find(const struct tc__losses *losses, uint64_t seq, uint32_t reason) {
   for (size_t i = losses->n; i-- > 0;)
     if (losses->items[i].seq == seq && losses->items[i].reason == reason) return &losses->items[i];

@@ -14,7 +14,7 @@
 
 enum {
   STEP_BYTES = 256 << 10,
-  SEAM_BYTES = 64 << 10, /* a last generation of at most that is read at once */
+  SEAM_BYTES = 64 << 10, /* a last generation up to this size is checked at the start */
 };
 
 /* ---- at a start */
@@ -25,7 +25,7 @@ static bool has_size(const struct tc_segment *segment, uint64_t bytes) {
   return fstat(segment->fd, &st) == 0 && (uint64_t)st.st_size >= bytes;
 }
 
-/* What comes next is written right behind the last generation. */
+/* Checks the last generation, because new bytes are written right after it. */
 static bool has_seam(const struct tc_segment *segment, const struct tc_segment_gen *last) {
   if (last->bytes > SEAM_BYTES) return true;
   unsigned char *bytes = malloc(last->bytes + 1);
@@ -37,7 +37,7 @@ static bool has_seam(const struct tc_segment *segment, const struct tc_segment_g
   return good;
 }
 
-/* Of the header, and of what each generation says of itself: only XXH3-128 can be made so. */
+/* Computes the hash from the header and the generations' hashes, which only XXH3-128 allows. */
 static bool take_hashes(struct tc_segment *segment, const struct tc_segment_part *part) {
   if (tc_hasher_kind(segment->hasher) != TC_HASH_XXH3 || part->header_len > sizeof segment->header)
     return false;
@@ -95,15 +95,14 @@ tb_rc tc_segment_prove(struct tc_segment *segment, struct tb_diag *diag) {
   TB_TRY(tc_descriptors_use(segment, diag));
   if (owed->read < owed->bytes) TB_TRY(read_step(segment, diag));
   if (owed->read < owed->bytes) return TB_AGAIN;
-  if (owed->read_crc != owed->crc) return fail_crc(segment, diag); /* and says so again */
+  if (owed->read_crc != owed->crc) return fail_crc(segment, diag); /* also in later calls */
   *owed = (struct tc_segment_owed){ 0 };
   return TB_OK;
 }
 
-/* ---- where it is not what it was */
+/* ---- a file that failed the check */
 
-static tb_rc copy_behind(struct tc_segment *segment, struct tc_segment *rest,
-                         struct tb_diag *diag) {
+static tb_rc copy_rest(struct tc_segment *segment, struct tc_segment *rest, struct tb_diag *diag) {
   uint64_t from = segment->owed.bytes;
   size_t ngens = segment->ngens - segment->owed.ngens;
 
@@ -117,7 +116,7 @@ static tb_rc copy_behind(struct tc_segment *segment, struct tc_segment *rest,
   return rest->gens != NULL ? TB_OK : tb_fail(diag, TB_NOMEM, "segment: no memory");
 }
 
-/* Its generations, with their verdicts' words, become the other's. */
+/* Moves the generations, with the reasons of their verdicts, to rest. */
 static void hand_over(struct tc_segment *segment, struct tc_segment *rest) {
   uint64_t moved = segment->owed.bytes - rest->header_len;
   size_t first = segment->owed.ngens;
@@ -155,7 +154,7 @@ tb_rc tc_segment_part_off(struct tc_segment *segment, const char *stream_hex, co
     uint64_t gen = segment->ngens > owed->ngens ? segment->gens[owed->ngens].gen : segment->now.gen;
     TB_TRY(tc_segment_new(segment->open_fd, stream_hex, gen, header, header_len, TC_HASH_XXH3, diag,
                           out_rest));
-    rc = copy_behind(segment, *out_rest, diag);
+    rc = copy_rest(segment, *out_rest, diag);
   }
   if (rc == TB_OK && ftruncate(segment->fd, (off_t)owed->bytes) != 0)
     rc = tb_fail(diag, tc_errno_rc(errno), "open/%s: %s", segment->name, strerror(errno));

@@ -62,7 +62,7 @@ bool tc_retention_takes(const struct tc_retention *retention,
 }
 
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes) {
-  /* The first of a minute always may: in a small archive one segment is more than a tenth. */
+  /* The first segment of a minute is always allowed: in a small archive one may be more than a tenth. */
   return retention->minute_bytes == 0 ||
          retention->minute_bytes + segment_bytes <= retention->minute_bytes_max;
 }

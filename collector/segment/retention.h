@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that retention may take, and when: decisions without I/O, on clocks that are handed in.
+/* Decides which segments retention may delete, and when; without I/O, with clocks from the caller.
  *
- * Segments go by age, by the archive's size, by free disk space and by their service's share, the oldest
- * first. Sizes hold at once; by age and service never more than a tenth of the archive's bytes go in a minute. Age
- * is measured by the wall clock; when that jumps more than an hour against the monotonic clock, age takes nothing
- * for an hour.
+ * Segments are deleted by age, by the archive's size, by free disk space and by their service's size, oldest first. For
+ * size and free space this happens at once; by age and service at most a tenth of the archive's bytes are deleted per
+ * minute. Age is measured by the wall clock; if that jumps more than an hour against the monotonic clock, nothing is
+ * deleted by age for an hour.
  *
  * Threads   use each object from one thread at a time.
  */
@@ -15,9 +15,9 @@
 
 struct tc_retention {
   uint64_t last_mono_ns, last_wall_ns;
-  uint64_t age_from_mono_ns; /* age is suspended until then */
-  uint64_t minute_mono_ns;   /* begin of the minute that is counted */
-  uint64_t minute_bytes;     /* taken in it */
+  uint64_t age_from_mono_ns; /* no deletion by age before this */
+  uint64_t minute_mono_ns;   /* start of the current minute */
+  uint64_t minute_bytes;     /* deleted in this minute */
   uint64_t minute_bytes_max;
   uint64_t due_mono_ns;
   bool clock_jumped;
@@ -25,32 +25,32 @@ struct tc_retention {
 
 struct tc_retention_rules { /* 0: no such rule */
   uint64_t age_ns, bytes, free_bytes, service_bytes;
-  uint64_t floor_ns; /* what came within so long before the newest is in the floor */
+  uint64_t floor_ns; /* segments received within this time before the newest are protected */
 };
 
 void tc_retention_init(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns);
 bool tc_retention_is_due(struct tc_retention *retention, uint64_t every_ns, uint64_t mono_ns);
-/* Begins a round: looks at the clocks, opens a new minute's allowance. */
+/* Begins a round: checks the clocks, and starts a new minute's allowance if due. */
 void tc_retention_round(struct tc_retention *retention, uint64_t wall_ns, uint64_t mono_ns,
                         uint64_t archive_bytes);
 
-/* By age what came before this is too old; 0: nothing is. age_ns 0: no such rule. */
+/* Returns the arrival time before which segments are too old; 0: none is. age_ns 0: no limit. */
 uint64_t tc_retention_old_before(const struct tc_retention *retention, uint64_t age_ns);
-/* May the oldest segment go? Ask again after each, with the figures as they are then. */
+/* May the oldest segment be deleted? Ask again after each, with new figures. */
 bool tc_retention_takes(const struct tc_retention *retention,
                         const struct tc_retention_rules *rules, uint64_t archive_bytes,
                         uint64_t disk_free_bytes, uint64_t segment_wall_ns);
-/* Is the archive above its size, or the disk short? Then the minute's allowance does not matter: more comes
- * meanwhile. */
+/* Is the archive above its size, or the disk short of space? Then the minute's allowance does not apply, because more is
+ * being written. */
 bool tc_retention_is_over(const struct tc_retention_rules *rules, uint64_t archive_bytes);
 bool tc_retention_is_short(const struct tc_retention_rules *rules, uint64_t disk_free_bytes);
 bool tc_retention_is_pressed(const struct tc_retention_rules *rules, uint64_t archive_bytes,
                              uint64_t disk_free_bytes); /* either */
-/* A disk that is short may be filled by others: no deleting helps then. Has the archive a floor below which it is not made smaller for it?
- * Not where most of the disk is the collector's own. */
+/* Does the floor apply when the disk is short? Other programs may have filled the disk, and deleting segments does not help
+ * then. False if the collector's own files use more than half of the disk. */
 bool tc_retention_has_floor(const struct tc_retention_rules *rules, uint64_t own_bytes,
                             uint64_t disk_bytes);
-/* False: the minute's allowance is used up. */
+/* Returns false if the minute's allowance is used up. */
 bool tc_retention_allows(const struct tc_retention *retention, uint64_t segment_bytes);
 void tc_retention_took(struct tc_retention *retention, uint64_t segment_bytes);
 

@@ -17,11 +17,12 @@
 #include "collector/segment/private.h"
 
 enum {
-  EXPERIMENTAL_BATCH = 49, /* the event type such a batch begins with; its experiment follows */
+  EXPERIMENTAL_BATCH =
+      49, /* event type at the start of such a batch; the experiment's number follows */
   EXPERIMENT_READABLE = 1, /* AllocFree */
   COPY_BYTES = 256 << 10,
   DISK_BYTES =
-      1 << 20, /* a piece on its way to the disk; of whole pages, lest one be written twice */
+      1 << 20, /* piece for sync_file_range(): whole pages, so that none is written twice */
 };
 
 bool tc_batch_is_unsafe(const unsigned char *batch, uint32_t len) {
@@ -80,7 +81,7 @@ void tc_segment_name(const char *stream_hex, uint64_t first_gen, char out[TC_FIL
   snprintf(out, TC_FILE_NAME_BYTES, "%.32s-%016" PRIx64 ".part", stream_hex, first_gen);
 }
 
-/* Without its file. */
+/* Allocates a segment without opening its file. */
 static tb_rc segment_alloc(int open_fd, const char *stream_hex, uint64_t first_gen,
                            enum tc_hash_kind kind, struct tb_diag *diag, struct tc_segment **out) {
   struct tc_segment *segment = calloc(1, sizeof *segment);
@@ -135,16 +136,16 @@ tb_rc tc_segment_new(int open_fd, const char *stream_hex, uint64_t first_gen, co
   return TB_OK;
 }
 
-/* A file that is read from its beginning: header, whole generations, perhaps one that is open. */
+/* State of reading a file from its beginning: header, complete generations, perhaps an open one. */
 struct reading {
   const struct tc_segment_part *part;
-  size_t next;   /* the generation behind the place */
-  uint64_t left; /* to its border */
-  bool known;    /* the hash of what is there; else it is made */
-  bool in_whole; /* a generation whose hash is made */
+  size_t next;   /* index of the next generation */
+  uint64_t left; /* bytes to the next border */
+  bool known;    /* the current generation's hash is known */
+  bool in_whole; /* inside a complete generation whose hash is being computed */
 };
 
-/* A generation has no hash where a collector that was configured for another kind wrote it. */
+/* A generation has no hash if the collector was configured for another kind when it was written. */
 static void next_border(struct tc_segment *segment, struct reading *reading) {
   const struct tc_segment_part *part = reading->part;
   bool is_xxh3 = tc_hasher_kind(segment->hasher) == TC_HASH_XXH3;
@@ -198,7 +199,7 @@ static tb_rc sum_up(struct tc_segment *segment, const struct tc_segment_part *pa
   return TB_OK;
 }
 
-/* Takes what the part says as its own, if the file has it. */
+/* Computes checksum and hashes of the file's first part->bytes. */
 static tb_rc sum_up_file(struct tc_segment *segment, const struct tc_segment_part *part,
                          struct tb_diag *diag) {
   struct stat st;
@@ -266,7 +267,7 @@ static tb_rc remember_border(struct tc_segment *segment) {
   return tc_hasher_copy(segment->border, segment->hasher);
 }
 
-/* Remembers the border before a generation that begins behind complete ones. */
+/* Begins a generation; keeps the sums at the border if complete generations precede it. */
 static tb_rc begin_gen(struct tc_segment *segment, uint64_t gen, uint64_t seq,
                        struct tb_diag *diag) {
   if (segment->ngens > 0) {
@@ -306,7 +307,7 @@ tb_rc tc_segment_flush(struct tc_segment *segment, struct tb_diag *diag) {
   unsigned left = segment->nqueue;
 
   if (left > 0) TB_TRY(tc_descriptors_use(segment, diag));
-  /* Bytes that were written stay out of the queue also when the disk fills in the middle. */
+  /* If the disk fills up in the middle, only unwritten bytes stay queued. */
   while (left > 0) {
     ssize_t done = pwritev(segment->fd, iov, (int)left, (off_t)segment->written);
     if (done < 0 && errno == EINTR) continue;
@@ -336,7 +337,7 @@ void tc_segment_to_disk(struct tc_segment *segment, bool all) {
   segment->on_its_way = upto;
 }
 
-/* The bytes read back, with the checksum they must have. */
+/* Copies the file to `to` and checks the checksum. */
 static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *diag) {
   unsigned char *buf = malloc(COPY_BYTES);
   uint32_t crc = 0;
@@ -358,8 +359,8 @@ static tb_rc copy_all(const struct tc_segment *segment, int to, struct tb_diag *
                  segment->name);
 }
 
-/* Under another name, and then under its own: a checkpoint may rely on the file that is there. The next start removes
- * what is left of a try. */
+/* Writes a copy under another name and renames it: a checkpoint may rely on the existing file. The next start removes
+ * leftovers. */
 static tb_rc renew(struct tc_segment *segment, struct tb_diag *diag) {
   char temp[TC_FILE_NAME_BYTES + 8];
 
@@ -422,7 +423,7 @@ tb_rc tc_segment_end(struct tc_segment *segment, const struct tc_segment_claim *
   return TB_OK;
 }
 
-/* Of XXH3-128 the hashes are moved, too; of SHA-256 that of the open generation begins behind another header. */
+/* With XXH3-128 the caller moves the hashes; with SHA-256 the copied bytes are hashed again, after the new header. */
 tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto,
                        struct tc_segment *to, struct tb_diag *diag) {
   bool hashed = tc_hasher_kind(from->hasher) == TC_HASH_XXH3;
@@ -448,7 +449,7 @@ tb_rc tc__segment_copy(const struct tc_segment *from, uint64_t at, uint64_t upto
   return rc;
 }
 
-/* The hash of what lies before the border, and of what lies behind it. */
+/* Splits the hash at the border. */
 static void part_hashes(struct tc_segment *segment, struct tc_segment *rest) {
   if (tc_hasher_kind(segment->hasher) == TC_HASH_XXH3) {
     tc_hasher_move_open(rest->hasher, segment->hasher);

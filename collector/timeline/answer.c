@@ -125,7 +125,7 @@ void tc_timeline_binary(const struct tc_timeline_answer *a, struct tb_buf *out) 
   size_t begin = out->len, first = 0;
 
   tb_buf_add(out, magic, sizeof magic);
-  put_u32(out, 0); /* the length of the head, once that is known */
+  put_u32(out, 0); /* length of the head, set below */
   put_u32(out, (uint32_t)sizeof(struct to_cell));
   size_t head = out->len;
   put_head(a, out);

@@ -55,13 +55,13 @@ struct question {
   struct tb_buf *out;
 };
 
-static tb_rc look(void *self, struct tb_mem *mem, const struct to_scene_source *source,
-                  struct tb_diag *diag) {
+static tb_rc find_span(void *self, struct tb_mem *mem, const struct to_scene_source *source,
+                       struct tb_diag *diag) {
   const struct question *q = self;
   tb_rc rc = to_moment_find(mem, source, &q->ask->moment, diag, write, q->out);
 
   if (rc != TB_NOTFOUND) return rc;
-  return tb_fail(diag, rc, "generation %" PRIu64 " has nothing there at that moment", q->ask->gen);
+  return tb_fail(diag, rc, "generation %" PRIu64 " has no span there at that time", q->ask->gen);
 }
 
 tb_rc tc_timeline_moment(struct tc_timeline *t, struct tc_query_session *session,
@@ -70,5 +70,5 @@ tb_rc tc_timeline_moment(struct tc_timeline *t, struct tc_query_session *session
   const struct tc__one_ask one = { ask->stream, ask->gen, ask->go_on, ask->self };
   struct question question = { ask, out };
 
-  return tc__one_read(t, session, &one, diag, out->mem, look, &question);
+  return tc__one_read(t, session, &one, diag, out->mem, find_span, &question);
 }

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "collector/timeline/private.h"
 
-/* What one answer may read: some seconds of work. */
+/* Limit of what one answer may read: some seconds of work. */
 #define BYTES_MAX (UINT64_C(256) << 20)
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
@@ -16,14 +16,14 @@ void tc__places_fini(struct tc__places *places) {
   tb_mem_give(places->mem, places->place, places->room * sizeof *places->place);
 }
 
-static tb_rc add(struct tc__places *to, const struct tc__place *place) {
+static tb_rc add_place(struct tc__places *to, const struct tc__place *place) {
   TB_TRY(TB_MEM_GROW(to->mem, to->place, to->room, to->n));
   to->place[to->n++] = *place;
   return TB_OK;
 }
 
 struct stretch {
-  uint64_t from_wall_ns, until_wall_ns; /* until 0: all of it */
+  uint64_t from_wall_ns, until_wall_ns; /* until 0: no limits */
   uint64_t gen;                         /* 0: any */
 };
 
@@ -33,7 +33,7 @@ static bool is_asked(const struct stretch *asked, const struct tc__place *place)
                                        place->from_wall_ns <= asked->until_wall_ns);
 }
 
-/* A segment of one generation has its times itself. */
+/* The row of a segment with one generation has the generation's times. */
 static tb_rc add_one(struct tc__places *to, const segment_info *s, const struct stretch *asked) {
   const struct tc__place place = { .segment = s->id,
                                    .gen = s->first_gen,
@@ -45,7 +45,7 @@ static tb_rc add_one(struct tc__places *to, const segment_info *s, const struct 
                                    .until_wall_ns = s->last_wall_ns,
                                    .expired = s->expired || s->first_gen != s->last_gen };
 
-  return is_asked(asked, &place) ? add(to, &place) : TB_OK;
+  return is_asked(asked, &place) ? add_place(to, &place) : TB_OK;
 }
 
 static tb_rc add_segment(struct tc__places *to, const segment_info *s,
@@ -64,13 +64,13 @@ static tb_rc add_segment(struct tc__places *to, const segment_info *s,
                                      .last = g->last_ns,
                                      .expired = s->expired };
 
-    if (is_asked(asked, &place)) TB_TRY(add(to, &place));
+    if (is_asked(asked, &place)) TB_TRY(add_place(to, &place));
   }
   return TB_OK;
 }
 
-static tb_rc take(struct tc__places *to, const Tracecollect__V1__ListReply *list,
-                  const struct stretch *asked) {
+static tb_rc add_list(struct tc__places *to, const Tracecollect__V1__ListReply *list,
+                      const struct stretch *asked) {
   if (list->n_streams > 0) {
     snprintf(to->service, sizeof to->service, "%s", list->streams[0]->service);
     snprintf(to->instance, sizeof to->instance, "%s", list->streams[0]->instance);
@@ -79,15 +79,15 @@ static tb_rc take(struct tc__places *to, const Tracecollect__V1__ListReply *list
   return TB_OK;
 }
 
-/* The archive's pages, one after the other; of the newest segments, the first page. */
+/* Reads all pages of a list; with newest_first only the first page. */
 static tb_rc ask(struct tc_query_session *session, Tracecollect__V1__ListRequest *list,
                  const struct stretch *asked, struct tb_diag *diag, struct tc__places *out) {
   Tracecollect__V1__ListReply *reply;
 
   do {
     TB_TRY(tc_query_list(session, list, diag, &reply));
-    TB_TRY(take(out, reply, asked));
-    snprintf(out->next, sizeof out->next, "%s", reply->next); /* lent until the next question */
+    TB_TRY(add_list(out, reply, asked));
+    snprintf(out->next, sizeof out->next, "%s", reply->next); /* reply is lent until the next list */
     list->place = out->next;
   } while (reply->more && !list->newest_first);
   return TB_OK;
@@ -112,7 +112,7 @@ static tb_rc find_gen(struct tc_query_session *session, const unsigned char *str
   return ask(session, &list, &asked, diag, out);
 }
 
-/* The stream's newest segment, whatever its time. */
+/* Finds the stream's newest segment. */
 static tb_rc find_newest(struct tc_query_session *session, const unsigned char *stream,
                          struct tb_diag *diag, struct tc__places *out) {
   const struct stretch all = { .gen = 0 };
@@ -136,7 +136,7 @@ static tb_rc find_times(struct tc_query_session *session, const unsigned char *s
   return ask(session, &list, asked, diag, out);
 }
 
-/* Of which one the last event is known: where the first place begins. */
+/* Sets `after` of the first place to the last event of the generation before. */
 static tb_rc find_before(struct tc_query_session *session, const unsigned char *stream,
                          struct tb_diag *diag, struct tc__places *out) {
   struct tc__places before = { .mem = out->mem };
@@ -157,8 +157,8 @@ static tb_rc link(struct tc_query_session *session, const unsigned char *stream,
   return find_before(session, stream, diag, out);
 }
 
-static tb_rc say_there_is_none(struct tc_query_session *session, const unsigned char *stream,
-                               const char *what, struct tb_mem *mem, struct tb_diag *diag) {
+static tb_rc fail_not_found(struct tc_query_session *session, const unsigned char *stream,
+                            const char *what, struct tb_mem *mem, struct tb_diag *diag) {
   struct tc__places any = { .mem = mem };
 
   tb_rc rc = find_newest(session, stream, diag, &any);
@@ -180,8 +180,8 @@ tb_rc tc__places_find(struct tc_query_session *session, const unsigned char *str
     TB_TRY(find_times(session, stream, &asked, diag, out));
   }
   if (out->n == 0)
-    return say_there_is_none(session, stream, "the stream has no generation of that time", out->mem,
-                             diag);
+    return fail_not_found(session, stream, "the stream has no generation of that time", out->mem,
+                          diag);
   return link(session, stream, diag, out);
 }
 
@@ -189,7 +189,7 @@ tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char 
                           uint64_t gen, struct tb_diag *diag, struct tc__places *out) {
   TB_TRY(find_gen(session, stream, gen, diag, out));
   if (out->n == 0)
-    return say_there_is_none(session, stream, "the stream has no such generation", out->mem, diag);
+    return fail_not_found(session, stream, "the stream has no such generation", out->mem, diag);
   return link(session, stream, diag, out);
 }
 

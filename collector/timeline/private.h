@@ -3,11 +3,11 @@
  *
  *   timeline.c  a picture of a stretch, generation by generation
  *   scenes.c    generations in memory
- *   places.c    where the generations of a stretch lie
+ *   places.c    finds the generations of a stretch in the archive
  *   answer.c    a picture as JSON and in binary
  *   moment.c    one span
  *   state.c     all goroutines of one moment
- *   one.c       one generation, read for a question about a moment of it
+ *   one.c       reads one generation for moment.c and state.c
  *   stretch.c   reports of a stretch
  *   why.c       why something took so long
  *   frames.c    stacks as JSON
@@ -25,39 +25,39 @@ struct tc__scene {
   TAILQ_ENTRY(tc__scene) by_use;
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t gen;
-  to_ns after; /* that it was made with */
+  to_ns after; /* tc__place.after when the scene was made */
   struct tb_mem mem;
   struct to_scene *scene;
 };
 
 struct tc_timeline {
-  struct tb_mem mem; /* the limit of all */
-  bool is_full;      /* the last refusal was its, with no scene left that could go */
-  TAILQ_HEAD(tc__scenes, tc__scene) scenes; /* the one that was used last comes last */
+  struct tb_mem mem; /* limit of all memory */
+  bool is_full;      /* the last allocation failed by the limit, with no scene left to free */
+  TAILQ_HEAD(tc__scenes, tc__scene) scenes; /* the last used one is at the end */
 };
 
 /* places.c */
 struct tc__place {
   uint64_t segment, gen, offset, bytes;
   uint64_t from_wall_ns, until_wall_ns;
-  to_ns last;  /* its last event; 0: not known */
-  to_ns after; /* the last event of the generation before; 0: not known */
+  to_ns last;  /* last event; 0: unknown */
+  to_ns after; /* last event of the generation before; 0: unknown */
   bool expired;
 };
 struct tc__places {
   struct tb_mem *mem;
-  struct tc__place *place; /* in the order of generations */
+  struct tc__place *place; /* sorted by generation */
   size_t n, room;
   char service[65], instance[65];
   bool wall_estimated;
-  char next[80]; /* the page that is read next */
+  char next[80]; /* place of the next page */
 };
 void tc__places_fini(struct tc__places *places);
-/* Those that reach into from..until; both 0: the newest. */
+/* Finds the generations that overlap from..until; both 0: the newest. */
 TB_MUST tb_rc tc__places_find(struct tc_query_session *session, const unsigned char *stream,
                               uint64_t from_wall_ns, uint64_t until_wall_ns, struct tb_diag *diag,
                               struct tc__places *out);
-/* TB_BUDGET: they have too many bytes for one answer. */
+/* TB_BUDGET: too many bytes for one answer. */
 TB_MUST tb_rc tc__places_check_size(const struct tc__places *places, struct tb_diag *diag);
 TB_MUST tb_rc tc__places_find_gen(struct tc_query_session *session, const unsigned char *stream,
                                   uint64_t gen, struct tb_diag *diag, struct tc__places *out);
@@ -69,26 +69,26 @@ struct tc__bytes {
   size_t len;
   struct tb_mem mem;
 };
-/* Within the timeline's limit: scenes make way for what is taken from mem. */
+/* Makes mem an allocator within the timeline's limit, which frees scenes if there is not enough memory. */
 void tc__mem_init(struct tc_timeline *t, struct tb_mem *mem);
-/* rc: of a call that took from such a mem. Answers TB_BUDGET, and diag says so, where the limit was reached; else rc. */
+/* rc: result of a call that used such a mem. Returns TB_BUDGET, with diag, if the limit was reached; else rc. */
 tb_rc tc__mem_rc(const struct tc_timeline *t, tb_rc rc, struct tb_diag *diag);
-/* Out of the archive. */
+/* Reads a generation from the archive. */
 TB_MUST tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc__place *place, struct tb_diag *diag,
                              struct tc__bytes *out);
 void tc__bytes_free(struct tc__bytes *bytes);
-/* place and bytes: lent as long as the source is used. */
+/* place and bytes must stay valid while the source is used. */
 struct to_scene_source tc__bytes_source(const struct tc__place *place,
                                         const struct tc__bytes *bytes, bool (*go_on)(void *self),
                                         void *self);
 void tc__scenes_drop_all(struct tc_timeline *t);
-/* Lent until the next call. TB_BROKEN and other codes of online/trace/reader.h: the generation's fault. */
+/* Returns a scene, lent until the next call. TB_BROKEN and other codes of online/trace/reader.h: the generation is faulty. */
 TB_MUST tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
                              const struct tc_timeline_ask *ask, const struct tc__place *place,
                              struct tb_diag *diag, const struct to_scene **out);
 
-/* one.c: a generation for one question. */
+/* one.c */
 struct tc__one_ask {
   const unsigned char *stream;
   uint64_t gen;
@@ -97,13 +97,13 @@ struct tc__one_ask {
 };
 typedef tb_rc tc__one_fn(void *self, struct tb_mem *mem, const struct to_scene_source *source,
                          struct tb_diag *diag);
-/* Reads it and calls look(look_self, ...) with memory within the timeline's limit; look()'s answer. */
+/* Reads a generation and returns look(look_self, ...), which gets memory within the timeline's limit. */
 TB_MUST tb_rc tc__one_read(struct tc_timeline *t, struct tc_query_session *session,
                            const struct tc__one_ask *ask, struct tb_diag *diag, struct tb_mem *mem,
                            tc__one_fn *look, void *look_self);
 /* frames.c */
 void tc__put_frame(struct tb_buf *out, const struct to_frame *frame);
-/* ,"NAME":[frames]; NULL: none. */
+/* Writes ,"NAME":[frames]; stack NULL: no frames. */
 void tc__put_stack(struct tb_buf *out, const char *name, const struct to_callstack *stack);
 
 #endif

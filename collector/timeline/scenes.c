@@ -15,8 +15,8 @@ void tc__scenes_drop_all(struct tc_timeline *t) {
   while (!TAILQ_EMPTY(&t->scenes)) drop(t, TAILQ_FIRST(&t->scenes));
 }
 
-/* Where the limit is reached, scenes that were not used for long make way. Each scene has a struct tb_mem of its own, so that one can go
- * while another takes. */
+/* At the limit the longest unused scenes are freed. Each scene has a struct tb_mem of its own, so that one can be freed while
+ * another allocates. */
 static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes) {
   struct tc_timeline *t = self;
   tb_rc rc;
@@ -24,7 +24,7 @@ static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes)
   while ((rc = tb_mem_resize(&t->mem, &block, old_bytes, new_bytes)) == TB_BUDGET &&
          !TAILQ_EMPTY(&t->scenes))
     drop(t, TAILQ_FIRST(&t->scenes));
-  if (rc != TB_OK) t->is_full = rc == TB_BUDGET; /* what is given back meanwhile changes nothing */
+  if (rc != TB_OK) t->is_full = rc == TB_BUDGET; /* not reset when memory is freed */
   return rc == TB_OK ? block : NULL;
 }
 
@@ -81,7 +81,8 @@ struct to_scene_source tc__bytes_source(const struct tc__place *place,
 
 /* ---- scenes ---- */
 
-static struct tc__scene *find(struct tc_timeline *t, const unsigned char *stream, uint64_t gen) {
+static struct tc__scene *find_scene(struct tc_timeline *t, const unsigned char *stream,
+                                    uint64_t gen) {
   struct tc__scene *s;
 
   TAILQ_FOREACH(s, &t->scenes, by_use)
@@ -101,9 +102,9 @@ static tb_rc read_scene(struct tc_timeline *t, struct tc_query_session *session,
   return tc__mem_rc(t, rc, diag);
 }
 
-static tb_rc make(struct tc_timeline *t, struct tc_query_session *session,
-                  const struct tc_timeline_ask *ask, const struct tc__place *place,
-                  struct tb_diag *diag, struct tc__scene **out) {
+static tb_rc make_scene(struct tc_timeline *t, struct tc_query_session *session,
+                        const struct tc_timeline_ask *ask, const struct tc__place *place,
+                        struct tb_diag *diag, struct tc__scene **out) {
   struct tc__scene *s;
 
   TB_TRY(tb_mem_take(&t->mem, sizeof *s, &s));
@@ -122,16 +123,16 @@ static tb_rc make(struct tc_timeline *t, struct tc_query_session *session,
 tb_rc tc__scenes_get(struct tc_timeline *t, struct tc_query_session *session,
                      const struct tc_timeline_ask *ask, const struct tc__place *place,
                      struct tb_diag *diag, const struct to_scene **out) {
-  struct tc__scene *s = find(t, ask->stream, place->gen);
+  struct tc__scene *s = find_scene(t, ask->stream, place->gen);
 
-  if (s != NULL && s->after != place->after) { /* less was known of the one before it */
+  if (s != NULL && s->after != place->after) { /* the generation before was unknown */
     drop(t, s);
     s = NULL;
   }
   if (s != NULL)
     TAILQ_REMOVE(&t->scenes, s, by_use);
   else
-    TB_TRY(make(t, session, ask, place, diag, &s));
+    TB_TRY(make_scene(t, session, ask, place, diag, &s));
   TAILQ_INSERT_TAIL(&t->scenes, s, by_use);
   *out = s->scene;
   return TB_OK;

@@ -6,7 +6,7 @@
 #include "collector/timeline/private.h"
 #include "proto/json.h"
 
-enum { IDS_MAX = 20 }; /* of goroutines that are in one state at one stack; the rest is counted */
+enum { IDS_MAX = 20 }; /* goroutines listed per state and stack; the rest is counted */
 
 struct question {
   const struct tc_timeline_state_ask *ask;
@@ -46,8 +46,8 @@ static tb_rc write(void *self, const struct to_scene_states *states) {
   return out->rc;
 }
 
-static tb_rc look(void *self, struct tb_mem *mem, const struct to_scene_source *source,
-                  struct tb_diag *diag) {
+static tb_rc find_states(void *self, struct tb_mem *mem, const struct to_scene_source *source,
+                         struct tb_diag *diag) {
   const struct question *q = self;
 
   return to_scene_state_at(mem, source, q->ask->at, diag, write, q->out);
@@ -59,5 +59,5 @@ tb_rc tc_timeline_state(struct tc_timeline *t, struct tc_query_session *session,
   const struct tc__one_ask one = { ask->stream, ask->gen, ask->go_on, ask->self };
   struct question question = { ask, out };
 
-  return tc__one_read(t, session, &one, diag, out->mem, look, &question);
+  return tc__one_read(t, session, &one, diag, out->mem, find_states, &question);
 }

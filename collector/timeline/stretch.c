@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of a stretch: its generations are put in order once more, and analysed. */
+/* Reports of a stretch: its generations are ordered and analysed again. */
 #include <string.h>
 
 #include "collector/timeline/private.h"
@@ -7,14 +7,14 @@
 #include "online/trace/reader.h"
 #include "pack/report.h"
 
-enum { SLICE_BYTES = 256 << 10 }; /* then the reader is asked whether it still waits */
+enum { SLICE_BYTES = 256 << 10 }; /* go_on() is called after each slice */
 
 struct analysing {
   const struct tc_timeline_stretch_ask *ask;
   struct tb_mem mem;
   struct to_reader *reader;
   struct to_analyses *analyses;
-  struct tb_diag fault; /* of the generation that is read */
+  struct tb_diag fault; /* of the current generation */
   to_ns last;
   uint64_t broken;
   bool has_any;
@@ -36,7 +36,7 @@ static tb_rc on_end(void *self, const struct to_generation *gen) {
 
 /* ---- a generation ---- */
 
-static tb_rc feed(struct analysing *a, const struct tc__bytes *bytes) {
+static tb_rc read_generation(struct analysing *a, const struct tc__bytes *bytes) {
   TB_TRY(to_reader_begin(a->reader));
   TB_TRY(to_reader_push(a->reader, bytes->header, sizeof bytes->header));
   for (size_t at = 0, n; at < bytes->len; at += n) {
@@ -47,29 +47,29 @@ static tb_rc feed(struct analysing *a, const struct tc__bytes *bytes) {
   return to_reader_end(a->reader);
 }
 
-static void go_behind_hole(struct analysing *a) {
+static void begin_epoch(struct analysing *a) {
   to_analyses_epoch(a->analyses);
   to_reader_epoch(a->reader);
 }
 
-/* A generation that is broken is a hole; other codes are not its own. */
-static bool is_its_own(tb_rc rc) {
+/* Is it a fault of the generation, which then is a hole? */
+static bool is_fault_of_trace(tb_rc rc) {
   return rc == TB_BROKEN || rc == TB_UNSUPPORTED || rc == TB_FUEL || rc == TB_CORRUPT;
 }
 
-static tb_rc add(struct analysing *a, const struct tc__place *place, const struct tc__bytes *bytes,
-                 struct tb_diag *diag) {
+static tb_rc analyse_bytes(struct analysing *a, const struct tc__place *place,
+                           const struct tc__bytes *bytes, struct tb_diag *diag) {
   tb_diag_clear(&a->fault);
-  tb_rc rc = feed(a, bytes);
+  tb_rc rc = read_generation(a, bytes);
   if (rc == TB_OK) {
     a->has_any = true;
     if (to_reader_version(a->reader) < 25)
       to_analyses_clock(a->analyses, a->last, place->until_wall_ns);
     return TB_OK;
   }
-  if (!is_its_own(rc)) return tb_fail(diag, rc, "%s", tb_rc_text(rc));
+  if (!is_fault_of_trace(rc)) return tb_fail(diag, rc, "%s", tb_rc_text(rc));
   a->broken++;
-  go_behind_hole(a);
+  begin_epoch(a);
   return TB_OK;
 }
 
@@ -77,10 +77,10 @@ static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session, 
                        const struct tc__place *place, bool is_next, struct tb_diag *diag) {
   struct tc__bytes bytes;
 
-  if (!is_next || place->expired) go_behind_hole(a);
+  if (!is_next || place->expired) begin_epoch(a);
   if (place->expired) return TB_OK;
   TB_TRY(tc__bytes_read(t, session, place, diag, &bytes));
-  tb_rc rc = tc__mem_rc(t, add(a, place, &bytes, diag), diag);
+  tb_rc rc = tc__mem_rc(t, analyse_bytes(a, place, &bytes, diag), diag);
   tc__bytes_free(&bytes);
   return rc;
 }

@@ -39,7 +39,7 @@ static tb_rc add_generation(struct tc_timeline_answer *answer, const struct tc__
 
 /* ---- clocks ---- */
 
-/* From the trace's clock to the wall clock, by the first generation of a picture: all of it has one scale. */
+/* Returns the offset from trace clock to wall clock. The first generation's offset is used for the whole picture. */
 static uint64_t offset_of(const struct to_scene *scene, const struct tc__place *place) {
   if (!scene->has_clock) return place->until_wall_ns - (uint64_t)scene->until;
   return (uint64_t)scene->clock.wall_s * UINT64_C(1000000000) + (uint64_t)scene->clock.wall_ns -
@@ -63,7 +63,7 @@ static tb_rc begin_picture(const struct tc_timeline_ask *ask, const struct to_sc
 
 /* ---- a picture ---- */
 
-/* Faults that a generation may have itself, in the words of `list`; NULL: others, which end the picture. */
+/* Returns the state of a faulty generation, as in `list`; NULL: another error, which ends the picture. */
 static const char *state_of(tb_rc rc) {
   switch ((int)rc) {
   case TB_BROKEN: return "broken";
@@ -71,7 +71,7 @@ static const char *state_of(tb_rc rc) {
   case TB_FUEL: return "fuel";
   case TB_BUDGET: return "too-large";
   case TB_CORRUPT: return "unreadable";
-  case TB_NOTFOUND: return "expired"; /* since it was listed */
+  case TB_NOTFOUND: return "expired"; /* after it was listed */
   default: return NULL;
   }
 }
@@ -97,7 +97,7 @@ static tb_rc add_place(struct tc_timeline *t, struct tc_query_session *session,
   return add_generation(out, place, "ok", "");
 }
 
-static tb_rc say_nothing_is_left(const struct tc_timeline_answer *out, struct tb_diag *diag) {
+static tb_rc fail_empty(const struct tc_timeline_answer *out, struct tb_diag *diag) {
   const struct tc_timeline_generation *first = &out->generation[0];
 
   if (strcmp(first->state, "expired") == 0)
@@ -117,7 +117,7 @@ static tb_rc draw(struct tc_timeline *t, struct tc_query_session *session,
   out->until_wall_ns = ask->until_wall_ns;
   for (size_t i = 0; i < places->n; i++)
     TB_TRY(add_place(t, session, ask, &places->place[i], diag, out));
-  if (out->picture == NULL) return say_nothing_is_left(out, diag);
+  if (out->picture == NULL) return fail_empty(out, diag);
   return to_picture_end(out->picture);
 }
 
@@ -149,7 +149,7 @@ struct tc_timeline *tc_timeline_new(size_t memory_max) {
   return t;
 }
 
-/* The C library keeps what was given back to it, in as many blocks as there were. */
+/* malloc_trim(): the C library would keep the freed blocks. */
 void tc_timeline_rest(struct tc_timeline *t) {
   tc__scenes_drop_all(t);
   malloc_trim(0);

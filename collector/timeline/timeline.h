@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines of archived streams: generations are found, read back, put in order once more and drawn.
+/* Timelines of archived streams: generations are found, read, ordered again and drawn.
  *
  *   struct tc_timeline_answer a;
  *   tc_timeline_answer_init(&a, mem);
@@ -9,11 +9,11 @@
  *
  * Generations of the last pictures stay in memory as columns, so that the next picture of the same stretch needs no file.
  *
- * Memory    memory_max for what stays and for the generation that is read; a picture is charged to the caller's mem.
- * Threads   one call at a time, on any thread; calls read files and take long. ask->go_on may call one off.
+ * Memory    memory_max for these and for the generation that is being read; a picture is allocated from the caller's mem.
+ * Threads   one call at a time, on any thread; calls read files and take long. ask->go_on may cancel a call.
  * Time      of the traced host's wall clock, nanoseconds since 1970.
- * Errors    TB_NOTFOUND: no such stream or time, or its bytes have expired; TB_BUDGET: too much at once; TB_END: called
- *           off; TB_IO, TB_NOMEM. A generation that cannot be put in order is a hole in the picture.
+ * Errors    TB_NOTFOUND: no such stream or time, or its bytes have expired; TB_BUDGET: too much at once; TB_END:
+ *           cancelled; TB_IO, TB_NOMEM. A generation that cannot be ordered is a hole in the picture.
  */
 #ifndef TC_TIMELINE_TIMELINE_H
 #define TC_TIMELINE_TIMELINE_H
@@ -29,15 +29,15 @@ enum { TC_TIMELINE_STREAM_BYTES = 16 };
 
 struct tc_timeline;
 
-struct tc_timeline *tc_timeline_new(size_t memory_max); /* NULL: no memory */
+struct tc_timeline *tc_timeline_new(size_t memory_max); /* NULL: out of memory */
 void tc_timeline_free(struct tc_timeline *timeline);    /* accepts NULL */
-/* Gives back what stays in memory. */
+/* Frees the generations in memory. */
 void tc_timeline_rest(struct tc_timeline *timeline);
 
 struct tc_timeline_ask {
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
-  struct to_picture_ask picture;        /* but for the times */
+  struct to_picture_ask picture;        /* without the times */
   bool (*go_on)(void *self);
   void *self;
 };
@@ -45,8 +45,8 @@ struct tc_timeline_ask {
 struct tc_timeline_generation {
   uint64_t gen, segment;
   uint64_t from_wall_ns, until_wall_ns;
-  const char *state; /* "ok", "expired", or why it is a hole, as `list` says it: "broken" */
-  char why[160];     /* of a hole; "": it has expired */
+  const char *state; /* "ok", "expired", or the reason of a hole as in `list`, such as "broken" */
+  char why[160];     /* reason of a hole; "": expired */
 };
 
 struct tc_timeline_answer {
@@ -54,7 +54,7 @@ struct tc_timeline_answer {
   char service[65], instance[65];
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns;
-  bool wall_estimated; /* the trace does not say (before Go 1.25) */
+  bool wall_estimated; /* the trace has no wall clock (before Go 1.25) */
   struct to_picture *picture;
   struct tc_timeline_generation *generation;
   size_t generations, room;
@@ -66,7 +66,7 @@ TB_MUST tb_rc tc_timeline_draw(struct tc_timeline *timeline, struct tc_query_ses
                                const struct tc_timeline_ask *ask, struct tb_diag *diag,
                                struct tc_timeline_answer *out);
 
-/* answer.c: as docs/HTTP.md says. */
+/* answer.c: formats of docs/HTTP.md. */
 void tc_timeline_json(const struct tc_timeline_answer *answer, struct tb_buf *out);
 void tc_timeline_binary(const struct tc_timeline_answer *answer, struct tb_buf *out);
 
@@ -97,13 +97,13 @@ TB_MUST tb_rc tc_timeline_state(struct tc_timeline *timeline, struct tc_query_se
 struct tc_timeline_stretch_ask {
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
-  const char *kind;                     /* of report; NULL: all */
-  size_t rows_max;                      /* of each table */
+  const char *kind;                     /* kind of report; NULL: all */
+  size_t rows_max;                      /* per table */
   bool (*go_on)(void *self);
   tb_rc (*take)(void *self, const void *report, size_t len); /* a packed StreamReport, lent */
   void *self;
 };
-/* stretch.c: reports of the generations that reach into a stretch; one that is broken is a hole. mem: for where they lie. */
+/* stretch.c: makes reports of the generations that overlap a stretch; a broken one is a hole. mem: for their places. */
 TB_MUST tb_rc tc_timeline_stretch(struct tc_timeline *timeline, struct tc_query_session *session,
                                   const struct tc_timeline_stretch_ask *ask, struct tb_mem *mem,
                                   struct tb_diag *diag);
@@ -111,12 +111,12 @@ TB_MUST tb_rc tc_timeline_stretch(struct tc_timeline *timeline, struct tc_query_
 struct tc_timeline_why_ask {
   unsigned char stream[TC_TIMELINE_STREAM_BYTES];
   uint64_t from_wall_ns, until_wall_ns; /* both 0: the stream's newest generation */
-  struct to_why_ask of;                 /* its time on the trace's clock */
-  size_t rows_max;                      /* of the path; 0: all */
+  struct to_why_ask of;                 /* time on the trace's clock */
+  size_t rows_max;                      /* rows of the path; 0: all */
   bool (*go_on)(void *self);
   void *self;
 };
-/* why.c: why one task, region or wait took so long, as JSON. Of the stretch only generations behind the last hole are looked at. */
+/* why.c: explains why one task, region or wait took so long, as JSON. Uses only generations after the stretch's last hole. */
 TB_MUST tb_rc tc_timeline_why(struct tc_timeline *timeline, struct tc_query_session *session,
                               const struct tc_timeline_why_ask *ask, struct tb_diag *diag,
                               struct tb_buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why something took so long: the generations of a stretch are read twice, once to find the interval, once to explain it. */
+/* Explains why something took so long. The generations of a stretch are read twice: to find the interval, and to explain it. */
 #include "online/why/why.h"
 
 #include <inttypes.h>
@@ -22,9 +22,9 @@ struct source {
   const struct tc_timeline_why_ask *ask;
   const struct tc__place *place;
   size_t places, next;
-  struct tc__bytes bytes; /* of the place before next */
+  struct tc__bytes bytes; /* of place[next - 1] */
   bool is_read, has_header_only;
-  tb_rc failed; /* not the trace's own fault */
+  tb_rc failed; /* error that is not a fault of the trace */
   struct tb_diag *diag;
 };
 
@@ -38,15 +38,15 @@ static tb_rc read_next(struct source *s) {
   if (s->next == s->places) return TB_END;
   s->failed = s->ask->go_on(s->ask->self)
                   ? tc__bytes_read(s->t, s->session, &s->place[s->next], s->diag, &s->bytes)
-                  : tb_fail(s->diag, TB_END, "called off");
+                  : tb_fail(s->diag, TB_END, "cancelled");
   if (s->failed != TB_OK) return TB_IO;
   s->is_read = true;
   s->next++;
   return TB_OK;
 }
 
-/* The first one's header, then the bytes of each. */
-static tb_rc more(void *self, const void **out_bytes, size_t *out_n) {
+/* Returns the header of the first generation, then the bytes of each. */
+static tb_rc next_bytes(void *self, const void **out_bytes, size_t *out_n) {
   struct source *s = self;
 
   if (!s->has_header_only) TB_TRY(read_next(s));
@@ -56,7 +56,7 @@ static tb_rc more(void *self, const void **out_bytes, size_t *out_n) {
   return TB_OK;
 }
 
-/* Those behind the last hole. */
+/* Chooses the generations after the last hole. */
 static void choose_places(const struct tc__places *places, struct source *s) {
   size_t first = places->n;
 
@@ -67,7 +67,7 @@ static void choose_places(const struct tc__places *places, struct source *s) {
   s->places = places->n - first;
 }
 
-/* ---- a look at all spans ---- */
+/* ---- a pass over all spans ---- */
 
 struct pass;
 typedef tb_rc span_fn(void *self, struct pass *pass, const struct to_span *span);
@@ -75,7 +75,7 @@ typedef tb_rc span_fn(void *self, struct pass *pass, const struct to_span *span)
 struct pass {
   struct source source;
   struct to_span_pull *pull;
-  const struct to_generation *gen; /* NULL: behind the last one */
+  const struct to_generation *gen; /* NULL: after the last one */
   struct to_clock clock;           /* of the first generation that has one */
   bool has_clock;
   struct tb_diag fault;
@@ -87,7 +87,7 @@ static tb_rc begin_pass(struct pass *pass, struct tb_mem *mem) {
   const uint32_t without_stacks = TO_WANT(PROC) | TO_WANT(THREAD);
   const struct to_spans_config config = { .wanted = TO_WANT_ALL & ~without_stacks,
                                           .stacks_max = STACKS_MAX };
-  const struct to_pull_source source = { &pass->source, more };
+  const struct to_pull_source source = { &pass->source, next_bytes };
 
   tb_diag_clear(&pass->fault);
   return to_span_pull_new(mem, NULL, 0, &config, source, &pass->fault, &pass->pull);
@@ -111,7 +111,7 @@ static tb_rc fail_pass(const struct pass *pass, tb_rc rc, struct tb_diag *diag) 
                  pass->fault.rc != TB_OK ? pass->fault.text : tb_rc_text(rc));
 }
 
-/* Open ones last. */
+/* Calls each for all spans, open ones last. */
 static tb_rc run_pass(struct pass *pass, span_fn *each, void *self, struct tb_diag *diag) {
   const struct to_span *span;
   tb_rc rc;
@@ -130,27 +130,27 @@ static tb_rc run_pass(struct pass *pass, span_fn *each, void *self, struct tb_di
 
 /* ---- which interval ---- */
 
-static tb_rc look(void *self, struct pass *pass, const struct to_span *span) {
+static tb_rc look_at_span(void *self, struct pass *pass, const struct to_span *span) {
   (void)pass;
   to_why_look(self, span, 0);
   return TB_OK;
 }
 
-static tb_rc find(const struct source *source, struct tb_mem *mem, struct tb_diag *diag,
-                  struct to_why_interval *out) {
+static tb_rc find_interval(const struct source *source, struct tb_mem *mem, struct tb_diag *diag,
+                           struct to_why_interval *out) {
   struct pass pass = { .source = *source };
   struct to_why_finding finding;
 
   to_why_finding_init(&finding, &source->ask->of);
   tb_rc rc = begin_pass(&pass, mem);
-  if (rc == TB_OK) rc = run_pass(&pass, look, &finding, diag);
+  if (rc == TB_OK) rc = run_pass(&pass, look_at_span, &finding, diag);
   end_pass(&pass);
   return rc == TB_OK ? to_why_choose(&finding, diag, out) : rc;
 }
 
 /* ---- why ---- */
 
-static tb_rc keep(void *self, struct pass *pass, const struct to_span *span) {
+static tb_rc keep_span(void *self, struct pass *pass, const struct to_span *span) {
   struct to_spans *spans = to_span_pull_spans(pass->pull);
   uint32_t stack, end_stack, by_stack;
 
@@ -213,7 +213,7 @@ static tb_rc explain(const struct source *source, const struct to_why_interval *
   tb_rc rc = begin_pass(&pass, mem);
   if (rc == TB_OK) {
     to_why_init(&why, interval, to_span_pull_spans(pass.pull), mem);
-    rc = run_pass(&pass, keep, &why, diag);
+    rc = run_pass(&pass, keep_span, &why, diag);
     if (rc == TB_OK) rc = to_why_explain(&why);
     if (rc == TB_OK) rc = write(&why, &pass, places, mem, out);
     to_why_fini(&why);
@@ -232,7 +232,7 @@ static tb_rc find_and_explain(struct source *source, const struct tc__places *pl
   if (source->places == 0)
     return tb_fail(diag, TB_NOTFOUND, "what was traced then has expired: retention took its bytes");
   tc__mem_init(source->t, &mem);
-  tb_rc rc = find(source, &mem, diag, &interval);
+  tb_rc rc = find_interval(source, &mem, diag, &interval);
   if (rc == TB_OK) rc = explain(source, &interval, places, &mem, diag, out);
   return tc__mem_rc(source->t, rc, diag);
 }

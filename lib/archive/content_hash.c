@@ -72,7 +72,8 @@ Tracecollect__V1__ContentHash *tc_hash_put(const struct tc_content_hash *hash,
 struct tc_hasher {
   enum tc_hash_kind kind;
   EVP_MD_CTX *sha;
-  XXH3_state_t *all, *gen; /* header and hashes of generations; bytes of the open one */
+  XXH3_state_t *all,
+      *gen; /* all: header and generations' hashes; gen: bytes of the open generation */
   bool is_open;
 };
 
@@ -115,7 +116,7 @@ enum tc_hash_kind tc_hasher_kind(const struct tc_hasher *h) {
 tb_rc tc_hasher_add(struct tc_hasher *h, const void *bytes, size_t n) {
   if (n == 0) return TB_OK;
   if (h->kind == TC_HASH_SHA256) return EVP_DigestUpdate(h->sha, bytes, n) == 1 ? TB_OK : TB_NOMEM;
-  (void)XXH3_128bits_update(h->is_open ? h->gen : h->all, bytes, n); /* fails for NULL alone */
+  (void)XXH3_128bits_update(h->is_open ? h->gen : h->all, bytes, n); /* fails only for NULL */
   return TB_OK;
 }
 

@@ -42,7 +42,7 @@ static tb_rc read_bytes(int fd, const char *day, struct tb_diag *diag, struct te
   return tc_read_all(fd, out->at, out->n, 0) == 0 ? TB_OK : fail(day, diag, tc_read_rc(errno));
 }
 
-/* Where the next record may begin, from at on; the end: nowhere. */
+/* Returns the next place where a record may begin, at `at` or later; text->n: nowhere. */
 static size_t next_mark(const struct text *text, size_t at) {
   static const char mark[] = "TCMETA1\n";
   const unsigned char *found =
@@ -61,7 +61,7 @@ static void report_damage(const struct tc_day_ledger *ledger,
   options->damaged(options->self, text);
 }
 
-/* TB_CORRUPT: there is none at the beginning of these bytes; TB_REFUSED: one of another day. */
+/* TB_CORRUPT: the bytes do not begin with a valid record; TB_REFUSED: the record belongs to another day. */
 static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, const char *day,
                     const struct tc_day_ledger_options *options, struct tb_diag *diag,
                     struct tc_day_record *out, size_t *out_n) {
@@ -80,11 +80,11 @@ static void leave_out(const struct tc_day_ledger_options *options, const char *w
   char text[sizeof((struct tb_diag *)NULL)->text + 64];
 
   if (options->damaged == NULL) return;
-  snprintf(text, sizeof text, "%s; it stays there, and does not count", why);
+  snprintf(text, sizeof text, "%s; the record is kept, but ignored", why);
   options->damaged(options->self, text);
 }
 
-/* *out_end: of the last whole record. */
+/* *out_end: the end of the last whole record. */
 static tb_rc take_records(struct tc_day_ledger *ledger, const struct text *text,
                           const struct tc_day_ledger_options *options, struct tb_diag *diag,
                           size_t *out_end) {
@@ -132,13 +132,13 @@ static void report_cut(const struct tc_day_ledger *ledger,
 
   if (options->cut == NULL || from == upto) return;
   snprintf(text, sizeof text,
-           "archive/%s/" TC_DAY_LEDGER_NAME ": %zu bytes from byte %zu on were no whole record,"
-           " and are cut off",
+           "archive/%s/" TC_DAY_LEDGER_NAME ": %zu bytes from byte %zu on are an incomplete record"
+           " and were cut off",
            ledger->day, upto - from, from);
   options->cut(options->self, text);
 }
 
-/* A record that a crash cut short has its metas still beside it. */
+/* Cuts off an incomplete record: the metas that it was to replace still exist. */
 static bool settle(int fd, int day_fd, const struct text *text, size_t end) {
   return (end == text->n || ftruncate(fd, (off_t)end) == 0) && fsync(fd) == 0 && fsync(day_fd) == 0;
 }

@@ -8,7 +8,7 @@
 #include "archive/generation_time.h"
 #include "base/grow.h"
 
-struct tc_fold_part { /* a meta of a segment */
+struct tc_fold_part { /* what is kept of a segment's meta */
   uint64_t first_seq, last_seq, first_gen, last_gen;
   uint64_t generations, broken, batches, generation_bytes, events, bytes;
   uint64_t first_arrival_ns, last_arrival_ns;
@@ -66,15 +66,15 @@ static tb_rc take_losses(struct tc_fold *fold, tc_meta *meta) {
   return TB_OK;
 }
 
-static bool says_end(const tc_meta *meta) {
+static bool has_end(const tc_meta *meta) {
   return meta->ended != NULL && *meta->ended != '\0';
 }
 
-/* The one that is not kept for what it says is freed. */
-static void keep(struct tc_fold *fold, tc_meta *meta, uint64_t seq) {
+/* Makes meta fold->last or fold->ended or both, and frees the metas that are neither any more. */
+static void keep_meta(struct tc_fold *fold, tc_meta *meta, uint64_t seq) {
   tc_meta *last = fold->last, *ended = fold->ended;
   bool is_last = last == NULL || seq >= fold->last_seq;
-  bool is_ended = says_end(meta) && (ended == NULL || seq >= fold->ended_seq);
+  bool is_ended = has_end(meta) && (ended == NULL || seq >= fold->ended_seq);
 
   if (is_last) {
     fold->last = meta;
@@ -99,7 +99,7 @@ tb_rc tc_fold_add(struct tc_fold *fold, tc_meta *meta) {
     return rc;
   }
   fold->meta.unsafe_experiment |= meta->unsafe_experiment;
-  keep(fold, meta, seq);
+  keep_meta(fold, meta, seq);
   return TB_OK;
 }
 
@@ -170,7 +170,7 @@ static void sum_up(struct tc_fold *fold) {
   meta->previous = tc_hash_put(&first->previous, &fold->previous);
 }
 
-static void name(tc_meta *meta, const tc_meta *last) {
+static void copy_names(tc_meta *meta, const tc_meta *last) {
   meta->format = last->format;
   meta->stream = last->stream;
   meta->identity = last->identity;
@@ -204,7 +204,7 @@ tb_rc tc_fold_end(struct tc_fold *fold, struct tb_diag *diag, const tc_meta **ou
   meta->n_losses = fold->nlosses;
   meta->folded = &fold->folded;
   meta->unsafe_experiment = unsafe;
-  name(meta, fold->last);
+  copy_names(meta, fold->last);
   if (fold->ended != NULL) {
     meta->ended = fold->ended->ended;
     meta->stream_closed = fold->ended->stream_closed;

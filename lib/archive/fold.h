@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many metas as one: those of a stream and a day whose segments have expired, and its notes of losses.
+/* Combines the metas of a stream and a day whose segments have expired, and its notes of losses, into one meta.
  *
- *     tc_fold_add(&fold, meta);        -- each, in any order; it is the fold's from then on
- *     tc_fold_end(&fold, &diag, &m);   -- all of them in one
+ *     tc_fold_add(&fold, meta);        -- once per meta, in any order; the fold owns meta, even after an error
+ *     tc_fold_end(&fold, &diag, &m);   -- returns the combined meta
  *
- * The sums of a stream's accounting and its chain of content hashes come out of the one as they came out of the many, and
- * each loss is kept. Single generations are not: when one of them ended, or how large it was, is not known any more.
+ * The combined meta keeps the sums of the stream's accounting, both ends of the chain of content hashes and each loss.
+ * Time and size of single generations are lost.
  *
  * Memory    200 bytes a meta, and its losses.
  * Threads   use each object from one thread at a time.
- * Errors    add: TB_NOMEM; the meta is freed. end: TB_REFUSED, they do not make a chain, or nothing has expired.
+ * Errors    add: TB_NOMEM. end: TB_REFUSED: the metas do not form a chain, or nothing has expired.
  */
 #ifndef TC_ARCHIVE_FOLD_H
 #define TC_ARCHIVE_FOLD_H
@@ -21,12 +21,12 @@ struct tc_fold_part;
 struct tc_fold {
   struct tc_fold_part *parts;
   size_t n, cap;
-  tc_meta *last;  /* with the highest record: it says how the stream was named */
-  tc_meta *ended; /* the same of those that say how it ended, or NULL; may be last */
+  tc_meta *last;  /* meta with the highest record: source of the stream's names */
+  tc_meta *ended; /* the highest meta that has the stream's end, or NULL; may be last */
   uint64_t last_seq, ended_seq;
   Tracecollect__V1__LossMeta **losses;
   size_t nlosses, losses_cap;
-  /* what end() puts together: it borrows from these */
+  /* the combined meta, and what it points to */
   tc_meta meta;
   Tracecollect__V1__GenerationMeta generation, *generations[1];
   Tracecollect__V1__Verdict verdict;

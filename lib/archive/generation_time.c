@@ -44,7 +44,7 @@ void tc_clock_ticks_take(struct tc_clock_ticks *ticks, unsigned version, const v
   if (kind == TW_BATCH_SYNC) take_sync(ticks, version, &batch);
 }
 
-/* As the reader does it (lib/online/trace): first_ns and last_ns of a verdict are on the same scale. */
+/* Computes as the reader does (lib/online/trace), so that a verdict's first_ns and last_ns are on the same scale. */
 static int64_t to_ns(const struct tc_clock_ticks *ticks, uint64_t at) {
   double ns = (double)at * (1.0 / ((double)ticks->frequency / 1e9));
 
@@ -66,8 +66,8 @@ struct span {
   int64_t first_ns, last_ns; /* trace clock */
 };
 
-/* Its events from the first to the last. Where not all were put in order, as far as its batches reach: the runtime
- * writes the last of them, stacks and strings, when the generation ends. */
+/* Returns the span from first to last event; if ordering failed, that of the batches: the runtime writes the last
+ * batches, stacks and strings, when the generation ends. */
 static struct span span_of(const generation_meta *g) {
   bool whole = g->verdict != NULL && g->verdict->code == TRACECOLLECT__V1__VERDICT_CODE__VERDICT_OK;
   bool has_batches = g->batches_last_ns > g->batches_first_ns;

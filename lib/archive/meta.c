@@ -37,7 +37,7 @@ static uint32_t get_u32(const unsigned char *p) {
 
 /* ---- signatures */
 
-/* The field as it stands in the message. */
+/* Packs the field as it appears in the message. */
 static size_t pack_signature(struct tc_signature *signature,
                              unsigned char out[SIGNATURE_FIELD_MAX]) {
   tc_meta alone = TRACECOLLECT__V1__SEGMENT_META__INIT;
@@ -49,7 +49,7 @@ static size_t pack_signature(struct tc_signature *signature,
   return tracecollect__v1__segment_meta__pack(&alone, out);
 }
 
-/* bytes: the file's, up to the end of the message. */
+/* bytes: the file up to the end of the message. */
 static enum tc_signed check_signature(const tc_meta *meta, const unsigned char *bytes, size_t n,
                                       const struct tc_keys *keys) {
   const Tracecollect__V1__MetaSignature *message = meta->signature;
@@ -72,7 +72,7 @@ static tb_rc check_fields(const tc_meta *meta, const char *name, struct tb_diag 
   const Tracecollect__V1__ContentHash *const hashes[] = { meta->hash, meta->previous };
 
   if (meta->format != 1 || meta->stream.len != 16 || !tc_day_valid(meta->day))
-    return tb_fail(diag, TB_CORRUPT, "%s: format, stream or day is not one of ours", name);
+    return tb_fail(diag, TB_CORRUPT, "%s: format, stream or day is invalid", name);
   for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++)
     if (tc_hash_is_foreign(hashes[i]))
       return tb_fail(diag, TB_CORRUPT,
@@ -84,10 +84,10 @@ static tb_rc check_fields(const tc_meta *meta, const char *name, struct tb_diag 
 static tb_rc unpack(const unsigned char *bytes, size_t n, const char *name, struct tb_diag *diag,
                     tc_meta **out) {
   if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0)
-    return tb_fail(diag, TB_CORRUPT, "%s: does not begin as a meta does", name);
+    return tb_fail(diag, TB_CORRUPT, "%s: does not begin with the mark of a meta", name);
   uint32_t len = get_u32(bytes + sizeof mark);
   if (len != n - HEAD_BYTES - TAIL_BYTES)
-    return tb_fail(diag, TB_CORRUPT, "%s: says %u bytes, has %zu", name, len,
+    return tb_fail(diag, TB_CORRUPT, "%s: should have %u bytes, has %zu", name, len,
                    n - HEAD_BYTES - TAIL_BYTES);
   if (tb_crc32c(0, bytes + HEAD_BYTES, len) != get_u32(bytes + HEAD_BYTES + len))
     return tb_fail(diag, TB_CORRUPT, "%s: checksum is wrong", name);
@@ -136,7 +136,7 @@ tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *ke
   return rc;
 }
 
-/* By its mark and its length; 0: there is none. */
+/* Returns the length of the meta at the beginning of bytes, by its mark and length; 0: there is none. */
 static size_t first_bytes(const unsigned char *bytes, size_t n) {
   if (n < HEAD_BYTES + TAIL_BYTES || memcmp(bytes, mark, sizeof mark) != 0 ||
       get_u32(bytes + sizeof mark) > n - HEAD_BYTES - TAIL_BYTES)
@@ -157,7 +157,7 @@ tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *nam
                            size_t *out_n, enum tc_signed *out_signed) {
   size_t len = first_bytes(bytes, n);
 
-  if (len == 0) return tb_fail(diag, TB_CORRUPT, "%s: no whole meta stands there", name);
+  if (len == 0) return tb_fail(diag, TB_CORRUPT, "%s: not a complete meta", name);
   TB_TRY(unpack(bytes, len, name, diag, out));
   if (keys != NULL) *out_signed = check_signature(*out, bytes, len - TAIL_BYTES, keys);
   *out_n = len;
@@ -187,7 +187,7 @@ struct tc_content_hash tc_meta_previous(const tc_meta *meta) {
 
 /* ---- writing */
 
-/* The file's bytes, for free(). The signature's length is known before it is made, so that it stands for the length, too. */
+/* The signature covers the length field: the length of a signature is known before the signature is computed. */
 tb_rc tc_meta_pack(const tc_meta *meta, const struct tc_keys *signer, unsigned char **out,
                    size_t *out_len) {
   struct tc_signature signature = { 0 };
@@ -228,7 +228,7 @@ tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta, const str
   if (tc_meta_pack(meta, signer, &bytes, &len) != TB_OK)
     return tb_fail(diag, TB_NOMEM, "%s: no memory for its bytes", name);
   snprintf(temp, sizeof temp, "%s.new", name);
-  unlinkat(dir_fd, temp, 0); /* of a run that was killed here */
+  unlinkat(dir_fd, temp, 0); /* left by a process that was killed */
   int fd = tc_file_create(dir_fd, temp, O_WRONLY);
   bool good = fd >= 0 && tc_write_all(fd, bytes, len, 0) == 0 && (!sync || fsync(fd) == 0);
   int why = errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The .meta beside each segment: "TCMETA1\n", u32 length, SegmentMeta, u32 CRC32C of the message. A signature is the
- * message's last field, and stands for all bytes of the file before it.
+ * message's last field and covers all bytes of the file before it.
  *
  * Memory    a read message is freed with tc_meta_free().
  * Threads   safe from any thread on different names.
@@ -19,26 +19,26 @@ typedef Tracecollect__V1__SegmentMeta tc_meta;
 enum { TC_META_BYTES_MAX = 64 << 20 };
 
 TB_MUST tb_rc tc_meta_read(int dir_fd, const char *name, struct tb_diag *diag, tc_meta **out);
-/* The same, and whether one of the keys signed it. */
+/* Reads a meta and, unless keys is NULL, checks the signature. */
 TB_MUST tb_rc tc_meta_read_signed(int dir_fd, const char *name, const struct tc_keys *keys,
                                   struct tb_diag *diag, tc_meta **out, enum tc_signed *out_signed);
 void tc_meta_free(tc_meta *meta);
 
-/* The bytes of such a file. *out_bytes is for free(); TB_NOMEM. */
+/* Returns the bytes of a .meta file; the caller frees *out_bytes. TB_NOMEM. */
 TB_MUST tb_rc tc_meta_pack(const tc_meta *meta, const struct tc_keys *signer,
                            unsigned char **out_bytes, size_t *out_n);
-/* One that stands at the beginning of these bytes; *out_n: how many it has. TB_CORRUPT: there is none. name: for words. */
+/* Unpacks a meta at the beginning of bytes; *out_n: its length. TB_CORRUPT: there is none. name: for messages. */
 TB_MUST tb_rc tc_meta_unpack_first(const unsigned char *bytes, size_t n, const char *name,
                                    const struct tc_keys *keys, struct tb_diag *diag, tc_meta **out,
                                    size_t *out_n, enum tc_signed *out_signed);
-/* How many bytes a whole one has that stands there, whatever its message says: mark, length and checksum are right. 0: none
- * does. */
+/* Returns the length of a meta at the beginning of bytes whose mark, length and checksum are valid, even if the message
+ * is not understood; 0: there is none. */
 size_t tc_meta_frame(const unsigned char *bytes, size_t n);
-/* The last record that it says something about. */
+/* Returns the highest sequence number in the meta's generations and losses. */
 uint64_t tc_meta_last_seq(const tc_meta *meta);
 
-/* Writes name.new in dir_fd (fsync if sync, or tc_meta_sync() later); tc_meta_publish() renames it to name. A signature
- * that meta has from its file is left out. signer: signs what is written; NULL: it has no signature. */
+/* Writes name.new in dir_fd (sync: with fsync; else call tc_meta_sync() later); tc_meta_publish() renames it to name.
+ * The signature is made by signer (NULL: none); a signature that meta has already is not written. */
 TB_MUST tb_rc tc_meta_write(int dir_fd, const char *name, const tc_meta *meta,
                             const struct tc_keys *signer, bool sync, struct tb_diag *diag);
 TB_MUST tb_rc tc_meta_sync(int dir_fd, const char *name,
@@ -48,11 +48,11 @@ TB_MUST tb_rc tc_meta_publish(int dir_fd, const char *name, struct tb_diag *diag
 void tc_meta_name(uint64_t first_gen, char out[32]);  /* <gen16>.meta */
 void tc_trace_name(uint64_t first_gen, char out[32]); /* <gen16>.trace */
 
-/* Its content hash, and that of the stream's segment before it. */
+/* Return the segment's content hash, and that of the stream's previous segment. */
 struct tc_content_hash tc_meta_hash(const tc_meta *meta);
 struct tc_content_hash tc_meta_previous(const tc_meta *meta);
 
-/* One code for all generations: pending if one is, else the first that is not OK. */
+/* Returns one code for all generations: pending if one is, else the first that is not OK. */
 unsigned tc_meta_verdict(const tc_meta *meta, const char **out_reason);
 
 #endif

@@ -25,7 +25,7 @@ static void put_u64(unsigned char *at, uint64_t value) {
   for (unsigned i = 0; i < 8; i++) at[i] = (unsigned char)(value >> 8 * i);
 }
 
-static uint64_t get(const unsigned char *at, unsigned bytes) {
+static uint64_t get_number(const unsigned char *at, unsigned bytes) {
   uint64_t value = 0;
 
   for (unsigned i = 0; i < bytes; i++) value |= (uint64_t)at[i] << 8 * i;
@@ -36,10 +36,10 @@ static uint64_t get(const unsigned char *at, unsigned bytes) {
 
 struct head {
   uint32_t bytes, crc;
-  uint64_t from_ns, until_ns, back; /* to its base; 0: none */
+  uint64_t from_ns, until_ns, back; /* back: bytes to the base; 0: none */
 };
 
-/* Of all but the place of the checksum itself. */
+/* Sums all bytes but those of the checksum. */
 static uint32_t head_crc(const unsigned char *bytes) {
   uint32_t crc = tb_crc32c(0, bytes, HEAD_CRC_AT);
 
@@ -57,13 +57,14 @@ static void write_head(const struct head *head, unsigned char out[HEAD_BYTES]) {
 }
 
 static bool read_head(const unsigned char bytes[HEAD_BYTES], struct head *out) {
-  if (memcmp(bytes, magic, sizeof magic) != 0 || get(bytes + HEAD_CRC_AT, 4) != head_crc(bytes))
+  if (memcmp(bytes, magic, sizeof magic) != 0 ||
+      get_number(bytes + HEAD_CRC_AT, 4) != head_crc(bytes))
     return false;
-  *out = (struct head){ .bytes = (uint32_t)get(bytes + 4, 4),
-                        .crc = (uint32_t)get(bytes + 8, 4),
-                        .from_ns = get(bytes + 16, 8),
-                        .until_ns = get(bytes + 24, 8),
-                        .back = get(bytes + 32, 8) };
+  *out = (struct head){ .bytes = (uint32_t)get_number(bytes + 4, 4),
+                        .crc = (uint32_t)get_number(bytes + 8, 4),
+                        .from_ns = get_number(bytes + 16, 8),
+                        .until_ns = get_number(bytes + 24, 8),
+                        .back = get_number(bytes + 32, 8) };
   return out->bytes <= TC_REPORT_RECORD_MAX;
 }
 
@@ -92,7 +93,7 @@ static tb_rc open_file(int dir_fd, const char *name, int flags, struct tb_diag *
   return rc;
 }
 
-/* TB_END: no whole record stands there. */
+/* TB_END: there is no complete record at `at`. */
 static tb_rc head_at(const struct file *file, uint64_t at, struct tb_diag *diag, struct head *out) {
   unsigned char bytes[HEAD_BYTES];
 
@@ -109,11 +110,11 @@ struct payload {
   size_t len;
 };
 
-/* Those a record is unpacked with. */
+/* Buffers to unpack records with. */
 struct scratch {
   unsigned char *packed;
   struct payload base, reply;
-  uint64_t base_at; /* of what is in base; UINT64_MAX: nothing */
+  uint64_t base_at; /* place of the record in base; UINT64_MAX: none */
 };
 
 static void scratch_free(struct scratch *scratch) {
@@ -143,7 +144,6 @@ static tb_rc decompress(const void *packed, size_t n, const struct payload *base
   return ZSTD_isError(out->len) ? TB_CORRUPT : TB_OK;
 }
 
-/* TB_CORRUPT: it is damaged. */
 static tb_rc unpack_at(const struct file *file, uint64_t at, const struct head *head,
                        unsigned char *packed, const struct payload *base, struct tb_diag *diag,
                        struct payload *out) {
@@ -167,9 +167,9 @@ static tb_rc unpack_base(struct scratch *s, const struct file *file, uint64_t at
 
 /* ---- writing */
 
-/* Where the next record stands, and which one it is packed against. */
+/* Place of the next record, and of the base to pack it against. */
 struct place {
-  uint64_t end, base_at; /* UINT64_MAX: none */
+  uint64_t end, base_at; /* base_at UINT64_MAX: none */
   unsigned since_base;
 };
 
@@ -188,7 +188,7 @@ static tb_rc find_place(const struct file *file, struct tb_diag *diag, struct pl
   return rc == TB_END ? TB_OK : rc;
 }
 
-/* NULL: it becomes a base itself. */
+/* Returns NULL if the new record becomes a base itself. */
 static const struct payload *find_base(const struct file *file, const struct place *place,
                                        struct scratch *scratch) {
   struct tb_diag ignored;
@@ -233,7 +233,7 @@ static tb_rc pack(const struct tc_report_record *record, const struct payload *b
   return TB_OK;
 }
 
-/* What stood behind the end was never whole. */
+/* Replaces whatever follows `at`: it is an incomplete record. */
 static tb_rc write_at(const struct file *file, const void *bytes, size_t n, uint64_t at,
                       struct tb_diag *diag) {
   if (file->bytes > at && ftruncate(file->fd, (off_t)at) != 0)

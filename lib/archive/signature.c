@@ -19,7 +19,7 @@ struct key {
 };
 
 struct tc_keys {
-  bool has_private; /* the first one is */
+  bool has_private; /* the first key is private */
   size_t n;
   struct key keys[TC_KEYS_MAX];
 };
@@ -43,7 +43,7 @@ static tb_rc take_id(struct key *key) {
   return TB_OK;
 }
 
-/* NULL: the block holds no key of that sort. */
+/* Returns NULL if the block has no key of that kind. */
 static EVP_PKEY *unpack(const char *title, const unsigned char *der, long len, bool secret) {
   if (secret && strcmp(title, "PRIVATE KEY") == 0) return d2i_AutoPrivateKey(NULL, &der, len);
   return !secret && strcmp(title, "PUBLIC KEY") == 0 ? d2i_PUBKEY(NULL, &der, len) : NULL;
@@ -52,19 +52,20 @@ static EVP_PKEY *unpack(const char *title, const unsigned char *der, long len, b
 static tb_rc take_block(struct tc_keys *keys, const char *path, const char *title,
                         const unsigned char *der, long len, struct tb_diag *diag) {
   bool secret = keys->has_private && keys->n == 0;
-  const char *wanted = secret ? "a private key (Ed25519, not encrypted)" : "a public key (Ed25519)";
+  const char *expected =
+      secret ? "a private key (Ed25519, not encrypted)" : "a public key (Ed25519)";
 
   if (keys->n == TC_KEYS_MAX)
     return tb_fail(diag, TB_BROKEN, "%s: has more than %d keys", path, TC_KEYS_MAX);
   struct key *key = &keys->keys[keys->n];
   key->pkey = unpack(title, der, len, secret);
   if (key->pkey == NULL)
-    return tb_fail(diag, TB_BROKEN, "%s: block %zu is \"%.40s\", %s is wanted", path, keys->n + 1,
-                   title, wanted);
+    return tb_fail(diag, TB_BROKEN, "%s: block %zu is \"%.40s\", expected %s", path, keys->n + 1,
+                   title, expected);
   keys->n++;
   if (EVP_PKEY_get_id(key->pkey) != EVP_PKEY_ED25519)
-    return tb_fail(diag, TB_BROKEN, "%s: key %zu is of another kind, %s is wanted", path, keys->n,
-                   wanted);
+    return tb_fail(diag, TB_BROKEN, "%s: key %zu is of another kind, expected %s", path, keys->n,
+                   expected);
   tb_rc rc = take_id(key);
   return rc == TB_OK ? TB_OK : tb_fail(diag, rc, "%s: %s", path, tb_rc_text(rc));
 }
@@ -86,7 +87,7 @@ static tb_rc take_blocks(struct tc_keys *keys, const char *path, FILE *file, str
   ERR_clear_error();
   if (rc != TB_OK) return rc;
   if (ferror(file)) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
-  if (!ended) return tb_fail(diag, TB_BROKEN, "%s: block %zu is no PEM", path, keys->n + 1);
+  if (!ended) return tb_fail(diag, TB_BROKEN, "%s: block %zu is not valid PEM", path, keys->n + 1);
   if (keys->n > 0) return TB_OK;
   return tb_fail(diag, TB_BROKEN, "%s: no %s key in PEM", path,
                  keys->has_private ? "private" : "public");
@@ -96,7 +97,7 @@ static tb_rc check_file(const char *path, int fd, bool secret, struct tb_diag *d
   struct stat st;
 
   if (fstat(fd, &st) != 0) return tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
-  if (!S_ISREG(st.st_mode)) return tb_fail(diag, TB_BROKEN, "%s: is no regular file", path);
+  if (!S_ISREG(st.st_mode)) return tb_fail(diag, TB_BROKEN, "%s: is not a regular file", path);
   if (!secret || (st.st_mode & 077) == 0) return TB_OK;
   return tb_fail(diag, TB_REFUSED,
                  "%s: others may use this private key (mode %04o): its mode must be 0600", path,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder is looked at before anything in it is made or changed: VERSION first, because a program
- * that does not know the log must not even leave a lock file behind. */
+/* VERSION is checked before anything is created: a program that does not support the log's version must not even leave a
+ * lock file. */
 #include "archive/state_dir.h"
 
 #include <errno.h>
@@ -71,8 +71,8 @@ static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag)
 
 /* ---- locks */
 
-/* A question (tc_statedir_is_locked) has a shared lock for a moment, which is waited for; the folder is not taken by it. */
-static int take(int fd) {
+/* Takes an exclusive lock. tc_statedir_is_locked() holds a shared lock for a moment: this waits for it. */
+static int take_lock(int fd) {
   const struct timespec moment = { .tv_nsec = 1000000 };
 
   for (unsigned i = 0; i < QUESTIONS_MAX; i++) {
@@ -85,7 +85,7 @@ static int take(int fd) {
   return -1;
 }
 
-static tb_rc say_taken(int lock_fd, const char *path, struct tb_diag *diag) {
+static tb_rc fail_in_use(int lock_fd, const char *path, struct tb_diag *diag) {
   char holder[32] = "";
   ssize_t n = lock_fd >= 0 ? pread(lock_fd, holder, sizeof holder - 1, 0) : 0;
 
@@ -97,8 +97,8 @@ static tb_rc say_taken(int lock_fd, const char *path, struct tb_diag *diag) {
 static tb_rc take_file(int fd, const char *path, struct tb_diag *diag) {
   char text[32];
 
-  if (take(fd) != 0)
-    return errno == EWOULDBLOCK ? say_taken(fd, path, diag) : fail_path(diag, path, "LOCK");
+  if (take_lock(fd) != 0)
+    return errno == EWOULDBLOCK ? fail_in_use(fd, path, diag) : fail_path(diag, path, "LOCK");
   int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
   if (ftruncate(fd, 0) != 0 || tc_write_all(fd, text, (size_t)n, 0) != 0)
     return fail_path(diag, path, "LOCK");
@@ -109,10 +109,10 @@ static tb_rc take_both(int state_fd, const char *path, struct tb_diag *diag,
                        struct tc_statedir_lock *out) {
   out->folder = openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (out->folder < 0) return fail_path(diag, path, "");
-  bool taken = take(out->folder) != 0 && errno == EWOULDBLOCK;
+  bool taken = take_lock(out->folder) != 0 && errno == EWOULDBLOCK;
   int flags = taken ? O_RDONLY : O_RDWR | O_CREAT;
   out->file = openat(state_fd, "LOCK", flags | O_CLOEXEC | O_NOFOLLOW, 0640);
-  if (taken) return say_taken(out->file, path, diag);
+  if (taken) return fail_in_use(out->file, path, diag);
   if (out->file < 0) return fail_path(diag, path, "LOCK");
   return take_file(out->file, path, diag);
 }
@@ -238,7 +238,7 @@ void tc_day(uint64_t wall_ns, char out[TC_DAY_BYTES]) {
   struct tm tm;
 
   if (gmtime_r(&seconds, &tm) == NULL || strftime(out, TC_DAY_BYTES, "%Y-%m-%d", &tm) == 0)
-    memcpy(out, "1970-01-01", TC_DAY_BYTES); /* a year of five digits */
+    memcpy(out, "1970-01-01", TC_DAY_BYTES); /* the year has more than four digits */
 }
 
 bool tc_day_valid(const char *text) {
@@ -299,7 +299,7 @@ int tc_write_all(int fd, const void *bytes, size_t n, uint64_t offset) {
 
 int tc_read_all(int fd, void *bytes, size_t n, uint64_t offset) {
   unsigned char *p = bytes;
-  unsigned failed = 0; /* times, at this place */
+  unsigned failed = 0; /* failures at this offset */
 
   while (n > 0) {
     ssize_t done = pread(fd, p, n, (off_t)offset);
@@ -322,7 +322,7 @@ tb_rc tc_read_exactly(int fd, const char *name, void *bytes, size_t n, uint64_t 
   if (tc_read_all(fd, bytes, n, offset) == 0) return TB_OK;
   int why = errno;
   if (fstat(fd, &st) == 0 && (uint64_t)st.st_size < offset + n)
-    return tb_fail(diag, TB_IO, "%s: has %" PRIu64 " bytes only", name, (uint64_t)st.st_size);
+    return tb_fail(diag, TB_IO, "%s: has only %" PRIu64 " bytes", name, (uint64_t)st.st_size);
   return tb_fail(diag, tc_read_rc(why),
                  "%s: %zu bytes from offset %" PRIu64 " on cannot be read: %s", name, n, offset,
                  strerror(why));

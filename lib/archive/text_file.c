@@ -49,9 +49,10 @@ void tc_text_file_changed(struct tc_text_file *file) {
   atomic_fetch_add(&file->version, 1);
 }
 
-static tb_rc save(struct tc_text_file *file, void *self,
-                  void (*print)(void *self, struct tb_buf *out), struct tb_diag *diag) {
-  uint64_t version = atomic_load(&file->version); /* what is printed is no older */
+static tb_rc save_locked(struct tc_text_file *file, void *self,
+                         void (*print)(void *self, struct tb_buf *out), struct tb_diag *diag) {
+  uint64_t version =
+      atomic_load(&file->version); /* the list is printed later, so it is not older */
   struct tb_buf text;
   struct tb_mem mem;
 
@@ -69,7 +70,7 @@ static tb_rc save(struct tc_text_file *file, void *self,
 tb_rc tc_text_file_save(struct tc_text_file *file, void *self,
                         void (*print)(void *self, struct tb_buf *out), struct tb_diag *diag) {
   pthread_mutex_lock(&file->saving);
-  tb_rc rc = save(file, self, print, diag);
+  tb_rc rc = save_locked(file, self, print, diag);
   pthread_mutex_unlock(&file->saving);
   return rc;
 }

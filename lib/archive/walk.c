@@ -33,7 +33,7 @@ static tb_rc names_add(struct names *names, const char *name) {
   return TB_OK;
 }
 
-/* After a failure *out has what was seen. */
+/* After a failure *out has the names read so far. */
 static tb_rc names_of(int dir_fd, const char *what, struct names *out, struct tb_diag *diag) {
   const char *name;
   DIR *dir;
@@ -54,9 +54,9 @@ struct walk {
   tc_archive_unread_fn *unread;
   void *self;
   struct tb_diag *diag;
-  const char *stream; /* NULL: all */
+  const char *stream; /* walk only this stream; NULL: all */
   const char *day;
-  struct tc_archive_place *place; /* NULL: from the first one on */
+  struct tc_archive_place *place; /* NULL: walk from the first file on */
 };
 
 static bool is_day(const struct walk *walk, const char *day) {
@@ -76,7 +76,7 @@ static bool is_past_file(const struct walk *walk, const struct tc_archive_file *
          strcmp(file->name, walk->place->name) <= 0;
 }
 
-/* Longer ones are none of ours. */
+/* Names that are too long are not of this program: they are ignored. */
 static void note_place(const struct walk *walk, const struct tc_archive_file *file) {
   struct tc_archive_place *place = walk->place;
 
@@ -89,13 +89,13 @@ static void note_place(const struct walk *walk, const struct tc_archive_file *fi
   strcpy(place->name, file->name);
 }
 
-static tb_rc go_past(struct walk *walk, tb_rc rc, const struct tb_diag *why) {
+static tb_rc skip_unread(struct walk *walk, tb_rc rc, const struct tb_diag *why) {
   if (tc_rc_is_short(rc) || walk->unread == NULL) return tb_fail(walk->diag, rc, "%s", why->text);
   walk->unread(walk->self, why->text);
   return TB_OK;
 }
 
-/* -1: it is none, or is gone past. */
+/* *out -1: not a folder, or skipped. */
 static tb_rc open_folder(struct walk *walk, int dir_fd, const char *name, const char *path,
                          int *out) {
   struct tb_diag why = { 0 };
@@ -103,14 +103,14 @@ static tb_rc open_folder(struct walk *walk, int dir_fd, const char *name, const 
   *out = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (*out >= 0 || errno == ENOTDIR || errno == ENOENT || errno == ELOOP) return TB_OK;
   tb_rc rc = tb_fail(&why, tc_errno_rc(errno), "%s: %s", path, strerror(errno));
-  return go_past(walk, rc, &why);
+  return skip_unread(walk, rc, &why);
 }
 
 static tb_rc list_folder(struct walk *walk, int fd, const char *path, struct names *out) {
   struct tb_diag why = { 0 };
   tb_rc rc = names_of(fd, path, out, &why);
 
-  return rc == TB_OK ? TB_OK : go_past(walk, rc, &why);
+  return rc == TB_OK ? TB_OK : skip_unread(walk, rc, &why);
 }
 
 static tb_rc visit(struct walk *walk, int fd, const char *folder, const char *stream,
@@ -142,7 +142,7 @@ static tb_rc walk_stream(struct walk *walk, int day_fd, const char *name) {
   return rc;
 }
 
-/* Before the metas that its records may stand for. */
+/* Called before the day's metas, which the ledger's records may replace. */
 static tb_rc walk_ledger(struct walk *walk, int day_fd, const char *path,
                          const struct names *names) {
   for (size_t i = 0; i < names->n; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by table.c, yaml.c and resolve.c only. */
+/* Shared by the files of the configuration. */
 #ifndef TC_CONFIG_INTERNAL_H
 #define TC_CONFIG_INTERNAL_H
 
 #include "config/table.h"
 
-/* Where a value was written: a file and line, or "--set" and 0. */
+/* Source of a value: a file and line, or "--set" and 0. */
 struct tc__origin {
   const char *file;
   size_t line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A running daemon's configuration and a newer one. Keys that tc_config_finish() checks against each
- * other apply at the same moment, so that what is in use has been checked, too. */
+/* Keys that tc_config_finish() checks against each other have the same APPLIES, so that no unchecked combination comes
+ * into use. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool differs(const struct tc_config_key *key, const void *a, const void *
   }
 }
 
-/* A text changes hands: the old one goes with the fresh configuration. */
+/* Texts are swapped: tc_config_fini() of the fresh configuration frees the old text. */
 static void take_over(const struct tc_config_key *key, void *to, void *from) {
   switch (key->type) {
   case TC_TYPE_STRING: {

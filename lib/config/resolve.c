@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The effect of one key on another: defaults below the state folder, limits that must agree, and
- * which addresses may be opened without TLS. */
+/* Defaults that depend on other keys, limits that must agree, and addresses that need TLS. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -17,14 +16,15 @@
 #include "pack/topic.h"
 #include "trigger/rule.h"
 
-static tb_rc own(char **place, char *text, struct tb_diag *diag) {
+/* Replaces *place by text, which it owns from then on. NULL: TB_NOMEM. */
+static tb_rc set_text(char **place, char *text, struct tb_diag *diag) {
   if (text == NULL) return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
   free(*place);
   *place = text;
   return TB_OK;
 }
 
-__attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...) {
+__attribute__((format(printf, 1, 2))) static char *format_text(const char *fmt, ...) {
   va_list args;
   char *text;
 
@@ -34,7 +34,7 @@ __attribute__((format(printf, 1, 2))) static char *text_of(const char *fmt, ...)
   return text;
 }
 
-/* Readers find paths in the ready file and may stand in another folder. */
+/* Readers take paths from the ready file and may run in another folder. */
 static tb_rc make_absolute(char **path, struct tb_diag *diag) {
   const char *rest = *path;
 
@@ -42,13 +42,13 @@ static tb_rc make_absolute(char **path, struct tb_diag *diag) {
   if (strncmp(rest, "./", 2) == 0) rest += 2;
   char *folder = getcwd(NULL, 0);
   if (folder == NULL) return tb_fail(diag, TB_IO, "current folder: %s", strerror(errno));
-  char *text = text_of("%s/%s", strcmp(folder, "/") == 0 ? "" : folder, rest);
+  char *text = format_text("%s/%s", strcmp(folder, "/") == 0 ? "" : folder, rest);
   free(folder);
-  return own(path, text, diag);
+  return set_text(path, text, diag);
 }
 
-/* A folder that the service manager made for us, else `otherwise`. It may name several, with colons
- * between; the first is ours. */
+/* Returns the folder that the service manager made for this daemon, else `otherwise`. Of a list with colons it is the
+ * first. */
 static char *managed_folder(const char *variable, const char *otherwise) {
   const char *folder = getenv(variable);
 
@@ -62,8 +62,8 @@ static bool holds(const char *folder, const char *name) {
   return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Half of a set of credentials is a mistake, and no reason for an authority of our own. */
-static tb_rc own_certs(struct tc_config *c, struct tb_diag *diag) {
+/* An incomplete set of credentials is an error, not a reason to make an own CA. */
+static tb_rc set_certs(struct tc_config *c, struct tb_diag *diag) {
   static const char *const files[] = { "ca.pem", "server.pem", "server.key" };
   enum { FILES = sizeof files / sizeof files[0] };
   const char *folder = getenv("CREDENTIALS_DIRECTORY"), *missing = NULL;
@@ -75,11 +75,11 @@ static tb_rc own_certs(struct tc_config *c, struct tb_diag *diag) {
     else
       missing = files[i];
   }
-  if (found == FILES) return own(&c->top_certs, strdup(folder), diag);
+  if (found == FILES) return set_text(&c->top_certs, strdup(folder), diag);
   if (found > 0)
     return tb_fail(diag, TB_BROKEN, "certs: the service manager's credentials lack %s", missing);
   c->certs_are_ours = true;
-  return own(&c->top_certs, text_of("%s/certs", c->top_state), diag);
+  return set_text(&c->top_certs, format_text("%s/certs", c->top_state), diag);
 }
 
 static tb_rc check_hostport(const char *name, const char *value, struct tb_diag *diag) {
@@ -115,13 +115,13 @@ static tb_rc check_url(const char *name, const char *url, struct tb_diag *diag) 
     if (tb_hostport_parse(url + sizeof tcp - 1, &why, &at) == TB_OK && tb_host_is_loopback(at.host))
       return TB_OK;
     return tb_fail(diag, TB_BROKEN,
-                   "%s: plain tcp:// would show traces to the network: use tls+tcp:// for %.100s",
+                   "%s: plain tcp:// would send traces unencrypted: use tls+tcp:// for %.100s",
                    name, at.host);
   }
   return tb_fail(diag, TB_BROKEN, "%s: \"%.80s\" is not an ipc:// or tls+tcp:// URL", name, url);
 }
 
-/* --- the lists of URLs ------------------------------------------------------------------------- */
+/* --- lists of URLs ----------------------------------------------------------------------------- */
 
 static bool has_line(const char *lines, const char *line) {
   size_t len = strlen(line);
@@ -131,17 +131,16 @@ static bool has_line(const char *lines, const char *line) {
   return false;
 }
 
-/* Puts a URL behind those in *lines. */
 static tb_rc add_url(const char *name, const char *url, char **lines, struct tb_diag *diag) {
   TB_TRY(check_url(name, url, diag));
   if (has_line(*lines, url) && !tc_url_takes_any_port(url))
-    return tb_fail(diag, TB_BROKEN, "%s: %.120s is there twice", name, url);
-  return own(lines, text_of("%s%s%s", *lines, **lines != '\0' ? "\n" : "", url), diag);
+    return tb_fail(diag, TB_BROKEN, "%s: %.120s appears twice", name, url);
+  return set_text(lines, format_text("%s%s%s", *lines, **lines != '\0' ? "\n" : "", url), diag);
 }
 
-/* Makes of `*list` one URL a line, each complete: "ipc://" alone is this host's own socket, and so is an empty list. */
-static tb_rc spell_out(const char *name, const char *own_socket, char **list,
-                       struct tb_diag *diag) {
+/* Writes *list as one complete URL per line. "ipc://" alone, or an empty list, becomes default_url. */
+static tb_rc expand_urls(const char *name, const char *default_url, char **list,
+                         struct tb_diag *diag) {
   const char *rest = **list != '\0' ? *list : "ipc://";
   char url[TC_URL_BYTES], *lines = strdup("");
   unsigned count = 0;
@@ -151,10 +150,10 @@ static tb_rc spell_out(const char *name, const char *own_socket, char **list,
     if (++count > TC_URLS_MAX)
       rc = tb_fail(diag, TB_BROKEN, "%s: more than %d URLs", name, TC_URLS_MAX);
     else
-      rc = add_url(name, strcmp(url, "ipc://") == 0 ? own_socket : url, &lines, diag);
+      rc = add_url(name, strcmp(url, "ipc://") == 0 ? default_url : url, &lines, diag);
   }
-  if (rc == TB_OK && count == 0) rc = tb_fail(diag, TB_BROKEN, "%s: no URL is in it", name);
-  if (rc == TB_OK) return own(list, lines, diag);
+  if (rc == TB_OK && count == 0) rc = tb_fail(diag, TB_BROKEN, "%s: has no URL", name);
+  if (rc == TB_OK) return set_text(list, lines, diag);
   free(lines);
   return rc;
 }
@@ -168,21 +167,21 @@ static tb_rc check_path(const char *name, const char *path, struct tb_diag *diag
                  name, strlen(path), room - 1, name);
 }
 
-static tb_rc own_sock(struct tc_config *c, const char *folder, struct tb_diag *diag) {
+static tb_rc set_listen_sock(struct tc_config *c, const char *folder, struct tb_diag *diag) {
   if (*c->listen_sock == '\0')
-    TB_TRY(own(&c->listen_sock, text_of("%s/http.sock", folder), diag));
+    TB_TRY(set_text(&c->listen_sock, format_text("%s/http.sock", folder), diag));
   TB_TRY(make_absolute(&c->listen_sock, diag));
   return check_path("listen.sock", c->listen_sock, diag);
 }
 
-static tb_rc own_sockets(struct tc_config *c, struct tb_diag *diag) {
+static tb_rc set_sockets(struct tc_config *c, struct tb_diag *diag) {
   char *folder = managed_folder("RUNTIME_DIRECTORY", c->top_state);
-  char *feed = folder != NULL ? text_of("ipc://%s/feed.sock", folder) : NULL;
+  char *feed = folder != NULL ? format_text("ipc://%s/feed.sock", folder) : NULL;
   tb_rc rc = TB_OK;
 
   if (feed == NULL) rc = tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
-  if (rc == TB_OK) rc = spell_out("listen.feed", feed, &c->listen_feed, diag);
-  if (rc == TB_OK) rc = own_sock(c, folder, diag);
+  if (rc == TB_OK) rc = expand_urls("listen.feed", feed, &c->listen_feed, diag);
+  if (rc == TB_OK) rc = set_listen_sock(c, folder, diag);
   free(feed);
   free(folder);
   return rc;
@@ -205,7 +204,7 @@ bool tc_config_note(const struct tc_config *c, struct tb_diag *note) {
   return true;
 }
 
-/* The collector reads them itself; here a fault in them is found before it starts. */
+/* Parses the rules only to find errors before the start; the collector reads the file itself. */
 static tb_rc check_triggers(const struct tc_config *c, struct tb_diag *diag) {
   struct tr_rules *rules;
   struct tb_diag why;
@@ -228,8 +227,8 @@ static tb_rc check_words(const struct tc_config *c, struct tb_diag *diag) {
                    c->archive_hash);
   if (*c->archive_sign != '\0' && strcmp(c->archive_hash, "sha256") != 0)
     return tb_fail(diag, TB_BROKEN,
-                   "archive.sign: needs archive.hash: sha256, as XXH3 does not withstand a person "
-                   "who changes bytes");
+                   "archive.sign: needs archive.hash: sha256, as XXH3 does not detect deliberate "
+                   "changes");
   if (strcmp(c->http_metrics, "reader") != 0 && strcmp(c->http_metrics, "open") != 0)
     return tb_fail(diag, TB_BROKEN, "http.metrics: \"%.40s\" is neither reader nor open",
                    c->http_metrics);
@@ -280,13 +279,13 @@ tb_rc tc_config_finish(struct tc_config *c, struct tb_diag *diag) {
   TB_TRY(check_memory(c, diag));
 
   if (*c->top_state == '\0')
-    TB_TRY(own(&c->top_state, managed_folder("STATE_DIRECTORY", "tracecollect-data"), diag));
+    TB_TRY(set_text(&c->top_state, managed_folder("STATE_DIRECTORY", "tracecollect-data"), diag));
   TB_TRY(make_absolute(&c->top_state, diag));
-  if (*c->top_certs == '\0') TB_TRY(own_certs(c, diag));
+  if (*c->top_certs == '\0') TB_TRY(set_certs(c, diag));
   TB_TRY(make_absolute(&c->top_certs, diag));
   if (*c->tls_crl != '\0') TB_TRY(make_absolute(&c->tls_crl, diag));
   if (*c->archive_sign != '\0') TB_TRY(make_absolute(&c->archive_sign, diag));
-  TB_TRY(own_sockets(c, diag));
+  TB_TRY(set_sockets(c, diag));
   if (c->top_loops == 0) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     c->top_loops = cores < 1 ? 1 : cores > 256 ? 256 : (uint64_t)cores;

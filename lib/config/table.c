@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table, table.def, is the struct, the parser and the printed default file: a key exists in
- * all of them or in none. Values come as text from YAML or --set and pass through
- * tc__config_assign(). */
+/* The struct, the parser and the printed default file are made from one table, table.def. Values from YAML and --set are
+ * text and pass through tc__config_assign(). */
 #include "config/table.h"
 
 #include <errno.h>
@@ -67,7 +66,7 @@ static void *field(struct tc_config *config, const struct tc_config_key *key) {
   return (char *)config + key->offset;
 }
 
-/* A string that could not be copied stays NULL; tc_config_finish() answers TB_NOMEM for it. */
+/* A string that could not be copied stays NULL; tc_config_finish() then returns TB_NOMEM. */
 void tc_config_init(struct tc_config *config) {
   *config = (struct tc_config){ 0 };
   for (const struct tc_config_key *key = tc_config_keys;
@@ -115,7 +114,7 @@ static bool parse_number(enum tc_config_type type, const char *value, uint64_t *
 
   if (type == TC_TYPE_BYTES) return tc_parse_bytes(value, out);
   if (type == TC_TYPE_TIME) return tc_parse_time_ns(value, out);
-  if (*value < '0' || *value > '9') return false; /* strtoull takes signs and blanks */
+  if (*value < '0' || *value > '9') return false; /* strtoull() accepts signs and blanks */
   errno = 0;
   *out = strtoull(value, &end, 10);
   return errno == 0 && *end == '\0';
@@ -187,13 +186,12 @@ tb_rc tc__config_fail(struct tb_diag *diag, struct tc__origin at, const char *ke
   vsnprintf(reason, sizeof reason, fmt, args);
   va_end(args);
   if (at.line != 0) snprintf(line, sizeof line, ":%zu", at.line);
-  /* The end of a long path says more than its beginning, and the reason must fit behind it. */
+  /* The end of a long path is more useful than its beginning, and the reason must fit after it. */
   return tb_fail(diag, TB_BROKEN, "%s%s%s: %s%s%s", n > 60 ? "..." : "",
                  at.file + (n > 60 ? n - 57 : 0), line, key, *key != '\0' ? ": " : "", reason);
 }
 
-/* Letters to insert, drop or change to make b of a; names are short, so one row on the stack
- * serves. */
+/* Counts the letters to insert, drop or change to make b of a. */
 static unsigned edit_distance(const char *a, const char *b) {
   unsigned row[80];
   size_t n = strlen(b);
@@ -221,8 +219,8 @@ tb_rc tc__config_unknown(struct tb_diag *diag, struct tc__origin at, const char 
 
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
-    unsigned far =
-        strcmp(key->key, tail) == 0 ? 1 : edit_distance(name, key->name); /* wrong section */
+    /* The right key in the wrong section is near. */
+    unsigned far = strcmp(key->key, tail) == 0 ? 1 : edit_distance(name, key->name);
     if (far < best) {
       best = far;
       near = key;
@@ -237,7 +235,7 @@ void tc_config_print_default(FILE *to) {
 
   fputs("# tracecollectd: every key with its default. Sizes: 64KiB, 256MiB, 1GB. Times: "
         "10ms, 30s, 5m, 24h, 7d.\n"
-        "# A changed key is in use after SIGHUP, one marked [start] after the next start.\n",
+        "# A changed key is in use after SIGHUP; a key marked [start] after the next start.\n",
         to);
   for (const struct tc_config_key *key = tc_config_keys;
        key < tc_config_keys + tc_config_keys_count; key++) {
@@ -249,7 +247,7 @@ void tc_config_print_default(FILE *to) {
     section = key->section;
     tc_config_format(key->type, key->def, value);
     fprintf(to, "%s# %s%s\n", indent, key->text, key->reloads ? "" : " [start]");
-    /* Defaults are our own words: none needs escaping (a test loads this text back). */
+    /* No default needs escaping (a test loads this text back). */
     fprintf(to, "%s%s: %s%s%s\n", indent, key->key, quote, *quote != '\0' ? key->def_text : value,
             quote);
   }

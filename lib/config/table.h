@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's configuration: lib/config/table.def as a struct, filled from YAML and --set.
  *
- * init gives the defaults, load and set override them in the order of the calls, finish checks keys
- * against each other and fills what depends on others. A reload builds a second struct the same way and
- * hands it to tc_config_reload().
+ * init sets the defaults, load and set override them in the order of the calls, finish checks keys against each other and
+ * computes defaults that depend on other keys. A reload fills a second struct and passes it to tc_config_reload().
  *
  * Memory    strings belong to the struct; tc_config_fini() frees them.
- * Threads   any may read a finished struct, also while tc_config_reload() changes it, but for texts that
- *           reload; all else before others know it.
+ * Threads   any thread may read a finished struct, even during tc_config_reload(), except texts that reload. The
+ *           other functions need exclusive access.
  * Errors    TB_BROKEN with "FILE:LINE: key: reason" in diag: unknown or repeated key, wrong type, out
  *           of bounds. TB_IO: the file cannot be read. TB_NOMEM.
  */
@@ -19,7 +18,7 @@
 
 #include "base/result.h"
 
-/* Numbers are atomic, since a reload changes them while threads read them; texts change at no reload. */
+/* Numbers are atomic: a reload changes them while threads read them. */
 #define TC_FIELD_STRING char *
 #define TC_FIELD_URLS   char * /* lib/config/url_list.h */
 #define TC_FIELD_COUNT  _Atomic uint64_t
@@ -33,8 +32,7 @@
   TC_FIELD_##type TC_JOIN_(section, key);
 struct tc_config {
 #include "config/table.def"
-  bool
-      certs_are_ours; /* top_certs is STATE/certs, which neither the configuration nor credentials named */
+  bool certs_are_ours; /* top_certs is STATE/certs by default: the daemon makes its own CA there */
 };
 #undef TC_KEY
 
@@ -43,15 +41,15 @@ void tc_config_fini(struct tc_config *config);
 TB_MUST tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag *diag);
 TB_MUST tb_rc tc_config_set(struct tc_config *config, const char *assignment,
                             struct tb_diag *diag); /* KEY=VALUE */
-/* Afterwards: state and certs are absolute paths, loops is at least 1, listen.feed has one
- * to TC_URLS_MAX URLs, one a line, each complete and no two alike. */
+/* Afterwards state and certs are absolute paths, loops is at least 1, and listen.feed has 1 to TC_URLS_MAX complete and
+ * different URLs, one per line. */
 TB_MUST tb_rc tc_config_finish(struct tc_config *config, struct tb_diag *diag);
-/* Is there something in it that is taken, and may be a slip? Then note says what. */
+/* Does the configuration have a value that is accepted but may be a mistake? Then note describes it. */
 bool tc_config_note(const struct tc_config *config, struct tb_diag *note);
 void tc_config_print_default(FILE *to); /* commented YAML that loads back to the defaults */
 
-/* Takes over what differs in fresh and may change while the daemon runs. changed() hears of each key that
- * differs; applied false: it is for the next start, and running keeps its value. fresh gets the old texts. */
+/* Copies keys that differ and are RELOAD from fresh to running. Calls changed() for each key that differs; applied false:
+ * the key is START, and running keeps its value. fresh gets the old texts. */
 void tc_config_reload(struct tc_config *running, struct tc_config *fresh,
                       void (*changed)(void *self, const char *key, bool applied), void *self);
 
@@ -64,7 +62,7 @@ enum tc_config_type {
   TC_TYPE_TIME,
   TC_TYPE_BOOL,
 };
-bool tc_config_is_text(enum tc_config_type type); /* its field is a char * */
+bool tc_config_is_text(enum tc_config_type type); /* is the field a char *? */
 
 struct tc_config_key {
   const char *section; /* "" at the top level */
@@ -72,10 +70,10 @@ struct tc_config_key {
   const char *key;     /* "age" */
   enum tc_config_type type;
   uint64_t def, min, max; /* max 0: no upper bound */
-  const char *def_text;   /* of texts only */
-  bool reloads;           /* SIGHUP brings a new value into use; else the next start does */
+  const char *def_text;   /* default of a text */
+  bool reloads;           /* RELOAD, see table.def */
   const char *text;
-  size_t offset; /* of the field in struct tc_config */
+  size_t offset; /* in struct tc_config */
 };
 
 extern const struct tc_config_key tc_config_keys[];
@@ -83,12 +81,11 @@ extern const size_t tc_config_keys_count;
 
 const char *tc_config_type_name(enum tc_config_type type);
 
-/* Writes a value as the file would say it: 256MiB, 10ms, true, "text". Answers its length. */
+/* Formats a number as in the file: 256MiB, 10ms, true. Returns the length. */
 enum { TC_VALUE_BYTES = 32 };
 int tc_config_format(enum tc_config_type type, uint64_t value, char out[TC_VALUE_BYTES]);
 
-/* Units as everywhere: 256MiB, 64KiB, 1GB, plain bytes; 10ms, 30s, 5m, 24h, 7d, 1h30m, plain 0.
- * false: not one. */
+/* Parse 256MiB, 64KiB, 1GB, plain bytes; 10ms, 30s, 5m, 24h, 7d, 1h30m, plain 0. Return false if text is invalid. */
 TB_MUST bool tc_parse_bytes(const char *text, uint64_t *out);
 TB_MUST bool tc_parse_time_ns(const char *text, uint64_t *out);
 

@@ -10,7 +10,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* As in a configuration, and "5": seconds, which is what people mean at a terminal. */
+/* Parses a time as in the configuration, and a plain number as seconds, which people mean at a terminal. */
 static bool parse_span(const char *text, uint64_t *out_ns) {
   char seconds[32];
   size_t n = strspn(text, "0123456789");
@@ -29,7 +29,7 @@ tb_rc tc_span_parse(const char *text, struct tb_diag *diag, uint64_t *out_ns) {
   return TB_OK;
 }
 
-/* Exactly n digits at *text; moves behind them. */
+/* Reads exactly n digits at *text and moves *text past them. */
 static bool take_digits(const char **text, int n, int *out) {
   int value = 0;
 
@@ -49,7 +49,7 @@ static bool take_char(const char **text, const char *any_of) {
   return true;
 }
 
-/* ".5", ".123456789"; digits past the ninth are read and dropped. */
+/* Reads ".5", ".123456789"; ignores digits after the ninth. */
 static bool take_fraction(const char **text, uint64_t *out_ns) {
   uint64_t unit = SECOND_NS, ns = 0;
 
@@ -64,7 +64,7 @@ static bool take_fraction(const char **text, uint64_t *out_ns) {
   return true;
 }
 
-/* "Z", "+01:00", or nothing: local. */
+/* Reads "Z", "+01:00", or nothing, which is local time. */
 static bool take_zone(const char **text, bool *out_local, long *out_seconds) {
   int hours, minutes;
   bool west = **text == '-';
@@ -99,7 +99,7 @@ static bool parse_rfc3339(const char *text, uint64_t *out) {
   tm.tm_mon--;
   struct tm asked = tm;
   time_t at = local ? mktime(&tm) : timegm(&tm);
-  /* The calendar would make 1 May of 31 April; a leap second may move the day. */
+  /* mktime() turns 31 April into 1 May, which is refused; a leap second may move the day. */
   bool moved = tm.tm_mon != asked.tm_mon || tm.tm_mday != asked.tm_mday;
   if (*text != '\0' || asked.tm_hour > 23 || asked.tm_min > 59 || asked.tm_sec > 60 ||
       (moved && asked.tm_sec < 60) || at < east)
@@ -134,7 +134,7 @@ tb_rc tc_time_parse(const char *text, uint64_t now_wall_ns, struct tb_diag *diag
     return TB_OK;
   }
   if (*text == '@' ? parse_unix(text + 1, &at) : parse_rfc3339(text, &at)) {
-    *out_wall_ns = at != 0 ? at : 1; /* 0 means "not given" further on */
+    *out_wall_ns = at != 0 ? at : 1; /* callers treat 0 as "not set" */
     return TB_OK;
   }
   return tb_fail(diag, TB_BROKEN,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments as users write them: RFC 3339 (2026-03-01T12:00:00Z, with or without fractions and zone;
- * without a zone it is local), a date alone (its first moment, local), @unix (with fraction), now,
- * and -5m (so long before now). Spans: 10ms, 30s, 5m, 24h, 7d, 1h30m; a number
- * alone is seconds.
+/* Times as users write them: RFC 3339 (2026-03-01T12:00:00Z, with or without fraction and zone; without a zone: local
+ * time), a date alone (local midnight), @UNIX (with or without fraction), now, and -5m (that long before now). Spans:
+ * 10ms, 30s, 5m, 24h, 7d, 1h30m; a plain number is seconds.
  *
  * Time      wall clock, nanoseconds since 1970.
  * Errors    TB_BROKEN with the reason in diag.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and times as people write them: a number and a unit, both ways. */
+/* Parses and formats sizes and times: a number and a unit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct unit {
   uint64_t factor;
 };
 
-/* Largest first, so that the first one that divides a value is the one to print it in. */
+/* Largest first: a value is printed in the first unit that divides it. */
 static const struct unit binary_units[] = {
   { "TiB", UINT64_C(1) << 40 },
   { "GiB", 1 << 30 },
@@ -37,7 +37,7 @@ static const struct unit time_units[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Takes digits from the front of *text; false: none there, or too many. */
+/* Reads digits at *text and moves *text past them. Returns false if there are none, or too many. */
 static bool take_number(const char **text, uint64_t *out) {
   const char *p = *text;
   uint64_t value = 0;

@@ -30,7 +30,7 @@ static bool starts_with_scheme(const char *text) {
   return len > 0 && starts_with(text + len, "://");
 }
 
-/* Where the URL at the beginning of text ends: before separators that a scheme or nothing follows. */
+/* Returns the length of the URL at the beginning of text, which ends before separators that a scheme or nothing follows. */
 static size_t length_of(const char *text) {
   size_t len = strcspn(text, separators);
 

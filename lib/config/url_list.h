@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of nng URLs as text, as listen.feed takes it: "ipc://, tls+tcp://0.0.0.0:7071". Commas and
- * blanks end a URL only where another scheme follows, so that a path may hold either.
- */
+/* A list of nng URLs (listen.feed): "ipc://, tls+tcp://0.0.0.0:7071". Commas and blanks end a URL only if another scheme
+ * follows, so that a path may contain both. */
 #ifndef TC_CONFIG_URL_LIST_H
 #define TC_CONFIG_URL_LIST_H
 
@@ -9,8 +8,8 @@
 
 enum { TC_URLS_MAX = 8, TC_URL_BYTES = 320 };
 
-/* Takes the first URL off a list; false: there is none. Text without a scheme is taken as it is; a URL
- * that is too long comes as "". */
+/* Removes the first URL from the list, whether or not it has a scheme; out is "" if it is too long. Returns false at the
+ * end of the list. */
 bool tc_urls_next(const char **list, char out[TC_URL_BYTES]);
 
 bool tc_url_is_ipc(const char *url);

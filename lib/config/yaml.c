@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is a mapping of values and of sections, which are mappings of values: scalars, or lists of URLs.
- * The walk follows libyaml's events, because only they know the line of each key. */
+/* The file is a mapping of keys to values (scalars or lists of URLs) and to sections, which are mappings of keys to
+ * values. The parser uses libyaml's events, because only they have the line of each key. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,16 +11,16 @@
 #include "config/table.h"
 #include "config/url_list.h"
 
-enum { KEYS_MAX = 256 }; /* rows table.def may grow to before this says so */
+enum { KEYS_MAX = 256 }; /* at least the rows of table.def */
 
 struct loader {
   struct tc_config *config;
   struct tb_diag *diag;
   const char *path;
   yaml_parser_t parser;
-  yaml_event_t event; /* the current one; deleted by the next advance() */
+  yaml_event_t event; /* current event; deleted by the next advance() */
   bool has_event;
-  size_t seen_line[KEYS_MAX]; /* where each row of tc_config_keys was set, 0: not yet */
+  size_t seen_line[KEYS_MAX]; /* line where each row of tc_config_keys was set; 0: not yet */
 };
 
 static struct tc__origin here(const struct loader *l) {
@@ -42,7 +42,7 @@ static const char *scalar(const struct loader *l) {
   return (const char *)l->event.data.scalar.value;
 }
 
-/* `listen:` with all its keys commented out is an empty section. */
+/* A section such as `listen:` is null if all its keys are commented out. */
 static bool is_null(const struct loader *l) {
   return l->event.type == YAML_SCALAR_EVENT &&
          l->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
@@ -51,16 +51,16 @@ static bool is_null(const struct loader *l) {
 
 static tb_rc take_scalar(struct loader *l, const struct tc_config_key *key, struct tc__origin at) {
   if (l->event.type != YAML_SCALAR_EVENT)
-    return tc__config_fail(l->diag, at, key->name, "a %s is wanted here, not a list or section",
+    return tc__config_fail(l->diag, at, key->name, "expected a %s, not a list or section",
                            tc_config_type_name(key->type));
   if (is_null(l) && !tc_config_is_text(key->type))
     return tc__config_fail(l->diag, at, key->name, "has no value");
   if (strlen(scalar(l)) != l->event.data.scalar.length)
-    return tc__config_fail(l->diag, at, key->name, "holds a NUL byte");
+    return tc__config_fail(l->diag, at, key->name, "contains a NUL byte");
   return tc__config_assign(l->config, key, is_null(l) ? "" : scalar(l), at, l->diag);
 }
 
-/* Items become lines of the text that --set would take. */
+/* Joins the items with newlines: a text as --set accepts. */
 static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct tc__origin at) {
   char list[TC_URLS_MAX * TC_URL_BYTES];
   size_t len = 0;
@@ -69,9 +69,9 @@ static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct
   while (l->event.type != YAML_SEQUENCE_END_EVENT) {
     struct tc__origin item = here(l);
     if (l->event.type != YAML_SCALAR_EVENT || is_null(l))
-      return tc__config_fail(l->diag, item, key->name, "an item of the list is no URL");
+      return tc__config_fail(l->diag, item, key->name, "an item of the list is not a URL");
     if (strlen(scalar(l)) != l->event.data.scalar.length)
-      return tc__config_fail(l->diag, item, key->name, "holds a NUL byte");
+      return tc__config_fail(l->diag, item, key->name, "contains a NUL byte");
     if (len + l->event.data.scalar.length + 2 > sizeof list)
       return tc__config_fail(l->diag, item, key->name, "the list is too long");
     len += (size_t)snprintf(list + len, sizeof list - len, "%s\n", scalar(l));
@@ -81,7 +81,7 @@ static tb_rc take_list(struct loader *l, const struct tc_config_key *key, struct
   return tc__config_assign(l->config, key, list, at, l->diag);
 }
 
-/* The current event is the value of `name`; the key itself stands at `at`. */
+/* The current event is the value of `name`; the key is at `at`. */
 static tb_rc take_value(struct loader *l, const char *name, struct tc__origin at) {
   const struct tc_config_key *key = tc__config_find(name);
 
@@ -95,12 +95,12 @@ static tb_rc take_value(struct loader *l, const char *name, struct tc__origin at
   return take_scalar(l, key, at);
 }
 
-/* Reads the current event as a key into name, below section ("" at the top); moves to its value. */
+/* Writes the dotted name of the key in the current event to name and advances to the value. section: "" at the top. */
 static tb_rc take_key(struct loader *l, const char *section, char *name, size_t name_bytes,
                       struct tc__origin *out_at) {
   *out_at = here(l);
   if (l->event.type != YAML_SCALAR_EVENT)
-    return tc__config_fail(l->diag, *out_at, section, "a key is wanted here");
+    return tc__config_fail(l->diag, *out_at, section, "expected a key");
   snprintf(name, name_bytes, "%s%s%s", section, *section != '\0' ? "." : "", scalar(l));
   return advance(l);
 }
@@ -130,7 +130,7 @@ static tb_rc take_top(struct loader *l) {
     else if (l->event.type == YAML_MAPPING_START_EVENT)
       TB_TRY(take_section(l, name));
     else if (!is_null(l))
-      return tc__config_fail(l->diag, at, name, "is a section: its keys go below it, indented");
+      return tc__config_fail(l->diag, at, name, "is a section: indent its keys on the lines below");
     TB_TRY(advance(l));
   }
   return TB_OK;
@@ -150,7 +150,7 @@ static tb_rc take_file(struct loader *l) {
   TB_TRY(advance(l)); /* document end */
   TB_TRY(advance(l));
   if (l->event.type != YAML_STREAM_END_EVENT)
-    return tc__config_fail(l->diag, here(l), "", "a second document has no place here");
+    return tc__config_fail(l->diag, here(l), "", "a second document is not allowed");
   return TB_OK;
 }
 
@@ -167,7 +167,7 @@ tb_rc tc_config_load(struct tc_config *config, const char *path, struct tb_diag 
   yaml_parser_set_input_file(&l.parser, file);
   errno = 0;
   rc = take_file(&l);
-  if (ferror(file)) { /* a folder, say: libyaml only knows "input error" */
+  if (ferror(file)) { /* a folder, for example: libyaml reports only "input error" */
     tb_diag_clear(diag);
     rc = tb_fail(diag, TB_IO, "%.120s: %s", path, strerror(errno));
   }

@@ -34,10 +34,10 @@ union address {
   struct sockaddr_storage storage;
 };
 
-/* All below is under the lock. */
+/* The lock protects the variables below. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tc_nng_accept_limits limits; /* connections_max 0: none */
-static struct place places[PLACES];        /* those in use come first */
+static struct tc_nng_accept_limits limits; /* connections_max 0: no limits */
+static struct place places[PLACES];        /* the first `used` are in use */
 static atomic_bool is_counted[FDS];        /* by descriptor; read without the lock */
 static unsigned used;
 
@@ -49,7 +49,7 @@ void tc_nng_accept_limit(const struct tc_nng_accept_limits *fresh) {
 
 /* --- counting ---------------------------------------------------------------------------------- */
 
-static void forget(int fd) {
+static void free_place(int fd) {
   pthread_mutex_lock(&lock);
   for (unsigned i = used; i-- > 0;)
     if (places[i].fd == fd) places[i] = places[--used];
@@ -64,13 +64,13 @@ static void find_call(void) {
   *(void **)&real_close = dlsym(RTLD_NEXT, "close");
 }
 
-/* Of any descriptor of the process. One that counts is forgotten before its number is free. Weak, as accept() is: a simulated disk has
- * its own. */
+/* Called for any descriptor of the process: the place of a counted one is freed before its number can be reused. Weak, as
+ * accept() is, because the simulated disk of tests has its own close(). */
 __attribute__((weak)) int close(int fd) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
   pthread_once(&once, find_call);
-  if (fd >= 0 && fd < FDS && is_counted[fd]) forget(fd);
+  if (fd >= 0 && fd < FDS && is_counted[fd]) free_place(fd);
   return real_close(fd);
 }
 
@@ -89,7 +89,7 @@ static const char *over_share(int listener, uint64_t source) {
   return NULL;
 }
 
-/* The kernel gives the lowest free number: all below it are in use. */
+/* The kernel uses the lowest free number: all below fd are in use. */
 static bool has_descriptor(int fd) {
   unsigned kept = used < limits.few ? limits.descriptors_kept / 2 : limits.descriptors_kept;
   struct rlimit limit;
@@ -97,17 +97,17 @@ static bool has_descriptor(int fd) {
   return fd < FDS && (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > (rlim_t)fd + kept);
 }
 
-/* Why a peer is not taken; NULL: it is. */
-static const char *full(int listener, int fd, uint64_t source) {
+/* Returns the reason to refuse a peer, or NULL. */
+static const char *reason_to_refuse(int listener, int fd, uint64_t source) {
   if (!has_descriptor(fd)) return "no descriptors are left for readers";
   return over_share(listener, source);
 }
 
-static const char *take(int listener, int fd) {
+static const char *take_place(int listener, int fd) {
   uint64_t source = tb_source_of(fd);
 
   if (limits.connections_max == 0) return NULL;
-  const char *why = full(listener, fd, source);
+  const char *why = reason_to_refuse(listener, fd, source);
   if (why != NULL) return why;
   if (used == PLACES) return "there are readers.connections_max connections here";
   places[used++] = (struct place){ fd, listener, source };
@@ -129,12 +129,12 @@ static void name_of(int fd, const union address *from, char out[TC_NNG_PEER_MAX 
   }
 }
 
-/* False: it was closed. */
-static bool let_in(int listener, int fd, const union address *from) {
+/* Returns false after closing fd. */
+static bool admit(int listener, int fd, const union address *from) {
   char peer[TC_NNG_PEER_MAX + 1];
 
   pthread_mutex_lock(&lock);
-  const char *why = take(listener, fd);
+  const char *why = take_place(listener, fd);
   struct tc_nng_accept_limits now = limits;
   pthread_mutex_unlock(&lock);
   if (why == NULL) return true;
@@ -144,7 +144,7 @@ static bool let_in(int listener, int fd, const union address *from) {
   return false;
 }
 
-/* A peer whose machine is gone is noticed by the kernel. nng turns keepalives on, not how often. */
+/* Keepalives detect a peer whose host is down. nng enables them without setting their times. */
 static void set_keepalive(int fd) {
   const int idle_s = 60, every_s = 15, count = 4;
 
@@ -153,7 +153,7 @@ static void set_keepalive(int fd) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
-/* nng asks without an address. After many that were turned away its thread looks at its other sockets first. */
+/* nng passes no address. After TURNED_AWAY_AT_ONCE refused peers EAGAIN lets nng's thread handle its other sockets. */
 __attribute__((weak)) int accept(int listener, struct sockaddr *address, socklen_t *address_len) {
   for (unsigned i = 0; i < TURNED_AWAY_AT_ONCE; i++) {
     union address from = { .any.sa_family = AF_UNIX };
@@ -161,7 +161,7 @@ __attribute__((weak)) int accept(int listener, struct sockaddr *address, socklen
     int fd = accept4(listener, &from.any, &len, SOCK_CLOEXEC);
 
     if (fd < 0) return -1;
-    if (!let_in(listener, fd, &from)) continue;
+    if (!admit(listener, fd, &from)) continue;
     if (from.any.sa_family == AF_UNIX)
       tc__greeting_begin(fd);
     else

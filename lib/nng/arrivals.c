@@ -3,8 +3,8 @@
 
 static struct tc__arrival *all; /* the newest first */
 
-/* Again where nng had begun another operation just then. */
-static void end(struct tc__arrival *arrival, const char *why) {
+/* Is called again if nng had just started another operation. */
+static void end_arrival(struct tc__arrival *arrival, const char *why) {
   if (!arrival->has_ended) arrival->ended(arrival, why);
   arrival->has_ended = true;
   nng_aio_abort(arrival->reads, NNG_ETIMEDOUT);
@@ -14,7 +14,7 @@ static bool can_end(const struct tc__arrival *arrival, const void *of) {
   return arrival->of == of && !arrival->has_ended && arrival->reads != NULL;
 }
 
-static unsigned count(const void *of, const uint64_t *source) {
+static unsigned count_arrivals(const void *of, const uint64_t *source) {
   unsigned n = 0;
 
   for (const struct tc__arrival *a = all; a != NULL; a = a->next)
@@ -22,12 +22,13 @@ static unsigned count(const void *of, const uint64_t *source) {
   return n;
 }
 
-static struct tc__arrival *least(const void *of) {
+/* Returns the oldest arrival of the source that has the most. */
+static struct tc__arrival *find_victim(const void *of) {
   struct tc__arrival *found = NULL;
   unsigned most = 0;
 
   for (struct tc__arrival *a = all; a != NULL; a = a->next) {
-    unsigned same = can_end(a, of) ? count(of, &a->source) : 0;
+    unsigned same = can_end(a, of) ? count_arrivals(of, &a->source) : 0;
 
     if (same == 0 || same < most) continue;
     most = same;
@@ -38,9 +39,10 @@ static struct tc__arrival *least(const void *of) {
 
 void tc__arrival_put(struct tc__arrival *arrival, unsigned most) {
   if (most > 0)
-    for (unsigned n = count(arrival->of, NULL); n >= most; n--)
-      end(least(arrival->of), "gives way to a newer one: a quarter of readers.connections_max "
-                              "are at their handshakes and greetings");
+    for (unsigned n = count_arrivals(arrival->of, NULL); n >= most; n--)
+      end_arrival(find_victim(arrival->of),
+                  "gives way to a newer one: a quarter of readers.connections_max "
+                  "are at their handshakes and greetings");
   arrival->next = all;
   if (all != NULL) all->at = &arrival->next;
   arrival->at = &all;
@@ -57,5 +59,5 @@ void tc__arrival_take_out(struct tc__arrival *arrival) {
 void tc__arrivals_expire(uint64_t now_ns) {
   for (struct tc__arrival *a = all; a != NULL; a = a->next)
     if (now_ns >= a->expires_ns && a->reads != NULL)
-      end(a, "its handshake and greeting took too long");
+      end_arrival(a, "its handshake and greeting took too long");
 }

@@ -11,7 +11,7 @@ typedef int (*attr_call)(pthread_condattr_t *attr);
 
 static clock_call real_clock_gettime;
 static attr_call real_condattr_init;
-static struct dl_find_object nng; /* where it is mapped; all zero: nowhere */
+static struct dl_find_object nng; /* mapping of libnng; all zero: not found */
 
 static void find_calls(void) {
   void *within = dlsym(RTLD_NEXT, "nng_version");
@@ -31,7 +31,7 @@ static bool is_nng(const void *caller) {
   return caller >= nng.dlfo_map_start && caller < nng.dlfo_map_end;
 }
 
-/* Weak, both: see accept.c. */
+/* Both are weak: see accept.c. */
 __attribute__((weak)) int clock_gettime(clockid_t id, struct timespec *out) {
   tc__clock_init();
   if (id == CLOCK_REALTIME && is_nng(__builtin_return_address(0))) id = CLOCK_MONOTONIC;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives nng the monotonic clock. nng 1.5.2 takes the wall clock, against its own documentation. If that is set back by a day, each
- * wait that had begun lasts a day: a listener's pause of 100 ms after an error (a peer hung up in its greeting, no descriptor is left)
- * and the 10 s that a silent peer has. A listener that pauses accepts no peer.
+/* Makes nng use the monotonic clock. nng 1.5.2 uses the wall clock, contrary to its documentation. If that clock is set back
+ * by a day, a running wait lasts a day: the pause of 100 ms after an error (a peer closed during the greeting, or no
+ * descriptor is left), in which a listener accepts nobody, and the 10 s timeout of a silent peer.
  *
- * Two functions of the C library are replaced for the whole process, as in nng/stream.h: clock_gettime(), which answers nng with the
- * monotonic clock, and pthread_condattr_init(), which sets that clock for nng's condition variables. nng's calls are known by the
- * caller's address, so libnng must be a shared library; test_clock fails if it is linked into the program.
+ * Replaces two functions of the C library for the whole process, as nng/stream.h does: clock_gettime() returns the monotonic
+ * clock to nng, and pthread_condattr_init() sets that clock for nng's condition variables. nng is recognized by the address
+ * of the caller, so libnng must be a shared library; test_clock fails if it is linked statically.
  *
  * Threads   any.
  */
 #ifndef TC_NNG_CLOCK_H
 #define TC_NNG_CLOCK_H
 
-/* Brings the two into the program. */
+/* Call it to link the two functions into the program. */
 void tc__clock_init(void);
 
 #endif

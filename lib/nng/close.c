@@ -15,10 +15,10 @@ enum { PATIENCE_S = 1 };
 struct closing {
   nng_socket socket;
   sem_t closed;
-  atomic_bool one_is_out; /* of the two that know of this */
+  atomic_bool one_is_out; /* one of the two threads is done */
 };
 
-static void go_out(struct closing *c) {
+static void drop_closing(struct closing *c) {
   if (!atomic_exchange(&c->one_is_out, true)) return;
   sem_destroy(&c->closed);
   free(c);
@@ -29,7 +29,7 @@ static void *thread_main(void *arg) {
 
   nng_close(c->socket);
   sem_post(&c->closed);
-  go_out(c);
+  drop_closing(c);
   return NULL;
 }
 
@@ -64,6 +64,6 @@ bool tc_nng_close(nng_socket socket) {
     return true;
   }
   bool closed = wait_until_closed(c);
-  go_out(c);
+  drop_closing(c);
   return closed;
 }

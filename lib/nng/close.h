@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nng_close() that ends. nng before 1.8 may wait in it for ever for a connection that was just ending (its issues 1543
- * and 1813; Debian 12 has 1.5.2), and the caller that closes is on the way out and has nothing to save.
+/* nng_close() with a timeout. Before nng 1.8 nng_close() may wait forever for a connection that was just ending (nng issues
+ * 1543 and 1813; Debian 12 has 1.5.2). For callers that are shutting down.
  *
- * Threads   any; one of its own meanwhile.
+ * Threads   any; starts a thread.
  */
 #ifndef TC_NNG_CLOSE_H
 #define TC_NNG_CLOSE_H
@@ -10,7 +10,7 @@
 #include <nng/nng.h>
 #include <stdbool.h>
 
-/* False: it has not closed within a second and is left to itself. Then what its callbacks use must stay. */
+/* Returns false if the socket was not closed within a second. Then memory that its callbacks use must not be freed. */
 bool tc_nng_close(nng_socket socket);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By descriptor. One that was closed in its greeting may be another file's by now: then the inode is not that of the socket. */
+/* Greetings by descriptor. If a socket was closed during its greeting, the number may be reused: then the inode differs. */
 #include "nng/greeting.h"
 
 #include <dlfcn.h>
@@ -15,13 +15,14 @@
 enum { FDS = 65536, GREETING_BYTES = 8 };
 
 struct greeting {
-  atomic_uint left; /* bytes that are to come; 0: it is over. The rest changes while it is 0 */
+  atomic_uint
+      left; /* bytes still to come; 0: finished. The other fields change only while this is 0 */
   ino_t inode;
   uint64_t until_ns;
 };
 
 static _Atomic uint64_t limit_ns;
-static struct greeting greetings[FDS]; /* pages of those alone that are used */
+static struct greeting greetings[FDS]; /* only pages in use take memory */
 
 void tc_nng_greeting_limit(uint64_t ms) {
   limit_ns = ms * 1000000;
@@ -38,7 +39,7 @@ void tc__greeting_begin(int fd) {
   atomic_store(&g->left, GREETING_BYTES);
 }
 
-/* n bytes of it have come: it is late, and there are more to come. */
+/* n bytes were received: is the greeting incomplete and past its deadline? */
 static bool is_late(struct greeting *g, int fd, size_t n) {
   unsigned left = atomic_load(&g->left);
   struct stat at;

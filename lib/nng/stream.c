@@ -15,7 +15,7 @@ typedef ssize_t (*send_call)(int fd, const struct msghdr *message, int flags);
 
 static stream_call real_send, real_recv;
 static send_call real_sendmsg;
-static bool loses; /* does this nng lose what it refuses? */
+static bool loses; /* does this version of nng lose refused operations? */
 static _Thread_local nng_aio *last_recv;
 
 static void find_calls(void) {
@@ -32,11 +32,11 @@ void tc_nng_streams_init(void) {
   pthread_once(&once, find_calls);
 }
 
-/* An operation that nng refuses gets this result at once, and no callback. One that has begun cannot have it yet: it
- * starts with 0, and only its owner's end cancels with it, which waits for the message first. No later operation of
- * the same aio can have come here meanwhile, since every caller in nng holds the lock that the callback takes.
+/* An operation that nng refuses gets NNG_ECANCELED at once, and no callback. A started operation cannot have this result yet:
+ * its result starts as 0, and only the owner's close cancels it, which first waits for the message. No later operation of
+ * the same aio can get here meanwhile, because every caller in nng holds the lock that the callback takes.
  *
- * Never NNG_ECLOSED: nng's listeners would take it for their own end. */
+ * Never use NNG_ECLOSED: nng's listeners would treat it as their own close. */
 static void end_refused(nng_aio *aio) {
   if (loses && nng_aio_result(aio) == NNG_ECANCELED) nng_aio_finish(aio, NNG_ECONNRESET);
 }
@@ -54,7 +54,7 @@ void nng_stream_recv(nng_stream *stream, nng_aio *aio) {
   end_refused(aio);
 }
 
-/* Weak: a test counts in one of its own. */
+/* Weak: a test replaces it to count calls. */
 __attribute__((weak)) ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
   tc_nng_streams_init();
   ssize_t sent = real_sendmsg(fd, message, flags);

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nng's streams, without the operation that nng loses.
+/* Replacements of three functions for two faults of nng 1.x.
  *
- * A message goes over a stream in parts: its length and its body, and as much of them as the socket takes at once. nng 1.x
- * forbids a pipe's operations when it closes the pipe. If one part is done just then, the next one is refused, and
- * nng_stream_send() returns as if it had begun: neither the operation nor the message ever ends. The one thread of nng
- * that frees what is closed then waits for that message for ever. From there on no pipe of the process is freed,
- * no descriptor closed, no NNG_PIPE_EV_REM_POST called. It takes one reader that ends in the middle of a message.
+ * A message is sent in parts: length and body, and as much of them as the socket accepts at once. When nng closes a pipe, it
+ * forbids further operations. If a part is finished just then, the next part is refused, but nng_stream_send() returns as if
+ * it had started: neither the operation nor the message ever ends. nng's only thread for freeing closed objects then waits
+ * forever for this message. From then on no pipe of the process is freed, no descriptor closed, no NNG_PIPE_EV_REM_POST
+ * called. One reader that disconnects in the middle of a message is enough. So nng_stream_send() and nng_stream_recv() end a
+ * refused operation with NNG_ECONNRESET.
  *
- * And nng calls EPIPE what it calls its own end: NNG_ECLOSED. A peer that hung up before nng's greeting went out stopped the
- * listener for good (it still greeted; who came then was heard by nobody, and kept its descriptor when it left). So sendmsg(),
- * by which nng writes, says ECONNRESET, which an end of the peer's is.
+ * nng also maps EPIPE to NNG_ECLOSED, its own close. A peer that disconnected before nng's greeting was sent stopped the
+ * listener for good: it still greeted new peers, but served none of them, and kept their descriptors. So sendmsg(), by which
+ * nng writes, returns ECONNRESET instead of EPIPE.
  *
- * So nng_stream_send() and nng_stream_recv() are defined here, too. The dynamic linker prefers a program's function
- * to a library's of the same name, for the library's own calls as well. Ours call nng's, and end with NNG_ECONNRESET what
- * nng refused. A libnng that is linked with -Bsymbolic does not come by here: test_stream fails with it.
+ * The dynamic linker prefers a program's function to a library's of the same name, also for the library's own calls. The
+ * functions here call the originals. A libnng that is linked with -Bsymbolic ignores them: test_stream fails then.
  *
- * Threads   any: those that call nng's.
+ * Threads   any.
  */
 #ifndef TC_NNG_STREAM_H
 #define TC_NNG_STREAM_H
 
 #include <nng/nng.h>
 
-/* Brings the two into the program: to be called before the first socket is opened. */
+/* Links the functions into the program. Call it before the first socket is opened. */
 void tc_nng_streams_init(void);
 
-/* The operation of this thread's last nng_stream_recv(). */
+/* Returns the operation of this thread's last nng_stream_recv(). */
 nng_aio *tc_nng_stream_last_recv(void);
 
 #endif

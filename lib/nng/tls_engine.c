@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nng hands an engine bytes to move and a configuration of strings. Certificates do not fit through
- * those strings (they could not be replaced while connections live), so a configuration carries only
- * the number of its terms, as its "server name", and the terms hold an SSL_CTX that can be swapped.
+/* nng passes an engine a configuration of strings. Certificates in these strings could not be replaced while connections are
+ * open. So a configuration has only the number of its terms, as "server name", and the terms have an SSL_CTX that can be
+ * replaced.
  *
- * nng registers its own engine when it initialises, over ours: one socket is opened and closed
- * first. */
+ * nng registers its own engine when it initialises, and would replace this one: so a socket is opened and closed first. */
 #include "nng/tls_engine.h"
 
 #include <arpa/inet.h>
@@ -41,30 +40,30 @@ struct tc_nng_tls {
   unsigned greeting_max;
 };
 
-/* All fields of all terms that change after tc_nng_tls_new() stand under this lock. */
+/* For all fields of terms that change after tc_nng_tls_new(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tc_nng_tls *all_terms;
-/* A peer that nng does not name: peers of our listeners whose handshake is done, of all terms. */
+/* Connections of all listeners whose handshake is finished. */
 static nng_tls_engine_conn *verified_conns;
 static unsigned last_number;
 static BIO_METHOD *wire_method;
 
 struct nng_tls_engine_config {
-  struct tc_nng_tls *terms; /* NULL: a default configuration nng made for itself, never used */
+  struct tc_nng_tls *terms; /* NULL: nng's default configuration, never used */
 };
 
 struct nng_tls_engine_conn {
   SSL *ssl;
   struct tc_nng_tls *terms;
   char address[INET6_ADDRSTRLEN + 8]; /* and port */
-  char refusal[160];                  /* why the peer's certificate was not taken */
+  char refusal[160];                  /* reason why the peer's certificate was refused */
   bool verified, reported;
-  STACK_OF(X509) * chain;                 /* the peer's, once it is verified; set under lock */
+  STACK_OF(X509) * chain;                 /* of the peer, after verification; set under lock */
   uint32_t pipe;                          /* 0: none yet; under lock */
   struct nng_tls_engine_conn *next, **at; /* in verified_conns; at NULL: not there */
-  struct tc__arrival arrival;             /* under lock; until it has a pipe */
-  int failure;                            /* of the handshake, once our alert is on its way */
-  bool closed;                            /* under lock, as all that follow */
+  struct tc__arrival arrival;             /* under lock; in the list until there is a pipe */
+  int failure;                            /* handshake error to return after the alert is sent */
+  bool closed;                            /* this and the following fields: under lock */
   void (*left)(void *self);
   void *left_self;
 };
@@ -120,7 +119,7 @@ static int wire_write(BIO *bio, const char *bytes, int n) {
   return -1;
 }
 
-/* BIO_get_app_data() is the connection; a stream of nng's is read by one operation all its life. */
+/* nng reads a stream by the same operation all its life. */
 static void note_reads(nng_tls_engine_conn *conn) {
   pthread_mutex_lock(&lock);
   conn->arrival.reads = tc_nng_stream_last_recv();
@@ -152,7 +151,7 @@ static int wire_create(BIO *bio) {
 
 /* --- connections ------------------------------------------------------------------------------- */
 
-/* Says once why this connection is over, in the words closest to the cause. */
+/* Reports once why this connection ended, with the most specific reason. */
 static void report(nng_tls_engine_conn *conn) {
   const char *why = ERR_reason_error_string(ERR_peek_error());
   long verdict = SSL_get_verify_result(conn->ssl);
@@ -171,8 +170,8 @@ static void report(nng_tls_engine_conn *conn) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Called for each certificate of the peer's chain, its own last. Here a refusal is still an alert. The
- * context's own question comes first: is it revoked? */
+/* OpenSSL's verify callback, called for each certificate of the peer's chain, the peer's own last. A refusal here is sent as
+ * an alert. The context's callback, which checks revocation, is called first. */
 static int check_peer(int fits, X509_STORE_CTX *store) {
   SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
   nng_tls_engine_conn *conn = SSL_get_app_data(ssl);
@@ -198,9 +197,9 @@ static bool expect_host(SSL *ssl, const char *host) {
   return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-/* --- finding the pipe --------------------------------------------------------------------------- nng gives
- * neither a connection its pipe nor a pipe its certificate. The one thing a pipe may be asked that it asks its connection, on
- * the asker's thread, is whether it is verified: so the connection notes who it is. */
+/* --- finding the pipe --------------------------------------------------------------------------
+ * nng tells neither a connection its pipe nor a pipe its certificate. But a query of NNG_OPT_TLS_VERIFIED on a pipe calls
+ * conn_verified() on the same thread: that stores the connection in `asked`. */
 
 static _Thread_local nng_tls_engine_conn *asked;
 
@@ -221,7 +220,7 @@ static void keep_chain(nng_tls_engine_conn *conn) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock. */
+/* Called with the lock. */
 static void on_arrival_ended(struct tc__arrival *arrival, const char *why) {
   nng_tls_engine_conn *conn =
       (nng_tls_engine_conn *)((char *)arrival - offsetof(nng_tls_engine_conn, arrival));
@@ -256,7 +255,7 @@ static void drop_chain(nng_tls_engine_conn *conn) {
   sk_X509_pop_free(conn->chain, X509_free);
 }
 
-/* An SSL's context never changes; the rest of it is its nng thread's. */
+/* Reads only the SSL's context, which never changes: other fields belong to the nng thread. */
 static bool is_revoked(const nng_tls_engine_conn *conn) {
   return tc_tls_chain_is_revoked(SSL_get_SSL_CTX(conn->ssl), conn->chain);
 }
@@ -274,7 +273,7 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
     asked->left = left;
     asked->left_self = self;
   }
-  revoked = is_revoked(asked); /* since its handshake */
+  revoked = is_revoked(asked); /* revoked after the handshake? */
   pthread_mutex_unlock(&lock);
   asked = NULL;
   if (closed && left != NULL) left(self);
@@ -282,7 +281,7 @@ bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self) {
   return true;
 }
 
-/* Each once. */
+/* Returns each revoked pipe once. */
 static bool take_revoked(nng_pipe *out) {
   pthread_mutex_lock(&lock);
   nng_tls_engine_conn *conn = verified_conns;
@@ -295,7 +294,7 @@ static bool take_revoked(nng_pipe *out) {
   return conn != NULL;
 }
 
-/* Closed outside of the lock: nng's own come before it. */
+/* Closes pipes without the lock: nng's locks must be taken before it. */
 unsigned tc_nng_tls_recheck(void) {
   unsigned ended = 0;
   nng_pipe pipe;
@@ -311,8 +310,8 @@ static void conn_fini(nng_tls_engine_conn *conn) {
   *conn = (nng_tls_engine_conn){ 0 };
 }
 
-/* nng's header says nothing of what it hands an engine, but in each of its versions 1.x (1.5.2 is Debian's) it is
- * the TLS stream, which answers for the TCP stream below it. A pipe comes only after the handshake. */
+/* nng does not document nng_stream, but in all versions 1.x (Debian: 1.5.2) it is the TLS stream, which returns the address
+ * of the TCP stream. The pipe, which has the address officially, exists only after the handshake. */
 static void keep_address(nng_tls_engine_conn *conn, void *nng_stream) {
   char host[INET6_ADDRSTRLEN] = "";
   nng_sockaddr at;
@@ -359,7 +358,7 @@ static int conn_init(nng_tls_engine_conn *conn, void *nng_stream, nng_tls_engine
   return 0;
 }
 
-/* nng calls it as soon as a pipe is closed, and perhaps again. */
+/* nng calls this as soon as a pipe is closed, and perhaps a second time. */
 static void conn_close(nng_tls_engine_conn *conn) {
   ERR_clear_error();
   if (conn->verified) (void)SSL_shutdown(conn->ssl);
@@ -373,22 +372,22 @@ static void conn_close(nng_tls_engine_conn *conn) {
   if (left != NULL) left(self);
 }
 
-/* The meaning for nng of a call that did not succeed; it asks again after NNG_EAGAIN. A peer's end is
- * never NNG_ECLOSED: nng's listeners and dialers would take it for their own and stop for ever. */
-static int failed(nng_tls_engine_conn *conn, int answer) {
+/* Maps a failed OpenSSL call to an nng error; nng calls again after NNG_EAGAIN. A peer's close is never NNG_ECLOSED: nng's
+ * listeners and dialers would treat it as their own close and stop. */
+static int map_error(nng_tls_engine_conn *conn, int answer) {
   switch (SSL_get_error(conn->ssl, answer)) {
   case SSL_ERROR_WANT_READ:
   case SSL_ERROR_WANT_WRITE: return NNG_EAGAIN;
   case SSL_ERROR_ZERO_RETURN: return NNG_ECONNRESET;
-  case SSL_ERROR_SYSCALL: /* the stream ended; a peer that never said a word only looked at the port */
+  case SSL_ERROR_SYSCALL: /* stream closed; a peer that sent nothing only probed the port */
     if (!conn->verified && SSL_get_state(conn->ssl) != TLS_ST_BEFORE) report(conn);
     return NNG_ECONNRESET;
   default: report(conn); return conn->verified ? NNG_ECRYPTO : NNG_EPEERAUTH;
   }
 }
 
-/* nng closes a connection whose handshake has failed at once, with what it has not sent yet: the alert that
- * gives the peer the reason. So we fail when we are called again, which nng does when that is sent. */
+/* nng closes a connection at once when its handshake fails, and drops the unsent alert that has the reason. So the failure is
+ * returned by the next call, which nng makes after the alert was sent. */
 static int conn_handshake(nng_tls_engine_conn *conn) {
   BIO *wire = SSL_get_wbio(conn->ssl);
   uint64_t written = BIO_number_written(wire);
@@ -401,7 +400,7 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
     conn->verified = true;
     return 0;
   }
-  int rv = failed(conn, answer);
+  int rv = map_error(conn, answer);
   if (rv == NNG_EAGAIN || BIO_number_written(wire) == written) return rv;
   conn->failure = rv;
   return NNG_EAGAIN;
@@ -410,13 +409,13 @@ static int conn_handshake(nng_tls_engine_conn *conn) {
 static int conn_recv(nng_tls_engine_conn *conn, uint8_t *bytes, size_t *n) {
   ERR_clear_error();
   int answer = SSL_read_ex(conn->ssl, bytes, *n, n);
-  return answer == 1 ? 0 : failed(conn, answer);
+  return answer == 1 ? 0 : map_error(conn, answer);
 }
 
 static int conn_send(nng_tls_engine_conn *conn, const uint8_t *bytes, size_t *n) {
   ERR_clear_error();
   int answer = SSL_write_ex(conn->ssl, bytes, *n, n);
-  return answer == 1 ? 0 : failed(conn, answer);
+  return answer == 1 ? 0 : map_error(conn, answer);
 }
 
 /* --- configurations ---------------------------------------------------------------------------- */
@@ -431,14 +430,14 @@ static void config_fini(nng_tls_engine_config *config) {
   drop_terms(config->terms);
 }
 
-/* nng itself sets the dialled host here in the configurations it makes: no terms, and no harm. */
+/* For its default configurations nng passes the dialled host, which finds no terms. */
 static int config_server(nng_tls_engine_config *config, const char *name) {
   drop_terms(config->terms);
   config->terms = find_terms(name);
   return 0;
 }
 
-/* nng asks for "none" in the configuration it makes for a listener, which is then replaced. */
+/* nng requests "none" in a listener's default configuration, which is then replaced. */
 static int config_auth(nng_tls_engine_config *config, nng_tls_auth_mode mode) {
   (void)config, (void)mode;
   return 0;
@@ -552,7 +551,7 @@ tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *diag,
 void tc_nng_tls_free(struct tc_nng_tls *tls) {
   if (tls == NULL) return;
   pthread_mutex_lock(&lock);
-  tls->refused = NULL; /* connections may still live for a moment; self may not */
+  tls->refused = NULL; /* connections may outlive self */
   pthread_mutex_unlock(&lock);
   if (tls->config != NULL) nng_tls_config_free(tls->config);
   drop_terms(tls);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS 1.3 for nng by OpenSSL: Debian's nng speaks TLS 1.2 at most and never says who its peer is.
+/* A TLS engine for nng: TLS 1.3 by OpenSSL. Debian's nng supports at most TLS 1.2 and does not give access to the peer's
+ * certificate.
  *
- * Terms are an SSL_CTX and the role the peer's certificate must name, checked inside the handshake:
- * a peer that does not fit gets an alert and never becomes a pipe. Ours is the process's only engine;
- * the first tc_nng_tls_new() registers it.
+ * Terms are an SSL_CTX and what the peer's role must allow, which is checked in the handshake: a refused peer gets an alert
+ * and never becomes a pipe. The first tc_nng_tls_new() registers the engine, which is the only one of the process.
  *
  * Memory    nng's connections keep the terms alive after tc_nng_tls_free().
  * Threads   any. refused() is called on nng's threads.
- * Errors    TB_IO: nng will not take the engine. TB_NOMEM.
+ * Errors    TB_IO: nng does not accept the engine. TB_NOMEM.
  */
 #ifndef TC_NNG_TLS_ENGINE_H
 #define TC_NNG_TLS_ENGINE_H
@@ -22,15 +22,15 @@ struct tc_nng_terms {
   SSL_CTX *ctx; /* counted: the caller keeps its own reference */
   bool server;
   enum tc_act peer_act;  /* what the role in the peer's certificate must allow */
-  const char *peer_host; /* name or address the peer's certificate must carry; NULL: any */
-  /* A handshake failed or a peer ended it: whose, an address and port, and why, for people. May be NULL. */
+  const char *peer_host; /* required name or address in the peer's certificate; NULL: any */
+  /* Called when a handshake failed or the peer ended it; peer: address and port, why: for people. May be NULL. */
   void (*refused)(void *self, const char *peer, const char *why);
   void *self;
-  /* What a peer of ours has for its handshake and nng's greeting; tc_nng_tls_expire() ends it then. nng's own 10 s begin
-   * anew with each byte of the greeting, and are lost in a handshake. 0: no limit. */
+  /* Time for handshake and nng's greeting, enforced by tc_nng_tls_expire(); 0: no limit. nng's own 10 s start again with each
+   * byte of the greeting and do not apply to the handshake. */
   unsigned greeting_ms;
-  /* So many of ours at once, with greeting_ms: one more ends the oldest of the address that has the most. Their handshakes
-   * cost them nothing, so these must not be all that nng/accept.h lets in. 0: no limit. */
+  /* Limit of peers in handshake or greeting (needs greeting_ms; 0: no limit): a further one ends the oldest of the address that
+   * has the most. Handshakes cost a peer nothing, so they must not use all places of nng/accept.h. */
   unsigned greeting_max;
 };
 
@@ -40,17 +40,17 @@ TB_MUST tb_rc tc_nng_tls_new(const struct tc_nng_terms *terms, struct tb_diag *d
                              struct tc_nng_tls **out);
 void tc_nng_tls_free(struct tc_nng_tls *tls);
 
-/* To be called on NNG_PIPE_EV_ADD_PRE of a socket that listens with terms: from here on the pipe can be
- * closed, and named, by its certificate. left, which may be NULL, is called once when the pipe is closed, at once
- * where it is already: on any thread, with locks of nng held, and before nng_close() returns. nng's own
- * NNG_PIPE_EV_REM_POST comes later. False: a pipe without TLS. */
+/* Call it on NNG_PIPE_EV_ADD_PRE of a socket that listens with terms: from then on the pipe is closed when its certificate is
+ * revoked. left (may be NULL) is called once when the pipe is closed, or at once if it is closed already: on any thread, with
+ * locks of nng held, and before nng_close() returns; NNG_PIPE_EV_REM_POST comes later. Returns false if the pipe does not use
+ * TLS. */
 bool tc_nng_tls_pipe_came(nng_pipe pipe, void (*left)(void *self), void *self);
-/* Ends all pipes whose certificate has been taken back; how many. */
+/* Closes all pipes whose certificate was revoked; returns how many. */
 unsigned tc_nng_tls_recheck(void);
-/* Ends the peers that have had their greeting_ms and are no pipe yet; to be called about once a second, on any thread. */
+/* Ends peers that exceed greeting_ms. Call it about once a second, on any thread. */
 void tc_nng_tls_expire(void);
 
-/* New connections use ctx from here on, old ones keep theirs. */
+/* Sets ctx for new connections; existing ones keep the old one. */
 void tc_nng_tls_swap(struct tc_nng_tls *tls, SSL_CTX *ctx);
 
 /* For NNG_OPT_TLS_CONFIG of a listener or dialer; freed with tls. */

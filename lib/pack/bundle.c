@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events are written field by field as they come: a tree of message structs would cost several times
- * what the event does. Tables grow in a buffer of their own, since events refer to entries that come
- * later than the first of them. */
+/* Events are packed field by field: a tree of message structs would cost several times as much. Tables grow in a buffer of
+ * their own, because they are sent before the events that refer to them. */
 #include "pack/bundle.h"
 
 #include <string.h>
@@ -63,14 +62,15 @@ static tb_rc put_string(struct tp_bundle *b, struct to_string text) {
   } else {
     char repaired[3 * TW_STRING_BYTES_MAX];
     size_t len = text.len < TW_STRING_BYTES_MAX ? text.len : TW_STRING_BYTES_MAX;
-    size_t n = tp_utf8_repair(text.data, len, repaired); /* a type's name may be longer */
+    size_t n =
+        tp_utf8_repair(text.data, len, repaired); /* a type's name may be longer than the buffer */
     out = tp_put_bytes(out, BUNDLE_STRINGS, repaired, n);
   }
   b->tables.len = (size_t)(out - b->tables.data);
   return TB_OK;
 }
 
-/* Each text of a generation stands in one place: that is its identity. */
+/* A generation has each text only once: the address identifies the text. */
 static tb_rc string_index(struct tp_bundle *b, struct to_string text, uint64_t *out) {
   uint64_t *index;
   bool fresh;
@@ -109,7 +109,7 @@ static tb_rc put_frame(struct tp_bundle *b, const struct to_frame *frame) {
   return TB_OK;
 }
 
-/* Frames of one program counter are one; those that have none are each their own. */
+/* Frames with the same program counter share an entry; each frame without one has its own. */
 static tb_rc frame_index(struct tp_bundle *b, const struct to_frame *frame, uint64_t *out) {
   const uint64_t *known = frame->pc != 0 ? tb_map_find(&b->frames, frame->pc) : NULL;
   uint64_t *index;
@@ -171,7 +171,7 @@ static tb_rc stack_index(struct tp_bundle *b, const struct to_generation *gen, u
 static const char *arg_label(const struct to_generation *gen, uint8_t type, unsigned i) {
   const struct tw_spec *spec = to_generation_spec(gen, type);
 
-  switch (type) { /* what the orderer adds: online/event/event.h */
+  switch (type) { /* arguments added by the orderer: online/event/event.h */
   case TW_EV_SYNC: return "n";
   case TW_EV_CPU_SAMPLE: return "stack";
   case TW_EV_STW_END: return "kind_string";
@@ -237,7 +237,7 @@ static tb_rc resolve(struct tp_bundle *b, const struct to_generation *gen,
   }
 }
 
-/* Without memory for the table, events come without names: they are worth more than those. */
+/* If the table cannot be allocated, events are sent without type names. */
 static void know_heap(struct tp_bundle *b, const struct to_generation *gen) {
   if (b->heap_known) return;
   b->heap_known = true;
@@ -335,7 +335,7 @@ static void put_about(struct tp_bundle *b, const struct to_generation *gen,
   end = tp_put_number(end, BUNDLE_GO_VERSION, to_generation_version(gen));
   end = tp_put_number(end, BUNDLE_CLOCK_TRACE, (uint64_t)trace_ns);
   end = tp_put_number(end, BUNDLE_CLOCK_WALL, wall_ns);
-  end = tp_put_length(end, BUNDLE_STRINGS, 0); /* the empty one, and the empty stack */
+  end = tp_put_length(end, BUNDLE_STRINGS, 0); /* index 0: the empty string and the empty stack */
   end = tp_put_length(end, BUNDLE_STACKS, 0);
   b->tables.len = (size_t)(end - b->tables.data);
   b->n_strings = b->n_stacks = 1;

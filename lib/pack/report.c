@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The message is built in an arena, sized, and packed straight into the caller's buf. A stack and a frame stand in
- * it once, however many rows name them. */
+/* The message is built in an arena and packed into the caller's buf. Each stack and each frame is written once, however
+ * many rows refer to it. */
 #include "pack/report.h"
 
 #include "base/arena.h"
@@ -14,7 +14,7 @@ typedef Tracecollect__V1__Value Value;
 
 struct packer {
   struct tb_arena *arena;
-  struct tb_map stacks, frames; /* the thing's address: its place, from 1 */
+  struct tb_map stacks, frames; /* index + 1 by address */
   Tracecollect__V1__Report *message;
   size_t stacks_room, frames_room;
 };
@@ -35,7 +35,8 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
     list[i] = &message[i];
     tracecollect__v1__field_schema__init(list[i]);
     list[i]->name = lend(field[i].name);
-    list[i]->type = (Tracecollect__V1__ValueType)(field[i].type + 1); /* 0 is UNKNOWN there */
+    list[i]->type =
+        (Tracecollect__V1__ValueType)(field[i].type + 1); /* 0 is UNKNOWN in the message */
     list[i]->about = lend(field[i].about);
     list[i]->metric = lend(field[i].metric);
     list[i]->label = lend(field[i].label);
@@ -46,7 +47,7 @@ static tb_rc take_fields(struct tb_arena *arena, const struct to_field *field, u
   return TB_OK;
 }
 _Static_assert(TO_VALUE_DISTRIBUTION + 1 == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION,
-               "the types stand in the same order");
+               "the types have the same order");
 
 tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *about,
                         const struct to_schema *schema, Tracecollect__V1__ReportSchema **out) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report of the analyses as a packed StreamReport (proto/report.proto), from a file as live.
+/* A report of the analyses as a packed StreamReport (proto/report.proto).
  *
- * Memory    appends to the caller's buf; what it builds on the way comes from the same struct
- *           tb_mem and is given back before it returns.
- * Errors    TB_BUDGET, TB_NOMEM; buf is then as it was.
+ * Memory    appends to the caller's buf; temporary memory is from the same struct tb_mem and freed before the return.
+ * Errors    TB_BUDGET, TB_NOMEM; then buf is unchanged.
  */
 #ifndef TP_PACK_REPORT_H
 #define TP_PACK_REPORT_H
@@ -13,24 +12,23 @@
 #include "online/analysis/analysis.h"
 #include "proto/report.pb-c.h"
 
-/* The stream of these figures; zeroed fields stay empty. */
+/* The stream of the report; zeroed fields are left out. */
 struct tp_report_about {
   const unsigned char *stream; /* 16 bytes */
   const char *service, *instance;
   uint64_t broken_generations;
 };
 
-/* Rows in each list of a live report: what a reader sees of a stream, and the bound of its message.
- */
+/* Rows in each list of a live report. */
 enum { TP_REPORT_ROWS_LIVE = 256 };
 
 TB_MUST tb_rc tp_report_pack(struct to_analyses *analyses, enum to_analysis_kind kind,
                              enum to_window window, size_t rows_max,
                              const struct tp_report_about *about, struct tb_buf *out);
-/* What a kind of report holds, without a report. Lent texts; the lists are the arena's. */
+/* Returns the schema of a kind of report. Texts are lent; lists are allocated from the arena. */
 TB_MUST tb_rc tp_take_schema(struct tb_arena *arena, enum to_analysis_kind kind,
                              Tracecollect__V1__ReportSchema **out);
-/* The same of any schema. */
+/* Returns any schema as a message. */
 TB_MUST tb_rc tp_take_schema_of(struct tb_arena *arena, const char *name, const char *about,
                                 const struct to_schema *schema,
                                 Tracecollect__V1__ReportSchema **out);

@@ -16,7 +16,7 @@ typedef Tracecollect__V1__TableSchema TableSchema;
 
 /* ---- values ---- */
 
-/* After the first of an object's fields or a list's items. */
+/* Writes a comma unless this is the first field of an object or the first item of a list. */
 static void write_comma(struct tb_buf *out, bool *first) {
   if (!*first) tb_buf_byte(out, ',');
   *first = false;
@@ -79,7 +79,7 @@ static void write_value(struct tb_buf *out, const Report *r, const FieldSchema *
   }
 }
 
-/* Fields of an object, with or without more of them behind. */
+/* Writes fields of an object, without the braces. */
 static void write_values(struct tb_buf *out, const Report *r, FieldSchema *const *field, size_t n,
                          Value *const *value, size_t values) {
   bool first = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Apart from text.c, so that who packs reports alone needs no generations. */
+/* Not in text.c, so that a program that only packs reports does not link generations. */
 #include "pack/text.h"
 
 tb_rc tp_copy_stack(struct tb_arena *arena, const struct to_generation *gen, uint64_t id,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text and stacks of a traced program on their way into a message.
+/* Converts text and stacks of a traced program for a message. A proto3 string must be UTF-8: invalid bytes are replaced by
+ * U+FFFD.
  *
- * Text may be anything; a proto3 string may not, so what is not UTF-8 is replaced by U+FFFD.
- *
- * Memory    from the arena; what is text already is lent, not copied.
+ * Memory    from the arena; tp_take_*() lend valid UTF-8 instead of copying.
  * Errors    TB_BUDGET, TB_NOMEM from the arena.
  */
 #ifndef TP_PACK_TEXT_H
@@ -13,7 +12,7 @@
 #include "online/analysis/analysis.h"
 #include "proto/report.pb-c.h"
 
-/* n of a type, and one more: a list may be empty. */
+/* Allocates n + 1 objects of a type; one more because a list may be empty. */
 #define TP_TAKE(arena, type, n, out)                                                               \
   do {                                                                                             \
     void *block_;                                                                                  \
@@ -21,15 +20,15 @@
     (out) = block_;                                                                                \
   } while (0)
 
-/* A C string. The text itself where a NUL follows it, as in what the analyses hand out. */
+/* Returns a C string. The text must end with NUL, as texts of the analyses do. */
 TB_MUST tb_rc tp_take_text(struct tb_arena *arena, struct to_string text, char **out);
-/* A copy: text of a generation's tables has no NUL. */
+/* Copies a text without NUL, such as one of a generation's tables. */
 TB_MUST tb_rc tp_copy_text(struct tb_arena *arena, struct to_string text, char **out);
 
-/* stack NULL: none. */
+/* stack NULL: no frames. */
 TB_MUST tb_rc tp_take_stack(struct tb_arena *arena, const struct to_callstack *stack, size_t *out_n,
                             Tracecollect__V1__Frame ***out);
-/* Of a generation's tables. An unknown id is an empty stack. */
+/* Copies a stack of a generation's tables. An unknown id is an empty stack. */
 TB_MUST tb_rc tp_copy_stack(struct tb_arena *arena, const struct to_generation *gen, uint64_t id,
                             size_t *out_n, Tracecollect__V1__Frame ***out);
 

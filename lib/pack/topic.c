@@ -78,7 +78,7 @@ static tb_rc read_list(const char *list, const char *key, const char *(*name)(un
 
     while (i < count && (strlen(name(i)) != len || memcmp(name(i), list, len) != 0)) i++;
     if (i == count)
-      return tb_fail(diag, TB_BROKEN, "%s: \"%.*s\" is none of those there are", key,
+      return tb_fail(diag, TB_BROKEN, "%s: \"%.*s\" is not a known name", key,
                      (int)(len < 40 ? len : 40), list);
     bits |= 1u << i;
     list += len;

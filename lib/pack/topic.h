@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of topics: SERVICE/INSTANCE/KIND[/DETAIL].
- *
- * A slot is what a stream publishes under one topic. Bytes of a name other than [A-Za-z0-9._:-] are
- * written as %XX: the levels of a topic are where its slashes are.
- */
+/* Names of topics: SERVICE/INSTANCE/KIND[/DETAIL]. A slot is the KIND[/DETAIL] of a topic. Bytes of a name other than
+ * [A-Za-z0-9._:-] are written as %XX, so that a slash always separates levels. */
 #ifndef TC_FEED_TOPIC_H
 #define TC_FEED_TOPIC_H
 
@@ -20,21 +17,21 @@ enum tc_feed_event_kind {
 enum tc_feed_slot {
   TC_FEED_GENERATION,
   TC_FEED_ALERT,
-  TC_FEED_EVENTS,                                         /* and an enum tc_feed_event_kind */
-  TC_FEED_REPORTS = TC_FEED_EVENTS + TC_FEED_EVENT_KINDS, /* and an enum to_analysis_kind */
+  TC_FEED_EVENTS,                                         /* plus enum tc_feed_event_kind */
+  TC_FEED_REPORTS = TC_FEED_EVENTS + TC_FEED_EVENT_KINDS, /* plus enum to_analysis_kind */
   TC_FEED_SLOTS = TC_FEED_REPORTS + TO_ANALYSIS_KINDS,
 };
 
 enum { TC_FEED_TOPIC_BYTES = 2 * 3 * TC_NAME_MAX + 64 };
 
-const char *tc_feed_slot_name(enum tc_feed_slot slot); /* "report/syscall" */
+const char *tc_feed_slot_name(enum tc_feed_slot slot); /* such as "report/syscall" */
 
-/* The length, without the NUL. */
+/* Returns the length without NUL. */
 size_t tc_feed_topic(char out[TC_FEED_TOPIC_BYTES], const char *service, const char *instance,
                      enum tc_feed_slot slot);
 
-/* Lists with commas between, as bits: the key feed.events by enum tc_feed_event_kind, feed.windows by enum
- * to_window, alert.findings by enum to_finding_kind. TB_BROKEN, with the name in diag: there is no such kind, no such window. */
+/* Parse comma-separated lists into bits: feed.events by enum tc_feed_event_kind, feed.windows by enum to_window,
+ * alert.findings by enum to_finding_kind. TB_BROKEN: an unknown name, which is in diag. */
 TB_MUST tb_rc tc_feed_event_list(const char *list, struct tb_diag *diag, unsigned *out_bits);
 TB_MUST tb_rc tc_feed_window_list(const char *list, struct tb_diag *diag, unsigned *out_bits);
 TB_MUST tb_rc tc_feed_finding_list(const char *list, struct tb_diag *diag, unsigned *out_bits);

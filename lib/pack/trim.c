@@ -46,7 +46,7 @@ static void row_join(const Tracecollect__V1__TableSchema *schema, Tracecollect__
       value_join(into->values[c], from->values[c], schema->columns[c]);
 }
 
-/* The first row that is cut becomes the sum of the rest. */
+/* Cuts the table; the first row that is cut becomes the sum of all that are cut. */
 static void trim_table(const Tracecollect__V1__TableSchema *schema, Tracecollect__V1__Table *table,
                        size_t rows) {
   size_t n = table->n_rows;

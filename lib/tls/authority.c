@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which certificates a folder holds and which are to be made; how one is made is issue.c. */
+/* Decides which certificates of a folder must be made; issue.c makes them. */
 #include "tls/authority.h"
 
 #include <errno.h>
@@ -50,8 +50,8 @@ static bool is_taken(int dir_fd, const char *name) {
          strcmp(name, "ca") == 0 || strcmp(name, "crl") == 0;
 }
 
-/* The name becomes a file's and half of a URI: it starts with a letter or digit, so that it is
- * neither hidden nor an option. */
+/* The name is used for files and in a URI: it starts with a letter or digit, so that the file is not hidden and the name is
+ * not an option. */
 bool tc__certs_name_fits(const char *name) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-");

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From this time on before its end a certificate is warned of. */
+/* A warning is logged this long before a certificate expires. */
 enum { TC_EXPIRY_DAYS = 30 };
 
-/* expires_s in Unix time; 0: it has none. */
+/* expires_s: Unix time; 0: none. */
 static inline bool tc_expiry_is_near(uint64_t expires_s, uint64_t now_wall_ns, int *out_days) {
   uint64_t now_s = now_wall_ns / 1000000000,
            days = expires_s > now_s ? (expires_s - now_s) / 86400 : 0;

@@ -15,7 +15,7 @@ static bool is_plain(const char *uri, size_t len) {
   return true;
 }
 
-/* tracecollect:ROLE/NAME, and a name there is. */
+/* Parses tracecollect:ROLE/NAME; NAME must not be empty. */
 static bool read_role(const char *uri, size_t len, enum tc_role *out) {
   char head[32];
 
@@ -30,13 +30,13 @@ static bool read_role(const char *uri, size_t len, enum tc_role *out) {
 
 tb_rc tc_identity_of(X509 *cert, struct tb_diag *diag, enum tc_role *out_role,
                      char out[TC_IDENTITY_BYTES + 1]) {
-  int found; /* -1: there is none */
+  int found; /* -1: no such extension */
   TB_CLEANUP(names_freep)
   GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, &found, NULL);
   const ASN1_STRING *uri = NULL;
   int uris = 0;
 
-  /* A chain that was checked has no names that are not ASN.1. */
+  /* The chain was verified, so the extension is valid ASN.1: this can only be a lack of memory. */
   if (names == NULL && found >= 0)
     return tb_fail(diag, TB_NOMEM, "certificate's names cannot be read: out of memory");
   for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
@@ -47,7 +47,7 @@ tb_rc tc_identity_of(X509 *cert, struct tb_diag *diag, enum tc_role *out_role,
     uris++;
   }
   if (uris != 1)
-    return tb_fail(diag, TB_REFUSED, "certificate has %d SAN URIs, exactly one names a peer", uris);
+    return tb_fail(diag, TB_REFUSED, "certificate has %d SAN URIs, exactly one is needed", uris);
 
   const char *text = (const char *)ASN1_STRING_get0_data(uri);
   size_t len = (size_t)ASN1_STRING_length(uri);

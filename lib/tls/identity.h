@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subject of a certificate: exactly one SAN URI, tracecollect:ROLE/NAME. Common names are never
- * looked at.
+/* Reads a certificate's owner: exactly one SAN URI, tracecollect:ROLE/NAME. Common names are ignored.
  *
  * Errors    TB_REFUSED with the reason in diag.
  */
@@ -13,11 +12,11 @@
 
 enum { TC_IDENTITY_BYTES = 127, TC_SERIAL_MAX = 40 };
 
-/* The role and the whole URI; what it may do is role.h's to say. TB_NOMEM: it could not be read now. */
+/* Returns the role (see role.h for its permissions) and the whole URI. TB_NOMEM: out of memory. */
 TB_MUST tb_rc tc_identity_of(X509 *cert, struct tb_diag *diag, enum tc_role *out_role,
                              char out[TC_IDENTITY_BYTES + 1]);
 
-/* A serial number in hexadecimal, as `tracectl certs revoke` takes it; a longer one than there may be is cut. */
+/* Writes a serial number in hexadecimal, as `tracectl certs revoke` accepts it; one that is too long is cut. */
 void tc_serial_text(const ASN1_INTEGER *serial, char out[TC_SERIAL_MAX + 1]);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* X.509 through OpenSSL's C interface rather than its configuration language: names from outside
- * are never parsed as anything but names. */
+/* Uses OpenSSL's C interface, not its configuration language, so that names from outside are never parsed. */
 #include "tls/issue.h"
 
 #include <arpa/inet.h>
@@ -18,7 +17,7 @@
 #include "base/small_file.h"
 
 enum {
-  BACKDATE_SECONDS = 300, /* hosts whose clocks are a little behind accept it at once */
+  BACKDATE_SECONDS = 300, /* hosts with slightly slow clocks accept the certificate at once */
 };
 
 void tc__draft_finip(struct tc__draft *d) {
@@ -75,7 +74,7 @@ tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pem what) 
   return fsync(d->dir_fd) == 0 ? TB_OK : io_fail(d, file);
 }
 
-/* Only an orphan is replaced: a key whose certificate was never written. */
+/* Replaces at most an orphan: a key whose certificate was never written. */
 static tb_rc write_pair(struct tc__draft *d, const char *name) {
   char file[TC_CERT_NAME_MAX + 8];
 
@@ -148,7 +147,7 @@ static bool set_serial(X509 *cert) {
   BIGNUM *number = NULL;
   bool ok = RAND_bytes(bytes, sizeof bytes) == 1;
 
-  bytes[0] = (unsigned char)((bytes[0] & 0x7f) | 0x40); /* positive, and never shorter */
+  bytes[0] = (unsigned char)((bytes[0] & 0x7f) | 0x40); /* positive and of full length */
   if (ok) number = BN_bin2bn(bytes, sizeof bytes, NULL);
   ok = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert)) != NULL;
   BN_free(number);
@@ -185,7 +184,7 @@ tb_rc tc__draft_times(struct tc__draft *d, const char *name, bool authority, lon
   return X509_set1_notAfter(d->cert, last) == 1 ? TB_OK : tc__draft_fail(d, name);
 }
 
-static tb_rc begin(struct tc__draft *d, const char *common_name, bool authority, long days) {
+static tb_rc begin_cert(struct tc__draft *d, const char *common_name, bool authority, long days) {
   d->cert = X509_new();
   if (d->cert == NULL || X509_set_version(d->cert, X509_VERSION_3) != 1 ||
       !set_subject(d->cert, common_name))
@@ -205,7 +204,6 @@ bool tc__draft_extend(struct tc__draft *d, int nid, const char *value) {
   return ok;
 }
 
-/* Owned by names on success. */
 static bool add_text_name(GENERAL_NAMES *names, int type, const char *text) {
   GENERAL_NAME *name = GENERAL_NAME_new();
   ASN1_IA5STRING *value = ASN1_IA5STRING_new();
@@ -248,7 +246,7 @@ static bool is_address(const char *text) {
   return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
-/* The names a server may be dialled by; localhost and the loopback addresses are always among them. */
+/* Adds the names that clients may dial: localhost, the loopback addresses, the host's name and `name`. */
 static bool add_server_names(GENERAL_NAMES *names, const char *name) {
   char host[254] = "";
 
@@ -289,11 +287,11 @@ tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag
   unsigned char random[4];
   char common_name[40];
 
-  /* Error messages distinguish authorities of several folders by name. */
+  /* A random name lets error messages distinguish authorities of several folders. */
   if (RAND_bytes(random, sizeof random) != 1) return tc__draft_fail(&d, "ca.key");
   snprintf(common_name, sizeof common_name, "private CA %02x%02x%02x%02x", random[0], random[1],
            random[2], random[3]);
-  TB_TRY(begin(&d, common_name, true, days));
+  TB_TRY(begin_cert(&d, common_name, true, days));
   d.ca = d.cert;
   d.ca_key = d.key;
   if (!tc__draft_extend(&d, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
@@ -322,7 +320,7 @@ tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char
   TB_CLEANUP(tc__draft_finip) struct tc__draft d = { .dir_fd = dir_fd, .dir = dir, .diag = diag };
 
   TB_TRY(tc__draft_authority(&d));
-  TB_TRY(begin(&d, name, false, days));
+  TB_TRY(begin_cert(&d, name, false, days));
   if (!tc__draft_extend(&d, NID_basic_constraints, "critical,CA:FALSE") ||
       !tc__draft_extend(&d, NID_key_usage, "critical,digitalSignature") ||
       !tc__draft_extend(&d, NID_ext_key_usage,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes keys, certificates and revocation lists; shared by the certs*.c files only. dir is for messages;
- * dialled: a server's name is a host's, too. */
+/* Makes keys, certificates and revocation lists; private to this room. dir: for messages; dialled: the name of a server is a
+ * host name, too. */
 #ifndef TC_TLS_ISSUE_H
 #define TC_TLS_ISSUE_H
 
@@ -21,37 +21,37 @@ struct tc__draft {
 };
 
 void tc__draft_finip(struct tc__draft *d);
-TB_MUST tb_rc tc__draft_fail(struct tc__draft *d, const char *file); /* in OpenSSL's words */
-TB_MUST tb_rc tc__draft_authority(struct tc__draft *d);              /* ca and ca_key */
+TB_MUST tb_rc tc__draft_fail(struct tc__draft *d, const char *file); /* with OpenSSL's reason */
+TB_MUST tb_rc tc__draft_authority(struct tc__draft *d);              /* reads ca and ca_key */
 TB_MUST tb_rc tc__draft_open(struct tc__draft *d, const char *file, FILE **out);
 TB_MUST tb_rc tc__draft_new_key(struct tc__draft *d, const char *name);
-TB_MUST tb_rc tc__draft_number(struct tc__draft *d, const char *name); /* a new serial number */
-/* From now on so many days, and no longer than the authority. */
+TB_MUST tb_rc tc__draft_number(struct tc__draft *d,
+                               const char *name); /* sets a new serial number */
+/* Sets the validity from now, at most to the authority's end. */
 TB_MUST tb_rc tc__draft_times(struct tc__draft *d, const char *name, bool authority, long days);
-/* value: OpenSSL's words for a constant extension, never text from outside. */
+/* value: a constant in OpenSSL's configuration language, never text from outside. */
 bool tc__draft_extend(struct tc__draft *d, int nid, const char *value);
 
-/* Written beside, synced, renamed: a file is there whole or not at all. */
-/* A name, a serial number and what stands between and behind them. */
-enum { TC__CERT_FILE_BYTES = 2 * TC_CERT_NAME_MAX + 16 };
+enum { TC__CERT_FILE_BYTES = 2 * TC_CERT_NAME_MAX + 16 }; /* name, serial number, suffix */
 
 enum tc__pem { TC__PEM_KEY, TC__PEM_CERT, TC__PEM_LIST };
+/* Writes a file atomically: another name, fsync, rename. */
 TB_MUST tb_rc tc__draft_write(struct tc__draft *d, const char *file, enum tc__pem what);
 
-/* The certificate in a file of dir. */
+/* Reads the certificate in a file of dir. */
 TB_MUST tb_rc tc__draft_read(struct tc__draft *d, const char *file, X509 **out);
-/* It belongs to the authority; that one's key signed it. */
+/* Was the certificate signed by the authority? */
 bool tc__draft_is_ours(const struct tc__draft *d, X509 *cert);
-/* The authority's list so far; list stays NULL where there is none. */
+/* Reads the authority's list; list stays NULL if there is none. */
 TB_MUST tb_rc tc__draft_list(struct tc__draft *d);
 
-/* certs.c. No other process changes the folder until the caller closes out. */
+/* authority.c. No other process changes the folder until the caller closes *out. */
 TB_MUST tb_rc tc__certs_lock(const char *dir, struct tb_diag *diag, int *out);
 bool tc__certs_has(int dir_fd, const char *name, const char *suffix);
 bool tc__certs_name_fits(const char *name);
 
 TB_MUST tb_rc tc__certs_authority(int dir_fd, const char *dir, long days, struct tb_diag *diag);
-/* Of the authority in the folder. */
+/* Returns the fingerprint of the folder's authority. */
 TB_MUST tb_rc tc__certs_fingerprint(int dir_fd, const char *dir, struct tb_diag *diag,
                                     char out[TC_FINGERPRINT_BYTES]);
 TB_MUST tb_rc tc__certs_issue(int dir_fd, const char *dir, enum tc_role role, const char *name,

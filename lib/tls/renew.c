@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A renewed certificate is a copy of the old one with another number and other times, so that all names and rights
- * are those of the old one. */
+/* A renewed certificate is a copy with a new serial number and new times, so that names and rights do not change. */
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static void x509_freep(X509 **cert) {
   X509_free(*cert);
 }
 
-static tb_rc check(struct tc__draft *d, const char *name, X509 *old, bool new_key) {
+static tb_rc check_old(struct tc__draft *d, const char *name, X509 *old, bool new_key) {
   X509_REVOKED *entry;
 
   if (!tc__draft_is_ours(d, old))
@@ -50,7 +49,7 @@ static tb_rc take_new_key(struct tc__draft *d, const char *name) {
   return TB_OK;
 }
 
-/* Killed between key and certificate, renewing it again makes a pair of them. */
+/* If the process is killed between key and certificate, another renewal with a new key repairs the pair. */
 static tb_rc write_new(struct tc__draft *d, const char *name, bool new_key) {
   char file[TC__CERT_FILE_BYTES];
 
@@ -80,7 +79,7 @@ tb_rc tc_certs_renew(const char *dir, const char *name, long days, bool new_key,
   snprintf(file, sizeof file, "%s.pem", name);
   TB_TRY(tc__draft_authority(&d));
   TB_TRY(tc__draft_read(&d, file, &old));
-  TB_TRY(check(&d, name, old, new_key));
+  TB_TRY(check_old(&d, name, old, new_key));
   d.cert = X509_dup(old);
   if (d.cert == NULL) return tc__draft_fail(&d, file);
   if (days == 0) days = authority ? TC_AUTHORITY_DAYS : TC_CERTIFICATE_DAYS;

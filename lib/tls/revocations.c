@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenSSL's own check (X509_V_FLAG_CRL_CHECK) is not used: it refuses everybody once a list is past its next
- * update, its store takes no list out again, and of two lists of one second it keeps the older one. The
- * question to a list is OpenSSL's. */
+/* OpenSSL's own check (X509_V_FLAG_CRL_CHECK) is not used: it refuses everybody once a list is past its next update, its store
+ * cannot remove a list, and of two lists of the same second it keeps the older one. Single lists are queried by OpenSSL. */
 #include "tls/revocations.h"
 
 #include <errno.h>
@@ -27,16 +26,16 @@ struct file_state {
   ino_t ino;
   off_t size;
   struct timespec changed;
-  int error; /* errno: it cannot be seen */
+  int error; /* errno of stat(); 0: none */
 };
 
 struct tc_revocations {
   atomic_uint refs;
   char path[PATH_MAX], authorities[PATH_MAX];
   bool optional;
-  bool read; /* once at least */
+  bool read; /* the file was read at least once */
   struct file_state seen;
-  pthread_rwlock_t lock; /* over lists */
+  pthread_rwlock_t lock; /* for lists */
   STACK_OF(X509_CRL) * lists;
 };
 
@@ -99,7 +98,7 @@ static tb_rc openssl_fail(struct tb_diag *diag, const char *path, const char *wh
   return rc;
 }
 
-/* PEM readers end with this error at the end of a file. */
+/* PEM readers fail with this error at the end of a file. */
 static bool is_at_end(void) {
   unsigned long error = ERR_peek_last_error();
   bool end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
@@ -108,7 +107,7 @@ static bool is_at_end(void) {
   return end;
 }
 
-/* Whole: to a BIO over a file a read that fails is the file's end. */
+/* Reads the whole file into memory: a file BIO treats a read error as the end of the file. */
 static tb_rc load(const char *path, int fd, size_t bytes, struct tb_diag *diag, BIO **out) {
   BIO *all = BIO_new(BIO_s_mem());
   char piece[16 << 10];
@@ -128,9 +127,9 @@ static tb_rc load(const char *path, int fd, size_t bytes, struct tb_diag *diag, 
   return tb_fail(diag, TB_IO, "%.300s: %s", path, n < 0 ? strerror(errno) : "became shorter");
 }
 
-/* out NULL: it is missing and may be. */
+/* *out NULL: the file is missing, which is allowed. */
 static tb_rc open_file(struct tc_revocations *r, struct tb_diag *diag, BIO **out) {
-  int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
+  int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a FIFO */
   struct stat st;
 
   *out = NULL;
@@ -197,8 +196,8 @@ static tb_rc check(const struct tc_revocations *r, X509_CRL *list, int number,
 
   if (has_critical_extension(list))
     return tb_fail(diag, TB_CORRUPT,
-                   "%.300s: list %d: not a whole list: it is a part of one, or a change to one",
-                   r->path, number);
+                   "%.300s: list %d: not a complete list: it is a partial or delta list", r->path,
+                   number);
   for (int i = 0; i < sk_X509_num(authorities); i++)
     if (signed_by(list, sk_X509_value(authorities, i))) return TB_OK;
   X509_NAME_oneline(X509_CRL_get_issuer(list), issuer, sizeof issuer);
@@ -292,7 +291,7 @@ const char *tc_revocations_path(const struct tc_revocations *r) {
 
 /* --- life -------------------------------------------------------------------------------------- */
 
-/* glibc's own choice lets readers that keep coming, as in a flood of handshakes, hold a new list off for ever. */
+/* glibc's default prefers readers: a flood of handshakes could delay a new list forever. */
 static void init_lock(pthread_rwlock_t *lock) {
   pthread_rwlockattr_t attr;
 

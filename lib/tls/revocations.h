@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which certificates the authority has taken back: the revocation lists (CRL, PEM) of one file.
+/* Revoked certificates: the revocation lists (CRL, PEM) of one file.
  *
- * One object is asked in each handshake (tls_context.h) and wherever something is kept for a peer that
- * is already in: agents' connections, readers' pipes, their leases, HTTP. Lists that are taken over count
- * from the next question on; the caller then has all of these look again.
+ * The same object is used in each handshake (tls_context.h) and for connected peers: agents, readers' pipes, leases, HTTP.
+ * New lists apply from the next query on; the caller must then recheck all connected peers.
  *
- * A list must be signed by an authority of the authority file, and whole: a critical extension says that it
- * is a part of one or a change to one, and it is refused. A list past its next update stays in use: what
- * was taken back stays so, and a forgotten file does not shut all agents out.
+ * A list must be signed by an authority of the authority file. Lists with a critical extension (partial or delta lists) are
+ * refused. A list past its next update stays in use: a forgotten update must not lock out all agents.
  *
- * Memory    counted: TLS contexts keep theirs. A file has TC_CRL_BYTES_MAX at most.
+ * Memory    counted references; TLS contexts hold some. A file has at most TC_CRL_BYTES_MAX.
  * Threads   changed, read and take on one thread; the rest any.
  * Errors    read: TB_IO, TB_CORRUPT, TB_BUDGET with the file and the reason; TB_NOMEM.
  */
@@ -24,32 +22,32 @@ enum { TC_CRL_BYTES_MAX = 64 << 20 };
 
 struct tc_revocations;
 
-/* path may be missing if optional, until it has been read once. */
+/* optional: path may be missing until it was read once. */
 TB_MUST tb_rc tc_revocations_new(const char *path, bool optional, const char *authorities,
                                  struct tb_diag *diag, struct tc_revocations **out);
 struct tc_revocations *tc_revocations_hold(struct tc_revocations *r);
-void tc_revocations_let_go(struct tc_revocations *r); /* NULL is fine */
+void tc_revocations_let_go(struct tc_revocations *r); /* accepts NULL */
 
 const char *tc_revocations_path(const struct tc_revocations *r);
-/* The file is another than at the last question or reading. */
+/* Has the file changed since the last call or read? */
 bool tc_revocations_changed(struct tc_revocations *r);
-/* The file's content now; it does not count yet. */
+/* Reads the file; the lists apply only after take. */
 TB_MUST tb_rc tc_revocations_read(struct tc_revocations *r, struct tb_diag *diag,
                                   STACK_OF(X509_CRL) * *out);
 void tc_revocations_take(struct tc_revocations *r, STACK_OF(X509_CRL) * lists); /* owns lists */
-void tc_revocations_drop(STACK_OF(X509_CRL) * lists);                           /* NULL is fine */
+void tc_revocations_drop(STACK_OF(X509_CRL) * lists);                           /* accepts NULL */
 
-/* NULL is no certificate, and no revocations. */
+/* Is the certificate revoked? False if r or cert is NULL. */
 bool tc_revocations_have(struct tc_revocations *r, const X509 *cert);
 bool tc_revocations_have_any(struct tc_revocations *r, const STACK_OF(X509) * chain);
 
 struct tc_revocations_facts {
-  uint64_t certificates;  /* that were taken back */
-  uint64_t next_update_s; /* the earliest of all lists', in Unix time; 0: none says one */
+  uint64_t certificates;  /* revoked certificates */
+  uint64_t next_update_s; /* earliest of all lists, Unix time; 0: none */
 };
 void tc_revocations_facts(struct tc_revocations *r, struct tc_revocations_facts *out);
 
-/* A certificate's time in Unix time; 0: none. */
+/* Returns Unix time; 0: none. */
 uint64_t tc_asn1_time_s(const ASN1_TIME *time);
 
 #endif

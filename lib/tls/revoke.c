@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each revocation signs a new list, with all that the old one had and a number that is one higher. */
+/* Each revocation signs a new list with the old entries and the next number. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ static bool set_authority(X509_CRL *list, X509 *ca) {
   return ok;
 }
 
-/* days 0: the list is good as long as its authority. */
+/* days 0: the list is valid as long as its authority. */
 static bool set_times(X509_CRL *list, X509 *ca, long days) {
   ASN1_TIME *now = X509_gmtime_adj(NULL, 0), *next = NULL;
   bool ok = now != NULL && X509_CRL_set1_lastUpdate(list, now) == 1;
@@ -154,15 +154,16 @@ static tb_rc add_file(struct tc__draft *d, const char *path, struct tc_certs_rev
   ERR_clear_error();
   if (cert == NULL) return tb_fail(d->diag, TB_CORRUPT, "%.300s: holds no certificate", path);
   if (X509_NAME_cmp(X509_get_subject_name(cert), X509_get_subject_name(d->ca)) == 0)
-    return tb_fail(d->diag, TB_REFUSED,
-                   "an authority cannot take itself back: make another one, and give it to all");
+    return tb_fail(
+        d->diag, TB_REFUSED,
+        "an authority cannot revoke itself: make another one, and distribute its ca.pem");
   if (!tc__draft_is_ours(d, cert))
     return tb_fail(d->diag, TB_REFUSED, "%.300s was not issued by the authority in %s", path,
                    d->dir);
   return add_entry(d, X509_get0_serialNumber(cert), out);
 }
 
-/* Its SAN as it is encoded, which is the same in what was renewed. */
+/* Compares the encoded SANs, which a renewal does not change. */
 static bool same_identity(const X509 *a, const X509 *b) {
   int in_a = X509_get_ext_by_NID(a, NID_subject_alt_name, -1);
   int in_b = X509_get_ext_by_NID(b, NID_subject_alt_name, -1);
@@ -172,7 +173,7 @@ static bool same_identity(const X509 *a, const X509 *b) {
                                X509_EXTENSION_get_data(X509_get_ext(b, in_b))) == 0;
 }
 
-/* DIR perhaps holds more than ours: what cannot be read is left out. */
+/* Ignores files that cannot be read: DIR may have other files. */
 static tb_rc add_if_same(struct tc__draft *d, const char *file, const X509 *like,
                          struct tc_certs_revoked *out) {
   TB_CLEANUP(x509_freep) X509 *cert = NULL;
@@ -186,7 +187,7 @@ static tb_rc add_if_same(struct tc__draft *d, const char *file, const X509 *like
   return add_entry(d, X509_get0_serialNumber(cert), out);
 }
 
-/* A renewed certificate has the key of those before it: all of them go. */
+/* Revokes all certificates of the name: a renewed one may have the same key. */
 static tb_rc add_name(struct tc__draft *d, const char *name, struct tc_certs_revoked *out) {
   TB_CLEANUP(x509_freep) X509 *newest = NULL;
   TB_CLEANUP(closedirp) DIR *all = opendir(d->dir);
@@ -199,10 +200,10 @@ static tb_rc add_name(struct tc__draft *d, const char *name, struct tc_certs_rev
     if (ends_in_pem(e->d_name)) TB_TRY(add_if_same(d, e->d_name, newest, out));
   if (snprintf(path, sizeof path, "%s/%s", d->dir, file) >= (int)sizeof path)
     return tb_fail(d->diag, TB_IO, "%.300s: path too long", d->dir);
-  return add_file(d, path, out); /* last, and it says what is wrong with it */
+  return add_file(d, path, out); /* last: reports errors of NAME.pem itself */
 }
 
-/* NULL: no such number. "0x" and colons, as others print them, are taken. */
+/* Accepts "0x" and colons, as other tools print them. Returns NULL if text is not a serial number. */
 static ASN1_INTEGER *parse_serial(const char *text) {
   char digits[2 * SERIAL_BYTES_MAX + 1];
   size_t n = 0;
@@ -221,7 +222,7 @@ static ASN1_INTEGER *parse_serial(const char *text) {
   return serial;
 }
 
-static tb_rc add(struct tc__draft *d, const char *what, struct tc_certs_revoked *out) {
+static tb_rc add_what(struct tc__draft *d, const char *what, struct tc_certs_revoked *out) {
   TB_CLEANUP(serial_freep) ASN1_INTEGER *serial = NULL;
 
   if (strchr(what, '/') != NULL || ends_in_pem(what)) return add_file(d, what, out);
@@ -246,6 +247,6 @@ tb_rc tc_certs_revoke(const char *dir, const char *what, long days, struct tb_di
   TB_TRY(tc__draft_authority(&d));
   TB_TRY(tc__draft_list(&d));
   TB_TRY(begin_list(&d, days));
-  TB_TRY(add(&d, what, out));
+  TB_TRY(add_what(&d, what, out));
   return write_list(&d, days > 0, out);
 }

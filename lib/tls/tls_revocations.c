@@ -21,7 +21,7 @@ static struct tc_revocations *revoked_of(const SSL_CTX *ctx) {
   return revoked_index >= 0 ? SSL_CTX_get_ex_data(ctx, revoked_index) : NULL;
 }
 
-/* Called for each certificate of the peer's chain; a refusal is the alert certificate_revoked. */
+/* OpenSSL's verify callback, for each certificate of the chain; a refusal is sent as the alert certificate_revoked. */
 static int check_revoked(int fits, X509_STORE_CTX *check) {
   const SSL *ssl = X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx());
 

@@ -7,7 +7,7 @@
 
 enum { GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, OPS };
 
-/* The longer of two that begin alike first. */
+/* ">=" before ">", because the first match counts. */
 static const struct {
   const char *text;
   unsigned op;
@@ -66,7 +66,7 @@ static tb_rc parse_value(const char *at, struct tb_diag *diag, struct tr_conditi
   default: taken = take_unit(end, counts, COUNT_OF(counts), &c->value); break;
   }
   if (taken) return TB_OK;
-  return tb_fail(diag, TB_BROKEN, "\"%s\" is too much in \"%s\"", end, c->text);
+  return tb_fail(diag, TB_BROKEN, "unexpected \"%s\" in \"%s\"", end, c->text);
 }
 
 tb_rc tr_condition_parse(const char *text, Tracecollect__V1__ReportSchema *const *schemas, size_t n,

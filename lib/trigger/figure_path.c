@@ -54,7 +54,7 @@ static bool split(const char *text, size_t len, struct parts *out) {
   return false;
 }
 
-/* The name, or the name without the unit at its end. */
+/* Is typed the name, with or without the unit at its end? */
 static bool is_named(const char *name, const char *typed) {
   static const char *const units[] = { "", "_ns", "_bytes", "_share" };
   size_t len = strlen(typed);
@@ -85,7 +85,7 @@ static const TableSchema *find_table(const Schema *kind, const char *typed) {
 
 /* ---- near names ---- */
 
-/* The nearest paths so far, the nearest first. */
+/* The nearest paths found so far, nearest first. */
 struct near {
   const char *typed;
   struct {
@@ -107,7 +107,7 @@ static void try_path(struct near *near, const char *path) {
   near->best[at].distance = distance;
 }
 
-/* PREFIX.NAME, and of a distribution PREFIX.NAME.FIELD. */
+/* Tries PREFIX.NAME, or PREFIX.NAME.FIELD for a distribution. */
 static void try_field(struct near *near, const char *prefix, const FieldSchema *field) {
   char path[PATH_BYTES];
 
@@ -156,7 +156,7 @@ static tb_rc unknown(const char *text, size_t len, Schema *const *schemas, size_
 
 /* ---- parse ---- */
 
-/* The number that a field is, or that a part of it is. False: it is none. */
+/* Sets field and type of out. Returns false if the path does not name a number. */
 static bool take_number(const FieldSchema *field, const struct parts *parts, unsigned next,
                         struct tr_figure_path *out) {
   out->type = field->type;
@@ -210,7 +210,7 @@ tb_rc tr_figure_path_parse(const char *text, size_t len, Schema *const *schemas,
 
 /* ---- read ---- */
 
-/* The greatest of all rows, 0 where there is none. The row of the rest is a sum: only its longest time is one of a row. */
+/* The greatest value of all rows, 0 if there are none. The "other" row is a sum: only its max is the value of a row. */
 struct greatest {
   bool is_found;
   double number;
@@ -220,7 +220,7 @@ static struct greatest greatest_of(size_t rows) {
   return (struct greatest){ .is_found = rows == 0 };
 }
 
-static bool counts_of_rest(enum tr_field field) {
+static bool counts_other_row(enum tr_field field) {
   return field == TR_FIELD_MAX;
 }
 
@@ -274,7 +274,7 @@ static bool read_table(const struct to_report *report, const struct tr_figure_pa
   int column = to_fields_find(schema->column, schema->columns, path->column);
   for (size_t i = 0; column >= 0 && i < table->rows; i++) {
     bool is_rest = table->has_other && i + 1 == table->rows;
-    if (is_rest && !counts_of_rest(path->field)) continue;
+    if (is_rest && !counts_other_row(path->field)) continue;
     if (read_value(schema->column[column].type, &to_table_row(schema, table, i)[column],
                    path->field, &x))
       take_greatest(&greatest, x);
@@ -322,7 +322,7 @@ static bool unpack_column(const struct tp_table *table, const struct tr_figure_p
 
   for (size_t i = 0; i < table->table->n_rows; i++) {
     const Tracecollect__V1__Row *row = table->table->rows[i];
-    if (row->other && !counts_of_rest(path->field)) continue;
+    if (row->other && !counts_other_row(path->field)) continue;
     if (unpack_value(tp_row_value(row, column), path->field, &x)) take_greatest(&greatest, x);
   }
   *out = greatest.number;

@@ -24,7 +24,7 @@ static const uint64_t keep_before_ns = UINT64_C(30000000000), keep_after_ns = UI
 struct tr_rules {
   unsigned holders;
   struct tb_mem mem;
-  struct tb_arena arena; /* of the schemas, whose names conditions lend */
+  struct tb_arena arena; /* memory of the schemas, to whose names conditions point */
   Tracecollect__V1__ReportSchema *schema[TO_ANALYSIS_KINDS];
   unsigned n;
   struct tr_rule *rule[TR_RULES_MAX];
@@ -73,12 +73,12 @@ struct parser {
   struct tr_rule *rule;
   bool is_by_hand;
   struct tb_diag *diag;
-  const char *at;      /* behind word */
-  char word[WORD_MAX]; /* "": the text is at its end */
+  const char *at;      /* after word */
+  char word[WORD_MAX]; /* "": end of the text */
 };
 
-/* A comma is a word. */
-static tb_rc next(struct parser *p) {
+/* Reads the next word; a comma is a word. */
+static tb_rc next_word(struct parser *p) {
   p->at += strspn(p->at, " \t");
   size_t len = *p->at == ',' ? 1 : strcspn(p->at, " \t,");
 
@@ -90,7 +90,7 @@ static tb_rc next(struct parser *p) {
   return TB_OK;
 }
 
-static bool is(const struct parser *p, const char *word) {
+static bool word_is(const struct parser *p, const char *word) {
   return strcasecmp(p->word, word) == 0;
 }
 
@@ -99,12 +99,12 @@ static const char *shown(const struct parser *p) {
 }
 
 static tb_rc expect(struct parser *p, const char *word) {
-  if (!is(p, word))
-    return tb_fail(p->diag, TB_BROKEN, "%s is expected, not \"%.60s\"", word, shown(p));
-  return next(p);
+  if (!word_is(p, word))
+    return tb_fail(p->diag, TB_BROKEN, "expected %s, not \"%.60s\"", word, shown(p));
+  return next_word(p);
 }
 
-/* ---- what is looked for ---- */
+/* ---- conditions ---- */
 
 static tb_rc unknown_finding(const struct parser *p) {
   struct tb_nearest nearest = { .word = p->word };
@@ -121,19 +121,19 @@ static tb_rc unknown_finding(const struct parser *p) {
 }
 
 static tb_rc parse_finding(struct parser *p, struct tr_term *term) {
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   term->is_finding = true;
   for (unsigned k = 0; k < TO_FINDINGS; k++)
-    if (is(p, to_finding_name((enum to_finding_kind)k))) {
+    if (word_is(p, to_finding_name((enum to_finding_kind)k))) {
       term->finding = (enum to_finding_kind)k;
-      return next(p);
+      return next_word(p);
     }
   return unknown_finding(p);
 }
 
 static bool ends_condition(const struct parser *p) {
-  return p->word[0] == '\0' || is(p, "and") || is(p, "of") || is(p, "in") || is(p, "for") ||
-         is(p, "do");
+  return p->word[0] == '\0' || word_is(p, "and") || word_is(p, "of") || word_is(p, "in") ||
+         word_is(p, "for") || word_is(p, "do");
 }
 
 static tb_rc parse_condition(struct parser *p, struct tr_term *term) {
@@ -144,10 +144,9 @@ static tb_rc parse_condition(struct parser *p, struct tr_term *term) {
     if (len + strlen(p->word) + 2 > sizeof text)
       return tb_fail(p->diag, TB_BROKEN, "\"%.40s...\" is too long for a condition", text);
     snprintf(text + len, sizeof text - len, "%s%s", len > 0 ? " " : "", p->word);
-    TB_TRY(next(p));
+    TB_TRY(next_word(p));
   }
-  if (len == 0)
-    return tb_fail(p->diag, TB_BROKEN, "a condition is expected, not \"%.60s\"", shown(p));
+  if (len == 0) return tb_fail(p->diag, TB_BROKEN, "expected a condition, not \"%.60s\"", shown(p));
   TB_TRY(tr_condition_parse(text, p->rules->schema, TO_ANALYSIS_KINDS, p->diag, &term->condition));
   term->condition.text = NULL; /* the rule's text has it */
   if (!to_analysis_find(term->condition.path.kind, &term->kind))
@@ -159,16 +158,16 @@ static tb_rc parse_terms(struct parser *p) {
   struct tr_rule *rule = p->rule;
 
   do {
-    TB_TRY(next(p)); /* WHEN, AND */
+    TB_TRY(next_word(p)); /* WHEN, AND */
     if (rule->terms == TR_TERMS_MAX)
       return tb_fail(p->diag, TB_BROKEN, "more than %d conditions", TR_TERMS_MAX);
     struct tr_term *term = &rule->term[rule->terms++];
-    TB_TRY(is(p, "finding") ? parse_finding(p, term) : parse_condition(p, term));
-  } while (is(p, "and"));
+    TB_TRY(word_is(p, "finding") ? parse_finding(p, term) : parse_condition(p, term));
+  } while (word_is(p, "and"));
   return TB_OK;
 }
 
-/* ---- where, and for how long ---- */
+/* ---- OF, IN and FOR ---- */
 
 static const char names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
 
@@ -184,21 +183,22 @@ static bool take_pattern(const char *text, char *out) {
 static tb_rc parse_of(struct parser *p) {
   struct tr_rule *rule = p->rule;
 
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   char *slash = strchr(p->word, '/');
   if (slash != NULL) *slash = '\0';
   if (!take_pattern(p->word, rule->service))
-    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is no name of a service", shown(p));
+    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is not a name of a service", shown(p));
   if (slash != NULL && !take_pattern(slash + 1, rule->instance))
-    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is no name of an instance", slash + 1);
-  return next(p);
+    return tb_fail(p->diag, TB_BROKEN, "OF: \"%.60s\" is not a name of an instance", slash + 1);
+  return next_word(p);
 }
 
 static tb_rc parse_in(struct parser *p) {
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   if (!to_window_find(p->word, &p->rule->window))
-    return tb_fail(p->diag, TB_BROKEN, "IN: \"%.40s\" is no window: 10s, 1m, 5m or all", shown(p));
-  return next(p);
+    return tb_fail(p->diag, TB_BROKEN, "IN: \"%.40s\" is not a window: 10s, 1m, 5m or all",
+                   shown(p));
+  return next_word(p);
 }
 
 static bool take_number(const char *text, uint64_t min, uint64_t max, uint64_t *out) {
@@ -212,13 +212,13 @@ static bool take_number(const char *text, uint64_t min, uint64_t max, uint64_t *
 static tb_rc parse_for(struct parser *p) {
   uint64_t n;
 
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   if (!take_number(p->word, 1, TR_GENERATIONS_MAX, &n))
-    return tb_fail(p->diag, TB_BROKEN, "FOR: \"%.40s\" is no number of 1 to %d", shown(p),
+    return tb_fail(p->diag, TB_BROKEN, "FOR: \"%.40s\" is not a number from 1 to %d", shown(p),
                    TR_GENERATIONS_MAX);
   p->rule->generations = (unsigned)n;
-  TB_TRY(next(p));
-  return is(p, "generation") ? next(p) : expect(p, "GENERATIONS");
+  TB_TRY(next_word(p));
+  return word_is(p, "generation") ? next_word(p) : expect(p, "GENERATIONS");
 }
 
 static const struct limit {
@@ -228,27 +228,27 @@ static const struct limit {
 
 enum { LIMITS = sizeof limits / sizeof *limits };
 
-/* LIMITS: the word begins none. */
+/* Returns LIMITS if the word begins none of them. */
 static unsigned limit_of(const struct parser *p) {
   unsigned i = 0;
 
-  while (i < LIMITS && !is(p, limits[i].word)) i++;
+  while (i < LIMITS && !word_is(p, limits[i].word)) i++;
   return i;
 }
 
-/* In any order. */
+/* Parses OF, IN and FOR in any order. */
 static tb_rc parse_limits(struct parser *p) {
   bool seen[LIMITS] = { false };
 
   for (unsigned i; (i = limit_of(p)) < LIMITS;) {
-    if (seen[i]) return tb_fail(p->diag, TB_BROKEN, "%s stands there twice", limits[i].word);
+    if (seen[i]) return tb_fail(p->diag, TB_BROKEN, "%s appears twice", limits[i].word);
     seen[i] = true;
     TB_TRY(limits[i].parse(p));
   }
   return TB_OK;
 }
 
-/* ---- what is done ---- */
+/* ---- actions ---- */
 
 static tb_rc parse_alert(struct parser *p) {
   p->rule->alert = true;
@@ -256,39 +256,41 @@ static tb_rc parse_alert(struct parser *p) {
 }
 
 static tb_rc parse_reach(struct parser *p, const char *action, enum tr_reach *out) {
-  if (*out != TR_REACH_NONE) return tb_fail(p->diag, TB_BROKEN, "%s stands there twice", action);
-  *out = is(p, "service") ? TR_REACH_SERVICE : is(p, "all") ? TR_REACH_ALL : TR_REACH_STREAM;
-  return is(p, "stream") || *out != TR_REACH_STREAM ? next(p) : TB_OK;
+  if (*out != TR_REACH_NONE) return tb_fail(p->diag, TB_BROKEN, "%s appears twice", action);
+  *out = word_is(p, "service") ? TR_REACH_SERVICE
+         : word_is(p, "all")   ? TR_REACH_ALL
+                               : TR_REACH_STREAM;
+  return word_is(p, "stream") || *out != TR_REACH_STREAM ? next_word(p) : TB_OK;
 }
 
 static tb_rc parse_every(struct parser *p, struct tr_pace *pace) {
-  if (pace->has_every) return tb_fail(p->diag, TB_BROKEN, "every stands there twice");
-  TB_TRY(next(p));
+  if (pace->has_every) return tb_fail(p->diag, TB_BROKEN, "every appears twice");
+  TB_TRY(next_word(p));
   if (!tr_time_parse(p->word, &pace->every_ns) || pace->every_ns > day_ns)
     return tb_fail(p->diag, TB_BROKEN,
-                   "every: \"%.40s\" is no length of time of at most a day, as in 1m", shown(p));
+                   "every: \"%.40s\" is not a time of at most a day, such as 1m", shown(p));
   pace->has_every = true;
-  return next(p);
+  return next_word(p);
 }
 
 static tb_rc parse_hour_max(struct parser *p, struct tr_pace *pace) {
-  if (pace->has_hour_max) return tb_fail(p->diag, TB_BROKEN, "max stands there twice");
-  TB_TRY(next(p));
+  if (pace->has_hour_max) return tb_fail(p->diag, TB_BROKEN, "max appears twice");
+  TB_TRY(next_word(p));
   if (!take_number(p->word, 0, TR_HOUR_MAX, &pace->hour_max))
-    return tb_fail(p->diag, TB_BROKEN, "max: \"%.40s\" is no number of 0 to %d", shown(p),
+    return tb_fail(p->diag, TB_BROKEN, "max: \"%.40s\" is not a number from 0 to %d", shown(p),
                    TR_HOUR_MAX);
   pace->has_hour_max = true;
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   TB_TRY(expect(p, "an"));
   return expect(p, "hour");
 }
 
-/* "every 1m max 20 an hour", in any order. */
+/* Parses "every 1m max 20 an hour", in any order. */
 static tb_rc parse_pace(struct parser *p, struct tr_pace *pace) {
   for (;;) {
-    if (is(p, "every"))
+    if (word_is(p, "every"))
       TB_TRY(parse_every(p, pace));
-    else if (is(p, "max"))
+    else if (word_is(p, "max"))
       TB_TRY(parse_hour_max(p, pace));
     else
       return TB_OK;
@@ -298,12 +300,11 @@ static tb_rc parse_pace(struct parser *p, struct tr_pace *pace) {
 static tb_rc parse_last(struct parser *p) {
   struct tr_rule *rule = p->rule;
 
-  if (!is(p, "last")) return TB_OK;
-  TB_TRY(next(p));
+  if (!word_is(p, "last")) return TB_OK;
+  TB_TRY(next_word(p));
   if (!tr_time_parse(p->word, &rule->snap_last_ns) || rule->snap_last_ns == 0)
-    return tb_fail(p->diag, TB_BROKEN, "snap last: \"%.40s\" is no length of time, as in 30s",
-                   shown(p));
-  return next(p);
+    return tb_fail(p->diag, TB_BROKEN, "snap last: \"%.40s\" is not a time, such as 30s", shown(p));
+  return next_word(p);
 }
 
 static tb_rc parse_snap(struct parser *p) {
@@ -321,22 +322,20 @@ static tb_rc parse_side(struct parser *p, bool *seen_before, bool *seen_after) {
 
   if (!tr_time_parse(p->word, &ns) || ns > day_ns)
     return tb_fail(p->diag, TB_BROKEN,
-                   "keep: \"%.40s\" is no length of time of at most a day, as in 30s", shown(p));
-  TB_TRY(next(p));
-  bool is_before = is(p, "before");
-  if (!is_before && !is(p, "after"))
-    return tb_fail(p->diag, TB_BROKEN, "keep: before or after is expected, not \"%.60s\"",
-                   shown(p));
+                   "keep: \"%.40s\" is not a time of at most a day, such as 30s", shown(p));
+  TB_TRY(next_word(p));
+  bool is_before = word_is(p, "before");
+  if (!is_before && !word_is(p, "after"))
+    return tb_fail(p->diag, TB_BROKEN, "keep: expected before or after, not \"%.60s\"", shown(p));
   bool *seen = is_before ? seen_before : seen_after;
   if (*seen)
-    return tb_fail(p->diag, TB_BROKEN, "keep: %s stands there twice",
-                   is_before ? "before" : "after");
+    return tb_fail(p->diag, TB_BROKEN, "keep: %s appears twice", is_before ? "before" : "after");
   *seen = true;
   *(is_before ? &p->rule->keep_before_ns : &p->rule->keep_after_ns) = ns;
-  return next(p);
+  return next_word(p);
 }
 
-/* "keep 30s before, 10s after": a comma in front of a number goes on with it. */
+/* Parses "keep 30s before, 10s after": a comma before a number continues the action. */
 static tb_rc parse_keep(struct parser *p) {
   bool before = false, after = false;
 
@@ -345,12 +344,11 @@ static tb_rc parse_keep(struct parser *p) {
   p->rule->keep_after_ns = keep_after_ns;
   while (is_digit(p->word[0])) {
     TB_TRY(parse_side(p, &before, &after));
-    if (is(p, ",") && is_digit(p->at[strspn(p->at, " \t")])) TB_TRY(next(p));
+    if (word_is(p, ",") && is_digit(p->at[strspn(p->at, " \t")])) TB_TRY(next_word(p));
   }
   return TB_OK;
 }
 
-/* A word that names something of ours. */
 static bool is_name(const char *word) {
   size_t len = strlen(word);
 
@@ -378,16 +376,17 @@ static tb_rc parse_helper(struct parser *p, const char *action) {
   if (p->is_by_hand)
     return tb_fail(p->diag, TB_BROKEN, "DO: %s is for rules of the file trigger.file", action);
   if (!is_name(p->word))
-    return tb_fail(p->diag, TB_BROKEN, "%s: \"%.60s\" is no name of an action", action, shown(p));
+    return tb_fail(p->diag, TB_BROKEN, "%s: \"%.60s\" is not a name of an action", action,
+                   shown(p));
   unsigned n = count_actions(actions);
   if (n == TR_ACTIONS_MAX)
-    return tb_fail(p->diag, TB_BROKEN, "more than %d of exec and webhook", TR_ACTIONS_MAX);
+    return tb_fail(p->diag, TB_BROKEN, "more than %d exec and webhook actions", TR_ACTIONS_MAX);
   snprintf(one, sizeof one, "%s:%.*s", action, TR_NAME_MAX, p->word);
   if (tr_action_is_in(actions, one))
-    return tb_fail(p->diag, TB_BROKEN, "%s %s stands there twice", action, p->word);
+    return tb_fail(p->diag, TB_BROKEN, "%s %s appears twice", action, p->word);
   size_t len = strlen(actions);
   snprintf(actions + len, sizeof p->rule->actions - len, "%s%s", len > 0 ? "," : "", one);
-  TB_TRY(next(p));
+  TB_TRY(next_word(p));
   return parse_pace(p, &p->rule->action_pace[n]);
 }
 
@@ -417,14 +416,14 @@ static tb_rc unknown_action(const struct parser *p) {
   if (nearest.best != NULL)
     return tb_fail(p->diag, TB_BROKEN, "DO: no action \"%.40s\"; did you mean \"%s\"?", p->word,
                    nearest.best);
-  return tb_fail(p->diag, TB_BROKEN, "DO: \"%.40s\" is no action: alert, keep, snap, exec, webhook",
-                 shown(p));
+  return tb_fail(p->diag, TB_BROKEN,
+                 "DO: \"%.40s\" is not an action: alert, keep, snap, exec, webhook", shown(p));
 }
 
 static tb_rc parse_action(struct parser *p) {
   for (unsigned i = 0; i < ACTIONS; i++)
-    if (is(p, actions[i].word)) {
-      TB_TRY(next(p));
+    if (word_is(p, actions[i].word)) {
+      TB_TRY(next_word(p));
       return actions[i].parse(p);
     }
   return unknown_action(p);
@@ -433,46 +432,47 @@ static tb_rc parse_action(struct parser *p) {
 static tb_rc parse_actions(struct parser *p) {
   TB_TRY(expect(p, "DO"));
   TB_TRY(parse_action(p));
-  while (is(p, ",")) {
-    TB_TRY(next(p));
+  while (word_is(p, ",")) {
+    TB_TRY(next_word(p));
     TB_TRY(parse_action(p));
   }
   if (p->word[0] == '\0') return TB_OK;
-  return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" has no place behind an action", p->word);
+  return tb_fail(p->diag, TB_BROKEN, "unexpected \"%.60s\" after an action", p->word);
 }
 
 /* ---- a rule ---- */
 
 static tb_rc parse_name(struct parser *p) {
-  TB_TRY(next(p));
-  if (is(p, "trigger")) TB_TRY(next(p));
+  TB_TRY(next_word(p));
+  if (word_is(p, "trigger")) TB_TRY(next_word(p));
   size_t len = strlen(p->word);
   if (!is_name(p->word))
-    return tb_fail(p->diag, TB_BROKEN, "\"%.60s\" is no name: letters, digits and ._:-, at most %d",
-                   shown(p), TR_NAME_MAX);
+    return tb_fail(p->diag, TB_BROKEN,
+                   "\"%.60s\" is not a name: letters, digits and ._:-, at most %d", shown(p),
+                   TR_NAME_MAX);
   if (strncmp(p->word, "alert.", sizeof "alert." - 1) == 0)
     return tb_fail(p->diag, TB_BROKEN,
-                   "rename \"%.60s\": only rules that are built in begin with alert.",
-                   p->word);
+                   "rename \"%.60s\": only rules that are built in begin with alert.", p->word);
   memcpy(p->rule->name, p->word, len + 1);
   const char *begin = p->at - len;
   snprintf(p->rule->text, sizeof p->rule->text, "%s", begin);
   for (unsigned i = 0; i < p->rules->n; i++)
     if (strcmp(p->rules->rule[i]->name, p->word) == 0)
       return tb_fail(p->diag, TB_BROKEN, "there is a rule \"%s\" already", p->word);
-  return next(p);
+  return next_word(p);
 }
 
 static tb_rc parse_rule(struct parser *p) {
   TB_TRY(parse_name(p));
-  if (!is(p, "when"))
-    return tb_fail(p->diag, TB_BROKEN, "WHEN is expected, not \"%.60s\"", shown(p));
+  if (!word_is(p, "when"))
+    return tb_fail(p->diag, TB_BROKEN, "expected WHEN, not \"%.60s\"", shown(p));
   TB_TRY(parse_terms(p));
   TB_TRY(parse_limits(p));
   return parse_actions(p);
 }
 
-static tb_rc add(struct tr_rules *rules, const char *text, bool is_by_hand, struct tb_diag *diag) {
+static tb_rc add_rule(struct tr_rules *rules, const char *text, bool is_by_hand,
+                      struct tb_diag *diag) {
   struct tb_diag why;
 
   if (rules->n == TR_RULES_MAX) return tb_fail(diag, TB_BUDGET, "more than %d rules", TR_RULES_MAX);
@@ -502,11 +502,11 @@ static tb_rc add(struct tr_rules *rules, const char *text, bool is_by_hand, stru
 }
 
 tb_rc tr_rules_add(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
-  return add(rules, text, false, diag);
+  return add_rule(rules, text, false, diag);
 }
 
 tb_rc tr_rules_add_by_hand(struct tr_rules *rules, const char *text, struct tb_diag *diag) {
-  return add(rules, text, true, diag);
+  return add_rule(rules, text, true, diag);
 }
 
 tb_rc tr_rules_add_lines(struct tr_rules *rules, const char *name, const char *text,
@@ -541,7 +541,7 @@ tb_rc tr_rules_read(struct tr_rules *rules, const char *path, struct tb_diag *di
   else if (ferror(file))
     rc = tb_fail(diag, TB_IO, "%s: %s", path, strerror(errno));
   else if (n == FILE_BYTES_MAX || strlen(text) != n)
-    rc = tb_fail(diag, TB_BROKEN, "%s: no file of rules", path);
+    rc = tb_fail(diag, TB_BROKEN, "%s: not a text file of less than 1 MiB", path);
   fclose(file);
   if (rc == TB_OK) rc = tr_rules_add_lines(rules, path, text, diag);
   free(text);

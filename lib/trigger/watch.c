@@ -5,28 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS_MAX = 256 }; /* that a column is looked up in */
+enum { ROWS_MAX = 256 }; /* rows of a table that conditions on a column can see */
 
-/* What is needed of one report. */
 enum need { NEED_NOTHING, NEED_TOTALS, NEED_QUANTILES };
 
-struct looked { /* at a condition, in this generation */
+struct looked { /* a condition's result for this generation */
   bool is_met;
   double number;
-  char words[200]; /* of a finding */
+  char words[200]; /* text of a finding */
 };
 
 struct watched {
   const struct tr_rule *rule;
-  unsigned met; /* generations in a row */
-  bool is_on;   /* it has fired, and has been met since */
+  unsigned met; /* number of generations in a row that met the rule */
+  bool is_on;   /* the rule has fired and was met in each generation since */
   struct looked term[TR_TERMS_MAX];
 };
 
 struct tr_watch {
   struct tb_mem *mem;
   struct tr_rules *rules;
-  unsigned findings; /* bits of enum to_finding_kind that a rule wants */
+  unsigned findings; /* bits of enum to_finding_kind that rules use */
   uint8_t need[TO_WINDOWS][TO_ANALYSIS_KINDS];
   bool rows[TO_WINDOWS][TO_ANALYSIS_KINDS]; /* a column is needed */
   unsigned n;
@@ -90,7 +89,7 @@ void tr_watch_hole(struct tr_watch *w) {
   for (unsigned i = 0; i < w->n; i++) w->watched[i].met = 0;
 }
 
-/* ---- a look ---- */
+/* ---- conditions ---- */
 
 static void judge_report(struct tr_watch *w, enum to_window window,
                          const struct to_report *report) {
@@ -137,7 +136,7 @@ static void judge_finding(void *self, const struct to_finding *finding) {
     for (unsigned t = 0; t < of->rule->terms; t++) {
       struct looked *looked = &of->term[t];
       if (!of->rule->term[t].is_finding || of->rule->term[t].finding != finding->kind) continue;
-      if (looked->is_met) continue; /* the first one is the one that is shown */
+      if (looked->is_met) continue; /* the first finding is shown */
       looked->is_met = true;
       snprintf(looked->words, sizeof looked->words, "%.*s", (int)finding->words.len,
                finding->words.data != NULL ? finding->words.data : "");
@@ -197,7 +196,7 @@ static void put_term(const struct tr_term *term, const struct looked *looked, ch
   snprintf(out, bytes, "%s is %s", path, number);
 }
 
-static void say(const struct watched *of, struct tr_fired *fired) {
+static void write_words(const struct watched *of, struct tr_fired *fired) {
   char *out = fired->words;
   size_t left = sizeof fired->words;
 
@@ -223,7 +222,7 @@ static void end_look(struct watched *of, const struct tr_fired_sink *sink) {
   if (!is_met) of->is_on = false;
   if (of->met < of->rule->generations || of->is_on) return;
   of->is_on = true;
-  say(of, &fired);
+  write_words(of, &fired);
   sink->fired(sink->self, &fired);
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stream, watched by rules: after each generation it asks the analyses for what the rules need, and says which of them
- * fire.
+/* Checks the rules of one stream after each generation against reports of the analyses, and reports rules that fire.
  *
- * A rule fires when it has been met in so many generations in a row as it says, and again once it was not met meanwhile. A
- * figure that a report does not know does not meet a condition.
- *
- * A report is made once for all rules that need its kind and window, without quantiles where none is asked for.
+ * A rule fires when it was met in the required number of generations in a row. It can fire again only after a generation
+ * that did not meet it. A condition on a figure that the report does not have is not met. Each report is made once for all
+ * rules, and without quantiles unless a rule needs them.
  *
  * Memory    a few bytes a rule, from mem.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM: of the report, or of the findings; no rule is further or less far than before.
+ * Errors    TB_BUDGET, TB_NOMEM: the report or the findings could not be made; counts of generations do not change.
  */
 #ifndef TR_TRIGGER_WATCH_H
 #define TR_TRIGGER_WATCH_H
@@ -30,15 +28,15 @@ struct tr_fired_sink {
 
 struct tr_watch;
 
-/* It holds the rules. Rules that are not about the stream are left out: tr_rule_is_about(). */
+/* Holds the rules. Rules for other streams are ignored: tr_rule_is_about(). */
 TB_MUST tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *service,
                            const char *instance, struct tr_watch **out);
-void tr_watch_free(struct tr_watch *watch); /* NULL is fine */
+void tr_watch_free(struct tr_watch *watch); /* accepts NULL */
 
-/* After to_analyses_generation_ends(): the generation is whole. */
+/* Call after to_analyses_generation_ends(). */
 TB_MUST tb_rc tr_watch_generation(struct tr_watch *watch, struct to_analyses *analyses,
                                   const struct tr_fired_sink *sink);
-/* A generation was broken or is missing: what comes next is not in a row with what was. */
+/* A generation is broken or missing: counts of generations in a row begin again. */
 void tr_watch_hole(struct tr_watch *watch);
 
 #endif

@@ -12,9 +12,9 @@
 enum {
   VIEW_MEMORY_MAX = 16 << 20,
   FAMILIES_MAX = 64,
-  SERIES_MAX = 128 << 10, /* before those of older streams go */
+  SERIES_MAX = 128 << 10, /* before drop_older_streams() */
   LABEL_MAX = 64,
-  LABELS_MAX = 2, /* of a row */
+  LABELS_MAX = 2, /* per row */
   LINES_WITH_QUANTILES = 5,
   LINES_WITHOUT = 2
 };
@@ -31,7 +31,7 @@ struct family {
 
 struct series {
   unsigned family;
-  size_t order; /* of its stream's first report: later streams take the place of earlier ones */
+  size_t order; /* number of the stream's first report: later streams replace earlier ones */
   unsigned char stream[TC_REPORT_STREAM_BYTES];
   label service, instance, value[LABELS_MAX];
   bool no_quantiles;
@@ -69,7 +69,7 @@ static void set_label(label out, const char *text) {
   if (fits) memcpy(out, text, len + 1);
 }
 
-/* "/stw/gc/mark-termination" of a report "stw" as a label: gc.mark-termination; "/chan/send" of another: chan.send */
+/* Turns "/stw/gc/mark-termination" of report "stw" into gc.mark-termination, "/chan/send" of others into chan.send. */
 static void set_row_label(label out, const char *kind, const char *text) {
   size_t kind_len = strlen(kind), len = 0;
   char plain[2 * LABEL_MAX];
@@ -111,8 +111,8 @@ static void set_value(struct series *s, const Value *value) {
   s->p99_ns = d->p99_ns;
 }
 
-static tb_rc add(struct table *t, const struct tc_report *report, unsigned family,
-                 const Value *value, struct series **out) {
+static tb_rc add_series(struct table *t, const struct tc_report *report, unsigned family,
+                        const Value *value, struct series **out) {
   if (t->n == SERIES_MAX) return TB_BUDGET;
   TB_TRY(TB_GROW(t->series, t->room, t->n));
   struct series *s = &t->series[t->n++];
@@ -125,7 +125,7 @@ static tb_rc add(struct table *t, const struct tc_report *report, unsigned famil
   return TB_OK;
 }
 
-/* A value that is not known is no series; a number that never was is none either. */
+/* Unknown values and texts have no series. */
 static bool is_known(const Value *value) {
   return value != NULL && value->is_case != TRACECOLLECT__V1__VALUE__IS__NOT_SET &&
          value->is_case != TRACECOLLECT__V1__VALUE__IS_TEXT &&
@@ -142,7 +142,7 @@ static tb_rc add_figures(struct table *t, const struct tc_report *packed) {
     if (!find_family(t, r->schema->figures[i], NULL, &family))
       t->left_out++;
     else
-      TB_TRY(add(t, packed, family, r->figures[i], &s));
+      TB_TRY(add_series(t, packed, family, r->figures[i], &s));
   }
   return TB_OK;
 }
@@ -168,7 +168,7 @@ static tb_rc add_column(struct table *t, const struct tc_report *packed,
   for (size_t i = 0; i < table->table->n_rows; i++) {
     const Tracecollect__V1__Row *row = table->table->rows[i];
     if (!is_known(tp_row_value(row, column))) continue;
-    TB_TRY(add(t, packed, family, tp_row_value(row, column), &s));
+    TB_TRY(add_series(t, packed, family, tp_row_value(row, column), &s));
     set_row_labels(packed, table, row, s);
   }
   return TB_OK;
@@ -195,7 +195,7 @@ static tb_rc add_values(struct table *t, const struct tc_report *packed) {
   return TB_OK;
 }
 
-/* A report that takes too much memory is left out, the others are shown. */
+/* Leaves out a report that needs too much memory. */
 static tb_rc add_report(void *self, const struct tc_report *packed) {
   struct table *t = self;
 
@@ -206,7 +206,7 @@ static tb_rc add_report(void *self, const struct tc_report *packed) {
   return rc == TB_BUDGET ? TB_OK : rc;
 }
 
-/* --- one series a name ------------------------------------------------------------------------- */
+/* --- one series per name ----------------------------------------------------------------------- */
 
 static int by_values(const struct series *x, const struct series *y) {
   int order = 0;
@@ -215,7 +215,7 @@ static int by_values(const struct series *x, const struct series *y) {
   return order;
 }
 
-/* A program's series together, the newest stream's first. */
+/* Sorts by program; within a program the newest stream comes first. */
 static int by_program(const void *a, const void *b) {
   const struct series *x = a, *y = b;
   int order = (int)x->family - (int)y->family;
@@ -254,7 +254,7 @@ static int by_name(const void *a, const void *b) {
   return order != 0 ? order : by_values(x, y);
 }
 
-/* Counts add up; of quantiles and shares the larger is shown. */
+/* Adds counts; takes the larger of quantiles and shares. */
 static void merge(struct series *into, const struct series *s) {
 #define LARGER(field) into->field = s->field > into->field ? s->field : into->field
   into->count += s->count;
@@ -268,7 +268,7 @@ static void merge(struct series *into, const struct series *s) {
 #undef LARGER
 }
 
-/* Series of one name, such as two reasons that both became "other". */
+/* Merges series of one name, such as two reasons that both became "other". */
 static void merge_same(struct table *t) {
   size_t kept = 0;
 
@@ -357,7 +357,7 @@ static const char *type_of(const struct family *f) {
   return strcmp(end - (sizeof total - 1), total) == 0 ? "counter" : "gauge";
 }
 
-/* Stops at the limit of lines; the rest is counted. */
+/* Writes up to the limit of lines and counts the rest. */
 static void write_families(struct tb_buf *out, struct table *t, bool quantiles) {
   size_t at = 0, lines = 0;
 
@@ -395,7 +395,7 @@ static bool has_metric(const struct to_field *field, unsigned n) {
   return false;
 }
 
-/* The others need not be made for a scrape. */
+/* Only these kinds of report are needed for a scrape. */
 static uint32_t kinds_with_metrics(void) {
   uint32_t kinds = 0;
 
@@ -423,7 +423,7 @@ tb_rc tc_metrics_peers(struct tb_buf *out, struct tc_reports *reports) {
     merge_same(&t);
     write_table(out, &t);
   }
-  tc_report_view_fini(&t.view); /* the families' names are in its schemas */
+  tc_report_view_fini(&t.view); /* after write_table(): families point into its schemas */
   tb_arena_fini(&t.arena);
   free(t.series);
   return rc;

@@ -18,7 +18,7 @@ struct tc_process {
   uint64_t cpu_ns, start_wall_ns, resident_bytes, virtual_bytes, open_fds, max_fds;
 };
 
-/* When the machine started, in Unix time; 0: not known. */
+/* Returns the time when the machine started, in Unix time; 0: unknown. */
 static uint64_t boot_s(void) {
   unsigned long long at = 0;
   char line[256];
@@ -31,7 +31,7 @@ static uint64_t boot_s(void) {
   return at;
 }
 
-/* proc_pid_stat(5): the name, in brackets, may hold anything; field 3 follows its last bracket. */
+/* proc_pid_stat(5): the program's name, in brackets, may have any characters; field 3 follows the last bracket. */
 static void read_stat(struct tc_process *p) {
   unsigned long long started_ticks, bytes;
   char text[1024];
@@ -62,14 +62,14 @@ static void count_descriptors(struct tc_process *p) {
   for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
     p->open_fds += *entry->d_name != '.';
   closedir(dir);
-  p->open_fds--; /* the one that read them */
+  p->open_fds--; /* the descriptor of dir */
 }
 
 static uint64_t ns_of(struct timeval t) {
   return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_usec * 1000;
 }
 
-static void look(struct tc_process *p) {
+static void read_process(struct tc_process *p) {
   struct rlimit limit = { 0 };
   struct rusage usage = { 0 };
 
@@ -84,7 +84,7 @@ enum type { GAUGE, SECONDS_GAUGE, SECONDS_COUNTER };
 
 static void write_one(struct tb_buf *out, enum type type, const char *name, const char *text,
                       uint64_t value) {
-  if (value == 0) return; /* not known: none of these is ever zero */
+  if (value == 0) return; /* unknown: none of these can be zero */
   tc_metrics_head(out, name, type == SECONDS_COUNTER ? "counter" : "gauge", text);
   if (type == GAUGE)
     tb_buf_printf(out, "%s %" PRIu64 "\n", name, value);
@@ -108,7 +108,7 @@ static void write_build(struct tb_buf *out, const char *version) {
 tb_rc tc_metrics_process(struct tb_buf *out, const char *version) {
   struct tc_process process = { 0 };
 
-  look(&process);
+  read_process(&process);
   write_build(out, version);
 #define TC_PROCESS_METRIC(type, name, field, text) write_one(out, type, #name, text, process.field);
 #include "config/metrics_process.def"

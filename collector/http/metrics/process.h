@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector as a process, and what it was built as, as Prometheus text: process_* (lib/config/metrics_process.def) and
- * tracecollect_build_info.
+/* Metrics of the collector's process (process_*, lib/config/metrics_process.def) and tracecollect_build_info, as Prometheus
+ * text.
  *
  * Sources   getrusage(2), /proc/self/stat, /proc/self/fd. A figure that cannot be read is left out.
- * Threads   any; lists a folder of /proc, so it is for a worker.
+ * Threads   any; reads a folder of /proc, so call it on a worker.
  * Errors    TB_NOMEM.
  */
 #ifndef TC_HTTP_METRICS_PROCESS_H

@@ -7,7 +7,7 @@
 #include "proto/unpack.h"
 
 enum { CHUNK_BYTES = 64 << 10 };
-/* Numbers in report.proto; test_report_view compares them. */
+/* Field numbers of report.proto; test_report_view compares them. */
 enum { STREAM_UNTIL_WALL = 9, STREAM_REPORT = 17 };
 enum { SCHEMA = 1, FIGURES = 3, TABLES = 4, STACKS = 5, FRAMES = 6, LISTS };
 
@@ -63,13 +63,13 @@ static tb_rc find_schema(struct tc_report_view *view, const ProtobufCBinaryData 
 
 /* ---- fields ---- */
 
-/* Where the items of the report's lists are. */
+/* Packed items of the report's lists, by field number. */
 struct lists {
   size_t n[LISTS];
   ProtobufCBinaryData *item[LISTS];
 };
 
-/* Up to the field last, at which *at is then: the packer writes fields in order of their numbers. */
+/* Collects fields up to number `last` and moves *at past them: the packer writes fields in order of their numbers. */
 static tb_rc find_items(struct tb_arena *arena, ProtobufCBinaryData *at, unsigned last,
                         struct lists *out) {
   ProtobufCBinaryData here = *at, next = *at;
@@ -91,7 +91,7 @@ static tb_rc find_items(struct tb_arena *arena, ProtobufCBinaryData *at, unsigne
 
 /* ---- opening ---- */
 
-/* A list of n items, none of them unpacked. */
+/* Allocates a list of n items, none of them unpacked. */
 static tb_rc take_list(struct tb_arena *arena, size_t n, size_t *out_n, void *out) {
   void *list;
 
@@ -144,7 +144,7 @@ tb_rc tc_report_view_open(struct tc_report_view *view, const struct tc_report *p
 
 /* ---- unpacking ---- */
 
-/* Item i of a list, once. */
+/* Unpacks an item unless that was done before. */
 static tb_rc unpack_item(struct tc_report_view *view, const ProtobufCMessageDescriptor *type,
                          const ProtobufCBinaryData *bytes, void *item) {
   void **place = item;
@@ -168,7 +168,7 @@ tb_rc tc_report_view_table(struct tc_report_view *view, const char *name, struct
   return TB_OK;
 }
 
-/* Most readers need none of the stacks, and a report may have thousands of frames. */
+/* Called only on demand: most readers need no stacks, and a report may have thousands of frames. */
 static tb_rc find_stacks(struct tc_report_view *view) {
   Report *r = view->report;
   struct lists lists;

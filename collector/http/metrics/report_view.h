@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Few values of many published reports.
+/* Reads a few values of many published reports.
  *
- * Unpacking whole reports of thousands of streams costs too much: most of a report is rows, stacks and frames. A view
- * finds the places of all lists, unpacks schema and figures, then the tables and stacks that a reader names. All
- * streams send the same schema for a kind of report, so it is unpacked once.
+ * To unpack whole reports of thousands of streams costs too much: most of a report is rows, stacks and frames. A view
+ * finds all lists and unpacks only schema and figures, then the tables and stacks that a reader requests. All streams
+ * have the same schema for a kind of report, which is unpacked once.
  *
  *   TB_TRY(tc_report_view_open(&view, packed));
  *   TB_TRY(tc_report_view_table(&view, "blocked_now", &table));
  *   TB_TRY(tc_report_view_stack(&view, tp_row_value(row, column)));
  *
- * pack/report_read.h reads view.report; what was not unpacked reads as if it were not there.
+ * pack/report_read.h reads view.report; parts that were not unpacked are missing there.
  *
- * Memory    what is unpacked is from the arena that init got, the caller's to reset. Schemas stay until fini. The
- *           packed bytes are needed until the next report is opened.
- * Errors    TB_BUDGET (also for bytes that are no report), TB_NOMEM.
+ * Memory    messages are unpacked into the arena of init, which the caller resets. Schemas stay until fini. The packed
+ *           bytes must stay valid until the next report is opened.
+ * Errors    TB_BUDGET (also for bytes that are not a report), TB_NOMEM.
  */
 #ifndef TC_HTTP_REPORT_VIEW_H
 #define TC_HTTP_REPORT_VIEW_H
@@ -22,16 +22,16 @@
 #include "collector/analysis/report_table.h"
 #include "pack/report_read.h"
 
-enum { TC_REPORT_VIEW_SCHEMAS = 32 }; /* kept; past them the last one gives way */
+enum { TC_REPORT_VIEW_SCHEMAS = 32 }; /* cached; then the last one is replaced */
 
 struct tc_report_view {
-  Tracecollect__V1__Report *report; /* the arena's */
+  Tracecollect__V1__Report *report; /* allocated from arena */
   uint64_t until_wall_ns;           /* 0: unknown */
 
   struct tb_arena *arena;
   struct tb_arena schema_arena, open_arena;
   ProtobufCBinaryData *tables, *stacks, *frames; /* packed, in order of the report's lists */
-  ProtobufCBinaryData rest;                      /* of the report: stacks and frames */
+  ProtobufCBinaryData rest;                      /* packed rest of the report: stacks and frames */
   struct tc_report_view_schema {
     void *bytes;
     size_t len;
@@ -44,7 +44,7 @@ void tc_report_view_init(struct tc_report_view *view, struct tb_mem *mem, struct
 void tc_report_view_fini(struct tc_report_view *view);
 
 TB_MUST tb_rc tc_report_view_open(struct tc_report_view *view, const struct tc_report *packed);
-/* A table that the report does not have is an empty one. */
+/* Returns an empty table if the report does not have it. */
 TB_MUST tb_rc tc_report_view_table(struct tc_report_view *view, const char *name,
                                    struct tp_table *out);
 TB_MUST tb_rc tc_report_view_stack(struct tc_report_view *view,

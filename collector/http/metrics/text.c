@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our own figures are a walk over config/metrics.def; those of traced programs: metrics/peers.c. */
+/* Writes the collector's own metrics of config/metrics.def; metrics/peers.c writes those of traced programs. */
 #include "collector/http/metrics/text.h"
 
 #include <inttypes.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of lib/config/metrics.def and their Prometheus text.
+/* The metrics of lib/config/metrics.def as Prometheus text.
  *
- * Each loop counts in a struct of its own. The fields are atomics that only their loop writes, with
- * plain loads and stores: a scrape reads them from another thread without asking the loop, which may be
- * in the middle of a slice.
+ * Each loop counts in a struct of its own. The fields are atomics that only this loop writes, with relaxed loads and
+ * stores: a scrape reads them from another thread without waiting for the loop.
  *
  * Threads   tc_metric_*(): the struct's loop. tc_metrics_text(): any.
  */
@@ -17,8 +16,8 @@
 
 enum { TC_PEER_SERIES_MAX = 1000 };
 
-/* Everything a scrape shows. loops: one struct a loop. reports may be NULL. Traced programs' own
- * figures (trace_*) stop at TC_PEER_SERIES_MAX series; what was left out is a metric too. */
+/* Writes the answer to a scrape. loops: one struct per loop. reports may be NULL. Traced programs have at most
+ * TC_PEER_SERIES_MAX series (trace_*); a metric counts those left out. */
 TB_MUST tb_rc tc_metrics_text(struct tb_buf *out, struct tc_metrics *const *loops, size_t n,
                               const struct tc_store_stats *store, struct tc_reports *reports);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Digits at *text, at least one; past UINT64_MAX it stays there. */
+/* Reads at least one digit at *text; a larger number becomes UINT64_MAX. */
 static bool take_number(const char **text, uint64_t *out) {
   uint64_t value = 0;
 
@@ -33,11 +33,11 @@ struct tc_http_range tc_http_range_of(const char *field, uint64_t total) {
   bool has_last = take_number(&at, &last);
   if (*skip_space(at) != '\0' || (!has_first && !has_last)) return whole;
 
-  if (!has_first) { /* the last so many bytes */
+  if (!has_first) { /* "-N": the last N bytes */
     uint64_t bytes = last < total ? last : total;
     return bytes == 0 ? none : (struct tc_http_range){ TC_HTTP_PART, total - bytes, bytes };
   }
-  if (has_last && last < first) return whole; /* not a range: as if it were not there */
+  if (has_last && last < first) return whole; /* invalid: ignored */
   if (first >= total) return none;
   if (last > total - 1) last = total - 1;
   return (struct tc_http_range){ TC_HTTP_PART, first, last - first + 1 };
@@ -57,7 +57,7 @@ bool tc_http_tag_listed(const char *field, const char *tag, bool weak_too) {
   return false;
 }
 
-/* The next member of a list with commas, without the space around it; 0: there is none. */
+/* Finds the next member of a comma-separated list, without blanks; returns its length, 0 at the end. */
 static size_t next_member(const char **at, const char **out) {
   *at += strspn(*at, " \t,");
   size_t n = strcspn(*at, ",");

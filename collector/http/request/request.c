@@ -6,8 +6,8 @@
 
 #include "proto/query.h"
 
-/* For use in a parser's callback: its answer ends the parse (1 would mean something else at a head's
- * end: that no body follows). */
+/* Called in a parser's callback: the return value ends the parse (not 1, which in on_headers_complete means that no body
+ * follows). */
 static int refuse(struct tc_http_head *h, int status, const char *why) {
   if (h->status == 0) {
     h->status = status;
@@ -27,7 +27,7 @@ static int on_url(http_parser *parser, const char *at, size_t n) {
   return 0;
 }
 
-/* "/path?query", or the same with "http://host" in front; that host then counts. */
+/* Splits "/path?query". If "http://host" precedes it, that host replaces Host. */
 static int take_url(struct tc_http_head *h) {
   struct tc_http_request *r = &h->request;
   struct http_parser_url url;
@@ -52,14 +52,14 @@ static int take_url(struct tc_http_head *h) {
   if (r->query != NULL)
     *r->query++ = '\0';
   else
-    r->query = h->url + h->url_len; /* its closing NUL */
+    r->query = h->url + h->url_len; /* the closing NUL */
   if (!tp_percent_undo(r->path, false)) return refuse(h, 400, "the path is not well encoded");
   return 0;
 }
 
 /* --- fields ------------------------------------------------------------------------------------ */
 
-/* RFC 9110's token: http_parser lets some of them pass with a space. */
+/* Tests for RFC 9110's token: http_parser accepts some names with a space. */
 static bool is_token(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
@@ -71,8 +71,8 @@ static int on_name(http_parser *parser, const char *at, size_t n) {
   if (h->in_value) h->name_len = 0;
   h->in_value = false;
   for (size_t i = 0; i < n; i++) {
-    if (!is_token(at[i])) return refuse(h, 400, "a field's name holds what no name may");
-    /* The end of a name longer than any that matters is dropped: it matches none all the same. */
+    if (!is_token(at[i])) return refuse(h, 400, "a field's name has an invalid character");
+    /* The end of a longer name is dropped: no known field is that long. */
     if (h->name_len < sizeof h->name - 1) h->name[h->name_len++] = at[i];
   }
   h->name[h->name_len] = '\0';
@@ -129,14 +129,14 @@ static int on_value(http_parser *parser, const char *at, size_t n) {
   if (!h->in_value && begin_value(h) != 0) return -1;
   if (h->value == NULL) return 0;
   if (n > h->value_max - h->value_len) return refuse(h, 431, "a field's value is too long");
-  if (memchr(at, '\0', n) != NULL) return refuse(h, 400, "a field's value holds a NUL");
+  if (memchr(at, '\0', n) != NULL) return refuse(h, 400, "a field's value contains a NUL");
   memcpy(h->value + h->value_len, at, n);
   h->value_len += n;
   h->value[h->value_len] = '\0';
   return 0;
 }
 
-/* The parser is told that no body follows: its bytes are the connection's to read. */
+/* Returns 1: the parser must not read the body, which the connection reads. */
 static int on_fields_end(http_parser *parser) {
   struct tc_http_head *h = parser->data;
   const bool reads = parser->method == HTTP_GET || parser->method == HTTP_HEAD;
@@ -147,11 +147,11 @@ static int on_fields_end(http_parser *parser) {
   if (!h->has_host && (parser->http_minor > 0 || !reads)) return refuse(h, 400, "Host is missing");
   if (h->request.expect[0] != '\0' && strcasecmp(h->request.expect, "100-continue") != 0)
     return refuse(h, 417, "nothing but 100-continue can be expected");
-  parser->upgrade = 0; /* a wish to speak something else may be left unanswered */
+  parser->upgrade = 0; /* a server may ignore Upgrade */
   return take_url(h) == 0 ? 1 : -1;
 }
 
-/* Pausing makes the parser say where the head ended: the next request lies behind it. */
+/* Pauses the parser, which then reports where the head ended; other requests may follow. */
 static int on_end(http_parser *parser) {
   struct tc_http_head *h = parser->data;
 

@@ -28,7 +28,7 @@ struct segment {
   unsigned char stream[16];
   struct tc_content_hash hash, previous;
   bool expired, listed, young;
-  bool folded; /* a record of a ledger */
+  bool folded; /* this is a record of a day's ledger */
   unsigned verdict;
   uint64_t first_gen, last_gen, first_seq, bytes, events;
   char day[TC_DAY_BYTES];
@@ -38,11 +38,11 @@ struct verify {
   struct tc__look look;
   bool running; /* a daemon has the folder */
   time_t begun;
-  bool counting; /* first walk: only sums up what there is to read */
+  bool counting; /* first walk: only sums up the bytes to read, for progress() */
   struct segment *segments;
   size_t nsegments, cap;
-  size_t at; /* of a walk over the segments beside the catalog's streams */
-  struct tc_day_ledger folded; /* of the day at which the walk is, if that has one */
+  size_t at;                   /* compare_folded(): next segment */
+  struct tc_day_ledger folded; /* ledger of the day that is being walked; empty if there is none */
   struct tc_ledger ledger;
 };
 
@@ -68,9 +68,9 @@ static void path_of(const struct segment *segment, const char *ending, char out[
            ending);
 }
 
-/* Whatever has its name is whole. But a meta has its before its trace, the catalog hears of both last, and a
- * walk may see a segment and not the one published just before it: what came, or was changed, since shortly
- * before the walk began may lack what belongs to it. */
+/* A file with its final name is complete. But a meta is renamed before its trace, the catalog is updated last, and a walk
+ * may see a segment and miss the one published just before. So a file created or changed since shortly before the walk
+ * may lack its counterpart. */
 static bool is_young(const struct verify *verify, const struct tc_archive_file *file) {
   struct stat st;
 
@@ -80,7 +80,7 @@ static bool is_young(const struct verify *verify, const struct tc_archive_file *
 
 /* ---- one segment */
 
-/* Generations lie behind the header one after the other and fill the file. */
+/* Generations must follow the header without a gap and fill the file. */
 static void check_index(struct verify *verify, const struct tc_archive_file *file,
                         const tc_meta *meta) {
   uint64_t at = meta->trace_header.len;
@@ -99,7 +99,7 @@ static void check_index(struct verify *verify, const struct tc_archive_file *fil
             file->path, at, meta->bytes);
 }
 
-static tb_rc remember(struct verify *verify, const tc_meta *meta, bool young) {
+static tb_rc add_segment(struct verify *verify, const tc_meta *meta, bool young) {
   if (TB_GROW(verify->segments, verify->cap, verify->nsegments) != TB_OK)
     return tb_fail(verify->look.diag, TB_NOMEM, "no memory for %zu segments",
                    verify->nsegments + 1);
@@ -133,8 +133,8 @@ static void check_place(struct verify *verify, const struct tc_archive_file *fil
     problem(verify, "%.150s: belongs to archive/%s/%s/%s", file->path, meta->day, hex, name);
 }
 
-/* The accounting of this stream cannot be closed now. */
-static tb_rc leave_out(struct verify *verify, const struct tc_archive_file *file) {
+/* One of the stream's metas is unknown: its accounting cannot be checked. */
+static tb_rc skip_accounting(struct verify *verify, const struct tc_archive_file *file) {
   unsigned char stream[16];
 
   for (size_t i = 0; i < sizeof stream; i++) {
@@ -149,13 +149,13 @@ static tb_rc check_segment(struct verify *verify, const struct tc_archive_file *
   verify->look.out->segments++;
   check_place(verify, file, meta);
   check_index(verify, file, meta);
-  TB_TRY(remember(verify, meta, young));
+  TB_TRY(add_segment(verify, meta, young));
   if (!meta->expired) return tc__audit_trace(&verify->look, file, meta);
   verify->look.out->expired++;
   return tc__audit_hashes(&verify->look, file, meta);
 }
 
-/* Retention marks a meta before it takes the trace: it may have done so since the meta was read. */
+/* Retention marks a meta before it removes the trace; that may have happened since the meta was read. */
 static bool is_expired_now(const struct tc_archive_file *file) {
   tc_meta *meta;
 
@@ -165,8 +165,8 @@ static bool is_expired_now(const struct tc_archive_file *file) {
   return expired;
 }
 
-/* The segment remembered last has no trace. *out_whole: the reason is known, or reported; else the segment is left
- * out. */
+/* The segment added last has no trace. *out_whole: the segment counts (expired, or reported as a problem);
+ * false: it is being published and is skipped. */
 static void judge_missing(struct verify *verify, const struct tc_archive_file *file,
                           bool *out_whole) {
   struct segment *segment = &verify->segments[verify->nsegments - 1];
@@ -211,18 +211,18 @@ static tb_rc check_meta(struct verify *verify, const struct tc_archive_file *fil
   if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
   if (rc != TB_OK) {
     problem(verify, "archive/%.10s/%.32s/%s", file->day, file->stream_hex, why.text);
-    return leave_out(verify, file);
+    return skip_accounting(verify, file);
   }
   if (tc_day_ledger_covers(&verify->folded, meta)) {
     tc_meta_free(meta);
     return TB_OK;
   }
   if (keys != NULL) check_signature(verify, file->path, meta, by);
-  if (meta->n_generations > 0) /* else a note of losses: nothing else belongs to it */
+  if (meta->n_generations > 0) /* else a note of losses, which has no trace */
     rc = check_segment(verify, file, meta, young);
   if (rc == TB_NOTFOUND) {
     judge_missing(verify, file, &whole);
-    rc = whole ? TB_OK : leave_out(verify, file);
+    rc = whole ? TB_OK : skip_accounting(verify, file);
   }
   if (rc == TB_OK && whole) rc = tc_ledger_add(&verify->ledger, meta);
   tc_meta_free(meta);
@@ -246,7 +246,7 @@ static tb_rc check_record(struct verify *verify, const struct tc_archive_file *f
   if (verify->look.sink->keys != NULL) check_signature(verify, path, meta, record->by);
   verify->look.out->segments += meta->folded->segments;
   verify->look.out->expired += meta->folded->segments;
-  TB_TRY(remember(verify, meta, false));
+  TB_TRY(add_segment(verify, meta, false));
   return tc_ledger_add(&verify->ledger, meta);
 }
 
@@ -290,7 +290,7 @@ static tb_rc visit(void *self, const struct tc_archive_file *file) {
   return TB_OK;
 }
 
-static void miss_folder(void *self, const char *text) {
+static void report_folder(void *self, const char *text) {
   struct verify *verify = self;
 
   if (!verify->counting) problem(verify, "%s", text);
@@ -312,7 +312,7 @@ static int by_gen(const void *a, const void *b) {
   return stream != 0 ? stream : (x->first_gen > y->first_gen) - (x->first_gen < y->first_gen);
 }
 
-/* A segment that cannot be read breaks the chain at the next one: that one is named. */
+/* A segment that cannot be read breaks the chain; the message names the segment after it. */
 static void check_chain(struct verify *verify) {
   char path[192];
 
@@ -351,14 +351,14 @@ static tb_rc compare_row(void *self, const struct tc_segment_row *row) {
   bool same = row->bytes == segment->bytes && row->last_gen == segment->last_gen &&
               row->expired == segment->expired && row->verdict == segment->verdict &&
               row->events == segment->events && tc_hash_equal(&row->hash, &segment->hash);
-  /* With a daemon at work a verdict may have come between the two looks. */
+  /* While a daemon runs, a verdict may be stored between reading the meta and the row. */
   if (!same && !verify->running)
     problem(verify, "catalog.sqlite: segment %" PRIu64 ": %s differs from its meta", row->id,
             row->path);
   return TB_OK;
 }
 
-/* The records of a stream's days, which have no rows: what the sums have beyond the rows is theirs. */
+/* Records of ledgers have no rows: their bytes are what a stream's sum has beyond its rows. */
 static tb_rc compare_folded(void *self, const unsigned char stream[16], int64_t bytes) {
   struct verify *verify = self;
   int64_t found = 0;
@@ -375,13 +375,13 @@ static tb_rc compare_folded(void *self, const unsigned char stream[16], int64_t 
   if (found != bytes)
     problem(verify,
             "catalog.sqlite: stream %s: %" PRIi64 " bytes of it should be in archive/*/ledger,"
-            " %" PRIi64 " are: put back the ledger that is damaged or missing from a copy, or go on"
-            " with what there is: --rebuild",
+            " %" PRIi64 " are: restore the damaged or missing ledger from a copy, or accept"
+            " the loss with --rebuild",
             tb_hex(stream, 16, hex), bytes, found);
   return TB_OK;
 }
 
-/* The sums of a catalog that changes, or may lack something, mean nothing. */
+/* The sums of a catalog that is being written, or that may be incomplete, cannot be compared. */
 static tb_rc check_sums(struct verify *verify, int state_fd, struct tc_catalog *catalog,
                         struct tb_diag *why) {
   if (verify->running || tc_catalog_is_stale(state_fd)) return TB_OK;
@@ -391,8 +391,8 @@ static tb_rc check_sums(struct verify *verify, int state_fd, struct tc_catalog *
     char hex[TC_STREAM_HEX_BYTES];
     if (segment->folded && !segment->listed)
       problem(verify,
-              "archive/%s/" TC_DAY_LEDGER_NAME ": stream %s is not in the catalog; --rebuild makes"
-              " it again",
+              "archive/%s/" TC_DAY_LEDGER_NAME ": stream %s is not in the catalog; repair it with"
+              " --rebuild",
               segment->day, tb_hex(segment->stream, sizeof segment->stream, hex));
   }
   return TB_OK;
@@ -405,7 +405,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
   char path[192];
 
   if (faccessat(state_fd, "catalog.sqlite", F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (needs_catalog) problem(verify, "catalog.sqlite: is missing; --rebuild makes it");
+    if (needs_catalog) problem(verify, "catalog.sqlite: is missing; --rebuild creates it");
     return TB_OK;
   }
   if (verify->nsegments > 0)
@@ -418,7 +418,7 @@ static tb_rc check_catalog(struct verify *verify, int state_fd, bool needs_catal
   }
   if (tc_rc_is_short(rc)) return tb_fail(verify->look.diag, rc, "%s", why.text);
   if (rc != TB_OK) {
-    problem(verify, "%s; --rebuild makes it again", why.text);
+    problem(verify, "%s; --rebuild creates a new one", why.text);
     return TB_OK;
   }
   for (size_t i = 0; i < verify->nsegments; i++) {
@@ -437,8 +437,8 @@ static tb_rc add_living(void *self, const struct tc_stream_row *row) {
   return living ? tc_ledger_live(&verify->ledger, row->stream, &row->cut) : TB_OK;
 }
 
-/* Before the metas: they will have all that a stream's accounting say is settled. A catalog that cannot be read is
- * reported when its rows are compared. */
+/* Called before the metas are read, so that they contain all that a stream's accounting calls settled. A catalog that
+ * cannot be read is reported later, when its rows are compared. */
 static tb_rc read_living(struct verify *verify, int state_fd) {
   struct tc_catalog *catalog;
   struct tb_diag why = { 0 };
@@ -465,15 +465,14 @@ tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sin
 
   *out = (struct tc_audited){ 0 };
   TB_TRY(tc__open_archive(state_fd, diag, &archive_fd));
-  /* Nothing is folded meanwhile. */
-  int lock = tc_day_ledger_lock(archive_fd, false);
+  int lock = tc_day_ledger_lock(archive_fd, false); /* nothing is folded meanwhile */
   verify.look.buf = malloc(TC__LOOK_BYTES);
   tb_rc rc = verify.look.buf == NULL ? tb_fail(diag, TB_NOMEM, "no memory") : TB_OK;
   if (rc == TB_OK) rc = read_living(&verify, state_fd);
   if (rc == TB_OK && sink->progress != NULL)
-    rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
+    rc = tc_archive_walk(archive_fd, visit, report_folder, &verify, diag);
   verify.counting = false;
-  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, miss_folder, &verify, diag);
+  if (rc == TB_OK) rc = tc_archive_walk(archive_fd, visit, report_folder, &verify, diag);
   if (rc == TB_OK) check_chain(&verify);
   if (rc == TB_OK) rc = check_catalog(&verify, state_fd, needs_catalog);
   if (rc == TB_OK && verify.running)
@@ -501,7 +500,7 @@ tb_rc tc__rebuild_locked(int state_fd, int archive_fd, const struct tc_audit_sin
                          struct tb_diag *diag, uint64_t *out_segments) {
   struct tc_rebuilt done = { 0 };
 
-  TB_TRY(tc_catalog_mark_stale(state_fd, true, diag)); /* it may be ended in the middle */
+  TB_TRY(tc_catalog_mark_stale(state_fd, true, diag)); /* in case this is interrupted */
   TB_TRY(tc_catalog_rebuild(state_fd, archive_fd, diag, sink->problem, sink->self, &done));
   if (done.unread == 0) tc_catalog_unmark_stale(state_fd);
   *out_segments = done.segments;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves an archive: every meta's checksum and, with keys, its signature, every trace against its meta (size, CRC32C,
- * content hash, those of each generation), each stream's chain of content hashes, the catalog's rows against the metas both
- * ways, its sums against the records of ledgers where nobody writes it, and of every stream that nothing of it is unaccounted for, in batches and in bytes: what the agent of
- * a closed one produced is archived, expired or reported as lost; what the agent of a living one had produced at its
- * last heartbeat is there, open in the collector or still in the agent. `tracectl verify` and the jobs
- * of a running daemon both come here.
+/* Checks an archive, for `tracectl verify` and for the jobs of a running daemon:
  *
- * While a daemon writes the folder, a segment that is being published is left for the next time, and the whole
- * generations of the runs it writes are looked at as well.
+ *     meta        checksum; with keys, signature
+ *     trace       size, CRC32C and content hash against the meta, for the file and for each generation
+ *     stream      chain of content hashes; accounting in batches and bytes: all that the agent produced is archived,
+ *                 expired or reported as lost, or (live stream, at the last heartbeat) open in the collector or in the agent
+ *     catalog     rows against metas, both ways; unless a daemon writes the catalog, sums against the ledgers
+ *
+ * While a daemon uses the folder, a segment that is being published is skipped; the complete generations of open runs
+ * are checked, too.
  *
  * Memory    about 250 bytes a segment.
- * Threads   safe beside a running daemon, but with rebuild (refused then).
- * Errors    TB_IO, TB_NOMEM; TB_REFUSED: rebuild while a daemon has the folder. A fault of the archive is no error:
- *           it goes to the sink.
+ * Threads   safe beside a running daemon, except tc_audit_rebuild().
+ * Errors    TB_IO, TB_NOMEM; TB_REFUSED: rebuild while a daemon has the folder. A fault of the archive is not an
+ *           error: it is reported to the sink.
  */
 #ifndef TC_ARCHIVE_AUDIT_H
 #define TC_ARCHIVE_AUDIT_H
@@ -23,32 +24,30 @@ struct tc_audit_sink {
   void *self;
   void (*problem)(void *self, const char *text);                           /* "PATH: reason" */
   void (*progress)(void *self, uint64_t done_bytes, uint64_t total_bytes); /* NULL: none */
-  bool (*stop)(void *self); /* NULL: never; true: give up */
-  const struct tc_keys
-      *keys; /* each meta must be signed by one of them; NULL: signatures do not count */
+  bool (*stop)(void *self); /* returns true to stop the audit; NULL: never */
+  /* Each meta must be signed by one of these keys; NULL: signatures are not checked. */
+  const struct tc_keys *keys;
 };
 
 struct tc_audited_accounting {
   uint64_t streams;
-  struct tc_sum produced, archived, taken, lost; /* taken: by retention */
-  struct tc_sum open, spooled; /* of living streams: in the collector, in the agent */
+  struct tc_sum produced, archived, taken, lost; /* taken: removed by retention */
+  struct tc_sum open, spooled; /* live streams only: in the collector, in the agent */
 };
 
 struct tc_audited {
   uint64_t segments, bytes, problems;
-  uint64_t expired;                     /* of the segments: only their meta is left */
-  uint64_t signed_metas;                /* by one of the keys */
-  uint64_t fresh;                       /* left out: being published */
-  uint64_t open_runs, open_generations; /* looked at, too: whole, in files that are still written */
-  struct tc_audited_accounting
-      closed;            /* streams that reported at their end how much they had produced */
-  uint64_t live_streams; /* connected, or waited for */
-  struct tc_audited_accounting
-      live; /* of these, streams that have accounting: see struct tc_stream_cut */
+  uint64_t expired;      /* segments of which only the meta is left */
+  uint64_t signed_metas; /* metas signed by one of the keys */
+  uint64_t fresh;        /* segments skipped because they are being published */
+  uint64_t open_runs,
+      open_generations; /* generations: complete ones in files that are still written */
+  struct tc_audited_accounting closed; /* streams whose agent reported the total at the end */
+  uint64_t live_streams;               /* connected, or expected to reconnect */
+  struct tc_audited_accounting live;   /* live streams that have a struct tc_stream_cut */
 };
 
-/* state_fd: the folder that holds archive/ and catalog.sqlite. A catalog that is missing is a problem
- * only if needs_catalog. */
+/* state_fd: the folder of archive/ and catalog.sqlite. A missing catalog is a problem only if needs_catalog. */
 TB_MUST tb_rc tc_audit(int state_fd, bool needs_catalog, const struct tc_audit_sink *sink,
                        struct tb_diag *diag, struct tc_audited *out);
 

@@ -11,23 +11,23 @@
 #include "base/text/hex.h"
 #include "proto/frame.pb-c.h"
 
-/* A stream as its metas have it. */
+/* Sums of a stream's metas. */
 struct kept {
   struct tc_sum archived, taken, lost;
-  uint64_t damaged_records; /* may have been batches */
+  uint64_t damaged_records; /* each may have been a batch */
 };
 
 struct tc_ledger_entry {
   unsigned char stream[16];
   struct tc_sum produced;
-  struct kept all, settled; /* settled: up to the living stream's cut */
+  struct kept all, settled; /* settled: up to the live stream's cut */
   bool closed, skipped;
 };
 
 struct tc_ledger_live {
   unsigned char stream[16];
   struct tc_stream_cut cut;
-  bool seen; /* a meta is */
+  bool seen; /* the stream has a meta */
 };
 
 void tc_ledger_fini(struct tc_ledger *ledger) {
@@ -36,7 +36,7 @@ void tc_ledger_fini(struct tc_ledger *ledger) {
   *ledger = (struct tc_ledger){ 0 };
 }
 
-static tb_rc add(struct tc_ledger *ledger, const struct tc_ledger_entry *entry) {
+static tb_rc add_entry(struct tc_ledger *ledger, const struct tc_ledger_entry *entry) {
   TB_TRY(TB_GROW(ledger->entries, ledger->cap, ledger->n));
   ledger->entries[ledger->n++] = *entry;
   return TB_OK;
@@ -68,7 +68,7 @@ static void kept_add(struct kept *kept, const struct kept *more) {
   kept->damaged_records += more->damaged_records;
 }
 
-/* Of records up to this one. */
+/* Sums the meta's records up to last_seq. */
 static struct kept kept_of(const tc_meta *meta, uint64_t last_seq) {
   struct kept kept = { 0 };
 
@@ -100,7 +100,7 @@ tb_rc tc_ledger_add(struct tc_ledger *ledger, const tc_meta *meta) {
     live->seen = true;
     entry.settled = kept_of(meta, live->cut.settled_seq);
   }
-  return add(ledger, &entry);
+  return add_entry(ledger, &entry);
 }
 
 tb_rc tc_ledger_skip(struct tc_ledger *ledger, const unsigned char stream[16]) {
@@ -109,7 +109,7 @@ tb_rc tc_ledger_skip(struct tc_ledger *ledger, const unsigned char stream[16]) {
 
   if (live != NULL) live->seen = true;
   memcpy(entry.stream, stream, sizeof entry.stream);
-  return add(ledger, &entry);
+  return add_entry(ledger, &entry);
 }
 
 static int by_stream(const void *a, const void *b) {
@@ -126,7 +126,7 @@ static void join(struct tc_ledger_entry *sum, const struct tc_ledger_entry *entr
   sum->skipped |= entry->skipped;
 }
 
-/* One stream's accounting, and how many batches have an unknown fate. */
+/* One stream's accounting. */
 struct page {
   const unsigned char *stream;
   struct tc_audited_accounting accounting;
@@ -190,7 +190,7 @@ static struct page page_of(const unsigned char stream[16], struct tc_sum produce
                         .damaged_records = kept->damaged_records };
 }
 
-/* An agent that reports more than it produced has nothing left: the sum will say so. */
+/* An agent that reports more than it produced has nothing spooled; adds_up() then fails. */
 static struct page living_page(const struct tc_ledger_live *live, const struct kept *kept) {
   const struct tc_stream_cut *cut = &live->cut;
   struct page page = page_of(live->stream, cut->produced, kept);

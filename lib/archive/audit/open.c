@@ -27,12 +27,12 @@ struct look {
   struct tc_catalog *catalog;
   struct open_run *runs;
   size_t nruns, cap;
-  struct tc_hasher *hasher; /* for one generation after the other */
+  struct tc_hasher *hasher; /* reused for each generation */
   unsigned char *buf;
   size_t buf_bytes;
 };
 
-/* The rows are read to their end first: files take long, and a reader holds up the catalog's own cleaning. */
+/* All rows are read before any file: an open SQLite read transaction holds up the checkpoints of its WAL. */
 static tb_rc note_run(void *self, const struct tc_segment_row *row) {
   struct look *look = self;
 
@@ -64,7 +64,7 @@ static tb_rc sum_generation(struct look *look, int fd, const char *path,
   return rc;
 }
 
-/* A run of SHA-256 has no hash a generation. */
+/* With SHA-256 generations have no hash of their own: then only the CRC counts. */
 static bool is_right(const Tracecollect__V1__GenerationMeta *gen, uint32_t crc,
                      const unsigned char hash[TC_GENERATION_HASH_BYTES]) {
   if (crc != gen->crc) return false;
@@ -72,7 +72,7 @@ static bool is_right(const Tracecollect__V1__GenerationMeta *gen, uint32_t crc,
                                 memcmp(gen->hash.data, hash, TC_GENERATION_HASH_BYTES) == 0);
 }
 
-/* What a meta says of a file's whole generations stays so, however much it grows meanwhile. */
+/* Complete generations do not change, however much the file grows meanwhile. */
 static tb_rc check_generations(struct look *look, int fd, const char *path, const tc_meta *meta) {
   uint64_t at = meta->trace_header.len;
 
@@ -111,7 +111,7 @@ static tb_rc check_run(struct look *look, const struct open_run *run) {
   tc_meta *meta;
 
   int fd = openat(look->state_fd, run->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0 && errno == ENOENT) return TB_OK; /* it has another name now */
+  if (fd < 0 && errno == ENOENT) return TB_OK; /* renamed meanwhile */
   if (fd < 0) {
     tc__audit_problem(look->sink, look->out, "%s: %s", run->path, strerror(errno));
     return TB_OK;

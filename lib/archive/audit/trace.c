@@ -13,16 +13,16 @@
 
 #define problem(look, ...) tc__audit_problem((look)->sink, (look)->out, __VA_ARGS__)
 
-/* The file's bytes in order: those of the header, then of each generation. */
+/* Sums over the file's parts in order: the header, then each generation. */
 struct sums {
   struct tc__look *look;
   const struct tc_archive_file *file;
   const tc_meta *meta;
   struct tc_hasher *hasher;
   uint32_t crc, gen_crc;
-  size_t next;   /* the generation behind the part that is summed up */
-  bool in_gen;   /* that part is a generation */
-  uint64_t left; /* of the part */
+  size_t next;   /* index of the generation after the current part */
+  bool in_gen;   /* the current part is a generation */
+  uint64_t left; /* bytes of the current part */
 };
 
 static void end_generation(struct sums *sums) {
@@ -39,11 +39,10 @@ static void end_generation(struct sums *sums) {
     problem(sums->look, "%.150s: generation %" PRIu64 " is damaged", sums->file->path, gen->gen);
 }
 
-/* Nothing is left of the part: the next one begins. */
 static void next_part(struct sums *sums) {
   if (sums->in_gen) end_generation(sums);
   if (sums->next == sums->meta->n_generations) {
-    sums->left = UINT64_MAX; /* behind the last one, where the index is wrong */
+    sums->left = UINT64_MAX; /* bytes after the last generation: check_index() reports them */
     return;
   }
   sums->left = sums->meta->generations[sums->next++]->bytes;
@@ -52,7 +51,7 @@ static void next_part(struct sums *sums) {
   tc_hasher_begin(sums->hasher);
 }
 
-static tb_rc add(struct sums *sums, const unsigned char *bytes, size_t n) {
+static tb_rc add_bytes(struct sums *sums, const unsigned char *bytes, size_t n) {
   sums->crc = tb_crc32c(sums->crc, bytes, n);
   while (n > 0) {
     while (sums->left == 0) next_part(sums);
@@ -74,7 +73,7 @@ static tb_rc sum_file(struct sums *sums, int fd, struct tb_diag *out_fault) {
     size_t n = bytes - at < TC__LOOK_BYTES ? (size_t)(bytes - at) : TC__LOOK_BYTES;
     if (look->sink->stop != NULL && look->sink->stop(look->sink->self)) return TB_END;
     if (tc_read_exactly(fd, "its trace", look->buf, n, at, out_fault) != TB_OK) return TB_OK;
-    if (add(sums, look->buf, n) != TB_OK)
+    if (add_bytes(sums, look->buf, n) != TB_OK)
       return tb_fail(look->diag, TB_NOMEM, "no memory for a hash");
     at += n;
     look->done += n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, and rows as they are read. Numbers are u64 in C and i64 in SQLite: generations and wall clocks stay below
- * 2^63 in any honest trace, the rest is compared as SQLite does. */
+/* Opens the catalog and reads rows. Numbers are u64 in C and i64 in SQLite: generations and wall clocks stay below 2^63 in
+ * any valid trace. */
 #include "archive/catalog/catalog.h"
 
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "archive/catalog/schema.h"
 #include "base/buf.h"
 
-/* Its bytes are wrong, or the disk cannot read them. */
 static bool is_rotten(sqlite3 *db) {
   int code = sqlite3_extended_errcode(db);
 
@@ -61,7 +60,7 @@ tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_
   return TB_OK;
 }
 
-/* Whole, and with its number, or not at all. */
+/* Creates all tables and the version number in one transaction. */
 static int make_schema(struct tc_catalog *catalog) {
   char sql[40];
 
@@ -83,8 +82,8 @@ static tb_rc read_version(struct tc_catalog *catalog, struct tb_diag *diag, int 
                  TC__SCHEMA_VERSION);
 }
 
-/* What a statement may have to take back, and what it sorts, stays in memory: a page of rows at most. There need not be
- * a folder for temporary files that may be written to. */
+/* Rollback data and sorts stay in memory (a page of rows at most): there may be no writable folder for temporary
+ * files. */
 static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *diag) {
   int version = 0;
 
@@ -106,8 +105,8 @@ static tb_rc set_up(struct tc_catalog *catalog, bool writable, struct tb_diag *d
   return TB_OK;
 }
 
-/* Looked at before it is opened: one that is replaced meanwhile is taken for an old one once too often, not too
- * seldom. */
+/* Called before the database is opened: if the file is replaced in between, the reader reopens once too often rather
+ * than keeping an old catalog. */
 static ino_t file_of(int dir_fd) {
   struct stat st;
 

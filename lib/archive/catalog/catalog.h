@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog: a SQLite index over the .meta files, deletable, rebuilt from them.
+/* The catalog: a SQLite index over the .meta files. It can be deleted and rebuilt from them.
  *
- * The segment thread writes it; readers (query sessions, tracectl verify) open it read-only, each with
- * a connection of its own (WAL mode). Rows are what proto/archive.proto's SegmentInfo and StreamStatus say.
+ * The sealer writes it; readers (query sessions, tracectl verify) open it read-only, each with a connection of its own
+ * (WAL mode). Rows correspond to SegmentInfo and StreamStatus of proto/archive.proto.
  *
  * Threads   one thread per struct tc_catalog.
- * Errors    TB_IO with SQLite's words in diag; TB_CORRUPT: rebuild it.
+ * Errors    TB_IO with SQLite's message in diag; TB_CORRUPT: the catalog must be rebuilt.
  */
 #ifndef TC_ARCHIVE_CATALOG_H
 #define TC_ARCHIVE_CATALOG_H
@@ -19,10 +19,10 @@ struct tc_catalog;
 TB_MUST tb_rc tc_catalog_open(int state_fd, bool writable, struct tb_diag *diag,
                               struct tc_catalog **out);
 void tc_catalog_close(struct tc_catalog *catalog);
-/* A page of it was wrong, or could not be read, since it was opened. */
+/* Since the catalog was opened, a page was damaged or could not be read. */
 bool tc_catalog_is_rotten(const struct tc_catalog *catalog);
-/* A reader's: whether the file it has open is still the one of that name. Another takes its place when the catalog is
- * rebuilt, which a running collector does after a write that failed. */
+/* Is the open file still the one named catalog.sqlite? A rebuild replaces the file; a running collector rebuilds after a
+ * failed write. */
 bool tc_catalog_is_current(const struct tc_catalog *catalog);
 
 struct tc_segment_row {
@@ -31,15 +31,14 @@ struct tc_segment_row {
   char service[65], instance[65];
   char path[192];
   uint64_t first_gen, last_gen, bytes, batches, events;
-  uint64_t first_wall_ns, last_wall_ns; /* when it was traced (lib/archive/generation_time.h) */
-  uint64_t first_arrival_ns, last_arrival_ns; /* when it came, on the collector's clock */
+  uint64_t first_wall_ns, last_wall_ns;       /* traced (lib/archive/generation_time.h) */
+  uint64_t first_arrival_ns, last_arrival_ns; /* received, on the collector's clock */
   bool wall_estimated;
   unsigned go_version;
   unsigned verdict; /* enum VerdictCode */
   char reason[256];
   bool expired, unsafe_experiment;
-  bool
-      open; /* its run is still written: the file at path has these bytes, more may follow; no hash yet */
+  bool open; /* the run is still written: the file at path may grow, and there is no hash yet */
   struct tc_content_hash hash;
 };
 
@@ -52,10 +51,10 @@ static inline void tc_sum_add(struct tc_sum *sum, struct tc_sum more) {
   sum->bytes += more.bytes;
 }
 
-/* A living stream's accounting at the last heartbeat whose records have all come: records 1 to seq report what the
- * metas have of those up to settled_seq, and `open`, which the collector had beyond. */
+/* A live stream's accounting at the last heartbeat whose records have all been received. Records up to settled_seq are in
+ * metas; `open` is what the collector held of records settled_seq + 1 to seq. */
 struct tc_stream_cut {
-  uint64_t seq, settled_seq; /* seq 0: none yet */
+  uint64_t seq, settled_seq; /* seq 0: no accounting yet */
   struct tc_sum produced, reported, open;
 };
 
@@ -67,13 +66,13 @@ struct tc_stream_row {
   uint64_t acked_seq, batches, bytes, generations, broken, events;
   uint64_t lost_batches, lost_bytes, lost_generations;
   uint64_t first_arrival_ns, last_arrival_ns;
-  uint64_t newest_wall_ns; /* when the newest generation ended, as traced; 0: none */
+  uint64_t newest_wall_ns; /* end of the newest generation, as traced; 0: none */
   uint64_t produced_batches, produced_bytes, spool_bytes;
-  uint32_t last_loss; /* LossReason, as the agent last said */
+  uint32_t last_loss; /* LossReason that the agent reported last */
   struct tc_stream_cut cut;
 };
 
-/* Zeroed fields do not restrict. Times are the trace's own; a segment counts if any part of it lies in the asked
+/* Zeroed fields do not restrict. Wall times are the trace's own; a segment matches if any part of it is in the requested
  * span, both ends included. */
 struct tc_select {
   uint64_t segment;
@@ -81,16 +80,16 @@ struct tc_select {
   const unsigned char *stream; /* 16 bytes */
   uint64_t since_wall_ns, until_wall_ns;
   uint64_t
-      last_ns; /* what reaches into the span of this length that ends with the stream's newest generation */
+      last_ns; /* only segments in the last so many ns before the end of the stream's newest generation */
   uint64_t since_arrival_ns, until_arrival_ns;
   uint64_t first_gen, last_gen;
-  bool only_open; /* runs that are still written */
-  /* A walk goes on behind this row: where it lay, which counts when it has gone since, too; or, with no stream in it, the
-   * id of one. Either way none is given twice or left out, whatever comes and goes meanwhile. */
+  bool only_open; /* only runs that are still written */
+  /* A walk continues after this row, even if the row was removed meanwhile. If place.stream is NULL, it continues after
+   * the segment with the id `after`. No row is returned twice or skipped, whatever is added or removed meanwhile. */
   struct {
     const unsigned char *stream; /* 16 bytes */
     uint64_t first_gen;
-    uint64_t first_wall_ns; /* for the newest first */
+    uint64_t first_wall_ns; /* for tc_catalog_newest() */
   } place;
   uint64_t after; /* segment id */
   unsigned limit;
@@ -99,14 +98,14 @@ struct tc_select {
 typedef tb_rc tc_segment_row_fn(void *self, const struct tc_segment_row *row);
 typedef tb_rc tc_stream_row_fn(void *self, const struct tc_stream_row *row);
 
-/* In order of stream, then generation. A code other than TB_OK from each ends the walk. TB_NOTFOUND: there is no segment
- * `after`. */
+/* Walks segments in order of stream, then generation. A code other than TB_OK from each ends the walk. TB_NOTFOUND: there
+ * is no segment `after`. */
 TB_MUST tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
                                   tc_segment_row_fn *each, void *self, struct tb_diag *diag);
-/* By the time each began, the newest first. */
+/* Walks segments by start time, newest first. */
 TB_MUST tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
                                 tc_segment_row_fn *each, void *self, struct tb_diag *diag);
-/* The meta that the run of an open row would have now; the caller frees it. TB_NOTFOUND: it is not open any more. */
+/* Returns the meta that an open run would have now; the caller frees it. TB_NOTFOUND: the run is not open any more. */
 TB_MUST tb_rc tc_catalog_open_meta(struct tc_catalog *catalog, uint64_t segment,
                                    struct tb_diag *diag, tc_meta **out);
 TB_MUST tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the catalog*.c files. */
+/* Shared by the files of the catalog. */
 #ifndef TC_ARCHIVE_CATALOG_PRIVATE_H
 #define TC_ARCHIVE_CATALOG_PRIVATE_H
 
@@ -32,28 +32,28 @@ enum tc__statement {
 
 struct tc_catalog {
   sqlite3 *db;
-  int dir_fd;  /* our own handle of the state folder: the database's path goes through it */
-  bool rotten; /* a page was wrong, or the disk could not read it */
-  ino_t file;  /* the database, as it was when it was opened; 0: there was none */
+  int dir_fd;  /* own handle of the state folder; the database is opened through it */
+  bool rotten; /* a page was damaged, or the disk could not read it */
+  ino_t file;  /* inode of the database when it was opened; 0: there was none */
   sqlite3_stmt *stmt[TC__STATEMENTS];
 };
 
 tb_rc tc__catalog_fail(struct tc_catalog *catalog, struct tb_diag *diag, const char *what);
-/* The statement, prepared once and reset. */
+/* Returns the statement, prepared once and reset. */
 tb_rc tc__catalog_statement(struct tc_catalog *catalog, enum tc__statement which, const char *sql,
                             struct tb_diag *diag, sqlite3_stmt **out);
-/* Steps a statement without rows. */
+/* Steps a statement that returns no rows. */
 tb_rc tc__catalog_run(struct tc_catalog *catalog, sqlite3_stmt *stmt, struct tb_diag *diag,
                       const char *what);
 /* Walks the rows of a statement that selects TC__SEGMENT_COLUMNS. */
 tb_rc tc__catalog_each_segment(struct tc_catalog *catalog, sqlite3_stmt *stmt,
                                tc_segment_row_fn *each, void *self, struct tb_diag *diag);
 
-/* The same of TC__STREAM_COLUMNS and the newest wall clock. */
+/* Walks the rows of a statement that selects TC__STREAM_COLUMNS and the newest wall clock. */
 tb_rc tc__catalog_each_stream(struct tc_catalog *catalog, sqlite3_stmt *stmt,
                               tc_stream_row_fn *each, void *self, struct tb_diag *diag);
 
-/* catalog/select.c: the way to the rows, each by an index of its own. */
+/* catalog/select.c: the ways to find rows, each by an index of its own. */
 enum tc__way {
   TC__BY_ID,
   TC__BY_OPEN,

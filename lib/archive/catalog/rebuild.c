@@ -18,20 +18,19 @@ enum { ROWS_AT_ONCE = 10000 };
 struct tc_rebuild {
   struct tc_catalog *catalog;
   int archive_fd;
-  struct tc_day_ledger ledger;   /* of the day at which the walk is, if that has one */
-  size_t put;                    /* of its records */
-  struct tc_archive_place place; /* behind the last file that was looked at */
-  uint64_t until_ns, rows;       /* of the step */
+  struct tc_day_ledger ledger; /* ledger of the day that is being walked; empty if there is none */
+  size_t put;                  /* records of the ledger that are in the catalog */
+  struct tc_archive_place place; /* after the last file that was read */
+  uint64_t until_ns, rows;       /* of the current step */
   struct tb_diag *diag;
   void (*note)(void *self, const char *text);
   void *self;
   struct tc_rebuilt done;
-  char synced[sizeof((struct tc_archive_file *)NULL)
-                  ->path]; /* the folder that was, with its slash */
+  char synced[sizeof((struct tc_archive_file *)NULL)->path]; /* last synced folder, with slash */
 };
 
-/* A row of the catalog must outlive a power cut in the metas, too: a run that could not sync their new names may have
- * been what made it stale. */
+/* A meta must survive a power cut if its row does: the catalog may be stale because a daemon could not sync the names of
+ * new metas. */
 static tb_rc sync_folder(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   size_t len = strlen(file->path) - strlen(file->name);
 
@@ -44,7 +43,7 @@ static tb_rc sync_folder(struct tc_rebuild *rebuild, const struct tc_archive_fil
   return TB_OK;
 }
 
-/* Retention had marked it, and died before its trace was gone for good. False: it cannot be taken away now. */
+/* Removes the trace of a meta that retention marked before a crash. Returns false if the trace cannot be removed now. */
 static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *meta) {
   char trace[32];
 
@@ -54,8 +53,8 @@ static bool finish_expiry(const struct tc_archive_file *file, const tc_meta *met
   return fsync(file->dir_fd) == 0;
 }
 
-/* A meta has its name before its trace: if nothing came of that the log has the records, and they are published
- * again. A row in the catalog may expire. */
+/* A meta is renamed before its trace. If a crash came in between, the log still has the records, and they are published
+ * again: such a meta gets no row, because retention could remove its segment. */
 static bool is_listed(const struct tc_archive_file *file, const tc_meta *meta, uint64_t *unread) {
   char trace[32];
 
@@ -88,7 +87,7 @@ static tb_rc put_records(struct tc_rebuild *rebuild) {
   return TB_OK;
 }
 
-/* Its records are on the disk before a meta that one stands for goes. */
+/* Syncs the ledger's records to the disk before a meta that they replace is removed. */
 static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file *file) {
   struct tc_day_ledger_options options = { .settle = true,
                                            .damaged = report_ledger,
@@ -105,8 +104,8 @@ static tb_rc put_ledger(struct tc_rebuild *rebuild, const struct tc_archive_file
   return put_records(rebuild);
 }
 
-/* A crash left it beside the record that stands for it. It is gone for good before the catalog's mark is, or it would be
- * folded once more (sim_seeds, 610327). */
+/* Removes a meta that a crash left beside the ledger record that replaces it. The removal is synced before catalog.stale
+ * is removed, or the meta would be folded a second time (sim_seeds, 610327). */
 static void drop_covered(struct tc_rebuild *rebuild, const struct tc_archive_file *file,
                          const tc_meta *meta) {
   if (!finish_expiry(file, meta) || unlinkat(file->dir_fd, file->name, 0) != 0 ||
@@ -114,11 +113,11 @@ static void drop_covered(struct tc_rebuild *rebuild, const struct tc_archive_fil
     rebuild->done.unread++;
 }
 
-static void leave_folder(void *self, const char *text) {
+static void report_folder(void *self, const char *text) {
   struct tc_rebuild *rebuild = self;
   char words[480];
 
-  snprintf(words, sizeof words, "%s; what is not seen of it is left out of the catalog", text);
+  snprintf(words, sizeof words, "%s; its unread part is left out of the catalog", text);
   report(rebuild, words);
   rebuild->done.unread++;
 }
@@ -151,7 +150,7 @@ static tb_rc put_file(void *self, const struct tc_archive_file *file) {
   }
   if (!finish_expiry(file, meta)) {
     rebuild->done.unread++;
-    meta->expired = false; /* in its row: retention takes it again */
+    meta->expired = false; /* in the row only: retention tries again */
   }
   rc = tc_catalog_put(rebuild->catalog, meta, rebuild->diag);
   if (meta->n_generations > 0) rebuild->done.segments++;
@@ -206,10 +205,10 @@ tb_rc tc_catalog_rebuild_go_on(struct tc_rebuild *rebuild, uint64_t until_ns, st
   rebuild->until_ns = until_ns;
   rebuild->rows = 0;
   TB_TRY(tc_catalog_begin(rebuild->catalog, diag));
-  tb_rc rc = put_records(rebuild); /* those that the step before did not get to */
+  tb_rc rc = put_records(rebuild); /* the rest of the previous step */
   if (rc == TB_OK)
-    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, leave_folder, rebuild,
-                              diag);
+    rc = tc_archive_walk_from(rebuild->archive_fd, &rebuild->place, put_file, report_folder,
+                              rebuild, diag);
   if (rc == TB_OK || rc == TB_AGAIN) TB_TRY(tc_catalog_commit(rebuild->catalog, diag));
   if (rc == TB_OK) *out = rebuild->done;
   return rc;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The catalog's tables. A row of `segments` says what its meta says, or, where it is open, what the meta of the run that
- * is being written would say now; open_metas has that meta in parts, and no total counts it. *_arrival when it came, on the collector's clock,
- * by which retention goes; *_wall when it was traced; `streams` and `totals` are sums over
- * it, kept by triggers, so that status never walks the archive; the longest_* bound what an index of one end says of the
- * other (catalog/select.c). Rows of metas that a day's ledger stands for go, and stay in the sums. The columns from
- * live_state on are what is known of a stream while it is connected. */
+/* The catalog's tables.
+ *
+ * A row of `segments` has the fields of a meta. The row of an open run has the fields that its meta would have now;
+ * open_metas has that meta in parts, and no total counts it. *_arrival is the time of receipt on the collector's clock,
+ * which retention uses; *_wall is the time when it was traced. Triggers keep `streams` and `totals` as sums over
+ * segments, so that status never walks the archive. The longest_* columns let a query bound one end of a segment by an
+ * index of the other (catalog/select.c). Rows of metas that were folded into a day's ledger are deleted; the sums still
+ * count them. The columns of `streams` from live_state on are set while a stream is connected. */
 #ifndef TC_ARCHIVE_CATALOG_SCHEMA_H
 #define TC_ARCHIVE_CATALOG_SCHEMA_H
 
@@ -37,7 +39,7 @@ static const char tc__catalog_schema[] =
   "  path TEXT NOT NULL,"
   "  first_gen INTEGER NOT NULL,"
   "  last_gen INTEGER NOT NULL,"
-  "  generations INTEGER NOT NULL,"  /* 0: a note of losses without a trace */
+  "  generations INTEGER NOT NULL,"  /* 0: a note of losses, without a trace */
   "  bytes INTEGER NOT NULL,"
   "  batches INTEGER NOT NULL,"
   "  events INTEGER NOT NULL,"
@@ -52,7 +54,7 @@ static const char tc__catalog_schema[] =
   "  reason TEXT NOT NULL,"
   "  expired INTEGER NOT NULL,"
   "  unsafe INTEGER NOT NULL,"
-  "  hash_kind INTEGER NOT NULL,"  /* enum tc_hash_kind; 0: none, it is open */
+  "  hash_kind INTEGER NOT NULL,"  /* enum tc_hash_kind; 0: the run is open */
   "  hash BLOB NOT NULL,"
   "  lost_batches INTEGER NOT NULL,"
   "  lost_bytes INTEGER NOT NULL,"

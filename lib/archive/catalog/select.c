@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What readers ask of the catalog. A statement is put together of the conditions that are asked for, and named with the
- * index it is to go by, so that a page costs what is on it and not what the archive holds. An index knows where rows end
- * or begin, not both; how long the longest is bounds the other side. A span of time is looked for by time where few rows
- * lie in it, stream by stream else: then a page is soon full. */
+/* Queries of readers. A statement consists of the requested conditions and names its index, so that the cost of a page
+ * depends on its rows and not on the size of the archive. An index has the start or the end of segments, not both; the
+ * length of the longest segment bounds the other side. A time span that few segments match is searched by time, any
+ * other stream by stream: then a page is soon full. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 enum { LIMIT_DEFAULT = 1000, FEW = 5000 };
 
-/* ?N is always the same. */
+/* Numbers of the ?N in all statements. */
 enum {
   P_SEGMENT = 1,
   P_SERVICE,
@@ -34,9 +34,9 @@ enum {
 
 /* ---- the text */
 
-static void add(struct tc__sql *sql, const char *fmt, ...) TB_PRINTF(2, 3);
+static void add_sql(struct tc__sql *sql, const char *fmt, ...) TB_PRINTF(2, 3);
 
-static void add(struct tc__sql *sql, const char *fmt, ...) {
+static void add_sql(struct tc__sql *sql, const char *fmt, ...) {
   va_list args;
 
   va_start(args, fmt);
@@ -62,8 +62,8 @@ static bool asks_generations(const struct tc_select *s) {
   return s->first_gen != 0 || s->last_gen != 0;
 }
 
-/* When the stream's newest generation ended, as traced. Not the latest of all ends: a wall clock that was set back
- * makes that one of the past. */
+/* End of the stream's newest generation, as traced. This is not max(last_wall): after a wall clock was set back, the
+ * maximum belongs to an older generation. */
 #define NEWEST_WALL                                                                                \
   "(SELECT n.last_wall FROM segments n WHERE n.stream = %s.stream AND n.generations > 0"           \
   " ORDER BY n.first_gen DESC LIMIT 1)"
@@ -72,50 +72,50 @@ static const char *owner(enum tc__way way) {
   return way == TC__BY_STREAM ? "s" : "g";
 }
 
-/* Of segments g. One counts if any part of it lies in the asked span. */
+/* Adds the conditions on segments g. */
 static void add_chosen(struct tc__sql *sql, const struct tc_select *s, enum tc__way way) {
-  add(sql, " g.generations > 0");
-  if (s->segment != 0) add(sql, " AND g.id = ?1");
-  if (s->only_open) add(sql, " AND g.open = 1");
-  if (is_given(s->service)) add(sql, " AND g.service = ?2");
-  if (is_given(s->instance)) add(sql, " AND g.instance = ?3");
-  if (s->stream != NULL) add(sql, " AND g.stream = ?4");
-  if (s->since_wall_ns != 0) add(sql, " AND g.last_wall >= ?5");
-  if (s->until_wall_ns != 0) add(sql, " AND g.first_wall <= ?6");
+  add_sql(sql, " g.generations > 0");
+  if (s->segment != 0) add_sql(sql, " AND g.id = ?1");
+  if (s->only_open) add_sql(sql, " AND g.open = 1");
+  if (is_given(s->service)) add_sql(sql, " AND g.service = ?2");
+  if (is_given(s->instance)) add_sql(sql, " AND g.instance = ?3");
+  if (s->stream != NULL) add_sql(sql, " AND g.stream = ?4");
+  if (s->since_wall_ns != 0) add_sql(sql, " AND g.last_wall >= ?5");
+  if (s->until_wall_ns != 0) add_sql(sql, " AND g.first_wall <= ?6");
   if (s->last_ns != 0)
-    add(sql, " AND g.last_wall >= " NEWEST_WALL " - ?7 AND g.first_wall <= " NEWEST_WALL,
-        owner(way), owner(way));
-  if (s->first_gen != 0) add(sql, " AND g.last_gen >= ?8");
-  if (s->last_gen != 0) add(sql, " AND g.first_gen <= ?9");
-  if (s->since_arrival_ns != 0) add(sql, " AND g.last_arrival >= ?12");
-  if (s->until_arrival_ns != 0) add(sql, " AND g.first_arrival <= ?13");
+    add_sql(sql, " AND g.last_wall >= " NEWEST_WALL " - ?7 AND g.first_wall <= " NEWEST_WALL,
+            owner(way), owner(way));
+  if (s->first_gen != 0) add_sql(sql, " AND g.last_gen >= ?8");
+  if (s->last_gen != 0) add_sql(sql, " AND g.first_gen <= ?9");
+  if (s->since_arrival_ns != 0) add_sql(sql, " AND g.last_arrival >= ?12");
+  if (s->until_arrival_ns != 0) add_sql(sql, " AND g.first_arrival <= ?13");
 }
 
-/* The other side of what an index has. */
+/* Bounds the side of a segment that the index does not have. */
 static void add_bounds(struct tc__sql *sql, const struct tc_select *s, enum tc__way way) {
   switch (way) {
   case TC__BY_STREAM:
-    if (s->until_wall_ns != 0) add(sql, " AND g.last_wall <= ?6 + s.longest_wall");
-    if (s->first_gen != 0) add(sql, " AND g.first_gen >= ?8 - s.longest_gens");
+    if (s->until_wall_ns != 0) add_sql(sql, " AND g.last_wall <= ?6 + s.longest_wall");
+    if (s->first_gen != 0) add_sql(sql, " AND g.first_gen >= ?8 - s.longest_gens");
     break;
   case TC__BY_WALL:
   case TC__BY_SERVICE_WALL:
     if (s->since_wall_ns != 0)
-      add(sql, " AND g.first_wall >= ?5 - (SELECT longest_wall FROM totals)");
+      add_sql(sql, " AND g.first_wall >= ?5 - (SELECT longest_wall FROM totals)");
     break;
   case TC__BY_ARRIVAL:
     if (s->until_arrival_ns != 0)
-      add(sql, " AND g.last_arrival <= ?13 + (SELECT longest_arrival FROM totals)");
+      add_sql(sql, " AND g.last_arrival <= ?13 + (SELECT longest_arrival FROM totals)");
     break;
   default: break;
   }
 }
 
-/* Of the streams s that are walked. */
+/* Adds the conditions on streams s. */
 static void add_walked(struct tc__sql *sql, const struct tc_select *s) {
-  if (is_given(s->service)) add(sql, " AND s.service = ?2");
-  if (is_given(s->instance)) add(sql, " AND s.instance = ?3");
-  if (s->stream != NULL) add(sql, " AND s.stream = ?4");
+  if (is_given(s->service)) add_sql(sql, " AND s.service = ?2");
+  if (is_given(s->instance)) add_sql(sql, " AND s.instance = ?3");
+  if (s->stream != NULL) add_sql(sql, " AND s.stream = ?4");
 }
 
 static const char *index_of(const struct tc_select *s, enum tc__way way) {
@@ -151,7 +151,7 @@ static void bind_blob(sqlite3_stmt *stmt, int at, const unsigned char *id) {
   if (id != NULL) sqlite3_bind_blob(stmt, at, id, 16, SQLITE_STATIC);
 }
 
-/* What a statement does not have is refused by number. */
+/* SQLite ignores the numbers that a statement does not have. */
 static void bind_select(sqlite3_stmt *stmt, const struct tc_select *s) {
   bind_some(stmt, P_SEGMENT, s->segment);
   bind_text(stmt, P_SERVICE, s->service);
@@ -177,7 +177,6 @@ static tb_rc prepare(struct tc_catalog *catalog, const struct tc__sql *sql,
   return TB_OK;
 }
 
-/* A number, or nothing. */
 static tb_rc ask_number(struct tc_catalog *catalog, const struct tc__sql *sql,
                         const struct tc_select *select, struct tb_diag *diag, uint64_t *out) {
   sqlite3_stmt *stmt;
@@ -198,13 +197,13 @@ static void write_count(const struct tc_select *s, enum tc__way way, struct tc__
                                   .until_arrival_ns = s->until_arrival_ns };
 
   *sql = (struct tc__sql){ 0 };
-  add(sql, "SELECT count(*) FROM (SELECT 1 FROM segments g%s WHERE g.generations > 0",
-      index_of(s, way));
-  if (way == TC__BY_SERVICE_WALL) add(sql, " AND g.service = ?2");
-  if (way != TC__BY_ARRIVAL && s->until_wall_ns != 0) add(sql, " AND g.first_wall <= ?6");
-  if (way == TC__BY_ARRIVAL && s->since_arrival_ns != 0) add(sql, " AND g.last_arrival >= ?12");
+  add_sql(sql, "SELECT count(*) FROM (SELECT 1 FROM segments g%s WHERE g.generations > 0",
+          index_of(s, way));
+  if (way == TC__BY_SERVICE_WALL) add_sql(sql, " AND g.service = ?2");
+  if (way != TC__BY_ARRIVAL && s->until_wall_ns != 0) add_sql(sql, " AND g.first_wall <= ?6");
+  if (way == TC__BY_ARRIVAL && s->since_arrival_ns != 0) add_sql(sql, " AND g.last_arrival >= ?12");
   add_bounds(sql, &span, way);
-  add(sql, " LIMIT %d)", FEW + 1);
+  add_sql(sql, " LIMIT %d)", FEW + 1);
 }
 
 static tb_rc find_way(struct tc_catalog *catalog, const struct tc_select *s, bool newest,
@@ -214,7 +213,7 @@ static tb_rc find_way(struct tc_catalog *catalog, const struct tc_select *s, boo
 
   *out = s->segment != 0 ? TC__BY_ID : s->only_open ? TC__BY_OPEN : TC__BY_STREAM;
   if (*out != TC__BY_STREAM || s->stream != NULL) return TB_OK;
-  if (newest) { /* with the page it is full, from the newest on */
+  if (newest) { /* a walk from the newest on ends when its page is full */
     if (s->last_ns != 0 || is_given(s->instance) || asks_generations(s)) return TB_OK;
     *out = asks_arrival(s) && !asks_wall(s) ? TC__BY_ARRIVAL
            : is_given(s->service)           ? TC__BY_SERVICE_WALL
@@ -235,26 +234,26 @@ void tc__write_segments(const struct tc_select *s, enum tc__way way, bool newest
   bool goes_on = s->place.stream != NULL;
 
   *sql = (struct tc__sql){ 0 };
-  add(sql, "SELECT " TC__SEGMENT_COLUMNS "FROM ");
-  if (way == TC__BY_STREAM) add(sql, "streams s CROSS JOIN ");
-  add(sql, "segments g%s WHERE", index_of(s, way));
+  add_sql(sql, "SELECT " TC__SEGMENT_COLUMNS "FROM ");
+  if (way == TC__BY_STREAM) add_sql(sql, "streams s CROSS JOIN ");
+  add_sql(sql, "segments g%s WHERE", index_of(s, way));
   add_chosen(sql, s, way);
   add_bounds(sql, s, way);
   if (way == TC__BY_STREAM) {
-    add(sql, " AND g.stream = s.stream");
+    add_sql(sql, " AND g.stream = s.stream");
     add_walked(sql, s);
   }
   if (newest) {
-    if (goes_on) add(sql, " AND (g.first_wall, g.stream, g.first_gen) < (?10, ?14, ?15)");
-    add(sql, " ORDER BY g.first_wall DESC, g.stream DESC, g.first_gen DESC LIMIT ?11");
+    if (goes_on) add_sql(sql, " AND (g.first_wall, g.stream, g.first_gen) < (?10, ?14, ?15)");
+    add_sql(sql, " ORDER BY g.first_wall DESC, g.stream DESC, g.first_gen DESC LIMIT ?11");
     return;
   }
-  if (goes_on && way == TC__BY_STREAM) add(sql, " AND s.stream >= ?14");
-  if (goes_on) add(sql, " AND (g.stream, g.first_gen) > (?14, ?15)");
-  add(sql, " ORDER BY %s.stream, g.first_gen LIMIT ?11", owner(way));
+  if (goes_on && way == TC__BY_STREAM) add_sql(sql, " AND s.stream >= ?14");
+  if (goes_on) add_sql(sql, " AND (g.stream, g.first_gen) > (?14, ?15)");
+  add_sql(sql, " ORDER BY %s.stream, g.first_gen LIMIT ?11", owner(way));
 }
 
-/* The row that a walk goes on behind may have gone: then it cannot be said where it lay. */
+/* Finds the place of segment `after`; TB_NOTFOUND if its row was removed. */
 static tb_rc find_place(struct tc_catalog *catalog, struct tc_select *select,
                         unsigned char stream[16], struct tb_diag *diag) {
   struct tc__sql sql = { 0 };
@@ -262,13 +261,13 @@ static tb_rc find_place(struct tc_catalog *catalog, struct tc_select *select,
   sqlite3_stmt *stmt;
 
   if (select->place.stream != NULL || select->after == 0) return TB_OK;
-  add(&sql, "SELECT stream, first_gen, first_wall FROM segments WHERE id = ?1");
+  add_sql(&sql, "SELECT stream, first_gen, first_wall FROM segments WHERE id = ?1");
   TB_TRY(prepare(catalog, &sql, &one, diag, &stmt));
   int step = sqlite3_step(stmt);
   tb_rc rc = TB_OK;
   if (step == SQLITE_DONE)
     rc = tb_fail(diag, TB_NOTFOUND,
-                 "segment %" PRIu64 ", behind which the list was to go on, is not there any more",
+                 "segment %" PRIu64 ", after which the list should continue, was removed",
                  select->after);
   else if (step != SQLITE_ROW || sqlite3_column_bytes(stmt, 0) != 16)
     rc = tc__catalog_fail(catalog, diag, "read");
@@ -296,8 +295,8 @@ tb_rc tc__walk_segments(struct tc_catalog *catalog, const struct tc_select *sele
   return rc;
 }
 
-static tb_rc walk(struct tc_catalog *catalog, const struct tc_select *asked, bool newest,
-                  tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
+static tb_rc walk_rows(struct tc_catalog *catalog, const struct tc_select *asked, bool newest,
+                       tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
   struct tc_select select = *asked;
   unsigned char stream[16];
   enum tc__way way;
@@ -309,12 +308,12 @@ static tb_rc walk(struct tc_catalog *catalog, const struct tc_select *asked, boo
 
 tb_rc tc_catalog_segments(struct tc_catalog *catalog, const struct tc_select *select,
                           tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
-  return walk(catalog, select, false, each, self, diag);
+  return walk_rows(catalog, select, false, each, self, diag);
 }
 
 tb_rc tc_catalog_newest(struct tc_catalog *catalog, const struct tc_select *select,
                         tc_segment_row_fn *each, void *self, struct tb_diag *diag) {
-  return walk(catalog, select, true, each, self, diag);
+  return walk_rows(catalog, select, true, each, self, diag);
 }
 
 /* ---- streams */
@@ -325,20 +324,20 @@ static bool goes_by_segments(const struct tc_select *s) {
 
 void tc__write_streams(const struct tc_select *s, enum tc__way way, struct tc__sql *sql) {
   *sql = (struct tc__sql){ 0 };
-  add(sql, "SELECT " TC__STREAM_COLUMNS ", " NEWEST_WALL " FROM streams s WHERE 1", "s");
+  add_sql(sql, "SELECT " TC__STREAM_COLUMNS ", " NEWEST_WALL " FROM streams s WHERE 1", "s");
   add_walked(sql, s);
   if (goes_by_segments(s) && way == TC__BY_STREAM) {
-    add(sql, " AND EXISTS (SELECT 1 FROM segments g%s WHERE", index_of(s, way));
+    add_sql(sql, " AND EXISTS (SELECT 1 FROM segments g%s WHERE", index_of(s, way));
     add_chosen(sql, s, way);
     add_bounds(sql, s, way);
-    add(sql, " AND g.stream = s.stream)");
+    add_sql(sql, " AND g.stream = s.stream)");
   } else if (goes_by_segments(s)) {
-    add(sql, " AND s.stream IN (SELECT g.stream FROM segments g%s WHERE", index_of(s, way));
+    add_sql(sql, " AND s.stream IN (SELECT g.stream FROM segments g%s WHERE", index_of(s, way));
     add_chosen(sql, s, way);
     add_bounds(sql, s, way);
-    add(sql, ")");
+    add_sql(sql, ")");
   }
-  add(sql, " ORDER BY s.stream LIMIT ?11");
+  add_sql(sql, " ORDER BY s.stream LIMIT ?11");
 }
 
 tb_rc tc_catalog_streams(struct tc_catalog *catalog, const struct tc_select *select,

@@ -31,7 +31,7 @@ void tc_catalog_rollback(struct tc_catalog *catalog) {
     sqlite3_exec(catalog->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* A row's figures for all the meta's generations and losses together. */
+/* Sums over a meta's generations and losses. */
 struct sums {
   uint64_t first_gen, last_gen, batches, events, broken, last_seq;
   uint64_t lost_batches, lost_bytes, lost_generations;
@@ -109,7 +109,7 @@ static const char put_sql[] =
     " lost_bytes = ?22, lost_generations = ?23, last_seq = ?24, ended = ?25, first_wall = ?26,"
     " last_wall = ?27, estimated = ?28, open = ?29, hash_kind = ?30 WHERE ?29 = 0 OR open = 1";
 
-/* run: of which meta is the rest; NULL: it is sealed. A sealed row of that name stays as it is. */
+/* run: the open run whose last part is meta; NULL: the segment is sealed. An open run never replaces a sealed row. */
 static tb_rc put_row(struct tc_catalog *catalog, const tc_meta *meta, const struct tc_open_run *run,
                      struct tb_diag *diag) {
   struct sums sums = sum_up(meta);
@@ -265,7 +265,7 @@ tb_rc tc_catalog_folded(struct tc_catalog *catalog, tc_folded_fn *each, void *se
   return rc;
 }
 
-/* Parts that follow one another are one message: protobuf's fields that repeat are joined. */
+/* Concatenated parts are one valid message: protobuf appends repeated fields. */
 static tb_rc put_part(struct tc_catalog *catalog, const struct tc_open_run *run, uint64_t first_gen,
                       uint64_t part, const tc_meta *meta, struct tb_diag *diag) {
   static const char sql[] =
@@ -286,7 +286,7 @@ static tb_rc put_part(struct tc_catalog *catalog, const struct tc_open_run *run,
   return tc__catalog_run(catalog, stmt, diag, "put open meta");
 }
 
-static void keep(struct tc_open_kept *kept, const tc_meta *meta) {
+static void keep_generations(struct tc_open_kept *kept, const tc_meta *meta) {
   struct sums sums = sum_up(meta);
   struct tc_wall wall = tc_meta_wall(meta);
 
@@ -308,7 +308,7 @@ tb_rc tc_catalog_put_open(struct tc_catalog *catalog, struct tc_open_run *run,
                           struct tb_diag *diag) {
   uint64_t part = run->kept.parts;
 
-  if (run->next != NULL) keep(&run->kept, run->next);
+  if (run->next != NULL) keep_generations(&run->kept, run->next);
   uint64_t first_gen =
       run->kept.generations > 0 ? run->kept.first_gen : run->rest->generations[0]->gen;
   TB_TRY(put_row(catalog, run->rest, run, diag));
@@ -367,7 +367,7 @@ tb_rc tc_catalog_put_live(struct tc_catalog *catalog, const struct tc_stream_row
 }
 
 tb_rc tc_catalog_forget_live(struct tc_catalog *catalog, struct tb_diag *diag) {
-  /* Open runs are in the log: recovery shows them again. Streams without a segment were only known as live ones. */
+  /* Recovery adds open runs again from the log. Streams without a segment were known only as live. */
   if (sqlite3_exec(
           catalog->db,
           "DELETE FROM segments WHERE open = 1;"
@@ -445,7 +445,8 @@ tb_rc tc_catalog_oldest(struct tc_catalog *catalog, const char *service,
       " AND (?1 IS NULL OR g.service = ?1) AND (g.last_arrival, g.id) > (?3, ?4)"
       " ORDER BY g.last_arrival, g.id LIMIT ?2",
       diag, &stmt));
-  /* Not to be copied: without memory for that it would be no condition, and another's segments would go. */
+  /* SQLITE_STATIC: if a copy could not be allocated, ?1 would be NULL, and retention would remove other services'
+   * segments. */
   if (service != NULL) sqlite3_bind_text(stmt, 1, service, -1, SQLITE_STATIC);
   sqlite3_bind_int64(stmt, 2, limit);
   sqlite3_bind_int64(stmt, 3, after != NULL ? (int64_t)after->last_arrival_ns : INT64_MIN);

@@ -292,8 +292,8 @@ Test(day_ledger, a_record_that_was_cut_off_does_not_count_and_is_taken_away_by_a
     cr_assert_eq(size(), last);
     char expected[128];
     snprintf(expected, sizeof expected,
-             "archive/2026-11-26/ledger: %jd bytes from byte %jd on were no whole record, and are"
-             " cut off",
+             "archive/2026-11-26/ledger: %jd bytes from byte %jd on are an incomplete"
+             " record and were cut off",
              (intmax_t)(cut - last), (intmax_t)last);
     cr_assert_str_eq(problems, expected);
     append_streams(RECORDS, 1);
@@ -369,8 +369,9 @@ Test(day_ledger, a_whole_record_that_is_not_understood_stays_where_it_is) {
     void (*append)(void);
     const char *reason;
   } cases[] = {
-    { append_meta, "stands for no expired segments; it stays there" },
-    { append_with_a_new_kind_of_hash, "is of kind 99, which this program does not know; it stays" },
+    { append_meta, "stands for no expired segments; the record is kept" },
+    { append_with_a_new_kind_of_hash,
+      "is of kind 99, which this program does not know; the record" },
   };
 
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -409,7 +410,7 @@ Test(day_ledger, a_record_of_another_day_is_left_out_and_stays) {
   cr_assert_eq(ledger.foreign, 0, "it is understood: nothing is to be read again");
   cr_assert_eq(size(), whole);
   cr_assert_str_eq(problems, "archive/2026-11-26/ledger: byte 0: belongs to archive/2026-11-25;"
-                             " it stays there, and does not count");
+                             " the record is kept, but ignored");
   tc_day_ledger_fini(&ledger);
 }
 

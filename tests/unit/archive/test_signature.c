@@ -123,14 +123,14 @@ Test(keys, a_file_that_is_no_use_is_named_with_the_reason) {
   expect_refused(true, "open.key", TB_REFUSED,
                  "open.key: others may use this private key (mode 0640): its mode must be 0600");
   expect_refused(true, "missing.key", TB_IO, "missing.key: No such file or directory");
-  expect_refused(true, "x25519.key", TB_BROKEN, "key 1 is of another kind, a private key (Ed25519");
-  expect_refused(true, "ours.pem", TB_BROKEN, "block 1 is \"PUBLIC KEY\", a private key (Ed25519");
-  expect_refused(true, "two.key", TB_BROKEN, "block 2 is \"PRIVATE KEY\", a public key (Ed25519)");
-  expect_refused(true, "cut.key", TB_BROKEN, "cut.key: block 2 is no PEM");
-  expect_refused(false, "ours.key", TB_BROKEN, "block 1 is \"PRIVATE KEY\", a public key");
+  expect_refused(true, "x25519.key", TB_BROKEN, "key 1 is of another kind, expected a private key");
+  expect_refused(true, "ours.pem", TB_BROKEN, "block 1 is \"PUBLIC KEY\", expected a private key");
+  expect_refused(true, "two.key", TB_BROKEN, "block 2 is \"PRIVATE KEY\", expected a public key");
+  expect_refused(true, "cut.key", TB_BROKEN, "cut.key: block 2 is not valid PEM");
+  expect_refused(false, "ours.key", TB_BROKEN, "block 1 is \"PRIVATE KEY\", expected a public key");
   expect_refused(false, "none.pem", TB_BROKEN, "none.pem: no public key in PEM");
   expect_refused(false, "text.pem", TB_BROKEN, "text.pem: no public key in PEM");
-  expect_refused(false, ".", TB_BROKEN, "is no regular file");
+  expect_refused(false, ".", TB_BROKEN, "is not a regular file");
 }
 
 /* ---- a store that signs */

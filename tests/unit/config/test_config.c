@@ -85,13 +85,13 @@ Test(config, errors_name_file_line_key_and_reason) {
   expect_broken("retention:\n  age: 999999999999d\n", "is not a time");
   expect_broken("retention:\n  age: 1d\n  bytes: 1\n  age: 2d\n",
                 ":4: retention.age: repeated; first set on line 2");
-  expect_broken("retention:\n  age: [1d]\n", ":2: retention.age: a time is wanted here");
+  expect_broken("retention:\n  age: [1d]\n", ":2: retention.age: expected a time");
   expect_broken("retention: 7d\n", ":1: retention: is a section");
   expect_broken("loops:\n", ":1: loops: has no value");
   expect_broken("- a\n- b\n", ":1: the file must be");
   expect_broken("loops: 'abc\n", "not YAML");
   expect_broken("loops: 1\n---\nloops: 2\n", "a second document");
-  expect_broken("? [a]\n: 1\n", "a key is wanted here");
+  expect_broken("? [a]\n: 1\n", "expected a key");
 }
 
 Test(config, an_empty_file_is_all_defaults) {
@@ -207,12 +207,12 @@ Test(config, a_list_of_listeners_names_what_is_wrong_in_it) {
   expect_broken("listen:\n  feed: []\n", ":2: listen.feed: the list is empty");
   expect_broken("listen:\n  feed:\n    - ipc://\n    - [a]\n", ":4: listen.feed: an item of");
   expect_broken("listen:\n  feed:\n    - ipc://\n    -\n", ":4: listen.feed: an item of");
-  expect_broken("listen:\n  agents: [a, b]\n", ":2: listen.agents: a text is wanted here");
+  expect_broken("listen:\n  agents: [a, b]\n", ":2: listen.agents: expected a text");
   expect_unfit("listen.feed=ipc:// ipc:///tmp/a ipc:///tmp/a",
-               "listen.feed: ipc:///tmp/a is there twice");
+               "listen.feed: ipc:///tmp/a appears twice");
   expect_unfit("listen.feed=ipc://, tcp://10.0.0.1:7071", "listen.feed: plain tcp://");
   expect_unfit("listen.feed=ipc:// ws://h:1", "is not an ipc:// or tls+tcp:// URL");
-  expect_unfit("listen.feed= , ", "listen.feed: no URL is in it");
+  expect_unfit("listen.feed= , ", "listen.feed: has no URL");
   expect_unfit("listen.feed=ipc://, 0.0.0.0:7071",
                "listen.feed: \"ipc://, 0.0.0.0:7071\" has no path");
   expect_unfit("listen.feed=tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 tcp://[::1]:0 "

@@ -312,7 +312,7 @@ Test(revoked, what_is_no_list_of_the_authority_is_refused_by_reason_and_the_old_
   expect_refused(TB_CORRUPT, "list 2: not signed by an authority");
   delta.is_delta = true;
   write_list("w", delta);
-  expect_refused(TB_CORRUPT, "not a whole list");
+  expect_refused(TB_CORRUPT, "not a complete list");
   write_text("w", "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n");
   expect_refused(TB_CORRUPT, "not a revocation list in PEM");
   cr_expect(has("a/agent.pem"));

@@ -72,10 +72,10 @@ Test(rule, names_what_the_helper_does) {
   cr_assert_not_null(strstr(diag.text, "c: DO: exec is for rules of the file trigger.file"));
   cr_assert_eq(tr_rules_add_by_hand(r, "c WHEN finding leak DO alert, keep", &diag), TB_OK);
   tr_rules_let_go(r);
-  refused("a WHEN finding leak DO exec", "exec: \"the end\" is no name of an action");
-  refused("a WHEN finding leak DO exec , alert", "exec: \",\" is no name of an action");
-  refused("a WHEN finding leak DO webhook a/b", "webhook: \"a/b\" is no name of an action");
-  refused("a WHEN finding leak DO exec p, exec page, exec p", "exec p stands there twice");
+  refused("a WHEN finding leak DO exec", "exec: \"the end\" is not a name of an action");
+  refused("a WHEN finding leak DO exec , alert", "exec: \",\" is not a name of an action");
+  refused("a WHEN finding leak DO webhook a/b", "webhook: \"a/b\" is not a name of an action");
+  refused("a WHEN finding leak DO exec p, exec page, exec p", "exec p appears twice");
   refused("a WHEN finding leak DO exec a, exec b, exec c, exec d, exec e, exec f, exec g, exec h, "
           "exec i",
           "more than 8 of exec and webhook");
@@ -97,13 +97,13 @@ Test(rule, snaps_and_helpers_have_a_pace_each) {
   cr_assert(!rule->snap_pace.has_every && rule->snap_pace.has_hour_max);
   cr_assert_eq(rule->snap_pace.hour_max, 0);
   tr_rules_let_go(r);
-  refused("a WHEN finding leak DO exec p every", "\"the end\" is no length of time");
+  refused("a WHEN finding leak DO exec p every", "\"the end\" is not a time");
   refused("a WHEN finding leak DO exec p every 25h", "of at most a day");
-  refused("a WHEN finding leak DO exec p every 1s every 1s", "every stands there twice");
-  refused("a WHEN finding leak DO snap max -1 an hour", "\"-1\" is no number of 0 to 1000000");
-  refused("a WHEN finding leak DO snap max 1 a hour", "an is expected, not \"a\"");
-  refused("a WHEN finding leak DO snap max 1", "an is expected, not \"the end\"");
-  refused("a WHEN finding leak DO alert every 1m", "\"every\" has no place behind an action");
+  refused("a WHEN finding leak DO exec p every 1s every 1s", "every appears twice");
+  refused("a WHEN finding leak DO snap max -1 an hour", "\"-1\" is not a number from 0 to 1000000");
+  refused("a WHEN finding leak DO snap max 1 a hour", "expected an, not \"a\"");
+  refused("a WHEN finding leak DO snap max 1", "expected an, not \"the end\"");
+  refused("a WHEN finding leak DO alert every 1m", "unexpected \"every\" after an action");
 }
 
 Test(rule, the_least_is_a_condition_and_an_action) {
@@ -150,39 +150,39 @@ Test(rule, keep_has_a_reach_and_two_sides) {
 }
 
 Test(rule, what_is_wrong_is_named) {
-  refused("", "\"the end\" is no name");
-  refused("a/b WHEN", "\"a/b\" is no name");
+  refused("", "\"the end\" is not a name");
+  refused("a/b WHEN", "\"a/b\" is not a name");
   refused("alert.slow WHEN finding leak DO alert",
           "rename \"alert.slow\": only rules that are built in begin with alert.");
-  refused("slow", "WHEN is expected, not \"the end\"");
-  refused("slow WHN stw.wall_share > 1% DO alert", "slow: WHEN is expected, not \"WHN\"");
-  refused("slow WHEN DO alert", "a condition is expected, not \"DO\"");
+  refused("slow", "expected WHEN, not \"the end\"");
+  refused("slow WHN stw.wall_share > 1% DO alert", "slow: expected WHEN, not \"WHN\"");
+  refused("slow WHEN DO alert", "expected a condition, not \"DO\"");
   refused("slow WHEN stw.wall_shar > 1% DO alert",
           "no figure \"stw.wall_shar\"; near: stw.wall_share");
   refused("slow WHEN sched.latency.p99 > 50 DO alert", "a time needs a unit");
   refused("slow WHEN finding deadlok DO alert", "did you mean \"deadlock\"?");
   refused("slow WHEN finding DO alert", "there are deadlock, convoy");
-  refused("slow WHEN stw.wall_share > 1%", "DO is expected, not \"the end\"");
-  refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is no action: alert, keep, snap");
-  refused("slow WHEN stw.wall_share > 1% DO keep, keep", "keep stands there twice");
-  refused("slow WHEN stw.wall_share > 1% DO keep 30 before", "\"30\" is no length of time");
+  refused("slow WHEN stw.wall_share > 1%", "expected DO, not \"the end\"");
+  refused("slow WHEN stw.wall_share > 1% DO", "\"the end\" is not an action: alert, keep, snap");
+  refused("slow WHEN stw.wall_share > 1% DO keep, keep", "keep appears twice");
+  refused("slow WHEN stw.wall_share > 1% DO keep 30 before", "\"30\" is not a time");
   refused("slow WHEN stw.wall_share > 1% DO keep 25h before", "of at most a day");
-  refused("slow WHEN stw.wall_share > 1% DO keep 30s",
-          "before or after is expected, not \"the end\"");
+  refused("slow WHEN stw.wall_share > 1% DO keep 30s", "expected before or after, not \"the end\"");
   refused("slow WHEN stw.wall_share > 1% DO keep 3s before, 4s before",
-          "keep: before stands there twice");
-  refused("slow WHEN stw.wall_share > 1% DO keep 3s before, alert 4s", "\"4s\" has no place");
+          "keep: before appears twice");
+  refused("slow WHEN stw.wall_share > 1% DO keep 3s before, alert 4s", "unexpected \"4s\"");
   refused("slow WHEN stw.wall_share > 1% DO alrt", "did you mean \"alert\"?");
-  refused("slow WHEN stw.wall_share > 1% DO alert snap", "\"snap\" has no place");
-  refused("slow WHEN stw.wall_share > 1% DO snap, snap all", "snap stands there twice");
-  refused("slow WHEN stw.wall_share > 1% DO snap last 30", "\"30\" is no length of time");
-  refused("slow WHEN stw.wall_share > 1% FOR 0 GENERATIONS DO alert", "\"0\" is no number");
-  refused("slow WHEN stw.wall_share > 1% FOR -1 GENERATIONS DO alert", "\"-1\" is no number");
-  refused("slow WHEN stw.wall_share > 1% FOR 2 DO alert", "GENERATIONS is expected, not \"DO\"");
-  refused("slow WHEN stw.wall_share > 1% FOR 2 GENERATIONS IN 2m DO alert", "\"2m\" is no window");
-  refused("slow WHEN stw.wall_share > 1% OF a OF b DO alert", "OF stands there twice");
-  refused("slow WHEN stw.wall_share > 1% OF a*b DO alert", "\"a*b\" is no name of a service");
-  refused("slow WHEN stw.wall_share > 1% OF a/ DO alert", "is no name of an instance");
+  refused("slow WHEN stw.wall_share > 1% DO alert snap", "unexpected \"snap\"");
+  refused("slow WHEN stw.wall_share > 1% DO snap, snap all", "snap appears twice");
+  refused("slow WHEN stw.wall_share > 1% DO snap last 30", "\"30\" is not a time");
+  refused("slow WHEN stw.wall_share > 1% FOR 0 GENERATIONS DO alert", "\"0\" is not a number");
+  refused("slow WHEN stw.wall_share > 1% FOR -1 GENERATIONS DO alert", "\"-1\" is not a number");
+  refused("slow WHEN stw.wall_share > 1% FOR 2 DO alert", "expected GENERATIONS, not \"DO\"");
+  refused("slow WHEN stw.wall_share > 1% FOR 2 GENERATIONS IN 2m DO alert",
+          "\"2m\" is not a window");
+  refused("slow WHEN stw.wall_share > 1% OF a OF b DO alert", "OF appears twice");
+  refused("slow WHEN stw.wall_share > 1% OF a*b DO alert", "\"a*b\" is not a name of a service");
+  refused("slow WHEN stw.wall_share > 1% OF a/ DO alert", "is not a name of an instance");
   refused("slow WHEN stw.wall_share > 1% DO alert\nx WHEN finding leak DO alert",
           "control character");
   refused("a WHEN finding leak AND finding leak AND finding leak AND finding leak AND finding leak "

@@ -182,7 +182,7 @@ Test(store_fold, a_record_that_is_not_understood_keeps_the_mark) {
   fold_two_streams();
   tt_shell(&tt, "cat one.copy >>$(echo archive/*/ledger); cp archive/*/ledger ledger.copy");
   make_the_catalog_again();
-  cr_assert(tt_noted(&tt, "stands for no expired segments; it stays there"), "%s", tt.notes);
+  cr_assert(tt_noted(&tt, "stands for no expired segments; the record is kept"), "%s", tt.notes);
   cr_assert_eq(tt_count_files(&tt, "", "catalog.stale"), 1);
   tt_shell(&tt, "cmp archive/*/ledger ledger.copy");
 }
