@@ -20,9 +20,9 @@
 
 enum { TA_LOOKUP_POLL_MS = 5 };
 
-struct ta_lookup; /* one that is under way */
+struct ta_lookup; /* a look-up in progress */
 
-/* TB_OK: *out is filled, *out_lookup is NULL. TB_AGAIN: *out_lookup is under way. */
+/* TB_OK: *out is filled, *out_lookup is NULL. TB_AGAIN: *out_lookup is in progress. */
 TB_MUST tb_rc ta_lookup_begin(const char *server, struct tb_diag *diag, struct ta_addresses *out,
                               struct ta_lookup **out_lookup);
 /* TB_AGAIN: not yet. Any other result is final, and the look-up is freed. */

@@ -45,9 +45,9 @@ TB_MUST tb_rc ta_tls_shake(struct ta_tls *tls); /* TB_AGAIN: waits for the peer'
 TB_MUST tb_rc ta_tls_read(struct ta_tls *tls, void *out, size_t max, size_t *out_n);
 /* TB_AGAIN: no room; the connection cannot be used any more. */
 TB_MUST tb_rc ta_tls_write(struct ta_tls *tls, const void *bytes, size_t n);
-void ta_tls_goodbye(struct ta_tls *tls); /* close_notify goes to pending */
+void ta_tls_goodbye(struct ta_tls *tls); /* adds close_notify to pending */
 
-/* Bytes that wait for the socket; ask after each call above, failed ones too: the alert is there. */
+/* Returns bytes for the socket; call after each call above, failed ones too, since they may leave an alert. */
 size_t ta_tls_pending(struct ta_tls *tls, const unsigned char **out_bytes);
 void ta_tls_sent(struct ta_tls *tls, size_t n);
 
