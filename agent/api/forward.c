@@ -2,7 +2,7 @@
 /* The public calls. The writer's thread cuts the stream into batches and puts them into the spool;
  * everything else happens on the client's thread. Each call keeps errno as it found it.
  *
- * The handle belongs to the host and to the thread: The last holder frees it, so that close() never waits for
+ * The host and the threads hold the handle together: the last holder frees it, so that close() never waits for
  * a resolver that hangs. */
 #include "agent/api/forward.h"
 
@@ -35,9 +35,9 @@ enum {
   HEADER_BYTES_MAX = 64,
   STACK_BYTES = 512 << 10,
   SPOOL_BYTES = 16 << 20,
-  DISK_FOR_SPOOL = 4,            /* times spool_bytes */
-  TIDY_MS = 200,                 /* past the deadline of close(), for the thread to end */
-  KEPT_STREAM_BYTES = 128 << 10, /* of a program that was never connected, on disk */
+  DISK_FOR_SPOOL = 4,            /* default of spool_dir_bytes, times spool_bytes */
+  TIDY_MS = 200,                 /* wait for the thread's end after the deadline of close() */
+  KEPT_STREAM_BYTES = 128 << 10, /* on disk, of a program that never connected */
   KEPT_STREAMS_MAX = 256,
   FIRST_VERSION_WITH_END_MARK = 26,
 };
@@ -138,15 +138,15 @@ static int open_disk(struct ta_forward *f, const struct ta_forward_config *confi
   return TA_OK;
 }
 
-/* Without its thread, what was left stays for the next process. */
+/* If the thread cannot be started, the old streams stay for the next process. */
 static void start_recovery(struct ta_forward *f) {
   if (f->disk.spool == NULL || !ta_process_join(&f->recovery_member)) return;
   if (start_thread(f, "traceagent-old", recovery_main) != TA_OK)
     ta_process_quiet(&f->recovery_member);
 }
 
-/* A folder that only short programs write to is not tidied up by any of them: they leave no more in it than so many
- * streams, of half the folder's bytes. */
+/* Short programs never send or delete old streams, so the streams they leave in a folder are limited: in number, and to
+ * half of the folder's bytes. */
 static bool may_leave_files(const struct ta_forward *f) {
   uint64_t most = f->recovery.bytes_max / KEPT_STREAM_BYTES, streams = 0;
   int fd = openat(f->disk.dir.root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -166,12 +166,11 @@ struct patience {
   void *self;
 };
 
-/* The system would not give us what a stream needs. */
 static int system_fault(const char *what) {
   return ta__fault(TA_E_SYSTEM, "%s: %s", what, strerror(errno));
 }
 
-static int run(struct ta_forward *f) {
+static int start_stream(struct ta_forward *f) {
   if (ta_client_open(&f->client) != TB_OK) return system_fault("no eventfd");
   f->member.quiet = false;
   if (!ta_process_join(&f->member)) return TA_E_OFF;
@@ -241,7 +240,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   atomic_store(&f->holders, 1);
   f->client.wake_fd = -1;
   int error = prepare(f, &all, patience, late);
-  if (error == TA_OK && !late) error = run(f);
+  if (error == TA_OK && !late) error = start_stream(f);
   if (error == TA_OK)
     *out = f;
   else
@@ -249,7 +248,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   return error;
 }
 
-/* A program that runs with raised rights takes nothing from its caller's environment, not even this. */
+/* secure_getenv: a program that runs with raised rights ignores its caller's environment. */
 static bool is_disabled(void) {
   const char *disable = secure_getenv("TRACEAGENT_DISABLE");
 
@@ -278,7 +277,7 @@ int ta_forward_run(ta_forward *f, uint64_t first_try_ns) {
 
   if (!ta_process_owns(&f->member)) return TA_E_OFF;
   f->client.config.first_try_ns = f->recovery.client_config.first_try_ns = first_try_ns;
-  return run(f);
+  return start_stream(f);
 }
 
 void ta_forward_abandon(ta_forward *f) {
@@ -306,8 +305,8 @@ int ta_forward_open_patient(const struct ta_forward_config *config, bool (*impat
 
 /* Writing. */
 
-/* Where a new generation begins. A number that does not rise is no business of ours (the collector
- * says so in its verdict): its bytes go where they came. */
+/* Begins generation gen unless it is open. A batch whose number does not rise stays in the open generation: the collector
+ * reports that in its verdict. */
 static void enter(struct ta_forward *f, uint64_t gen) {
   if (f->gen != 0 && gen <= f->gen) return;
   if (f->gen != 0 && ta_spool_end(&f->spool)) ta_client_wake(&f->client);
@@ -324,7 +323,7 @@ static void leave(struct ta_forward *f) {
   f->gen = 0;
 }
 
-/* A stream without end marks shows a generation's end only when the next one begins: its recorder keeps one more. */
+/* Without end marks a generation's end is known only when the next one begins: the recorder then keeps one more. */
 static void put_header(struct ta_forward *f, const void *bytes, size_t n, bool ends_are_known) {
   f->header_put = true;
   ta_spool_record_ends(&f->spool, ends_are_known ? 1 : 2);
@@ -335,8 +334,8 @@ static void put_stream_header(struct ta_forward *f, const unsigned char *bytes, 
   put_header(f, bytes, n, f->split.version >= FIRST_VERSION_WITH_END_MARK);
 }
 
-/* Bytes that are no batch go on as they are, in the generation that is open. If not even a header
- * was seen, the first of them stand for it. */
+/* Passes on bytes that are not a batch unchanged, in the open generation. If there was no header yet, the first of
+ * them are sent as the header. */
 static void put_raw(struct ta_forward *f, const unsigned char *bytes, size_t n) {
   if (!f->header_put) {
     size_t header = n < TW_HEADER_BYTES ? n : TW_HEADER_BYTES;
@@ -372,7 +371,7 @@ static void put_item(struct ta_forward *f, const struct tw_item *item) {
   }
 }
 
-/* A check failed in this call or before: nothing more is kept or sent. */
+/* After a failed check nothing more is stored or sent. */
 static int turn_off(struct ta_forward *f) {
   ta_spool_over(&f->spool);
   ta_client_wake(&f->client);
@@ -410,7 +409,7 @@ int ta_forward_write(ta_forward *f, const void *bytes, size_t n) {
   for (;;) {
     tb_rc rc = tw_split_feed(&f->split, from, n, &used, &item);
     if (rc == TB_AGAIN) return TA_OK;               /* all taken */
-    if (!TB_CHECK(rc == TB_OK)) return turn_off(f); /* it has all the memory it wants */
+    if (!TB_CHECK(rc == TB_OK)) return turn_off(f); /* its memory was reserved at open */
     from += used;
     n -= used;
     put_item(f, &item);
@@ -481,7 +480,7 @@ void ta_forward_lose_generation(ta_forward *f, uint64_t gen, int reason) {
 /* Waiting and ending. */
 
 static int wait_for_acks(struct ta_forward *f, uint64_t until_ns, uint64_t patience_ns) {
-  bool kept, waits = until_ns > ta_mono_ns(); /* a look that waits for nothing wakes no thread */
+  bool kept, waits = until_ns > ta_mono_ns(); /* a check without waiting wakes no thread */
 
   if (waits) ta_client_hurry(&f->client, true);
   tb_rc rc = ta_spool_wait_in_hope(&f->spool, until_ns, patience_ns, &kept);
@@ -493,7 +492,7 @@ static int wait_for_acks(struct ta_forward *f, uint64_t until_ns, uint64_t patie
   }
 }
 
-/* After the thread's last look at the disk. */
+/* Checks once more after the thread has written its last data to disk. */
 static int left_behind(struct ta_forward *f, int error) {
   bool kept;
 
@@ -539,7 +538,7 @@ int ta_forward_free(ta_forward *f, int error) {
   KEEP_CHECKS(f);
 
   if (!ta_process_owns(&f->member))
-    return TA_E_OFF; /* the parent's: its memory may be mid-change */
+    return TA_E_OFF; /* the parent's object: fork() may have copied it in the middle of a change */
   ta_client_stop(&f->client);
   if (f->disk.spool != NULL) ta_recovery_stop(&f->recovery);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
@@ -554,5 +553,3 @@ int ta_forward_close(ta_forward *f, int64_t deadline_ms) {
   if (f == NULL) return TA_OK;
   return ta_forward_free(f, ta_forward_end(f, ta_deadline_ns(deadline_ms), UINT64_MAX));
 }
-
-/* Telling. */

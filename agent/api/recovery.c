@@ -44,7 +44,7 @@ struct reader {
   unsigned char *room;
 };
 
-/* The frames of a run from `at` on, up to the end of what counts. */
+/* Reads the frames of a run from `at` to `end`, the last valid byte. */
 static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t end) {
   struct tp_frame frame;
 
@@ -66,7 +66,7 @@ static tb_rc read_frames(const struct reader *r, int fd, uint64_t at, uint64_t e
   return TB_OK;
 }
 
-/* Runs follow each other without a hole; one that is missing or damaged ends what can be sent. */
+/* Runs follow each other without a gap; nothing after a missing or damaged one can be sent. */
 static tb_rc read_runs(const struct reader *r) {
   const struct ta_accounting *accounting = &r->state->accounting;
   struct ta_run_image run;
@@ -86,11 +86,11 @@ static tb_rc read_runs(const struct reader *r) {
   }
 }
 
-/* The spool must hold: a page more for each run, and runs are had by the page. */
+/* Computes the size of the spool: one page more for each run, and whole pages for run headers. */
 static tb_rc memory_wanted(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                            uint64_t *out) {
   const struct ta_accounting *accounting = &state->accounting;
-  uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* pages are had by 64 */
+  uint64_t bytes = 64 * TA_PAGE_BYTES, runs = RUNS_MIN; /* the pool rounds down to 64 pages */
   struct ta_run_image run;
   tb_rc rc;
   int fd;
@@ -159,7 +159,7 @@ static void send_stream(struct ta_recovery *h) {
   pthread_mutex_unlock(&h->lock);
 }
 
-/* The files may go: all is there, or the process went on without them. */
+/* The files may be deleted: all is acked, or the process has continued without them. */
 static bool is_over(struct ta_recovery *h) {
   return ta_spool_done(&h->spool) || h->spool.superseded;
 }
@@ -171,11 +171,11 @@ static void report_end(struct ta_recovery *h, const char *how, int level) {
   say(h, level, text);
 }
 
-/* Sends what is in the folder that was taken. */
+/* Sends the stream of the folder that is_ours() locked. */
 static void deliver(struct ta_recovery *h) {
   tb_rc rc = ta_recovery_load(&h->dir, &h->state, &h->spool);
 
-  if (rc == TB_CORRUPT) report_end(h, "is damaged, and sent up to there", LOG_WARNING);
+  if (rc == TB_CORRUPT) report_end(h, "is damaged; sending what precedes the damage", LOG_WARNING);
   bool loaded = rc == TB_OK || rc == TB_CORRUPT, send = loaded && !is_over(h);
   if (send && ta_recovery_announce(&h->dir, &h->state, &h->spool) == TB_OK) send_stream(h);
   if (ta_process_exiting()) return;
@@ -201,8 +201,8 @@ struct finding {
   size_t n, max;
 };
 
-/* One that has an owner, or is another service's, is none of ours. One that has no owner and says nothing belongs to
- * no process: its process died while it made it. */
+/* Locks the stream. Returns false if another process holds it or it belongs to another service. An unlocked folder
+ * without a state file was left by a process that died while creating it, and is removed. */
 static bool is_ours(struct ta_recovery *h, const char *name) {
   struct tb_diag diag;
 
@@ -234,7 +234,7 @@ static int by_age(const void *a, const void *b) {
   return (x->started_wall_ns > y->started_wall_ns) - (x->started_wall_ns < y->started_wall_ns);
 }
 
-/* The newest that fit into the directory's half stay. Answers the first of them. */
+/* Keeps the newest streams that fit into half of the directory; returns the index of the first one kept. */
 static size_t drop_oldest(struct finding *f) {
   uint64_t bytes = 0;
   size_t first = f->n;
@@ -253,7 +253,7 @@ static size_t drop_oldest(struct finding *f) {
   return first;
 }
 
-/* So many are left; false: the end. */
+/* Publishes how many streams are left; returns false if recovery must end. */
 static bool goes_on(struct ta_recovery *h, size_t left) {
   pthread_mutex_lock(&h->lock);
   bool stop = h->stop;

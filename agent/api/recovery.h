@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that earlier processes left in the spool directory: taken over stream by stream, oldest first, and sent.
+/* Sends the streams that earlier processes left in the spool directory, one by one, oldest first.
  *
- * A stream is taken if no process holds its lock and it belongs to the same service. It is sent as itself, with its own
- * id, names, numbers and bytes, from the first record that the collector does not have; then its files go. If it was
- * finished its CLOSE comes last, else the collector finds that it ended unclean. Older streams that do not
- * fit into half of the directory's bytes go unsent. A stream that the collector refuses stays, for a process with
+ * A stream is taken over if no process holds its lock and it belongs to the same service. It is sent under its own id,
+ * names and numbers, from the first record that the collector does not have; then its files are deleted. If it was
+ * finished, a CLOSE record follows; otherwise the collector finds that it ended unclean. Older streams that do not fit
+ * into half of the directory's bytes are deleted unsent. A stream that the collector refuses stays, for a process with
  * another certificate.
  *
  * Memory    while a stream is sent, as much as its spool held of it.
@@ -17,33 +17,32 @@
 #include "agent/persist/directory.h"
 
 struct ta_recovery {
-  int root; /* lent */
+  int root; /* borrowed */
   uint64_t bytes_max;
-  struct ta_client_config client_config; /* of the process that is; names are the stream's own */
+  struct ta_client_config client_config; /* this process's; service and instance are taken from each stream */
   struct ta_spool_dir dir;
   struct ta_spool_dir_state state;
   struct ta_spool spool;
   struct ta_client client;
-  struct tb_keeper keeper; /* of checks outside client's life */
+  struct tb_keeper keeper; /* for checks while there is no client */
 
-  pthread_mutex_t lock; /* of the rest, and of client's life */
+  pthread_mutex_t lock; /* protects the fields below, and client's init and fini */
   bool sending, stop;
-  uint64_t left, sent; /* streams; left is 1 until the folder was looked through */
+  uint64_t left, sent; /* streams; left is 1 until the folder was searched */
 };
 
 void ta_recovery_init(struct ta_recovery *h, int root, uint64_t bytes_max,
                       const struct ta_client_config *config);
 void ta_recovery_fini(struct ta_recovery *h); /* accepts zeroed memory; run() has returned */
-/* A spool of what a folder that was taken holds, for ta_spool_fini(). TB_CORRUPT, TB_NOMEM: not of all, or of
- * nothing (then it is zeroed). TB_IO: the same, and another time all may be read. */
+/* Reads a locked folder into a spool; free it with ta_spool_fini(). TB_CORRUPT, TB_NOMEM: the spool holds only a part,
+ * or is zeroed. TB_IO: likewise, but a later try may read all. */
 TB_MUST tb_rc ta_recovery_load(struct ta_spool_dir *dir, const struct ta_spool_dir_state *state,
                                struct ta_spool *out);
-/* Before any of it goes out: from here on all of its records may have, under the numbers that they have here and have
- * again for the next who takes over. */
+/* Call before sending any record: notes in the folder that all its records may have been sent, so that the next process
+ * that takes over sends them under the same numbers. */
 TB_MUST tb_rc ta_recovery_announce(struct ta_spool_dir *dir, struct ta_spool_dir_state *state,
                                    const struct ta_spool *loaded);
-/* The thread's body. */
-void ta_recovery_run(struct ta_recovery *h);
+void ta_recovery_run(struct ta_recovery *h); /* the thread's body */
 void ta_recovery_wake(struct ta_recovery *h);
 void ta_recovery_stop(struct ta_recovery *h);
 void ta_recovery_reported(struct ta_recovery *h, uint64_t *out_left, uint64_t *out_sent);

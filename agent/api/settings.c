@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of a stream: the program's fields, the environment, and whether both make sense. */
+/* Settings of a stream, from the program's fields and the environment, and their checks. */
 #include "agent/api/private.h"
 
 #include <ctype.h>
@@ -53,7 +53,7 @@ const char *ta__or_env(const char *value, const char *name, bool use_env) {
   return value != NULL || !use_env ? value : secure_getenv(name);
 }
 
-/* The texts: taken from a field, made from the folder, or the default. The first error stays. */
+/* Texts, from a field, the folder or the default. *error keeps the first error. */
 
 static const char *const text_names[TEXTS] = { "server",  "ca",       "cert", "key",
                                                "service", "instance", "crl" };
@@ -105,7 +105,7 @@ struct ta_forward_config ta_forward_config_of(const struct ta_forward_config *co
 int ta__forward_take_config(struct ta_forward *f, const struct ta_forward_config *config,
                             bool use_env) {
   const char *certs = ta__or_env(config->certs, "TRACEAGENT_CERTS", use_env);
-  const char *crl = secure_getenv("TRACEAGENT_CRL"); /* of tracectl send, too */
+  const char *crl = secure_getenv("TRACEAGENT_CRL"); /* even without use_env: tracectl send obeys it, too */
   struct tb_diag diag;
   int error = TA_OK;
 
@@ -131,7 +131,6 @@ int ta__forward_take_config(struct ta_forward *f, const struct ta_forward_config
   return TA_OK;
 }
 
-/* record_ms, or what the environment says. */
 int ta__forward_take_record(const struct ta_forward_config *config, bool use_env,
                             uint64_t *out_ms) {
   const char *text = ta__or_env(NULL, "TRACEAGENT_RECORD_MS", use_env && config->record_ms == 0);
@@ -149,7 +148,7 @@ int ta__forward_take_record(const struct ta_forward_config *config, bool use_env
   return TA_OK;
 }
 
-/* Our own tools may use up what they have; a guest in another program may not. */
+/* Our own tools may use up their resources; a guest in another program may not. */
 int ta__forward_check_limits(uint64_t spool_bytes, bool is_guest) {
   struct tb_diag diag;
 
@@ -159,7 +158,7 @@ int ta__forward_check_limits(uint64_t spool_bytes, bool is_guest) {
              : ta__fault(TA_E_CONFIG, "%s", diag.text);
 }
 
-/* A mistake in the files is an error of the call, not of some later status. */
+/* Checked at open, so that bad files fail the call and not some later status. */
 int ta__forward_check_files(const struct ta_client_config *client) {
   struct ta_tls *tls = NULL;
   struct tb_diag diag;
@@ -174,8 +173,8 @@ static bool is_same(const char *a, const char *b) {
   return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-/* Without OpenSSL: that they can be read. Files that were read are kept for later, when the program may no
- * longer read them; a child keeps its parent's. */
+/* Checks without OpenSSL that the files can be read, and keeps their contents: later the program may have lost the
+ * right to read them. A forked child uses its parent's copy. */
 int ta__forward_keep_files(struct ta_client_config *client) {
   static struct ta_pems kept;
   static char *of[TA_PEMS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of the public calls: of a stream, of an error, of this version. */
+/* Status of a stream, texts of errors, the version. */
 #include "agent/api/private.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ const char *ta_version(void) {
   return TA_VERSION;
 }
 
-/* The thread's own words, or those for the code. */
+/* The text of the thread's last error, or the general text of the code. */
 static const char *own_or(const char *text) {
   const char *own = ta_fault_text();
 

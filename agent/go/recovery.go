@@ -162,7 +162,7 @@ func (r *recovery) deliver() {
 		return
 	}
 	if err != nil {
-		r.reportEnd("is damaged, and sent up to there", levelWarning)
+		r.reportEnd("is damaged; sending what precedes the damage", levelWarning)
 	}
 	if !spool.isDone() && r.announce(spool) == nil {
 		r.send(spool)

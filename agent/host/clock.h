@@ -33,7 +33,7 @@ static inline struct timespec ta_timespec(uint64_t ns) {
                             .tv_nsec = (long)(ns % 1000000000u) };
 }
 
-/* The monotonic time at which a public call's deadline passes; below 0, and beyond what the clock can say: never. */
+/* The monotonic time at which a public call's deadline passes; UINT64_MAX (never) for ms < 0 and on overflow. */
 static inline uint64_t ta_deadline_ns(int64_t ms) {
   uint64_t now = ta_mono_ns(), ns_per_ms = 1000000;
 
@@ -41,7 +41,7 @@ static inline uint64_t ta_deadline_ns(int64_t ms) {
   return now + (uint64_t)ms * ns_per_ms;
 }
 
-/* Its deadlines are ta_timespec() of the monotonic clock. */
+/* Makes a condition variable whose deadlines are ta_timespec() of the monotonic clock. */
 static inline void ta_cond_init(pthread_cond_t *cond) {
   pthread_condattr_t attr;
 

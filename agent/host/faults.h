@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words for a thread's last error, which ta_strerror() adds to TA_E_CONFIG, TA_E_CERT and TA_E_OFF.
+/* Text of a thread's last error, which ta_strerror() returns for TA_E_CONFIG, TA_E_CERT and TA_E_OFF.
  *
- * They belong to the thread, but not to its storage: all of libtraceagent.so's thread-local variables lie in the static
- * block, of which a process has little left for libraries that it loads late (tests/e2e/test_static_tls.py). So there is
- * one table, and a thread that fails takes the slot that was taken longest ago.
+ * The text is per thread but not thread-local: all of libtraceagent.so's thread-local variables are in the static TLS
+ * block, of which a process has little left for libraries loaded late (tests/e2e/test_static_tls.py). So there is one
+ * table, and a thread that fails takes the slot that was taken longest ago.
  *
  * Memory    11 KiB, static.
- * Threads   any. Words stay for 64 other threads' failures.
+ * Threads   any. A text is overwritten after 64 failures of other threads.
  */
 #ifndef TA_HOST_FAULTS_H
 #define TA_HOST_FAULTS_H
@@ -15,6 +15,6 @@
 
 void ta_fault_say(const char *fmt, va_list args); /* cut to fit */
 void ta_fault_clear(void);
-const char *ta_fault_text(void); /* NULL: there are none */
+const char *ta_fault_text(void); /* NULL: no error */
 
 #endif

@@ -16,14 +16,15 @@
 
 enum { ANSWERS = 16, STATUS_BYTES = 4096 };
 
-/* The value of a field, 0 where there is none. */
+/* The value of a field; 0 if it is missing. */
 static long field(const char *status, const char *name) {
   const char *at = strstr(status, name);
 
   return at == NULL ? 0 : strtol(at + strlen(name), NULL, 10);
 }
 
-/* Of this thread. Kernels before 5.9 do not count them: below 0 then, since one that comes would not be seen. */
+/* Number of this thread's filters. Below 0 on kernels before 5.9, which do not report it: a new filter would go
+ * unnoticed. */
 static long filters(void) {
   char status[STATUS_BYTES];
 
@@ -40,15 +41,14 @@ static long filters(void) {
   return count > 0 ? count : -1;
 }
 
-/* Nothing here may use memory that another thread could have left locked, nor leave a core file. */
+/* Runs in the child, which must take no lock (another thread may have held it) and leave no core file. */
 static _Noreturn void make_the_call(long call, long a, long b, long c) {
   syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   syscall(call, a, b, c, 0L, 0L);
   for (;;) syscall(SYS_exit_group, 0);
 }
 
-/* With every signal blocked a SIGSYS that the filter raises kills the child, and no handler of the host's runs in
- * it. */
+/* All signals are blocked, so a SIGSYS from the filter kills the child and none of the host's handlers runs in it. */
 static bool child_lives(long call, long a, long b, long c) {
   sigset_t all, before;
   int status = -1;
@@ -67,7 +67,7 @@ static bool child_lives(long call, long a, long b, long c) {
   return child > 0 && status == 0;
 }
 
-/* The result for so many filters. */
+/* Known results, valid for a number of filters. */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct answer {

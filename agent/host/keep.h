@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's errno is not ours: KEEP_ERRNO at the head of a function puts it back at its end. Nor is its being cancelled:
- * between KEEP_FROM_CANCEL and the end of the function no thread ends, whatever that calls, with a lock of ours held. */
+/* KEEP_ERRNO at the head of a function restores the host's errno at its end. KEEP_FROM_CANCEL disables cancellation until
+ * the end of the function, so that no thread is cancelled while it holds a lock of the agent's. */
 #ifndef TA_HOST_KEEP_H
 #define TA_HOST_KEEP_H
 
@@ -29,8 +29,8 @@ static inline void ta_restore_cancel(const int *before) {
   pthread_setcancelstate(*before, NULL);
 }
 
-/* Where a thread of the host's writes a file of ours, RLIMIT_FSIZE must not end the host: the write fails, and the signal
- * for it, which only this thread gets, is taken away. */
+/* When a thread of the host's writes a file of the agent's, exceeding RLIMIT_FSIZE must not kill the host: the write
+ * fails, and the pending SIGXFSZ, which only this thread receives, is discarded. */
 struct ta_file_limit {
   sigset_t before;
   bool was_blocked;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 enum {
-  COUNT_MIN = 64, /* of descriptors, of threads */
-  SHARE = 4,      /* of the memory that may be had, the spool is so small a part */
+  COUNT_MIN = 64, /* descriptors, threads */
+  SHARE = 4,      /* the memory limit must be at least this many times the spool */
   BESIDE_BYTES = 32 << 20,
 };
 
@@ -24,7 +24,7 @@ static tb_rc check(struct tb_diag *diag, const char *name, uint64_t limit, uint6
                  name, limit, least);
 }
 
-/* Root's processes are not counted. */
+/* RLIMIT_NPROC does not apply to root. */
 tb_rc ta_limits_check(uint64_t spool_bytes, struct tb_diag *diag) {
   uint64_t bytes =
       spool_bytes > UINT64_MAX / (2 * SHARE) ? UINT64_MAX : SHARE * spool_bytes + BESIDE_BYTES;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource limits at which the agent stays away: it would take what the program needs, and the program would fail where it
- * does not without us.
+/* Resource limits below which the agent does not start, because it could use up what the program itself needs.
  *
- * Each limit is for the process or its user as a whole, and what of it is used already cannot be had cheaply. So the agent
- * asks for much more than it takes itself: 64 descriptors and threads, of which it takes up to ten and three, and of
- * memory four times the spool.
+ * Each limit is for the process or its user as a whole, and finding out how much is used already is expensive. So the
+ * agent requires much more than it takes: 64 descriptors and threads, of which it takes up to ten and three, and four
+ * times the spool's memory.
  */
 #ifndef TA_HOST_LIMITS_H
 #define TA_HOST_LIMITS_H

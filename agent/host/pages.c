@@ -15,7 +15,7 @@ tb_rc ta_pages_init(struct ta_pages *p, uint64_t bytes) {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return TB_NOMEM;
   madvise(map, all + used + next,
-          MADV_WIPEONFORK); /* a child does without: its fork() is quicker */
+          MADV_WIPEONFORK); /* a child does not need them: its fork() is quicker */
   p->bytes = map;
   p->used = (uint64_t *)(void *)(p->bytes + all);
   p->next = (uint32_t *)(void *)(p->bytes + all + used);

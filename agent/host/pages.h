@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bounded pool of memory pages, chained by those who take them.
+/* A bounded pool of memory pages, which callers link into chains.
  *
  * The lowest free page is taken first, so that a quiet stream keeps using the same few, warm ones, and the
- * pages of a chain mostly lie side by side.
+ * pages of a chain are mostly adjacent.
  *
- * Memory    one mapping made at init; the kernel gets back what trim() finds out of use.
- * Threads   one at a time; the bytes of a page taken are the taker's.
+ * Memory    one mapping made at init; trim() returns unused pages to the kernel.
+ * Threads   one at a time; the bytes of a page belong to the caller that took it.
  * Errors    TB_NOMEM from init.
  */
 #ifndef TA_HOST_PAGES_H
@@ -19,7 +19,7 @@ enum { TA_PAGE_BYTES = 4096 };
 
 struct ta_pages {
   unsigned char *bytes;
-  uint32_t *next; /* of each page: the one behind it in its chain, or TA_NONE */
+  uint32_t *next; /* for each page: the next one in its chain, or TA_NONE */
   uint64_t *used; /* bit set */
   size_t mapped_bytes;
   uint32_t max, free, hint;
@@ -29,10 +29,10 @@ struct ta_pages {
 TB_MUST tb_rc ta_pages_init(struct ta_pages *p, uint64_t bytes);
 void ta_pages_fini(struct ta_pages *p); /* accepts zeroed memory */
 
-uint32_t ta_pages_take(struct ta_pages *p); /* the caller has seen to it that one is free */
+uint32_t ta_pages_take(struct ta_pages *p); /* requires p->free > 0 */
 void ta_pages_give(struct ta_pages *p, uint32_t page);
 void ta_pages_give_chain(struct ta_pages *p, uint32_t page); /* from page on; TA_NONE: nothing */
-/* To be called about once a second: what lay above the last interval's peak is not wanted soon. */
+/* Call about once a second: frees pages above the last interval's peak, which are not needed soon. */
 void ta_pages_trim(struct ta_pages *p);
 
 static inline unsigned char *ta_page(const struct ta_pages *p, uint32_t page) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object is opened once more by the name under which it is loaded. The main program has no name and is never unloaded,
- * and neither is what has the flag already; a static executable has no loader to ask. */
+/* Opens the object once more, with RTLD_NODELETE, by the name under which it is loaded. That is not necessary for the
+ * main program, which has no name, for an object linked with the flag already, and in a static executable. */
 #include "agent/host/pin.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 #include "agent/host/keep.h"
 
-static const char ours; /* lies in the object */
+static const char ours; /* an address within the object */
 
 struct object {
   const char *name;
@@ -36,7 +36,7 @@ static bool has_the_flag(const struct dl_phdr_info *info) {
   return false;
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *self) {
+static int find_object(struct dl_phdr_info *info, size_t size, void *self) {
   struct object *found = self;
 
   (void)size;
@@ -52,9 +52,9 @@ bool ta_pin(void) {
   KEEP_ERRNO;
 
   if (atomic_load(&pinned)) return true;
-  dl_iterate_phdr(look, &found);
+  dl_iterate_phdr(find_object, &found);
   if (!found.stays && dlopen(found.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == NULL) {
-    dlerror(); /* ours, not the host's */
+    dlerror(); /* clears the error, so that the host does not see it */
     return false;
   }
   atomic_store(&pinned, true);

@@ -23,13 +23,13 @@ enum { EXIT_WAIT_MS = 200, FORK_WAIT_MS = 1000, THREADS_MAX = 32 };
 static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TA_AT_FORK pthread_cond_t calm; /* a member became quiet, a thread rests */
 static TA_AT_FORK struct ta_member *members;
-static TA_AT_FORK pid_t owner;      /* a child that was made without fork() has another id */
+static TA_AT_FORK pid_t owner;      /* getpid() differs in a child made without fork()'s handlers */
 static TA_AT_FORK unsigned working; /* threads that do not rest */
 static TA_AT_FORK atomic_uint epoch;
 static TA_AT_FORK bool calm_is_parents;
 static TA_AT_FORK bool torn;
-static TA_AT_FORK atomic_int starting; /* threads of ours that are not below yet */
-static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* of ours; negative: the host's that are about to end; 0: free */
+static TA_AT_FORK atomic_int starting; /* agent threads that are not in threads[] yet */
+static TA_AT_FORK atomic_int threads[THREADS_MAX]; /* agent threads; negative: host threads about to end; 0: free */
 static TA_AT_FORK atomic_bool first_has_left;
 static atomic_bool exiting;
 static _Atomic(const struct ta_fork_hooks *) hooks;
@@ -46,7 +46,7 @@ void ta_process_go_on(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* The hooks' locks are taken last: no other thread waits for them while this one waits for our threads. */
+/* The hooks' locks are taken last, so that no thread waits for them while this one waits for the agent's threads. */
 static TA_CODE_AT_FORK void lock_for_fork(void) {
   const struct ta_fork_hooks *others = atomic_load(&hooks);
 
@@ -60,7 +60,7 @@ static TA_CODE_AT_FORK void unlock_parent(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Threads of the parent may have waited for `calm`: the child has its own, once it needs it. */
+/* The parent's threads may have been waiting on `calm`, so the child initialises it again before its first use. */
 static TA_CODE_AT_FORK void start_child(void) {
   const struct ta_fork_hooks *others = atomic_load(&hooks);
 
@@ -120,7 +120,7 @@ bool ta_process_hook_fork(const struct ta_fork_hooks *of) {
   return true;
 }
 
-/* With the lock. Nothing waits for `calm` before there is a member or a thread at work. */
+/* Called with the lock held. Nothing waits on `calm` before there is a member or a working thread. */
 static void own_calm(void) {
   if (calm_is_parents) ta_cond_init(&calm);
   calm_is_parents = false;
@@ -195,7 +195,7 @@ void ta_process_work_end(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* Whose threads there are. */
+/* Accounting of threads: the agent's and the host's. */
 
 void ta_process_thread_starts(void) {
   atomic_fetch_add(&starting, 1);
@@ -213,8 +213,8 @@ static bool is_there(int thread) {
   return stat(path, &unused) == 0 || errno != ENOENT;
 }
 
-/* In a place that is free, or was one's that has ended. Without a place it counts as the host's. */
-static void note(int thread) {
+/* Stores the thread in a free slot or that of an ended thread. Without a slot it counts as a host thread. */
+static void note_thread(int thread) {
   KEEP_ERRNO;
 
   for (int i = 0; i < THREADS_MAX; i++) {
@@ -225,7 +225,7 @@ static void note(int thread) {
 }
 
 void ta_process_thread_begins(void) {
-  note(gettid());
+  note_thread(gettid());
   atomic_fetch_sub(&starting, 1);
 }
 
@@ -243,7 +243,8 @@ bool ta_process_first_has_left(void) {
   return atomic_load(&first_has_left);
 }
 
-/* A first thread that has ended stays as a zombie until all have. Its last figure is its status, as waitpid() reports it. */
+/* A first thread that has ended stays a zombie until all have. The last field of its stat is its status, as waitpid()
+ * reports it. */
 static bool first_is_zombie(int *out_status) {
   char text[1024];
   int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -258,8 +259,8 @@ static bool first_is_zombie(int *out_status) {
   return true;
 }
 
-struct tasks { /* this thread apart, and the first one if it has ended */
-  int ours, leaving, hosts; /* leaving: the host's that are about to end */
+struct tasks { /* without this thread, and without the first one if it has ended */
+  int ours, leaving, hosts; /* leaving: host threads about to end */
 };
 
 static struct tasks list_tasks(void) {
@@ -287,10 +288,10 @@ static void nap(void) {
   nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* A thread's end must not cost more the more threads there are: the folder has two links, and one for each. */
+/* A thread's end must not cost more with more threads, so this counts links: /proc/self/task has two, and one a thread. */
 static bool has_more_than_noted(void) {
   int self = gettid(), first = getpid();
-  int noted = 2 + atomic_load(&starting); /* these two, and those that are not noted yet */
+  int noted = 2 + atomic_load(&starting); /* self, first, and threads not noted yet */
   struct stat folder;
 
   if (stat("/proc/self/task", &folder) != 0) return false;
@@ -312,9 +313,9 @@ static bool has_others(void) {
   return n.hosts != 0;
 }
 
-/* Of two that end at once, one sees that the other is noted. */
+/* If two threads end at once, at least one sees that the other is noted. */
 bool ta_process_leaves_none(void) {
-  note(-gettid());
+  note_thread(-gettid());
   return !has_others();
 }
 

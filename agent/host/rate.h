@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cap on bytes a second.
  *
- * Each frame moves the moment when all is paid for, exactly: what the division leaves over goes into the next.
- * One may go out once that moment has come, however large it is; an idle sender saves up at most
- * TA_RATE_BURST_MS.
+ * Each frame moves the time `due_ns` forward by its cost; the remainder of the division is carried over, so the rate is
+ * exact. A frame of any size may be sent once that time has come; an idle sender saves up at most TA_RATE_BURST_MS.
  *
  * Time      in: monotonic nanoseconds.
  */
@@ -17,12 +16,12 @@ enum { TA_RATE_BURST_MS = 50 };
 
 struct ta_rate_cap {
   uint64_t bytes_s; /* 0: no cap */
-  uint64_t due_ns;  /* what went out is paid for then */
-  uint64_t rest;    /* of the division behind it, in bytes x ns */
+  uint64_t due_ns;  /* when the next frame may be sent */
+  uint64_t rest;    /* remainder of the last division, in bytes x ns */
 };
 
 static inline struct ta_rate_cap ta_rate_of(uint64_t bytes_s) {
-  /* No cost plus rest may pass 64 bits; such a cap is as good as none. */
+  /* Cost plus rest must fit 64 bits; a cap above INT64_MAX is as good as none. */
   return (struct ta_rate_cap){ .bytes_s = bytes_s > INT64_MAX ? 0 : bytes_s };
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libtraceagent with handles as types: the calls of traceagent.h and traceexperiment.h, where a name, a fiber, a
- * task, an event and an experiment are each a struct of its own. A text, a number or another handle in the place of
- * one does not compile. To use it, include this header in the place of the two, and say a zero by its name:
+/* libtraceagent with typed handles: the calls of traceagent.h and traceexperiment.h, where a name, a fiber, a
+ * task, an event and an experiment are each a struct of its own. A text, a number or another handle passed in place of
+ * one does not compile. Include this header instead of the two, and write zeroes by their names:
  *
  *   static ta_name serve;                           -- zeroed: none
  *
@@ -10,14 +10,12 @@
  *   ta_wait_begin(TA_WAIT_MUTEX);
  *   ta_experiment_emit(hit, ta_of_name(key), ta_of_number(bytes), TA_NO_VALUE, TA_NO_VALUE);
  *
- * An argument of an experiment's event is a ta_value: of a number, a name, a fiber, of TA_SEQUENCE(&sequence), or
- * TA_STACK_HERE. Everything else is as it stands there.
+ * An argument of an experiment's event is a ta_value, made of a number, a name, a fiber, TA_SEQUENCE(&sequence) or
+ * TA_STACK_HERE. Everything else is as in those two headers.
  *
- * It is a layer of inline functions: the same library, nothing of its own in it, no cost. Sources with this header and
- * others without it may be one program; what passes between them is the field `plain`. Headers that tracectl makes take
- * plain handles: include them before this one, and hand them `plain`.
- *
- * Memory, threads, errors    as of the calls.
+ * All functions are inline calls of the same library, without cost. Sources with and without this header may be linked
+ * into one program and exchange the field `plain`. Headers that tracectl generates take plain handles: include them
+ * before this one, and pass `plain`.
  */
 #ifndef TRACETYPED_H
 #define TRACETYPED_H
@@ -58,7 +56,7 @@ TA_TYPED(ta_typed_experiment, experiment)
 TA_TYPED(ta_value, value)
 #undef TA_TYPED
 
-/* The arguments of an event. */
+/* Arguments of an event. */
 TA_INLINE ta_value ta_of_number(uint64_t number) {
   return ta_typed_of_value(number);
 }
@@ -72,7 +70,6 @@ TA_INLINE ta_value ta_typed_sequence(ta_sequence *sequence) {
   return ta_typed_of_value(TA_SEQUENCE(sequence));
 }
 
-/* The calls. */
 TA_INLINE ta_typed_name ta_typed_name_of(const char *text) {
   return ta_typed_of_name(ta_name_of(text));
 }
@@ -146,7 +143,7 @@ TA_INLINE void ta_typed_memory_tell(enum ta_memory what, const void *at, size_t 
   ta_memory_tell(what, at, bytes, type.plain);
 }
 
-/* From here on the plain words mean these. */
+/* After this the plain names are the typed ones. */
 #define TA_NO_NAME    ta_typed_of_name(0)
 #define TA_NO_FIBER   ta_typed_of_fiber(0) /* to switch to: the thread itself */
 #define TA_NO_TASK    ta_typed_of_task(0)

@@ -3,7 +3,7 @@
  *
  * Threads   the sender's.
  * Errors    TB_PROTOCOL: the collector broke the protocol. TB_REFUSED, TB_END, TB_IO: it ends the connection,
- *           for good or not. The words are in the client's diag.
+ *           for good or not. The text is in the client's diag.
  */
 #ifndef TA_NET_ANSWERS_H
 #define TA_NET_ANSWERS_H

@@ -4,16 +4,15 @@
  *   connecting > securing > greeting > streaming > (leaving) > waiting > connecting ...
  *
  * ta_client_run() is that thread's body; it returns when everything is acked after CLOSE, when the collector
- * refused for good, or when stopped. Credit is kept to the byte: never more record
- * bytes go out on a connection than the collector's mark says. A peer that is silent for almost three
- * heartbeats is gone. A collector that no longer has what it acked is sent another stream (ta_spool_restart).
- * Tries are spaced by full jitter, 100 ms doubling to 30 s. A failed check, here or in a call
- * of the writer's, ends the stream: the host must not pay for our mistake.
+ * refused for good, or when stopped. Credit is exact: a connection never sends more record bytes than the collector's
+ * mark permits. A peer that is silent for almost three heartbeats counts as lost. If the collector no longer has records
+ * that it acked, the client sends a new stream (ta_spool_restart). Tries are spaced by full jitter, 100 ms doubling to
+ * 30 s. A failed check, here or in a call of the writer's, ends the stream, so that the host keeps running.
  *
  * Memory    the client itself; frames from the collector are at most TA_INBOUND_BYTES.
  * Threads   run() on one thread; stop(), wake() and status() from any.
  * Time      monotonic for every timer.
- * Errors    none to return: all that goes wrong leads to another try, its words are in status().
+ * Errors    none returned: every error leads to another try; status() has its text.
  */
 #ifndef TA_NET_CLIENT_H
 #define TA_NET_CLIENT_H
@@ -48,27 +47,27 @@ struct ta_client_config {
   struct ta_tls_files files;
   const char *service, *instance;
   uint64_t rate_bytes_s; /* 0: no cap */
-  uint64_t first_try_ns; /* no connection is tried before */
-  bool refusal_ends;     /* a refused certificate ends it too, not only a REFUSE for good */
+  uint64_t first_try_ns; /* time of the first try to connect */
+  bool refusal_ends;     /* a refused certificate ends the stream, too, not only a REFUSE for good */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
 };
 
-/* A SNAP that is refused: its answer waits until granted bytes have gone out whole. */
+/* A refused SNAP, to be answered once all granted bytes are sent. */
 struct ta_snaps {
   uint64_t refused_id; /* 0: none */
-  bool busy;           /* there are too many already; else the agent does not record */
+  bool busy;           /* reason: true: too many snaps; false: the agent does not record */
 };
 
 struct ta_client {
   struct ta_client_config config;
   struct ta_spool *spool;
   struct ta_spool_writer *disk; /* the spool on disk, or NULL */
-  struct tb_keeper keeper;      /* of the writer's and the sender's checks */
-  uint64_t started_wall_ns;     /* the stream */
-  int wake_fd;                  /* -1: no thread is to be woken yet */
+  struct tb_keeper keeper;      /* for the writer's and the sender's checks */
+  uint64_t started_wall_ns;     /* start of the stream */
+  int wake_fd;                  /* -1: there is no thread to wake yet */
   atomic_bool stop;
-  atomic_uint hurried;       /* calls that wait for acks */
+  atomic_uint hurried;       /* number of calls that wait for acks */
   atomic_ullong snap;        /* in ns, agent/spool/wanted.h */
   void (*_Atomic cut)(void); /* ends the generation soon, or NULL */
   struct ta_snaps snaps;
@@ -76,11 +75,11 @@ struct ta_client {
   enum ta_client_state state;
   uint64_t until_ns;        /* of this state; UINT64_MAX: no limit */
   struct tb_diag diag;      /* of this connection */
-  struct ta_lookup *lookup; /* connecting: the addresses are still to come */
+  struct ta_lookup *lookup; /* look-up in progress while connecting, else NULL */
   struct ta_addresses addresses;
   int fd;
   bool fd_full; /* the socket is full */
-  bool flows;   /* records, from WELCOME on */
+  bool flows;   /* records may be sent: WELCOME was received */
   bool refused; /* by a REFUSE for good */
   bool held;    /* a record waits for credit or rate */
   struct ta_tls *tls;
@@ -92,9 +91,9 @@ struct ta_client {
   uint64_t credit_bytes, sent_bytes; /* on this connection */
   uint64_t heartbeat_ns, beat_ns, heard_ns, trim_ns;
   uint64_t said_losses,
-      say_losses_ns;  /* generations that log() has heard of; when the next line may come */
-  uint64_t rest_ns;   /* the end of this rest, 0: it takes none */
-  uint64_t away_ns;   /* GOAWAY: not before */
+      say_losses_ns;  /* lost generations that log() has reported; earliest time of the next line */
+  uint64_t rest_ns;   /* end of this rest, 0: not resting */
+  uint64_t away_ns;   /* earliest time of the next try, from GOAWAY */
   uint64_t acked_seq; /* on this connection */
   struct ta_hold hold;
   struct ta_rate_cap rate;
@@ -103,18 +102,18 @@ struct ta_client {
 
 TB_MUST tb_rc ta_client_init(struct ta_client *c, const struct ta_client_config *config,
                              struct ta_spool *spool);
-/* Only a thread needs: before run(), which may be much later. TB_IO: the system refuses a descriptor. */
+/* Creates what only a thread needs; call before run(), possibly long after init(). TB_IO: no descriptor. */
 TB_MUST tb_rc ta_client_open(struct ta_client *c);
-/* Before run(): the stream is not a new one. */
+/* Continues an existing stream; call before run(). */
 void ta_client_is(struct ta_client *c, const unsigned char stream[16], uint64_t started_wall_ns);
-/* Before run(): what the spool has is kept on disk, too. */
+/* Keeps the spool on disk, too; call before run(). */
 void ta_client_keep(struct ta_client *c, struct ta_spool_writer *disk);
 void ta_client_fini(struct ta_client *c); /* accepts zeroed memory; the thread has ended */
 void ta_client_run(struct ta_client *c);
-/* Instead of run(): what the spool has goes to disk, and nowhere else. */
+/* Instead of run(): only writes the spool to disk. */
 void ta_client_keep_only(struct ta_client *c);
 void ta_client_wake(struct ta_client *c);
-/* Says that a caller waits for acks from now on, or no more: meanwhile the sender takes no rests. */
+/* Notes that a caller begins (yes) or ends waiting for acks: meanwhile the sender takes no rests. */
 void ta_client_hurry(struct ta_client *c, bool yes);
 /* Asks for a snap (agent/spool/recorder.h): last_ns 0: all. Async-signal-safe. The first of the writer, the
  * sender and a waiting caller takes it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the words a user wrote to sockets on their way.
+/* Connects to the server that the user named.
  *
  * server is HOST:PORT, [ADDRESS]:PORT, or @FILE: a collector's --ready-file, whose line agents=HOST:PORT
- * counts. The file is read at each look-up, since a collector on port 0 moves.
+ * is used. The file is read at each look-up, since the port of a collector on port 0 changes.
  *
  * Memory    none.
  * Threads   find() may wait for the resolver: only agent/net/lookup.h's thread calls it.
@@ -27,15 +27,15 @@ struct ta_addresses {
   } at[TA_ADDRESSES];
 };
 
-/* Takes server apart without a look-up: TB_OK if it could be dialled one day. */
+/* Checks server's syntax without a look-up. */
 TB_MUST tb_rc ta_dial_check(const char *server, struct tb_diag *diag);
 /* TB_AGAIN: it is a name, which find() looks up. */
 TB_MUST tb_rc ta_dial_find_number(const char *server, struct tb_diag *diag,
                                   struct ta_addresses *out);
 TB_MUST tb_rc ta_dial_find(const char *server, struct tb_diag *diag, struct ta_addresses *out);
-/* A connect begun to the next address not tried; it is through when the socket is writable. */
+/* Begins to connect to the next untried address; the connect is finished when the socket is writable. */
 TB_MUST tb_rc ta_dial_next(struct ta_addresses *addresses, struct tb_diag *diag, int *out_fd);
-/* Once it is writable. */
+/* Result of the connect, once the socket is writable. */
 TB_MUST tb_rc ta_dial_result(const struct ta_addresses *addresses, int fd, struct tb_diag *diag);
 
 #endif

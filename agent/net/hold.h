@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the collector holds this agent back: an ACK names a reason while it lasts.
+/* Reason for which the collector delays this agent; ACKs contain it while it lasts.
  *
- * The reason stays for five seconds: the collector repeats it every two.
+ * A reason is valid for five seconds: the collector repeats it every two.
  *
  * Memory    the texts are constants.
  * Threads   the sender's.
@@ -12,13 +12,13 @@
 #include "proto/frame.pb-c.h"
 
 struct ta_hold {
-  const char *text; /* NULL: it does not */
-  uint64_t at_ns;   /* when it last said so */
+  const char *text; /* NULL: no delay */
+  uint64_t at_ns;   /* when the reason was last received */
 };
 
-/* The words to warn with. NULL: no reason, or one of a later version. */
+/* Returns the text of a warning, or NULL: no reason, or one of a later version. */
 const char *ta_hold_note(struct ta_hold *hold, Tracecollect__V1__Hold reason, uint64_t now_ns);
-/* Acks come: the words of a reason that is over by now, NULL: there is none. */
+/* When acks arrive: returns the text of a reason that is over by now, or NULL. */
 const char *ta_hold_over(struct ta_hold *hold, uint64_t now_ns);
 
 #endif

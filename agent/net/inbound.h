@@ -3,9 +3,9 @@
  *
  *   room() > TLS reads into it > add(n) > next() until TB_AGAIN > room() ...
  *
- * Heartbeats, and control frames of a later minor version, carry nothing for us: next() passes over them.
+ * next() skips heartbeats, and control frames of a later minor version.
  *
- * Memory    frames of at most TA_INBOUND_BYTES; a message lies in the arena until the next call of next().
+ * Memory    frames of at most TA_INBOUND_BYTES; a message is valid until the next call of next().
  * Threads   one at a time.
  * Errors    next: TB_AGAIN: the next message is not whole yet. TB_PROTOCOL: the collector broke the protocol.
  */
@@ -38,9 +38,9 @@ struct ta_inbound {
 
 void ta_inbound_init(struct ta_inbound *in);
 void ta_inbound_fini(struct ta_inbound *in); /* accepts zeroed memory */
-/* A new connection begins: what the old one left is dropped. */
+/* A new connection begins: drops bytes of the old one. */
 void ta_inbound_clear(struct ta_inbound *in);
-/* Where the next bytes go, never 0 of them after TB_AGAIN. */
+/* Returns the room for the next bytes, never 0 bytes after TB_AGAIN. */
 unsigned char *ta_inbound_room(struct ta_inbound *in, size_t *out_n);
 void ta_inbound_add(struct ta_inbound *in, size_t n);
 TB_MUST tb_rc ta_inbound_next(struct ta_inbound *in, struct tb_diag *diag, struct ta_message *out);

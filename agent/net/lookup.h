@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A name look-up that nothing waits for.
+/* An asynchronous name look-up.
  *
- * getaddrinfo() may wait for a name server for half a minute. So it runs on a thread of its own: the sender goes on
- * meanwhile, and neither fork() nor exit() nor close() waits for it. A look-up that is given up ends by itself.
+ * getaddrinfo() may wait for a name server for half a minute. So it runs on a thread of its own: the sender continues
+ * meanwhile, and neither fork() nor exit() nor close() waits for it. An abandoned look-up ends by itself.
  *
- * An address in numbers needs no look-up: begin() answers at once.
+ * A numeric address needs no look-up: begin() returns it at once.
  *
- * After fork() a process must not rely on: a child that is made in the very microseconds in which the resolver holds
- * one of its locks cannot look up names itself. This holds for every program whose threads look up names.
+ * Limitation: a child that is forked in the microseconds in which the resolver holds one of its locks cannot look up
+ * names itself. This holds for every program whose threads look up names.
  *
  * Memory    one block, freed by the last of both sides.
- * Threads   begin, poll and give_up on one; one of our own a look-up.
+ * Threads   begin, poll and give_up on one; each look-up has a thread of its own.
  * Errors    as ta_dial_find(). TB_IO: no thread.
  */
 #ifndef TA_NET_LOOKUP_H
@@ -20,14 +20,14 @@
 
 enum { TA_LOOKUP_POLL_MS = 5 };
 
-struct ta_lookup; /* one that is under way */
+struct ta_lookup; /* a look-up in progress */
 
-/* TB_OK: *out is filled, *out_lookup is NULL. TB_AGAIN: *out_lookup is under way. */
+/* TB_OK: *out is filled, *out_lookup is NULL. TB_AGAIN: *out_lookup is in progress. */
 TB_MUST tb_rc ta_lookup_begin(const char *server, struct tb_diag *diag, struct ta_addresses *out,
                               struct ta_lookup **out_lookup);
-/* TB_AGAIN: not yet. Anything else is the answer, and the look-up is gone. */
+/* TB_AGAIN: not yet. Any other result is final, and the look-up is freed. */
 TB_MUST tb_rc ta_lookup_poll(struct ta_lookup **lookup, struct tb_diag *diag,
                              struct ta_addresses *out);
-void ta_lookup_give_up(struct ta_lookup **lookup); /* accepts none */
+void ta_lookup_give_up(struct ta_lookup **lookup); /* *lookup may be NULL */
 
 #endif

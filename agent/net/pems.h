@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of the PEM files, as they are on disk: three, and the revocation lists where they are named.
+/* Contents of the PEM files: three, and the revocation lists if they are configured.
  *
- * They are read again for each connection, so that a renewed certificate is used. Between two connections a server
- * may have given up the rights to read them, or have changed its root folder: then what was read at the start is
- * used on.
+ * The files are read again for each connection, so that a renewed certificate is used. If the host has dropped the rights
+ * to read them or changed its root folder meanwhile, the contents read at the start are used.
  *
  * Memory    the files' bytes, at most TB_SMALL_FILE_MAX each.
  * Threads   one at a time.
@@ -18,7 +17,7 @@
 
 enum { TA_PEM_CA, TA_PEM_CERT, TA_PEM_KEY, TA_PEM_CRL, TA_PEMS };
 
-/* bytes NULL: not named. */
+/* bytes NULL: not configured. */
 struct ta_pems {
   char *bytes[TA_PEMS];
   size_t n[TA_PEMS];

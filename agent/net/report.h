@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection shows of itself: its status for other threads, and the lines of its log.
+/* A connection's status for other threads, and its log lines.
  *
  * Threads   the sender writes; status() may be called by any.
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* TA_STATE(NAME): of a client's life, tracectl's and the tests' names too */
+/* TA_STATE(NAME): states of a client, whose names tracectl and the tests use, too */
 #define TA_CLIENT_STATES(X)                                                                        \
   X(IDLE)                                                                                          \
   X(CONNECTING)                                                                                    \
@@ -28,10 +28,10 @@ enum ta_client_state { TA_CLIENT_STATES(TA_CODE) TA_CLIENT_STATE_COUNT };
 struct ta_client_status {
   enum ta_client_state state;
   unsigned char stream[16];
-  uint64_t restarted; /* streams before this one, which the collector no longer had */
+  uint64_t restarted; /* earlier streams of which the collector lost acked records */
   bool refused;       /* for good */
   uint64_t connects, welcomes;
-  char last_error[200]; /* why acks do not come, empty while they do */
+  char last_error[200]; /* why no acks arrive; empty while they do */
 };
 
 struct ta_report {
@@ -50,9 +50,9 @@ void ta_report_connect(struct ta_report *r);
 void ta_report_welcome(struct ta_report *r); /* clears last_error */
 void ta_report_restart(struct ta_report *r, const unsigned char stream[16]);
 void ta_report_refused(struct ta_report *r);
-/* Sets last_error. A text that was not there before goes to the log. */
+/* Sets last_error, and logs the text if it differs from the previous one. */
 void ta_report_error(struct ta_report *r, const char *text);
-/* Acks come again: clears last_error where it is text. */
+/* Acks arrive again: clears last_error if it equals text. */
 void ta_report_error_over(struct ta_report *r, const char *text);
 void ta_report_status(struct ta_report *r, struct ta_client_status *out);
 

@@ -10,7 +10,7 @@
 /* A control frame; between records only. */
 TB_MUST tb_rc ta__client_say(struct ta_client *c, enum tp_kind kind,
                              const ProtobufCMessage *message);
-/* From OpenSSL to the socket, as far as it takes them. */
+/* Writes OpenSSL's pending bytes to the socket, as many as fit. */
 void ta__client_flush(struct ta_client *c);
 TB_MUST tb_rc ta__client_send_records(struct ta_client *c);
 

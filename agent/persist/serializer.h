@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a spool that are not on disk yet, piece by piece; and the way back, a spool made of such pieces.
+/* Serializes the parts of a spool that are not on disk yet, piece by piece, and restores a spool from such pieces.
  *
- * Out: the sender asks for one piece after the other and writes it where the next asking will not find it again:
- * each is given once. While keeping, the spool lets no record go out that was not given.
+ * Out: the sender requests and writes one piece after the other; each is returned once. While keeping, the spool sends
+ * no record that was not returned in a piece.
  *
- * In: a successor of a process that died begins with the accounting, adds what it finds, run by run in order,
- * and ends. Numbers follow from the accounting and that order, since only what has none yet is ever dropped.
+ * In: the successor of a process that died starts with the accounting, adds the runs that it finds, in order, and
+ * finishes. Numbers follow from the accounting and that order, since only records without a number are ever dropped.
  *
  * Threads   all of it on the sender's thread.
- * Errors    TB_NOMEM: a spool made of pieces has no room for it.
+ * Errors    TB_NOMEM: the restored spool has no room.
  */
 #ifndef TA_PERSIST_SERIALIZER_H
 #define TA_PERSIST_SERIALIZER_H
@@ -20,13 +20,13 @@ enum {
   TA_KEPT_HEAD_BYTES = 32,    /* in front of each frame */
 };
 
-/* A run but for its frames, as it goes to disk. */
+/* A run without its frames, as stored on disk. */
 struct ta_run_image {
-  uint64_t id, covers;   /* those behind id up to covers have become part of it */
+  uint64_t id, covers;   /* runs after id up to covers were merged into it */
   uint32_t kind, reason; /* enum ta_run_kind */
   uint32_t open, lost;
   uint64_t gen, last_gen;
-  uint64_t end_bytes; /* of frames: those behind were given, too, but do not count */
+  uint64_t end_bytes; /* of valid frames; frames written after these do not count */
   struct ta_count all, sealed;
   uint64_t first_wall_ns, last_wall_ns;
 };
@@ -52,22 +52,22 @@ struct ta_accounting {
   unsigned char header[TA_SLOT_BYTES - TP_HEADER_BYTES];
 };
 
-/* From now on, nothing that is there is on disk. */
+/* Starts keeping; no record is on disk yet. */
 void ta_spool_keep(struct ta_spool *s);
-/* There is no disk any more. */
+/* Stops keeping. */
 void ta_spool_keep_not(struct ta_spool *s);
-/* The next piece, its frames in room; salt goes into their checksums. false: there is none. */
+/* Returns the next piece, its frames in room; salt enters their checksums. Returns false if there is none. */
 bool ta_spool_unsaved(struct ta_spool *s, uint32_t salt, unsigned char room[TA_PIECE_BYTES],
                       struct ta_piece *out);
-/* It could not be written: it is given again. */
+/* Returns a piece that could not be written, so that it is returned again. */
 void ta_spool_unsaved_again(struct ta_spool *s, const struct ta_piece *piece);
-/* Whether something on disk is not acked yet: our successor would send it. */
+/* Whether records on disk are not acked yet: a successor would send them. */
 bool ta_spool_has_kept(struct ta_spool *s);
-/* Whether all that has a number is: a successor can go on where we are. */
+/* Whether all numbered records are on disk, so that a successor can continue after them. */
 bool ta_spool_given_kept(struct ta_spool *s);
 void ta_spool_accounting(struct ta_spool *s, struct ta_accounting *out);
 
-/* A frame out of such a piece: TB_OK, TB_AGAIN: it is cut short, TB_CORRUPT. */
+/* Reads a frame of a piece: TB_OK, TB_AGAIN: bytes are missing, TB_CORRUPT. */
 TB_MUST tb_rc ta_kept_frame(uint32_t salt, const unsigned char *bytes, size_t n,
                             struct tp_frame *out);
 

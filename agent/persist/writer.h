@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the spool's files like the spool, on the sender's thread.
+/* Copies the spool to files, on the sender's thread.
  *
- * flush() puts down all that the files lack; the sender does so before records get numbers, notes the numbers
- * before they go out, and otherwise every 100 ms. So a number that went out is always known to the files, and
- * records that were put less than 100 ms ago are known to no other process.
+ * flush() writes all records that are not in the files yet. The sender calls it before records get numbers, and otherwise
+ * every 100 ms; it notes the numbers before they are sent. So the files contain every number that was sent; only records
+ * of the last 100 ms may be missing.
  *
- * A disk that is full, or fails, is no loss: the spool in memory has everything. Records that the files have
- * stay there, since a caller may have been promised it; what they lack waits, unsent, and is tried again every 100
- * ms. When nothing that they have is still to be acked the files go, the stream goes on without, and 10 s later new
- * ones are written.
- * log() hears of it the first time.
+ * A full or failing disk loses nothing: the spool in memory is complete. Records in the files stay there, since a caller
+ * may have been promised that; the others wait, unsent, and writing them is retried every 100 ms. When all records in
+ * the files are acked, the files are deleted, the stream continues without files, and 10 s later new ones are written.
+ * log() reports it the first time.
  *
  * Threads   the sender's; reported() any, forked() a forked child.
  */
@@ -27,7 +26,7 @@ struct ta_spool_writer {
   bool full;              /* the last piece could not be written */
   bool stale;             /* the state is not what was written last */
   uint64_t due_ns;        /* the next flush, or the next try */
-  uint64_t dropped_id;    /* files up to there are gone */
+  uint64_t dropped_id;    /* files up to this run are deleted */
   uint64_t punched_bytes; /* of the front run's frames */
   void (*log)(void *self, int level, const char *text);
   void *log_self;
@@ -47,14 +46,14 @@ TB_MUST tb_rc ta_spool_writer_init(struct ta_spool_writer *m,
                                    struct ta_spool *spool);
 void ta_spool_writer_fini(struct ta_spool_writer *m); /* accepts zeroed memory; the files stay */
 
-/* Files for a stream from now on; those of another one before it go. */
+/* Begins files for a stream; deletes those of the previous one. */
 void ta_spool_writer_begin(struct ta_spool_writer *m, const unsigned char stream[16],
                            uint64_t started_wall_ns);
-/* 2 MiB at most, and goes on at the next call: due_ns is 0 then. */
+/* Writes at most 2 MiB; if more is left, due_ns is 0 and the next call continues. */
 void ta_spool_writer_flush(struct ta_spool_writer *m);
-/* Numbers were given: to be called before they go out. */
+/* Notes assigned numbers; call before records with them are sent. */
 void ta_spool_writer_note(struct ta_spool_writer *m);
-/* Nothing more will be sent here: the rest stays, for another process. The last call but fini(). */
+/* Nothing more will be sent here: leaves the rest for another process. The last call before fini(). */
 void ta_spool_writer_end(struct ta_spool_writer *m);
 void ta_spool_writer_forked(struct ta_spool_writer *m);
 

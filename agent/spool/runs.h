@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool's contents: runs of records, oldest first, and the places that walk them.
+/* The spool's contents: runs of records, oldest first, and the places (cursors) that walk them.
  *
- * A run is a generation, or one record that stands alone (HEADER, LOSS, CLOSE). A generation's frames lie
- * back to back in a chain of pages, as they will go out; a record that stands alone lies in its run's own
- * slot, so it never wants for memory. Places stand between two frames, only TA_SENT may stand inside one.
+ * A run is a generation, or one single record (HEADER, LOSS, CLOSE). A generation's frames are stored contiguously in
+ * a chain of pages, as they will be sent; a single record is stored in its run's own slot, so it never lacks memory.
+ * Places are between two frames; only TA_SENT may be inside one.
  *
  * Memory    one mapping made at init, and the pages.
  * Threads   one at a time.
@@ -33,11 +33,10 @@ static inline void ta_count_sub(struct ta_count *sum, struct ta_count n) {
   sum->bytes -= n.bytes;
 }
 
-/* Records that stand or fall together. */
 struct ta_run {
   enum ta_run_kind kind;
   bool open;     /* more may come */
-  bool lost;     /* an abandoned generation: what was sent of it is not counted as kept */
+  bool lost;     /* an abandoned generation: its sent records do not count as kept */
   bool unsaved;  /* changed since it was last written to the disk */
   bool held;     /* by the recorder, agent/spool/recorder.h */
   uint32_t next; /* run, or TA_NONE */
@@ -46,15 +45,15 @@ struct ta_run {
   uint64_t bytes, sealed_bytes; /* of frames */
   uint64_t order;               /* place of its first record among all records put */
   uint64_t acked_records, sealed_records;
-  uint64_t held_records; /* put while it was held: not counted among all yet */
-  uint64_t id, covers;   /* on disk: its file, and the last one that it takes the place of */
-  uint64_t kept_covers;  /* up to there those files are gone */
-  uint64_t kept_bytes, kept_from; /* so many of bytes are on disk, from there on */
+  uint64_t held_records; /* put while the run was held: not in `all` yet */
+  uint64_t id, covers;   /* on disk: its file, and the last file that it replaces */
+  uint64_t kept_covers;  /* replaced files up to this one are deleted */
+  uint64_t kept_bytes, kept_from; /* bytes on disk, and the offset of the first */
   struct ta_count all, sealed, acked;
   uint32_t crc;    /* over the batches' checksums */
   uint32_t reason; /* of the loss */
   uint64_t first_wall_ns, last_wall_ns;
-  uint64_t ended_mono_ns; /* of a recorder's */
+  uint64_t ended_mono_ns; /* recorder only */
   unsigned char slot[TA_SLOT_BYTES];
 };
 
@@ -64,7 +63,7 @@ struct ta_place {
   uint64_t at; /* bytes into the run */
 };
 
-/* TA_KEPT is apart from the others: no more than where the copying to disk of one run goes on. */
+/* TA_KEPT is independent of the others: the position at which copying one run to disk continues. */
 enum { TA_ACKED, TA_SENT, TA_GRANTED, TA_SEALED, TA_KEPT, TA_PLACES };
 
 struct ta_runs {
@@ -73,21 +72,21 @@ struct ta_runs {
   size_t mapped_bytes;
   uint32_t max, free, hint;
   uint32_t last;    /* the newest, or TA_NONE */
-  uint64_t last_id; /* given to a run */
-  uint32_t unsaved; /* runs that are */
+  uint64_t last_id; /* last one assigned to a run */
+  uint32_t unsaved; /* number of unsaved runs */
   struct ta_place place[TA_PLACES];
 };
 
 TB_MUST tb_rc ta_runs_init(struct ta_runs *r, uint64_t bytes);
 void ta_runs_fini(struct ta_runs *r); /* accepts zeroed memory */
 
-/* A new one behind the last, in no page; the caller has seen to it that one is free. */
+/* Appends a run without pages; requires a free run. */
 struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                               uint64_t order);
-/* The same before the run that TA_ACKED stands in, and that place goes there. */
+/* Inserts a run before the one that contains TA_ACKED, and moves TA_ACKED there. */
 struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                                uint64_t order);
-/* It changed: what the disk has of it is old. */
+/* Marks a run as changed since it was written to disk. */
 static inline void ta_run_touch(struct ta_runs *r, struct ta_run *run) {
   r->unsaved += !run->unsaved;
   run->unsaved = true;
@@ -98,28 +97,28 @@ static inline void ta_run_untouch(struct ta_runs *r, struct ta_run *run) {
   run->unsaved = false;
 }
 
-/* Gives it and its pages back; it is in no list any more. */
+/* Frees a run and its pages; it must not be in the list any more. */
 void ta_runs_give(struct ta_runs *r, uint32_t run);
 struct ta_run *ta_runs_writing(struct ta_runs *r); /* the last one if it is open, or NULL */
 
-/* Frames while they have no number: a header of our own in the place of the one to come. */
+/* Frames without a number have an internal header in the place of the final one. */
 void ta_run_unsealed_head(unsigned char out[TP_HEADER_BYTES], const struct tp_frame *frame);
 void ta_run_slot(struct ta_run *run, enum tp_kind kind, const void *payload, size_t n);
 void ta_run_read_unsealed(const unsigned char head[TP_HEADER_BYTES], struct tp_frame *out);
 
-/* How many pages more a generation needs for so many bytes more; and takes them: the page that the first of
- * these bytes goes to. */
+/* pages_wanted returns the number of pages that a generation needs for more bytes; extend takes them and returns the
+ * page for the first of these bytes. */
 uint64_t ta_run_pages_wanted(const struct ta_run *run, size_t bytes);
 uint32_t ta_runs_extend(struct ta_runs *r, struct ta_run *run, size_t bytes);
 
-/* Leaves a run that is complete and walked through, if another follows: once, and as often as can be. The
- * second is not for TA_ACKED, which frees what it leaves. */
+/* Moves p from the end of a complete run to the next run, if there is one: once, or as often as possible. The second is
+ * not for TA_ACKED, since runs that it leaves must be freed. */
 bool ta_runs_settle_once(struct ta_runs *r, struct ta_place *p);
 void ta_runs_settle(struct ta_runs *r, struct ta_place *p);
 /* The bytes at p up to the end of its page or slot. */
 unsigned char *ta_runs_bytes(struct ta_runs *r, struct ta_place *p, size_t *out_n);
 void ta_runs_step(struct ta_runs *r, struct ta_place *p, size_t n);
-/* The header of the frame at p, out of its pages and into them. */
+/* Copy the header of the frame at p out of its pages, and into them. */
 void ta_runs_load_head(struct ta_runs *r, struct ta_place p, unsigned char out[TP_HEADER_BYTES]);
 void ta_runs_store_head(struct ta_runs *r, struct ta_place p,
                         const unsigned char head[TP_HEADER_BYTES]);

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records that were written and are not acked yet, in bounded memory.
+/* Unacked records in bounded memory.
  *
- * One writer puts records in, one sender takes them out as ready frames, keeps them until they are
- * acked and can begin again at the first unacked one. How records lie in memory is agent/spool/runs.h's, what
- * goes when it is full agent/spool/losses.h's: a generation may be any multiple of the pool and flows through,
- * whole generations are dropped, and each drop leaves a LOSS record in the place of what it dropped.
- * Sequence numbers are given when a record is first granted.
+ * One writer puts records in; one sender takes them out as ready frames, keeps them until they are acked and can
+ * start again at the first unacked one. agent/spool/runs.h describes the layout in memory, agent/spool/losses.h what is
+ * dropped when the spool is full: whole generations, each replaced by a LOSS record. A generation may be larger than the
+ * pool and flows through. Sequence numbers are assigned when a record is first granted.
  *
  *   acked <= sent <= granted <= sealed <= written          (places in the order of records)
  *
- * Memory    two mappings made at open, one used from its low end; the kernel gets back what is not in
- *           use.
+ * Memory    two mappings made at open, one used from its low end; unused memory is returned to the kernel.
  * Threads   the writer's calls (header, put, end, finish) from one thread at a time, the sender's
  *           (grant ... trim) from one; the lock is never held while payload is copied.
- * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims to have what
- *           was never sent. TB_NOTFOUND from resume: it no longer has what it acked. TB_REFUSED from resume: it
- *           has more of an inherited stream than we know of. Records that cannot be kept are no error but a loss.
+ * Errors    TB_NOMEM from init. TB_PROTOCOL from ack and resume: the collector claims records that were never sent.
+ *           TB_NOTFOUND from resume: it no longer has records that it acked. TB_REFUSED from resume: it has more of an
+ *           inherited stream than this process knows. Records without room are not an error but a loss.
  */
 #ifndef TA_SPOOL_SPOOL_H
 #define TA_SPOOL_SPOOL_H
@@ -44,12 +42,12 @@ struct ta_span {
   uint64_t first_gen, last_gen, first_wall_ns, last_wall_ns; /* first_gen 0: none */
 };
 
-/* How much hope there is that what was put will be acked. */
+/* Outlook that records will be acked. */
 enum ta_hope {
   TA_HOPE_TRYING,   /* the collector has not answered yet */
-  TA_HOPE_HEARD,    /* it has said something */
-  TA_HOPE_WELCOMED, /* a connection stood: for good */
-  TA_HOPE_NONE,     /* the last try failed, and none ever stood */
+  TA_HOPE_HEARD,    /* the collector has sent something */
+  TA_HOPE_WELCOMED, /* a connection was established once; never changes again */
+  TA_HOPE_NONE,     /* the last try failed, and no connection was ever established */
 };
 
 struct ta_spool {
@@ -58,83 +56,82 @@ struct ta_spool {
   struct ta_runs runs;
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
-  struct ta_span gone; /* what was freed since the spool was made */
+  struct ta_span gone; /* generations freed since the spool was made */
   struct ta_count settled,
-      settled_lost; /* what records 1 to acked_seq report of produced, and of lost */
+      settled_lost; /* counts that records 1 to acked_seq report of produced, and of lost */
   bool
-      keeping; /* there is a spool on disk, agent/persist/serializer.h: what is not there yet waits */
-  uint64_t kept_records; /* of records: so many were put when the disk last had all of them */
+      keeping; /* there is a spool on disk, agent/persist/serializer.h: records not on it must wait */
+  uint64_t kept_records; /* value of records when the disk last had all of them */
   bool
-      inherited; /* there is no writer: what an earlier process left on disk, agent/api/recovery.h */
-  uint64_t inherited_seq; /* the last it may have sent */
-  bool agreed;            /* the collector had no more than that when we first asked */
-  bool superseded; /* it had more: the process went on without its disk, or a file is damaged */
+      inherited; /* no writer: the records are an earlier process's, read from disk, agent/api/recovery.h */
+  uint64_t inherited_seq; /* the last number that the earlier process may have sent */
+  bool agreed;            /* on the first resume the collector had no later number than that */
+  bool superseded; /* it had a later one: the process continued without its disk, or a file is damaged */
   struct ta_recorder recorder;
   struct { /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
     size_t n;
   } header;
   bool filling;                  /* the writer copies a frame, without the lock */
-  bool finished;                 /* CLOSE is in */
-  bool (*impatient)(void *self); /* if set, the writer waits for room until it says so
-                                    (asked every 100 ms), instead of dropping (tracectl send) */
+  bool finished;                 /* the CLOSE record was put */
+  bool (*impatient)(void *self); /* if set, the writer waits for room instead of dropping, until this
+                                    returns true (called every 100 ms; tracectl send) */
   void *impatient_self;
   enum ta_hope hope;
   uint64_t tried_ns;   /* when the first try began; 0: none did */
-  atomic_bool over;    /* nothing will be sent any more: there is no waiter */
-  uint64_t wake_bytes; /* the sender sleeps until so many are put; 0: it is awake */
-  atomic_bool capped;  /* the rate cap holds the sender back: the reason of a loss */
+  atomic_bool over;    /* nothing will be sent any more, and no call waits */
+  uint64_t wake_bytes; /* the sender sleeps until this many bytes are put; 0: it is awake */
+  atomic_bool capped;  /* the rate cap delays the sender; becomes the reason of a loss */
   struct ta_counters counters;
 };
 
 TB_MUST tb_rc ta_spool_init(struct ta_spool *s, uint64_t bytes);
 void ta_spool_fini(struct ta_spool *s); /* accepts zeroed memory */
 
-/* Writer. The answer is true when the sender sleeps and must be woken. */
+/* Writer. Return true if the sender sleeps and must be woken. */
 bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n);
 bool ta_spool_put(struct ta_spool *s, uint64_t gen, const void *batch, size_t n);
 bool ta_spool_end(struct ta_spool *s); /* the generation being written is complete */
-/* The writer itself could not keep all of gen, the generation being written or the next: it goes, and what is put
- * until its end goes, too. */
+/* Drops gen, the generation being written or the next, until its end, because the writer lost a part of it. */
 bool ta_spool_lose(struct ta_spool *s, uint64_t gen, uint32_t reason); /* LossReason */
 bool ta_spool_finish(struct ta_spool *s);
-/* Why streams of this process are finished from now on, as CLOSE says it. NULL: because their writers say so. */
+/* Sets the reason that CLOSE records of this process contain from now on. NULL: finished by their writers. */
 void ta_spool_closes_by(const char *reason);
 
-/* Sender. grant() lets whole frames of at most room bytes through to span() and answers how many
- * bytes; 0: nothing to send (then *out_need is 0) or the next frame needs more room (*out_need). */
+/* Sender. grant() makes whole frames of at most room bytes available to span() and returns their bytes;
+ * 0: nothing to send (then *out_need is 0) or the next frame needs more room (*out_need). */
 size_t ta_spool_grant(struct ta_spool *s, uint64_t room, uint64_t *out_need);
-/* The next granted bytes not passed to sent() yet; they stay put until acked. */
+/* Returns the next granted bytes not passed to sent() yet; they stay in place until acked. */
 size_t ta_spool_span(struct ta_spool *s, const unsigned char **out_bytes);
 void ta_spool_sent(struct ta_spool *s, size_t n);
 TB_MUST tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag);
-/* On a new connection: frees up to what the collector has and begins again behind it. */
+/* On a new connection: frees the records that the collector has and continues after them. */
 TB_MUST tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag);
-/* After resume() answered TB_NOTFOUND, and before a connection under a new stream id: numbers begin at 1 again,
- * with the HEADER and one LOSS record for all that was acked; a generation of which records were acked goes
- * with it, the next one comes whole. Acked records count as lost from now on. TB_AGAIN: the writer is at
- * work, nothing was changed. */
+/* Restarts the stream after resume() returned TB_NOTFOUND, before a connection under a new stream id. Numbers begin at 1
+ * again, with the HEADER and one LOSS record for all acked records, which count as lost from now on. The rest of a
+ * generation that was partly acked is dropped, too; the next one is sent whole. TB_AGAIN: the writer is copying,
+ * nothing was changed. */
 TB_MUST tb_rc ta_spool_restart(struct ta_spool *s);
-/* Says that the sender goes to sleep; false if there is something to send after all. */
+/* Notes that the sender goes to sleep; returns false if there is something to send after all. */
 bool ta_spool_sleep(struct ta_spool *s);
-/* The same for a rest: until so many bytes more are put, or a generation ends. False if one has ended by now, or if
- * half of the pool is taken: memory that acks would free must not wait. */
+/* As sleep(), until `bytes` more are put or a generation ends. Returns false if one has ended already, or if half of the
+ * pool is in use: then acks should free memory soon. */
 bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
 void ta_spool_trim(struct ta_spool *s);
 void ta_spool_over(struct ta_spool *s);
 void ta_spool_hope(struct ta_spool *s, enum ta_hope hope);
 
-/* Anyone. */
+/* Any thread. */
 void ta_spool_counters(struct ta_spool *s, struct ta_counters *out);
 struct Tracecollect__V1__Counters;
 void ta_counters_message(const struct ta_counters *c, struct Tracecollect__V1__Counters *out);
 bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
 /* Waits until every record put before the call is acked or reported as lost. deadline_ns on the
- * monotonic clock; UINT64_MAX: for ever. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
+ * monotonic clock; UINT64_MAX: none. TB_AGAIN: the deadline passed; TB_END: over. *out_kept: all of them are
  * on disk, or were acked. */
 TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
-/* The same, but TB_AGAIN as soon as there is no hope: the last try failed and none ever succeeded, or the collector has
- * not answered patience_ns after the first try began. */
+/* As wait(), but returns TB_AGAIN as soon as acks are unlikely: the last try failed and none ever succeeded, or the
+ * collector has not answered patience_ns after the first try began. */
 TB_MUST tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
                                     bool *out_kept);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snap that is requested and not taken yet, in one word: how far it reaches back, and 1; 0: none is wanted.
+/* A pending snap request in one word: how far it reaches back, plus 1; 0: no request.
  *
- * Of two the one that reaches further counts, since what the other leaves out would be forgotten; back 0, all there is,
+ * Of two requests the one that reaches back further counts, since taking the other would forget data; back 0, all data,
  * reaches furthest.
  *
  * Threads   any, and signal handlers.
@@ -20,7 +20,7 @@ static inline void ta_wanted_ask(atomic_ullong *wanted, uint64_t back) {
   while (!atomic_compare_exchange_weak(wanted, &other, wider));
 }
 
-/* False: none is wanted. */
+/* Returns false if there is no request. */
 static inline bool ta_wanted_take(atomic_ullong *wanted, uint64_t *back) {
   unsigned long long word = atomic_exchange(wanted, 0);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers read what the program wants while other threads may change it: an odd count means that a change is
- * under way and the reader must look again. The thread that changes it has all signals blocked, so no handler waits
- * for its own thread. */
+/* Handlers read the program's sigaction while other threads may change it, under a sequence count: an odd count means that
+ * a change is in progress and the reader must retry. The changing thread has all signals blocked, so no handler waits for
+ * its own thread. */
 #include "agent/emit/core/caught.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ atomic_bool ta_caught[_NSIG];
 int (*ta_caught_install)(int number, const struct sigaction *act,
                          struct sigaction *old) = sigaction;
 
-static struct sigaction look(int number) {
+static struct sigaction wanted_action(int number) {
   struct wanted *w = &wanted[number];
   struct sigaction action;
   unsigned count;
@@ -57,7 +57,7 @@ static bool has_handler(const struct sigaction *a) {
   return (a->sa_flags & SA_SIGINFO) != 0 || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
 }
 
-/* The program's handler says whether calls are restarted, and which stack it runs on. */
+/* Takes SA_RESTART and SA_ONSTACK from the program's handler, if it has one. */
 static int install(int number, const struct sigaction *program) {
   const int said = SA_RESTART | SA_ONSTACK, of_children = SA_NOCLDSTOP | SA_NOCLDWAIT;
   struct sigaction ours = { .sa_sigaction = handlers[number], .sa_flags = SA_SIGINFO };
@@ -68,8 +68,8 @@ static int install(int number, const struct sigaction *program) {
   return ta_caught_install(number, &ours, NULL);
 }
 
-/* A handler that came after ours may have kept ours, to hand signals on to it: in front of that one, each would call
- * the other for ever. */
+/* Refuses if the program has installed a handler over ours: it may pass signals on to ours, and if ours then passed them
+ * on to it, each would call the other endlessly. */
 tb_rc ta_caught_begin(int number, void (*handler)(int number, siginfo_t *info, void *context)) {
   struct sigaction is;
   sigset_t before;
@@ -105,7 +105,7 @@ static bool does_nothing(int number, const struct sigaction *was) {
   return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
 }
 
-/* The kernel's set is shorter than libc's, and there is nothing of ours behind it. */
+/* Copies only _NSIG / 8 bytes: the kernel's signal set is shorter than libc's, and other data follows it. */
 static void set_mask(int number, const struct sigaction *was, const ucontext_t *context) {
   sigset_t interrupted, mask;
 
@@ -116,9 +116,9 @@ static void set_mask(int number, const struct sigaction *was, const ucontext_t *
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* A signal that ends the program does so when the handler has returned. */
+/* A signal that kills the program is raised again here and takes effect when the handler has returned. */
 void ta_caught_pass_on(int number, siginfo_t *info, void *context) {
-  struct sigaction was = look(number);
+  struct sigaction was = wanted_action(number);
 
   if (!has_handler(&was)) {
     if (does_nothing(number, &was)) return;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal that we catch and share with the program.
+/* A signal that the agent catches and shares with the program.
  *
- * The kernel has one handler for a signal: ours. Signals that are not ours are handled as the program wants,
- * as if it had its handler itself: with the mask and the flags it asked for. The program wants what it had before
- * us. Where its calls of sigaction() come by us (agent/preload/signals.c), it is also what it asks for later, and
- * the handler stays ours.
+ * The kernel has one handler for a signal: the agent's. Other signals are passed to the program's handler with the
+ * mask and the flags that it requested: the one installed before the agent's. If the preload library intercepts the
+ * program's sigaction() (agent/preload/signals.c), a handler installed later is used, too, and the agent's stays in place.
  *
- * Ours stays after its last use: a signal of a timer that is gone may still be on its way, and would end the
+ * The agent's handler stays after its last use: a signal of a deleted timer may still be pending, and would kill the
  * program.
  *
  * Threads   any; action and pass_on in signal handlers, too.
- * Errors    TB_BROKEN: the signal cannot be caught. TB_REFUSED: the program has put its own handler in the place of ours.
+ * Errors    TB_BROKEN: the signal cannot be caught. TB_REFUSED: the program has replaced the agent's handler.
  */
 #ifndef TA_EMIT_CORE_CAUGHT_H
 #define TA_EMIT_CORE_CAUGHT_H
@@ -22,7 +21,7 @@
 #include "base/result.h"
 
 extern atomic_bool ta_caught[_NSIG];
-/* sigaction(), or what it is for a library that stands in front of it. Set before anything else here is used. */
+/* sigaction(), or the real one if a library intercepts it. Set before any other call here. */
 extern int (*ta_caught_install)(int number, const struct sigaction *act, struct sigaction *old);
 
 static inline bool ta_is_caught(int number) {
@@ -31,7 +30,7 @@ static inline bool ta_is_caught(int number) {
 
 TB_MUST tb_rc ta_caught_begin(int number,
                               void (*handler)(int number, siginfo_t *info, void *context));
-/* By the handler, with its arguments. */
+/* Called by the handler, with its arguments. */
 void ta_caught_pass_on(int number, siginfo_t *info, void *context);
 /* Does what sigaction() would do, for a signal that is caught. act and old may be NULL. */
 void ta_caught_action(int number, const struct sigaction *act, struct sigaction *old);

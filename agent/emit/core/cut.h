@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of a text a trace may hold: 1024 bytes, and no character of UTF-8 in part. */
+/* Cuts a text to the 1024 bytes that a trace allows, between two UTF-8 characters. */
 #ifndef TA_EMIT_CORE_CUT_H
 #define TA_EMIT_CORE_CUT_H
 

@@ -10,20 +10,20 @@
 
 atomic_bool ta_fence_is_light;
 
-static atomic_bool failed; /* a heavy fence that light ones relied on */
+static atomic_bool failed; /* a heavy fence failed that light ones relied on */
 
 static bool ask(int what) {
   return ta_filter_spares(SYS_membarrier, what, 0, 0) && syscall(SYS_membarrier, what, 0, 0) == 0;
 }
 
-/* A thread that still goes by the older answer, which is no, only takes the dearer way. Never the other way round: who
- * has found the fence to be light relies on heavy() from then on. */
+/* A thread that still reads the old value, false, only uses the more expensive fence. The value never changes back:
+ * threads that read true rely on heavy(). */
 static void decide(void) {
   atomic_store(&ta_fence_is_light, ask(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
                                        ask(MEMBARRIER_CMD_PRIVATE_EXPEDITED));
 }
 
-/* Registered again each time: a forked child is another process. */
+/* Registers again each time, because a forked child is another process. */
 bool ta_fence_choose(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fence that costs one side nothing: the store before light() and the load after it stay in that order for
- * a thread that is at heavy().
+/* An asymmetric fence, free on one side: the store before light() and the load after it keep their order as seen by a
+ * thread that calls heavy().
  *
- * Threads pass light() with every event, the flusher passes heavy() once a generation. So the kernel is asked to run
- * a fence on all cores that run us (membarrier(2)), and light() only keeps the compiler in order. Where the kernel
- * cannot do that, and under ThreadSanitizer, which does not know of it, both are ordinary.
+ * Threads call light() with every event, the flusher calls heavy() once a generation. So heavy() makes the kernel run a
+ * fence on all cores that run this process (membarrier(2)), and light() is a compiler barrier only. If the kernel cannot
+ * do that, and under ThreadSanitizer, which does not know membarrier, both are ordinary fences.
  *
- * The first choose() decides for the life of the process, since threads may stand between the two at any time. A
- * seccomp filter that comes later can make membarrier fail, or kill the caller: then heavy() answers false, once and
- * for all, and what light() was passed for cannot be known any more.
+ * The first choose() decides for the life of the process, since a thread may be between the two at any time. A seccomp
+ * filter installed later can make membarrier fail, or kill the caller: then heavy() returns false for good, and the order
+ * that light() relied on is lost.
  *
  * Threads   any.
  */
@@ -22,10 +22,10 @@
 
 extern atomic_bool ta_fence_is_light;
 
-bool ta_fence_choose(void);        /* false: there is no fence any more */
-TB_MUST bool ta_fence_heavy(void); /* false: it was none */
+bool ta_fence_choose(void);        /* false: heavy() has failed */
+TB_MUST bool ta_fence_heavy(void); /* false: membarrier failed, nothing was ordered */
 
-/* Stores, then passes the fence. */
+/* Stores, then fences. */
 static inline void ta_fence_store(atomic_uint *word, unsigned value) {
 #ifdef __SANITIZE_THREAD__
   atomic_exchange(word, value);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which threads were there when the session began: of those the stack was not made in it, however late each of them
- * says its first word.
+/* The threads that existed when the session began: their stacks are reported as existing, not as allocated in it, however
+ * late their first event is.
  *
- * Known by the kernel's number. One that the kernel gives a second time in the session is taken for the first.
+ * Threads are identified by gettid(). If the kernel reuses a number within the session, the new thread counts as old.
  *
- * Memory    static, 4 bytes a thread; of more threads than may be traced the rest are taken for new ones.
- * Threads   note: begin the session, before any thread is in it. has: any.
+ * Memory    static, 4 bytes a thread; threads beyond TA_THREADS_MAX count as new.
+ * Threads   note: the one that begins the session, before any thread is in it. has: any.
  */
 #ifndef TA_EMIT_CORE_INITIAL_THREADS_H
 #define TA_EMIT_CORE_INITIAL_THREADS_H
@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 void ta_initial_threads_note(
-    void); /* where /proc cannot be read: the caller, and the threads it found */
+    void); /* without /proc only the caller is noted */
 bool ta_initial_threads_has(pid_t thread);
 
 #endif

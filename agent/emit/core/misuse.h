@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that make no sense where they stand: left out, and counted in the thread's `misused`. In a debug build of the
- * agent such a call is a fault of the program's that is to be found, so the first one says what it was and aborts.
+/* Calls that are not valid in their state: ignored, and counted in the thread's `misused`. In a debug build of the
+ * agent the first such call prints what it was and aborts, so that the program's fault is found.
  *
- * An end without a begin is counted there, and nowhere else, where its begin may have come before the session:
- * before the session, in a session before it, on a thread that found no place.
+ * An end without a begin only counts, even there, if its begin may have gone unreported: before the session, in an
+ * earlier session, on a thread beyond the limit.
  *
  * Threads   any, t on its own.
  */
@@ -19,13 +19,13 @@
 
 struct ta_thread;
 
-extern bool ta_misuse_aborts; /* as the build says; tests that misuse on purpose say otherwise */
+extern bool ta_misuse_aborts; /* set in debug builds; tests that misuse on purpose clear it */
 
 void ta_misuse(struct ta_thread *t, const char *what);
 void ta_misuse_end(struct ta_thread *t, const char *what);
 
 extern atomic_bool ta_misuse_unreported;
-/* An operation that begins here is in no trace. */
+/* Notes that an operation begins which is in no trace. */
 static inline void ta_begins_unreported(void) {
 #if TA_DEBUG
   atomic_store(&ta_misuse_unreported, true);

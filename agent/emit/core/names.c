@@ -17,7 +17,7 @@ static uint32_t text_bytes;
 static char text_of_all[TA_NAMES_BYTES];
 static uint16_t hashed[HASH_SLOTS];
 static uint32_t hash_slots =
-    HASH_SLOTS_FIRST; /* that are in use: most programs have few names, and live shortly */
+    HASH_SLOTS_FIRST; /* slots in use: small at first, for short programs with few names */
 
 static uint32_t hash_of(const char *text, size_t len) {
   uint32_t hash = 2166136261u;
@@ -79,7 +79,7 @@ const char *ta_names_text(uint32_t name, size_t *out_len) {
   return text_of_all + ta_names[name].at;
 }
 
-/* Its text is a zero, which no other begins with, and the address. */
+/* The text of a function's name is a zero byte, with which no other begins, and the address. */
 enum { FUNCTION_BYTES = 1 + sizeof(uint64_t) };
 
 uint32_t ta_names_of_function(const void *pc) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block's number counts blocks of its size from the start of the mapping, in groups of one per larger block. A
- * group's bits stand side by side in one word, so that "all parts are back" is one comparison. The bits of a large
- * block that is taken whole are zero below it, so nothing is found there. */
+/* Blocks of a size are numbered from the start of the mapping; the parts of one larger block form a group. A group's
+ * bits are adjacent in one word, so that "all parts are free" is one comparison. While a larger block is not split, the
+ * bits of its parts are zero, so no part of it can be taken. */
 #include "agent/emit/core/pool.h"
 
 #include <sys/mman.h>
@@ -23,8 +23,8 @@ _Static_assert(15 * SMALL_BYTES <= MEDIUM_BYTES, "a medium block holds its parts
 
 static const struct size {
   uint32_t bytes;
-  uint32_t parts;      /* of one block of the next larger size */
-  uint32_t group_bits; /* that a group takes in the map: a power of two */
+  uint32_t parts;      /* blocks in one of the next larger size */
+  uint32_t group_bits; /* bits of a group in the map: a power of two */
 } sizes[TA_BATCH_SIZES] = {
   [TA_BATCH_SMALL] = { SMALL_BYTES, 15, 16 },
   [TA_BATCH_MEDIUM] = { MEDIUM_BYTES, 8, 8 },
@@ -41,7 +41,7 @@ size_t ta_batch_room_bytes(enum ta_batch_size size) {
   return bytes < TW_WRITE_ROOM ? bytes : TW_WRITE_ROOM;
 }
 
-/* How many blocks of the next larger size lie side by side in the map: groups of a size. */
+/* Number of groups of a size: blocks of the next larger size. */
 static uint64_t groups(unsigned large, enum ta_batch_size size) {
   return size == TA_BATCH_LARGE    ? large
          : size == TA_BATCH_MEDIUM ? large
@@ -52,7 +52,7 @@ static uint32_t words(unsigned large, enum ta_batch_size size) {
   return (uint32_t)((groups(large, size) * sizes[size].group_bits + WORD_BITS - 1) / WORD_BITS);
 }
 
-/* Blocks first, maps behind them. */
+/* The mapping holds the blocks first, then the bit maps. */
 tb_rc ta_pool_init(struct ta_pool *p, uint64_t bytes) {
   uint64_t large = bytes / LARGE_BYTES;
   size_t map_words = 0;
@@ -65,7 +65,7 @@ tb_rc ta_pool_init(struct ta_pool *p, uint64_t bytes) {
   void *map = mmap(NULL, p->mapped_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return TB_NOMEM;
-  madvise(map, p->mapped_bytes, MADV_WIPEONFORK); /* a child does without: its fork() is quicker */
+  madvise(map, p->mapped_bytes, MADV_WIPEONFORK); /* a child does not need it: its fork() is quicker */
   p->bytes = map;
   _Atomic uint64_t *at = (_Atomic uint64_t *)(void *)(p->bytes + blocks_bytes);
   for (enum ta_batch_size size = 0; size < TA_BATCH_SIZES; size++) {
@@ -91,7 +91,7 @@ void ta_pool_fini(struct ta_pool *p) {
 
 static const uint32_t no_block = UINT32_MAX;
 
-/* Bit of the map to number of the block, and back: they differ where a group has a bit too many. */
+/* Convert a bit of the map to a block's number, and back: small groups have 16 bits for 15 blocks. */
 static uint32_t block_of_bit(enum ta_batch_size size, uint32_t bit) {
   return bit / sizes[size].group_bits * sizes[size].parts + bit % sizes[size].group_bits;
 }
@@ -100,7 +100,7 @@ static uint32_t bit_of_block(enum ta_batch_size size, uint32_t block) {
   return block / sizes[size].parts * sizes[size].group_bits + block % sizes[size].parts;
 }
 
-/* Where the block of that number lies. Parts of a block begin where it begins. */
+/* Address of a block. A block's first part begins at the same address as the block. */
 static unsigned char *place_of(const struct ta_pool *p, enum ta_batch_size size, uint32_t block) {
   size_t at = 0;
 
@@ -130,7 +130,7 @@ static uint64_t group_mask(enum ta_batch_size size, uint32_t bit) {
   return ones << bit % WORD_BITS / sizes[size].group_bits * sizes[size].group_bits;
 }
 
-/* A free one of that size as it is; nothing is split for it. */
+/* Takes a free block of that size without splitting a larger one. */
 static uint32_t take_free(struct ta_blocks *b, enum ta_batch_size size) {
   if (atomic_load_explicit(&b->count, memory_order_relaxed) == 0) return no_block;
   uint32_t first =
@@ -151,7 +151,7 @@ static uint32_t take_free(struct ta_blocks *b, enum ta_batch_size size) {
   return no_block;
 }
 
-/* Splits a larger block where none is free: its first part is the answer, the others are free from here on. */
+/* Takes a block; if none is free, splits a larger one, returns its first part and frees the others. */
 static uint32_t take_block(struct ta_pool *p, enum ta_batch_size size) {
   struct ta_blocks *b = &p->blocks[size];
   uint32_t block = take_free(b, size);
@@ -173,7 +173,8 @@ static uint32_t take_block(struct ta_pool *p, enum ta_batch_size size) {
   return block;
 }
 
-/* The last part to come back takes the others out of the map: of several threads at that, one succeeds. */
+/* Frees a block. When all parts of a larger block are free, their bits are cleared and the larger one is freed; if several
+ * threads try that, one succeeds. */
 static void give_block(struct ta_pool *p, enum ta_batch_size size, uint32_t block) {
   struct ta_blocks *b = &p->blocks[size];
   uint32_t bit = bit_of_block(size, block);
@@ -221,7 +222,7 @@ void ta_pool_give(struct ta_pool *p, struct ta_batch *batch) {
   give_block(p, size, block_at(p, size, (const unsigned char *)batch));
 }
 
-/* In one order with what the flusher says about its sleep. */
+/* Sequentially consistent, to be ordered with the flusher's store of its sleep state. */
 void ta_pool_post(struct ta_pool *p, struct ta_batch *batch) {
   batch->next = atomic_load_explicit(&p->posted, memory_order_relaxed);
   while (!atomic_compare_exchange_weak(&p->posted, &batch->next, batch))

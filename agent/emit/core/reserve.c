@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reserved pages are PROT_NONE, because those that may be written count against the system's limit on promised memory
- * (vm.overcommit_memory=2) before they are touched. */
+/* Reserved pages are PROT_NONE, because writable ones count against the system's commit limit (vm.overcommit_memory=2)
+ * even before they are touched. */
 #include "agent/emit/core/reserve.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table in address space of its own that never moves and grows by whole steps.
  *
- * Addresses for the largest table are reserved once, without memory behind them, so that a pointer into the table stays
- * valid. Memory that has grown is zero until it is written, and costs memory only then. In a forked child all of it
- * is zero again: the kernel does that without copying anything (MADV_WIPEONFORK, Linux 4.14), and the child can see it.
+ * Address space for the largest table is reserved once, without memory, so that pointers into the table stay valid.
+ * New items are zero and cost memory only when written. In a forked child the whole table is zero again: the kernel does
+ * that without copying anything (MADV_WIPEONFORK, Linux 4.14).
  *
- * Memory    address space of max items; where the process may not have that much, a half, a quarter, and so on.
+ * Memory    address space for max items; if the process cannot have that much, for a half, a quarter, and so on.
  * Threads   grow: one at a time. Items: any.
- * Errors    TB_NOMEM from init where not even min items fit. grow answers false at the table's end.
+ * Errors    TB_NOMEM from init if not even min items fit. grow returns false at the table's end.
  */
 #ifndef TA_EMIT_CORE_RESERVE_H
 #define TA_EMIT_CORE_RESERVE_H
@@ -27,9 +27,9 @@ struct ta_reserve {
 
 TB_MUST tb_rc ta_reserve_init(struct ta_reserve *r, size_t item_bytes, uint32_t max, uint32_t min);
 void ta_reserve_fini(struct ta_reserve *r); /* accepts zeroed memory */
-/* From here on at least n items are usable. */
+/* Makes at least n items usable. */
 bool ta_reserve_grow(struct ta_reserve *r, uint32_t n);
-/* In a forked child: items are zero, also where the kernel has not seen to it. */
+/* In a forked child: zeroes the items if the kernel has not. */
 void ta_reserve_forget(struct ta_reserve *r);
 
 #endif

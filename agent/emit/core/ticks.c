@@ -12,10 +12,10 @@
 enum {
   TRIES = 5,
   TICK_LOG2 = 3,
-  SETTLE_NS = 1000000, /* the first measurement, and again so long until it is good enough */
+  SETTLE_NS = 1000000, /* length of a measurement, repeated until it is good enough */
   SETTLES = 5,
   SETTLED_PPB = 100000,
-  FINE_PPB = 1000, /* good enough to begin a new measurement: rates do change, slowly */
+  FINE_PPB = 1000, /* good enough to begin a new measurement, since rates change slowly */
   NEAR_PPB = 1000000,
 };
 _Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanoseconds");
@@ -24,7 +24,7 @@ _Static_assert(1 << TICK_LOG2 == TA_TICK_NS, "a tick is shifted out of nanosecon
 
 #ifdef __x86_64__
 
-/* The clock of the kernel's own timekeeping. The names are of those that are read from the counter alone. */
+/* Whether the kernel's own timekeeping uses only the counter: the names are of clock sources that do. */
 static bool kernel_counts_cycles(void) {
   static const char *const names[] = { "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n" };
   char name[64] = "";
@@ -72,7 +72,7 @@ static struct ta_moment moment_now(bool cycles) {
   struct ta_moment best = { 0 };
   uint64_t best_width = UINT64_MAX;
 
-  /* An interrupt between the readings makes it try again: the narrowest wins. */
+  /* An interrupt may come between the readings: take the narrowest of several tries. */
   for (int i = 0; i < TRIES; i++) {
     uint64_t before = count(cycles), mono = ta_mono_ns(), between = count(cycles);
     uint64_t wall = ta_wall_ns(), width = count(cycles) - before;
@@ -94,7 +94,7 @@ uint64_t ta_ticks_at(const struct ta_ticks *clock, const struct ta_moment *momen
 
 /* Rates. */
 
-/* 2^64 ticks a cycle; 0: less than a cycle has a tick, or the counter has not gone on. */
+/* Ticks a cycle, times 2^64; 0: a tick or more per cycle, or the counter has not advanced. */
 static uint64_t factor_of(const struct ta_moment *from, const struct ta_moment *to) {
   uint64_t ns = to->mono_ns - from->mono_ns;
 
@@ -104,7 +104,7 @@ static uint64_t factor_of(const struct ta_moment *from, const struct ta_moment *
   return factor > UINT64_MAX ? 0 : (uint64_t)factor;
 }
 
-/* The ratio of both blurs to the cycles that should lie between them. */
+/* The possible error of factor: both moments' uncertainty in proportion to the cycles between them. */
 static uint64_t error_ppb(uint64_t factor, const struct ta_moment *from,
                           const struct ta_moment *to) {
   uint64_t ns = to->mono_ns - from->mono_ns;
@@ -114,7 +114,7 @@ static uint64_t error_ppb(uint64_t factor, const struct ta_moment *from,
   return (uint64_t)(blur * (1000000000u / 2) / (cycles + 1));
 }
 
-/* A clock of that factor that shows these ticks then. */
+/* A clock with this factor that reads `ticks` at `cycles`. */
 static struct ta_ticks clock_through(uint64_t factor, uint64_t cycles, uint64_t ticks) {
   struct ta_ticks clock = { .factor = factor };
 
@@ -129,7 +129,7 @@ struct ta_ticks ta_ticks_from(const struct ta_moment *from, const struct ta_mome
   return clock_through(factor, from->cycles, from->mono_ns >> TICK_LOG2);
 }
 
-/* A program's own timer may interrupt it, and again each time. */
+/* The program's own timer may interrupt the sleep repeatedly. */
 static void sleep_until(uint64_t mono_ns) {
   const struct timespec at = { (time_t)(mono_ns / 1000000000), (long)(mono_ns % 1000000000) };
 
@@ -156,7 +156,8 @@ struct ta_ticks ta_ticks_begin_late(bool cycles, struct ta_rate *rate) {
   return (struct ta_ticks){ 0 };
 }
 
-/* After a generation by CLOCK_MONOTONIC: it goes on at the same tick. One that was too short teaches nothing yet. */
+/* Switches to the counter after a generation by CLOCK_MONOTONIC, at the same tick. Stays with CLOCK_MONOTONIC if the
+ * generation was too short to measure the rate. */
 static struct ta_ticks learn(const struct ta_ticks *clock, struct ta_rate *rate,
                              const struct ta_moment *now) {
   uint64_t factor = factor_of(&rate->since, now);
@@ -173,7 +174,7 @@ static bool is_like(uint64_t factor, uint64_t before) {
   return factor > before - before / 8 && factor - before / 8 < before;
 }
 
-/* Of two that are like each other: what lies between is at most a thousandth and what the older may be off. */
+/* For two similar factors: they differ by at most a thousandth plus the older one's error. */
 static bool is_near(uint64_t factor, uint64_t before, uint64_t before_error_ppb) {
   uint64_t apart = factor > before ? factor - before : before - factor;
 
@@ -181,7 +182,7 @@ static bool is_near(uint64_t factor, uint64_t before, uint64_t before_error_ppb)
          (unsigned __int128)before * (NEAR_PPB + before_error_ppb);
 }
 
-/* Goes on at `ticks` or, where the time has been left behind, with CLOCK_MONOTONIC's own. */
+/* Continues at `ticks`, or with CLOCK_MONOTONIC's own ticks if `ticks` is behind them. */
 static struct ta_ticks kernel_from(uint64_t ticks, const struct ta_moment *now) {
   uint64_t ahead = ticks - (now->mono_ns >> TICK_LOG2);
 
@@ -198,7 +199,7 @@ struct ta_ticks ta_ticks_next(const struct ta_ticks *clock, struct ta_rate *rate
   uint64_t factor = factor_of(&rate->since, now);
   if (!is_like(factor, clock->factor)) return kernel_from(ticks, now);
   if (!is_near(factor, clock->factor, rate->error_ppb) && !is_near(factor, rate->doubted, error)) {
-    rate->since = *now; /* a jump lies before it */
+    rate->since = *now; /* measure anew after the jump */
     rate->doubted = factor;
     return *clock;
   }

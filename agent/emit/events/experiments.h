@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experiments of this process: what was registered, and as text what the trace says of it.
+/* The experiments registered in this process, and their specs, the text that describes them in the trace.
  *
- * Numbers are given once and never again, so that they hold in every session. The text stands in each generation before
- * the first event that needs it: the flusher writes it first in every generation, and a registration in the
- * middle of one posts it at once.
+ * Numbers are never reused, so they hold in every session. Each generation contains the specs before the first event that
+ * needs them: the flusher writes them first in every generation, and a registration within one posts them at once.
  *
  * Memory    static.
  * Threads   any; a thread reads the row of its number without a lock.
@@ -32,18 +31,19 @@ extern struct ta_own_row ta_own_rows[UINT8_MAX + 1];
 extern atomic_uint
     ta_own_experiments; /* registered; their numbers are from TW_EXPERIMENT_FIRST on */
 
-/* An event with texts of the moment: a _string is written out here and now, and is not looked up. args: as many as the
- * event has. A _stack is the caller's, from ta_origin on. */
+/* Emits an event whose _string arguments are texts, written at once without a look-up. args: as many as the event has. A
+ * _stack is the caller's, from ta_origin on. */
 struct ta_own_arg {
   uint64_t number;
   const char *text;
 };
 void ta_own_put(uint8_t event, const struct ta_own_arg *args);
 
-/* Into a batch of TW_EXPERIMENT_SPECS; false: there is nothing to say. The lock is the caller's. */
+/* Writes the specs into a batch of TW_EXPERIMENT_SPECS; false: there are none. The caller holds the lock. */
 bool ta_experiments_write(struct tw_write *w);
 
-/* Around fork(), and while a session begins: what is registered then is either in its first text or comes later. */
+/* Held around fork(), and while a session begins: a concurrent registration is then in the session's first specs or posts
+ * its own. */
 void ta_experiments_lock(void);
 void ta_experiments_unlock(void);
 

@@ -6,10 +6,10 @@
 /* Collections. */
 
 static struct {
-  uint32_t gen; /* that it has come to */
+  uint32_t gen; /* newest generation in which the state was used */
   bool runs;
   uint64_t seq;       /* of the last event */
-  uint64_t active[2]; /* by the generation's parity: the number set aside; 0: none */
+  uint64_t active[2]; /* by the generation's parity: the number reserved for its first event; 0: none */
   uint64_t time;      /* of the last event, ticks */
 } collection;
 
@@ -36,8 +36,8 @@ uint64_t ta_gc_active(uint32_t gen) {
   return seq;
 }
 
-/* A reader that begins with this generation takes the first beginning that it comes to, whatever its number: so time
- * rises from each event to the next. */
+/* A reader that starts with this generation accepts the first GC begin that it meets, whatever its number: so each
+ * event's time is after the previous one's. */
 static void take_number(const struct ta_thread *t, struct ta_gc_event *out) {
   uint64_t now = ta_now(t);
 
@@ -63,7 +63,7 @@ enum ta_change ta_gc_change(const struct ta_thread *t, bool runs, struct ta_gc_e
   return is;
 }
 
-/* A section in which the collection runs or has ended; NULL: nothing is to be written. */
+/* Begins a section and starts (runs) or ends the collection. Returns NULL to write nothing. */
 static struct ta_thread *enter_change(bool runs, struct ta_gc_event *out) {
   struct ta_thread *t = ta_enter_running();
   enum ta_change is = TA_LATE;

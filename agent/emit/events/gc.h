@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Garbage collection: what a program with a heap of its own says of it.
+/* Garbage collection of a program with its own heap.
  *
- * A collection is the whole program's: it begins on one thread and may end on another. Its events are numbered, by
- * one each, over all generations, and in a generation that begins in the middle of one the first event says so. That
- * event has a number, too, even if no event was written in that generation. So the flusher writes it, and the first
- * thread that touches the state in the generation sets its number aside; at the latest the flusher does at the
- * generation's end.
+ * A collection belongs to the whole program: it begins on one thread and may end on another. Its events are numbered
+ * consecutively over all generations. A generation that begins during a collection starts with an event that says so,
+ * which is numbered, too, even if no other follows. The flusher writes that event; its number is reserved by the first
+ * thread that uses the state in the generation, or by the flusher at the generation's end.
  *
- * A sweep is a proc's, and a mark assist a goroutine's: they are written again with the status of the proc
- * and of the goroutine, wherever that is written (put.c, generation.c).
+ * A sweep belongs to a proc, a mark assist to a goroutine: both are written again whenever the status of the proc or
+ * goroutine is written (put.c, generation.c).
  *
  * Threads   any, in a section; the state is under the session's lock.
  */
@@ -17,12 +16,12 @@
 
 #include "agent/emit/events/put.h"
 
-void ta_gc_reset(uint32_t first_gen); /* a session begins; what was under way is not known to it */
-/* The flusher's, at the generation's end: the number of the event that says that a collection was under way as the
- * generation began; 0: none was. */
+void ta_gc_reset(uint32_t first_gen); /* a session begins, without any earlier collection */
+/* Called by the flusher at the generation's end: the number of the event that reports a collection in progress at the
+ * generation's begin; 0: there was none. */
 uint64_t ta_gc_active(uint32_t gen);
 
-/* A collection begins (runs) or ends, and the event of it has that number and that time. TA_UNFIT: it has already. */
+/* Begins (runs) or ends a collection and returns number and time of its event. TA_UNFIT: already begun or ended. */
 struct ta_gc_event {
   uint64_t seq, ticks;
 };

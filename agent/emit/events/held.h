@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sections that last over several calls: while a thread holds one the generation does not end (agent/emit/core/emit.h).
+/* Sections that span several calls: while a thread holds one the generation does not end (agent/emit/core/emit.h).
  *
- * A thread that holds is busy, with another number: code that knows of that may write inside, all other code
- * finds the thread busy and writes nothing. While something is written the number is the ordinary one, so that a
- * signal handler in the middle of it is kept out.
+ * A holding thread's `busy` is TA_BUSY_HELD: code that handles this value may write inside, all other code finds the
+ * thread busy and writes nothing. While an event is written `busy` is 1, so that a signal handler that interrupts it
+ * writes nothing.
  *
  * Threads   on its thread.
  */
@@ -16,7 +16,7 @@ static inline bool ta_is_held(struct ta_thread *t) {
   return atomic_load_explicit(&t->busy, memory_order_relaxed) == TA_BUSY_HELD;
 }
 
-/* A section, or one inside what is held; NULL: nothing is to be written. running: on a thread that runs a goroutine. */
+/* Begins a section, also inside a hold. Returns NULL to write nothing. running: only on a thread that runs a goroutine. */
 static inline struct ta_thread *ta_enter_inside(bool running) {
   struct ta_thread *t = ta_self;
 

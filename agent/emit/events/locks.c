@@ -5,9 +5,9 @@
 
 enum { SLOTS = 2 * TA_LOCKS_MAX, PROBES = 64, HASH_SHIFT = 32, FREE = 0xffff, FREE_SHIFT = 48 };
 
-/* A word that is free says the generation it is free for: FREE << 48 | the generation. No address of a program and no
- * reason looks like that. A thread that was stopped inside write_down() while the table went to a newer generation finds
- * another word than it expects, and changes nothing. */
+/* A free word contains the generation that may use it: FREE << 48 | the generation, which no address of a program and no
+ * reason equals. A thread that was stopped inside add_row() while the table passed to a newer generation finds another
+ * word than it expects, and changes nothing. */
 struct row {
   _Atomic uint64_t object, of; /* of: reason << 32 | holder */
 };
@@ -33,8 +33,8 @@ static uint64_t free_for(uint32_t gen) {
   return (uint64_t)FREE << FREE_SHIFT | gen;
 }
 
-/* False: the word belongs to a newer generation than gen. */
-static bool take(_Atomic uint64_t *word, uint32_t gen, uint64_t value) {
+/* Fills a free word. Returns false if the word belongs to a newer generation than gen. */
+static bool fill_word(_Atomic uint64_t *word, uint32_t gen, uint64_t value) {
   uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
 
   if (!is_free(seen) || (seen != 0 && (int32_t)((uint32_t)seen - gen) > 0)) return false;
@@ -42,8 +42,8 @@ static bool take(_Atomic uint64_t *word, uint32_t gen, uint64_t value) {
                                                  memory_order_relaxed);
 }
 
-/* A thread that was left behind may yet put a row of its generation into the table of a newer one: no event may name a row
- * that is not counted there, because the flusher writes no string for it. */
+/* A thread that was left behind may still add a slot for a row of its generation to a newer one's table: no event may name
+ * a row beyond `used`, because the flusher writes no string for it. */
 static bool is_same(const struct table *table, uint32_t row, uint64_t object, uint64_t of) {
   const struct row *at = &table->row[row - 1];
 
@@ -52,24 +52,24 @@ static bool is_same(const struct table *table, uint32_t row, uint64_t object, ui
          atomic_load_explicit(&at->of, memory_order_relaxed) == of;
 }
 
-/* From 1; 0: there is no room. A row that another thread then makes, too, stays as one that no event names. */
-static uint32_t write_down(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
+/* Adds a row and returns its number from 1; 0: no room. If another thread adds the same row first, this one stays unused. */
+static uint32_t add_row(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
   if (atomic_load_explicit(&table->used, memory_order_relaxed) >= TA_LOCKS_MAX) return 0;
   uint32_t at = atomic_fetch_add_explicit(&table->used, 1, memory_order_relaxed);
   if (at >= TA_LOCKS_MAX) return 0;
   struct row *row = &table->row[at];
-  return take(&row->object, gen, object) && take(&row->of, gen, of) ? at + 1 : 0;
+  return fill_word(&row->object, gen, object) && fill_word(&row->of, gen, of) ? at + 1 : 0;
 }
 
-/* A row, from 1; 0: there is no room. */
-static uint32_t find(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
+/* Finds or adds a row and returns its number from 1; 0: no room. */
+static uint32_t find_row(struct table *table, uint32_t gen, uint64_t object, uint64_t of) {
   uint64_t hash = hash_of(object, of);
   uint32_t at = hash % SLOTS, mine = 0;
 
   for (unsigned i = 0; i < PROBES; i++, at = (at + 1) % SLOTS) {
     uint64_t slot = atomic_load_explicit(&table->slot[at], memory_order_acquire);
     if (slot == 0) {
-      if (mine == 0) mine = write_down(table, gen, object, of);
+      if (mine == 0) mine = add_row(table, gen, object, of);
       if (mine == 0) return 0;
       if (atomic_compare_exchange_strong_explicit(&table->slot[at], &slot,
                                                   hash >> HASH_SHIFT << HASH_SHIFT | mine,
@@ -88,8 +88,9 @@ uint64_t ta_locks_put(const struct ta_thread *t, uint32_t reason, uintptr_t obje
   struct table *table = &tables[gen & 1];
   uint64_t of = (uint64_t)reason << 32;
 
-  if (TB_LIKELY(!is_free(object))) row = find(table, gen, object, of | holder);
-  if (TB_UNLIKELY(row == 0) && holder != 0 && !is_free(object)) row = find(table, gen, object, of);
+  if (TB_LIKELY(!is_free(object))) row = find_row(table, gen, object, of | holder);
+  if (TB_UNLIKELY(row == 0) && holder != 0 && !is_free(object))
+    row = find_row(table, gen, object, of);
   if (TB_LIKELY(row != 0)) return TA_LOCKS_FIRST_ID + row - 1;
   atomic_fetch_add_explicit(&table->missed, 1, memory_order_relaxed);
   return ta_string(t, reason);

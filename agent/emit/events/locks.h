@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks of a generation: each that a wait was for, with the thread that held it then, has a string of its own, whose
- * text is the reason of the wait. Events name it as they would name the reason (wire/locks.h).
+/* The locks of a generation: each lock that a thread waited for, with the thread that held it then, has a string of its
+ * own, which contains the reason of the wait. Events use that string in place of the reason's (wire/locks.h).
  *
- * Two tables by the generation's parity. A lock that is waited for again costs a hash and a comparison, and only reads
- * memory that others share; a new one takes its place by compare-and-swap. So a thread that is stopped in the middle
- * stops no other, and changes nothing of a later generation.
+ * There are two tables, by the generation's parity. A repeated wait for a lock costs a hash and a comparison, and only
+ * reads shared memory; a new lock is added by compare-and-swap. So a thread that is stopped halfway blocks no other
+ * thread, and changes nothing in a later generation.
  *
  * Memory    static: 128 KiB, touched as it is used.
- * Threads   put: any that is in a section. The rest: the flusher, when no thread is in that generation.
- * Errors    no room: the reason's own string, and counted.
+ * Threads   put: any, in a section. The rest: the flusher, when no thread is in that generation.
+ * Errors    if there is no room, put returns the reason's own string and counts that.
  */
 #ifndef TA_EMIT_EVENTS_LOCKS_H
 #define TA_EMIT_EVENTS_LOCKS_H
@@ -30,11 +30,11 @@ struct ta_lock {
 uint64_t ta_locks_put(const struct ta_thread *t, uint32_t reason, uintptr_t object,
                       uint32_t holder);
 
-/* Rows below the end; the string of each is TA_LOCKS_FIRST_ID + i. False: the row is empty, because its thread was left
- * behind before it was written. */
+/* Rows i below the end; each one's string is TA_LOCKS_FIRST_ID + i. ta_locks_at() returns false for an empty row, whose
+ * thread was left behind before it had written the row. */
 uint32_t ta_locks_end(uint32_t gen);
 bool ta_locks_at(uint32_t gen, uint32_t i, struct ta_lock *out);
-uint64_t ta_locks_missed(uint32_t gen); /* waits that have the reason's own string */
-void ta_locks_clear(uint32_t gen);      /* it is over: its table is of gen + 2 now */
+uint64_t ta_locks_missed(uint32_t gen); /* waits that used the reason's own string */
+void ta_locks_clear(uint32_t gen);      /* gen is over: clears its table for gen + 2 */
 
 #endif

@@ -19,7 +19,7 @@ static void give_up(uint32_t gen) {
   ta_emit_wake(true);
 }
 
-/* The largest batch that each thread could have two of: one of the generation that ends, one of the next. */
+/* The largest size of which each thread could have two batches: for the generation that ends and for the next. */
 static enum ta_batch_size fair_size(void) {
   uint64_t share = ta_emit.pool.mapped_bytes / 2 / (ta_threads_end() + 1);
   enum ta_batch_size size = TA_BATCH_LARGE;
@@ -28,8 +28,8 @@ static enum ta_batch_size fair_size(void) {
   return size;
 }
 
-/* One with room for need_bytes at least, larger if that is fair. NULL: the generation is given up. experiment: 0 for an
- * ordinary one. */
+/* Takes a batch with room for need_bytes, of that size if that is fair. Returns NULL if the generation is given up.
+ * experiment: 0 for an ordinary batch. */
 static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size size,
                                    size_t need_bytes, uint8_t experiment) {
   uint32_t gen = ta_gen(t);
@@ -238,7 +238,7 @@ void ta_put_proc_start(struct ta_thread *t, uint64_t ticks) {
   ta_put_at(t, ticks, TW_EV_PROC_START, 2, t->place, ++t->proc_seq, 0, 0);
 }
 
-/* Of a word in this generation. A generation in which there are more is given up. */
+/* Advances a word of this generation. If sequence numbers run out, the generation is given up. */
 static uint64_t step(uint64_t word, uint32_t gen, uint8_t to, unsigned steps) {
   struct ta_doing d = ta_doing(word);
 
@@ -258,14 +258,14 @@ uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps) {
   return ta_doing(word).seq;
 }
 
-/* A wait that has lasted since before this generation was there when the generation came to it. */
+/* In a later generation it is the same wait if the goroutine was waiting at its start and has not changed since. */
 static bool is_same_wait(struct ta_doing begun, struct ta_doing now) {
   if (now.gen == begun.gen) return now.seq == begun.seq;
   return now.seq == 0 && now.entry == TA_GO_KEPT_WAITING;
 }
 
-/* The flusher visits each waiting goroutine once a generation. One that it has not seen in the last complete
- * generation was made, or set waiting, by a thread that was left behind: no generation since knows it
+/* The flusher visits each waiting goroutine once a generation. If it did not visit one in the last complete generation,
+ * a thread that was left behind made it or set it waiting, and it is in no generation since
  * (agent/emit/generation/generation.c). */
 static bool is_stray(struct ta_doing was, uint32_t gen) {
   if (TB_LIKELY(was.gen + 1 >= gen)) return false;
@@ -273,7 +273,7 @@ static bool is_stray(struct ta_doing was, uint32_t gen) {
   return was.gen + 2 < gen || ta_gen_before_is_reported(gen);
 }
 
-/* begun: NULL, or the word its wait must have begun with. */
+/* begun: NULL, or the word with which the goroutine's wait must have begun. */
 static enum ta_change change(struct ta_thread *t, struct ta_go *go, const struct ta_doing *begun,
                              unsigned from, uint8_t to, unsigned steps, uint64_t *seq) {
   uint32_t gen = ta_gen(t);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes an event into the thread's batch: type, ticks since the last one, arguments, 4 to 6 bytes of most.
+/* Writes an event into the thread's batch: type, ticks since the last one, arguments; most take 4 to 6 bytes.
  *
- * Every number is a varint; most fit one or two bytes, so room for the longest is asked for before the first is
- * written and no further check is made. Time rises strictly within a thread: where the clock has not moved, the
- * next tick is taken.
+ * Every number is a varint; room for the longest ones is checked once, before the first is written. Time rises strictly
+ * within a thread: if the clock has not advanced, the next tick is used.
  *
  * Threads   in a section, on its thread. An event without a batch is dropped and counted; the flusher gives that
  *           generation up.
@@ -14,18 +13,17 @@
 #include "agent/emit/core/emit.h"
 #include "wire/varint.h"
 
-/* A fresh open batch, the full one posted; false: there is none. */
+/* Posts the full batch and opens a new one; returns false if none is free. */
 bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches);
 void ta_post_open_batches(struct ta_open_batches *open_batches);
-/* Events that were written and are not posted are lost; give: its batches are of this session's pool and go back to
- * it. */
+/* Drops events that are not posted. give: the batches belong to this session's pool and are returned to it. */
 void ta_drop_open_batches(struct ta_thread *t, bool give);
-/* The same for an experiment's bytes, with room for so many at least. NULL: there is no batch. */
+/* Takes a batch for an experiment's bytes, with room for need_bytes. Returns NULL if none is free. */
 struct ta_batch *ta_take_experimental(struct ta_thread *t, uint8_t experiment, size_t need_bytes);
 void ta_post_bytes(struct ta_thread *t);
-/* The process's own experiments, here and now. */
+/* Posts the specs of the process's experiments at once. */
 void ta_post_experiments(const struct ta_thread *t);
-/* A text that is used once: written out at once; answers its id. */
+/* Writes a text that is used once, and returns its id. */
 uint64_t ta_put_text(struct ta_thread *t, const char *text);
 uint64_t ta_next_id(struct ta_thread *t);
 
@@ -40,7 +38,7 @@ static inline unsigned char *ta_put_number(unsigned char *pos, uint64_t value) {
   return pos + tw_varint_write(pos, value);
 }
 
-/* As ta_put(), at a moment that may lie before now: not before the thread's last event. */
+/* As ta_put(), at a given time, which may be past, but not before the thread's last event. */
 static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t, uint64_t ticks,
                                                             uint8_t type, unsigned n, uint64_t a,
                                                             uint64_t b, uint64_t c, uint64_t d) {
@@ -67,14 +65,14 @@ static inline __attribute__((always_inline)) void ta_put_at(struct ta_thread *t,
   open_batches->pos = pos;
 }
 
-/* n of a b c d are its arguments. */
+/* Writes an event now; the first n of a b c d are its arguments. */
 static inline __attribute__((always_inline)) void ta_put(struct ta_thread *t, uint8_t type,
                                                          unsigned n, uint64_t a, uint64_t b,
                                                          uint64_t c, uint64_t d) {
   ta_put_at(t, ta_now(t), type, n, a, b, c, d);
 }
 
-/* Events at the same moment as the thread's last event, by the same call: the clock is not read again for it. */
+/* Writes a further event of the same call, one tick after the last: the clock is not read again. */
 static inline __attribute__((always_inline)) void ta_put_then(struct ta_thread *t, uint8_t type,
                                                               unsigned n, uint64_t a, uint64_t b) {
   ta_put_at(t, t->time + 1, type, n, a, b, 0, 0);
@@ -92,10 +90,10 @@ static inline uint64_t ta_string(const struct ta_thread *t, uint32_t name) {
   return ta_name_id(ta_name_known(name), ta_gen(t), TA_AS_STRING);
 }
 
-/* As ta_put(), with the stack that calls the emit function for its last argument; the n before it are a b c. from:
- * where that function returns to, TA_CALLER in the function itself. Where stacks are off that is a look at one word. */
+/* As ta_put(), with the stack of the emit function's caller as last argument; the n before it are a b c. from: the emit
+ * function's return address, TA_CALLER in that function itself. If stacks are off, this costs reading one word. */
 #define TA_CALLER __builtin_return_address(0)
-uint64_t ta_put_stack(struct ta_thread *t, const void *from); /* its number; 0: stacks are off */
+uint64_t ta_put_stack(struct ta_thread *t, const void *from); /* returns its id; 0: stacks are off */
 void ta_put_stacked(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b,
                     uint64_t c, const void *from);
 
@@ -108,7 +106,7 @@ static inline __attribute__((always_inline)) void ta_put_from(struct ta_thread *
     ta_put(t, type, n + 1, a, b, c, 0);
 }
 
-/* The same of one or two arguments, with the name of a call for its stack where stacks are off; 0: none. */
+/* As ta_put_from() for one or two arguments; if stacks are off, the name of a call is the stack; 0: none. */
 static inline __attribute__((always_inline)) void ta_put_called(struct ta_thread *t, uint8_t type,
                                                                 unsigned n, uint64_t a, uint64_t b,
                                                                 uint32_t call, const void *from) {
@@ -122,29 +120,28 @@ static inline __attribute__((always_inline)) void ta_put_called(struct ta_thread
 
 enum ta_change {
   TA_CHANGED,
-  TA_UNFIT, /* it has none of the statuses asked for */
-  TA_LATE,  /* it is in a newer generation than t: leave and enter again */
+  TA_UNFIT, /* the goroutine has none of the statuses in `from` */
+  TA_LATE,  /* the goroutine is in a newer generation than t: leave and enter again */
 };
 
-/* From one of the statuses in the bit set `from` to status `to`, taking `steps` sequence numbers, of which *seq is
- * the last. Writes its status in this generation first, if it is not written yet. */
+/* Changes from a status in the bit set `from` to status `to` and takes `steps` sequence numbers, of which *seq is the
+ * last. First writes the goroutine's status in this generation, if that is not written yet. */
 enum ta_change ta_change(struct ta_thread *t, struct ta_go *go, unsigned from, uint8_t to,
                          unsigned steps, uint64_t *seq);
 #define TA_FROM(status) (1u << (status))
 
-/* From waiting to woken, TA_GO_KEPT_*, with one sequence number, if it is still the wait that began with that word. The
- * caller has seen it wait in this section (agent/emit/events/waiters.h). */
+/* Changes from waiting to woken, TA_GO_KEPT_*, with one sequence number, if this is still the wait that began with the
+ * word `begun`. The caller has seen the goroutine wait in this section (agent/emit/events/waiters.h). */
 enum ta_change ta_change_wait(struct ta_thread *t, struct ta_go *go, uint64_t begun, uint64_t *seq);
 
-/* The same for what t itself runs, or has in a system call: no other thread changes that, and its status
- * stands in this generation since t entered it. Answers the last sequence number. */
+/* Changes the goroutine that t runs or has in a system call: no other thread changes that, and its status was written
+ * when t entered this generation. Returns the last sequence number. */
 uint64_t ta_change_own(struct ta_thread *t, uint8_t to, unsigned steps);
 
-/* The status of a goroutine and of t's proc, for the first time in this generation, and what they are in the middle
- * of. */
+/* Write the status of a goroutine, and of t's proc, for the first time in this generation, with its open operations. */
 void ta_put_go_status(struct ta_thread *t, const struct ta_go *go, uint8_t status, bool assists);
 void ta_put_proc_status(struct ta_thread *t, uint8_t status);
-/* t's proc goes from idle to running, at that time. */
+/* Starts t's proc at that time. */
 void ta_put_proc_start(struct ta_thread *t, uint64_t ticks);
 
 #endif

@@ -7,7 +7,7 @@ enum { ORPHANS_MAX = 16 };
 
 static __thread struct ta_spawned mine __attribute__((tls_model("initial-exec")));
 
-/* Under the session's lock. */
+/* Goroutines whose threads ended without a place; under the session's lock. */
 static struct ta_spawned orphan[ORPHANS_MAX];
 static atomic_uint orphans;
 
@@ -21,7 +21,7 @@ static void end_an_orphan(void) {
   ta_spawned_fail(birth);
 }
 
-/* A thread without a place says nothing, so nothing is said of it. */
+/* If all places are taken, the new thread cannot be traced, so no goroutine is written for it. */
 struct ta_spawned ta_spawned_begin(ta_name name, ta_name call, const void *from) {
   struct ta_spawned birth = { 0 };
   struct ta_thread *t = ta_enter();
@@ -47,13 +47,13 @@ void ta_spawned_fail(struct ta_spawned birth) {
   if (!is_current(birth)) return;
   ta_fiber self = ta_fiber_self(), unborn = ta_fiber_of(birth.go);
   ta_fiber_switch(unborn);
-  if (ta_fiber_self() != unborn) return; /* what runs there is none of ours to end */
+  if (ta_fiber_self() != unborn) return; /* the switch failed: another goroutine runs, which must not be ended */
   ta_fiber_end();
   ta_fiber_switch(self);
 }
 
-/* A signal handler may have come first, or comes in between: then this thread has made its own goroutine,
- * unless it found the one its creator made. */
+/* If a signal handler emitted before `mine` was set, this thread has made its own goroutine already; if after, it has
+ * taken the one of its creator. */
 void ta_spawned_is_mine(struct ta_spawned birth) {
   struct ta_thread *t;
 

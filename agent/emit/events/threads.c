@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's place is its proc's number. It keeps it until it ends, whatever sessions come and go, because its
- * pointer to it does. */
+/* A thread's place is its proc's number. The thread keeps its place across sessions until it ends, because it keeps the
+ * pointer to it. */
 #include <pthread.h>
 
 #include "agent/emit/core/reserve.h"
@@ -64,7 +64,7 @@ static void free_place(struct ta_thread *t) {
   first_free = t->place;
 }
 
-/* While the flusher is still at the generation before t's last, it may need what t did in it. */
+/* While the flusher is at the generation before t's last one, it may still need t's state. */
 void ta_threads_give_back(struct ta_thread *t) {
   ta_emit_lock();
   if (ta_gen_before_is_reported(ta_gen(t)))
@@ -109,7 +109,7 @@ void ta_threads_reset(void) {
     atomic_store(&t->before_gen, 0);
     atomic_store(&t->dropped, 0);
     atomic_store(&t->misused, 0);
-    t->time = 0; /* by a clock that is gone */
+    t->time = 0; /* it was by the old session's clock */
     t->proc_gen = 0;
   }
   ta_emit_unlock();

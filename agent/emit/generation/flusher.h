@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When generations end: the thread that sleeps until a batch is full or a generation is due.
+/* The flusher: the thread that ends generations. It sleeps until a batch is full or a generation's end is due.
  *
- * While batches come it looks every 10 ms, and is woken earlier only when half of them are taken: waking a
- * thread is a system call, which the program's threads should make seldom.
+ * While batches are posted it collects them every 10 ms, and is woken earlier only if half of the pool is in use: waking a
+ * thread is a system call, which the program's threads should seldom make.
  *
  * Threads   run() on one; the rest from any.
  */
@@ -37,28 +37,30 @@ struct ta_flusher {
 void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_max);
 void ta_flusher_fini(struct ta_flusher *r);
 
-/* For a thread in the middle of an event: ten periods, two seconds at least. */
+/* How long to wait for a thread that is writing an event: ten periods, at least two seconds. */
 uint64_t ta_flusher_patience(const struct ta_flusher *r);
 
-/* Ends one generation after the other until stopped, then the last one. flusher is open. */
+/* Ends one generation after the other until stopped, then the last one. */
 void ta_flusher_run(struct ta_flusher *r);
 
 /* Before threads may write: there is no flusher yet, and may be none for long. */
 void ta_flusher_wait_for_run(void);
-/* Ends the last generation, on a thread that has no run() beside it. */
+/* Ends the last generation; no other thread may be in run(). */
 void ta_flusher_end(struct ta_flusher *r);
 
-/* Asks for the end of a generation; the answer is what to wait for. */
+/* Requests the end of a generation; returns the number to pass to ta_flusher_wait(). */
 uint64_t ta_flusher_ask(struct ta_flusher *r);
 void ta_flusher_stop(struct ta_flusher *r, uint64_t until_ns); /* a fifth of the time is for functions' names */
 
-/* Of the session there is, from any thread and from signal handlers: asks for a snap, or only for the end of a
- * generation. Of several snaps at a time the last is meant. */
+/* Request a snap of the current session, or only the end of a generation; from any thread and from signal handlers. Of
+ * several pending snaps the last one counts. */
 void ta_flusher_snap(uint64_t last_ms);
 void ta_flusher_cut(void);
-/* Until that generation is over or, for 0, run() has ended; false: the deadline passed first. UINT64_MAX: for ever. */
+/* Waits until generation n is over or, for 0, run() has ended. Returns false if until_ns passed first; UINT64_MAX: no
+ * deadline. */
 bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns);
-/* After stop(), and a wait in vain: run() goes on to look for the host until the next stop(). False: it has ended by now. */
+/* After stop() and a wait that timed out: run() continues to check for the host's end until the next stop(). Returns false
+ * if it has ended by now. */
 bool ta_flusher_abandon(struct ta_flusher *r);
 
 #endif

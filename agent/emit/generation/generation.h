@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends generations: takes what threads have written, and ends generations.
+/* Collects the batches that threads have written, and ends generations.
  *
  *   ta_generation_open(&k, outlet, rate);
  *   while (more) {
@@ -8,9 +8,9 @@
  *   }
  *   ta_generation_end(&k, TA_END_LAST);
  *
- * It waits for threads that are in the middle of writing an event, but not for ever; they never wait for it.
+ * It waits for threads that are writing an event, up to a limit; they never wait for it.
  *
- * Memory    itself: one batch.
+ * Memory    one batch, in the struct.
  * Threads   one. The outlet is called from it only.
  */
 #ifndef TA_EMIT_GENERATION_GENERATION_H
@@ -18,22 +18,22 @@
 
 #include "agent/emit/core/emit.h"
 
-/* Where the trace goes, in order: its header, then for each generation its batches and, where the version has one, its
+/* Receiver of the trace, in order: its header, then for each generation its batches and, if the version has one, its
  * end mark. */
 struct ta_outlet {
   void *self;
   void (*header)(void *self, const void *bytes, size_t n);
   void (*put)(void *self, uint64_t gen, const void *bytes,
               size_t n); /* one batch, or the end mark */
-  /* Before a generation's end: what was written of it, and what is still to come, is lost. */
+  /* Before a generation's end: all of the generation is lost, including data still to come. */
   void (*lose)(void *self, uint64_t gen, enum ta_loss why);
   /* After its last byte. */
   void (*end)(void *self, uint64_t gen);
-  /* A recorder: lets out what it keeps. NULL: it is none. */
+  /* Makes a recorder send what it holds. NULL: not a recorder. */
   void (*snap)(void *self, uint64_t last_ms);
   /* For people, level as in syslog(3). May be NULL. */
   void (*log)(void *self, int level, const char *text);
-  /* A thread that stays in the middle of an event for longer is left behind. 0: the default,
+  /* How long a thread may be in the middle of an event before it is left behind. 0: the default,
    * agent/emit/generation/flusher.c. */
   uint64_t patience_ns;
 };
@@ -63,11 +63,11 @@ enum ta_end_kind {
 void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, struct ta_rate rate);
 bool ta_generation_collect(struct ta_generation *k); /* false: nothing was posted */
 bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind);
-/* The session is given up: it is off, nothing more will be shipped, and what threads may still be writing into stays
- * theirs for good. */
+/* Whether the session was given up: it is off, nothing more is sent, and memory into which threads may still write is
+ * never freed. */
 bool ta_generation_is_lost(const struct ta_generation *k);
 
-/* Around what is written into k->write, for the flusher's parts; an empty batch is none. */
+/* Surround the flusher's own writes into k->write; an empty batch is not sent. */
 void ta_generation_open_batch(struct ta_generation *k, uint32_t gen, int64_t thread);
 void ta_generation_close_batch(struct ta_generation *k, uint32_t gen);
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory objects, traced as Go's runtime does with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
- * reader of Go's traces takes.
+ * reader of Go's traces accepts.
  *
- * An event's id is an address, less where the program itself begins, in units of what such things are aligned to. So
- * the ids of a heap that grows behind the program are small, and those of mappings far above, or of something below,
- * are whole addresses. C knows no types: here it is a size and, if the caller gave one, a name. Two
- * that are equal in both are one type of their generation, by the place of the two in a table, which is taken by
- * compare-and-swap.
+ * An event's id is an address minus the program's base, in units of the object kind's alignment. So the ids of a heap
+ * that grows after the program are small; those of mappings far above, or of addresses below, are as large as addresses.
+ * C has no types at run time: a type here is a size and, if the caller passed one, a name. Equal pairs are one type of
+ * their generation; its number is the pair's slot in a table, which is filled by compare-and-swap.
  *
- * Memory that one thread frees may be another's some hundred nanoseconds later, and only time says which came first:
- * the clock is read when the object has been.
+ * Memory freed by one thread may be allocated by another some hundred nanoseconds later, and only time orders the two: so
+ * the clock is read only after the object's memory was read.
  *
  * Memory    static: 64 KiB a table, one for each parity of the generation, touched by threads that trace objects.
  * Threads   put: any that is in a section. write: the flusher, when no thread is in that generation.
- * Errors    no room for a type: 0, which stands for "none said".
+ * Errors    no room for a type: 0, which means unknown.
  */
 #ifndef TA_EMIT_GENERATION_MEMORY_H
 #define TA_EMIT_GENERATION_MEMORY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU samples: where the program's threads are when they have used another so many milliseconds of a processor.
+/* CPU samples: stacks of the program's threads, taken at intervals of their CPU time.
  *
  * Each attached thread has a timer on its own CPU clock, which sends it a signal: a thread that waits uses no processor
  * and gets none. The handler walks the stack by frame pointers, puts it among the generation's and notes the moment,
@@ -32,11 +32,11 @@ enum { TA_SAMPLES_HZ_MAX = 1000, TA_SAMPLES_DEPTH = 32 };
 
 /* A filter may forbid timers. */
 bool ta_samples_are_allowed(void);
-/* From here on threads are armed as they enter; until stop. depth: of a sample's stack. TB_NOMEM; TB_BROKEN: the signal
- * cannot be caught; TB_REFUSED: the program has taken it from us. */
+/* Arms threads as they enter, until stop. depth: of a sample's stack. TB_NOMEM; TB_BROKEN: the signal cannot be caught;
+ * TB_REFUSED: the program has replaced the agent's handler. */
 TB_MUST tb_rc ta_samples_start(unsigned hz, int signal, unsigned depth, uint64_t period_ns);
 void ta_samples_stop(void); /* when no thread is in a section */
-/* The program waits for these signals: if ours is among them, there are no samples any more. */
+/* The program waits for these signals: if the samples' signal is among them, sampling ends. */
 void ta_samples_yield(const sigset_t *set);
 void ta_samples_forget(void); /* in a forked child: timers are not inherited */
 extern atomic_bool ta_samples_on;
@@ -47,7 +47,7 @@ static inline bool ta_samples_are_on(void) {
 void ta_samples_arm(struct ta_thread *t);
 void ta_samples_disarm(struct ta_thread *t);
 
-/* Those of a generation that is over. */
+/* Writes the samples of a generation that is over. */
 void ta_samples_write(struct ta_generation *k, uint32_t gen);
 
 #endif

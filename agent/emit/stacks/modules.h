@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The modules that the program has loaded, and had: which file an address belongs to.
+/* The modules that the program has loaded, now or earlier: finds the file of an address.
  *
- * look() asks the loader, which counts what it loads and unloads, and makes a new list when there is one to make. A
- * module that is gone stays in it until another lies where it was, so that an older stack still has its
- * names.
+ * look() reads the loader's counters of loaded and unloaded modules, and makes a new list if they have changed. An
+ * unloaded module stays in the list until another is loaded at its addresses, so that older stacks keep their names.
  *
  * Memory    static: two lists of 512 modules and 48 KiB of names, turn about.
  * Threads   one at a time.
@@ -26,7 +25,7 @@ struct ta_module {
   uint8_t build_id_len; /* 0: it has none */
 };
 
-/* True: addresses that belonged to one module belong to another now. */
+/* Returns true if addresses of one module now belong to another. */
 bool ta_modules_look(void);
 const struct ta_module *ta_modules_find(uint64_t pc);     /* NULL: none */
 const struct ta_module *ta_modules_find_any(uint64_t at); /* of variables, too */

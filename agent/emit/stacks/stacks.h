@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks of a generation: each that was seen is kept once, and its number stands in events.
+/* The stacks of a generation: each distinct stack is stored once, and events contain its number.
  *
- * Two tables by the generation's parity, as everything of a generation. One that is seen again costs a hash and a
- * comparison, and only reads memory that others share. A new one takes room by adding to a counter and its place by
- * a compare-and-swap; of two threads that meet there, one finds the other's. So a signal handler may come in the
- * middle of either.
+ * There are two tables, by the generation's parity. A repeated stack costs a hash and a comparison, and only reads shared
+ * memory. A new one gets room by incrementing a counter and its slot by a compare-and-swap; if two threads add the same
+ * stack at once, one finds the other's. So a signal handler may interrupt either step.
  *
  * Memory    one mapping of 2.2 MiB, made with the first session that wants stacks and kept; touched as it is used.
  * Threads   put: any that is in a section, or handlers on it. The rest: the flusher, when no thread is in that
  *           generation.
- * Errors    no room: 0, the empty stack, and counted.
+ * Errors    if there is no room, put returns 0, the empty stack, and counts that.
  */
 #ifndef TA_EMIT_STACKS_STACKS_H
 #define TA_EMIT_STACKS_STACKS_H
