@@ -144,8 +144,8 @@ class History(Case):
         self.assertIn("'shced' is not a kind of report", collector.ask("history", "shced", expect=2).err)
         self.assertIn("all kinds together need --json", collector.ask("history", "all", expect=2).err)
         self.assertIn("one KIND of report is required", collector.ask("history", expect=2).err)
-        for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is no id of 32"),
-                             ("history/sched?after=zz", "after=zz is no id of 32"), ("history/sched?figures=2", "figures"),
+        for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is not an id of 32"),
+                             ("history/sched?after=zz", "after=zz is not an id of 32"), ("history/sched?figures=2", "figures"),
                              ("history/sched?window=10s", "window")):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.get(collector, query)
