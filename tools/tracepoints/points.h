@@ -56,17 +56,17 @@ struct tk_points {
 void tk_points_init(struct tk_points *set);
 void tk_points_fini(struct tk_points *set);
 
-/* Adds what a source declares. module: the module of the events, unless the file says so itself; may be NULL. */
+/* Adds the declarations of a source. module: the events' module, unless the file names one; may be NULL. */
 TB_MUST tb_rc tk_points_read(struct tk_points *set, const char *path, const char *module,
                              struct tb_diag *diag);
 
-/* The faults of the names: twice the same, a range without its other half, words of the scheduler elsewhere. */
+/* Checks names: duplicates, a range without its other half, words reserved for scheduling. */
 void tk_points_lint(struct tk_points *set);
 
 void tk_points_fault(struct tk_points *set, const char *file, unsigned line, const char *fmt, ...)
     TB_PRINTF(4, 5);
 
-/* Of module, name and types: another number, another event. */
+/* Hash of module, name and types: another signature is another event. */
 uint32_t tk_point_signature(const struct tk_point *point);
 /* "(const char *who, int n)", "(void)". */
 void tk_point_params(const struct tk_point *point, struct tb_buf *out);
