@@ -137,7 +137,7 @@ class History(Case):
     @suites("release", "asan")
     def test_bad_questions_and_damage(self):
         collector = self.keeping()
-        self.assertIn("no report is kept of that", collector.ask("history", "sched", expect=1).err)
+        self.assertIn("no report is archived for that", collector.ask("history", "sched", expect=1).err)
         collector.send(self.trace("g26-gens"), "shop")
         stretches = self.kept(collector, "shop")
         self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("history", "sched", "--service", "shopp", expect=1).err)
@@ -163,7 +163,7 @@ class History(Case):
     def test_none_are_kept_where_the_key_says_so(self):
         collector = Collector(self, "reports.every=0")
         collector.send(self.trace("g26-gens"), "shop")
-        self.assertIn("no report is kept of that", collector.ask("history", "sched", expect=1).err)
+        self.assertIn("no report is archived for that", collector.ask("history", "sched", expect=1).err)
         self.assertEqual(list((collector.state / "reports").rglob("*.reports")), [])
         self.assertEqual(collector.stop(), 0)
         self.assertEqual(list((collector.state / "reports").rglob("*.reports")), [])

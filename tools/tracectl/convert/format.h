@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats that a timeline can be written in. Each is a sink with a file.
+/* The formats of a timeline. Each is a sink with a file.
  *
- * Memory    of the format's own: names and stacks that it has written, once.
- * Errors    TB_NOMEM, TB_IO: errno says why.
+ * Memory    each name and stack that was written, once.
+ * Errors    TB_NOMEM, TB_IO: see errno.
  */
 #ifndef TK_CONVERT_FORMAT_H
 #define TK_CONVERT_FORMAT_H
@@ -23,7 +23,7 @@ struct tk_format_options {
   enum tk_stacks_of stacks;
   const char *
       url; /* otlp, otlp-metrics: messages are posted there, and no file is written; NULL: they are not */
-  struct tb_diag *diag; /* says what went wrong, where errno does not */
+  struct tb_diag *diag; /* the reason, if errno has none */
 };
 
 struct tk_format {
