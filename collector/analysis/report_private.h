@@ -27,7 +27,7 @@ struct tc__report_snapshot {
   unsigned char bytes[];
 };
 
-/* What a reader waits for from one stream. */
+/* A reader's wait for reports of one stream. */
 struct tc__report_ask {
   LIST_ENTRY(tc__report_ask) of_stream;
   struct tc__report_wait *wait;

@@ -10,7 +10,7 @@
  * firing was noted, in ns since 1970 on the collector's clock; it is higher than all earlier ids.
  *
  * Memory    at most TC_FIRINGS_MAX, each as long as its texts. One more replaces the oldest of the rule that has the most: a rule that
- *           fires all the time replaces none of another's, so each of N rules has at least TC_FIRINGS_MAX / N. Within the rule, firings with
+ *           fires all the time replaces none of another's, so each of N rules has at least TC_FIRINGS_MAX / N. In the rule, firings with
  *           an action begun in the last hour are replaced last: the helper unit may still have to do it, and it counts for the pace.
  * Threads   any, except open and free.
  * Errors    TB_IO: the file cannot be read or written; TB_NOMEM.

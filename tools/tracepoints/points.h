@@ -2,16 +2,16 @@
 /* Tracepoints as sources declare them, in comments of a line each:
  *
  *   //trace:event traceHello(const char *who)        an event, and the function that signals it
- *   //trace:event scheduling workerStart(int n)      one of the scheduler: only there Start, Stop, Create, Destroy,
- *   Block, Unblock //trace:import "hello"                           another module's events, out of its hello.trace.h
- *   //trace:include "job.h"                          what the types of parameters need
- *   //trace:module hello                             whose events these are; written by gen itself
+ *   //trace:event scheduling workerStart(int n)      a scheduling event: only these end with Start, Stop, Create, ...
+ *   //trace:import "hello"                           another module's events, from its hello.trace.h
+ *   //trace:include "job.h"                          a header for the types of parameters
+ *   //trace:module hello                             the events' module; written by gen itself
  *
- * A space behind the slashes is as good: clang-format puts one there.
+ * A space after the slashes is allowed: clang-format puts one there.
  *
- * Memory    everything lives in the set's arena until tk_points_fini(). Errors faults of a source go to stderr,
- *           `FILE:LINE: error: what`, and counted; reading goes on, so that one run shows them all. TB_NOMEM, TB_IO
- *           (diag): nothing more can be done.
+ * Memory    everything is in the set's arena until tk_points_fini().
+ * Errors    faults of a source are printed on stderr as `FILE:LINE: error: what`, and counted; reading continues, so that
+ *           one run shows all. TB_NOMEM, TB_IO (diag) end it.
  */
 #ifndef TK_TRACEPOINTS_POINTS_H
 #define TK_TRACEPOINTS_POINTS_H

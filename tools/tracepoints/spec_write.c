@@ -4,7 +4,7 @@
  *   cache.experiment.h   cache_register(), and cache_hit() that emits it with arguments of their types
  *   cache.reader.h       struct cache_hit, and cache_hit_read() that fills it from an ordered event (libtraceonline)
  *
- * both or neither. A label without an underscore gets one behind it: it may be a word of C. */
+ * both or neither. A label without an underscore gets one appended: it may be a keyword of C. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 
 #include "tools/tracectl/convert/walk.h"
 
-/* What a collapsed stack counts. */
+/* Measure of a collapsed stack. */
 enum tk_stacks_of {
   TK_STACKS_OF_SAMPLES,
   TK_STACKS_OF_WAITING,
@@ -21,8 +21,7 @@ enum tk_stacks_of {
 
 struct tk_format_options {
   enum tk_stacks_of stacks;
-  const char *
-      url; /* otlp, otlp-metrics: messages are posted there, and no file is written; NULL: they are not */
+  const char *url;      /* otlp, otlp-metrics: posted there instead of written; NULL: none */
   struct tb_diag *diag; /* the reason, if errno has none */
 };
 
@@ -34,9 +33,8 @@ struct tk_format {
   tb_rc (*span)(void *self, const struct tk_stream *stream, const struct tk_span *at);
   tb_rc (*end)(
       void *self,
-      const struct tk_stream
-          *stream); /* of the trace; NULL: nothing is left to do. TB_BROKEN: it is said why */
-  tb_rc (*close)(void *self); /* writes what is left */
+      const struct tk_stream *stream); /* of the trace; may be NULL. TB_BROKEN: already reported */
+  tb_rc (*close)(void *self);          /* writes what is left */
   void (*fini)(void *self);
 };
 

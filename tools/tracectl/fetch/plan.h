@@ -28,9 +28,8 @@ struct tk_piece {
   bool begins_file;     /* after a hole, or after a broken generation with --split */
   bool unsafe;          /* holds an experiment Go's tools cannot read */
   unsigned go_version;
-  struct tc_content_hash hash; /* of the file; TC_HASH_NONE: unknown */
-  struct tk_piece_generation
-      *parts; /* each generation of the piece; NULL: their hashes are unknown */
+  struct tc_content_hash hash;       /* of the file; TC_HASH_NONE: unknown */
+  struct tk_piece_generation *parts; /* generations of the piece; NULL: hashes are unknown */
   size_t n_parts, parts_room;
 };
 

@@ -18,11 +18,9 @@
 struct tk_events_ask {
   uint64_t first_gen, last_gen;         /* 0: open */
   uint64_t first_wall_ns, last_wall_ns; /* 0: open */
-  bool
-      has_goroutine; /* only its events, and where an index is written down only generations that have some */
+  bool has_goroutine; /* only its events; with a stored index, only its generations */
   int64_t goroutine;
-  bool
-      with_details; /* a task's type may be said by any event before: reading begins where the place does */
+  bool with_details; /* reads from the begin: a task's type may be in any earlier event */
 };
 
 struct tk_event {

@@ -41,9 +41,8 @@ uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below
 to_ns tk_pass_start(const struct tk_pass *pass);
 
 struct tk_span {
-  const struct to_span
-      *span;    /* those that are open at the end, or where the trace breaks, come last */
-  uint64_t gen; /* of the event that ended it; 0: still open after the last one */
+  const struct to_span *span; /* spans open at the end, or at the fault, are last */
+  uint64_t gen;               /* of the event that ended it; 0: still open after the last one */
   const struct to_reason_info *reason; /* of a wait; lent until tk_pass_end() */
   uint32_t stack, end_stack, by_stack;
   bool has_wall;

@@ -16,8 +16,7 @@ struct tk_out;
 struct tk_table_ops {
   int (*begin)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
   int (*next)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
-  void (*end)(
-      struct tk_scan *scan); /* after begin, whatever it answered; NULL: nothing to give back */
+  void (*end)(struct tk_scan *scan); /* after begin, even if it failed; NULL: nothing to free */
 };
 
 /* Conditions that a table can use to skip rows. SQLite checks each row again. */
@@ -88,8 +87,7 @@ struct tk_scan {
   char *args;
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
-  uint64_t key, end,
-      depth; /* of what is in memory: life or stack, the first one that is not wanted, frame */
+  uint64_t key, end, depth; /* tables in memory: life or stack, end of the keys, frame */
 };
 
 extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],

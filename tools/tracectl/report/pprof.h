@@ -17,8 +17,7 @@
 #include "proto/report.pb-c.h"
 
 struct tk_pprof_ask {
-  const Tracecollect__V1__TableSchema
-      *table;             /* the same table of each report is found by its name */
+  const Tracecollect__V1__TableSchema *table; /* found in each report by its name */
   const char *go_measure; /* only this distribution, with Go's names; NULL: all measures */
 };
 

@@ -43,8 +43,7 @@ struct tk_top_stream {
   } sample[TK_TOP_SAMPLES]; /* oldest first */
   unsigned samples;
   bool seen; /* in the current answer */
-  bool
-      old; /* its last data came so long ago, as a flight recorder's after a snap, that it says nothing of now */
+  bool old;  /* its last data is outdated, as a flight recorder's after a snap */
 };
 
 struct tk_top_call { /* a system call that is blocked */
@@ -83,9 +82,8 @@ struct tk_top_model {
   struct tk_top_alert alert[TK_TOP_ALERTS];
   size_t alerts; /* newest first */
   uint64_t alerts_total;
-  const char
-      *report_kind; /* of the report that is shown in the place of calls and stops; NULL: none */
-  char *report;     /* text for all streams; NULL: none yet */
+  const char *report_kind; /* report shown instead of calls and stops; NULL: none */
+  char *report;            /* text for all streams; NULL: none yet */
   size_t report_lines;
 };
 

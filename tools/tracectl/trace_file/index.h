@@ -18,8 +18,7 @@
 
 struct tk_index_row {
   uint64_t gen, offset, bytes, batches;
-  uint64_t
-      events; /* timed events and CPU samples as they stand; of a collector's meta: ordered events */
+  uint64_t events; /* timed events and CPU samples; from a collector's meta: ordered events */
   uint64_t begin_wall_ns, end_wall_ns;
   bool estimated;    /* begin and end are estimates (lib/archive/generation_time.h) */
   uint64_t since_ns; /* since the trace's first batch */

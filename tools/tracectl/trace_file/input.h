@@ -38,7 +38,7 @@ void tk_input_part(struct tk_input *in, const struct tk_trace_range *part);
 uint64_t tk_input_offset(const struct tk_input *in, uint64_t given);
 
 uint64_t tk_input_size(const struct tk_input *in); /* as stored; 0: unknown */
-uint64_t
-tk_input_position(const struct tk_input *in); /* how much of that is taken; a mapping: all */
+/* How much of the stored size was read; a mapping: all. */
+uint64_t tk_input_position(const struct tk_input *in);
 
 #endif
