@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's certificates and revocation lists: opened, watched, read again. */
+/* The collector's certificates and revocation lists: open, watch, reload. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,21 +13,18 @@
 
 enum { EXPIRY_WARNING_S = 86400 };
 
-/* --- certificates ------------------------------------------------------------------------------ */
-
 static void lists_freep(STACK_OF(X509_CRL) * *lists) {
   tc_revocations_drop(*lists);
 }
 
-/* Looks again at all connections that are open. revocations.h has the new lists by then: they decide on those that come
- * meanwhile. */
-static void recheck(struct tc_pipeline *p) {
+/* Checks all open connections. The new lists are already in p->revoked and apply to connections made meanwhile. */
+static void recheck_peers(struct tc_pipeline *p) {
   struct tc_order order = { .kind = TC_ORDER_RECHECK };
 
   for (unsigned i = 0; i < p->count; i++)
     if (!tc_worker_order(p->workers[i], &order))
       tc_log(TC_ERROR, "agents", "loop %u takes no orders: its revoked connections stay", i);
-  unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer who waits */
+  unsigned readers = tc_nng_tls_recheck(); /* before the leases, which answer waiting readers */
   tc_leases_recheck(p->leases);
   if (readers > 0) tc_log(TC_WARN, "readers", "closed=%u: certificate revoked", readers);
   tc_metric_add(&p->metrics.revoked_ended_total, readers + tc_http_recheck(p->http));
@@ -44,10 +41,10 @@ static void count_revocations(struct tc_pipeline *p) {
 static void use_revocations(struct tc_pipeline *p, STACK_OF(X509_CRL) * lists) {
   tc_revocations_take(p->revoked, lists);
   count_revocations(p);
-  recheck(p);
+  recheck_peers(p);
 }
 
-/* Named here, since others hold them; read once the folder of certificates is there. */
+/* Only stores the path, because others need a reference; the file is read once the folder of certificates exists. */
 tb_rc tc__pipeline_name_revocations(struct tc_pipeline *p, struct tb_diag *diag) {
   const char *certs = p->config->top_certs, *named = p->config->tls_crl;
   bool given = *named != '\0';
@@ -60,7 +57,7 @@ tb_rc tc__pipeline_name_revocations(struct tc_pipeline *p, struct tb_diag *diag)
   return tc_revocations_new(path, !given, ca, diag, &p->revoked);
 }
 
-/* A folder of our own, which is filled at the first start. */
+/* A folder of our own, filled at the first start. */
 static tb_rc make_certificates(const char *folder, struct tb_diag *diag) {
   char made[TC_FINGERPRINT_BYTES];
 
@@ -104,7 +101,7 @@ void tc__pipeline_warn_of_expiry(struct tc_pipeline *p) {
            tc_revocations_path(p->revoked));
 }
 
-/* Of the file of lists alone: certificates wait for a SIGHUP, since a pair is two files. */
+/* Watches the file of revocation lists only: certificates wait for a SIGHUP, since a pair is two files. */
 static void watch_revocations(struct tc_pipeline *p) {
   STACK_OF(X509_CRL) *lists = NULL;
   struct tb_diag diag;
@@ -153,13 +150,11 @@ tb_rc tc__pipeline_reader_context(struct tc_pipeline *p, struct tb_diag *diag, S
   return tc_tls_context_new(p->config->top_certs, &terms, diag, out);
 }
 
-/* --- reload ------------------------------------------------------------------------------------ */
-
 static void context_freep(SSL_CTX **ctx) {
   SSL_CTX_free(*ctx);
 }
 
-/* The configuration's check has read the file. What is left is a name that an added rule has. */
+/* The check of the configuration has read the file. What can still fail is a name that an added rule has, too. */
 static void reload_triggers(struct tc_pipeline *p) {
   struct tb_diag diag;
 
@@ -170,7 +165,7 @@ static void reload_triggers(struct tc_pipeline *p) {
   tc_log(TC_ERROR, "trigger", "%s; the old rules stay in use", diag.text);
 }
 
-/* Steps that can fail come first: either all of them change or none. */
+/* Steps that can fail come first: either all changes take effect or none. */
 tb_rc tc_pipeline_reload(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_CLEANUP(context_freep) SSL_CTX *readers = NULL;
   TB_CLEANUP(context_freep) SSL_CTX *agents = NULL;

@@ -28,7 +28,7 @@ struct daemon {
   uv_timer_t watchdog, status;
   int exit_code;
   bool ending;
-  uint64_t reported_bytes; /* of records, in the last status */
+  uint64_t reported_bytes; /* record bytes at the last status */
 };
 
 /* --- ready ------------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static void announce(const struct daemon *d) {
 
 /* --- running ----------------------------------------------------------------------------------- */
 
-static void end(struct daemon *d, const char *why) {
+static void begin_drain(struct daemon *d, const char *why) {
   if (d->ending) return;
   d->ending = true;
   tc_log(TC_NOTICE, "main", "%s: draining", why);
@@ -78,7 +78,7 @@ static void on_failed(void *self, const char *why) {
 
   d->exit_code = TC_EXIT_FAILED;
   tc_log(TC_FATAL, "main", "%s", why);
-  end(d, "cannot go on");
+  begin_drain(d, "cannot go on");
 }
 
 static void close_handle(uv_handle_t *handle, void *arg) {
@@ -97,8 +97,8 @@ static void on_ended(void *self) {
 static void on_end_signal(uv_signal_t *handle, int number) {
   struct daemon *d = handle->data;
 
-  if (d->ending) _exit(TC_EXIT_FAILED); /* asked twice: now */
-  end(d, number == SIGINT ? "SIGINT" : "SIGTERM");
+  if (d->ending) _exit(TC_EXIT_FAILED); /* second signal: exit now */
+  begin_drain(d, number == SIGINT ? "SIGINT" : "SIGTERM");
 }
 
 /* --- reload ------------------------------------------------------------------------------------ */
@@ -111,12 +111,12 @@ static void on_changed(void *self, const char *key, bool applied) {
          applied ? "" : "; takes effect at the next start");
 }
 
-/* A folder that the operator named is never filled: under a new authority every agent would be refused. */
+/* A folder named by the operator is never filled: under a new authority every agent would be refused. */
 static tb_rc require_certs(const struct tc_config *config, struct tb_diag *diag) {
   return config->certs_are_ours ? TB_OK : tc_certs_require(config->top_certs, diag);
 }
 
-/* The configuration is taken over last: it cannot fail any more. */
+/* The configuration comes last, because its reload cannot fail. */
 static tb_rc reload(struct daemon *d, struct tb_diag *diag) {
   struct tc_config fresh;
   tb_rc rc;
@@ -149,7 +149,7 @@ static void on_hangup(uv_signal_t *handle, int number) {
 
 /* --- watched ----------------------------------------------------------------------------------- */
 
-/* A drain has a deadline of its own. */
+/* During a drain WATCHDOG=1 is always sent: the drain has a deadline of its own. */
 static void on_watchdog(uv_timer_t *timer) {
   struct daemon *d = timer->data;
   char stuck[TC_THREAD_NAME_MAX + 1];
@@ -157,7 +157,7 @@ static void on_watchdog(uv_timer_t *timer) {
   if (d->ending || tc_pipeline_turns(d->pipeline, stuck))
     tc_notify("WATCHDOG=1");
   else
-    tc_log(TC_ERROR, "main", "thread=%s: stands still; the watchdog gets no sign of life", stuck);
+    tc_log(TC_ERROR, "main", "thread=%s: is stuck; the watchdog is not fed", stuck);
 }
 
 static void on_status(uv_timer_t *timer) {
@@ -187,7 +187,7 @@ static void watch(struct daemon *d) {
   uv_timer_start(&d->status, on_status, STATUS_MS, STATUS_MS);
 }
 
-/* Every connection is a descriptor: take what the system allows us. */
+/* Every connection needs a descriptor. */
 static void raise_file_limit(void) {
   struct rlimit limit;
 
@@ -196,7 +196,7 @@ static void raise_file_limit(void) {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void say_goodbye(const struct daemon *d) {
+static void log_totals(const struct daemon *d) {
   struct tc_totals t;
 
   tc_pipeline_totals(d->pipeline, &t);
@@ -207,7 +207,7 @@ static void say_goodbye(const struct daemon *d) {
          t.connections, t.records, t.record_bytes, t.segments, t.generations, t.events);
 }
 
-static int run(struct daemon *d) {
+static int run_daemon(struct daemon *d) {
   struct tc_pipeline_sink sink = { d, on_ended, on_failed };
   struct tb_diag diag;
 
@@ -226,12 +226,12 @@ static int run(struct daemon *d) {
   else
     announce(d);
   uv_run(d->uv, UV_RUN_DEFAULT);
-  say_goodbye(d);
+  log_totals(d);
   tc_pipeline_free(d->pipeline);
   return d->exit_code;
 }
 
-/* Before anything is made; the sealer reads it again. */
+/* Fails before anything is created; the sealer reads the key again. */
 static tb_rc require_signer(const struct tc_config *config, struct tb_diag *diag) {
   struct tc_keys *keys;
 
@@ -264,7 +264,7 @@ int main(int argc, char **argv) {
       fprintf(stderr, "tracecollectd: %s\n", diag.text);
       code = TC_EXIT_FAILED;
     } else {
-      code = command.check ? 0 : run(&d);
+      code = command.check ? 0 : run_daemon(&d);
     }
     tc_config_fini(&d.config);
   }

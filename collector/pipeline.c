@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opened from right to left, so that each stage finds its right neighbour; ended from left to right,
- * so that what was taken in still gets through. */
+/* Opens the stages from right to left, so that each has its right neighbour, and ends them from left to right, so that
+ * received records still pass through. */
 #include "collector/pipeline_private.h"
 
 #include <assert.h>
@@ -69,7 +69,7 @@ static void on_failure(uv_async_t *handle) {
   p->sink.failed(p->sink.self, p->failure_text);
 }
 
-/* --- HTTP's questions -------------------------------------------------------------------------- */
+/* --- HTTP's requests --------------------------------------------------------------------------- */
 
 static const char *unhealthy(void *self) {
   struct tc_pipeline *p = self;
@@ -81,7 +81,7 @@ static const char *unhealthy(void *self) {
   return stats.health == NULL || strcmp(stats.health, "ok") == 0 ? NULL : stats.health;
 }
 
-static void look_at_readiness(struct tc_pipeline *p) {
+static void update_readiness(struct tc_pipeline *p) {
   struct tc_readiness_facts facts = { .now_wall_ns = tc_wall_ns(),
                                       .certs = p->config->top_certs,
                                       .running = p->drain == RUNNING };
@@ -132,7 +132,7 @@ static tb_rc open_store(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_store_open(p->config, p->count, sink, diag, &p->store);
 }
 
-static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
+static tb_rc open_workers(struct tc_pipeline *p, struct tb_diag *diag) {
   uint64_t seed;
 
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
@@ -140,16 +140,16 @@ static tb_rc open_stations(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc_handshake_limiter_new(seed, &p->limiter));
   TB_TRY(tc_quotas_new(&p->quotas));
   TB_TRY(tc_recorders_new(&p->recorders));
-  const struct tc_triggers_env triggers = { p->config, tc_store_dirfd(p->store),
-                                            p->recorders, tc_store_keeps(p->store) };
+  const struct tc_triggers_env triggers = { p->config, tc_store_dirfd(p->store), p->recorders,
+                                            tc_store_keeps(p->store) };
   TB_TRY(tc_triggers_open(&triggers, diag, &p->triggers));
   TB_TRY(tc_triggers_start(p->triggers));
   TB_TRY(tc_history_open(tc_store_dirfd(p->store), p->config, diag, &p->kept));
   TB_TRY(tc_history_start(p->kept));
   for (unsigned i = 0; i < p->count; i++) {
-    struct tc_worker_env env = { p->config,  p->reports,   p->history,     p->feed,
-                                 p->leases,  p->store,     &p->handshakes, p->quotas,
-                                 p->limiter, p->recorders, p->triggers,    p->kept, i };
+    struct tc_worker_env env = { p->config,   p->reports,     p->history, p->feed,    p->leases,
+                                 p->store,    &p->handshakes, p->quotas,  p->limiter, p->recorders,
+                                 p->triggers, p->kept,        i };
 
     TB_TRY(tc_worker_open(&env, &p->workers[i]));
   }
@@ -169,7 +169,7 @@ static void reader_refused(void *self, const char *peer, const char *why) {
   tc_log(TC_WARN, "readers", "peer=%s: refused: %s", peer, tc_escape(text, why, strlen(why)));
 }
 
-/* On nng's threads. */
+/* Called on nng's threads. */
 static void reader_turned_away(void *self, const char *peer, const char *why) {
   struct tc_pipeline *p = self;
 
@@ -262,7 +262,7 @@ static tb_rc open_http(struct tc_pipeline *p, struct tb_diag *diag) {
   return tc_http_open(&env, diag, &p->http);
 }
 
-/* A page on all addresses is shown by this host's name. */
+/* The URL has this host's name if HTTP listens on all addresses. */
 static tb_rc show_page(struct tc_pipeline *p, struct tb_diag *diag) {
   char host[HOST_NAME_MAX + 1] = "", url[HOST_NAME_MAX + TB_HOST_MAX + 32];
   struct tb_hostport where;
@@ -301,7 +301,7 @@ static void on_tick(uv_timer_t *timer) {
   tc_nng_tls_expire();
   tc_log_overdue();
   if (p->store == NULL || --p->readiness_ticks > 0) return;
-  look_at_readiness(p);
+  update_readiness(p);
   if (p->drain == RUNNING) tc__pipeline_watch_certificates(p);
 }
 
@@ -318,11 +318,11 @@ static tb_rc open_stages(struct tc_pipeline *p, struct tb_diag *diag) {
   TB_TRY(tc__pipeline_name_revocations(p, diag));
   TB_TRY(open_store(p, diag));
   TB_TRY(tc__pipeline_open_certificates(p, diag));
-  TB_TRY(open_stations(p, diag));
+  TB_TRY(open_workers(p, diag));
   TB_TRY(open_readers(p, diag));
   tc__pipeline_warn_of_expiry(p);
   tc__pipeline_note_config(p);
-  look_at_readiness(p);
+  update_readiness(p);
   TB_TRY(open_http(p, diag));
   TB_TRY(show_page(p, diag));
   return open_agents(p, diag);
@@ -352,7 +352,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
     *out = p;
     return TB_OK;
   }
-  (void)tb_fail(diag, rc, "%s", tb_rc_text(rc)); /* unless the stage has said it better */
+  (void)tb_fail(diag, rc, "%s", tb_rc_text(rc)); /* unless the stage has given a reason */
   end_stages(p);
   uv_run(uv, UV_RUN_DEFAULT);
   tc_pipeline_free(p);
@@ -361,7 +361,7 @@ tb_rc tc_pipeline_open(uv_loop_t *uv, const struct tc_config *config,
 
 /* --- the end ----------------------------------------------------------------------------------- */
 
-/* Stations keep taking the store's replies until it is closed: its threads may be posting. */
+/* Workers take the store's replies until it is closed: its threads may still post. */
 static void end_stages(struct tc_pipeline *p) {
   tc_acceptor_close(p->acceptor);
   tc_leases_stop(p->leases);
@@ -401,7 +401,7 @@ static void order_all(struct tc_pipeline *p, enum tc_order_kind kind) {
       tc_log(TC_ERROR, "main", "loop %u takes no orders", i);
 }
 
-static bool all_stations(struct tc_pipeline *p, bool (*is)(const struct tc_worker *)) {
+static bool all_workers(struct tc_pipeline *p, bool (*is)(const struct tc_worker *)) {
   for (unsigned i = 0; i < p->count; i++)
     if (!is(p->workers[i])) return false;
   return true;
@@ -411,7 +411,7 @@ static bool is_empty(const struct tc_worker *st) {
   return tc_worker_connections(st) == 0;
 }
 
-/* Moves on when a stage is done, or its share of the deadline, in percent, is used up. */
+/* Goes to the next state when the stage is done, or its share of the deadline, in percent, is used up. */
 static void on_drain_tick(uv_timer_t *timer) {
   struct tc_pipeline *p = timer->data;
   uint64_t deadline_ms = p->config->shutdown_deadline / 1000000;
@@ -419,20 +419,20 @@ static void on_drain_tick(uv_timer_t *timer) {
 
   on_tick(timer);
   if (p->drain == DRAINING) {
-    if (!all_stations(p, is_empty) && used < 40) return;
+    if (!all_workers(p, is_empty) && used < 40) return;
     order_all(p, TC_ORDER_ABORT);
     p->drain = ABORTING;
   }
   if (p->drain == ABORTING) {
-    if (!all_stations(p, is_empty) && used < 50) return;
+    if (!all_workers(p, is_empty) && used < 50) return;
     p->drain = UNDERSTANDING;
   }
   if (p->drain == UNDERSTANDING) {
-    if (!all_stations(p, tc_worker_is_idle) && used < 60) return;
+    if (!all_workers(p, tc_worker_is_idle) && used < 60) return;
     order_all(p, TC_ORDER_QUIET);
     p->drain = QUIETING;
   }
-  if (!all_stations(p, tc_worker_is_quiet) && used < 70) return;
+  if (!all_workers(p, tc_worker_is_quiet) && used < 70) return;
   end_stages(p);
   p->sink.ended(p->sink.self);
 }
@@ -468,7 +468,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   free(p);
 }
 
-/* --- questions --------------------------------------------------------------------------------- */
+/* --- getters ----------------------------------------------------------------------------------- */
 
 void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out) {
   *out = (struct tc_addresses){
@@ -480,9 +480,9 @@ void tc_pipeline_addresses(const struct tc_pipeline *p, struct tc_addresses *out
   for (unsigned i = 0; i < TC_URLS_MAX; i++) out->feed[i] = tc_feed_url(p->feed, i);
 }
 
-/* The main loop asks, so it turns. Threads that answer a reader's question (libuv's pool for HTTP) are
- * not asked: each may wait for a disk, and delays its own reader only. nng's threads count nothing that could be asked;
- * where they hang, readers wait and agents do not. */
+/* The main loop itself is alive if it gets here. Threads that answer a reader (libuv's pool for HTTP) are not checked:
+ * each may wait for a disk and delays only its own reader. nng's threads have no count of turns; if they hang, readers
+ * wait, but agents do not. */
 bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX + 1]) {
   static const char *const others[] = { "tc-commit", "tc-sealer",   "tc-feed",
                                         "tc-leases", "tc-triggers", "tc-history" };

@@ -22,7 +22,7 @@ void tc_ready_file_drop_stale(const char *path) {
   if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH) unlink(path);
 }
 
-/* feed=, feed.2=, feed.3= and so on. */
+/* Writes feed=, feed.2=, feed.3= and so on. */
 static void write_urls(FILE *file, const char *key, const char *const *urls) {
   fprintf(file, "%s=%s\n", key, urls[0]);
   for (unsigned i = 1; urls[i] != NULL; i++) fprintf(file, "%s.%u=%s\n", key, i + 1, urls[i]);

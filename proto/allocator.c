@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void *take(void *self, size_t bytes) {
+static void *allocate(void *self, size_t bytes) {
   struct tp_allocator *heap = self;
   void *place = malloc(bytes);
 
@@ -11,12 +11,12 @@ static void *take(void *self, size_t bytes) {
   return place;
 }
 
-static void give(void *self, void *place) {
+static void release(void *self, void *place) {
   (void)self;
   free(place);
 }
 
 void tp_allocator_init(struct tp_allocator *heap) {
-  *heap =
-      (struct tp_allocator){ .allocator = { .alloc = take, .free = give, .allocator_data = heap } };
+  *heap = (struct tp_allocator){ .allocator = {
+                                     .alloc = allocate, .free = release, .allocator_data = heap } };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protobuf-c over malloc, which separates a shortage of memory from a message that does not parse: unpack
- * answers NULL for both, and what is durable must not be given up because a few bytes are missing.
+/* A protobuf-c allocator over malloc that tells lack of memory from a message that does not parse: unpack returns NULL
+ * for both, and durable data must not be dropped because a few bytes could not be allocated.
  *
  *   struct tp_allocator heap;
  *   tp_allocator_init(&heap);
@@ -18,7 +18,7 @@
 #include <stdbool.h>
 
 struct tp_allocator {
-  ProtobufCAllocator allocator; /* allocator_data is the heap: it must not move once it is used */
+  ProtobufCAllocator allocator; /* allocator_data points to this struct: do not move it */
   bool is_short;                /* an allocation failed */
 };
 

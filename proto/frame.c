@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum is taken over the payload first and then over the header, so that a batch's own
- * checksum, which GENEND needs, falls out on the way: each side passes over the bytes once. */
+/* The checksum covers the payload first and then the header: computing it also yields the batch's
+ * own checksum, which GENEND needs, so each side reads the bytes once. */
 #include "proto/frame.h"
 
 #include <inttypes.h>
@@ -66,7 +66,8 @@ void tp_frame_head_summed(const struct tp_frame *frame, unsigned char out[TP_HEA
   put32(out + RESERVED_AT, 0);
 }
 
-/* The checksum of bytes that differ in their end only differs by what these ends' checksums do. */
+/* CRC is linear: if only the last bytes change, the checksum changes by the XOR of the CRCs of old
+ * and new last bytes. */
 void tp_frame_renumber(unsigned char head[TP_HEADER_BYTES], uint64_t seq) {
   uint32_t before = tb_crc32c(0, head, CRC_AT);
 
@@ -74,8 +75,8 @@ void tp_frame_renumber(unsigned char head[TP_HEADER_BYTES], uint64_t seq) {
   put32(head + CRC_AT, get32(head + CRC_AT) ^ before ^ tb_crc32c(0, head, CRC_AT));
 }
 
-/* The checks of a header, before its payload is waited for: a peer must not make us wait for, or
- * hold, more than the kind allows. */
+/* Checks a header before its payload arrives: a peer must not make us wait for, or hold, more than
+ * the kind allows. */
 static tb_rc check_head(const struct tp_frame *f, const unsigned char *head, struct tb_diag *diag) {
   bool known = f->kind < TP_KIND_LIMIT && kinds[f->kind].name != NULL;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a packed protobuf message, read where they stand: for messages of which little is wanted. put.h writes them. */
+/* Reads fields of a packed protobuf message in place, for messages of which few fields are needed. put.h writes fields. */
 #ifndef TP_GET_H
 #define TP_GET_H
 
@@ -7,11 +7,12 @@
 #include <stdbool.h>
 
 struct tp_field {
-  uint64_t number, value;    /* value: of a number that is not fixed in size */
-  ProtobufCBinaryData bytes; /* lent: of a string, bytes or a message */
+  uint64_t number, value;    /* value: of a varint field */
+  ProtobufCBinaryData bytes; /* of a string, bytes or message field; lent */
 };
 
-/* Goes behind the field. False: the message ends here or is broken; then something is left of it. */
+/* Reads the field at `at` and moves `at` after it. Returns false at the end of the message, or, with bytes left, if it is
+ * broken. */
 bool tp_next_field(ProtobufCBinaryData *at, struct tp_field *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A walk over the message's descriptor; a message never contains itself, so neither does this. */
+/* Walks over the message's descriptor; recursion is bounded since a message never contains
+ * itself. */
 #include "proto/json.h"
 
 #include <inttypes.h>
@@ -7,8 +8,6 @@
 #include <string.h>
 
 #include "proto/utf8.h"
-
-/* --- text -------------------------------------------------------------------------------------- */
 
 static void write_escape(struct tb_buf *out, unsigned char c) {
   static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
@@ -20,7 +19,7 @@ static void write_escape(struct tb_buf *out, unsigned char c) {
     tb_buf_printf(out, "\\u%04X", c);
 }
 
-/* U+0080 to U+009F in UTF-8: a terminal obeys them. */
+/* Returns true for U+0080 to U+009F in UTF-8, control characters to a terminal. */
 static bool is_c1(const char *at) {
   return (unsigned char)at[0] == 0xC2 && (unsigned char)at[1] < 0xA0;
 }
@@ -51,8 +50,6 @@ void tp_json_text(struct tb_buf *out, const char *text) {
   tp_json_bytes(out, text, strlen(text));
 }
 
-/* --- values ------------------------------------------------------------------------------------ */
-
 static void write_hex(struct tb_buf *out, const ProtobufCBinaryData *bytes) {
   static const char digit[] = "0123456789abcdef";
 
@@ -71,7 +68,6 @@ void tp_json_real(struct tb_buf *out, double value) {
     tb_buf_text(out, "null");
 }
 
-/* One value of a field's type, wherever it stands. */
 static void write_value(struct tb_buf *out, const ProtobufCFieldDescriptor *field, const void *at) {
   switch (field->type) {
   case PROTOBUF_C_TYPE_INT32:
@@ -96,7 +92,7 @@ static void write_value(struct tb_buf *out, const ProtobufCFieldDescriptor *fiel
   }
 }
 
-/* How far apart the values of a repeated field stand. */
+/* Returns the size of an element of a repeated field. */
 static size_t value_bytes(const ProtobufCFieldDescriptor *field) {
   switch (field->type) {
   case PROTOBUF_C_TYPE_INT32:
@@ -125,7 +121,7 @@ static void write_list(struct tb_buf *out, const ProtobufCFieldDescriptor *field
   tb_buf_byte(out, ']');
 }
 
-/* A oneof's member that is not set, or a message that is not there. */
+/* Returns true for a oneof's member that is not set, and for a message that is NULL. */
 static bool is_absent(const ProtobufCFieldDescriptor *field, const char *message) {
   const void *at = message + field->offset;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one file that knows jansson in the daemon. A message never contains itself, so the walk is as deep as the message. */
+/* The only file of the daemon that uses jansson. A message never contains itself, so its descriptor bounds the
+ * recursion. */
 #include "proto/json_read.h"
 
 #include <assert.h>
@@ -19,14 +20,12 @@ static void json_freep(json_t **json) {
 }
 
 static tb_rc unfit(struct walk *w, const ProtobufCFieldDescriptor *field, const char *wanted) {
-  return tb_fail(w->diag, TB_PROTOCOL, "%s: %s is needed here", field->name, wanted);
+  return tb_fail(w->diag, TB_PROTOCOL, "%s: must be %s", field->name, wanted);
 }
-
-/* --- values ------------------------------------------------------------------------------------ */
 
 static tb_rc read_text(struct walk *w, const ProtobufCFieldDescriptor *field, const json_t *json,
                        char **out) {
-  if (!json_is_string(json)) return unfit(w, field, "a text");
+  if (!json_is_string(json)) return unfit(w, field, "a string");
   return tb_arena_copy(w->arena, json_string_value(json), json_string_length(json) + 1, out);
 }
 
@@ -34,19 +33,19 @@ static tb_rc read_bytes(struct walk *w, const ProtobufCFieldDescriptor *field, c
                         ProtobufCBinaryData *out) {
   size_t n = json_string_length(json);
 
-  if (!json_is_string(json) || n % 2 != 0) return unfit(w, field, "a text of hexadecimal bytes");
+  if (!json_is_string(json) || n % 2 != 0) return unfit(w, field, "a string of hexadecimal bytes");
   TB_TRY(tb_arena_take(w->arena, n / 2, &out->data));
   out->len = n / 2;
   return tb_unhex(json_string_value(json), out->data, n / 2)
              ? TB_OK
-             : unfit(w, field, "a text of hexadecimal bytes");
+             : unfit(w, field, "a string of hexadecimal bytes");
 }
 
 static tb_rc read_number(struct walk *w, const ProtobufCFieldDescriptor *field, const json_t *json,
                          uint64_t max, uint64_t *out) {
   if (!json_is_integer(json) || json_integer_value(json) < 0 ||
       (uint64_t)json_integer_value(json) > max)
-    return unfit(w, field, "a whole number, not too large,");
+    return unfit(w, field, "a whole number, not too large");
   *out = (uint64_t)json_integer_value(json);
   return TB_OK;
 }
@@ -54,7 +53,6 @@ static tb_rc read_number(struct walk *w, const ProtobufCFieldDescriptor *field, 
 static tb_rc read_message(struct walk *w, const ProtobufCMessageDescriptor *of, const json_t *json,
                           ProtobufCMessage **out);
 
-/* One value of a field's type. */
 static tb_rc read_value(struct walk *w, const ProtobufCFieldDescriptor *field, const json_t *json,
                         void *at) {
   uint64_t number;
@@ -92,8 +90,6 @@ static tb_rc read_list(struct walk *w, const ProtobufCFieldDescriptor *field, co
   *(void ***)(void *)(message + field->offset) = items;
   return TB_OK;
 }
-
-/* --- messages ---------------------------------------------------------------------------------- */
 
 static tb_rc read_message(struct walk *w, const ProtobufCMessageDescriptor *of, const json_t *json,
                           ProtobufCMessage **out) {

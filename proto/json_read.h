@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON text as a message of a request: what proto/json.h writes, read by the message's descriptor.
+/* Reads a request's message from JSON as proto/json.h writes it, by the message's descriptor.
  *
- * Fields may be left out, and stand in any order. Bytes are hexadecimal, 64-bit numbers whole and no larger than a signed
- * one. What the descriptor does not have is an error with its name, and so is a field that is there twice. Lists may
- * hold texts and messages, which is all that requests have.
+ * Fields may be left out, in any order. Bytes are hexadecimal, 64-bit numbers whole and no larger than a signed one.
+ * Unknown fields are an error with their name, and so are duplicate fields. Lists may contain strings and messages, which
+ * is all that requests need.
  *
- * Memory    the message lies in the arena; the text's values are as large as the text while it is read.
+ * Memory    the message is in the arena; while it is read jansson's values take about as much as the text.
  * Errors    TB_PROTOCOL with the reason in diag. TB_BUDGET, TB_NOMEM of the arena.
  */
 #ifndef TP_JSON_READ_H
@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 
-/* No text is the empty message. */
+/* An empty text is the empty message. */
 TB_MUST tb_rc tp_json_read(const ProtobufCMessageDescriptor *of, const void *text, size_t n,
                            struct tb_arena *arena, struct tb_diag *diag, ProtobufCMessage **out);
 

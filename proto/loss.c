@@ -11,7 +11,7 @@ static const char *const texts[] = {
   LOSS(UNKNOWN) = "lost before it was sent",
   LOSS(SPOOL_FULL) =
       "the agent's spool was full: raise spool_bytes, or look at network and collector",
-  LOSS(NOMEM) = "the agent found no memory",
+  LOSS(NOMEM) = "the agent could not allocate memory",
   LOSS(RATE_CAP) = "above the agent's rate cap: raise rate_bytes_s",
   LOSS(GENERATION_TOO_LARGE) = "larger than the agent's spool: raise spool_bytes",
   LOSS(DISABLED) = "the agent was turned off",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why generations were lost, as a sentence that names the setting to change where there is one.
+/* Explains why generations were lost, in a sentence that names the setting to change if there is one.
  *
  * Threads   any. The text is static.
  */
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* reason: LossReason of proto/frame.proto, from whatever version of an agent. */
+/* reason: LossReason of proto/frame.proto, from any version of an agent. */
 const char *tp_loss_text(uint32_t reason);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the names of a stream may be. docs/PROTOCOL.md has their alphabet. */
+/* Maximum lengths of a stream's names. docs/PROTOCOL.md defines their alphabet. */
 #ifndef TP_NAMES_H
 #define TP_NAMES_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of a protobuf message, written straight to memory: for messages of which there are hundreds of
- * thousands a second. Zero numbers are left out, as proto3 does. The caller has made room: a field of
- * a number takes at most TP_FIELD_BYTES, one of bytes that and its bytes.
- */
+/* Writes protobuf fields straight to memory, for messages of which there are hundreds of thousands a
+ * second. Numbers that are zero are left out, as proto3 does. The caller reserves the room: a number
+ * takes at most TP_FIELD_BYTES, bytes take that and their length. */
 #ifndef TP_PUT_H
 #define TP_PUT_H
 
@@ -30,7 +29,7 @@ static inline unsigned char *tp_put_number(unsigned char *out, unsigned field, u
   return tp_put_varint(tp_put_key(out, field, TP_FIELD_NUMBER), value);
 }
 
-/* sint64: -1 is one byte. */
+/* sint64: -1 takes one byte. */
 static inline unsigned char *tp_put_signed(unsigned char *out, unsigned field, int64_t value) {
   return tp_put_number(out, field, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }

@@ -47,20 +47,20 @@ static tb_rc read_stream(const char *name, const char *hex, struct tb_diag *diag
   size_t digits = strspn(hex, "0123456789abcdef");
 
   if (digits != 2 * TP_STREAM_BYTES || hex[digits] != '\0' || !tb_unhex(hex, out, TP_STREAM_BYTES))
-    return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is no id of 32 hexadecimal digits", name, hex);
+    return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is not an id of 32 hexadecimal digits", name, hex);
   return TB_OK;
 }
 
-/* --- where a parameter's value lies ----------------------------------------------------------- */
+/* --- fields of parameters --------------------------------------------------------------------- */
 
 struct place {
   const ProtobufCFieldDescriptor *field;
-  char *at; /* NULL: the message that has it is not there */
+  char *at; /* NULL: its message is absent */
 };
 
-/* arena: makes the message in between, where it is not there. */
-static tb_rc find(const struct tp_param *p, ProtobufCMessage *message, struct tb_arena *arena,
-                  struct place *out) {
+/* Finds a parameter's field. With an arena, creates the message that contains it. */
+static tb_rc find_field(const struct tp_param *p, ProtobufCMessage *message, struct tb_arena *arena,
+                        struct place *out) {
   const char *dot = strchr(p->field, '.'), *name = p->field;
   char *base = (char *)message;
 
@@ -101,19 +101,19 @@ static void put_number(const struct place *to, uint64_t value) {
 
 static uint64_t number_of(const struct place *from) {
   switch (from->field->type) {
-  case PROTOBUF_C_TYPE_BOOL: return (uint64_t)*(const protobuf_c_boolean *)(const void *)from->at;
+  case PROTOBUF_C_TYPE_BOOL: return (uint64_t) * (const protobuf_c_boolean *)(const void *)from->at;
   case PROTOBUF_C_TYPE_UINT32: return *(const uint32_t *)(const void *)from->at;
   default: return *(const uint64_t *)(const void *)from->at;
   }
 }
 
 static void put_text(const struct place *to, const char *text) {
-  *(const char **)(void *)to->at = text; /* protobuf-c's are not const; packing does not write */
+  *(const char **)(void *)to->at = text; /* cast: protobuf-c's pointers are not const */
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Its length in the list that begins at *words, which moves to the next one; 0: there is none. */
+/* Returns the length of the word at *words and moves *words after it; 0: no more words. */
 static size_t next_word(const char **words, const char **out) {
   *out = *words + strspn(*words, " ");
   size_t n = strcspn(*out, " ");
@@ -131,7 +131,7 @@ static tb_rc read_word(const struct tp_param *p, const char *value, struct tb_di
     if (n == strlen(value) && memcmp(word, value, n) == 0) return TB_OK;
     snprintf(known + used, sizeof known - used, "%s%.*s", used > 0 ? ", " : "", (int)n, word);
   }
-  return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is none of %s", p->name, value, known);
+  return tb_fail(diag, TB_PROTOCOL, "%s=%.40s is not one of %s", p->name, value, known);
 }
 
 static tb_rc read_time(const struct tp_param *p, const char *value, const struct tp_times *times,
@@ -172,7 +172,6 @@ static tb_rc read_value(const struct tp_param *p, char *value, const struct tp_t
   return TB_OK;
 }
 
-/* What stands in the message where a parameter is not given. */
 static tb_rc set_default(const struct tp_param *p, struct tb_arena *arena, const struct place *to) {
   const char *words = p->words, *word;
   char *copy;
@@ -210,7 +209,7 @@ static tb_rc is_missing(const struct tp_param *p, struct tb_diag *diag) {
   return tb_fail(diag, TB_PROTOCOL, "parameter \"%s\" is missing", p->name);
 }
 
-static tb_rc take(struct reading *r, char *name, char *value) {
+static tb_rc read_param(struct reading *r, char *name, char *value) {
   struct place place;
 
   if (!tp_percent_undo(name, true))
@@ -219,15 +218,14 @@ static tb_rc take(struct reading *r, char *name, char *value) {
     return tb_fail(r->diag, TB_PROTOCOL, "parameter \"%.60s\" is not well encoded", name);
   const struct tp_param *p = param_of(r->route, name);
   if (p == NULL) return tb_fail(r->diag, TB_PROTOCOL, "no parameter \"%.60s\" here", name);
-  if (is_given(r, p))
-    return tb_fail(r->diag, TB_PROTOCOL, "parameter \"%s\" is given twice", name);
+  if (is_given(r, p)) return tb_fail(r->diag, TB_PROTOCOL, "parameter \"%s\" is given twice", name);
   r->given[(p - tp_params) / 8] |= (unsigned char)(1u << (p - tp_params) % 8);
   if (*value == '\0') return p->is_needed ? is_missing(p, r->diag) : TB_OK;
-  TB_TRY(find(p, r->out, r->arena, &place));
+  TB_TRY(find_field(p, r->out, r->arena, &place));
   return read_value(p, value, r->times, r->arena, r->diag, &place);
 }
 
-static tb_rc take_all(struct reading *r, char *query) {
+static tb_rc read_params(struct reading *r, char *query) {
   for (char *next, *at = query; at != NULL && *at != '\0'; at = next) {
     next = strchr(at, '&');
     if (next != NULL) *next++ = '\0';
@@ -237,7 +235,7 @@ static tb_rc take_all(struct reading *r, char *query) {
       *value++ = '\0';
     else
       value = at + strlen(at);
-    TB_TRY(take(r, at, value));
+    TB_TRY(read_param(r, at, value));
   }
   return TB_OK;
 }
@@ -249,10 +247,10 @@ tb_rc tp_query_read(const struct tp_route *route, char *query, const struct tp_t
 
   for (const struct tp_param *p = tp_params; p < tp_params + tp_params_count; p++) {
     if (p->route != route->id) continue;
-    TB_TRY(find(p, out, arena, &place));
+    TB_TRY(find_field(p, out, arena, &place));
     TB_TRY(set_default(p, arena, &place));
   }
-  TB_TRY(take_all(&r, query));
+  TB_TRY(read_params(&r, query));
   for (const struct tp_param *p = tp_params; p < tp_params + tp_params_count; p++)
     if (p->route == route->id && p->is_needed && !is_given(&r, p)) return is_missing(p, diag);
   return TB_OK;
@@ -279,7 +277,9 @@ static void write_number(struct tb_buf *out, const struct tp_param *p, uint64_t 
     tb_buf_printf(out, "@%" PRIu64 ".%09" PRIu64, value / NS_IN_S, value % NS_IN_S);
   else
     tb_buf_printf(out, "%" PRIu64 "%s", value,
-                  p->type != TP_PARAM_SPAN ? "" : is_in_ms(p) ? "ms" : "ns");
+                  p->type != TP_PARAM_SPAN ? ""
+                  : is_in_ms(p)            ? "ms"
+                                           : "ns");
 }
 
 static bool is_left_out(const struct tp_param *p, const struct place *from) {
@@ -293,9 +293,7 @@ static bool is_left_out(const struct tp_param *p, const struct place *from) {
     return *text == '\0' || (strncmp(text, p->words, strlen(text)) == 0 &&
                              strchr(" ", p->words[strlen(text)]) != NULL);
   case TP_PARAM_STREAM: return ((const ProtobufCBinaryData *)(const void *)from->at)->len == 0;
-  case TP_PARAM_NUMBER:
-    number = number_of(from);
-    return number == p->byself || number < p->min;
+  case TP_PARAM_NUMBER: number = number_of(from); return number == p->byself || number < p->min;
   default: return number_of(from) == 0;
   }
 }
@@ -314,13 +312,13 @@ static void write_value(struct tb_buf *out, const struct tp_param *p, const stru
 }
 
 void tp_query_write(const struct tp_route *route, const ProtobufCMessage *ask, struct tb_buf *out) {
-  ProtobufCMessage *message = (ProtobufCMessage *)(uintptr_t)ask; /* find() makes nothing in it */
+  ProtobufCMessage *message = (ProtobufCMessage *)(uintptr_t)ask; /* is not written to */
   const char *between = "";
   struct place place;
 
   for (const struct tp_param *p = tp_params; p < tp_params + tp_params_count; p++) {
-    if (p->route != route->id || find(p, message, NULL, &place) != TB_OK || place.at == NULL ||
-        is_left_out(p, &place))
+    if (p->route != route->id || find_field(p, message, NULL, &place) != TB_OK ||
+        place.at == NULL || is_left_out(p, &place))
       continue;
     tb_buf_printf(out, "%s%s=", between, p->name);
     write_value(out, p, &place);

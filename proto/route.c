@@ -16,15 +16,15 @@ const struct tp_route tp_routes[TP_ROUTES] = {
 #undef NONE
 #undef M
 
-#define NEEDED                   .is_needed = true,
-#define TEXT                     .type = TP_PARAM_TEXT
-#define FLAG                     .type = TP_PARAM_FLAG, .max = 1
-#define TIME                     .type = TP_PARAM_TIME
-#define STREAM                   .type = TP_PARAM_STREAM
-#define SPAN(longest)            .type = TP_PARAM_SPAN, .max = longest
+#define NEEDED        .is_needed = true,
+#define TEXT          .type = TP_PARAM_TEXT
+#define FLAG          .type = TP_PARAM_FLAG, .max = 1
+#define TIME          .type = TP_PARAM_TIME
+#define STREAM        .type = TP_PARAM_STREAM
+#define SPAN(longest) .type = TP_PARAM_SPAN, .max = longest
 #define NUMBER(byself_, low, up)                                                                   \
   .type = TP_PARAM_NUMBER, .byself = (uint64_t)(byself_), .min = low, .max = up
-#define WORD(words_)             .type = TP_PARAM_WORD, .words = words_
+#define WORD(words_) .type = TP_PARAM_WORD, .words = words_
 #define TP_PARAM(ROUTE, NAME, TYPE, FIELD, ABOUT)                                                  \
   { .route = TP_ROUTE_##ROUTE, .name = NAME, TYPE, .field = FIELD, .about = ABOUT },
 const struct tp_param tp_params[] = {
@@ -46,7 +46,7 @@ static bool fits(const struct tp_route *route, const char *path) {
                               : strcmp(route->path, path) == 0;
 }
 
-/* All methods of a path have rows of the same path: the first that fits says which. */
+/* Rows of the same path differ in their methods: the first row that fits decides the path. */
 const struct tp_route *tp_route_find(enum tp_method method, const char *path,
                                      unsigned *out_allowed) {
   const struct tp_route *first = NULL;

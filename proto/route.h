@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered over HTTP: one table (routes.def, params.def) for the collector's router, for those who ask, and for the
- * reference.
- *
- * Who may use a route is a column that this room does not know: whoever needs it includes routes.def (lib/tls/role.h has the acts). */
+/* The HTTP routes: one table (routes.def, params.def) for the collector's router, for clients, and for the reference. This room does
+ * not know the column of who may use a route: include routes.def for it (lib/tls/role.h has the acts). */
 #ifndef TP_ROUTE_H
 #define TP_ROUTE_H
 
@@ -25,10 +23,10 @@ struct tp_route {
   enum tp_route_id id;
   enum tp_method method;
   const char *path;
-  const char *below; /* NULL: the path is whole; else what follows it is called so */
+  const char *below; /* name of the rest of the path; NULL: the path is complete */
   enum tp_answer kind;
-  const ProtobufCMessageDescriptor *ask;    /* NULL: none; parameters are not looked at */
-  const ProtobufCMessageDescriptor *answer; /* NULL: no message */
+  const ProtobufCMessageDescriptor *ask;    /* NULL: none; parameters are ignored */
+  const ProtobufCMessageDescriptor *answer; /* NULL: not a message */
   const char *about;
 };
 
@@ -50,9 +48,9 @@ struct tp_param {
   const char *name;
   enum tp_param_type type;
   bool is_needed;
-  uint64_t byself, min, max; /* of a number; byself: where it is not given. max: of a span, too */
-  const char *words;         /* of a word, with spaces; the first is the default */
-  const char *field;         /* of the question; one of a message in it: "message.field" */
+  uint64_t byself, min, max; /* of a number; byself: the default. max: of a time span, too */
+  const char *words;         /* separated by spaces; the first is the default */
+  const char *field;         /* of the request; of a message in it: "message.field" */
   const char *about;
 };
 
@@ -62,10 +60,10 @@ extern const size_t tp_params_count;
 
 const char *tp_method_name(enum tp_method method); /* "GET" */
 
-/* The route of a path. NULL: *out_allowed, a bit a method, says which ones that path has; 0: there is no such path. */
+/* Finds the route of a path. If it returns NULL, *out_allowed has a bit for each method of the path; 0: no such path. */
 const struct tp_route *tp_route_find(enum tp_method method, const char *path,
                                      unsigned *out_allowed);
-/* What follows a route's path; "" for none. */
+/* Returns the part after a route's path; "" if there is none. */
 const char *tp_route_rest(const struct tp_route *route, const char *path);
 
 #endif

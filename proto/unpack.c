@@ -9,7 +9,7 @@ static void *arena_alloc(void *self, size_t bytes) {
 
 static void arena_free(void *self, void *block) {
   (void)self;
-  (void)block; /* goes with the arena */
+  (void)block; /* freed with the arena */
 }
 
 ProtobufCAllocator tp_arena_allocator(struct tb_arena *arena) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protobuf-c with its memory in an arena.
+/* A protobuf-c allocator in an arena.
  *
- * A megabyte of empty strings unpacks to 36 MiB: the arena's tb_mem is the limit, and unpack answers
- * NULL when it is reached. It answers NULL as well where there is no memory: then arena.is_short, and the message may be
- * a good one. Nothing is freed one by one: reset or fini the arena when the message has
- * been read, and never call the message's own free_unpacked().
+ * A megabyte of empty strings unpacks to 36 MiB: the arena's tb_mem is the limit. Unpack returns NULL when it is
+ * reached, and also if memory cannot be allocated: then arena.is_short, and the message may be valid. Nothing is freed
+ * one by one: reset or fini the arena after reading, and never call the message's own free_unpacked().
  *
  *   ProtobufCAllocator allocator = tp_arena_allocator(&arena);
  *   Hello *hello = tracecollect__v1__hello__unpack(&allocator, len, payload);

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 character that begins here; 0: none does. NUL is not one. */
+/* Returns the size of the UTF-8 character at s; 0 if it is not one. NUL is not allowed. */
 static size_t character_bytes(const unsigned char *s, size_t n) {
   static const uint32_t least[] = { 0, 1, 0x80, 0x800, 0x10000 };
   size_t len = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;

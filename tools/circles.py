@@ -12,7 +12,7 @@ import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 FILES_MAX = 3
-# Rooms that have larger ones still, and how large.
+# Rooms that still have larger circles, and their sizes.
 OTHERS = {"agent/emit/events": 5, "agent/emit/generation": 5, "collector/http": 16, "lib/online/order": 4, "lib/online/spans": 10}
 
 
@@ -20,7 +20,7 @@ def read_room(build, room):
     """The symbols that each object defines, and those that it needs."""
     folder = f"CMakeFiles/room_{room.replace('/', '_')}.dir"
     objects = sorted(path for level in ("*", "*/*") for path in build.glob(f"{level}/{folder}/**/*.o"))
-    objects = [path for path in objects if (SOURCE / room / path.name.removesuffix(".o")).exists()]  # not generated, nor of an earlier build
+    objects = [path for path in objects if (SOURCE / room / path.name.removesuffix(".o")).exists()]  # neither generated nor left by an earlier build
     home, needs = {}, {path.name.removesuffix(".o"): set() for path in objects}
     for line in subprocess.run(["nm", "-A", *objects], capture_output=True, text=True, check=True).stdout.splitlines() if objects else ():
         path, *_, kind, symbol = line.replace(":", " ", 1).split()

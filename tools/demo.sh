@@ -10,8 +10,8 @@ bin=build/release/bin
 demo=build/demo
 [ "${#PWD}" -lt 70 ] || demo=$(mktemp -d /tmp/tracecollect-demo.XXXXXX) # a Unix socket's path is short
 collector='' server=''
-# A session of its own: ^C is ours, so that we can end the two in order. Were this shell killed, they would end with it, or not
-# begin if that was before they asked for it.
+# A session of its own, so that this shell gets ^C and ends the two in order. If this shell is killed, they end with it, or do
+# not begin.
 alone=(setsid)
 setpriv --pdeathsig TERM true 2>/dev/null && alone+=(setpriv --pdeathsig TERM sh -c '[ "$PPID" = "$0" ] && exec "$@"' $$)
 
@@ -48,7 +48,7 @@ wait_for() { # SECONDS COMMAND...: until it succeeds
   done
 }
 
-# The build's lines go to the log; how far it is, to the terminal, or every tenth of it as a line.
+# The build's output goes to the log, its progress to the terminal, or every tenth of it as a line.
 show_progress() {
   local line n of tenth=0
   while IFS= read -r line; do
@@ -90,7 +90,7 @@ start_collector() {
 }
 
 start_server() {
-  # Some versions of Go end a traced program without it: the guide's part on Go says which.
+  # Without it some versions of Go end a traced program; the guide's part on Go lists them.
   GODEBUG=${GODEBUG:+$GODEBUG,}tracefpunwindoff=1 "${alone[@]}" "$bin/go-server" -server "@$demo/ready" -certs "$demo/certs" -service demo \
     </dev/null >"$demo/server.log" 2>&1 &
   server=$!

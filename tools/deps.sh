@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [demo|browser|clang]: installs the Debian packages that build, tests and demo need, and a Go where none is
-# found.
+# deps.sh [demo|browser|clang]: installs the Debian packages that build, tests and demo need, and Go if there is
+# none.
 #
-#   demo      what only tests need is left out
+#   demo      without packages that only tests need
 #   browser   a Chromium too, for the tests of the page (120 MB to fetch, some 40 s)
 #   clang     clang and llvm too, for `make coverage` and libFuzzer
 #
@@ -21,8 +21,8 @@ python_dir=build/python
 build_packages=(build-essential cmake ninja-build pkg-config libuv1-dev libssl-dev libprotobuf-c-dev
   protobuf-c-compiler libnng-dev libzstd-dev libsqlite3-dev libxxhash-dev libyaml-dev libjansson-dev libhttp-parser-dev zlib1g-dev libncurses-dev libdw-dev libcurl4-openssl-dev python3)
 test_packages=(abigail-tools buildah clang-tidy cppcheck libcriterion-dev lintian man-db mmdebstrap mold protobuf-compiler redis-tools shellcheck sqlite3 strace systemd systemd-container time tmux valgrind zstd)
-allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # that the preload library is tested beside
-ci_packages=(memcached nginx-light postgresql prometheus) # installing them starts servers, which is not for everybody's machine
+allocator_packages=(libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4) # with which the preload library is tested
+ci_packages=(memcached nginx-light postgresql prometheus) # installing them starts servers, so CI only
 clang_packages=(clang libclang-rt-14-dev llvm)
 browser_packages=(chromium curl fonts-dejavu-core libnss3-tools)
 
@@ -75,7 +75,7 @@ install_typos() {
 }
 
 if command -v dpkg-query >/dev/null; then
-  [ "${1:-}" = demo ] && test_packages=(libcriterion-dev) # cmake asks for it
+  [ "${1:-}" = demo ] && test_packages=(libcriterion-dev) # required by cmake
   [ -z "${CI:-}" ] || [ "${1:-}" = demo ] || test_packages+=("${ci_packages[@]}")
   [ "${1:-}" = demo ] || test_packages+=("${allocator_packages[@]}")
   install_packages "${build_packages[@]}" "${test_packages[@]}"

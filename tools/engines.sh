@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# engines.sh [list]: builds the real servers that tests talk to, once, into $TRACECOLLECT_ENGINES; `list` says what is there.
+# engines.sh [list]: builds the real servers that tests talk to, once, into $TRACECOLLECT_ENGINES; `list` prints those that are there.
 #
 # `make test` never builds them: it uses those that are there or in PATH, and fakes for the others. `make soak` needs all.
 #
@@ -12,7 +12,7 @@ engines=(prometheus otelcol)
 otel_version=0.165.0 otel_providers=1.71.0
 
 folder=${TRACECOLLECT_ENGINES:-}
-place() { # NAME: where it is, in the folder or else in PATH
+place() { # NAME: prints its path, in the folder or in PATH
   if [ -n "$folder" ] && [ -x "$folder/bin/$1" ]; then echo "$folder/bin/$1"; else command -v "$1"; fi
 }
 

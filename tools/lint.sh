@@ -3,7 +3,7 @@
 # lint.sh [recent] [BUILD]: shellcheck, typos and our own words (words.py) over everything, clang-tidy and cppcheck over all
 # C files of the build (build/release), or, with "recent", over the 100 that changed last, within the last 20 commits.
 #
-#   .shellcheckrc .typos.toml .clang-tidy .cppcheck   what is looked for, and what is meant so, with the reason
+#   .shellcheckrc .typos.toml .clang-tidy .cppcheck   checks, and exceptions with their reasons
 #   LINT_JOBS                                         processes at a time (one a core)
 #
 # tools/deps.sh installs the tools; with "recent" a tool that is missing is skipped. What is printed was found; the last line counts:
@@ -20,7 +20,7 @@ passed=0 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The C files that the build compiles, and its flags without those that gcc alone knows.
+# The C files that the build compiles, and its flags without gcc's own.
 mkdir "$work/flags"
 sed -E 's/ -ftrivial-auto-var-init=zero| -ffixed-[a-z0-9]+//g' "$build/compile_commands.json" >"$work/flags/compile_commands.json" || exit 1
 sed -nE 's/^ *"file": "(.*)",?$/\1/p' "$work/flags/compile_commands.json" | sort -u >"$work/built"
@@ -28,7 +28,7 @@ changed() { if [ $most = 100 ]; then git log -20 --name-only --format= -- '*.c' 
 changed | sed "s|^|$PWD/|" | grep -Fxf "$work/built" | awk "NR <= $most" >"$work/files"
 
 tidy() { xargs -r -a "$work/files" -P "$jobs" -n 4 clang-tidy -p "$work/flags" --quiet --extra-arg=-w 2>"$work/tidy.log" || grep -v ' warnings\? generated' "$work/tidy.log"; }
-# The system's headers are left out, but for macros that change how a line reads.
+# Without the system's headers, except for macros that change the meaning of a line.
 queue=$(cc -E -x c -include sys/queue.h /dev/null | sed -nE 's/^# 1 "(.*sys\/queue.h)".*/\1/p' | head -1)
 echo '#define ElfW(type) Elf64_##type
 #define json_object_foreach(object, key, value) for (key = "", value = object; value != 0; value = 0)' >"$work/macros.h"
@@ -38,7 +38,7 @@ check() {
     -D_GNU_SOURCE -D__x86_64__ --include="$queue" --include="$work/macros.h" -I. -Ilib --file-list="$work/product"
 }
 
-look() { # NAME COMMAND...: what prints anything has found something
+look() { # NAME COMMAND...: fails if the command prints anything
   local name=$1
   shift
   if [ $most = 100 ] && [ "$name" != words ] && ! command -v "$name" >/dev/null; then echo "SKIP lint: no $name here" && return; fi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tracetables prints what a Go release knows of its trace format, a row a line: "header 1.26", and
-// "event NUMBER NAME SINCE ARGUMENTS", SINCE being the first header version that has it ("-" of an experiment's
-// events, whose table is not versioned). next-go.sh places it in the release's tree by an overlay.
+// Command tracetables prints a Go release's trace format, a row a line: "header 1.26", and "event NUMBER NAME
+// SINCE ARGUMENTS". SINCE is the first header version with the event ("-" for events of experiments, whose
+// table has no versions). next-go.sh places it in the release's tree by an overlay.
 package main
 
 import (

@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$(cd / && GOTOOLCHAIN=$toolchain "$go" env GOROOT 2>"$work/why") ||
   { echo "next-go: $toolchain cannot be had here: $(head -1 "$work/why")" >&2; exit 1; }
-# A toolchain that Go fetched lies in the module cache, where an overlay is refused: another cache is named.
+# A fetched toolchain is in the module cache, where Go refuses overlays: uses another cache.
 export GO=$root/bin/go GOTOOLCHAIN=local GOMODCACHE=$work/modules GOFLAGS=-buildvcs=false TZ=UTC LC_ALL=C
 bad=0
 
@@ -34,7 +34,7 @@ theirs() {
   strings_of stop stwReasonStrings
 }
 
-strings_of() { # WORD TABLE: the runtime's own words
+strings_of() { # WORD TABLE: prints the runtime's strings
   sed -n "/^var $2 = /,/^}/p" "$root"/src/runtime/*.go | sed -n "s/.*\"\\(.*\\)\",\$/$1 \\1/p"
 }
 
@@ -45,7 +45,7 @@ headers = set()
 for line in sys.stdin:
     row = json.loads(line)
     if row["table"] == "reasons" and row["since_go"] == "-":
-        pass  # the agent for C says it
+        pass  # used by the C agent
     elif row["table"] == "reasons":
         print("block", row["reason"])
     elif row["table"] == "stw-reasons":

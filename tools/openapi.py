@@ -22,7 +22,7 @@ PROTOS = ("meta", "report", "archive")
 FULL = ("args", "pc")  # these may use all 64 bits
 TEXT = {"schema": {"type": "string"}}
 PLAIN = {"text/plain": TEXT, "text/event-stream": TEXT, "application/x-ndjson": TEXT, "application/json": {"schema": {}},
-         "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}  # where no message is described
+         "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}  # for answers that are not messages
 
 
 def rows(table, macro):
@@ -31,7 +31,7 @@ def rows(table, macro):
         row = re.fullmatch(rf"{macro}\((.*)\)", line)
         if row:
             words = [""]
-            for part in re.findall(r'"(?:\\.|[^"\\])*"|\([^()]*\)|.', row[1]):  # a string, what stands in brackets, or one character
+            for part in re.findall(r'"(?:\\.|[^"\\])*"|\([^()]*\)|.', row[1]):  # a string, a text in brackets, or one character
                 words += [""] if part == "," else []
                 words[-1] += part if part != "," else ""
             yield [ast.literal_eval(word) if word.startswith('"') else word for word in map(str.strip, words)]
@@ -58,7 +58,7 @@ def reference(name):
 
 
 def schema_of_value(kind, field):
-    """Generators take 32 bits for an integer without a format, and some know no other of 64 bits than int64."""
+    """Generators take an integer without a format for 32 bits, and some support only int64 for 64 bits."""
     if kind in MESSAGES:
         return reference(kind)
     return {"string": {"type": "string"}, "bytes": {"type": "string", "pattern": "^([0-9a-f]{2})*$"}, "bool": {"type": "boolean"},
@@ -69,7 +69,7 @@ HEADERS = "Range", "If-Range", "If-None-Match", "Want-Content-Digest"  # of a fi
 
 
 def add_schema(schemas, name, is_question=False):
-    """As proto/json.h writes it: all but messages that are absent is there. A question may leave each field out."""
+    """As written by proto/json.h: all fields are present, except absent messages. A request may leave out any field."""
     if name in schemas:
         return
     required, properties = [], {}
@@ -134,7 +134,7 @@ def responses_of(route, kind, answer, about, schemas):
     if route in ("HEALTHZ", "READYZ"):
         found["503"] = good
     error = {"description": "Why not.", "content": {"application/json": {"schema": reference("Error")}}}
-    return {**found, "4XX": error, "5XX": error}  # not default: an answer whose type a generator does not know is no error
+    return {**found, "4XX": error, "5XX": error}  # not "default": an answer whose type a generator does not know is not an error
 
 
 def document(version):

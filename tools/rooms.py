@@ -41,7 +41,7 @@ def read_rooms(build):
 
 
 def levels(rooms):
-    """How high each room stands: one above the highest that it includes. A circle has no answer."""
+    """The level of each room: one above the highest that it includes. Fails for a circle."""
     known, open_ = {}, []
 
     def level(folder):
@@ -96,11 +96,11 @@ TAG = re.compile(r"(?m)^(?:typedef )?(?:struct|union|enum) (\w+) \{")
 FUNCTION = re.compile(r"(?m)^(?!static|typedef|struct \w+ \{|#)[A-Za-z_][\w \t*]*?\b(\w+)\([^;{}]*\)\s*\{")
 PROTOTYPE = re.compile(r"(?m)^(?!static|typedef|#)[A-Za-z_][\w \t*]*?\b(t[a-z]_\w+)\([^;{}]*\)[^;{}]*;")
 OPAQUE = re.compile(r"(?m)^struct (\w+);")
-CALLS_UP = {"agent/emit/core"}  # its inline calls go on in the rooms above where the short way is not enough
+CALLS_UP = {"agent/emit/core"}  # its inline calls continue in higher rooms if the fast path does not suffice
 
 
 def below(folder, rooms, known):
-    """The room, and all that it may include through others."""
+    """The room, and all rooms that it may include, directly or through others."""
     if folder not in known:
         known.add(folder)
         for other in rooms[folder].below:
@@ -109,7 +109,7 @@ def below(folder, rooms, known):
 
 
 def misplaced(rooms):
-    """Tags with two meanings, and declarations of what stands higher. Tags of one .c alone have no prefix."""
+    """Tags with two meanings, and declarations that belong to a higher room. Tags used in one .c only have no prefix."""
     tags, functions, headers = collections.defaultdict(set), collections.defaultdict(set), []
     for room in rooms.values():
         for path in room.sources:
@@ -137,7 +137,7 @@ def misplaced(rooms):
 
 
 def circles(rooms):
-    """Headers that include each other, by whatever way."""
+    """Headers that include each other, directly or through others."""
     includes = {}
     for room in rooms.values():
         for path in room.sources:

@@ -26,7 +26,7 @@ LEFT_ALONE = ("docs/history/", "tests/data/", "collector/http/page/vendor/")
 
 
 def texts(path):
-    """Of code its comments, of a document all: each with the line where it begins."""
+    """Yields the comments of code, or the whole text of a document, each with its first line."""
     text = (SOURCE / path).read_text(encoding="utf-8")
     if not path.endswith(CODE):
         yield 1, text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alert: a threshold was passed. Each of them is a rule that is built in, and has fired then. One of a kind in alert.every of
- * the stream's own time; the rest is counted. The rule fires as often at most by our clock, too. A call that is still open is
- * reported once, when a generation ends or a second has passed. */
+/* Alerts when a threshold of alert.* is passed. Each threshold is also a built-in trigger rule, which fires at the same time. At
+ * most one alert of a kind is sent in alert.every of the stream's own time, the rest are counted; the rule also fires at most that
+ * often by the collector's clock. A call that is still open is reported once, when a generation ends or a second has passed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,7 @@
 enum { LINE_BYTES = 1536, NAME_BYTES = 200, WHERE_BYTES = 1024 };
 static const uint64_t firing_every_min_ns = 100000000;
 
-/* ---- one way to all alerts */
-
-/* As the page itself links to a moment: some time before and after it, the goroutine on top. */
+/* The link shows some time before and after the alert, with its goroutine pinned on top, as links of the page do. */
 static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *alert) {
   const char *page = tc_feed_page(source->env.feed);
   uint64_t around = alert->duration_ns / 4 + 1000000;
@@ -59,9 +57,7 @@ void tc__publish_alert(struct tc_feed_encoder *source, Tracecollect__V1__Alert *
                      to_analyses_wall(source->analyses, until), &message);
 }
 
-/* ---- thresholds */
-
-/* True: this one is shown. */
+/* Counts the alert. Returns false if it is suppressed. */
 static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter, to_ns now) {
   tc_metric_add(&source->env.metrics->alerts_total, 1);
   if (limiter->opened_once && now >= limiter->opened &&
@@ -75,20 +71,20 @@ static bool pass(struct tc_feed_encoder *source, struct tc__alert_gate *limiter,
   return true;
 }
 
-/* A firing takes a lock of all loops, a place in the history and a line of the log, and the stream's time is what its program says:
- * one that jumps would fire with each span. */
+/* A firing takes a lock shared by all loops, an entry of the firing history and a log line. The stream's clock comes from its
+ * program: a clock that jumps would fire with each span, so this limit uses ours. */
 static bool may_fire(struct tc_feed_encoder *source, struct tc__alert_gate *limiter) {
   uint64_t every = source->env.config->alert_every;
-  const struct tc_pace_limits limits = {
-    .every_ns = every > firing_every_min_ns ? every : firing_every_min_ns
-  };
+  const struct tc_pace_limits limits = { .every_ns = every > firing_every_min_ns
+                                                         ? every
+                                                         : firing_every_min_ns };
 
   if (tc_pace_takes(&limiter->firings, &limits, tc_mono_ns())) return true;
   tc_metric_add(&source->env.metrics->alerts_unfired_total, 1);
   return false;
 }
 
-/* rule: the name of the one that is built in. */
+/* rule: the name of the built-in rule. */
 static void show(struct tc_feed_encoder *source, const char *rule, struct tc__alert_gate *limiter,
                  Tracecollect__V1__Alert *alert, const struct to_callstack *stack, to_ns until,
                  const char *text) {
@@ -130,8 +126,9 @@ static void show_span(struct tc_feed_encoder *source, const struct to_watched *s
        text);
 }
 
-/* What goroutines did in a task's regions, the most first: ", in its regions 120 ms waiting for sync, 3.2 ms running". */
-static void say_done(const struct to_region_time *did, char *line, size_t bytes) {
+/* Appends the time a task's regions spent in each state, longest first: ", in its regions 120 ms waiting for sync, 3.2 ms
+ * running". */
+static void append_region_times(const struct to_region_time *did, char *line, size_t bytes) {
   static const char *const words[TO_REGION_PARTS] = {
     [TO_PART_RUNNING] = "running",
     [TO_PART_RUNNABLE] = "waiting for a P",
@@ -171,7 +168,7 @@ static void show_task(struct tc_feed_encoder *source, const struct to_watched_ta
   snprintf(text, sizeof text, "task %" PRIu64 " (%.*s) took %.3f ms", task->task,
            (int)(task->type.len < NAME_BYTES ? task->type.len : NAME_BYTES), task->type.data,
            (double)alert.duration_ns / 1e6);
-  if (task->did != NULL) say_done(task->did, text, sizeof text);
+  if (task->did != NULL) append_region_times(task->did, text, sizeof text);
   size_t n = strlen(text);
   snprintf(text + n, sizeof text - n, "; why: tracectl report why --stream %s --task %" PRIu64,
            source->hex, task->task);
@@ -182,7 +179,7 @@ void tc__task_alert(struct tc_feed_encoder *source, const struct to_watched_task
   if (pass(source, &source->task_gate, task->end)) show_task(source, task);
 }
 
-/* Blocked is what has lost its P, or runs for syscall.blocked_after. A call that waits for work is not. */
+/* A call blocks once it has lost its P or has run for syscall.blocked_after, unless it is idle (waits for work). */
 static bool blocks_too_long(const struct tc_feed_encoder *source, const struct to_watched *span) {
   const struct tc_config *config = source->env.config;
   uint64_t length = (uint64_t)(span->end - span->begin);
@@ -210,6 +207,6 @@ void tc_feed_encoder_overdue(struct tc_feed_encoder *source) {
   uint64_t blocked = source->env.config->syscall_blocked_after;
 
   if (age == 0 || source->analyses == NULL) return;
-  if (age < blocked) age = blocked; /* each is reported once: not before it counts as blocked */
+  if (age < blocked) age = blocked; /* the only alert: not before the call counts as blocked */
   if (age <= INT64_MAX) to_analyses_overdue(source->analyses, (to_ns)age);
 }

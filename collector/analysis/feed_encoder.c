@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream's generations and reports; its events and alerts have files of their own. */
+/* Publishes a stream's generations and reports; events and alerts are in files of their own. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void publish_generation(struct tc_feed_encoder *source, uint64_t from_wal
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;
 
   if (until_wall_ns != 0 && from_wall_ns > until_wall_ns)
-    from_wall_ns = until_wall_ns; /* received after its end: a finished trace, or another clock */
+    from_wall_ns = until_wall_ns; /* received later: a finished trace, or clocks differ */
   message.generations = &note;
   message.n_generations = 1;
   tc__source_publish(source, TC_FEED_GENERATION, note->last_gen, from_wall_ns, until_wall_ns,
@@ -73,7 +73,7 @@ static void publish_generation(struct tc_feed_encoder *source, uint64_t from_wal
   tb_arena_reset(&source->arena);
 }
 
-/* Names that HELLO takes need no quotes in a shell. */
+/* Unquoted: HELLO admits only names that are safe in a shell. */
 tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t first_gen, uint64_t last_gen,
                             char **out) {
   void *line;
@@ -202,7 +202,7 @@ static tb_rc publish_report(struct tc_feed_encoder *source, enum tc_feed_slot sl
 unsigned tc_feed_encoder_report_windows(struct tc_feed_encoder *source) {
   if (tc_feed_reports_wanted(source->env.feed)) return source->windows;
   if (source->published_any) memset(source->published, 0, sizeof source->published);
-  source->published_any = false; /* the next subscriber knows none */
+  source->published_any = false; /* the next subscriber has no report yet */
   return 0;
 }
 
@@ -213,8 +213,8 @@ static const unsigned char *skip_varint(const unsigned char *at, const unsigned 
   return n > 0 ? at + n : end;
 }
 
-/* Of figures and rows alone: the stretch that they are for moves on. We have packed it: what stands before them are numbers and
- * fields with a length. */
+/* Checksum of figures and rows only, because the time range in front of them changes with each report. We packed the message,
+ * so the fields before REPORT_FIELD are well formed. */
 static uint32_t crc_of(const unsigned char *at, size_t len) {
   const unsigned char *end = at + len;
 
@@ -227,7 +227,7 @@ static uint32_t crc_of(const unsigned char *at, size_t len) {
   return tb_crc32c(0, at, (size_t)(end - at));
 }
 
-/* And the subscribers have it since less than 10 s. */
+/* Returns true if the subscribers received the same report less than 10 s ago. */
 static bool is_unchanged(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                          enum to_window window, const void *bytes, size_t len, uint64_t mono_ns) {
   struct tc__published_report *last = &source->published[window][kind];
@@ -261,8 +261,6 @@ void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kin
   tb_buf_fini(&shorter);
   tb_arena_reset(&source->arena);
 }
-
-/* --- the whole --------------------------------------------------------------------------------- */
 
 static void on_span(void *self, const struct to_watched *span) {
   struct tc_feed_encoder *source = self;

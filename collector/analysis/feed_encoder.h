@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stream's voice on the feed: what the understand branch sees of it becomes notes.
+/* Encodes what the analysis finds in one stream as notes of the feed.
  *
- *   begin ──> { events, watch's spans } ──> end ──> reports          archived, lost: whenever the store says so
+ *   begin ──> { events, watch's spans } ──> end ──> reports          archived, lost: whenever the store reports it
  *
- * Without a subscriber it does next to nothing; alerts are counted all the same.
+ * Does next to nothing without a subscriber, except that alerts are counted.
  *
- * Memory    48 KiB of packed events of each kind, the last packed stacks, and what it takes to build one.
+ * Memory    48 KiB of packed events of each kind, the last packed stacks, and the message being built.
  * Threads   the stream's loop.
- * Errors    none: a message without memory or room is a gap in its topic's count.
+ * Errors    none: a message that cannot be allocated or queued shows as a gap in its topic's sequence.
  */
 #ifndef TC_ANALYSIS_FEED_ENCODER_H
 #define TC_ANALYSIS_FEED_ENCODER_H
@@ -22,51 +22,51 @@ struct tc_feed_encoder_env {
   unsigned port;
   const struct tc_config *config;
   struct tc_metrics *metrics;
-  /* A threshold of alert.* was passed, and the rule of that key, which is built in, has fired. May be NULL. */
+  /* Called when a threshold of alert.* was passed and its built-in rule fires. May be NULL. */
   void (*passed)(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
   void *self;
 };
 
 struct tc_feed_encoder;
 
-/* said: any message of the store about the stream, for its names. */
+/* said: any message of the store about the stream; its names are copied. */
 TB_MUST tb_rc tc_feed_encoder_new(const struct tc_feed_encoder_env *env,
                                   const struct tc_reply *said, struct tc_feed_encoder **out);
 void tc_feed_encoder_free(struct tc_feed_encoder *source); /* NULL is fine */
 
-/* Of the analyses' spans and events from here on; whenever they are made again. */
+/* Publishes the spans and events of these analyses from now on. Call it again whenever they are made anew. */
 void tc_feed_encoder_watch(struct tc_feed_encoder *source, struct to_analyses *analyses);
-/* They are gone. */
+/* Call when the analyses are freed. */
 void tc_feed_encoder_unwatch(struct tc_feed_encoder *source);
 
-/* The generation of stored is about to be ordered. */
+/* Ordering of this stored generation is about to begin. */
 void tc_feed_encoder_begin(struct tc_feed_encoder *source, const struct tc_reply *stored,
                            bool new_epoch);
-/* From here on messages say that the trace is in the format of Go 1.N. */
+/* Messages from now on carry go_version: the trace has the format of Go 1.N. */
 void tc_feed_encoder_version(struct tc_feed_encoder *source, unsigned go_version);
-/* After each slice of events that the analyses, and so their watch, have seen. */
+/* Call after each slice of events, once the analyses and their watch have processed it. */
 void tc_feed_encoder_slice(struct tc_feed_encoder *source);
-/* The loop turns to something else; mono_ns: now. Events that have waited for feed.bundle_wait leave, and
- * it looks whether there is a subscriber. */
+/* Call when the loop turns to other work. Publishes events that have waited for feed.bundle_wait, and checks for a
+ * subscriber. */
 void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns);
-/* Alerts for calls that are open too long. */
+/* Sends alerts for calls that have been open too long. */
 void tc_feed_encoder_overdue(struct tc_feed_encoder *source);
-/* Alerts for what the analyses find at the end of a whole generation, in which last_ns was the last event. */
+/* Sends alerts for the findings at the end of a whole generation, whose last event was at last_ns. */
 void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns);
-/* An alert for a rule that has fired after the generation of that verdict. */
+/* Sends an alert for a rule that fired after the generation of this verdict. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict);
 void tc_feed_encoder_end(struct tc_feed_encoder *source, const struct tc_verdict *verdict);
 
-/* A bit for each window of which reports are to be published now; 0: there is no subscriber. */
+/* Returns a bit for each window whose reports are to be published now; 0 without a subscriber. */
 unsigned tc_feed_encoder_report_windows(struct tc_feed_encoder *source);
-/* After tp_report_pack() of the same kind and window, which gave the bytes. One that says the same as the last one is published
- * 10 s after that. */
+/* bytes: from tp_report_pack() of the same kind and window. A report equal to the last one is published again only after 10
+ * s. */
 void tc_feed_encoder_report(struct tc_feed_encoder *source, enum to_analysis_kind kind,
                             enum to_window window, uint64_t broken_generations, const void *bytes,
                             size_t len, uint64_t mono_ns);
 
-/* TC_REPLY_ARCHIVED, TC_REPLY_LOST */
+/* reply: TC_REPLY_ARCHIVED or TC_REPLY_LOST. */
 void tc_feed_encoder_reported(struct tc_feed_encoder *source, const struct tc_reply *reply);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* event/KIND: some are ordered events as they are, others spans of them; the analyses' watch brings
- * both. Each is packed at once, with its text and stack, and published with others of its kind: a note
- * costs a wake of the feed's thread, more than many events. */
+/* Topic event/KIND: some are ordered events, others are spans; both come from the analyses' watch.
+ * Each is packed at once, with text and stack, and published together with others of its kind: a note
+ * wakes the feed's thread, which costs more than many events. */
 #include <string.h>
 
 #include "collector/analysis/feed_private.h"
@@ -41,8 +41,6 @@ uint64_t tc__event_types(unsigned kinds) {
   return types;
 }
 
-/* --- drafts ------------------------------------------------------------------------------------ */
-
 static void flush(struct tc_feed_encoder *source, unsigned kind) {
   struct tc__feed_draft *draft = &source->events[kind];
   struct tc_feed_note note = { .slot = (enum tc_feed_slot)(TC_FEED_EVENTS + kind),
@@ -73,7 +71,8 @@ void tc_feed_encoder_pause(struct tc_feed_encoder *source, uint64_t mono_ns) {
   tc__flush_events(source);
 }
 
-/* True: so many of the kind were taken in this second that this one is but a gap. */
+/* Returns true if this second already has feed.events_rate events of the kind: this one is counted as
+ * a gap. */
 static bool past_rate(struct tc_feed_encoder *source, enum tc_feed_event_kind kind, to_ns time) {
   struct tc__feed_draft *draft = &source->events[kind];
 
@@ -82,7 +81,7 @@ static bool past_rate(struct tc_feed_encoder *source, enum tc_feed_event_kind ki
     draft->taken = 0;
   }
   if (draft->taken++ < source->env.config->feed_events_rate) return false;
-  flush(source, kind); /* the gap lies behind them */
+  flush(source, kind); /* in front of the gap */
   tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
   return true;
 }
@@ -95,9 +94,9 @@ static void widen_span(struct tc__feed_draft *draft, const Tracecollect__V1__Eve
   if (event->wall_ns > draft->until_wall_ns) draft->until_wall_ns = event->wall_ns;
 }
 
-/* The event without its stack, which is packed already. */
-static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
-                const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
+/* Adds an event to the draft of its kind. The stack, packed beforehand, is appended. */
+static void add_event(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
+                      const Tracecollect__V1__Event *event, const struct tb_buf *stack) {
   struct tc__feed_draft *draft = &source->events[kind];
   struct tb_buf *out = &draft->bytes;
   size_t event_bytes = tracecollect__v1__event__get_packed_size(event);
@@ -106,7 +105,7 @@ static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
   if (draft->count == DRAFT_EVENTS || out->len + most > DRAFT_BYTES) flush(source, kind);
   if (tb_buf_reserve(out, most) != TB_OK) {
     flush(source, kind);
-    tb_buf_clear(out); /* its failure too */
+    tb_buf_clear(out); /* also clears the buffer's error */
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
     return;
   }
@@ -117,8 +116,6 @@ static void put(struct tc_feed_encoder *source, enum tc_feed_event_kind kind,
   source->drafted = true;
   widen_span(draft, event);
 }
-
-/* --- from the watch ---------------------------------------------------------------------------- */
 
 static tb_rc fill_span(struct tc_feed_encoder *source, const struct to_watched *span,
                        Tracecollect__V1__Event *event, const struct tb_buf **out_stack) {
@@ -152,18 +149,16 @@ void tc__span_event(struct tc_feed_encoder *source, const struct to_watched *spa
   if (!stw && (span->what == TO_SYSCALL_LONG || !span->blocked)) return;
   if (past_rate(source, kind, span->end)) return;
   if (fill_span(source, span, &event, &stack) == TB_OK)
-    put(source, kind, &event, stack);
+    add_event(source, kind, &event, stack);
   else
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
 }
-
-/* --- from the events --------------------------------------------------------------------------- */
 
 static tb_rc copy_string(struct tc_feed_encoder *source, const struct to_generation *gen,
                          uint64_t id, char **out) {
   struct to_string text;
 
-  if (!to_generation_string(gen, id, &text)) return TB_OK; /* stays empty */
+  if (!to_generation_string(gen, id, &text)) return TB_OK; /* the field stays empty */
   return tp_copy_text(&source->arena, text, out);
 }
 
@@ -217,7 +212,7 @@ void tc__publish_event(struct tc_feed_encoder *source, const struct to_generatio
 
   if (past_rate(source, kind, ev->time)) return;
   if (fill_event(source, gen, ev, &event, &stack) == TB_OK)
-    put(source, kind, &event, stack);
+    add_event(source, kind, &event, stack);
   else
     tc_feed_miss(source->env.feed, &source->origin, (enum tc_feed_slot)(TC_FEED_EVENTS + kind), 1);
 }

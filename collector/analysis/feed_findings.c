@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alert: a finding began. One that goes on is known by its kind and key, and is no second alert; where there was no subscriber, the
- * first one learns of it at the end of the next generation. And: a rule fired, which has a count of its own of what goes on. */
+/* Alerts for findings that begin, and for trigger rules that fire. A finding that continues is recognised by kind and key and is
+ * not alerted again. If there was no subscriber when it began, the first subscriber is alerted at the end of the next generation.
+ * Rules count repetitions themselves. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "collector/analysis/feed_private.h"
 
-/* The text before and after a count of goroutines, where there is one. */
+/* Text before and after the count of goroutines, if the finding has a count. */
 static const struct {
   const char *id, *before, *after;
   Tracecollect__V1__AlertKind kind;
@@ -43,7 +44,7 @@ static void show(struct tc_feed_encoder *source, const struct to_finding *findin
   tc__publish_alert(source, &alert, finding->stack, now, text);
 }
 
-static struct tc__finding *find(struct tc__findings *f, const struct to_finding *finding) {
+static struct tc__finding *find_known(struct tc__findings *f, const struct to_finding *finding) {
   for (unsigned i = 0; i < f->n; i++)
     if (f->at[i].kind == finding->kind && f->at[i].key == finding->key) return &f->at[i];
   return NULL;
@@ -54,15 +55,15 @@ struct round {
   to_ns now;
 };
 
-static void take(void *self, const struct to_finding *finding) {
+static void take_finding(void *self, const struct to_finding *finding) {
   const struct round *round = self;
   struct tc_feed_encoder *source = round->source;
   struct tc__findings *f = &source->findings;
-  struct tc__finding *known = find(f, finding);
+  struct tc__finding *known = find_known(f, finding);
 
   if ((f->wanted >> finding->kind & 1) == 0) return;
   if (known == NULL) {
-    if (f->n == TC__FINDINGS_MAX) return; /* the reports list all of them */
+    if (f->n == TC__FINDINGS_MAX) return; /* the reports still list all findings */
     tc_metric_add(&source->env.metrics->alerts_total, 1);
     known = &f->at[f->n++];
     *known = (struct tc__finding){ .key = finding->key, .kind = (uint8_t)finding->kind };
@@ -86,14 +87,13 @@ void tc_feed_encoder_findings(struct tc_feed_encoder *source, to_ns last_ns) {
 
   if (source->analyses == NULL || source->findings.wanted == 0) return;
   source->findings.round++;
-  tb_rc rc = to_analyses_findings(source->analyses, &(struct to_finding_sink){ &round, take });
+  tb_rc rc =
+      to_analyses_findings(source->analyses, &(struct to_finding_sink){ &round, take_finding });
   if (rc != TB_OK) tc_feed_miss(source->env.feed, &source->origin, TC_FEED_ALERT, 1);
   forget_ended(&source->findings);
 }
 
-/* --- rules of triggers ------------------------------------------------------------------------- */
-
-/* Its time is the generation's. */
+/* The alert spans the generation. */
 void tc_feed_encoder_fired(struct tc_feed_encoder *source, const struct tr_fired *fired,
                            const struct tc_verdict *verdict) {
   Tracecollect__V1__Alert alert = TRACECOLLECT__V1__ALERT__INIT;

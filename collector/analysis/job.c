@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step takes some ten microseconds: feed a piece of the bytes, order some hundred events. */
+/* Works on a generation in steps of some ten microseconds: feed a piece of its bytes, or order some hundred
+ * events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,7 +19,7 @@ enum {
   READ_BYTES = 1 << 20,
   FEED_BYTES = 256 << 10,
   RUN_EVENTS = 512,
-  BYTES_PART = 4, /* of the share, 1/4: what the bytes of all generations in work may take */
+  BYTES_PART = 4, /* the bytes of all generations in work may take 1/4 of the share */
 };
 
 /* --- verdicts ---------------------------------------------------------------------------------- */
@@ -29,7 +30,7 @@ static Tracecollect__V1__VerdictCode code_of(tb_rc rc) {
   case TB_BROKEN: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_BROKEN;
   case TB_UNSUPPORTED: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNSUPPORTED;
   case TB_FUEL: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_FUEL;
-  case TB_IO: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* its bytes were not seen */
+  case TB_IO: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING; /* the bytes were not read */
   case TB_CORRUPT: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_UNREADABLE;
   default: return TRACECOLLECT__V1__VERDICT_CODE__VERDICT_TOO_LARGE;
   }
@@ -41,7 +42,7 @@ void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
   v->thread = TB_NO_THREAD;
   if (rc == TB_OK) return;
   v->thread = diag->thread;
-  /* The reader counts from the header it was fed; the generation may lie further on. */
+  /* The reader counts from the header it was fed; in the file the generation may begin further on. */
   v->offset = diag->offset;
   if (v->offset != TB_NO_OFFSET && v->offset >= TC__SCHEDULER_HEADER_BYTES)
     v->offset += stored->offset - TC__SCHEDULER_HEADER_BYTES;
@@ -83,14 +84,14 @@ static void log_fault(const struct tc__understood *s, const struct tc_reply *sto
                tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
-/* Of a generation that does not say what time it was: the agent's word of its end, else its arrival. */
+/* End of a generation without a clock snapshot (before Go 1.25): as sent by the agent, else the time of arrival. */
 static uint64_t end_wall_ns(const struct tc__understood *s) {
   uint64_t said = s->jobs->stored->end_wall_ns;
 
   return said != 0 ? said : s->jobs->stored_wall_ns;
 }
 
-/* The leases that have this generation's events. */
+/* Ends the generation for the leases that receive its events. */
 static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
   if (s->tapped == NULL) return;
   tc_tap_event_end(s->tapped);
@@ -106,7 +107,7 @@ static void go_on_to_tell(struct tc__understood *s) {
   s->step = keeps ? TC__SCHEDULER_KEEP : TC__SCHEDULER_TELL;
 }
 
-/* Its annotations are wrong: it is broken, but analysed. */
+/* Wrong annotations make a generation broken, but it is still analysed. */
 static void log_misannotated(const struct tc__understood *s, const struct tc_reply *stored) {
   char reason[TC_ESCAPE_MAX + 1];
 
@@ -117,7 +118,7 @@ static void log_misannotated(const struct tc__understood *s, const struct tc_rep
                tc_escape(reason, s->verdict.reason, strlen(s->verdict.reason)));
 }
 
-/* The generation is worked through, one way or the other. */
+/* Ends the work on a generation; rc: how it went. */
 static void conclude(struct tc__understood *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
   const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(s->reader) : NULL;
@@ -131,7 +132,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
   if (wrong != NULL) log_misannotated(s, stored);
   conclude_tapped(s, rc);
   if (rc == TB_OK) {
-    /* From 1.25 on each generation says itself what time it was. */
+    /* From Go 1.25 on each generation has a clock snapshot of its own. */
     if (to_reader_version(s->reader) < 25)
       to_analyses_clock(s->analyses, v->last_ns, end_wall_ns(s));
   } else {
@@ -139,7 +140,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
       strcpy(v->reason, "analysis.memory_max is reached by all streams");
     log_fault(s, stored);
     s->broken++;
-    if (rc != TB_BROKEN) tc__understood_reader_drop(s); /* what grew too large must not stay */
+    if (rc != TB_BROKEN) tc__understood_reader_drop(s); /* may have grown too large */
     if (s->analyses_failed) {
       tc__understood_analyses_drop(s);
       s->analyses_failed = false;
@@ -209,7 +210,7 @@ static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
   return TB_OK;
 }
 
-/* An unknown version is a version all the same. */
+/* Passes the version on even if it is not supported. */
 static void say_version(struct tc__understood *s) {
   struct tb_diag ignored;
   unsigned version = 0;
@@ -221,7 +222,8 @@ static void say_version(struct tc__understood *s) {
   if (version != 0) tc_feed_encoder_version(s->feed, version);
 }
 
-/* Read, not mapped: a read error under a mapping is a SIGBUS, which ends the process, and again after each start. */
+/* read(), not mmap(): a read error in a mapping is a SIGBUS, which would kill the process again after each
+ * restart. */
 static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *stored) {
   s->have = 0;
   s->fd = s->u->env.open_file(s->u->env.files, stored);
@@ -288,8 +290,8 @@ static tb_rc begin_generation(struct tc__understood *s) {
   return to_reader_feed(s->reader, s->header, sizeof s->header, &used);
 }
 
-/* Each stream in work holds its generation's bytes. Past their part of the share a generation waits for the others',
- * but the first one always begins. */
+/* Each stream in work holds the bytes of its generation. Beyond BYTES_PART of the share a generation waits for
+ * others to end, but if none is in work it always begins. */
 static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
   struct tc_scheduler *u = s->u;
   size_t max = u->share.bytes_max / BYTES_PART;
@@ -300,11 +302,11 @@ static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
   return has_room;
 }
 
-/* TB_BUDGET: others first. */
+/* Returns TB_BUDGET if other streams must end a generation first. */
 static tb_rc step_next_job(struct tc__understood *s) {
   const struct tc_reply *stored = s->jobs->stored;
 
-  if (stored->gen == TB_NO_GEN) { /* the stream ended: nothing more to order */
+  if (stored->gen == TB_NO_GEN) { /* end of the stream: nothing to order */
     go_on_to_tell(s);
     return TB_OK;
   }
@@ -354,7 +356,7 @@ static void step_run(struct tc__understood *s) {
     conclude(s, rc);
 }
 
-/* False: the store has no room now. */
+/* Returns false if the store has no room now. */
 static bool step_report(struct tc__understood *s) {
   if (s->jobs->stored->gen != TB_NO_GEN &&
       s->verdict.code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING &&

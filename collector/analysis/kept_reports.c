@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports that stay: once in reports.every of a stream's time, and at its end, one of each kind of the window that is as long. */
+/* Archives reports: every reports.every of a stream's time, and at its end, a report of each kind, for the window of that
+ * length. */
 #include "collector/analysis/private.h"
 #include "pack/report.h"
 #include "proto/put.h"
 
-enum { ROWS_MAX = 16, REPLY_REPORTS = 1 }; /* the field of ReportReply that they are in */
+enum { ROWS_MAX = 16, REPLY_REPORTS = 1 }; /* REPLY_REPORTS: the field of ReportReply */
 
 static const struct length {
   enum to_window window;
@@ -13,7 +14,7 @@ static const struct length {
                 { TO_WINDOW_1MIN, UINT64_C(60000000000) },
                 { TO_WINDOW_5MIN, UINT64_C(300000000000) } };
 
-/* The shortest that leaves nothing out, or the longest. */
+/* Returns the shortest window that covers every_ns, or the longest. */
 static const struct length *length_of(uint64_t every_ns) {
   const struct length *last = &lengths[sizeof lengths / sizeof *lengths - 1];
 
@@ -36,7 +37,7 @@ static tb_rc put_report(struct tc__understood *s, enum to_analysis_kind kind,
   return TB_OK;
 }
 
-/* Of one kind: a slice of the loop's time is for no more. */
+/* Packs one kind only: a slice of the loop has no time for more. */
 static tb_rc put_next(struct tc__understood *s) {
   struct tb_buf packed;
 
@@ -59,7 +60,7 @@ static tb_rc add_record(const struct tc__understood *s) {
   return tc_history_add(s->u->env.kept, s->id, &record);
 }
 
-/* The first of a stream is due when it is as long as the others. */
+/* The first report of a stream is due after the same time as later ones. */
 void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns) {
   uint64_t now_ns = to_analyses_wall(s->analyses, last_ns);
 

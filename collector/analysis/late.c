@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verdicts that are made up. A generation that found no room is not analysed, but whether it is whole is worth knowing:
- * it is ordered, alone, once no stream has work. One at a time, in steps as those of job.c.
+/* Deferred verdicts. A generation for which there was no room is not analysed, but users need to know whether it is whole: it is
+ * ordered by itself once no stream has work, one generation at a time, in steps like those of job.c.
  *
- * It is no job of job.c without analyses: that one holds the bytes of its generation, which streams with work may have to
- * wait for (has_room_for_bytes()), and they would wait for ever, as this one waits for them. A small buffer is all it has. */
+ * job.c cannot do this without analyses: its jobs hold all bytes of a generation and may wait for streams with work
+ * (has_room_for_bytes()), while this one waits until there are none: a deadlock. So it reads through a small buffer. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,16 +20,16 @@ struct tc__late_job {
   struct tc_reply *stored;
 };
 
-struct tc__late_work { /* of the first one */
+struct tc__late_work { /* for the first job */
   struct tb_mem mem;
   struct to_reader *reader;
   struct tb_diag diag;
   struct tc_verdict verdict;
   int fd;
-  uint64_t have;  /* bytes of the generation that were fed */
-  size_t n, used; /* bytes in the buffer, and of them fed */
+  uint64_t have;  /* bytes of the generation read so far */
+  size_t n, used; /* bytes in the buffer; those of them that were fed */
   bool runs;      /* the reader has events to order */
-  bool is_over;   /* all was fed */
+  bool is_over;   /* all bytes were fed */
   unsigned char bytes[READ_BYTES];
 };
 
@@ -77,7 +77,7 @@ void tc__late_drop(struct tc_scheduler *u) {
   while (!STAILQ_EMPTY(&u->late.jobs)) drop_first(u);
 }
 
-static tb_rc begin(struct tc_scheduler *u, const struct tc_reply *stored) {
+static tb_rc begin_work(struct tc_scheduler *u, const struct tc_reply *stored) {
   struct tc__late_work *work = malloc(sizeof *work);
   struct to_limits limits = { .generation_bytes_max = u->env.config->agents_generation_bytes_max };
   unsigned char header[TC__SCHEDULER_HEADER_BYTES];
@@ -89,7 +89,7 @@ static tb_rc begin(struct tc_scheduler *u, const struct tc_reply *stored) {
   work->fd = u->env.open_file(u->env.files, stored);
   work->verdict.offset = TB_NO_OFFSET;
   tb_mem_init(&work->mem, tb_mem_libc, NULL, u->env.config->agents_memory_max);
-  if (work->fd < 0) return TB_IO; /* retention took it */
+  if (work->fd < 0) return TB_IO; /* deleted by retention */
   if (stored->len > limits.generation_bytes_max) return TB_BUDGET;
   if (tc_read_all(work->fd, header, sizeof header, 0) != 0) return TB_CORRUPT;
   TB_TRY(to_reader_new(&work->mem, &limits, TO_READER_PAST_ANNOTATIONS,
@@ -109,8 +109,8 @@ static tb_rc read_more(struct tc__late_work *work, const struct tc_reply *stored
   return TB_OK;
 }
 
-/* TB_END: it is whole. */
-static tb_rc go_on(struct tc__late_work *work, const struct tc_reply *stored) {
+/* Returns TB_END when the generation is ordered completely. */
+static tb_rc continue_work(struct tc__late_work *work, const struct tc_reply *stored) {
   size_t used = 0;
   tb_rc rc;
 
@@ -132,8 +132,8 @@ static tb_rc go_on(struct tc__late_work *work, const struct tc_reply *stored) {
   return rc == TB_AGAIN ? TB_OK : rc;
 }
 
-/* False: the store has no room now. */
-static bool report(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc rc) {
+/* Returns false if the store has no room now. */
+static bool submit_verdict(struct tc_scheduler *u, const struct tc_reply *stored, tb_rc rc) {
   struct tc__late_work *work = u->late.work;
   struct tc_verdict *v = &work->verdict;
 
@@ -150,12 +150,13 @@ tb_rc tc__late_step(struct tc_scheduler *u) {
 
   if (job == NULL) return TB_END;
   if (!u->late.is_judged) {
-    u->late.rc = u->late.work == NULL ? begin(u, job->stored) : go_on(u->late.work, job->stored);
+    u->late.rc = u->late.work == NULL ? begin_work(u, job->stored)
+                                      : continue_work(u->late.work, job->stored);
     if (u->late.rc == TB_OK) return TB_OK;
     if (u->late.rc == TB_END) u->late.rc = TB_OK;
     u->late.is_judged = true;
   }
-  if (u->late.work != NULL && !report(u, job->stored, u->late.rc)) return TB_AGAIN;
+  if (u->late.work != NULL && !submit_verdict(u, job->stored, u->late.rc)) return TB_AGAIN;
   u->late.is_judged = false;
   drop_work(u);
   drop_first(u);

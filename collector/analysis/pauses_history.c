@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of stops, 16 bytes each, and beside it the streams and causes that they name by number. A stream's
- * place is given away once its last stop has left the ring's five minutes, so a number never lies. */
+/* A ring of stops, 16 bytes each, which name stream and cause by number, and the tables of both. A stream's entry is
+ * reused only after its last stop has left the ring's five minutes, so a number stays valid. */
 #include "collector/analysis/pauses_history.h"
 
 #include <inttypes.h>
@@ -24,14 +24,14 @@ struct stop {
 struct stream {
   unsigned char id[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
-  uint32_t heard; /* second of its last totals; 0: the place is free */
+  uint32_t heard; /* second of its last totals; 0: the entry is free */
   uint64_t total_ns[CAUSES_MAX];
 };
 
 struct tc_pauses_history {
   pthread_mutex_t lock;
   struct tb_mem mem;
-  uint32_t since; /* second from which on nothing is missing */
+  uint32_t since; /* nothing is missing from this second on */
   struct stop *ring;
   size_t room, first, count;
   struct stream *streams;
@@ -41,9 +41,7 @@ struct tc_pauses_history {
   size_t n_causes;
 };
 
-/* --- streams and causes ------------------------------------------------------------------------ */
-
-/* The agents draw them at random; a stream that gets no entry has no history, even beside one whose id begins alike. */
+/* Agents draw ids at random. If two ids begin alike, the second stream has no history. */
 static uint64_t key_of(const unsigned char *id) {
   uint64_t key;
 
@@ -65,7 +63,7 @@ static struct stream *free_place(struct tc_pauses_history *h, uint32_t now) {
   return NULL;
 }
 
-/* NULL: there is no place for it. */
+/* Returns NULL if there is no room for the stream. */
 static struct stream *find_stream(struct tc_pauses_history *h,
                                   const struct tc_pauses_history_of *of, uint32_t now,
                                   bool *out_fresh) {
@@ -89,7 +87,7 @@ static struct stream *find_stream(struct tc_pauses_history *h,
   return s;
 }
 
-/* The last one stands for all that found no place. */
+/* The last cause collects all for which there is no room. */
 static size_t find_cause(struct tc_pauses_history *h, const char *id) {
   size_t i = 0;
 
@@ -99,8 +97,6 @@ static size_t find_cause(struct tc_pauses_history *h, const char *id) {
   strcpy(h->causes[h->n_causes++], i < CAUSES_MAX - 1 ? id : "/stw/other");
   return i;
 }
-
-/* --- stops ------------------------------------------------------------------------------------- */
 
 static void drop_first(struct tc_pauses_history *h) {
   h->first = (h->first + 1) % h->room;
@@ -134,8 +130,6 @@ static void take_totals(struct tc_pauses_history *h, struct stream *s,
   }
 }
 
-/* --- public ------------------------------------------------------------------------------------ */
-
 void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses_history_of *of,
                              const struct tc_pause_total *totals, size_t n, uint64_t now_wall_ns) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
@@ -146,15 +140,14 @@ void tc_pauses_history_stops(struct tc_pauses_history *h, const struct tc_pauses
   drop_past(h, now);
   struct stream *s = find_stream(h, of, now, &fresh);
   if (s != NULL) {
-    /* One that found no place before, or lost it, comes with all it ever had. */
+    /* A stream that had no entry, or lost it, reports its totals since it began: only remember them. */
     take_totals(h, s, totals, n, fresh && !of->begins, now);
     s->heard = now;
   }
   pthread_mutex_unlock(&h->lock);
 }
 
-/* Names are [A-Za-z0-9._:-] by protocol, a cause's id is made of letters, digits, - and /: no character of
- * them means anything in JSON. */
+/* No escaping needed: names are [A-Za-z0-9._:-] by protocol, ids of causes consist of letters, digits, - and /. */
 void tc_pauses_history_write(struct tc_pauses_history *h, uint64_t now_wall_ns,
                              struct tb_buf *out) {
   uint32_t now = (uint32_t)(now_wall_ns / second_ns);
@@ -183,7 +176,7 @@ void tc_pauses_history_write(struct tc_pauses_history *h, uint64_t now_wall_ns,
   pthread_mutex_unlock(&h->lock);
 }
 
-/* Half is the ring, half the streams with their places in the map, which doubles as it grows. */
+/* Half of the memory is for the ring, half for streams and their entries in the map, which doubles as it grows. */
 tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
                             struct tc_pauses_history **out) {
   enum { MAP_BYTES = 17 * 4 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the scheduler's files:
  *
- *   scheduler.c  the ring of streams with work, a slice a turn, what comes in
- *   stream.c     one stream: made, found, forgotten, its memory charged twice
- *   job.c        one stream's work: read, feed, run, report the verdict
+ *   scheduler.c  the ring of streams with work, one slice a turn; messages of the store
+ *   stream.c     one stream: create, find, forget; its memory, charged twice
+ *   job.c        one stream's work: read, feed, run, submit the verdict
  *   reports.c    when a stream's reports are made, and for whom
  *   triggers.c   rules that watch a stream
- *   kept_reports.c  reports that stay when the traces have gone
- *   late.c       verdicts of generations that found no room, made up when no stream has work
+ *   kept_reports.c  reports that are archived and outlive the traces
+ *   late.c       verdicts of generations for which there was no room, made when no stream has work
  */
 #ifndef TC_ANALYSIS_PRIVATE_H
 #define TC_ANALYSIS_PRIVATE_H
@@ -22,9 +22,9 @@
 
 enum {
   TC__SCHEDULER_HEADER_BYTES = 16,      /* of a trace */
-  TC__SCHEDULER_SPARE_BYTES = 32 << 20, /* at most, for each loop */
+  TC__SCHEDULER_SPARE_BYTES = 32 << 20, /* limit for each loop */
   TC__SCHEDULER_REPORT_NS =
-      1000000000, /* figures are published once in this time: at most, and at least */
+      1000000000, /* figures are published once in this time, if they change */
 };
 
 struct tc__scheduler_job { /* one stored generation */
@@ -40,7 +40,7 @@ struct tc__scheduler_job { /* one stored generation */
  *      │                 └── a fault ─────┴───────────┴───────────────────────────>──┤
  *      └── the stream has ended ─────────────────────────────────────────────────────┘
  *
- * KEEP puts a report into the history, where one is due. TELL posts the verdict; the store may have no room yet. */
+ * KEEP archives a report if one is due. TELL submits the verdict, and waits while the store has no room. */
 enum tc__scheduler_step {
   TC__SCHEDULER_NEXT_JOB,
   TC__SCHEDULER_READ,
@@ -58,55 +58,56 @@ struct tc__understood {
   unsigned char id[TC_STREAM_BYTES];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   struct tb_mem mem;
-  size_t mem_reported; /* of mem.bytes, what the metric knows */
+  size_t mem_reported; /* part of mem.bytes that the metric contains */
   struct tb_diag diag;
   struct to_reader *reader;
   struct to_analyses *analyses;
-  struct tc_tap_event *tapped;  /* NULL: no lease wants its events */
-  struct tc_feed_encoder *feed; /* NULL: no agent gets one */
-  unsigned idle_version;        /* the scheduler's, that analyses know */
-  struct tr_watch *watch;       /* by the rules of rules_version; NULL: by none yet */
+  struct tc_tap_event *tapped;  /* NULL: no lease selects its events */
+  struct tc_feed_encoder *feed; /* NULL: the feed is off */
+  unsigned idle_version;        /* version of the scheduler's patterns that the analyses use */
+  struct tr_watch *watch;       /* made from the rules of rules_version; NULL: not made yet */
   uint64_t rules_version;
-  bool analyses_failed; /* the fault was theirs, not the reader's */
-  bool share_spent;     /* memory was refused because all streams together have taken theirs */
-  bool new_epoch;       /* ordering begins again with the next generation */
-  bool in_history;      /* its stops so far */
+  bool analyses_failed; /* the analyses failed, not the reader */
+  bool share_spent;     /* an allocation failed because all streams together used up the share */
+  bool new_epoch;       /* ordering begins anew with the next generation */
+  bool in_history;      /* the pause ring has its totals */
   struct {
-    uint64_t last_ns, seen_ns; /* wall clock: the last kept, the newest figures; 0: none */
-    struct tb_buf reply;       /* being made, of so many kinds */
+    uint64_t last_ns, seen_ns; /* wall clock: last archived report, newest figures; 0: none */
+    struct tb_buf reply;       /* the record being made, with the kinds below `kinds` */
     unsigned kinds;
   } kept;
-  bool closed; /* its last generation has been worked through: it goes once its reports are made */
+  bool closed; /* all generations are done: forget it once its reports are made */
   uint64_t broken;
   TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
   uint64_t heard_ns;
 
-  /* Reports to be made, and those of them that go out on the feed as well. */
+  /* Reports to be made; those of them that are also published on the feed. */
   struct tc_report_set due, due_on_feed;
-  bool in_asked; /* readers wait for some */
+  bool in_asked; /* in the list `asked`: readers wait for its reports */
   TAILQ_ENTRY(tc__understood) asked;
-  uint64_t told_ns;       /* history and feed have the figures of then, */
-  bool in_told, has_news; /* and there are newer ones: for the history, */
-  unsigned news_on_feed;  /* and for the feed, a bit for each window */
+  uint64_t told_ns;      /* when pause ring and feed last received its figures */
+  bool in_told;          /* in the list by_told */
+  bool has_news;         /* newer figures for the pause ring */
+  unsigned news_on_feed; /* windows with newer figures for the feed, a bit each */
   uint64_t window_told_ns[TO_WINDOWS];
   TAILQ_ENTRY(tc__understood) by_told; /* in the order of told_ns */
 
   struct tc__scheduler_job *jobs, **jobs_end;
   size_t waiting;
-  bool left_out; /* the one that came last: the next begins a new epoch */
+  bool left_out; /* the newest generation had no room: the next begins a new epoch */
   enum tc__scheduler_step step;
   unsigned char header[TC__SCHEDULER_HEADER_BYTES];
   int fd;               /* -1: none is open */
-  unsigned char *bytes; /* the generation's, charged to the share */
-  size_t room;          /* of bytes */
+  unsigned char *bytes; /* of the generation; charged to the share */
+  size_t room;          /* allocated size of bytes */
   size_t len, have, fed;
-  bool begun;              /* the reader has it: */
-  uint64_t written_before; /* its events of earlier generations */
-  uint64_t delivered; /* of this one, Syncs and all: verdict.events are those the program wrote */
+  bool begun;              /* the reader has begun this generation */
+  uint64_t written_before; /* events of earlier generations */
+  uint64_t delivered;      /* its events, with Syncs; verdict.events: only the program's */
   struct tc_verdict verdict;
 };
 
-enum { TC__LATE_MAX = 16384 }; /* generations: some 12 MiB of names, for each loop */
+enum { TC__LATE_MAX = 16384 }; /* generations for each loop; some 12 MiB of names */
 struct tc__late_job;
 struct tc__late_work;
 
@@ -114,43 +115,42 @@ struct tc_scheduler {
   struct tc_scheduler_env env;
   uv_idle_t work;
   uv_async_t wake;
-  uv_timer_t retry; /* a verdict found the store's queue full */
+  uv_timer_t retry; /* runs after the store's queue was full */
   struct tb_mem mem;
-  struct tb_mem share; /* of analysis.memory_max, ours: what all streams here take together */
+  struct tb_mem share; /* this loop's part of analysis.memory_max, for all its streams */
   struct tb_map by_ref;
   char *idle_patterns; /* the key analysis.idle */
   unsigned idle_version;
-  struct tr_rules *rules; /* a copy of env.triggers', of rules_version; NULL: none yet */
+  struct tr_rules *rules; /* copy of env.triggers' rules, of rules_version; NULL: none yet */
   uint64_t rules_version;
-  struct tc__understood *first_in_line; /* waits for memory; no other begins before it */
-  size_t bytes_held;                    /* of the generations that are worked through */
-  void *
-      spare; /* bytes of the last generation, kept for the next: fresh memory costs a fault a page */
+  struct tc__understood *first_in_line; /* waits for memory; no other stream begins before it */
+  size_t bytes_held;                    /* of all generations in work */
+  void *spare; /* buffer of the last generation, reused: fresh memory costs a fault a page */
   size_t spare_bytes;
-  size_t waiting, waiting_max; /* generations of all streams here */
+  size_t waiting, waiting_max; /* generations of all streams of this loop */
   struct {
     STAILQ_HEAD(, tc__late_job) jobs;
     size_t n;
-    struct tc__late_work *work; /* of the first one; NULL: it is not begun */
-    tb_rc rc;                   /* how it went, with is_judged */
-    bool is_judged;             /* the store had no room for its verdict */
+    struct tc__late_work *work; /* for the first job; NULL: not begun */
+    tb_rc rc;                   /* result, if is_judged */
+    bool is_judged;             /* done; the store had no room for the verdict yet */
   } late;
   STAILQ_HEAD(, tc__understood) ring;
   TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
   struct tc_report_maker *maker;
   TAILQ_HEAD(, tc__understood) asked;
-  TAILQ_HEAD(, tc__understood) by_told; /* since less than TC__SCHEDULER_REPORT_NS */
+  TAILQ_HEAD(, tc__understood) by_told; /* told less than TC__SCHEDULER_REPORT_NS ago */
 };
 
 /* --- stream.c ------------------------------------------------------------------------ */
 
-/* The stream that `said` is about; made if it is new. */
+/* Finds the stream that `said` is about, or creates it. */
 TB_MUST tb_rc tc__understood_find(struct tc_scheduler *u, const struct tc_reply *said,
                                   struct tc__understood **out);
-void tc__understood_heard(struct tc__understood *s); /* something came of it just now */
-/* With its totals. It must not stand in the ring. */
+void tc__understood_heard(struct tc__understood *s); /* notes a sign of life */
+/* Forgets the stream and its totals. It must not be in the ring. */
 void tc__understood_forget(struct tc__understood *s);
-void tc__understood_job_drop(struct tc__understood *s); /* the first one */
+void tc__understood_job_drop(struct tc__understood *s); /* the first job */
 void tc__understood_bytes_drop(struct tc__understood *s);
 void tc__scheduler_spare_drop(struct tc_scheduler *u);
 void tc__understood_analyses_drop(struct tc__understood *s);
@@ -159,55 +159,57 @@ void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
 
 /* --- job.c ------------------------------------------------------------------------- */
 
-/* One step. TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: no work left;
- * TB_BUDGET: other streams must end a generation first, go on with them. */
+/* Does one step. TB_OK: continue; TB_AGAIN: the store must make room first; TB_END: no work left; TB_BUDGET: continue with
+ * other streams, which must end a generation first. */
 TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
 
-/* How a generation was ordered; a code of PENDING: its bytes were not seen. */
+/* Fills in how a generation was ordered. The code PENDING means that its bytes were not read. */
 void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
                      const struct tc_reply *stored);
-/* False: the store has no room now. */
+/* Returns false if the store has no room now. */
 TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v);
 
 /* --- triggers.c -------------------------------------------------------------------- */
 
-/* A generation is whole and analysed; v is its verdict. */
+/* Checks the rules after a whole generation was analysed; v is its verdict. */
 void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
 void tc__understood_look_at_hole(struct tc__understood *s);
-/* A rule that is built in has fired, and its alert is the caller's; self: a struct tc__understood. */
+/* Reports that a built-in rule has fired; the caller sends the alert. self: a struct tc__understood. */
 void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */
 
-/* A generation is whole and analysed; its last event. */
+/* Notes the time of the last event of a whole, analysed generation. */
 void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns);
-/* Reports are due to be kept; is_over: nothing more comes of the stream. */
+/* Returns true if reports are due to be archived; is_over: the stream has ended. */
 bool tc__understood_keeps(const struct tc__understood *s, bool is_over);
-/* Makes the next of them. True: that was the last. */
+/* Makes the report of the next kind. Returns true if it was the last. */
 bool tc__understood_keep(struct tc__understood *s);
 void tc__understood_kept_drop(struct tc__understood *s);
 
 /* --- late.c ------------------------------------------------------------------------ */
 
-bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored); /* owns it; false: no room */
-/* TB_OK: go on; TB_AGAIN: the store must make room first; TB_END: there are none. */
+/* Owns stored; returns false if there is no room. */
+bool tc__late_add(struct tc_scheduler *u, struct tc_reply *stored);
+/* TB_OK: continue; TB_AGAIN: the store must make room first; TB_END: no job left. */
 TB_MUST tb_rc tc__late_step(struct tc_scheduler *u);
-void tc__late_drop(struct tc_scheduler *u); /* all: they stay pending until the next start */
+/* Drops all jobs: the generations stay pending until the next start. */
+void tc__late_drop(struct tc_scheduler *u);
 
 /* --- reports.c --------------------------------------------------------------------- */
 
-/* Has it reports to be made? */
+/* Returns true if reports are to be made. */
 bool tc__understood_is_due(const struct tc__understood *s);
-/* Makes and publishes the next one. */
+/* Makes and publishes the next report. */
 void tc__understood_report(struct tc__understood *s);
-/* It has new figures. */
+/* Call when the stream has new figures. */
 void tc__understood_news(struct tc__understood *s);
-/* It is about to go: all that is out of date is due. */
+/* Call before the stream is forgotten: all reports that are out of date become due. */
 void tc__understood_last_reports(struct tc__understood *s);
-/* Another thread waits for reports: takes over what is asked for. */
+/* Adds what other threads wait for to the reports that are due. */
 void tc__scheduler_take_asked(struct tc_scheduler *u);
-/* Tells the news of streams whose last figures came too soon after others. Returns the next stream that has reports to be made,
- * NULL if none has. */
+/* Publishes figures that were held back because earlier ones had been published less than TC__SCHEDULER_REPORT_NS before.
+ * Returns the next stream with reports to be made, or NULL. */
 struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now);
 void tc__understood_reports_forget(struct tc__understood *s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader notes at each stream what it waits for, in one array of its own, and takes the notes back when it goes. A stream
- * that misses something stands in its maker's line until the maker has taken the set. */
+/* A reader registers with each stream what it waits for, in one array of its own, and unregisters when it leaves. A stream
+ * with missing reports is in its maker's queue until the maker has taken the set. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@ static struct tc_report_set both(const struct tc_report_set *a, const struct tc_
   return set;
 }
 
-static void add(struct tc_report_set *into, const struct tc_report_set *set) {
+static void add_set(struct tc_report_set *into, const struct tc_report_set *set) {
   for (unsigned w = 0; w < TO_WINDOWS; w++) into->kinds[w] |= set->kinds[w];
 }
 
@@ -28,7 +28,7 @@ static uint32_t all_kinds(void) {
   return (uint32_t)((UINT64_C(1) << TO_ANALYSIS_KINDS) - 1);
 }
 
-/* A name that is none of ours selects nothing that could be made. */
+/* An unknown name selects nothing. */
 static struct tc_report_set selected(const struct tc_report_select *select) {
   uint32_t kinds = select->kinds != 0 ? select->kinds : all_kinds();
   struct tc_report_set set = { { 0 } };
@@ -44,8 +44,6 @@ static struct tc_report_set selected(const struct tc_report_select *select) {
   }
   return set;
 }
-
-/* --- readers --- */
 
 static void finish_ask(struct tc_reports *reports, struct tc__report_ask *ask) {
   LIST_REMOVE(ask, of_stream);
@@ -63,7 +61,7 @@ static void ask_stream(struct tc__report_stream *stream, const struct tc_report_
   *ask = (struct tc__report_ask){ .wait = wait, .missing = missing };
   LIST_INSERT_HEAD(&stream->asks, ask, of_stream);
   wait->missing++;
-  add(&stream->asked, &missing);
+  add_set(&stream->asked, &missing);
   if (stream->in_line) return;
   stream->in_line = true;
   TAILQ_INSERT_TAIL(&maker->asked, stream, in_asked);
@@ -99,8 +97,6 @@ tb_rc tc__reports_ask(struct tc_reports *reports, const struct tc_report_select 
   free(wait.asks);
   return TB_OK;
 }
-
-/* --- the maker's thread --- */
 
 void tc__reports_answer(struct tc_reports *reports, struct tc__report_stream *stream,
                         enum to_analysis_kind kind, enum to_window window) {
@@ -184,8 +180,6 @@ bool tc_reports_asked(struct tc_report_maker *maker, uint32_t *out_ref, struct t
   pthread_mutex_unlock(&reports->lock);
   return s != NULL;
 }
-
-/* --- makers --- */
 
 tb_rc tc_report_maker_new(struct tc_reports *reports, void (*wake)(void *self), void *self,
                           struct tc_report_maker **out) {

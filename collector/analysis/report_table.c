@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams in a list by their first publication, found by id in a table of chains, and each with a short list
- * of reports. Those that have ended are in a list of their own, too: the first to give way. A report is one block with a count of its
- * holders: the table is one, every reader that found it in a snapshot is another. */
+/* Streams are in a list in the order of their first publication, and in a hash table by id; each has a short list of reports. Ended
+ * streams are also in a list of their own and are dropped first. A report is one block with a count of holders: the table, and every
+ * reader whose snapshot contains it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,7 +43,7 @@ static void table_link(struct tc_reports *reports, struct tc__report_stream *s) 
   *bucket = s;
 }
 
-/* Without memory for it chains grow longer, and nothing else. */
+/* If memory cannot be allocated, only the chains grow longer. */
 static void table_grow(struct tc_reports *reports) {
   size_t count = reports->bucket_count * 2;
   struct tc__report_stream **buckets = calloc(count, sizeof(struct tc__report_stream *));
@@ -117,12 +117,12 @@ tb_rc tc__reports_stream(struct tc_reports *reports, const unsigned char *id, co
 
   if (s == NULL) s = table_add(reports, id, service, instance);
   if (s == NULL) return TB_NOMEM;
-  table_open(reports, s); /* it may have come back: it must not give way to its own report */
+  table_open(reports, s); /* a stream that resumes must not be dropped for its own report */
   *out = s;
   return TB_OK;
 }
 
-/* Kinds and windows stay in order of name, so that every answer lists them alike. */
+/* Sorted by kind and window, so that every answer has the same order. */
 static void table_put(struct tc_reports *reports, struct tc__report_stream *stream,
                       struct tc__report_snapshot *fresh) {
   struct tc__report_snapshot **at = &stream->reports;
@@ -138,8 +138,6 @@ static void table_put(struct tc_reports *reports, struct tc__report_stream *stre
   *at = fresh;
   reports->bytes += fresh->len;
 }
-
-/* --- public ----------------------------------------------------------------------------------- */
 
 tb_rc tc_reports_new(size_t bytes_max, struct tc_reports **out) {
   struct tc_reports *reports = calloc(1, sizeof *reports);
@@ -189,7 +187,7 @@ static struct tc__report_snapshot *snapshot_of(const struct tc_report *report) {
   return fresh;
 }
 
-/* fresh may be NULL: there was no memory for it. */
+/* fresh: NULL if it could not be allocated. */
 static tb_rc table_take(struct tc_reports *reports, const struct tc_report *report,
                         struct tc__report_snapshot *fresh) {
   struct tc__report_stream *stream;
@@ -282,7 +280,7 @@ static size_t walk_stream(struct tc__report_stream *s, const struct tc_report_se
   return n;
 }
 
-/* Counts what fits, or with held != NULL takes it: called twice under one lock. */
+/* Counts the reports that fit; takes them too if held != NULL. Called twice under one lock. */
 static size_t table_walk(struct tc_reports *reports, const struct tc_report_select *select,
                          struct held *held) {
   size_t n = 0;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* New figures of a stream make its reports out of date, and no more: a report is made when a reader asks for it. Only two
- * are there unasked, the feed while it has a subscriber, and the history of stops; they have a stream's figures once a
- * second, and less often those of long windows. What comes sooner waits for that time, or for the next figures.
- *
- * What readers wait for goes before all other work. Making a report takes longer than a step of the work, so a slice
- * begins with it. */
+/* New figures only mark a stream's reports as out of date: a report is made when a reader asks for it. Two receive
+ * figures unasked: the feed while it has a subscriber, and the pause ring; once a second, and less often for long
+ * windows. Figures that arrive sooner are held back until then, or replaced by newer ones. What readers wait for is made
+ * first: a report takes longer than a step of other work, so a slice begins with it. */
 #include "base/clock.h"
 #include "collector/analysis/private.h"
 #include "pack/report.h"
 
 enum { PAUSE_REASONS_MAX = 64 };
-/* Between two reports of a window on the feed, less the half of a second: a generation may come a bit early. */
+/* Pause between two reports of a window on the feed, less half a second because a generation may arrive early. */
 static const uint64_t window_pause_ns[TO_WINDOWS] = {
-  [TO_WINDOW_10S] = 0, /* but TC__SCHEDULER_REPORT_NS */
+  [TO_WINDOW_10S] = 0, /* only TC__SCHEDULER_REPORT_NS */
   [TO_WINDOW_1MIN] = 2500000000,
   [TO_WINDOW_5MIN] = 9500000000,
   [TO_WINDOW_ALL] = 2500000000,
@@ -29,9 +27,7 @@ static void add_due(struct tc__understood *s, const struct tc_report_set *set) {
   for (unsigned w = 0; w < TO_WINDOWS; w++) s->due.kinds[w] |= set->kinds[w];
 }
 
-/* --- making ------------------------------------------------------------------------------------ */
-
-/* Kind by kind in each window: the second of a window finds it summed. */
+/* Window by window: only the first kind of a window has to sum it up. */
 static void take_due(struct tc__understood *s, enum to_analysis_kind *kind, enum to_window *window,
                      bool *on_feed) {
   unsigned w = 0;
@@ -86,8 +82,6 @@ void tc__understood_report(struct tc__understood *s) {
   tb_buf_fini(&buf);
 }
 
-/* --- for history and feed ---------------------------------------------------------------------- */
-
 static void note_pauses(struct tc__understood *s) {
   struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
   struct tc_pause_total total[PAUSE_REASONS_MAX];
@@ -97,7 +91,7 @@ static void note_pauses(struct tc__understood *s) {
   if (s->u->env.history == NULL) return;
   if (to_analyses_totals(s->analyses, TO_ANALYSIS_STW, TO_WINDOW_ALL, PAUSE_REASONS_MAX, &report) !=
       TB_OK)
-    return; /* the next ones are totals, too */
+    return; /* the next call sends totals again */
   int t = to_schema_table(report->schema, "by_reason");
   const struct to_table_schema *schema = &report->schema->table[t];
   int id = to_fields_find(schema->column, schema->columns, "id");
@@ -112,7 +106,7 @@ static void note_pauses(struct tc__understood *s) {
   s->in_history = true;
 }
 
-/* All that has news, but windows only as often as they move on; at the end all at once. */
+/* Publishes each window with news once its pause is over; at_end: all at once. */
 static void publish_on_feed(struct tc__understood *s, uint64_t now, bool at_end) {
   unsigned windows = s->feed != NULL ? tc_feed_encoder_report_windows(s->feed) : 0;
 
@@ -170,8 +164,6 @@ struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t 
   return NULL;
 }
 
-/* --- for readers ------------------------------------------------------------------------------- */
-
 void tc__scheduler_take_asked(struct tc_scheduler *u) {
   struct tc_report_set set;
   uint32_t ref;
@@ -179,7 +171,7 @@ void tc__scheduler_take_asked(struct tc_scheduler *u) {
   while (tc_reports_asked(u->maker, &ref, &set)) {
     struct tc__understood *s = tb_map_at(&u->by_ref, ref);
 
-    if (s == NULL) continue; /* it is forgotten in this moment: no reader waits any more */
+    if (s == NULL) continue; /* just forgotten: no reader waits any more */
     add_due(s, &set);
     if (s->in_asked) continue;
     s->in_asked = true;

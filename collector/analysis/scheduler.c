@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream with work stands in a ring; each turn of the loop gives the first one a slice and puts it
- * behind the others. A slice is a run of steps, and the clock is read after every one. Streams of whose reports some
- * reader waits stand in a line of their own: half a slice of each turn is theirs. */
+/* Streams with work are in a ring; each turn of the loop gives the first one a slice and moves it to the end. A slice is a
+ * series of steps; the clock is read after each. Streams whose reports a reader waits for are in a queue of their own,
+ * which gets half a slice of each turn. */
 #include "collector/analysis/scheduler.h"
 
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static void count_time(struct tc_scheduler *u, uint64_t took) {
   tc_metric_peak(&u->env.metrics->analysis_slice_max_seconds, took);
 }
 
-/* One report of each stream in turn. */
+/* Makes one report of each stream in turn. */
 static void answer_readers(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), took = 0;
   struct tc__understood *s;
@@ -76,7 +76,7 @@ static void answer_readers(struct tc_scheduler *u) {
   if (took > 0) count_time(u, took);
 }
 
-/* Answers TB_END where the stream has no work left. */
+/* Returns TB_END if the stream has no work left. */
 static tb_rc work_on(struct tc__understood *s) {
   struct tc_scheduler *u = s->u;
   uint64_t began = uv_hrtime(), took = 0;
@@ -86,7 +86,7 @@ static tb_rc work_on(struct tc__understood *s) {
     tc__understood_report(s);
     took = uv_hrtime() - began;
   }
-  /* The other half is for the step that was begun last. */
+  /* Half of the slice only: the last step may take the other half. */
   while (rc == TB_OK && !tc__understood_is_due(s) && took < u->env.config->analysis_slice / 2) {
     rc = tc__understood_step(s);
     took = uv_hrtime() - began;
@@ -102,8 +102,8 @@ static void wait_for_store(struct tc_scheduler *u) {
   uv_timer_start(&u->retry, on_retry, RETRY_MS, 0);
 }
 
-/* No stream has work: half a slice for a verdict that was left out. */
-static void make_up(struct tc_scheduler *u) {
+/* No stream has work: uses half a slice for deferred verdicts. */
+static void do_late_work(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), took = 0;
   tb_rc rc = TB_OK;
 
@@ -124,7 +124,7 @@ static void on_work(uv_idle_t *handle) {
   answer_readers(u);
   struct tc__understood *s = ring_take(u);
   if (s == NULL) {
-    if (TAILQ_EMPTY(&u->asked)) make_up(u);
+    if (TAILQ_EMPTY(&u->asked)) do_late_work(u);
     return;
   }
   tb_rc rc = work_on(s);
@@ -136,10 +136,8 @@ static void on_work(uv_idle_t *handle) {
   if (rc == TB_AGAIN) wait_for_store(u);
 }
 
-/* --- public ------------------------------------------------------------------------------------ */
-
-/* A stream may have as many waiting as there is room left for all: the only one that lags gets half of it,
- * and later ones still find room. The word that a stream has ended always gets through. */
+/* A stream may queue as many generations as there is room left for all: a single stream that lags gets half of the room,
+ * and later ones still find some. The end of a stream is always queued. */
 static bool has_room(const struct tc__understood *s, const struct tc_reply *stored) {
   const struct tc_scheduler *u = s->u;
   size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
@@ -147,8 +145,8 @@ static bool has_room(const struct tc__understood *s, const struct tc_reply *stor
   return s->waiting < left || stored->gen == TB_NO_GEN || stored->stream_closed;
 }
 
-/* Its verdict is made up once there is time. Beyond TC__LATE_MAX it says that there was none; if the store has no room for
- * that either, the generation stays pending until the next start. Owns stored. */
+/* Defers the verdict until there is time. Above TC__LATE_MAX the verdict is BEHIND at once; if the store has no room for
+ * that verdict either, the generation stays pending until the next start. Owns stored. */
 static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
   struct tc_scheduler *u = s->u;
 
@@ -215,7 +213,7 @@ void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
   tc_reply_free(reply);
 }
 
-/* A stream that ended without a word goes as one that said so: once its last reports are made. */
+/* A stream whose agent vanished is treated like one that was closed: forgotten once its last reports are made. */
 static void abandon(struct tc__understood *s) {
   tc__understood_last_reports(s);
   if (!tc__understood_is_due(s)) {
@@ -226,8 +224,8 @@ static void abandon(struct tc__understood *s) {
   ring_add(s);
 }
 
-/* Where streams that say nothing any more take the memory, those that come find none: above three quarters of it a stream
- * is as good as gone once its agent would be, were it silent so long. */
+/* Silent streams must not use up the memory that new ones need. Above three quarters of the share a stream is abandoned
+ * after three heartbeats of silence, the time after which its agent's connection is closed. */
 static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
   const struct tc_config *config = u->env.config;
   uint64_t short_ns = 3 * config->agents_heartbeat;
@@ -237,7 +235,7 @@ static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
                                                                : config->agents_abandon_after;
 }
 
-/* Longest silent first; what SWEEP_NS does not suffice for goes at the next tick. */
+/* Starts with the longest silent. What does not fit into SWEEP_NS is left for the next tick. */
 void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), abandon_after = u->env.config->agents_abandon_after;
   struct tc__understood *late, *newer;
@@ -251,7 +249,7 @@ void tc_scheduler_tick(struct tc_scheduler *u) {
     if (!s->in_ring) {
       size_t bytes = s->mem.bytes, before = u->share.bytes;
       abandon(s);
-      if (u->share.bytes == before) let_go += bytes; /* once its reports are made */
+      if (u->share.bytes == before) let_go += bytes; /* released once its reports are made */
       early += silent_ns < abandon_after;
     }
     if (uv_hrtime() - began >= SWEEP_NS) break;
@@ -268,7 +266,7 @@ bool tc_scheduler_is_idle(const struct tc_scheduler *u) {
   return STAILQ_EMPTY(&u->ring) && TAILQ_EMPTY(&u->asked);
 }
 
-/* On a reader's thread. */
+/* Called on a reader's thread. */
 static void wake(void *self) {
   struct tc_scheduler *u = self;
 
@@ -299,7 +297,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
               env->config->analysis_memory_max / env->config->top_loops);
   u->waiting_max = env->config->analysis_waiting_max / env->config->top_loops;
   tb_map_init(&u->by_ref, &u->mem,
-              0x9e3779b97f4a7c15u); /* refs are the store's: no secret needed */
+              0x9e3779b97f4a7c15u); /* the store chooses the refs: no secret needed */
   uv_idle_init(env->uv, &u->work);
   uv_timer_init(env->uv, &u->retry);
   u->work.data = u->retry.data = u->wake.data = u;

@@ -89,8 +89,8 @@ void tc__understood_forget(struct tc__understood *s) {
   free(s);
 }
 
-/* A stream's memory is charged to it and to all streams together: each of a thousand may be within its
- * limit and the sum still more than there is. */
+/* Memory is charged to the stream and to the share: a thousand streams, each within its limit, may
+ * together need more than there is. */
 static void *take_share(void *self, void *block, size_t old_bytes, size_t new_bytes) {
   struct tc__understood *s = self;
   tb_rc rc = tb_mem_resize(&s->u->share, &block, old_bytes, new_bytes);
@@ -102,9 +102,8 @@ static void *take_share(void *self, void *block, size_t old_bytes, size_t new_by
 static tb_rc stream_make(struct tc_scheduler *u, const struct tc_reply *said,
                          struct tc__understood **out) {
   struct tc__understood *s = calloc(1, sizeof *s);
-  const struct tc_feed_encoder_env feed = {
-    u->env.feed, u->env.loop, u->env.config, u->env.metrics, tc__understood_passed, s
-  };
+  const struct tc_feed_encoder_env feed = { u->env.feed,    u->env.loop,           u->env.config,
+                                            u->env.metrics, tc__understood_passed, s };
 
   if (s == NULL) return TB_NOMEM;
   if (u->env.feed != NULL && tc_feed_encoder_new(&feed, said, &s->feed) != TB_OK) {

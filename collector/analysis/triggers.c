@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each loop has a copy of the rules, taken again where another version is in use; each stream is watched by the copy of its last
+/* Each loop has a copy of the rules, renewed when their version changes. A stream is watched by the copy of its last
  * generation. */
 #include <stdio.h>
 

@@ -15,7 +15,7 @@ struct tc_acceptor {
   struct tc_acceptor_env env;
   struct tc_listener *listener;
   uv_timer_t retry;
-  struct tc_order first; /* of the queue, while it waits for the limiter */
+  struct tc_order first; /* next in the queue, while it waits for the limiter */
   bool waits;
   char address[TC_ADDRESS_MAX];
 };
@@ -68,7 +68,7 @@ static void let_in(struct tc_acceptor *d, const struct tc_order *order) {
   turn_away(d, order->fd, order->peer, why);
 }
 
-/* False: it has to wait. */
+/* Returns false if the connection has to wait. */
 static bool decide(struct tc_acceptor *d, const struct tc_order *order) {
   switch (ask_gate(d, order->source)) {
   case TC_HANDSHAKE_LIMITER_OPEN: let_in(d, order); break;
@@ -92,7 +92,8 @@ static void on_retry(uv_timer_t *timer) {
     uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
-/* While the first in the queue waits, or all places for handshakes are taken, the kernel holds the rest. */
+/* While this is false the kernel queues connections: one waits for the limiter, or all places for
+ * handshakes are taken. */
 static bool ready(void *self) {
   struct tc_acceptor *d = self;
 
@@ -102,9 +103,7 @@ static bool ready(void *self) {
 static void accepted(void *self, int fd, const char *peer) {
   struct tc_acceptor *d = self;
 
-  d->first = (struct tc_order){ .kind = TC_ORDER_ACCEPT,
-                                .fd = fd,
-                                .source = tb_source_of(fd) };
+  d->first = (struct tc_order){ .kind = TC_ORDER_ACCEPT, .fd = fd, .source = tb_source_of(fd) };
   snprintf(d->first.peer, sizeof d->first.peer, "%s", peer);
   if (decide(d, &d->first)) return;
   d->waits = true;

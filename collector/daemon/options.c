@@ -32,7 +32,7 @@ static void print_version(void) {
          uv_version_string());
 }
 
-/* A script that asked for it wants to have it: a full disk is a failure. */
+/* A full disk is a failure: a script that asked for the text depends on it. */
 static int printed(void) {
   if (fflush(stdout) == 0 && ferror(stdout) == 0) return 0;
   fprintf(stderr, "tracecollectd: standard output: %s\n", strerror(errno));
@@ -55,7 +55,7 @@ int tc_command_parse(int argc, char **argv, struct tc_command *out) {
 
   *out = (struct tc_command){ .sets = calloc((size_t)argc, sizeof(char *)) };
   if (out->sets == NULL) {
-    fputs("tracecollectd: no memory\n", stderr);
+    fputs("tracecollectd: out of memory\n", stderr);
     return TC_EXIT_FAILED;
   }
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of tracecollectd.
  *
- * Memory    strings are argv's; tc_command_fini() frees the list of them. Errors go to stderr; the answer is an exit
- *           code.
+ * Memory    strings are argv's; tc_command_fini() frees the list of them.
+ * Errors    are printed to stderr; the result is an exit code.
  */
 #ifndef TC_DAEMON_OPTIONS_H
 #define TC_DAEMON_OPTIONS_H
@@ -20,12 +20,11 @@ struct tc_command {
   struct tc_activation sockets;
 };
 
-/* -1: go on; else the exit code: the requested text has been printed, or could not be. */
+/* Returns -1 to go on, or the exit code: the requested text was printed, or could not be printed. */
 int tc_command_parse(int argc, char **argv, struct tc_command *out);
 void tc_command_fini(struct tc_command *command);
 
-/* The configuration that the file, the command line and the sockets we were handed give at this
- * moment. */
+/* Makes the configuration from the file, the command line and the inherited sockets. */
 TB_MUST tb_rc tc_command_configure(const struct tc_command *command, struct tc_config *config,
                                    struct tb_diag *diag);
 

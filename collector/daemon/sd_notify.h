@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service manager's ear: datagrams to NOTIFY_SOCKET, as sd_notify(3) describes them. Without one
- * all calls do nothing.
+/* Sends datagrams to the service manager's NOTIFY_SOCKET, as sd_notify(3). Without it all calls do nothing.
  *
  * Threads   the main thread.
  */
@@ -9,10 +8,10 @@
 
 #include "base/result.h"
 
-/* "READY=1\nSTATUS=..."; lost datagrams are not our concern. */
+/* "READY=1\nSTATUS=..."; lost datagrams are ignored. */
 void tc_notify(const char *fmt, ...) TB_PRINTF(1, 2);
 
-/* How often WATCHDOG=1 is due, half of what the manager allows; 0: it does not watch. */
+/* Returns the interval of WATCHDOG=1, half of what the manager allows; 0: no watchdog. */
 uint64_t tc_notify_watchdog_ms(void);
 
 #endif

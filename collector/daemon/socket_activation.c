@@ -64,7 +64,7 @@ static tb_rc take_one(struct tc_activation *a, int fd, const char *name, struct 
                    name);
   if (!listens(fd) || address_of(fd, place->address) != TB_OK)
     return tb_fail(diag, TB_BROKEN,
-                   "descriptor %d from the service manager, \"%s\": is no TCP socket that listens",
+                   "descriptor %d from the service manager, \"%s\": is not a listening TCP socket",
                    fd, name);
   if (!make_ours(fd))
     return tb_fail(diag, TB_BROKEN, "descriptor %d from the service manager, \"%s\": %s", fd, name,
@@ -73,7 +73,7 @@ static tb_rc take_one(struct tc_activation *a, int fd, const char *name, struct 
   return TB_OK;
 }
 
-/* Names lie in a row with colons between; they may end before the descriptors do. */
+/* Names are separated by colons; there may be fewer than descriptors. */
 static tb_rc take_all(struct tc_activation *a, long count, const char *names,
                       struct tb_diag *diag) {
   for (int fd = FIRST_FD; fd < FIRST_FD + count; fd++) {
@@ -96,7 +96,7 @@ tb_rc tc_activation_take(struct tc_activation *out, struct tb_diag *diag) {
   if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != getpid()) return TB_OK;
   long count = strtol(fds, NULL, 10);
   if (count < 0 || count > FDS_MAX)
-    rc = tb_fail(diag, TB_BROKEN, "LISTEN_FDS: \"%.20s\" is no count of sockets", fds);
+    rc = tb_fail(diag, TB_BROKEN, "LISTEN_FDS: \"%.20s\" is not a number of sockets", fds);
   else
     rc = take_all(out, count, names != NULL ? names : "", diag);
   unsetenv("LISTEN_PID");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether threads go on turning: the watchdog is fed on this, and not on a timer that would go on firing
- * while the disk hangs and nothing is acked.
- *
- * Each thread counts its turns; the caller compares with the count of its last look.
+/* Finds threads that hang. WATCHDOG=1 is sent only if all are alive; a timer alone would go on firing while the
+ * disk hangs and nothing is acked. Each thread counts its turns; the caller compares with the last count.
  *
  * Threads   one object from one thread.
  */
@@ -12,15 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-  TC_WATCHDOG_THREADS_MAX = 264
-}; /* loops, the store's two, the feed's, the leases', two listeners', the triggers', the history's */
+/* loops; threads of store (2), feed, leases, listeners (2), triggers and history */
+enum { TC_WATCHDOG_THREADS_MAX = 264 };
 
 struct tc_watchdog {
-  uint64_t turns[TC_WATCHDOG_THREADS_MAX]; /* when last asked; a new one has not turned */
+  uint64_t turns[TC_WATCHDOG_THREADS_MAX]; /* at the last check; 0 for a new thread */
 };
 
-/* The first of n threads that has not turned since the last question; -1: all have. */
+/* Returns the first of n threads that has not turned since the last call; -1: all have. */
 int tc_watchdog_stuck(struct tc_watchdog *progress, const uint64_t *turns, size_t n);
 
 #endif

@@ -18,14 +18,14 @@ struct tc_worker {
   struct tc_scheduler *understand;
   struct tc_metrics metrics;
   SSL_CTX *context;
-  bool started, understanding; /* understanding: its handles are open */
-  bool silent;                 /* the store may be gone: nothing is submitted */
-  atomic_size_t taken;         /* connections on their way to us or here */
+  bool started, understanding; /* understanding: the scheduler's handles are open */
+  bool silent;                 /* the store may be closed: submit nothing */
+  atomic_size_t taken;         /* accepted connections that have not arrived here yet */
   atomic_size_t here;
   atomic_bool idle, quiet;
 };
 
-/* --- the store on our right -------------------------------------------------------------------- */
+/* --- the store --------------------------------------------------------------------------------- */
 
 static bool submit(void *self, struct tc_submit *msg) {
   struct tc_worker *st = self;
@@ -39,7 +39,7 @@ static int open_file(void *self, const struct tc_reply *stored) {
 
 /* --- messages ---------------------------------------------------------------------------------- */
 
-static void show_state(struct tc_worker *st) {
+static void publish_state(struct tc_worker *st) {
   size_t here = tc_connections_count(st->connections);
 
   atomic_store(&st->here, here);
@@ -49,7 +49,7 @@ static void show_state(struct tc_worker *st) {
 static void quiet_down(struct tc_worker *st) {
   if (st->understanding) tc_scheduler_close(st->understand);
   st->understanding = false;
-  st->silent = true; /* a DETACH that found no room may still be tried again */
+  st->silent = true; /* a DETACH for which there was no room may still be retried */
   atomic_store(&st->quiet, true);
 }
 
@@ -122,10 +122,10 @@ static void on_drained(void *self) {
   struct tc_worker *st = self;
 
   tc_connections_flush(st->connections);
-  show_state(st);
+  publish_state(st);
 }
 
-/* Settings that TLS copies, and that a reload may have changed. */
+/* Copies settings into TLS, since a reload may change them. */
 static void follow_config(struct tc_worker *st) {
   const struct tc_config *config = st->env.config;
 
@@ -141,7 +141,7 @@ static void on_tick(void *self) {
   tc_connections_tick(st->connections);
   if (st->understanding) tc_scheduler_tick(st->understand);
   tc_event_tap_tick(st->tap);
-  show_state(st);
+  publish_state(st);
 }
 
 static void on_stop(void *self) {
@@ -152,8 +152,6 @@ static void on_stop(void *self) {
   tc_connections_close(st->connections);
   tc_tls_loop_close(&st->tls);
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 static void drop_order(struct tc_order *order) {
   if (order->kind == TC_ORDER_ACCEPT) close(order->fd);

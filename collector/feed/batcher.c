@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topics stand in one list in order of their last use, those with an open bundle in another in order of
- * the bundle's begin. A bundle is a chain of items; written, their bytes follow one another: packed messages
- * with nothing but the same list join by being put together, and the envelope joins them likewise.
- *
- * About 150 ns a message, most of it the lookup of the topic; 400 bytes a topic. */
+/* One list has all topics in order of last use, another those with an open bundle, the oldest bundle first.
+ * A bundle is a chain of items. Packed messages of the same list merge by concatenation, and so do envelope
+ * and messages. About 150 ns a message, mostly for the lookup of the topic; 400 bytes a topic. */
 #include "collector/feed/batcher.h"
 
 #include <assert.h>
@@ -19,8 +17,7 @@ struct topic {
   struct topic *same_hash; /* next with the same key in the map */
   TAILQ_ENTRY(topic) by_use;
   uint64_t hash, next_seq, began_wall_ns;
-  /* The open bundle. */
-  TAILQ_ENTRY(topic) by_begin; /* while it is open */
+  TAILQ_ENTRY(topic) by_begin; /* if open */
   bool open;
   uint32_t count, go_version;
   uint64_t begun_ns, seq, gen, from_wall_ns, until_wall_ns;
@@ -38,8 +35,8 @@ struct tc_feed_bundles {
   struct tb_mem mem;
   struct tb_map by_name; /* hash of the name -> struct topic */
   size_t topics;
-  TAILQ_HEAD(, topic) by_use; /* the one used last comes last */
-  TAILQ_HEAD(, topic) open;   /* by the begin of their bundles */
+  TAILQ_HEAD(, topic) by_use; /* least recently used first */
+  TAILQ_HEAD(, topic) open;   /* oldest bundle first */
 };
 
 /* --- topics ------------------------------------------------------------------------------------ */
@@ -102,7 +99,7 @@ static tb_rc topic_make(struct tc_feed_bundles *b, const char *name, size_t len,
 
 static void send_first(struct tc_feed_bundles *b);
 
-/* The topic silent for longest goes; what it still has open is sent before. */
+/* Forgets the topic that was silent for longest, after sending its open bundle. */
 static void make_room(struct tc_feed_bundles *b) {
   if (b->topics < b->limits.topics_max) return;
   struct topic *gone = TAILQ_FIRST(&b->by_use);
@@ -160,7 +157,7 @@ void tc_feed_bundle_write(const struct tc_feed_bundle *bundle, void *out) {
   }
 }
 
-/* The bundle begun first. */
+/* Sends the oldest bundle. */
 static void send_first(struct tc_feed_bundles *b) {
   struct topic *t = TAILQ_FIRST(&b->open);
   struct tc_feed_bundle bundle = { .topic = t->name,
@@ -177,7 +174,7 @@ static void send_first(struct tc_feed_bundles *b) {
   free_items(t);
 }
 
-/* A message that a generation begins or ends stays between the messages it came between. */
+/* Messages of TC_FEED_GENERATION do not join: they must keep their place among the others. */
 static bool joins(const struct tc_feed_bundles *b, const struct topic *t,
                   const struct tc_feed_item *item) {
   return item->slot != TC_FEED_GENERATION && item->missed == 0 && t->gen == item->gen &&
@@ -217,7 +214,7 @@ tb_rc tc_feed_bundles_add(struct tc_feed_bundles *b, struct tc_feed_item *item, 
     return rc;
   }
   if (t->open && !joins(b, t, item))
-    while (t->open) send_first(b); /* and all that were begun before it */
+    while (t->open) send_first(b); /* sends all older ones, too */
   if (!t->open) begin_bundle(b, t, item, now_ns);
   t->next_seq += item->count;
   t->count += item->count;
@@ -240,8 +237,6 @@ uint64_t tc_feed_bundles_flush(struct tc_feed_bundles *b, uint64_t now_ns) {
 void tc_feed_bundles_flush_all(struct tc_feed_bundles *b) {
   while (!TAILQ_EMPTY(&b->open)) send_first(b);
 }
-
-/* --- the whole --------------------------------------------------------------------------------- */
 
 tb_rc tc_feed_bundles_new(const struct tc_feed_bundle_limits *limits,
                           struct tc_feed_bundle_sink sink, struct tc_feed_bundles **out) {

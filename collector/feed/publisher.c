@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread sleeps until a port has something or a bundle is due. nng's PUB never blocks: a send
- * either queues the message for each subscriber or drops the oldest there. */
+/* The thread sleeps until a port has a note or a bundle is due. nng's PUB never blocks: a send either queues
+ * the message for each subscriber or drops that subscriber's oldest. */
 #include "collector/feed/publisher.h"
 
 #include <assert.h>
@@ -19,16 +19,16 @@
 #include "nng/close.h"
 
 enum {
-  RECEIVE_BYTES_MAX = 4 << 10, /* subscribers have nothing to say; nng's default is no limit */
+  RECEIVE_BYTES_MAX = 4 << 10, /* subscribers send nothing; nng's default is no limit */
   QUEUE_MIN = 16,
-  QUEUE_MAX = 8192, /* more nng does not take */
+  QUEUE_MAX = 8192, /* nng's limit */
   TOPICS_MAX = 1 << 17,
-  TAKE_AT_ONCE = 256, /* items of a port before the next one's */
+  TAKE_AT_ONCE = 256, /* items from one port before the next port's turn */
 };
 static const uint64_t idle_ns = UINT64_C(1000000000);
-static const uint64_t nap_ns_max = 10000000; /* in which no queue fills up */
+static const uint64_t nap_ns_max = 10000000; /* too short for a queue to fill up */
 
-/* A socket for each kind of listener: whether a subscriber of nng's leaves is learnt in two ways. */
+/* One socket for TLS and one for the rest, because nng reports in two ways that a subscriber left. */
 enum { PLAIN, OVER_TLS, OUTLETS };
 
 struct outlet {
@@ -36,22 +36,22 @@ struct outlet {
   nng_socket socket;
   bool is_open;
   bool over_tls;
-  bool is_left; /* nng would not close it */
+  bool is_left; /* nng failed to close it */
   atomic_uint subscribers;
 };
 
 struct tc_feed {
   const struct tc_config *config;
-  struct tc_spsc_queue *inbox; /* a port each */
+  struct tc_spsc_queue *inbox; /* one for each port */
   unsigned ports;
-  atomic_size_t backlog; /* bytes of items, until they are sent */
+  atomic_size_t backlog; /* bytes of items that are not sent yet */
   struct tc_feed_bundles *bundles;
-  struct tc_metrics metrics; /* feed_dropped_total and feed_subscribers: added to atomically */
+  struct tc_metrics metrics; /* feed_dropped_total and feed_subscribers are atomic */
   _Atomic(struct tc_feed_reader *) readers[4];
   _Atomic(char *) page;
 
   struct outlet outlets[OUTLETS];
-  char urls[TC_URLS_MAX][TC_URL_BYTES]; /* where nng listens, up to an empty one */
+  char urls[TC_URLS_MAX][TC_URL_BYTES]; /* where nng listens; ends with an empty one */
   atomic_ullong turns;
   struct tc_wakeup wakeup;
   pthread_t thread;
@@ -76,7 +76,7 @@ static bool reader_listens(const struct tc_feed *feed, bool to_reports) {
   return false;
 }
 
-/* What they take of it is known on their side alone. */
+/* nng filters for its subscribers; what they selected is not known here. */
 static bool has_subscribers(const struct tc_feed *feed) {
   return atomic_load(&feed->outlets[PLAIN].subscribers) > 0 ||
          atomic_load(&feed->outlets[OVER_TLS].subscribers) > 0;
@@ -197,7 +197,7 @@ static void add_item(struct tc_feed *feed, struct tc_feed_item *item) {
   count_dropped(feed, count);
 }
 
-/* True: there may be more. */
+/* Returns true if there may be more. */
 static bool take_items(struct tc_feed *feed) {
   bool more = false;
 
@@ -223,8 +223,9 @@ static bool has_work(void *self) {
   return false;
 }
 
-/* While a bundle is open what comes can wait for it: a nap that no post ends saves a wake for each. */
-static void rest(struct tc_feed *feed, uint64_t ns) {
+/* While a bundle is open, new items can wait until it is due: a nap that no post interrupts saves a wake for
+ * each. */
+static void sleep_until_due(struct tc_feed *feed, uint64_t ns) {
   struct timespec nap = { .tv_nsec = (long)ns };
 
   if (ns <= nap_ns_max)
@@ -233,7 +234,7 @@ static void rest(struct tc_feed *feed, uint64_t ns) {
     tc_wakeup_sleep(&feed->wakeup, ns < idle_ns ? ns : idle_ns, has_work, feed);
 }
 
-static void *run(void *self) {
+static void *run_feed(void *self) {
   struct tc_feed *feed = self;
 
   for (;;) {
@@ -244,14 +245,14 @@ static void *run(void *self) {
 
     if (more) continue;
     if (stop) break;
-    rest(feed, due == UINT64_MAX ? idle_ns : due - now);
+    sleep_until_due(feed, due == UINT64_MAX ? idle_ns : due - now);
   }
   tc_feed_bundles_flush_all(feed->bundles);
   return NULL;
 }
 
 static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
-  int failed = tc_thread_start(&feed->thread, NULL, run, feed);
+  int failed = tc_thread_start(&feed->thread, NULL, run_feed, feed);
 
   if (failed != 0) return tb_fail(diag, TB_IO, "feed thread: %s", strerror(failed));
   pthread_setname_np(feed->thread, "tc-feed");
@@ -261,7 +262,7 @@ static tb_rc start_thread(struct tc_feed *feed, struct tb_diag *diag) {
 
 /* --- subscribers ------------------------------------------------------------------------------- */
 
-/* On nng's threads, from here to on_pipe(). */
+/* Called on nng's threads, down to on_pipe(). */
 static void subscriber_left(void *self) {
   struct outlet *outlet = self;
 
@@ -279,8 +280,8 @@ static void subscriber_came(struct outlet *outlet, nng_pipe pipe) {
     subscriber_left(outlet);
 }
 
-/* For a pipe that ends early nng reports ADD_PRE and REM_POST, never one without the other; for one over TLS
- * its engine reports at once. */
+/* nng reports ADD_PRE and REM_POST in pairs, even for a pipe that ends early. For TLS the engine reports the
+ * end, at once. */
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct outlet *outlet = self;
 
@@ -323,8 +324,6 @@ static tb_rc listen_on_all(struct tc_feed *feed, struct tc_nng_tls *tls, struct 
   }
   return TB_OK;
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 tb_rc tc_feed_new(const struct tc_config *config, unsigned ports, struct tc_feed **out) {
   struct tc_feed *feed = calloc(1, sizeof *feed);
@@ -376,7 +375,7 @@ void tc_feed_free(struct tc_feed *feed) {
   if (feed == NULL) return;
   tc_feed_stop(feed);
   if (feed->outlets[PLAIN].is_left || feed->outlets[OVER_TLS].is_left)
-    return; /* on_pipe() may yet be called */
+    return; /* nng may still call on_pipe() */
   for (unsigned i = 0; feed->inbox != NULL && i < feed->ports; i++)
     while ((item = tc_spsc_queue_take(&feed->inbox[i])) != NULL) free(item);
   tc_feed_bundles_free(feed->bundles);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader of the live feed in this process, on a loop of its own choice.
+/* A reader of the live feed in this process, on a loop of its choice.
  *
  *   feed thread ──queue──> tc_feed_reader_take() on the reader's thread
  *
- * It gets every message as a subscriber does, topic NUL protobuf, and filters for itself. While it does
- * not listen it costs nothing. Messages that find its queue full are lost to it alone, as the
- * topic's count shows.
+ * It receives every message in the form of a subscriber, topic NUL protobuf, and does its own filtering. While it does
+ * not listen it costs nothing. Messages for which its queue has no room are lost to this reader only, as the topic's
+ * sequence shows.
  *
- * Memory    a message is shared and lives until its last holder lets go of it. At most TC_FEED_READER_BYTES wait in
- *           the queue.
+ * Memory    a message is shared and is freed by its last holder. At most TC_FEED_READER_BYTES are queued.
  * Threads   new before tc_feed_attach(); listen: any; take: the reader's one thread. wake() is called on
  *           the feed's thread (uv_async_send() fits).
  * Errors    new: TB_NOMEM.
@@ -25,8 +24,8 @@ enum { TC_FEED_READER_BYTES = 16 << 20 };
 
 struct tc_feed_message {
   atomic_uint holders;
-  size_t topic_len; /* a NUL follows the topic, the packed FeedMessage follows that */
-  size_t len;       /* of all of it */
+  size_t topic_len; /* a NUL follows the topic, and the packed FeedMessage the NUL */
+  size_t len;       /* of the whole message */
   char bytes[];
 };
 
@@ -39,13 +38,13 @@ void tc_feed_reader_free(struct tc_feed_reader *reader); /* after tc_feed_stop()
 
 void tc_feed_reader_listen(struct tc_feed_reader *reader, bool listens);
 bool tc_feed_reader_listens(const struct tc_feed_reader *reader);
-/* False: reports need not be made for it. It wants them until it says otherwise. */
+/* wants false: reports need not be made for this reader. The initial value is true. */
 void tc_feed_reader_want_reports(struct tc_feed_reader *reader, bool wants);
 bool tc_feed_reader_wants_reports(const struct tc_feed_reader *reader);
-/* NULL: none. The caller is a holder. */
+/* Returns NULL if the queue is empty. The caller becomes a holder. */
 struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader);
 
-/* The feed's thread. False: no room, it is lost to this reader. */
+/* Called on the feed's thread. Returns false if the message was dropped for lack of room. */
 bool tc_feed_reader_give(struct tc_feed_reader *reader, struct tc_feed_message *message);
 
 #endif

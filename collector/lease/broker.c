@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All is done on one thread, in turns: messages of loops, requests of readers, ends of leases. */
+/* One thread does everything in turns: messages of loops, requests of readers, ends of leases. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,9 @@
 #include "base/thread.h"
 #include "collector/lease/private.h"
 
-enum { TURN_BUNDLES = 64 }; /* of each loop, before readers have their turn */
+enum { TURN_BUNDLES = 64 }; /* bundles of each loop before the readers' turn */
 
 static const uint64_t IDLE_NS = 1000000000; /* a turn a second, for the watchdog */
-
-/* --- what comes -------------------------------------------------------------------------------- */
 
 static struct tc_bundle *take_from(struct tc__inbox *inbox) {
   struct tc_bundle *bundle = tc_spsc_queue_take(&inbox->queue);
@@ -22,7 +20,7 @@ static struct tc_bundle *take_from(struct tc__inbox *inbox) {
   return bundle;
 }
 
-/* True: there may be more. */
+/* Returns true if there may be more. */
 static bool take_bundles(struct tc_leases *l) {
   bool more = false;
 
@@ -52,8 +50,6 @@ static void take_asks(struct tc_leases *l) {
   }
 }
 
-/* --- the thread -------------------------------------------------------------------------------- */
-
 static bool has_work(void *self) {
   struct tc_leases *l = self;
 
@@ -66,7 +62,7 @@ static bool has_work(void *self) {
   return asked;
 }
 
-static void *run(void *self) {
+static void *run_leases(void *self) {
   struct tc_leases *l = self;
 
   while (!atomic_load(&l->stopping)) {
@@ -74,14 +70,12 @@ static void *run(void *self) {
     atomic_fetch_add_explicit(&l->turns, 1, memory_order_relaxed);
     take_asks(l);
     if (atomic_exchange(&l->recheck, false)) tc__lease_recheck(l);
-    atomic_store(&l->left, false); /* whose readers they are, tc__lease_time() looks each time */
+    atomic_store(&l->left, false); /* tc__lease_time() finds the askers that left */
     uint64_t sleep_ns = tc__lease_time(l);
     if (!more) tc_wakeup_sleep(&l->wakeup, sleep_ns < IDLE_NS ? sleep_ns : IDLE_NS, has_work, l);
   }
   return NULL;
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 void tc_leases_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
   pthread_mutex_lock(&l->lock);
@@ -159,7 +153,7 @@ tb_rc tc_leases_new(const struct tc_leases_env *env, struct tb_diag *diag, struc
 }
 
 tb_rc tc_leases_start(struct tc_leases *l, struct tb_diag *diag) {
-  int rv = tc_thread_start(&l->thread, NULL, run, l);
+  int rv = tc_thread_start(&l->thread, NULL, run_leases, l);
 
   if (rv != 0) return tb_fail(diag, TB_IO, "leases' thread: %s", strerror(rv));
   pthread_setname_np(l->thread, "tc-leases");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream that leases ask for has a line for each of them. A slice of events is gone over once for
+/* A stream has a line for each lease that selects it. A slice of events is processed once for
  * durations and once for each line. */
 #include "collector/lease/event_tap.h"
 
@@ -13,8 +13,8 @@ enum { BUNDLE_BYTES = 128 << 10, SLICE_EVENTS_MAX = 256 };
 
 struct lease {
   uint64_t id;
-  bool unconfirmed; /* the leases' thread does not know yet that we know */
-  uint64_t lost;    /* events, since the last bundle that left */
+  bool unconfirmed; /* the leases' thread has not been told that this loop has the lease */
+  uint64_t lost;    /* events lost since the last bundle that was sent */
   struct tc_lease_filter filter;
 };
 
@@ -25,12 +25,12 @@ struct line {
 };
 
 struct tc_tap_event {
-  struct tc_tap_event *next, **at; /* among the tap's */
+  struct tc_tap_event *next, **at; /* in the tap's list */
   struct tc_event_tap *tap;
-  uint64_t version; /* of the tap's leases, when lines were made */
+  uint64_t version; /* the tap's version when lines were made */
   struct tp_bundle_about about;
-  struct to_durations *durations; /* NULL: no memory for them, so events come without */
-  uint64_t position;      /* of the next event in its generation */
+  struct to_durations *durations; /* NULL: not allocated; events then have no durations */
+  uint64_t position;              /* of the next event in its generation */
   struct line *lines;
   size_t n_lines;
 };
@@ -51,7 +51,7 @@ static void line_fini(struct line *line) {
   tp_bundle_fini(&line->bundle);
 }
 
-/* The rest of the bundle is memory only. */
+/* Frees the bundle's memory, which is all it still holds. */
 static void line_empty(struct tc_event_tap *tap, struct line *line) {
   tp_bundle_fini(&line->bundle);
   tp_bundle_init(&line->bundle, &tap->mem);
@@ -63,8 +63,8 @@ static struct lease *find_lease(struct tc_event_tap *tap, uint64_t id) {
   return NULL;
 }
 
-/* bundle NULL: only the loss is reported. */
-static void send(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
+/* bundle NULL: only reports the loss. */
+static void send_bundle(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle *bundle) {
   uint64_t events = bundle != NULL ? bundle->count : 0;
   size_t len = events > 0 ? tp_bundle_bytes(bundle) : 0;
   struct tc_bundle *b = tc_bundle_new(lease->id, len);
@@ -86,7 +86,7 @@ static void send(struct tc_event_tap *tap, struct lease *lease, struct tp_bundle
 static void line_send(struct tc_event_tap *tap, struct line *line) {
   struct lease *lease = find_lease(tap, line->lease);
 
-  if (line->bundle.count > 0 && lease != NULL) send(tap, lease, &line->bundle);
+  if (line->bundle.count > 0 && lease != NULL) send_bundle(tap, lease, &line->bundle);
 }
 
 static void line_add(struct tc_tap_event *t, struct line *line, const struct to_generation *gen,
@@ -96,7 +96,7 @@ static void line_add(struct tc_tap_event *t, struct line *line, const struct to_
   tb_rc rc = b->count == 0 ? tp_bundle_begin(b, gen, &t->about) : TB_OK;
 
   if (rc == TB_OK) rc = tp_bundle_add(b, gen, ev, position, lasted);
-  if (rc != TB_OK) { /* no memory: what there is goes, and takes its own with it */
+  if (rc != TB_OK) { /* out of memory: send the bundle, which frees its memory */
     struct lease *lease = find_lease(t->tap, line->lease);
     line_send(t->tap, line);
     line_empty(t->tap, line);
@@ -171,7 +171,7 @@ void tc_tap_event_free(struct tc_tap_event *t) {
   free(t);
 }
 
-/* A lease whose line cannot be allocated is tried again at the next generation. */
+/* A line that cannot be allocated is tried again at the next generation. */
 static void match_leases(struct tc_event_tap *tap, const struct tc_tap_event_about *about,
                          struct tc_tap_event **tapped) {
   bool all = true;
@@ -206,11 +206,10 @@ static void add_slice(struct tc_tap_event *t, const struct to_generation *gen,
                       const struct to_event *events, size_t n) {
   struct to_duration lasted[SLICE_EVENTS_MAX];
 
-  tb_rc rc = t->durations == NULL
-                 ? TB_NOMEM
-                 : to_durations_events(t->durations, gen, events, n, lasted);
+  tb_rc rc =
+      t->durations == NULL ? TB_NOMEM : to_durations_events(t->durations, gen, events, n, lasted);
   if (t->durations == NULL) memset(lasted, 0, n * sizeof *lasted);
-  (void)rc; /* what has no memory has no duration */
+  (void)rc; /* without memory events have no duration */
   for (struct line *line = t->lines; line < t->lines + t->n_lines; line++)
     for (size_t i = 0; i < n; i++)
       if (to_filter_fits(&line->filter, &events[i], &lasted[i]))
@@ -246,17 +245,17 @@ void tc_tap_event_clock(struct tc_tap_event *t, to_ns trace_ns, uint64_t wall_ns
 /* --- leases ------------------------------------------------------------------------------------ */
 
 static void confirm(struct tc_event_tap *tap, struct lease *lease) {
-  struct tc_bundle *word = tc_bundle_new(lease->id, 0);
+  struct tc_bundle *report = tc_bundle_new(lease->id, 0);
 
-  if (word == NULL) return;
-  word->ready = true;
-  lease->unconfirmed = !tc_leases_post(tap->leases, tap->loop, word);
-  if (lease->unconfirmed) tc_bundle_free(word);
+  if (report == NULL) return;
+  report->ready = true;
+  lease->unconfirmed = !tc_leases_post(tap->leases, tap->loop, report);
+  if (lease->unconfirmed) tc_bundle_free(report);
 }
 
 static void add_lease(struct tc_event_tap *tap, const struct tc_event_tap_order *order) {
   if (TB_GROW(tap->lease, tap->room, tap->n) != TB_OK)
-    return; /* never confirmed: its reader learns that there was no room */
+    return; /* never confirmed: its reader gets TB_BUSY */
   tap->lease[tap->n] = (struct lease){ .id = order->lease, .filter = order->filter };
   tap->version++;
   confirm(tap, &tap->lease[tap->n++]);
@@ -280,7 +279,7 @@ void tc_event_tap_order(struct tc_event_tap *tap, struct tc_event_tap_order *ord
 void tc_event_tap_tick(struct tc_event_tap *tap) {
   for (struct lease *lease = tap->lease; lease < tap->lease + tap->n; lease++) {
     if (lease->unconfirmed) confirm(tap, lease);
-    if (lease->lost > 0) send(tap, lease, NULL);
+    if (lease->lost > 0) send_bundle(tap, lease, NULL);
   }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by broker.c (the thread and its queues) and table.c (what becomes of what comes). */
+/* Shared by broker.c (the thread and its queues) and table.c (which handles their messages). */
 #ifndef TC_LEASE_PRIVATE_H
 #define TC_LEASE_PRIVATE_H
 
@@ -11,17 +11,17 @@
 
 struct tc__lease {
   uint64_t id;      /* 0: free */
-  unsigned unready; /* loops that do not know it yet */
+  unsigned unready; /* loops that do not have it yet */
   struct tc_lease_window window;
   struct tc_lease_ask *waiting;
-  STACK_OF(X509) * reader; /* the reader that asked last */
-  uint64_t owner;          /* who opened it */
-  bool polled;             /* once at least */
+  STACK_OF(X509) * reader; /* certificates of the last reader that asked */
+  uint64_t owner;          /* the owner that opened it */
+  bool polled;             /* at least one NEXT */
   uint64_t waits_until_ns;
   uint64_t asked_ns;
 };
 
-/* One that ended, for whoever asks for it later. */
+/* A lease that ended, for readers that still ask for it. */
 struct tc__lease_end {
   uint64_t id, owner, at_ns;
   const char *why;
@@ -29,9 +29,9 @@ struct tc__lease_end {
 
 enum { TC__LEASE_ENDS = 256 };
 
-struct tc__inbox { /* of a loop */
+struct tc__inbox { /* one for each loop */
   struct tc_spsc_queue queue;
-  atomic_size_t bytes; /* in it */
+  atomic_size_t bytes; /* queued */
 };
 
 struct tc_leases {
@@ -41,12 +41,12 @@ struct tc_leases {
   bool started;
   atomic_bool stopping, recheck, left;
   atomic_ullong turns;
-  pthread_mutex_t lock; /* of asks */
+  pthread_mutex_t lock; /* protects asks and closed */
   struct tc_lease_ask *asks, **asks_end;
-  bool closed; /* asks are answered at once; under lock */
+  bool closed; /* asks are refused */
   struct tc__lease *lease;
-  struct tc__lease_end ends[TC__LEASE_ENDS]; /* the last ones, in a ring */
-  size_t n_ends;                             /* so far */
+  struct tc__lease_end ends[TC__LEASE_ENDS]; /* ring of the last ones */
+  size_t n_ends;                             /* total */
   size_t max, owner_max; /* as configured; a reload may free the configuration */
   size_t window, memory_max;
   uint64_t expire_ns;
@@ -55,13 +55,13 @@ struct tc_leases {
   struct tc__inbox inbox[];
 };
 
-/* All on the leases' thread. */
+/* All are called on the leases' thread. */
 void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle); /* owns it */
 void tc__lease_recheck(struct tc_leases *l);
 void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask); /* owns it */
-uint64_t tc__lease_time(struct tc_leases *l); /* answers how long nothing is due, in ns */
+uint64_t tc__lease_time(struct tc_leases *l); /* returns the time in ns for which nothing is due */
 
-/* The answer to an ask that cannot be met. */
+/* Answers an ask that cannot be met. */
 void tc__lease_refuse(struct tc_lease_ask *ask, tb_rc rc, const char *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fixed table of leases; each has at most one question that waits. */
+/* A fixed table of leases; each has at most one waiting ask. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void answer_bundles(struct tc_lease_ask *ask, const struct tc_bundle *bun
 
 /* --- windows ----------------------------------------------------------------------------------- */
 
-static struct tc__lease *find(struct tc_leases *l, uint64_t id) {
+static struct tc__lease *find_lease(struct tc_leases *l, uint64_t id) {
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++)
     if (lease->id == id && id != 0) return lease;
   return NULL;
@@ -44,7 +44,7 @@ static struct tc__lease *largest(struct tc_leases *l) {
   return most;
 }
 
-/* Notes what has changed in a window since it was like before. */
+/* Updates the totals after a change of the window. */
 static void account(struct tc_leases *l, const struct tc__lease *lease, size_t bytes_before,
                     uint64_t lost_before) {
   l->bytes += lease->window.bytes - bytes_before;
@@ -68,7 +68,7 @@ static void add_bundle(struct tc_leases *l, struct tc__lease *lease, struct tc_b
   }
 }
 
-/* The reader asked with a wrong `after`: the error names the numbers that are right. */
+/* `after` is wrong: the error names the numbers that are right. */
 static void refuse_place(const struct tc__lease *lease, struct tc_lease_ask *ask) {
   const struct tc_lease_window *w = &lease->window;
   char until[40] = "", text[160];
@@ -76,13 +76,14 @@ static void refuse_place(const struct tc__lease *lease, struct tc_lease_ask *ask
   if (w->sent.number != w->acked.number)
     snprintf(until, sizeof until, " to after=%" PRIu64, w->sent.number);
   snprintf(text, sizeof text,
-           "after=%" PRIu64 " is no place to go on from: ask with the last number that you have, "
+           "after=%" PRIu64
+           " is not a bundle to continue from: ask with the last number that you have, "
            "after=%" PRIu64 "%s",
            ask->after, w->acked.number, until);
   tc__lease_refuse(ask, TB_PROTOCOL, text);
 }
 
-/* Answers the lease's question if there is something to say. */
+/* Answers the lease's ask if there is a bundle or an error. */
 static void try_answer(struct tc_leases *l, struct tc__lease *lease) {
   size_t bytes = lease->window.bytes, n;
   const struct tc_bundle *bundles;
@@ -119,25 +120,25 @@ static bool give_order(struct tc_leases *l, unsigned loop, const struct tc_event
   return false;
 }
 
-/* A loop that does not hear of it goes on sending bundles, and gets the same answer for each. */
+/* A loop that misses the order keeps sending bundles, and gets the order again for each. */
 static void call_off(struct tc_leases *l, uint64_t id) {
   struct tc_event_tap_order order = { .remove = true, .lease = id };
 
   for (unsigned i = 0; i < l->env.loops; i++) (void)give_order(l, i, &order);
 }
 
-static void note_end(struct tc_leases *l, const struct tc__lease *lease, const char *why) {
+static void add_end(struct tc_leases *l, const struct tc__lease *lease, const char *why) {
   l->ends[l->n_ends++ % TC__LEASE_ENDS] =
       (struct tc__lease_end){ lease->id, lease->owner, tc_mono_ns(), why };
 }
 
-/* Waiting readers are answered last: what they hear is so by then. */
-static void end(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const char *why) {
+/* Answers a waiting reader last, when the answer has become true. */
+static void end_lease(struct tc_leases *l, struct tc__lease *lease, tb_rc rc, const char *why) {
   struct tc_lease_ask *waiting = TB_MOVE(lease->waiting);
   size_t bytes = lease->window.bytes;
 
   call_off(l, lease->id);
-  note_end(l, lease, why);
+  add_end(l, lease, why);
   tc_lease_window_fini(&lease->window);
   sk_X509_pop_free(TB_MOVE(lease->reader), X509_free);
   account(l, lease, bytes, lease->window.lost);
@@ -157,7 +158,7 @@ void tc__lease_recheck(struct tc_leases *l) {
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
     if (lease->id == 0 || !is_revoked(l, lease->reader)) continue;
     tc_metric_add(&l->metrics.revoked_ended_total, 1);
-    end(l, lease, TB_REFUSED, revoked);
+    end_lease(l, lease, TB_REFUSED, revoked);
   }
 }
 
@@ -172,7 +173,7 @@ static struct tc__lease *take_free(struct tc_leases *l) {
   for (struct tc__lease *lease = l->lease; lease < l->lease + l->max; lease++) {
     if (lease->id != 0) continue;
     *lease = (struct tc__lease){ .asked_ns = tc_mono_ns() };
-    while (lease->id == 0 || find(l, lease->id) != lease)
+    while (lease->id == 0 || find_lease(l, lease->id) != lease)
       if (getrandom(&lease->id, sizeof lease->id, 0) != sizeof lease->id) return NULL;
     return lease;
   }
@@ -215,12 +216,12 @@ static void ask_open(struct tc_leases *l, struct tc_lease_ask *ask) {
   order.lease = lease->id;
   for (unsigned i = 0; i < l->env.loops; i++) {
     if (give_order(l, i, &order)) continue;
-    end(l, lease, TB_BUSY, busy);
+    end_lease(l, lease, TB_BUSY, busy);
     return;
   }
 }
 
-/* A loop knows the lease; the last one opens it. */
+/* A loop has the lease; the last one to report opens it. */
 static void take_ready(struct tc_leases *l, struct tc__lease *lease) {
   struct tc_lease_answer answer = { .lease = lease->id,
                                     .window_bytes = lease->window.bytes_max,
@@ -232,11 +233,11 @@ static void take_ready(struct tc_leases *l, struct tc__lease *lease) {
   ask->answer(ask, &answer);
 }
 
-/* --- what comes -------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static const char expired[] = "the lease expired: nobody asked for it during lease.expire";
 
-/* A lease that is not there. Of another reader's it is not told what became of it. */
+/* A lease that does not exist. Only its owner is told why it ended. */
 static void refuse_unknown(const struct tc_leases *l, struct tc_lease_ask *ask) {
   char text[120] = "no such lease: it ended long ago, or the collector was restarted";
 
@@ -249,14 +250,14 @@ static void refuse_unknown(const struct tc_leases *l, struct tc_lease_ask *ask) 
   tc__lease_refuse(ask, TB_NOTFOUND, text);
 }
 
-/* NULL: it was answered. */
+/* Returns NULL after a refusal. */
 static struct tc__lease *find_own(struct tc_leases *l, struct tc_lease_ask *ask) {
-  struct tc__lease *lease = find(l, ask->lease);
+  struct tc__lease *lease = find_lease(l, ask->lease);
 
   if (lease == NULL || lease->unready > 0)
     refuse_unknown(l, ask);
   else if (lease->owner != ask->owner)
-    tc__lease_refuse(ask, TB_REFUSED, "the lease is another reader's");
+    tc__lease_refuse(ask, TB_REFUSED, "the lease belongs to another reader");
   else
     return lease;
   return NULL;
@@ -281,12 +282,12 @@ static void ask_release(struct tc_leases *l, struct tc_lease_ask *ask) {
   struct tc__lease *lease = find_own(l, ask);
 
   if (lease == NULL) return;
-  end(l, lease, TB_NOTFOUND, "its reader ended the lease");
+  end_lease(l, lease, TB_NOTFOUND, "its reader ended the lease");
   ask->answer(ask, &answer);
 }
 
 void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
-  if (is_revoked(l, ask->reader)) { /* since it asked */
+  if (is_revoked(l, ask->reader)) { /* revoked after it asked */
     tc__lease_refuse(ask, TB_REFUSED, revoked);
     return;
   }
@@ -298,7 +299,7 @@ void tc__lease_ask(struct tc_leases *l, struct tc_lease_ask *ask) {
 }
 
 void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bundle) {
-  struct tc__lease *lease = find(l, bundle->lease);
+  struct tc__lease *lease = find_lease(l, bundle->lease);
   struct tc_event_tap_order stop = { .remove = true, .lease = bundle->lease };
 
   if (lease != NULL && !bundle->ready) {
@@ -317,7 +318,7 @@ void tc__lease_bundle(struct tc_leases *l, unsigned loop, struct tc_bundle *bund
 
 static void stop_waiting(struct tc_leases *l, struct tc__lease *lease, uint64_t now) {
   if (lease->unready > 0) {
-    end(l, lease, TB_BUSY, busy);
+    end_lease(l, lease, TB_BUSY, busy);
     return;
   }
   lease->asked_ns = now;
@@ -336,7 +337,7 @@ uint64_t tc__lease_time(struct tc_leases *l) {
     uint64_t due = lease->waiting != NULL ? lease->waits_until_ns : lease->asked_ns + l->expire_ns;
     if (now >= due) {
       tc_metric_add(&l->metrics.leases_expired_total, 1);
-      end(l, lease, TB_NOTFOUND, expired);
+      end_lease(l, lease, TB_NOTFOUND, expired);
     } else if (due - now < sleep_ns) {
       sleep_ns = due - now;
     }

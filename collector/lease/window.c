@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two marks are enough to know what a reader has: behind what it acknowledged, and behind what was last
- * sent to it. Its next question names one of the two, or a bundle in between that is still here. */
+/* Two marks describe what the reader has: the end of what it acknowledged, and of what was last sent.
+ * Its next ask names one of the two, or a bundle in between that is still in the window. */
 #include "collector/lease/window.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void tc_bundle_free(struct tc_bundle *bundle) {
   free(bundle);
 }
 
-static void let_go(struct tc_lease_window *w) {
+static void free_first(struct tc_lease_window *w) {
   struct tc_bundle *gone = w->first;
 
   w->first = gone->next;
@@ -34,13 +34,13 @@ static void let_go(struct tc_lease_window *w) {
 }
 
 void tc_lease_window_fini(struct tc_lease_window *w) {
-  while (w->first != NULL) let_go(w);
+  while (w->first != NULL) free_first(w);
 }
 
 bool tc_lease_window_drop(struct tc_lease_window *w) {
   if (w->first == NULL) return false;
   if (w->first->number > w->sent.number) w->lost += w->first->events;
-  let_go(w);
+  free_first(w);
   return true;
 }
 
@@ -68,7 +68,7 @@ static tb_rc acknowledge(struct tc_lease_window *w, uint64_t after) {
     if (after > w->sent.number || b == NULL || b->number != after) return TB_PROTOCOL;
     w->acked = (struct tc_lease_mark){ b->number, b->position + b->events };
   }
-  while (w->first != NULL && w->first->number <= after) let_go(w);
+  while (w->first != NULL && w->first->number <= after) free_first(w);
   return TB_OK;
 }
 

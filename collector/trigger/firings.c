@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A firing is kept as the line that the file has of it. */
+/* A firing is stored as its line of the file. */
 #include "collector/trigger/firings.h"
 
 #include <inttypes.h>
@@ -19,34 +19,34 @@
 #define NO_ACTIONS "-"
 
 enum {
-  ACTIONS_BYTES = TR_ACTIONS_BYTES + sizeof "!snap," + TR_ACTIONS_MAX, /* ! in front of each */
+  ACTIONS_BYTES = TR_ACTIONS_BYTES + sizeof "!snap," + TR_ACTIONS_MAX, /* each may have a ! */
   LINE_BYTES = 3 * 21 + TC_STREAM_HEX_BYTES + 1 + TR_NAME_MAX + 1 + 2 * (TC_NAME_MAX + 1) +
                ACTIONS_BYTES + TR_WORDS_MAX,
   FILE_BYTES_MAX = TC_FIRINGS_MAX * LINE_BYTES,
 };
 
-/* The helper unit gives a firing up when it is older, and paces forget it. */
+/* Older firings are dropped by the helper unit and no longer count for paces. */
 static const uint64_t done_within_ns = UINT64_C(3600000000000);
 
-/* A rule of which there are firings. */
+/* A rule with firings. */
 struct of_rule {
   char name[TR_NAME_MAX + 1];
-  size_t n, chosen; /* chosen: by the ask that is under way */
+  size_t n, chosen; /* chosen: by the current tc_firings_each() */
   struct of_rule *next;
 };
 
 struct entry {
   uint64_t id;
   struct of_rule *rule;
-  bool has_begun, is_chosen; /* has_begun: something, within the last hour perhaps */
+  bool has_begun, is_chosen; /* has_begun: a snap or action was begun, at some time */
   char *line;
 };
 
-enum unsaved { NOTHING, PATIENT, URGENT };
+enum unsaved { NOTHING, PATIENT, URGENT }; /* PATIENT: may wait, see tc_firings_save_paced() */
 
 struct tc_firings {
   struct tc_text_file file;
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* protects the fields below */
   enum unsaved unsaved; /* since the last paced save */
   struct tc_pace patient_saves;
   struct of_rule *rules;
@@ -58,10 +58,10 @@ static uint64_t last_id(const struct tc_firings *firings) {
   return firings->n > 0 ? firings->all[firings->n - 1].id : 0;
 }
 
-/* ---- a line */
+/* ---- lines */
 
 struct parsed {
-  struct tc_firing firing; /* lends from below, and from the line */
+  struct tc_firing firing; /* lends from the fields below, and from the line */
   char rule[TR_NAME_MAX + 1];
   char service[TC_NAME_MAX + 1], instance[TC_NAME_MAX + 1];
   char actions[ACTIONS_BYTES], limited[ACTIONS_BYTES];
@@ -77,7 +77,7 @@ static unsigned count_spaces(const char *text, int len) {
   return n;
 }
 
-static void append(char *list, const char *one) {
+static void append_action(char *list, const char *one) {
   size_t len = strlen(list);
 
   snprintf(list + len, ACTIONS_BYTES - len, "%s%s", len > 0 ? "," : "", one);
@@ -89,12 +89,12 @@ static void split_actions(char *field, struct parsed *out) {
     if (strcmp(one, "snap") == 0)
       out->firing.has_snap = true;
     else
-      append(*one == '!' ? out->limited : out->actions, *one == '!' ? one + 1 : one);
+      append_action(*one == '!' ? out->limited : out->actions, *one == '!' ? one + 1 : one);
   }
 }
 
-/* A field that is too long would be taken for two: then there is a space less. */
-static bool parse(const char *line, struct parsed *out) {
+/* A field that is longer than its width would be read as two, which shows in the number of spaces. */
+static bool parse_line(const char *line, struct parsed *out) {
   char stream[TC_STREAM_HEX_BYTES], actions[ACTIONS_BYTES];
   struct tc_firing *f = &out->firing;
   int end = 0;
@@ -104,9 +104,9 @@ static bool parse(const char *line, struct parsed *out) {
                                       .instance = out->instance,
                                       .actions = out->actions,
                                       .limited = out->limited } };
-  int n = sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %32s %32s %64s %64s %342s%n", &f->id,
-                 &f->wall_ns, &f->gen, stream, out->rule, out->service, out->instance, actions,
-                 &end);
+  int n =
+      sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %32s %32s %64s %64s %342s%n", &f->id,
+             &f->wall_ns, &f->gen, stream, out->rule, out->service, out->instance, actions, &end);
   if (n != 8 || line[end] != ' ' || count_spaces(line, end) != 7 ||
       strlen(stream) != 2 * sizeof f->stream)
     return false;
@@ -119,17 +119,17 @@ static void join_actions(const struct tc_firing *f, char out[ACTIONS_BYTES]) {
   char limited[ACTIONS_BYTES], one[ACTIONS_BYTES];
 
   snprintf(out, ACTIONS_BYTES, "%s", f->actions);
-  if (f->has_snap) append(out, "snap");
+  if (f->has_snap) append_action(out, "snap");
   snprintf(limited, sizeof limited, "%s", f->limited);
   for (char *rest = limited; rest != NULL && *rest != '\0';) {
     snprintf(one, sizeof one, "!%s", strsep(&rest, ","));
-    append(out, one);
+    append_action(out, one);
   }
   if (out[0] == '\0') strcpy(out, NO_ACTIONS);
 }
 
-/* The caller frees it; NULL: no memory. */
-static char *print(const struct tc_firing *f, uint64_t id) {
+/* Returns an allocated line, NULL if memory cannot be allocated. */
+static char *print_line(const struct tc_firing *f, uint64_t id) {
   char stream[TC_STREAM_HEX_BYTES], actions[ACTIONS_BYTES], *line = NULL;
 
   join_actions(f, actions);
@@ -138,14 +138,14 @@ static char *print(const struct tc_firing *f, uint64_t id) {
                    f->instance, actions, f->words);
 
   if (n < 0) return NULL;
-  for (char *c = line; *c != '\0'; c++) /* of hostile names in the words */
+  for (char *c = line; *c != '\0'; c++) /* names in the words may contain control characters */
     if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
   return line;
 }
 
-/* ---- what there is */
+/* ---- rules and entries */
 
-/* NULL: no memory. */
+/* Finds or creates a rule. Returns NULL if memory cannot be allocated. */
 static struct of_rule *rule_of(struct tc_firings *firings, const char *name) {
   struct of_rule *rule = firings->rules;
 
@@ -176,7 +176,7 @@ static void remove_at(struct tc_firings *firings, size_t i) {
   if (--rule->n == 0) free_rule(firings, rule);
 }
 
-/* One more of the rule `more` is to come, and counts already: with as many as another it is the one that gives way. */
+/* Returns the rule that gives up a firing for a new one of `more`, which is already counted. `more` wins a tie. */
 static const struct of_rule *with_most(const struct tc_firings *firings,
                                        const struct of_rule *more) {
   const struct of_rule *most = more;
@@ -186,7 +186,7 @@ static const struct of_rule *with_most(const struct tc_firings *firings,
   return most;
 }
 
-/* The oldest for which nothing was begun; the oldest, where something was for all. */
+/* Returns the oldest firing of the rule for which nothing was begun; if there is none, the oldest. */
 static size_t oldest_of(const struct tc_firings *firings, const struct of_rule *rule,
                         uint64_t now_ns) {
   size_t oldest = SIZE_MAX;
@@ -200,26 +200,28 @@ static size_t oldest_of(const struct tc_firings *firings, const struct of_rule *
   return oldest;
 }
 
-/* Owns line, of which one could be made. */
-static tb_rc put(struct tc_firings *firings, const struct tc_firing *firing, uint64_t id,
-                 char *line) {
+/* Owns line. */
+static tb_rc add_entry(struct tc_firings *firings, const struct tc_firing *firing, uint64_t id,
+                       char *line) {
   struct of_rule *rule = rule_of(firings, firing->rule);
 
   if (rule == NULL) {
     free(line);
     return TB_NOMEM;
   }
-  rule->n++; /* it does not go while its oldest does */
+  rule->n++; /* keeps the rule if its only other firing is removed now */
   if (firings->n == TC_FIRINGS_MAX)
     remove_at(firings, oldest_of(firings, with_most(firings, rule), id));
-  firings->all[firings->n++] = (struct entry){
-    .id = id, .rule = rule, .has_begun = firing->actions[0] != '\0' || firing->has_snap, .line = line
-  };
+  firings->all[firings->n++] =
+      (struct entry){ .id = id,
+                      .rule = rule,
+                      .has_begun = firing->actions[0] != '\0' || firing->has_snap,
+                      .line = line };
   tc_text_file_changed(&firings->file);
   return TB_OK;
 }
 
-static void note_unsaved(struct tc_firings *firings, enum unsaved unsaved) {
+static void raise_unsaved(struct tc_firings *firings, enum unsaved unsaved) {
   if (firings->unsaved < unsaved) firings->unsaved = unsaved;
 }
 
@@ -228,15 +230,15 @@ tb_rc tc_firings_add(struct tc_firings *firings, const struct tc_firing *firing)
 
   pthread_mutex_lock(&firings->lock);
   if (id <= last_id(firings)) id = last_id(firings) + 1;
-  char *line = print(firing, id);
-  tb_rc rc = line != NULL ? put(firings, firing, id, line) : TB_NOMEM;
+  char *line = print_line(firing, id);
+  tb_rc rc = line != NULL ? add_entry(firings, firing, id, line) : TB_NOMEM;
   bool is_urgent = firing->actions[0] != '\0' || firing->has_snap || firing->has_keep;
-  if (rc == TB_OK) note_unsaved(firings, is_urgent ? URGENT : PATIENT);
+  if (rc == TB_OK) raise_unsaved(firings, is_urgent ? URGENT : PATIENT);
   pthread_mutex_unlock(&firings->lock);
   return rc;
 }
 
-/* Marks what is asked for, from the newest on; answers the first. */
+/* Marks what is asked for, newest first. Returns the index of the oldest one looked at. */
 static size_t choose(struct tc_firings *firings, const struct tc_firings_ask *ask) {
   size_t i = firings->n, chosen = 0;
 
@@ -244,9 +246,8 @@ static size_t choose(struct tc_firings *firings, const struct tc_firings_ask *as
   while (i > 0 && firings->all[i - 1].id > ask->after &&
          (ask->newest == 0 || chosen < ask->newest)) {
     struct entry *entry = &firings->all[--i];
-    entry->is_chosen =
-        (ask->rule[0] == '\0' || strcmp(ask->rule, entry->rule->name) == 0) &&
-        (ask->newest_of_rule == 0 || entry->rule->chosen < ask->newest_of_rule);
+    entry->is_chosen = (ask->rule[0] == '\0' || strcmp(ask->rule, entry->rule->name) == 0) &&
+                       (ask->newest_of_rule == 0 || entry->rule->chosen < ask->newest_of_rule);
     if (!entry->is_chosen) continue;
     entry->rule->chosen++;
     chosen++;
@@ -261,7 +262,7 @@ tb_rc tc_firings_each(struct tc_firings *firings, const struct tc_firings_ask *a
 
   pthread_mutex_lock(&firings->lock);
   for (size_t i = choose(firings, ask); i < firings->n && rc == TB_OK; i++)
-    if (firings->all[i].is_chosen && parse(firings->all[i].line, &parsed))
+    if (firings->all[i].is_chosen && parse_line(firings->all[i].line, &parsed))
       rc = take(self, &parsed.firing);
   pthread_mutex_unlock(&firings->lock);
   return rc;
@@ -281,7 +282,7 @@ tb_rc tc_firings_save(struct tc_firings *firings, struct tb_diag *diag) {
   return tc_text_file_save(&firings->file, firings, print_all, diag);
 }
 
-/* Answers what there was, which is the caller's to save. */
+/* Returns what the caller has to save now. */
 static enum unsaved take_unsaved(struct tc_firings *firings, uint64_t now_ns) {
   static const struct tc_pace_limits limits = { .every_ns = UINT64_C(10000000000) };
   enum unsaved unsaved = firings->unsaved;
@@ -300,7 +301,7 @@ tb_rc tc_firings_save_paced(struct tc_firings *firings, uint64_t now_ns, struct 
   tb_rc rc = tc_firings_save(firings, diag);
   if (rc != TB_OK) {
     pthread_mutex_lock(&firings->lock);
-    note_unsaved(firings, unsaved);
+    raise_unsaved(firings, unsaved);
     pthread_mutex_unlock(&firings->lock);
   }
   return rc;
@@ -310,11 +311,11 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   struct tc_firings *firings = self;
   struct parsed parsed;
 
-  *out_is_one = parse(line, &parsed) && parsed.firing.id > last_id(firings);
+  *out_is_one = parse_line(line, &parsed) && parsed.firing.id > last_id(firings);
   if (!*out_is_one) return TB_OK;
   char *copy = strdup(line);
   if (copy == NULL) return TB_NOMEM;
-  return put(firings, &parsed.firing, parsed.firing.id, copy);
+  return add_entry(firings, &parsed.firing, parsed.firing.id, copy);
 }
 
 tb_rc tc_firings_open(int state_fd, struct tb_diag *diag, struct tb_diag *out_wrong,

@@ -18,7 +18,7 @@ bool tc_pace_takes(struct tc_pace *pace, const struct tc_pace_limits *limits, ui
   return true;
 }
 
-/* Times are only ever subtracted from each other, so one from before the clock's beginning may wrap. */
+/* Times are only subtracted from each other, so a time before the clock's start may wrap. */
 void tc_pace_took(struct tc_pace *pace, uint64_t ago_ns, uint64_t now_ns) {
   static const struct tc_pace_limits none = { .every_ns = 0 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often one action of a rule is done: a least time between two, and so many an hour, which begins with the first of them.
+/* Limits how often a rule does an action: a minimum time between two, and a number an hour. The hour begins with its first action.
  *
  * Threads   use each object from one thread at a time.
- * Time      monotonic, given by the caller.
+ * Time      monotonic, passed in.
  */
 #ifndef TC_TRIGGER_PACE_H
 #define TC_TRIGGER_PACE_H
@@ -19,9 +19,9 @@ struct tc_pace { /* zeroed: nothing was done yet */
   uint64_t last_ns, hour_began_ns, in_hour;
 };
 
-/* True: it may be done now, which is noted. */
+/* Returns true, and counts the action, if it may be done now. */
 bool tc_pace_takes(struct tc_pace *pace, const struct tc_pace_limits *limits, uint64_t now_ns);
-/* It was done so long ago, by another process; perhaps before this clock began. The oldest first. */
+/* Counts an action that was done ago_ns ago, perhaps by an earlier process. Call for the oldest first. */
 void tc_pace_took(struct tc_pace *pace, uint64_t ago_ns, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snaps that wait to be asked for: at most one of a rule, in the order in which they were ordered.
+/* Snaps that wait to be sent, in order: at most one of a rule.
  *
  * Threads   use each object from one thread at a time.
  */
@@ -23,9 +23,9 @@ struct tc_waiting_snaps { /* zeroed: none */
 };
 
 bool tc_waiting_snaps_has(const struct tc_waiting_snaps *orders, const char *rule);
-/* Of a rule of which none waits. False: as many as there may be rules wait. */
+/* The rule must not have one yet. Returns false if there is no room: TR_RULES_MAX rules wait. */
 bool tc_waiting_snaps_add(struct tc_waiting_snaps *orders, const struct tc_waiting_snap *order);
-/* The oldest. False: there is none. */
+/* Takes the oldest; returns false if there is none. */
 bool tc_waiting_snaps_take(struct tc_waiting_snaps *orders, struct tc_waiting_snap *out);
 
 #endif

@@ -29,7 +29,7 @@ enum {
 };
 static const uint64_t HOUR_NS = UINT64_C(3600000000000);
 
-/* Of a rule, at its place in the rules. */
+/* State of a rule, at the rule's index. */
 struct state {
   struct tc_trigger_status shown;
   struct tc_pace snap_pace, action_pace[TR_ACTIONS_MAX];
@@ -42,9 +42,9 @@ struct tc_triggers {
   bool is_started;
   _Atomic uint64_t turns, version;
 
-  /* The rules, files and all: a disk may take its time, and loops do not wait for it. */
+  /* Held while the rules and their files change: a disk may be slow, and loops do not wait for it. */
   pthread_mutex_t changing;
-  pthread_mutex_t lock; /* of all below; rules and is_added change with both */
+  pthread_mutex_t lock; /* protects the fields below; rules and is_added change under both locks */
   pthread_cond_t changed;
   bool stopping;
   struct tr_rules *rules;
@@ -54,9 +54,9 @@ struct tc_triggers {
 
 /* --- rules ------------------------------------------------------------------------------------- */
 
-/* A rule that an earlier start took, and that is wrong now, does not keep this one from its work. */
-static tb_rc add_one(struct tr_rules *rules, const char *text, bool is_start,
-                     struct tb_diag *diag) {
+/* At the start a stored rule that is wrong is only logged, so that the collector still starts. */
+static tb_rc add_line(struct tr_rules *rules, const char *text, bool is_start,
+                      struct tb_diag *diag) {
   char shown[TC_ESCAPE_MAX + 1];
   struct tb_diag why;
 
@@ -75,12 +75,12 @@ static tb_rc add_all(struct tr_rules *rules, char *added, bool is_start, struct 
 
   for (char *line = strtok_r(added, "\n", &rest); rc == TB_OK && line != NULL;
        line = strtok_r(NULL, "\n", &rest))
-    rc = add_one(rules, line, is_start, diag);
+    rc = add_line(rules, line, is_start, diag);
   return rc;
 }
 
-/* The rules as the files say; added is the text of the one in the state folder, and is changed. *out_of_file of them are of
- * FILE. */
+/* Reads the rules of both files. added: the text of the state folder's file, which is modified. *out_of_file: number of
+ * rules from trigger.file. */
 static tb_rc read_rules(const struct tc_triggers *t, char *added, bool is_start,
                         struct tb_diag *diag, struct tr_rules **out, unsigned *out_of_file) {
   const char *file = t->env.config->trigger_file;
@@ -97,7 +97,7 @@ static tb_rc read_rules(const struct tc_triggers *t, char *added, bool is_start,
   return rc;
 }
 
-/* A rule that stays as it was keeps its counts. */
+/* A rule that is unchanged keeps its counts. */
 static struct state state_of(const struct tc_triggers *t, const struct tr_rule *rule) {
   struct state state = { .shown.fired = 0 };
 
@@ -107,7 +107,7 @@ static struct state state_of(const struct tc_triggers *t, const struct tr_rule *
   return state;
 }
 
-static void use(struct tc_triggers *t, struct tr_rules *rules, unsigned of_file) {
+static void use_rules(struct tc_triggers *t, struct tr_rules *rules, unsigned of_file) {
   struct state states[TR_RULES_MAX];
   unsigned n = tr_rules_count(rules);
 
@@ -136,8 +136,8 @@ static char *added_text(const struct tc_triggers *t, const char *without, const 
   return text;
 }
 
-/* While they are changed. text: of the file in the state folder, to be written if it is new; owns it; NULL: no memory. */
-static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_diag *diag) {
+/* Call with `changing` locked. text: of the file in the state folder, written if is_new; owned; NULL: out of memory. */
+static tb_rc change_rules(struct tc_triggers *t, char *text, bool is_new, struct tb_diag *diag) {
   struct tr_rules *rules;
   unsigned of_file;
 
@@ -150,7 +150,7 @@ static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_di
   }
   if (rc == TB_OK) {
     pthread_mutex_lock(&t->lock);
-    use(t, rules, of_file);
+    use_rules(t, rules, of_file);
     pthread_mutex_unlock(&t->lock);
   }
   free(lines);
@@ -158,19 +158,19 @@ static tb_rc change(struct tc_triggers *t, char *text, bool is_new, struct tb_di
   return rc;
 }
 
-/* SIZE_MAX: there is none. */
-static size_t find(const struct tc_triggers *t, const char *name) {
+/* Returns SIZE_MAX if there is no such rule. */
+static size_t find_rule(const struct tc_triggers *t, const char *name) {
   for (unsigned i = 0; i < tr_rules_count(t->rules); i++)
     if (strcmp(tr_rules_at(t->rules, i)->name, name) == 0) return i;
   return SIZE_MAX;
 }
 
 static tb_rc add_rule(struct tc_triggers *t, const struct tr_rule *rule, struct tb_diag *diag) {
-  if (find(t, rule->name) != SIZE_MAX)
+  if (find_rule(t, rule->name) != SIZE_MAX)
     return tb_fail(diag, TB_REFUSED, "there is a rule \"%s\" already", rule->name);
   if (tr_rules_count(t->rules) == TR_RULES_MAX)
     return tb_fail(diag, TB_BUDGET, "there are %d rules already", TR_RULES_MAX);
-  return change(t, added_text(t, NULL, rule->text), true, diag);
+  return change_rules(t, added_text(t, NULL, rule->text), true, diag);
 }
 
 tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *diag) {
@@ -189,13 +189,13 @@ tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *d
 }
 
 static tb_rc remove_rule(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
-  size_t at = find(t, name);
+  size_t at = find_rule(t, name);
 
   if (at == SIZE_MAX) return tb_fail(diag, TB_NOTFOUND, "no rule \"%.60s\"", name);
   if (!t->states[at].shown.is_added)
     return tb_fail(diag, TB_REFUSED, "\"%.60s\" is a rule of %.100s: change that file", name,
                    t->env.config->trigger_file);
-  return change(t, added_text(t, name, NULL), true, diag);
+  return change_rules(t, added_text(t, name, NULL), true, diag);
 }
 
 tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag *diag) {
@@ -211,7 +211,7 @@ tb_rc tc_triggers_remove(struct tc_triggers *t, const char *name, struct tb_diag
 
 tb_rc tc_triggers_reload(struct tc_triggers *t, struct tb_diag *diag) {
   pthread_mutex_lock(&t->changing);
-  tb_rc rc = change(t, added_text(t, NULL, NULL), false, diag);
+  tb_rc rc = change_rules(t, added_text(t, NULL, NULL), false, diag);
   pthread_mutex_unlock(&t->changing);
   return rc;
 }
@@ -251,7 +251,7 @@ tb_rc tc_triggers_rules(struct tc_triggers *t, struct tr_rules **out, uint64_t *
   return rc;
 }
 
-static void keep(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
+static void keep_traces(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   const struct tr_rule *rule = firing->fired->rule;
   uint64_t now = tc_wall_ns(), at = firing->wall_ns != 0 ? firing->wall_ns : now;
   struct tc_keep kept = { .from_ns = at > rule->keep_before_ns ? at - rule->keep_before_ns : 0,
@@ -265,20 +265,20 @@ static void keep(struct tc_triggers *t, const struct tc_trigger_firing *firing) 
   if (rule->keep == TR_REACH_SERVICE)
     snprintf(kept.service, sizeof kept.service, "%s", firing->service);
   if (tc_keeps_add(t->env.keeps, &kept) != TB_OK)
-    tc_log(TC_ERROR, "trigger", "rule=%s: nothing is kept: no memory", rule->name);
+    tc_log(TC_ERROR, "trigger", "rule=%s: out of memory; its traces are not kept", rule->name);
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static void order_snap(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   const struct tr_rule *rule = firing->fired->rule;
   struct tc_waiting_snap order = { .of_stream = rule->snap == TR_REACH_STREAM,
-                                 .last_ns = rule->snap_last_ns };
+                                   .last_ns = rule->snap_last_ns };
 
   memcpy(order.rule, rule->name, sizeof order.rule);
   memcpy(order.stream, firing->stream, sizeof order.stream);
   if (rule->snap != TR_REACH_ALL)
     snprintf(order.service, sizeof order.service, "%s", firing->service);
-  (void)tc_waiting_snaps_add(&t->snaps, &order); /* of rules that were removed, too: then it is full */
+  (void)tc_waiting_snaps_add(&t->snaps, &order); /* full if many snaps belong to removed rules */
   pthread_cond_signal(&t->changed);
 }
 
@@ -291,25 +291,25 @@ static struct tc_pace_limits limits_of(const struct tc_triggers *t, const struct
   };
 }
 
-/* What is done of a firing, and what is left out. */
+/* Actions of a firing that are done, and that are left out. */
 struct done {
   bool has_snap;
   unsigned left_out;
   char actions[TR_ACTIONS_BYTES], limited[TR_ACTIONS_BYTES + sizeof "snap,"];
 };
 
-static void append(char *list, size_t bytes, const char *one) {
+static void append_action(char *list, size_t bytes, const char *one) {
   size_t len = strlen(list);
 
   snprintf(list + len, bytes - len, "%s%s", len > 0 ? "," : "", one);
 }
 
 static void leave_out(struct done *done, const char *action) {
-  append(done->limited, sizeof done->limited, action);
+  append_action(done->limited, sizeof done->limited, action);
   done->left_out++;
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static void do_snap(struct tc_triggers *t, struct state *state,
                     const struct tc_trigger_firing *firing, struct done *done) {
   const struct tr_rule *rule = firing->fired->rule;
@@ -324,18 +324,18 @@ static void do_snap(struct tc_triggers *t, struct state *state,
     leave_out(done, "snap");
 }
 
-/* With the lock. at: of an action in the rule. */
+/* Call with the lock. at: index of the action in the rule. */
 static void do_action(struct tc_triggers *t, struct state *state, const struct tr_rule *rule,
                       unsigned at, const char *action, struct done *done) {
   struct tc_pace_limits limits = limits_of(t, &rule->action_pace[at]);
 
   if (tc_pace_takes(&state->action_pace[at], &limits, tc_mono_ns()))
-    append(done->actions, sizeof done->actions, action);
+    append_action(done->actions, sizeof done->actions, action);
   else
     leave_out(done, action);
 }
 
-/* With the lock. */
+/* Call with the lock. */
 static void do_actions(struct tc_triggers *t, struct state *state,
                        const struct tc_trigger_firing *firing, struct done *done) {
   const struct tr_rule *rule = firing->fired->rule;
@@ -348,7 +348,7 @@ static void do_actions(struct tc_triggers *t, struct state *state,
   state->shown.limited += done->left_out > 0 ? 1 : 0;
 }
 
-static void note(struct state *state, const struct tc_trigger_firing *firing) {
+static void update_status(struct state *state, const struct tc_trigger_firing *firing) {
   struct tc_trigger_status *shown = &state->shown;
 
   shown->fired++;
@@ -376,11 +376,12 @@ static void write_down(struct tc_triggers *t, const struct tc_trigger_firing *fi
 
   memcpy(written.stream, firing->stream, sizeof written.stream);
   if (tc_firings_add(t->firings, &written) != TB_OK)
-    tc_log(TC_ERROR, "trigger", "rule=%s: it is not in the history: no memory", fired->rule->name);
+    tc_log(TC_ERROR, "trigger", "rule=%s: out of memory; the firing is not in the history",
+           fired->rule->name);
 }
 
-/* The limit of lines is the rule's: one that fires all the time takes no other's. */
-static void say_fired(const struct tc_trigger_firing *firing, const struct done *done) {
+/* Limited per rule: one that fires all the time takes no lines from others. */
+static void log_fired(const struct tc_trigger_firing *firing, const struct done *done) {
   const struct tr_fired *fired = firing->fired;
   char words[TC_ESCAPE_MAX + 1];
 
@@ -394,22 +395,23 @@ static void say_fired(const struct tc_trigger_firing *firing, const struct done 
 unsigned tc_triggers_fired(struct tc_triggers *t, const struct tc_trigger_firing *firing) {
   struct done done = { .left_out = 0 };
 
-  keep(t, firing); /* before the snap: the thread writes it down, then waits for agents */
+  keep_traces(t, firing); /* first: the thread saves it, then waits for agents */
   pthread_mutex_lock(&t->lock);
-  size_t at = find(t, firing->fired->rule->name);
-  if (at != SIZE_MAX) { /* else it was removed in this moment: nothing is done any more */
-    note(&t->states[at], firing);
+  size_t at = find_rule(t, firing->fired->rule->name);
+  if (at != SIZE_MAX) { /* otherwise it was just removed: do nothing */
+    update_status(&t->states[at], firing);
     do_actions(t, &t->states[at], firing, &done);
   }
   pthread_mutex_unlock(&t->lock);
   write_down(t, firing, &done);
-  say_fired(firing, &done);
+  log_fired(firing, &done);
   return done.left_out;
 }
 
 /* --- snaps: the thread ------------------------------------------------------------------------- */
 
-static void say_answers(const struct tc_waiting_snap *snap, const struct tc_snap_row *rows, size_t n) {
+static void log_answers(const struct tc_waiting_snap *snap, const struct tc_snap_row *rows,
+                        size_t n) {
   for (size_t i = 0; i < n; i++)
     tc_log(TC_NOTICE, "trigger",
            "rule=%s service=%s instance=%s: snap: %s, %" PRIu64 " generations", snap->rule,
@@ -417,7 +419,7 @@ static void say_answers(const struct tc_waiting_snap *snap, const struct tc_snap
            rows[i].done.generations);
 }
 
-static void ask(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
+static void ask_agents(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
   const struct tc_snap_ask ask = { .service = snap->service,
                                    .instance = snap->instance,
                                    .stream = snap->of_stream ? snap->stream : NULL,
@@ -433,25 +435,25 @@ static void ask(struct tc_triggers *t, const struct tc_waiting_snap *snap) {
   tb_mem_init(&mem, tb_mem_libc, NULL, ANSWER_BYTES_MAX);
   tb_arena_init(&arena, &mem, 16 << 10);
   if (tc_recorders_ask(t->env.recorders, &ask, &arena, &diag, &rows, &n) == TB_OK)
-    say_answers(snap, rows, n);
+    log_answers(snap, rows, n);
   else
     tc_log(TC_WARN, "trigger", "rule=%s: snap: %s", snap->rule, diag.text);
   tb_arena_fini(&arena);
 }
 
-static void save(struct tc_triggers *t, bool is_end) {
+static void save_files(struct tc_triggers *t, bool is_end) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
   if (tc_keeps_save(t->env.keeps, &diag) != TB_OK)
-    tc_log(TC_ERROR, "trigger", "what is kept cannot be written: %s", diag.text);
+    tc_log(TC_ERROR, "trigger", "the list of kept traces cannot be written: %s", diag.text);
   tb_diag_clear(&diag);
   tb_rc rc = is_end ? tc_firings_save(t->firings, &diag)
                     : tc_firings_save_paced(t->firings, tc_mono_ns(), &diag);
   if (rc != TB_OK) tc_log(TC_ERROR, "trigger", "the history cannot be written: %s", diag.text);
 }
 
-/* False: it is to end. */
+/* Returns false if the thread is to end. */
 static bool next_snap(struct tc_triggers *t, struct tc_waiting_snap *out, bool *out_any) {
   struct timespec soon = tc_from_now(TURN_MS);
 
@@ -463,14 +465,14 @@ static bool next_snap(struct tc_triggers *t, struct tc_waiting_snap *out, bool *
   return goes_on;
 }
 
-static void *work(void *self) {
+static void *run_triggers(void *self) {
   struct tc_triggers *t = self;
   struct tc_waiting_snap snap;
   bool any;
 
   while (next_snap(t, &snap, &any)) {
-    save(t, false);
-    if (any) ask(t, &snap);
+    save_files(t, false);
+    if (any) ask_agents(t, &snap);
     atomic_fetch_add(&t->turns, 1);
   }
   return NULL;
@@ -486,13 +488,14 @@ uint64_t tc_triggers_turns(const struct tc_triggers *t) {
 
 /* --- begin and end ----------------------------------------------------------------------------- */
 
-/* An action of the history counts as done when it was noted, by the wall clock: the machine may have started again since. */
+/* An action of the history counts from the time when it was noted, by the wall clock: the machine may have been rebooted
+ * since. */
 static tb_rc count_firing(void *self, const struct tc_firing *firing) {
   struct tc_triggers *t = self;
   char actions[TR_ACTIONS_BYTES + 1], one[TR_ACTIONS_BYTES];
   uint64_t wall = tc_wall_ns(), mono = tc_mono_ns();
   uint64_t ago = wall > firing->id ? wall - firing->id : 0;
-  size_t at = find(t, firing->rule);
+  size_t at = find_rule(t, firing->rule);
 
   if (at == SIZE_MAX) return TB_OK;
   if (firing->has_snap) tc_pace_took(&t->states[at].snap_pace, ago, mono);
@@ -539,7 +542,7 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
   if (rc == TB_OK) rc = read_rules(t, added, true, diag, &rules, &of_file);
   free(added);
   if (rc == TB_OK) {
-    use(t, rules, of_file);
+    use_rules(t, rules, of_file);
     rc = count_firings(t);
   }
   if (rc == TB_OK)
@@ -550,7 +553,7 @@ tb_rc tc_triggers_open(const struct tc_triggers_env *env, struct tb_diag *diag,
 }
 
 tb_rc tc_triggers_start(struct tc_triggers *t) {
-  if (tc_thread_start(&t->thread, NULL, work, t) != 0) return TB_NOMEM;
+  if (tc_thread_start(&t->thread, NULL, run_triggers, t) != 0) return TB_NOMEM;
   t->is_started = true;
   return TB_OK;
 }
@@ -563,7 +566,7 @@ void tc_triggers_stop(struct tc_triggers *t) {
   pthread_mutex_unlock(&t->lock);
   pthread_join(t->thread, NULL);
   t->is_started = false;
-  save(t, true);
+  save_files(t, true);
 }
 
 void tc_triggers_free(struct tc_triggers *t) {

@@ -142,16 +142,16 @@ class Actions(Case):
     def test_what_is_wrong_is_named(self):
         program = self.script("fine", "exit 0")
         for text, words in (("", "no action in it"),
-                            ("\nrun page /bin/true\n", 'line 2: "run" is no action: exec, webhook'),
-                            ("exec pa/ge /bin/true\n", 'line 1: "pa/ge" is no name: letters, digits and ._:-, at most 32'),
-                            ("exec\n", 'line 1: "" is no name'),
-                            ("exec page\n", "line 1: exec page: a command is wanted"),
-                            ("exec page true\n", 'line 1: "true" is no absolute path of a program'),
+                            ("\nrun page /bin/true\n", 'line 2: "run" is not an action: exec, webhook'),
+                            ("exec pa/ge /bin/true\n", 'line 1: "pa/ge" is not a name: letters, digits and ._:-, at most 32'),
+                            ("exec\n", 'line 1: "" is not a name'),
+                            ("exec page\n", "line 1: exec page: a command is required"),
+                            ("exec page true\n", 'line 1: "true" is not a program\'s absolute path'),
                             ("exec page /bin/nothing-of-that-name\n", "line 1: /bin/nothing-of-that-name: No such file"),
                             (f'exec page {program} "a b\n', "line 1: a quote has no end"),
                             (f"exec page {program}\nexec page {program}\n", "line 2: there is exec page already"),
-                            ("webhook chat ftp://host/\n", 'line 1: "ftp://host/" is no URL'),
-                            ("webhook chat http://host/ key=1\n", 'line 1: "key=1" has no place behind a URL: secret=FILE'),
+                            ("webhook chat ftp://host/\n", 'line 1: "ftp://host/" is not a URL'),
+                            ("webhook chat http://host/ key=1\n", 'line 1: "key=1" cannot follow a URL: only secret=FILE'),
                             (f"webhook chat http://host/ secret={self.folder}/none\n", "none: No such file"),
                             (f"webhook c http://host/ secret={self.script('short', '')}\n", "a secret has at least 16 bytes")):
             with self.subTest(text):

@@ -137,15 +137,15 @@ class History(Case):
     @suites("release", "asan")
     def test_bad_questions_and_damage(self):
         collector = self.keeping()
-        self.assertIn("no report is kept of that", collector.ask("history", "sched", expect=1).err)
+        self.assertIn("no report is archived for that", collector.ask("history", "sched", expect=1).err)
         collector.send(self.trace("g26-gens"), "shop")
         stretches = self.kept(collector, "shop")
         self.assertIn('no service "shopp"; did you mean "shop"?', collector.ask("history", "sched", "--service", "shopp", expect=1).err)
         self.assertIn("'shced' is not a kind of report", collector.ask("history", "shced", expect=2).err)
         self.assertIn("all kinds together need --json", collector.ask("history", "all", expect=2).err)
         self.assertIn("one KIND of report is required", collector.ask("history", expect=2).err)
-        for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is no id of 32"),
-                             ("history/sched?after=zz", "after=zz is no id of 32"), ("history/sched?figures=2", "figures"),
+        for query, words in (("history/shced", 'no report "shced"; there are'), ("history/sched?stream=1", "stream=1 is not an id of 32"),
+                             ("history/sched?after=zz", "after=zz is not an id of 32"), ("history/sched?figures=2", "figures"),
                              ("history/sched?window=10s", "window")):
             with self.assertRaises(urllib.error.HTTPError) as refused:
                 self.get(collector, query)
@@ -163,7 +163,7 @@ class History(Case):
     def test_none_are_kept_where_the_key_says_so(self):
         collector = Collector(self, "reports.every=0")
         collector.send(self.trace("g26-gens"), "shop")
-        self.assertIn("no report is kept of that", collector.ask("history", "sched", expect=1).err)
+        self.assertIn("no report is archived for that", collector.ask("history", "sched", expect=1).err)
         self.assertEqual(list((collector.state / "reports").rglob("*.reports")), [])
         self.assertEqual(collector.stop(), 0)
         self.assertEqual(list((collector.state / "reports").rglob("*.reports")), [])

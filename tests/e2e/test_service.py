@@ -173,7 +173,7 @@ class Sockets(Case):
         self.assertIn('descriptor 4 from the service manager is a second "agents"',
                       self._refused("agents:agents", one, two))
         for wrong in (self._listen(socket.SOCK_DGRAM), self._listen(listening=False)):
-            self.assertIn('"agents": is no TCP socket that listens', self._refused("agents", wrong))
+            self.assertIn('"agents": is not a listening TCP socket', self._refused("agents", wrong))
 
     @suites("release")
     def test_systemds_own_tool_hands_them_over(self):

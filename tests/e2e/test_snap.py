@@ -122,7 +122,7 @@ class Snap(Case):
         process = self.recorder(keep_s=0)
         self.wait_live()
         self.assertIn('"nobody" ever connected', self.refused("--service", "nobody"))
-        self.assertIn("not a flight recorder: it sends all as it goes", self.refused("--service", "flight-recorder"))
+        self.assertIn("not a flight recorder: it sends records as they are made", self.refused("--service", "flight-recorder"))
         self.end(process)
         stuck = self.recorder()
         self.wait_live()

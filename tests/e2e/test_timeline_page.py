@@ -254,7 +254,7 @@ class TimelinePage(Served, TimelinePageCase):
         page.open(f"{self.base}/timeline/{'0' * 32}")
         wait_until("it says so", lambda: "no stream has this id" in page.ask("document.body?.innerText ?? ''"))
         page.open(f"{self.base}/timeline/<script>alert(1)</script>")
-        wait_until("it says so", lambda: "is no id of 32" in page.ask("document.body?.innerText ?? ''"))
+        wait_until("it says so", lambda: "is not an id of 32" in page.ask("document.body?.innerText ?? ''"))
         page.close()
 
     def test_the_page_leads_to_it_from_streams_and_files(self):

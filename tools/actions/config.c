@@ -15,7 +15,8 @@ enum { LINE_BYTES = 4096, SECRET_LEAST = 16 };
 
 static const char names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-";
 
-/* The next word, its quotes gone; NULL: there is none. False in *out_closed: a quote has no end. Writes into the line. */
+/* Returns the next word without its quotes, NULL at the end. *out_closed: false if a quote has no end. Modifies the
+ * line. */
 static char *next_word(char **rest, bool *out_closed) {
   char *from = *rest + strspn(*rest, " \t"), *to = from, *word = from;
   bool quoted = false;
@@ -45,15 +46,13 @@ static tb_rc split(char *line, char *words[], size_t max, size_t *out_n, struct 
   return TB_OK;
 }
 
-/* ---- secrets ---- */
-
 static tb_rc decode(const char *text, struct ac_action *action, const char *path,
                     struct tb_diag *diag) {
   unsigned char bytes[AC_SECRET_MAX + 3];
   size_t len = strlen(text);
   int n = len % 4 == 0 ? EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)len) : -1;
 
-  if (n < 0) return tb_fail(diag, TB_BROKEN, "%s: no base64 behind \"whsec_\"", path);
+  if (n < 0) return tb_fail(diag, TB_BROKEN, "%s: no base64 after \"whsec_\"", path);
   for (; len > 0 && text[len - 1] == '='; len--) n--;
   action->secret_bytes = (size_t)n;
   memcpy(action->secret, bytes, (size_t)n);
@@ -81,13 +80,11 @@ static tb_rc take_secret(const char *path, struct ac_action *action, struct tb_d
   return tb_fail(diag, TB_BROKEN, "%s: a secret has at least %d bytes", path, SECRET_LEAST);
 }
 
-/* ---- actions ---- */
-
 static tb_rc check_exec(const struct ac_action *action, struct tb_diag *diag) {
   const char *program = action->argv[0];
 
   if (program[0] != '/')
-    return tb_fail(diag, TB_BROKEN, "\"%.200s\" is no absolute path of a program", program);
+    return tb_fail(diag, TB_BROKEN, "\"%.200s\" is not a program's absolute path", program);
   if (access(program, X_OK) != 0)
     return tb_fail(diag, TB_BROKEN, "%.200s: %s", program, strerror(errno));
   return TB_OK;
@@ -97,10 +94,10 @@ static tb_rc check_webhook(struct ac_action *action, size_t n, struct tb_diag *d
   const char *url = action->argv[0];
 
   if (strncmp(url, "https://", 8) != 0 && strncmp(url, "http://", 7) != 0)
-    return tb_fail(diag, TB_BROKEN, "\"%.200s\" is no URL: https://... or http://...", url);
+    return tb_fail(diag, TB_BROKEN, "\"%.200s\" is not a URL: https://... or http://...", url);
   for (size_t i = 1; i < n; i++) {
     if (strncmp(action->argv[i], "secret=", 7) != 0)
-      return tb_fail(diag, TB_BROKEN, "\"%.200s\" has no place behind a URL: secret=FILE",
+      return tb_fail(diag, TB_BROKEN, "\"%.200s\" cannot follow a URL: only secret=FILE",
                      action->argv[i]);
     TB_TRY(take_secret(action->argv[i] + 7, action, diag));
   }
@@ -117,14 +114,14 @@ static tb_rc read_action(struct ac_config *config, char *words[], size_t n, stru
   struct ac_action *action = &config->action[config->n];
 
   if (strcmp(words[0], "exec") != 0 && strcmp(words[0], "webhook") != 0)
-    return tb_fail(diag, TB_BROKEN, "\"%.60s\" is no action: exec, webhook", words[0]);
+    return tb_fail(diag, TB_BROKEN, "\"%.60s\" is not an action: exec, webhook", words[0]);
   action->kind = words[0][0] == 'e' ? AC_EXEC : AC_WEBHOOK;
   size_t len = n > 1 ? strlen(words[1]) : 0;
   if (len == 0 || len > AC_NAME_MAX || strspn(words[1], names) != len)
-    return tb_fail(diag, TB_BROKEN, "\"%.60s\" is no name: letters, digits and ._:-, at most %d",
+    return tb_fail(diag, TB_BROKEN, "\"%.60s\" is not a name: letters, digits and ._:-, at most %d",
                    n > 1 ? words[1] : "", AC_NAME_MAX);
   if (n < 3)
-    return tb_fail(diag, TB_BROKEN, "%s %s: a %s is wanted", words[0], words[1],
+    return tb_fail(diag, TB_BROKEN, "%s %s: a %s is required", words[0], words[1],
                    action->kind == AC_EXEC ? "command" : "URL");
   snprintf(action->id, sizeof action->id, "%s:%s", words[0], words[1]);
   for (unsigned i = 0; i < config->n; i++)

@@ -22,16 +22,15 @@ struct ac_line {
   struct ac_progress *progress;
   int stop_fd;
   pthread_t thread;
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* protects the fields below */
   pthread_cond_t changed;
   bool stopping;
-  uint64_t last; /* the newest that was taken */
+  uint64_t last; /* id of the newest firing that was queued */
   struct ac_waiting waiting;
 };
 
-/* ---- the line ---- */
-
-/* With the lock, which it lets go of meanwhile: until one is due, or something changes. */
+/* Call with the lock, which is released meanwhile. Waits until a task is due or something
+ * changes. */
 static void wait_for_one(struct ac_line *line) {
   uint64_t due_ns = ac_waiting_due(&line->waiting), now_ns = tc_mono_ns();
 
@@ -44,17 +43,16 @@ static void wait_for_one(struct ac_line *line) {
   pthread_cond_timedwait(&line->changed, &line->lock, &until);
 }
 
-/* False: it is to end. */
-static bool take(struct ac_line *line, struct ac_task *out) {
+/* Returns false if the thread is to end. */
+static bool take_task(struct ac_line *line, struct ac_task *out) {
   pthread_mutex_lock(&line->lock);
-  while (!line->stopping && !ac_waiting_take(&line->waiting, tc_mono_ns(), out))
-    wait_for_one(line);
+  while (!line->stopping && !ac_waiting_take(&line->waiting, tc_mono_ns(), out)) wait_for_one(line);
   bool goes_on = !line->stopping;
   pthread_mutex_unlock(&line->lock);
   return goes_on;
 }
 
-static tb_rc put(struct ac_line *line, const struct ac_task *task) {
+static tb_rc put_task(struct ac_line *line, const struct ac_task *task) {
   struct ac_task given_up;
 
   pthread_mutex_lock(&line->lock);
@@ -84,14 +82,12 @@ tb_rc ac_line_add(struct ac_line *line, const Tracecollect__V1__Firing *firing) 
     return TB_OK;
   snprintf(task.rule, sizeof task.rule, "%s", firing->rule);
   TB_TRY(ac_text(line->action->kind, firing, &task.text, &task.len));
-  tb_rc rc = put(line, &task);
+  tb_rc rc = put_task(line, &task);
   if (rc != TB_OK) free(task.text);
   return rc;
 }
 
-/* ---- the thread ---- */
-
-/* *out_wait_s: the least pause before the next try. */
+/* *out_wait_s: minimum pause before the next try. */
 static enum ac_outcome attempt(const struct ac_line *line, const struct ac_task *task,
                                struct tb_diag *diag, unsigned *out_wait_s) {
   tb_diag_clear(diag);
@@ -115,8 +111,8 @@ static void try_later(struct ac_line *line, struct ac_task *task, unsigned wait_
   pthread_mutex_unlock(&line->lock);
 }
 
-/* Where nothing else waits all up to the newest is over; else this rule's up to here. */
-static void note(struct ac_line *line, struct ac_task *task) {
+/* Notes progress: of all rules if no other task waits, of this rule otherwise. */
+static void note_progress(struct ac_line *line, struct ac_task *task) {
   struct tb_diag diag;
   uint64_t id = task->id;
   char rule[AC_RULE_MAX + 1];
@@ -135,7 +131,7 @@ static void note(struct ac_line *line, struct ac_task *task) {
            line->action->id);
 }
 
-/* False: it is to end, and the task is not over. */
+/* Returns false if the thread is to end before the task is done. */
 static bool deliver(struct ac_line *line, struct ac_task *task) {
   struct tb_diag diag;
   unsigned wait_s;
@@ -148,15 +144,15 @@ static bool deliver(struct ac_line *line, struct ac_task *task) {
   }
   if (outcome != AC_DONE)
     tc_log(TC_ERROR, "actions", "%s: %s; given up", line->action->id, diag.text);
-  note(line, task);
+  note_progress(line, task);
   return true;
 }
 
-static void *work(void *self) {
+static void *run_line(void *self) {
   struct ac_line *line = self;
   struct ac_task task;
 
-  while (take(line, &task) && deliver(line, &task)) continue;
+  while (take_task(line, &task) && deliver(line, &task)) continue;
   return NULL;
 }
 
@@ -171,7 +167,7 @@ tb_rc ac_line_start(const struct ac_action *action, struct ac_progress *progress
   line->last = ac_progress_of(progress, action->id, "");
   pthread_mutex_init(&line->lock, NULL);
   tc_cond_init(&line->changed);
-  if (tc_thread_start(&line->thread, NULL, work, line) == 0) {
+  if (tc_thread_start(&line->thread, NULL, run_line, line) == 0) {
     *out = line;
     return TB_OK;
   }

@@ -21,12 +21,12 @@
 extern char **environ;
 
 enum {
-  KILL_MS = 5000, /* for what does not die at once */
-  LOOK_MS = 20,   /* where the kernel does not tell of the command's end */
+  KILL_MS = 5000, /* wait for processes that do not die at once */
+  LOOK_MS = 20,   /* polling interval without a pidfd */
 };
 
-/* How the command is begun. Made before fork(): in the child of a program with threads nothing may be allocated, as another
- * thread may have been in the allocator at that moment. */
+/* How to start the command. Made before fork(): in the child of a program with threads nothing may be allocated, since another
+ * thread may have held the allocator's lock. */
 struct how {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attr;
@@ -37,7 +37,7 @@ static void how_free(struct how *how) {
   posix_spawn_file_actions_destroy(&how->files);
 }
 
-/* Answers an errno. */
+/* Returns an errno. */
 static int how_make(int stdin_fd, struct how *how) {
   sigset_t none, all;
 
@@ -58,11 +58,11 @@ static int how_make(int stdin_fd, struct how *how) {
 
 /* ---- the warden: a process between us and the command ---- */
 
-/* Processes that the command leaves behind become the warden's children, in whatever group or session they are, and none of
- * another command's are. */
+/* Processes that the command leaves behind become children of its warden, whatever their group or session; those of other
+ * commands do not. */
 struct report {
-  int failed; /* an errno: it could not be started */
-  int status; /* as of waitpid() */
+  int failed; /* an errno if the command could not be started */
+  int status; /* from waitpid() */
 };
 
 static bool close_ranges(unsigned low, unsigned high) {
@@ -71,8 +71,8 @@ static bool close_ranges(unsigned low, unsigned high) {
          close_range(high + 1, ~0u, 0) == 0;
 }
 
-/* With none between them left open: descriptors of others' commands would keep their wardens waiting. Before Linux 5.9, or where
- * a filter is against it, there is no close_range(). */
+/* Closes all descriptors between and above a and b: inherited ones of other commands would keep their wardens waiting.
+ * close_range() is missing before Linux 5.9, or if a filter forbids it. */
 static void keep_open_only(int a, int b) {
   if (close_ranges((unsigned)(a < b ? a : b), (unsigned)(a < b ? b : a))) return;
   _Alignas(struct dirent64) char entries[4096];
@@ -105,11 +105,12 @@ static bool kill_children(void) {
   text[n > 0 ? n : 0] = '\0';
   char *rest = text;
   for (const char *word; (word = strsep(&rest, " ")) != NULL && rest != NULL;)
-    kill((pid_t)strtol(word, NULL, 10), SIGKILL); /* a word without a space behind it may be half of one */
+    /* without a space after it, the word may be cut off */
+    kill((pid_t)strtol(word, NULL, 10), SIGKILL);
   return true;
 }
 
-/* A child that dies leaves its own to the warden: until there are none. */
+/* The children of a child that dies become the warden's: repeats until there are none. */
 static void kill_all(pid_t group) {
   kill(-group, SIGKILL);
   for (unsigned ms = 0; ms < KILL_MS && kill_children(); ms++) {
@@ -126,8 +127,8 @@ static bool is_dead(pid_t pid) {
   return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Until the command ends, or the other side closes the line. True: it ended, and is not waited for yet. Without a descriptor of
- * it, which came with Linux 5.3, its end is looked for. */
+/* Waits until the command ends, or the other side closes the line. Returns true if it ended; it is not reaped yet. Without a
+ * pidfd (Linux 5.3) it polls. */
 static bool has_ended(pid_t pid, int line) {
   int ends = (int)syscall(SYS_pidfd_open, pid, 0);
   struct pollfd fds[] = { { .fd = line, .events = POLLIN }, { .fd = ends, .events = POLLIN } };
@@ -139,14 +140,14 @@ static bool has_ended(pid_t pid, int line) {
   }
 }
 
-/* Allocates nothing. */
-_Noreturn static void be_warden(const struct ac_action *action, const struct how *how,
-                                int stdin_fd, int line) {
+/* Must not allocate. */
+_Noreturn static void be_warden(const struct ac_action *action, const struct how *how, int stdin_fd,
+                                int line) {
   struct report report = { .status = 0 };
   pid_t pid;
 
   keep_open_only(stdin_fd, line);
-  signal(SIGCHLD, SIG_DFL); /* ignored, it would take the command's end with it */
+  signal(SIGCHLD, SIG_DFL); /* if ignored, the command's status would be lost */
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   report.failed =
       posix_spawn(&pid, action->argv[0], &how->files, &how->attr, action->argv, environ);
@@ -158,9 +159,7 @@ _Noreturn static void be_warden(const struct ac_action *action, const struct how
   _exit(write(line, &report, sizeof report) == sizeof report ? 0 : 1);
 }
 
-/* ---- our side ---- */
-
-/* Text is shorter than what a pipe holds: this does not wait for the command. */
+/* The text fits into the pipe's buffer: this does not wait for the command. */
 static int put_text(const struct ac_task *task, int *out_fd) {
   int ends[2];
 
@@ -174,11 +173,11 @@ static int put_text(const struct ac_task *task, int *out_fd) {
 
 struct warden {
   pid_t pid;
-  int line; /* the report comes on it; closed, the warden ends */
+  int line; /* carries the report; closing it ends the warden */
 };
 
-/* Answers an errno. Takes stdin_fd on every path. */
-static int start(const struct ac_action *action, int stdin_fd, struct warden *out) {
+/* Returns an errno. Closes stdin_fd in any case. */
+static int start_warden(const struct ac_action *action, int stdin_fd, struct warden *out) {
   struct how how;
   int line[2];
 
@@ -190,7 +189,7 @@ static int start(const struct ac_action *action, int stdin_fd, struct warden *ou
   if (failed == 0) {
     *out = (struct warden){ .pid = fork(), .line = line[0] };
     if (out->pid == 0) {
-      close(line[0]); /* or the parent's end would stay open, and it would never see it closed */
+      close(line[0]); /* or the warden would hold its own line open */
       be_warden(action, &how, stdin_fd, line[1]);
     }
     failed = out->pid < 0 ? errno : 0;
@@ -204,7 +203,7 @@ static int start(const struct ac_action *action, int stdin_fd, struct warden *ou
 
 enum how_ended { ENDED, TOO_LONG, STOPPED };
 
-/* In each case nothing of it is left. */
+/* No process of the command is left in any case. */
 static enum how_ended wait_for(const struct warden *warden, int stop_fd, struct report *out) {
   struct pollfd fds[] = { { .fd = warden->line, .events = POLLIN },
                           { .fd = stop_fd, .events = POLLIN } };
@@ -243,7 +242,7 @@ enum ac_outcome ac_exec(const struct ac_action *action, const struct ac_task *ta
   int stdin_fd;
   int failed = put_text(task, &stdin_fd);
 
-  if (failed == 0) failed = start(action, stdin_fd, &warden);
+  if (failed == 0) failed = start_warden(action, stdin_fd, &warden);
   if (failed != 0) return say_failed(action, failed, diag);
   switch (wait_for(&warden, stop_fd, &report)) {
   case ENDED:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the command of an action: no shell, the text on its stdin, its stdout and stderr are ours. After AC_EXEC_S it is killed.
- * What it has started and left running is killed with it, whatever group or session that has made its own. Exit code 0 is success, 75 (EX_TEMPFAIL) asks for another try. */
+/* Runs the command of an action: no shell, the text on its stdin, stdout and stderr inherited. It is killed after AC_EXEC_S, together with
+ * all processes that it started, whatever their group or session. Exit code 0 is success, 75 (EX_TEMPFAIL) asks for another try. */
 #ifndef AC_EXEC_H
 #define AC_EXEC_H
 
@@ -8,7 +8,7 @@
 
 enum { AC_EXEC_S = 60 };
 
-/* AC_LATER with diag->rc TB_BUSY: stop_fd became readable, and the command was killed. */
+/* Returns AC_LATER with diag->rc TB_BUSY if stop_fd became readable; the command was killed then. */
 enum ac_outcome ac_exec(const struct ac_action *action, const struct ac_task *task, int stop_fd,
                         struct tb_diag *diag);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracecollect-actions: runs the commands and calls the URLs that rules of triggers name.
+/* tracecollect-actions: runs the commands and calls the URLs that trigger rules name.
  *
  *   collector ──firings──> main ──> a line an action ──> a command, a URL
  *
- * It is a program of its own so that the collector's sandbox neither starts programs nor calls out. It asks the collector for what has
- * fired once a second; the collector keeps that, so nothing is missed while this program or the collector is away. */
+ * A program of its own, so that the collector's sandbox needs neither to start programs nor to connect out. It polls the
+ * collector for firings once a second. The collector stores firings, so none is missed while either of them is down. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -25,7 +25,7 @@
 
 enum { TURN_MS = 1000 };
 
-struct tb_mem tk_mem; /* of the room that asks the collector */
+struct tb_mem tk_mem; /* required by the client library */
 
 struct program {
   const char *config_path, *state;
@@ -34,16 +34,14 @@ struct program {
   struct ac_config config;
   struct ac_progress *progress;
   struct ac_line *line[AC_ACTIONS_MAX];
-  int stop_fd; /* of SIGTERM and SIGINT */
+  int stop_fd; /* signalfd of SIGTERM and SIGINT */
   struct tk_client *client;
   bool has_begun, is_away;
-  uint64_t last; /* firings up to here are in the lines */
+  uint64_t last; /* firings up to here are queued */
 };
 
-/* ---- the collector ---- */
-
-static tb_rc ask(struct program *p, uint64_t after, uint32_t newest, struct tb_diag *diag,
-                 const Tracecollect__V1__FiringsReply **out) {
+static tb_rc ask_firings(struct program *p, uint64_t after, uint32_t newest, struct tb_diag *diag,
+                         const Tracecollect__V1__FiringsReply **out) {
   Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
 
   ask.after = after;
@@ -52,7 +50,7 @@ static tb_rc ask(struct program *p, uint64_t after, uint32_t newest, struct tb_d
   return tk_client_ask(p->client, TP_ROUTE_FIRINGS, "", &ask.base, diag, out);
 }
 
-/* An action that is new begins behind what has fired before it was there; that is noted, so that it is not new again. */
+/* A new action skips earlier firings. Its start is stored, so that it is not new again. */
 static tb_rc begin_action(struct program *p, unsigned i, uint64_t newest, struct tb_diag *diag) {
   const struct ac_action *action = &p->config.action[i];
   uint64_t done = ac_progress_of(p->progress, action->id, "");
@@ -62,14 +60,14 @@ static tb_rc begin_action(struct program *p, unsigned i, uint64_t newest, struct
     TB_TRY(ac_progress_note(p->progress, action->id, "", done, diag));
   }
   if (done < p->last) p->last = done;
-  if (p->line[i] != NULL) return TB_OK; /* begun by a try that failed later */
+  if (p->line[i] != NULL) return TB_OK; /* a previous try began it and failed later */
   return ac_line_start(action, p->progress, p->stop_fd, &p->line[i]);
 }
 
-static tb_rc begin(struct program *p, struct tb_diag *diag) {
+static tb_rc begin_actions(struct program *p, struct tb_diag *diag) {
   const Tracecollect__V1__FiringsReply *reply;
 
-  TB_TRY(ask(p, 0, 1, diag, &reply));
+  TB_TRY(ask_firings(p, 0, 1, diag, &reply));
   uint64_t newest = reply->n_firings > 0 ? reply->firings[0]->id : 0;
   p->last = UINT64_MAX;
   for (unsigned i = 0; i < p->config.n; i++) TB_TRY(begin_action(p, i, newest, diag));
@@ -96,13 +94,13 @@ static void say_unknown(const struct program *p, const Tracecollect__V1__Firing 
              firing->actions[i], p->config_path);
 }
 
-static tb_rc take(struct program *p, struct tb_diag *diag) {
+static tb_rc take_firings(struct program *p, struct tb_diag *diag) {
   const Tracecollect__V1__FiringsReply *reply;
   bool more = true;
 
-  if (!p->has_begun) TB_TRY(begin(p, diag));
+  if (!p->has_begun) TB_TRY(begin_actions(p, diag));
   while (more) {
-    TB_TRY(ask(p, p->last, 0, diag, &reply));
+    TB_TRY(ask_firings(p, p->last, 0, diag, &reply));
     for (size_t i = 0; i < reply->n_firings; i++) {
       say_unknown(p, reply->firings[i]);
       TB_TRY(put_firing(p, reply->firings[i]));
@@ -116,7 +114,7 @@ static void take_or_say(struct program *p) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  tb_rc rc = take(p, &diag);
+  tb_rc rc = take_firings(p, &diag);
   if (rc != TB_OK) {
     tk_client_close(p->client);
     p->client = NULL;
@@ -127,8 +125,6 @@ static void take_or_say(struct program *p) {
   if (rc == TB_OK && p->is_away) tc_log(TC_NOTICE, "actions", "collector: back");
   p->is_away = rc != TB_OK;
 }
-
-/* ---- running ---- */
 
 static int catch_signals(void) {
   sigset_t ends;
@@ -141,7 +137,7 @@ static int catch_signals(void) {
   return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-static void run(struct program *p) {
+static void run_program(struct program *p) {
   struct pollfd stop = { .fd = p->stop_fd, .events = POLLIN };
 
   tc_log(TC_NOTICE, "actions", "version=" TC_VERSION " config=%s: %u actions", p->config_path,
@@ -168,12 +164,10 @@ static tb_rc start(struct program *p, struct tb_diag *diag) {
   TB_TRY(tp_post_init());
   p->stop_fd = catch_signals();
   if (p->stop_fd < 0) return tb_fail(diag, TB_IO, "signalfd: %s", strerror(errno));
-  run(p);
+  run_program(p);
   close(p->stop_fd);
   return TB_OK;
 }
-
-/* ---- the command line ---- */
 
 #define AT(member) offsetof(struct program, member)
 static const struct tk_option options[] = {
@@ -195,7 +189,7 @@ static int print_help(void) {
   return TK_DONE;
 }
 
-/* -1: go on; else the exit code. */
+/* Returns -1 to go on, or the exit code. */
 static int parse(int argc, char **argv, struct program *p) {
   static char name[] = "tracecollect-actions";
 

@@ -23,19 +23,20 @@ enum {
 
 struct noted {
   char action[sizeof((struct ac_action *)0)->id];
-  char rule[AC_RULE_MAX + 1]; /* "": of all */
+  char rule[AC_RULE_MAX + 1]; /* "": all rules */
   uint64_t id;
 };
 
 struct ac_progress {
   int folder_fd;
   struct tc_text_file file;
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* protects the fields below */
   struct noted noted[NOTED_MAX];
   unsigned n;
 };
 
-static struct noted *find(struct ac_progress *progress, const char *action, const char *rule) {
+static struct noted *find_noted(struct ac_progress *progress, const char *action,
+                                const char *rule) {
   for (unsigned i = 0; i < progress->n; i++)
     if (strcmp(progress->noted[i].action, action) == 0 &&
         strcmp(progress->noted[i].rule, rule) == 0)
@@ -53,7 +54,7 @@ static void forget_rules(struct ac_progress *progress, const char *action) {
   }
 }
 
-/* Of a rule, if there is one. */
+/* Prefers entries of a rule. */
 static struct noted *oldest(struct ac_progress *progress) {
   struct noted *found = &progress->noted[0];
 
@@ -65,18 +66,19 @@ static struct noted *oldest(struct ac_progress *progress) {
   return found;
 }
 
-/* One that may be in no file any more: a rule's is its action's then, so that nothing is done twice. */
+/* Frees an entry. If it is a rule's, its action takes over the id, so that nothing is done twice. */
 static struct noted *forget_oldest(struct ac_progress *progress) {
   struct noted *noted = oldest(progress);
-  struct noted *of_all = find(progress, noted->action, "");
+  struct noted *of_all = find_noted(progress, noted->action, "");
 
   if (of_all != NULL && of_all->id < noted->id) of_all->id = noted->id;
   return noted;
 }
 
-static void set(struct ac_progress *progress, const char *action, const char *rule, uint64_t id) {
+static void set_noted(struct ac_progress *progress, const char *action, const char *rule,
+                      uint64_t id) {
   if (rule[0] == '\0') forget_rules(progress, action);
-  struct noted *noted = find(progress, action, rule);
+  struct noted *noted = find_noted(progress, action, rule);
 
   if (noted == NULL)
     noted = progress->n < NOTED_MAX ? &progress->noted[progress->n++] : forget_oldest(progress);
@@ -88,8 +90,8 @@ static void set(struct ac_progress *progress, const char *action, const char *ru
 
 uint64_t ac_progress_of(struct ac_progress *progress, const char *action, const char *rule) {
   pthread_mutex_lock(&progress->lock);
-  const struct noted *noted = find(progress, action, rule);
-  if (noted == NULL) noted = find(progress, action, "");
+  const struct noted *noted = find_noted(progress, action, rule);
+  if (noted == NULL) noted = find_noted(progress, action, "");
   uint64_t id = noted != NULL ? noted->id : 0;
   pthread_mutex_unlock(&progress->lock);
   return id;
@@ -108,12 +110,12 @@ static void print_all(void *self, struct tb_buf *text) {
 tb_rc ac_progress_note(struct ac_progress *progress, const char *action, const char *rule,
                        uint64_t id, struct tb_diag *diag) {
   pthread_mutex_lock(&progress->lock);
-  set(progress, action, rule, id);
+  set_noted(progress, action, rule, id);
   pthread_mutex_unlock(&progress->lock);
   return tc_text_file_save(&progress->file, progress, print_all, diag);
 }
 
-_Static_assert(sizeof((struct noted *)0)->action == 41 && AC_RULE_MAX == 32 && 
+_Static_assert(sizeof((struct noted *)0)->action == 41 && AC_RULE_MAX == 32 &&
                    LINE_BYTES >= 41 + 1 + 20 + 1 + 32 + 1,
                "widths in the format of a line");
 
@@ -121,7 +123,7 @@ static tb_rc read_line(void *self, const char *line, bool *out_is_one) {
   struct noted noted = { .rule = "" };
 
   *out_is_one = sscanf(line, "%40s %" SCNu64 " %32s", noted.action, &noted.id, noted.rule) >= 2;
-  if (*out_is_one) set(self, noted.action, noted.rule, noted.id);
+  if (*out_is_one) set_noted(self, noted.action, noted.rule, noted.id);
   return TB_OK;
 }
 

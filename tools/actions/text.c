@@ -26,7 +26,7 @@ static void put_field(struct tb_buf *out, const char *name, const char *text) {
   tp_json_text(out, text);
 }
 
-/* "text" is shown as it is by chat systems. */
+/* Chat systems show "text" unchanged. */
 static void put_json(struct tb_buf *out, const Tracecollect__V1__Firing *f, const char *ended,
                      const char *stream) {
   char summary[SUMMARY_BYTES];

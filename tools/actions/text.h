@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an action is given of a firing: a command a line a field, a webhook JSON.
+/* Formats a firing for an action: a line for each field for a command, JSON for a webhook.
  *
  * Memory    the caller frees *out, which is NULL after an error.
  * Errors    TB_NOMEM.

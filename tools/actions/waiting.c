@@ -10,26 +10,26 @@ struct node {
   struct node *next;
 };
 
-/* There as long as something of the rule waits or is under way. */
+/* Exists while a firing of the rule waits or is under way. */
 struct ac_queue {
   char rule[AC_RULE_MAX + 1];
   struct node *first, **last;
-  struct node *under_way; /* NULL: nothing is */
+  struct node *under_way; /* NULL: none */
   size_t n;
-  uint64_t turn, due_ns; /* the least turn is served first */
+  uint64_t turn, due_ns; /* the lowest turn is served first */
   struct ac_queue *next;
 };
 
-static struct ac_queue *find(const struct ac_waiting *waiting, const char *rule) {
+static struct ac_queue *find_queue(const struct ac_waiting *waiting, const char *rule) {
   struct ac_queue *queue = waiting->queues;
 
   while (queue != NULL && strcmp(queue->rule, rule) != 0) queue = queue->next;
   return queue;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if memory cannot be allocated. */
 static struct ac_queue *find_or_make(struct ac_waiting *waiting, const char *rule) {
-  struct ac_queue *queue = find(waiting, rule);
+  struct ac_queue *queue = find_queue(waiting, rule);
 
   if (queue != NULL || (queue = calloc(1, sizeof *queue)) == NULL) return queue;
   snprintf(queue->rule, sizeof queue->rule, "%s", rule);
@@ -67,7 +67,7 @@ static struct ac_queue *longest(const struct ac_waiting *waiting) {
   return found;
 }
 
-/* What was to be tried again goes with its time. */
+/* Its retry time is dropped, too. */
 static void give_up_oldest(struct ac_waiting *waiting, struct ac_task *out) {
   struct ac_queue *queue = longest(waiting);
   struct node *node = take_first(waiting, queue);
@@ -116,7 +116,7 @@ bool ac_waiting_take(struct ac_waiting *waiting, uint64_t now_ns, struct ac_task
 }
 
 void ac_waiting_over(struct ac_waiting *waiting, struct ac_task *task) {
-  struct ac_queue *queue = find(waiting, task->rule);
+  struct ac_queue *queue = find_queue(waiting, task->rule);
 
   free(TB_MOVE(task->text));
   free(TB_MOVE(queue->under_way));
@@ -125,7 +125,7 @@ void ac_waiting_over(struct ac_waiting *waiting, struct ac_task *task) {
 }
 
 void ac_waiting_later(struct ac_waiting *waiting, const struct ac_task *task, uint64_t due_ns) {
-  struct ac_queue *queue = find(waiting, task->rule);
+  struct ac_queue *queue = find_queue(waiting, task->rule);
   struct node *node = TB_MOVE(queue->under_way);
 
   node->task = *task;

@@ -15,7 +15,7 @@ struct headers {
   char id[HEADER_BYTES], timestamp[HEADER_BYTES], signature[HEADER_BYTES];
 };
 
-/* False: no memory. */
+/* Returns false if memory cannot be allocated. */
 static bool sign(const struct ac_action *action, const struct ac_task *task, long long seconds,
                  char out[SIGNATURE_BYTES]) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -37,7 +37,7 @@ static bool sign(const struct ac_action *action, const struct ac_task *task, lon
   return done;
 }
 
-/* False: no memory. */
+/* Returns false if memory cannot be allocated. */
 static bool put_headers(const struct ac_action *action, const struct ac_task *task,
                         struct headers *out) {
   char signature[SIGNATURE_BYTES] = "";

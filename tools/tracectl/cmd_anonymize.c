@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl anonymize FILE -o OUT: the same trace without the program's names, to be given away. */
+/* tracectl anonymize FILE -o OUT: replaces the program's names, so that the trace can be passed
+ * on. */
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
@@ -21,12 +22,11 @@ static int fail(tb_rc rc, const struct tb_diag *diag, const char *path, const ch
     return tk_fail("anonymize", "%s: %s", path, why);
   }
   if (rc == TB_IO && errno != 0) return tk_fail("anonymize", "%s: %s", out, strerror(errno));
-  return TK_FAILED; /* the input: it was said */
+  return TK_FAILED; /* about the input, and already reported */
 }
 
 static int write_file(const char *path, const char *out_path) {
-  unsigned char
-      key[TK_ANONYMIZE_KEY_BYTES]; /* of this run: no one can try names against the result */
+  unsigned char key[TK_ANONYMIZE_KEY_BYTES]; /* never stored: names cannot be guessed */
   struct tk_anonymized sums = { 0 };
   struct tk_out_set *files = NULL;
   struct tb_diag diag;
@@ -34,7 +34,7 @@ static int write_file(const char *path, const char *out_path) {
 
   tb_diag_clear(&diag);
   if (getrandom(key, sizeof key, 0) != (ssize_t)sizeof key)
-    return tk_fail("anonymize", "no random numbers: %s", strerror(errno));
+    return tk_fail("anonymize", "cannot get random numbers: %s", strerror(errno));
   tb_rc rc = tk_out_new(&diag, &files);
   if (rc == TB_OK) rc = tk_out_begin(files, out_path, &diag, &out);
   errno = 0;

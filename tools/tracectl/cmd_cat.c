@@ -15,7 +15,7 @@ typedef tb_rc events_fn(void *self, const struct to_generation *gen, const struc
 typedef tb_rc file_fn(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                       struct tb_diag *diag);
 
-/* The words of -d, in their order. */
+/* In the order of the words of -d. */
 enum { FORM_PARSED, FORM_WIRE, FORM_FOOTPRINT, FORM_JSON };
 static const struct form {
   events_fn *events; /* prints ordered events */
@@ -31,9 +31,9 @@ struct cat {
   unsigned form;
   const char *path;
   struct tk_trace_range_ask ask;
-  struct tk_trace_ranges parts;      /* none: all */
+  struct tk_trace_ranges parts;      /* empty: all */
   const struct tk_trace_range *part; /* NULL: all */
-  bool any;                          /* a part had events that are wanted */
+  bool any;                          /* a part had matching events */
   bool json, no_progress;
   unsigned threads;
 };
@@ -88,7 +88,7 @@ static bool print_parts(struct cat *cat, struct tk_out *out, struct tk_trace_run
     read = print_part(cat, out, run);
   }
   if (read && run->rc == TB_OK && !cat->any)
-    run->rc = tb_fail(&run->diag, TB_NOTFOUND, "no event of that time is in it");
+    run->rc = tb_fail(&run->diag, TB_NOTFOUND, "it has no event in that time");
   return read;
 }
 
@@ -104,9 +104,9 @@ static int cat_file(struct cat *cat) {
   int error = out->error;
   free(out);
 
-  if (error == EPIPE) return TK_DONE; /* the reader of the pipe has seen enough */
+  if (error == EPIPE) return TK_DONE; /* the pipe's reader has closed it */
   if (error != 0) return tk_fail("cat", "cannot write: %s", strerror(error));
-  if (!read) return TK_FAILED; /* said where it was seen */
+  if (!read) return TK_FAILED; /* already reported */
   if (run.rc == TB_OK) return TK_DONE;
   tb_diag_format(&run.diag, why, sizeof why);
   return tk_fail("cat", "%s: %s", cat->path, run.diag.rc != TB_OK ? why : tb_rc_text(run.rc));
@@ -117,7 +117,7 @@ static int cat_part(struct cat *cat) {
 
   tb_diag_clear(&diag);
   tb_rc rc = tk_trace_ranges_find("cat", cat->path, &cat->ask, &diag, &cat->parts);
-  if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
+  if (rc == TB_IO) return TK_FAILED; /* already reported */
   if (rc == TB_BROKEN) return tk_usage("cat", "%s", diag.text);
   if (rc != TB_OK) return tk_fail("cat", "%s: %s", cat->path, diag.text);
   int code = cat_file(cat);

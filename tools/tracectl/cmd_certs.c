@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl certs: a private authority, without a question asked: its certificates, and what it takes back. */
+/* tracectl certs: a private authority, its certificates and its revocation list, without questions. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void say(bool json, const char *dir, const char *name) {
 
 struct options {
   bool json, new_key;
-  long days, authority_days; /* 0: by default */
+  long days, authority_days; /* 0: default */
 };
 
 static int init(const struct options *o, const char *dir) {
@@ -131,7 +131,7 @@ static int check_options(const struct options *o, const char *verb) {
   return TK_DONE;
 }
 
-static int run(const struct options *o, int argc, char **argv) {
+static int run_verb(const struct options *o, int argc, char **argv) {
   const char *verb = argv[0], *dir = argv[1];
 
   if (strcmp(verb, "init") == 0) {
@@ -165,5 +165,5 @@ int tk_cmd_certs(int argc, char **argv) {
   if (argc < 2)
     return tk_usage("certs", "init, agent, reader, server, renew or revoke, and DIR, are required");
   code = check_options(&o, argv[0]);
-  return code == TK_DONE ? run(&o, argc, argv) : code;
+  return code == TK_DONE ? run_verb(&o, argc, argv) : code;
 }

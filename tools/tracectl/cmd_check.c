@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl check FILE...: whether each trace is whole, in one line or one JSON object. */
+/* tracectl check FILE...: reports in a line or a JSON object whether each trace is whole. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -83,8 +83,8 @@ static void print_line(const char *path, const struct tk_trace_run *run) {
 
   if (run->rc == TB_OK) {
     tk_put_plain(stdout, path);
-    printf(": ok: %" PRIu64 " events, %" PRIu64 " generations, trace format of Go 1.%u\n", run->events,
-           run->generations, run->version);
+    printf(": ok: %" PRIu64 " events, %" PRIu64 " generations, trace format of Go 1.%u\n",
+           run->events, run->generations, run->version);
     return;
   }
   tk_put_plain(stdout, path);

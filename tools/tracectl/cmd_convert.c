@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracectl convert --to FORMAT [FILE... | SELECTOR...] -o OUT: traces for other tools. csv, json and sqlite are tables of
- * query, the others one timeline. */
+ * query, others a timeline. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "tools/tracectl/term/out_file.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* The words of --to, in their order; the first ones are timelines. */
+/* In the order of the words of --to; timelines first. */
 #define FORMS "perfetto|chrome|collapsed|otlp|otlp-metrics|json|csv|sqlite"
 enum form { PERFETTO, CHROME, COLLAPSED, OTLP, OTLP_METRICS, JSON, CSV, SQLITE, NOT_GIVEN };
 static const struct tk_format *const timelines[] = { &tk_format_perfetto, &tk_format_chrome,
@@ -23,11 +23,11 @@ static const struct tk_format *const timelines[] = { &tk_format_perfetto, &tk_fo
 struct convert_options {
   struct tk_inputs inputs;
   const char *path, *table;
-  unsigned form, stacks; /* NOT_GIVEN */
+  unsigned form, stacks; /* NOT_GIVEN if absent */
   struct tk_convert_ask ask;
 };
 
-/* --otlp URL is --to otlp, or otlp-metrics, with another place. */
+/* --otlp URL means --to otlp or otlp-metrics, sent to a URL. */
 static int check_url(struct convert_options *o) {
   const char *url = o->ask.options.url;
 
@@ -74,7 +74,7 @@ static int write_rows(const struct convert_options *o, struct tk_traces *traces)
   int code = TK_FAILED;
   if (rc == TB_OK)
     code = o->form == CSV ? tk_table_csv(traces, table, file)
-                               : tk_sql_run(traces, sql, TK_ROWS_JSON, file);
+                          : tk_sql_run(traces, sql, TK_ROWS_JSON, file);
   if (rc == TB_OK && code != TK_USAGE) rc = tk_out_publish(files, &diag);
   tk_out_free(files);
   if (rc == TB_IO && strcmp(o->path, "-") == 0 && tk_reader_is_gone()) return TK_DONE;
@@ -116,12 +116,12 @@ const struct tk_option tk_convert_options[] = {
             "sqlite: all tables"),
   TK_OPTION('o', "output", "OUT", tk_read_text, AT(path), "the file; - is standard output"),
   TK_OPTION(0, "table", "NAME", tk_read_text, AT(table),
-            "of json and csv: as in query; default: spans"),
+            "for json and csv: a table of query; default: spans"),
   TK_OPTION(0, "otlp", "URL", tk_read_text, AT(ask.options.url),
             "send otlp to URL/v1/traces, otlp-metrics to URL/v1/metrics; headers: "
             "OTEL_EXPORTER_OTLP_HEADERS"),
   TK_OPTION(0, "of", "samples|waiting|runnable|syscall", tk_read_word, AT(stacks),
-            "of collapsed: samples (default), or the time spent waiting, runnable, in a system "
+            "for collapsed: samples (default), or the time spent waiting, runnable, in a system "
             "call"),
   TK_GROUP(tk_inputs_options, AT(inputs)),
   { 0 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl diff A B: what got slower, with intervals. Each is a file, or what a collector has:
- * service=shop,since=-2h,until=-1h. */
+/* tracectl diff A B: finds what got slower, with confidence intervals. A and B are files, or
+ * selections of a collector's streams: service=shop,since=-2h,until=-1h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +46,8 @@ const struct tk_option tk_diff_options[] = {
   { 0 },
 };
 
-/* ---- the two sides ---- */
-
-/* One "name=value" of a collector's side: an option that selects streams. word is changed, and its
- * value lent. */
+/* Reads one "name=value", an option that selects streams. Modifies word, from which the value is
+ * lent. */
 static int read_word(struct tk_inputs *in, char *word) {
   static char verb[] = "diff";
   char option[NAME_BYTES], *value = strchr(word, '='), *argv[] = { verb, option, value, NULL };
@@ -57,11 +55,11 @@ static int read_word(struct tk_inputs *in, char *word) {
   if (value == NULL || value == word) return tk_usage("diff", "'%s' is not NAME=VALUE", word);
   *argv[2]++ = '\0';
   snprintf(option, sizeof option, "--%s", word);
-  optind = 0; /* these are other arguments */
+  optind = 0; /* restart getopt */
   return tk_options_read(3, argv, tk_selector_options, &in->selector);
 }
 
-/* text is changed. */
+/* Modifies text. */
 static int read_words(struct tk_inputs *in, char *text) {
   int code = TK_DONE;
   char *rest = NULL;
@@ -79,7 +77,7 @@ static int read_places(const struct tk_inputs *in, const char *side, struct tk_s
   for (size_t i = 0; i < in->n; i++)
     if (!tk_samples_read(out, &in->place[i], error))
       return error[0] == 0 ? TK_FAILED : tk_fail("diff", "%s", error);
-  return out->generations > 0 ? TK_DONE : tk_fail("diff", "%s: nothing in it has ended", side);
+  return out->generations > 0 ? TK_DONE : tk_fail("diff", "%s: no span in it has ended", side);
 }
 
 static int read_side(const struct diff_options *o, char *side, struct tk_samples *out) {
@@ -96,8 +94,6 @@ static int read_side(const struct diff_options *o, char *side, struct tk_samples
   free(words);
   return code;
 }
-
-/* ---- the answer ---- */
 
 static int judge(const struct diff_options *o, struct tk_comparison *c) {
   int code = TK_DONE;
@@ -151,7 +147,7 @@ int tk_cmd_diff(int argc, char **argv) {
   if (optind + 2 != argc)
     return tk_usage("diff", "A and B are required: a FILE each, or service=S,since=T,until=T of a "
                             "collector");
-  char **side = argv + optind; /* reading a side moves optind */
+  char **side = argv + optind; /* reading a side changes optind */
   tk_samples_init(&samples[0]);
   tk_samples_init(&samples[1]);
   code = read_side(&o, side[0], &samples[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl fetch: archived generations as one trace, the bytes as the program wrote them. Go's
- * reader takes no trace with a hole in its generations, so a hole begins another file; it ends at a broken generation, so with --split what is
- * behind one does, too (fetch/plan.c finds both). */
+/* tracectl fetch: archived generations as one trace, byte for byte as the program wrote them. Go's reader refuses a trace with missing
+ * generations, so a new file begins after a hole. It ends at a broken generation, so with --split a new file begins there, too
+ * (fetch/plan.c finds both). */
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
@@ -30,7 +30,7 @@ struct fetching {
   uint64_t file_bytes[TK_OUT_FILES_MAX];
 };
 
-/* --- what is said ------------------------------------------------------------------------------ */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static void say_range(const struct tk_gap *gap, const char *more) {
   if (gap->first_gen == gap->last_gen)
@@ -47,7 +47,7 @@ static void file_name(const struct fetching *f, unsigned number, char out[PATH_M
     snprintf(out, PATH_MAX, "%s.%u", f->path, number);
 }
 
-/* "; what follows is in FILE.2" of this generation, if something does; else "". */
+/* Formats "; what follows is in FILE.2" if a file follows this generation; else "". */
 static void where_more_is(const struct fetching *f, uint64_t gen, char out[PATH_MAX + 32]) {
   const struct tk_plan *p = &f->plan;
   char path[PATH_MAX];
@@ -83,7 +83,7 @@ static void say_plan(const struct fetching *f) {
   }
 }
 
-/* A file's run of pieces, reported when all is published. */
+/* Reports a file's pieces, after all files are published. */
 static void say_file(const struct fetching *f, unsigned number, const struct tk_piece *first,
                      const struct tk_piece *last, uint64_t bytes) {
   char path[PATH_MAX], size[TK_SIZE_BYTES];
@@ -170,11 +170,11 @@ static tb_rc read_pieces(struct fetching *f, struct tk_out_set *files) {
 static tb_rc write_files(struct fetching *f) {
   struct tk_out_set *files;
 
-  /* A pipe cannot take what follows as a trace of its own. */
+  /* The second trace would not fit into the pipe. */
   for (size_t i = 1; strcmp(f->path, "-") == 0 && i < f->plan.n_pieces; i++)
     if (f->plan.pieces[i].begins_file)
       return tb_fail(f->fetch.diag, TB_REFUSED,
-                     "a %s lies before generation %" PRIu64
+                     "a %s comes before generation %" PRIu64
                      ": two traces do not fit into one pipe; use -o FILE, or --gen",
                      f->plan.pieces[i - 1].ends_broken ? "broken generation" : "hole",
                      f->plan.pieces[i].first_gen);
@@ -186,7 +186,7 @@ static tb_rc write_files(struct fetching *f) {
   return rc;
 }
 
-static tb_rc run(struct fetching *f) {
+static tb_rc run_fetch(struct fetching *f) {
   TB_TRY(tk_client_open(&f->args, f->fetch.diag, &f->fetch.client));
   tb_rc rc = tk_firing_is_asked(&f->firing)
                  ? tk_firing_select(f->fetch.client, &f->firing, &f->selector, f->fetch.diag)
@@ -209,10 +209,10 @@ static tb_rc run(struct fetching *f) {
 const struct tk_option tk_fetch_options[] = {
   TK_GROUP(tk_selector_options, AT(selector)),
   TK_OPTION(0, "firing", "ID", tk_read_count, AT(firing.id),
-            "what a rule fired on: the generation and the one before it, or with --last what was "
+            "what a rule fired on: the generation and the previous one, or with --last what was "
             "traced so long before its end; `trigger history --json` shows the ids"),
   TK_OPTION(0, "trigger", "NAME", tk_read_text, AT(firing.rule),
-            "the same of the newest firing of this rule"),
+            "the newest firing of this rule, as --firing"),
   TK_OPTION('o', "output", "FILE", tk_read_text, AT(path),
             "the file to write; - is standard output; what follows a hole goes to FILE.2"),
   TK_OPTION(0, "split", NULL, tk_read_flag, AT(split),
@@ -252,7 +252,7 @@ int tk_cmd_fetch(int argc, char **argv) {
     rc = tk_selector_segment(&f.selector, argv[optind], &diag);
   if (rc == TB_OK) rc = check_options(&f);
 
-  if (rc == TB_OK) rc = run(&f);
+  if (rc == TB_OK) rc = run_fetch(&f);
   bool incomplete = f.plan.n_gaps != 0;
   tk_plan_fini(&f.plan);
   if (rc == TB_IO && f.path != NULL && strcmp(f.path, "-") == 0 && tk_reader_is_gone())

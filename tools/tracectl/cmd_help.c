@@ -25,8 +25,6 @@ void tk_help_overview(FILE *out) {
         out);
 }
 
-/* ---- a verb as text ---- */
-
 void tk_help_verb(const struct tk_verb *verb) {
   if (verb->run != NULL) printf("usage: tracectl %s %s\n\n", verb->name, verb->args);
   puts(verb->about);
@@ -50,8 +48,6 @@ int tk_help_unknown(const char *name) {
   return TK_USAGE;
 }
 
-/* ---- all as JSON, for tools/tracectl/manual.py ---- */
-
 static void add_options(json_t *to, const struct tk_option *row, bool connects) {
   for (; !tk_option_is_end(row); row++) {
     if (row->group != NULL) {
@@ -59,10 +55,10 @@ static void add_options(json_t *to, const struct tk_option *row, bool connects) 
       continue;
     }
     const char letter[] = { row->letter, '\0' };
-    json_array_append_new(
-        to, json_pack("{s:s,s:s,s:s,s:s,s:b}", "letter", letter, "name",
-                      row->name != NULL ? row->name : "", "arg", row->arg != NULL ? row->arg : "",
-                      "about", row->about, "connects", connects));
+    json_array_append_new(to, json_pack("{s:s,s:s,s:s,s:s,s:b}", "letter", letter, "name",
+                                        row->name != NULL ? row->name : "", "arg",
+                                        row->arg != NULL ? row->arg : "", "about", row->about,
+                                        "connects", connects));
   }
 }
 
@@ -75,9 +71,8 @@ static int print_json(const struct tk_verb *verb) {
       json_array_append_new(examples,
                             json_pack("{s:s,s:s}", "command", e->command, "about", e->about));
   json_t *line = json_pack("{s:s,s:s,s:s,s:s,s:s,s:o,s:o}", "verb", verb->name, "purpose",
-                           tk_purpose_text(verb->purpose), "args", verb->args, "about",
-                           verb->about, "notes", verb->notes, "options", options, "examples",
-                           examples);
+                           tk_purpose_text(verb->purpose), "args", verb->args, "about", verb->about,
+                           "notes", verb->notes, "options", options, "examples", examples);
   if (line == NULL) return tk_fail("help", "out of memory");
   json_dumpf(line, stdout, JSON_COMPACT);
   putchar('\n');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl help` prints, for main() as well. */
+/* Parts of `tracectl help`, shared with main(). */
 #ifndef TK_CMD_HELP_H
 #define TK_CMD_HELP_H
 
@@ -9,6 +9,6 @@
 
 void tk_help_overview(FILE *out);
 void tk_help_verb(const struct tk_verb *verb);
-int tk_help_unknown(const char *name); /* says that there is no such verb; TK_USAGE */
+int tk_help_unknown(const char *name); /* prints an error; returns TK_USAGE */
 
 #endif

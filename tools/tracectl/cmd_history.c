@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl history: the reports that a collector keeps when the traces have gone, a stretch of a stream a line. */
+/* tracectl history: the reports that a collector archives and keeps longer than the traces, a line for each
+ * stretch of a stream. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,18 +24,16 @@ typedef Tracecollect__V1__FieldSchema FieldSchema;
 struct history_options {
   struct tk_client_args client;
   struct tk_selector selector;
-  const char *kind; /* "all": every one */
+  const char *kind; /* "all": every kind */
   bool json, figures_only;
 
   struct tk_table table;
   struct tb_arena arena;
-  Tracecollect__V1__ReportSchema *schema; /* whose figures are the columns */
+  Tracecollect__V1__ReportSchema *schema; /* its figures are the columns */
   uint64_t reports, damaged;
 };
 
-/* ---- as text ---- */
-
-/* What of a distribution has a column. */
+/* Columns of a distribution. */
 static const enum tk_part parts[] = { TK_PART_COUNT, TK_PART_P99, TK_PART_MAX };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -106,9 +105,7 @@ static tb_rc take_reports(struct history_options *o, const Tracecollect__V1__His
   return TB_OK;
 }
 
-/* ---- asking ---- */
-
-/* The reply is lent until the next question, so the place is copied. */
+/* The place is copied, because the next request overwrites the reply. */
 static tb_rc ask_all(struct history_options *o, struct tk_client *client, struct tb_diag *diag) {
   Tracecollect__V1__HistoryRequest ask = TRACECOLLECT__V1__HISTORY_REQUEST__INIT;
   unsigned char stream[sizeof o->selector.stream];
@@ -123,7 +120,7 @@ static tb_rc ask_all(struct history_options *o, struct tk_client *client, struct
     TB_TRY(take_reports(o, reply));
     if (!reply->more) break;
     if (reply->after_stream.len != sizeof stream)
-      return tb_fail(diag, TB_PROTOCOL, "an answer that goes on has no place");
+      return tb_fail(diag, TB_PROTOCOL, "the reply has more pages, but no place to continue from");
     memcpy(stream, reply->after_stream.data, sizeof stream);
     ask.after_stream = (ProtobufCBinaryData){ sizeof stream, stream };
     ask.after_ns = reply->after_ns;
@@ -133,7 +130,7 @@ static tb_rc ask_all(struct history_options *o, struct tk_client *client, struct
 
 static int answer(struct history_options *o, struct tk_client *client) {
   static const char none[] =
-      "no report is kept of that; the first comes when a stream is as old as "
+      "no report is archived for that; the first is made when a stream is as old as "
       "the collector's reports.every";
   struct tb_diag diag;
 
@@ -148,7 +145,7 @@ static int answer(struct history_options *o, struct tk_client *client) {
   return tk_fail("history", "%s", tk_remote_no_match(client, &o->selector, none));
 }
 
-static int run(struct history_options *o) {
+static int run_history(struct history_options *o) {
   struct tk_client *client;
   struct tb_diag diag;
 
@@ -161,8 +158,6 @@ static int run(struct history_options *o) {
   tk_client_close(client);
   return code;
 }
-
-/* ---- arguments ---- */
 
 static int take_kind(struct history_options *o, const char *text) {
   enum to_analysis_kind kind;
@@ -206,7 +201,7 @@ int tk_cmd_history(int argc, char **argv) {
 
   tb_arena_init(&o.arena, &tk_mem, 4096);
   if (code == TK_DONE) code = check(&o, argc, argv);
-  if (code == TK_DONE) code = run(&o);
+  if (code == TK_DONE) code = run_history(&o);
   tb_arena_fini(&o.arena);
   return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl index FILE: its generations, and where each begins. */
+/* tracectl index FILE: lists its generations and their offsets. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -85,8 +85,9 @@ static int save(const char *path, const struct tk_index *index) {
   return tk_index_save(path, index, &diag) == TB_OK ? TK_DONE : tk_fail("index", "%s", diag.text);
 }
 
-/* All rows there are, then the fault. */
-static int give(const char *path, const struct index_options *o, const struct tk_index *index) {
+/* Prints all rows there are, then the fault. */
+static int print_index(const char *path, const struct index_options *o,
+                       const struct tk_index *index) {
   char why[300];
   int code = TK_DONE;
 
@@ -129,7 +130,7 @@ int tk_cmd_index(int argc, char **argv) {
     known = false;
   }
   if (!known && !tk_index_scan("index", path, true, !o.no_progress, &index)) return TK_FAILED;
-  code = give(path, &o, &index);
+  code = print_index(path, &o, &index);
   tk_index_fini(&index);
   return code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl list: the archive's segments by the time they were traced, the newest last. All are kept until the last
- * page has come, packed as they came: some 300 bytes a segment. */
+/* tracectl list: the archive's segments by traced time, newest last. All pages are collected first, packed: some
+ * 300 bytes a segment. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
-/* A segment's kept fields. */
+/* A segment's sort keys, and its packed message. */
 struct item {
   uint64_t id, began_ns, arrived_ns, bytes, events;
-  char *service; /* and, behind its end, the instance; then the packed message */
+  char *service; /* service, instance and packed message in one block */
   const char *instance;
   const unsigned char *packed;
   size_t len;
@@ -41,8 +41,6 @@ struct listing {
   struct item *items;
   size_t n, room;
 };
-
-/* ---- order ---- */
 
 static int compare(uint64_t a, uint64_t b) {
   return (a > b) - (a < b);
@@ -81,10 +79,8 @@ static int by_service(const void *a, const void *b) {
   return order != 0 ? order : by_time(a, b);
 }
 
-/* The words of --sort, in their order. */
+/* In the order of the words of --sort. */
 static item_order *const orders[] = { by_time, by_arrival, by_size, by_events, by_service };
-
-/* ---- taking ---- */
 
 static bool fill_item(const segment_info *s, struct item *out) {
   size_t service = strlen(s->service) + 1, instance = strlen(s->instance) + 1;
@@ -96,8 +92,9 @@ static bool fill_item(const segment_info *s, struct item *out) {
   memcpy(block + service, s->instance, instance);
   unsigned char *packed = (unsigned char *)block + service + instance;
   tracecollect__v1__segment_info__pack(s, packed);
-  *out = (struct item){ s->id, s->first_wall_ns, s->first_arrival_ns, s->bytes, s->events,
-                        block, block + service,  packed,              len };
+  *out = (struct item){ s->id,           s->first_wall_ns, s->first_arrival_ns,
+                        s->bytes,        s->events,        block,
+                        block + service, packed,           len };
   return true;
 }
 
@@ -112,8 +109,6 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   }
   return TB_OK;
 }
-
-/* ---- printing ---- */
 
 static void add_time(struct tk_table *table, uint64_t wall_ns, bool estimated) {
   char text[TC_TIME_BYTES];

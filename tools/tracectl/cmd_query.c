@@ -31,7 +31,7 @@ const struct tk_option tk_query_options[] = {
   { 0 },
 };
 
-/* The last argument is the statement, if none is named. */
+/* The last argument is the statement, unless --saved is given. */
 static int take_arguments(struct query_options *o, int argc, char **argv) {
   const struct tk_saved *saved = o->saved == NULL ? NULL : tk_saved_find(o->saved);
 

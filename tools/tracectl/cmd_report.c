@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report KIND [FILE]: the analyses of a trace file, or of a collector's live streams. Both
- * are read into a set of reports; what becomes of the set is the same. */
+/* tracectl report KIND [FILE]: analyses a trace file, or gets reports of a collector's live streams. Both fill a set
+ * of reports, which is then printed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -10,15 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text/nearest.h"
+#include "online/spans/stacks/idle.h"
+#include "online/why/schema.h"
 #include "pack/report.h"
 #include "pack/trim.h"
-#include "online/spans/stacks/idle.h"
-#include "base/text/nearest.h"
 #include "tools/tracectl/args/options.h"
 #include "tools/tracectl/fetch/traces.h"
 #include "tools/tracectl/help/commands.h"
 #include "tools/tracectl/remote/remote.h"
-#include "trigger/condition.h"
 #include "tools/tracectl/report/go_profile.h"
 #include "tools/tracectl/report/live.h"
 #include "tools/tracectl/report/output.h"
@@ -26,11 +26,11 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 #include "tools/tracectl/why/why.h"
-#include "online/why/schema.h"
+#include "trigger/condition.h"
 
 enum {
   CHUNK_BYTES = 16 << 10,
-  WATCH_ROWS = 5, /* so that the page fits a screen */
+  WATCH_ROWS = 5, /* so that a page fits the screen */
 };
 #define NOT_GIVEN UINT_MAX
 
@@ -42,16 +42,16 @@ struct report_options {
   struct tk_report_style style;
   const char *pprof, *table; /* NULL: none */
   bool json, csv, schema, watch, no_progress;
-  unsigned window, rows, frames, threads; /* NOT_GIVEN */
+  unsigned window, rows, frames, threads; /* NOT_GIVEN if absent */
   struct tk_client_args client;
   struct tk_selector selector;
   struct tk_texts fail_on;
   struct tk_why_ask why;
   struct tk_at at;
 
-  /* What they come to, once the kinds are known. */
+  /* Resolved from the options once the kinds are known. */
   struct tb_arena arena;
-  Schema *schemas[TO_ANALYSIS_KINDS]; /* of the wanted kinds */
+  Schema *schemas[TO_ANALYSIS_KINDS]; /* of the selected kinds */
   size_t kinds;
   struct tr_condition condition[TK_TEXTS_MAX];
   const TableSchema *csv_table;
@@ -103,7 +103,7 @@ static int resolve_conditions(struct report_options *o, const char *kind_text) {
   return TK_DONE;
 }
 
-/* The table of --table in the wanted kinds; *out_kinds: how many of them have it. */
+/* Finds the table of --table in the selected kinds; *out_kinds: number of kinds that have it. */
 static const TableSchema *find_table(const struct report_options *o, struct tb_nearest *nearest,
                                      unsigned *out_kinds) {
   const TableSchema *found = NULL;
@@ -143,7 +143,7 @@ static int resolve_table(struct report_options *o, const char *kind_text) {
   return TK_DONE;
 }
 
-/* The table of the profile: what --table says, else what Go's tool shows, else the first that has a stack as key. */
+/* The profile's table is that of --table, or the one that Go's tool shows, or the first whose key has a stack. */
 static int resolve_profile(struct report_options *o, const char *kind_text) {
   const struct tk_go_kind *go = o->table == NULL ? tk_go_kind_find(kind_text) : NULL;
 
@@ -164,8 +164,8 @@ static int resolve_profile(struct report_options *o, const char *kind_text) {
   return TK_DONE;
 }
 
-/* What the options come to for these kinds of report. */
-static int resolve(struct report_options *o, const char *kind_text) {
+/* Resolves the options for these kinds of report. */
+static int resolve_options(struct report_options *o, const char *kind_text) {
   int code = parse_kind(kind_text, o);
 
   if (code == TK_DONE && o->json && o->csv)
@@ -209,7 +209,7 @@ const struct tk_option tk_report_options[] = {
   TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
             "the last part of the trace that is analysed; default: all"),
   TK_OPTION(0, "top", "N", tk_read_number, AT(rows), "rows in each table (default 20, 0: all)"),
-  TK_OPTION(0, "table", "NAME", tk_read_text, AT(table), "of the tables, this one alone"),
+  TK_OPTION(0, "table", "NAME", tk_read_text, AT(table), "only this table"),
   TK_OPTION(0, "frames", "N", tk_read_number, AT(frames),
             "lines for a stack (default 4, 0: all frames)"),
   TK_OPTION(0, "threads", "1|2", tk_read_threads, AT(threads), TK_THREADS_ABOUT),
@@ -243,7 +243,7 @@ const struct tk_option tk_report_options[] = {
             "a time: nanoseconds as cat and query print them, RFC 3339, -5m, now or @UNIX"),
   TK_HELP(NULL, "Without FILE, of a collector's streams:"),
   TK_GROUP(tk_stream_options, AT(selector)),
-  TK_OPTION(0, "watch", NULL, tk_read_flag, AT(watch), "again each second, until ^C"),
+  TK_OPTION(0, "watch", NULL, tk_read_flag, AT(watch), "repeat each second, until ^C"),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
@@ -252,20 +252,20 @@ static bool is_remote(const struct report_options *o) {
   return tk_selector_names_streams(&o->selector) || tk_client_is_given(&o->client);
 }
 
-/* An option was given that only `why` has. */
+/* Returns true if an option was given that only `why` has. */
 static bool is_of_why(const struct report_options *o) {
   const struct to_why_ask *of = &o->why.of;
 
   return of->has_task || of->slow != NULL || of->goroutine != 0 || o->at.is_given;
 }
 
-/* An option was given that `why` does not have. */
+/* Returns true if an option was given that `why` does not have. */
 static bool is_not_of_why(const struct report_options *o) {
   return o->pprof != NULL || o->csv || o->table != NULL || o->ask.idle != NULL || o->watch ||
          o->threads != NOT_GIVEN || o->frames != NOT_GIVEN || o->fail_on.n > 0;
 }
 
-/* What was not given is by default. */
+/* Copies given numbers; others keep their defaults. */
 static void take_numbers(struct report_options *o) {
   if (o->window != NOT_GIVEN) o->ask.window = (enum to_window)o->window;
   if (o->rows != NOT_GIVEN) o->style.rows = o->rows;
@@ -274,7 +274,7 @@ static void take_numbers(struct report_options *o) {
   o->ask.progress = !o->no_progress;
 }
 
-/* ---- what becomes of the reports ---- */
+/* ---- output ---- */
 
 static int print_reports(const struct report_options *o, const struct tk_report_set *set,
                          const char *source) {
@@ -284,7 +284,7 @@ static int print_reports(const struct report_options *o, const struct tk_report_
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
-/* True: it is met by one of the reports. A figure that no report knows is said on stderr. */
+/* Returns true if a report meets it. A figure that no report has is reported on stderr. */
 static bool is_met(const struct tr_condition *condition, const struct tk_report_set *set) {
   bool known = false, unknown = false;
 
@@ -315,7 +315,7 @@ static int write_profile(const struct report_options *o, struct tk_report_set *s
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", diag.text);
 }
 
-/* Leaves what --table and --top show; reports without that table go. */
+/* Applies --table and --top; reports without the table are removed. */
 static void cut_reports(const struct report_options *o, struct tk_report_set *set) {
   size_t n = 0;
 
@@ -327,9 +327,9 @@ static void cut_reports(const struct report_options *o, struct tk_report_set *se
   set->n = n;
 }
 
-/* The profile and the conditions see every row; then the tables are cut to what is shown. */
-static int give_reports(const struct report_options *o, struct tk_report_set *set,
-                        const char *source) {
+/* Profile and conditions use all rows; then the tables are cut for printing. */
+static int output_reports(const struct report_options *o, struct tk_report_set *set,
+                          const char *source) {
   bool met[TK_TEXTS_MAX];
   int code = TK_DONE;
 
@@ -352,7 +352,7 @@ static int report_file(const struct report_options *o, const char *path) {
 
   tk_report_set_init(&set);
   int broken = tk_report_file(path, &o->ask, &set);
-  int code = give_reports(o, &set, path);
+  int code = output_reports(o, &set, path);
   tk_report_set_fini(&set);
   return broken != TK_DONE ? broken : code;
 }
@@ -370,7 +370,7 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   if (rc != TB_OK) {
     code = tk_remote_fail("report", rc, &diag);
   } else {
-    code = give_reports(o, &set, NULL);
+    code = output_reports(o, &set, NULL);
     if (code == TK_DONE && set.n == 0)
       code = tk_fail("report", "%s",
                      tk_remote_no_match(client, &o->selector,
@@ -380,8 +380,8 @@ static int report_once(const struct report_options *o, struct tk_client *client)
   return code;
 }
 
-/* One page, written in one piece so that it does not flicker. A stream that is not there yet is
- * awaited. TB_OK: *out_code says whether to go on (TK_DONE). */
+/* Prints one page, in one write so that it does not flicker, or waits for a stream. TB_OK: *out_code is TK_DONE to
+ * go on. */
 static tb_rc watch_page(const struct report_options *o, struct tk_client *client,
                         struct tb_diag *diag, int *out_code) {
   struct tk_report_set set;
@@ -390,7 +390,7 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
   tb_rc rc = tk_report_live(client, &o->ask, &o->selector, &set, diag);
   if (rc == TB_OK) {
     if (isatty(STDOUT_FILENO)) fputs("\033[H\033[J", stdout);
-    *out_code = give_reports(o, &set, NULL);
+    *out_code = output_reports(o, &set, NULL);
     if (*out_code == TK_DONE && set.n == 0 && !o->json) puts("waiting for a first generation");
     if (!o->json) putchar('\n');
     if (fflush(stdout) != 0) *out_code = TK_FAILED;
@@ -399,7 +399,7 @@ static tb_rc watch_page(const struct report_options *o, struct tk_client *client
   return rc;
 }
 
-/* A collector that restarts is waited for: it may be elsewhere then, as its ready file says. */
+/* Waits for a collector that restarts; its address may change, if it is read from a ready file. */
 static tb_rc reconnect(const struct report_options *o, struct tb_diag *diag,
                        struct tk_client **client) {
   const struct timespec pause = { .tv_nsec = 250000000 };
@@ -414,7 +414,7 @@ static tb_rc reconnect(const struct report_options *o, struct tb_diag *diag,
   return rc;
 }
 
-/* Ends with ^C, when a condition is met, and when its reader has gone. */
+/* Ends on ^C, when a condition is met, or when the reader of the output is gone. */
 static int report_watch(const struct report_options *o, struct tk_client **client) {
   static char page[1 << 16];
   const struct timespec second = { .tv_sec = 1 };
@@ -456,7 +456,7 @@ static int report_schema(const struct report_options *o) {
   return rc == TB_OK ? TK_DONE : tk_fail("report", "%s", tb_rc_text(rc));
 }
 
-/* Of the last minute, if no other window is asked for: a task that is longer is open in it. */
+/* The default is the last minute: a longer task is incomplete in it. */
 static uint64_t window_ns(const struct report_options *o) {
   static const uint64_t seconds[TO_WINDOWS] = {
     [TO_WINDOW_10S] = 10, [TO_WINDOW_1MIN] = 60, [TO_WINDOW_5MIN] = 300, [TO_WINDOW_ALL] = 0
@@ -465,7 +465,7 @@ static uint64_t window_ns(const struct report_options *o) {
   return UINT64_C(1000000000) * seconds[o->window != NOT_GIVEN ? o->window : TO_WINDOW_1MIN];
 }
 
-/* What the collector has is brought here, and explained as a file would be. */
+/* Fetches the traces from the collector and explains them like a file. */
 static int why_live(struct report_options *o) {
   struct tk_client *client;
   struct tk_fetched_traces traces;
@@ -535,7 +535,7 @@ static int report(struct report_options *o, int argc, char **argv) {
   if (strcmp(argv[0], "why") == 0) return report_why(o, argc, argv);
   if (is_of_why(o))
     return tk_usage("report", "--task, --goroutine, --at and --slow are for the KIND why only");
-  if ((code = resolve(o, argv[0])) != TK_DONE) return code;
+  if ((code = resolve_options(o, argv[0])) != TK_DONE) return code;
   if (argc > 2) return tk_usage("report", "one FILE at a time");
   if (o->schema && (argc > 1 || is_remote(o) || o->csv || o->fail_on.n > 0 || o->pprof != NULL))
     return tk_usage("report", "--schema can be combined with a KIND and --json only");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl send FILE|-: a finished or growing trace to a collector, over the agent's own path.
- *
- * The stream is opened patiently: write() waits for room, so nothing is dropped, however long the
- * collector is away. Only a refusal by name or --timeout ends that. */
+/* tracectl send FILE|-: sends a finished or growing trace to a collector, with the agent's own code. write()
+ * waits for room, so nothing is dropped, however long the collector is away. Only a refusal or --timeout
+ * ends that. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,11 +18,11 @@
 #include "wire/batch.h"
 
 enum {
-  CHUNK_BYTES = 64 << 10, /* handed over at one time, so that the bar moves */
+  CHUNK_BYTES = 64 << 10, /* written at a time, so that the bar moves */
   SYNC_STEP_MS = 100,
   GOODBYE_MS = 1000,
-  LAST_OF_V1 = 21,   /* Go 1.21 wrote format v1, which is nothing for a collector */
-  HEAD_BYTES = 4096, /* tw_header_read() has decided by then */
+  LAST_OF_V1 = 21,   /* Go 1.21 wrote format v1, which collectors refuse */
+  HEAD_BYTES = 4096, /* enough for tw_header_read() */
 };
 
 struct send_options {
@@ -33,15 +32,15 @@ struct send_options {
   bool json, no_progress, force;
 };
 
-/* Bytes read before the stream is opened: copied, since a pipe's bytes are lent only until the next read. */
+/* Bytes read before the stream is opened. Copied, since a pipe's bytes are lent only until the next read. */
 struct head {
   unsigned char bytes[HEAD_BYTES];
   size_t n;
-  const unsigned char *rest; /* of the last read, behind these bytes */
+  const unsigned char *rest; /* last read, after these bytes */
   size_t rest_n;
 };
 
-/* "2.5": megabytes a second. */
+/* Reads megabytes a second, "2.5". */
 static tb_rc read_rate(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
   char *end;
@@ -118,10 +117,10 @@ struct sender {
   const struct send_options *options;
   struct tk_progress bar;
   uint64_t taken;
-  char trouble[sizeof((struct ta_forward_status){ 0 }).last_error]; /* that was said */
+  char trouble[sizeof((struct ta_forward_status){ 0 }).last_error]; /* last reported error */
 };
 
-/* Without a word a wrong address would look like a slow collector. Each reason is said once. */
+/* Reports each new reason once: otherwise a wrong address would look like a slow collector. */
 static void say_trouble(struct sender *s) {
   if (s->f == NULL) return;
   struct ta_forward_status status = status_of(s->f);
@@ -132,14 +131,14 @@ static void say_trouble(struct sender *s) {
   tk_fail("send", "%s: %s; trying again", s->options->path, s->trouble);
 }
 
-static bool impatient(void *self) {
+static bool is_over_time(void *self) {
   struct sender *s = self;
 
   say_trouble(s);
   return out_of_time(s->options);
 }
 
-/* Why the stream did not arrive; the spool's rest goes with it. */
+/* Reports why the stream did not arrive, and drops the spool. */
 static int give_up(ta_forward *f, int error, const struct send_options *options) {
   struct ta_forward_status status = status_of(f);
   const char *why = status.last_error[0] != 0 ? status.last_error : "the collector is slow";
@@ -160,7 +159,7 @@ static void print_result(const struct send_options *options, const struct ta_for
          s->stream, s->acked_batches, s->acked_bytes, s->acked_generations, s->reconnects);
 }
 
-/* Adds what one more read gives. As tk_input_next(). */
+/* Appends the next read. Returns what tk_input_next() returns. */
 static int head_more(struct head *head, struct tk_input *in) {
   int got = tk_input_next(in, &head->rest, &head->rest_n);
 
@@ -173,8 +172,8 @@ static int head_more(struct head *head, struct tk_input *in) {
   return got;
 }
 
-/* A version that this program does not know yet is the collector's to store as it comes. */
-static tb_rc judge(const struct head *head, struct tb_diag *diag) {
+/* Versions unknown to this program are sent: the collector archives them unchanged. */
+static tb_rc check_header(const struct head *head, struct tb_diag *diag) {
   unsigned version = 0;
   size_t used;
 
@@ -182,7 +181,7 @@ static tb_rc judge(const struct head *head, struct tb_diag *diag) {
   return rc == TB_UNSUPPORTED && version > LAST_OF_V1 ? TB_OK : rc;
 }
 
-/* Reads until it is certain that this is a trace. Answers an exit code; nothing has been sent yet. */
+/* Reads until it is clear whether this is a trace. Returns an exit code; nothing has been sent yet. */
 static int read_head(struct head *head, struct tk_input *in, const struct send_options *options) {
   struct tb_diag diag;
   tb_rc rc;
@@ -192,7 +191,7 @@ static int read_head(struct head *head, struct tk_input *in, const struct send_o
   tb_diag_clear(&diag);
   do {
     if ((got = head_more(head, in)) < 0) return TK_FAILED;
-    rc = options->force ? TB_OK : judge(head, &diag);
+    rc = options->force ? TB_OK : check_header(head, &diag);
   } while (rc == TB_AGAIN && got > 0);
   if (rc == TB_OK) return TK_DONE;
   if (rc == TB_AGAIN)
@@ -214,7 +213,7 @@ static int forward_some(struct sender *s, const unsigned char *bytes, size_t n) 
   return error;
 }
 
-/* Hands over everything the input has; the spool holds us back where it must. */
+/* Writes the whole input; write() waits while the spool is full. */
 static int forward_all(struct sender *s, const struct head *head) {
   const unsigned char *bytes;
   int got = 1;
@@ -235,18 +234,18 @@ static int send_input(struct tk_input *in, const struct head *head, struct send_
   struct sender sender = { .in = in, .options = options };
   ta_forward *f;
 
-  int error = ta_forward_open_patient(&options->config, impatient, &sender, &f);
+  int error = ta_forward_open_patient(&options->config, is_over_time, &sender, &f);
   if (error == TA_E_CONFIG) return tk_usage("send", "%s", ta_strerror(error));
   if (error != TA_OK) return tk_fail("send", "%s", ta_strerror(error));
   sender.f = f;
   error = forward_all(&sender, head);
-  if (error == TA_E_CLOSED) { /* the input failed; what came of it is sent all the same */
+  if (error == TA_E_CLOSED) { /* the input failed: send what was read */
     ta_forward_close(f, GOODBYE_MS);
     return TK_FAILED;
   }
   if (error == TA_OK) ta_forward_finish(f);
   while (error == TA_OK && (error = ta_forward_sync(f, SYNC_STEP_MS)) == TA_E_TIMEOUT)
-    if (!impatient(&sender)) error = TA_OK;
+    if (!is_over_time(&sender)) error = TA_OK;
   if (error != TA_OK) return give_up(f, error, options);
   struct ta_forward_status status = status_of(f);
   ta_forward_close(f, GOODBYE_MS);

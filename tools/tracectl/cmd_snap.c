@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl snap: what flight recorders keep goes to the archive, and where it lies there. */
+/* tracectl snap: has flight recorders send what they keep, and prints how to fetch it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,6 @@ static void print_text(const snap_reply *reply) {
     if (is_shipped(reply->agents[i])) print_fetch(reply->agents[i]);
 }
 
-/* One object an agent. */
 static tb_rc print_json(const snap_reply *reply) {
   for (size_t i = 0; i < reply->n_agents; i++)
     if (!tk_json_print("snap", &reply->agents[i]->base)) return TB_NOMEM;
@@ -77,9 +76,10 @@ static tb_rc print_json(const snap_reply *reply) {
 }
 
 static const char *advice(const agent_snap *a) {
-  if (a->record_ns == 0) return "it sends all as it goes (record_ms, TRACEAGENT_RECORD_MS)";
+  if (a->record_ns == 0)
+    return "it sends records as they are made (record_ms, TRACEAGENT_RECORD_MS)";
   if (strcmp(a->state, "nothing") == 0) return "its trace ended before there was anything";
-  return "what it keeps comes when it can: see tracectl list";
+  return "what it keeps is sent when possible: see tracectl list";
 }
 
 static bool all_shipped(const snap_reply *reply) {

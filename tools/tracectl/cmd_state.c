@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl state --at T [FILE... | SELECTOR...]: every goroutine of one moment. */
+/* tracectl state --at T [FILE... | SELECTOR...]: the state of every goroutine at one moment. */
 #include <stdio.h>
 
 #include "tools/tracectl/args/options.h"
@@ -8,7 +8,7 @@
 #include "tools/tracectl/state/print.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* How far back a collector's generations are read, to know since when. */
+/* Read a collector's generations from this long before, for the begin of each state. */
 #define BACK_NS UINT64_C(10000000000)
 
 struct state_options {
@@ -29,7 +29,7 @@ const struct tk_option tk_state_options[] = {
   { 0 },
 };
 
-/* Of a collector's streams the generations around the moment, and some before. */
+/* For a collector's streams: selects the generations around the moment, and some before. */
 static void choose_time(struct state_options *o, bool is_of_files) {
   struct tk_selector *s = &o->inputs.selector;
   bool is_chosen = s->since_wall_ns != 0 || s->last_ns != 0 || s->first_gen != 0;
@@ -44,7 +44,7 @@ static int print(const struct state_options *o, const struct tk_moment *m, const
   return !o->json || tk_moment_print_json(m, name) ? TK_DONE : tk_fail("state", "out of memory");
 }
 
-/* One after the other. A stream may have several runs, and streams other times: one of them has the moment. */
+/* A stream may have several runs, and streams other times: the moment is in one of them. */
 static int state_of_each(const struct state_options *o) {
   char error[TK_QUERY_ERROR] = "";
   int code = TK_DONE;

@@ -16,7 +16,7 @@
 typedef Tracecollect__V1__StatusReply status_reply;
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-/* One object a line: the collector, then each stream. */
+/* Prints one object a line: the collector, then each stream. */
 static tb_rc print_json(const status_reply *s) {
   status_reply alone = *s;
 
@@ -104,7 +104,7 @@ static bool is_selected(const struct tk_selector *s, const stream_status *t) {
                              memcmp(t->stream.data, s->stream, sizeof s->stream) == 0));
 }
 
-/* Leaves the selected streams; the answer is lent to nobody else. */
+/* Removes streams that are not selected from the reply, which nobody else uses. */
 static void select_streams(const struct tk_selector *selector, status_reply *reply) {
   size_t n = 0;
 

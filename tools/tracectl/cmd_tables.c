@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tables: what this program is built from, as text, Markdown or JSON. */
+/* tracectl tables: prints this program's built-in tables as text, Markdown or JSON. */
 #include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void print_names(void) {
     printf("%-12s %s\n", tk_tables[i].name, tk_tables[i].about);
 }
 
-static const struct tk_table_of *find(const char *name) {
+static const struct tk_table_of *find_table(const char *name) {
   for (size_t i = 0; i < tk_tables_count; i++)
     if (strcmp(tk_tables[i].name, name) == 0) return &tk_tables[i];
   return NULL;
@@ -88,9 +88,9 @@ int tk_cmd_tables(int argc, char **argv) {
     return TK_DONE;
   }
   for (int i = optind; i < argc; i++)
-    if (find(argv[i]) == NULL) return unknown(argv[i]);
+    if (find_table(argv[i]) == NULL) return unknown(argv[i]);
   for (; optind < argc; optind++) {
-    const struct tk_table_of *which = find(argv[optind]);
+    const struct tk_table_of *which = find_table(argv[optind]);
     if (form.markdown && !form.json) printf("## %s\n\n%s\n\n", which->name, which->about);
     print_table(which, &form);
     if (!form.json && optind + 1 < argc) putchar('\n');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tail: what the collector says, as it says it. The feed and a lease are followed on threads of
- * their own, while this one waits for ^C or the first of them to end; nothing waits for the other,
- * which may be in the middle of a question that takes seconds. */
+/* tracectl tail: live messages and events. Feed and lease are followed on threads of their own, while
+ * this thread waits for ^C or the first of them to end; it does not wait for the other, whose request
+ * may take seconds. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ struct part {
   const struct tk_tail_ask *ask;
   struct tk_lines *lines;
   pthread_t thread;
-  int ended; /* eventfd of all parts */
+  int ended; /* eventfd shared by all parts */
   atomic_bool done;
   tb_rc rc;
   struct tb_diag diag;
@@ -39,15 +39,13 @@ struct tailing {
   size_t n;
 };
 
-/* --- options ----------------------------------------------------------------------------------- */
-
 static tb_rc read_kind(const struct tk_option *option, const char *value, void *field,
                        struct tb_diag *diag) {
   if (tk_tail_kind(field, value)) return TB_OK;
   return tk_option_needs(option, "a kind of `tracectl tables kinds events`", value, diag);
 }
 
-/* A number alone would be seconds, and is hardly meant as such here. */
+/* A plain number would be seconds, which is hardly intended here. */
 static tb_rc read_duration(const struct tk_option *option, const char *value, void *field,
                            struct tb_diag *diag) {
   if (value[strspn(value, "0123456789")] != '\0') return tk_read_span(option, value, field, diag);
@@ -74,8 +72,6 @@ const struct tk_option tk_tail_options[] = {
   { 0 },
 };
 
-/* --- parts ------------------------------------------------------------------------------------- */
-
 static void *run_part(void *self) {
   struct part *part = self;
   const uint64_t one = 1;
@@ -84,7 +80,7 @@ static void *run_part(void *self) {
   part->rc = part->follow(part->ask, part->lines, &part->diag);
   atomic_store(&part->done, true);
   ssize_t n = write(part->ended, &one, sizeof one);
-  (void)n; /* it cannot be full */
+  (void)n; /* the counter cannot overflow */
   return NULL;
 }
 
@@ -94,7 +90,7 @@ static int start_part(struct part *part) {
   return rv == 0 ? TK_DONE : tk_fail("tail", "thread: %s", strerror(rv));
 }
 
-/* The meaning of a part's end for the whole. */
+/* Returns the exit code for a part that ended. */
 static int code_of(struct tailing *t, const struct part *part) {
   if (part->rc != TB_END) return tk_remote_fail("tail", part->rc, &part->diag);
   return t->strict && (t->lines.lost != 0 || t->lines.missing) ? TK_INCOMPLETE : TK_DONE;
@@ -120,7 +116,7 @@ static void leave_parts(struct tailing *t) {
   }
 }
 
-/* Signals are blocked before a thread is made, so that all come here. */
+/* Blocks signals before threads are started, so that this thread gets all. */
 static int follow_all(struct tailing *t) {
   sigset_t set;
   int ended = eventfd(0, EFD_CLOEXEC);
@@ -147,7 +143,7 @@ static int follow_all(struct tailing *t) {
 }
 
 int tk_cmd_tail(int argc, char **argv) {
-  /* Threads of its parts may outlive this call. */
+  /* static: threads may outlive this call. */
   static struct tailing t = { .ask = { .topic = "" } };
   struct tb_diag diag;
   int code = tk_options_read(argc, argv, tk_tail_options, &t);
@@ -162,7 +158,7 @@ int tk_cmd_tail(int argc, char **argv) {
   tk_lines_init(&t.lines, t.ask.json, t.limit);
   code = follow_all(&t);
 
-  /* A part may still run: exit() would take from it what it stands on. */
+  /* _exit(), because a part may still run and exit() would free what it uses. */
   tk_lines_flush(&t.lines);
   int error = t.lines.out.error;
   if (error != 0 && error != EPIPE && code == TK_DONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl top: the collector's streams on the whole screen, until q. */
+/* tracectl top: a full-screen view of the collector's streams, until q. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@ enum { AGAIN_MS = 1000 };
 struct top {
   struct tk_client_args client;
   struct tk_selector selector;
-  unsigned window; /* enum to_window */
-  enum to_analysis_kind kind; /* of the report that is shown; TO_ANALYSIS_KINDS: none */
+  unsigned window;            /* enum to_window */
+  enum to_analysis_kind kind; /* TO_ANALYSIS_KINDS: no report is shown */
   struct tk_poll *poll;
   struct tk_page *page;
   bool paused, help, over;
@@ -45,7 +45,7 @@ static void scroll_by(struct top *t, int lines) {
   int to = (int)t->page->scroll + lines;
 
   t->page->scroll = to < 0 ? 0 : (unsigned)to;
-  t->page->n = 0; /* a paused page, too, is drawn again */
+  t->page->n = 0; /* redraw even a paused page */
 }
 
 static void take_key(struct top *t, int key) {
@@ -87,7 +87,7 @@ static void take_key(struct top *t, int key) {
   }
 }
 
-static int run(struct top *t) {
+static int run_top(struct top *t) {
   struct tb_diag diag;
   const char *why;
 
@@ -106,7 +106,7 @@ static int run(struct top *t) {
   tk_screen_close();
   if (!tk_poll_stop(t->poll)) {
     fflush(stdout);
-    _exit(t->code); /* the poller waits for an answer: the screen does not wait for that */
+    _exit(t->code); /* do not wait for the poller's request */
   }
   return t->code;
 }
@@ -115,7 +115,7 @@ static int run(struct top *t) {
 const struct tk_option tk_top_options[] = {
   TK_GROUP(tk_stream_options, AT(selector)),
   TK_OPTION(0, "window", "10s|1m|5m|all", tk_read_word, AT(window),
-            "of calls and stops; default: 10s"),
+            "time span of calls and stops; default: 10s"),
   TK_GROUP(tk_client_options, AT(client)),
   { 0 },
 };
@@ -131,7 +131,7 @@ int tk_cmd_top(int argc, char **argv) {
         "this is for a terminal; 'tracectl status' and 'tracectl report' are for pipes and files");
   t.page = calloc(1, sizeof *t.page);
   if (t.page == NULL) return tk_fail("top", "out of memory");
-  code = run(&t);
+  code = run_top(&t);
   free(t.page);
   return code;
 }

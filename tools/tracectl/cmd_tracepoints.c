@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints: what C sources declare with //trace: lines, and specs of experiments. */
+/* tracectl tracepoints: works with //trace: lines in C sources, and with specs of experiments. */
 #include <string.h>
 
 #include "tools/tracectl/args/options.h"
@@ -27,11 +27,9 @@ const struct tk_option tk_tracepoints_options[] = {
   TK_HELP("gen --module NAME FILE...",
           "NAME.trace.h and NAME.trace.c from the //trace: lines of NAME's sources, and "
           "NAME.trace.spec, what they are as an experiment (ta_record_event_attach)"),
-  TK_HELP("list FILE...",
-          "what sources declare, or programs, libraries and objects have built in"),
+  TK_HELP("list FILE...", "what sources declare, or programs, libraries and objects have built in"),
   TK_HELP("check SPEC...", "what experiments and events a spec has, or what is wrong with it"),
-  TK_HELP("experiment SPEC",
-          "NAME.experiment.h to emit them typed, NAME.reader.h to read them"),
+  TK_HELP("experiment SPEC", "NAME.experiment.h to emit them typed, NAME.reader.h to read them"),
   TK_OPTION(0, "module", "NAME", tk_read_text, AT(module), "whose events these are"),
   TK_OPTION('o', "output", "DIR", tk_read_text, AT(out),
             "where gen and experiment write; default: here"),
@@ -46,8 +44,7 @@ int tk_cmd_tracepoints(int argc, char **argv) {
   int code = tk_options_read(argc, argv, tk_tracepoints_options, &ask);
 
   if (code != TK_DONE) return code;
-  if (optind == argc)
-    return tk_usage("tracepoints", "gen, list, check or experiment is required");
+  if (optind == argc) return tk_usage("tracepoints", "gen, list, check or experiment is required");
   const struct work *work = find_work(argv[optind]);
   if (work == NULL)
     return tk_usage("tracepoints", "'%s' is not one of gen, list, check, experiment", argv[optind]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl trigger list|add|remove: a collector's rules. tracectl trigger history: what has fired. tracectl trigger test RULE: when
- * one would have fired, in files or in what a collector has. */
+/* tracectl trigger list|add|remove: a collector's rules. history: its firings. test RULE: when a rule would have fired, in files or
+ * in a collector's archive. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static int add_rules(struct tr_rules *rules, const char *text) {
   return rc == TB_OK ? TK_DONE : tk_usage("trigger", "%s", diag.text);
 }
 
-/* ---- what fired ---- */
+/* ---- test output ---- */
 
 static void put_text(struct tb_buf *line, const char *name, const char *text) {
   tb_buf_printf(line, "%s\"%s\":", line->len > 0 ? "," : "{", name);
@@ -180,7 +180,7 @@ static int remove_rule(struct trigger_options *o, char **args, int n) {
   return ask(o, TP_ROUTE_TRIGGER_REMOVE, args[0], NULL);
 }
 
-/* ---- what has fired ---- */
+/* ---- history ---- */
 
 static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing *firing) {
   char time[TC_TIME_BYTES], left_out[512] = "";
@@ -199,7 +199,7 @@ static bool add_firing(struct trigger_options *o, const Tracecollect__V1__Firing
   return true;
 }
 
-/* rule: of it alone; "": of any. */
+/* rule: "" for all rules. */
 static tb_rc ask_firings(struct trigger_options *o, char *rule, struct tb_diag *diag) {
   Tracecollect__V1__FiringsRequest ask = TRACECOLLECT__V1__FIRINGS_REQUEST__INIT;
   const Tracecollect__V1__FiringsReply *reply;
@@ -257,7 +257,7 @@ const struct tk_option tk_trigger_options[] = {
   TK_HELP("history [NAME]",
           "what has fired, oldest first; a collector keeps 2,000, of each rule its share"),
   TK_HELP("test RULE", "when it would have fired in these traces, or in what a collector has"),
-  TK_HELP("test @FILE", "the same of a file with a rule a line"),
+  TK_HELP("test @FILE", "as test RULE, for a file with one rule a line"),
   TK_OPTION(0, "json", NULL, tk_read_flag, AT(json), "one object a rule, or each time one fires"),
   TK_HELP(NULL, "For test, but the options that name the collector:"),
   TK_GROUP(tk_inputs_options, AT(inputs)),

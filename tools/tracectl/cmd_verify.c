@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl verify ARCHIVE: a folder is looked at here; without ARCHIVE the running collector looks. */
+/* tracectl verify ARCHIVE: checks a folder here; without ARCHIVE the running collector checks its
+ * own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@
 #include "tools/tracectl/term/tracectl.h"
 
 enum {
-  WAIT_MS = 1000, /* between two looks at a collector's progress */
+  WAIT_MS = 1000, /* interval of polling a collector's job */
   JOB_ID_BYTES = 32,
 };
 
@@ -113,7 +114,7 @@ static void say_totals(const struct run *run, const struct tc_audited *seen) {
             seen->fresh);
 }
 
-/* The state folder itself, or its archive/. */
+/* Opens the state folder, or its archive/. */
 static int open_state(const char *path, bool *out_is_state) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -199,7 +200,7 @@ static void on_signal(int number) {
   is_interrupted = 1;
 }
 
-/* The collector has one at a time: one that nobody waits for is called off at once. */
+/* The collector runs one job at a time: a job that nobody waits for is cancelled at once. */
 static void catch_signals(void) {
   const struct sigaction action = { .sa_handler = on_signal };
 
@@ -217,7 +218,7 @@ static tb_rc wait_for(struct run *run, struct tk_client *client, const Tracecoll
   char id[JOB_ID_BYTES];
 
   ask.wait_ms = WAIT_MS;
-  snprintf(id, sizeof id, "%s", (*job)->id); /* the answer is lent */
+  snprintf(id, sizeof id, "%s", (*job)->id); /* copied: the answer is lent */
   while (is_in_state(*job, "running")) {
     say_progress(run, (*job)->done_bytes, (*job)->total_bytes);
     if (is_interrupted) {

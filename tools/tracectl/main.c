@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl: one program, one verb each. */
+/* tracectl: one program with a verb for each task. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ static int end_output(int code) {
 }
 
 int main(int argc, char **argv) {
-  signal(SIGPIPE, SIG_IGN); /* sockets and pipes answer EPIPE instead */
+  signal(SIGPIPE, SIG_IGN); /* writing to closed sockets and pipes fails with EPIPE */
   /* nng's threads may still end connections while the process exits. */
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   tb_mem_init(&tk_mem, tb_mem_libc, NULL, SIZE_MAX);

@@ -20,7 +20,7 @@ class Verb:
         self.options = [row for row in self.rows if row.names()]
 
     def words(self, verbs, tables):
-        """Those that its first argument may be."""
+        """Values of its first argument."""
         first = self.args.split(" ")[0]
         if kind(first) == "words":
             return first.split("|")
@@ -59,7 +59,7 @@ ROFF = {"\\": "\\e", "-": "\\-", '"': "\\(dq", "'": "\\(aq", "`": "\\(ga", "^": 
 
 
 def plain(text):
-    """As it stands: without roff's own characters, and those it would make typographic."""
+    """Verbatim text: escapes roff's own characters, and those that it would replace."""
     return "".join(ROFF.get(c, c) for c in text)
 
 
@@ -68,7 +68,7 @@ def line(text):
 
 
 def term(text):
-    """Words as people type them are bold, what they fill in is italic."""
+    """Literal words are bold, placeholders italic."""
     return " ".join(("\\fI" if word.lstrip("[@.")[:1].isupper() else "\\fB") + plain(word) + "\\fR" for word in text.split(" ")) + "\n"
 
 
@@ -261,7 +261,7 @@ def bash(verbs, tables):
 
 
 def quoted(text, quote, more):
-    """Inside single quotes; more: further characters that take a backslash."""
+    """For use inside single quotes; more: further characters to escape with a backslash."""
     return "".join(quote if c == "'" else "\\" + c if c in more else c for c in text)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notes are looked for in sections of that kind; in a file whose sections were cut away, in its segments. Every number is
- * one of a stranger's. */
+/* Searches notes in sections of that type or, if the file has no sections, in its segments. No number of the file is
+ * trusted. */
 #include "tools/tracepoints/elf.h"
 
 #include <elf.h>
@@ -37,12 +37,12 @@ bool tk_elf_is(const char *path) {
   return is;
 }
 
-/* NULL: not all of it is in the file. */
+/* Returns NULL if the part exceeds the file. */
 static const void *part(const struct image *elf, uint64_t at, uint64_t n) {
   return at <= elf->n && n <= elf->n - at ? elf->bytes + at : NULL;
 }
 
-/* Five texts, each with its NUL. */
+/* Splits five NUL-terminated texts. */
 static bool cut_texts(const char *text, size_t n, struct tk_built *out) {
   const char **fields[] = { &out->module, &out->name, &out->params, &out->signature, &out->at };
 
@@ -88,7 +88,7 @@ static bool read_sections(const struct image *elf, const Elf64_Ehdr *head) {
     if (at == NULL) return false;
     memcpy(&section, at, sizeof section);
     if (section.sh_type != SHT_NOTE || section.sh_addralign > 4)
-      continue; /* others pad otherwise */
+      continue; /* notes of others may have another padding */
     if (!read_notes(elf, section.sh_offset, section.sh_size)) return false;
   }
   return true;

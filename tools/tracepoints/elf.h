@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events that are built into a program, a library or an object file: each left a note there (traceprobe.h). Nothing
- * of the file is run.
- */
+/* Finds events that are built into a program, a library or an object file, by their notes (traceprobe.h). Nothing
+ * of the file is executed. */
 #ifndef TK_TRACEPOINTS_ELF_H
 #define TK_TRACEPOINTS_ELF_H
 
@@ -15,7 +14,7 @@ struct tk_built {
 
 bool tk_elf_is(const char *path);
 
-/* TB_BROKEN: no ELF file as this machine has them, or one that is cut off. */
+/* TB_BROKEN: not an ELF file of this machine, or truncated. */
 TB_MUST tb_rc tk_elf_points(const char *path,
                             void (*each)(void *self, const struct tk_built *built), void *self,
                             struct tb_diag *diag);

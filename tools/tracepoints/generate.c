@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints gen: a module's sources in, MODULE.trace.h, MODULE.trace.c and MODULE.trace.spec out, all or none. */
+/* tracectl tracepoints gen: makes MODULE.trace.h, MODULE.trace.c and MODULE.trace.spec from a module's sources; all or
+ * none. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static tb_rc read_sources(const struct tk_tracepoints *ask, struct tk_points *ow
   return TB_OK;
 }
 
-/* The header that the other module's own gen has written: where it is looked for first, first. */
+/* Finds the header that gen has written for another module, in the order of the folders. */
 static bool find_header(const struct tk_tracepoints *ask, const char *module, char out[PATH_MAX]) {
   for (unsigned i = 0; i <= ask->folders.n; i++) {
     const char *folder = i < ask->folders.n ? ask->folders.text[i] : ask->out;

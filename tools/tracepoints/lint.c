@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The promise of an event's name. Its last word shows a reader of traces what it is:
+/* Checks event names, whose last word tells a reader of traces what the event is:
  *
  *   Begin, End                                      the two halves of a range
- *   Start, Stop, Create, Destroy, Block, Unblock    of who runs where: the scheduler's, and declared so
+ *   Start, Stop, Create, Destroy, Block, Unblock    reserved for events declared as scheduling
  *   any other                                       something that happened
  */
 #include <ctype.h>
@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "tools/tracepoints/points.h"
 
-/* The last word of jobBegin, JOB_BEGIN and job_begin. */
+/* Returns the last word of jobBegin, JOB_BEGIN and job_begin. */
 static const char *last_word(const char *name) {
   const char *underscore = strrchr(name, '_'), *word = name;
 
@@ -49,7 +49,7 @@ static void lint_words(struct tk_points *set, const struct tk_point *point) {
                     point->name, word);
 }
 
-/* The same name with its last word exchanged for the other, in the same letters. */
+/* Compares all but the last word, which must be the other half in the same case. */
 static bool is_other_half(const char *name, const char *other) {
   const char *word = last_word(name), *others = last_word(other);
   size_t stem = (size_t)(word - name);
@@ -89,7 +89,7 @@ void tk_points_lint(struct tk_points *set) {
   }
 }
 
-/* The end of each text counts, so that "ab", "c" and "a", "bc" differ. */
+/* Hashes the NUL, too, so that "ab", "c" and "a", "bc" differ. */
 static uint64_t mix(uint64_t hash, const char *text) {
   return tb_hash(hash, text, strlen(text) + 1);
 }

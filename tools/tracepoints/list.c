@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints list: the events that sources declare, or that are built into programs. */
+/* tracectl tracepoints list: the events that sources declare, or programs contain. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static const char *or_dash(const char *text) {
   return text != NULL ? text : "-";
 }
 
-static void add(void *self, const struct tk_built *event) {
+static void add_built(void *self, const struct tk_built *event) {
   struct list *list = self;
 
   if (!list->json) {
@@ -43,7 +43,7 @@ static void add(void *self, const struct tk_built *event) {
   json_decref(line);
 }
 
-/* A source does not say whose it is: gen does. */
+/* The module is unknown here: only gen gets it. */
 static tb_rc add_point(struct list *list, const struct tk_point *p) {
   char at[4096 + 16], signature[9];
   struct tb_buf params;
@@ -55,11 +55,11 @@ static tb_rc add_point(struct list *list, const struct tk_point *p) {
   snprintf(signature, sizeof signature, "%08x", p->module != NULL ? tk_point_signature(p) : 0);
   tb_rc rc = params.rc;
   if (rc == TB_OK)
-    add(list, &(struct tk_built){ .module = p->module,
-                                  .name = p->name,
-                                  .params = (const char *)params.data,
-                                  .signature = p->module != NULL ? signature : NULL,
-                                  .at = at });
+    add_built(list, &(struct tk_built){ .module = p->module,
+                                        .name = p->name,
+                                        .params = (const char *)params.data,
+                                        .signature = p->module != NULL ? signature : NULL,
+                                        .at = at });
   tb_buf_fini(&params);
   return rc;
 }
@@ -86,7 +86,7 @@ int tk_tracepoints_list(const struct tk_tracepoints *ask) {
   tb_diag_clear(&diag);
   tk_table_init(&list.table, "MODULE,EVENT,PARAMETERS,SIGNATURE,AT");
   for (int i = 0; rc == TB_OK && i < ask->files; i++)
-    rc = tk_elf_is(ask->file[i]) ? tk_elf_points(ask->file[i], add, &list, &diag)
+    rc = tk_elf_is(ask->file[i]) ? tk_elf_points(ask->file[i], add_built, &list, &diag)
                                  : add_source(&list, ask, ask->file[i], &faults, &diag);
   if (!ask->json) tk_table_print(&list.table, stdout, false);
   tk_table_fini(&list.table);

@@ -2,16 +2,16 @@
 /* Tracepoints as sources declare them, in comments of a line each:
  *
  *   //trace:event traceHello(const char *who)        an event, and the function that signals it
- *   //trace:event scheduling workerStart(int n)      one of the scheduler: only there Start, Stop, Create, Destroy,
- *   Block, Unblock //trace:import "hello"                           another module's events, out of its hello.trace.h
- *   //trace:include "job.h"                          what the types of parameters need
- *   //trace:module hello                             whose events these are; written by gen itself
+ *   //trace:event scheduling workerStart(int n)      a scheduling event: only these end with Start, Stop, Create, ...
+ *   //trace:import "hello"                           another module's events, from its hello.trace.h
+ *   //trace:include "job.h"                          a header for the types of parameters
+ *   //trace:module hello                             the events' module; written by gen itself
  *
- * A space behind the slashes is as good: clang-format puts one there.
+ * A space after the slashes is allowed: clang-format puts one there.
  *
- * Memory    everything lives in the set's arena until tk_points_fini(). Errors faults of a source go to stderr,
- *           `FILE:LINE: error: what`, and counted; reading goes on, so that one run shows them all. TB_NOMEM, TB_IO
- *           (diag): nothing more can be done.
+ * Memory    everything is in the set's arena until tk_points_fini().
+ * Errors    faults of a source are printed on stderr as `FILE:LINE: error: what`, and counted; reading continues, so that
+ *           one run shows all. TB_NOMEM, TB_IO (diag) end it.
  */
 #ifndef TK_TRACEPOINTS_POINTS_H
 #define TK_TRACEPOINTS_POINTS_H
@@ -56,17 +56,17 @@ struct tk_points {
 void tk_points_init(struct tk_points *set);
 void tk_points_fini(struct tk_points *set);
 
-/* Adds what a source declares. module: the module of the events, unless the file says so itself; may be NULL. */
+/* Adds the declarations of a source. module: the events' module, unless the file names one; may be NULL. */
 TB_MUST tb_rc tk_points_read(struct tk_points *set, const char *path, const char *module,
                              struct tb_diag *diag);
 
-/* The faults of the names: twice the same, a range without its other half, words of the scheduler elsewhere. */
+/* Checks names: duplicates, a range without its other half, words reserved for scheduling. */
 void tk_points_lint(struct tk_points *set);
 
 void tk_points_fault(struct tk_points *set, const char *file, unsigned line, const char *fmt, ...)
     TB_PRINTF(4, 5);
 
-/* Of module, name and types: another number, another event. */
+/* Hash of module, name and types: another signature is another event. */
 uint32_t tk_point_signature(const struct tk_point *point);
 /* "(const char *who, int n)", "(void)". */
 void tk_point_params(const struct tk_point *point, struct tb_buf *out);

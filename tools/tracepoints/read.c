@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a source that begin with //trace: are cut into words; all others are none of our business. */
+/* Parses the lines of a source that begin with //trace:; others are ignored. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -52,8 +52,8 @@ struct words {
   struct tk_points *set;
   const char *at, *file, *module;
   unsigned line;
-  const char *word; /* the one that was taken last */
-  size_t len;       /* 0: none is left */
+  const char *word; /* the last word taken */
+  size_t len;       /* 0: no more words */
 };
 
 static bool is_name_byte(char c) {
@@ -100,7 +100,7 @@ static void fault(const struct words *w, const char *what) {
 
 /* ---- parameters ---- */
 
-/* Words joined as C is written: `const char *`. */
+/* Words joined in C's style: `const char *`. */
 struct type {
   char text[4 * TK_NAME_BYTES_MAX];
   size_t len;
@@ -145,7 +145,7 @@ static bool refuse_shape(const struct words *w) {
   return false;
 }
 
-/* One parameter up to the comma or bracket behind it. The last word is its name. */
+/* Reads a parameter up to the following comma or bracket. The last word is its name. */
 static tb_rc read_param(struct words *w, struct tk_point *point, bool *ok) {
   struct type type = { .len = 0 };
   struct words last = { .len = 0 };
@@ -193,7 +193,7 @@ static tb_rc read_param(struct words *w, struct tk_point *point, bool *ok) {
   return tk_points_text(w->set, last.word, last.len, &param->name);
 }
 
-/* `(void)` and `()` are none. */
+/* Returns true for `(void)` and `()`. */
 static bool are_none(const struct words *w) {
   struct words peek = *w;
 
@@ -270,7 +270,7 @@ static tb_rc want(struct words *w, struct tk_wanted ***end, const char *text, si
   return TB_OK;
 }
 
-/* The rest of the line between an opening and a closing mark, marks and all; 0: it is not that. */
+/* Returns the length of a text between two marks, including them; 0: not such a text. */
 static size_t marked(const char *text, char open, char close) {
   const char *end = *text == open ? strchr(text + 1, close) : NULL;
 
@@ -318,7 +318,7 @@ static tb_rc read_directive(struct words *w) {
   return TB_OK;
 }
 
-/* Behind `//trace:`, NULL: the line is another. */
+/* Returns the text after `//trace:`, or NULL for another line. */
 static const char *directive(const char *line) {
   line += strspn(line, " \t");
   if (strncmp(line, "//", 2) != 0) return NULL;

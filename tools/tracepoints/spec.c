@@ -29,9 +29,9 @@ static const char *type_of(const char *type) {
   return is_one_of(type, texts) ? "string" : is_one_of(type, reals) ? "real" : "value";
 }
 
-/* One that is too long, or has no letter, differs from others by its place. */
+/* A label that is too long, or has no letter, contains the parameter's index. */
 static void write_label(FILE *out, const struct tk_param *param, unsigned place) {
-  const char *name = param->name + strspn(param->name, "_0123456789"); /* a letter comes first */
+  const char *name = param->name + strspn(param->name, "_0123456789"); /* a letter first */
 
   if (*name != '\0' && strlen(name) <= LABEL_BYTES_MAX)
     fprintf(out, " %s_%s", name, type_of(param->type));

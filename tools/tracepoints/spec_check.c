@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl tracepoints check: whether specs of experiments can be registered, and what is in them. */
+/* tracectl tracepoints check: checks whether specs of experiments can be registered, and lists their
+ * content. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,7 +24,7 @@ static void put_event_json(const char *experiment, const struct tw_own_event *ev
   puts("]}");
 }
 
-static void say(const char *path, const struct tw_experiments *x, bool json) {
+static void print_experiments(const char *path, const struct tw_experiments *x, bool json) {
   for (unsigned i = 0; i < x->events && json; i++)
     put_event_json(x->experiment[x->event[i].experiment].name, &x->event[i]);
   for (unsigned i = 0; i < x->experiments && !json; i++) {
@@ -41,7 +42,7 @@ int tk_tracepoints_check(const struct tk_tracepoints *ask) {
     if (x == NULL)
       code = TK_FAILED;
     else
-      say(ask->file[i], x, ask->json);
+      print_experiments(ask->file[i], x, ask->json);
     free(x);
   }
   return code;

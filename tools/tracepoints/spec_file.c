@@ -48,7 +48,7 @@ struct tw_experiments *tk_spec_file_read(const char *path) {
   tb_rc rc = x == NULL ? TB_NOMEM : read_spec(in, x, &diag);
   tk_input_close(in);
   if (rc == TB_OK) return x;
-  if (rc != TB_IO) /* that was reported */
+  if (rc != TB_IO) /* an I/O error is already reported */
     tk_fail("tracepoints", "%s: %s", path, diag.text[0] != '\0' ? diag.text : tb_rc_text(rc));
   free(x);
   return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that says what experiments are (wire/experiments.h), as a program registers them: without numbers.
+/* Reads a spec of experiments (wire/experiments.h), in the form that a program registers: without numbers.
  *
  * Errors    reported on stderr as "tracectl tracepoints: FILE: line N: reason".
  */
@@ -8,7 +8,7 @@
 
 #include "wire/experiments.h"
 
-/* Freed with free(). NULL: reported. */
+/* Free with free(). Returns NULL after reporting an error. */
 struct tw_experiments *tk_spec_file_read(const char *path);
 
 #endif

@@ -4,7 +4,7 @@
  *   cache.experiment.h   cache_register(), and cache_hit() that emits it with arguments of their types
  *   cache.reader.h       struct cache_hit, and cache_hit_read() that fills it from an ordered event (libtraceonline)
  *
- * both or neither. A label without an underscore gets one behind it: it may be a word of C. */
+ * both or neither. A label without an underscore gets one appended: it may be a keyword of C. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "tools/tracepoints/spec_file.h"
 #include "tools/tracepoints/tracepoints.h"
 
-/* How C writes an argument, to the agent and from the reader. */
+/* C types of an argument, for the agent and from the reader. */
 static const struct {
   const char *emits, *reads;
 } c_types[] = {
@@ -31,7 +31,7 @@ static const struct {
   [TW_ARG_GSTATUS] = { "uint64_t ", "uint64_t " },
 };
 
-/* "PageFault" as page_fault. */
+/* "PageFault" becomes page_fault. */
 static void snake(const char *name, char out[2 * TW_EXPERIMENT_NAME_MAX + 1]) {
   size_t n = 0;
 
@@ -109,7 +109,7 @@ static void put_emit(FILE *out, const struct named *n, unsigned place) {
   fputs(");\n}\n", out);
 }
 
-/* One a library or program, however many of its sources have it. */
+/* Registers once in a library or program, even if several sources have the code. */
 static void put_register(FILE *out, const struct tw_experiments *x, const char *name) {
   fprintf(out,
           "#define %s__ONCE __attribute__((weak, visibility(\"hidden\")))\n"

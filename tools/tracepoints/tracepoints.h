@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `tracectl tracepoints`; each of its works is a row in cmd_tracepoints.c and a function of this
- * kind. */
+/* Options of `tracectl tracepoints`. Each command is a row in cmd_tracepoints.c and a function of this type. */
 #ifndef TK_TRACEPOINTS_TRACEPOINTS_H
 #define TK_TRACEPOINTS_TRACEPOINTS_H
 
@@ -11,7 +10,7 @@ struct tk_tracepoints {
   const char *module, *out;
   struct tk_texts folders; /* -I */
   bool json;
-  char **file; /* what it is to work on */
+  char **file; /* input files */
   int files;
 };
 

@@ -25,7 +25,7 @@ static void write_params(FILE *out, const struct tk_point *point) {
   if (point->n == 0) fputs("void", out);
 }
 
-/* With whose probe it is in front. */
+/* Parameters with the probe's own pointer in front. */
 static void write_probe_params(FILE *out, const struct tk_point *point) {
   fputs("void *ta_self", out);
   if (point->n == 0) return;
@@ -38,9 +38,7 @@ static void write_args(FILE *out, const struct tk_point *point) {
     fprintf(out, "%s%s", i > 0 ? ", " : "", point->param[i].name);
 }
 
-/* ---- header ---- */
-
-/* A parameter's type that is only pointed to is declared on the way. */
+/* Declares struct types that are only used through pointers. */
 static void write_forward(FILE *out, const char *type) {
   for (const char *kind = type; kind != NULL; kind = strchr(kind, ' ')) {
     kind += strspn(kind, " ");
@@ -130,8 +128,6 @@ void tk_points_write_header(FILE *out, const char *module, const struct tk_point
   fputs("\n#ifdef __cplusplus\n}\n#endif\n#endif\n", out);
 }
 
-/* ---- source ---- */
-
 static void write_param_table(FILE *out, const char *module, const struct tk_point *p) {
   if (p->n == 0) return;
   fprintf(out, "static const struct ta_param %s__%s_params[] = {\n", module, p->name);
@@ -206,7 +202,7 @@ static void write_way_in(FILE *out, const char *module, const struct tk_point *p
           p->name);
 }
 
-/* Quotes and backslashes of a path stand escaped. */
+/* Quotes and backslashes of a path are escaped. */
 static void write_note(FILE *out, const char *module, const struct tk_point *p) {
   fprintf(out, "TA_TRACE_NOTE(%s__%s_note,\n  \"%s\" \"\\0\" \"%s\" \"\\0\" \"(", module, p->name,
           module, p->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that `tracectl tracepoints gen` makes of a module's events: MODULE.trace.h, which its sources include,
- * MODULE.trace.c, which is compiled into it, and MODULE.trace.spec, of which readers are made.
+/* Writes the files of `tracectl tracepoints gen`: MODULE.trace.h, which the module's sources include, MODULE.trace.c, which is
+ * compiled into it, and MODULE.trace.spec, from which readers are made.
  *
- * Errors those of stdio stay in the file, for the caller that closes it.
+ * Errors    those of stdio stay in the file, for the caller that closes it.
  */
 #ifndef TK_TRACEPOINTS_WRITE_H
 #define TK_TRACEPOINTS_WRITE_H
@@ -17,8 +17,8 @@ void tk_points_write_header(FILE *out, const char *module, const struct tk_point
 void tk_points_write_source(FILE *out, const char *module, const struct tk_points *own,
                             const struct tk_points *imported);
 
-/* The events as those of an experiment (wire/experiments.h), which is what ta_record_event_attach() records. quoted:
- * as a text of C. One whose name, or its module's, is too long for that is none. */
+/* Writes the events as events of an experiment (wire/experiments.h), which ta_record_event_attach() records. quoted:
+ * as a C string. Events whose name, or module's name, is too long are left out. */
 void tk_points_write_spec(FILE *out, const char *module, const struct tk_points *own, bool quoted);
 bool tk_point_is_event(const char *module, const struct tk_point *point);
 

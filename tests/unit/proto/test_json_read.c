@@ -70,7 +70,9 @@ Test(json_read, what_is_left_out_is_zero_and_no_text_is_nothing) {
 
   for (unsigned i = 0; i < 3; i++) {
     begin();
-    cr_assert_eq(read_as(&tracecollect__v1__snap_request__descriptor, texts[i], strlen(texts[i]), &read), TB_OK);
+    cr_assert_eq(
+        read_as(&tracecollect__v1__snap_request__descriptor, texts[i], strlen(texts[i]), &read),
+        TB_OK);
     cr_expect_str_eq(read->service, "");
     cr_expect_eq(read->stream.len, 0);
     cr_expect_eq(read->last_ns, 0);
@@ -84,19 +86,19 @@ Test(json_read, what_is_wrong_is_named) {
 
   expect_fault(snap, "{\"servise\":\"a\"}", "no field \"servise\" in a SnapRequest");
   expect_fault(lease, "{\"filter\":{\"x\":1}}", "no field \"x\" in a EventFilter");
-  expect_fault(snap, "{\"service\":1}", "service: a text is needed here");
-  expect_fault(snap, "{\"service\":null}", "service: a text is needed here");
-  expect_fault(snap, "{\"stream\":\"abc\"}", "stream: a text of hexadecimal");
-  expect_fault(snap, "{\"stream\":\"zz\"}", "stream: a text of hexadecimal");
+  expect_fault(snap, "{\"service\":1}", "service: must be a string");
+  expect_fault(snap, "{\"service\":null}", "service: must be a string");
+  expect_fault(snap, "{\"stream\":\"abc\"}", "stream: must be a string of hexadecimal");
+  expect_fault(snap, "{\"stream\":\"zz\"}", "stream: must be a string of hexadecimal");
   expect_fault(snap, "{\"last_ns\":\"5\"}", "last_ns: a whole number");
   expect_fault(snap, "{\"last_ns\":-1}", "last_ns: a whole number");
   expect_fault(snap, "{\"last_ns\":1.0}", "last_ns: a whole number");
   expect_fault(snap, "{\"last_ns\":9223372036854775808}", "too big integer");
   expect_fault(snap, "{\"wait_ms\":4294967296}", "wait_ms: a whole number");
   expect_fault(&tracecollect__v1__list_request__descriptor, "{\"settle\":1}", "true or false");
-  expect_fault(lease, "{\"filter\":[]}", "filter: an object is needed here");
-  expect_fault(lease, "{\"filter\":{\"kinds\":\"stw\"}}", "kinds: a list is needed here");
-  expect_fault(lease, "{\"filter\":{\"kinds\":[\"stw\",1]}}", "kinds: a text is needed here");
+  expect_fault(lease, "{\"filter\":[]}", "filter: must be an object");
+  expect_fault(lease, "{\"filter\":{\"kinds\":\"stw\"}}", "kinds: must be a list");
+  expect_fault(lease, "{\"filter\":{\"kinds\":[\"stw\",1]}}", "kinds: must be a string");
   expect_fault(snap, "{\"service\":\"a\",\"service\":\"b\"}", "duplicate object key");
   expect_fault(snap, "{\"service\":\"a\\u0000b\"}", "not JSON");
   expect_fault(snap, "{\"service\":\"\xff\"}", "not JSON");
@@ -107,7 +109,8 @@ Test(json_read, what_is_wrong_is_named) {
 }
 
 Test(json_read, a_text_cut_anywhere_is_a_fault) {
-  static const char text[] = "{\"filter\":{\"service\":\"shop\",\"kinds\":[\"stw\"]},\"window_bytes\":7}";
+  static const char text[] =
+      "{\"filter\":{\"service\":\"shop\",\"kinds\":[\"stw\"]},\"window_bytes\":7}";
   ProtobufCMessage *message;
 
   for (size_t n = 1; n < sizeof text - 1; n++) {

@@ -88,8 +88,7 @@ static tb_rc parse_moment(const char *text, struct tb_diag *diag, uint64_t *out)
 static tb_rc parse_span(const char *text, struct tb_diag *diag, uint64_t *out) {
   char unit[4];
 
-  if (sscanf(text, "%" SCNu64 "%3s", out, unit) != 2)
-    return tb_fail(diag, TB_BROKEN, "no span");
+  if (sscanf(text, "%" SCNu64 "%3s", out, unit) != 2) return tb_fail(diag, TB_BROKEN, "no span");
   if (strcmp(unit, "ms") == 0) *out *= 1000000;
   if (strcmp(unit, "s") == 0) *out *= UINT64_C(1000000000);
   return TB_OK;
@@ -169,7 +168,8 @@ static void write_at_random(struct tb_buf *out, enum tp_route_id id) {
       break;
     default: {
       uint64_t width = p->max - p->min;
-      tb_buf_printf(out, "%" PRIu64, p->min + (width == UINT64_MAX ? chance() : chance() % (width + 1)));
+      tb_buf_printf(out, "%" PRIu64,
+                    p->min + (width == UINT64_MAX ? chance() : chance() % (width + 1)));
     }
     }
   }
@@ -234,15 +234,15 @@ Test(query, what_is_not_given_is_the_default_and_is_not_written) {
   cr_expect_str_eq(report->window, "all");
   cr_expect_eq(report->top, 20u);
   report->top = 0;
-  report->window = (char *)(uintptr_t)"10s";
+  report->window = (char *)(uintptr_t) "10s";
   tp_query_write(&tp_routes[TP_ROUTE_REPORT], &report->base, &s.text);
   tb_buf_byte(&s.text, '\0');
   cr_expect_str_eq((char *)s.text.data, "window=10s&top=0");
 
   cr_assert_eq(read_text(&s, TP_ROUTE_LEASE, "wait=2s", &next), TB_OK);
   cr_expect(next->wait_ms == 2000 && next->bytes == 1 << 20);
-  cr_assert_eq(read_text(&s, TP_ROUTE_SPAN, "stream=000102030405060708090a0b0c0d0e0f&gen=1&ns=0&proc=0",
-                         &span),
+  cr_assert_eq(read_text(&s, TP_ROUTE_SPAN,
+                         "stream=000102030405060708090a0b0c0d0e0f&gen=1&ns=0&proc=0", &span),
                TB_OK, "%s", s.diag.text);
   cr_expect(span->goroutine == -1 && span->proc == 0 && span->thread == -1 && span->ns == 0);
 
@@ -287,9 +287,9 @@ Test(query, what_is_wrong_is_named) {
     { TP_ROUTE_SEGMENTS, "service=%00", "parameter \"service\" is not well encoded" },
     { TP_ROUTE_SEGMENTS, "%zz=1", "the query is not well encoded" },
     { TP_ROUTE_SEGMENTS, "since=soon", "since: no moment" },
-    { TP_ROUTE_SEGMENTS, "stream=12", "stream=12 is no id of 32 hexadecimal digits" },
-    { TP_ROUTE_REPORT, "window=7s", "window=7s is none of all, 10s, 1m, 5m" },
-    { TP_ROUTE_REPORT, "window=1", "window=1 is none of all, 10s, 1m, 5m" },
+    { TP_ROUTE_SEGMENTS, "stream=12", "stream=12 is not an id of 32 hexadecimal digits" },
+    { TP_ROUTE_REPORT, "window=7s", "window=7s is not one of all, 10s, 1m, 5m" },
+    { TP_ROUTE_REPORT, "window=1", "window=1 is not one of all, 10s, 1m, 5m" },
     { TP_ROUTE_LEASE, "wait=21s", "wait=21s: more than 20s" },
     { TP_ROUTE_SPANS, "stream=", "parameter \"stream\" is missing" },
     { TP_ROUTE_SPANS, "", "parameter \"stream\" is missing" },

@@ -152,7 +152,7 @@ Test(fetch, a_hole_begins_a_second_file) {
   cr_assert_eq(run("fetch --strict --gen 5..6 -o t.trace"), 0, "%s", said);
   expect_file("t.trace", 5, 6);
   cr_assert_eq(run("fetch -o - >/dev/null"), 1);
-  cr_assert(has_said("a hole lies before generation 5"), "%s", said);
+  cr_assert(has_said("a hole comes before generation 5"), "%s", said);
   cr_assert_eq(run("fetch --strict --gen 5..9 -o t.trace"), 4, "%s", said);
   cr_assert(has_said("generations 7..9 are missing: not in the archive"), "%s", said);
 }
@@ -221,7 +221,7 @@ Test(fetch, a_broken_generation_is_named_and_may_end_its_file) {
   expect_file("t.trace", 1, 2);
   expect_file("t.trace.2", 3, 4);
   cr_assert_eq(run("fetch --split -o - >/dev/null"), 1);
-  cr_assert(has_said("a broken generation lies before generation 3"), "%s", said);
+  cr_assert(has_said("a broken generation comes before generation 3"), "%s", said);
   cr_assert_eq(run("fetch --gen 1..2 -o t.trace"), 0, "%s", said);
   cr_assert(has_said("goroutine 3 started twice\n"), "%s", said);
   expect_file("t.trace", 1, 2);

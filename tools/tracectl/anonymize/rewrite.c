@@ -27,16 +27,14 @@ struct rewriting {
   unsigned char room[TW_WRITE_ROOM];
 };
 
-/* ---- names ---- */
-
 static bool is_text(struct to_string text, const char *const *of) {
   for (; *of != NULL; of++)
     if (strlen(*of) == text.len && memcmp(*of, text.data, text.len) == 0) return true;
   return false;
 }
 
-/* The part of a function's name before its first '/' or '.', as of "net" in net/http.(*conn).serve. Types of the program
- * may stand in brackets. */
+/* The package is the part before the first '/' or '.': "net" of net/http.(*conn).serve. Brackets may contain types of
+ * the program. */
 static bool is_standard(struct to_string text) {
   static const char *const packages[] = {
     "archive", "bufio",    "bytes",    "cmp",     "compress", "container", "context",
@@ -69,7 +67,7 @@ static bool is_stop(struct to_string text) {
   return is_text(text, reasons);
 }
 
-static bool stays(struct to_string text) {
+static bool is_readable(struct to_string text) {
   return text.len == 0 || to_reason_find(text) != TO_REASON_OTHER || is_stop(text) ||
          is_standard(text);
 }
@@ -86,9 +84,7 @@ static bool name_of(const struct rewriting *r, struct to_string text, char out[N
   return true;
 }
 
-/* ---- batches ---- */
-
-static tb_rc put(struct rewriting *r, const void *bytes, size_t n) {
+static tb_rc put_bytes(struct rewriting *r, const void *bytes, size_t n) {
   return n == 0 || fwrite(bytes, 1, n, r->out) == n ? TB_OK : TB_IO;
 }
 
@@ -97,7 +93,7 @@ static tb_rc put_string(struct rewriting *r, struct tw_write *w, const struct tw
   tb_rc rc = tw_write_string(w, id, bytes, len);
 
   if (rc != TB_AGAIN) return rc;
-  TB_TRY(put(r, r->room, tw_write_close(w)));
+  TB_TRY(put_bytes(r, r->room, tw_write_close(w)));
   tw_write_open(w, r->room, sizeof r->room, r->split.version, batch);
   return tw_write_string(w, id, bytes, len);
 }
@@ -114,7 +110,7 @@ static tb_rc rewrite_strings(struct rewriting *r, const struct tw_item *item) {
   tw_section_open(&section, &item->batch, r->split.version, r->diag);
   while ((rc = tw_string_next(&section, &string)) == TB_OK) {
     struct to_string text = { (const char *)string.data, string.len };
-    bool is_kept = stays(text);
+    bool is_kept = is_readable(text);
     if (!is_kept && !name_of(r, text, name)) return TB_NOMEM;
     r->sums->kept += is_kept;
     r->sums->strings += !is_kept;
@@ -122,7 +118,7 @@ static tb_rc rewrite_strings(struct rewriting *r, const struct tw_item *item) {
                       is_kept ? text.len : NAME_BYTES));
   }
   if (rc != TB_END) return tb_fail(r->diag, TB_BROKEN, "a table of strings is cut off");
-  return put(r, r->room, tw_write_is_empty(&w) ? 0 : tw_write_close(&w));
+  return put_bytes(r, r->room, tw_write_is_empty(&w) ? 0 : tw_write_close(&w));
 }
 
 static tb_rc rewrite(struct rewriting *r, const struct tw_item *item) {
@@ -130,10 +126,10 @@ static tb_rc rewrite(struct rewriting *r, const struct tw_item *item) {
 
   if (item->kind == TW_ITEM_HEADER) tk_strip_begin(&r->strip, r->split.version);
   if (item->kind == TW_ITEM_RAW) {
-    *r->diag = r->split.fault; /* it may hold names: nothing of it is written */
+    *r->diag = r->split.fault; /* may contain names: do not write it */
     return tb_fail(r->diag, TB_BROKEN, "the trace ends early");
   }
-  if (item->kind != TW_ITEM_BATCH) return put(r, item->bytes, item->len);
+  if (item->kind != TW_ITEM_BATCH) return put_bytes(r, item->bytes, item->len);
   enum tw_batch_kind kind = tw_batch_kind(&item->batch, r->split.version);
   if (kind == TW_BATCH_STRINGS) return rewrite_strings(r, item);
   if (item->batch.experiment == TW_EXPERIMENT_ALLOC_FREE) {
@@ -141,7 +137,7 @@ static tb_rc rewrite(struct rewriting *r, const struct tw_item *item) {
     return TB_OK;
   }
   size_t left = tk_strip_batch(&r->strip, item, &bytes);
-  return put(r, bytes, left);
+  return put_bytes(r, bytes, left);
 }
 
 static tb_rc feed(struct rewriting *r, const unsigned char *bytes, size_t n) {

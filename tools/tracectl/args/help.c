@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of options as text. */
+/* Prints rows of options. */
 #include <stdio.h>
 #include <string.h>
 

@@ -14,7 +14,7 @@
 
 enum { ROWS_MAX = 48, LETTERS_MAX = 16, NAME_BYTES = 64, LIST_BYTES = 200, FIRST_ROW = 0x100 };
 
-/* Names that other programs, or this one before its first release, have for the same. */
+/* Names of other programs, or of earlier versions of this one, for the same option. */
 static const struct {
   const char *old, *name;
 } old_names[] = { { "from", "since" },  { "to", "until" },    { "n", "top" },
@@ -26,7 +26,7 @@ enum { OLD_NAMES = sizeof old_names / sizeof *old_names };
 struct parsing {
   const struct tk_option *row[ROWS_MAX];
   size_t field[ROWS_MAX], rows, names;
-  struct option option[ROWS_MAX + OLD_NAMES + 1]; /* names: of rows, then old ones */
+  struct option option[ROWS_MAX + OLD_NAMES + 1]; /* names of the rows, then old names */
   char letters[LETTERS_MAX];
 };
 
@@ -54,7 +54,7 @@ static bool has_name(const struct parsing *p, const char *name) {
   return false;
 }
 
-/* What this verb has for an old name; NULL: nothing. */
+/* Returns this verb's option for an old name, or NULL. */
 static const char *find_new(const struct parsing *p, const char *old) {
   for (size_t i = 0; !has_name(p, old) && i < OLD_NAMES; i++)
     if (strcmp(old_names[i].old, old) == 0 && has_name(p, old_names[i].name))
@@ -62,7 +62,8 @@ static const char *find_new(const struct parsing *p, const char *old) {
   return NULL;
 }
 
-/* An old name is found as a whole: --to is not short for --top, even in a verb without --until. */
+/* Old names are registered in full, so that --to is not taken as short for --top, even in a verb
+ * without --until. */
 static void add_old_names(struct parsing *p) {
   size_t n = p->names;
 
@@ -73,7 +74,7 @@ static void add_old_names(struct parsing *p) {
 
 /* ---- complaints ---- */
 
-/* "--tls-ca, --tls-cert, --tls-key": those that begin so. Answers how many. */
+/* Lists the options with a prefix: "--tls-ca, --tls-cert, --tls-key". Returns their number. */
 static unsigned list_beginning(const struct parsing *p, const char *name, char out[LIST_BYTES]) {
   unsigned count = 0;
   size_t n = 0;
@@ -109,7 +110,7 @@ static int complain_of_name(const struct parsing *p, const char *verb, const cha
 static int complain(const struct parsing *p, int option, char **argv) {
   const char *word = argv[optind - 1];
 
-  /* Of letters that stand together, word may be the one before them. */
+  /* if letters are combined, word may be the previous argument */
   bool is_letter = option == '?' && optopt > 0 && optopt < FIRST_ROW;
 
   if (option == ':') return tk_usage(argv[0], "%s needs a value", word);
@@ -128,7 +129,7 @@ static size_t find_letter(const struct parsing *p, int letter) {
 }
 
 int tk_options_read(int argc, char **argv, const struct tk_option *options, void *target) {
-  struct parsing p = { .letters = ":" }; /* a missing value is told from an unknown option */
+  struct parsing p = { .letters = ":" }; /* distinguishes a missing value from an unknown option */
   struct tb_diag diag;
 
   tb_diag_clear(&diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Trace Event Format of Chromium's viewer, as JSON: a stream is four processes, of goroutines, Ps, threads and ranges, each with a row for each of them.
- * Times are microseconds. */
+/* The Trace Event Format of Chromium's viewer, as JSON. A stream is four processes, for goroutines, Ps, threads and ranges, with a row for
+ * each of these. Times are microseconds. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static tb_rc put_name(struct chrome *c, const struct tk_stream *s, const char *w
   return end_event(c);
 }
 
-/* The first time. */
+/* Names a row once. */
 static tb_rc name_row(struct chrome *c, const struct tk_stream *s, enum lane lane, uint64_t row,
                       const char *what, int64_t number) {
   char name[40];
@@ -90,7 +90,7 @@ static void put_place(struct chrome *c, const struct tk_stream *s, const char *l
   put_number(c, ",\"line\":", frame->line);
 }
 
-/* A complete event; one that is open has no end, and the viewer draws it to the picture's. */
+/* A complete event. An open span has no end; the viewer draws it to the end of the picture. */
 static void begin_slice(struct chrome *c, const struct tk_stream *s, const struct to_span *span,
                         enum lane lane, uint64_t row, struct to_string name, const char *category) {
   begin_event(c, span->open ? "B" : "X", s, lane, row);
@@ -143,7 +143,7 @@ static tb_rc put_goroutine(struct chrome *c, const struct tk_stream *s, const st
   return end_slice(c);
 }
 
-/* Spans that need not lie within each other. */
+/* For spans that may overlap. */
 static tb_rc put_async(struct chrome *c, const struct tk_stream *s, const struct to_span *span,
                        uint64_t id, struct to_string name, const char *category) {
   for (int end = 0; end < (span->open ? 1 : 2); end++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collapsed stacks, a line a stack: "main.main;main.serve;read 42", the outermost frame first, as tools for flame graphs read
- * them. The number is of CPU samples, or of nanoseconds that goroutines were in one state there. */
+/* Collapsed stacks for flame graphs, a line a stack: "main.main;main.serve;read 42", outermost frame first. The number counts
+ * CPU samples, or nanoseconds that goroutines were in one state there. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static uint64_t weight_of(enum tk_stacks_of of, const struct to_span *span) {
   return (uint64_t)(span->until - span->from);
 }
 
-/* A space ends the stack, a semicolon a frame. */
+/* Replaces spaces and semicolons, which separate stack and frames. */
 static void put_function(FILE *file, struct to_string function) {
   for (size_t i = 0; i < function.len; i++) {
     unsigned char byte = (unsigned char)function.data[i];

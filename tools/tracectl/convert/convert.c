@@ -11,7 +11,7 @@
 struct converting {
   const struct tk_convert_ask *ask;
   void *self;                      /* of the format */
-  int code;                        /* of the traces: TK_FAILED if one is broken */
+  int code;                        /* exit code: TK_FAILED if a trace is broken */
   unsigned has_wall, without_wall; /* streams */
 };
 
@@ -35,7 +35,7 @@ static tb_rc end(void *self, const struct tk_stream *stream) {
   return c->ask->format->end == NULL ? TB_OK : c->ask->format->end(c->self, stream);
 }
 
-/* All traces; one that breaks ends where it does. */
+/* Walks all traces; a broken trace ends at its fault. */
 static tb_rc walk_all(struct converting *c) {
   const struct tk_convert_sink sink = { c, begin, span, end };
   char error[TK_QUERY_ERROR];
@@ -49,7 +49,7 @@ static tb_rc walk_all(struct converting *c) {
   return c->ask->format->close(c->self);
 }
 
-/* file: NULL where what is written is posted. */
+/* file: NULL if the output is posted. */
 static tb_rc write_all(struct converting *c, FILE *file, struct tb_diag *diag) {
   const struct tk_format *format = c->ask->format;
   struct tk_format_options options = c->ask->options;
@@ -64,7 +64,7 @@ static tb_rc write_all(struct converting *c, FILE *file, struct tb_diag *diag) {
   return rc;
 }
 
-/* *out_is_gone: nothing reads standard output any more. */
+/* *out_is_gone: the reader of standard output is gone. */
 static tb_rc write_file(struct converting *c, struct tb_diag *diag, bool *out_is_gone) {
   const char *path = c->ask->path;
   struct tk_out_set *files;

@@ -5,7 +5,7 @@
 
 #include "tools/tracectl/convert/format.h"
 
-/* NULL: no format is called so. */
+/* Returns NULL if there is no such format. */
 const struct tk_format *tk_format_find(const char *name);
 /* "samples", "waiting", "runnable", "syscall" */
 
@@ -15,10 +15,10 @@ struct tk_convert_ask {
   const struct tk_place *place;
   size_t n;
   bool is_remote;
-  const char *path; /* that is written, unless options have a URL; "-": standard output */
+  const char *path; /* output file, unless options have a URL; "-": standard output */
 };
 
-/* enum tk_exit; said on stderr. What comes before a fault of a trace is written. */
+/* Returns an enum tk_exit; errors are printed. What precedes a fault of a trace is written. */
 int tk_convert(const struct tk_convert_ask *ask);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats that a timeline can be written in. Each is a sink with a file.
+/* The formats of a timeline. Each is a sink with a file.
  *
- * Memory    of the format's own: names and stacks that it has written, once.
- * Errors    TB_NOMEM, TB_IO: errno says why.
+ * Memory    each name and stack that was written, once.
+ * Errors    TB_NOMEM, TB_IO: see errno.
  */
 #ifndef TK_CONVERT_FORMAT_H
 #define TK_CONVERT_FORMAT_H
@@ -11,7 +11,7 @@
 
 #include "tools/tracectl/convert/walk.h"
 
-/* What a collapsed stack counts. */
+/* Measure of a collapsed stack. */
 enum tk_stacks_of {
   TK_STACKS_OF_SAMPLES,
   TK_STACKS_OF_WAITING,
@@ -21,9 +21,8 @@ enum tk_stacks_of {
 
 struct tk_format_options {
   enum tk_stacks_of stacks;
-  const char *
-      url; /* otlp, otlp-metrics: messages are posted there, and no file is written; NULL: they are not */
-  struct tb_diag *diag; /* says what went wrong, where errno does not */
+  const char *url;      /* otlp, otlp-metrics: posted there instead of written; NULL: none */
+  struct tb_diag *diag; /* the reason, if errno has none */
 };
 
 struct tk_format {
@@ -34,9 +33,8 @@ struct tk_format {
   tb_rc (*span)(void *self, const struct tk_stream *stream, const struct tk_span *at);
   tb_rc (*end)(
       void *self,
-      const struct tk_stream
-          *stream); /* of the trace; NULL: nothing is left to do. TB_BROKEN: it is said why */
-  tb_rc (*close)(void *self); /* writes what is left */
+      const struct tk_stream *stream); /* of the trace; may be NULL. TB_BROKEN: already reported */
+  tb_rc (*close)(void *self);          /* writes what is left */
   void (*fini)(void *self);
 };
 

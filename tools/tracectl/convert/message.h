@@ -7,15 +7,15 @@
 #include "base/buf.h"
 #include "online/event/generation.h"
 
-/* A zero is left out. */
+/* Leaves out zero. */
 void tk_put_number(struct tb_buf *out, unsigned field, uint64_t value);
-/* A zero is written, too. */
+/* Writes zero, too. */
 void tk_put_value(struct tb_buf *out, unsigned field, uint64_t value);
 void tk_put_fixed64(struct tb_buf *out, unsigned field, uint64_t value);
 void tk_put_bytes(struct tb_buf *out, unsigned field, const void *bytes, size_t n);
 void tk_put_text(struct tb_buf *out, unsigned field, struct to_string text);
 void tk_put_words(struct tb_buf *out, unsigned field, const char *text);
-/* inner is cleared. */
+/* Clears inner. */
 void tk_put_message(struct tb_buf *out, unsigned field, struct tb_buf *inner);
 
 #endif

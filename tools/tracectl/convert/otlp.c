@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTelemetry's spans (opentelemetry/proto/trace/v1), as one message TracesData, or posted as several: tasks are spans below the tasks that they belong to, regions
- * below the tasks that they are of. Ids are made from the stream and the task, so a trace that is written twice has the same ones. */
+/* OpenTelemetry's spans (opentelemetry/proto/trace/v1), as one message TracesData, or posted as several: a task's span is below its parent
+ * task's, a region's below its task's. Ids are hashes of stream and task, so converting a trace again gives the same ids. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tools/tracectl/convert/otlp_data.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* Numbers of fields. */
+/* Field numbers. */
 enum {
   SPAN_TRACE_ID = 1,
   SPAN_ID = 2,
@@ -27,7 +27,7 @@ enum { FLUSH_BYTES = 256 << 10, DEPTH_MAX = 1000 };
 struct otlp {
   struct tk_otlp_data data;
   struct tb_buf spans, span;
-  struct tb_map parents; /* by task: its parent + 1, of a pass before */
+  struct tb_map parents; /* task -> parent + 1, from an earlier pass */
   uint64_t stream;       /* a hash of its name */
   uint64_t regions;      /* so far */
 };
@@ -42,10 +42,10 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 static uint64_t task_id(const struct otlp *o, uint64_t task) {
   uint64_t id = mix(o->stream, task);
 
-  return id != 0 ? id : 1; /* zero stands for none */
+  return id != 0 ? id : 1; /* zero means none */
 }
 
-/* The task above all others; a made-up trace may have a circle of them. */
+/* Returns the topmost ancestor; a forged trace may have a circle of parents. */
 static uint64_t root_of(const struct otlp *o, uint64_t task) {
   for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
     const uint64_t *parent = tb_map_find(&o->parents, task);
@@ -82,7 +82,7 @@ static bool has_parent(const struct to_span *task) {
   return task->more->parent != TO_NO_TASK && task->more->parent != 0;
 }
 
-/* A program may end a task again, or one that began before the trace: no span is below such a one. */
+/* A program may end a task twice, or end one that began before the trace: such a span has no children. */
 static tb_rc put_task(struct otlp *o, const struct tk_stream *s, const struct tk_span *at) {
   const struct to_span *span = at->span;
   uint64_t parent = has_parent(span) ? task_id(o, span->more->parent) : 0;
@@ -103,8 +103,6 @@ static tb_rc put_region(struct otlp *o, const struct tk_stream *s, const struct 
   return put_span(o, s, at);
 }
 
-/* ---- the format ---- */
-
 static tb_rc otlp_open(void *self, FILE *file, const struct tk_format_options *options) {
   struct otlp *o = self;
 
@@ -123,7 +121,7 @@ static void otlp_fini(void *self) {
   tb_map_fini(&o->parents);
 }
 
-/* A task ends before those that it belongs to: which these are is read before. */
+/* A task ends before its parents, so parents are read in a pass of their own. */
 static tb_rc read_parents(struct otlp *o, const struct tk_place *place) {
   char error[TK_QUERY_ERROR];
   struct tk_pass *pass;
@@ -131,7 +129,8 @@ static tb_rc read_parents(struct otlp *o, const struct tk_place *place) {
   tb_rc rc = TB_OK;
   uint64_t *parent;
 
-  if (!tk_pass_begin(place, 1u << TO_SPAN_TASK, &pass, error)) return TB_OK; /* it is said later */
+  if (!tk_pass_begin(place, 1u << TO_SPAN_TASK, &pass, error))
+    return TB_OK; /* reported by the main pass */
   while (rc == TB_OK && tk_pass_next(pass, &at, error) == 1) {
     if (at.span->kind != TO_SPAN_TASK || !has_parent(at.span)) continue;
     rc = tb_map_put(&o->parents, at.span->more->value, &parent, NULL);

@@ -5,7 +5,7 @@
 
 #include "tools/tracectl/term/tracectl.h"
 
-/* Numbers of fields. */
+/* Field numbers. */
 enum { DATA_RESOURCE_ITEMS = 1 };
 enum { RESOURCE_ITEMS_RESOURCE = 1, RESOURCE_ITEMS_SCOPE_ITEMS };
 enum { RESOURCE_ATTRIBUTES = 1 };
@@ -55,7 +55,7 @@ void tk_otlp_put_int(struct tk_otlp_data *data, struct tb_buf *out, unsigned fie
   put_pair(data, out, field, key);
 }
 
-/* A file's is its name. */
+/* For a file, the service is its name. */
 static struct to_string service_of(const struct tk_stream *s) {
   const char *slash = strrchr(s->name, '/');
 

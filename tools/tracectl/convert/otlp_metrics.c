@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenTelemetry's metrics (opentelemetry/proto/metrics/v1), as one message MetricsData: what reports say of a whole trace. A figure is
- * go.trace.KIND.FIGURE, of a table those columns that /metrics has, too: go.trace.KIND.TABLE.COLUMN with a row's label. A
- * number is a gauge, a distribution a summary. */
+/* OpenTelemetry's metrics (opentelemetry/proto/metrics/v1), as one message MetricsData: reports of a whole trace. A figure is named
+ * go.trace.KIND.FIGURE, a table's column that is also in /metrics go.trace.KIND.TABLE.COLUMN with the row's label. A number is a
+ * gauge, a distribution a summary. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tools/tracectl/report/set.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* Numbers of fields. */
+/* Field numbers. */
 enum { METRIC_NAME = 1, METRIC_ABOUT, METRIC_UNIT, METRIC_GAUGE = 5, METRIC_SUMMARY = 11 };
 enum { POINTS = 1 };
 enum { POINT_FROM = 2, POINT_AT = 3, POINT_ATTRIBUTES = 7 };
@@ -29,7 +29,7 @@ struct otlp_metrics {
   struct tb_buf metrics, metric, points, point, inner;
 };
 
-/* Of a number of a figure, or of a cell with the row's label. */
+/* Identifies a figure, or a cell by its row's label. */
 struct of {
   const struct tk_stream *stream;
   const Tracecollect__V1__StreamReport *report;
@@ -72,7 +72,7 @@ static void put_summary(struct otlp_metrics *o, const Tracecollect__V1__Distribu
   put_quantile(o, 1, d->max_ns);
 }
 
-/* One point of a metric. False: there is no number. */
+/* Writes one point of a metric. Returns false if there is no number. */
 static bool put_point(struct otlp_metrics *o, const struct of *of, const value *v) {
   switch (v->is_case) {
   case TRACECOLLECT__V1__VALUE__IS_NUMBER:
@@ -91,7 +91,7 @@ static bool put_point(struct otlp_metrics *o, const struct of *of, const value *
   return true;
 }
 
-/* Of the points so far. */
+/* Writes the metric with the points so far. */
 static void put_metric(struct otlp_metrics *o, const struct of *of, const char *table,
                        const field *schema) {
   bool is_summary = schema->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
@@ -111,7 +111,7 @@ static bool is_metric(const field *schema) {
   return schema->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT && schema->metric[0] != '\0';
 }
 
-/* -1: there is none. */
+/* Returns -1 if there is none. */
 static int label_of(const Tracecollect__V1__TableSchema *table) {
   for (size_t c = 0; c < table->n_columns; c++)
     if (table->columns[c]->label[0] != '\0') return (int)c;
@@ -152,8 +152,6 @@ static void put_report(struct otlp_metrics *o, const struct tk_stream *s,
   for (size_t i = 0; i < r->n_tables; i++) put_table(o, &of, r->schema->tables[i], r->tables[i]);
 }
 
-/* ---- the format ---- */
-
 static tb_rc metrics_open(void *self, FILE *file, const struct tk_format_options *options) {
   struct otlp_metrics *o = self;
 
@@ -186,7 +184,7 @@ static tb_rc metrics_span(void *self, const struct tk_stream *stream, const stru
   return TB_OK;
 }
 
-/* A trace that breaks has reports up to there. */
+/* A broken trace has reports up to its fault. */
 static tb_rc metrics_end(void *self, const struct tk_stream *s) {
   struct otlp_metrics *o = self;
   struct tk_report_ask ask = { .verb = s->place->verb,

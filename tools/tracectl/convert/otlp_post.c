@@ -16,10 +16,10 @@ enum { HEADERS_MAX = 16, TRIES = 6, TIMEOUT_S = 30, PAUSE_MAX_S = 60 };
 
 struct tk_otlp_post {
   char *url;
-  char *headers[HEADERS_MAX + 2]; /* NULL behind them */
+  char *headers[HEADERS_MAX + 2]; /* NULL-terminated */
 };
 
-/* In place. False: a % without two digits behind it. */
+/* Decodes in place. Returns false if a % is not followed by two hexadecimal digits. */
 static bool percent_decode(char *text) {
   char *to = text;
 
@@ -35,7 +35,7 @@ static bool percent_decode(char *text) {
   return true;
 }
 
-/* "NAME=VALUE" as "NAME: VALUE". */
+/* Converts "NAME=VALUE" to "NAME: VALUE". */
 static tb_rc add_header(struct tk_otlp_post *post, size_t at, char *pair, struct tb_diag *diag) {
   pair += strspn(pair, " ");
   char *value = strchr(pair, '=');

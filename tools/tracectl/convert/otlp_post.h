@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where OpenTelemetry's messages go over HTTP (OTLP/HTTP, protobuf): to URL with path behind it, or to URL if it ends so. Headers of
- * one's own, for authorization, come from OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, percent-encoded.
+/* Posts OpenTelemetry's messages over HTTP (OTLP/HTTP, protobuf), to URL with path appended, or to URL if it ends with path. More
+ * headers, for authorization, come from OTEL_EXPORTER_OTLP_HEADERS: NAME=VALUE,NAME=VALUE, percent-encoded.
  *
- * 429, 502, 503 and 504 are tried again, after as long as the answer says; at most five times.
+ * 429, 502, 503 and 504 are retried at most five times, after the pause that the answer asks for.
  *
- * Errors    TB_IO: it is not taken; TB_BROKEN: the headers are wrong; TB_NOMEM. diag says why.
+ * Errors    TB_IO: refused; TB_BROKEN: the headers are wrong; TB_NOMEM. diag has the reason.
  */
 #ifndef TK_CONVERT_OTLP_POST_H
 #define TK_CONVERT_OTLP_POST_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perfetto's trace packets (perfetto.dev/docs/reference/trace-packet-proto): a stream is a process, with a track for each
- * goroutine below those of its entry function, for each P, each thread, task, kind of range and metric. A wake-up is a flow from the waker's track to
- * the span in which the woken one waits for a P.
+/* Perfetto's trace packets (perfetto.dev/docs/reference/trace-packet-proto): a stream is a process, with a track for each goroutine
+ * (grouped by entry function), P, thread, task, kind of range and metric. A wake-up is a flow from the waker's track to the span in
+ * which the woken goroutine waits for a P.
  *
- * Packets come in the order in which spans end; its reader sorts them. A stream is a packet sequence of its own, so names and stacks that are
- * interned are the stream's. */
+ * Packets are written in the order in which spans end; Perfetto sorts them. A stream is a packet sequence of its own, so interned
+ * names and stacks belong to the stream. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "tools/tracectl/convert/message.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* Numbers of fields. */
+/* Field numbers. */
 enum { TRACE_PACKET = 1 };
 enum {
   PACKET_TIMESTAMP = 8,
@@ -57,7 +57,7 @@ enum track {
   TRACK_OF_SAMPLES,
   TRACK_OF_TASKS,
   TRACK_OF_TASK,
-  TRACK_OF_RANGE, /* those of the process: its kind */
+  TRACK_OF_RANGE, /* the process's, one for each kind */
   TRACK_OF_RANGES,
   TRACK_OF_GOROUTINE_RANGE,
   TRACK_OF_THREAD,
@@ -67,8 +67,8 @@ enum track {
 struct perfetto {
   FILE *file;
   struct tb_buf packet, event, track, inner, interned, whole;
-  struct tb_map known;   /* tracks that were described, but for those of goroutines */
-  struct tb_map strings; /* interned texts, by address: their numbers */
+  struct tb_map known;   /* described tracks, except those of goroutines */
+  struct tb_map strings; /* interned texts by address -> number */
   struct tb_map frames, stacks;
   uint64_t numbers;
   bool is_first; /* packet of the sequence */
@@ -80,7 +80,7 @@ static uint64_t uuid(const struct tk_stream *s, enum track kind, uint64_t id) {
   return (uint64_t)(s->number + 1) << 48 | (uint64_t)kind << 40 | (id & ((UINT64_C(1) << 40) - 1));
 }
 
-/* The packet so far, with the stream's sequence. */
+/* Writes the packet with the stream's sequence. */
 static tb_rc write_packet(struct perfetto *p, const struct tk_stream *s) {
   tk_put_value(&p->packet, PACKET_SEQUENCE, s->number + 1);
   tk_put_value(&p->packet, PACKET_FLAGS, p->is_first ? FLAG_CLEARED : FLAG_NEEDS_STATE);
@@ -93,7 +93,7 @@ static tb_rc write_packet(struct perfetto *p, const struct tk_stream *s) {
   return is_written ? TB_OK : TB_IO;
 }
 
-/* p->event is its event, but for type and track. */
+/* p->event has all fields except type and track. */
 static tb_rc write_event(struct perfetto *p, const struct tk_stream *s, to_ns at, unsigned type,
                          uint64_t track) {
   tk_put_value(&p->event, EVENT_TYPE, type);
@@ -135,7 +135,7 @@ static tb_rc intern_text(struct perfetto *p, unsigned field, struct to_string te
   uint64_t *iid;
   bool is_fresh;
 
-  /* A text may be the name of a function and of a file: its number holds for one of them. */
+  /* A text may be the name of a function and of a file, which have separate numbers. */
   TB_TRY(tb_map_put(&p->strings, (uintptr_t)text.data << 1 | (field == INTERNED_PATHS), &iid,
                     &is_fresh));
   if (is_fresh) {
@@ -167,7 +167,7 @@ static tb_rc intern_frame(struct perfetto *p, const struct to_frame *frame, uint
   return TB_OK;
 }
 
-/* Perfetto wants the outermost frame first. */
+/* Perfetto's order: outermost frame first. */
 static tb_rc add_stack(struct perfetto *p, const struct tk_stream *s, uint32_t number) {
   const struct to_callstack *stack = tk_pass_stack(s->pass, number);
   uint64_t *iid, frame;
@@ -203,7 +203,7 @@ static struct to_string text_of(const char *text) {
   return (struct to_string){ text, strlen(text) };
 }
 
-/* The first time. */
+/* Describes a track once. */
 static tb_rc describe_once(struct perfetto *p, const struct tk_stream *s, uint64_t id,
                            uint64_t parent, struct to_string name) {
   uint64_t *known;
@@ -244,7 +244,7 @@ static tb_rc describe_process(struct perfetto *p, const struct tk_stream *s) {
   return write_packet(p, s);
 }
 
-/* Of a goroutine: below the function that it began with. */
+/* A goroutine's track is below that of its entry function. */
 static tb_rc describe_goroutine(struct perfetto *p, const struct tk_stream *s,
                                 const struct tk_span *at) {
   const struct to_frame *entry = tk_stream_entry(s, at);
@@ -269,7 +269,7 @@ static uint64_t flow_of(const struct tk_stream *s, const struct to_span *span) {
          (uint64_t)span->from;
 }
 
-/* Where its waker was then. */
+/* Draws the waker's track at that time. */
 static tb_rc put_wake(struct perfetto *p, const struct tk_stream *s, const struct to_span *span) {
   char name[40];
 
@@ -448,7 +448,7 @@ static tb_rc perfetto_span(void *self, const struct tk_stream *s, const struct t
   case TO_SPAN_SAMPLE: return put_sample(p, s, at);
   case TO_SPAN_METRIC: return put_metric(p, s, at);
   case TO_SPAN_THREAD: return put_thread(p, s, at);
-  default: return TB_OK; /* Ps and pieces of calls: lanes of goroutines say it */
+  default: return TB_OK; /* Ps and pieces of calls are shown in lanes of goroutines */
   }
 }
 

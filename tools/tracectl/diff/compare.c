@@ -22,9 +22,7 @@ bool tk_diff_field_is_ns(enum tk_diff_field field) {
   return fields[field].is_ns;
 }
 
-/* ---- draws ---- */
-
-/* xorshift64*: the same numbers each time. */
+/* xorshift64*, with a fixed seed: results are reproducible. */
 static uint64_t next_random(uint64_t *state) {
   *state ^= *state >> 12;
   *state ^= *state << 25;
@@ -65,8 +63,6 @@ void tk_comparison_fini(struct tk_comparison *c) {
   free(c->bucket);
 }
 
-/* ---- figures ---- */
-
 static unsigned weight_of(const uint8_t *weight, unsigned sample) {
   return weight == NULL ? 1 : weight[sample];
 }
@@ -90,7 +86,7 @@ static double quantile(struct tk_comparison *c, const struct tk_diff_row *row,
   return 0;
 }
 
-/* weight: of a draw; NULL: all samples once. */
+/* weight: of each sample in a draw; NULL: 1 each. */
 static double figure(struct tk_comparison *c, const struct tk_samples *s,
                      const struct tk_diff_row *row, const uint8_t *weight,
                      enum tk_diff_field field) {
@@ -127,7 +123,7 @@ static void find_interval(struct tk_comparison *c, const struct tk_diff_row *a,
     double of_b = figure(c, c->b, b, c->weight_b + d * TK_SAMPLES_MAX, field);
     if (of_a > 0) c->share[n++] = of_b / of_a - 1;
   }
-  if (n < TK_DRAWS * 9 / 10) return; /* in too many draws there is nothing to compare with */
+  if (n < TK_DRAWS * 9 / 10) return; /* too many draws have nothing to compare with */
   qsort(c->share, n, sizeof *c->share, compare_shares);
   out->has_interval = true;
   out->low = c->share[n * 25 / 1000];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much larger or smaller a figure of one trace is than of another, with a 95 % interval by bootstrap: samples of both are drawn again, with
- * replacement, TK_DRAWS times, and the change computed of each draw; the interval leaves out 2.5 % at either end. Draws are
- * the same each time.
+/* The change of a figure between two traces, with a 95 % interval by bootstrap: samples of both are drawn again, with replacement,
+ * TK_DRAWS times; each draw gives a change, and the interval leaves out 2.5 % at either end. The draws are reproducible.
  *
- * A side of one sample has no interval: nothing says how much it varies.
+ * A side with one sample has no interval, since its variation is unknown.
  */
 #ifndef TK_DIFF_COMPARE_H
 #define TK_DIFF_COMPARE_H
@@ -13,8 +12,8 @@
 enum { TK_DRAWS = 400 };
 
 enum tk_diff_field {
-  TK_DIFF_PER_SECOND, /* how many ended, a second of the trace */
-  TK_DIFF_TIME,       /* nanoseconds of them a second of the trace */
+  TK_DIFF_PER_SECOND, /* spans that ended, per second of the trace */
+  TK_DIFF_TIME,       /* their nanoseconds, per second of the trace */
   TK_DIFF_MEAN,
   TK_DIFF_P50,
   TK_DIFF_P99,
@@ -34,16 +33,16 @@ struct tk_change {
 
 struct tk_comparison {
   const struct tk_samples *a, *b;
-  uint8_t *weight_a, *weight_b; /* of each draw, of each sample: how often it was drawn */
+  uint8_t *weight_a, *weight_b; /* how often each draw has each sample */
   double *share;                /* of the draws; scratch */
   uint64_t *bucket;             /* scratch */
 };
 
-/* a and b are lent. False: no memory. */
+/* a and b are lent. Returns false if memory cannot be allocated. */
 bool tk_comparison_new(struct tk_comparison *c, const struct tk_samples *a,
                        const struct tk_samples *b);
 void tk_comparison_fini(struct tk_comparison *c);
-/* One of the rows may be NULL. */
+/* One of a and b may be NULL. */
 struct tk_change tk_compare(struct tk_comparison *c, const struct tk_diff_row *a,
                             const struct tk_diff_row *b, enum tk_diff_field field);
 

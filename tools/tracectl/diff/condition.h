@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The condition of diff --fail-on: METRIC[KEY].FIELD > +20%, as in "sched.p99 > +20%", "task[checkout].mean > 10%", "running.time < -50%".
  *
- * It is met where the change is beyond the limit, and its whole 95 % interval lies on that side of zero: not by chance.
+ * It is met if the change exceeds the limit, and its whole 95 % interval is on that side of zero: not by chance.
  *
  * Errors    TB_BROKEN with the reason in diag: a usage error.
  */
@@ -13,7 +13,7 @@
 struct tk_diff_condition {
   const char *text;
   enum tk_diff_metric metric;
-  char key[256]; /* "": all of the metric */
+  char key[256]; /* "": the whole metric */
   enum tk_diff_field field;
   bool is_less;
   double share;

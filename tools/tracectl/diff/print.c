@@ -10,7 +10,7 @@
 #include "tools/tracectl/term/format_units.h"
 #include "tools/tracectl/term/table.h"
 
-/* A row of either side, with the other's. */
+/* A row of each side; one may be NULL. */
 struct both {
   const struct tk_diff_row *a, *b;
   uint64_t total_ns;
@@ -27,7 +27,7 @@ static uint64_t total_of(const struct tk_diff_row *row) {
   return total;
 }
 
-/* The sum of all first, then most time first. */
+/* Sums of metrics first, then by time. */
 static int compare_both(const void *x, const void *y) {
   const struct both *a = x, *b = y;
   bool a_is_sum = one_of(a)->key[0] == 0, b_is_sum = one_of(b)->key[0] == 0;
@@ -60,8 +60,6 @@ static size_t collect(const struct tk_comparison *c, enum tk_diff_metric metric,
   return n;
 }
 
-/* ---- for people ---- */
-
 static void add_value(struct tk_table *t, enum tk_diff_field field, double value) {
   char text[TK_FORMAT_BYTES];
 
@@ -71,7 +69,7 @@ static void add_value(struct tk_table *t, enum tk_diff_field field, double value
     tk_table_add(t, "%.3g", value);
 }
 
-/* A star: the interval lies on one side of zero. */
+/* A star means that the interval is on one side of zero. */
 static void add_change(struct tk_table *t, const struct tk_change *change) {
   if (!change->has_share)
     tk_table_add(t, "%s", change->b > 0 ? "new" : "-");
@@ -104,7 +102,7 @@ static void print_metric(struct tk_comparison *c, enum tk_diff_metric metric,
     TK_DIFF_METRICS(METRIC)
 #undef METRIC
   };
-  size_t shown = rows == 0 || n < rows + 1 ? n : rows + 1; /* and the sum of all */
+  size_t shown = rows == 0 || n < rows + 1 ? n : rows + 1; /* plus the sum */
   struct tk_table t;
 
   printf("%s%s\n", metric == 0 ? "" : "\n", about[metric]);
@@ -116,8 +114,6 @@ static void print_metric(struct tk_comparison *c, enum tk_diff_metric metric,
   tk_table_fini(&t);
   if (shown < n) printf("and %zu more (--top 0: all)\n", n - shown);
 }
-
-/* ---- for programs ---- */
 
 static json_t *number_of(double value) {
   return isfinite(value) ? json_real(value) : json_null();

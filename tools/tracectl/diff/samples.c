@@ -11,7 +11,11 @@
 #include "tools/tracectl/query/entries.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */, EXACT = 64, STEPS_LOG2 = 5 };
+enum {
+  KEY_BYTES = 2 * TW_STRING_BYTES_MAX + 64 /* a reason, a function */,
+  EXACT = 64,
+  STEPS_LOG2 = 5
+};
 
 static const char *const names[] = {
 #define METRIC(id, name, key, about) name,
@@ -55,7 +59,7 @@ static uint64_t hash_of(enum tk_diff_metric metric, const char *key) {
   return tb_hash(TB_HASH_START + metric, key, strlen(key));
 }
 
-/* The place in by_key where the row is, or would be. */
+/* Returns the row's place in by_key, used or free. */
 static struct tk_diff_row *look_up(const struct tk_samples *s, enum tk_diff_metric metric,
                                    const char *key, uint64_t *out_hash) {
   for (uint64_t hash = hash_of(metric, key);; hash++) {
@@ -150,7 +154,7 @@ static void join_samples(struct tk_samples *s) {
 
 static tb_rc begin_generation(struct tk_samples *s) {
   TB_TRY(end_generation(s));
-  if (s->generations++ % (UINT64_C(1) << s->shift) != 0) return TB_OK; /* of the sample before */
+  if (s->generations++ % (UINT64_C(1) << s->shift) != 0) return TB_OK; /* joins the previous one */
   if (s->samples == TK_SAMPLES_MAX) join_samples(s);
   s->samples++;
   return TB_OK;
@@ -162,7 +166,7 @@ struct reading {
   struct tk_samples *samples;
   struct tk_pass *pass;
   uint64_t gen;
-  to_ns last; /* until when it has been counted how long samples are */
+  to_ns last; /* lengths of samples are counted up to here */
   struct tk_entries entries;
 };
 
@@ -206,7 +210,7 @@ static tb_rc take_named(struct reading *r, enum tk_diff_metric metric, struct to
   return count(r->samples, metric, key, ns);
 }
 
-static tb_rc take(struct reading *r, const struct tk_span *at) {
+static tb_rc take_span(struct reading *r, const struct tk_span *at) {
   const struct to_span *span = at->span;
   struct to_string name = span->more == NULL ? (struct to_string){ 0 } : span->more->name;
   uint64_t ns = (uint64_t)(span->until - span->from);
@@ -235,7 +239,7 @@ static tb_rc look_at(struct reading *r, const struct tk_span *at) {
   if (at->gen == 0) return TB_OK; /* open */
   if (at->span->until > r->last) s->ns[s->samples - 1] += (uint64_t)(at->span->until - r->last);
   if (at->span->until > r->last) r->last = at->span->until;
-  return take(r, at);
+  return take_span(r, at);
 }
 
 void tk_samples_init(struct tk_samples *s) {

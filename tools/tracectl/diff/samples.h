@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lengths of spans by what they are of, a sample for each generation: what two traces are compared by.
+/* Lengths of spans, grouped by metric and key, with one sample for each generation: the input of a comparison.
  *
- * A row is one metric of one key: `sched` of the goroutines of main.serve, `task` of the type checkout; the key "" has all of
- * a metric. Lengths are counted in buckets, 32 an octave (3 % wide). Generations are joined two by two where there are more than
- * TK_SAMPLES_MAX.
+ * A row is one metric of one key: `sched` of goroutines that began in main.serve, `task` of the type checkout; the key "" is the whole
+ * metric. Lengths are counted in buckets, 32 an octave (3 % wide). Above TK_SAMPLES_MAX generations are joined two by two.
  *
- * Memory    the C library's: 8 KiB a row, and 8 bytes for each bucket that a sample of it has something in. A key that comes when there are
- *           TK_ROWS_MAX counts in "" alone.
+ * Memory    the C library's: 8 KiB a row, and 8 bytes for each bucket in use of each sample. Above TK_ROWS_MAX rows a new key only
+ *           counts in "".
  */
 #ifndef TK_DIFF_SAMPLES_H
 #define TK_DIFF_SAMPLES_H
@@ -14,7 +13,7 @@
 #include "base/map.h"
 #include "tools/tracectl/query/pass.h"
 
-/* METRIC(id, name, what its key is, about) */
+/* METRIC(id, name, meaning of its key, about) */
 #define TK_DIFF_METRICS(METRIC)                                                                    \
   METRIC(SCHED, "sched", "entry", "waits of runnable goroutines for a P")                          \
   METRIC(RUNNING, "running", "entry", "stretches in which goroutines ran")                         \
@@ -32,7 +31,7 @@ enum tk_diff_metric {
       TK_DIFF_METRIC_COUNT
 };
 const char *tk_diff_metric_name(enum tk_diff_metric metric);
-/* False: none is called so. */
+/* Returns false if there is no such metric. */
 bool tk_diff_metric_find(const char *name, size_t len, enum tk_diff_metric *out);
 
 enum { TK_SAMPLES_MAX = 256, TK_ROWS_MAX = 4096, TK_BUCKETS = 59 * 32 + 64 };
@@ -48,7 +47,7 @@ struct tk_diff_row {
   uint64_t count[TK_SAMPLES_MAX], total_ns[TK_SAMPLES_MAX];
   struct tk_bucket_count *bucket;
   size_t buckets, room;
-  uint32_t *now; /* of the generation that is read; NULL: it has nothing so far */
+  uint32_t *now; /* of the current generation; NULL: empty so far */
 };
 
 struct tk_samples {
@@ -57,18 +56,18 @@ struct tk_samples {
   struct tb_map by_key;
   unsigned samples, shift; /* a sample is 2^shift generations */
   uint64_t generations;
-  uint64_t ns[TK_SAMPLES_MAX]; /* how long each was */
+  uint64_t ns[TK_SAMPLES_MAX]; /* length of each sample */
 };
 
 bool tk_samples_read(struct tk_samples *samples, const struct tk_place *place,
                      char error[TK_QUERY_ERROR]);
 void tk_samples_init(struct tk_samples *samples);
 void tk_samples_fini(struct tk_samples *samples);
-/* NULL: nothing of it came. */
+/* Returns NULL if there are no spans of it. */
 const struct tk_diff_row *tk_samples_find(const struct tk_samples *samples,
                                           enum tk_diff_metric metric, const char *key);
 
-/* The middle of a bucket, nanoseconds. */
+/* Returns the middle of a bucket, in nanoseconds. */
 double tk_bucket_ns(unsigned bucket);
 
 #endif

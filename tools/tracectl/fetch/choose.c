@@ -6,18 +6,18 @@
 #include "base/text/hex.h"
 #include "tools/tracectl/term/tracectl.h"
 
-enum { STREAM_BYTES = 16, NAMED_MAX = 1000 }; /* of a page: as many streams as a collector names */
+enum { STREAM_BYTES = 16, NAMED_MAX = 1000 }; /* as many streams as a collector names in a page */
 
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-/* A stream without a generation has nothing to fetch yet. */
+/* A stream without generations has nothing to fetch yet. */
 static bool is_live(const stream_status *s) {
   return strcmp(s->state, "live") == 0 && s->generations > 0;
 }
 
 static bool is_newer(const stream_status *a, const stream_status *b) {
   if (a->newest_wall_ns != b->newest_wall_ns) return a->newest_wall_ns > b->newest_wall_ns;
-  return a->last_wall_ns > b->last_wall_ns; /* nothing of either is archived */
+  return a->last_wall_ns > b->last_wall_ns; /* neither has an archived generation */
 }
 
 static const stream_status *newest_of(const Tracecollect__V1__ListReply *page) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream that a verb of one stream takes where several match: a service that was restarted has one for each of its
- * processes. The live one is taken, and where none is live the newest.
+/* Chooses a stream for a verb that takes one, if several match: a restarted service has a stream for each process. The live stream
+ * is chosen, or the newest if none is live.
  *
- * Errors    TB_BROKEN: several are live, and named on stderr; or so many match that not all are known.
+ * Errors    TB_BROKEN: several are live, and are listed on stderr; or more match than are known here.
  */
 #ifndef TK_FETCH_CHOOSE_H
 #define TK_FETCH_CHOOSE_H
@@ -10,7 +10,7 @@
 #include "proto/archive.pb-c.h"
 #include "tools/tracectl/args/selector.h"
 
-/* Narrows selector to one of the streams that the list's first page names, and says on stderr which one that is. */
+/* Narrows selector to one of the streams of the list's first page, and prints on stderr which one. */
 TB_MUST tb_rc tk_stream_choose(const char *verb, const Tracecollect__V1__ListReply *page,
                                struct tk_selector *selector, struct tb_diag *diag);
 

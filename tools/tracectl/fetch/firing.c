@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A firing's own fields: the reply is lent for a page. */
+/* Copied fields of a firing: the reply is lent for a page. */
 struct found {
   bool is;
   unsigned char stream[16];
@@ -66,15 +66,17 @@ tb_rc tk_firing_select(struct tk_client *client, const struct tk_firing_ask *ask
     return tb_fail(diag, TB_NOTFOUND, "the history of what fired has nothing of the rule \"%.60s\"",
                    ask->rule);
   if (s->last_ns != 0 && found.wall_ns == 0)
-    return tb_fail(diag, TB_NOTFOUND,
-                   "--last: the time of that firing is not known; without it the generation and the "
-                   "one before it are fetched");
+    return tb_fail(
+        diag, TB_NOTFOUND,
+        "--last: the time of that firing is not known; without it the generation and the "
+        "one before it are fetched");
   memcpy(s->stream, found.stream, sizeof s->stream);
   s->has_stream = true;
   s->service = s->instance = NULL;
   s->last_gen = found.gen;
   s->first_gen = s->last_ns != 0 ? 0 : found.gen > 1 ? found.gen - 1 : found.gen;
-  if (s->last_ns != 0) s->since_wall_ns = found.wall_ns > s->last_ns ? found.wall_ns - s->last_ns : 1;
+  if (s->last_ns != 0)
+    s->since_wall_ns = found.wall_ns > s->last_ns ? found.wall_ns - s->last_ns : 1;
   s->last_ns = 0;
   return TB_OK;
 }

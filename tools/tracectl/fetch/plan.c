@@ -54,18 +54,14 @@ static tb_rc add_broken(struct tk_plan *p, uint64_t gen, const char *reason, str
   return TB_OK;
 }
 
-/* --- the stream -------------------------------------------------------------------------------- */
-
-/* --last counts from there. The first page names the stream. */
+/* Sets the end from which --last counts. The first page names the stream. */
 static void take_newest(struct tk_plan *p, const Tracecollect__V1__ListReply *page) {
   if (page->n_streams != 1 || p->selector->last_ns == 0) return;
   uint64_t newest = page->streams[0]->newest_wall_ns;
-  if (newest == 0) return; /* nothing of it is archived yet */
+  if (newest == 0) return; /* nothing is archived yet */
   p->until_wall_ns = newest;
   p->since_wall_ns = newest > p->selector->last_ns ? newest - p->selector->last_ns : 1;
 }
-
-/* --- segments ---------------------------------------------------------------------------------- */
 
 static tb_rc add_piece(struct tk_plan *p, const struct tk_piece *piece, struct tb_diag *diag) {
   TB_TRY(with_text(TB_GROW(p->pieces, p->room, p->n_pieces), diag));
@@ -108,7 +104,7 @@ static tb_rc add_part(struct tk_piece *piece, const generation_meta *g, struct t
   return TB_OK;
 }
 
-/* The piece, and an empty one to go on with. Only hashes of all its generations are of use. */
+/* Adds the piece and begins an empty one. Hashes are only useful if all generations of the piece have one. */
 static tb_rc end_piece(struct tk_plan *p, struct tk_piece *piece, struct tb_diag *diag) {
   if (piece->len == 0) return TB_OK;
   if (piece->n_parts != piece->last_gen - piece->first_gen + 1) {
@@ -123,8 +119,8 @@ static tb_rc end_piece(struct tk_plan *p, struct tk_piece *piece, struct tb_diag
   return TB_OK;
 }
 
-/* A file of several generations gives the requested ones, in more than one piece where the program's clock was
- * set back meanwhile, or behind a broken one that splits. */
+/* Adds the requested generations of a file: several pieces if the program's clock was set back, or, if it
+ * splits, after a broken generation. */
 static tb_rc add_generations(struct tk_plan *p, const segment_info *s, struct tk_piece *piece,
                              struct tb_diag *diag) {
   uint64_t end = 0;
@@ -162,7 +158,7 @@ static tb_rc take_generations(struct tk_plan *p, const segment_info *s,
 
   piece.len = 0;
   tb_rc rc = add_generations(p, s, &piece, diag);
-  free(piece.parts); /* of a piece that came to nothing */
+  free(piece.parts); /* of a piece that was not added */
   return rc;
 }
 
@@ -186,7 +182,7 @@ static struct tc_content_hash hash_of(const segment_info *s) {
 }
 
 static tb_rc take_segment(struct tk_plan *p, const segment_info *s, struct tb_diag *diag) {
-  /* Of a generation that is lost for two reasons the first one is shown. */
+  /* if a generation is lost for two reasons the first one is shown */
   TB_TRY(take_losses(p, s, true, diag));
   TB_TRY(take_losses(p, s, false, diag));
   if (s->expired) return add_absence(p, s->first_gen, s->last_gen, "expired", diag);
@@ -216,8 +212,6 @@ tb_rc tk_plan_take(struct tk_plan *plan, const Tracecollect__V1__ListReply *page
   for (size_t i = 0; i < page->n_segments; i++) TB_TRY(take_segment(plan, page->segments[i], diag));
   return TB_OK;
 }
-
-/* --- holes ------------------------------------------------------------------------------------- */
 
 static const char *why_absent(const struct tk_plan *p, uint64_t first, uint64_t last) {
   for (size_t i = 0; i < p->n_absences; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pieces that fetch will read: the archive's segments cut to the asked generations, in order, with the holes
- * between them. Pages of the list go in, pieces come out.
+/* Plans the pieces that fetch reads: the archive's segments cut to the requested generations, in order, and the holes between
+ * them. Input are pages of the list.
  *
  * Memory    owns copies of what it keeps.
- * Errors    TB_NOMEM. TB_BROKEN: the answer's own numbers do not fit together.
+ * Errors    TB_NOMEM. TB_BROKEN: numbers of the answer contradict each other.
  */
 #ifndef TK_FETCH_PLAN_H
 #define TK_FETCH_PLAN_H
@@ -22,19 +22,18 @@ struct tk_piece_generation {
 struct tk_piece {
   uint64_t segment;
   uint64_t first_gen, last_gen;
-  uint64_t offset, len; /* of the generations' bytes, the header not counted */
-  bool whole;           /* all of the file behind its header: hash covers it */
-  bool ends_broken;     /* its last generation is: Go's reader goes no further */
-  bool begins_file;     /* a hole lies before it, or a broken generation that splits */
+  uint64_t offset, len; /* of the generations, without the trace header */
+  bool whole;           /* the whole file without its header: hash covers it */
+  bool ends_broken;     /* its last generation is broken: Go's reader stops there */
+  bool begins_file;     /* after a hole, or after a broken generation with --split */
   bool unsafe;          /* holds an experiment Go's tools cannot read */
   unsigned go_version;
-  struct tc_content_hash hash; /* of the file; TC_HASH_NONE: unknown */
-  struct tk_piece_generation
-      *parts; /* each generation of the piece; NULL: their hashes are unknown */
+  struct tc_content_hash hash;       /* of the file; TC_HASH_NONE: unknown */
+  struct tk_piece_generation *parts; /* generations of the piece; NULL: hashes are unknown */
   size_t n_parts, parts_room;
 };
 
-/* Generations that are not there, and why. */
+/* Missing generations, and why. */
 struct tk_gap {
   uint64_t first_gen, last_gen;
   const char *why;
@@ -47,14 +46,14 @@ struct tk_broken {
 
 struct tk_plan {
   const struct tk_selector *selector;
-  bool splits_broken; /* what follows a broken generation begins a file */
-  /* From the selector, or its --last counted back from where the stream's newest generation ends. */
+  bool splits_broken; /* a new file begins after a broken generation */
+  /* From the selector, or --last counted back from the end of the stream's newest generation. */
   uint64_t since_wall_ns, until_wall_ns;
   struct tk_piece *pieces;
   size_t n_pieces, room;
-  struct tk_gap *gaps; /* holes between pieces, and asked generations before and after them */
+  struct tk_gap *gaps; /* between pieces, and requested generations before and after them */
   size_t n_gaps, gaps_room;
-  struct tk_gap *absences; /* what the archive says of generations it does not hold */
+  struct tk_gap *absences; /* generations that the archive reports as missing, with the reason */
   size_t n_absences, absences_room;
   struct tk_broken *broken;
   size_t n_broken, broken_room;
@@ -63,10 +62,10 @@ struct tk_plan {
 
 void tk_plan_init(struct tk_plan *plan, const struct tk_selector *selector);
 void tk_plan_fini(struct tk_plan *plan);
-/* A page of one stream's segments. */
+/* Adds a page of one stream's segments. */
 TB_MUST tb_rc tk_plan_take(struct tk_plan *plan, const Tracecollect__V1__ListReply *page,
                            struct tb_diag *diag);
-/* After the last page: finds the holes. */
+/* Call after the last page: finds the holes. */
 TB_MUST tb_rc tk_plan_finish(struct tk_plan *plan, struct tb_diag *diag);
 
 #endif

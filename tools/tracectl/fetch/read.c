@@ -10,18 +10,18 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "wire/split.h"
 
-/* Where a piece's bytes go: hash, perhaps the splitter, file. */
+/* Processes a piece's bytes: hash, optionally strip experiments, write. */
 struct sink {
   struct tk_fetch *fetch;
   const struct tk_piece *piece;
   FILE *file;
-  struct tc_hasher *hasher; /* NULL: nothing is known that the bytes could be compared with */
-  size_t part;              /* the generation whose bytes come, */
-  uint64_t part_left;       /* and so many are to come */
+  struct tc_hasher *hasher; /* NULL: no hash is known to compare with */
+  size_t part;              /* generation of the next bytes */
+  uint64_t part_left;       /* its remaining bytes */
   struct tw_split split;
-  struct tk_strip *strip; /* NULL: everything stays */
+  struct tk_strip *strip; /* NULL: keep all experiments */
   unsigned char header[TK_TRACE_HEADER_BYTES];
-  size_t header_len; /* so much of it has come, or all: it is not wanted */
+  size_t header_len; /* bytes received of the header; complete if it is not needed */
   bool writes_header, in_body;
 };
 
@@ -31,12 +31,10 @@ static tb_rc write_bytes(struct sink *s, const void *bytes, size_t n) {
   return tb_fail(s->fetch->diag, TB_IO, "writing: %s", strerror(errno));
 }
 
-/* --- leaving out experiments ------------------------------------------------------------------- */
-
 static tb_rc write_item(struct sink *s, const struct tw_item *item) {
   const unsigned char *bytes;
 
-  if (item->kind == TW_ITEM_HEADER) { /* written apart */
+  if (item->kind == TW_ITEM_HEADER) { /* written separately */
     tk_strip_begin(s->strip, s->split.version);
     return TB_OK;
   }
@@ -65,8 +63,6 @@ static tb_rc end_split(struct sink *s) {
   return TB_OK;
 }
 
-/* --- hashes ------------------------------------------------------------------------------------ */
-
 static tb_rc add_hash(struct sink *s, const unsigned char *bytes, size_t n) {
   return tc_hasher_add(s->hasher, bytes, n) == TB_OK
              ? TB_OK
@@ -94,7 +90,7 @@ static tb_rc end_part(struct sink *s) {
   return is_damaged(s, name);
 }
 
-/* Generation by generation, where their hashes are known. */
+/* Hashes each generation separately if their hashes are known. */
 static tb_rc hash_body(struct sink *s, const unsigned char *bytes, size_t n) {
   while (n > 0 && s->part < s->piece->n_parts) {
     if (s->part_left == 0) {
@@ -111,7 +107,7 @@ static tb_rc hash_body(struct sink *s, const unsigned char *bytes, size_t n) {
   return n > 0 ? add_hash(s, bytes, n) : TB_OK;
 }
 
-/* Which hash the bytes of the piece can be compared with. Of one generation that is a whole file the hash is in the file's. */
+/* Chooses the hash that the piece is compared with. If a file has a single generation, the file's hash covers it. */
 static tb_rc begin_hash(struct sink *s) {
   const struct tk_piece *piece = s->piece;
   bool by_file = piece->whole && piece->hash.kind != TC_HASH_NONE;
@@ -136,8 +132,6 @@ static tb_rc check_file_hash(struct sink *s) {
   return tc_hash_equal(&got, &s->piece->hash) ? TB_OK : is_damaged(s, "its");
 }
 
-/* --- pieces ------------------------------------------------------------------------------------ */
-
 static tb_rc take_body(struct sink *s, const unsigned char *bytes, size_t n) {
   if (s->hasher != NULL) TB_TRY(hash_body(s, bytes, n));
   s->fetch->done += n;
@@ -152,7 +146,7 @@ static tb_rc end_header(struct sink *s) {
   return TB_OK;
 }
 
-/* The header, where it is wanted, and behind it the body. */
+/* Takes the header, if required, and then the body. */
 static tb_rc take_bytes(void *self, const unsigned char *bytes, size_t n) {
   struct sink *s = self;
   size_t room = sizeof s->header - s->header_len, part = n < room ? n : room;
@@ -177,7 +171,7 @@ static tb_rc read_range(struct sink *s, uint64_t offset, uint64_t bytes) {
   return tk_client_read(s->fetch->client, &range, take_bytes, s, s->fetch->diag);
 }
 
-/* Of a whole file, and one that begins with the piece, header and body are one question. */
+/* For a whole file, or a piece at its begin, header and body are one request. */
 static tb_rc read_piece(struct sink *s, bool with_header) {
   const struct tk_piece *piece = s->piece;
   bool wants_header = with_header || s->strip != NULL || piece->whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Brings one piece of a segment here, and checks it: each generation or a whole segment by its content hash; a piece whose
- * hashes the archive does not know by a CRC32C a chunk.
+/* Fetches one piece of a segment and checks it: each generation or a whole segment by its content hash; a piece without known
+ * hashes by a CRC32C for each chunk.
  *
  * Errors    the client's; TB_CORRUPT: the archive's bytes do not match their checksum. TB_IO: file.
  */
@@ -19,11 +19,11 @@ struct tk_fetch {
   bool full; /* keep experiments Go's tools cannot read */
   struct tk_progress progress;
   uint64_t done;    /* bytes of pieces read */
-  uint64_t written; /* to the current file: the caller resets it */
+  uint64_t written; /* to the current file; reset by the caller */
   uint64_t left_out_batches, left_out_events, left_out_bytes;
 };
 
-/* Appends the piece to file, behind a trace header if it is the file's first. */
+/* Appends the piece to file, after a trace header if with_header. */
 TB_MUST tb_rc tk_fetch_piece(struct tk_fetch *fetch, const struct tk_piece *piece, bool with_header,
                              FILE *file);
 

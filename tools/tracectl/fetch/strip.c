@@ -22,8 +22,8 @@ static void learn(struct tk_strip *s, const struct tw_batch *batch) {
     tw_experiments_init(&s->experiments);
 }
 
-/* Where events of our own were, nothing is; the numbers never take more room than both dts did. Answers what is left of
- * len bytes, SIZE_MAX if they cannot be read. */
+/* Removes the experiments' own events. The new time differences never take more room than the old ones. Returns the
+ * remaining length, SIZE_MAX if the bytes cannot be read. */
 static size_t take_out(struct tk_strip *s, const unsigned char *data, size_t len,
                        unsigned char *out) {
   unsigned char *to = out;

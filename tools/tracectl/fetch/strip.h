@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of a trace with experiments of its own that Go's tools can read: batches of unknown experiments are left
- * out, and events of them taken out of their threads' batches. The time since the event before is added to the next
- * one's, so all others stay where they are.
+/* Removes experiments that Go's tools cannot read from a trace: batches of unknown experiments are left out, and events of them
+ * are removed from their threads' batches. Their time difference is added to the next event's, so all others keep their times.
  *
  *   tk_strip_begin(&s, version);
  *   for each batch of the trace, in order:
- *     len = tk_strip_batch(&s, item, &bytes);        -- 0: nothing of it is left
+ *     len = tk_strip_batch(&s, item, &bytes);        -- 0: nothing is left
  *
- * A batch that cannot be read stays as it is: it is broken for everybody.
+ * A batch that cannot be read is kept unchanged: it is broken for every tool.
  *
  * Memory    itself: one batch. Its output is lent until the next call.
  */
@@ -18,7 +17,7 @@
 #include "wire/split.h"
 
 struct tk_strip {
-  struct tw_experiments experiments; /* of the generation at hand */
+  struct tw_experiments experiments; /* of the current generation */
   uint64_t gen;
   unsigned version;
   uint64_t batches, events, bytes; /* left out */

@@ -16,7 +16,7 @@
 
 enum { STREAM_BYTES = 16 };
 
-/* One stream that matches, and what of it is wanted. */
+/* A stream that matches, with the requested part. */
 struct wanted {
   struct tk_selector selector;
   char *name;
@@ -29,7 +29,7 @@ struct fetching {
   struct tb_diag *diag;
   struct wanted *wanted;
   size_t n, room;
-  const char *one_for; /* the verb that wants one stream; NULL: all that match */
+  const char *one_for; /* a verb that needs one stream; NULL: all that match */
   uint64_t bytes;
   struct tk_fetched_traces *out;
 };
@@ -45,8 +45,6 @@ static void give_back(struct fetching *f) {
   }
   free(f->wanted);
 }
-
-/* ---- streams ---- */
 
 static tb_rc add_stream(struct fetching *f, const Tracecollect__V1__StreamStatus *stream) {
   char hex[2 * STREAM_BYTES + 1];
@@ -78,8 +76,6 @@ static tb_rc take_streams(void *self, const Tracecollect__V1__ListReply *page) {
     if (is_chosen(&f->selector, page->streams[i])) TB_TRY(add_stream(f, page->streams[i]));
   return TB_END;
 }
-
-/* ---- plans ---- */
 
 struct planning {
   struct tk_plan *plan;
@@ -130,8 +126,6 @@ static tb_rc refuse_all(const struct fetching *f) {
                  f->n, size);
 }
 
-/* ---- files ---- */
-
 static tb_rc begin_file(struct fetching *f, const struct wanted *w, uint64_t first_gen) {
   struct tk_fetched_traces *out = f->out;
 
@@ -179,13 +173,13 @@ static size_t first_of_last(const struct tk_plan *plan) {
   return first;
 }
 
-/* A file a run: a fleet has more than a program may open by default. */
+/* Each run needs a file: many streams need more descriptors than the default limit. */
 static void raise_files(void) {
   struct rlimit limit;
 
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit); /* else there are as many as there are */
+  (void)setrlimit(RLIMIT_NOFILE, &limit); /* if this fails, the old limit applies */
 }
 
 static tb_rc read_all(struct fetching *f, bool progress) {
@@ -196,15 +190,13 @@ static tb_rc read_all(struct fetching *f, bool progress) {
   tk_progress_begin(&fetch.progress, "fetch", f->bytes, progress);
   for (size_t i = 0; rc == TB_OK && i < f->n; i++)
     if (f->wanted[i].plan.n_pieces > 0)
-      rc = read_pieces(f, &f->wanted[i],
-                       f->one_for != NULL ? first_of_last(&f->wanted[i].plan) : 0, &fetch);
+      rc = read_pieces(f, &f->wanted[i], f->one_for != NULL ? first_of_last(&f->wanted[i].plan) : 0,
+                       &fetch);
   tk_progress_end(&fetch.progress);
   return rc == TB_OK ? end_file(f) : rc;
 }
 
-/* ---- both ---- */
-
-static tb_rc run(struct fetching *f, bool is_all, bool progress) {
+static tb_rc fetch_all(struct fetching *f, bool is_all, bool progress) {
   TB_TRY(plan_all(f));
   if (!is_all && !is_bounded(&f->selector)) return refuse_all(f);
   return read_all(f, progress);
@@ -212,7 +204,7 @@ static tb_rc run(struct fetching *f, bool is_all, bool progress) {
 
 static tb_rc fetch_with(struct fetching *f, bool is_all, bool progress) {
   *f->out = (struct tk_fetched_traces){ 0 };
-  tb_rc rc = run(f, is_all, progress);
+  tb_rc rc = fetch_all(f, is_all, progress);
   give_back(f);
   if (rc != TB_OK) tk_fetched_fini(f->out);
   return rc;

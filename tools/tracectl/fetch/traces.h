@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archived generations that a selector matches, as traces in files that have no name and go with the program: one for each
- * run without a hole of each stream, generations of open runs included.
+/* Fetches archived generations that a selector matches into unnamed temporary files: one for each run without a hole of each
+ * stream, including open runs.
  *
- * Errors    the client's and those of tk_fetch_piece(); TB_NOTFOUND, TB_BROKEN: nothing matches, or too much does; diag says
- *           which. TB_IO: a temporary file.
+ * Errors    the client's and those of tk_fetch_piece(); TB_NOTFOUND, TB_BROKEN: nothing, or too much, matches; diag has the
+ *           reason. TB_IO: a temporary file.
  */
 #ifndef TK_FETCH_TRACES_H
 #define TK_FETCH_TRACES_H
@@ -15,7 +15,7 @@
 
 struct tk_fetched {
   FILE *file;
-  char path[48]; /* opens it, as long as file is open */
+  char path[48]; /* opens the file while `file` is open */
   uint64_t first_gen, last_gen;
   char *stream; /* SERVICE/INSTANCE/HEX */
 };
@@ -26,14 +26,14 @@ struct tk_fetched_traces {
   uint64_t generations, bytes, streams, missing; /* missing: generations in holes */
 };
 
-/* What several streams match; whole archives only if is_all says so. */
+/* Fetches all streams that match. is_all allows a whole archive. */
 TB_MUST tb_rc tk_fetch_traces(struct tk_client *client, const struct tk_selector *selector,
                               bool is_all, bool progress, struct tb_diag *diag,
                               struct tk_fetched_traces *out);
-/* Of one stream, as fetch/choose.h takes it for the verb, what lies behind the last hole. */
+/* Fetches what follows the last hole of one stream, chosen as in fetch/choose.h. */
 TB_MUST tb_rc tk_fetch_last(struct tk_client *client, const char *verb,
-                            const struct tk_selector *selector, bool progress,
-                            struct tb_diag *diag, struct tk_fetched_traces *out);
+                            const struct tk_selector *selector, bool progress, struct tb_diag *diag,
+                            struct tk_fetched_traces *out);
 void tk_fetched_fini(struct tk_fetched_traces *traces);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs: a cmd_<name>.c each, with its function and its options, and a row in commands.def. */
+/* The verbs: each has a cmd_NAME.c with function and options, and a row in commands.def. */
 #ifndef TK_HELP_COMMANDS_H
 #define TK_HELP_COMMANDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function a table; the .def files do the talking. */
+/* Prints each table by a function of its own; the data is in .def files. */
 #include "tools/tracectl/help/tables.h"
 
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static void fill_rules(struct tk_table *t) {
 #undef CTX
 }
 
-/* Names of the events that end (or, restated in each generation, go on with) a range. */
+/* Names of the events that end a range or, restated in each generation, continue it. */
 static void name_followers(unsigned begin, bool active, char *out, size_t out_bytes) {
   *out = '\0';
   for (unsigned type = 1; type < TW_EV_LIMIT; type++) {
@@ -204,8 +204,8 @@ static void fill_params(struct tk_table *t) {
 
 static void put_route(struct tk_table *t, const struct tp_route *route, enum tc_act act) {
   static const char *const kinds[] = {
-    [TP_MESSAGE] = "", [TP_LINES] = "JSON lines", [TP_JSON] = "JSON", [TP_TEXT] = "text",
-    [TP_BYTES] = "bytes", [TP_EVENTS] = "events", [TP_PAGE] = "page", [TP_EMPTY] = "nothing",
+    [TP_MESSAGE] = "",    [TP_LINES] = "JSON lines", [TP_JSON] = "JSON", [TP_TEXT] = "text",
+    [TP_BYTES] = "bytes", [TP_EVENTS] = "events",    [TP_PAGE] = "page", [TP_EMPTY] = "nothing",
   };
   const char *message = route->answer != NULL ? strrchr(route->answer->name, '.') + 1 : "";
 
@@ -237,7 +237,7 @@ static void fill_routes(struct tk_table *t) {
 }
 
 static void fill_roles(struct tk_table *t) {
-#define R(role) 0
+#define R(role)                        0
 #define TC_ACT(ID, NAME, ROLES, ABOUT) put_act(t, TC_ACT_##ID, ABOUT);
 #include "tls/role.def"
 #undef TC_ACT
@@ -270,7 +270,8 @@ const struct tk_table_of tk_tables[] = {
     "Why a goroutine stops running: GoBlock and GoStop.", fill_reasons },
   { "results", "RESULT,>CODE,CLASS,MEANING", "What a call or an answer can say.", fill_results },
   { "roles", "ACT,ROLES,ABOUT", "Who may do what of a collector.", fill_roles },
-  { "routes", "METHOD,PATH,ACT,ANSWER,ABOUT", "What the collector answers over HTTP.", fill_routes },
+  { "routes", "METHOD,PATH,ACT,ANSWER,ABOUT", "What the collector answers over HTTP.",
+    fill_routes },
   { "rules", "EVENT,ALWAYS M P G,READY,THEN M P G,APPLY",
     "How each event fits the scheduler's state.", fill_rules },
   { "stw-reasons", "REASON,ID",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The definition tables of this program as tables for people: each .def file once. */
+/* Tables that are printed from the program's .def files, each once. */
 #ifndef TK_HELP_TABLES_H
 #define TK_HELP_TABLES_H
 

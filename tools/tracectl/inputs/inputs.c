@@ -23,9 +23,7 @@ static int take_room(struct tk_inputs *in, size_t n) {
   return in->place != NULL ? TK_DONE : tk_fail(in->verb, "out of memory");
 }
 
-/* ---- files ---- */
-
-/* The generations that are in the asked time. */
+/* Finds the generations in the requested time. */
 static int find_part(const struct tk_inputs *in, struct tk_place *place) {
   const struct tk_trace_range_ask ask = { .which = in->selector };
   struct tk_trace_ranges ranges = { 0 };
@@ -34,7 +32,7 @@ static int find_part(const struct tk_inputs *in, struct tk_place *place) {
   if (!tk_selector_is_part(&in->selector)) return TK_DONE;
   tb_diag_clear(&diag);
   tb_rc rc = tk_trace_ranges_find(in->verb, place->path, &ask, &diag, &ranges);
-  if (rc == TB_IO) return TK_FAILED; /* said where it was seen */
+  if (rc == TB_IO) return TK_FAILED; /* already reported */
   if (rc == TB_BROKEN) return tk_usage(in->verb, "%s", diag.text);
   if (rc != TB_OK) return tk_fail(in->verb, "%s: %s", place->path, diag.text);
   place->part = ranges.part[0];
@@ -55,9 +53,7 @@ static int open_files(struct tk_inputs *in, char **files, int n_files) {
   return code;
 }
 
-/* ---- a collector's streams ---- */
-
-static void say_what_is_read(const struct tk_inputs *in) {
+static void print_inputs(const struct tk_inputs *in) {
   const struct tk_fetched_traces *f = &in->fetched;
   char size[TK_SIZE_BYTES], missing[80] = "";
 
@@ -78,7 +74,7 @@ static int open_streams(struct tk_inputs *in) {
   rc = tk_fetch_traces(client, &in->selector, in->all, !in->no_progress, &diag, &in->fetched);
   tk_client_close(client);
   if (rc != TB_OK) return tk_remote_fail(in->verb, rc, &diag);
-  say_what_is_read(in);
+  print_inputs(in);
   int code = take_room(in, in->fetched.n);
   for (size_t i = 0; code == TK_DONE && i < in->fetched.n; i++)
     in->place[in->n++] = (struct tk_place){ .path = in->fetched.trace[i].path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The traces that a verb reads: files, or parts of them; or what a collector has of some streams, brought here first.
+/* The traces that a verb reads: files, or parts of them, or a collector's streams, which are fetched first.
  *
- * Memory    tk_inputs_close() gives back places and temporary files; texts are lent from argv.
+ * Memory    tk_inputs_close() releases places and temporary files; texts are lent from argv.
  * Errors    on stderr; enum tk_exit.
  */
 #ifndef TK_INPUTS_INPUTS_H
@@ -16,17 +16,17 @@ struct tk_inputs {
   struct tk_client_args client;
   struct tk_selector selector;
   bool all, no_progress;
-  bool is_remote; /* a collector's streams are read, whatever the options say */
+  bool is_remote; /* read a collector's streams, whatever the options */
 
   struct tk_place *place;
   size_t n;
   struct tk_fetched_traces fetched;
 };
 
-/* Rows for a verb's table, their field a struct tk_inputs. */
+/* Rows for a verb's table; the field is a struct tk_inputs. */
 extern const struct tk_option tk_inputs_options[];
 
-/* None of the files may be "-". */
+/* "-" is not allowed as a file. */
 int tk_inputs_open(struct tk_inputs *inputs, char **files, int n_files);
 void tk_inputs_close(struct tk_inputs *inputs);
 

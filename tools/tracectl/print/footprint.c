@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The share of a file by event type: the table of `go tool trace -d=footprint`. */
+/* Bytes of a file by event type: the table of `go tool trace -d=footprint`. */
 #include <stdio.h>
 
 #include "online/event/heap.h"
@@ -14,7 +14,7 @@ struct usage {
   uint64_t count, bytes;
 };
 
-/* Encoded again: padding in a varint does not count. */
+/* Counts a fresh encoding, so that padding of varints does not count. */
 static uint64_t encoded_bytes(const struct tw_raw *ev) {
   unsigned char text[TW_VARINT_BYTES_MAX];
   const unsigned char *pos = ev->args;

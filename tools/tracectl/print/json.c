@@ -88,7 +88,7 @@ static void put_sync(struct tk_out *out, const struct tk_names *names, const str
   tk_out_byte(out, '}');
 }
 
-/* The trace's own words, and the id that stays when a Go version says it otherwise (`tracectl tables reasons`). */
+/* Prints the trace's text, and the id that is the same in all Go versions (`tracectl tables reasons`). */
 static void put_reason(struct tk_out *out, const struct tk_names *names, uint64_t id) {
   put_string(out, ",\"reason\":", names, id);
   put_text(out,

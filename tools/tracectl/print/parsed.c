@@ -14,7 +14,7 @@ static void put_value(struct tk_out *out, uint64_t value) {
   tk_out_text(out, ")}");
 }
 
-/* The orderer has checked the id: an unknown one never gets here. */
+/* Always finds it: the orderer has checked the id. */
 static struct to_string string_of(const struct to_generation *gen, uint64_t id) {
   struct to_string text = { "", 0 };
   (void)to_generation_string(gen, id, &text);
@@ -31,7 +31,7 @@ static void put_field_u64(struct tk_out *out, const char *label, uint64_t value)
   tk_out_u64(out, value);
 }
 
-/* RFC 3339 in the local zone, trailing zeros of the nanoseconds dropped. */
+/* Prints RFC 3339 in the local zone, without trailing zeros of the nanoseconds. */
 static void put_wall(struct tk_out *out, int64_t seconds, int64_t ns) {
   time_t t =
       (time_t)((uint64_t)seconds + (uint64_t)(ns / 1000000000)); /* a peer's numbers may wrap */
@@ -43,7 +43,7 @@ static void put_wall(struct tk_out *out, int64_t seconds, int64_t ns) {
     fraction += 1000000000;
     t--;
   }
-  if (localtime_r(&t, &tm) == NULL) { /* a year beyond 2^31: no calendar says it */
+  if (localtime_r(&t, &tm) == NULL) { /* a year beyond 2^31 */
     tk_out_text(out, "@");
     tk_out_i64(out, (int64_t)t);
     return;
@@ -129,7 +129,7 @@ static void put_task(struct tk_out *out, const struct to_generation *gen,
   tk_out_quoted(out, type.data, type.len);
 }
 
-/* A text of the program's own events is quoted: Go's tools, which print them bare, never get to see one. */
+/* Quotes texts of the program's own events. Go's tools print texts bare, but never see such events. */
 static void put_experimental(struct tk_out *out, const struct to_generation *gen,
                              const struct to_event *ev) {
   const struct tw_spec *spec = to_generation_spec(gen, ev->type);
@@ -160,7 +160,7 @@ static tb_rc put_stack(struct tk_printer *printer, const struct to_generation *g
   return TB_OK;
 }
 
-/* Few reasons come again and again: what is short is quoted once. */
+/* Few reasons repeat often: short ones are quoted once and cached. */
 static void put_reason(struct tk_printer *printer, const struct to_generation *gen, uint64_t id) {
   enum { QUOTED_MAX = sizeof printer->words.reasons[0].text.text, LONGEST_ESCAPE = 10 };
   struct tk_word *known = &printer->words.reasons[id % TK_REASONS].text;
@@ -171,7 +171,7 @@ static void put_reason(struct tk_printer *printer, const struct to_generation *g
     return;
   }
   struct to_string text = string_of(gen, id);
-  tk_out_room(out, LONGEST_ESCAPE * QUOTED_MAX); /* so that a short text stays in one piece */
+  tk_out_room(out, LONGEST_ESCAPE * QUOTED_MAX); /* keeps a short text in one piece */
   size_t from = out->len;
   tk_out_quoted(out, text.data, text.len);
   if (text.len + 2 > QUOTED_MAX || out->len - from > QUOTED_MAX) return;
@@ -210,7 +210,7 @@ static tb_rc put_details(struct tk_printer *printer, const struct to_generation 
 
   switch (kind) {
   case TO_KIND_SYNC:
-    begin_generation(printer, gen); /* new tables, even if their number is an old one */
+    begin_generation(printer, gen); /* new tables, even if the number is the same */
     put_sync(out, gen, ev);
     break;
   case TO_KIND_METRIC:
@@ -271,7 +271,7 @@ static void learn_words(struct tk_parsed_words *words) {
   words->known = true;
 }
 
-/* As to_event_stack(), by a look at the table. */
+/* to_event_stack() by a table, for speed. */
 static uint64_t stack_of(const struct tk_parsed_words *words, const struct to_event *ev) {
   uint8_t arg = words->stack_arg[ev->type];
 
@@ -286,7 +286,7 @@ static tb_rc print_event(struct tk_printer *printer, const struct to_generation 
   struct tk_out *out = printer->out;
   struct to_stack_iter it;
 
-  /* The reader checks every stack but a CPU sample's. */
+  /* the reader checks every stack except a CPU sample's */
   if (kind == TO_KIND_STACK_SAMPLE && !to_generation_stack(gen, ev->args[0], &it))
     return tb_fail(printer->diag, TB_BROKEN,
                    "the CPU sample at time %" PRId64 " names stack %" PRIu64 ", which is not there",
@@ -312,6 +312,6 @@ tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct 
   if (gen != NULL && printer->gen != to_generation_number(gen)) begin_generation(printer, gen);
   for (const struct to_event *ev = events; ev < events + n; ev++)
     TB_TRY(print_event(printer, gen, ev));
-  /* The output has no reader any more: no use in reading on either. */
+  /* the reader of the output is gone: stop reading */
   return printer->out->error == 0 ? TB_OK : TB_IO;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How `tracectl cat` shows a trace: parsed and json print ordered events, wire and footprint the events
- * as they stand in the file.
+/* The forms of `tracectl cat`: parsed and json print ordered events, wire and footprint events in the order of the file.
  *
- * parsed, wire and footprint are byte for byte what `go tool trace -d=MODE` of Go 1.26 prints; the
- * traps are in docs/FORMAT.md. On a terminal, what is not printable in the names of frames is shown as '?'.
+ * parsed, wire and footprint are byte for byte the output of Go 1.26's `go tool trace -d=MODE`; docs/FORMAT.md has the
+ * pitfalls. On a terminal, unprintable characters in names of frames are shown as '?'.
  */
 #ifndef TK_PRINT_PRINT_H
 #define TK_PRINT_PRINT_H
@@ -14,26 +13,26 @@
 #include "tools/tracectl/term/out.h"
 #include "tools/tracectl/trace_file/input.h"
 
-/* Facts that parsed.c needs of an event's type, and the words it writes most. */
+/* Properties of event types for parsed.c, and cached words. */
 enum { TK_STATES = 8, TK_REASONS = 32 };
 struct tk_parsed_words {
   bool known;
   uint8_t kind[256];      /* enum to_event_kind */
-  uint8_t stack_arg[256]; /* which argument is the event's stack; none: beyond the last */
+  uint8_t stack_arg[256]; /* index of the stack argument; none: beyond the last */
   struct tk_word kinds[TO_KIND_EXPERIMENTAL + 1];
   struct tk_word from[2][TK_STATES], to[2][TK_STATES]; /* of goroutines, of procs */
   struct {
     uint64_t id;         /* a string's */
     struct tk_word text; /* empty: none yet */
-  } reasons[TK_REASONS]; /* quoted, of one generation, by the low bits of the id */
+  } reasons[TK_REASONS]; /* quoted, of one generation, indexed by low bits of the id */
 };
 
-/* Prints ordered events as they come; its events() is a to_event_sink's. */
+/* Prints ordered events; its events() is a to_event_sink's. */
 struct tk_printer {
   struct tk_out *out;
-  struct tb_diag *diag;          /* where a fault of printing itself is noted */
-  struct tk_stack_texts *stacks; /* text of the stacks of one generation: most events share few */
-  uint64_t gen;                  /* its number; 0: none yet */
+  struct tb_diag *diag;          /* receives an error of printing */
+  struct tk_stack_texts *stacks; /* texts of one generation's stacks: events share few */
+  uint64_t gen;                  /* the generation's number; 0: none yet */
   struct tk_parsed_words words;
   struct to_allocfree heap; /* of the generation heap_gen, 0: none yet */
   uint64_t heap_gen;
@@ -47,7 +46,7 @@ tb_rc tk_print_parsed(void *self, const struct to_generation *gen, const struct 
 tb_rc tk_print_json(void *self, const struct to_generation *gen, const struct to_event *events,
                     size_t n);
 
-/* Where the text is that an event refers to: its generation's tables, or a leased bundle's. */
+/* Resolves ids of an event: by its generation's tables, or those of a leased bundle. */
 typedef void tk_frame_fn(void *self, const struct to_frame *frame);
 struct tk_names {
   const void *self;
@@ -60,21 +59,22 @@ struct tk_names {
   const char *(*experiment)(const void *self, uint8_t type);                    /* NULL: of none */
   struct to_string (*object_type)(const void *self, const struct to_event *ev); /* "": unknown */
 };
-/* The fields of an event's JSON object, without its braces. */
+/* Writes the fields of an event's JSON object, without braces. */
 void tk_event_json(struct tk_out *out, const struct tk_names *names, const struct to_event *ev);
 
-/* Those of them that its kind alone has: with a comma before each. heap knows the generation's types. */
+/* Writes the fields specific to its kind, each with a comma before it. heap knows the generation's
+ * types. */
 void tk_event_details_json(struct tk_out *out, const struct to_generation *gen,
                            const struct to_allocfree *heap, const struct to_event *ev);
 
-/* Another generation: its ids have other texts. */
+/* Call for a new generation: its ids have other texts. */
 void tk_stack_texts_forget(struct tk_printer *printer);
-/* Text of a stack as Go prints one, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call.
- * TB_NOTFOUND: the generation has no such stack. */
+/* Formats a stack like Go, "\tFUNC @ 0xPC\n\t\tFILE:LINE\n" a frame; lent until the next call. TB_NOTFOUND:
+ * the generation has no such stack. */
 TB_MUST tb_rc tk_stack_text(struct tk_printer *printer, const struct to_generation *gen,
                             uint64_t id, const unsigned char **out_text, size_t *out_len);
 
-/* The other two read the input themselves. TB_OK, or TB_BROKEN and friends with diag. */
+/* These read the input themselves. Return TB_OK, or an error with diag. */
 tb_rc tk_print_wire(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,
                     struct tb_diag *diag);
 tb_rc tk_print_footprint(struct tk_input *in, struct tk_out *out, struct tb_mem *mem,

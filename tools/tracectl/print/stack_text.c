@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of stacks, cached twice: in a real trace thousands of events share one stack of 10 to 60 frames,
- * and their text is most of the output; where stacks differ (deep recursion), their frames are still
- * the same few thousand, and a stack is put together from those. A cache that is full is emptied: a trace with a
- * million stacks costs no more memory than one with a thousand. */
+/* Texts of stacks, cached in two levels. In a real trace thousands of events share a stack of 10 to 60 frames,
+ * whose text is most of the output. If stacks differ (deep recursion), their frames are still a few thousand,
+ * from which the text is put together. A full cache is emptied, so a million stacks need no more memory than a
+ * thousand. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,14 +13,14 @@
 
 enum { CACHE_BYTES_MAX = 1 << 20, NEAR = 256 };
 
-/* Texts by number, one behind the other. */
+/* Texts by number, one after the other. */
 struct cache {
   struct tb_map spans; /* number -> offset << 32 | length, in text */
   struct tb_buf text;
 };
 
 struct tk_stack_texts {
-  bool plain;                  /* a terminal reads them */
+  bool plain;                  /* for a terminal */
   struct cache stacks, frames; /* by stack id; by program counter */
   struct {
     uint64_t id, span;
@@ -81,16 +81,16 @@ void tk_stack_texts_forget(struct tk_printer *printer) {
   cache_clear(&printer->stacks->frames);
 }
 
-static char *put(char *at, struct to_string text) {
+static char *append(char *at, struct to_string text) {
   memcpy(at, text.data, text.len);
   return at + text.len;
 }
 
 enum { FRAME_BYTES = 64 + TK_PEN_SLACK }; /* besides the two strings */
 
-/* In a file the names stay as they are in the trace, as Go's tool leaves them. */
+/* In a file names stay unchanged, as with Go's tool. */
 static char *put_name(char *at, struct to_string name, bool plain) {
-  char *end = put(at, name);
+  char *end = append(at, name);
 
   return plain ? at + tk_plain(at, name.len) : end;
 }
@@ -107,7 +107,7 @@ static tb_rc add_frame(struct tb_buf *text, const struct to_frame *frame, bool p
   return TB_OK;
 }
 
-/* All frames of a stack are known afterwards. */
+/* Adds all frames of a stack to the cache. */
 static tb_rc learn_frames(struct tk_stack_texts *texts, const struct to_generation *gen,
                           uint64_t id) {
   struct cache *frames = &texts->frames;

@@ -3,7 +3,7 @@
 #include "tools/tracectl/print/wire_events.h"
 #include "tools/tracectl/term/quote.h"
 
-/* The text before each number of an event: its name and the first label in one, then " label=". */
+/* Text before each number of an event: name and first label together, then " label=". */
 struct words {
   struct tk_word name;
   struct tk_word before[TW_TIMED_ARGS_MAX + 2];
@@ -11,7 +11,7 @@ struct words {
 
 enum { FRAME_NUMBERS = 4 };
 
-/* A frame is a line of its own; in a trace with deep stacks most lines are. */
+/* Cached text of frame lines; in a trace with deep stacks most lines are frames. */
 struct frame_words {
   struct tk_word before[FRAME_NUMBERS];
 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events are read where they lie. One that is cut off by the end of a piece of input is tried again with
- * twice as many bytes, so that a long one costs no more than a constant factor. */
+/* Events are read in place. An event cut off by the end of a piece of input is retried with twice as
+ * many bytes, so that the cost of long events is linear. */
 #include "tools/tracectl/print/wire_events.h"
 
 #include <string.h>
 
 #include "wire/batch.h"
 
-/* No event that Go writes is longer than a batch; a made-up one is refused here, in bounded memory. */
+/* Go writes no event longer than a batch; a forged one is refused here, in bounded memory. */
 enum { EVENT_BYTES_MAX = 64 << 20, RELEASE_BYTES = 1 << 20 };
 
-/* Makes at least twice as many bytes readable from pos on, or sets ended. */
+/* Makes at least twice as many bytes readable from pos on; at the end sets ended. */
 static tb_rc read_more(struct tk_wire_events *events) {
   size_t have = (size_t)(events->end - events->pos), want = have < 4096 ? 8192 : 2 * have;
   const unsigned char *bytes;
@@ -19,7 +19,7 @@ static tb_rc read_more(struct tk_wire_events *events) {
 
   if (have > EVENT_BYTES_MAX)
     return tb_fail(events->diag, TB_BUDGET, "an event of more than %d MiB", EVENT_BYTES_MAX >> 20);
-  if (have == 0) { /* nothing is cut off: go on in the next piece itself */
+  if (have == 0) { /* nothing is cut off: use the next piece directly */
     do more = tk_input_next(events->in, &bytes, &n);
     while (more == 1 && n == 0);
     if (more < 0) return tb_fail(events->diag, TB_IO, "cannot be read on");
@@ -32,7 +32,7 @@ static tb_rc read_more(struct tk_wire_events *events) {
     events->in_carry = false;
     return TB_OK;
   }
-  if (events->in_carry) { /* pos points into carry: drop what is done */
+  if (events->in_carry) { /* pos points into carry: drop what was read */
     size_t done = (size_t)(events->pos - events->carry.data);
     memmove(events->carry.data, events->pos, have);
     events->carry.len -= done;

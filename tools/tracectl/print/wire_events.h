@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of a file as they stand, one after the other, without meaning: for -d wire and footprint.
+/* Reads the events of a file in order, without interpreting them: for -d wire and footprint.
  *
- * Errors    TB_END where Go's raw reader stops in silence: at the end of the file, also in the middle
- *           of an event when no byte of its next number is there. Else TB_BROKEN, TB_UNSUPPORTED.
+ * Errors    TB_END where Go's raw reader stops without an error: at the end of the file, also in the middle of an event if
+ *           no byte of its next number is there. Otherwise TB_BROKEN, TB_UNSUPPORTED.
  */
 #ifndef TK_PRINT_WIRE_EVENTS_H
 #define TK_PRINT_WIRE_EVENTS_H
@@ -14,10 +14,10 @@
 struct tk_wire_events {
   struct tk_input *in;
   struct tb_diag *diag;
-  unsigned version, types_end; /* the first event number that this version does not have */
+  unsigned version, types_end; /* types_end: first event number not in the version */
   const unsigned char *pos, *end;
   uint64_t offset;     /* of pos in the trace */
-  uint64_t released;   /* up to here the input has been let go of */
+  uint64_t released;   /* the input is released up to here */
   struct tb_buf carry; /* an event that straddles two pieces of input */
   bool in_carry, ended;
 };

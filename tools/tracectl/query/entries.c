@@ -7,7 +7,7 @@
 struct tk_life_entry {
   uint64_t life;
   const struct to_frame *frame;
-  bool is_sure; /* from its creation: not the outermost frame of a stack */
+  bool is_sure; /* from its creation, not the outermost frame of a stack */
 };
 
 static tb_rc make_room(struct tk_entries *e, uint32_t slot) {

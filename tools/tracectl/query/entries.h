@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where goroutines began, known while a pass goes on: from the first stack of theirs, or from their creation.
+/* Entry functions of goroutines, found during a pass: from a goroutine's creation, or its first stack.
  *
- * Memory    the C library's: 24 bytes for each goroutine of the most that lived at once.
+ * Memory    the C library's: 24 bytes for each goroutine of the maximum alive at once.
  * Threads   one.
  */
 #ifndef TK_QUERY_ENTRIES_H
@@ -14,10 +14,10 @@ struct tk_entries {
   size_t room;
 };
 
-/* Each span of the pass. TB_NOMEM. */
+/* Call for each span of the pass. TB_NOMEM. */
 TB_MUST tb_rc tk_entries_look(struct tk_entries *entries, const struct tk_pass *pass,
                               const struct tk_span *at);
-/* Of the goroutine of a span: NULL where it is not known yet. Lent until the pass ends. */
+/* Returns the entry of a span's goroutine, or NULL if it is not known yet. Lent until the pass ends. */
 const struct to_frame *tk_entries_find(const struct tk_entries *entries, const struct tk_span *at);
 void tk_entries_fini(struct tk_entries *entries); /* accepts a zeroed one */
 

@@ -6,8 +6,6 @@
 #include "tools/tracectl/print/print.h"
 #include "tools/tracectl/query/scan.h"
 
-/* ---- columns ---- */
-
 static const struct to_event *event(const struct tk_scan *c) {
   return c->event.event;
 }
@@ -40,7 +38,7 @@ static void e_goroutine(struct tk_scan *c, struct tk_value *out) {
   tk__id(out, event(c)->g);
 }
 
-/* Of an experiment the generation says how it is called. */
+/* An experiment's event is named by the generation. */
 static void e_event(struct tk_scan *c, struct tk_value *out) {
   const struct tw_spec *spec = c->event.gen == NULL
                                    ? tw_spec(event(c)->type)
@@ -49,7 +47,7 @@ static void e_event(struct tk_scan *c, struct tk_value *out) {
   if (spec != NULL) tk__words(out, spec->name);
 }
 
-/* An experiment's event has the stack that its spec says, if any. */
+/* An experiment's event has the stack that its spec declares, if any. */
 static uint64_t stack_of(const struct tk_scan *c) {
   const struct to_event *ev = event(c);
   enum tw_arg_type type[4];
@@ -76,7 +74,8 @@ static void e_stack(struct tk_scan *c, struct tk_value *out) {
     tk__fault(out, TK_VALUE_NO_MEMORY);
 }
 
-/* {"from":"Running",...} as [{"name":"from","value":"Running"},...]; NULL: no memory. */
+/* Converts {"from":"Running",...} to [{"name":"from","value":"Running"},...]. Returns NULL if
+ * memory cannot be allocated. */
 static char *named(const char *object, size_t len) {
   json_t *fields = json_loadb(object, len, JSON_ALLOW_NUL, NULL), *list = json_array(), *value;
   char *text = NULL;
@@ -99,10 +98,10 @@ static void e_args(struct tk_scan *c, struct tk_value *out) {
     tk__fault(out, TK_VALUE_NO_MEMORY);
     return;
   }
-  tk_out_init(details, -1); /* what does not fit into its buffer is too long */
+  tk_out_init(details, -1); /* not written anywhere: text beyond its buffer is too long */
   tk_event_details_json(details, c->event.gen, types, event(c));
   tk_out_byte(details, '}');
-  details->data[0] = '{'; /* for the first one's comma */
+  details->data[0] = '{'; /* replaces the first field's comma */
   bool is_empty = details->len == 1;
   free(c->args);
   c->args = is_empty ? NULL : named((const char *)details->data, details->len);
@@ -115,8 +114,6 @@ static void e_args(struct tk_scan *c, struct tk_value *out) {
   else
     tk__words(out, c->args);
 }
-
-/* ---- a scan ---- */
 
 static int events_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   return tk_events_next(c->events, &c->event, error);

@@ -11,32 +11,30 @@
 
 struct part {
   struct tk_trace_range range;
-  uint64_t before; /* generations of the place before it */
+  uint64_t before; /* generations of the place that precede it */
 };
 
 struct tk_events {
   const struct tk_place *place;
   struct part *part;
   size_t parts, next_part;
-  struct tb_diag after; /* the fault behind the last part, if nothing bounds the question there */
-  struct tk_input *in;  /* of the part that is under way */
+  struct tb_diag after; /* fault after the last part, if the request has no upper bound */
+  struct tk_input *in;  /* of the current part */
   struct to_pull *pull;
   struct tb_diag diag;
   struct to_stack_table stacks;
   struct to_allocfree types;
-  const struct to_generation *gen; /* of the last event, and what is known of it */
+  const struct to_generation *gen; /* generation of the last event */
   uint64_t gen_number, types_gen;
   bool has_clock;
   struct to_clock clock;
-  bool has_goroutine; /* others' events are left out */
+  bool has_goroutine; /* leave out events of other goroutines */
   int64_t goroutine;
-  uint64_t before;      /* generations of the place before this part */
-  struct to_event sync; /* one that counts them, too */
+  uint64_t before;      /* generations of the place that precede this part */
+  struct to_event sync; /* a Sync that also counts them */
 };
 
-/* ---- which generations ---- */
-
-/* An index knows when a generation begins; its events may reach into the next one. So the neighbours count, too. */
+/* An index has the begin of each generation, but events may be later than the next begin: includes neighbours. */
 static bool is_in_time(const struct tk_events_ask *ask, const struct tk_index *index, size_t i) {
   const struct tk_index_row *before = &index->row[i > 0 ? i - 1 : i],
                             *after = &index->row[i + 1 < index->n ? i + 1 : i];
@@ -64,7 +62,7 @@ static bool is_in(const struct tk_trace_range *part, const struct tk_index_row *
   return part->end == 0 || (row->offset >= part->begin && row->offset < part->end);
 }
 
-/* Runs of generations, each with the one before it. */
+/* Adds runs of generations, each with the generation before it. */
 static void add_parts(struct tk_events *e, const struct tk_index *index,
                       const struct tk_events_ask *ask) {
   struct part *last = NULL;
@@ -92,7 +90,7 @@ static bool choose_from(struct tk_events *e, const struct tk_index *index,
   return e->part != NULL;
 }
 
-/* Goroutines are looked up only in an index that knows them already: to make one reads every byte. */
+/* Uses an index for goroutines only if it already has them: making one reads every byte. */
 static bool choose(struct tk_events *e, const struct tk_events_ask *wanted) {
   struct tk_events_ask ask = *wanted;
   struct tk_index index = { 0 };
@@ -116,8 +114,6 @@ static bool choose(struct tk_events *e, const struct tk_events_ask *wanted) {
   if (is_known) tk_index_fini(&index);
   return is_chosen;
 }
-
-/* ---- a part ---- */
 
 static int fail(struct tk_events *e, tb_rc rc, char error[TK_QUERY_ERROR]) {
   char why[300];
@@ -143,14 +139,13 @@ static void end_part(struct tk_events *e) {
 static bool begin_part(struct tk_events *e, char error[TK_QUERY_ERROR]) {
   end_part(e);
   if (!tk_input_open(e->place->verb, e->place->path, &e->in)) {
-    error[0] = 0; /* it was said */
+    error[0] = 0; /* already reported */
     return false;
   }
   const struct part *part = &e->part[e->next_part++];
   tk_input_part(e->in, &part->range);
   e->before = part->before;
-  unsigned flags =
-      TO_READER_PAST_ANNOTATIONS | (tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0u);
+  unsigned flags = TO_READER_PAST_ANNOTATIONS | (tk_input_stays(e->in) ? TO_READER_BYTES_STAY : 0u);
   tb_rc rc = to_pull_new(&tk_mem, NULL, flags, (struct to_pull_source){ e->in, tk_input_more },
                          &e->diag, &e->pull);
   if (rc != TB_OK) fail(e, rc, error);
@@ -187,8 +182,6 @@ void tk_events_end(struct tk_events *e) {
   free(e->part);
   free(e);
 }
-
-/* ---- events ---- */
 
 static void set_generation(struct tk_events *e, const struct to_generation *gen) {
   e->gen = gen;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ordered events of a trace, or of those of its generations that a question is about.
+/* The ordered events of a trace, or of selected generations.
  *
- * A generation's events are the same whether it is read alone or with those before it: reading begins one generation before
- * the first that is wanted, so that all states are known at its begin.
+ * Reading begins one generation before the first selected one, so that all states are known at its begin: a generation's events
+ * are then the same as if the whole trace were read.
  *
  * Memory    the C library's: the reader's, each stack once.
  * Threads   one.
@@ -14,19 +14,18 @@
 #include "online/event/allocfree.h"
 #include "tools/tracectl/query/pass.h"
 
-/* Bounds are inclusive; generations outside them may come as well. Zeroed: all. */
+/* Bounds are inclusive; other generations may be returned, too. Zeroed: all. */
 struct tk_events_ask {
   uint64_t first_gen, last_gen;         /* 0: open */
   uint64_t first_wall_ns, last_wall_ns; /* 0: open */
-  bool has_goroutine; /* only its events, and where an index is written down only generations that have some */
+  bool has_goroutine; /* only its events; with a stored index, only its generations */
   int64_t goroutine;
-  bool
-      with_details; /* a task's type may be said by any event before: reading begins where the place does */
+  bool with_details; /* reads from the begin: a task's type may be in any earlier event */
 };
 
 struct tk_event {
   const struct to_event *event;
-  const struct to_generation *gen; /* NULL: of the Sync that ends a trace */
+  const struct to_generation *gen; /* NULL: the Sync that ends a trace */
   bool has_wall;
   uint64_t wall_ns;
 };
@@ -37,14 +36,14 @@ struct tk_events;
 bool tk_events_begin(const struct tk_place *place, const struct tk_events_ask *ask,
                      struct tk_events **out, char error[TK_QUERY_ERROR]);
 void tk_events_end(struct tk_events *events); /* accepts NULL */
-/* 1: an event, lent until the next call; 0: no more; -1: error. */
+/* Returns 1: an event, lent until the next call; 0: no more; -1: error. */
 int tk_events_next(struct tk_events *events, struct tk_event *out, char error[TK_QUERY_ERROR]);
-/* After an error: its place. */
+/* Returns the place of the fault, after an error. */
 const struct tb_diag *tk_events_fault(const struct tk_events *events);
-/* A stack of the event that came last, and its number in this pass. TB_NOMEM. */
+/* Returns a stack of the last event, and its number in this pass. TB_NOMEM. */
 TB_MUST tb_rc tk_events_stack(struct tk_events *events, uint64_t id, uint32_t *out_number,
                               const struct to_callstack **out);
-/* Types of the generation that the event that came last is of. TB_NOMEM. */
+/* Returns the heap types of the last event's generation. TB_NOMEM. */
 TB_MUST tb_rc tk_events_types(struct tk_events *events, const struct to_allocfree **out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole table as CSV (RFC 4180), straight from its scan: no SQL between, which takes longer than the rest.
+/* Writes a whole table as CSV (RFC 4180) directly from its scan: SQL would take longer than the rest.
  *
  * Errors    on stderr; enum tk_exit. TK_USAGE, and nothing is written: no such table.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table `generations`: a row for each that was read, and one for the generation at which a broken trace ends. */
+/* The table `generations`: a row for each generation that was read, and one for the generation at which a broken
+ * trace ends. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,21 +9,19 @@
 
 struct tk_generation_rows {
   struct tk_index index;
-  size_t at; /* the first of its rows that a row may be of */
+  size_t at; /* first index row that the next row may belong to */
   uint64_t gen;
   to_ns from, until;
   bool has_times, has_wall, is_broken;
   uint64_t wall_ns, events;
   char reason[TK_QUERY_ERROR];
-  bool has_next, has_ended; /* c->event is the next one's first; nothing comes any more */
-  struct tb_diag fault;     /* that the next row is of */
+  bool has_next, has_ended; /* c->event is the next one's first event; no more events */
+  struct tb_diag fault;     /* reported by the next row */
 };
 
 static struct tk_generation_rows *row(const struct tk_scan *c) {
   return c->generations;
 }
-
-/* ---- columns ---- */
 
 static void n_gen(struct tk_scan *c, struct tk_value *out) {
   tk__number(out, (int64_t)row(c)->gen);
@@ -61,8 +60,6 @@ static void n_reason(struct tk_scan *c, struct tk_value *out) {
   tk__words(out, row(c)->reason);
 }
 
-/* ---- a scan ---- */
-
 static void begin_row(struct tk_generation_rows *r, uint64_t gen) {
   r->gen = gen;
   r->events = 0;
@@ -75,7 +72,7 @@ static void set_broken(struct tk_generation_rows *r, const struct tb_diag *fault
   tb_diag_format(fault, r->reason, sizeof r->reason);
 }
 
-static void take(struct tk_generation_rows *r, const struct tk_event *at) {
+static void count_event(struct tk_generation_rows *r, const struct tk_event *at) {
   if (r->events++ == 0) {
     r->from = to_generation_start(at->gen);
     r->has_times = true;
@@ -85,7 +82,7 @@ static void take(struct tk_generation_rows *r, const struct tk_event *at) {
   r->until = at->event->time;
 }
 
-/* The trace ends, or breaks: at this generation, or at one of which no event came. */
+/* At the end or at a fault: the row of this generation, or of one without events. */
 static int end_row(struct tk_scan *c, int got) {
   struct tk_generation_rows *r = row(c);
 
@@ -114,7 +111,7 @@ static int generations_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
     return 1;
   }
   begin_row(r, r->has_next ? to_generation_number(c->event.gen) : 0);
-  if (r->has_next) take(r, &c->event);
+  if (r->has_next) count_event(r, &c->event);
   r->has_next = false;
   while ((got = tk_events_next(c->events, &c->event, error)) == 1) {
     if (c->event.gen == NULL) continue; /* the Sync at the end */
@@ -122,7 +119,7 @@ static int generations_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
     r->has_next = r->gen != 0 && gen != r->gen;
     if (r->has_next) return 1;
     r->gen = gen;
-    take(r, &c->event);
+    count_event(r, &c->event);
   }
   return end_row(c, got);
 }
@@ -136,7 +133,7 @@ static int generations_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   }
   tb_diag_clear(&r->fault);
   c->generations = r;
-  error[0] = 0; /* the index says what is wrong with the file */
+  error[0] = 0; /* the index reports the file's fault */
   if (!tk_index_find(c->trace->place.verb, c->trace->place.path, false, &r->index)) return -1;
   if (!tk_events_begin(&c->trace->place, &c->wants.events, &c->events, error)) return -1;
   return generations_next(c, error);

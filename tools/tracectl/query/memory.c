@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of what a trace has been read for: goroutines, found by their lives; stacks and frames, found by their numbers. */
+/* Tables in memory: goroutines, found by life; stacks and frames, found by number. */
 #include "tools/tracectl/query/scan.h"
-
-/* ---- columns ---- */
 
 static const struct tk_goroutine_row *goroutine(const struct tk_scan *c) {
   return &c->trace->goroutine[c->key];
@@ -42,8 +40,7 @@ static void g_creation_stack(struct tk_scan *c, struct tk_value *out) {
 }
 
 static void g_label(struct tk_scan *c, struct tk_value *out) {
-  if (goroutine(c)->label != NULL)
-    tk__words(out, goroutine(c)->label);
+  if (goroutine(c)->label != NULL) tk__words(out, goroutine(c)->label);
 }
 
 static void s_stack(struct tk_scan *c, struct tk_value *out) {
@@ -78,9 +75,7 @@ static void f_pc(struct tk_scan *c, struct tk_value *out) {
   tk__number(out, (int64_t)frame(c)->pc);
 }
 
-/* ---- a scan ---- */
-
-/* To the first frame from here on that there is. */
+/* Moves to the next existing frame. */
 static int find_frame(struct tk_scan *c) {
   for (; c->key < c->end; c->key++, c->depth = 0)
     if (c->depth < tk_trace_stack(c->trace, (uint32_t)c->key)->len) return 1;
@@ -92,7 +87,7 @@ static int find_goroutine(struct tk_scan *c) {
   return c->key < c->end;
 }
 
-/* Numbers from first up to end, or the wanted one of them. */
+/* Selects the numbers from first to end, or only the requested one. */
 static bool begin_keys(struct tk_scan *c, uint64_t first, uint64_t end) {
   int64_t base = (int64_t)c->trace->number * TK_OF_TRACE, key = c->wants.key;
 
@@ -137,8 +132,6 @@ static int frames_next(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
 static const struct tk_table_ops goroutines = { goroutines_begin, goroutines_next, NULL },
                                  stacks = { stacks_begin, stacks_next, NULL },
                                  frames = { stacks_begin, frames_next, NULL };
-
-/* ---- the tables ---- */
 
 const struct tk_query_table tk__memory_tables[] = {
   { .name = "goroutines",

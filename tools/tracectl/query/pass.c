@@ -9,7 +9,7 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_range.h"
 
-/* A span that is open at the end: a copy, and its texts with it. */
+/* A span that is open at the end: a copy with its texts. */
 struct open {
   struct to_span span;
   struct to_span_more more;
@@ -24,9 +24,9 @@ struct tk_pass {
   uint64_t gen_number;
   bool has_clock, ended, has_start;
   to_ns start;  /* of the first generation */
-  tb_rc failed; /* the trace is broken: what is open comes before that is said */
+  tb_rc failed; /* the trace is broken: open spans are returned before the error */
   struct to_clock clock;
-  struct open *open; /* once all has been read */
+  struct open *open; /* filled at the end */
   size_t opens, opens_room, next_open;
 };
 
@@ -40,7 +40,7 @@ tb_rc tk_input_more(void *self, const void **out_bytes, size_t *out_n) {
   return got == 1 ? TB_OK : got == 0 ? TB_END : TB_IO;
 }
 
-/* Spans of Ps and threads have no stacks: without them the others' stacks keep their numbers. */
+/* Spans of Ps and threads have no stacks; the other stacks keep their numbers without them. */
 static uint32_t wanted_for(uint32_t kinds) {
   uint32_t without_stacks = TO_WANT(PROC) | TO_WANT(THREAD);
 
@@ -58,7 +58,7 @@ bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass 
   pass->place = place;
   tb_diag_clear(&pass->diag);
   if (!tk_input_open(place->verb, place->path, &pass->in)) {
-    error[0] = 0; /* it was said */
+    error[0] = 0; /* already reported */
     free(pass);
     return false;
   }
@@ -144,7 +144,7 @@ static int compare(int64_t a, int64_t b) {
   return (a > b) - (a < b);
 }
 
-/* By their begin, and what begins at once in one order each time. */
+/* Sorted by begin; equal begins have a fixed order. */
 static int compare_open(const void *a, const void *b) {
   const struct to_span *one = &((const struct open *)a)->span,
                        *other = &((const struct open *)b)->span;
@@ -160,7 +160,7 @@ static tb_rc find_open(struct tk_pass *pass) {
   return TB_OK;
 }
 
-/* A generation may lie where the one before it lay: its number tells them apart. */
+/* A new generation may have the address of an old one: compare numbers. */
 static void set_generation(struct tk_pass *pass, const struct to_generation *gen) {
   uint64_t number = gen == NULL ? 0 : to_generation_number(gen);
 
@@ -174,7 +174,7 @@ static void set_generation(struct tk_pass *pass, const struct to_generation *gen
   if (gen != NULL && to_generation_clock(gen, &pass->clock)) pass->has_clock = true;
 }
 
-/* Each span's stacks get their numbers in the same order in each pass. */
+/* Numbers a span's stacks in a fixed order, so that each pass has the same numbers. */
 static tb_rc number_stacks(struct tk_pass *pass, struct tk_span *out) {
   struct to_spans *spans = to_span_pull_spans(pass->pull);
 
@@ -196,8 +196,8 @@ const char *tk_thread_state_word(unsigned state) {
   return words[state];
 }
 
-static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span *out,
-                char error[TK_QUERY_ERROR]) {
+static int return_span(struct tk_pass *pass, const struct to_span *span, struct tk_span *out,
+                       char error[TK_QUERY_ERROR]) {
   *out = (struct tk_span){ .span = span, .gen = pass->gen_number, .has_wall = pass->has_clock };
   out->reason = to_spans_reason(to_span_pull_spans(pass->pull), span->reason);
   if (pass->has_clock) out->wall_ns = tk_wall_of(&pass->clock, span->from);
@@ -205,13 +205,13 @@ static int give(struct tk_pass *pass, const struct to_span *span, struct tk_span
   return rc == TB_OK ? 1 : fail(pass, rc, error);
 }
 
-/* Then the fault, if the trace has one. */
-static int give_open(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
+/* Returns open spans, then the trace's fault. */
+static int return_open(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]) {
   if (pass->next_open == pass->opens)
     return pass->failed == TB_OK ? 0 : fail(pass, pass->failed, error);
   struct open *open = &pass->open[pass->next_open++];
   open->span.more = &open->more;
-  return give(pass, &open->span, out, error);
+  return return_span(pass, &open->span, out, error);
 }
 
 void tk_note_misannotated(const struct tk_place *place, struct tk_input *in,
@@ -232,16 +232,17 @@ int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_
   const struct to_generation *gen;
   const struct to_span *span;
 
-  if (pass->ended) return give_open(pass, out, error);
+  if (pass->ended) return return_open(pass, out, error);
   tb_rc rc = to_span_pull_next(pass->pull, &span, &gen);
   if (rc == TB_OK) {
     set_generation(pass, gen);
-    return give(pass, span, out, error);
+    return return_span(pass, span, out, error);
   }
   pass->failed = rc == TB_END ? TB_OK : rc;
-  if (rc == TB_END) tk_note_misannotated(pass->place, pass->in, to_span_pull_misannotated(pass->pull));
+  if (rc == TB_END)
+    tk_note_misannotated(pass->place, pass->in, to_span_pull_misannotated(pass->pull));
   pass->ended = true;
   set_generation(pass, NULL);
   rc = find_open(pass);
-  return rc == TB_OK ? give_open(pass, out, error) : fail(pass, rc, error);
+  return rc == TB_OK ? return_open(pass, out, error) : fail(pass, rc, error);
 }

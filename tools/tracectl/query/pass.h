@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spans of a trace file, or of a part of it, in order: one pass.
+/* A pass over the spans of a trace file, or of a part of it, in order.
  *
- * Lives and stacks have the same numbers in each pass over the same part: they are given out in the order of the trace.
+ * Lives and stacks have the same numbers in each pass over the same part: they are numbered in the order of the trace.
  *
- * Memory    the C library's: what is open, each stack once.
+ * Memory    the C library's: open spans, each stack once.
  * Threads   one.
  * Errors    text in the caller's buffer: the file cannot be read, or the trace is broken (after all spans before).
  */
@@ -27,40 +27,39 @@ struct tk_place {
 
 struct tk_pass;
 
-/* place is lent until tk_pass_end(). kinds: bits of enum to_span_kind; others may come as well. */
+/* place is lent until tk_pass_end(). kinds: bits of enum to_span_kind; other kinds may be returned, too. */
 bool tk_pass_begin(const struct tk_place *place, uint32_t kinds, struct tk_pass **out,
                    char error[TK_QUERY_ERROR]);
 void tk_pass_end(struct tk_pass *pass); /* accepts NULL */
-/* They have the stacks. Lent until tk_pass_end(). */
+/* Returns the spans, which have the stacks. Lent until tk_pass_end(). */
 const struct to_spans *tk_pass_spans(const struct tk_pass *pass);
-/* A stack by its number in this pass: NULL for one that is not kept. Lent until tk_pass_end(). */
+/* Returns a stack by its number in this pass, or NULL if it is not kept. Lent until tk_pass_end(). */
 const struct to_callstack *tk_pass_stack(const struct tk_pass *pass, uint32_t number);
-uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below it */
+uint32_t tk_pass_stacks(const struct tk_pass *pass); /* numbers in use are below this */
 
-/* No span begins before, once one has come. */
+/* Returns the earliest begin of all spans; call after the first span. */
 to_ns tk_pass_start(const struct tk_pass *pass);
 
 struct tk_span {
-  const struct to_span
-      *span;    /* those that are open at the end, or where the trace breaks, come last */
-  uint64_t gen; /* of the event that ended it; 0: it is open after the last one */
+  const struct to_span *span; /* spans open at the end, or at the fault, are last */
+  uint64_t gen;               /* of the event that ended it; 0: still open after the last one */
   const struct to_reason_info *reason; /* of a wait; lent until tk_pass_end() */
   uint32_t stack, end_stack, by_stack;
   bool has_wall;
   uint64_t wall_ns; /* of its begin */
 };
-/* 1: a span, lent until the next call; 0: no more; -1: error. */
+/* Returns 1: a span, lent until the next call; 0: no more; -1: error. */
 int tk_pass_next(struct tk_pass *pass, struct tk_span *out, char error[TK_QUERY_ERROR]);
 
-/* Says once for all passes over a place that its annotations are wrong (wrong NULL: says nothing): the trace is not whole, but all of it
- * is shown. */
+/* Prints, once for all passes over a place, that annotations are wrong (nothing if wrong is NULL): Go's tools refuse the trace, but all
+ * of it is shown. */
 void tk_note_misannotated(const struct tk_place *place, struct tk_input *in,
                           const struct tb_diag *wrong);
 
-/* "runnable", of a goroutine; "blocked", of a thread. */
+/* "runnable", for goroutines; "blocked", for threads. */
 const char *tk_go_state_word(unsigned state);
 const char *tk_thread_state_word(unsigned state);
 
-/* Bytes of an input for a reader (online/trace/pull.h). */
+/* Feeds a reader from an input (online/trace/pull.h). */
 tb_rc tk_input_more(void *input, const void **out_bytes, size_t *out_n);
 #endif

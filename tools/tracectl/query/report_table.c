@@ -26,8 +26,6 @@ static const struct report_row *row(const struct tk_scan *c) {
   return &c->reports->row[c->reports->at];
 }
 
-/* ---- columns ---- */
-
 static void r_kind(struct tk_scan *c, struct tk_value *out) {
   tk__name(out, row(c)->kind);
 }
@@ -45,10 +43,8 @@ static void r_row(struct tk_scan *c, struct tk_value *out) {
   tk__words(out, row(c)->json);
 }
 
-/* ---- rows ---- */
-
-static tb_rc add(struct tk_report_rows *rows, const char *kind, const char *name,
-                 const json_t *value) {
+static tb_rc add_row(struct tk_report_rows *rows, const char *kind, const char *name,
+                     const json_t *value) {
   TB_TRY(TB_GROW(rows->row, rows->room, rows->n));
   struct report_row *added = &rows->row[rows->n];
   *added = (struct report_row){ kind, strdup(name),
@@ -62,13 +58,14 @@ static tb_rc add_report(struct tk_report_rows *rows, const char *kind, const jso
   const char *name;
   size_t i;
 
-  TB_TRY(add(rows, kind, "figures", json_object_get(report, "figures")));
+  TB_TRY(add_row(rows, kind, "figures", json_object_get(report, "figures")));
   json_object_foreach(json_object_get(report, "tables"), name, table)
-      json_array_foreach(table, i, value) TB_TRY(add(rows, kind, name, value));
+      json_array_foreach(table, i, value) TB_TRY(add_row(rows, kind, name, value));
   return TB_OK;
 }
 
-static tb_rc take(struct tk_report_rows *rows, const Tracecollect__V1__StreamReport *report) {
+static tb_rc take_report(struct tk_report_rows *rows,
+                         const Tracecollect__V1__StreamReport *report) {
   enum to_analysis_kind kind;
   struct tb_buf text;
 
@@ -84,7 +81,7 @@ static tb_rc take(struct tk_report_rows *rows, const Tracecollect__V1__StreamRep
   return rc;
 }
 
-/* False: no kind of report is called so. */
+/* Returns false if there is no such kind of report. */
 static bool choose(const struct tk_scan *c, struct tk_report_ask *ask) {
   enum to_analysis_kind only = TO_ANALYSIS_KINDS;
   const char *name = c->wants.name;
@@ -93,8 +90,6 @@ static bool choose(const struct tk_scan *c, struct tk_report_ask *ask) {
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) ask->kind[k] = name[0] == 0 || k == only;
   return true;
 }
-
-/* ---- a scan ---- */
 
 static void reports_end(struct tk_scan *c) {
   struct tk_report_rows *rows = c->reports;
@@ -129,9 +124,9 @@ static int reports_begin(struct tk_scan *c, char error[TK_QUERY_ERROR]) {
   tk_report_set_init(&set);
   int code = rc != TB_OK ? TK_FAILED : tk_report_file(place->path, &ask, &set);
   for (size_t i = 0; rc == TB_OK && code == TK_DONE && i < set.n; i++)
-    rc = take(c->reports, set.report[i]);
+    rc = take_report(c->reports, set.report[i]);
   tk_report_set_fini(&set);
-  error[0] = 0; /* of the trace it was said */
+  error[0] = 0; /* the trace's fault is already reported */
   if (rc != TB_OK) snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(rc));
   if (code != TK_DONE || rc != TB_OK) return -1;
   return c->reports->n > 0;

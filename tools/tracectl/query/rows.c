@@ -22,8 +22,6 @@ void tk_rows_fini(struct tk_rows *rows) {
   free(rows->width);
 }
 
-/* ---- JSON */
-
 static json_t *json_value(sqlite3_stmt *s, int i) {
   switch (sqlite3_column_type(s, i)) {
   case SQLITE_NULL: return json_null();
@@ -48,8 +46,6 @@ static bool put_json(const struct tk_rows *rows, sqlite3_stmt *s) {
   json_decref(row);
   return whole || ferror(rows->out) != 0;
 }
-
-/* ---- CSV */
 
 static void put_csv_head(struct tk_rows *rows, sqlite3_stmt *s) {
   if (rows->head_is_out) return;
@@ -77,9 +73,7 @@ static void put_csv(struct tk_rows *rows, sqlite3_stmt *s) {
   tk_csv_end(line);
 }
 
-/* ---- text */
-
-/* Some characters would move the cursor. */
+/* Copies the text without characters that would move the cursor. */
 static char *printable(const char *text) {
   char *copy = strdup(text == NULL ? "" : text);
 
@@ -107,7 +101,7 @@ static void find_widths(struct tk_rows *rows, sqlite3_stmt *s) {
   }
 }
 
-/* The head, and the rows that wait. */
+/* Prints the head and the buffered rows. */
 static bool put_first(struct tk_rows *rows, sqlite3_stmt *s) {
   int n = rows->columns = sqlite3_column_count(s);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a statement, as they come: as a table for people, as JSON (one object a line), as CSV (RFC
- * 4180). The table's columns are as wide as the widest cell among its first rows.
- */
+/* Prints rows of a statement: as a table for people, as JSON (one object a line), as CSV (RFC 4180).
+ * A table's columns are as wide as the widest cell among its first rows. */
 #ifndef TK_QUERY_ROWS_H
 #define TK_QUERY_ROWS_H
 
@@ -18,8 +17,8 @@ struct tk_rows {
   enum tk_rows_format format;
   FILE *out;
   int columns;
-  int *width;  /* text; NULL: not known yet */
-  char **cell; /* of the first rows, until then */
+  int *width;  /* of text; NULL: not known yet */
+  char **cell; /* first rows, buffered until the widths are known */
   size_t cells, room;
   bool head_is_out;
   struct tk_csv_line line;
@@ -27,9 +26,9 @@ struct tk_rows {
 
 void tk_rows_init(struct tk_rows *rows, enum tk_rows_format format, FILE *out);
 void tk_rows_fini(struct tk_rows *rows);
-/* The row that the statement stands at. False: no memory. */
+/* Prints the statement's current row. Returns false if memory cannot be allocated. */
 bool tk_rows_put(struct tk_rows *rows, sqlite3_stmt *statement);
-/* After the last one, and before an error is reported. */
+/* Call after the last row, and before reporting an error. */
 bool tk_rows_end(struct tk_rows *rows, sqlite3_stmt *statement);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queries that have a name: tracectl query --saved NAME. */
+/* Named queries: tracectl query --saved NAME. */
 #ifndef TK_QUERY_SAVED_H
 #define TK_QUERY_SAVED_H
 
@@ -8,11 +8,11 @@
 struct tk_saved {
   const char *name, *about, *sql;
 };
-extern const struct tk_saved tk_saved[]; /* the last one has no name */
+extern const struct tk_saved tk_saved[]; /* ends with a row without name */
 
-/* NULL: none is called so; it is said on stderr, with what comes near. */
+/* Returns NULL if there is none, and prints an error with similar names. */
 const struct tk_saved *tk_saved_find(const char *name);
-/* All of them on standard output: as a table, or an object a line. */
+/* Prints all on standard output: as a table, or an object a line. */
 void tk_saved_list(bool json);
 
 #endif

@@ -7,7 +7,8 @@ void tk__scan_end(struct tk_scan *scan) {
   scan->in_trace = false;
 }
 
-/* Got: what the scan of a trace answered. To the next trace's first row where it has no more. */
+/* got: result of a trace's scan. If the trace has no more rows, moves to the next trace's first
+ * row. */
 static int go_on(struct tk_scan *scan, int got, char error[TK_QUERY_ERROR]) {
   while (got == 0) {
     tk__scan_end(scan);

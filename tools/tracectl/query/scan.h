@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables as data: their columns, how each gets its value from where a scan stands, and how a scan moves. Private to
- * this room. A scan goes over the query's traces one after the other; a kind of tables says how it goes over one.
+/* The tables as data: their columns, how a column gets its value from a scan's current row, and how a scan moves. Private to this
+ * room. A scan reads the query's traces one after the other; a kind of tables knows how to read one trace.
  */
 #ifndef TK_QUERY_SCAN_H
 #define TK_QUERY_SCAN_H
@@ -12,19 +12,18 @@ struct tk_scan;
 struct tk_report_rows;
 struct tk_out;
 
-/* Each answers 1: the scan stands at a row; 0: the trace has no more; -1: error. */
+/* Each returns 1: the scan is at a row; 0: the trace has no more rows; -1: error. */
 struct tk_table_ops {
   int (*begin)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
   int (*next)(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
-  void (*end)(
-      struct tk_scan *scan); /* after begin, whatever it answered; NULL: nothing to give back */
+  void (*end)(struct tk_scan *scan); /* after begin, even if it failed; NULL: nothing to free */
 };
 
-/* What a condition on a column may spare a scan: rows that it does not want need not be made. SQLite looks at each row all the same. */
+/* Conditions that a table can use to skip rows. SQLite checks each row again. */
 enum tk_push {
   TK_PUSH_NONE,
-  TK_PUSH_NAME,      /* of a kind of spans, of a report: = */
-  TK_PUSH_KEY,       /* of a life, of a stack: = */
+  TK_PUSH_NAME,      /* name of a kind of spans, or of a report: = */
+  TK_PUSH_KEY,       /* a life, or a stack: = */
   TK_PUSH_GOROUTINE, /* = */
   TK_PUSH_GEN,       /* = and bounds */
   TK_PUSH_WALL,
@@ -34,24 +33,24 @@ enum tk_value_kind {
   TK_VALUE_NONE,
   TK_VALUE_NUMBER,
   TK_VALUE_TEXT,
-  TK_VALUE_NO_MEMORY, /* the value cannot be had */
+  TK_VALUE_NO_MEMORY, /* memory for the value cannot be allocated */
   TK_VALUE_TOO_LONG,
 };
 
-/* Of a column at the row where a scan stands. A text stays until the scan moves or has another text of this column, or as
- * long as its traces. */
+/* Value of a column at the scan's current row. A text is valid until the scan moves or reads another text of this column; with `stays`,
+ * as long as the traces. */
 struct tk_value {
   enum tk_value_kind kind;
-  bool stays; /* the latter */
+  bool stays; /* valid as long as the traces */
   int64_t number;
   struct to_string text;
 };
 
 struct tk_query_column {
   const char *name;
-  void (*value)(struct tk_scan *scan, struct tk_value *out); /* into one that has TK_VALUE_NONE */
+  void (*value)(struct tk_scan *scan, struct tk_value *out); /* out is initially TK_VALUE_NONE */
   enum tk_push push;
-  bool is_detail; /* of events: what they say besides their time and context */
+  bool is_detail; /* of events: details beyond time and context */
 };
 
 enum { TK_QUERY_COLUMNS_MAX = 24 };
@@ -60,7 +59,7 @@ struct tk_query_table {
   const char *name;
   const struct tk_table_ops *ops;
   uint32_t kinds; /* of spans, bits of enum to_span_kind */
-  bool is_small;  /* a row is found by its key at once */
+  bool is_small;  /* rows are found by key directly */
   struct tk_query_column column[TK_QUERY_COLUMNS_MAX];
 };
 
@@ -76,43 +75,42 @@ struct tk_scan {
   struct tk_traces *traces;
   size_t next_trace;
   bool in_trace;
-  struct tk_trace *trace; /* that it is in */
+  struct tk_trace *trace; /* current trace */
   struct tk_wants wants;
-  struct tk_numbers numbers; /* of the pass that is under way */
+  struct tk_numbers numbers; /* of the current pass */
 
-  struct tk_pass *pass; /* of tables of spans, */
+  struct tk_pass *pass; /* for tables of spans */
   struct tk_span at;
-  struct tk_events *events; /* of events and generations, */
+  struct tk_events *events; /* for events and generations */
   struct tk_event event;
-  struct tk_out *details; /* of an event's, made when they are asked for the first time */
+  struct tk_out *details; /* of an event; made on first use */
   char *args;
   struct tk_generation_rows *generations;
   struct tk_report_rows *reports;
-  uint64_t key, end,
-      depth; /* of what is in memory: life or stack, the first one that is not wanted, frame */
+  uint64_t key, end, depth; /* tables in memory: life or stack, end of the keys, frame */
 };
 
 extern const struct tk_query_table tk__span_tables[], tk__memory_tables[], tk__event_tables[],
     tk__generation_tables[], tk__report_tables[]; /* the last one of each has no name */
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no such table. */
 const struct tk_query_table *tk__table(const char *name);
 
-/* Over all traces of a scan that has its table, its traces and its wants: the first row, or the next one. 1: it stands
- * there; 0: there are no more; -1: error. */
+/* Move over all traces to the first, or next, row of the table. The scan must have table, traces and wants. Return 1: at a row; 0: no
+ * more rows; -1: error. */
 int tk__scan_begin(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
 int tk__scan_next(struct tk_scan *scan, char error[TK_QUERY_ERROR]);
 void tk__scan_end(struct tk_scan *scan);
 
-/* Values: out stays as it is where there is none. */
+/* Setters of values; they leave out unchanged if there is no value. */
 void tk__number(struct tk_value *out, int64_t number);
 void tk__text(struct tk_value *out, struct to_string text);
 void tk__words(struct tk_value *out, const char *text); /* NULL: none */
-void tk__name(struct tk_value *out, const char *name);  /* the same, and it stays */
+void tk__name(struct tk_value *out, const char *name);  /* for a text that stays */
 void tk__fault(struct tk_value *out, enum tk_value_kind kind);
 void tk__id(struct tk_value *out, int64_t id); /* TO_NONE: none */
 void tk__life(const struct tk_scan *scan, struct tk_value *out, uint64_t life);
-/* number: of the trace's stacks. */
+/* number: among the trace's stacks. */
 void tk__stack(const struct tk_scan *scan, struct tk_value *out, uint32_t number);
 void tk__stream(struct tk_scan *scan, struct tk_value *out);
 

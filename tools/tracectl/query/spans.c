@@ -47,7 +47,7 @@ static struct to_string name_of(const struct to_span *s) {
   return s->more == NULL ? (struct to_string){ 0 } : s->more->name;
 }
 
-/* Of a wait Go's words, of a stop of the world its own, else empty. */
+/* Go's reason for a wait, the stop's own for a stop of the world; else empty. */
 static void v_reason(struct tk_scan *c, struct tk_value *out) {
   const struct to_span *s = span(c);
   bool waits = s->kind == TO_SPAN_GOROUTINE && s->state == TO_GO_WAITING;
@@ -55,7 +55,7 @@ static void v_reason(struct tk_scan *c, struct tk_value *out) {
 
   if (s->kind == TO_SPAN_RANGE)
     tk__text(out, name_of(s));
-  else if (text != NULL && s->reason >= TO_REASONS) /* it goes with the pass */
+  else if (text != NULL && s->reason >= TO_REASONS) /* freed with the pass */
     tk__text(out, (struct to_string){ text, strlen(text) });
   else
     tk__name(out, text == NULL ? "" : text);
@@ -87,8 +87,8 @@ static void v_until_known(struct tk_scan *c, struct tk_value *out) {
   tk__number(out, span(c)->until_known);
 }
 
-/* number: the pass's own. */
-static void give_stack(struct tk_scan *c, struct tk_value *out, uint32_t number) {
+/* number: in the pass. */
+static void put_stack(struct tk_scan *c, struct tk_value *out, uint32_t number) {
   const struct to_callstack *stack = tk_pass_stack(c->pass, number);
 
   if (tk_numbers_find(&c->numbers, c->trace, number, stack, &number) != TB_OK)
@@ -98,11 +98,11 @@ static void give_stack(struct tk_scan *c, struct tk_value *out, uint32_t number)
 }
 
 static void v_stack(struct tk_scan *c, struct tk_value *out) {
-  give_stack(c, out, c->at.stack);
+  put_stack(c, out, c->at.stack);
 }
 
 static void v_end_stack(struct tk_scan *c, struct tk_value *out) {
-  give_stack(c, out, c->at.end_stack);
+  put_stack(c, out, c->at.end_stack);
 }
 
 static void v_by_life(struct tk_scan *c, struct tk_value *out) {
@@ -114,7 +114,7 @@ static void v_by_thread(struct tk_scan *c, struct tk_value *out) {
 }
 
 static void v_by_stack(struct tk_scan *c, struct tk_value *out) {
-  give_stack(c, out, c->at.by_stack);
+  put_stack(c, out, c->at.by_stack);
 }
 
 static void v_proc(struct tk_scan *c, struct tk_value *out) {
@@ -157,7 +157,7 @@ static void v_parent(struct tk_scan *c, struct tk_value *out) {
 
 /* ---- a scan ---- */
 
-/* Those of the table that have the wanted name. */
+/* Returns the table's kinds that have the requested name. */
 static uint32_t kinds_of(const struct tk_scan *c) {
   if (c->wants.name[0] == 0) return c->table->kinds;
   for (unsigned i = 0; i < TO_SPAN_KINDS; i++)

@@ -13,7 +13,7 @@
 struct query {
   sqlite3 *db;
   const char *sql;
-  char refused[100]; /* why the statement may not run, empty: it may */
+  char refused[100]; /* why the statement is refused; empty: it is allowed */
 };
 
 static bool is_one_of(const char *name, const char *const *names) {
@@ -37,7 +37,7 @@ static bool may(int action, const char *first, const char *second) {
   }
 }
 
-/* SQLite asks about the schema's own table before it says CREATE or DROP. */
+/* SQLite authorizes the schema's own table before CREATE or DROP. */
 static const char *action_name(int action, const char *first) {
   bool is_schema = first != NULL && strncmp(first, "sqlite_", strlen("sqlite_")) == 0;
 
@@ -55,7 +55,7 @@ static const char *action_name(int action, const char *first) {
   }
 }
 
-/* SQLite asks about each part of a statement before it runs. */
+/* SQLite calls this for each part of a statement before running it. */
 static int authorize(void *self, int action, const char *first, const char *second,
                      const char *database, const char *inner) {
   struct query *q = self;
@@ -69,7 +69,7 @@ static int authorize(void *self, int action, const char *first, const char *seco
   return SQLITE_DENY;
 }
 
-/* The line of the statement with the place, and a mark under it. */
+/* Prints the statement's line with the place, and a mark below it. */
 static void point_at(const char *sql, int offset) {
   const char *begin = sql + offset, *end = sql + offset + strcspn(sql + offset, "\n");
 
@@ -77,7 +77,7 @@ static void point_at(const char *sql, int offset) {
   fprintf(stderr, "  %.*s\n  %*s^\n", (int)(end - begin), begin, (int)(sql + offset - begin), "");
 }
 
-/* SQLite does not say where a table stands that there is not. */
+/* SQLite has no offset for a missing table: searches for the name. */
 static int error_offset(const struct query *q) {
   static const char no_table[] = "no such table: ";
   const char *why = sqlite3_errmsg(q->db);
@@ -93,7 +93,7 @@ static int fail(const struct query *q) {
 
   if (q->refused[0] != 0) return tk_usage("query", "%s", q->refused);
   if (sqlite3_errmsg(q->db)[0] != 0)
-    tk_fail("query", "%s", sqlite3_errmsg(q->db)); /* else it was said */
+    tk_fail("query", "%s", sqlite3_errmsg(q->db)); /* otherwise already reported */
   if (offset >= 0 && (size_t)offset <= strlen(q->sql)) point_at(q->sql, offset);
   return offset >= 0 ? TK_USAGE : TK_FAILED;
 }
@@ -112,7 +112,8 @@ static int prepare(struct query *q, sqlite3_stmt **out) {
   return TK_DONE;
 }
 
-static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format format, FILE *out) {
+static int run_statement(struct query *q, sqlite3_stmt *statement, enum tk_rows_format format,
+                         FILE *out) {
   struct tk_rows rows;
   bool whole = true;
   int rc;
@@ -124,12 +125,12 @@ static int run(struct query *q, sqlite3_stmt *statement, enum tk_rows_format for
   tk_rows_fini(&rows);
   if (!whole) return tk_fail("query", "out of memory");
   if (rc == SQLITE_DONE || rc == SQLITE_ROW)
-    return TK_DONE; /* ROW: nobody reads on; main() knows why */
+    return TK_DONE; /* ROW: the reader of the output is gone; main() reports why */
   fflush(out);
   return fail(q);
 }
 
-/* place(stack): "main.serve:31", the first frame that is the program's own. */
+/* place(stack): "main.serve:31", the first frame of the program's own code. */
 static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
   const struct tk_traces *traces = sqlite3_user_data(out);
   const struct tk_trace *trace;
@@ -146,7 +147,7 @@ static void place(sqlite3_context *out, int argc, sqlite3_value **argv) {
 }
 
 static int add_functions(sqlite3 *db, struct tk_traces *traces) {
-  /* SQLite declares its tables of JSON at their first use, which the authorizer would take for a CREATE. */
+  /* SQLite declares its JSON tables at first use, which the authorizer would take for a CREATE */
   int rc = sqlite3_exec(db, "SELECT 1 FROM json_each('0'), json_tree('0')", NULL, NULL, NULL);
 
   if (rc != SQLITE_OK) return rc;
@@ -154,14 +155,14 @@ static int add_functions(sqlite3 *db, struct tk_traces *traces) {
                                  NULL, NULL);
 }
 
-/* Nothing but SELECT from here on: before, SQLite itself reads its own tables. */
+/* Allows only SELECT from now on: before, SQLite reads its own tables. */
 static int close_off(struct query *q) {
   sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
   sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   return sqlite3_set_authorizer(q->db, authorize, q);
 }
 
-/* Of this thread alone. */
+/* For use by this thread only. */
 static int open_own(sqlite3 **out) {
   return sqlite3_open_v2(":memory:", out,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -176,7 +177,7 @@ static int open_query(struct query *q, struct tk_traces *traces, sqlite3_stmt **
   return rc == SQLITE_OK ? prepare(q, out) : tk_fail("query", "%s", sqlite3_errstr(rc));
 }
 
-/* What comes before a fault is written, too. */
+/* Rows before a fault are written, too. */
 static int profile(struct query *q, sqlite3_stmt *statement, struct tk_row_profile *p,
                    const char *path) {
   struct tb_diag diag;
@@ -200,8 +201,9 @@ int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path) 
 
   int code = open_query(&q, traces, &statement);
   if (code == TK_DONE && !tk_row_profile_begin(&p, traces, statement))
-    code = tk_usage("query", "--pprof needs a column with the name stack, and at most %d in all: "
-                             "SELECT stack, event, count(*) AS events FROM events GROUP BY 1, 2",
+    code = tk_usage("query",
+                    "--pprof needs a column with the name stack, and at most %d in all: "
+                    "SELECT stack, event, count(*) AS events FROM events GROUP BY 1, 2",
                     TK_ROW_PROFILE_COLUMNS);
   if (code == TK_DONE) code = profile(&q, statement, &p, path);
   tk_row_profile_fini(&p);
@@ -215,7 +217,7 @@ int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format fo
   sqlite3_stmt *statement = NULL;
 
   int code = open_query(&q, traces, &statement);
-  if (code == TK_DONE) code = run(&q, statement, format, out);
+  if (code == TK_DONE) code = run_statement(&q, statement, format, out);
   sqlite3_finalize(statement);
   sqlite3_close(q.db);
   return code;
@@ -260,7 +262,7 @@ int tk_sql_store(struct tk_traces *traces, const char *path) {
   sqlite3 *db = NULL;
 
   if (part == NULL) return tk_fail("convert", "out of memory");
-  unlink(part); /* of a run that was killed */
+  unlink(part); /* left by a killed process */
   int rc = open_own(&db);
   if (rc == SQLITE_OK) rc = tk_tables_add(db, traces);
   if (rc == SQLITE_OK) rc = attach(db, part);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One SELECT over traces. It reads and nothing else: what would write, attach a file, or load code is refused.
+/* Runs one SELECT over traces. Statements that write, attach a file, or load code are refused.
  *
  * Errors    on stderr, with a line under the statement that points at the place; enum tk_exit.
  */
@@ -10,9 +10,9 @@
 #include "tools/tracectl/query/tables.h"
 
 int tk_sql_run(struct tk_traces *traces, const char *sql, enum tk_rows_format format, FILE *out);
-/* Its rows as a profile (query/profile.h); path "-" is stdout. */
+/* Writes its rows as a profile (query/profile.h); path "-" is stdout. */
 int tk_sql_profile(struct tk_traces *traces, const char *sql, const char *path);
-/* All tables, as a SQLite database; path appears whole or not at all. */
+/* Writes all tables as a SQLite database; path appears whole or not at all. */
 int tk_sql_store(struct tk_traces *traces, const char *path);
 
 #endif

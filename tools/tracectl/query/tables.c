@@ -57,7 +57,8 @@ static int on_disconnect(sqlite3_vtab *vtab) {
 
 /* ---- conditions ---- */
 
-/* A plan begins with '+' if details of events are wanted. A condition in it is two letters: what it is about, and whether it is '=', '<' (an upper bound) or '>'. */
+/* A plan begins with '+' if details of events are needed. Each condition is two letters: its column, and '=', '<' (an upper bound) or
+ * '>'. */
 static const char push_letter[] = {
   [TK_PUSH_NONE] = 0,        [TK_PUSH_NAME] = 'n', [TK_PUSH_KEY] = 'k',
   [TK_PUSH_GOROUTINE] = 'g', [TK_PUSH_GEN] = 'G',  [TK_PUSH_WALL] = 'w'
@@ -84,7 +85,7 @@ static sqlite3_uint64 details_of(const struct tk_query_table *table) {
   return bits;
 }
 
-/* A pass costs about the same whatever is asked; a key finds its rows at once. */
+/* A pass costs about the same for any condition; a key finds its rows directly. */
 static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   const struct tk_query_table *table = ((struct vtab *)base)->table;
   char *plan = sqlite3_malloc(2 * info->nConstraint + 2), *letter = plan;
@@ -113,9 +114,9 @@ static int on_best_index(sqlite3_vtab *base, sqlite3_index_info *info) {
   return SQLITE_OK;
 }
 
-/* Of bounds the narrower ones. A value that is no number bounds nothing here: SQLite compares it. */
+/* Keeps the narrower bound. A value that is not a number is ignored here: SQLite compares it. */
 static void bound(uint64_t *first, uint64_t *last, char op, sqlite3_int64 value) {
-  uint64_t at = value < 1 ? 1 : (uint64_t)value; /* 0 is open */
+  uint64_t at = value < 1 ? 1 : (uint64_t)value; /* 0 means open */
 
   if (op != '<' && at > *first) *first = at;
   if (op != '>' && (*last == 0 || at < *last)) *last = at;
@@ -164,8 +165,8 @@ static int on_close(sqlite3_vtab_cursor *base) {
   return SQLITE_OK;
 }
 
-/* Got: what the scan answered. */
-static int stand(struct cursor *c, int got, const char *error) {
+/* got: result of the scan. */
+static int set_row(struct cursor *c, int got, const char *error) {
   c->done = got <= 0;
   if (got >= 0) return SQLITE_OK;
   sqlite3_free(c->base.pVtab->zErrMsg);
@@ -178,7 +179,7 @@ static int on_next(sqlite3_vtab_cursor *base) {
   char error[TK_QUERY_ERROR];
 
   c->row++;
-  return stand(c, tk__scan_next(&c->scan, error), error);
+  return set_row(c, tk__scan_next(&c->scan, error), error);
 }
 
 static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
@@ -191,7 +192,7 @@ static int on_filter(sqlite3_vtab_cursor *base, int number, const char *plan, in
   c->scan.wants = (struct tk_wants){ 0 };
   c->scan.wants.events.with_details = plan[0] == '+';
   for (int i = 0; i < argc; i++) want(&c->scan.wants, plan[2 * i + 1], plan[2 * i + 2], argv[i]);
-  return stand(c, tk__scan_begin(&c->scan, error), error);
+  return set_row(c, tk__scan_begin(&c->scan, error), error);
 }
 
 static int on_eof(sqlite3_vtab_cursor *base) {
@@ -221,7 +222,7 @@ static int on_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out) {
   return SQLITE_OK;
 }
 
-/* Without xCreate the tables are there by their names, and no others can be made. */
+/* Without xCreate the tables exist under their own names, and no others can be created. */
 static const sqlite3_module module = { .xConnect = on_connect,
                                        .xBestIndex = on_best_index,
                                        .xDisconnect = on_disconnect,
@@ -233,7 +234,7 @@ static const sqlite3_module module = { .xConnect = on_connect,
                                        .xColumn = on_column,
                                        .xRowid = on_rowid };
 
-/* A table's columns are declared when it is first named, by a statement that an authorizer would not let pass. */
+/* SQLite declares a table's columns when it is first named, by a statement that the authorizer would refuse later. */
 static int name_once(sqlite3 *db, const char *table) {
   sqlite3_stmt *statement = NULL;
   char sql[60];
@@ -244,7 +245,7 @@ static int name_once(sqlite3 *db, const char *table) {
   return rc;
 }
 
-static int add(sqlite3 *db, const struct tk_query_table *table, struct tk_traces *traces) {
+static int add_table(sqlite3 *db, const struct tk_query_table *table, struct tk_traces *traces) {
   struct made *made = malloc(sizeof *made);
 
   if (made == NULL) return SQLITE_NOMEM;
@@ -281,7 +282,8 @@ const char *tk_tables_name(size_t i) {
 int tk_tables_add(sqlite3 *db, struct tk_traces *traces) {
   int rc = SQLITE_OK;
 
-  for (size_t i = 0; rc == SQLITE_OK && table_at(i) != NULL; i++) rc = add(db, table_at(i), traces);
+  for (size_t i = 0; rc == SQLITE_OK && table_at(i) != NULL; i++)
+    rc = add_table(db, table_at(i), traces);
   return rc;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces as tables of SQLite, made while they are read: nothing is stored. Their columns are part of the contract
- * (docs/QUERY.md).
+/* Traces as SQLite's virtual tables, made while they are read: nothing is stored. Columns are part of the contract (docs/QUERY.md).
  *
- * Tables of spans are a pass over the traces each time they are scanned; so are events and generations, but those read
- * only generations that conditions on their columns leave. goroutines, stacks and frames are in memory after one pass, and
- * found by life and by stack. reports are made in a pass for the wanted kinds.
+ * A scan of a table of spans is a pass over the traces. So are events and generations, but they only read generations that
+ * conditions on their columns allow. goroutines, stacks and frames are in memory after one pass, and found by life and stack.
+ * reports are made in a pass for the requested kinds.
  *
  * Threads   one.
  * Errors    of a scan: SQLITE_ERROR with the reason, after the rows before it.
@@ -21,13 +20,13 @@ struct tk_traces {
   size_t n;
 };
 
-/* places are copied, their texts lent. False: no memory. */
+/* places are copied, but not their texts. Returns false if memory cannot be allocated. */
 bool tk_traces_open(struct tk_traces *traces, const struct tk_place *places, size_t n);
 void tk_traces_close(struct tk_traces *traces);
 
-/* The name of the i-th table; NULL: there are no more. */
+/* Returns the name of the i-th table, or NULL. */
 const char *tk_tables_name(size_t i);
-/* traces are lent until db is closed. SQLITE_OK, or what SQLite answers. */
+/* traces are lent until db is closed. Returns SQLITE_OK, or SQLite's error. */
 int tk_tables_add(sqlite3 *db, struct tk_traces *traces);
 
 #endif

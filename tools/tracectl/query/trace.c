@@ -22,8 +22,6 @@ const struct to_callstack *tk_trace_stack(const struct tk_trace *trace, uint32_t
   return to_stack_table_stack(&trace->stacks, number);
 }
 
-/* ---- numbers of stacks ---- */
-
 void tk_numbers_fini(struct tk_numbers *numbers) {
   free(numbers->of);
   *numbers = (struct tk_numbers){ 0 };
@@ -53,8 +51,6 @@ tb_rc tk_numbers_find(struct tk_numbers *numbers, struct tk_trace *trace, uint32
   return TB_OK;
 }
 
-/* ---- goroutines ---- */
-
 static struct tk_goroutine_row *row_of(struct tk_trace *trace, uint64_t life) {
   if (life >= trace->room) {
     size_t room = trace->room == 0 ? 1024 : trace->room;
@@ -72,8 +68,8 @@ static struct tk_goroutine_row *row_of(struct tk_trace *trace, uint64_t life) {
 static tb_rc set_label(struct tk_goroutine_row *row, const struct to_span *span) {
   if (span->more == NULL || span->more->name.len == 0) return TB_OK;
   free(row->label);
-  row->label = calloc(1, span->more->name.len +
-                             1); /* no NUL is behind the text: strndup() may look for it */
+  row->label =
+      calloc(1, span->more->name.len + 1); /* not NUL-terminated: strndup() stops at its length */
   if (row->label == NULL) return TB_NOMEM;
   memcpy(row->label, span->more->name.data, span->more->name.len);
   return TB_OK;
@@ -105,7 +101,7 @@ static tb_rc set_life(struct reading *r, struct tk_goroutine_row *row, const str
   return set_label(row, span);
 }
 
-static tb_rc take(struct reading *r, const struct tk_span *at) {
+static tb_rc take_span(struct reading *r, const struct tk_span *at) {
   const struct to_span *span = at->span;
 
   if (span->life == 0 || (span->kind != TO_SPAN_LIFE && span->kind != TO_SPAN_GOROUTINE))
@@ -121,7 +117,7 @@ static tb_rc take(struct reading *r, const struct tk_span *at) {
   return number_of(r, own, &row->entry_stack);
 }
 
-/* Late names of frames are there now, and stacks that no goroutine row names. */
+/* Takes late names of frames, and stacks that are not in a goroutine's row. */
 static tb_rc take_stacks(struct reading *r) {
   uint32_t number;
 
@@ -138,7 +134,7 @@ bool tk_trace_read(struct tk_trace *trace, char error[TK_QUERY_ERROR]) {
 
   if (trace->was_read) return true;
   if (!tk_pass_begin(&trace->place, 0, &r.pass, error)) return false;
-  while (rc == TB_OK && (got = tk_pass_next(r.pass, &at, error)) == 1) rc = take(&r, &at);
+  while (rc == TB_OK && (got = tk_pass_next(r.pass, &at, error)) == 1) rc = take_span(&r, &at);
   if (rc == TB_OK && got == 0) rc = take_stacks(&r);
   if (rc != TB_OK) snprintf(error, TK_QUERY_ERROR, "%s", tb_rc_text(rc));
   trace->was_read = rc == TB_OK && got == 0;

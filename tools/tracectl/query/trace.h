@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One trace of a query: the goroutines that ever were and every stack, read once in a pass of their own.
+/* One trace of a query: all its goroutines and stacks, read once in a pass of their own.
  *
- * Stacks have numbers for the whole query, whichever pass met them first. The numbers of several traces differ by TK_OF_TRACE:
- * lives and stacks of trace i begin behind i * TK_OF_TRACE.
+ * Stacks are numbered for the whole query, in the order of first use. Lives and stacks of trace i have numbers from
+ * i * TK_OF_TRACE on.
  *
  * Memory    the C library's: 64 bytes a goroutine, each stack once.
  * Threads   one.
- * Errors    text in the caller's buffer, as tools/tracectl/query/pass.h says.
+ * Errors    text in the caller's buffer, as in tools/tracectl/query/pass.h.
  */
 #ifndef TK_QUERY_TRACE_H
 #define TK_QUERY_TRACE_H
@@ -18,21 +18,21 @@
 
 struct tk_goroutine_row {
   int64_t id;
-  bool is_known;             /* a life that was seen */
-  bool created_known, ended; /* else it is older than the trace, or lives on */
+  bool is_known;             /* this life was seen */
+  bool created_known, ended; /* false: older than the trace; still alive at the end */
   to_ns created, ended_at;
-  uint64_t creator; /* life; 0: none is known */
+  uint64_t creator; /* its life; 0: unknown */
   uint32_t creation_stack;
-  uint32_t entry_stack;    /* its entry is this stack's innermost frame, or */
-  bool entry_is_outermost; /* the outermost one: its creation was not seen */
+  uint32_t entry_stack;    /* the entry is this stack's innermost frame, */
+  bool entry_is_outermost; /* or the outermost one, if the creation was not seen */
   char *label;             /* NULL: none */
 };
 
 struct tk_trace {
   struct tk_place place;
-  size_t number;                      /* among the query's */
-  struct to_stack_table stacks;       /* those met so far */
-  bool was_read;                      /* what follows is there, and all stacks of spans */
+  size_t number;                      /* in the query */
+  struct to_stack_table stacks;       /* used so far */
+  bool was_read;                      /* the fields below, and all stacks of spans, are complete */
   struct tk_goroutine_row *goroutine; /* by life */
   size_t lives, room;
 };
@@ -40,17 +40,17 @@ struct tk_trace {
 void tk_trace_init(struct tk_trace *trace, const struct tk_place *place, size_t number);
 void tk_trace_fini(struct tk_trace *trace);
 
-/* Goroutines and stacks: reads the trace, the first time. */
+/* Reads goroutines and stacks, once. */
 bool tk_trace_read(struct tk_trace *trace, char error[TK_QUERY_ERROR]);
 const struct to_callstack *tk_trace_stack(const struct tk_trace *trace, uint32_t number);
 
-/* What a pass calls a stack, as a number of its trace. */
+/* Maps a pass's numbers of stacks to the trace's. */
 struct tk_numbers {
-  uint32_t *of; /* 0: not asked yet */
+  uint32_t *of; /* 0: not looked up yet */
   size_t room;
 };
 void tk_numbers_fini(struct tk_numbers *numbers);
-/* stack: the pass's own, of its number. TB_NOMEM. */
+/* stack: the pass's own stack with that number. TB_NOMEM. */
 TB_MUST tb_rc tk_numbers_find(struct tk_numbers *numbers, struct tk_trace *trace, uint32_t number,
                               const struct to_callstack *stack, uint32_t *out);
 

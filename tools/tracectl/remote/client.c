@@ -21,7 +21,7 @@ struct tk_client {
   struct tk_endpoint where;
   struct tk_http *http;
   struct tb_mem mem;
-  struct tb_arena arena; /* the last answer */
+  struct tb_arena arena; /* of the last answer */
   struct tb_buf path, body;
 };
 
@@ -93,7 +93,7 @@ const struct tk_endpoint *tk_client_where(const struct tk_client *c) {
   return &c->where;
 }
 
-/* --- questions --------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void add_rest(struct tb_buf *path, const char *rest) {
   static const char plain[] = "-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -105,7 +105,7 @@ static void add_rest(struct tb_buf *path, const char *rest) {
       tb_buf_printf(path, "%%%02X", (unsigned char)*rest);
 }
 
-/* Its question is in the path of a GET, and the body of others. */
+/* GET sends the request in the path, other methods in the body. */
 static tb_rc write_question(struct tk_client *c, const struct tp_route *route, const char *rest,
                             const ProtobufCMessage *ask, struct tb_diag *diag) {
   tb_buf_clear(&c->path);
@@ -139,8 +139,7 @@ static tb_rc take_answer(struct tk_client *c, const ProtobufCMessageDescriptor *
     return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer is of another kind (%.40s)",
                    c->where.shown, got->type);
   tb_arena_reset(&c->arena);
-  ProtobufCMessage *answer =
-      protobuf_c_message_unpack(wanted, &allocator, got->len, got->body);
+  ProtobufCMessage *answer = protobuf_c_message_unpack(wanted, &allocator, got->len, got->body);
   if (answer == NULL)
     return tb_fail(diag, TB_PROTOCOL, "%.120s: the answer cannot be read", c->where.shown);
   memcpy(out, &answer, sizeof answer);
@@ -157,7 +156,8 @@ tb_rc tk_client_ask(struct tk_client *c, enum tp_route_id id, const char *rest,
                                         .path = (const char *)c->path.data,
                                         .accept = PROTOBUF,
                                         .body = ask != NULL && route->method != TP_GET
-                                                    ? c->body.data : NULL,
+                                                    ? c->body.data
+                                                    : NULL,
                                         .len = c->body.len };
   TB_TRY(tk_http_ask(c->http, &question, diag, &got));
   return take_answer(c, route->answer, &got, diag, out);
@@ -193,7 +193,7 @@ static tb_rc ends_early(const struct tk_range *range, uint64_t bytes, struct tb_
                  range->offset + bytes);
 }
 
-/* "crc32c=:BASE64:" of exactly these bytes. */
+/* Checks a digest "crc32c=:BASE64:" of the body. */
 static bool fits(const struct tk_http_answer *got) {
   uint32_t crc = tb_crc32c(0, got->body, got->len);
   const unsigned char big_endian[] = { (unsigned char)(crc >> 24), (unsigned char)(crc >> 16),
@@ -210,7 +210,9 @@ static tb_rc read_chunk(struct tk_client *c, const struct tk_range *range, struc
   char path[64];
 
   segment_path(range->segment, path);
-  const struct tk_http_ask ask = { .path = path, .accept = "*/*", .first = range->offset,
+  const struct tk_http_ask ask = { .path = path,
+                                   .accept = "*/*",
+                                   .first = range->offset,
                                    .bytes = range->bytes < CHUNK_BYTES ? range->bytes : CHUNK_BYTES,
                                    .sum = true };
   for (int i = 0; i < TRIES; i++) {
@@ -242,8 +244,12 @@ tb_rc tk_client_read(struct tk_client *c, const struct tk_range *range, tk_bytes
   if (range->bytes == 0) return TB_OK;
   if (range->sum) return read_chunks(c, *range, take, self, diag);
   segment_path(range->segment, path);
-  const struct tk_http_ask ask = { .path = path, .accept = "*/*", .first = range->offset,
-                                   .bytes = range->bytes, .take = take, .self = self };
+  const struct tk_http_ask ask = { .path = path,
+                                   .accept = "*/*",
+                                   .first = range->offset,
+                                   .bytes = range->bytes,
+                                   .take = take,
+                                   .self = self };
   TB_TRY(tk_http_ask(c->http, &ask, diag, &got));
   return got.len == range->bytes ? TB_OK : ends_early(range, got.len, diag);
 }
@@ -253,9 +259,8 @@ tb_rc tk_client_live(struct tk_client *c, const Tracecollect__V1__LiveRequest *a
   struct tk_http_answer got;
 
   TB_TRY(write_question(c, &tp_routes[TP_ROUTE_LIVE], "", &ask->base, diag));
-  const struct tk_http_ask question = { .path = (const char *)c->path.data,
-                                        .accept = "text/event-stream",
-                                        .take = take,
-                                        .self = self };
+  const struct tk_http_ask question = {
+    .path = (const char *)c->path.data, .accept = "text/event-stream", .take = take, .self = self
+  };
   return tk_http_ask(c->http, &question, diag, &got);
 }

@@ -37,7 +37,7 @@ static tb_rc take_lists(SSL_CTX *ctx, const char *ca, const char *crl, struct tb
   return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
 }
 
-/* A store of its own: curl shares its own with other connections. */
+/* Uses a new store, because curl shares its own between connections. */
 static tb_rc take_authorities(SSL_CTX *ctx, const char *ca, struct tb_diag *diag) {
   X509_STORE *store = X509_STORE_new();
 

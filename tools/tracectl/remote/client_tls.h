@@ -10,10 +10,11 @@
 
 #include "base/result.h"
 
-/* What is "" is left out: without ca the context's authorities stay. cert and key go together; crl needs ca. */
+/* "" leaves a setting unchanged: without ca the context's authorities stay. cert and key belong together; crl
+ * needs ca. */
 TB_MUST tb_rc tk_client_tls_fill(SSL_CTX *ctx, const char *ca, const char *cert, const char *key,
                                  const char *crl, struct tb_diag *diag);
-/* For nng. */
+/* Makes a context for nng. */
 TB_MUST tb_rc tk_client_tls(const char *ca, const char *cert, const char *key, const char *crl,
                             struct tb_diag *diag, SSL_CTX **out);
 

@@ -25,12 +25,10 @@ static const struct setting_name names[SETTINGS] = {
   [TLS_CRL] = { "tls-crl", "TRACECTL_TLS_CRL", NULL },
 };
 
-/* One source's words; NULL or "": it says nothing about that. */
+/* Settings of one source; NULL or "": not set there. */
 struct source {
   const char *text[SETTINGS];
 };
-
-/* --- sources ----------------------------------------------------------------------------------- */
 
 static bool config_path(char out[PATH_MAX]) {
   const char *named = getenv("TRACECTL_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME");
@@ -47,7 +45,7 @@ static bool config_path(char out[PATH_MAX]) {
   return named != NULL || access(out, F_OK) == 0;
 }
 
-/* Cuts blanks off both ends, in place. */
+/* Strips blanks from both ends, in place. */
 static char *trim(char *text) {
   text += strspn(text, " \t\r\n");
   for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]) != NULL;) text[--n] = '\0';
@@ -98,8 +96,6 @@ static void read_environment(struct source *out) {
   }
 }
 
-/* --- certificates ------------------------------------------------------------------------------ */
-
 static tb_rc set_path(char out[PATH_MAX], const char *dir, const char *file, struct tb_diag *diag) {
   int n = dir != NULL ? snprintf(out, PATH_MAX, "%s/%s", dir, file)
                       : snprintf(out, PATH_MAX, "%s", file);
@@ -124,8 +120,6 @@ static tb_rc take_certs(const struct source *s, struct tb_diag *diag, struct tk_
   return TB_OK;
 }
 
-/* --- the server -------------------------------------------------------------------------------- */
-
 static bool starts(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
 }
@@ -139,17 +133,18 @@ static tb_rc set_socket(const char *path, struct tb_diag *diag, struct tk_endpoi
   return TB_OK;
 }
 
-/* Whatever stands behind the host stays: a proxy may have its collector in a folder. */
+/* Keeps the path after the host: a proxy may serve the collector under it. */
 static tb_rc set_url(const char *url, struct tb_diag *diag, struct tk_endpoint *out) {
   const char *host = strstr(url, "://") + 3;
   char authority[TB_HOST_MAX + 16];
 
   out->tls = starts(url, "https://");
   if (starts(url, "ipc://"))
-    return tb_fail(diag, TB_BROKEN,
-                   "--server: \"%.80s\" is an nng URL; a collector is asked over HTTP: unix:PATH of "
-                   "its http.sock",
-                   url);
+    return tb_fail(
+        diag, TB_BROKEN,
+        "--server: \"%.80s\" is an nng URL; a collector is asked over HTTP: unix:PATH of "
+        "its http.sock",
+        url);
   if (!out->tls && !starts(url, "http://"))
     return tb_fail(diag, TB_BROKEN,
                    "--server: \"%.80s\" is no URL of HTTP; a collector is asked over that: "
@@ -199,7 +194,7 @@ static tb_rc take_socket_here(struct tb_diag *diag, struct tk_endpoint *out) {
                  paths[1]);
 }
 
-/* Its socket, where that may be used. */
+/* Prefers the collector's socket, if we may use it. */
 static tb_rc take_ready_file(const char *file, struct tb_diag *diag, struct tk_endpoint *out) {
   char value[TK_URL_BYTES];
   struct tb_diag ignored;
@@ -221,7 +216,7 @@ static tb_rc take_server(const char *text, struct tb_diag *diag, struct tk_endpo
   return take_host(text, diag, out);
 }
 
-/* Nothing need be named: the system has authorities, too, and a proxy may want no certificate. */
+/* All are optional: the system has authorities, and a proxy may not require a certificate. */
 static tb_rc check_certs(const struct tk_endpoint *e, struct tb_diag *diag) {
   bool has_both = *e->cert != '\0' && *e->key != '\0';
 

@@ -26,7 +26,7 @@ enum {
   LOST_MS = 1500,
 };
 
-/* nng's threads note what becomes of the connection under the lock, and signal it. */
+/* nng's threads store the connection's state under the lock, and signal it. */
 struct tk_feed {
   struct tk_endpoint where; /* of the collector; its certificates are those of the feed */
   char url[TK_URL_BYTES];
@@ -50,7 +50,7 @@ static tb_rc fail_memory(struct tb_diag *diag) {
   return tb_fail(diag, TB_NOMEM, "%s", tb_rc_text(TB_NOMEM));
 }
 
-/* A path that is relative is the collector's own: its sockets lie in one folder. */
+/* A relative path is the collector's: its sockets are in one folder. */
 static void take_socket(struct tk_feed *f, const char *url) {
   char folder[TK_URL_BYTES], name[TK_URL_BYTES];
   const char *path = url + strlen("ipc://");
@@ -67,7 +67,7 @@ static bool is_any(const char *host) {
   return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
-/* The collector may call its host 0.0.0.0: the reader's name of it is known to lead there. */
+/* The collector may report its host as 0.0.0.0, so the host by which it was reached is used. */
 static tb_rc take_address(struct tk_feed *f, const char *url, struct tb_diag *diag) {
   const char *rest = strstr(url, "://") + 3, *host = f->where.at.host;
   struct tb_hostport at;
@@ -80,7 +80,7 @@ static tb_rc take_address(struct tk_feed *f, const char *url, struct tb_diag *di
   return TB_OK;
 }
 
-/* Which of its URLs: of this host's sockets, where the collector was asked over its own; else one of the network. */
+/* Chooses one of its URLs: a socket if the collector was reached over its own, else a network address. */
 static const char *choose(const struct tk_feed *f, const Tracecollect__V1__StatusReply *status) {
   const char *of_network = NULL;
 
@@ -130,7 +130,7 @@ static void note_refusal(void *self, const char *peer, const char *why) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* A dialer that was given up may still connect and be closed, in any order with its successor. */
+/* An abandoned dialer may still connect and close, before or after its successor. */
 static void note_pipe(nng_pipe pipe, nng_pipe_ev event, void *self) {
   struct tk_feed *f = self;
   int dialer = event == NNG_PIPE_EV_ADD_POST ? nng_dialer_id(nng_pipe_dialer(pipe)) : 0;
@@ -166,11 +166,9 @@ static tb_rc make_tls(struct tk_feed *f, struct tb_diag *diag) {
                    f->url);
   TB_TRY(tb_hostport_parse(f->url + strlen("tls+tcp://"), diag, &at));
   TB_TRY(tk_client_tls(w->ca, w->cert, w->key, w->crl, diag, &ctx));
-  struct tc_nng_terms terms = { .ctx = ctx,
-                                .peer_act = TC_ACT_SERVE,
-                                .peer_host = at.host,
-                                .refused = note_refusal,
-                                .self = f };
+  struct tc_nng_terms terms = {
+    .ctx = ctx, .peer_act = TC_ACT_SERVE, .peer_host = at.host, .refused = note_refusal, .self = f
+  };
   tb_rc rc = tc_nng_tls_new(&terms, diag, &f->tls);
   SSL_CTX_free(ctx);
   return rc;
@@ -199,7 +197,7 @@ static int dial(struct tk_feed *f, nng_dialer *dialer) {
   return rv == 0 ? nng_dialer_start(*dialer, NNG_FLAG_NONBLOCK) : rv;
 }
 
-/* False: it has connected after all. */
+/* Returns false if it has connected meanwhile. */
 static bool give_up(struct tk_feed *f, nng_dialer dialer) {
   pthread_mutex_lock(&f->lock);
   bool late = f->connected;
@@ -209,7 +207,7 @@ static bool give_up(struct tk_feed *f, nng_dialer dialer) {
   return !late;
 }
 
-/* TB_AGAIN: neither connected nor refused within ms. */
+/* Returns TB_AGAIN if it is neither connected nor refused within ms. */
 static tb_rc wait_connected(struct tk_feed *f, int ms, struct tb_diag *diag) {
   struct timespec deadline = tc_from_now(ms);
   tb_rc rc = TB_OK;
@@ -225,8 +223,8 @@ static tb_rc wait_connected(struct tk_feed *f, int ms, struct tb_diag *diag) {
   return rc;
 }
 
-/* nng 1.5.2 may never come back from a blocking dial when the peer ends the connection while it is negotiated, and the
- * dialer itself may stop for ever: one that does not connect soon gets a successor with more patience. */
+/* In nng 1.5.2 a blocking dial may never return if the peer ends the connection during the handshake, and a dialer may hang
+ * for ever: a dialer that does not connect soon is replaced by one with a longer timeout. */
 static tb_rc connect_to(struct tk_feed *f, struct tb_diag *diag) {
   for (int patience = DIAL_MS, waited = 0; waited < CONNECT_MS; patience *= 2) {
     nng_dialer dialer = NNG_DIALER_INITIALIZER;
@@ -238,8 +236,6 @@ static tb_rc connect_to(struct tk_feed *f, struct tb_diag *diag) {
   }
   return tb_fail(diag, TB_IO, "the feed is at %.120s, and does not answer from here", f->url);
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 static tb_rc open_steps(struct tk_feed *f, const struct tk_client_args *args, const char *topic,
                         struct tb_diag *diag) {
@@ -264,7 +260,7 @@ tb_rc tk_feed_open(const struct tk_client_args *args, const char *topic, struct 
   return rc;
 }
 
-/* One whose socket nng will not let go of stays: nng's threads may still speak to it. */
+/* If nng cannot close the socket the feed is not freed: nng's threads may still use it. */
 void tk_feed_close(struct tk_feed *f) {
   if (f == NULL || (f->socket.id != 0 && !tc_nng_close(f->socket))) return;
   tc_nng_tls_free(f->tls);

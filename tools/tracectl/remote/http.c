@@ -18,8 +18,8 @@
 enum {
   CONNECT_MS = 5000,
   QUIET_S = 30,
-  LOST_MS = 3000, /* a collector that restarts is back by then */
-  CUTS_MAX = 5,   /* in a row, without a byte */
+  LOST_MS = 3000, /* time for a collector to restart */
+  CUTS_MAX = 5,   /* in succession, without a byte */
   PAUSE_MS = 100,
   TURN_MS = 1000,
   ANSWER_BYTES_MAX = 72 << 20,
@@ -32,23 +32,23 @@ struct tk_http {
   CURLM *multi;
   CURL *curl;
   atomic_bool stopped;
-  bool reached; /* it was connected once */
-  bool cut;     /* this time, too, and lost */
+  bool reached; /* connected at least once */
+  bool cut;     /* connected this time, but lost */
   char why[CURL_ERROR_SIZE];
   struct tb_mem mem;
   struct tb_buf body;
-  /* of the question at hand */
+  /* of the current request */
   const struct tk_http_ask *ask;
   struct tk_http_answer answer;
-  uint64_t taken;      /* of its range, over all connections */
-  bool moved;          /* bytes have come over this one, */
-  bool has_head;       /* and before them a whole head */
-  char range[64];      /* Content-Range */
+  uint64_t taken; /* of its range, over all connections */
+  bool moved;     /* this connection has received bytes, */
+  bool has_head;  /* after a complete head */
+  char range[64]; /* Content-Range */
   struct tb_diag *diag;
-  tb_rc rc; /* what a callback has found */
+  tb_rc rc; /* error found by a callback */
 };
 
-/* ---- what curl calls ---- */
+/* ---- callbacks of curl ---- */
 
 static tb_rc fail_here(struct tk_http *h, tb_rc rc) {
   return h->rc = tb_fail(h->diag, rc, "%s", tb_rc_text(rc));
@@ -72,12 +72,12 @@ static void keep_field(const char *line, size_t n, const char *name, char *out, 
   snprintf(out, out_bytes, "%.*s", (int)n, line);
 }
 
-/* Each head begins with its status: 100, or a proxy's, may come before the answer's. */
+/* Each head begins with its status; 1xx, or a proxy's, may precede the answer's. */
 static size_t take_head(char *line, size_t size, size_t n, void *self) {
   struct tk_http *h = self;
   struct tk_http_answer *a = &h->answer;
 
-  (void)size; /* 1 */
+  (void)size; /* always 1 */
   h->has_head = n > 0 && (*line == '\r' || *line == '\n');
   if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) a->type[0] = a->digest[0] = h->range[0] = '\0';
   keep_field(line, n, "Content-Type:", a->type, sizeof a->type);
@@ -97,7 +97,7 @@ static bool is_good(unsigned status) {
   return status >= 200 && status <= 299;
 }
 
-/* The bytes that come are those that were asked for. */
+/* Checks that the received range is the requested one. */
 static tb_rc check_range(struct tk_http *h) {
   uint64_t first;
 
@@ -125,7 +125,7 @@ static tb_rc take_good(struct tk_http *h, const char *bytes, size_t n) {
 static size_t take_body(char *bytes, size_t size, size_t n, void *self) {
   struct tk_http *h = self;
 
-  (void)size; /* 1 */
+  (void)size; /* always 1 */
   if (is_good(status_of(h)))
     h->rc = take_good(h, bytes, n);
   else if (h->body.len + n <= ERROR_BYTES_MAX)
@@ -136,7 +136,7 @@ static size_t take_body(char *bytes, size_t size, size_t n, void *self) {
 /* ---- open and close ---- */
 
 static void init_curl(void) {
-  curl_global_init(CURL_GLOBAL_DEFAULT); /* else each handle tries it, and fails */
+  curl_global_init(CURL_GLOBAL_DEFAULT); /* otherwise each handle would try, and fail */
 }
 
 static void set_all(struct tk_http *h) {
@@ -163,12 +163,12 @@ static void set_all(struct tk_http *h) {
   curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
   curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, prepare_tls);
   curl_easy_setopt(c, CURLOPT_SSL_CTX_DATA, h);
-  if (w->ca[0] == '\0') return; /* the system's authorities */
+  if (w->ca[0] == '\0') return; /* use the system's authorities */
   curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
   curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
 }
 
-/* A certificate that cannot be read is said before anything is connected. */
+/* Reports a certificate that cannot be read before connecting. */
 static tb_rc check_certificates(const struct tk_endpoint *w, struct tb_diag *diag) {
   SSL_CTX *ctx;
 
@@ -216,12 +216,12 @@ void tk_http_stop(struct tk_http *h) {
   curl_multi_wakeup(h->multi);
 }
 
-/* ---- a question ---- */
+/* ---- requests ---- */
 
 static void add_field(struct curl_slist **list, const char *field) {
   struct curl_slist *more = curl_slist_append(*list, field);
 
-  if (more != NULL) *list = more; /* without: the answer is of another kind, which is noticed */
+  if (more != NULL) *list = more; /* if it fails the answer's type is wrong, which is noticed */
 }
 
 static void set_question(struct tk_http *h, struct curl_slist **fields) {
@@ -234,7 +234,7 @@ static void set_question(struct tk_http *h, struct curl_slist **fields) {
   add_field(fields, accept);
   if (ask->sum) add_field(fields, "Want-Content-Digest: crc32c=1");
   if (ask->body != NULL) add_field(fields, "Content-Type: application/protobuf");
-  if (ask->body != NULL) add_field(fields, "Expect:"); /* the body goes at once */
+  if (ask->body != NULL) add_field(fields, "Expect:"); /* send the body at once */
   snprintf(url, sizeof url, "%s%s", h->where.url, ask->path);
   snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, ask->first + ask->bytes - 1);
   curl_easy_setopt(c, CURLOPT_HTTPHEADER, *fields);
@@ -248,8 +248,8 @@ static void set_question(struct tk_http *h, struct curl_slist **fields) {
   curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, ask->method);
 }
 
-/* Every TURN_MS curl looks at its deadlines; a signal or tk_http_stop() wakes it. */
-static CURLcode run(struct tk_http *h) {
+/* curl checks its deadlines every TURN_MS; a signal or tk_http_stop() wakes it. */
+static CURLcode run_request(struct tk_http *h) {
   CURLcode code = CURLE_OUT_OF_MEMORY;
   struct CURLMsg *msg;
   int running = 0, left;
@@ -265,7 +265,7 @@ static CURLcode run(struct tk_http *h) {
   return code;
 }
 
-/* ---- what became of it ---- */
+/* ---- results ---- */
 
 static tb_rc code_of(const char *name) {
 #define TB_RESULT(ID, num, cls, text)                                                              \
@@ -275,7 +275,7 @@ static tb_rc code_of(const char *name) {
   return TB_IO;
 }
 
-/* A collector says its errors in JSON; anything else is a proxy's, or another server's. */
+/* A collector's errors are JSON; others come from a proxy or another server. */
 static tb_rc error_of(struct tk_http *h, unsigned status) {
   json_t *said = json_loadb((const char *)h->body.data, h->body.len, 0, NULL);
   const char *name = json_string_value(json_object_get(said, "code"));
@@ -304,7 +304,7 @@ static bool has(const struct tk_http *h, const char *words) {
   return strstr(h->why, words) != NULL;
 }
 
-/* OpenSSL's words for a port that is not for readers. */
+/* OpenSSL's errors if the port is not for readers. */
 static const char *other_port(const struct tk_http *h) {
   if (has(h, "no application protocol"))
     return "; is it the port for agents? Readers use " TK_READERS_PORT;
@@ -312,7 +312,7 @@ static const char *other_port(const struct tk_http *h) {
   return "";
 }
 
-/* Without "OpenSSL/3.0.19: error:0A000460:SSL routines::". */
+/* Strips "OpenSSL/3.0.19: error:0A000460:SSL routines::". */
 static const char *words_of(const struct tk_http *h) {
   const char *routines = strstr(h->why, "SSL routines::");
 
@@ -355,21 +355,21 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   if (atomic_load(&h->stopped)) return tb_fail(h->diag, TB_END, "stopped");
   switch ((int)code) {
   case CURLE_OK:
-    if (!h->has_head) break; /* curl takes what there is of one */
+    if (!h->has_head) break; /* curl accepts an incomplete head */
     h->reached = true;
     return judge(h);
   case CURLE_WRITE_ERROR: return h->rc != TB_OK ? h->rc : fail_here(h, TB_NOMEM);
   case CURLE_COULDNT_CONNECT: return h->reached ? TB_AGAIN : not_reached(h, error);
   case CURLE_SSL_CONNECT_ERROR:
     if (!has(h, "SSL_connect:")) return refused(h);
-    break; /* the connection ended in it */
+    break; /* the connection ended in the body */
   case CURLE_SSL_CERTPROBLEM:
   case CURLE_PEER_FAILED_VERIFICATION:
   case CURLE_SSL_CACERT_BADFILE:
   case CURLE_SSL_ENGINE_INITFAILED: return refused(h);
   case CURLE_SEND_ERROR:
   case CURLE_RECV_ERROR:
-    /* TLS 1.3: what a server says of a certificate comes late. */
+    /* in TLS 1.3 the server's alert about a certificate arrives late */
     if (has(h, "alert")) return refused(h);
     break;
   case CURLE_GOT_NOTHING:
@@ -378,8 +378,7 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   case CURLE_WEIRD_SERVER_REPLY: return no_http(h);
   case CURLE_OPERATION_TIMEDOUT:
     if (!has(h, "Operation too slow")) return not_reached(h, ETIMEDOUT);
-    return tb_fail(h->diag, TB_IO, "%.120s: no answer within %d s", h->where.shown,
-                   QUIET_S);
+    return tb_fail(h->diag, TB_IO, "%.120s: no answer within %d s", h->where.shown, QUIET_S);
   case CURLE_OUT_OF_MEMORY: return fail_here(h, TB_NOMEM);
   case CURLE_URL_MALFORMAT:
     return tb_fail(h->diag, TB_BROKEN, "--server: \"%.80s\" is not to be understood: %.60s",
@@ -392,11 +391,11 @@ static tb_rc result_of(struct tk_http *h, CURLcode code) {
   return h->ask->body == NULL ? TB_AGAIN : lost(h);
 }
 
-/* TB_AGAIN: it was lost on the way, and may be asked again. */
+/* Returns TB_AGAIN if the connection was lost and the request may be repeated. */
 static tb_rc ask_once(struct tk_http *h) {
   struct curl_slist *fields = NULL;
 
-  if (h->ask->take == NULL) h->taken = 0; /* what is kept begins anew */
+  if (h->ask->take == NULL) h->taken = 0; /* a stored answer begins anew */
   tb_buf_fini(&h->body);
   tb_buf_init(&h->body, &h->mem);
   h->answer = (struct tk_http_answer){ .len = (size_t)h->taken };
@@ -404,7 +403,7 @@ static tb_rc ask_once(struct tk_http *h) {
   h->rc = TB_OK;
   h->why[0] = '\0';
   set_question(h, &fields);
-  tb_rc rc = result_of(h, run(h));
+  tb_rc rc = result_of(h, run_request(h));
   curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, NULL);
   curl_slist_free_all(fields);
   return rc;
@@ -428,7 +427,7 @@ tb_rc tk_http_ask(struct tk_http *h, const struct tk_http_ask *ask, struct tb_di
   h->diag = diag;
   h->taken = 0;
   while ((rc = ask_once(h)) == TB_AGAIN) {
-    if (ask->bytes != 0 && h->taken == ask->bytes) break; /* all has come */
+    if (ask->bytes != 0 && h->taken == ask->bytes) break; /* complete */
     if (h->moved) cuts = 0;
     cuts += h->cut;
     if (cuts == 1 && h->cut) until = tc_from_now(LOST_MS);

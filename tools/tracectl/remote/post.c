@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-enum { BODY_BYTES_MAX = 64 << 10, BODY_S = 1 }; /* of an answer, so that the other side may end well */
+/* limits for reading an answer's body, so that the connection ends cleanly */
+enum { BODY_BYTES_MAX = 64 << 10, BODY_S = 1 };
 
 tb_rc tp_post_init(void) {
   return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? TB_OK : TB_NOMEM;
@@ -19,9 +20,9 @@ static time_t now_s(void) {
   return ts.tv_sec;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if memory cannot be allocated. */
 static struct curl_slist *copy_headers(const char *const *headers) {
-  struct curl_slist *list = curl_slist_append(NULL, "Expect:"); /* the body goes at once */
+  struct curl_slist *list = curl_slist_append(NULL, "Expect:"); /* send the body at once */
 
   for (; list != NULL && *headers != NULL; headers++) {
     struct curl_slist *more = curl_slist_append(list, *headers);
@@ -31,7 +32,7 @@ static struct curl_slist *copy_headers(const char *const *headers) {
   return list;
 }
 
-/* What became of it. The head of the answer decides: its body may stall, or never end. */
+/* Result. The answer's head decides: its body may stall, or never end. */
 struct call {
   CURL *curl;
   int stop_fd;
@@ -40,7 +41,7 @@ struct call {
   time_t answered_s;
 };
 
-/* A line of a head; an empty one is its end. */
+/* Takes a line of a head; an empty line ends it. */
 static size_t take_head(char *bytes, size_t size, size_t n, void *self) {
   struct call *call = self;
   long status = 0;
@@ -62,13 +63,13 @@ static size_t take_body(char *bytes, size_t size, size_t n, void *self) {
   return call->body_bytes <= BODY_BYTES_MAX ? size * n : CURL_WRITEFUNC_ERROR;
 }
 
-/* Called at least once a second. */
+/* curl calls it at least once a second. */
 static int is_over(void *self, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
   struct call *call = self;
   struct pollfd fd = { .fd = call->stop_fd, .events = POLLIN };
 
   (void)a, (void)b, (void)c, (void)d;
-  call->is_stopped = !call->has_status && poll(&fd, 1, 0) > 0; /* never of -1 */
+  call->is_stopped = !call->has_status && poll(&fd, 1, 0) > 0; /* poll ignores a descriptor of -1 */
   return call->is_stopped || (call->has_status && now_s() > call->answered_s + BODY_S);
 }
 

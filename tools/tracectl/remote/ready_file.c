@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A collector's --ready-file: key=value lines, complete from the moment it exists. */
+/* A collector's --ready-file: key=value lines; the file is complete as soon as it exists. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

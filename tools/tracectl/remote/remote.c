@@ -31,15 +31,13 @@ tb_rc tk_remote_list(struct tk_client *client, const struct tk_list_ask *ask, tk
   for (bool more = true; more;) {
     TB_TRY(tk_client_ask(client, TP_ROUTE_SEGMENTS, "", &list.base, diag, &page));
     more = page->more && page->n_segments > 0;
-    snprintf(place, sizeof place, "%s", page->next); /* page is lent: before each() */
+    snprintf(place, sizeof place, "%s", page->next); /* copied: page is lent */
     list.place = place;
     list.settle = false;
     TB_TRY(each(self, page));
   }
   return TB_OK;
 }
-
-/* ---- what is there instead ---- */
 
 enum { SERVICES_SHOWN = 8, NO_MATCH_BYTES = 800 };
 
@@ -49,7 +47,7 @@ static bool is_first(const Tracecollect__V1__StatusReply *s, size_t i) {
   return true;
 }
 
-/* "; there are checkout, shop": some of them, each once. */
+/* Appends "; there are checkout, shop": some services, each once. */
 static void add_services(const Tracecollect__V1__StatusReply *s, char *out, size_t bytes) {
   size_t n = strlen(out), shown = 0;
 
@@ -95,7 +93,7 @@ const char *tk_remote_no_match(struct tk_client *client, const struct tk_selecto
 
   if (selector->service == NULL) return otherwise;
   tb_diag_clear(&ignored);
-  /* A stream that came a moment ago has its row once its first records are in files. */
+  /* A new stream has a row once its first records are in files. */
   struct tk_list_ask settle = { .selector = selector, .settle = true, .limit = 1 };
   if (tk_remote_list(client, &settle, ignore, NULL, &ignored) != TB_OK) return otherwise;
   if (tk_client_ask(client, TP_ROUTE_STREAMS, "", NULL, &ignored, &status) != TB_OK)

@@ -43,8 +43,6 @@ size_t tk_cell_width(const char *text) {
   return n;
 }
 
-/* ---- values ---- */
-
 static void write_ns(uint64_t ns, char out[TK_CELL_BYTES]) {
   char text[TK_FORMAT_BYTES];
   size_t len = strlen(tk_format_ns(ns, text));
@@ -58,7 +56,7 @@ static void write_count(uint64_t n, char out[TK_CELL_BYTES]) {
   snprintf(out, TK_CELL_BYTES, "%s", tk_format_count(n, text));
 }
 
-/* Time of day where the report knows the wall clock, else seconds of the trace clock. */
+/* Formats the time of day if the report has the wall clock, else seconds of the trace clock. */
 static void write_time(const StreamReport *report, int64_t ns, char out[TK_CELL_BYTES]) {
   char wall[TC_TIME_BYTES];
 
@@ -90,7 +88,7 @@ static void write_number(const StreamReport *report, const FieldSchema *field, i
   }
 }
 
-/* A dash is for what did not happen, not for what took no time. */
+/* A dash means that nothing happened, not that it took no time. */
 static void write_length(const Distribution *d, uint64_t ns, char out[TK_CELL_BYTES]) {
   if (d->count > 0 && ns == 0)
     snprintf(out, TK_CELL_BYTES, "0 ns");

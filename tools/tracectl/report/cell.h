@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One value of a report as people read it. What it is, its schema says. */
+/* Formats a value of a report for people, according to its schema. */
 #ifndef TK_REPORT_CELL_H
 #define TK_REPORT_CELL_H
 
@@ -9,7 +9,7 @@
 
 enum { TK_CELL_BYTES = 1280 };
 
-/* What of a distribution is shown; TK_PART_WHOLE: a value that is no distribution. */
+/* Part of a distribution; TK_PART_WHOLE: a value that is not a distribution. */
 enum tk_part {
   TK_PART_WHOLE,
   TK_PART_COUNT,
@@ -23,16 +23,16 @@ enum tk_part {
 };
 const char *tk_part_name(enum tk_part part); /* "p99" */
 
-/* The name without a unit that its values show: "age_ns" is "age". */
+/* Returns the name without the unit, which values show: "age" for "age_ns". */
 void tk_cell_name(const Tracecollect__V1__FieldSchema *field, char out[TK_CELL_BYTES]);
 
-/* Empty: the value is not known. Text of a traced program is made printable. A stack has no text: empty.
- * A time whose unit is one letter has a space behind it, so that digits stand in line. */
+/* Formats a value; unknown values and stacks are empty. Text of a traced program is made printable. A
+ * time whose unit is one letter is followed by a space, so that digits are aligned. */
 void tk_cell_text(const Tracecollect__V1__StreamReport *report,
                   const Tracecollect__V1__FieldSchema *field, const Tracecollect__V1__Value *value,
                   enum tk_part part, char out[TK_CELL_BYTES]);
 
-/* In characters: continuation bytes of UTF-8 take no place. */
+/* Counts characters: continuation bytes of UTF-8 have no width. */
 size_t tk_cell_width(const char *text);
 
 #endif

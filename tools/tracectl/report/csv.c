@@ -23,7 +23,7 @@ static bool is_distribution(const FieldSchema *field) {
   return field->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_DISTRIBUTION;
 }
 
-/* Text of a traced program. Without memory it is an empty cell. */
+/* Writes text of a traced program. Without memory the cell is empty. */
 static void put_text(FILE *out, const char *text) {
   char *copy = strdup(text);
 
@@ -46,8 +46,6 @@ void tk_csv_head(FILE *out, const TableSchema *head, bool is_live) {
   }
   fputs(head->list ? "\r\n" : ",other\r\n", out);
 }
-
-/* ---- cells ---- */
 
 static void put_distribution(FILE *out, const Distribution *d) {
   static const Distribution none = TRACECOLLECT__V1__DISTRIBUTION__INIT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of a report as CSV (RFC 4180), numbers as JSON has them.
+/* Writes a table of a report as CSV (RFC 4180), with numbers as in JSON.
  *
- * A distribution `calls` is eight cells: calls_count, calls_total_ns, calls_max_ns, four quantiles, and
- * calls_lower_bounds. A stack is one: "FUNCTION FILE:LINE" of each frame, innermost first, with "; " between them.
- * A value that is not known is an empty cell. The last column, "other", is true in the row that sums the rows left
- * out; a list has no such row and no such column. Characters that cannot be printed become question marks.
+ * A distribution `calls` has eight cells: calls_count, calls_total_ns, calls_max_ns, four quantiles, and
+ * calls_lower_bounds. A stack has one: "FUNCTION FILE:LINE" of each frame, innermost first, separated by "; ".
+ * An unknown value is an empty cell. The last column, "other", is true in the row that sums the rows left
+ * out; a list has neither that row nor that column. Unprintable characters become question marks.
  */
 #ifndef TK_REPORT_CSV_H
 #define TK_REPORT_CSV_H
@@ -14,9 +14,9 @@
 
 #include "proto/report.pb-c.h"
 
-/* is_live: each line begins with the stream's service and instance. */
+/* is_live: lines begin with the stream's service and instance. */
 void tk_csv_head(FILE *out, const Tracecollect__V1__TableSchema *head, bool is_live);
-/* The report's table of that name, with the columns of the head. */
+/* Writes the report's table of that name, with the columns of the head. */
 void tk_csv_rows(FILE *out, const Tracecollect__V1__StreamReport *report,
                  const Tracecollect__V1__TableSchema *head, bool is_live);
 

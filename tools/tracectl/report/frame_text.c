@@ -9,7 +9,7 @@
 
 typedef Tracecollect__V1__Frame Frame;
 
-/* "net/http.(*conn).serve" without the path of its package. */
+/* Strips the package's path: "net/http.(*conn).serve" becomes "http.(*conn).serve". */
 static const char *short_function(const char *name) {
   size_t plain = strcspn(name, "[(");
   const char *start = name;
@@ -22,7 +22,7 @@ static const char *short_function(const char *name) {
 void tk_frame_text(const Frame *frame, char *out, size_t out_bytes) {
   const char *slash = strrchr(frame->file, '/');
 
-  if (frame->file[0] == '\0') { /* a call that the preload library names, not a place in a source */
+  if (frame->file[0] == '\0') { /* a call named by the preload library, without a source */
     snprintf(out, out_bytes, "%s", short_function(frame->function));
     return;
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A goroutine's waits are kept in three sums a stack: those that ended before its present life was seen running, those
- * after, and those after it waited "forever", which Go takes for its end. What counts is known only at the end. */
+/* Each goroutine and stack has three sums of waits: those that ended before the goroutine's present life was seen running,
+ * those after, and those after it waited "forever", which Go takes for its end. Which of them count is known only at the
+ * end. */
 #include "tools/tracectl/report/go_profile.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ enum phase { BEFORE_IT_RAN, SINCE_IT_RAN, PAST_ITS_END, PHASES };
 
 struct sum {
   uint64_t count, ns;
-  uint64_t last; /* the last wait's number in the trace */
+  uint64_t last; /* number of the last wait in the trace */
 };
 
 struct entry {        /* one goroutine with one stack */
@@ -55,7 +56,7 @@ struct entry {        /* one goroutine with one stack */
 
 struct goroutine {
   struct entry *entries;
-  to_ns since; /* it is in the kind's state */
+  to_ns since; /* begin of the kind's state, if it is in that state */
   uint32_t stack;
   bool waits;
   uint8_t phase;
@@ -78,7 +79,7 @@ void tk_go_profile_fini(struct tk_go_profile *p) {
   tb_map_fini(&p->entries);
 }
 
-/* The zeroed thing of size bytes that map has for key, made if it is not there. */
+/* Finds or creates a zeroed block of size bytes for key. */
 static tb_rc find_or_make(struct tk_go_profile *p, struct tb_map *map, uint64_t key, size_t bytes,
                           void **out) {
   uint64_t *place;
@@ -122,7 +123,7 @@ static void join(struct sum *into, const struct sum *from) {
   if (from->last > into->last) into->last = from->last;
 }
 
-/* A wait begins or ends. */
+/* Begins or ends a wait. */
 static tb_rc follow(struct tk_go_profile *p, const struct to_generation *gen,
                     const struct to_event *ev, const struct to_transition *tr,
                     struct goroutine *g) {
@@ -135,7 +136,7 @@ static tb_rc follow(struct tk_go_profile *p, const struct to_generation *gen,
     g->since = ev->time;
     return to_stack_table_index(&p->stacks, gen, stack == TO_NO_STACK ? 0 : stack, &g->stack);
   }
-  if (tr->to == p->kind->state) return TB_OK; /* a status restates it */
+  if (tr->to == p->kind->state) return TB_OK; /* a status only restates the state */
   g->waits = false;
   if (ev->time == g->since) return TB_OK;
   TB_TRY(find_entry(p, (uint64_t)tr->id, g, &entry));
@@ -158,7 +159,7 @@ static bool is_forever(const struct to_generation *gen, const struct to_transiti
          reason.len == strlen("forever") && has(reason, "forever");
 }
 
-/* Where Go sees the goroutine's begin, its first run and its end. */
+/* Notes the goroutine's begin, first run and end as Go sees them. */
 static void live(const struct to_generation *gen, const struct to_transition *tr,
                  struct goroutine *g) {
   if (tr->from == tr->to) return;
@@ -267,13 +268,13 @@ static uint64_t hash_counters(const struct to_callstack *stack) {
 
   for (size_t i = 0; i < stack->len; i++) {
     uint64_t pc = counter(stack, i);
-    if (pc != 0) hash = tb_hash(hash, &pc, sizeof(pc)); /* those at the end are as none */
+    if (pc != 0) hash = tb_hash(hash, &pc, sizeof(pc)); /* frames without a counter do not count */
   }
   return hash;
 }
 
-/* Go tells stacks apart by their counters alone, so frames without one are as none, and shows the one it saw last. Two such
- * stacks become one here: the sum of the earlier one goes to the later one. */
+/* Go compares stacks by their program counters only, ignores frames without one, and shows the last stack. Two such stacks
+ * are joined here: the earlier one's sum is added to the later one's. */
 static tb_rc join_same(const struct tk_go_profile *p, struct tb_map *by_counters,
                        struct sum *by_stack) {
   for (uint32_t i = 0; i < p->stacks.count; i++) {
@@ -302,7 +303,7 @@ static tb_rc join_same(const struct tk_go_profile *p, struct tb_map *by_counters
 struct writer {
   struct tb_arena *arena;
   struct tb_map by_counters; /* hash of a stack's counters: its number + 1 */
-  struct tb_map frames;      /* by address: place in the report, from 1 */
+  struct tb_map frames;      /* address -> index in the report + 1 */
   size_t frames_room;
   Tracecollect__V1__Report *report;
 };
@@ -348,7 +349,7 @@ static tb_rc add_stack(struct writer *w, const struct to_callstack *stack) {
   return TB_OK;
 }
 
-/* Of the stack that was added last. */
+/* Adds a row for the last added stack. */
 static tb_rc add_row(struct writer *w, const struct sum *sum) {
   Tracecollect__V1__Table *table = w->report->tables[0];
   Tracecollect__V1__Distribution *d;

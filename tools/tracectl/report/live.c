@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "tools/tracectl/term/tracectl.h"
 
-/* A reply is lent until the next question, so it is copied, through its packed form. */
+/* Copies a reply, which is lent until the next request, through its packed form. */
 static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_report_set *set) {
   struct tb_buf packed;
   tb_rc rc = TB_OK;
@@ -24,7 +24,7 @@ static tb_rc keep_reply(const Tracecollect__V1__ReportReply *reply, struct tk_re
   return rc;
 }
 
-/* Those of streams that have ended come last; else each has its place. */
+/* Moves ended streams to the end; otherwise keeps the order. */
 static tb_rc put_live_first(struct tk_report_set *set) {
   Tracecollect__V1__StreamReport **sorted;
   size_t n = 0;

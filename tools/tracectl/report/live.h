@@ -6,8 +6,8 @@
 #include "tools/tracectl/remote/client.h"
 #include "tools/tracectl/report/set.h"
 
-/* Adds one report for each wanted kind and stream that the selector matches: as of the stream's last
- * ordered generation, those of streams that have ended behind the others. None may match. Errors: the client's. */
+/* Adds a report for each selected kind and stream: as of the stream's last ordered generation; ended streams come
+ * last. None may match. Errors: the client's. */
 TB_MUST tb_rc tk_report_live(struct tk_client *client, const struct tk_report_ask *ask,
                              const struct tk_selector *selector, struct tk_report_set *set,
                              struct tb_diag *diag);

@@ -22,7 +22,7 @@ bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table) {
   return false;
 }
 
-/* A failure of stdout is main()'s to report. */
+/* main() reports a failure of stdout. */
 static tb_rc end_line(struct tb_buf *line) {
   tb_buf_byte(line, '\n');
   tb_rc rc = line->rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of reports on stdout: for people, as JSON, or one table of them as CSV.
+/* Prints a set of reports on stdout: for people, as JSON, or one of their tables as CSV.
  *
  * Errors    TB_NOMEM, TB_BUDGET.
  */
@@ -11,10 +11,10 @@
 
 enum tk_report_form { TK_REPORT_TEXT, TK_REPORT_JSON, TK_REPORT_CSV };
 
-/* Leaves one table in a report. False: it has no table of that name. */
+/* Leaves only one table in a report. Returns false if it has no such table. */
 bool tk_report_pick(Tracecollect__V1__StreamReport *report, const char *table);
 
-/* csv_table: of which the lines are. source names the file; NULL: the reports are of a collector's streams. */
+/* csv_table: the table to print. source names the file; NULL: the reports are of a collector's streams. */
 TB_MUST tb_rc tk_report_set_print(const struct tk_report_set *set, enum tk_report_form form,
                                   const Tracecollect__V1__TableSchema *csv_table,
                                   const char *source, const struct tk_report_style *style);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A function is a name in a file, written once. Within one report, which is of one program, a frame whose
- * counter was seen before is that location, as in Go's own profiles. Another program may have other code at that
- * counter: reports share a location only where counter, function and line agree. The message is built in one arena
- * and dropped with it. */
+/* A function is a name in a file, written once. Within one report, which is of one program, frames with equal
+ * program counters are one location, as in Go's own profiles. Another program may have other code at the same
+ * counter, so reports share a location only if counter, function and line agree. The message is built in one arena
+ * and freed with it. */
 #include "tools/tracectl/report/pprof.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ typedef Tracecollect__V1__FieldSchema FieldSchema;
 typedef Tracecollect__V1__TableSchema TableSchema;
 typedef Tracecollect__V1__StreamReport StreamReport;
 
-/* An array of pointers that grows in the arena. */
+/* A growing array of pointers in the arena. */
 struct list {
   void **item;
   size_t n, room;
@@ -35,8 +35,8 @@ struct list {
 
 struct tk_profile {
   struct tb_arena arena;
-  struct tb_map texts, functions, locations; /* hash: index + 1 into the lists */
-  struct tb_map by_pc;                       /* of the report at hand: counter -> index + 1 */
+  struct tb_map texts, functions, locations; /* hash -> index in the list + 1 */
+  struct tb_map by_pc;                       /* of the current report: counter -> index + 1 */
   struct list types, samples, location, function, text;
 };
 
@@ -105,7 +105,7 @@ static tb_rc add_location(struct tk_profile *p, uint64_t pc, uint64_t function, 
   return TB_OK;
 }
 
-/* The location that says the same of the same counter. */
+/* Finds a location with the same counter, function and line. */
 static tb_rc same_location(struct tk_profile *p, uint64_t pc, uint64_t function, uint64_t line,
                            uint64_t *out) {
   uint64_t *place;
@@ -141,7 +141,7 @@ static tb_rc location_id(struct tk_profile *p, uint64_t pc, const char *function
   return TB_OK;
 }
 
-/* ---- what a sample's values are ---- */
+/* ---- values of samples ---- */
 
 const FieldSchema *tk_pprof_stack(const TableSchema *table) {
   for (size_t c = 0; c < table->keys && c < table->n_columns; c++)
@@ -150,7 +150,7 @@ const FieldSchema *tk_pprof_stack(const TableSchema *table) {
   return NULL;
 }
 
-/* The unit of a measure that is one number; NULL: it is none. */
+/* Returns the unit of a measure that is one number; NULL: not a number. */
 static const char *unit_of(const FieldSchema *field) {
   switch (field->type) {
   case TRACECOLLECT__V1__VALUE_TYPE__VALUE_COUNT: return "count";
@@ -173,7 +173,8 @@ static bool is_wanted(const struct tk_pprof_ask *ask, size_t column) {
   return is_distribution(field) || unit_of(field) != NULL;
 }
 
-static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending, const char *unit) {
+static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending,
+                      const char *unit) {
   Tracecollect__Pprof__ValueType *type;
   char text[NAME_BYTES];
   void *copy;
@@ -202,7 +203,7 @@ static tb_rc add_types(struct tk_profile *p, const struct tk_pprof_ask *ask) {
   return TB_OK;
 }
 
-/* In the order of the types. The row's table may have the columns in another order. */
+/* Fills in values in the order of the types; the row's table may have the columns in another order. */
 static void fill_values(const struct tk_pprof_ask *ask, const struct tp_table *table,
                         const Tracecollect__V1__Row *row, int64_t *value) {
   for (size_t c = 0; c < ask->table->n_columns; c++) {
@@ -298,7 +299,7 @@ static tb_rc write_gzip(const char *path, const struct tb_buf *packed, struct tb
   return tb_fail(diag, TB_IO, "%s: %s", path, errno != 0 ? strerror(errno) : "write failed");
 }
 
-/* rc: of what was done so far. */
+/* rc: result so far. */
 static tb_rc store(struct tk_profile *p, tb_rc rc, const char *path, struct tb_diag *diag) {
   struct tb_buf packed;
 
@@ -330,7 +331,7 @@ static void fini(struct tk_profile *p) {
 }
 
 /* The first text must be empty. */
-static tb_rc begin(struct tk_profile *p) {
+static tb_rc begin_profile(struct tk_profile *p) {
   int64_t empty;
 
   return text_index(p, "", &empty);
@@ -341,7 +342,7 @@ tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamRep
   struct tk_profile p;
 
   init(&p);
-  tb_rc rc = begin(&p);
+  tb_rc rc = begin_profile(&p);
   if (rc == TB_OK) rc = add_types(&p, ask);
   if (rc == TB_OK) rc = add_samples(&p, ask, reports, n);
   rc = store(&p, rc, path, diag);
@@ -349,7 +350,7 @@ tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamRep
   return rc;
 }
 
-/* ---- sample by sample ---- */
+/* ---- single samples ---- */
 
 tb_rc tk_profile_new(struct tk_profile **out) {
   struct tk_profile *p;
@@ -357,7 +358,7 @@ tb_rc tk_profile_new(struct tk_profile **out) {
   TB_TRY(tb_mem_take(&tk_mem, sizeof(*p), &p));
   init(p);
   *out = p;
-  return begin(p);
+  return begin_profile(p);
 }
 
 void tk_profile_free(struct tk_profile *p) {
@@ -370,7 +371,7 @@ void tk_profile_program(struct tk_profile *p) {
   tb_map_clear(&p->by_pc);
 }
 
-/* A name that stays. */
+/* Copies a name for the life of the profile. */
 static tb_rc keep_name(struct tk_profile *p, const char *name, const char **out) {
   size_t known = p->text.n;
   const void *copy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names in a kind of report, and what they mean. */
+/* Prints the names in a kind of report, and their meaning. */
 #ifndef TK_REPORT_SCHEMA_TEXT_H
 #define TK_REPORT_SCHEMA_TEXT_H
 

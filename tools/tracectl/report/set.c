@@ -31,8 +31,6 @@ tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t le
   return TB_OK;
 }
 
-/* ---- files ---- */
-
 struct work {
   const struct tk_report_ask *ask;
   struct to_analyses *analyses;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reports that an answer of `tracectl report` is made of, whatever they came from.
+/* The reports that `tracectl report` prints, from any source.
  *
  * Memory    everything is in the set until tk_report_set_fini().
  */
@@ -13,17 +13,17 @@
 struct tk_go_kind;
 
 struct tk_report_ask {
-  bool kind[TO_ANALYSIS_KINDS]; /* wanted */
+  bool kind[TO_ANALYSIS_KINDS]; /* selected kinds */
   enum to_window window;
-  to_ns blocked_after_ns; /* of a file: a collector has its own */
-  const char *idle;       /* of a file: patterns, as in online/spans/stacks/idle.h; a collector has its own */
-  size_t rows_max;        /* of a file, in each table: a collector has its own limit */
-  bool every_stack;       /* of a file: every stack gets a row of its own */
-  const struct tk_go_kind *
-      go_profile; /* of a file, with one kind wanted: what Go's tool counts is found out; NULL: not */
+  to_ns blocked_after_ns; /* for files: a collector has its own */
+  /* for files: patterns of online/spans/stacks/idle.h; a collector has its own */
+  const char *idle;
+  size_t rows_max;  /* for files, rows of each table: a collector has its own limit */
+  bool every_stack; /* for files: every stack has a row of its own */
+  const struct tk_go_kind *go_profile; /* for files, one kind: also compute Go's profile; or NULL */
   bool progress;
-  unsigned threads;                  /* of a file: tools/tracectl/trace_file/trace_run.h */
-  const struct tk_trace_range *part; /* of a file; NULL: all of it */
+  unsigned threads;                  /* for files: tools/tracectl/trace_file/trace_run.h */
+  const struct tk_trace_range *part; /* for files; NULL: the whole file */
   const char *verb;                  /* in messages */
 };
 
@@ -31,17 +31,17 @@ struct tk_report_set {
   struct tb_arena arena;
   Tracecollect__V1__StreamReport **report;
   size_t n, room;
-  Tracecollect__V1__StreamReport *profile; /* NULL, or the one of a file that Go's tool has, too */
+  Tracecollect__V1__StreamReport *profile; /* for a file, Go's profile, or NULL */
 };
 
 void tk_report_set_init(struct tk_report_set *set);
 void tk_report_set_fini(struct tk_report_set *set); /* accepts a zeroed one */
 
-/* Copies a packed StreamReport in. Errors: TB_NOMEM; TB_CORRUPT: it is none. */
+/* Copies a packed StreamReport into the set. TB_NOMEM; TB_CORRUPT: not a report. */
 TB_MUST tb_rc tk_report_set_add(struct tk_report_set *set, const void *packed, size_t len);
 
-/* Orders and analyses a whole trace file. TK_DONE; TK_FAILED: said on stderr, and the set holds what
- * was found before the fault, nothing if that was the header. */
+/* Orders and analyses a whole trace file. Returns TK_DONE, or TK_FAILED after reporting on stderr:
+ * the set then has what precedes the fault, nothing if that was in the header. */
 int tk_report_file(const char *path, const struct tk_report_ask *ask, struct tk_report_set *set);
 
 #endif

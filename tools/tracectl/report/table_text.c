@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slot is a column of text: a column of the table, or a part of a distribution. Which slots there are is settled
- * first, from the fullest choice to the sparest until they fit the page; then the rows are printed. */
+/* A slot is a column of text: a column of the table, or a part of a distribution. First the slots are chosen, from
+ * the fullest choice to the smallest until they fit the page; then the rows are printed. */
 #include "tools/tracectl/report/table_text.h"
 
 #include <stdio.h>
@@ -22,15 +22,15 @@ enum {
   SLOTS_MAX = 64,
   GAP = 2,
   TEXT_MAX = 36,
-  TIME_MIN = 7,    /* "9.99 ms": columns stand still while figures change */
-  STACK_MIN = 40,  /* what a stack beside the row needs */
-  STACK_BELOW = 8, /* where a stack or a sentence below the row begins */
+  TIME_MIN = 7,    /* "9.99 ms"; columns keep their places while figures change */
+  STACK_MIN = 40,  /* minimum for a stack beside its row */
+  STACK_BELOW = 8, /* indentation of a stack or sentence below its row */
   SENTENCE_MIN = 72,
 };
 
 #define PART(name) (1U << TK_PART_##name)
 
-/* Parts of each distribution, the fullest choice first. */
+/* Parts of each distribution, fullest choice first. */
 static const unsigned with_quantiles[] = {
   PART(COUNT) | PART(TOTAL) | PART(MEAN) | PART(P50) | PART(P90) | PART(P99) | PART(MAX),
   PART(COUNT) | PART(TOTAL) | PART(P50) | PART(P90) | PART(P99) | PART(MAX),
@@ -58,11 +58,11 @@ struct layout {
   const struct tp_table *table;
   Style *style;
   struct slot slot[SLOTS_MAX];
-  size_t slots, left_out; /* slots for which there is no room */
-  size_t width;           /* of all slots, with the gaps behind them */
+  size_t slots, left_out; /* left_out: slots for which there is no room */
+  size_t width;           /* of all slots, with the gaps after them */
   size_t stacks;          /* columns */
-  size_t label;           /* width of their names, where there are several */
-  bool below;             /* stacks stand below their row */
+  size_t label;           /* width of the stacks' names, if there are several */
+  bool below;             /* stacks are below their row */
 };
 
 /* ---- small pieces ---- */
@@ -75,7 +75,7 @@ static bool is_stack(const struct layout *l, size_t column) {
   return field_of(l, column)->type == TRACECOLLECT__V1__VALUE_TYPE__VALUE_STACK;
 }
 
-/* A column of sentences: they stand below their rows. */
+/* Columns of sentences are printed below their rows. */
 static bool is_sentence(const struct layout *l, size_t column) {
   if (field_of(l, column)->type != TRACECOLLECT__V1__VALUE_TYPE__VALUE_TEXT) return false;
   for (size_t i = 0; i < l->table->table->n_rows; i++) {
@@ -93,7 +93,7 @@ static bool has_one_distribution(const struct layout *l) {
   return n == 1;
 }
 
-/* Where there are several, the first number of each stands below its name. */
+/* If there are several distributions, each one's first number has its name. */
 static void head_text(const struct layout *l, const struct slot *slot, char out[TK_CELL_BYTES]) {
   bool is_named = slot->part == TK_PART_COUNT && !has_one_distribution(l);
 
@@ -103,7 +103,7 @@ static void head_text(const struct layout *l, const struct slot *slot, char out[
     snprintf(out, TK_CELL_BYTES, "%s", tk_part_name(slot->part));
 }
 
-/* The row of the rest is named where its key would stand: in the first slot, else among the stacks. */
+/* Where the row of the rest has its name: in the first slot, else among the stacks. */
 static bool is_named(const struct layout *l) {
   return l->slots > 0 && l->slot[0].column < l->table->schema->keys;
 }
@@ -121,7 +121,7 @@ static void row_text(const struct layout *l, const struct slot *slot, const Row 
     out[0] = '\0';
 }
 
-/* Text of a traced program, made printable and cut to width characters. Answers how many it wrote. */
+/* Writes text of a traced program, made printable and cut to width characters. Returns the number written. */
 static size_t put_cut(FILE *out, const char *text, size_t width) {
   const char *end = text + strlen(text);
   size_t shown = 0, len;
@@ -214,7 +214,7 @@ static bool fits(const struct layout *l) {
   return l->width + room <= l->style->columns + GAP;
 }
 
-/* Stacks beside their rows, unless that leaves not even the longest time of a distribution to be shown. */
+/* Puts stacks beside their rows, unless that leaves too little room for a distribution's maximum. */
 static void lay_out(struct layout *l) {
   bool full = has_quantiles(l);
   const unsigned *choice = full ? with_quantiles : without_quantiles;
@@ -242,7 +242,7 @@ static bool is_own(const Tracecollect__V1__Frame *frame) {
   return frame != NULL && !tk_frame_is_plumbing(frame);
 }
 
-/* Begins where the cursor is, at this column, and ends the line. */
+/* Begins at the cursor, which is at this column, and ends the line. */
 static void put_stack(const struct layout *l, size_t column, const Value *stack) {
   const Tracecollect__V1__Report *r = l->table->report;
   size_t width = l->style->columns > column + 20 ? l->style->columns - column : 20;
@@ -266,7 +266,7 @@ static void put_stack(const struct layout *l, size_t column, const Value *stack)
   if (n > shown && frames > 1) fprintf(l->style->out, "%*s+%zu more\n", (int)column, "", n - shown);
 }
 
-/* The stack's name, where a row has several. */
+/* Writes the stack's name, if a row has several. */
 static void put_label(const struct layout *l, size_t column) {
   char name[TK_CELL_BYTES];
 
@@ -288,7 +288,7 @@ static void put_stacks(const struct layout *l, const Row *row) {
     const Value *stack = tp_row_value(row, c);
     if (!is_stack(l, c) || !has_value(l, c)) continue;
     if (l->label > 0 && (stack == NULL || stack->is_case == TRACECOLLECT__V1__VALUE__IS__NOT_SET))
-      continue; /* a preempted goroutine has no waker */
+      continue; /* for example a preempted goroutine, which has no waker */
     if (put++ > 0) fprintf(l->style->out, "%*s", (int)column, "");
     if (l->label > 0) put_label(l, c);
     put_stack(l, column + l->label, stack);
@@ -298,7 +298,7 @@ static void put_stacks(const struct layout *l, const Row *row) {
 
 /* ---- rows ---- */
 
-/* Blanks are put before the next text, so that a line ends with none. *blanks: those that wait. */
+/* Writes pending blanks before the text, so that lines have none at their end. *blanks: pending ones. */
 static void put_cell(FILE *out, const struct slot *slot, const char *text, size_t *blanks) {
   size_t width = tk_cell_width(text), pad = slot->width > width ? slot->width - width : 0;
 
@@ -335,7 +335,7 @@ static void put_sentences(const struct layout *l, const Row *row) {
 
 static void put_row(const struct layout *l, const Row *row) {
   bool is_alone =
-      l->stacks == 0 || (row->other && is_named(l)); /* no stack, and no word in its place */
+      l->stacks == 0 || (row->other && is_named(l)); /* no stack, and no text in its place */
   char text[TK_CELL_BYTES];
   size_t blanks = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report begins with its figures: distributions as a table, the rest a line each with the sentence of its schema.
- * Then come its tables. Names come from the traced program, so they go through plain.h. */
+/* A report begins with its figures: distributions as a table, others a line each with the sentence of the schema;
+ * its tables follow. Names come from the traced program, so they are printed through plain.h. */
 #include "tools/tracectl/report/text.h"
 
 #include <inttypes.h>
@@ -91,7 +91,7 @@ static void note_lower_bounds(const Report *r, Style *style) {
   }
 }
 
-/* The figures that are distributions, as a table of their own. */
+/* Prints figures that are distributions as a table. */
 static void print_distributions(const StreamReport *report, Style *style) {
   static char no_name[] = "";
   FieldSchema name = TRACECOLLECT__V1__FIELD_SCHEMA__INIT;
@@ -158,7 +158,7 @@ static void measure(const StreamReport *report, FieldSchema *const *field, size_
   }
 }
 
-/* NAME  VALUE  SENTENCE; a distribution stands above with its numbers. */
+/* Prints NAME  VALUE  SENTENCE; distributions are printed before, with their numbers. */
 static void print_fields(const StreamReport *report, FieldSchema *const *field, size_t n,
                          Value *const *value, size_t values, const struct widths *w, Style *style) {
   char text[TK_CELL_BYTES];

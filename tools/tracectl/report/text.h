@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report for people: aligned columns, human numbers, stacks folded to what matters. */
+/* Prints a report for people: aligned columns, readable numbers, stacks shortened to the program's own
+ * frames. */
 #ifndef TK_REPORT_TEXT_H
 #define TK_REPORT_TEXT_H
 
@@ -16,15 +17,15 @@ struct tk_report_style {
   bool bold;        /* headings in bold, for a terminal */
 };
 
-/* On stdout, as its terminal has it, 100 columns otherwise; bold unless NO_COLOR is set. */
+/* Returns the style for stdout: the terminal's width or 100 columns; bold unless NO_COLOR is set. */
 struct tk_report_style tk_report_style_default(void);
 
-/* source names the file or is NULL. */
+/* source: the file's name, or NULL. */
 void tk_report_print(const Tracecollect__V1__StreamReport *report, const char *source,
                      const struct tk_report_style *style);
-/* A line by itself, bold if headings are. */
+/* Prints a line, bold if headings are. */
 void tk_heading_print(const char *text, const struct tk_report_style *style);
-/* Words, broken at the page's edge: later lines begin at the column where the cursor is now. Ends the line. */
+/* Prints words with line breaks at the page's edge; lines begin at the cursor's column. Ends the line. */
 void tk_words_print(const char *words, size_t column, const struct tk_report_style *style);
 
 #endif

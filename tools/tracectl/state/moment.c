@@ -29,8 +29,6 @@ static tb_rc ignore(void *self, const struct to_generation *gen, const struct to
   return TB_OK;
 }
 
-/* ---- what is open at the moment ---- */
-
 static tb_rc row_of(struct tk_moment *m, uint32_t slot, struct tk_moment_goroutine **out) {
   if (slot >= m->room) {
     size_t room = m->room == 0 ? 256 : m->room;
@@ -76,8 +74,8 @@ static tb_rc set_life(struct finding *f, struct tk_moment_goroutine *g,
   TB_TRY(find_stack(f, span->stack, &g->entry));
   TB_TRY(find_stack(f, span->end_stack, &g->creation));
   if (span->more == NULL || span->more->name.len == 0) return TB_OK;
-  g->label = calloc(1, span->more->name.len +
-                           1); /* no NUL is behind the text: strndup() may look for it */
+  g->label =
+      calloc(1, span->more->name.len + 1); /* not NUL-terminated: strndup() stops at its length */
   if (g->label == NULL) return TB_NOMEM;
   memcpy(g->label, span->more->name.data, span->more->name.len);
   return TB_OK;
@@ -108,7 +106,7 @@ static tb_rc take_moment(struct finding *f, to_ns at) {
   m->has_wall = f->has_clock;
   if (f->has_clock) m->wall_ns = tk_wall_of(&f->clock, at);
   TB_TRY(to_spans_open(m->spans, take_open, f));
-  for (size_t i = 0; i < m->n; i++) { /* slots without a goroutine */
+  for (size_t i = 0; i < m->n; i++) { /* skips slots without a goroutine */
     if (m->goroutine[i].is_known)
       m->goroutine[n++] = m->goroutine[i];
     else
@@ -120,8 +118,6 @@ static tb_rc take_moment(struct finding *f, to_ns at) {
   return TB_OK;
 }
 
-/* ---- up to it ---- */
-
 static void set_generation(struct finding *f, const struct to_generation *gen) {
   f->gen = gen;
   if (gen == NULL || to_generation_number(gen) == f->gen_number) return;
@@ -129,7 +125,7 @@ static void set_generation(struct finding *f, const struct to_generation *gen) {
   f->has_clock = to_generation_clock(gen, &f->clock);
 }
 
-/* False: the trace does not say when that was. */
+/* Returns false if the trace has no time for it. */
 static bool moment_of(const struct finding *f, to_ns *out) {
   *out = f->at->at;
   if (!f->at->is_wall) return true;
@@ -138,7 +134,7 @@ static bool moment_of(const struct finding *f, to_ns *out) {
   return true;
 }
 
-/* TB_END: the moment is found. */
+/* Returns TB_END once the moment is found. */
 static tb_rc on_events(void *self, const struct to_generation *gen, const struct to_event *events,
                        size_t n) {
   struct finding *f = self;
@@ -158,7 +154,7 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
     TB_TRY(to_spans_events(f->out->spans, gen, events, before));
   }
   if (before == n && gen != NULL) return TB_OK;
-  if (before == n && at > f->last) return TB_OK; /* behind the trace's end */
+  if (before == n && at > f->last) return TB_OK; /* after the trace's end */
   TB_TRY(take_moment(f, at));
   return TB_END;
 }
@@ -185,8 +181,8 @@ static bool fail(const struct finding *f, const struct tk_place *place,
   return false;
 }
 
-bool tk_moment_find(const struct tk_place *place, const struct tk_at *at,
-                    struct tk_moment *out, char error[TK_QUERY_ERROR]) {
+bool tk_moment_find(const struct tk_place *place, const struct tk_at *at, struct tk_moment *out,
+                    char error[TK_QUERY_ERROR]) {
   const struct to_spans_config config = { .wanted = TO_WANT(GOROUTINE) | TO_WANT(LIFE),
                                           .stacks_max = TK_QUERY_STACKS_MAX };
   struct finding f = { .at = at, .out = out };
@@ -205,7 +201,7 @@ bool tk_moment_find(const struct tk_place *place, const struct tk_at *at,
     snprintf(error, TK_QUERY_ERROR, "out of memory");
     return false;
   }
-  if (!tk_trace_run(&run_ask, &run)) return false; /* it was said */
+  if (!tk_trace_run(&run_ask, &run)) return false; /* already reported */
   return f.is_found || fail(&f, place, &run, error);
 }
 

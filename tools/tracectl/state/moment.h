@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every goroutine of one moment of a trace: what it did, since when, where, and what created it.
+/* Every goroutine of one moment of a trace: its state, since when, where, and what created it.
  *
- * The trace is read up to that moment and no further. What began before the first generation that is read has no known begin.
+ * The trace is read up to that moment only. A state that began before the first generation read has no known begin.
  *
- * Memory    tk_moment_fini() gives back all; texts and stacks are lent until then.
+ * Memory    tk_moment_fini() frees everything; texts and stacks are lent until then.
  * Threads   one.
- * Errors    text in the caller's buffer: the moment lies outside, the trace breaks before it, or cannot be read.
+ * Errors    text in the caller's buffer: the moment is outside, the trace breaks before it, or cannot be read.
  */
 #ifndef TK_STATE_MOMENT_H
 #define TK_STATE_MOMENT_H
@@ -14,19 +14,19 @@
 #include "tools/tracectl/query/pass.h"
 
 struct tk_moment_goroutine {
-  bool is_known; /* it has a state */
+  bool is_known; /* its state is known */
   int64_t id;
   uint64_t life;
   enum to_go_state state;
-  const struct to_reason_info *reason; /* of a wait */
+  const struct to_reason_info *reason; /* if it waits */
   to_ns since;
-  bool since_known;                 /* else it began before the first generation that was read */
-  const struct to_callstack *stack; /* the last one known; NULL: none is */
+  bool since_known;                 /* false: it began before the first generation read */
+  const struct to_callstack *stack; /* last known stack; NULL: none */
   int64_t proc, thread;             /* TO_NONE: none */
   bool created_known;
   to_ns created;
-  int64_t creator;                             /* goroutine; TO_NONE: not known */
-  const struct to_callstack *entry, *creation; /* NULL: not known */
+  int64_t creator;                             /* TO_NONE: unknown */
+  const struct to_callstack *entry, *creation; /* NULL: unknown */
   char *label;                                 /* NULL: none */
 };
 
@@ -39,8 +39,8 @@ struct tk_moment {
   struct to_spans *spans;
 };
 
-bool tk_moment_find(const struct tk_place *place, const struct tk_at *at,
-                    struct tk_moment *out, char error[TK_QUERY_ERROR]);
+bool tk_moment_find(const struct tk_place *place, const struct tk_at *at, struct tk_moment *out,
+                    char error[TK_QUERY_ERROR]);
 void tk_moment_fini(struct tk_moment *moment);
 
 #endif

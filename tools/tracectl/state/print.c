@@ -13,19 +13,18 @@
 
 typedef struct tk_moment_goroutine goroutine;
 
-/* Where it began: its creation says so, else the outermost frame of where it is. */
+/* Returns the entry function: from the goroutine's creation, else the outermost frame of its
+ * stack. */
 static const struct to_frame *entry_of(const goroutine *g) {
   const struct to_frame *begins = to_callstack_entry(g->entry, true);
 
   return begins != NULL ? begins : to_callstack_entry(g->stack, false);
 }
 
-/* "" where there is none. */
+/* Returns "" if there is none. */
 static const char *reason_of(const goroutine *g) {
   return g->state == TO_GO_WAITING && g->reason->text != NULL ? g->reason->text : "";
 }
-
-/* ---- for people ---- */
 
 static void add_place(struct tk_table *t, const struct to_callstack *stack) {
   const struct to_frame *frame = to_callstack_own(stack);
@@ -88,8 +87,6 @@ void tk_moment_print(const struct tk_moment *m, const char *name, size_t rows) {
   if (n < m->n) printf("and %zu more (--top 0: all)\n", m->n - n);
 }
 
-/* ---- for programs ---- */
-
 static json_t *text_of(const char *text, size_t len) {
   json_t *value = json_stringn(text, len);
 
@@ -122,11 +119,11 @@ static json_t *object_of(const struct tk_moment *m, const char *name, const goro
       (json_int_t)g->id, "entry",
       entry == NULL ? json_null() : text_of(entry->function.data, entry->function.len), "label",
       g->label == NULL ? json_null() : text_of(g->label, strlen(g->label)), "state",
-      tk_go_state_word(g->state), "reason", text_of(reason_of(g), strlen(reason_of(g))), "since_ns", (json_int_t)g->since,
-      "since_known", g->since_known, "proc", id_of(g->proc), "thread", id_of(g->thread), "stack",
-      frames_of(g->stack), "created_ns", g->created_known ? json_integer(g->created) : json_null(),
-      "creator", g->created_known ? id_of(g->creator) : json_null(), "creation_stack",
-      frames_of(g->creation));
+      tk_go_state_word(g->state), "reason", text_of(reason_of(g), strlen(reason_of(g))), "since_ns",
+      (json_int_t)g->since, "since_known", g->since_known, "proc", id_of(g->proc), "thread",
+      id_of(g->thread), "stack", frames_of(g->stack), "created_ns",
+      g->created_known ? json_integer(g->created) : json_null(), "creator",
+      g->created_known ? id_of(g->creator) : json_null(), "creation_stack", frames_of(g->creation));
 }
 
 bool tk_moment_print_json(const struct tk_moment *m, const char *name) {

@@ -4,7 +4,7 @@
 
 #include "tools/tracectl/tail/tail.h"
 
-/* The one that was used last stands first: streams come in runs. */
+/* The last used stream is first, because bundles of a stream come in series. */
 struct tk_cursor *tk_cursor_of(struct tk_cursors *cursors, const unsigned char *stream) {
   struct tk_cursor *c;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of a bundle, one a line. A bundle may come from any sender: an index that leads nowhere is the
- * empty text, an event of a type we do not know is left out.
+/* Prints the events of a bundle, one a line. A bundle may come from any sender: an index out of range is the empty text, and
+ * an event of an unknown type is left out.
  *
  *   TIME  SERVICE/INSTANCE  EVENT gN what happened  DURATION  at FUNCTION FILE:LINE
  *
- * As JSON: the stream, then what `cat --json` prints of it, then duration_ns and lower_bound. */
+ * In JSON: the stream, the fields of `cat --json`, duration_ns and lower_bound. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,10 +49,10 @@ static void bundle_stack(const void *self, uint64_t index, tk_frame_fn *each, vo
   for (size_t i = 0; frame_of(b, b->stacks[index], i, &frame); i++) each(arg, &frame);
 }
 
-/* A bundle with what its events are. */
+/* A bundle with the types of its events. */
 struct reported {
   const bundle *b;
-  const Tracecollect__V1__LeasedEvent *from; /* the event at hand */
+  const Tracecollect__V1__LeasedEvent *from; /* the current event */
   struct tk_tail_types types;
 };
 
@@ -81,11 +81,11 @@ static const char *reported_experiment(const void *self, uint8_t type) {
 static struct to_string reported_object_type(const void *self, const struct to_event *ev) {
   const struct reported *reported = self;
 
-  (void)ev; /* made of from */
+  (void)ev; /* made from `from` */
   return bundle_string(reported->b, reported->from->type_name);
 }
 
-/* False: of a type that we do not know, or without its arguments. */
+/* Returns false if the type is unknown, or arguments are missing. */
 static bool event_of(const struct reported *reported, const Tracecollect__V1__LeasedEvent *from,
                      struct to_event *out) {
   if (tk_tail_spec(&reported->types, from->type) == NULL) return false;
@@ -167,7 +167,7 @@ static void put_number(struct tk_out *out, const char *before, uint64_t n) {
   tk_out_u64(out, n);
 }
 
-/* "I/O wait" where Go says "network"; a reason that we do not know in the trace's own words. */
+/* Prints "I/O wait" for Go's "network"; an unknown reason in the trace's own words. */
 static void put_reason(struct tk_out *out, const bundle *b, uint64_t index) {
   const struct to_reason_info *info = to_reason_info(to_reason_find(bundle_string(b, index)));
 
@@ -265,7 +265,7 @@ static void put_duration(struct tk_out *out, const Tracecollect__V1__LeasedEvent
   tk_out_text(out, tk_format_ns(from->duration_ns, text));
 }
 
-/* Where it happened: the program's own innermost frame. */
+/* Prints the innermost frame of the program's own code. */
 static void put_place(struct tk_out *out, const bundle *b, const struct to_event *ev) {
   uint64_t index = to_event_stack(ev);
   Tracecollect__V1__Frame shown = TRACECOLLECT__V1__FRAME__INIT;
@@ -308,8 +308,6 @@ static void human_line(struct tk_lines *lines, const struct reported *reported,
   put_duration(out, from);
   put_place(out, b, ev);
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 tb_rc tk_tail_bundle(struct tk_tail *tail, const bundle *b) {
   struct tk_lines *lines = tail->lines;

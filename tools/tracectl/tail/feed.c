@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the feed. nng drops what a slow subscriber does not take, and says nothing; each topic's count
- * shows it. A count that started again is another run of the collector's: what it said before is not in it. */
+/* Follows the feed. nng silently drops what a slow subscriber does not take; the sequence of each topic shows
+ * it. A sequence that began again means that the collector was restarted: messages before that are lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 struct topic {
   struct topic *next;
-  uint64_t began_wall_ns, seq; /* the next */
+  uint64_t began_wall_ns, seq; /* expected next */
   char name[];
 };
 
@@ -25,8 +25,6 @@ struct subscriber {
   struct tb_arena arena;
   struct topic *topics;
 };
-
-/* --- counts ------------------------------------------------------------------------------------ */
 
 static struct topic *topic_of(struct subscriber *s, const char *name) {
   size_t len = strlen(name);
@@ -56,8 +54,6 @@ static tb_rc count(struct subscriber *s, const char *name, const Tracecollect__V
   return TB_OK;
 }
 
-/* --- messages ---------------------------------------------------------------------------------- */
-
 static bool is_wanted(const struct tk_tail_ask *ask, const Tracecollect__V1__FeedMessage *m) {
   if (!tk_tail_wants(ask, m->service, m->instance,
                      m->stream.len == 16 ? m->stream.data : ask->selector.stream))
@@ -66,7 +62,7 @@ static bool is_wanted(const struct tk_tail_ask *ask, const Tracecollect__V1__Fee
          (m->n_alerts > 0 && ask->alerts) || (m->n_events > 0 && ask->events);
 }
 
-static tb_rc take(struct subscriber *s, const char *bytes, size_t len) {
+static tb_rc take_message(struct subscriber *s, const char *bytes, size_t len) {
   ProtobufCAllocator allocator = tp_arena_allocator(&s->arena);
   const char *nul = memchr(bytes, '\0', len);
   tb_rc rc = TB_OK;
@@ -85,14 +81,12 @@ static tb_rc take(struct subscriber *s, const char *bytes, size_t len) {
   return rc;
 }
 
-/* --- the feed ---------------------------------------------------------------------------------- */
-
 static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
   bool written = false;
 
   for (;;) {
     nng_msg *msg;
-    /* The events there already first; what was written is shown before we wait. */
+    /* available messages first; flush before waiting */
     tb_rc rc = tk_feed_receive(s->feed, !written, diag, &msg);
     if (rc != TB_OK && rc != TB_AGAIN) return rc;
     written = rc == TB_OK;
@@ -100,7 +94,7 @@ static tb_rc receive(struct subscriber *s, struct tb_diag *diag) {
       tk_lines_flush(s->lines);
       continue;
     }
-    rc = take(s, nng_msg_body(msg), nng_msg_len(msg));
+    rc = take_message(s, nng_msg_body(msg), nng_msg_len(msg));
     nng_msg_free(msg);
     TB_TRY(rc);
   }

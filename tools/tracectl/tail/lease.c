@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows a lease, through the collector's restarts too.
+/* Follows a lease, across restarts of the collector.
  *
- * A lease has every generation whose ordering begins after it was opened. Events before the lease, or ordered
- * while there was no lease, are in the archive: so first the lease is opened, then the archive is
- * replayed up to its end, then the lease is read; what comes twice is known by generation and position.
- * A long replay without the lease goes before, lest the window runs over meanwhile. */
+ * A lease has every generation whose ordering begins after it was opened. Events before that, or ordered while there was
+ * no lease, are in the archive. So the lease is opened first, then the archive is replayed up to its end, then the lease is
+ * read; duplicates are recognised by generation and position. A long replay is done once without the lease before that, so
+ * that the lease's window does not overflow meanwhile. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +17,10 @@ enum {
   LEASE_ID_BYTES = 32,
   WAIT_MS = 10000,
   RETRY_MS = 250,
-  CAUGHT_UP_MS = 2000, /* a replay that took less left little behind */
+  CAUGHT_UP_MS = 2000, /* a shorter replay has left little behind */
 };
 
-/* The collector may have been behind in ordering by so much when it was last heard. */
+/* How far the collector's ordering may have lagged when it last answered. */
 static const uint64_t behind_ns = UINT64_C(600) * 1000000000;
 
 struct follower {
@@ -28,8 +28,8 @@ struct follower {
   struct tk_client *client;
   char lease[LEASE_ID_BYTES];
   uint64_t after;
-  bool began;    /* once everything was in place */
-  bool answered; /* since the last message that the collector is away */
+  bool began;    /* everything was set up once */
+  bool answered; /* since the message that the collector is away */
   uint64_t heard_wall_ns;
   struct tb_diag *diag;
 };
@@ -67,7 +67,7 @@ static void release_lease(struct follower *f) {
   struct tb_diag diag;
 
   tb_diag_clear(&diag);
-  /* Else it expires. */
+  /* if this fails, the lease expires */
   (void)!tk_client_ask(f->client, TP_ROUTE_LEASE_END, f->lease, NULL, &diag, NULL);
 }
 
@@ -82,10 +82,10 @@ static tb_rc replay(struct follower *f, uint64_t since_wall_ns, uint64_t since_a
   return rc;
 }
 
-/* With the lease open and everything before it shown, or known to be none of ours. */
+/* Opens the lease and shows everything before it. */
 static tb_rc begin(struct follower *f) {
   uint64_t since_ns = f->tail.ask->selector.since_wall_ns;
-  /* Events that came while the lease was gone: agents may have kept it for long. */
+  /* events that arrived while there was no lease: agents may have held them for long */
   uint64_t arrival_ns = since_ns == 0 ? f->heard_wall_ns - behind_ns : 0;
   bool from_archive = since_ns != 0 || f->began;
 
@@ -130,7 +130,7 @@ static tb_rc follow(struct follower *f) {
 
   TB_TRY(tk_client_open(&ask->client, f->diag, &f->client));
   tb_rc rc = begin(f);
-  /* An expired lease needs another one, not another connection. */
+  /* an expired lease needs a new lease, not a new connection */
   while (rc == TB_OK) {
     rc = poll_lease(f);
     if (rc != TB_NOTFOUND) break;

@@ -30,7 +30,7 @@ tb_rc tk_lines_end(struct tk_lines *lines) {
   tk_out_byte(&lines->out, '\n');
   bool last = ++lines->count == lines->limit;
   bool over = (lines->limit != 0 && lines->count > lines->limit) || lines->out.error != 0;
-  /* The other part may still be writing: nothing of it may follow the last line. */
+  /* the other part may still write: nothing may follow the last line */
   if (last) tk_out_flush(&lines->out);
   if (over) lines->out.len = 0;
   pthread_mutex_unlock(&lines->lock);
@@ -53,7 +53,7 @@ void tk_lines_lost(struct tk_lines *lines, uint64_t n, const char *of) {
     tk_out_text(&lines->out, lines->bold ? "\033[1;31mlost " : "lost ");
   tk_out_u64(&lines->out, n);
   tk_out_text(&lines->out, lines->json ? ",\"of\":\"" : lines->bold ? "\033[m  " : "  ");
-  tk_out_text(&lines->out, of); /* a topic: nothing in it needs an escape */
+  tk_out_text(&lines->out, of); /* a topic needs no escapes */
   tk_out_text(&lines->out, lines->json ? "\"}\n" : "\n");
   pthread_mutex_unlock(&lines->lock);
 }

@@ -21,8 +21,8 @@ struct line {
   struct tk_out *out;
   const char *topic;
   const feed_message *message;
-  uint64_t seq;  /* of the item */
-  unsigned said; /* figures of a report */
+  uint64_t seq;  /* sequence number of the item */
+  unsigned said; /* number of printed figures */
 };
 
 static void text(struct line *l, const char *words) {
@@ -43,9 +43,7 @@ static void duration(struct line *l, const char *before, uint64_t ns) {
   tk_out_text(l->out, tk_format_ns(ns, human));
 }
 
-/* --- for people -------------------------------------------------------------------------------- */
-
-/* A distribution by its number and its longest; what is 0 is left out, but for distributions. */
+/* Prints a distribution's count and maximum. Figures of 0 are left out, except distributions. */
 static void say_figure(struct line *l, const Tracecollect__V1__StreamReport *r,
                        const Tracecollect__V1__FieldSchema *field,
                        const Tracecollect__V1__Value *value) {
@@ -59,7 +57,7 @@ static void say_figure(struct line *l, const Tracecollect__V1__StreamReport *r,
   if (d == NULL) {
     tk_cell_text(r, field, value, TK_PART_WHOLE, words);
     size_t len = strlen(words);
-    if (len > 0 && words[len - 1] == ' ') words[len - 1] = '\0'; /* for columns */
+    if (len > 0 && words[len - 1] == ' ') words[len - 1] = '\0'; /* strips the padding */
     tk_out_byte(l->out, ' ');
     text(l, words);
     return;
@@ -68,7 +66,7 @@ static void say_figure(struct line *l, const Tracecollect__V1__StreamReport *r,
   if (d->count > 0) duration(l, ", longest ", d->max_ns);
 }
 
-/* Its figures, then how many rows each list has. */
+/* Prints the figures, then the number of rows of each list. */
 static void say_report(struct line *l, const Tracecollect__V1__StreamReport *message) {
   const Tracecollect__V1__Report *r = message->report;
 
@@ -150,8 +148,6 @@ static void say_event(struct line *l, const Tracecollect__V1__Event *e) {
   say_place(l, e->n_stack, e->stack);
 }
 
-/* --- a line ------------------------------------------------------------------------------------ */
-
 static tb_rc json_line(struct line *l, const char *type, const ProtobufCMessage *item) {
   const feed_message *m = l->message;
   struct tb_buf buf;
@@ -191,7 +187,7 @@ static tb_rc print(struct line *l, const char *type, const ProtobufCMessage *ite
     else
       tk_out_byte(l->out, '-');
     tk_out_text(l->out, "  ");
-    tk_lines_bold(l->lines, l->topic); /* escaped: it can be shown */
+    tk_lines_bold(l->lines, l->topic); /* escaped, so safe to print */
     tk_out_text(l->out, "  ");
     switch (*type) {
     case 'r': say_report(l, (const void *)item); break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archived generations, brought here segment by segment and ordered by our own reader, become bundles as
- * a lease would give them: what follows cannot tell the two apart. A stream's reader lives until
- * the replay ends, so that a generation is ordered with the state of the one before. */
+/* Archived generations are fetched segment by segment, ordered here, and turned into bundles like a lease's, so that
+ * the rest of tail is the same. A stream's reader exists until the replay ends, because a generation is ordered with
+ * the state of the previous one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +30,13 @@ struct stream {
   struct tb_diag diag;
   struct to_durations *durations;
   struct tp_bundle bundle;
-  uint64_t before;   /* generations up to here are not wanted */
+  uint64_t before;   /* skip generations up to here */
   uint64_t gen;      /* last ordered; 0: none */
   uint64_t position; /* of the next event in it */
-  tb_rc rc;          /* of showing what was found */
+  tb_rc rc;          /* result of showing them */
 };
 
-/* Of a segment, generations that follow one another. */
+/* Consecutive generations of a segment. */
 struct piece {
   uint64_t segment, first_gen, last_gen, offset, len;
   struct stream *stream;
@@ -118,7 +118,7 @@ static struct stream *stream_of(struct replay *r, const segment_info *info) {
   s->service = strdup(info->service);
   s->instance = strdup(info->instance);
   const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, s->id);
-  if (c != NULL && c->gen == 0) s->before = c->base; /* else the cursor knows it to the event */
+  if (c != NULL && c->gen == 0) s->before = c->base; /* or the cursor knows the event */
   tp_bundle_init(&s->bundle, &tk_mem);
   sink.self = s;
   bool made = s->service != NULL && s->instance != NULL &&
@@ -142,8 +142,8 @@ static void streams_free(struct stream *s) {
 
 /* --- segments ---------------------------------------------------------------------------------- */
 
-/* Nothing in it will be shown. The last one that was shown is none of these: ordered once more, it leaves
- * the state in which the next one's events are what they are live. */
+/* Returns true if nothing in it will be shown. The last generation shown does not count as past: ordering it again
+ * gives the state for the events that follow. */
 static bool is_past(struct tk_tail *tail, const segment_info *info) {
   const struct tk_cursor *c = tk_cursor_of(&tail->cursors, info->stream.data);
 
@@ -164,7 +164,8 @@ static bool is_asked(const struct replay *r, const struct tk_cursor *c, const se
   return wall.last_ns == 0 || wall.last_ns >= r->since_wall_ns;
 }
 
-/* A run, from the first generation that is meant. A broken one ends a piece: what comes later is ordered without it. */
+/* Takes a run, from the first requested generation. A broken generation ends a piece: later ones are ordered without
+ * it. */
 static tb_rc take_generations(struct replay *r, const segment_info *info, struct stream *stream) {
   const struct tk_cursor *c = tk_cursor_of(&r->tail->cursors, stream->id);
   struct piece piece = { .segment = info->id, .stream = stream };
@@ -218,7 +219,7 @@ static tb_rc take_page(void *self, const Tracecollect__V1__ListReply *page) {
   return TB_OK;
 }
 
-/* Events before a fault are shown, as they are live. */
+/* Shows events before a fault, as tail does live. */
 static tb_rc order_piece(struct replay *r, const struct piece *piece, unsigned char *bytes,
                          size_t len) {
   struct stream *s = piece->stream;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A topic is the feed's: SERVICE/INSTANCE/KIND/DETAIL, or its beginning, names escaped with %XX. Its
- * selection of streams goes for leased events, too. Events come by lease where the feed cannot select
- * them, or does not carry them; else from the feed, which costs the collector less. */
+/* A topic is the feed's: SERVICE/INSTANCE/KIND/DETAIL, or a prefix, names escaped with %XX. It also
+ * selects the streams of leased events. Events come from a lease if the feed cannot select or does
+ * not carry them; otherwise from the feed, which costs the collector less. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pack/topic.h"
 #include "tools/tracectl/tail/tail.h"
-
-/* --- kinds ------------------------------------------------------------------------------------- */
 
 static bool is_event_kind(const char *kind) {
   struct to_filter probe;
@@ -34,7 +32,7 @@ bool tk_tail_kind(struct tk_tail_ask *ask, const char *kind) {
   return add_kind(ask, kind);
 }
 
-/* The events that tail shows by default: as the feed does. */
+/* Default events of tail, which are the feed's. */
 static void add_feed_kinds(struct tk_tail_ask *ask) {
   static const char *const kinds[] = { "stw", "syscall-blocked", "tasks", "logs" };
 
@@ -53,7 +51,7 @@ static bool feed_carries(const char *detail) {
   return false;
 }
 
-/* Every kind and event whose name begins so. False: none does. */
+/* Adds every kind and event with this prefix. Returns false if there is none. */
 static bool add_detail(struct tk_tail_ask *ask, const char *detail) {
   size_t before = ask->n_kinds;
 
@@ -67,14 +65,12 @@ static bool add_detail(struct tk_tail_ask *ask, const char *detail) {
   return ask->n_kinds > before;
 }
 
-/* --- topics ------------------------------------------------------------------------------------ */
-
 static int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* A level up to its slash or the end; *out_whole: a slash follows. */
+/* Parses a level up to a slash or the end; *out_whole: a slash follows. */
 static tb_rc take_level(const char **pos, char *out, size_t out_bytes, bool *out_whole,
                         struct tb_diag *diag) {
   const char *c = *pos;
@@ -98,7 +94,7 @@ static tb_rc take_level(const char **pos, char *out, size_t out_bytes, bool *out
   return TB_OK;
 }
 
-/* The request of a topic's third and fourth level. */
+/* Parses a topic's third and fourth level. */
 static tb_rc take_kind(struct tk_tail_ask *ask, const char *kind, bool whole, const char *detail,
                        struct tb_diag *diag) {
   bool any = ask->reports || ask->generations || ask->alerts || ask->lease;
@@ -137,8 +133,6 @@ static tb_rc take_topic(struct tk_tail_ask *ask, struct tb_diag *diag) {
   if (whole_detail) return tb_fail(diag, TB_BROKEN, "a topic has four levels at most");
   return take_kind(ask, kind, whole, detail, diag);
 }
-
-/* --- public ------------------------------------------------------------------------------------ */
 
 tb_rc tk_tail_resolve(struct tk_tail_ask *ask, struct tb_diag *diag) {
   const struct tk_selector *s = &ask->selector;

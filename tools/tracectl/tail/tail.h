@@ -5,10 +5,10 @@
  *   lease (REQ) ──┬> tail_lease ─> tail_event ├─> lines
  *   archive ──────┴> tail_replay ─────┘      │
  *
- * The feed and the lease are each followed on a thread of its own; both write lines, one at a time.
+ * Feed and lease are each followed on a thread of its own; both write lines, one at a time.
  *
- * Threads   tk_lines_*(): any. All else: the thread of its part.
- * Errors    TB_END: enough lines, or the output has no reader: the part ends. Others: as the client's.
+ * Threads   tk_lines_*(): any. Others: the thread of its part.
+ * Errors    TB_END: enough lines, or the reader of the output is gone: the part ends. Others: as the client's.
  */
 #ifndef TK_TAIL_TAIL_H
 #define TK_TAIL_TAIL_H
@@ -27,20 +27,20 @@ struct tk_tail_ask {
   struct tk_client_args client;
   struct tk_selector selector;      /* service, instance, stream; since */
   const char *topic;                /* "": all */
-  char service[256], instance[256]; /* of the topic */
+  char service[256], instance[256]; /* from the topic */
   bool service_is_prefix, instance_is_prefix;
-  const char *kinds[TK_TAIL_KINDS_MAX]; /* of events, for the lease; none: all */
+  const char *kinds[TK_TAIL_KINDS_MAX]; /* of events, for the lease; empty: all */
   size_t n_kinds;
   uint64_t goroutine, duration_ns;
   bool feed, lease;                  /* what is needed */
-  bool reports, generations, alerts; /* wanted from the feed */
-  bool events;                       /* the feed's, not the lease's */
+  bool reports, generations, alerts; /* from the feed */
+  bool events;                       /* from the feed, not the lease */
   bool json;
 };
 
-/* --kind K. False: no such kind. */
+/* Adds --kind K. Returns false if there is no such kind. */
 bool tk_tail_kind(struct tk_tail_ask *ask, const char *kind);
-/* Once after all options: finds out what is needed. TB_BROKEN: usage. */
+/* Call once after all options: decides what is needed. TB_BROKEN: usage. */
 TB_MUST tb_rc tk_tail_resolve(struct tk_tail_ask *ask, struct tb_diag *diag);
 void tk_tail_filter(const struct tk_tail_ask *ask, struct to_filter *out);
 bool tk_tail_wants(const struct tk_tail_ask *ask, const char *service, const char *instance,
@@ -53,20 +53,20 @@ struct tk_lines {
   struct tk_out out;
   uint64_t limit, count; /* limit 0: none */
   uint64_t lost;
-  bool missing; /* something is, and how much is not known */
+  bool missing; /* an unknown number is missing */
   bool json, bold;
-  uint64_t second; /* of second_text; several lines in a row are of the same */
+  uint64_t second; /* of second_text, cached for lines of the same second */
   char second_text[32];
 };
 
 void tk_lines_init(struct tk_lines *lines, bool json, uint64_t limit);
-/* A line is written between begin and end; TB_END: it was the last, or cannot be written. */
+/* Write a line between begin and end. TB_END: it was the last, or cannot be written. */
 struct tk_out *tk_lines_begin(struct tk_lines *lines);
 TB_MUST tb_rc tk_lines_end(struct tk_lines *lines);
-/* To be called when there is nothing to do at the moment: shows what was written. */
+/* Call before waiting: flushes what was written. */
 void tk_lines_flush(struct tk_lines *lines);
 void tk_lines_lost(struct tk_lines *lines, uint64_t n, const char *of);
-/* Words on stderr; if missing is true they make the output incomplete. */
+/* Prints a text on stderr; missing: the output is incomplete. */
 void tk_lines_note(struct tk_lines *lines, bool missing, const char *fmt, ...) TB_PRINTF(3, 4);
 /* "2026-03-01T12:00:00.123456Z"; between begin and end. */
 void tk_lines_wall(struct tk_lines *lines, uint64_t wall_ns);
@@ -77,22 +77,22 @@ void tk_lines_bold(struct tk_lines *lines, const char *text);
 struct tk_cursor {
   struct tk_cursor *next;
   unsigned char stream[16];
-  uint64_t base;     /* generations up to here are from before the beginning */
-  uint64_t gen;      /* the newest that something was shown of; 0: none */
-  uint64_t position; /* of the first event in it that was not */
+  uint64_t base;     /* generations up to here precede the start */
+  uint64_t gen;      /* newest generation shown in part; 0: none */
+  uint64_t position; /* of the first event in it that was not shown */
 };
 
 struct tk_cursors {
   struct tk_cursor *first;
 };
 
-/* NULL: out of memory. */
+/* Returns NULL if memory cannot be allocated. */
 struct tk_cursor *tk_cursor_of(struct tk_cursors *cursors, const unsigned char *stream);
 void tk_cursors_fini(struct tk_cursors *cursors);
 static inline bool tk_cursor_is_new(const struct tk_cursor *c, uint64_t gen, uint64_t position) {
   return gen > c->gen || (gen == c->gen && position >= c->position);
 }
-/* All of the generation was shown. */
+/* Call when all of the generation was shown. */
 static inline void tk_cursor_done(struct tk_cursor *c, uint64_t gen) {
   if (gen < c->gen || gen <= c->base) return;
   c->gen = gen;
@@ -107,20 +107,20 @@ struct tk_tail {
   struct tk_cursors cursors;
 };
 
-/* Its events that are new. TB_NOMEM, TB_END. */
+/* Shows the bundle's new events. TB_NOMEM, TB_END. */
 TB_MUST tb_rc tk_tail_bundle(struct tk_tail *tail, const Tracecollect__V1__EventBundle *bundle);
 
 /* --- the archive (replay.c) --- */
 
-/* Shows all that the archive has, traced from since_wall_ns on and come from since_arrival_ns on (0: any), and
- * cursors do not know yet. */
+/* Shows archived events, traced since since_wall_ns and arrived since since_arrival_ns (0: any), that were not
+ * shown before. */
 TB_MUST tb_rc tk_tail_replay(struct tk_tail *tail, struct tk_client *client, uint64_t since_wall_ns,
                              uint64_t since_arrival_ns, struct tb_diag *diag);
-/* Where every stream's archive ends now: cursors' bases. */
+/* Sets the cursors' bases to the present end of every stream's archive. */
 TB_MUST tb_rc tk_tail_baseline(struct tk_tail *tail, struct tk_client *client,
                                struct tb_diag *diag);
 
-/* --- parts: each runs until TB_END or something that waiting does not mend --- */
+/* --- parts: each runs until TB_END or a permanent error --- */
 
 TB_MUST tb_rc tk_tail_lease(const struct tk_tail_ask *ask, struct tk_lines *lines,
                             struct tb_diag *diag);

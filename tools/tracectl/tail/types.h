@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of a bundle's events: our own table says it, and the bundle itself for a program's own experiments.
+/* The types of a bundle's events: from our own table, or from the bundle for the program's own experiments.
  *
- * A bundle may come from any sender: what makes no sense in it is not there.
+ * A bundle may come from any sender: invalid types are treated as absent.
  *
- * Memory    names are the bundle's.
+ * Memory    names belong to the bundle.
  */
 #ifndef TK_TAIL_TYPES_H
 #define TK_TAIL_TYPES_H
@@ -12,16 +12,16 @@
 #include "wire/experiments.h"
 
 struct tk_tail_types {
-  struct tw_spec own[TW_OWN_EVENTS_MAX]; /* without name: not reported */
+  struct tw_spec own[TW_OWN_EVENTS_MAX]; /* without name: invalid */
   const char *experiment[TW_OWN_EVENTS_MAX];
 };
 
 void tk_tail_types_read(struct tk_tail_types *types, const Tracecollect__V1__EventBundle *b);
-/* NULL: no event that we know. */
+/* Returns NULL if the event is unknown. */
 const struct tw_spec *tk_tail_spec(const struct tk_tail_types *types, uint32_t type);
-/* NULL: of none. */
+/* Returns NULL if it is not of an experiment. */
 const char *tk_tail_experiment(const struct tk_tail_types *types, uint32_t type);
-/* How many arguments it has in a bundle. */
+/* Returns the number of its arguments in a bundle. */
 unsigned tk_tail_args(const struct tk_tail_types *types, uint8_t type);
 
 #endif

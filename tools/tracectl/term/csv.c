@@ -46,7 +46,7 @@ void tk_csv_begin(struct tk_csv_line *line, FILE *out) {
   line->is_on_terminal = isatty(fileno(out)) == 1;
 }
 
-/* A terminal has time: character by character. */
+/* Terminals are slow anyway: character by character. */
 static void put_on_terminal(struct tk_csv_line *line, const char *text, size_t n) {
   bool plain;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as people read them. Each answers its own out, so that it can stand in a printf. */
+/* Formats numbers for people. Each function returns out, for use in a printf. */
 #ifndef TK_TERM_FORMAT_UNITS_H
 #define TK_TERM_FORMAT_UNITS_H
 

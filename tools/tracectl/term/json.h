@@ -8,7 +8,8 @@
 
 #include "proto/json.h"
 
-/* type: a field "type" more, in front; NULL: none. False: out of memory. */
+/* type: an additional first field "type"; NULL: none. Returns false if memory cannot be
+ * allocated. */
 bool tk_json_print(const char *type, const ProtobufCMessage *message);
 
 #endif

@@ -10,11 +10,11 @@
 
 const char *tk_program = "tracectl ";
 
-/* A reason may quote a trace or a peer. */
+/* Makes the text printable: it may quote a trace or a peer. */
 void tk_say(const char *verb, const char *fmt, va_list args) {
   char *text;
 
-  fflush(stdout); /* what is known so far stands before the complaint */
+  fflush(stdout); /* output so far comes before the error */
   if (vasprintf(&text, fmt, args) < 0) text = NULL;
   if (text != NULL) tk_plain_text(text);
   fprintf(stderr, "%s%s: %s\n", tk_program, verb, text != NULL ? text : fmt);

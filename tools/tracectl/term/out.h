@@ -29,7 +29,7 @@ struct tk_out {
 
 void tk_out_init(struct tk_out *out, int fd);
 void tk_out_flush(struct tk_out *out);
-/* For more than fits: through the buffer, or around it. */
+/* For more than fits: writes through the buffer, or past it. */
 void tk_out_bytes_slow(struct tk_out *out, const void *bytes, size_t n);
 
 static inline void tk_out_bytes(struct tk_out *out, const void *bytes, size_t n) {
@@ -37,7 +37,7 @@ static inline void tk_out_bytes(struct tk_out *out, const void *bytes, size_t n)
     tk_out_bytes_slow(out, bytes, n);
     return;
   }
-  if (n > 0) memcpy(out->data + out->len, bytes, n); /* an empty text may have no place */
+  if (n > 0) memcpy(out->data + out->len, bytes, n); /* an empty text may be NULL */
   out->len += n;
 }
 
@@ -49,8 +49,8 @@ static inline void tk_out_byte(struct tk_out *out, char byte) {
   tk_out_bytes(out, &byte, 1);
 }
 
-/* Where n bytes at most may be written in one piece (tools/tracectl/term/pen.h); tk_out_upto() says how far
- * that went. n is at most TK_OUT_BYTES. */
+/* Returns room for n bytes in one piece (tools/tracectl/term/pen.h); tk_out_upto() ends the write. n is at
+ * most TK_OUT_BYTES. */
 static inline char *tk_out_room(struct tk_out *out, size_t n) {
   if (n > TK_OUT_BYTES - out->len) tk_out_flush(out);
   return (char *)out->data + out->len;

@@ -12,12 +12,12 @@
 #include "tools/tracectl/term/tracectl.h"
 
 struct pair {
-  char *path, *temporary; /* temporary NULL: written straight */
+  char *path, *temporary; /* temporary NULL: written directly */
 };
 
 struct tk_out_set {
   struct pair files[TK_OUT_FILES_MAX];
-  volatile sig_atomic_t n; /* the handler sees whole entries only */
+  volatile sig_atomic_t n; /* the handler only sees whole entries */
   FILE *current;
 };
 
@@ -55,7 +55,7 @@ static bool is_straight(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
-/* mkstemp() makes files for their owner alone; the finished one is to be as if created plainly. */
+/* mkstemp() files are readable by the owner only; gives the file the mode of a plain creation. */
 static int open_beside(char *temporary) {
   mode_t mask = umask(0);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that appear whole or not at all: written beside their name, renamed together at the end.
- * A file that is not regular (a pipe, /dev/null) and "-" are written straight away.
+/* Files that appear whole or not at all: written under temporary names, and renamed together at the end.
+ * "-", and files that are not regular (a pipe, /dev/null), are written directly.
  *
- * ^C removes what is unfinished and ends the program with TK_INTERRUPTED.
+ * ^C removes unfinished files and ends the program with TK_INTERRUPTED.
  *
  * Errors    TB_IO with path and reason in diag.
  */
@@ -20,10 +20,10 @@ struct tk_out_set;
 TB_MUST tb_rc tk_out_new(struct tb_diag *diag, struct tk_out_set **out);
 void tk_out_free(struct tk_out_set *set); /* removes what was not published */
 
-/* Begins the next file; ends the one before. */
+/* Begins the next file; ends the previous one. */
 TB_MUST tb_rc tk_out_begin(struct tk_out_set *set, const char *path, struct tb_diag *diag,
                            FILE **out);
-/* Ends the last one and gives all their names. */
+/* Ends the last file and renames all. */
 TB_MUST tb_rc tk_out_publish(struct tk_out_set *set, struct tb_diag *diag);
 
 #endif

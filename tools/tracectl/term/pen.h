@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text written at a bare place, for lines that are printed by the million: the caller has made room
- * (tk_out_room()) for the longest line there can be, so that no piece of it asks again.
+/* Writes text directly to memory, for lines that are printed by the million: the caller reserves room (tk_out_room()) for the
+ * longest possible line, so that no part checks again.
  *
- * Each answers where the text ends. Pieces are copied whole words at a time: up to TK_PEN_SLACK bytes
- * behind the end may be overwritten.
+ * Each function returns the end of the text. Whole words are copied: up to TK_PEN_SLACK bytes after the end may be
+ * overwritten.
  */
 #ifndef TK_TERM_PEN_H
 #define TK_TERM_PEN_H
@@ -18,13 +18,13 @@ enum { TK_PEN_SLACK = 32, TK_PEN_DECIMAL_MAX = 20 };
 #define TK_PEN(at, literal)                                                                        \
   ((char *)memcpy((at), (literal), sizeof(literal) - 1) + sizeof(literal) - 1)
 
-/* A word with its length, short enough to be copied in one piece. */
+/* A short text with its length, copied in one piece. */
 struct tk_word {
   char text[TK_PEN_SLACK - 1];
   uint8_t len;
 };
 
-/* Three texts as one word, cut off if they are too long for one: words are Go's names and our labels. */
+/* Joins three texts to a word, cut off if they are too long. */
 struct tk_word tk_word(const char *before, const char *text, const char *behind);
 
 static inline char *tk_pen_word(char *at, const struct tk_word *word) {
@@ -37,8 +37,8 @@ static inline char *tk_pen_byte(char *at, char byte) {
   return at + 1;
 }
 
-/* The eight digits of a number below 100 000 000, the first in the lowest byte: halves, quarters and
- * single digits are divided side by side, by multiplication. */
+/* Returns the eight digits of a number below 100 000 000, the first in the lowest byte. Halves, quarters
+ * and digits are divided in parallel, by multiplication. */
 static inline uint64_t tk_pen_eight(uint64_t value) {
   uint64_t halves = value / 10000 | value % 10000 << 32;
   uint64_t hundreds = (halves * 10486 >> 20) & UINT64_C(0x0000007f0000007f);
@@ -48,7 +48,7 @@ static inline uint64_t tk_pen_eight(uint64_t value) {
   return tens | (pairs - 10 * tens) << 8;
 }
 
-/* Digits without the first so many, which are zeros. */
+/* Writes the digits without leading zeros, `zeros` in number. */
 static inline char *tk_pen_digits(char *at, uint64_t digits, unsigned zeros) {
   uint64_t text = htole64((digits | UINT64_C(0x3030303030303030)) >> 8 * zeros);
 
@@ -56,7 +56,7 @@ static inline char *tk_pen_digits(char *at, uint64_t digits, unsigned zeros) {
   return at + sizeof text - zeros;
 }
 
-/* Above 0 and below 100 000 000: as many digits as it has. Most have at most four. */
+/* For 0 < value < 100 000 000, mostly four digits at most. */
 static inline char *tk_pen_short(char *at, uint64_t value) {
   uint64_t digits;
 

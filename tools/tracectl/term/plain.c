@@ -13,7 +13,7 @@ static const struct run {
 
 bool tk_rune_is_printable(uint32_t rune) {
   if (rune < 0x7f) return rune >= 0x20;
-  if (rune <= 0xff) return rune >= 0xa1 && rune != 0xad; /* all of Latin 1 but the soft hyphen */
+  if (rune <= 0xff) return rune >= 0xa1 && rune != 0xad; /* Latin 1 except the soft hyphen */
 
   size_t lo = 0, hi = sizeof printable_runs / sizeof printable_runs[0];
   while (lo < hi) {

@@ -27,14 +27,14 @@ static void put_escaped(struct tk_out *out, uint32_t rune) {
   }
 }
 
-/* How many bytes at p are plain ASCII that no quoting touches. */
+/* Returns the number of leading bytes that are plain ASCII and need no quoting. */
 static size_t plain_prefix(const unsigned char *p, size_t n) {
   size_t i = 0;
   while (i < n && p[i] >= 0x20 && p[i] < 0x7f && p[i] != '"' && p[i] != '\\') i++;
   return i;
 }
 
-/* How one style writes what is not plain: a character, or a byte that belongs to none. */
+/* How a style writes a character that is not plain, or a stray byte. */
 struct style {
   void (*rune)(struct tk_out *out, uint32_t rune, const unsigned char *bytes, size_t len);
   void (*stray)(struct tk_out *out, unsigned char byte);
@@ -88,7 +88,7 @@ static void json_rune(struct tk_out *out, uint32_t rune, const unsigned char *by
     tk_out_bytes(out, bytes, len);
   } else if (rune < 0x10000) {
     json_escape(out, rune);
-  } else { /* two surrogates */
+  } else { /* a surrogate pair */
     json_escape(out, 0xd800 + ((rune - 0x10000) >> 10));
     json_escape(out, 0xdc00 + ((rune - 0x10000) & 0x3ff));
   }

@@ -51,7 +51,7 @@ static const char *cell_at(const struct tk_table *t, size_t row, size_t column) 
   return text != NULL ? text : "";
 }
 
-/* In characters: continuation bytes of UTF-8 take no place. */
+/* Counts characters: continuation bytes of UTF-8 have no width. */
 static size_t width_of(const char *text) {
   size_t n = 0;
 

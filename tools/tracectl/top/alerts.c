@@ -19,15 +19,13 @@ struct tk_alerts {
   struct tk_selector selector;
   struct tk_alert_sink sink;
   pthread_t thread;
-  struct tb_buf line;   /* the thread's: what has come of one */
-  char last_id[128];    /* of the last event: a collector that is back goes on behind it */
-  pthread_mutex_t lock; /* of all below */
+  struct tb_buf line;   /* used by the thread only: the current line so far */
+  char last_id[128];    /* of the last event, to continue after a reconnect */
+  pthread_mutex_t lock; /* protects the fields below */
   pthread_cond_t wake;
   bool stopping;
-  struct tk_client *client; /* that hears at the moment */
+  struct tk_client *client; /* the connection in use */
 };
-
-/* ---- what is heard ---- */
 
 static bool is(const json_t *message, const char *name, const char *wanted) {
   const char *text = json_string_value(json_object_get(message, name));
@@ -43,7 +41,7 @@ static bool is_wanted(const struct tk_selector *s, const json_t *message) {
          (!s->has_stream || is(message, "stream", tb_hex(s->stream, sizeof s->stream, hex)));
 }
 
-/* A FeedMessage in JSON. */
+/* Parses a FeedMessage in JSON. */
 static void take_message(struct tk_alerts *a, const char *text, size_t len) {
   json_t *message = json_loadb(text, len, 0, NULL), *alert;
   bool wanted = is_wanted(&a->selector, message);
@@ -73,7 +71,7 @@ static tb_rc end_line(struct tk_alerts *a) {
   return TB_OK;
 }
 
-/* Before the first byte it is not known that the collector answers. */
+/* The first byte shows that the collector answers. */
 static tb_rc take_bytes(void *self, const unsigned char *bytes, size_t n) {
   struct tk_alerts *a = self;
   const unsigned char *end;
@@ -87,9 +85,7 @@ static tb_rc take_bytes(void *self, const unsigned char *bytes, size_t n) {
   return TB_OK;
 }
 
-/* ---- the thread ---- */
-
-/* False: it is to end. */
+/* Returns false if the thread is to end. */
 static bool set_client(struct tk_alerts *a, struct tk_client *client) {
   pthread_mutex_lock(&a->lock);
   a->client = client;
@@ -104,7 +100,7 @@ static tb_rc hear(struct tk_alerts *a, struct tb_diag *diag) {
   struct tk_client *client;
   tb_rc rc = TB_END;
 
-  memcpy(last_id, a->last_id, sizeof last_id); /* it changes while it is asked with */
+  memcpy(last_id, a->last_id, sizeof last_id); /* copied: it changes during the request */
   ask.kinds = kinds;
   ask.last_event_id = last_id;
 
@@ -126,7 +122,7 @@ static bool pause_before_again(struct tk_alerts *a) {
   return goes_on;
 }
 
-static void *run(void *self) {
+static void *run_alerts(void *self) {
   struct tk_alerts *a = self;
 
   do {
@@ -156,7 +152,7 @@ tb_rc tk_alerts_start(const struct tk_client_args *args, const struct tk_selecto
   tb_buf_init(&a->line, &tk_mem);
   pthread_mutex_init(&a->lock, NULL);
   tc_cond_init(&a->wake);
-  if (pthread_create(&a->thread, NULL, run, a) != 0) {
+  if (pthread_create(&a->thread, NULL, run_alerts, a) != 0) {
     free_alerts(a);
     return tb_fail(diag, TB_NOMEM, "no thread");
   }

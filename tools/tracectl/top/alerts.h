@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hears a collector's alerts, on a thread of its own: its live events over HTTP. A collector that is away is asked again.
+/* Receives a collector's alerts on a thread of its own, from its live events over HTTP. Reconnects if the collector is away.
  *
- * Threads   all calls from one thread; the sink is called on the hearer's.
- * Errors    start: TB_NOMEM. Alerts that cannot be heard are reported to the sink, in words (NULL: they are).
+ * Threads   all calls from one thread; the sink is called on the receiving thread.
+ * Errors    start: TB_NOMEM. The sink gets the reason if alerts cannot be received, NULL when they are again.
  */
 #ifndef TK_TOP_ALERTS_H
 #define TK_TOP_ALERTS_H
@@ -19,11 +19,11 @@ struct tk_alert_sink {
 
 struct tk_alerts;
 
-/* Of the streams that selector names. */
+/* Receives alerts of the selected streams. */
 TB_MUST tb_rc tk_alerts_start(const struct tk_client_args *args, const struct tk_selector *selector,
                               struct tk_alert_sink sink, struct tb_diag *diag,
                               struct tk_alerts **out);
-/* False: it has not ended until then, and stays as it is. */
+/* Returns false if the thread has not ended by then; nothing is freed in that case. */
 bool tk_alerts_stop(struct tk_alerts *alerts, const struct timespec *until);
 
 #endif

@@ -12,7 +12,7 @@ typedef Tracecollect__V1__Row Row;
 typedef Tracecollect__V1__Distribution Distribution;
 typedef Tracecollect__V1__StreamStatus stream_status;
 
-#define OLD_NS UINT64_C(15000000000) /* as the page has it: collector/http/page/model.js */
+#define OLD_NS UINT64_C(15000000000) /* as in collector/http/page/model.js */
 
 static void name_who(char out[TK_TOP_WHO_BYTES], const char *service, const char *instance) {
   snprintf(out, TK_TOP_WHO_BYTES, "%.64s/%.64s", service, instance);
@@ -20,14 +20,14 @@ static void name_who(char out[TK_TOP_WHO_BYTES], const char *service, const char
 
 /* ---- streams ---- */
 
-static struct tk_top_stream *find(struct tk_top_model *m, const unsigned char id[16]) {
+static struct tk_top_stream *find_stream(struct tk_top_model *m, const unsigned char id[16]) {
   for (size_t i = 0; i < m->streams; i++)
     if (memcmp(m->stream[i].id, id, 16) == 0) return &m->stream[i];
   return NULL;
 }
 
 static struct tk_top_stream *find_or_add(struct tk_top_model *m, const unsigned char id[16]) {
-  struct tk_top_stream *stream = find(m, id);
+  struct tk_top_stream *stream = find_stream(m, id);
 
   if (stream != NULL || m->streams == TK_TOP_STREAMS) return stream;
   stream = &m->stream[m->streams++];
@@ -36,7 +36,7 @@ static struct tk_top_stream *find_or_add(struct tk_top_model *m, const unsigned 
   return stream;
 }
 
-/* A count that went back is another collector's, or a rebuilt catalog's: the story begins again. */
+/* A count that decreased belongs to another collector, or a rebuilt catalog: begin anew. */
 static void take_sample(struct tk_top_stream *s, uint64_t now_ns, uint64_t bytes, uint64_t events) {
   unsigned last = s->samples;
 
@@ -58,7 +58,7 @@ static void take_sample(struct tk_top_stream *s, uint64_t now_ns, uint64_t bytes
   s->rates.events_s = (double)(events - s->sample[0].events) / seconds;
 }
 
-/* By the collector's clock alone. last_wall_ns 0: nothing of the stream is archived yet, it has only just come. */
+/* Compares times of the collector's clock only. last_wall_ns 0: a new stream, nothing is archived yet. */
 static bool is_old(const stream_status *s, uint64_t wall_ns) {
   return s->last_wall_ns != 0 && wall_ns > s->last_wall_ns && wall_ns - s->last_wall_ns > OLD_NS;
 }
@@ -158,14 +158,14 @@ void tk_top_clear_reports(struct tk_top_model *m) {
   }
 }
 
-/* A call that blocks now comes before one that blocked then, and the older call before the younger. */
+/* Sorts calls that block now first, then older calls first. */
 static bool stands_before(const struct tk_top_call *call, uint64_t age_ns, bool old) {
   bool is_old = call->as_of_wall_ns != 0;
 
   return is_old == old ? call->age_ns >= age_ns : old;
 }
 
-/* As many calls of all streams as there is room for. */
+/* Keeps as many calls of all streams as there is room for. */
 static void take_call(struct tk_top_model *m, const char *who, uint64_t as_of_wall_ns,
                       const struct tp_table *table, const Row *from) {
   uint64_t age_ns = (uint64_t)tp_row_number(from, tp_table_column(table, "age_ns"));
@@ -255,7 +255,7 @@ static void take_stops(struct tk_top_model *m, struct tk_top_stream *s,
 }
 
 void tk_top_take_report(struct tk_top_model *m, const Tracecollect__V1__StreamReport *report) {
-  struct tk_top_stream *s = report->stream.len == 16 ? find(m, report->stream.data) : NULL;
+  struct tk_top_stream *s = report->stream.len == 16 ? find_stream(m, report->stream.data) : NULL;
 
   if (s == NULL) return;
   if (strcmp(report->kind, "syscall") == 0) take_calls(m, s, report);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of `tracectl top`: the collector's answers of the last seconds, kept to compute rates.
+/* The state of `tracectl top`: the collector's answers of the last seconds, for computing rates.
  *
- * Rates are over the last five seconds, since a program hands over a generation about once a second.
+ * Rates are over the last five seconds, since a program sends a generation about once a second.
  *
- * Memory    copies what it is given; at most TK_TOP_STREAMS streams, the rest is counted.
+ * Memory    copies its inputs; at most TK_TOP_STREAMS streams, others are only counted.
  * Threads   use it from one thread at a time.
  */
 #ifndef TK_TOP_MODEL_H
@@ -42,14 +42,13 @@ struct tk_top_stream {
     uint64_t at_ns, bytes, events;
   } sample[TK_TOP_SAMPLES]; /* oldest first */
   unsigned samples;
-  bool seen; /* in the answer at hand */
-  bool
-      old; /* its last data came so long ago, as a flight recorder's after a snap, that it says nothing of now */
+  bool seen; /* in the current answer */
+  bool old;  /* its last data is outdated, as a flight recorder's after a snap */
 };
 
 struct tk_top_call { /* a system call that is blocked */
   uint64_t age_ns;
-  uint64_t as_of_wall_ns; /* of an old stream: when it was; 0: now */
+  uint64_t as_of_wall_ns; /* of an old stream: time of its last data; 0: now */
   int64_t goroutine;
   bool lower_bound;
   char who[TK_TOP_WHO_BYTES], where[TK_TOP_WHERE_BYTES];
@@ -57,7 +56,7 @@ struct tk_top_call { /* a system call that is blocked */
 
 struct tk_top_stop { /* stops of the world for one reason, of all streams */
   char id[64];
-  uint64_t count, total_ns, p99_ns, max_ns, open; /* p99: of the stream where it is worst */
+  uint64_t count, total_ns, p99_ns, max_ns, open; /* p99: the maximum of all streams */
   char worst[TK_TOP_WHO_BYTES];
 };
 
@@ -71,32 +70,31 @@ struct tk_top_model {
   uint64_t archive_bytes, archive_segments, disk_free_bytes;
   unsigned live, waiting, closed, unclean; /* streams */
   uint64_t lost_generations;
-  char last_loss[TK_TOP_WHERE_BYTES]; /* of the first stream that says why: its name, and why */
+  char last_loss[TK_TOP_WHERE_BYTES]; /* of the first stream with a reason, and its name */
   struct tk_top_rates rates;          /* of all streams */
   struct tk_top_stream stream[TK_TOP_STREAMS];
   size_t streams, streams_more; /* by state, then by name */
   struct tk_top_call call[TK_TOP_CALLS];
-  size_t calls;         /* those of now first, then by age */
+  size_t calls;         /* present ones first, then by age */
   uint64_t calls_total; /* now */
   struct tk_top_stop stop[TK_TOP_STOPS];
   size_t stops; /* most time first */
   struct tk_top_alert alert[TK_TOP_ALERTS];
   size_t alerts; /* newest first */
   uint64_t alerts_total;
-  const char
-      *report_kind; /* of the report that is shown in the place of calls and stops; NULL: none */
-  char *report;     /* its text, for all streams; NULL: none came yet */
+  const char *report_kind; /* report shown instead of calls and stops; NULL: none */
+  char *report;            /* text for all streams; NULL: none yet */
   size_t report_lines;
 };
 
 bool tk_top_wants(const struct tk_selector *selector, const Tracecollect__V1__StreamStatus *stream);
-/* now_ns: of a clock that never jumps. Streams that the selector leaves out are not there. */
+/* now_ns: monotonic. Takes only selected streams. */
 void tk_top_take_status(struct tk_top_model *model, const Tracecollect__V1__StatusReply *status,
                         const struct tk_selector *selector, uint64_t now_ns);
-/* Each second, after the status: clears what earlier reports said, then takes each report. */
+/* Call each second after the status: clears the previous reports; then pass each report. */
 void tk_top_clear_reports(struct tk_top_model *model);
 void tk_top_take_report(struct tk_top_model *model, const Tracecollect__V1__StreamReport *report);
-/* Takes the text over, which free() gives back; kind lives as long as the program. NULL, NULL: no report is shown. */
+/* Owns text (malloc); kind must be static. NULL, NULL: no report is shown. */
 void tk_top_show_report(struct tk_top_model *model, const char *kind, char *text);
 void tk_top_take_alert(struct tk_top_model *model, uint64_t wall_ns, const char *text);
 

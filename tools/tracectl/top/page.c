@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four lists share the rows: each gets its heading and one row, then they take turns until the rows or
- * their lines run out. So a small screen shows something of everything, and a large one all of it. */
+/* Four lists share the rows: each gets its heading and one row, then they take turns until rows or
+ * lines run out. So a small screen shows a part of each, and a large one everything. */
 #include "tools/tracectl/top/page.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static const char *share_text(double share, char out[CELL_BYTES]) {
   return out;
 }
 
-/* "-" for nothing, so that what there is stands out. */
+/* "-" for 0, so that other values stand out. */
 static const char *count_text(uint64_t n, char out[TK_FORMAT_BYTES]) {
   if (n == 0) return "-";
   return tk_format_count(n, out);
@@ -70,7 +70,7 @@ static const char *count_text(uint64_t n, char out[TK_FORMAT_BYTES]) {
 
 /* ---- the lists ---- */
 
-/* Bytes, of text that is mostly ASCII: a name is cut or filled to so many. */
+/* Names are cut or padded to this width, in bytes, since text is mostly ASCII. */
 static int name_width(const struct tk_page *page, int others) {
   int width = (int)page->columns - others;
 
@@ -113,7 +113,7 @@ static void put_stream(struct tk_page *page, const struct tk_top_stream *s) {
       tk_format_ns(s->stw_max_ns, max), count_text(s->lost_generations, lost), more);
 }
 
-/* "12:34:56": the time of day says enough. */
+/* Formats only the time of day: "12:34:56". */
 static const char *clock_text(uint64_t wall_ns, char out[TC_TIME_BYTES]) {
   enum { DAY = 11, SECONDS_END = 19 };
 
@@ -123,7 +123,7 @@ static const char *clock_text(uint64_t wall_ns, char out[TC_TIME_BYTES]) {
   return out + DAY;
 }
 
-/* As wide as the longest name, as far as that leaves room for the place. */
+/* Returns the width of the longest name, as far as there is room. */
 static int call_width(const struct tk_page *page, const struct tk_top_model *m) {
   size_t width = 6, most = is_wide(page) ? 40 : 22;
 
@@ -132,7 +132,7 @@ static int call_width(const struct tk_page *page, const struct tk_top_model *m) 
   return (int)(width < most ? width : most);
 }
 
-/* A call that blocked when the stream's last data came says when that was, and is no warning. */
+/* A call that blocked at the stream's last data is shown with that time, and not as a warning. */
 static void put_call(struct tk_page *page, const struct tk_top_call *call, int width) {
   char age[TK_FORMAT_BYTES], at[TC_TIME_BYTES], as_of[TC_TIME_BYTES + 10] = "";
   bool old = call->as_of_wall_ns != 0;
@@ -159,7 +159,7 @@ static void put_alert(struct tk_page *page, const struct tk_top_alert *alert) {
       alert->text);
 }
 
-/* As many of its lines as there is room for. */
+/* Prints as many lines as there is room for. */
 static void put_report(struct tk_page *page, const struct tk_top_model *m,
                        const struct tk_page_about *about, size_t rows) {
   put(page, TK_LOOK_HEADING, "REPORT %s, last %s", m->report_kind, about->window);
@@ -275,7 +275,7 @@ static void put_lists(struct tk_page *page, const struct tk_top_model *m,
   bool roomy = page->rows >= ROOMY_ROWS;
   size_t taken = HEAD_ROWS + KEY_ROWS + LISTS + (roomy ? LISTS : 0), rows[LISTS];
 
-  if (m->report_kind != NULL) { /* it has the place of calls and stops */
+  if (m->report_kind != NULL) { /* replaces calls and stops */
     wanted[CALLS] = m->report_lines > 0 ? m->report_lines : 1;
     wanted[STOPS] = 0;
     taken -= roomy ? 2 : 1;

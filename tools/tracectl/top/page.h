@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One screen of `tracectl top` as lines of text: what to show of a model where there is so much room.
+/* One screen of `tracectl top` as lines of text: the part of a model that fits.
  *
  * Threads   use each object from one thread at a time.
  */
@@ -26,20 +26,20 @@ enum tk_look {
 
 struct tk_page_line {
   enum tk_look look;
-  char text[TK_PAGE_LINE_BYTES]; /* UTF-8, or whatever the traced program said; may be too long */
+  char text[TK_PAGE_LINE_BYTES]; /* UTF-8, or any bytes of the traced program; may be too long */
 };
 
 struct tk_page {
-  unsigned rows, columns; /* given */
-  unsigned scroll;        /* streams above the first one shown; taken back to what there is */
+  unsigned rows, columns; /* set by the caller */
+  unsigned scroll;        /* streams above the first one shown; limited to the existing ones */
   unsigned n;             /* lines, at most rows */
   struct tk_page_line line[TK_PAGE_ROWS_MAX];
 };
 
 struct tk_page_about {
   const char *window;   /* "10s" */
-  const char *trouble;  /* NULL: the answers are fresh; else why not, for people */
-  const char *deafness; /* likewise: why no alerts come */
+  const char *trouble;  /* why answers are not fresh, for people; NULL: they are */
+  const char *deafness; /* why alerts are not received; NULL: they are */
   bool paused, help;
 };
 

@@ -22,20 +22,20 @@ struct tk_poll {
   struct tk_selector selector;
   void (*fresh)(void);
   pthread_t thread;
-  struct tk_client *client; /* the thread's */
+  struct tk_client *client; /* of the thread */
   struct tk_alerts *alerts;
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock; /* protects the fields below */
   pthread_cond_t wake;
-  bool stopping, asked; /* asked: at once, not in a second */
+  bool stopping, asked; /* asked: poll now, without waiting for a second */
   enum to_window window;
   enum to_analysis_kind kind; /* TO_ANALYSIS_KINDS: no report is shown */
-  unsigned columns;           /* of its text */
+  unsigned columns;           /* of the report's text */
   struct tk_top_model *model;
-  bool known;           /* the collector has answered once */
-  uint64_t answered_ns; /* the last time */
-  char fault[200];      /* "": the last round went well */
+  bool known;           /* the collector has answered at least once */
+  uint64_t answered_ns; /* last answer */
+  char fault[200];      /* of the last round; "": none */
   char trouble[300];
-  char deafness[200]; /* "": alerts are heard */
+  char deafness[200]; /* "": alerts are received */
 };
 
 static uint64_t now_ns(void) {
@@ -45,7 +45,7 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* ---- a round of questions ---- */
+/* ---- a round of requests ---- */
 
 static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
   const Tracecollect__V1__StatusReply *status;
@@ -57,7 +57,7 @@ static tb_rc ask_status(struct tk_poll *p, struct tb_diag *diag) {
   return TB_OK;
 }
 
-/* The reports of a kind as text; NULL: there is no memory for it. */
+/* Formats the reports of a kind; returns NULL if memory cannot be allocated. */
 static char *text_of(const struct tk_report_set *set, const char *kind, unsigned columns) {
   char *text = NULL;
   size_t bytes, shown = 0;
@@ -78,7 +78,7 @@ static char *text_of(const struct tk_report_set *set, const char *kind, unsigned
   return NULL;
 }
 
-/* The lock is held. The kind may have changed while the collector answered: then the next round shows it. */
+/* Call with the lock. If the kind was changed during the request, the next round shows it. */
 static void show_report(struct tk_poll *p, const struct tk_report_set *set,
                         enum to_analysis_kind kind) {
   if (kind != p->kind) return;
@@ -118,7 +118,7 @@ static tb_rc ask_all(struct tk_poll *p, struct tb_diag *diag) {
   return ask_reports(p, diag);
 }
 
-/* A connection that failed once is given up: a new one reads addresses and certificates again. */
+/* After a failure the connection is closed: a new one reads addresses and certificates again. */
 static void end_round(struct tk_poll *p, tb_rc rc, const struct tb_diag *diag) {
   if (rc != TB_OK) {
     tk_client_close(p->client);
@@ -171,7 +171,7 @@ static bool wait_for_next(struct tk_poll *p) {
   return goes_on;
 }
 
-static void *run(void *self) {
+static void *run_poll(void *self) {
   struct tk_poll *p = self;
 
   do {
@@ -193,7 +193,7 @@ static void free_poll(struct tk_poll *p) {
   free(p);
 }
 
-/* pthread_timedjoin_np() knows the wall clock only. */
+/* pthread_timedjoin_np() only supports the wall clock. */
 static struct timespec deadline(void) {
   struct timespec until;
 
@@ -223,7 +223,7 @@ tb_rc tk_poll_start(const struct tk_client_args *args, const struct tk_selector 
   }
   struct tk_alert_sink sink = { p, take_alert, take_deafness };
   tb_rc rc = tk_alerts_start(&p->args, &p->selector, sink, diag, &p->alerts);
-  if (rc == TB_OK && pthread_create(&p->thread, NULL, run, p) == 0) {
+  if (rc == TB_OK && pthread_create(&p->thread, NULL, run_poll, p) == 0) {
     *out = p;
     return TB_OK;
   }

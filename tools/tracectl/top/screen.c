@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ncurses draws. Not done here: a crash (assert, sanitizer, bad pointer) must leave a terminal
- * one can type in, so the few sequences for that are written by hand from a signal handler. */
+/* Draws with ncurses. A crash (assert, sanitizer, bad pointer) must leave a usable terminal, so a
+ * signal handler writes the few sequences for that itself, without ncurses. */
 #include "tools/tracectl/top/screen.h"
 
 #include <errno.h>
@@ -16,12 +16,10 @@
 #include <wchar.h>
 
 static SCREEN *screen;
-static struct termios before; /* the terminal's own modes */
+static struct termios before; /* the terminal's original modes */
 static int wake_pipe[2] = { -1, -1 };
 static volatile sig_atomic_t ended;
 static attr_t looks[TK_LOOK_DIM + 1];
-
-/* ---- unplanned ends ---- */
 
 static void on_crash(int sig) {
   static const char restore[] = "\033[?1049l\033[?25h\033[0m\033[?1l\033>\r\n";
@@ -52,11 +50,9 @@ static void catch_signals(void) {
 }
 
 void tk_screen_wake(void) {
-  ssize_t ignored = write(wake_pipe[1], "", 1); /* full: it is awake anyway */
+  ssize_t ignored = write(wake_pipe[1], "", 1); /* if the pipe is full, it is awake anyway */
   (void)ignored;
 }
-
-/* ---- open and close ---- */
 
 static void choose_looks(void) {
   const char *no_color = getenv("NO_COLOR");
@@ -76,7 +72,7 @@ static void choose_looks(void) {
 }
 
 bool tk_screen_open(const char **why) {
-  setlocale(LC_CTYPE, ""); /* no other category: numbers stay as they are */
+  setlocale(LC_CTYPE, ""); /* only this category: numbers are formatted as before */
   if (pipe2(wake_pipe, O_NONBLOCK | O_CLOEXEC) != 0 || tcgetattr(STDIN_FILENO, &before) != 0) {
     *why = strerror(errno);
     return false;
@@ -105,14 +101,12 @@ void tk_screen_close(void) {
   screen = NULL;
 }
 
-/* ---- out ---- */
-
 void tk_screen_size(struct tk_page *page) {
   page->rows = (unsigned)LINES;
   page->columns = (unsigned)COLS;
 }
 
-/* Text of a traced program, without what could steer a terminal, cut to the screen's width. */
+/* Shows text of a traced program without control characters, cut to the screen's width. */
 static void show_line(int row, const struct tk_page_line *line) {
   const char *at = line->text, *end = at + strlen(at);
   mbstate_t state = { 0 };
@@ -123,7 +117,7 @@ static void show_line(int row, const struct tk_page_line *line) {
   while (at < end) {
     wchar_t c[2] = { 0 };
     size_t n = mbrtowc(c, at, (size_t)(end - at), &state);
-    if (n == 0 || n > (size_t)(end - at)) { /* no character of this locale */
+    if (n == 0 || n > (size_t)(end - at)) { /* not a character of this locale */
       state = (mbstate_t){ 0 };
       n = 1;
       c[0] = L'?';
@@ -149,8 +143,6 @@ void tk_screen_show(const struct tk_page *page) {
   refresh();
 }
 
-/* ---- in ---- */
-
 static int key_of(int c) {
   switch (c) {
   case ERR: return TK_KEY_NONE;
@@ -162,7 +154,7 @@ static int key_of(int c) {
   case KEY_PPAGE: return TK_KEY_PAGE_UP;
   case KEY_NPAGE: return TK_KEY_PAGE_DOWN;
   case KEY_HOME: return TK_KEY_HOME;
-  case 3: return TK_KEY_END; /* ^C where the terminal sends it as a byte */
+  case 3: return TK_KEY_END; /* ^C, if the terminal sends it as a byte */
   default: return c;
   }
 }
@@ -173,7 +165,7 @@ int tk_screen_key(int timeout_ms) {
   char drained[64];
 
   if (ended) return TK_KEY_END;
-  int key = key_of(getch()); /* of what was typed before, or a new size */
+  int key = key_of(getch()); /* keys typed earlier, or a new size */
   if (key != TK_KEY_NONE) return key;
   poll(fds, 2, timeout_ms);
   if (ended || (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))) return TK_KEY_END;

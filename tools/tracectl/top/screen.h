@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal under `tracectl top`: lines out, keys in, and as it was when the program ends, however
- * that happens (a SIGKILL aside).
+/* The terminal of `tracectl top`: prints lines, reads keys, and is restored when the program ends, except by SIGKILL.
  *
- * SIGINT, SIGTERM and SIGHUP come out of tk_screen_key() as TK_KEY_END.
+ * tk_screen_key() returns TK_KEY_END for SIGINT, SIGTERM and SIGHUP.
  *
  * Threads   one screen a process, used from one thread; tk_screen_wake() from any.
- * Errors    open: false, with words in why.
+ * Errors    open: returns false, with the reason in why.
  */
 #ifndef TK_TOP_SCREEN_H
 #define TK_TOP_SCREEN_H
@@ -22,7 +21,7 @@ void tk_screen_close(void);
 void tk_screen_size(struct tk_page *page);
 void tk_screen_show(const struct tk_page *page);
 
-int tk_screen_key(int timeout_ms); /* a character, or one of the above */
+int tk_screen_key(int timeout_ms); /* a character, or one of the keys above */
 void tk_screen_wake(void);
 
 #endif

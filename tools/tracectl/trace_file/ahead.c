@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two places, filled and emptied in turn. The content of a slot belongs to the thread whose turn it is: `full` says
- * which, and the lock that guards it carries the rest over. */
+/* Two slots are filled and emptied in turn. `full` says which thread owns a slot; the lock that protects `full`
+ * also orders the slot's content. */
 #include "tools/tracectl/trace_file/ahead.h"
 
 #include <pthread.h>
@@ -12,26 +12,26 @@ struct tk_ahead {
   struct to_pull_source source;
   struct to_prepare *prepare;
   struct to_prepared *place[PLACES];
-  unsigned next; /* the reader's place */
-  bool lent;     /* it has it */
-  bool over;     /* it had the last */
+  unsigned next; /* index of the next slot to read */
+  bool lent;     /* the reader has the slot */
+  bool over;     /* the reader had the last slot */
   bool started;
   pthread_t thread;
 
   pthread_mutex_t lock;
   pthread_cond_t turn;
-  bool full[PLACES]; /* under lock, and so is stop */
+  bool full[PLACES]; /* protected by the lock, like stop */
   bool stop;
 };
 
-/* The thread's alone. */
+/* Used by the preparing thread only. */
 struct bytes {
   const unsigned char *pos;
   size_t left;
   bool ended;
 };
 
-/* TB_OK: more bytes are wanted; TB_AGAIN: what is at hand is complete. */
+/* TB_OK: needs more bytes; TB_AGAIN: a generation is complete. */
 static tb_rc feed_some(struct tk_ahead *ahead, struct bytes *bytes) {
   const void *more;
   size_t used;
@@ -61,7 +61,7 @@ static bool stopped(struct tk_ahead *ahead) {
   return stop;
 }
 
-/* False: the reader wants no more. */
+/* Returns false if the reader stopped. */
 static bool wait_for(struct tk_ahead *ahead, unsigned place, bool full) {
   pthread_mutex_lock(&ahead->lock);
   while (ahead->full[place] != full && !ahead->stop) pthread_cond_wait(&ahead->turn, &ahead->lock);
@@ -86,7 +86,7 @@ static void *prepare_all(void *self) {
     tb_rc rc = to_prepare_begin(ahead->prepare, ahead->place[place]);
     while (rc == TB_OK && !stopped(ahead)) rc = feed_some(ahead, &bytes);
     if (rc == TB_OK) break;
-    last = to_prepared_is_last(ahead->place[place]); /* not ours any more once it is full */
+    last = to_prepared_is_last(ahead->place[place]); /* before the reader owns the slot */
     turn_over(ahead, place, true);
   }
   return NULL;
@@ -145,7 +145,7 @@ struct to_prepared *tk_ahead_next(struct tk_ahead *ahead) {
     ahead->next = (ahead->next + 1) % PLACES;
   }
   ahead->lent = true;
-  (void)wait_for(ahead, ahead->next, true); /* only close() stops it */
+  (void)wait_for(ahead, ahead->next, true); /* only close() makes it return false */
   ahead->over = to_prepared_is_last(ahead->place[ahead->next]);
   return ahead->place[ahead->next];
 }

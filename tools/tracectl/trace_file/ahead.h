@@ -7,7 +7,7 @@
  *     if (rc != TB_OK) break;
  *   }
  *
- * Memory    from the C library: two generations' tables, and their bytes where those do not stay.
+ * Memory    from the C library: two generations' tables, and their bytes unless the input's stay.
  * Threads   one of its own, from open to close; it alone calls the source. The rest from one thread.
  * Errors    what the source answers ends the trace as a fault of its own.
  */
@@ -19,12 +19,12 @@
 
 struct tk_ahead;
 
-/* flags as those of to_prepare_new(). TB_NOMEM: also when there can be no other thread. */
+/* flags: those of to_prepare_new(). TB_NOMEM: also if no thread can be started. */
 TB_MUST tb_rc tk_ahead_open(unsigned flags, struct to_pull_source source, struct tk_ahead **out);
-/* Waits for the source's call in progress, if there is one; accepts NULL. */
+/* Waits for a running call of the source; accepts NULL. */
 void tk_ahead_close(struct tk_ahead *ahead);
 
-/* Waits; lent until the next call. NULL: the one before was the last. */
+/* Waits for a generation, lent until the next call. Returns NULL after the last. */
 struct to_prepared *tk_ahead_next(struct tk_ahead *ahead);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index on the disk is a segment's meta, of which only the generations, the header and the size of the
- * trace are filled in: one form for all writers. */
+/* A stored index is a segment's meta with only the generations, header and size of the trace filled in, so that there
+ * is one format. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,10 +16,10 @@
 
 typedef Tracecollect__V1__GenerationMeta generation_meta;
 
-/* An index's lists of goroutines take a part of what a meta may hold; where they would take more, it goes without. */
+/* The goroutine lists take at most half of a meta; if they need more they are left out. */
 enum { FORMAT = 1, STREAM_BYTES = 16, ACTIVE_BYTES_MAX = TC_META_BYTES_MAX / 2 };
 
-/* The folder path lies in, open, and its name there. */
+/* Opens path's folder, and returns the file's name in it. */
 static int open_folder(const char *path, const char **out_name) {
   const char *slash = strrchr(path, '/');
   char folder[PATH_MAX];
@@ -30,9 +30,7 @@ static int open_folder(const char *path, const char **out_name) {
   return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* ---- reading ---- */
-
-/* A meta is believed where it is this file's: its size, and rows that lie in it one after the other. */
+/* A meta matches if the file's size is right, and its rows follow each other within the file. */
 static bool fits(const tc_meta *meta, uint64_t size) {
   uint64_t at = meta->trace_header.len;
 
@@ -46,7 +44,7 @@ static bool fits(const tc_meta *meta, uint64_t size) {
   return true;
 }
 
-/* Whole, or not at all: it is looked through without further checks. */
+/* Checks the list completely, because later reads do not. */
 static bool take_active(const ProtobufCBinaryData *packed, struct tk_index_row *row) {
   struct to_active_iter it;
   int64_t goroutine;
@@ -104,7 +102,7 @@ static bool try_load(int folder, const char *name, const char *extension, bool o
 
   if (snprintf(file, sizeof file, "%.*s%s", (int)stem, name, extension) > NAME_MAX) return false;
   if (fstatat(folder, name, &trace, 0) != 0 || fstatat(folder, file, &index, 0) != 0) return false;
-  /* An archived trace never changes; any other may have been written again. */
+  /* an archived trace never changes, another one may have been written again */
   if (!of_meta && (index.st_mtim.tv_sec < trace.st_mtim.tv_sec)) return false;
   tb_diag_clear(&diag);
   if (tc_meta_read(folder, file, &diag, &meta) != TB_OK) return false;
@@ -157,8 +155,6 @@ void tk_index_fini(struct tk_index *index) {
   index->n = index->room = 0;
 }
 
-/* ---- writing ---- */
-
 static void fill_row(const struct tk_index_row *row, bool active, generation_meta *out) {
   tracecollect__v1__generation_meta__init(out);
   out->gen = row->gen;
@@ -193,7 +189,7 @@ static tb_rc write_meta(const char *path, const tc_meta *meta, struct tb_diag *d
   return rc;
 }
 
-/* Only what tk_index_load() will believe. */
+/* Refuses what tk_index_load() would not accept. */
 static tb_rc check_size(const char *path, const struct tk_index *index, struct tb_diag *diag) {
   struct stat st;
 

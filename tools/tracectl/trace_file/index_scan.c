@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch's header says whose generation it is and how long it is, so a gigabyte is some twenty thousand
- * headers; the pages between them are not touched. A generation's clock stands in its one sync batch. */
+/* A batch header has generation and length, so a gigabyte needs some twenty thousand headers; the pages
+ * between them are not touched. A generation's clock is in its single sync batch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +19,11 @@ enum { NS = 1000000000, RELEASE_BYTES = 8 << 20 };
 struct scan {
   struct tk_index *index;
   struct tw_split split;
-  bool count, ended;    /* ended: by an end mark; the next batch begins a row */
+  bool count, ended;    /* ended by an end mark: the next batch begins a row */
   uint64_t first_ticks; /* of the trace */
-  uint64_t released;    /* a mapping's pages before it are given back */
+  uint64_t released;    /* a mapping's pages before it are released */
   bool any;
-  /* of the generation at hand */
+  /* of the current generation */
   uint64_t begin_ticks;
   uint64_t frequency;
   bool has_clock;
@@ -40,7 +40,7 @@ static struct tk_index_row *last_row(struct scan *s) {
   return &s->index->row[s->index->n - 1];
 }
 
-/* Ticks of a peer may be anything: what no clock can say becomes 0. */
+/* Forged ticks may have any value; out of range they become 0. */
 static int64_t to_ns(const struct scan *s, uint64_t from_ticks, uint64_t until_ticks) {
   double ns = ((double)until_ticks - (double)from_ticks) * ns_per_tick(s);
 
@@ -63,7 +63,7 @@ static tb_rc keep_active(struct scan *s) {
   return rc;
 }
 
-/* All of the generation has been seen: ticks become times. */
+/* At the end of a generation: converts ticks to times. */
 static void end_times(struct scan *s) {
   if (s->begin_ticks == UINT64_MAX) return;
   struct tk_index_row *row = last_row(s);
@@ -111,7 +111,7 @@ static void take_sync(struct scan *s, const struct tw_batch *batch) {
   }
 }
 
-/* A batch that cannot be read to its end counts up to there: ordering it gives the reason. */
+/* Counts a batch up to its first unreadable event; ordering reports the reason. */
 static bool count_events(struct scan *s, const struct tw_batch *batch, enum tw_batch_kind kind) {
   const unsigned char *pos = batch->data, *end = pos + batch->len;
   struct tb_diag diag;
@@ -164,7 +164,7 @@ static bool take_item(struct scan *s, const struct tw_item *item) {
       s->ended = true;
     }
     return true;
-  default: return true; /* raw: split.fault says why */
+  default: return true; /* raw: the reason is in split.fault */
   }
 }
 

@@ -31,12 +31,12 @@ struct tk_input {
   unsigned char *chunk;
   size_t chunk_len, chunk_pos;
   bool chunk_end;
-  /* packed */
+  /* compressed */
   ZSTD_DStream *unzstd;
   unsigned char *plain;
   size_t unfinished; /* ZSTD_decompressStream's hint: 0 between frames */
-  /* in part */
-  struct tk_trace_range part; /* end 0: all of it is given */
+  /* if only a part is read */
+  struct tk_trace_range part; /* end 0: everything */
   const unsigned char *held;
   size_t held_len;
   uint64_t held_at; /* offset of held[0] in the trace */
@@ -58,7 +58,7 @@ void tk_input_complain(const struct tk_input *in) {
   tk_fail(in->verb, "%s: %s", in->path, in->reason);
 }
 
-/* The one way a mapping can fail after it was made. */
+/* SIGBUS handler: a mapped file was truncated. */
 static void file_shrank(int sig) {
   static const char text[] = "tracectl: the file was cut short while it was read\n";
 
@@ -78,7 +78,7 @@ static bool map_file(struct tk_input *in) {
   return true;
 }
 
-/* Appends to the chunk what one read gives. */
+/* Reads once, and appends to the chunk. */
 static bool read_more(struct tk_input *in) {
   ssize_t got;
 
@@ -202,7 +202,8 @@ static int next_whole(struct tk_input *in, const unsigned char **bytes, size_t *
   return 1;
 }
 
-/* What is wanted from here on: bytes up to *out_until, given or passed over. False: nothing. */
+/* Returns the next stretch, up to *out_until: passed on or skipped. Returns false if nothing is
+ * left. */
 static bool next_run(const struct tk_input *in, uint64_t *out_until, bool *out_given) {
   const struct tk_trace_range *part = &in->part;
   bool header = in->held_at < part->header, before = in->held_at < part->begin;

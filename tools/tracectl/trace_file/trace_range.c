@@ -13,8 +13,6 @@
 
 enum { SLICE_EVENTS_MAX = 64 };
 
-/* ---- which generations ---- */
-
 static bool by_number(const struct tk_trace_range_ask *ask, const struct tk_index_row *row) {
   const struct tk_selector *s = &ask->which;
 
@@ -51,7 +49,7 @@ static tb_rc nothing(const struct tk_index *index, struct tb_diag *diag) {
                  index->row[0].gen, index->row[index->n - 1].gen, begin, end);
 }
 
-/* Runs of rows that have the goroutine. */
+/* Adds runs of rows that have the goroutine. */
 static void add_runs(const struct tk_index *index, const struct tk_trace_range_ask *ask,
                      size_t first, size_t last, struct tk_trace_ranges *out) {
   bool follows = false;
@@ -117,8 +115,6 @@ tb_rc tk_trace_ranges_find(const char *verb, const char *path, const struct tk_t
   return rc;
 }
 
-/* ---- which events ---- */
-
 uint64_t tk_wall_of(const struct to_clock *clock, to_ns time) {
   return (uint64_t)clock->wall_s * UINT64_C(1000000000) + (uint64_t)clock->wall_ns +
          (uint64_t)(time - clock->trace_ns);
@@ -145,7 +141,7 @@ static tb_rc hand_on_of(struct tk_trace_range_sink *s, const struct to_generatio
   return found > 0 ? s->to.events(s->to.self, gen, of, found) : TB_OK;
 }
 
-/* Times rise within a slice, so what is wanted of it is one run. */
+/* Times rise within a slice, so the matching events are one stretch. */
 tb_rc tk_trace_range_events(void *self, const struct to_generation *gen,
                             const struct to_event *events, size_t n) {
   struct tk_trace_range_sink *s = self;

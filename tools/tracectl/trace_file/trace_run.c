@@ -10,8 +10,8 @@
 
 enum { RUN_EVENTS = 1 << 16 };
 
-/* No other stream waits here, so a file may take more tries than in the collector: by its size, for a quarter of a
- * second of them a megabyte, and for some seconds at most. */
+/* No other stream waits here, so a file may use more tries than in the collector: by its size, about a quarter of
+ * a second for each megabyte, and some seconds at most. */
 static uint64_t fuel_of(const struct tk_input *in) {
   const uint64_t at_least = UINT64_C(1) << 24, at_most = UINT64_C(1) << 31, a_byte = 64;
   uint64_t bytes = tk_input_size(in);
@@ -23,9 +23,9 @@ struct run {
   struct tk_input *in;
   struct to_reader *reader;
   struct tk_progress bar;
-  uint64_t fed; /* of the unpacked stream */
-  bool failed;  /* the input did, where it was needed */
-  /* Set by who calls the input, which may be a second thread. */
+  uint64_t fed; /* of the uncompressed stream */
+  bool failed;  /* the input failed at a place that was needed */
+  /* Set by the thread that reads the input, which may be a second one. */
   _Atomic uint64_t position;
   atomic_bool input_failed;
 };
@@ -35,7 +35,7 @@ static tb_rc order_generation(struct run *run) {
 
   while ((rc = to_reader_run(run->reader, RUN_EVENTS)) == TB_AGAIN)
     tk_progress_at(&run->bar, tk_input_stays(run->in) ? run->fed : run->position);
-  /* Before 1.26 one batch of the next generation is fed, too: it is read from the file again. */
+  /* before Go 1.26 a batch of the next generation is fed, too: it is read again */
   tk_input_release(run->in, run->fed);
   return rc;
 }
@@ -98,7 +98,7 @@ static tb_rc run_ahead(struct run *run, unsigned flags) {
   return rc;
 }
 
-/* A pipe is read by one thread: a reader that is ahead of it cannot be stopped. */
+/* A pipe is read by one thread, because a second one could not be interrupted. */
 static tb_rc run_all(const struct tk_trace_ask *ask, struct run *run, unsigned flags) {
   bool alone = ask->threads < 2 || tk_input_size(run->in) == 0;
 
@@ -114,7 +114,7 @@ bool tk_trace_run(const struct tk_trace_ask *ask, struct tk_trace_run *out) {
   tb_diag_clear(&out->diag);
   if (!tk_input_open(ask->verb, ask->path, &run.in)) return false;
   if (ask->part != NULL) tk_input_part(run.in, ask->part);
-  tk_input_hush(run.in); /* read ahead, it may fail at a place that is never reached */
+  tk_input_hush(run.in); /* reading ahead may fail at a place that is never needed */
   bool limited = ask->memory_max != 0 && ask->memory_max < SIZE_MAX;
   limits.fuel_tries = fuel_of(run.in);
   tb_mem_init(&mem, tb_mem_libc, NULL, limited ? (size_t)ask->memory_max : SIZE_MAX);

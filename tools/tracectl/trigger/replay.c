@@ -7,7 +7,7 @@
 #include "tools/tracectl/term/tracectl.h"
 #include "tools/tracectl/trace_file/trace_run.h"
 
-struct stream { /* under way */
+struct stream { /* the current stream */
   struct tk_replay *replay;
   const struct tk_place *place;
   struct to_analyses *analyses;
@@ -44,12 +44,10 @@ static tb_rc on_generation_end(void *self, const struct to_generation *gen) {
   return tr_watch_generation(s->watch, s->analyses, &(struct tr_fired_sink){ s, on_fired });
 }
 
-/* ---- a stream ---- */
-
 /* "SERVICE/INSTANCE/STREAM" */
 struct names {
   char text[2 * TR_PATTERN_MAX + 40];
-  const char *service, *instance; /* NULL: not known */
+  const char *service, *instance; /* NULL: unknown */
 };
 
 static void take_names(struct names *names, const struct tk_place *place) {
@@ -87,7 +85,7 @@ static void pass_hole(struct stream *s) {
   tr_watch_hole(s->watch);
 }
 
-static int run(struct stream *s) {
+static int run_stream(struct stream *s) {
   const struct tk_place *place = s->place;
   const struct tk_trace_ask ask = { .verb = place->verb,
                                     .path = place->path,
@@ -119,7 +117,7 @@ int tk_replay(struct tk_replay *replay, const struct tk_place *place, size_t n) 
       tb_rc rc = begin_stream(&s);
       if (rc != TB_OK) code = tk_fail(place[i].verb, "%s", tb_rc_text(rc));
     }
-    if (code == TK_DONE) code = run(&s);
+    if (code == TK_DONE) code = run_stream(&s);
   }
   end_stream(&s);
   return code;

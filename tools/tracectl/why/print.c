@@ -30,8 +30,6 @@ static void copy_entry(const struct to_why *why, const struct to_path_piece *pie
   copy_text(to_why_entry(why, piece->history, piece->stack), out, FUNCTION_BYTES);
 }
 
-/* ---- the sentence ---- */
-
 static enum to_path_part largest(const struct to_path_times *times) {
   unsigned best = 0;
 
@@ -91,8 +89,6 @@ static void say_sentence(const struct to_why *why) {
   puts("");
 }
 
-/* ---- tables ---- */
-
 struct part_rows {
   struct tk_table table;
   uint64_t of;
@@ -140,7 +136,7 @@ static size_t rows_of(const struct tk_why_ask *ask, size_t all) {
   return ask->rows == 0 || ask->rows > all ? all : ask->rows;
 }
 
-/* Those that it was behind in any way, whether or not the path goes through them. */
+/* Prints everything that it waited for, on the path or not. */
 static void print_related(const struct tk_why_ask *ask, const struct to_why *why) {
   size_t rows = rows_of(ask, why->related.n);
   char name[FUNCTION_BYTES], time[TK_FORMAT_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An explanation on stdout: a sentence and tables, or JSON. */
+/* Prints an explanation: a sentence and tables, or JSON. */
 #ifndef TK_WHY_PRINT_H
 #define TK_WHY_PRINT_H
 

@@ -20,8 +20,6 @@ static int begin(const struct tk_why_ask *ask, struct tk_pass **out) {
   return error[0] == 0 ? TK_FAILED : tk_fail("report", "%s", error);
 }
 
-/* ---- which interval ---- */
-
 static int choose(const struct tk_why_ask *ask, const struct to_why_finding *finding,
                   struct to_why_interval *out) {
   struct tb_diag diag;
@@ -33,7 +31,7 @@ static int choose(const struct tk_why_ask *ask, const struct to_why_finding *fin
   return tk_fail("report", "%s: %s", ask->place.name, diag.text);
 }
 
-static int find(const struct tk_why_ask *ask, struct to_why_interval *out) {
+static int find_interval(const struct tk_why_ask *ask, struct to_why_interval *out) {
   struct to_why_finding finding;
   char error[TK_QUERY_ERROR];
   struct tk_pass *pass;
@@ -49,9 +47,7 @@ static int find(const struct tk_why_ask *ask, struct to_why_interval *out) {
   return got < 0 ? tk_fail("report", "%s", error) : choose(ask, &finding, out);
 }
 
-/* ---- why ---- */
-
-static tb_rc keep(struct to_why *why, const struct tk_span *at) {
+static tb_rc keep_span(struct to_why *why, const struct tk_span *at) {
   bool is_life = at->span->kind == TO_SPAN_LIFE;
 
   return to_why_add(why, at->span, at->stack, is_life ? at->end_stack : at->by_stack);
@@ -63,7 +59,7 @@ static int explain(const struct tk_why_ask *ask, struct to_why *why, struct tk_p
   tb_rc rc = TB_OK;
   int got = 0;
 
-  while (rc == TB_OK && (got = tk_pass_next(pass, &at, error)) == 1) rc = keep(why, &at);
+  while (rc == TB_OK && (got = tk_pass_next(pass, &at, error)) == 1) rc = keep_span(why, &at);
   if (rc == TB_OK && got == 0) rc = to_why_explain(why);
   if (rc != TB_OK) return fail_keeping(rc);
   return got < 0 ? tk_fail("report", "%s", error) : tk_why_print(ask, why);
@@ -75,7 +71,7 @@ int tk_why_run(const struct tk_why_ask *ask) {
   struct to_why why;
   struct tb_mem mem;
 
-  int code = find(ask, &interval);
+  int code = find_interval(ask, &interval);
   if (code == TK_DONE) code = begin(ask, &pass);
   if (code != TK_DONE) return code;
   tb_mem_init(&mem, tb_mem_libc, NULL, MEMORY_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracectl report why: one pass over a file finds the interval, a second one explains it.
+/* tracectl report why: a first pass over a file finds the interval, a second one explains it.
  *
- * Memory    at most 1 GiB for what is kept.
+ * Memory    at most 1 GiB of spans.
  * Errors    on stderr; enum tk_exit.
  */
 #ifndef TK_WHY_WHY_H
@@ -11,7 +11,7 @@
 #include "tools/tracectl/query/pass.h"
 
 struct tk_why_ask {
-  struct tk_place place; /* opened more than once */
+  struct tk_place place; /* is opened more than once */
   struct to_why_ask of;
   bool json;
   unsigned rows; /* of each table; 0: all */

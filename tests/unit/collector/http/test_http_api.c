@@ -119,10 +119,12 @@ Test(http_api, a_list_is_narrowed_by_each_of_its_parameters) {
 /* The same question, both forms; the message itself is test_http_jobs' and tracectl's to read. */
 Test(http_api, who_accepts_protobuf_gets_messages_and_errors_in_json) {
   three_generations();
-  for (const char *const *p = (const char *const[]){ "/api/v1/streams", "/api/v1/segments",
-                                                     "/api/v1/firings", "/api/v1/history/all", NULL };
+  for (const char *const *p =
+           (const char *const[]){ "/api/v1/streams", "/api/v1/segments", "/api/v1/firings",
+                                  "/api/v1/history/all", NULL };
        *p != NULL; p++) {
-    if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL) continue; /* it keeps no reports, has no rules */
+    if (strstr(get(*p, ""), "HTTP/1.1 200") == NULL)
+      continue; /* it keeps no reports, has no rules */
     cr_assert_not_null(strstr(answer, "Vary: Accept\r\n"), "%s", answer);
     EXPECT(*p, "Accept: text/html, application/protobuf;q=0.9\r\n",
            "Content-Type: application/protobuf; proto=tracecollect.v1.");
@@ -228,7 +230,8 @@ static void expect_digest(const char *kind, const char *head, const unsigned cha
 
 /* 256 KiB and more leave in turns; a request behind waits for them. */
 Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
-  static const char behind[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  static const char behind[] =
+      "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   unsigned char sum[32];
   char text[400];
   size_t len;
@@ -239,7 +242,8 @@ Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
   char *file = tt_read_file(&host.store, path, &len);
   cr_assert_gt(len, 300000u);
 
-  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=5-99\r\n", "HTTP/1.1 206");
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=5-99\r\n",
+         "HTTP/1.1 206");
   for (uint32_t i = 0, crc = tb_crc32c(0, file + 5, 95); i < 4; i++)
     sum[i] = (unsigned char)(crc >> (24 - 8 * i));
   expect_digest("crc32c", "Content-Digest", sum, 4);
@@ -270,7 +274,8 @@ Test(http_api, a_part_comes_with_its_checksum_where_that_is_wanted) {
 
   EXPECT("/api/v1/segments/1", "Range: bytes=5-99\r\n", "HTTP/1.1 206");
   cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
-  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=99999999-\r\n", "HTTP/1.1 416");
+  EXPECT("/api/v1/segments/1", "Want-Content-Digest: crc32c=1\r\nRange: bytes=99999999-\r\n",
+         "HTTP/1.1 416");
   cr_assert_null(strstr(answer, "Content-Digest"), "%.600s", answer);
   free(file);
 }
@@ -327,7 +332,7 @@ Test(http_api, reports_are_a_line_a_stream) {
   cr_assert_not_null(strstr(answer, "\"kind\":\"stw\""), "%s", answer);
   EXPECT("/api/v1/report/stw?stream=74000000000000000000000000000000", "", "\"service\":\"till\"");
   EXPECT("/api/v1/report/stw?stream=75000000000000000000000000000000", "", "HTTP/1.1 404");
-  EXPECT("/api/v1/report/stw?stream=740", "", "no id of 32 hexadecimal digits");
+  EXPECT("/api/v1/report/stw?stream=740", "", "not an id of 32 hexadecimal digits");
 }
 
 Test(http_api, reports_are_listed_with_their_schemas) {

@@ -176,7 +176,8 @@ Test(http_leases, protobuf_is_what_the_loops_packed) {
   next(one, lease, "?wait=20s&bytes=1", PROTOBUF);
   cr_assert_eq(tt_hear(one), 200, "%s", one->answer);
   cr_assert_not_null(
-      strstr(one->answer, "Content-Type: application/protobuf; proto=tracecollect.v1.NextReply\r\n"),
+      strstr(one->answer,
+             "Content-Type: application/protobuf; proto=tracecollect.v1.NextReply\r\n"),
       "%s", one->answer);
   Tracecollect__V1__NextReply *reply =
       tracecollect__v1__next_reply__unpack(NULL, one->body_len, (uint8_t *)one->body);
@@ -200,7 +201,8 @@ Test(http_leases, what_cannot_be_asked_is_refused_in_words) {
     { "{\"colour\":1}", "colour" },
     { "{", "error" },
   };
-  static const char *const paths[] = { "GET /api/v1/leases/1", "GET /api/v1/leases/00000000000000zz",
+  static const char *const paths[] = { "GET /api/v1/leases/1",
+                                       "GET /api/v1/leases/00000000000000zz",
                                        "DELETE /api/v1/leases/",
                                        "GET /api/v1/leases/00000000000012345" };
 
@@ -240,7 +242,7 @@ Test(http_leases, that_of_another_owner_is_not_for_us) {
   tc_leases_ask(leases, &s.ask);
   TT_WAIT_UNTIL((take_in_the_new(), s.answered));
   cr_assert_eq(ask_next(one, s.lease, ""), 403);
-  EXPECT(one, "the lease is another reader's");
+  EXPECT(one, "the lease belongs to another reader");
   cr_assert_eq(release(one, s.lease), 403);
   cr_assert_eq(atomic_load(&server->metrics.http_client_errors_total), 2);
   cr_assert_eq(atomic_load(&tc_leases_metrics(leases)->leases), 1);

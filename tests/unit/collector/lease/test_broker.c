@@ -334,8 +334,7 @@ Test(leases, one_that_was_released_is_known_as_such_to_its_reader) {
   cr_assert_not_null(strstr(r.error, "its reader ended the lease, "), "%s", r.error);
   release(&other, lease);
   cr_assert_eq(other.answer.rc, TB_NOTFOUND);
-  cr_assert_str_eq(other.error,
-                   "no such lease: it ended long ago, or the collector was restarted");
+  cr_assert_str_eq(other.error, "no such lease: it ended long ago, or the collector was restarted");
 }
 
 Test(leases, there_are_only_so_many) {
@@ -386,7 +385,7 @@ Test(leases, another_owner_neither_reads_nor_releases_a_lease) {
   next(&other, lease, 0, 20000);
   wait_answer(&other);
   cr_assert_eq(other.answer.rc, TB_REFUSED);
-  cr_assert_str_eq(other.error, "the lease is another reader's");
+  cr_assert_str_eq(other.error, "the lease belongs to another reader");
   other.ask = (struct tc_lease_ask){ .lease = lease, .owner = 8 };
   ask(&other, TC_LEASE_RELEASE);
   wait_answer(&other);
@@ -406,15 +405,15 @@ Test(leases, a_bundle_that_was_never_sent_is_no_place_to_go_on) {
   next(&r, lease, 17, 20000);
   wait_answer(&r);
   cr_assert_eq(r.answer.rc, TB_PROTOCOL);
-  cr_assert_str_eq(r.error, "after=17 is no place to go on from: ask with the last number that you "
-                            "have, after=0");
+  cr_assert_str_eq(r.error, "after=17 is not a bundle to continue from: ask with the last number "
+                            "that you have, after=0");
   next(&r, lease, 0, 20000);
   wait_answer(&r);
   cr_assert_eq(r.events, 9, "nothing is lost by it");
   next(&r, lease, 17, 20000);
   wait_answer(&r);
-  cr_assert_str_eq(r.error, "after=17 is no place to go on from: ask with the last number that you "
-                            "have, after=0 to after=1");
+  cr_assert_str_eq(r.error, "after=17 is not a bundle to continue from: ask with the last number "
+                            "that you have, after=0 to after=1");
 }
 
 Test(leases, a_reader_that_has_left_is_answered_soon_and_its_lease_stays) {
