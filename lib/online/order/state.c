@@ -274,8 +274,8 @@ tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, ui
 
   (void)snprintf(text, sizeof text, "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
                 ", but its innermost is \"%s%.*s\" of task %" PRIu64,
-                 g->id, cut, shown_bytes(name, from), name.data + from, task, cut, shown_bytes(innermost, from),
-                 innermost.data + from, top->task);
+                 g->id, cut, shown_bytes(name, from), name.data + from, task, cut,
+                 shown_bytes(innermost, from), innermost.data + from, top->task);
   TB_TRY(to__misannotated(order, t, text));
   while (g->more->regions != NULL) to__region_drop(order, g);
   g->more->dropped_regions = true;
