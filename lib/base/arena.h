@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many small things that die together: everything a generation needs lives in one arena.
+/* An arena: small allocations that are freed together, such as all of a generation's.
  *
- * Memory    chunks come from mem and go back on tb_arena_fini(); tb_arena_reset() keeps the first
- *           chunk for the next generation, so a steady stream allocates nothing.
+ * Memory    chunks from mem, released by tb_arena_fini(); tb_arena_reset() keeps the first chunk, so
+ *           a steady stream allocates nothing.
  * Errors    TB_BUDGET, TB_NOMEM from mem.
  */
 #ifndef TB_ARENA_H
@@ -16,20 +16,20 @@ struct tb_arena {
   struct tb_mem *mem;
   struct tb_arena_chunk *top;
   size_t used;  /* in top */
-  size_t bytes; /* handed out since the last reset */
+  size_t bytes; /* allocated since the last reset */
   size_t chunk_bytes;
-  bool is_short; /* mem had none (TB_NOMEM) since the last reset */
+  bool is_short; /* mem returned TB_NOMEM since the last reset */
 };
 
 void tb_arena_init(struct tb_arena *arena, struct tb_mem *mem, size_t chunk_bytes);
 void tb_arena_reset(struct tb_arena *arena);
 void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
 
-/* 16-aligned, not zeroed; valid until reset or fini. */
+/* Allocates bytes aligned to 16, not zeroed, valid until reset or fini. */
 /* out: the address of a pointer of any type, untouched on failure. */
 TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out);
 TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out);
-/* Makes room for one more behind the n items of a list in the arena; NULL with room 0 is an empty one. The list may lie elsewhere then. */
+/* Makes room for one more item after the n items of a list in the arena, which may move. An empty list is NULL with room 0. */
 #define TB_ARENA_GROW(arena, items, room, n)                                                       \
   tb_arena_grow((arena), &(items), &(room), (n), sizeof *(items))
 TB_MUST tb_rc tb_arena_grow(struct tb_arena *arena, void *items, size_t *room, size_t n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A growing run of bytes: text being built, a message being packed.
  *
- * Errors    the first failure sticks (rc) and later appends do nothing, so a builder checks once.
+ * Errors    the first failure stays in rc and later appends do nothing, so the caller checks once.
  */
 #ifndef TB_BUF_H
 #define TB_BUF_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions that hold unless we made a mistake: assert() for code that also lives in other people's programs.
+/* Assertions for code that also runs inside other people's programs, where a bug of ours must not abort.
  *
  *   if (!TB_CHECK(mem->bytes >= bytes)) return TB_BUDGET;
  *
- * On a thread with a keeper a failed check is noted there and its caller backs out; the owner of the keeper
- * turns itself off. On any other thread it says where and aborts.
+ * On a thread with a keeper, a failed check is counted in the keeper and the caller backs out; the owner of the
+ * keeper turns itself off. On any other thread a failed check prints its place and aborts.
  *
- * Memory    the keeper is the caller's and outlives its use.
+ * Memory    the keeper belongs to the caller and must outlive its use.
  * Threads   any; a keeper may serve several at once.
  */
 #ifndef TB_CHECK_H
@@ -17,13 +17,13 @@
 
 struct tb_keeper {
   atomic_uint failed;
-  const char *_Atomic where; /* the first that failed, or NULL */
+  const char *_Atomic where; /* the first failed check, or NULL */
 };
 
-/* For the calling thread; NULL: none. Answers the one before. */
+/* Sets the keeper of the calling thread (NULL: none) and returns the previous one. */
 struct tb_keeper *tb_check_keep(struct tb_keeper *keeper);
 
-bool tb_check_failed(const char *where); /* false, if it returns */
+bool tb_check_failed(const char *where); /* aborts or returns false */
 
 #define TB_CHECK(truth) ((truth) ? true : tb_check_failed(__FILE_NAME__ ": " #truth))
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks, and waiting by the one that does not jump. Durations are the monotonic clock's; the wall's time is
- * data. */
+/* The monotonic clock, for durations and waits, and the wall clock, whose time is only stored and shown. */
 #ifndef TC_BASE_CLOCK_H
 #define TC_BASE_CLOCK_H
 
@@ -24,7 +23,7 @@ static inline uint64_t tc_wall_ns(void) {
   return tc_clock_ns(CLOCK_REALTIME);
 }
 
-/* Its deadlines are tc_from_now(). */
+/* Prepares a condition variable for deadlines from tc_from_now(). */
 static inline void tc_cond_init(pthread_cond_t *cond) {
   pthread_condattr_t clock;
 

@@ -36,7 +36,7 @@ static bool is_amd_before_zen_3(void) {
   return (version >> 8 & 0xf) + (version >> 20 & 0xff) < FAMILY_ZEN_3;
 }
 
-static unsigned find(void) {
+static unsigned find_features(void) {
   unsigned found = TB_CPU_KNOWN;
 
   if (HAS(SSE4_2, 1, ECX, bit_SSE4_2) && HAS(PCLMULQDQ, 1, ECX, bit_PCLMUL)) found |= TB_CPU_CRC32;
@@ -50,7 +50,7 @@ static bool deposits(void) {
 
 #else
 
-static unsigned find(void) {
+static unsigned find_features(void) {
   return TB_CPU_KNOWN;
 }
 
@@ -61,7 +61,7 @@ static bool deposits(void) {
 #endif
 
 unsigned tb_cpu_find(void) {
-  unsigned found = find();
+  unsigned found = find_features();
 
   atomic_store_explicit(&tb_cpu_found, found, memory_order_relaxed);
   return found;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow: the room doubles, so that adding n items costs O(n).
+/* Growing arrays: the room doubles, so that adding n items costs O(n).
  *
  *   TB_TRY(TB_GROW(list->items, list->room, list->n));
  *   list->items[list->n++] = item;
  *
  * Memory    from malloc(); the caller frees the array. tb_mem_grow(): from mem.
- * Errors    TB_NOMEM, and TB_BUDGET from tb_mem_grow(): the array and its room are as they were.
+ * Errors    TB_NOMEM, and TB_BUDGET from tb_mem_grow(): array and room are unchanged.
  */
 #ifndef TB_BASE_GROW_H
 #define TB_BASE_GROW_H
 
 #include "base/mem.h"
 
-/* Room for one item more than n. */
+/* Makes room for n + 1 items. */
 #define TB_GROW(array, room, n) tb_grow(&(array), &(room), (n) + 1, sizeof *(array))
 #define TB_MEM_GROW(mem, array, room, n)                                                           \
   tb_mem_grow((mem), &(array), &(room), (n) + 1, sizeof *(array))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FNV-1a, for short texts. Against a peer that chooses the texts, start with a secret (tb_seed()). */
+/* FNV-1a, for short texts. If a peer chooses the texts, start with a secret (tb_seed()). */
 #ifndef TB_BASE_HASH_H
 #define TB_BASE_HASH_H
 
@@ -8,7 +8,7 @@
 
 #define TB_HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* hash: TB_HASH_START, a secret, or the hash of what comes before. */
+/* hash: TB_HASH_START, a secret, or the hash of the preceding bytes. */
 static inline uint64_t tb_hash(uint64_t hash, const void *bytes, size_t n) {
   const unsigned char *byte = bytes;
 

@@ -14,7 +14,7 @@ void tb_map_fini(struct tb_map *map) {
   *map = (struct tb_map){ 0 };
 }
 
-/* A table much larger than what was in it goes: clearing and walking it must not cost what a peer once put in. */
+/* Frees a table that is much too large now, so that a peer's past peak does not slow down later clears and walks. */
 void tb_map_clear(struct tb_map *map) {
   if (map->slots > SLOTS_KEPT && map->count < map->slots / SPARSE) {
     tb_mem_give(map->mem, map->keys, map->slots * SLOT_BYTES);
@@ -25,8 +25,8 @@ void tb_map_clear(struct tb_map *map) {
   map->count = 0;
 }
 
-/* The highest bits of the product: only they depend on every bit of the key and, for keys whose low bits are zero,
- * on the seed. */
+/* Uses the highest bits of the product: only they depend on every bit of the key and, for keys whose low bits are
+ * zero, on the seed. */
 static size_t home_slot(const struct tb_map *map, uint64_t key) {
   uint64_t h = (key ^ (key >> 32)) * (map->seed * UINT64_C(0x9E3779B97F4A7C15) | 1);
   return (size_t)(h >> __builtin_clzll(map->slots - 1));
@@ -39,7 +39,7 @@ uint64_t *tb_map_find(const struct tb_map *map, uint64_t key) {
   return NULL;
 }
 
-/* The caller knows that the key is absent and that there is room. */
+/* Requires that the key is absent and that there is room. */
 static uint64_t *insert_fresh(struct tb_map *map, uint64_t key, uint64_t value) {
   size_t i = home_slot(map, key);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash map from u64 to u64, for ids that a peer chose.
+/* A hash map from u64 to u64, safe for keys that a peer chooses.
  *
- * Multiplicative hash with a secret seed, linear probing, at most 3/4 full; removal shifts back, so
- * there are no tombstones. Pointers go in as uintptr_t.
+ * Multiplicative hash with a secret seed, linear probing, at most 3/4 full; removal shifts entries
+ * back, so there are no tombstones. Pointers are stored as uintptr_t.
  *
  * Memory    one table, charged to mem: 17 bytes a slot.
  * Threads   use each object from one thread at a time.
@@ -27,14 +27,14 @@ void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed);
 void tb_map_fini(struct tb_map *map);  /* accepts a zeroed map */
 void tb_map_clear(struct tb_map *map); /* keeps the table, unless it was almost empty */
 
-/* The value's place, or NULL. Valid until the next put or remove. */
+/* Returns the value's address, valid until the next put or remove, or NULL. */
 uint64_t *tb_map_find(const struct tb_map *map, uint64_t key);
-/* Finds or makes the entry; a fresh value is 0. *out_fresh may be NULL. */
+/* Finds or adds the entry; a fresh value is 0. out_fresh may be NULL. */
 TB_MUST tb_rc tb_map_put(struct tb_map *map, uint64_t key, uint64_t **out_value, bool *out_fresh);
 bool tb_map_remove(struct tb_map *map, uint64_t key);
 
-/* Maps of pointers. at: NULL where there is none. claim: the block of the key; a fresh one has `bytes` zeros from the
- * map's mem, and is the caller's to give back after tb_map_remove(). out: the address of a pointer of any type. */
+/* Maps of pointers. tb_map_at() returns NULL if the key is absent. tb_map_claim() finds the key's block or adds one of
+ * `bytes` zeros from the map's mem, which the caller releases after tb_map_remove(). out: the address of any pointer. */
 static inline void *tb_map_at(const struct tb_map *map, uint64_t key) {
   const uint64_t *value = tb_map_find(map, key);
 

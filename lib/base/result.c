@@ -27,7 +27,7 @@ void tb_diag_place(struct tb_diag *diag, uint64_t gen, int64_t thread, uint64_t 
   diag->offset = offset;
 }
 
-/* "thread 71, " as one of several places, "thread 71: " as the last. */
+/* Each place is followed by ", ", the last by ": ". */
 int tb_diag_format(const struct tb_diag *diag, char *out, size_t out_bytes) {
   const char *after_thread = diag->offset != TB_NO_OFFSET ? ", " : ": ";
   const char *after_gen = diag->thread != TB_NO_THREAD ? ", " : after_thread;

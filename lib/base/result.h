@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results and the words that go with them.
+/* Result codes, and messages about failures.
  *
- * A function that can fail returns a tb_rc. Words for people go into a struct tb_diag that the
- * caller hands in at construction; it is filled once, where the fault is seen, and the first fault
- * wins until the owner clears it.
+ * A function that can fail returns a tb_rc. The message for people goes into a struct tb_diag that
+ * the caller passes in at construction. It is filled where the fault is found; the first fault stays
+ * until the owner clears it.
  */
 #ifndef TB_RESULT_H
 #define TB_RESULT_H
@@ -41,27 +41,26 @@ enum tb_class { TB_PROGRESS, TB_PEER, TB_HOST };
   })
 
 #define TB_NO_GEN    UINT64_C(0) /* generation numbers start at 1 */
-#define TB_NO_OFFSET UINT64_MAX  /* of bytes in the trace, its header included */
+#define TB_NO_OFFSET UINT64_MAX  /* offsets count bytes of the trace, header included */
 #define TB_NO_THREAD INT64_C(-1)
 
-/* Where and why something went wrong, in words for people. */
+/* The place and the reason of a failure, for people. */
 struct tb_diag {
-  tb_rc rc;        /* TB_OK: nothing noted */
-  uint64_t gen;    /* TB_NO_GEN: not tied to one */
-  int64_t thread;  /* TB_NO_THREAD: not tied to one */
-  uint64_t offset; /* byte in the trace; TB_NO_OFFSET: not tied to one */
+  tb_rc rc;        /* TB_OK: empty */
+  uint64_t gen;    /* or TB_NO_GEN */
+  int64_t thread;  /* or TB_NO_THREAD */
+  uint64_t offset; /* byte in the trace, or TB_NO_OFFSET */
   char text[200];  /* one line, no newline, NUL-terminated */
 };
 
 void tb_diag_clear(struct tb_diag *diag);
 
-/* Notes text in diag (unless one is noted already; diag may be NULL) and returns rc. The place
- * fields are what the caller set before; use tb_diag_place() for that. */
+/* Stores rc and the text in diag, unless diag is NULL or already filled, and returns rc. The place is
+ * set before, by tb_diag_place(). */
 tb_rc tb_fail(struct tb_diag *diag, tb_rc rc, const char *fmt, ...) TB_PRINTF(3, 4);
 void tb_diag_place(struct tb_diag *diag, uint64_t gen, int64_t thread, uint64_t offset);
 
-/* "generation 3, thread 71, offset 4711: text", leaving out what is not known. Returns what
- * snprintf returns. */
+/* Formats "generation 3, thread 71, offset 4711: text" without unknown places. Returns as snprintf(). */
 int tb_diag_format(const struct tb_diag *diag, char *out, size_t out_bytes);
 
 const char *tb_rc_name(tb_rc rc); /* "BROKEN" */

@@ -7,7 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/random.h>
 
-/* Of the process's own bytes one word is its stack protector's: the other one, and a count. */
+/* Mixes a count with the second random word of AT_RANDOM; the first one is the stack protector's. */
 static uint64_t from_process(void) {
   static atomic_uint_fast64_t count;
   const unsigned char *bytes = (const unsigned char *)(uintptr_t)getauxval(AT_RANDOM);

@@ -8,8 +8,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* 0, or an errno. /dev/null stands for a file with nothing in it. */
-static int judge(int fd) {
+/* Returns 0 or an errno. /dev/null is accepted as an empty file. */
+static int check_small(int fd) {
   struct stat st;
 
   if (fstat(fd, &st) != 0) return errno;
@@ -20,11 +20,11 @@ static int judge(int fd) {
 }
 
 int tb_small_file_open(int dir_fd, const char *path) {
-  /* O_NONBLOCK: a FIFO is opened at once. */
+  /* O_NONBLOCK: opening a FIFO does not wait for a writer. */
   int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
   if (fd < 0) return -1;
-  int error = judge(fd);
+  int error = check_small(fd);
   if (error == 0) return fd;
   close(fd);
   errno = error;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static const uint64_t USER = UINT64_C(1) << 32; /* no user is an IPv4 address */
+static const uint64_t USER = UINT64_C(1) << 32; /* keeps user ids apart from IPv4 addresses */
 
 static uint64_t user_of(int fd) {
   struct ucred peer;

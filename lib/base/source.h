@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a connected socket's peer is, as far as limits can tell peers apart without a certificate: an IPv4 address, an IPv6
- * /64 (an owner of one address of it has them all), the user at the other end of a unix socket. 0: not known; all of
- * these are one. */
+/* Identifies the peer of a connected socket for limits, without a certificate: by IPv4 address, by IPv6 /64 (whoever has one
+ * address of it has all), or by the user at the other end of a unix socket. Unknown peers share the number 0. */
 #ifndef TB_BASE_SOURCE_H
 #define TB_BASE_SOURCE_H
 

@@ -6,7 +6,7 @@
 
 #include "wire/varint.h"
 
-/* One header field; the names make the reason. */
+/* Reads one header field; what: its name in the message. */
 static tb_rc read_field(const unsigned char **pos, const unsigned char *end, const char *what,
                         struct tb_diag *diag, uint64_t *out) {
   int used = tw_varint_read(*pos, end, out);
@@ -82,8 +82,8 @@ size_t tw_batch_write_header(unsigned char *out, const struct tw_batch *batch) {
   return n;
 }
 
-/* The header as Go's scanner takes it: any spaces where one stands, any before the number, which
- * may have leading zeros. It must end within HEADER_BYTES_MAX. */
+/* The header as Go's scanner accepts it: any number of spaces for one, any before the number, which
+ * may have leading zeros. The header must end within HEADER_BYTES_MAX. */
 enum { HEADER_BYTES_MAX = 4096 };
 
 static bool is_space(unsigned char c) {
@@ -131,7 +131,7 @@ static tb_rc scan_header(const unsigned char **pos, const unsigned char *end,
   return skip_text(pos, end, "trace\0\0\0", 8);
 }
 
-/* Other files that users pass by mistake, by their first bytes. */
+/* Recognises other files that users pass by mistake, by their first bytes. */
 static const char *looks_like(const unsigned char *bytes, size_t n) {
   static const struct {
     const char *magic, *what;

@@ -33,13 +33,13 @@ struct tw_batch {
   uint8_t experiment; /* enum tw_experiment; 0 is an ordinary batch */
 };
 
-/* Reads a whole batch from the start of bytes; *out_used counts its header in. A lone end mark
- * comes out as a batch of generation 0 without thread that holds just that byte. */
+/* Reads a whole batch from the start of bytes; *out_used includes its header. A lone end mark
+ * is returned as a batch of generation 0 without thread that contains only that byte. */
 TB_MUST tb_rc tw_batch_read(const unsigned char *bytes, size_t n, struct tb_diag *diag,
                             struct tw_batch *out, size_t *out_used);
-/* The kind of a batch, in a trace of this version. */
+/* Returns the kind of a batch in a trace of this version. */
 enum tw_batch_kind tw_batch_kind(const struct tw_batch *batch, unsigned version);
-/* Writes a header for len bytes of data, at most TW_BATCH_HEADER_BYTES_MAX; answers how many. */
+/* Writes a batch's header, at most TW_BATCH_HEADER_BYTES_MAX bytes; returns how many. */
 size_t tw_batch_write_header(unsigned char *out, const struct tw_batch *batch);
 
 enum { TW_HEADER_BYTES = 16 }; /* as every Go writes it; readers allow spaces and leading zeros */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 64 bytes of numbers at a time, as words of one bit a byte: where numbers end, how many, which of four. */
+/* Scans 64 bytes of numbers at a time, as words with one bit a byte: where numbers end, how many, which of four. */
 #ifndef TW_BLOCK_H
 #define TW_BLOCK_H
 
@@ -25,7 +25,7 @@ static inline uint64_t tw_top_bits(uint64_t word) {
   return ((word >> 7 & TW_EACH_BYTE) * UINT64_C(0x0102040810204080)) >> 56;
 }
 
-/* limit: 0 to 128. For machines without vectors. */
+/* For machines without vectors. limit: 0 to 128. */
 static inline struct tw_block tw_block_by_words(const unsigned char *bytes, unsigned limit) {
   struct tw_block block = { 0, 0 };
 
@@ -80,14 +80,14 @@ static inline struct tw_block tw_block(const unsigned char *bytes, struct tw_lim
 }
 #endif
 
-/* Byte i: how many bits are set in bytes 0 to i; the top byte has them all. */
+/* Returns in byte i the number of bits set in bytes 0 to i; the top byte has the total. */
 static inline uint64_t tw_count_up(uint64_t bits) {
   bits -= bits >> 1 & 0x55 * TW_EACH_BYTE;
   bits = (bits & 0x33 * TW_EACH_BYTE) + (bits >> 2 & 0x33 * TW_EACH_BYTE);
   return ((bits + (bits >> 4)) & 0x0f * TW_EACH_BYTE) * TW_EACH_BYTE;
 }
 
-/* Place of the nth bit that is set, n from 1 to their number; counts are tw_count_up() of bits. */
+/* Returns the place of the nth set bit, n from 1; counts: tw_count_up() of bits. */
 static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
   uint64_t reached = ((counts | 0x80 * TW_EACH_BYTE) - n * TW_EACH_BYTE) & 0x80 * TW_EACH_BYTE;
   unsigned byte = (unsigned)__builtin_ctzll(reached) & ~7u;
@@ -97,7 +97,7 @@ static inline unsigned tw_nth_bit(uint64_t bits, uint64_t counts, unsigned n) {
   return byte + (unsigned)__builtin_ctzll(bits);
 }
 
-/* The lowest bits of `bits`, one for each bit that is set in `places`, at those places. */
+/* Moves the lowest bits of `bits` to the places of the bits set in `places`. */
 static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
 #ifdef __x86_64__
   __asm__("pdepq %2, %1, %0" : "=r"(bits) : "r"(bits), "r"(places));
@@ -107,7 +107,7 @@ static inline uint64_t tw_deposit(uint64_t bits, uint64_t places) {
   return bits;
 }
 
-/* The other way: the bits at those places, side by side. */
+/* Moves the bits at those places to the lowest bits; the inverse of tw_deposit(). */
 static inline uint64_t tw_extract(uint64_t bits, uint64_t places) {
 #ifdef __x86_64__
   __asm__("pextq %2, %1, %0" : "=r"(bits) : "r"(bits), "r"(places));
@@ -124,7 +124,7 @@ static inline unsigned tw_count(uint64_t bits) {
   return (unsigned)bits;
 }
 
-/* Bit i: whether an odd number of bits is set in bits 0 to i. */
+/* Sets bit i if an odd number of bits 0 to i is set. */
 static inline uint64_t tw_odd_up(uint64_t bits) {
   bits ^= bits << 1;
   bits ^= bits << 2;

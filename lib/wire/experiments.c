@@ -16,7 +16,7 @@ struct reading {
   bool numbered;
   unsigned line;
   const char *pos, *end; /* of the line */
-  int experiment;        /* the one at hand; -1: none yet */
+  int experiment;        /* index of the current one; -1: none yet */
   struct tb_diag *diag;
 };
 
@@ -55,7 +55,6 @@ void tw_experiments_init(struct tw_experiments *x) {
   memset(x->place, 0, sizeof x->place);
 }
 
-/* Words. */
 
 static bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r';
@@ -77,7 +76,7 @@ static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* A letter, then letters, digits and underscores: what may be a name in C. */
+/* Returns true for a letter followed by letters, digits and underscores, as a name in C. */
 static bool is_name(struct word word, size_t len_max) {
   if (word.len == 0 || word.len > len_max || !is_letter(word.at[0])) return false;
   for (size_t i = 1; i < word.len; i++)
@@ -86,7 +85,7 @@ static bool is_name(struct word word, size_t len_max) {
   return true;
 }
 
-/* "id=137": what stands behind the sign. */
+/* Splits "id=137": *out is the text after the sign. */
 static bool is_setting(struct word word, const char *key, struct word *out) {
   size_t n = strlen(key);
 
@@ -122,7 +121,7 @@ static tb_rc keep(struct reading *r, struct word word, const char **out) {
   return TB_OK;
 }
 
-/* id=N, where lines are numbered. */
+/* Reads id=N, if lines are numbered. */
 static tb_rc take_number(struct reading *r, unsigned first, unsigned last, uint8_t *out) {
   struct word word, text;
   const char *before = r->pos;
@@ -267,7 +266,7 @@ static bool same(const struct tw_own_event *a, const struct tw_own_event *b) {
   return true;
 }
 
-/* Already there: *out_again, or a contradiction. */
+/* Sets *out_again if the same event is declared already; refuses a different one of that name or number. */
 static tb_rc look_for(struct reading *r, const struct tw_own_event *event, bool *out_again) {
   const struct tw_experiments *x = r->x;
 
@@ -329,7 +328,6 @@ static tb_rc take_event(struct reading *r) {
   return TB_OK;
 }
 
-/* Lines. */
 
 static tb_rc take_line(struct reading *r) {
   const char *comment = memchr(r->pos, '#', (size_t)(r->end - r->pos));

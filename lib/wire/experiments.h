@@ -25,7 +25,7 @@
 
 enum {
   TW_EXPERIMENT_FIRST = 2,   /* numbers of experiments: 1 is AllocFree */
-  TW_EXPERIMENT_SPECS = 255, /* not one, but what the others are */
+  TW_EXPERIMENT_SPECS = 255, /* no experiment: declares the others */
   TW_OWN_EVENT_FIRST = 137,  /* numbers of events: those below are Go's */
   TW_OWN_EVENTS_MAX = 256 - TW_OWN_EVENT_FIRST,
   TW_EXPERIMENTS_MAX = 32, /* in a trace */
@@ -37,7 +37,7 @@ enum {
 };
 #define TW_EXPERIMENTS_MAGIC "tracecollect experiments 1\n"
 
-/* An argument's type by its label: what stands behind its last underscore, or all of it. */
+/* Returns an argument's type by the part of the label after the last underscore, or by the whole label. */
 enum tw_arg_type tw_arg_type_of(const char *label);
 const char *tw_arg_type_name(enum tw_arg_type type); /* "value" */
 
@@ -50,8 +50,8 @@ struct tw_own_event {
   uint8_t experiment;  /* index */
   uint8_t context;     /* enum tw_context */
   uint8_t sequence;    /* index, if it has one */
-  int8_t seq_arg;      /* which argument is the sequence number; -1: it has none */
-  int8_t of_arg;       /* which one names it; -1: there is but one */
+  int8_t seq_arg;      /* index of the sequence number; -1: none */
+  int8_t of_arg;       /* index of the argument that names the X; -1: only one X */
 };
 
 struct tw_experiments {
@@ -71,15 +71,15 @@ struct tw_experiments {
 };
 
 void tw_experiments_init(struct tw_experiments *x);
-/* Reads lines, in addition to what there is. numbered: every line must have its number, else none may. */
+/* Adds the declarations of text. numbered: every line must have its number; otherwise none may. */
 TB_MUST tb_rc tw_experiments_read(struct tw_experiments *x, const char *text, size_t len,
                                   bool numbered, struct tb_diag *diag);
 
-/* The text in a batch of this experiment; false: it has none. */
+/* Finds the text in a batch of this experiment. Returns false if there is none. */
 bool tw_experiments_text(uint8_t experiment, const unsigned char *data, size_t len,
                          const char **out_text, size_t *out_len);
 
-/* NULL: there is no event of that number. */
+/* Returns NULL if there is no event of that number. */
 static inline const struct tw_own_event *tw_own_event(const struct tw_experiments *x,
                                                       uint8_t type) {
   if (x == NULL || type < TW_OWN_EVENT_FIRST) return NULL;
@@ -87,7 +87,7 @@ static inline const struct tw_own_event *tw_own_event(const struct tw_experiment
   return place == 0 ? NULL : &x->event[place - 1];
 }
 
-/* An experiment, or an event, as a line with its end: the length, less than TW_EXPERIMENT_LINE_MAX. */
+/* Write an experiment or an event as a line with newline; return the length, less than TW_EXPERIMENT_LINE_MAX. */
 size_t tw_experiment_write(const struct tw_experiments *x, unsigned experiment,
                            char out[TW_EXPERIMENT_LINE_MAX]);
 size_t tw_own_event_write(const struct tw_own_event *event, char out[TW_EXPERIMENT_LINE_MAX]);

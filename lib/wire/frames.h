@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a stack's frames end, found without reading them.
+/* Finds the end of a stack's frames without decoding them.
  *
  * Stacks are most bytes of a trace of deep calls, and hardly any is ever looked at: it must only be sure
  * that they can be read and that the strings they name are there. A number ends where a byte's top bit is
@@ -11,12 +11,12 @@
 
 #include <stdint.h>
 
-/* Answers where nframes frames end and raises *string_id_max to the largest function or file id. NULL if
- * they want reading one by one, for good reason or bad: numbers above eight bytes, string ids above two,
- * less than a block up to `end`. *string_id_max may have risen then, but not above what the frames name. */
+/* Returns the end of nframes frames and raises *string_id_max to the largest function or file id. Returns
+ * NULL if the frames must be read one by one: numbers above eight bytes, string ids above two, less than a
+ * block up to `end`. *string_id_max may have risen then, but not above the frames' largest id. */
 const unsigned char *tw__frames_end(const unsigned char *pos, const unsigned char *end,
                                     unsigned nframes, uint64_t *string_id_max);
-/* The same without instructions that only newer processors have. */
+/* Works as tw__frames_end(), without instructions that only newer processors have. */
 const unsigned char *tw__frames_end_anywhere(const unsigned char *pos, const unsigned char *end,
                                              unsigned nframes, uint64_t *string_id_max);
 

@@ -38,7 +38,7 @@ struct tw_locks_reading {
   const unsigned char *pos, *end;
   uint64_t missed;
 };
-/* False: it is no batch of locks. */
+/* Returns false if the batch is not one of locks. */
 bool tw_locks_read(const unsigned char *data, size_t len, struct tw_locks_reading *out);
 bool tw_lock_next(struct tw_locks_reading *r, struct tw_lock *out);
 

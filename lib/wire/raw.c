@@ -16,7 +16,7 @@ static tb_rc skip_numbers(const unsigned char **pos, const unsigned char *end, u
   return TB_OK;
 }
 
-/* Over n numbers of at most eight bytes each; NULL: it takes a closer look. */
+/* Skips n numbers of at most eight bytes each. Returns NULL if they must be read one by one. */
 static const unsigned char *skip_short(const unsigned char *pos, const unsigned char *end,
                                        uint64_t n) {
   while (end - pos >= 8) {

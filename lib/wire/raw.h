@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One event as it stands, without meaning: its numbers, its frames, its data.
+/* One event as written, without interpretation: its numbers, frames and data.
  *
  * A batch's header counts as an event here, so a whole trace reads as a flat sequence.
  *
@@ -29,12 +29,11 @@ struct tw_raw {
 TB_MUST tb_rc tw_raw_read(const unsigned char *bytes, size_t n, unsigned types_end,
                           struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
 
-/* The same in a generation whose own experiments are known: their events are read, too, and nothing else is refused
- * than with TW_EV_LIMIT. */
+/* Works as tw_raw_read() with TW_EV_LIMIT, and also reads events of the generation's own experiments. */
 TB_MUST tb_rc tw_raw_read_own(const unsigned char *bytes, size_t n, const struct tw_experiments *x,
                               struct tb_diag *diag, struct tw_raw *out, size_t *out_used);
 
-/* The next of the numbers args and frames; moves *pos behind it. */
+/* Returns the next number of args or frames and moves *pos after it. */
 static inline uint64_t tw_raw_number(const unsigned char **pos) {
   uint64_t value = **pos;
 

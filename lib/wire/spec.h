@@ -91,14 +91,14 @@ extern const struct tw_spec tw_specs[UINT8_MAX + 1];
 static inline const struct tw_spec *tw_spec(uint8_t type) {
   return &tw_specs[type];
 }
-/* By name; TW_EV_NONE if there is none. */
+/* Finds an event by name; TW_EV_NONE if there is none. */
 enum tw_event tw_spec_find(const char *name, size_t len);
-/* Carries a dt as first argument. */
+/* Returns true if a dt precedes the arguments. */
 static inline bool tw_spec_has_dt(const struct tw_spec *spec) {
   return spec->kind >= TW_KIND_CLOCK;
 }
 
-/* 22, 23, 25, 26: what this program reads. */
+/* Returns true for versions that this program reads: 22, 23, 25, 26. */
 bool tw_version_known(unsigned version);
 /* The first event number that Go's table for this version does not have (what -d=wire refuses). */
 unsigned tw_version_events_end(unsigned version);

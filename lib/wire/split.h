@@ -56,7 +56,7 @@ struct tw_split {
 
 void tw_split_init(struct tw_split *split, struct tb_mem *mem);
 void tw_split_fini(struct tw_split *split); /* accepts a zeroed splitter */
-/* Takes the memory now that a straddling batch will want: no feed fails after that. */
+/* Allocates the memory for a straddling batch now, so that no later feed can fail. */
 TB_MUST tb_rc tw_split_reserve(struct tw_split *split);
 /* Starts a new stream at offset 0. */
 void tw_split_reset(struct tw_split *split);

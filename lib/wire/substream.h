@@ -75,7 +75,7 @@ TB_MUST tb_rc tw_write_blob(struct tw_write *w, struct tw_blob *blob);
 /* An event that every Go tool reads and that holds a blob: a log whose key is the sub-stream's name and whose
  * message is this word, "blob:17". */
 size_t tw_blob_word(uint64_t id, char out[TW_BLOB_WORD_BYTES]);
-/* 0: it is no such word. */
+/* Returns 0 if it is not such a word. */
 uint64_t tw_blob_word_read(const char *word, size_t len);
 
 #endif

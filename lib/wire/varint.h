@@ -14,7 +14,7 @@
 
 enum { TW_VARINT_BYTES_MAX = 10 };
 
-/* Bytes used; 0: cut off at end; -1: wider than 64 bits. */
+/* Returns the bytes used; 0 if cut off at end; -1 if wider than 64 bits. */
 static inline int tw_varint_read(const unsigned char *pos, const unsigned char *end,
                                  uint64_t *out) {
   uint64_t value = 0;
@@ -44,7 +44,7 @@ static inline uint64_t tw_load8(const unsigned char *pos) {
   return le64toh(word);
 }
 
-/* The top bit of each byte that ends a number. */
+/* Returns the top bit of each byte that ends a number. */
 static inline uint64_t tw_ends(uint64_t word) {
   return ~word & UINT64_C(0x8080808080808080);
 }
@@ -63,7 +63,7 @@ static inline unsigned tw_join_four(unsigned word) {
          (word >> 3 & 0x7f << 21);
 }
 
-/* Writes at most TW_VARINT_BYTES_MAX bytes; answers how many. */
+/* Returns how many bytes tw_varint_write() writes, at most TW_VARINT_BYTES_MAX. */
 static inline size_t tw_varint_bytes(uint64_t value) {
   return (70u - (unsigned)__builtin_clzll(value | 1)) / 7;
 }

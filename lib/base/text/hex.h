@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes 2 n digits and NUL; answers out. */
+/* Writes 2 n digits and NUL; returns out. */
 static inline char *tb_hex(const void *bytes, size_t n, char *out) {
   static const char digits[] = "0123456789abcdef";
   const unsigned char *byte = bytes;
@@ -19,14 +19,14 @@ static inline char *tb_hex(const void *bytes, size_t n, char *out) {
   return out;
 }
 
-/* -1: it is none. */
+/* Returns the digit's value, or -1. */
 static inline int tb_hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* False: text does not begin with 2 n digits. */
+/* Returns false if text does not begin with 2 n digits. */
 static inline bool tb_unhex(const char *text, unsigned char *out, size_t n) {
   for (size_t i = 0; i < n; i++) {
     int high = tb_hex_digit(text[2 * i]), low = high < 0 ? -1 : tb_hex_digit(text[2 * i + 1]);

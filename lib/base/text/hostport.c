@@ -26,17 +26,17 @@ static bool parse_port(const char *text, uint16_t *out) {
   return true;
 }
 
-static tb_rc parse(const char *text, bool wants_port, struct tb_diag *diag,
-                   struct tb_hostport *out) {
+static tb_rc parse_hostport(const char *text, bool port_required, struct tb_diag *diag,
+                            struct tb_hostport *out) {
   struct tb_hostport got = { 0 };
   bool bracketed = text[0] == '[';
   const char *host = text + bracketed;
   const char *end = bracketed ? strchr(host, ']') : strchrnul(host, ':');
   const char *colon = bracketed && end != NULL ? end + 1 : end;
 
-  if (end == NULL || (*colon != ':' && (wants_port || *colon != '\0')))
+  if (end == NULL || (*colon != ':' && (port_required || *colon != '\0')))
     return tb_fail(diag, TB_BROKEN, "\"%.120s\" is not HOST%s", text,
-                   wants_port ? ":PORT" : " or HOST:PORT");
+                   port_required ? ":PORT" : " or HOST:PORT");
   if (!bracketed && *colon == ':' && strchr(colon + 1, ':') != NULL)
     return tb_fail(diag, TB_BROKEN,
                    "\"%.120s\": an IPv6 address goes in brackets, as in [::1]:7070", text);
@@ -56,11 +56,11 @@ static tb_rc parse(const char *text, bool wants_port, struct tb_diag *diag,
 }
 
 tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out) {
-  return parse(text, true, diag, out);
+  return parse_hostport(text, true, diag, out);
 }
 
 tb_rc tb_host_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out) {
-  return parse(text, false, diag, out);
+  return parse_hostport(text, false, diag, out);
 }
 
 bool tb_host_is_loopback(const char *host) {

@@ -13,13 +13,13 @@ struct tb_hostport {
   uint16_t port;
 };
 
-/* TB_BROKEN with the reason in diag; a port is required, 0 is one. */
+/* Requires a port, which may be 0. Returns TB_BROKEN with the reason in diag if text is not HOST:PORT. */
 TB_MUST tb_rc tb_hostport_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out);
 
-/* The same where the port may be missing, as in the header Host of HTTP: it is 0 then. */
+/* Parses HOST or HOST:PORT, as in the header Host of HTTP; a missing port becomes 0. */
 TB_MUST tb_rc tb_host_parse(const char *text, struct tb_diag *diag, struct tb_hostport *out);
 
-/* 127.0.0.0/8, ::1 or "localhost" by its letters, large or small. */
+/* Returns true for 127.0.0.0/8, ::1 and "localhost" in any case; no name is looked up. */
 bool tb_host_is_loopback(const char *host);
 
 #endif

@@ -4,13 +4,13 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { WORD_MAX = 64 }; /* what is longer is no slip of a finger */
+enum { WORD_MAX = 64 }; /* longer words are not typing errors */
 
 static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Optimal string alignment: Levenshtein's distance with swaps of neighbours. */
+/* Computes the optimal string alignment distance: Levenshtein's with swaps of neighbours. */
 static size_t distance_of(const char *a, size_t a_len, const char *b, size_t b_len) {
   size_t rows[3][WORD_MAX + 1];
   size_t *before = rows[0], *above = rows[1], *row = rows[2];
@@ -38,7 +38,7 @@ size_t tb_nearest_distance(const char *a, const char *b) {
   return distance_of(a, a_len, b, b_len);
 }
 
-/* A third of a word may be wrong, and one letter of a short one. */
+/* Allows errors in a third of the letters, in one letter of a short word. */
 static size_t limit_for(size_t len) {
   return len < 4 ? 1 : len / 3;
 }

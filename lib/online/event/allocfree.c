@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte of a batch says what it is. Ids are addresses, less where the heap starts, divided by what
- * such things are aligned to; a stack's size is given as the number of its bits. */
+/* The first byte of a batch is its kind. An id is an address minus the heap's start, divided by the alignment of
+ * such things; a stack's size is written as its bit length. */
 #include "online/event/allocfree.h"
 
 #include "base/grow.h"
@@ -37,7 +37,7 @@ static tb_rc add_type(struct to_allocfree *af, const struct to_heap_type *type) 
 
   TB_TRY(TB_MEM_GROW(af->mem, af->type, af->room, af->types));
   TB_TRY(tb_map_put(&af->by_id, type->id, &place, &fresh));
-  if (!fresh) return TB_OK; /* the first of two wins; a program should not write two */
+  if (!fresh) return TB_OK; /* the first of two counts; a program should not write two */
   *place = af->types;
   af->type[af->types++] = *type;
   return TB_OK;

@@ -43,7 +43,7 @@ static tb_rc add_stack(struct to_generation *gen, const struct tw_section *secti
   return to__ids_put(&gen->stack_ids, stack->id, (uint32_t)gen->stacks.count - 1);
 }
 
-/* Go writes stacks in no order of ids: while one is read, the place of the one before is fetched. */
+/* Stacks are not sorted by id, so the table entry of each is prefetched while the next one is read. */
 static tb_rc add_stacks(struct to_generation *gen, struct tw_section *section) {
   struct tw_stack stacks[2];
   unsigned n = 0;
@@ -68,7 +68,7 @@ static tb_rc add_samples(struct to_generation *gen, struct tw_section *section) 
     TB_TRY(to__vec_add(gen->mem, &gen->samples, sizeof(struct to_sample), &slot));
     *(struct to_sample *)slot = (struct to_sample){ sample.m, sample.p, sample.g, sample.stack };
     TB_TRY(to__vec_add(gen->mem, &gen->sample_times, sizeof(struct to_heap_entry), &slot));
-    /* Raw ticks until the frequency is known. */
+    /* Times are raw ticks until the frequency is known. */
     *(struct to_heap_entry *)slot = (struct to_heap_entry){ .time = (to_ns)sample.time };
   }
   return rc;
@@ -79,7 +79,7 @@ static tb_rc add_sync(struct to_generation *gen, struct tw_section *section, uin
   tb_rc rc;
 
   while ((rc = tw_sync_next(section, gen->version, &sync)) == TB_OK || rc == TB_AGAIN) {
-    /* A second one is refused before its numbers are missed. */
+    /* A second one is refused even if its numbers are cut off. */
     bool frequency = sync.type == TW_EV_FREQUENCY;
     if (frequency ? gen->ns_per_tick != 0 : gen->has_clock)
       return tb_fail(section->diag, TB_BROKEN, "the generation has two %s",
@@ -97,7 +97,7 @@ static tb_rc add_sync(struct to_generation *gen, struct tw_section *section, uin
   return rc;
 }
 
-/* The program's own experiments. Without the line that says so it may be anything else. */
+/* Reads the program's own experiments. A batch without their magic line is something else. */
 static tb_rc add_specs(struct to_generation *gen, const struct tw_batch *batch,
                        struct tb_diag *diag) {
   const char *text;
@@ -185,7 +185,7 @@ tb_rc to__add_batch(struct to_generation *gen, const struct tw_batch *batch, uin
   }
 }
 
-/* Each frame's names must be in the string table; only the first frame that names a PC counts. */
+/* Checks that each frame's names are in the string table; for each PC only the first frame counts. */
 static tb_rc check_frames(struct to_generation *gen, struct tb_diag *diag) {
   const struct to_stack *stacks = gen->stacks.items;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches to a generation: sorts them by what they hold, reads the tables, cross-checks them.
+/* Builds a generation from batches: sorts them by kind, reads the tables and cross-checks them.
  *
  * Memory    the generation's; a batch's bytes must stay as long as the generation (to__keep_batch()
  *           copies those that do not).
- * Errors    TB_BROKEN: see diag. TB_END: a table's last entry is cut off in the way that Go's reader takes
- *           for the end of the trace. TB_BUDGET, TB_NOMEM.
+ * Errors    TB_BROKEN: see diag. TB_END: a table's last entry is cut off so that Go's reader sees the end
+ *           of the trace. TB_BUDGET, TB_NOMEM.
  */
 #ifndef TO_EVENT_ASSEMBLE_H
 #define TO_EVENT_ASSEMBLE_H
@@ -13,10 +13,10 @@
 
 /* Copies a batch's data into the generation. */
 TB_MUST tb_rc to__keep_batch(struct to_generation *gen, struct tw_batch *batch);
-/* Takes a batch in. offset is that of its data in the trace. */
+/* Adds a batch. offset: of its data in the trace. */
 TB_MUST tb_rc to__add_batch(struct to_generation *gen, const struct tw_batch *batch,
                             uint64_t offset, struct tb_diag *diag);
-/* All batches are in: checks that nothing is missing and puts CPU samples in order. */
+/* Call after the last batch: checks that nothing is missing and sorts the CPU samples. */
 TB_MUST tb_rc to__complete(struct to_generation *gen, struct tb_diag *diag);
 
 #endif

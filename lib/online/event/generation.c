@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames are not unpacked: most generations are ordered without anyone looking at a stack. The first
- * question builds the map by PC, because a frame's function, file and line are those of the first
- * frame of the generation that names its PC, whatever a later stack says. */
+/* Frames are not unpacked, because most generations are ordered without a look at any stack. The first
+ * query builds a map by PC: as in Go's reader, a frame's function, file and line are those of the
+ * generation's first frame with this PC, even if a later stack differs. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -9,7 +9,7 @@
 #include "wire/sections.h"
 
 enum {
-  /* Four batches would be above what allocators keep: mapped again for each reader. */
+  /* Allocators would map four batches anew for each reader, instead of keeping them. */
   BYTES_CHUNK = 3 * (TW_BATCH_BYTES_MAX + 256),
   BATCHES_CHUNK = 8 << 10,
   EXTRA_CHUNK = 4 << 10
@@ -128,7 +128,7 @@ tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_
 
   *out_id = 0;
   if (text.len == 0) return TB_OK;
-  /* Equal texts share an id; of two texts with one hash the later is kept again at each end. */
+  /* Equal texts share an id, unless hashes collide: then the later text is stored again each time. */
   TB_TRY(tb_map_put(&gen->extra_by_hash, tb_hash(gen->seed, text.data, text.len), &found, &fresh));
   if (!fresh) {
     struct to_string have = to_generation_extra_string(gen, *found);
@@ -144,7 +144,7 @@ tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_
   return TB_OK;
 }
 
-/* First frame of a PC wins. */
+/* Adds a stack's frames to the map; the first frame of a PC stays. */
 static tb_rc make_frames_of(struct to_generation *gen, const struct to_stack *stack) {
   const unsigned char *pos = stack->frames;
 
@@ -185,7 +185,7 @@ static struct to_stack *find_stack(const struct to_generation *gen, uint64_t id)
   return position == TO_IDS_NONE ? NULL : (struct to_stack *)gen->stacks.items + position;
 }
 
-/* The map by PC is made behind the const face of a generation: it is the answer, kept. */
+/* Builds the map by PC although the generation is const: the map is only a cache. */
 static tb_rc know_frames(const struct to_generation *gen) {
   return to__frames_make((struct to_generation *)(uintptr_t)gen);
 }
@@ -237,7 +237,7 @@ static tb_rc find_places(struct to_generation *gen, const struct to_stack *stack
   uint16_t *places;
 
   TB_TRY(tb_map_put(&gen->places_by_stack, stack->id, &place, &fresh));
-  if (*place == 0) { /* fresh, or there was no memory the last time */
+  if (*place == 0) { /* fresh, or memory could not be allocated the last time */
     TB_TRY(tb_arena_take(&gen->extra, stack->nframes * sizeof **out, &places));
     const unsigned char *pos = stack->frames;
     for (uint32_t i = 0; i < stack->nframes; i++) {
@@ -257,7 +257,7 @@ bool to_stack_at(const struct to_generation *gen, uint64_t id, uint64_t depth,
   const uint16_t *places;
 
   if (stack == NULL || depth >= stack->nframes || know_frames(gen) != TB_OK) return false;
-  /* Kept behind the const face, as the map by PC is. */
+  /* A cache like the map by PC, so const is cast away. */
   if (find_places((struct to_generation *)(uintptr_t)gen, stack, &places) != TB_OK) return false;
   struct to_stack_iter it = { gen, stack->frames + places[depth], 1, false };
   return to_stack_next(&it, out);
@@ -295,7 +295,7 @@ bool to_generation_clock(const struct to_generation *gen, struct to_clock *out) 
   int64_t sec = (int64_t)gen->clock[2], nsec = (int64_t)gen->clock[3];
 
   if (!gen->has_clock) return false;
-  /* Nanoseconds may be out of range, also negative: whole seconds go over. */
+  /* Nanoseconds may be out of range or negative: carry whole seconds. */
   sec = (int64_t)((uint64_t)sec + (uint64_t)(nsec / 1000000000));
   nsec %= 1000000000;
   if (nsec < 0) {

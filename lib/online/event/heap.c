@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positions are absolute in the whole array, as two of the algorithm's conditions look below the part
- * being sorted: "not the first part" (then the entry before it bounds it from below) and the left end
- * of a shift. */
+/* Positions are absolute in the whole array, because two of the algorithm's conditions read entries before
+ * the part being sorted: the entry before a part is its lower bound, and a shift may go on to the left. */
 #include "online/event/heap.h"
 
 enum { INSERTION_MAX = 12, NINTHER_MIN = 50, SHIFT_MIN = 50, SHIFTS_MAX = 5, SWAPS_MAX = 4 * 3 };
@@ -48,7 +47,7 @@ static void heap_sort(struct to_heap_entry *e, size_t lo, size_t hi) {
   }
 }
 
-/* The middle one of three positions. */
+/* Returns the position of the middle one of three entries. */
 static size_t median(const struct to_heap_entry *e, size_t a, size_t b, size_t c, int *swaps) {
   size_t kept;
 
@@ -110,7 +109,7 @@ static bool sort_by_shifts(struct to_heap_entry *e, size_t lo, size_t hi) {
   return false;
 }
 
-/* Equal entries to the left, greater ones to the right; answers where the right part begins. */
+/* Moves equal entries to the left, greater ones to the right; returns the begin of the right part. */
 static size_t split_equal(struct to_heap_entry *e, size_t lo, size_t hi, size_t pivot) {
   size_t i = lo + 1, j = hi - 1;
 
@@ -123,7 +122,7 @@ static size_t split_equal(struct to_heap_entry *e, size_t lo, size_t hi, size_t 
   }
 }
 
-/* Smaller entries to the left of the pivot's final place, which is answered. */
+/* Moves smaller entries to the left of the pivot; returns the pivot's final place. */
 static size_t split(struct to_heap_entry *e, size_t lo, size_t hi, size_t pivot,
                     bool *out_was_split) {
   size_t i = lo + 1, j = hi - 1;

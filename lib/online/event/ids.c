@@ -17,7 +17,7 @@ void to__ids_fini(struct to_ids *ids) {
   *ids = (struct to_ids){ 0 };
 }
 
-/* As in tb_map_clear(): a table that one generation made large does not stay for many small ones. */
+/* Frees the array if one generation made it large and later ones are small, as tb_map_clear() does. */
 void to__ids_clear(struct to_ids *ids) {
   if (ids->dense_len > DENSE_MIN && ids->count < ids->dense_len / DENSE_SPARSE) {
     tb_mem_give(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the ids of a table to positions: an array where ids are dense (Go counts from 1), a hash map
- * for the rest. Ids come from a peer: the array grows only while at least half of it is used.
+/* Maps a table's ids to positions: an array for dense ids (Go counts from 1), a hash map for the rest.
+ * A peer chooses the ids, so the array grows only while at least half of it is used.
  *
  * Memory    both parts from mem; clear keeps them.
  * Errors    TB_BUDGET, TB_NOMEM from mem.
@@ -15,7 +15,7 @@ struct to_ids {
   uint32_t *dense; /* position + 1; 0: absent */
   size_t dense_len;
   struct tb_map
-      sparse; /* ids from dense_len on; of those that the array has reached since, too, but they are not read */
+      sparse; /* ids from dense_len on; older entries that the array covers now are not read */
   size_t count;
   uint64_t all_below; /* after to__ids_settle(): every id from 1 to all_below - 1 is present */
 };
@@ -26,7 +26,7 @@ void to__ids_init(struct to_ids *ids, struct tb_mem *mem);
 void to__ids_fini(struct to_ids *ids);
 void to__ids_clear(struct to_ids *ids);
 
-/* The id must be absent. */
+/* Adds an id, which must be absent. */
 TB_MUST tb_rc to__ids_put(struct to_ids *ids, uint64_t id, uint32_t position);
 void to__ids_settle(struct to_ids *ids);
 
@@ -37,12 +37,12 @@ static inline uint32_t to__ids_find(const struct to_ids *ids, uint64_t id) {
   return found == NULL ? TO_IDS_NONE : (uint32_t)*found;
 }
 
-/* Asks for the memory where an id will be looked for. */
+/* Prefetches the entry of an id. */
 static inline void to__ids_fetch(const struct to_ids *ids, uint64_t id) {
   if (id < ids->dense_len) __builtin_prefetch(&ids->dense[id], 1);
 }
 
-/* The id 0 is always there: the empty string, the empty stack. */
+/* Id 0 always exists: the empty string, the empty stack. */
 static inline bool to__ids_has(const struct to_ids *ids, uint64_t id) {
   return id < ids->all_below || id == 0 || to__ids_find(ids, id) != TO_IDS_NONE;
 }

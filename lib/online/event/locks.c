@@ -16,8 +16,8 @@ void to_locks_fini(struct to_locks *locks) {
   *locks = (struct to_locks){ 0 };
 }
 
-/* Of two for one string the first counts; a program should not write two. */
-static tb_rc add(struct to_locks *locks, const struct to_generation *gen,
+/* Adds a lock. The first of two for one string counts; a program should not write two. */
+static tb_rc add_lock(struct to_locks *locks, const struct to_generation *gen,
                  const struct tw_lock *from) {
   uint64_t *place;
   bool fresh;
@@ -48,7 +48,7 @@ tb_rc to_locks_generation(struct to_locks *locks, const struct to_generation *ge
     if (batch->experiment != TW_EXPERIMENT_ALLOC_FREE) continue;
     if (!tw_locks_read(batch->data, batch->len, &reading)) continue;
     locks->missed += reading.missed;
-    while (tw_lock_next(&reading, &lock)) TB_TRY(add(locks, gen, &lock));
+    while (tw_lock_next(&reading, &lock)) TB_TRY(add_lock(locks, gen, &lock));
   }
   return TB_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that outlive their generation: of tasks and of open regions. Each text is kept once, however many
- * regions carry it (a region is five bytes on the wire, its name up to 1,024).
+/* Names of tasks and open regions, which outlive their generation. Each text is stored once, because many
+ * regions can share it (a region is five bytes on the wire, its name up to 1,024).
  *
- * Memory    a name from mem, while someone holds it.
+ * Memory    names from mem, counted by holders.
  * Errors    TB_BUDGET, TB_NOMEM from mem.
  */
 #ifndef TO_EVENT_NAMES_H
@@ -14,7 +14,7 @@
 struct to_name {
   uint64_t hash;
   uint32_t holders, len;
-  bool listed; /* in by_hash; of two texts with one hash only one is */
+  bool listed; /* in by_hash, which has only one text for each hash */
   char text[];
 };
 
@@ -24,7 +24,7 @@ struct to_names {
 };
 
 void to__names_init(struct to_names *names, struct tb_mem *mem);
-void to__names_fini(struct to_names *names); /* every name has been let go */
+void to__names_fini(struct to_names *names); /* every name must be released before */
 
 TB_MUST tb_rc to__name_hold(struct to_names *names, struct to_string text, struct to_name **out);
 void to__name_let_go(struct to_names *names, struct to_name *name);

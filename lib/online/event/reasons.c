@@ -24,14 +24,14 @@ void to_reasons_fini(struct to_reasons *r) {
   r->n = 0;
 }
 
-/* As Go's profiles tell them apart. */
+/* Classifies as Go's profiles do. */
 static enum to_wait_class class_of(const char *words) {
   if (strstr(words, "chan") != NULL || strstr(words, "select") != NULL) return TO_WAIT_CHAN;
   if (strstr(words, "sync") != NULL) return TO_WAIT_SYNC;
   return strstr(words, "network") != NULL ? TO_WAIT_NET : TO_WAIT_OTHER;
 }
 
-static tb_rc add(struct to_reasons *r, struct to_string words) {
+static tb_rc add_reason(struct to_reasons *r, struct to_string words) {
   struct to_own_reason *own;
   void *block = NULL;
 
@@ -61,7 +61,7 @@ tb_rc to_reasons_number(struct to_reasons *r, struct to_string words, uint8_t *o
          (r->own[i]->len != words.len || memcmp(r->own[i]->text, words.data, words.len) != 0))
     i++;
   if (i == TO_REASONS_MAX - TO_REASONS) return TB_OK;
-  if (i == r->n) TB_TRY(add(r, words));
+  if (i == r->n) TB_TRY(add_reason(r, words));
   *out = (uint8_t)(TO_REASONS + i);
   return TB_OK;
 }

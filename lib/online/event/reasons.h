@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reasons of one stream's waits: those of online/event/reasons.def, and others by their words. Go adds some with each version, and a
- * C program names its own (ta_wait_begin).
+/* Numbers the reasons of one stream's waits: those of online/event/reasons.def, and unknown ones by their text. Each Go version
+ * adds some, and a C program has its own (ta_wait_begin).
  *
- * Numbers below TO_REASONS are enum to_reason. The first TO_REASONS_MAX - TO_REASONS others get the next ones, for as long as the
- * object lives; further ones are TO_REASON_OTHER.
+ * Numbers below TO_REASONS are enum to_reason. The first TO_REASONS_MAX - TO_REASONS unknown reasons get the next numbers until
+ * the object is freed; further ones are TO_REASON_OTHER.
  *
- * Memory    from mem: 80 bytes and twice its words for each other one.
+ * Memory    from mem: 80 bytes and twice the text for each unknown reason.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM.
  */
@@ -28,7 +28,7 @@ void to_reasons_init(struct to_reasons *r, struct tb_mem *mem);
 void to_reasons_fini(struct to_reasons *r); /* accepts a zeroed one */
 
 TB_MUST tb_rc to_reasons_number(struct to_reasons *r, struct to_string words, uint8_t *out);
-/* Lent as long as the object. */
+/* Returns a pointer that is valid as long as r. */
 const struct to_reason_info *to_reasons_info(const struct to_reasons *r, unsigned number);
 
 #endif

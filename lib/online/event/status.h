@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states that the wire's status numbers stand for; private to the library. Inline: a call would push the orderer's
- * step out of its registers. */
+/* Converts the wire's status numbers to states; private to the library. Inline, because a call would spill the
+ * orderer's registers. */
 #ifndef TO_EVENT_STATUS_H
 #define TO_EVENT_STATUS_H
 
 #include "online/event/event.h"
 
-/* enum tw_go_status to enum to_go_state; UNDETERMINED for a number that the format does not know. */
+/* Converts enum tw_go_status to enum to_go_state; unknown numbers become UNDETERMINED. */
 static inline uint8_t to__go_state_of(uint64_t status) {
   static const uint8_t states[TW_GO_STATUSES] = {
     [TW_GO_RUNNABLE] = TO_GO_RUNNABLE,
@@ -17,7 +17,7 @@ static inline uint8_t to__go_state_of(uint64_t status) {
   return status < TW_GO_STATUSES ? states[status] : TO_GO_UNDETERMINED;
 }
 
-/* enum tw_proc_status to enum to_proc_state, likewise. */
+/* Converts enum tw_proc_status to enum to_proc_state, likewise. */
 static inline uint8_t to__proc_state_of(uint64_t status) {
   static const uint8_t states[TW_PROC_STATUSES] = {
     [TW_PROC_RUNNING] = TO_PROC_RUNNING,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation from the inside: what assemble.c fills and order.c reads.
+/* The layout of a generation, filled by assemble.c and read by order.c.
  *
- * Batch bytes stay where they are (the reader sees to it that TO_BATCH_SLACK bytes after each batch can
- * be read too); the tables hold pointers into them. All tables keep their memory for the next
- * generation.
+ * The tables hold pointers into the batches' bytes; the reader ensures that TO_BATCH_SLACK bytes after
+ * each batch can be read, too. All tables keep their memory for the next generation.
  */
 #ifndef TO_EVENT_TABLES_H
 #define TO_EVENT_TABLES_H
@@ -24,7 +23,7 @@ struct to_batch {
   struct to_batch *next;
 };
 
-/* The batches of one thread, in the order they came. */
+/* The batches of one thread, in order of arrival. */
 struct to_thread_batches {
   int64_t thread;
   struct to_batch *first, *last;
@@ -63,48 +62,48 @@ struct to_generation {
   struct tb_map place_by_thread;
   struct to_vec strings; /* struct to_string */
   struct to_ids string_ids;
-  struct to_vec stacks; /* struct to_stack, as they came */
+  struct to_vec stacks; /* struct to_stack, in order of arrival */
   struct to_ids stack_ids;
   uint64_t stack_string_max;          /* largest string id that a frame names */
   struct to_vec samples;              /* struct to_sample */
   struct to_vec sample_times;         /* struct to_heap_entry, sorted */
   struct to_vec experimental;         /* struct to_experimental */
-  struct tw_experiments *experiments; /* what they are; NULL: not said */
+  struct tw_experiments *experiments; /* the program's own; NULL: none declared */
   struct to_vec extra_strings;        /* struct to_string in `extra` */
   struct tb_map extra_by_hash;
   struct tb_arena extra;
 
-  /* Of stacks that to_stack_at() has read: uint16_t in `extra`, where each frame begins. */
+  /* For stacks read by to_stack_at(): stack id -> uint16_t array in `extra`, the offset of each frame. */
   struct tb_map places_by_stack;
 
-  /* Made when frames are first read: by PC, where the frame stands that names it first. */
+  /* Built when frames are first read: PC -> address of the first frame with this PC. */
   struct tb_map frame_by_pc;
   bool frames_known;
   size_t frames_next; /* stack whose frames are not in frame_by_pc yet */
-  tb_rc frames_rc;    /* why they could not be made; the reader answers it after the sink */
+  tb_rc frames_rc;    /* failure of building frame_by_pc; returned by the reader after the sink */
 };
 
 void to__generation_init(struct to_generation *gen, struct tb_mem *mem);
 void to__generation_fini(struct to_generation *gen);
-/* Empty again, for the next number. */
+/* Empties gen for the next generation. */
 void to__generation_clear(struct to_generation *gen);
 
-/* Makes room for one more item and answers its place, uninitialised. */
+/* Adds one uninitialised item. */
 TB_MUST tb_rc to__vec_add(struct tb_mem *mem, struct to_vec *vec, size_t item_bytes, void **out);
 
-/* Ticks to nanoseconds as Go's reader does: a double product, cut towards zero; out of range gives
- * the smallest number, as the processor's conversion does. */
+/* Converts ticks to nanoseconds as Go's reader does: a double product, truncated towards zero; out of range it
+ * is INT64_MIN, as the processor's conversion returns. */
 static inline to_ns to__ticks_ns(double ns_per_tick, uint64_t ticks) {
   double ns = (double)ticks * ns_per_tick;
 
   return ns < 9223372036854775808.0 && ns >= -9223372036854775808.0 ? (to_ns)ns : INT64_MIN;
 }
 
-/* The id under which to_generation_extra_string() gives this text; 0 for the empty one. */
+/* Stores a text for to_generation_extra_string(); the id is 0 for the empty text. */
 TB_MUST tb_rc to__extra_string(struct to_generation *gen, struct to_string text, uint64_t *out_id);
 
 TB_MUST tb_rc to__frames_make(struct to_generation *gen);
-/* About so many frames of it. TB_AGAIN: more left. */
+/* Adds about so many frames to frame_by_pc. TB_AGAIN: more left. */
 TB_MUST tb_rc to__frames_make_some(struct to_generation *gen, size_t frames);
 
 #endif

@@ -7,8 +7,8 @@
 #include "online/event/status.h"
 #include "wire/experiments.h"
 
-/* Where an id, a string or a stack stands: the offset of an 8-byte field of struct to_event. The time comes
- * first there, so 0 means none. */
+/* The place of an id, a string or a stack: the offset of an 8-byte field of struct to_event. Offset 0 is the time,
+ * so 0 means none. */
 enum place {
   NONE,
   P = offsetof(struct to_event, p),
@@ -105,8 +105,8 @@ uint64_t to_event_stack(const struct to_event *ev) {
 
   if (ev->type == TW_EV_SYNC) return TO_NO_STACK;
   if (ev->type == TW_EV_CPU_SAMPLE)
-    return ev->args[0]; /* also the empty stack: it prints a heading */
-  /* The context's own stack is the last argument, where an event has one. */
+    return ev->args[0]; /* the empty stack, too: it prints a heading */
+  /* The context's own stack is the last argument, if an event has one. */
   if (spec->nargs == 0 || spec->args[spec->nargs - 1].type != TW_ARG_STACK) return TO_NO_STACK;
   uint64_t id = ev->args[spec->nargs - 1];
   return id == 0 ? TO_NO_STACK : id;
@@ -207,7 +207,7 @@ const struct to_range_info *to_range_info(enum to_range_kind kind) {
   return &ranges[kind];
 }
 
-/* A system call is a state of its goroutine; its range lasts as long. A status restates it and begins none. */
+/* A goroutine's state Syscall is reported as a range of the same length. A status event begins no range. */
 static bool syscall_range(const struct to_event *ev, const struct meaning *row,
                           struct to_event_range *out) {
   bool begins = row->to == TO_GO_SYSCALL, ends = row->from == TO_GO_SYSCALL;

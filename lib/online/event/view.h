@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The meaning of an ordered event: its kind, the resource that changes its state, the range or metric.
  *
- * The words are those of Go's public reader; a program that reads Go's documentation finds them here.
- * Names, numbers and meaning of kinds, states, ranges and reasons never change (requirement I21), new
- * ones are added at the end; each has the trace's own text beside it. All functions here look at one
- * event and are O(1); what needs the events before it is in online/spans/spans.h.
+ * The terms are those of Go's public reader and its documentation. Names, numbers and meaning of kinds,
+ * states, ranges and reasons never change (requirement I21); new ones are added at the end. All functions
+ * here use a single event and are O(1); see online/spans/spans.h for what depends on earlier events.
  */
 #ifndef TO_EVENT_VIEW_H
 #define TO_EVENT_VIEW_H
@@ -18,7 +17,7 @@ enum to_event_kind {
   TO_KIND_LABEL,
   TO_KIND_STACK_SAMPLE,
   TO_KIND_RANGE_BEGIN,
-  TO_KIND_RANGE_ACTIVE, /* in progress where a generation begins */
+  TO_KIND_RANGE_ACTIVE, /* already open when a generation begins */
   TO_KIND_RANGE_END,
   TO_KIND_TASK_BEGIN,
   TO_KIND_TASK_END,
@@ -32,7 +31,7 @@ enum to_event_kind to_event_kind(const struct to_event *ev);
 const char *to_event_kind_name(enum to_event_kind kind); /* "StateTransition" */
 
 #define TO_NO_STACK UINT64_MAX
-/* The stack of the event's own context: its id, or TO_NO_STACK. */
+/* Returns the id of the stack of the event's context, or TO_NO_STACK. */
 uint64_t to_event_stack(const struct to_event *ev);
 
 enum to_resource {
@@ -44,28 +43,28 @@ enum to_resource {
 };
 const char *to_resource_name(enum to_resource resource); /* "Goroutine" */
 
-/* A goroutine or a proc goes from one state to another. */
+/* A change of state of a goroutine or a proc. */
 struct to_transition {
   enum to_resource resource;
   int64_t id;
   uint8_t from, to; /* enum to_go_state, enum to_proc_state */
-  uint64_t reason;  /* string id of why it stopped running; 0: not said */
+  uint64_t reason;  /* string id of the reason why it stopped running, or 0 */
   uint64_t stack;   /* of the resource itself: id, or TO_NO_STACK */
 };
 /* For events of kind TRANSITION. */
 void to_event_transition(const struct to_event *ev, struct to_transition *out);
 const char *to_state_name(enum to_resource resource, uint8_t state); /* "Runnable" */
 
-/* What the end of a region ends, in a trace that is read past such faults (TO_READER_PAST_ANNOTATIONS). */
+/* The region ended by an event, in a trace read with TO_READER_PAST_ANNOTATIONS. */
 enum to_nesting {
   TO_NESTED,       /* the innermost region of the goroutine, or one that began before the trace */
-  TO_MISNESTED,    /* another one: all regions of the goroutine are dropped */
-  TO_NESTING_LOST, /* none is open, after that */
+  TO_MISNESTED,    /* not the innermost: all regions of the goroutine are dropped */
+  TO_NESTING_LOST, /* one of the dropped regions */
 };
 
 /* A task, a region or a log message of the program. */
 struct to_user_event {
-  uint64_t task, parent; /* parent: of tasks; TO_NO_TASK where there is none */
+  uint64_t task, parent; /* parent: of tasks, or TO_NO_TASK */
   uint64_t name, text;   /* string ids: type of the task or region, category and message of a log */
   bool name_is_extra;    /* name is for to_generation_extra_string() */
   uint64_t nesting;      /* enum to_nesting; of an end of a region */
@@ -91,10 +90,10 @@ enum to_wait_class {
 };
 const char *to_wait_class_name(enum to_wait_class which); /* "sync" */
 struct to_reason_info {
-  const char *text;    /* as the trace says it; NULL: OTHER */
-  const char *display; /* as users are shown it: "I/O wait" for "network" */
+  const char *text;    /* in the trace; NULL: OTHER */
+  const char *display; /* shown to users: "I/O wait" for "network" */
   const char *id;      /* canonical */
-  unsigned since;      /* first Go 1.N that says it; 0: the agent for C alone */
+  unsigned since;      /* first Go 1.N that writes it; 0: only the agent for C */
   enum to_wait_class wait_class;
   const char *about;
 };
@@ -112,7 +111,7 @@ struct to_range_info {
   uint8_t begin;                  /* enum tw_event */
   const char *name;               /* in Go's reader */
   const char *id;                 /* canonical */
-  enum to_resource scope, effect; /* scope; what it holds up */
+  enum to_resource scope, effect; /* effect: what the range holds up */
   const char *about;
 };
 const struct to_range_info *to_range_info(enum to_range_kind kind);
@@ -122,9 +121,9 @@ struct to_event_range {
   enum to_event_kind
       phase;     /* RANGE_BEGIN, RANGE_ACTIVE or RANGE_END, of system calls and regions, too */
   int64_t id;    /* of its scope's goroutine or proc */
-  uint64_t text; /* string id: why the world stops, a region's name; else 0 */
+  uint64_t text; /* string id of the reason to stop the world or of a region's name, or 0 */
 };
-/* False: the event begins, restates or ends no range. */
+/* Returns false if the event does not begin, restate or end a range. */
 bool to_event_range(const struct to_event *ev, struct to_event_range *out);
 
 enum to_metric { TO_METRIC_GOMAXPROCS, TO_METRIC_HEAP_ALLOC, TO_METRIC_HEAP_GOAL };

@@ -7,10 +7,10 @@
 #include "base/hash.h"
 
 enum { TEXT_CHUNK_BYTES = 2 << 10, TEXT_BYTES_MAX = TW_STRING_BYTES_MAX, SPAN_PAGES_MAX = 16 };
-#define BYTES_MAX ((UINT64_C(1) << 40) - 1) /* 2^19 of them can be added */
+#define BYTES_MAX ((UINT64_C(1) << 40) - 1) /* 2^19 such sizes add up without overflow */
 #define NO_TYPE   "(no type)"
 
-/* Bytes that an object takes, by the runtime's number of its size class: Go 1.22 to 1.27. */
+/* Bytes of an object, by the runtime's size class: Go 1.22 to 1.27. */
 static const uint16_t class_bytes[] = {
   0,     8,     16,    24,    32,    48,    64,    80,    96,    112,   128,   144,   160,   176,
   192,   208,   224,   240,   256,   288,   320,   352,   384,   416,   448,   480,   512,   576,
@@ -75,7 +75,7 @@ void to_live_objects_forget(struct to_live_objects *o) {
 
 /* ---- types ---- */
 
-/* The same text for the same name: its address is a key. */
+/* Finds or stores the text of a name. Equal names share one address, which serves as a key. */
 static tb_rc keep_type(struct to_live_objects *o, struct to_string name, struct to_string *out) {
   uint64_t *place;
   bool fresh;
@@ -131,7 +131,7 @@ static uint64_t pages_of(const struct to_live_objects *o, const struct to_heap_e
   return o->allocfree.page_bytes == 0 ? 0 : heap->bytes / o->allocfree.page_bytes;
 }
 
-/* A large object stands at its span's begin; of the others each page is noted. */
+/* A large object begins its span, so one page is enough; small ones can be on any page of the span. */
 static uint64_t pages_noted(uint64_t pages, unsigned size_class) {
   if (size_class == 0) return 1;
   return pages < SPAN_PAGES_MAX ? pages : SPAN_PAGES_MAX;
@@ -184,7 +184,7 @@ static void give_place(struct to_live_objects *o, uint32_t place) {
   o->free_place = place;
 }
 
-/* Objects come in the order in which they are made. */
+/* Appends the object to its allocator's list, which is ordered by age: objects arrive in order of allocation. */
 static void join_row(struct to_live_objects *o, uint32_t place) {
   struct to_live_object *object = &o->object[place];
   struct to_allocator *allocator = &o->allocator[object->allocator];
@@ -225,7 +225,7 @@ static tb_rc object_lives(struct to_live_objects *o, uint64_t id,
   uint64_t *found;
   uint32_t place;
 
-  object_dies(o, id); /* its end was not shown */
+  object_dies(o, id); /* an object of this id whose end is missing from the trace */
   if (o->objects.count >= TO_OBJECTS_MAX) {
     o->untracked++;
     return TB_OK;

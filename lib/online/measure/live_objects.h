@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of the heap, as the AllocFree experiment shows them: which live, and how much was allocated, by type and by the entry
- * function of the goroutine that allocated.
+/* Live objects of the heap and allocated bytes, from the AllocFree experiment, by type and by the entry function of the
+ * allocating goroutine.
  *
- * An object takes what its size class takes; of a trace that does not show the heap's spans, what its type does. An object that
- * was there when the trace began has no allocating goroutine. Those of one type and function stand in a row by age, so that the oldest is known.
+ * An object's size is its size class's, or its type's if the trace does not show the heap's spans. The allocating goroutine of an
+ * object older than the trace is unknown. Objects of one type and function are listed by age, so that the oldest is known.
  *
  * Memory    from the mem of the windows: 17 bytes for each place of two maps, of objects and of pages, which have at most
  *           TO_OBJECTS_MAX and TO_HEAP_PAGES_MAX entries, and 32 an object; 48 bytes and a series for each pair of type and
@@ -22,40 +22,40 @@ enum {
   TO_OBJECTS_MAX = 1 << 19,
   TO_HEAP_PAGES_MAX = 1 << 19,
   TO_ALLOCATORS_MAX = 4096,
-  TO_ALLOCATOR_OTHER = 0, /* of the types and functions that are not told apart */
+  TO_ALLOCATOR_OTHER = 0, /* shared by types and functions beyond TO_ALLOCATORS_MAX */
 };
 
 struct to_allocator {
   struct to_string type; /* a NUL follows */
-  uint32_t entry;        /* of online/spans/sums.h */
-  uint32_t series;       /* allocations; lengths are bytes */
+  uint32_t entry;        /* number of the entry function in online/spans/sums.h */
+  uint32_t series;       /* of allocations, with bytes as lengths */
   uint64_t live, live_bytes;
-  uint32_t oldest, youngest; /* places of its objects; 0: none */
+  uint32_t oldest, youngest; /* places in to_live_objects.object; 0: none */
 };
 
 struct to_live_object {
-  to_ns born; /* of one that was there when the trace began: when it was shown */
+  to_ns born; /* for an object older than the trace, the time at which the trace shows it */
   uint64_t bytes;
   uint32_t allocator;
-  uint32_t older, younger; /* of the same allocator; of a free place the next one */
+  uint32_t older, younger; /* neighbours in the allocator's list; younger links free places */
 };
 
 struct to_live_objects {
   struct to_windows *windows;
   struct to_allocfree allocfree;
   struct tb_arena text;
-  struct tb_map objects; /* id -> its place, from 1 */
+  struct tb_map objects; /* id -> place, from 1 */
   struct tb_map pages;   /* of the heap's spans: number -> pages << 8 | size class */
   struct tb_map by_type; /* hash of the name -> its text */
   struct tb_map by_key;  /* type's text and entry -> allocator */
   struct to_live_object *object;
-  size_t n_objects, objects_room; /* places that were ever taken, the first one none */
+  size_t n_objects, objects_room; /* places ever used, including place 0, which stays empty */
   uint32_t free_place;            /* 0: none */
   struct to_allocator *allocator;
   size_t allocators, room;
   uint64_t secret, live, live_bytes;
   uint64_t untracked; /* objects beyond TO_OBJECTS_MAX, since the start */
-  uint32_t allocated; /* series: the allocators' are its parts */
+  uint32_t allocated; /* series of all allocations; the allocators' series are its parts */
   bool seen;
 };
 
@@ -63,15 +63,15 @@ TB_MUST tb_rc to_live_objects_init(struct to_live_objects *o, struct to_windows 
 void to_live_objects_fini(struct to_live_objects *o); /* accepts a zeroed one */
 TB_MUST tb_rc to_live_objects_generation(struct to_live_objects *o,
                                          const struct to_generation *gen);
-/* An event of the experiment, or another one. entry: of the goroutine in whose context it is. */
+/* Takes any event; others than the experiment's are ignored. entry: entry function of the event's goroutine. */
 TB_MUST tb_rc to_live_objects_event(struct to_live_objects *o, const struct to_generation *gen,
                                     const struct to_event *ev, uint32_t entry);
-/* When the oldest object of the allocator was made; there is one. */
+/* Returns when the allocator's oldest object was allocated. Requires a live object. */
 static inline to_ns to_live_objects_oldest(const struct to_live_objects *o,
                                            const struct to_allocator *allocator) {
   return o->object[allocator->oldest].born;
 }
-/* Events are missing: what lives is not known any more. */
+/* Forgets all live objects, after events were lost. */
 void to_live_objects_forget(struct to_live_objects *o);
 
 #endif

@@ -31,7 +31,7 @@ to_ns to_longest_note(struct to_longest *l, const struct to_long_span *span) {
   return l->n_open < TO_LONGEST ? -1 : length(&l->open[shortest_of(l->open, TO_LONGEST)]);
 }
 
-/* The slot of the windows that a span lies in, from 1; 0: it is in no window but all. */
+/* Returns the number of the slot in which the span ended, from 1; 0 if only the window "all" contains the span. */
 static size_t slot_of(const struct to_windows *w, const struct to_long_span *span) {
   size_t n = w->slots;
 
@@ -39,7 +39,7 @@ static size_t slot_of(const struct to_windows *w, const struct to_long_span *spa
   return span->past ? 0 : n;
 }
 
-/* Leaves the longest of n spans, in their order. */
+/* Keeps the TO_LONGEST longest of n spans, in their order, and returns how many remain. */
 static size_t leave_longest(struct to_long_span *span, size_t n) {
   for (; n > TO_LONGEST; n--) {
     size_t at = shortest_of(span, n);
@@ -48,7 +48,7 @@ static size_t leave_longest(struct to_long_span *span, size_t n) {
   return n;
 }
 
-/* A window is a sum of slots, so the longest of each slot are enough. They stand in the order of slots. */
+/* A window is a sum of slots, so the longest spans of each slot are enough. The spans are in the order of the slots. */
 static void keep_longest_of_slots(struct to_longest *l, const struct to_windows *w) {
   size_t kept = 0, end;
 
@@ -69,8 +69,8 @@ static uint32_t count_longer(const to_ns *lengths, size_t n, to_ns than) {
   return longer;
 }
 
-/* A span of an older slot matters while fewer than TO_LONGEST later ones are longer. Those are about
- * TO_LONGEST * log(slots); many more only where spans get ever shorter. */
+/* Drops spans of older slots for which TO_LONGEST later spans are longer. About TO_LONGEST * log(slots)
+ * spans remain; many more only if spans get ever shorter. */
 static void drop_older(struct to_longest *l, const to_ns *lengths) {
   size_t kept = 0;
 

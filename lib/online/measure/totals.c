@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-static void give(struct to_totals_note *note, struct tb_mem *mem) {
+static void free_note(struct to_totals_note *note, struct tb_mem *mem) {
   tb_mem_give(mem, note->total, note->n * sizeof(*note->total));
 }
 
 void to_totals_fini(struct to_totals *t, struct tb_mem *mem) {
-  for (size_t i = 0; i < t->notes; i++) give(&t->note[i], mem);
+  for (size_t i = 0; i < t->notes; i++) free_note(&t->note[i], mem);
   tb_mem_give(mem, t->now, t->n * sizeof(*t->now));
 }
 
@@ -29,7 +29,7 @@ static bool is_begin(const struct to_windows *w, int64_t at) {
   return false;
 }
 
-/* Those at which no slot begins any more. */
+/* Drops notes at times that are no longer the begin of a slot. */
 static void drop_old(struct to_totals *t, const struct to_windows *w) {
   size_t kept = 0;
 
@@ -37,7 +37,7 @@ static void drop_old(struct to_totals *t, const struct to_windows *w) {
     if (t->windows_first == w->windows_first && is_begin(w, t->note[i].at))
       t->note[kept++] = t->note[i];
     else
-      give(&t->note[i], w->mem);
+      free_note(&t->note[i], w->mem);
   }
   t->notes = kept;
 }

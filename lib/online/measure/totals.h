@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures that only rise, and how much they rose in a window: a time in a state, for states that last longer than a window.
+/* Figures that only rise, and how much they rose in a window: the time in a state that can last longer than a window.
  *
- * What a figure is goes into `now`. At the begin of each slot of the windows all are noted as they stand then, so the part of a
- * window is exact, however long a state lasts.
+ * The caller keeps the figures in `now`. All of them are copied at the begin of each slot, so a window's part is exact, however
+ * long a state lasts.
  *
  * Memory    from mem: 8 bytes for each figure and slot.
  * Threads   use each object from one thread at a time.
@@ -19,18 +19,18 @@ struct to_totals {
   struct to_totals_note {
     int64_t at;
     uint64_t *total;
-    size_t n;               /* figures that there were */
-  } note[TO_SLOTS_MAX + 2]; /* rising */
+    size_t n;               /* figures at that time */
+  } note[TO_SLOTS_MAX + 2]; /* by rising time */
   size_t notes;
   int64_t windows_first;
 };
 
 void to_totals_fini(struct to_totals *t, struct tb_mem *mem); /* accepts a zeroed one */
-/* There are n figures at least; new ones are 0. */
+/* Makes room for n figures; new ones are 0. */
 TB_MUST tb_rc to_totals_reserve(struct to_totals *t, struct tb_mem *mem, size_t n);
-/* A slot has begun, and all figures stand as they do at its begin. */
+/* Copies the figures at the begin of a slot; call before they change. */
 TB_MUST tb_rc to_totals_slot(struct to_totals *t, const struct to_windows *w);
-/* How much it rose in the view, which is of this window. */
+/* Returns how much the figure rose in the view. window: the view's. */
 uint64_t to_totals_in(const struct to_totals *t, const struct to_view *view, enum to_window window,
                       size_t figure);
 

@@ -25,7 +25,7 @@ tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t, const un
     t->end = t->batch->end;
     t->time = 0;
   }
-  /* Also in the middle of a batch: a time of 0 counts as none. */
+  /* A time of 0 counts as unset, in the middle of a batch, too. */
   if (t->time == 0) t->time = ticks_to_ns(order, t->batch->time);
 
   start = pos;

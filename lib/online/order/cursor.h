@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walks a thread's batches, event by event.
  *
- * After to__cursor_next() the thread knows its next event's type and time, and the event's arguments
- * are known to be whole: reading them needs no checks. This look ahead is Go's: its reader decodes a
- * thread's next event before it delivers the current one, so a decode error swallows that one.
+ * cursor_next() reads the type and time of the thread's next event, and checks that the arguments are
+ * whole, so reading them needs no checks. Go's reader looks ahead in the same way: it decodes a
+ * thread's next event before it delivers the current one, so a decode error swallows the current one.
  *
  * Hot: about 2 ns an event. The eight bytes after the dt are read at once: if enough of them end a
- * number, the arguments are whole; only near a batch's end, or with numbers above eight bytes, is it
- * worked out byte by byte. Included by order.c alone.
+ * number, the arguments are whole. Near a batch's end, or if eight bytes are not enough, they are
+ * checked one by one. Included by order.c alone.
  */
 #ifndef TO_ORDER_CURSOR_H
 #define TO_ORDER_CURSOR_H
@@ -20,20 +20,20 @@ enum { TO_CURSOR_FAST_BYTES = 1 + 8 + 8 };
 
 const unsigned char *to__read_long(const unsigned char *pos, uint64_t *out);
 
-/* A thread's next event, at hand. Its time stands in the thread itself once that has been left. */
+/* A thread's next event, kept in registers. leave_ahead() stores its time in the thread. */
 struct to_ahead {
   const unsigned char *args;
   to_ns time;
   unsigned type;
 };
 
-/* Joins the groups of seven bits in those bytes that the mask covers. */
+/* Joins the groups of seven bits in the bytes covered by the mask. */
 TO_HOT uint64_t join_sevens(uint64_t word, uint64_t mask, bool pext) {
   if (pext) return tw_extract(word, mask & UINT64_C(0x7f7f7f7f7f7f7f7f));
   return tw_join_sevens(word & mask);
 }
 
-/* In how many of these eight bytes a number goes on. */
+/* Counts the bytes with the continuation bit set. */
 TO_HOT unsigned count_longer(uint64_t word, bool pext) {
   uint64_t goes_on = word & 0x80 * TW_EACH_BYTE;
 
@@ -53,7 +53,7 @@ TO_HOT const unsigned char *read_whole(const unsigned char *pos, uint64_t *out, 
     return pos + ((size_t)__builtin_ctz(half_ends) >> 3) + 1;
   }
   if (TB_UNLIKELY(ends == 0)) {
-    uint64_t value; /* so that *out need not lie in memory */
+    uint64_t value; /* lets *out stay in a register */
     pos = to__read_long(pos, &value);
     *out = value;
     return pos;
@@ -75,7 +75,7 @@ TO_HOT to_ns ticks_to_ns(const struct to_order *order, uint64_t ticks) {
   return to__ticks_ns(order->ns_per_tick, ticks);
 }
 
-/* TB_OK, TB_END: no more events, TB_BROKEN. pos is where the next event should begin. */
+/* Reads the event at pos. Returns TB_END if there are no more events, TB_BROKEN if it cannot be read. */
 TB_MUST tb_rc to__cursor_next_slow(struct to_order *order, struct to_thread *t,
                                    const unsigned char *pos);
 
@@ -99,7 +99,7 @@ TO_HOT tb_rc cursor_next(struct to_order *order, struct to_thread *t, const unsi
   ahead->args = t->args = args;
   ahead->time = (to_ns)((uint64_t)ahead->time + (uint64_t)ticks_to_ns(order, ticks));
   if (TB_UNLIKELY(ahead->time == 0))
-    t->near_end = t->batch->data; /* counts as none: the slow way */
+    t->near_end = t->batch->data; /* counts as unset: handled by the slow path */
   return TB_OK;
 
 slow:;
@@ -109,10 +109,10 @@ slow:;
   return rc;
 }
 
-/* Puts the cursor before the thread's first event. */
+/* Reads the thread's first event. */
 TB_MUST tb_rc to__cursor_begin(struct to_order *order, struct to_thread *t,
                                const struct to_thread_batches *batches);
-/* Where the thread's next event begins, as offset in the trace. */
+/* Returns the offset of the thread's next event in the trace. */
 uint64_t to__cursor_offset(const struct to_order *order, const struct to_thread *t);
 
 #endif

@@ -13,7 +13,7 @@ static bool handles(const struct to_handler *handler, const char *experiment, co
                        : handler->event != NULL && strcmp(handler->event, event) == 0;
 }
 
-/* The event's own handler comes before its experiment's. */
+/* Prefers the event's own handler to its experiment's. */
 static const struct to_handler *find_handler(const struct to_order *order,
                                              const struct to_generation *gen, uint8_t type) {
   const struct tw_own_event *own = tw_own_event(gen->experiments, type);
@@ -45,7 +45,7 @@ static const struct tw_own_event *event_of(const struct to_order *order,
   return tw_own_event(order->gen->experiments, t->type);
 }
 
-/* They are whole: the cursor has seen to that. */
+/* Reads the arguments, which the cursor has checked. */
 static const unsigned char *read_args(const struct to_thread *t, unsigned n,
                                       uint64_t args[TW_TIMED_ARGS_MAX]) {
   const unsigned char *pos = t->args;
@@ -57,7 +57,7 @@ static const unsigned char *read_args(const struct to_thread *t, unsigned n,
   return pos;
 }
 
-/* False: it has none. */
+/* Returns false if the event has no sequence number. */
 static bool number_of(const struct tw_own_event *own, const uint64_t *args, struct to_want *out) {
   if (own->seq_arg < 0) return false;
   *out = (struct to_want){ own->of_arg < 0 ? 0 : args[own->of_arg], args[own->seq_arg],
@@ -136,8 +136,8 @@ static tb_rc ask_handler(struct to_order *order, const struct to_thread *t,
                  to_generation_spec(order->gen, ev->type)->name);
 }
 
-/* All checks come before the first write: an event that has to wait leaves no trace. */
-static tb_rc check(struct to_order *order, const struct to_thread *t,
+/* All checks come before the first write, so an event that has to wait changes nothing. */
+static tb_rc check_event(struct to_order *order, const struct to_thread *t,
                    const struct tw_own_event *own, const struct to_event *ev) {
   struct to_want number = { 0 };
   bool numbered = number_of(own, ev->args, &number);
@@ -164,7 +164,7 @@ struct to_own_step to__experiment_step(struct to_order *order, const struct to_t
                             .g = t->g->id,
                             .type = t->type };
   step.pos = read_args(t, own->spec.nargs, out->args);
-  step.rc = check(order, t, own, out);
+  step.rc = check_event(order, t, own, out);
   return step;
 }
 

@@ -27,7 +27,7 @@ static void fall(struct to_heap_entry *heap, size_t n, size_t place) {
 
 static const struct to_heap_entry no_entry = { INT64_MAX, NULL };
 
-/* The root's children and theirs are looked at without asking whether they are there. */
+/* Room for the root, its children and grandchildren, which are read without a check of their number. */
 enum { FAMILY = 7 };
 
 static size_t places(size_t threads) {
@@ -35,7 +35,7 @@ static size_t places(size_t threads) {
 }
 
 tb_rc to__frontier_reserve(struct to_order *order, size_t threads) {
-  /* One generation of very many threads must not make the ones after it dear. */
+  /* One generation with very many threads must not make later ones expensive. */
   if (order->frontier_cap / 16 > places(threads)) to__frontier_fini(order);
   void *frontier = order->frontier;
 

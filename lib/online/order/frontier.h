@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The min-heap of threads by the time of their next event, with the very moves of Go's reader: where
- * times are equal, the places in the array decide who goes first.
+/* The min-heap of threads by the time of their next event, with the same moves as in Go's reader: if
+ * times are equal, the places in the array decide which thread is first.
  */
 #ifndef TO_ORDER_FRONTIER_H
 #define TO_ORDER_FRONTIER_H
 
 #include "online/order/state.h"
 
-/* Makes room for so many threads; the frontier is empty. */
+/* Makes room for so many threads. The frontier must be empty. */
 TB_MUST tb_rc to__frontier_reserve(struct to_order *order, size_t threads);
 void to__frontier_fini(struct to_order *order);
-/* There is room. */
+/* Requires room. */
 void to__frontier_add(struct to_order *order, struct to_thread *t);
-/* The thread at this place has a new time. */
+/* Moves the thread at this place after its time has changed. */
 void to__frontier_update(struct to_order *order, size_t place);
 void to__frontier_remove(struct to_order *order, size_t place);
-/* Sorted, it is still a heap, and can be walked in order of time. */
+/* Sorts the frontier by time; a sorted array is still a heap. */
 void to__frontier_sort(struct to_order *order);
 
-/* The entry below place has grown too large for it. */
+/* Moves the entry at place down, after its time has grown. */
 void to__frontier_fall(struct to_order *order, size_t place);
 
-/* Until when the root goes on: after a change of the heap or of the next CPU sample. */
+/* Computes turn_end, after a change of the heap or of the next CPU sample. */
 TO_HOT void frontier_turn(struct to_order *order) {
   const struct to_heap_entry *heap = order->frontier;
   to_ns end = order->sample_time;
@@ -31,9 +31,9 @@ TO_HOT void frontier_turn(struct to_order *order) {
   order->turn_end = end;
 }
 
-/* The root's thread has moved on to this time (to__frontier_update(order, 0), for the moment the loop
- * changes threads): where threads alternate, root and child change places. Answers the new root's. The time is
- * after the end of the turn, and no CPU sample is due at it: so a thread is, and it is before that sample, too. */
+/* A fast to__frontier_update(order, 0): swaps the root, whose next event is now at time, with its earlier child and
+ * returns the new root. Requires that time is after turn_end and that no CPU sample is due at time; so a child is
+ * earlier, and earlier than the next sample, too. */
 TO_HOT struct to_thread *frontier_root_later(struct to_order *order, struct to_thread *t,
                                              to_ns time) {
   struct to_heap_entry *heap = order->frontier;

@@ -8,7 +8,7 @@
 
 enum { SPILL_BYTES = TW_BATCH_BYTES_MAX + TO_BATCH_SLACK };
 
-/* Where the work of one call goes. */
+/* Arguments shared by the functions of one call. */
 struct into {
   struct to_builder *builder;
   struct to_generation *gen;
@@ -36,7 +36,7 @@ void to__builder_begin(struct to_builder *builder) {
   tw_split_reset(&builder->split);
 }
 
-/* The first fault wins. */
+/* Keeps the first fault. */
 static tb_rc report(struct tb_diag *diag, const struct tb_diag *fault) {
   if (diag != NULL && diag->rc == TB_OK) *diag = *fault;
   return fault->rc;
@@ -48,7 +48,7 @@ static tb_rc generation_ready(const struct into *to) {
   return TB_AGAIN;
 }
 
-/* The batch's own bytes serve if they stay and a little can be read past them. */
+/* Returns true if the batch needs no copy: its bytes stay, and TO_BATCH_SLACK bytes after them can be read. */
 static bool batch_stays(const struct to_builder *builder, const struct tw_item *item,
                         size_t fed_after) {
   return item->stays && builder->bytes_stay && fed_after >= TO_BATCH_SLACK;
@@ -65,7 +65,7 @@ static tb_rc add_batch(const struct into *to, const struct tw_batch *batch, uint
   return to__add_batch(to->gen, batch, offset, to->diag);
 }
 
-/* A batch's bytes must outlive the call that brought them. */
+/* Adds a batch, copied if its bytes do not outlive the call. */
 static tb_rc take_in(const struct into *to, const struct tw_item *item, size_t fed_after) {
   struct tw_batch batch = item->batch;
 
@@ -117,7 +117,7 @@ static tb_rc take_batch_before_126(const struct into *to, const struct tw_item *
   return take_in(to, item, fed_after);
 }
 
-/* The bytes cannot be cut into batches from here on. */
+/* Handles bytes that cannot be cut into batches. */
 static tb_rc take_fault(const struct into *to) {
   struct to_builder *builder = to->builder;
   struct tb_diag fault = builder->split.fault;
@@ -125,7 +125,7 @@ static tb_rc take_fault(const struct into *to) {
   fault.gen = to->gen->number;
   builder->headless = builder->version == 0 || !builder->split.header_done;
   if (!builder->headless && builder->version < 26 && to->gen->number != 0) {
-    /* Perhaps only the next generation's first batch: this one is delivered whole before. */
+    /* The fault may be in the next generation's first batch only, so this generation is delivered first. */
     builder->late_rc = fault.rc;
     builder->late_diag = fault;
     return generation_ready(to);
@@ -176,7 +176,7 @@ tb_rc to__builder_feed(struct to_builder *builder, struct to_generation *gen, st
   return TB_OK;
 }
 
-/* All bytes are in and every complete generation has been taken. */
+/* Called after all bytes, when every complete generation has been taken. */
 static tb_rc end_of_bytes(const struct into *to) {
   if (to->builder->version >= 26) {
     if (to->gen->threads.count == 0) return TB_END; /* tables alone do not count */
@@ -199,7 +199,7 @@ tb_rc to__builder_finish(struct to_builder *builder, struct to_generation *gen,
       (void)tb_fail(&builder->split.fault, TB_BROKEN, "not a Go execution trace: it is empty");
       return take_fault(&to);
     }
-    /* A lone experimental-batch byte at the end passes as the end. */
+    /* As in Go's reader, a lone experimental-batch byte counts as the end of the trace. */
     if (rc == TB_OK && !(item.len == 1 && item.bytes[0] == TW_EV_EXPERIMENTAL_BATCH))
       return take_fault(&to);
   }

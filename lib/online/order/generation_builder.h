@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes to generations: the half of reading that knows no order.
+/* Turns bytes into generations; the first half of reading, before events are ordered.
  *
- * A generation comes as one that is empty and leaves complete, tables read and cross-checked. It follows the
- * state of Go's reader: which bytes end a generation, and where a fault is overlooked (a table entry cut off
- * at just the end of its batch ends the trace in peace).
+ * The caller passes an empty generation, and gets it back complete: tables read and cross-checked. As in Go's reader,
+ * the same bytes end a generation and the same faults are ignored (a table entry cut off exactly at the end of its
+ * batch ends the trace without an error).
  *
- * Memory    its own, from mem: at most two batches. Batches that do not stay are copied into the generation.
+ * Memory    at most two batches, from mem. Batches that do not stay are copied into the generation.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BROKEN, TB_UNSUPPORTED, TB_BUDGET, TB_NOMEM; after one only begin or fini.
  */
@@ -18,39 +18,39 @@
 struct to_builder {
   struct tb_mem *mem;
   uint64_t generation_bytes_max; /* 0: no limit */
-  bool bytes_stay;               /* what is fed needs no copy */
-  bool ended;                    /* no more bytes will come */
+  bool bytes_stay;               /* bytes fed need no copy */
+  bool ended;                    /* finish() was called */
   bool any_generation;
   bool
-      headless; /* the fault stands before the end of the header: Go's reader says no Sync before it */
+      headless; /* the fault is in the header: Go's reader delivers no Sync before it */
   unsigned version; /* 0: no header yet */
-  tb_rc late_rc;    /* a fault after this generation, reported when that has been taken */
+  tb_rc late_rc;    /* a fault after this generation, reported after the generation */
   struct tb_diag late_diag;
   struct tw_split split;
 
-  /* Before 1.26: the batch that began the next generation. */
+  /* Before 1.26: the first batch of the next generation. */
   bool spilled;
   struct tw_batch spill;
   uint64_t spill_offset;
-  unsigned char *spill_bytes; /* its copy, if it does not stay */
+  unsigned char *spill_bytes; /* copy of the batch, if it does not stay */
 };
 
 void to__builder_init(struct to_builder *builder, struct tb_mem *mem, bool bytes_stay,
                       uint64_t generation_bytes_max);
 void to__builder_fini(struct to_builder *builder);
-/* The next file of the same stream, from its header on. */
+/* Expects the next file of the same stream, from its header on. */
 void to__builder_begin(struct to_builder *builder);
 
-/* All three: TB_OK: more bytes are wanted. TB_AGAIN: gen is complete; go on with to__builder_next(). TB_END: the
- * trace is over, what follows is not looked at. feed() stops behind the batch with which `enough` bytes or more are
- * taken. */
+/* All three return TB_OK if more bytes are needed; TB_AGAIN if gen is complete: continue with to__builder_next(); TB_END
+ * at the end of the trace, further bytes are ignored. feed() stops after the batch with which *out_used reaches
+ * `enough`. */
 TB_MUST tb_rc to__builder_feed(struct to_builder *builder, struct to_generation *gen,
                                struct tb_diag *diag, const void *bytes, size_t n, size_t enough,
                                size_t *out_used);
-/* No more bytes will come. */
+/* Call after the last byte. */
 TB_MUST tb_rc to__builder_finish(struct to_builder *builder, struct to_generation *gen,
                                  struct tb_diag *diag);
-/* After TB_AGAIN: begins another generation, gen, with what the one before has left over. */
+/* Call after TB_AGAIN: begins the next generation, gen, with a batch left over from the previous one. */
 TB_MUST tb_rc to__builder_next(struct to_builder *builder, struct to_generation *gen,
                                struct tb_diag *diag);
 

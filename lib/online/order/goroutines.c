@@ -9,9 +9,9 @@
 enum { BLOCK_GS = 64, EMPTY_MAX = 64 };
 
 struct to_g_block {
-  struct to_g_block *above, *below; /* among the roomy ones */
-  struct to_g *spare;               /* given back */
-  uint32_t used, fresh;             /* fresh: from here on never given out */
+  struct to_g_block *above, *below; /* in the list of blocks with room */
+  struct to_g *spare;               /* released goroutines */
+  uint32_t used, fresh;             /* fresh: index of the first never used */
   uint32_t number;
   struct to_g gs[BLOCK_GS];
 };
@@ -31,7 +31,7 @@ static void give_buckets(struct to_goroutines *gs) {
   tb_mem_give(gs->mem, gs->buckets, (gs->mask + 1) * sizeof *gs->buckets);
 }
 
-static void unlist(struct to_goroutines *gs, struct to_g_block *block) {
+static void unlist_block(struct to_goroutines *gs, struct to_g_block *block) {
   if (block->above == NULL)
     gs->roomy = block->below;
   else
@@ -39,7 +39,7 @@ static void unlist(struct to_goroutines *gs, struct to_g_block *block) {
   if (block->below != NULL) block->below->above = block->above;
 }
 
-static void list(struct to_goroutines *gs, struct to_g_block *block) {
+static void list_block(struct to_goroutines *gs, struct to_g_block *block) {
   block->above = NULL;
   block->below = gs->roomy;
   if (gs->roomy != NULL) gs->roomy->above = block;
@@ -49,7 +49,7 @@ static void list(struct to_goroutines *gs, struct to_g_block *block) {
 void to__goroutines_fini(struct to_goroutines *gs) {
   if (gs->mem == NULL) return;
   for (struct to_g_block *block; (block = gs->roomy) != NULL;) {
-    unlist(gs, block);
+    unlist_block(gs, block);
     tb_mem_give(gs->mem, block, sizeof *block);
   }
   give_buckets(gs);
@@ -58,7 +58,7 @@ void to__goroutines_fini(struct to_goroutines *gs) {
   gs->buckets = NULL;
 }
 
-/* A number can be given back without memory. */
+/* Takes a block number, with room in free_numbers, so that releasing the number cannot fail. */
 static tb_rc take_number(struct to_goroutines *gs, uint32_t *out) {
   if (gs->free_count > 0) {
     *out = gs->free_numbers[--gs->free_count];
@@ -86,12 +86,12 @@ static __attribute__((noinline)) tb_rc add_block(struct to_goroutines *gs) {
   block->used = block->fresh = 0;
   block->number = number;
   gs->empty++;
-  list(gs, block);
+  list_block(gs, block);
   return TB_OK;
 }
 
-/* There is a roomy block. */
-static struct to_g *take(struct to_goroutines *gs) {
+/* Takes a goroutine from a block with room; there must be one. */
+static struct to_g *take_goroutine(struct to_goroutines *gs) {
   struct to_g_block *block = gs->roomy;
   struct to_g *g = block->spare;
 
@@ -102,36 +102,36 @@ static struct to_g *take(struct to_goroutines *gs) {
     g->slot = 1 + block->number * BLOCK_GS + block->fresh++;
   }
   if (block->used == 0) gs->empty--;
-  if (++block->used == BLOCK_GS) unlist(gs, block);
+  if (++block->used == BLOCK_GS) unlist_block(gs, block);
   return g;
 }
 
-/* Some empty blocks stay: a program whose goroutines come and go in waves would have one made for every few dozen. */
-static void give(struct to_goroutines *gs, struct to_g *g) {
+/* Releases a goroutine. Some empty blocks stay, for programs whose goroutines begin and end in waves. */
+static void release_goroutine(struct to_goroutines *gs, struct to_g *g) {
   struct to_g *first = g - (g->slot - 1) % BLOCK_GS;
   struct to_g_block *block = (void *)((char *)first - offsetof(struct to_g_block, gs));
 
   g->next = block->spare;
   block->spare = g;
-  if (block->used-- == BLOCK_GS) list(gs, block);
+  if (block->used-- == BLOCK_GS) list_block(gs, block);
   if (block->used > 0) return;
   if (gs->empty < EMPTY_MAX) {
     gs->empty++;
     return;
   }
-  unlist(gs, block);
+  unlist_block(gs, block);
   gs->free_numbers[gs->free_count++] = block->number;
   tb_mem_give(gs->mem, block, sizeof *block);
 }
 
-static void put(struct to_goroutines *gs, struct to_g *g) {
+static void put_in_bucket(struct to_goroutines *gs, struct to_g *g) {
   struct to_g **bucket = &gs->buckets[to__goroutines_bucket(gs, g->id)];
 
   g->next = *bucket;
   *bucket = g;
 }
 
-static __attribute__((noinline)) tb_rc grow(struct to_goroutines *gs) {
+static __attribute__((noinline)) tb_rc grow_buckets(struct to_goroutines *gs) {
   size_t old_count = gs->mask + 1, count = old_count * 2;
   struct to_g **old = gs->buckets;
   void *buckets = NULL;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) tb_rc grow(struct to_goroutines *gs) {
   for (size_t i = 0; i < old_count; i++) {
     for (struct to_g *g = old[i], *next; g != NULL; g = next) {
       next = g->next;
-      put(gs, g);
+      put_in_bucket(gs, g);
     }
   }
   if (old != gs->few) tb_mem_give(gs->mem, old, old_count * sizeof *old);
@@ -152,22 +152,22 @@ static __attribute__((noinline)) tb_rc grow(struct to_goroutines *gs) {
 
 static __attribute__((noinline)) tb_rc add_with_room_made(struct to_goroutines *gs, int64_t id,
                                                           struct to_g **out) {
-  if (gs->count > gs->mask) TB_TRY(grow(gs));
+  if (gs->count > gs->mask) TB_TRY(grow_buckets(gs));
   if (gs->roomy == NULL) TB_TRY(add_block(gs));
   return to__goroutines_add(gs, id, out);
 }
 
 tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out) {
   if (TB_UNLIKELY(gs->count > gs->mask || gs->roomy == NULL))
-    return add_with_room_made(gs, id, out); /* nothing to keep over a call: no registers saved */
-  struct to_g *g = take(gs);
+    return add_with_room_made(gs, id, out); /* a tail call, so no registers are saved */
+  struct to_g *g = take_goroutine(gs);
   g->id = id;
   g->seq = 0;
   g->more = NULL;
   g->seq_gen = 0;
   g->bound = 0;
   g->status = TO_G_GONE;
-  put(gs, g);
+  put_in_bucket(gs, g);
   gs->count++;
   *out = g;
   return TB_OK;
@@ -179,11 +179,11 @@ void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g) {
   while (*link != g) link = &(*link)->next;
   *link = g->next;
   gs->count--;
-  give(gs, g);
+  release_goroutine(gs, g);
 }
 
 struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from) {
-  if (gs->count == 0) return NULL; /* most of what a short trace costs would be looking for none */
+  if (gs->count == 0) return NULL; /* walking empty buckets would be most of a short trace's cost */
   while (*from <= gs->mask && gs->buckets[*from] == NULL) ++*from;
   return *from <= gs->mask ? gs->buckets[*from] : NULL;
 }

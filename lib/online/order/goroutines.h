@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The goroutines that are known, by id.
+/* A hash table of the known goroutines by id.
  *
- * Go hands ids out one by one, a peer may choose any. So within a window of 8,192 ids neighbours have
- * neighbouring buckets and never collide in a table of that size or larger; where a window begins is a secret.
+ * Go assigns ids one by one; a hostile peer may choose any. So ids within a window of 8,192 have neighbouring buckets and
+ * do not collide in a table of that size or larger, while the first bucket of each window is a secret.
  *
- * Each has a slot, a small number that it alone has while it lives: blocks of 64 are numbered, and the numbers of those
- * that were given back are used first.
+ * Each goroutine has a slot, a small number that no other living goroutine has: blocks of 64 goroutines are numbered, and
+ * numbers of released blocks are used first.
  *
- * Memory    from mem: 48 bytes a goroutine, in blocks that are given back when empty (but for 192 KiB of
- *           them), and 8 to 16 of buckets.
+ * Memory    from mem: 48 bytes a goroutine, in blocks that are released when empty (192 KiB of them are
+ *           kept), and 8 to 16 bytes of buckets.
  * Errors    TB_BUDGET, TB_NOMEM from mem; lookups cannot fail.
  */
 #ifndef TO_ORDER_GOROUTINES_H
@@ -18,15 +18,15 @@
 
 struct to_g_more; /* online/order/state.h */
 
-/* Its object stays while a thread is bound to it, even when it has ended. */
+/* A goroutine. The object stays while a thread is bound to it, even after the goroutine has ended. */
 struct to_g {
-  struct to_g *next; /* in its bucket; of the spare ones */
+  struct to_g *next; /* in the bucket or in the list of spare objects */
   int64_t id;
-  uint64_t seq;           /* numbers count within a generation */
-  struct to_g_more *more; /* NULL: nothing rare */
-  uint32_t seq_gen;       /* to_order.gen_count of that one */
-  uint32_t bound;         /* threads that point here */
-  uint32_t slot;          /* of all goroutines, from 1; dense */
+  uint64_t seq;           /* last sequence number in generation seq_gen */
+  struct to_g_more *more; /* NULL: no rare state */
+  uint32_t seq_gen;       /* counted as to_order.gen_count */
+  uint32_t bound;         /* number of threads bound to this goroutine */
+  uint32_t slot;          /* from 1; dense */
   uint8_t status;         /* enum tw_go_status, or TO_G_GONE */
 };
 
@@ -40,33 +40,33 @@ struct to_goroutines {
   uint64_t mask;   /* number of buckets - 1 */
   uint64_t factor; /* odd */
   size_t count;
-  struct to_g_block *roomy; /* blocks with places left, the next to use first */
-  size_t empty;             /* of them: it is empty */
-  uint32_t *free_numbers;   /* of blocks given back; room for all that were ever given out */
+  struct to_g_block *roomy; /* blocks with room, the next to use first */
+  size_t empty;             /* number of empty blocks among them */
+  uint32_t *free_numbers;   /* of released blocks; has room for all numbers ever used */
   uint32_t numbers, free_count;
   size_t free_room;
   struct to_g *few[TO_G_BUCKETS_MIN];
 };
 
-/* Lives in place: not to be moved. */
+/* gs must not be moved afterwards. */
 void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem);
-/* Every goroutine has been removed. */
+/* Requires that every goroutine has been removed. */
 void to__goroutines_fini(struct to_goroutines *gs);
 
-/* The id must be absent. The new one is gone, until its status says otherwise. */
+/* Adds an absent id, with status TO_G_GONE. */
 TB_MUST tb_rc to__goroutines_add(struct to_goroutines *gs, int64_t id, struct to_g **out);
 void to__goroutines_remove(struct to_goroutines *gs, struct to_g *g);
-/* Any one; NULL: none is left. Starts looking at bucket *from. */
+/* Returns any goroutine, or NULL if none is left. Searches from bucket *from on. */
 struct to_g *to__goroutines_any(const struct to_goroutines *gs, size_t *from);
 
-/* The top bits of the product, as many as buckets will ever need: the lower ones are easy to foresee. */
+/* Uses the top bits of the product, because the lower ones are easy to predict. */
 static inline size_t to__goroutines_bucket(const struct to_goroutines *gs, int64_t id) {
   uint64_t window = (uint64_t)id >> TO_G_WINDOW_BITS;
 
   return (size_t)(((uint64_t)id + (window * gs->factor >> 40)) & gs->mask);
 }
 
-/* NULL: absent. */
+/* Returns NULL if the id is absent. */
 static inline struct to_g *to__goroutines_find(const struct to_goroutines *gs, int64_t id) {
   struct to_g *g = gs->buckets[to__goroutines_bucket(gs, id)];
 

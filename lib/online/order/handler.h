@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rule of your own for the events of an experiment, beyond what their spec says (wire/experiments.h: context, ids,
- * sequence): whether an event fits now, has to wait for another thread's, or breaks the trace.
+/* Your own ordering rule for events of an experiment, in addition to their spec (wire/experiments.h: context, ids,
+ * sequence): decides whether an event fits now, has to wait for another thread's, or breaks the trace.
  *
  *   static tb_rc evict(void *self, const struct to_handled *at) {
  *     struct shelf *shelf = self;
- *     if (shelf->pages == 0) return TB_AGAIN;          -- the Fill that it empties stands on another thread
+ *     if (shelf->pages == 0) return TB_AGAIN;          -- the matching Fill is on another thread
  *     if (at->ev->args[0] == shelf->pinned) return to_handled_refuse(at, "the page is pinned");
  *     shelf->pages--;
  *     return TB_OK;
  *   }
  *   TB_TRY(to_reader_handle(reader, &(struct to_handler){ "Cache", "Evict", shelf, evict }));
  *
- * The orderer asks a handler when the event has passed its spec, in the order of the trace. After TB_OK the event
- * is delivered; after TB_AGAIN other threads go first, and the handler is asked again; TB_BROKEN ends the generation, with the
- * place of the event in diag. Only before TB_OK may a handler change what it remembers. Numbers of a sequence count from
- * one in each generation, and so may a handler: to_generation_number(at->gen).
+ * The orderer calls a handler for each event that satisfies its spec, in the order of the trace. After TB_OK the event
+ * is delivered; after TB_AGAIN other threads go first, and the handler is called again; TB_BROKEN ends the generation, with
+ * the place of the event in diag. A handler may change its own state only if it then returns TB_OK. Sequence numbers
+ * start from one in each generation; a handler can detect a new one by to_generation_number(at->gen).
  *
- * Memory    32 handlers a reader; names and self are lent until the reader is freed.
+ * Memory    at most 32 handlers a reader; names and self must stay until the reader is freed.
  * Threads   a handler is called on the thread that runs the reader.
  */
 #ifndef TO_ORDER_HANDLER_H
@@ -28,7 +28,7 @@
 struct to_order;
 struct to_thread;
 
-/* An event that wants to be next. */
+/* The event to be judged. */
 struct to_handled {
   const struct to_generation *gen;
   const struct to_event *ev; /* with its context: m, p, g */
@@ -43,11 +43,11 @@ struct to_handler {
   tb_rc (*fits)(void *self, const struct to_handled *at); /* TB_OK, TB_AGAIN, or a fault */
 };
 
-/* The state just before the event; UNDETERMINED where the trace has not said it. */
+/* Return the state just before the event; UNDETERMINED if the trace has not shown it yet. */
 enum to_go_state to_handled_goroutine(const struct to_handled *at, int64_t id);
 enum to_proc_state to_handled_proc(const struct to_handled *at, int64_t id);
 
-/* The reason why the event breaks the trace, after its name: TB_BROKEN. */
+/* Returns TB_BROKEN, with the event's name and the reason in diag. */
 tb_rc to_handled_refuse(const struct to_handled *at, const char *reason);
 
 #endif

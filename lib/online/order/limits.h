@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of memory and time a reader spends on one generation. */
+/* Limits on the memory and time that a reader spends on one generation. */
 #ifndef TO_ORDER_LIMITS_H
 #define TO_ORDER_LIMITS_H
 
@@ -7,11 +7,11 @@
 
 struct to_limits {
   uint64_t generation_bytes_max; /* of one generation; 0: no limit */
-  /* Threads tried in vain in Go's own order, half of those that were sorted for it included; 0: 64 an event and 4 M. Then threads that
-   * wait are parked: the same order but for events of equal time. */
+  /* Limit on failed attempts in the order of Go's reader; sorting counts half an attempt a thread. 0: 64 an event plus 4 M.
+   * Beyond the limit waiting threads are parked, which changes only the order of events of equal time. */
   uint64_t exact_tries;
   uint64_t
-      fuel_tries; /* attempts of parked threads, and steps of rare walks, beyond 64 an event; 0: 1 M. Then TB_FUEL. */
+      fuel_tries; /* attempts of parked threads and steps of rare walks beyond 64 an event; 0: 1 M. More is TB_FUEL. */
 };
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass of the loop takes one event: read its arguments, ask its rule, look at the thread's next
- * event, write what the step staged. In the long run most steps stay on the thread at the root of the
- * frontier: as long as its next event is not later than `turn_end` nothing moves.
+/* One pass of the loop handles one event: reads its arguments, applies its rule, reads the thread's next
+ * event, and commits the staged output. Most steps stay on the thread at the root of the frontier: while
+ * its next event is not later than `turn_end`, the heap does not change.
  *
- * An event costs some 98 instructions where threads keep their turn (a network server), 122 where they
- * change at every other event (channels), 140 where goroutines live for an event or two: 42 to read it and
- * look ahead, 27 the record, 12 its goroutine, 16 its rule, 8 the step; 30 a change of thread, 50 a goroutine
- * come and gone. At four to five a cycle, what is left are mispredicted branches: with threads that alternate,
- * callgrind's simple predictor misses four of five jumps to a rule. To change threads without a branch is no way out:
- * every event then waits for the comparison before it, and takes a fifth longer.
+ * An event costs some 98 instructions if threads keep their turn (a network server), 122 if they change at
+ * every other event (channels), 140 if goroutines live for an event or two: 42 to read it and look ahead,
+ * 27 the record, 12 its goroutine, 16 its rule, 8 the step; 30 a change of thread, 50 a goroutine's begin and
+ * end. At four to five instructions a cycle the rest is mispredicted branches: with alternating threads,
+ * callgrind's simple predictor misses four of five jumps to a rule. Changing threads without a branch does not help:
+ * every event then waits for the previous comparison, and takes a fifth longer.
  *
- * The steps and their errors come in the order of Go's reader: the rule, then the thread's next event (a
- * fault there swallows this one), then the heap, then delivery. */
+ * Steps and errors are in the order of Go's reader: the rule, then the thread's next event (a fault there
+ * swallows this one), then the heap, then delivery. */
 #include "online/order/order.h"
 
 #include "base/cpu.h"
@@ -24,11 +24,11 @@
 #include "online/order/rules_proc.h"
 #include "online/order/rules_user.h"
 
-/* A real trace tries a frontier in vain once in dozens of files. */
+/* In real traces no thread of a frontier can go on only once in dozens of files. */
 enum { EXACT_PER_EVENT = 64, EXACT_MORE = 4000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
-enum { RUN_TRIES_PER_EVENT = 8 }; /* a run hands back after so many, exact ones too */
+enum { RUN_TRIES_PER_EVENT = 8 }; /* to__order_run() returns after so many failed attempts */
 
-/* events.def once more: number of arguments, and which of them are stack and string ids. */
+/* From events.def: the number of arguments, and bit masks of the stack ids and string ids among them. */
 #define IS_STACK_VALUE              0
 #define IS_STACK_M                  0
 #define IS_STACK_P                  0
@@ -89,7 +89,7 @@ tb_rc to__misannotated(struct to_order *order, const struct to_thread *t, const 
   return goes_on ? TB_OK : rc;
 }
 
-/* Within an allowance that grows with what has been delivered. */
+/* Returns true if used is within an allowance that grows with the delivered events. */
 static bool within(const struct to_order *order, uint64_t used, unsigned per_event, uint64_t more) {
   return used / per_event <= order->events + more / per_event;
 }
@@ -101,7 +101,7 @@ static tb_rc check_fuel(struct to_order *order) {
                  order->parked.tries);
 }
 
-/* As a rule the last thread that took it. Only where several threads claim one proc has another to be looked for. */
+/* Finds the thread that holds p: usually the last that took it. Only if several threads claim p, all are searched. */
 tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p *p,
                       struct to_thread **out) {
   struct to_thread *holder = p->holder;
@@ -277,8 +277,8 @@ static tb_rc bad_id(struct to_order *order, const struct to_thread *t, uint8_t t
                  what, id);
 }
 
-/* Go's reader looks at ids last; as a bad one and a bad next event both swallow this event, it may as
- * well be done while the arguments are at hand. */
+/* Go's reader checks ids last. A bad id and a bad next event both swallow this event, so the ids can be
+ * checked here, where the arguments are in registers. */
 TO_HOT tb_rc check_id(struct to_order *order, const struct to_step *s, unsigned i, bool stack,
                       bool string) {
   if (stack && TB_UNLIKELY(s->arg[i] >= order->stack_ids_end) &&
@@ -298,8 +298,8 @@ TO_HOT tb_rc check_id(struct to_order *order, const struct to_step *s, unsigned 
 #define CHECK_ARG(i, ID)                                                                           \
   TB_TRY(check_id(order, &s, (i), STACKS_##ID >> (i)&1, STRINGS_##ID >> (i)&1))
 
-/* The thread's event, and a look at its next one. TB_AGAIN: too early, nothing has changed. TB_END: it was
- * the thread's last. */
+/* Handles the thread's event and reads its next one. Returns TB_AGAIN if it is too early, nothing has changed;
+ * TB_END if it was the thread's last. */
 TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *ahead,
                   struct to_written *written, bool pext) {
   const unsigned char *pos = ahead->args;
@@ -342,11 +342,11 @@ TO_HOT tb_rc step(struct to_order *order, struct to_thread *t, struct to_ahead *
     s.out++;
     break;
   }
-  default: __builtin_unreachable(); /* the cursor lets nothing else through */
+  default: __builtin_unreachable(); /* the cursor refuses other types */
   }
   tb_rc rc = cursor_next(order, t, pos, ahead, pext);
   if (TB_UNLIKELY(rc != TB_OK && rc != TB_END)) {
-    order->added -= (uint64_t)(s.out - written->next - 1); /* they are not delivered */
+    order->added -= (uint64_t)(s.out - written->next - 1); /* not delivered */
     return rc;
   }
   *written = (struct to_written){ s.out, s.last };
@@ -357,9 +357,8 @@ static bool has_room(const struct to_order *order, const struct to_event *next) 
   return next <= order->out + TO_SLICE - TO_STEP_EVENTS_MAX;
 }
 
-/* The thread at the root goes on for as long as it stays there, then the next one at the root: until the
- * slice is full, a CPU sample is due or something else than TB_OK happens. The state of the thread and the
- * slice at hand stays in registers. */
+/* Steps the thread at the root of the frontier again and again, until the slice is full, a CPU sample is due or a
+ * step does not return TB_OK. The state of the thread and of the slice stays in registers. */
 TO_HOT tb_rc take_turns(struct to_order *order, bool pext) {
   struct to_thread *t = to__frontier_at(order, 0);
   struct to_written written = order->written;
@@ -386,7 +385,7 @@ TO_HOT tb_rc take_turns(struct to_order *order, bool pext) {
   }
   order->written = written;
   leave_ahead(t, &ahead);
-  if (rc == TB_OK || rc == TB_AGAIN) order->frontier[0].time = t->time; /* it may have moved on */
+  if (rc == TB_OK || rc == TB_AGAIN) order->frontier[0].time = t->time; /* it may have changed */
   if (rc != TB_END) return rc;
   to__frontier_remove(order, 0);
   return TB_OK;
@@ -420,11 +419,11 @@ static bool stays_exact(const struct to_order *order) {
                  : within(order, order->exact_tries, EXACT_PER_EVENT, EXACT_MORE);
 }
 
-/* The earliest event cannot go: the others are tried by time. */
+/* The earliest event is too early: tries the other threads by time. */
 static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   size_t n = order->frontier_len;
 
-  order->exact_tries += n / 2; /* to sort two takes as long as to try one */
+  order->exact_tries += n / 2; /* sorting two threads takes as long as trying one */
   if (!stays_exact(order)) return to__park(order);
   to__frontier_sort(order);
   for (size_t place = 1; place < n; place++) {
@@ -435,7 +434,7 @@ static __attribute__((noinline)) tb_rc advance_another(struct to_order *order) {
   return nobody_can_go_on(order, to__frontier_at(order, 0), n);
 }
 
-/* The same while some threads are parked: one step, and the threads that it wakes. */
+/* Makes one step while some threads are parked, and wakes the threads that it unblocks. */
 static __attribute__((noinline)) tb_rc advance_among_parked(struct to_order *order) {
   struct to_thread *first = to__parked_first(order), *t = to__frontier_at(order, 0);
 
@@ -461,7 +460,7 @@ static void take_sample(struct to_order *order) {
   set_sample_time(order);
 }
 
-/* The earliest event of all threads; places without thread stand at the end of time. */
+/* Returns the time of the earliest event; places without a thread have INT64_MAX. */
 static to_ns first_time(const struct to_order *order) {
   to_ns first = order->frontier[0].time;
 
@@ -469,7 +468,7 @@ static to_ns first_time(const struct to_order *order) {
   return to__parked_first(order)->time < first ? to__parked_first(order)->time : first;
 }
 
-TO_HOT tb_rc run(struct to_order *order, unsigned events_max, bool pext) {
+TO_HOT tb_rc run_loop(struct to_order *order, unsigned events_max, bool pext) {
   uint64_t stop = order->events + events_max;
   uint64_t tries_stop = order->exact_tries + RUN_TRIES_PER_EVENT * (uint64_t)events_max;
   tb_rc rc = TB_OK;
@@ -496,11 +495,11 @@ TO_HOT tb_rc run(struct to_order *order, unsigned events_max, bool pext) {
       }
     }
   }
-  tb_rc delivered = deliver(order); /* what came before a fault, too */
+  tb_rc delivered = deliver(order); /* events before a fault, too */
   return rc != TB_OK ? rc : delivered;
 }
 
-/* One loop, expanded twice: with a processor's pext a number takes half as long. */
+/* The loop is compiled twice: with the instruction pext reading a number takes half as long. */
 tb_rc to__order_run(struct to_order *order, unsigned events_max) {
-  return order->pext ? run(order, events_max, true) : run(order, events_max, false);
+  return order->pext ? run_loop(order, events_max, true) : run_loop(order, events_max, false);
 }

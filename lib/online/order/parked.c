@@ -22,7 +22,7 @@ void to__parked_clear(struct to_parked *parked) {
   parked->count = 0;
 }
 
-/* A min-heap by time whose threads know their places: any of them may be woken. */
+/* A min-heap by time. Each thread stores its place, because any of them may be woken. */
 
 static void place(struct to_parked *parked, struct to_thread *t, size_t at) {
   parked->heap[at] = t;
@@ -59,7 +59,7 @@ static bool same(const struct to_want *a, const struct to_want *b) {
   return a->kind == b->kind && a->id == b->id && a->seq == b->seq;
 }
 
-/* The reason why this thread's next event waits. It has just been tried. */
+/* Returns the reason why this thread's next event, just tried, has to wait. */
 static struct to_want want_of(const struct to_order *order, const struct to_thread *t) {
   struct to_want own;
   uint64_t id = 0, seq = 0;
@@ -67,7 +67,7 @@ static struct to_want want_of(const struct to_order *order, const struct to_thre
   if (to__experiment_waits(order, t, &own)) return own;
   int used = tw_varint_read(t->args, t->end, &id);
 
-  (void)tw_varint_read(t->args + used, t->end, &seq); /* read in vain where there is only one */
+  (void)tw_varint_read(t->args + used, t->end, &seq); /* meaningless if there is only one argument */
   switch (t->type) {
   case TW_EV_GO_START: return (struct to_want){ id, seq, TO_WANT_G_RUNNABLE };
   case TW_EV_GO_UNBLOCK:
@@ -118,7 +118,7 @@ static void unpark(struct to_order *order, struct to_thread **link) {
   to__frontier_add(order, t);
 }
 
-/* Many may want the same, but only one can have it: the earliest, or all where it is to be shared. */
+/* Wakes the earliest thread that waits for want, or all of them if they can share it. */
 static void wake(struct to_order *order, struct to_want want, bool all) {
   struct to_parked *parked = &order->parked;
   uint64_t key = key_of(&want), *first = tb_map_find(&parked->waiting, key);

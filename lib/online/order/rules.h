@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of every rule of rules.def.
+/* Helpers for all rules of rules.def.
  *
- * The rules are inline functions in headers and order.c alone includes them: it expands each row of
- * rules.def in place, with the event's type and number of arguments as constants, so a row costs a jump
- * and what it does (a third of the time of calls through a table). In rules, `t` is the thread the event
- * stands on.
+ * The rules are inline functions in headers that only order.c includes: it expands each row of rules.def
+ * in place, with the event's type and number of arguments as constants. That takes a third of the time
+ * of calls through a table. In rules, `t` is the event's thread.
  */
 #ifndef TO_ORDER_RULES_H
 #define TO_ORDER_RULES_H
@@ -17,8 +16,8 @@
 
 enum to_must { ANY, HAS, NOT };
 
-/* Notes where a thread's next event stands, for what is refused. A step itself is never handed to a
- * function that is not inline: it lives in registers. */
+/* Stores the place of the thread's next event in diag. Takes the thread, because a step stays in registers
+ * and is never passed to a function that is not inline. */
 void to__place(struct to_order *order, const struct to_thread *t);
 
 #define TO_REFUSE(order, step, ...)                                                                \
@@ -49,7 +48,7 @@ TO_HOT tb_rc check_need(struct to_order *o, struct to_step *s, enum to_must m, e
                    g == HAS ? "without" : "that has");
 }
 
-/* Writes the next event of this step, as yet undelivered; call before the context changes. */
+/* Writes the next event of this step, not yet delivered; call before the context changes. */
 TO_HOT struct to_event *stage_as(struct to_step *s, uint8_t type, int64_t m, int64_t p, int64_t g) {
   struct to_event *ev = s->out++;
 
@@ -70,7 +69,7 @@ TO_HOT struct to_event *stage(struct to_step *s) {
   return stage_as(s, s->type, s->t->id, s->t->p->id, s->t->g->id);
 }
 
-/* Sequence numbers follow one by one within a generation; a status starts them again. */
+/* Sequence numbers increase by one within a generation; a status resets them. */
 TO_HOT bool follows(const struct to_order *o, uint64_t seq, uint64_t last_gen, uint64_t last_seq) {
   return last_gen == o->gen_number && seq == last_seq + 1;
 }
@@ -79,7 +78,7 @@ TO_HOT bool is_first_gen(const struct to_order *o) {
   return o->gen_number == o->first_gen;
 }
 
-/* For rules that need a thread, as is binding a goroutine; the others ask has_m() first. */
+/* For rules that require a thread, as to__bind_g(); other rules check has_m() first. */
 TO_HOT void set_p(struct to_order *o, struct to_thread *t, struct to_p *p) {
   t->p = p;
   p->holder = t;
@@ -110,8 +109,8 @@ TO_HOT tb_rc check_current_g(struct to_order *o, struct to_step *s, enum tw_go_s
                    status == TW_GO_RUNNING ? "running" : "in a system call");
 }
 
-/* At the start of a generation open ranges are restated: in the first one that is news, later it
- * must be known. */
+/* Each generation restates its open ranges: in the first one they must be new, later they must be
+ * known. */
 TO_HOT tb_rc check_restated(struct to_order *o, struct to_step *s, bool is_open) {
   if (is_open && is_first_gen(o))
     return TO_REFUSE(o, s, "%s: the range is open already", TO_NAME(s));

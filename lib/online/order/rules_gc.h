@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector, and ranges of time on goroutines and procs. */
+/* Rules of the garbage collector, and of ranges of time on goroutines and procs. */
 #ifndef TO_ORDER_RULES_GC_H
 #define TO_ORDER_RULES_GC_H
 
 #include "online/order/rules.h"
 
-/* Begin and end of a cycle stand on any thread: their numbers, one row, keep them apart. In the first
- * generation a cycle may be stated as under way, once. */
+/* Begin and end of a cycle can be on any thread: one sequence of numbers orders them. In the first
+ * generation a cycle may be stated as active, once. */
 TO_HOT tb_rc ready_gc_active(struct to_order *o, struct to_step *s) {
   return is_first_gen(o) || s->arg[0] == o->gc_seq + 1 ? TB_OK : TB_AGAIN;
 }
@@ -88,7 +88,7 @@ TO_HOT tb_rc apply_sweep_active(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* May name a goroutine that is blocked in its assist. */
+/* The goroutine may be blocked in its assist. */
 TO_HOT tb_rc apply_assist_active(struct to_order *o, struct to_step *s) {
   struct to_g *g = to__g_find(o, (int64_t)s->arg[0]);
   struct to_g_more *more;
@@ -110,7 +110,7 @@ TO_HOT tb_rc check_known_g(struct to_order *o, struct to_step *s) {
                    s->t->g->id);
 }
 
-/* Stop-the-world and mark assist; two stops of different kinds may be open at once. */
+/* For stop-the-world and mark assist; two stops of different kinds may be open at once. */
 TO_HOT tb_rc apply_go_range_begin(struct to_order *o, struct to_step *s) {
   struct to_g_more *more;
 

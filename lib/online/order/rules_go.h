@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Goroutines: born, scheduled, blocked, in system calls, gone. */
+/* Rules of goroutines: creation, scheduling, blocking, system calls, end. */
 #ifndef TO_ORDER_RULES_GO_H
 #define TO_ORDER_RULES_GO_H
 
@@ -22,7 +22,7 @@ TO_HOT tb_rc apply_go_create(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* A C thread calls into Go: the goroutine is born in a system call. */
+/* A C thread calls into Go: the goroutine begins in a system call. */
 TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0];
   struct to_g *g;
@@ -36,7 +36,8 @@ TO_HOT tb_rc apply_go_create_syscall(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* Unknown yet, or an earlier link of its chain is still to come on another thread. */
+/* Finds the named goroutine. Returns TB_AGAIN if it is unknown, not in this status, or not at the previous number yet:
+ * an event of another thread must come first. */
 TO_HOT tb_rc find_g_in(struct to_order *o, struct to_step *s, enum tw_go_status status) {
   struct to_g *g = s->g = to__g_look(o, (int64_t)s->arg[0]);
 
@@ -65,14 +66,14 @@ TO_HOT tb_rc ready_go_unblock(struct to_order *o, struct to_step *s) {
   return find_g_in(o, s, TW_GO_WAITING);
 }
 
-/* Anyone may unblock: the system monitor has neither proc nor goroutine. */
+/* Needs no context: the system monitor unblocks without proc or goroutine. */
 TO_HOT tb_rc apply_go_unblock(struct to_order *o, struct to_step *s) {
   stage(s)->slot = s->g->slot;
   put_g_in(o, s, TW_GO_RUNNABLE);
   return TB_OK;
 }
 
-/* Destroy, stop, block: always on the thread that runs it. */
+/* For destroy, stop and block, which are always on the thread that runs the goroutine. */
 TO_HOT tb_rc apply_go_leave(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
 
@@ -141,8 +142,8 @@ TO_HOT tb_rc apply_syscall_end(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The event says that the proc was lost: too early until that has happened. A proc acquired since does
- * not count, it is not in a system call. */
+/* The event implies that the proc was lost, so it is too early until then. A proc acquired since is not
+ * in a system call and does not count. */
 TO_HOT tb_rc ready_lost_its_proc(struct to_order *o, struct to_step *s) {
   (void)o;
   return has_p(s->t) && s->t->p->status == TW_PROC_SYSCALL ? TB_AGAIN : TB_OK;
@@ -156,8 +157,8 @@ TO_HOT tb_rc apply_syscall_end_blocked(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* The C thread leaves Go. Its proc, if it has one, is stolen at once: the thread's id may come again for
- * another thread, which then could steal it from itself. */
+/* The C thread leaves Go. Its proc, if any, is stolen at once: another thread may get the same id, and
+ * could then steal the proc from itself. */
 TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->t->p;
   bool with_p = has_p(s->t);
@@ -181,7 +182,7 @@ TO_HOT tb_rc apply_go_destroy_syscall(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* A goroutine in a system call, stated from elsewhere: it sits on a thread that slept all generation. */
+/* Another thread states a goroutine in a system call: its own thread has no events in this generation. */
 TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struct to_g *g,
                                     int64_t id, int64_t *out_g) {
   struct to_thread *t;
@@ -190,7 +191,7 @@ TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struc
   if (!t->exists) {
     t->exists = true;
     to__bind_g(o, t, g);
-    return TB_OK; /* binds it: the event's own context is that from before */
+    return TB_OK; /* the event's context is the one before the binding */
   }
   if (t->g != g)
     return TO_REFUSE(o, s,
@@ -201,7 +202,7 @@ TO_HOT tb_rc status_on_other_thread(struct to_order *o, struct to_step *s, struc
   return TB_OK;
 }
 
-/* The first mention of a goroutine in a generation; its sequence starts again. */
+/* The first event of a goroutine in a generation; resets its sequence numbers. */
 TO_HOT tb_rc apply_go_status(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0], on = (int64_t)s->arg[1];
   uint8_t status = (uint8_t)s->arg[2], old_state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Procs: their holders, and how they are lost in system calls. */
+/* Rules of procs: their holders, and losing them in system calls. */
 #ifndef TO_ORDER_RULES_PROC_H
 #define TO_ORDER_RULES_PROC_H
 
 #include "online/order/rules.h"
 
-/* Too early until the proc is idle and its last change has come; also while this thread still holds a
- * proc: in a system call it is stolen later, by an event not seen yet. */
+/* Too early until the proc is idle at the previous number, and while this thread still holds a proc, which
+ * a later event will steal from its system call. */
 TO_HOT tb_rc ready_proc_start(struct to_order *o, struct to_step *s) {
   struct to_p *p = s->p = to__p_find(o, (int64_t)s->arg[0]);
 
@@ -51,7 +51,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
   struct to_thread *victim = s->t;
 
   if (p->status == TW_PROC_SYSCALL_ABANDONED) {
-    victim = NULL; /* its thread may have moved on: no thread to take it from */
+    victim = NULL; /* its thread may have left it already */
   } else if (victim_id != s->t->id) {
     victim = to__thread_find(o, victim_id);
     if (victim == NULL || !victim->exists)
@@ -74,7 +74,7 @@ TO_HOT tb_rc apply_proc_steal(struct to_order *o, struct to_step *s) {
 tb_rc to__proc_holder(struct to_order *o, const struct to_thread *t, struct to_p *p,
                       struct to_thread **out);
 
-/* The first mention of a proc in a generation; its sequence starts again. */
+/* The first event of a proc in a generation; resets its sequence numbers. */
 TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
   int64_t id = (int64_t)s->arg[0];
   uint8_t status = (uint8_t)s->arg[1], reported = status, old_state;
@@ -88,8 +88,8 @@ TO_HOT tb_rc apply_proc_status(struct to_order *o, struct to_step *s) {
     TB_TRY(to__p_begin(o, id, status, &p));
     old_state = is_first_gen(o) ? TO_PROC_UNDETERMINED : TO_PROC_NOT_EXIST;
   } else if (status == TW_PROC_SYSCALL_ABANDONED && p->status == TW_PROC_SYSCALL) {
-    /* The writer did not know the thread any more, but we do: nothing is lost. The event is delivered where
-     * the proc is, not where its thief runs. */
+    /* The writer no longer knew the proc's thread, but we do. The event is delivered on that thread, not on the one
+     * that steals the proc. */
     struct to_thread *found;
     TB_TRY(to__proc_holder(o, s->t, p, &found));
     holder = found;

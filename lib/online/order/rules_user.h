@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks, regions and logs of the program. Names are kept as text: string ids mean nothing in the next
- * generation. */
+/* Rules of the program's tasks, regions and logs. Names are kept as text, because string ids are valid in one
+ * generation only. */
 #ifndef TO_ORDER_RULES_USER_H
 #define TO_ORDER_RULES_USER_H
 
@@ -13,7 +13,7 @@ TO_HOT tb_rc find_name(struct to_order *o, struct to_step *s, uint64_t id, struc
                    TO_NAME(s), id);
 }
 
-/* Ids may come again after an end, which need not have had a begin. */
+/* Ids may be used again after an end; an end needs no begin. */
 TO_HOT tb_rc apply_task_begin(struct to_order *o, struct to_step *s) {
   uint64_t parent = s->arg[1] == 0 ? TO_NO_TASK : s->arg[1];
   bool again = tb_map_find(&o->tasks, s->arg[0]) != NULL;
@@ -55,7 +55,7 @@ TO_HOT tb_rc apply_region_begin(struct to_order *o, struct to_step *s) {
   return TB_OK;
 }
 
-/* Innermost first; one that began before the trace is not known and accepted. */
+/* Must end the innermost region; without an open region it is accepted, as the region may have begun before the trace. */
 TO_HOT tb_rc apply_region_end(struct to_order *o, struct to_step *s) {
   struct to_g *g = s->t->g;
   const struct to_region *top = g->more == NULL ? NULL : g->more->regions;

@@ -69,7 +69,7 @@ static void drop_goroutines(struct to_order *order) {
   to__goroutines_fini(gs);
 }
 
-/* All that memory was taken for, the tables' own aside. */
+/* Releases everything but the tables themselves. */
 static void drop_all(struct to_order *order) {
   uint64_t key, value;
 
@@ -114,7 +114,7 @@ void to__state_fini(struct to_order *order) {
   to__parked_fini(&order->parked);
 }
 
-/* Not in the table: -1 is the goroutine that "no goroutine" stands for. */
+/* Id -1 is not in the table: it is no_g. */
 struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
   return id == TO_NONE ? &order->no_g : NULL;
 }
@@ -173,7 +173,7 @@ bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text) 
   return false;
 }
 
-/* They have become many. */
+/* Builds the map of texts, when there are many ranges. */
 static tb_rc list_texts(struct to_order *order, struct to_ranges *ranges) {
   struct tb_map *texts;
   tb_rc rc = TB_OK;
@@ -214,7 +214,7 @@ tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t 
   return TB_OK;
 }
 
-/* The first one of its type, as Go's reader: before the first stop there is the assist at most. */
+/* Ends the first range of this type, as Go's reader does. Before the first stop there can only be the assist. */
 bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text) {
   bool is_stop = type == TW_EV_STW_BEGIN;
   uint32_t i = is_stop ? ranges->assist == 1 : ranges->assist - 1;
@@ -223,7 +223,7 @@ bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text) {
   *out_text = ranges->items[i].text;
   if (is_stop && ranges->texts != NULL) (void)tb_map_remove(ranges->texts, *out_text);
   if (!is_stop) ranges->assist = 0;
-  /* The last one takes its place: which of several STW ranges ends next depends on it. */
+  /* The last range takes its place, as in Go's reader: that decides which of several STW ranges ends next. */
   if (ranges->assist == ranges->count) ranges->assist = i + 1;
   ranges->items[i] = ranges->items[--ranges->count];
   return true;
@@ -249,7 +249,7 @@ tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, stru
 
 enum { NAME_SHOWN = 36, ALIKE_SHOWN = 12 }; /* bytes of a name in a message */
 
-/* What differs is shown: the names from there on if they begin alike. */
+/* Shows the part of the names that differs: skips a long common beginning. */
 static const char *shown_from(struct to_string a, struct to_string b, size_t *out_from) {
   size_t alike = 0;
 
@@ -259,7 +259,7 @@ static const char *shown_from(struct to_string a, struct to_string b, size_t *ou
   return is_far ? "..." : "";
 }
 
-static int shown(struct to_string name, size_t from) {
+static int shown_bytes(struct to_string name, size_t from) {
   return (int)(name.len - from < NAME_SHOWN ? name.len - from : NAME_SHOWN);
 }
 
@@ -274,8 +274,8 @@ tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, ui
 
   (void)snprintf(text, sizeof text, "goroutine %" PRId64 " ends region \"%s%.*s\" of task %" PRIu64
                 ", but its innermost is \"%s%.*s\" of task %" PRIu64,
-                 g->id, cut, shown(name, from), name.data + from, task, cut, shown(innermost, from),
-                 innermost.data + from, top->task);
+                 g->id, cut, shown_bytes(name, from), name.data + from, task, cut,
+                 shown_bytes(innermost, from), innermost.data + from, top->task);
   TB_TRY(to__misannotated(order, t, text));
   while (g->more->regions != NULL) to__region_drop(order, g);
   g->more->dropped_regions = true;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The orderer's state between events: threads, procs, goroutines, tasks, the collector.
  *
- * "No goroutine" and "no proc" are objects, too (no_g, no_p, id -1), so a thread always points at one
- * and nothing needs a test; should a trace name -1 itself, they become that goroutine's or proc's state.
- * A goroutine's object stays while a thread is bound to it, even when it is gone: two threads may name
- * the same one.
+ * "No goroutine" and "no proc" are objects, too (no_g, no_p, id -1), so a thread always points to one and
+ * no check is needed; if a trace uses id -1, they hold that goroutine's or proc's state. A goroutine's
+ * object stays while a thread is bound to it, even after its end: two threads may name the same one.
  */
 #ifndef TO_ORDER_STATE_H
 #define TO_ORDER_STATE_H
@@ -16,17 +15,17 @@
 #include "online/order/limits.h"
 #include "wire/experiments.h"
 
-/* Rules and cursor are expanded into one loop; left to itself the compiler calls most of them, which
- * costs as much again as what they do (chan: 49 against 25 ns an event). A sanitizer's checks in all of
- * that would take it a minute to compile. */
+/* Rules and cursor are inlined into one loop. Without the attribute the compiler calls most of them, which
+ * doubles the time of an event (channels: 49 instead of 25 ns). With a sanitizer's checks the inlined loop
+ * would take a minute to compile. */
 #ifdef TC_SANITIZED
 #define TO_HOT static inline
 #else
 #define TO_HOT static inline __attribute__((always_inline))
 #endif
 
-/* Ranges in flight on a goroutine: a list, whose order is Go's. Few as a rule; of many stops of the world the texts are in a map.
- * The only other one is an assist. */
+/* Open ranges of a goroutine, in the order of Go's reader: stops of the world and at most one assist. There are usually few; the
+ * texts of many stops are in a map. */
 struct to_range {
   uint64_t text; /* string id, STW only */
   uint8_t type;  /* the event that begins it */
@@ -34,8 +33,8 @@ struct to_range {
 struct to_ranges {
   struct to_range *items;
   uint32_t count, cap;
-  uint32_t assist;      /* its place, from 1; 0: there is none */
-  struct tb_map *texts; /* of all stops; NULL: they are few */
+  uint32_t assist;      /* place of the assist, from 1; 0: none */
+  struct tb_map *texts; /* of all stops; NULL: there are few */
 };
 
 struct to_region {
@@ -48,7 +47,7 @@ struct to_region {
 struct to_g_more {
   struct to_region *regions;
   struct to_ranges ranges;
-  bool dropped_regions; /* after ends that did not fit: the ends of those regions may still come */
+  bool dropped_regions; /* after a wrong end: ends of the dropped regions may follow */
 };
 
 struct to_p {
@@ -56,10 +55,10 @@ struct to_p {
   uint64_t seq_gen, seq;
   uint8_t status; /* enum tw_proc_status */
   bool exists, sweeps;
-  struct to_thread *holder; /* the last thread that took it; it may have another by now */
+  struct to_thread *holder; /* the last thread that took this proc; it may hold another by now */
 };
 
-/* The reason why an event that came too early waits. */
+/* The reason why an event waits. */
 enum to_want_kind {
   TO_WANT_G_RUNNABLE,
   TO_WANT_G_WAITING,
@@ -76,24 +75,24 @@ struct to_want {
   uint8_t kind; /* enum to_want_kind */
 };
 
-/* A thread: its scheduling context, and a cursor that has read its next event's type and time. The
- * event's arguments are known to be whole. */
+/* A thread: its scheduling context, and a cursor that has read its next event's type and time, and
+ * checked the event's arguments. */
 struct to_thread {
   uint8_t type;
   uint8_t
-      has; /* TO_HAS_M, _P, _G: what it is bound to; without TO_HAS_M it stands for batches of no
+      has; /* bindings: TO_HAS_M, _P, _G; without TO_HAS_M the object is for batches without a
                 * thread, and nothing is ever bound to it */
-  bool exists; /* known to the trace: it has tried to advance, or a status named it */
+  bool exists; /* it has tried to advance, or a status named it */
   to_ns time;  /* of the next event */
   const unsigned char *args, *end;
-  const unsigned char *near_end; /* from here on the fast look ahead might pass the end */
+  const unsigned char *near_end; /* from here on the fast path might read past the end */
   struct to_g *g;
   struct to_p *p;
   int64_t id;
   const struct to_batch *batch;
 
   /* While it is parked. */
-  struct to_thread *next_waiting; /* of those with the same key */
+  struct to_thread *next_waiting; /* with the same key */
   size_t parked_place;
   struct to_want want;
 };
@@ -102,8 +101,8 @@ struct to_parked {
   struct tb_mem *mem;
   struct to_thread **heap; /* by time */
   size_t count, cap;
-  struct tb_map waiting; /* key of what they want -> the first that wants it */
-  uint64_t tries;        /* events tried too early, threads and open ranges looked at: fuel used */
+  struct tb_map waiting; /* key of a want -> first waiting thread */
+  uint64_t tries;        /* fuel used: failed attempts, and threads looked at */
 };
 
 enum { TO_HAS_M = 1, TO_HAS_P = 2, TO_HAS_G = 4 };
@@ -121,7 +120,7 @@ enum {
   TO_HANDLERS_MAX = 32
 };
 
-/* The slice so far: where its next event goes, and the time of the last event of all. */
+/* The slice so far: the place for its next event, and the time of the last event of all. */
 struct to_written {
   struct to_event *next;
   to_ns last;
@@ -135,7 +134,7 @@ struct to_order {
   struct to_generation *gen;
   uint64_t gen_number, first_gen;         /* of this epoch; 0: none yet */
   uint32_t gen_count;                     /* generations begun */
-  uint64_t stack_ids_end, string_ids_end; /* all ids below are there */
+  uint64_t stack_ids_end, string_ids_end; /* all smaller ids exist */
 
   struct to_g no_g;
   struct to_p no_p;
@@ -148,18 +147,18 @@ struct to_order {
   struct to_names names; /* of tasks and regions */
   uint64_t gc_seq;
   enum to_gc gc;
-  struct tb_map sequences[TW_SEQUENCES_MAX]; /* thread -> its last number in this generation */
+  struct tb_map sequences[TW_SEQUENCES_MAX]; /* id -> last number in this generation */
 
-  /* The frontier: a min-heap by time of the threads that have events left; behind it, at the end of
-   * time, some places without thread. */
+  /* The frontier: a min-heap by time of the threads that have events left, followed by some places
+   * without a thread whose time is INT64_MAX. */
   struct to_heap_entry *frontier;
   size_t frontier_len, frontier_cap;
-  to_ns turn_end;    /* the root's thread goes on up to here: then another or a CPU sample is due */
-  to_ns sample_time; /* of the next CPU sample; the end of time if none is left */
+  to_ns turn_end;    /* up to here the root's thread goes on; then another or a CPU sample is due */
+  to_ns sample_time; /* of the next CPU sample; INT64_MAX if none is left */
   const struct to_heap_entry *sample, *samples_end;
 
   uint8_t arg_counts[256]; /* after dt, by event type; TO_NO_TIMED_EVENT: none such */
-  uint8_t longer_end[256]; /* with so many bytes that go on, eight bytes do not hold them all */
+  uint8_t longer_end[256]; /* with so many continuation bytes, eight bytes do not hold all arguments */
   double ns_per_tick;
   uint64_t ticks_whole;     /* nanoseconds of a tick if that is a whole number, else 0 */
   uint64_t ticks_exact_end; /* below it the integer product equals the double one */
@@ -167,13 +166,13 @@ struct to_order {
   struct to_event_sink sink;
   struct to_parked parked;
   uint64_t events, syncs;
-  uint64_t added;            /* of events: Syncs, and what a step gives beyond the first */
+  uint64_t added;            /* of events: Syncs, and all but the first event of a step */
   uint64_t lone_region_ends; /* of regions that began before the trace */
-  bool past_annotations;     /* faults of the program's annotations are noted, and do not end the order */
+  bool past_annotations;     /* faults of the program's annotations are stored and do not end the order */
   struct tb_diag misannotated; /* the first one */
-  uint64_t exact_tries;      /* in Go's own order, failed */
+  uint64_t exact_tries;      /* failed attempts in the order of Go's reader */
   struct to_limits limits;
-  bool pext; /* the processor has that instruction, and fast */
+  bool pext; /* the processor has a fast pext instruction */
   struct to_written written;
   struct to_event out[TO_SLICE];
 
@@ -182,7 +181,7 @@ struct to_order {
   const struct to_handler *handler[TW_OWN_EVENTS_MAX]; /* by event of this generation; NULL: none */
 };
 
-/* The input of a rule: an event and what `ready` found out about it. */
+/* The input of a rule: an event, and what `ready` has found. */
 struct to_step {
   struct to_thread *t;
   uint64_t arg[TW_TIMED_ARGS_MAX];
@@ -190,7 +189,7 @@ struct to_step {
   uint8_t type;
   struct to_g *g;       /* the goroutine the event names */
   struct to_p *p;       /* the proc it names */
-  struct to_event *out; /* where the step's next event goes: good only once all of the step is */
+  struct to_event *out; /* place for the step's next event; committed only after the whole step */
 };
 
 void to__state_init(struct to_order *order, struct tb_mem *mem);
@@ -202,7 +201,7 @@ TO_HOT bool g_exists(const struct to_g *g) {
   return g->status != TO_G_GONE;
 }
 
-/* Goroutines. look answers NULL, or one that may be gone; find one that exists; claim makes it. */
+/* Goroutines. look returns NULL or one that may be gone; find NULL or one that exists; claim adds a missing one. */
 struct to_g *to__g_look_far(struct to_order *order, int64_t id);
 void to__g_drop_more(struct to_order *order, struct to_g *g);
 TB_MUST tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out);
@@ -227,7 +226,7 @@ TB_MUST TO_HOT tb_rc to__g_claim(struct to_order *order, int64_t id, struct to_g
   return TB_OK;
 }
 
-/* Nothing is bound to it any more, and it is gone. */
+/* Removes a goroutine that is gone and to which no thread is bound. */
 TO_HOT void to__g_unused(struct to_order *order, struct to_g *g) {
   if (g != &order->no_g) to__goroutines_remove(&order->goroutines, g);
 }
@@ -251,11 +250,11 @@ TO_HOT struct to_p *to__p_find(struct to_order *order, int64_t id) {
   return (uint64_t)id < TO_PROCS_NEAR ? order->near_procs[id] : to__p_find_far(order, id);
 }
 
-/* Existing or not; NULL: never heard of. */
+/* Returns a thread, which may not exist yet, or NULL if the id is unknown. */
 struct to_thread *to__thread_find(struct to_order *order, int64_t id);
 TB_MUST tb_rc to__thread_claim(struct to_order *order, int64_t id, struct to_thread **out);
 
-/* The thread has none. (no_g is never given back: the object it is bound to is not counted.) */
+/* Binds g to a thread that has no goroutine. (no_g is never released, so threads bound to no_g are not counted.) */
 TO_HOT void to__bind_g(struct to_order *order, struct to_thread *t, struct to_g *g) {
   g->bound++;
   t->g = g;
@@ -270,28 +269,27 @@ TO_HOT void to__unbind_g(struct to_order *order, struct to_thread *t) {
   if (--g->bound == 0 && !g_exists(g)) to__g_unused(order, g);
 }
 
-/* A goroutine's innermost region. */
+/* Add and drop a goroutine's innermost region. */
 TB_MUST tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task,
                              struct to_string name);
 void to__region_drop(struct to_order *order, struct to_g *g);
-/* A region ends that is not the goroutine's innermost. TB_OK: past_annotations, all of its regions are dropped. */
+/* Handles the end of a region that is not the innermost. With past_annotations drops the goroutine's regions and returns TB_OK. */
 TB_MUST tb_rc to__region_misnested(struct to_order *order, const struct to_thread *t, uint64_t task,
                                    struct to_string name);
-/* A fault of annotations, in the thread's next event. TB_OK: past_annotations. */
+/* Reports a fault of annotations in the thread's next event. Returns TB_OK with past_annotations. */
 TB_MUST tb_rc to__misannotated(struct to_order *order, const struct to_thread *t, const char *text);
 
-/* The task must be unknown; known to be dropped. */
+/* To be added a task must be unknown, to be dropped known. */
 TB_MUST tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent,
                            struct to_string name);
 void to__task_drop(struct to_order *order, uint64_t id);
-/* The task is known, and begins. TB_OK: past_annotations, it is dropped. */
+/* Handles the second begin of a task. With past_annotations drops the task and returns TB_OK. */
 TB_MUST tb_rc to__task_again(struct to_order *order, const struct to_thread *t, uint64_t id);
 
-/* Ranges. */
 bool to__has_range(const struct to_ranges *ranges, uint8_t type, uint64_t text);
 TB_MUST tb_rc to__begin_range(struct to_order *order, struct to_ranges *ranges, uint8_t type,
                               uint64_t text);
-/* False: none of this type is in flight. */
+/* Returns false if no range of this type is open. */
 bool to__end_range(struct to_ranges *ranges, uint8_t type, uint64_t *out_text);
 
 #endif

@@ -15,7 +15,7 @@ void to_active_clear(struct to_active *active) {
   tb_map_clear(&active->ids);
 }
 
-static tb_rc add(struct to_active *active, uint64_t id) {
+static tb_rc add_id(struct to_active *active, uint64_t id) {
   uint64_t *ignored;
 
   return tb_map_put(&active->ids, id, &ignored, NULL);
@@ -30,7 +30,7 @@ static uint64_t number_at(const struct tw_raw *ev, unsigned i) {
   return value;
 }
 
-/* A status restates; one that runs or is in a system call goes on with it in this generation. */
+/* Returns true if the goroutine of a status event runs or is in a system call; other statuses only restate that it waits. */
 static bool goes_on(const struct tw_raw *ev) {
   enum { STATUS = 3 }; /* after dt, g and m */
   uint64_t status = number_at(ev, STATUS);
@@ -44,12 +44,12 @@ tb_rc to_active_event(struct to_active *active, const struct tw_raw *ev) {
 
   if (ev->type == TW_EV_CPU_SAMPLE) {
     uint64_t g = number_at(ev, SAMPLE_G);
-    return g == NO_GOROUTINE ? TB_OK : add(active, g);
+    return g == NO_GOROUTINE ? TB_OK : add_id(active, g);
   }
   if (spec->kind != TW_KIND_TIMED || spec->nargs == 0 || spec->args[0].type != TW_ARG_G)
     return TB_OK;
   bool is_status = ev->type == TW_EV_GO_STATUS || ev->type == TW_EV_GO_STATUS_STACK;
-  return is_status && !goes_on(ev) ? TB_OK : add(active, number_at(ev, FIRST));
+  return is_status && !goes_on(ev) ? TB_OK : add_id(active, number_at(ev, FIRST));
 }
 
 bool to_active_has(const struct to_active *active, int64_t goroutine) {

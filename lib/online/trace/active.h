@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which goroutines do something in a generation, found without ordering it: for an index by goroutine.
+/* The goroutines that are active in a generation, found without ordering it: for an index by goroutine.
  *
  *   to_active_clear(&active);
- *   while (...) TB_TRY(to_active_event(&active, &ev));      -- each event as it stands (wire/raw.h)
+ *   while (...) TB_TRY(to_active_event(&active, &ev));      -- each raw event (wire/raw.h)
  *   if (to_active_has(&active, 22)) ...                     -- order this generation: online/trace/pull.h
  *
- * A generation names each goroutine that runs in it, is in a system call, is made, woken or sampled. It also restates
- * all others that are alive; those only wait, and are not in here.
+ * A goroutine is active if it runs, is in a system call, is created, woken or sampled. A generation also restates all
+ * other live goroutines, which only wait.
  *
- * Packed, the ids are their count, then each one's difference to the one before, all as LEB128, in rising order: one
- * to two bytes a goroutine.
+ * Packed ids are a count, then each id's difference to the previous one in rising order, all as LEB128: one to two bytes
+ * a goroutine.
  *
  * Memory    from mem, some 34 bytes a goroutine; 16 more while it is packed.
  * Threads   use each object from one thread at a time.
@@ -38,17 +38,17 @@ static inline size_t to_active_count(const struct to_active *active) {
 
 TB_MUST tb_rc to_active_pack(const struct to_active *active, struct tb_buf *out);
 
-/* Reads packed ids; of a peer's bytes nothing is believed but what they are.
+/* Reads packed ids, which a peer may have written: they are checked.
  *
  *   struct to_active_iter it;
  *   to_active_read(&it, bytes, len);
- *   while (to_active_next(&it, &goroutine)) ...             -- it.left is 0 at the end of what is whole
+ *   while (to_active_next(&it, &goroutine)) ...             -- it.left > 0 at the end: ids are missing
  */
 struct to_active_iter {
   const unsigned char *pos, *end;
   uint64_t left, last;
 };
-/* False: no count of ids that may be in so many bytes. */
+/* Returns false if the count is missing or too large for len bytes. */
 bool to_active_read(struct to_active_iter *it, const void *bytes, size_t len);
 bool to_active_next(struct to_active_iter *it, int64_t *out_goroutine);
 

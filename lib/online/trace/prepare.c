@@ -6,10 +6,10 @@
 
 struct to_prepare {
   struct tb_mem *mem;
-  bool frames; /* made, too */
+  bool frames; /* make the table of frames, too */
   struct to_builder builder;
-  struct tb_diag diag;   /* its place goes on from generation to generation, as a reader's does */
-  struct to_prepared *p; /* at hand */
+  struct tb_diag diag;   /* kept from generation to generation, as a reader's */
+  struct to_prepared *p; /* the current generation */
 };
 
 tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigned flags,
@@ -62,7 +62,7 @@ static tb_rc settle(struct to_prepare *prepare, tb_rc rc) {
   if (rc == TB_OK) return TB_OK;
   if (rc == TB_AGAIN && prepare->frames) {
     tb_rc frames_rc = to__frames_make(&p->gen);
-    (void)frames_rc; /* kept there, and reported when a stack is read */
+    (void)frames_rc; /* stored in the generation, and reported when a stack is read */
   }
   p->rc = rc;
   p->diag = prepare->diag;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of prepare.c that reader.c adopts, from the inside. */
+/* Private: the result of prepare.c that reader.c adopts. */
 #ifndef TO_TRACE_PREPARED_H
 #define TO_TRACE_PREPARED_H
 
@@ -10,8 +10,8 @@ struct to_prepared {
   struct tb_mem *mem;
   struct to_generation gen;
   unsigned version;
-  tb_rc rc;      /* TB_OK: not yet; TB_AGAIN: a generation; TB_END: the end; else a fault */
-  bool headless; /* the fault stands before the end of the header */
+  tb_rc rc;      /* TB_OK: not ready; TB_AGAIN: a generation; TB_END: the end; else a fault */
+  bool headless; /* the fault is in the header */
   uint64_t upto;
   struct tb_diag diag;
 };

@@ -9,14 +9,13 @@
 #include "online/order/handler.h"
 #include "online/trace/feed.h"
 
-/* A run for one event delivers a full slice at most, perhaps with a generation's Sync before and its last
- * events after it. */
+/* A run for one event delivers at most a full slice, a Sync before it and a generation's last events after it. */
 enum { SLICE = 256, ROOM = 4 * SLICE };
 
 struct to_pull {
   struct tb_mem *mem;
   struct to_feed feed;
-  bool has_goroutine; /* only its events are wanted */
+  bool has_goroutine; /* return only its events */
   int64_t goroutine;
   size_t next, count;
   const struct to_generation *gen[ROOM];
@@ -87,7 +86,7 @@ const struct tb_diag *to_pull_misannotated(const struct to_pull *pull) {
   return to_reader_misannotated(pull->feed.reader);
 }
 
-/* Some more events, or why there are none. */
+/* Fetches at least one event, or returns why there is none. */
 static tb_rc fill(struct to_pull *pull) {
   pull->next = pull->count = 0;
   while (pull->count == 0) TB_TRY(to__feed_step(&pull->feed, 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers a generation, or adopts one that was gathered elsewhere, and orders it. The events delivered before
- * a fault, and whether a Sync is, follow Go's reader. */
+/* Reads a generation, or adopts one that was read elsewhere, and orders its events. Before a fault the same events
+ * are delivered as by Go's reader, Syncs included. */
 #include "online/trace/reader.h"
 
 #include "online/order/generation_builder.h"
@@ -10,7 +10,7 @@
 enum phase {
   FEEDING,  /* takes bytes, or adopts */
   ORDERING, /* a generation is complete */
-  DONE,     /* the trace has ended, what follows is not looked at */
+  DONE,     /* the trace has ended; further bytes are ignored */
   FAILED,
 };
 
@@ -23,13 +23,13 @@ struct to_reader {
   tb_rc failed_rc;
   bool segmented; /* begin() was called: segments end without a last Sync */
   bool order_begun;
-  bool held; /* ordered to its end, and not let go of yet */
+  bool held; /* the generation is ordered, but not released yet */
   uint64_t generations;
   struct to_builder builder;
   struct to_generation own;
   struct to_generation *gen; /* own, or an adopted one */
   struct to_order *order;
-  tb_rc (*ends)(void *self, const struct to_generation *gen); /* NULL: not asked for */
+  tb_rc (*ends)(void *self, const struct to_generation *gen); /* may be NULL */
   void *ends_self;
 };
 
@@ -101,41 +101,41 @@ uint64_t to_reader_generations(const struct to_reader *reader) {
   return reader->generations;
 }
 
-/* Unless the reason is noted already. */
-static void note(struct tb_diag *diag, tb_rc rc, const struct tb_mem *mem) {
+/* Describes rc in diag, unless a reason is stored already. */
+static void describe_failure(struct tb_diag *diag, tb_rc rc, const struct tb_mem *mem) {
   if (rc == TB_BUDGET)
     (void)tb_fail(diag, rc, "needs more memory than its limit of %zu bytes", mem->bytes_max);
   (void)tb_fail(diag, rc, "%s", tb_rc_text(rc));
 }
 
-static tb_rc fail(struct to_reader *reader, tb_rc rc) {
+static tb_rc fail_with(struct to_reader *reader, tb_rc rc) {
   reader->phase = FAILED;
   reader->failed_rc = rc;
-  note(reader->diag, rc, reader->mem);
+  describe_failure(reader->diag, rc, reader->mem);
   return rc;
 }
 
-/* Faults between generations come after a Sync of their own. */
+/* Delivers a Sync before a fault between generations, as Go's reader. */
 static tb_rc fail_between(struct to_reader *reader, tb_rc rc, bool headless) {
   if (rc == TB_BROKEN && !headless) {
     tb_rc sync_rc = to__order_last_sync(reader->order);
     if (sync_rc != TB_OK) rc = sync_rc;
   }
-  return fail(reader, rc);
+  return fail_with(reader, rc);
 }
 
-static tb_rc done(struct to_reader *reader) {
+static tb_rc end_trace(struct to_reader *reader) {
   reader->phase = DONE;
   if (reader->segmented) return TB_OK;
   tb_rc rc = to__order_last_sync(reader->order);
-  return rc == TB_OK ? TB_OK : fail(reader, rc);
+  return rc == TB_OK ? TB_OK : fail_with(reader, rc);
 }
 
-/* The state of gathering. */
-static tb_rc settle(struct to_reader *reader, tb_rc rc, bool headless) {
+/* Changes the phase by the result of reading. */
+static tb_rc set_phase(struct to_reader *reader, tb_rc rc, bool headless) {
   switch (rc) {
   case TB_OK: return TB_OK;
-  case TB_END: return done(reader);
+  case TB_END: return end_trace(reader);
   case TB_AGAIN:
     reader->phase = ORDERING;
     reader->order_begun = false;
@@ -150,7 +150,7 @@ tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n,
   if (reader->phase == FEEDING) {
     tb_rc rc =
         to__builder_feed(&reader->builder, reader->gen, reader->diag, bytes, n, enough, out_used);
-    rc = settle(reader, rc, reader->builder.headless);
+    rc = set_phase(reader, rc, reader->builder.headless);
     if (rc != TB_OK) return rc;
   }
   if (reader->phase == DONE) *out_used = n;
@@ -167,7 +167,7 @@ tb_rc to_reader_finish(struct to_reader *reader) {
   if (reader->phase == ORDERING) return TB_AGAIN;
   if (reader->phase == DONE) return TB_OK;
   tb_rc rc = to__builder_finish(&reader->builder, reader->gen, reader->diag);
-  return settle(reader, rc, reader->builder.headless);
+  return set_phase(reader, rc, reader->builder.headless);
 }
 
 tb_rc to_reader_adopt(struct to_reader *reader, struct to_prepared *prepared) {
@@ -179,21 +179,21 @@ tb_rc to_reader_adopt(struct to_reader *reader, struct to_prepared *prepared) {
   if (prepared->rc == TB_AGAIN)
     reader->gen = &prepared->gen;
   else if (prepared->rc != TB_END)
-    note(reader->diag, prepared->rc, prepared->mem);
-  return settle(reader, prepared->rc, prepared->headless);
+    describe_failure(reader->diag, prepared->rc, prepared->mem);
+  return set_phase(reader, prepared->rc, prepared->headless);
 }
 
 static tb_rc next_generation(struct to_reader *reader) {
   reader->generations++;
   reader->phase = FEEDING;
   reader->held = false;
-  if (reader->gen != &reader->own) { /* what follows is gathered elsewhere, too */
+  if (reader->gen != &reader->own) { /* the next one is adopted, too */
     reader->gen = &reader->own;
     return TB_OK;
   }
   to__generation_clear(reader->gen);
   tb_rc rc = to__builder_next(&reader->builder, reader->gen, reader->diag);
-  return settle(reader, rc, reader->builder.headless);
+  return set_phase(reader, rc, reader->builder.headless);
 }
 
 tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
@@ -201,19 +201,19 @@ tb_rc to_reader_run(struct to_reader *reader, unsigned events_max) {
   if (reader->phase != ORDERING) return TB_OK;
   if (reader->held) return next_generation(reader);
   if (!reader->order_begun) {
-    /* Its reason is reported when a stack is read, if one is. */
+    /* A failure is reported when a stack is read. */
     if ((reader->flags & TO_READER_FRAMES) &&
         to__frames_make_some(reader->gen, FRAMES_A_RUN) == TB_AGAIN)
       return TB_AGAIN;
     tb_rc rc = to__order_begin(reader->order, reader->gen);
-    if (rc != TB_OK) return fail(reader, rc);
+    if (rc != TB_OK) return fail_with(reader, rc);
     reader->order_begun = true;
   }
   tb_rc rc = to__order_run(reader->order, events_max);
   if (rc == TB_AGAIN) return TB_AGAIN;
-  if (rc != TB_OK) return fail(reader, rc);
+  if (rc != TB_OK) return fail_with(reader, rc);
   if (reader->ends != NULL) rc = reader->ends(reader->ends_self, reader->gen);
-  if (rc != TB_OK) return fail(reader, rc);
+  if (rc != TB_OK) return fail_with(reader, rc);
   reader->held = (reader->flags & TO_READER_HOLD) != 0;
   return reader->held ? TB_AGAIN : next_generation(reader);
 }

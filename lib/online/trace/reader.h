@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole trace, pushed in and ordered: bytes > batches > generation > ordered events.
+/* Reads and orders a trace: bytes > batches > generation > ordered events.
  *
  *   tb_rc rc = to_reader_read(r, bytes, n);             -- a trace in memory; its events went to the sink
  *
- * In pieces as they come: to_reader_push() each, then to_reader_end(). On a thread that has other work, too,
- * in slices:
+ * For a trace in pieces call to_reader_push() with each, then to_reader_end(). A thread with other work reads in
+ * slices:
  *
  *   while (n > 0) {
  *     size_t used;
@@ -15,16 +15,16 @@
  *   }
  *   rc = to_reader_finish(r); while (rc == TB_AGAIN) rc = to_reader_run(r, 4096);
  *
- * Answers as Go's reader does: same events, same order, same verdict, in traces of header 1.22, 1.23,
- * 1.25 and 1.26. Bounded by one generation.
+ * Same events, same order and same verdict as Go's reader, in traces of header 1.22, 1.23, 1.25 and
+ * 1.26.
  *
- * Memory    everything from mem; batch bytes are copied unless TO_READER_BYTES_STAY says that what
- *           is fed stays in place and unchanged until the reader is freed (a mapping).
+ * Memory    everything from mem, bounded by one generation; batch bytes are copied unless
+ *           TO_READER_BYTES_STAY promises that they stay unchanged until the reader is freed (a mapping).
  * Threads   none of its own; use each object from one thread at a time.
- * Time      out: nanoseconds on the trace's own clock, strictly rising.
- * Errors    TB_BROKEN, TB_UNSUPPORTED (header), TB_BUDGET, TB_FUEL, TB_NOMEM, whatever the sink answers. After
- *           any of them the reader is finished: it answers the same again. Every event before the
- *           fault has been delivered; diag says generation, thread, byte offset and reason.
+ * Time      of events: nanoseconds on the trace's own clock, strictly rising.
+ * Errors    TB_BROKEN, TB_UNSUPPORTED (header), TB_BUDGET, TB_FUEL, TB_NOMEM, the sink's. Later calls return the
+ *           same error. Every event before the fault has been delivered; diag contains generation, thread,
+ *           byte offset and reason.
  */
 #ifndef TO_TRACE_READER_H
 #define TO_TRACE_READER_H
@@ -34,16 +34,16 @@
 #include "online/order/limits.h"
 
 enum to_reader_flags {
-  TO_READER_BYTES_STAY = 1, /* feed() lends for good: no copy */
-  TO_READER_FRAMES = 2,     /* the sink will ask for stacks: make their table before, in slices */
+  TO_READER_BYTES_STAY = 1, /* bytes stay until the reader is freed: no copy */
+  TO_READER_FRAMES = 2,     /* the sink reads stacks: make their table before, in slices */
   TO_READER_PLAIN =
-      4, /* only instructions that every processor has: same answers, slower; for tests */
-  /* After a generation's last event run() answers TB_AGAIN once more: between these two calls the generation
-   * is still there, for who kept its events. */
+      4, /* only instructions that every processor has: same results, slower; for tests */
+  /* After a generation's last event run() returns TB_AGAIN once more; until the next call the generation stays
+   * valid, for callers that kept its events. */
   TO_READER_HOLD = 8,
-  /* The program's own annotations may be wrong: regions that end in another order than Go's reader allows, a task that
-   * begins twice. Such a fault is noted for to_reader_misannotated(), that goroutine's regions are dropped, and the reader goes on.
-   * The trace is broken all the same: who says whether it is whole has to ask. */
+  /* Tolerates wrong annotations of the program: regions that end in an order that Go's reader refuses, a task that begins
+   * twice. The reader stores the fault for to_reader_misannotated(), drops that goroutine's regions and continues.
+   * The trace is broken all the same: a caller that reports whether it is whole must check. */
   TO_READER_PAST_ANNOTATIONS = 16,
 };
 
@@ -54,22 +54,22 @@ TB_MUST tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, 
                             struct to_reader **out);
 void to_reader_free(struct to_reader *reader);
 
-/* Before the first byte: a rule of your own for events of an experiment (online/order/handler.h). The handler is
- * copied. TB_BUDGET: one handler too many. */
+/* Adds your own rule for events of an experiment (online/order/handler.h), which is copied; call before the first byte.
+ * Returns TB_BUDGET if there are too many. */
 struct to_handler;
 TB_MUST tb_rc to_reader_handle(struct to_reader *reader, const struct to_handler *handler);
 
-/* TB_OK: all n bytes taken. TB_AGAIN: *out_used of them taken, a generation is complete: run() it. */
+/* Returns TB_OK if all n bytes are read; TB_AGAIN if a generation is complete after *out_used bytes: run() it. */
 TB_MUST tb_rc to_reader_feed(struct to_reader *reader, const void *bytes, size_t n,
                              size_t *out_used);
-/* The same for who has all n bytes and little time: TB_OK, *out_used of them taken, `enough` or a batch more, if there
- * are so many. In pieces that the caller cuts, the batch at each border is copied even if its bytes stay. */
+/* Works as feed(), but returns TB_OK after the batch with which *out_used reaches `enough`: for a caller that has all n
+ * bytes but little time. If it cut the bytes itself, the batch at each border would be copied even if its bytes stay. */
 TB_MUST tb_rc to_reader_feed_some(struct to_reader *reader, const void *bytes, size_t n,
                                   size_t enough, size_t *out_used);
-/* No more bytes will come. TB_AGAIN: run() what is left. TB_OK: the trace is whole and done. */
+/* Call after the last byte. TB_AGAIN: run() the last generation. TB_OK: the trace is whole and done. */
 TB_MUST tb_rc to_reader_finish(struct to_reader *reader);
-/* Instead of both: takes what was gathered elsewhere (online/trace/prepare.h), which stays lent until run() answers
- * something else than TB_AGAIN. TB_AGAIN: run() it. TB_OK: the trace is whole and done. */
+/* Replaces both: adopts a generation read elsewhere (online/trace/prepare.h), which stays lent until run() returns
+ * anything but TB_AGAIN. TB_AGAIN: run() it. TB_OK: the trace is whole and done. */
 struct to_prepared;
 TB_MUST tb_rc to_reader_adopt(struct to_reader *reader, struct to_prepared *prepared);
 /* Orders and delivers about events_max events. TB_AGAIN: more left. TB_OK: feed() again, or done. */
@@ -82,27 +82,26 @@ TB_MUST tb_rc to_reader_end(struct to_reader *reader);
 /* push() and end(): bytes are the whole trace, or what is left of it. */
 TB_MUST tb_rc to_reader_read(struct to_reader *reader, const void *bytes, size_t n);
 
-/* For a live stream whose generations come one by one (the collector reads each from its own segment
- * file): the ordering state goes on from one file to the next. begin() takes the next file's bytes
- * from its header on; the header must be the same version. After a hole use epoch() first: ordering starts
- * again, as in a fresh trace. Neither delivers a final Sync; both are answered TB_OK after an
- * error too, and clear it. After an error, or in the middle of a generation, begin() begins an epoch by itself. */
+/* For a live stream with one generation a file, as the collector's segments: the ordering state continues from file to
+ * file. begin() expects the next file from its header on, of the same version. After a gap call epoch() first, which
+ * restarts ordering as for a new trace; begin() does so by itself after an error, which it clears, and in the middle of
+ * a generation. Neither delivers a final Sync. */
 TB_MUST tb_rc to_reader_begin(struct to_reader *reader);
 void to_reader_epoch(struct to_reader *reader);
 
-/* Calls ends after the last event of each whole generation, whose tables are still there: for what is to be kept of
- * them. A code other than TB_OK stops the reader. NULL: no more calls. */
+/* Calls ends after the last event of each whole generation, whose tables are still valid. A result other than TB_OK
+ * stops the reader. NULL: no more calls. */
 void to_reader_on_end(struct to_reader *reader, void *self,
                       tb_rc (*ends)(void *self, const struct to_generation *gen));
 
 unsigned to_reader_version(const struct to_reader *reader); /* 0 until the header is read */
 uint64_t to_reader_events(const struct to_reader *reader);  /* delivered, Sync included */
-/* The same without Syncs, and with what one event of the trace became counted once: timed events and CPU samples as the
- * program wrote them. A trace has this number however it is cut into generations. */
+/* Counts timed events and CPU samples as the program wrote them: no Syncs, and an event that becomes several counts
+ * once. The number does not depend on how the trace is cut into generations. */
 uint64_t to_reader_written(const struct to_reader *reader);
-/* Ends of regions whose begin is not in the trace: tracing began within them. They are delivered like others. */
+/* Counts ends of regions that began before the trace; their events are delivered like others. */
 uint64_t to_reader_lone_region_ends(const struct to_reader *reader);
-/* With TO_READER_PAST_ANNOTATIONS: the first such fault since begin(); NULL: none. */
+/* Returns the first fault tolerated by TO_READER_PAST_ANNOTATIONS since begin(), or NULL. */
 const struct tb_diag *to_reader_misannotated(const struct to_reader *reader);
 uint64_t to_reader_generations(const struct to_reader *reader); /* wholly ordered */
 

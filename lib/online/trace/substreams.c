@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces are hung on their blob as they come. Most come in order, one after the other, and a blob is then known
- * to be whole by counting; only where they do not, they are sorted once all are there. Joining waits for the
- * first read: what is not read is not copied. */
+/* Pieces are appended to their blob. If they arrive in order, counting bytes shows whether the blob is whole;
+ * otherwise they are sorted at the end. A blob is joined when it is first read, so unread blobs are not copied. */
 #include "online/trace/substreams.h"
 
 #include <inttypes.h>
@@ -26,12 +25,12 @@ enum fault { WHOLE, MISSING, TWICE, TWO_SIZES, TWO_SUBSTREAMS };
 struct blob {
   struct to_blob is;
   struct piece *first, *last;
-  uint64_t come;  /* bytes of its pieces */
-  uint32_t count; /* of its pieces */
+  uint64_t come;  /* bytes of all pieces */
+  uint32_t count; /* pieces */
   bool in_order;
   uint8_t fault;     /* enum fault */
-  uint64_t from, to; /* which bytes of it; of TWO_SIZES both sizes */
-  int64_t thread;    /* where it shows */
+  uint64_t from, to; /* bytes with the fault; for TWO_SIZES both sizes */
+  int64_t thread;    /* place of the fault */
   uint64_t offset;
   const unsigned char *joined; /* NULL: not read yet */
 };
@@ -46,7 +45,7 @@ struct to_substreams {
   struct tb_mem *mem;
   struct to_fault_sink sink;
   uint64_t gen, faults;
-  struct tb_diag diag; /* of the one being reported */
+  struct tb_diag diag; /* the fault being reported */
   struct tb_arena parts, joined;
   struct tb_map by_id; /* struct blob */
   struct stream stream[TO_SUBSTREAMS_MAX];
@@ -75,7 +74,7 @@ void to_substreams_free(struct to_substreams *s) {
   tb_mem_give(s->mem, s, sizeof *s);
 }
 
-static void clear(struct to_substreams *s) {
+static void clear_all(struct to_substreams *s) {
   tb_arena_reset(&s->parts);
   tb_arena_reset(&s->joined);
   tb_map_clear(&s->by_id);
@@ -84,18 +83,19 @@ static void clear(struct to_substreams *s) {
 
 /* --- faults ------------------------------------------------------------------------------------- */
 
-static void at(struct to_substreams *s, const struct to_experimental *batch,
+static void set_place(struct to_substreams *s, const struct to_experimental *batch,
                const unsigned char *pos) {
   tb_diag_place(&s->diag, s->gen, batch->thread, batch->offset + (uint64_t)(pos - batch->data));
 }
 
-static void report(struct to_substreams *s) {
+static void report_fault(struct to_substreams *s) {
   s->faults++;
   if (s->sink.fault != NULL) s->sink.fault(s->sink.self, &s->diag);
   tb_diag_clear(&s->diag);
 }
 
-static tb_rc say_fault(const struct to_substreams *s, const struct blob *b, struct tb_diag *diag) {
+static tb_rc describe_fault(const struct to_substreams *s, const struct blob *b,
+                            struct tb_diag *diag) {
   uint64_t id = b->is.id;
 
   tb_diag_place(diag, s->gen, b->thread, b->offset);
@@ -107,7 +107,7 @@ static tb_rc say_fault(const struct to_substreams *s, const struct blob *b, stru
                    id, b->from, b->to, b->is.bytes);
   case TWICE:
     return tb_fail(diag, TB_BROKEN,
-                   "blob %" PRIu64 ": bytes %" PRIu64 " to %" PRIu64 " have come twice", id,
+                   "blob %" PRIu64 ": bytes %" PRIu64 " to %" PRIu64 " are there twice", id,
                    b->from, b->to);
   case TWO_SIZES:
     return tb_fail(diag, TB_BROKEN,
@@ -119,7 +119,7 @@ static tb_rc say_fault(const struct to_substreams *s, const struct blob *b, stru
   return TB_OK;
 }
 
-/* The first fault of a blob is the one that is reported. */
+/* Only the first fault of a blob is reported. */
 static void set_fault(struct to_substreams *s, struct blob *b, enum fault fault, uint64_t from,
                       uint64_t to, const struct to_experimental *batch, const unsigned char *pos) {
   if (b->fault != WHOLE) return;
@@ -128,7 +128,7 @@ static void set_fault(struct to_substreams *s, struct blob *b, enum fault fault,
   b->to = to;
   b->thread = batch->thread;
   b->offset = batch->offset + (uint64_t)(pos - batch->data);
-  if (say_fault(s, b, &s->diag) != TB_OK) report(s);
+  if (describe_fault(s, b, &s->diag) != TB_OK) report_fault(s);
 }
 
 /* --- taking a generation apart ------------------------------------------------------------------ */
@@ -139,7 +139,7 @@ static bool is_named(const struct to_substream *stream, uint8_t experiment, cons
          memcmp(stream->name.data, name, len) == 0;
 }
 
-/* NULL: there are too many. */
+/* Returns NULL if there are too many sub-streams. */
 static struct stream *find_or_add(struct to_substreams *s, const struct to_experimental *batch,
                                   const struct tw_substream *head) {
   struct stream *stream = s->stream, *end = s->stream + s->count;
@@ -150,7 +150,7 @@ static struct stream *find_or_add(struct to_substreams *s, const struct to_exper
   if (s->count == TO_SUBSTREAMS_MAX) {
     (void)tb_fail(&s->diag, TB_BROKEN, "a generation with more than %d sub-streams",
                   TO_SUBSTREAMS_MAX);
-    report(s);
+    report_fault(s);
     return NULL;
   }
   s->count++;
@@ -231,24 +231,24 @@ static tb_rc add_pieces(struct to_substreams *s, struct stream *stream,
 
   for (;;) {
     struct tw_piece piece;
-    at(s, batch, pos);
+    set_place(s, batch, pos);
     tb_rc rc = tw_piece_read(&pos, end, &s->diag, &piece);
     if (rc == TB_END) return TB_OK;
     if (rc != TB_OK) break;
     TB_TRY(add_piece(s, stream, batch, &piece));
   }
-  report(s); /* what stands behind it cannot be found */
+  report_fault(s); /* later pieces of this batch cannot be found */
   return TB_OK;
 }
 
 static tb_rc add_batch(struct to_substreams *s, const struct to_experimental *batch) {
   struct tw_substream head;
 
-  at(s, batch, batch->data);
+  set_place(s, batch, batch->data);
   tb_rc rc = tw_substream_read(batch->data, batch->len, &s->diag, &head);
   if (rc == TB_NOTFOUND) return TB_OK;
   if (rc != TB_OK) {
-    report(s);
+    report_fault(s);
     return TB_OK;
   }
   struct stream *stream = find_or_add(s, batch, &head);
@@ -276,7 +276,7 @@ static tb_rc sort_pieces(struct to_substreams *s, struct blob *b) {
   return TB_OK;
 }
 
-/* Its pieces stand in order: each must begin where the one before ended. */
+/* Checks that each piece begins where the previous one ended; the pieces are sorted. */
 static void check_seams(struct to_substreams *s, struct blob *b) {
   uint64_t end = 0;
 
@@ -311,11 +311,11 @@ static tb_rc take_apart(struct to_substreams *s, const struct to_generation *gen
 }
 
 tb_rc to_substreams_generation(struct to_substreams *s, const struct to_generation *gen) {
-  clear(s);
+  clear_all(s);
   s->faults = 0;
   s->gen = to_generation_number(gen);
   tb_rc rc = take_apart(s, gen);
-  if (rc != TB_OK) clear(s);
+  if (rc != TB_OK) clear_all(s);
   return rc;
 }
 
@@ -374,9 +374,9 @@ tb_rc to_blob_read(struct to_substreams *s, uint64_t id, struct tb_diag *diag,
 
   if (b == NULL) {
     tb_diag_place(diag, s->gen, TB_NO_THREAD, TB_NO_OFFSET);
-    return tb_fail(diag, TB_NOTFOUND, "no blob %" PRIu64 " has come", id);
+    return tb_fail(diag, TB_NOTFOUND, "blob %" PRIu64 " does not exist in this generation", id);
   }
-  if (b->fault != WHOLE) return say_fault(s, b, diag);
+  if (b->fault != WHOLE) return describe_fault(s, b, diag);
   if (b->first == b->last) b->joined = b->first->data;
   if (b->joined == NULL) TB_TRY(join(s, b));
   *out = (struct to_bytes){ b->joined, b->is.bytes };

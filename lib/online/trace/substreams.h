@@ -3,20 +3,19 @@
  *
  *   if (ev->type == TW_EV_SYNC && gen != NULL)     -- a generation begins
  *     TB_TRY(to_substreams_generation(s, gen));
- *   if ((id = to_event_blob(gen, ev)) != 0 &&      -- or any argument that the event's owner knows to be one
+ *   if ((id = to_event_blob(gen, ev)) != 0 &&      -- or any argument that is a blob id
  *       to_blob_read(s, id, diag, &bytes) == TB_OK) ...
  *
- * Pointers that are given out belong to their generation: it is there from the call above until the generation ends,
- * and never mixed with another one's.
+ * Pointers are valid until the generation ends.
  *
- * Nothing that a trace says is believed: a blob is given out when each of its bytes has come exactly once. A
- * batch that cannot be read is reported to the fault sink and passed over; it does not break the trace, of which
- * these bytes are no part for Go's reader. A batch without our header is no fault either, it belongs to another writer.
+ * A blob can be read only if each of its bytes is there exactly once. A batch that cannot be read is reported to the
+ * fault sink and skipped; the trace is not broken by it, because Go's reader ignores these bytes. A batch without our
+ * header belongs to another writer and is not a fault.
  *
- * Memory    from mem: 48 bytes a piece, 112 a blob and its place in a hash map. A blob of several pieces is joined
- *           when it is read: memory is bounded by what has come, whatever sizes it claims.
+ * Memory    from mem: 48 bytes a piece, 112 a blob and its entry in a hash map. A blob of several pieces is joined
+ *           when it is read, so memory is bounded by received bytes, not by claimed sizes.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM: this generation's sub-streams are not known, it seems to have none.
+ * Errors    TB_BUDGET, TB_NOMEM: this generation appears to have no sub-streams.
  */
 #ifndef TO_TRACE_SUBSTREAMS_H
 #define TO_TRACE_SUBSTREAMS_H
@@ -25,9 +24,9 @@
 #include "online/event/generation.h"
 #include "wire/substream.h"
 
-enum { TO_SUBSTREAMS_MAX = 256 }; /* in a generation; a batch of one more is a fault */
+enum { TO_SUBSTREAMS_MAX = 256 }; /* in a generation; a batch of a further one is a fault */
 
-/* A batch of the owner's own bytes. */
+/* A batch of the owner's bytes. */
 struct to_content {
   const struct to_content *next;
   int64_t thread;
@@ -40,19 +39,19 @@ struct to_substream {
   uint8_t experiment;
   struct to_string name;
   size_t batches, blobs;
-  uint64_t bytes;                   /* of its batches, headers left out */
-  const struct to_content *content; /* the first; they stand in the order in which they came */
+  uint64_t bytes;                   /* of its batches without headers */
+  const struct to_content *content; /* the first, in order of arrival */
   const struct to_blob *blob;       /* the first, likewise */
 };
 
 struct to_blob {
-  const struct to_blob *next; /* of its sub-stream */
+  const struct to_blob *next; /* in its sub-stream */
   const struct to_substream *substream;
   uint64_t id, bytes;
-  bool whole; /* else to_blob_read() says what is wrong with it */
+  bool whole; /* if not, to_blob_read() returns the fault */
 };
 
-/* Hears where something cannot be read and why; lent for the call. */
+/* Receives the place and reason of each fault, lent for the call. */
 struct to_fault_sink {
   void *self;
   void (*fault)(void *self, const struct tb_diag *fault); /* NULL: there is no sink */
@@ -71,7 +70,7 @@ const struct to_substream *to_substreams_at(const struct to_substreams *s, size_
 const struct to_substream *to_substreams_find(const struct to_substreams *s, uint8_t experiment,
                                               const char *name); /* NULL: not here */
 
-/* The blob that an event holds in the way every Go tool reads (tw_blob_word()); 0: none. */
+/* Returns the blob id of a log event whose message is a tw_blob_word(), or 0. */
 uint64_t to_event_blob(const struct to_generation *gen, const struct to_event *ev);
 const struct to_blob *to_blob_find(const struct to_substreams *s, uint64_t id); /* NULL: none */
 
@@ -79,8 +78,8 @@ struct to_bytes {
   const unsigned char *data; /* until the generation ends */
   size_t len;
 };
-/* TB_NOTFOUND: no such blob in this generation. TB_BROKEN: it is not whole. Both: diag, which may be NULL, says
- * where and why. TB_BUDGET, TB_NOMEM: no memory to join it. */
+/* Returns TB_NOTFOUND if this generation has no such blob, TB_BROKEN if the blob is not whole, both with place and
+ * reason in diag, which may be NULL; TB_BUDGET or TB_NOMEM if the joined blob cannot be allocated. */
 TB_MUST tb_rc to_blob_read(struct to_substreams *s, uint64_t id, struct tb_diag *diag,
                            struct to_bytes *out);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches say how long they are, so the look goes from one to the next and counts what is in those that
- * hold events. */
+/* Walks from batch to batch by their lengths, and reads only those with events. */
 #include "online/trace/survey.h"
 
 #include "online/event/tables.h"
@@ -10,13 +9,13 @@
 
 struct look {
   struct to_survey *out;
-  uint64_t gen; /* at hand; 0: none */
-  bool ended;   /* by an end mark: the next batch begins another */
+  uint64_t gen; /* current generation; 0: none */
+  bool ended;   /* an end mark was read: the next batch begins another generation */
   uint64_t looked_bytes;
   /* of the first generation */
   bool any;
   uint64_t ticks_min, frequency, clock_ticks, clock_s, clock_ns;
-  struct tw_experiments *experiments; /* of the generation at hand */
+  struct tw_experiments *experiments; /* of the current generation */
 };
 
 static void count_events(struct look *look, const struct tw_batch *batch) {
@@ -34,7 +33,7 @@ static void count_events(struct look *look, const struct tw_batch *batch) {
   }
 }
 
-/* Text that cannot be read leaves its events unread, too. */
+/* If the text cannot be read, the experiment's events cannot be read either. */
 static void take_experiment(struct look *look, const struct tw_batch *batch) {
   struct tb_diag diag;
   const char *text;
@@ -101,7 +100,7 @@ static void take_item(struct look *look, const struct tw_item *item) {
   }
 }
 
-/* Numbers of a peer may be anything; what no clock can say is left out. */
+/* A peer may send any numbers; a wall time that no clock can show is left out. */
 static void reckon_start(const struct look *look) {
   struct to_survey *out = look->out;
 

@@ -81,8 +81,8 @@ tb_rc to_words_shrink(struct to_words *words) {
   return TB_OK;
 }
 
-/* By key, a byte of it a pass; passes in which all are alike are left out. */
-static void sort(uint64_t *word, uint64_t *other, size_t n) {
+/* Radix sort by key, one byte a pass; a pass in which all bytes are equal is skipped. */
+static void sort_words(uint64_t *word, uint64_t *other, size_t n) {
   uint64_t *from = word, *to = other;
 
   for (unsigned shift = 32; shift < 64; shift += 8) {
@@ -102,8 +102,8 @@ static void sort(uint64_t *word, uint64_t *other, size_t n) {
   if (from != word) memcpy(word, from, n * sizeof(*word));
 }
 
-/* Adds a word at the end, as part of the last one where it is of the same bucket. */
-static size_t append(uint64_t *word, size_t n, uint64_t next) {
+/* Appends a word, or adds it to the last one if both are of the same bucket. */
+static size_t append_word(uint64_t *word, size_t n, uint64_t next) {
   if (n > 0 && to_word_key(word[n - 1]) == to_word_key(next) &&
       (uint32_t)word[n - 1] <= UINT32_MAX - (uint32_t)next) {
     word[n - 1] += (uint32_t)next;
@@ -118,9 +118,9 @@ static tb_rc sort_and_sum(struct to_words *words) {
   size_t n = 0;
 
   TB_TRY(to_words_reserve(&other, words->n));
-  sort(words->word, other.word, words->n);
+  sort_words(words->word, other.word, words->n);
   to_words_fini(&other);
-  for (size_t i = 0; i < words->n; i++) n = append(words->word, n, words->word[i]);
+  for (size_t i = 0; i < words->n; i++) n = append_word(words->word, n, words->word[i]);
   words->n = n;
   return TB_OK;
 }
@@ -154,7 +154,7 @@ tb_rc to_words_join(struct to_words *words, const struct to_words *other) {
 
   if (other->n == 0) return TB_OK;
   TB_TRY(to_words_reserve(&joined, words->n + other->n));
-  while (a < words->n && b < other->n) { /* no branch that cannot be foretold */
+  while (a < words->n && b < other->n) { /* without unpredictable branches */
     uint64_t x = words->word[a], y = other->word[b];
     uint32_t key_x = to_word_key(x), key_y = to_word_key(y);
     bool both = key_x == key_y && TB_LIKELY((uint32_t)x <= UINT32_MAX - (uint32_t)y);
@@ -187,11 +187,11 @@ struct extent {
   uint32_t family;
   bool is_parent;
 };
-/* All that are a part of one series, parts of parts included. */
+/* A family is all parts of one series, parts of parts included. */
 struct families {
   size_t n;
   uint32_t root[FAMILIES_MAX];
-  size_t words[FAMILIES_MAX]; /* those that can be folded */
+  size_t words[FAMILIES_MAX]; /* words that can be folded */
 };
 
 static bool fewer_values(const void *rows, uint32_t a, uint32_t b) {
@@ -217,7 +217,7 @@ static size_t find_extents(const struct to_words *words, const struct to_series 
   return n;
 }
 
-/* The last place is shared by all that find none. */
+/* The last place is shared by all families beyond FAMILIES_MAX. */
 static uint32_t find_family(struct families *f, const struct to_series *series, uint32_t number) {
   uint32_t place = 0;
 
@@ -238,7 +238,7 @@ static void find_families(struct families *f, const struct to_series *series, st
   }
 }
 
-/* How many words each family may have, so that all have max at most: the small ones keep all of theirs. */
+/* Returns how many words each family may have so that the sum is at most max; small families keep all their words. */
 static size_t share_of_each(const struct families *f, size_t max) {
   size_t share = max, left = max, kept = 0;
 
@@ -268,8 +268,8 @@ size_t to_words_of_parts(const struct to_words *words, const struct to_series *s
   return n;
 }
 
-/* Marks what goes; false: nothing can. */
-static bool choose(const struct to_words *words, struct extent *extent, uint32_t *rank,
+/* Marks the series to fold. Returns false if none can be folded. */
+static bool choose_folded(const struct to_words *words, struct extent *extent, uint32_t *rank,
                    const struct to_series *series, size_t max, uint64_t *folded) {
   size_t n = find_extents(words, series, extent), share;
   struct families families;
@@ -301,7 +301,7 @@ static size_t count_folded(const struct to_words *words, const uint64_t *folded)
   return n;
 }
 
-/* What stays is in order; what moves is sorted and joined to it. */
+/* Words that stay are in order; moved words are sorted and joined to them. */
 tb_rc to_words_give_parents(struct to_words *words, const struct to_series *series,
                             const uint64_t folded[TO_BUCKET_SERIES_MAX / 64]) {
   struct to_words moved;
@@ -336,8 +336,8 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   if (left <= max) return TB_OK;
   TB_TRY(tb_mem_take(words->mem, bytes, &extent));
   uint32_t *rank = (uint32_t *)(extent + words->n);
-  /* A parent grows by what its children gave it: more than enough goes at once, or else again. */
-  while (rc == TB_OK && left > max && choose(words, extent, rank, series, max / 4 * 3, folded)) {
+  /* A parent grows by its children's words, so more than necessary is folded at once, and repeatedly if needed. */
+  while (rc == TB_OK && left > max && choose_folded(words, extent, rank, series, max / 4 * 3, folded)) {
     rc = to_words_give_parents(words, series, folded);
     left = to_words_of_parts(words, series);
   }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many values fell into which bucket of which series: the quantiles of every row, in bounded memory.
+/* Counts the values in each bucket of each series: the quantiles of every row, in bounded memory.
  *
- * A word is one bucket of one series and how often it was met: key in the upper half (series << 16 | bucket of
- * online/window/histogram.h), count in the lower one. A count that is too large for its half stands in several words.
- * While a slot is open its words lie in a hash table; after that they are sorted and packed, about 2 bytes each.
+ * A word is one bucket of one series with its count: key in the upper half (series << 16 | bucket of
+ * online/window/histogram.h), count in the lower one. A count that is too large for its half takes several words.
+ * The words of an open slot are in a hash table; after that they are sorted and packed, about 2 bytes each.
  *
- * What is too much is folded: the series with the fewest values give theirs to the series they are a part of. That
- * one's quantiles stay exact, a folded series has count, sum and maximum only.
+ * If there are too many words, series are folded: those with the fewest values add theirs to their parent series. The
+ * parent's quantiles stay exact; a folded series has only count, sum and maximum.
  *
  * Memory    from mem; bounds are the caller's.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM; everything is then as it was.
+ * Errors    TB_BUDGET, TB_NOMEM; nothing has changed then.
  */
 #ifndef TO_WINDOW_BUCKETS_H
 #define TO_WINDOW_BUCKETS_H
@@ -44,15 +44,15 @@ struct to_buckets {
 };
 
 void to_buckets_fini(struct to_buckets *b, struct tb_mem *mem); /* accepts a zeroed one */
-/* False: there is no room; to_buckets_grow() makes some. */
+/* Returns false if there is no room; call to_buckets_grow() then. */
 static inline bool to_buckets_add(struct to_buckets *b, uint32_t key) {
   size_t i = (size_t)((key * b->multiplier) >> b->shift);
-  uint64_t none = (uint64_t)key << 32; /* its word, counting 0 */
+  uint64_t none = (uint64_t)key << 32; /* the key's word with count 0 */
 
   if (TB_UNLIKELY(b->word == NULL)) return false;
   for (;; i = (i + 1) & (b->places - 1)) {
     uint64_t word = b->word[i];
-    if (TB_LIKELY(word - none - 1 < UINT32_MAX - 1)) { /* this bucket's, and it can count on */
+    if (TB_LIKELY(word - none - 1 < UINT32_MAX - 1)) { /* the key's word, and its count can grow */
       b->word[i] = word + 1;
       return true;
     }
@@ -79,39 +79,38 @@ struct to_words {
 
 void to_words_init(struct to_words *words, struct tb_mem *mem);
 void to_words_fini(struct to_words *words); /* accepts a zeroed one */
-/* Room for n words; it has none yet. */
+/* Allocates room for n words; words must be empty. */
 TB_MUST tb_rc to_words_reserve(struct to_words *words, size_t n);
-/* Gives back the room that is not used. */
+/* Releases unused room. */
 TB_MUST tb_rc to_words_shrink(struct to_words *words);
 TB_MUST tb_rc to_words_take(struct to_words *words, const struct to_buckets *from);
-/* Adds what is packed. */
+/* Adds the words of other. */
 TB_MUST tb_rc to_words_join(struct to_words *words, const struct to_words *other);
 
-/* By number. */
 struct to_series {
-  uint32_t parent; /* the one it is a part of; TO_NO_SERIES: of none */
-  uint32_t home;   /* the one that has its words: itself, unless it never gets any */
-  uint32_t place;  /* and for now: home, or one that home was folded into */
+  uint32_t parent; /* the series that this one is a part of, or TO_NO_SERIES */
+  uint32_t home;   /* the series that gets the words: this one, unless its number is too high for words */
+  uint32_t place;  /* the series that gets them now: home, or a series into which home was folded */
   bool is_parent;
   uint64_t values; /* in slots that have closed */
 };
 
-/* How many words are of series that have a parent. */
+/* Counts the words of series with a parent. */
 size_t to_words_of_parts(const struct to_words *words, const struct to_series *series);
-/* Gives values of series to their parents until series with a parent have at most max words: those without one are few,
- * and their words are not counted. All parts of one of those are a family; families have equal shares, and what one does not need
- * is the others'. In a family those with the fewest values ever go first, parents last. The same series go in
- * each slot, so that in a window of many slots some have all of theirs. folded: a bit a series; may be NULL. */
+/* Folds series into their parents until series with a parent have at most max words; series without one are few and do not
+ * count. All parts of such a series are a family. Families have equal shares of max; unused shares go to the others. In a
+ * family the series with the fewest values ever are folded first, parents last. So the same series are folded in each slot,
+ * and in a window of many slots the others keep all their words. folded: a bit a series; may be NULL. */
 TB_MUST tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size_t max,
                             uint64_t folded[TO_BUCKET_SERIES_MAX / 64]);
-/* The words of these series become their parents'. */
+/* Moves the words of these series to their parents. */
 TB_MUST tb_rc to_words_give_parents(struct to_words *words, const struct to_series *series,
                                     const uint64_t folded[TO_BUCKET_SERIES_MAX / 64]);
-/* Where each series' words begin, for series 0 to n: n + 1 places. */
+/* Writes where each series' words begin, for series 0 to n: n + 1 entries. */
 void to_words_begins(const struct to_words *words, uint32_t *begin, size_t n);
 
-/* One block. A word is by how much its key is above the one before, as a varint, of which the lowest bit says whether a
- * varint with its count follows: most counts are 1. */
+/* Packed words in one block. Each is the difference to the previous key as a varint, whose lowest bit tells whether a
+ * varint with the count follows; without it the count is 1, as for most words. */
 struct to_runs {
   size_t bytes; /* of the block */
   size_t len, words;
@@ -120,7 +119,7 @@ struct to_runs {
 TB_MUST tb_rc to_words_pack(const struct to_words *words, struct to_runs **out);
 TB_MUST tb_rc to_words_unpack(struct to_words *words, const struct to_runs *runs); /* NULL: none */
 void to_runs_free(struct to_runs *runs, struct tb_mem *mem); /* accepts NULL */
-/* The word at *at, whose key is above this one's; *at goes to the next. */
+/* Reads the word at *at and moves *at to the next. key: the previous word's. */
 static inline uint64_t to_runs_next(const unsigned char **at, const unsigned char *end,
                                     uint32_t key) {
   uint64_t step = 0, count = 1;

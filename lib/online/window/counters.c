@@ -84,7 +84,7 @@ void to_counters_merge(struct to_counters *into, const struct to_counters *from)
     merge_cell(into, from->used[i], &from->cell[from->used[i]]);
 }
 
-/* Cells of one slot begin at about the same time: a small number, of either sign, says when. */
+/* Cells of one slot begin at about the same time, so the difference is a small number of either sign. */
 static uint64_t fold_sign(uint64_t difference) {
   return difference << 1 ^ (0 - (difference >> 63));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of many series over one stretch of time.
  *
- * A series is a number that its user gives a meaning: one stack's blocked calls, one reason to stop
- * the world. A tally is dense while it is counted into, and packs into one block of what is not zero.
+ * A series is a number whose meaning the user chooses: one stack's blocked calls, one reason to stop
+ * the world. The sums are an array while counting, and are packed into one block without zeros.
  *
  * Memory    from mem: 40 bytes a series, 4 more for those in use.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM; sums then are as they were.
+ * Errors    TB_BUDGET, TB_NOMEM; the sums have not changed then.
  */
 #ifndef TO_WINDOW_COUNTERS_H
 #define TO_WINDOW_COUNTERS_H
@@ -18,12 +18,12 @@ struct to_count {
   uint64_t count, total_ns, max_ns;
   to_ns since;           /* the earliest begin of a span counted here */
   uint32_t tag;          /* of the longest span */
-  uint32_t lower_bounds; /* of count */
+  uint32_t lower_bounds; /* how many of count are lower bounds */
 };
 
 struct to_counters {
   struct tb_mem *mem;
-  struct to_count *cell; /* by series; count 0: the rest means nothing */
+  struct to_count *cell; /* by series; if count is 0 the rest is undefined */
   uint32_t *used;        /* series whose count is not 0 */
   size_t capacity, used_len;
 };
@@ -31,7 +31,7 @@ struct to_counters {
 void to_counters_init(struct to_counters *counters, struct tb_mem *mem);
 void to_counters_fini(struct to_counters *counters);  /* accepts a zeroed one */
 void to_counters_clear(struct to_counters *counters); /* keeps the memory */
-void to_counters_empty(struct to_counters *counters); /* gives it back */
+void to_counters_empty(struct to_counters *counters); /* releases the memory */
 /* Makes room for series 0 to n-1. */
 TB_MUST tb_rc to_counters_reserve(struct to_counters *counters, size_t n);
 
@@ -53,7 +53,7 @@ static inline void to_counters_add(struct to_counters *counters, uint32_t series
   }
 }
 
-/* Where neither the earliest begin nor a tag is looked at, and ns is no lower bound. since: any time of about then. */
+/* For series without tag and lower bounds whose earliest begin does not matter. since: any time near the begin. */
 static inline void to_counters_add_length(struct to_counters *counters, uint32_t series,
                                           to_ns since, uint64_t ns) {
   struct to_count *cell = &counters->cell[series];
@@ -67,17 +67,17 @@ static inline void to_counters_add_length(struct to_counters *counters, uint32_t
   if (ns > cell->max_ns) cell->max_ns = ns;
 }
 
-/* into has room for from's series. */
+/* into must have room for from's series. */
 void to_counters_merge(struct to_counters *into, const struct to_counters *from);
 
-/* Counts what was series as part of into from now on. */
+/* Adds the sums of series to into and clears them. */
 void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into);
 
-/* One block: what it takes is in bytes. */
+/* Packed sums in one block. bytes: of the block. */
 struct to_packed {
   size_t bytes;
   size_t cells;
-  to_ns base; /* begins are counted from it */
+  to_ns base; /* begins are relative to base */
   /* varints */
 };
 TB_MUST tb_rc to_counters_pack(const struct to_counters *counters, struct to_packed **out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of many lengths of time, and the windows that figures are made for. */
+/* Statistics of durations, and the windows for which they are computed. */
 #ifndef TO_WINDOW_DISTRIBUTION_H
 #define TO_WINDOW_DISTRIBUTION_H
 
@@ -9,9 +9,9 @@
 /* Durations of spans that ended in the window. */
 struct to_sum {
   uint64_t count, total_ns, max_ns;
-  uint64_t lower_bounds; /* of count: began before the first sync */
+  uint64_t lower_bounds; /* how many of count began before the first sync */
 };
-/* Quantiles are at most 0.1 % above the true ones. They are not kept for every row: online/window/buckets.h. */
+/* Quantiles are at most 0.1 % above the true ones, and not available for every row: see online/window/buckets.h. */
 struct to_distribution {
   struct to_sum sum;
   bool has_quantiles; /* else the next four are 0 */

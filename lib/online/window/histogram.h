@@ -16,15 +16,15 @@ enum {
 };
 _Static_assert(TO_HISTOGRAM_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
 
-/* The value's leading eleven bits below its exponent: because value >> shift keeps its top bit, the numbers of
- * neighbouring powers join without a gap. */
+/* Combines the exponent with the value's leading eleven bits. value >> shift keeps its top bit, so the numbers of
+ * neighbouring powers of two follow each other without a gap. */
 static inline unsigned to_histogram_bucket(uint64_t value) {
   uint64_t at_least = UINT64_C(1) << TO_HISTOGRAM_DIGIT_BITS;
   unsigned shift = 63 - TO_HISTOGRAM_DIGIT_BITS - (unsigned)__builtin_clzll(value | at_least);
   return (shift << TO_HISTOGRAM_DIGIT_BITS) + (unsigned)(value >> shift);
 }
 
-/* The largest value in it. */
+/* Returns the largest value of a bucket. */
 static inline uint64_t to_histogram_bucket_top(unsigned bucket) {
   unsigned shift = bucket >> TO_HISTOGRAM_DIGIT_BITS;
 

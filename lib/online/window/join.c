@@ -42,8 +42,8 @@ void to_join_runs(struct to_join *join, const struct to_runs *runs) {
   add_list(join, (struct to_join_list){ .at = at, .end = at + runs->len, .left = runs->words });
 }
 
-/* The lists that have the lowest series move to the front; answers how many. */
-static size_t lowest(struct to_join *join, uint32_t *series) {
+/* Moves the lists with the lowest series to the front; returns how many. */
+static size_t lowest_lists(struct to_join *join, uint32_t *series) {
   size_t n = 0;
 
   *series = TO_NO_SERIES;
@@ -65,15 +65,15 @@ static size_t lowest(struct to_join *join, uint32_t *series) {
   return n;
 }
 
-static tb_rc put(struct to_words *words, uint32_t series, unsigned bucket, uint64_t count) {
+static tb_rc put_word(struct to_words *words, uint32_t series, unsigned bucket, uint64_t count) {
   if (words->n == words->room) return TB_BUDGET;
   words->word[words->n++] =
       (uint64_t)series << (32 + TO_BUCKET_BITS) | (uint64_t)bucket << 32 | count;
   return TB_OK;
 }
 
-/* Copies what one list alone has of a series. */
-static tb_rc copy(struct to_join_list *list, uint32_t series, struct to_words *words) {
+/* Copies the words of a series that only one list has. */
+static tb_rc copy_words(struct to_join_list *list, uint32_t series, struct to_words *words) {
   for (; list->next != DONE && to_word_series(list->next) == series; next_word(list)) {
     if (words->n == words->room) return TB_BUDGET;
     words->word[words->n++] = list->next;
@@ -93,14 +93,14 @@ static tb_rc add_up(struct table *table, struct to_join_list *list, uint32_t ser
   return TB_OK;
 }
 
-/* And clears the table. */
+/* Writes the sums to words and clears the table. */
 static tb_rc take_sums(struct table *table, uint32_t series, struct to_words *words) {
   for (unsigned u = 0; u < UPPER; u++)
     for (; table->any[u] != 0; table->any[u] &= table->any[u] - 1) {
       uint64_t *bit = &table->bit[u * BITS + (unsigned)__builtin_ctzll(table->any[u])];
       for (; *bit != 0; *bit &= *bit - 1) {
         unsigned bucket = (unsigned)(bit - table->bit) * BITS + (unsigned)__builtin_ctzll(*bit);
-        TB_TRY(put(words, series, bucket, table->count[bucket]));
+        TB_TRY(put_word(words, series, bucket, table->count[bucket]));
         table->count[bucket] = 0;
       }
     }
@@ -111,9 +111,9 @@ static tb_rc sum_all(struct to_join *join, struct table *table, struct to_words 
   uint32_t series;
   size_t n;
 
-  while ((n = lowest(join, &series)) > 0) {
+  while ((n = lowest_lists(join, &series)) > 0) {
     if (n == 1) {
-      TB_TRY(copy(&join->list[0], series, words));
+      TB_TRY(copy_words(&join->list[0], series, words));
       continue;
     }
     for (size_t i = 0; i < n; i++) TB_TRY(add_up(table, &join->list[i], series));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts numbers of rows by what the rows hold, in place and without memory (libc's may take some). */
+/* Sorts row numbers by the rows' contents, in place and without allocations (libc's qsort() may allocate). */
 #ifndef TO_WINDOW_TOP_ROWS_H
 #define TO_WINDOW_TOP_ROWS_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if row a stands before row b; equal rows must differ (by number), else their order is any. */
+/* Returns true if row a goes before row b. Compare equal rows by number, or their order is undefined. */
 typedef bool to_top_rows_fn(const void *rows, uint32_t a, uint32_t b);
 
-/* The first `top` of n numbers stand in order then, the others in any. */
+/* Sorts the first `top` of n numbers; the others are in any order. */
 void to_top_rows(uint32_t *numbers, size_t n, size_t top, to_top_rows_fn *before, const void *rows);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view is a window's sums in one tally, and its words in one array. The words cost most. They are joined when the first
- * quantile is looked up: a report of sums alone does without. And a longer window begins with the words of a shorter one, where that
- * was looked at before. */
+/* A view is a window's sums and its words in one array. The words cost most, so they are joined only when the first quantile is
+ * read. A longer window starts from the words of a shorter one, if that was viewed before. */
 #include <stddef.h>
 #include <string.h>
 
 #include "online/window/join.h"
 #include "online/window/private.h"
 
-/* Of a series while the words are there. */
+/* Bytes for each series while the words are joined. */
 enum { VIEW_BYTES = 4 * sizeof(uint32_t) };
 
 struct list {
@@ -43,7 +42,7 @@ static struct to_stretch view_stretch(const struct to_windows *w, enum to_window
   return stretch;
 }
 
-/* A series that is in the view only by its parts is a part itself. */
+/* Counts each series' parts in the view. A series without own values counts as a part of its parent, too. */
 static void count_parts(struct to_windows *w) {
   for (size_t i = 0; i < w->scratch.used_len; i++) {
     uint32_t series = w->scratch.used[i];
@@ -54,7 +53,7 @@ static void count_parts(struct to_windows *w) {
   }
 }
 
-/* The first slot of the window. */
+/* Returns the index of the first slot of the window. */
 static size_t first_slot(const struct to_windows *w, enum to_window window, to_ns begin) {
   size_t first = window == TO_WINDOW_ALL ? w->slots : 0;
 
@@ -85,7 +84,7 @@ static tb_rc join_closed(struct to_windows *w, const struct to_words *open) {
   return to_words_join(&w->view_words, open);
 }
 
-/* The words of n slots and of `more`. TB_BUDGET also where some would have to be folded. */
+/* Sums the words of n slots and of `more`. Returns TB_BUDGET also if some would have to be folded. */
 static tb_rc sum_slots(const struct to_windows *w, size_t first, size_t n,
                        const struct to_words *more, struct to_words *out) {
   struct to_join join = { .lists = 0 };
@@ -98,8 +97,8 @@ static tb_rc sum_slots(const struct to_windows *w, size_t first, size_t n,
   return TB_BUDGET;
 }
 
-/* By halves, which are folded until the whole has room. That is the same as at once where nothing is folded.
- * folds: they do not have room at once. */
+/* Joins slots by halves, folding each result to the limit; without folding, the result is the same as in one pass.
+ * folds: one pass is known to exceed the limit. */
 static tb_rc join_halves(struct to_windows *w, size_t first, size_t n, bool folds,
                          struct to_words *words) {
   static const struct to_words none;
@@ -120,7 +119,7 @@ static tb_rc join_halves(struct to_windows *w, size_t first, size_t n, bool fold
 }
 
 static tb_rc join_slots(struct to_windows *w, const struct to_words *open, size_t first) {
-  bool *folds = &w->folds[w->viewed_window]; /* as it did last time: it is likely to do so again */
+  bool *folds = &w->folds[w->viewed_window]; /* if it did last time, it is likely to do so again */
   bool has_base = w->base_words.n > 0;
   struct to_words *words = &w->view_words;
   tb_rc rc = TB_BUDGET;
@@ -182,7 +181,7 @@ static tb_rc fill_words(struct to_windows *w) {
   return rc;
 }
 
-/* Keeps the words that the next window begins with. Where some are folded, they are those of the same slots alone. */
+/* Keeps the words for the next window. Folded words are kept only if the next window has the same slots. */
 static void leave_window(struct to_windows *w, enum to_window next, to_ns begin) {
   size_t first = first_slot(w, next, begin);
   bool is_base = w->viewed_words && w->viewed_window != TO_WINDOW_ALL && next != TO_WINDOW_ALL &&
@@ -235,7 +234,7 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series) {
                           .lower_bounds = cell->lower_bounds };
 }
 
-/* The rank of a quantile, rounded up, from 1. */
+/* Returns the rank of a quantile, rounded up, from 1. */
 static uint64_t rank_of(uint64_t count, unsigned permille) {
   uint64_t rank = count / 1000 * permille + (count % 1000 * permille + 999) / 1000;
   return rank > 0 ? rank : 1;
@@ -270,7 +269,7 @@ static void quantiles_of_sorted(struct list list, struct to_distribution *d) {
   }
 }
 
-/* In which counter the rank lies; *rank becomes the one in there. */
+/* Returns the counter that contains the rank; *rank becomes the rank within this counter. */
 static unsigned find_rank(const uint64_t counter[BYTE], uint64_t *rank) {
   unsigned i = 0;
 
@@ -286,7 +285,7 @@ struct row_counts {
   uint64_t lower[QUANTILES][BYTE]; /* of the places: cleared when there is one */
 };
 
-/* Answers how many there are. */
+/* Returns the number of values. */
 static uint64_t count_upper(struct row_counts *c, const struct to_windows *w, size_t lists) {
   uint64_t count = 0;
 
@@ -338,8 +337,8 @@ static size_t add_list(struct to_windows *w, size_t lists, uint32_t series) {
   return lists + 1;
 }
 
-/* The series, and each that it completes: all parts of which are in the row. One that counts values of its own stands in the
- * list itself, or does not belong to the row. */
+/* Adds the series, and each parent without own values of which all parts are in the row now. A parent with own values is in
+ * the caller's list itself, or does not belong to the row. */
 static size_t add_with_parents(struct to_windows *w, size_t lists, uint32_t series) {
   lists = add_list(w, lists, series);
   for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A slot is coarsened together with its neighbours only when all of them are older than the window
- * that needs them fine, so every window begins on the border of a slot, whatever has been merged.
- * Each sum is packed once and merged at most twice: the cost of aging is O(1) a span. */
+/* Neighbouring slots are merged only when all of them are older than the window that needs the finer
+ * slots, so every window begins on the border of a slot. Each sum is packed once and merged at most
+ * twice: the cost of aging is O(1) a span. */
 #include "online/window/private.h"
 
 #include <assert.h>
@@ -87,7 +87,6 @@ static to_ns round_down(to_ns time, to_ns step) {
   return time - (rest < 0 ? rest + step : rest);
 }
 
-/* Where the window that ends at time begins, rounded to its slots. */
 to_ns to__window_begin(enum to_window window, to_ns time) {
   if (windows[window].length_ns == 0 || time < TIME_MIN) return INT64_MIN;
   return round_down(time - windows[window].length_ns, windows[window].slot_ns);
@@ -103,7 +102,7 @@ static void free_slots(struct to_windows *w, size_t first, size_t n) {
   for (size_t i = first; i < first + n; i++) slot_fini(w, &w->slot[i]);
 }
 
-/* Lists of few words are joined one by one: a table for their sums costs more than that. */
+/* Lists with few words are joined one by one, which costs less than a table for their sums. */
 tb_rc to__windows_sum_lists(struct to_join *join, size_t max, struct to_words *out) {
   enum { FEW_WORDS = 2048 };
 
@@ -125,8 +124,8 @@ tb_rc to__windows_join_runs(struct to_words *words, const struct to_runs *runs) 
 
 enum { FULL_RATE = 1000000, WORDS_MIN = 2 << 10 };
 
-/* How many of max words a stretch of so many events keeps. */
-static size_t spare(const struct to_windows *w, size_t max, uint64_t events, to_ns length) {
+/* Returns how many of max words a stretch with so many events keeps. */
+static size_t spared_words(const struct to_windows *w, size_t max, uint64_t events, to_ns length) {
   uint64_t seconds = length > SECOND_NS ? (uint64_t)length / SECOND_NS : 1;
 
   if (!w->sparing) return max;
@@ -135,11 +134,11 @@ static size_t spare(const struct to_windows *w, size_t max, uint64_t events, to_
 }
 
 static size_t slot_words_max(const struct to_windows *w, const struct to_slot *slot) {
-  return spare(w, TO_WORDS_SLOT_MAX, slot->stretch.events,
+  return spared_words(w, TO_WORDS_SLOT_MAX, slot->stretch.events,
                (to_ns)((uint64_t)slot->end - (uint64_t)slot->begin));
 }
 
-/* Packs at most max words of these; they are folded then. */
+/* Folds words to at most max, and packs them. */
 static tb_rc pack_words(struct to_windows *w, struct to_words *words, size_t max,
                         struct to_runs **out) {
   TB_TRY(to_words_fold(words, w->series, max, NULL));
@@ -185,7 +184,7 @@ static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   return TB_OK;
 }
 
-/* Joins what lies in one slot of the next window and is too old for this one. */
+/* Joins slots that are too old for this window and in the same slot of the next one. */
 static tb_rc thin_out(struct to_windows *w, enum to_window window, to_ns now) {
   to_ns old = to__window_begin(window, now), step = windows[window + 1].slot_ns;
 
@@ -238,7 +237,7 @@ static void take_closed(struct to_windows *w, struct to_runs *closed) {
 }
 
 static size_t closed_words_max(const struct to_windows *w) {
-  return spare(w, TO_WORDS_CLOSED_MAX, w->closed_stretch.events,
+  return spared_words(w, TO_WORDS_CLOSED_MAX, w->closed_stretch.events,
                (to_ns)((uint64_t)w->open_begin - (uint64_t)w->first));
 }
 
@@ -258,7 +257,7 @@ static tb_rc close_loose(struct to_windows *w) {
   return TB_OK;
 }
 
-/* They stay loose until that costs little beside what came, but no slot is thinned out or dropped before. */
+/* Slots stay loose until closing them costs little in proportion, but are closed before they are thinned out or dropped. */
 static bool closes_loose(const struct to_windows *w, to_ns now) {
   size_t closed = w->closed_runs != NULL ? w->closed_runs->words : 0;
 
@@ -276,7 +275,7 @@ static void clear_open(struct to_windows *w) {
   w->open_stretch = (struct to_stretch){ 0 };
 }
 
-/* Everything that can fail. */
+/* Packs the open slot; does everything that can fail. */
 static tb_rc pack_open(struct to_windows *w, struct to_slot *slot) {
   struct to_words words;
 
@@ -346,7 +345,7 @@ void to_windows_note(struct to_windows *w, uint64_t n, uint64_t gen, to_ns last)
   to__windows_drop_view(w);
 }
 
-/* The words of the open slot, folded to half of what there may be. */
+/* Folds the words of the open slot to half of their limit. */
 static tb_rc fold_open(struct to_windows *w) {
   uint64_t folded[TO_BUCKET_SERIES_MAX / 64] = { 0 };
   struct to_words words;
@@ -368,7 +367,7 @@ static tb_rc fold_open(struct to_windows *w) {
   return rc;
 }
 
-/* Where nothing can be folded the table grows beyond its bound: by what few series without a parent have. */
+/* If nothing can be folded the table exceeds its limit, by the words of the few series without a parent. */
 tb_rc to_windows_grow(struct to_windows *w) {
   size_t used = w->open_buckets.used;
 
@@ -383,7 +382,7 @@ bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_
                        struct to_series_set *retired) {
   to_ns oldest = w->slots > 0 ? w->slot[0].begin : w->open_begin;
 
-  /* What seems to come was before the clock fell. */
+  /* last > w->last: last was before the clock went back. */
   if (last >= oldest && last <= w->last) return false;
   to_counters_move(&w->closed, series, into);
   to__windows_drop_view(w);

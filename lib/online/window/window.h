@@ -38,7 +38,7 @@ enum {
   TO_WORDS_LOOSE_MIN = 2 << 10, /* closed slots with fewer are not yet added to the sum */
 };
 
-/* Besides the tally, what a stretch of the stream holds. */
+/* Events and generations of a stretch of the stream. */
 struct to_stretch {
   uint64_t events, first_gen, last_gen; /* generation 0: none */
 };
@@ -58,8 +58,8 @@ struct to_windows {
   struct to_runs *closed_runs; /* NULL: none yet */
   size_t loose, loose_words;   /* the last slots: their words are not yet in closed_runs */
   struct to_words view_words;
-  size_t view_first; /* the first slot of these */
-  bool view_exact;   /* nothing of them is folded */
+  size_t view_first; /* first slot of view_words */
+  bool view_exact;   /* no view_words are folded */
   struct to_words
       base_words; /* of a shorter window: those of slots from base_first on, and of the open one */
   size_t base_first;
@@ -77,8 +77,8 @@ struct to_windows {
   bool folded; /* some series' place is not its home */
   struct to_stretch open_stretch, closed_stretch;
   to_ns open_begin, open_end;
-  to_ns first, last;                 /* of all events; no event yet: open_end == open_begin */
-  to_ns windows_first;               /* of those since the clock last fell */
+  to_ns first, last;                 /* of all events; open_end == open_begin: no event yet */
+  to_ns windows_first;               /* first event since the clock last went back */
   struct to_slot slot[TO_SLOTS_MAX]; /* rising */
   size_t slots;
   bool viewed;       /* scratch holds the view of viewed_window, and nothing came since */
@@ -89,7 +89,7 @@ struct to_windows {
 void to_windows_init(struct to_windows *w, struct tb_mem *mem);
 void to_windows_fini(struct to_windows *w);
 
-/* parent: the series that this one is a part of; TO_NO_SERIES: of none, for the few that are there from the start. */
+/* Adds a series. parent: the series of which it is a part, or TO_NO_SERIES for the few that are there from the start. */
 TB_MUST tb_rc to_windows_series(struct to_windows *w, uint32_t parent, uint32_t *out_series);
 
 /* Events from this time on follow: closes the open slot if it ends before. */
@@ -115,7 +115,7 @@ TB_MUST static inline tb_rc to_windows_add(struct to_windows *w, uint32_t series
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);
   return TB_OK;
 }
-/* The same where neither the earliest begin nor a tag is looked at, and ns is no lower bound. False: there is no room for the word. */
+/* For series without tag and lower bounds whose earliest begin does not matter. Returns false if the word has no room. */
 TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t series,
                                                  uint64_t ns) {
   uint32_t bucket = to_histogram_bucket(ns);
@@ -129,7 +129,7 @@ TB_MUST static inline bool to_windows_add_length(struct to_windows *w, uint32_t 
 static inline void to_windows_sum_length(struct to_windows *w, uint32_t series, uint64_t ns) {
   to_counters_add_length(&w->open, series, w->open_begin, ns);
 }
-/* As a sum only: another series has its length. */
+/* Adds a span to the sums only; another series counts its length. */
 static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns begin, to_ns end,
                                   uint32_t tag, bool lower_bound) {
   to_counters_add(&w->open, series, begin, end, tag, lower_bound);
@@ -139,13 +139,13 @@ static inline void to_windows_sum(struct to_windows *w, uint32_t series, to_ns b
 struct to_series_set {
   uint64_t bits[TO_BUCKET_SERIES_MAX / 64];
 };
-/* Counts what series, which has a parent, had as part of into, and puts it into the set. False: the series, last added to at this time, is
- * still in a window. */
+/* Moves the sums of series, which has a parent, to into, and adds it to the set. Returns false if the series, last used at time
+ * last, is still in a window. */
 bool to_windows_retire(struct to_windows *w, uint32_t series, uint32_t into, to_ns last,
                        struct to_series_set *retired);
-/* The set's lengths become their parents'. After that the numbers can be used again. */
+/* Moves the words of the set's series to their parents. Their numbers can be reused then. */
 TB_MUST tb_rc to_windows_retired(struct to_windows *w, const struct to_series_set *retired);
-/* The number is used again, as a part of another series. */
+/* Reuses a series' number for a part of another series. */
 static inline void to_windows_reuse(struct to_windows *w, uint32_t series, uint32_t parent) {
   w->series[series].parent = parent;
   w->series[series].values = 0;
@@ -164,11 +164,11 @@ struct to_sum to_view_sum(const struct to_view *view, uint32_t series);
 struct to_view_part {
   uint32_t series, next; /* next: its place, from 1; 0: the last one */
 };
-/* Fills in the quantiles beside the sum of what the list, from place first on, has. Lengths that parts gave to a series whose parts
- * are all in the list are found by themselves. A series stands in a list once. */
+/* Adds the quantiles to d, whose sum is set, for the list of parts that starts at place first. Values folded into a parent count if
+ * all parts of the parent are in the list. A list contains a series only once. */
 TB_MUST tb_rc to_view_quantiles(const struct to_view *view, const struct to_view_part *part,
                                 uint32_t first, struct to_distribution *d);
-/* NULL if nothing of this series is in the view. */
+/* Returns NULL if the view has no values of this series. */
 const struct to_count *to_view_cell(const struct to_view *view, uint32_t series);
 
 #endif

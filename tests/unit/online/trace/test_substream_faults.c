@@ -111,17 +111,17 @@ Test(substream_faults, pieces_that_come_twice_or_overlap) {
   tt_blobs_piece(&t, 1, 6, 0, "!bc", 3); /* which of two equals is told is nobody's business */
   tt_blobs_piece(&t, 1, 6, 0, "!bc", 3);
   tt_blobs_piece(&t, 1, 6, 3, "def", 3);
-  expect_blob_fault(1, "blob 1: bytes 0 to 3 have come twice");
+  expect_blob_fault(1, "blob 1: bytes 0 to 3 are there twice");
   open_pieces();
   tt_blobs_piece(&t, 1, 6, 0, "abcd", 4);
   tt_blobs_piece(&t, 1, 6, 2, "!def", 4);
-  expect_blob_fault(1, "blob 1: bytes 2 to 4 have come twice");
+  expect_blob_fault(1, "blob 1: bytes 2 to 4 are there twice");
   open_pieces();
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 1, 0, 0, NULL, 0);
   tt_blobs_piece(&t, 33, 1, 0, "x",
                  1); /* '!' is 33: the place is where the piece would have its bytes */
-  expect_blob_fault(1, "blob 1: bytes 0 to 0 have come twice");
+  expect_blob_fault(1, "blob 1: bytes 0 to 0 are there twice");
 }
 
 Test(substream_faults, pieces_that_do_not_belong_together) {
@@ -152,7 +152,7 @@ static void expect_batch_fault(const char *text) {
   cr_assert_eq(t.bytes.data[r.heard.fault[0].offset - 1], 'k', "the place is behind \"ok\"");
   tb_diag_clear(&diag);
   cr_assert_eq(to_blob_read(r.s, 98, &diag, &bytes), TB_NOTFOUND);
-  cr_assert_str_eq(diag.text, "no blob 98 has come");
+  cr_assert_str_eq(diag.text, "blob 98 does not exist in this generation");
   cr_assert_eq(diag.gen, 1);
   read_no_more(&r);
 }
