@@ -109,7 +109,6 @@ static tb_rc init(struct to_analyses *a) {
     for (unsigned type = 0; type < 64; type++)
       if (analyses[k].ops->events >> type & 1) a->event_takers[type] |= UINT32_C(1) << k;
   }
-  set_all_meets(a);
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
@@ -123,6 +122,7 @@ static tb_rc init(struct to_analyses *a) {
   }
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->init != NULL) TB_TRY(analyses[k].ops->init(a));
+  set_all_meets(a);
   return TB_OK;
 }
 
@@ -290,8 +290,6 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
-    if (TB_UNLIKELY(a->mutators != NULL))
-      TB_TRY(to_mutators_events(a->mutators, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
     events += here;
     n -= here;

@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "online/analysis/analysis.h"
 #include "online/analysis/draft.h"
-#include "online/analysis/mutators.h"
 #include "online/spans/stacks/idle.h"
 #include "online/spans/stacks/table.h"
 #include "online/spans/state.h"
@@ -29,7 +28,8 @@ struct to_analyses {
   struct to_idle idle;
   struct to_span_sums sums;
   uint8_t meets[256];           /* by type of event: enum meets in analysis.c */
-  uint32_t event_takers[64];    /* by enum tw_event: kinds whose event() gets it, a bit each */
+  uint32_t event_takers[64];    /* by enum tw_event: kinds whose event() gets it, a bit each; init()
+                                   may add to them */
   struct to_followed *followed; /* goroutines: to__analysis_follow(); NULL: none are */
   uint32_t follower;            /* the kind that follows them: its bit */
   uint32_t takers[32];          /* by bit of TO_WANT: kinds whose span() gets it, a bit each */
@@ -38,7 +38,6 @@ struct to_analyses {
   tb_rc failed;                           /* of what answers nothing */
   struct tb_arena report_arena;
   struct to_report report;
-  struct to_mutators *mutators; /* gc's; NULL: a live stream, which does without */
   uint64_t gen, epochs;
   to_ns
       ended; /* a file's end, where its last event says it; it counts if it is after the spans' last event */
