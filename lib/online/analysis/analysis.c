@@ -424,6 +424,20 @@ bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t who
   return is_over(over);
 }
 
+double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open_since) {
+  const struct to_count *ended = to_view_cell(view, series);
+  double wall = (double)((uint64_t)view->until - (uint64_t)view->from), ns = 0;
+  to_ns begin = open_since > view->from ? open_since : view->from;
+
+  if (ended != NULL) {
+    ns = (double)ended->total_ns;
+    if (ended->since < view->from) ns -= (double)((uint64_t)view->from - (uint64_t)ended->since);
+  }
+  if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
+  if (wall <= 0 || ns <= 0) return 0;
+  return ns < wall ? ns / wall : 1;
+}
+
 tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink) {
   tb_arena_reset(&a->report_arena);
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)

@@ -108,6 +108,10 @@ struct to__over {
 /* At the end of a generation; part and whole grow. */
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
 
+/* The share of the view in which one of a series of spans went on: stops, or cycles. They follow one another, so at most one of those that
+ * ended in the view reaches out of it. open_since: where the one that goes on began; the view's end: there is none. */
+double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open_since);
+
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "online/analysis/analyses.def"
 #undef TO_ANALYSIS

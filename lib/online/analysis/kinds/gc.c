@@ -338,25 +338,6 @@ static void gc_epoch(struct to_analyses *a) {
 
 /* ---- the report ---- */
 
-/* Cycles follow one another, so at most one of those that ended in the view reaches out of it. */
-static double share_of_wall(const struct to_analyses *a, const struct to_view *view) {
-  struct gc_state *s = state(a);
-  const struct to_count *ended = to_view_cell(view, s->cycle);
-  const struct to_gc_cycle *cycle = last_cycle(s);
-  double wall = (double)((uint64_t)view->until - (uint64_t)view->from), ns = 0;
-
-  if (ended != NULL) {
-    ns = (double)ended->total_ns;
-    if (ended->since < view->from) ns -= (double)((uint64_t)view->from - (uint64_t)ended->since);
-  }
-  if (cycle != NULL && cycle->open) {
-    to_ns begin = cycle->begin > view->from ? cycle->begin : view->from;
-    if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
-  }
-  if (wall <= 0 || ns <= 0) return 0;
-  return ns < wall ? ns / wall : 1;
-}
-
 static void set_bytes(struct to_draft_value *value, int64_t bytes) {
   if (bytes >= 0) to_draft_number(value, bytes);
 }
@@ -457,12 +438,15 @@ static tb_rc report_assists(struct to_analyses *a, struct to_draft *d) {
 }
 
 static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  const struct gc_state *s = state(a);
+  struct gc_state *s = state(a);
+  const struct to_gc_cycle *last = last_cycle(s);
+  bool is_open = last != NULL && last->open;
   int64_t background = (int64_t)to_view_sum(view, s->background).total_ns;
 
   TB_TRY(to_draft_series(d, to_draft_figure(d, CYCLE), s->cycle));
   TB_TRY(to_draft_series(d, to_draft_figure(d, SWEEP), s->sweep));
-  to_draft_share(to_draft_figure(d, WALL), share_of_wall(a, view));
+  to_draft_share(to_draft_figure(d, WALL),
+                 to__share_of_wall(view, s->cycle, is_open ? last->begin : view->until));
   to_draft_number(to_draft_figure(d, BACKGROUND), background);
   to_draft_number(to_draft_figure(d, IDLE), (int64_t)to_view_sum(view, s->idle).total_ns);
   set_bytes(to_draft_figure(d, LIVE), s->heap);

@@ -421,33 +421,13 @@ static tb_rc report_stoppers(struct to_analyses *a, struct to_draft *d) {
   return to_draft_series(d, &row[STOPPER_STOPPED], s->who_other);
 }
 
-/* The part of the view in which the world stood still. Stops follow one another, so at most one of
- * those that ended in the view reaches out of it. */
-static double share_of_wall(const struct to_analyses *a, const struct to_view *view) {
-  const struct to_stw *s = state(a);
-  const struct to_count *stopped = to_view_cell(view, s->stopped);
-  double wall = (double)((uint64_t)view->until - (uint64_t)view->from);
-  double ns = 0;
-
-  if (stopped != NULL) {
-    ns = (double)stopped->total_ns;
-    if (stopped->since < view->from)
-      ns -= (double)((uint64_t)view->from - (uint64_t)stopped->since);
-  }
-  if (s->stops > 0) {
-    to_ns begin = s->stop[0].begin > view->from ? s->stop[0].begin : view->from;
-    if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
-  }
-  if (wall <= 0 || ns <= 0) return 0;
-  return ns < wall ? ns / wall : 1;
-}
-
 static tb_rc stw_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   const struct to_stw *s = state(a);
 
   TB_TRY(to_draft_series(d, to_draft_figure(d, STOPPED), s->stopped));
   TB_TRY(to_draft_series(d, to_draft_figure(d, TIME_TO_STOP), s->time_to_stop));
-  to_draft_share(to_draft_figure(d, WALL), share_of_wall(a, view));
+  to_draft_share(to_draft_figure(d, WALL),
+                 to__share_of_wall(view, s->stopped, s->stops > 0 ? s->stop[0].begin : view->until));
   TB_TRY(report_reasons(a, d));
   return report_stoppers(a, d);
 }
