@@ -78,11 +78,19 @@ struct to_label {
   bool on; /* the goroutine has not left its thread since */
 };
 
-/* Of the regions that are open on a goroutine: the one below is next. */
+/* What the next three begin with. */
+struct to_open_link {
+  void *below;          /* the next one of the same kind and goroutine; a task has none */
+  struct to_name *name; /* NULL: none */
+  uint64_t stack;
+};
+
+/* Regions that are open on a goroutine: the one below is next. */
 struct to_open_region {
-  struct to_open_region *below;
+  void *below;
   struct to_name *name;
-  uint64_t task, stack;
+  uint64_t stack;
+  uint64_t task;
   to_ns since;
   to_ns counted_until; /* time has what came before; of the innermost one */
   to_ns assists_since; /* if it assists */
@@ -91,19 +99,23 @@ struct to_open_region {
 };
 
 struct to_open_range {
-  struct to_open_range *below, *above; /* of the same kind and goroutine: another reason */
+  void *below; /* a range of another reason */
+  struct to_name *name;
+  uint64_t stack;
+  struct to_open_range *above;
   int64_t id;
-  struct to_name *name;        /* NULL: none */
-  uint64_t text;               /* the same, as the begin has it */
-  uint64_t life, stack;        /* life: of a P's range the goroutine that ran there when it began */
+  uint64_t text; /* the name, as the begin has it */
+  uint64_t life; /* of a P's range: the goroutine that ran there when it began */
   to_ns since;
   uint32_t slot; /* of the life */
   bool known;
 };
 
 struct to_open_task {
+  void *below;
   struct to_name *name;
-  uint64_t life, parent, stack;
+  uint64_t stack;
+  uint64_t life, parent;
   int64_t goroutine;
   to_ns since;
 };
