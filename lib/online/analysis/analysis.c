@@ -103,7 +103,6 @@ static tb_rc init(struct to_analyses *a) {
     for (unsigned type = 0; type < 64; type++)
       if (analyses[k].ops->events >> type & 1) a->event_takers[type] |= UINT32_C(1) << k;
   }
-  set_all_meets(a);
   TB_TRY(to_spans_new(a->mem, &config, (struct to_span_sink){ a, take_spans }, &a->spans));
   to_spans_want_pieces(a->spans, false);
   a->stacks = &a->spans->stacks;
@@ -117,6 +116,7 @@ static tb_rc init(struct to_analyses *a) {
   }
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->init != NULL) TB_TRY(analyses[k].ops->init(a));
+  set_all_meets(a);
   return TB_OK;
 }
 
@@ -281,8 +281,6 @@ tb_rc to_analyses_events(struct to_analyses *a, const struct to_generation *gen,
     to_windows_note(&a->windows, here, number, events[here - 1].time);
     a->settled = false;
     TB_TRY(take_events(a, gen, events, here));
-    if (TB_UNLIKELY(a->mutators != NULL))
-      TB_TRY(to_mutators_events(a->mutators, gen, events, here));
     TB_TRY(make_spans(a, gen, events, here));
     events += here;
     n -= here;
@@ -415,6 +413,20 @@ bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t who
   over->part = part;
   over->whole = whole;
   return is_over(over);
+}
+
+double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open_since) {
+  const struct to_count *ended = to_view_cell(view, series);
+  double wall = (double)((uint64_t)view->until - (uint64_t)view->from), ns = 0;
+  to_ns begin = open_since > view->from ? open_since : view->from;
+
+  if (ended != NULL) {
+    ns = (double)ended->total_ns;
+    if (ended->since < view->from) ns -= (double)((uint64_t)view->from - (uint64_t)ended->since);
+  }
+  if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
+  if (wall <= 0 || ns <= 0) return 0;
+  return ns < wall ? ns / wall : 1;
 }
 
 tb_rc to_analyses_findings(struct to_analyses *a, const struct to_finding_sink *sink) {

@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "online/analysis/analysis.h"
 #include "online/analysis/draft.h"
-#include "online/analysis/mutators.h"
 #include "online/spans/stacks/idle.h"
 #include "online/spans/stacks/table.h"
 #include "online/spans/state.h"
@@ -28,7 +27,7 @@ struct to_analyses {
   struct to_idle idle;
   struct to_span_sums sums;
   uint8_t meets[256];           /* by event type: enum meets in analysis.c */
-  uint32_t event_takers[64];    /* by enum tw_event: the kinds whose event() gets it, a bit each */
+  uint32_t event_takers[64];    /* by enum tw_event: the kinds whose event() gets it, a bit each; init() may add bits */
   struct to_followed *followed; /* goroutines of to__analysis_follow(); NULL: none */
   uint32_t follower;            /* bit of the kind that follows them */
   uint32_t takers[32];          /* by bit of TO_WANT: the kinds whose span() gets it, a bit each */
@@ -37,7 +36,6 @@ struct to_analyses {
   tb_rc failed; /* error of a call that returns void; the next one returns it */
   struct tb_arena report_arena;
   struct to_report report;
-  struct to_mutators *mutators; /* gc's; NULL: a live stream has none */
   uint64_t gen, epochs;
   to_ns ended; /* end of the file by its last event; counts if it is after the spans' last event */
   bool met_experiment; /* this slice has events of experiments */
@@ -105,6 +103,10 @@ struct to__over {
 };
 /* Adds a generation that has ended; part and whole only grow. Returns true if the share is too large. */
 bool to__over_look(struct to__over *over, to_ns now, uint64_t part, uint64_t whole, double limit);
+
+/* The share of the view in which one of a series of spans went on: stops, or cycles. They follow one another, so at most one of those that
+ * ended in the view reaches out of it. open_since: where the one that goes on began; the view's end: there is none. */
+double to__share_of_wall(const struct to_view *view, uint32_t series, to_ns open_since);
 
 #define TO_ANALYSIS(ID, name, about) extern const struct to_analysis_ops to__analysis_##name;
 #include "online/analysis/analyses.def"

@@ -47,6 +47,7 @@ struct to_spare {
   struct to_spare *next;
 };
 union block {
+  struct to_open_link link; /* the first member of each */
   struct to_open_range range;
   struct to_open_region region;
   struct to_open_task task;
@@ -112,13 +113,14 @@ static tb_rc begin_range(struct to_spans *s, const struct to_generation *gen,
     if (*top == 0) tb_map_remove(&s->ranges[range->kind], (uint64_t)range->id);
     return rc;
   }
-  *open = (struct to_open_range){ .below = (struct to_open_range *)(uintptr_t)*top,
+  struct to_open_range *below = (struct to_open_range *)(uintptr_t)*top;
+  *open = (struct to_open_range){ .below = below,
                                   .id = range->id,
                                   .text = range->text,
                                   .stack = to__stack_of(s, ev),
                                   .since = active ? s->began : ev->time,
                                   .known = !active };
-  if (open->below != NULL) open->below->above = open;
+  if (below != NULL) below->above = open;
   *top = (uintptr_t)open;
   if (range->kind == TO_RANGE_STW) TB_TRY(to__open_stop_begins(s, open, ev->time));
   struct to_life *g = goroutine_of(s, ev, range);
@@ -142,9 +144,10 @@ static struct to_open_range *take_open(struct to_spans *s, unsigned kind, int64_
   if (open == NULL) open = first;
   while (open != NULL && open->text != text) open = open->below;
   if (open == NULL) return NULL;
-  if (open->below != NULL) open->below->above = open->above;
+  struct to_open_range *below = open->below;
+  if (below != NULL) below->above = open->above;
   if (open->above != NULL) open->above->below = open->below;
-  if (open == first) first = open->below;
+  if (open == first) first = below;
   *top = (uintptr_t)first;
   /* A P's entry stays, as its next range begins soon; a known goroutine's until the goroutine ends. */
   if (first == NULL && is_of_goroutine(kind) && open->life == 0)
@@ -280,7 +283,7 @@ static tb_rc begin_region(struct to_spans *s, const struct to_generation *gen,
     if (*top == 0) tb_map_remove(&s->regions, slot_of(s, g));
     return rc;
   }
-  *open = (struct to_open_region){ .below = (struct to_open_region *)(uintptr_t)*top,
+  *open = (struct to_open_region){ .below = (void *)(uintptr_t)*top,
                                    .task = user.task,
                                    .since = ev->time,
                                    .counted_until = ev->time };
@@ -493,21 +496,21 @@ tb_rc to__spans_rare(struct to_spans *s, const struct to_generation *gen,
 
 /* --- stacks of open ranges, tasks and regions --------------------------------------------------- */
 
-tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen) {
+static tb_rc keep_open_stacks(struct to_spans *s, const struct to_generation *gen,
+                              const struct tb_map *map) {
   uint64_t key, value;
 
-  for (unsigned kind = 0; kind < TO_RANGES; kind++)
-    for (size_t i = 0; tb_map_next(&s->ranges[kind], &i, &key, &value);)
-      for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value; open != NULL;
-           open = open->below)
-        TB_TRY(to__spans_keep(s, gen, &open->stack));
-  for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);)
-    TB_TRY(to__spans_keep(s, gen, &((struct to_open_task *)(uintptr_t)value)->stack));
-  for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
-    struct to_open_region *open = (struct to_open_region *)(uintptr_t)value;
-    for (; open != NULL; open = open->below) TB_TRY(to__spans_keep(s, gen, &open->stack));
-  }
+  for (size_t i = 0; tb_map_next(map, &i, &key, &value);)
+    for (union block *open = (union block *)(uintptr_t)value; open != NULL; open = open->link.below)
+      TB_TRY(to__spans_keep(s, gen, &open->link.stack));
   return TB_OK;
+}
+
+tb_rc to__spans_rare_stacks(struct to_spans *s, const struct to_generation *gen) {
+  for (unsigned kind = 0; kind < TO_RANGES; kind++)
+    TB_TRY(keep_open_stacks(s, gen, &s->ranges[kind]));
+  TB_TRY(keep_open_stacks(s, gen, &s->tasks));
+  return keep_open_stacks(s, gen, &s->regions);
 }
 
 void to__spans_rare_init(struct to_spans *s) {
@@ -520,43 +523,17 @@ void to__spans_rare_init(struct to_spans *s) {
   to__names_init(&s->names, s->mem);
 }
 
-static void drop_ranges(struct to_spans *s, struct tb_map *ranges) {
+/* Blocks of ranges, of regions or of tasks that are open, those below each as well. */
+static void drop_open(struct to_spans *s, struct tb_map *map) {
   uint64_t key, value;
 
-  for (size_t i = 0; tb_map_next(ranges, &i, &key, &value);) {
-    for (struct to_open_range *open = (struct to_open_range *)(uintptr_t)value, *below;
-         open != NULL; open = below) {
-      below = open->below;
-      release_name(s, open->name);
+  for (size_t i = 0; tb_map_next(map, &i, &key, &value);)
+    for (union block *open = (union block *)(uintptr_t)value, *below; open != NULL; open = below) {
+      below = open->link.below;
+      release_name(s, open->link.name);
       release_block(s, open);
     }
-  }
-  tb_map_clear(ranges);
-}
-
-static void drop_tasks(struct to_spans *s) {
-  uint64_t key, value;
-
-  for (size_t i = 0; tb_map_next(&s->tasks, &i, &key, &value);) {
-    struct to_open_task *open = (struct to_open_task *)(uintptr_t)value;
-    release_name(s, open->name);
-    release_block(s, open);
-  }
-  tb_map_clear(&s->tasks);
-}
-
-static void drop_regions(struct to_spans *s) {
-  uint64_t key, value;
-
-  for (size_t i = 0; tb_map_next(&s->regions, &i, &key, &value);) {
-    for (struct to_open_region *open = (struct to_open_region *)(uintptr_t)value, *below;
-         open != NULL; open = below) {
-      below = open->below;
-      release_name(s, open->name);
-      release_block(s, open);
-    }
-  }
-  tb_map_clear(&s->regions);
+  tb_map_clear(map);
 }
 
 static void drop_labels(struct to_spans *s) {
@@ -571,10 +548,10 @@ static void drop_labels(struct to_spans *s) {
 }
 
 void to__spans_rare_clear(struct to_spans *s) {
-  for (unsigned kind = 0; kind < TO_RANGES; kind++) drop_ranges(s, &s->ranges[kind]);
+  for (unsigned kind = 0; kind < TO_RANGES; kind++) drop_open(s, &s->ranges[kind]);
   tb_map_clear(&s->open_stops);
-  drop_tasks(s);
-  drop_regions(s);
+  drop_open(s, &s->tasks);
+  drop_open(s, &s->regions);
   free_spare(s);
   drop_labels(s);
 }

@@ -78,11 +78,19 @@ struct to_label {
   bool on; /* the goroutine has not left its thread since */
 };
 
+/* First fields of the next three. */
+struct to_open_link {
+  void *below;          /* the next one of the same kind and goroutine; a task has none */
+  struct to_name *name; /* NULL: none */
+  uint64_t stack;
+};
+
 /* A goroutine's open regions: a list, innermost first. */
 struct to_open_region {
-  struct to_open_region *below;
+  void *below;
   struct to_name *name;
-  uint64_t task, stack;
+  uint64_t stack;
+  uint64_t task;
   to_ns since;
   to_ns counted_until; /* of the innermost one: time is complete up to here */
   to_ns assists_since; /* begin of the assist, if assists */
@@ -91,19 +99,23 @@ struct to_open_region {
 };
 
 struct to_open_range {
-  struct to_open_range *below, *above; /* of the same kind and goroutine, with other reasons */
+  void *below; /* a range of another reason */
+  struct to_name *name;
+  uint64_t stack;
+  struct to_open_range *above;
   int64_t id;
-  struct to_name *name;        /* NULL: none */
-  uint64_t text;               /* id of the name at its begin */
-  uint64_t life, stack;        /* of a P's range: the goroutine on the P at its begin */
+  uint64_t text; /* id of the name at its begin */
+  uint64_t life; /* of a P's range: the goroutine on the P at its begin */
   to_ns since;
   uint32_t slot; /* slot of life */
   bool known;
 };
 
 struct to_open_task {
+  void *below;
   struct to_name *name;
-  uint64_t life, parent, stack;
+  uint64_t stack;
+  uint64_t life, parent;
   int64_t goroutine;
   to_ns since;
 };

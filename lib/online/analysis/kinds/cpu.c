@@ -5,6 +5,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "online/analysis/analysis_state.h"
+#include "online/event/text.h"
 
 enum { TEXT_CHUNK_BYTES = 2 << 10, LABELS_MAX = 1024 };
 
@@ -84,9 +85,6 @@ static const struct to_table_schema table[TABLES] = {
   [BY_STATE] = BY_KEY("by_state", "By the goroutine's state", state_column),
 };
 
-static bool is_text(struct to_string text, const char *other) {
-  return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
-}
 
 static tb_rc add_sum(struct to_analyses *a, const struct to_cpu_sum *like) {
   struct to_cpu *s = state(a);
@@ -214,7 +212,7 @@ static void add_samples(struct to_draft_value *row, uint64_t samples) {
 static struct to_string entry_of(const struct to_callstack *stack) {
   size_t n = stack->len;
 
-  if (n > 1 && is_text(stack->frames[n - 1]->function, "runtime.goexit")) n--;
+  if (n > 1 && to_string_is(stack->frames[n - 1]->function, "runtime.goexit")) n--;
   return n == 0 ? (struct to_string){ "", 0 } : stack->frames[n - 1]->function;
 }
 

@@ -2,13 +2,15 @@
 /* Garbage collection: its cycles, from GCBegin to GCEnd, the assists that goroutines were made to give, and how much of the Ps it
  * left to the program (online/analysis/mutator.h).
  *
- * The events of scheduling are taken only while a cycle marks, and of goroutines that worked for it: outside of one none does. */
+ * The events of scheduling are taken only of goroutines that worked for it, and in a live stream only while a cycle marks: outside of
+ * one none does. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "online/analysis/analysis_state.h"
 #include "online/analysis/mutator.h"
+#include "online/event/text.h"
 
 enum { CYCLES_KEPT = 64 };
 #define ASSISTS_SHARE 0.1 /* of the running time: a finding */
@@ -165,11 +167,14 @@ static const struct to_table_schema table[TABLES] = {
 };
 
 static tb_rc gc_init(struct to_analyses *a) {
+  static const uint8_t sweeps[] = { TW_EV_GC_SWEEP_ACTIVE, TW_EV_GC_SWEEP_BEGIN,
+                                    TW_EV_GC_SWEEP_END };
   struct gc_state *s = state(a);
   uint32_t *const series[] = { &s->cycle, &s->assist, &s->sweep, &s->background, &s->idle };
 
-  to_mutator_init(&s->mutator, a->mem);
-  if (a->config.is_file) TB_TRY(to_mutators_new(a->mem, &a->mutators));
+  TB_TRY(to_mutator_init(&s->mutator, a->mem, a->config.is_file));
+  for (size_t i = 0; i < sizeof(sweeps) && a->config.is_file; i++)
+    a->event_takers[sweeps[i]] |= UINT32_C(1) << TO_ANALYSIS_GC;
   s->heap = s->goal = -1;
   for (size_t i = 0; i < sizeof(series) / sizeof(*series); i++)
     TB_TRY(to_windows_series(&a->windows, TO_NO_SERIES, series[i]));
@@ -178,7 +183,6 @@ static tb_rc gc_init(struct to_analyses *a) {
 
 static void gc_fini(struct to_analyses *a) {
   to_mutator_fini(&state(a)->mutator);
-  to_mutators_free(a->mutators);
   tb_mem_give(a->mem, state(a)->of_entry, state(a)->of_entries * sizeof(uint32_t));
 }
 
@@ -227,7 +231,7 @@ static void end_cycle(struct to_analyses *a, to_ns end) {
   to_windows_sum(&a->windows, s->idle, end - (to_ns)cycle->idled_ns, end, 0, false);
 }
 
-/* While one marks, events of scheduling are taken as well. */
+/* While one marks, and always in a file, events of scheduling are taken as well. */
 static void watch(struct to_analyses *a) {
   struct to_mutator *m = &state(a)->mutator;
   bool watches = to_mutator_watches(m);
@@ -296,17 +300,13 @@ static tb_rc take_assist(struct to_analyses *a, const struct to_generation *gen,
   return to_windows_add(&a->windows, series, span->from, span->until, 0, !span->from_known);
 }
 
-static bool text_is(struct to_string text, const char *other) {
-  return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
-}
-
 static void take_stop(struct to_analyses *a, const struct to_span *span) {
   struct to_gc_cycle *cycle = cycle_at(state(a), span->from);
   to_ns ns = span->until - span->from;
 
   if (cycle == NULL || span->more == NULL || (!cycle->open && span->from > cycle->end)) return;
-  if (text_is(span->more->name, "GC sweep termination")) cycle->sweep_termination_ns += ns;
-  if (text_is(span->more->name, "GC mark termination")) cycle->mark_termination_ns += ns;
+  if (to_string_is(span->more->name, "GC sweep termination")) cycle->sweep_termination_ns += ns;
+  if (to_string_is(span->more->name, "GC mark termination")) cycle->mark_termination_ns += ns;
 }
 
 static tb_rc gc_span(struct to_analyses *a, const struct to_generation *gen,
@@ -322,9 +322,7 @@ static tb_rc gc_span(struct to_analyses *a, const struct to_generation *gen,
 }
 
 static tb_rc gc_slot(struct to_analyses *a) {
-  if (a->mutators != NULL) TB_TRY(to_mutators_slot(a->mutators, &a->windows));
-  TB_TRY(to_utilization_slot(&state(a)->mutator.as_go, &a->windows));
-  return to_utilization_slot(&state(a)->mutator.exact, &a->windows);
+  return to_mutator_slot(&state(a)->mutator, &a->windows);
 }
 
 static void gc_epoch(struct to_analyses *a) {
@@ -333,32 +331,12 @@ static void gc_epoch(struct to_analyses *a) {
 
   if (cycle != NULL && cycle->open) s->cycles--; /* a hole: its end is not known */
   to_mutator_epoch(&s->mutator);
-  if (a->mutators != NULL) to_mutators_epoch(a->mutators);
   watch(a);
   s->heap = s->goal = -1;
   s->over = (struct to__over){ 0 };
 }
 
 /* ---- the report ---- */
-
-/* Cycles follow one another, so at most one of those that ended in the view reaches out of it. */
-static double share_of_wall(const struct to_analyses *a, const struct to_view *view) {
-  struct gc_state *s = state(a);
-  const struct to_count *ended = to_view_cell(view, s->cycle);
-  const struct to_gc_cycle *cycle = last_cycle(s);
-  double wall = (double)((uint64_t)view->until - (uint64_t)view->from), ns = 0;
-
-  if (ended != NULL) {
-    ns = (double)ended->total_ns;
-    if (ended->since < view->from) ns -= (double)((uint64_t)view->from - (uint64_t)ended->since);
-  }
-  if (cycle != NULL && cycle->open) {
-    to_ns begin = cycle->begin > view->from ? cycle->begin : view->from;
-    if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
-  }
-  if (wall <= 0 || ns <= 0) return 0;
-  return ns < wall ? ns / wall : 1;
-}
 
 static void set_bytes(struct to_draft_value *value, int64_t bytes) {
   if (bytes >= 0) to_draft_number(value, bytes);
@@ -398,60 +376,45 @@ static tb_rc report_cycles(struct to_analyses *a, struct to_draft *d) {
   return TB_OK;
 }
 
-static tb_rc report_mmu(struct to_analyses *a, struct to_draft *d) {
-  struct to_mutator *m = &state(a)->mutator;
-  enum to_window window = a->report.window;
-  to_ns until = a->ended > d->view->until ? a->ended : d->view->until;
-  struct to_draft_value *row;
-  double as_go, exact;
-
-  for (unsigned i = 0; i < TO_LENGTHS; i++) {
-    if (!to_utilization_lowest(&m->as_go, d->view, window, until, i, &as_go)) continue;
-    if (!to_utilization_lowest(&m->exact, d->view, window, until, i, &exact)) continue;
-    TB_TRY(to_draft_new_row(d, MMU, &row));
-    to_draft_number(&row[MMU_WINDOW], to_utilization_length[i]);
-    to_draft_share(&row[MMU_AS_GO], as_go);
-    to_draft_share(&row[MMU_EXACT], exact);
-    if (to_utilization_length[i] == 10000000)
-      to_draft_share(to_draft_figure(d, LOWEST_10MS), exact);
-  }
-  uint64_t joined = m->as_go.joined + m->exact.joined;
-  if (a->mutators != NULL) joined += to_mutators_joined(a->mutators);
-  to_draft_number(to_draft_figure(d, JOINED), (int64_t)joined);
-  return TB_OK;
-}
-
 /* Each way of a set is a column. */
-static bool fill(struct to_analyses *a, struct to_draft *d, enum to_mutators_set set,
+static bool fill(struct to_analyses *a, struct to_draft *d, enum to_mutator_set set,
                  unsigned length, struct to_draft_value *column) {
   to_ns until = a->ended > d->view->until ? a->ended : d->view->until;
   double lowest;
 
-  for (unsigned way = 0; way < TO_MUTATORS_WAYS; way++) {
-    if (!to_mutators_lowest(a->mutators, set, (enum to_mutators_way)way, d->view, a->report.window,
-                            until, length, &lowest))
+  for (unsigned way = 0; way < TO_MUTATOR_WAYS; way++) {
+    if (!to_mutator_lowest(&state(a)->mutator, set, (enum to_mutator_way)way, d->view,
+                           a->report.window, until, length, &lowest))
       return false;
     to_draft_share(&column[way], lowest);
   }
   return true;
 }
 
-static tb_rc report_mutators(struct to_analyses *a, struct to_draft *d) {
-  struct to_draft_value sweep[TO_MUTATORS_WAYS] = { 0 }, proc[2][TO_MUTATORS_WAYS] = { 0 };
-  struct to_draft_value *row;
+static tb_rc report_all_procs(struct to_analyses *a, struct to_draft *d, unsigned in,
+                              enum to_mutator_set set) {
+  struct to_draft_value share[TO_MUTATOR_WAYS] = { 0 }, *row;
 
-  for (unsigned i = 0; i < TO_LENGTHS && a->mutators != NULL; i++) {
-    if (fill(a, d, TO_MUTATORS_SWEEP, i, sweep)) {
-      TB_TRY(to_draft_new_row(d, MMU_SWEEP, &row));
-      to_draft_number(&row[MMU_WINDOW], to_utilization_length[i]);
-      memcpy(&row[MMU_AS_GO], sweep, sizeof(sweep));
-    }
-    if (fill(a, d, TO_MUTATORS_PROC, i, proc[0]) &&
-        fill(a, d, TO_MUTATORS_PROC_SWEEP, i, proc[1])) {
-      TB_TRY(to_draft_new_row(d, MMU_PROC, &row));
-      to_draft_number(&row[PROC_WINDOW], to_utilization_length[i]);
-      memcpy(&row[PROC_AS_GO], proc, sizeof(proc));
-    }
+  for (unsigned i = 0; i < TO_LENGTHS; i++) {
+    if (!fill(a, d, set, i, share)) continue;
+    TB_TRY(to_draft_new_row(d, in, &row));
+    to_draft_number(&row[MMU_WINDOW], to_utilization_length[i]);
+    memcpy(&row[MMU_AS_GO], share, sizeof(share));
+    if (set == TO_MUTATOR_PLAIN && to_utilization_length[i] == 10000000)
+      to_draft_share(to_draft_figure(d, LOWEST_10MS), share[TO_EXACT].value.share);
+  }
+  return TB_OK;
+}
+
+static tb_rc report_each_proc(struct to_analyses *a, struct to_draft *d) {
+  struct to_draft_value share[2][TO_MUTATOR_WAYS] = { 0 }, *row;
+
+  for (unsigned i = 0; i < TO_LENGTHS; i++) {
+    if (!fill(a, d, TO_MUTATOR_PROC, i, share[0])) continue;
+    if (!fill(a, d, TO_MUTATOR_PROC_SWEEP, i, share[1])) continue;
+    TB_TRY(to_draft_new_row(d, MMU_PROC, &row));
+    to_draft_number(&row[PROC_WINDOW], to_utilization_length[i]);
+    memcpy(&row[PROC_AS_GO], share, sizeof(share));
   }
   return TB_OK;
 }
@@ -475,19 +438,24 @@ static tb_rc report_assists(struct to_analyses *a, struct to_draft *d) {
 }
 
 static tb_rc gc_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
-  const struct gc_state *s = state(a);
+  struct gc_state *s = state(a);
+  const struct to_gc_cycle *last = last_cycle(s);
+  bool is_open = last != NULL && last->open;
   int64_t background = (int64_t)to_view_sum(view, s->background).total_ns;
 
   TB_TRY(to_draft_series(d, to_draft_figure(d, CYCLE), s->cycle));
   TB_TRY(to_draft_series(d, to_draft_figure(d, SWEEP), s->sweep));
-  to_draft_share(to_draft_figure(d, WALL), share_of_wall(a, view));
+  to_draft_share(to_draft_figure(d, WALL),
+                 to__share_of_wall(view, s->cycle, is_open ? last->begin : view->until));
   to_draft_number(to_draft_figure(d, BACKGROUND), background);
   to_draft_number(to_draft_figure(d, IDLE), (int64_t)to_view_sum(view, s->idle).total_ns);
   set_bytes(to_draft_figure(d, LIVE), s->heap);
   set_bytes(to_draft_figure(d, GOAL), s->goal);
   TB_TRY(report_assists(a, d));
-  TB_TRY(report_mmu(a, d));
-  TB_TRY(report_mutators(a, d));
+  TB_TRY(report_all_procs(a, d, MMU, TO_MUTATOR_PLAIN));
+  TB_TRY(report_all_procs(a, d, MMU_SWEEP, TO_MUTATOR_SWEEP));
+  TB_TRY(report_each_proc(a, d));
+  to_draft_number(to_draft_figure(d, JOINED), (int64_t)to_mutator_joined(&s->mutator));
   return report_cycles(a, d);
 }
 

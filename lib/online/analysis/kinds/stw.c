@@ -16,6 +16,7 @@
 
 #include "base/grow.h"
 #include "online/analysis/analysis_state.h"
+#include "online/event/text.h"
 #include "online/event/view.h"
 
 enum { TEXT_CHUNK_BYTES = 2 << 10, SLUG_BYTES_MAX = 64 };
@@ -137,10 +138,6 @@ static void stw_fini(struct to_analyses *a) {
 
 /* ---- reasons ---- */
 
-static bool text_is(struct to_string text, const char *other) {
-  return text.len == strlen(other) && memcmp(text.data, other, text.len) == 0;
-}
-
 /* "/stw/other/", then letters and digits, a dash for whatever stands between them. */
 static tb_rc derive_id(struct to_stw *s, struct to_string reason, const char **out) {
   static const char prefix[] = "/stw/other/";
@@ -174,7 +171,7 @@ static tb_rc add_kind(struct to_analyses *a, struct to_string reason) {
   kind->text = (struct to_string){ .data = copy, .len = reason.len };
   kind->id = NULL;
   for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
-    if (text_is(reason, reasons[i].reason)) kind->id = reasons[i].id;
+    if (to_string_is(reason, reasons[i].reason)) kind->id = reasons[i].id;
   if (kind->id == NULL) TB_TRY(derive_id(s, reason, &kind->id));
   TB_TRY(to_windows_series(&a->windows, s->stopped, &kind->series));
   s->kinds++;
@@ -278,7 +275,7 @@ static tb_rc begin_stop(struct to_analyses *a, const struct to_generation *gen,
     s->kind[s->stop[0].kind].open--;
     memmove(s->stop, s->stop + 1, --s->stops * sizeof(*s->stop));
   }
-  if (text_is(s->kind[stop.kind].text, "start trace")) {
+  if (to_string_is(s->kind[stop.kind].text, "start trace")) {
     s->procs_known = true; /* a P that runs from here on says so first */
   } else if (s->procs_known) {
     stop.stopping = s->running > stop.own_procs;
@@ -424,33 +421,13 @@ static tb_rc report_stoppers(struct to_analyses *a, struct to_draft *d) {
   return to_draft_series(d, &row[STOPPER_STOPPED], s->who_other);
 }
 
-/* The part of the view in which the world stood still. Stops follow one another, so at most one of
- * those that ended in the view reaches out of it. */
-static double share_of_wall(const struct to_analyses *a, const struct to_view *view) {
-  const struct to_stw *s = state(a);
-  const struct to_count *stopped = to_view_cell(view, s->stopped);
-  double wall = (double)((uint64_t)view->until - (uint64_t)view->from);
-  double ns = 0;
-
-  if (stopped != NULL) {
-    ns = (double)stopped->total_ns;
-    if (stopped->since < view->from)
-      ns -= (double)((uint64_t)view->from - (uint64_t)stopped->since);
-  }
-  if (s->stops > 0) {
-    to_ns begin = s->stop[0].begin > view->from ? s->stop[0].begin : view->from;
-    if (view->until > begin) ns += (double)((uint64_t)view->until - (uint64_t)begin);
-  }
-  if (wall <= 0 || ns <= 0) return 0;
-  return ns < wall ? ns / wall : 1;
-}
-
 static tb_rc stw_report(struct to_analyses *a, const struct to_view *view, struct to_draft *d) {
   const struct to_stw *s = state(a);
 
   TB_TRY(to_draft_series(d, to_draft_figure(d, STOPPED), s->stopped));
   TB_TRY(to_draft_series(d, to_draft_figure(d, TIME_TO_STOP), s->time_to_stop));
-  to_draft_share(to_draft_figure(d, WALL), share_of_wall(a, view));
+  to_draft_share(to_draft_figure(d, WALL),
+                 to__share_of_wall(view, s->stopped, s->stops > 0 ? s->stop[0].begin : view->until));
   TB_TRY(report_reasons(a, d));
   return report_stoppers(a, d);
 }

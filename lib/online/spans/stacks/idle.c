@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "online/event/text.h"
 
 _Static_assert((int)TO_REASONS + (int)TO_IDLE_OWN <= (int)TO_IDLE_CALL_BIT, "a bit for each reason");
 
@@ -26,16 +27,12 @@ static const struct {
 
 /* ---- patterns ---- */
 
-static bool is_text(struct to_string text, const char *wanted) {
-  return strlen(wanted) == text.len && memcmp(text.data, wanted, text.len) == 0;
-}
-
 static uint32_t bits_of_class(struct to_string reason) {
   uint32_t bits = 0;
 
   for (unsigned i = 0; i < TO_REASONS; i++) {
     enum to_wait_class its = to_reason_info((enum to_reason)i)->wait_class;
-    if (is_text(reason, to_wait_class_name(its))) bits |= UINT32_C(1) << i;
+    if (to_string_is(reason, to_wait_class_name(its))) bits |= UINT32_C(1) << i;
   }
   return bits;
 }
@@ -45,7 +42,7 @@ static uint32_t bits_of_known(struct to_string reason) {
   enum to_reason one = to_reason_find(reason);
 
   if (reason.len == 0) return ~(UINT32_C(1) << TO_IDLE_KNOWN);
-  if (is_text(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
+  if (to_string_is(reason, "syscall")) return UINT32_C(1) << TO_IDLE_CALL_BIT;
   uint32_t bits = bits_of_class(reason);
   if ((bits >> TO_REASON_OTHER & 1) != 0) return bits | own_bits;
   return bits != 0 || one == TO_REASON_OTHER ? bits : UINT32_C(1) << one;
@@ -182,7 +179,7 @@ static bool is_library(struct to_string function) {
   while (len < function.len && function.data[len] != '.' && function.data[len] != '/') len++;
   for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
     if (known[i].is_call == (len == function.len) &&
-        is_text((struct to_string){ function.data, len }, known[i].name))
+        to_string_is((struct to_string){ function.data, len }, known[i].name))
       return true;
   return false;
 }

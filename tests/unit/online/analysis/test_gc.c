@@ -434,7 +434,7 @@ Test(gc, goroutines_that_helped_in_a_cycle_are_not_followed_after_it) {
   struct tb_mem mem;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  to_mutator_init(&m, &mem);
+  cr_assert_eq(to_mutator_init(&m, &mem, false), TB_OK);
   take(&m, 1, TO_NONE, TW_EV_SYNC, 1);
   take(&m, 2, 1, TW_EV_PROCS_CHANGE, 2);
   take(&m, 3, 1, TW_EV_GC_BEGIN, 1);
