@@ -59,7 +59,7 @@ const char *to_state_name(enum to_resource resource, uint8_t state); /* "Runnabl
 enum to_nesting {
   TO_NESTED,       /* the innermost region of the goroutine, or one that began before the trace */
   TO_MISNESTED,    /* not the innermost: all regions of the goroutine are dropped */
-  TO_NESTING_LOST, /* one of the dropped regions */
+  TO_NESTING_LOST, /* no region is open, after regions were dropped */
 };
 
 /* A task, a region or a log message of the program. */

@@ -106,7 +106,8 @@ static struct to_g *take_goroutine(struct to_goroutines *gs) {
   return g;
 }
 
-/* Releases a goroutine. Some empty blocks stay, for programs whose goroutines begin and end in waves. */
+/* Releases a goroutine. Some empty blocks stay: if goroutines begin and end in waves, a
+ * block would be allocated for every few dozen of them. */
 static void release_goroutine(struct to_goroutines *gs, struct to_g *g) {
   struct to_g *first = g - (g->slot - 1) % BLOCK_GS;
   struct to_g_block *block = (void *)((char *)first - offsetof(struct to_g_block, gs));

@@ -24,7 +24,7 @@
 #include "online/order/rules_proc.h"
 #include "online/order/rules_user.h"
 
-/* In real traces no thread of a frontier can go on only once in dozens of files. */
+/* In real traces it happens once in dozens of files that no thread of a frontier can go on. */
 enum { EXACT_PER_EVENT = 64, EXACT_MORE = 4000000, FUEL_PER_EVENT = 64, FUEL_DEFAULT = 1000000 };
 enum { RUN_TRIES_PER_EVENT = 8 }; /* to__order_run() returns after so many failed attempts */
 

@@ -374,7 +374,7 @@ tb_rc to_blob_read(struct to_substreams *s, uint64_t id, struct tb_diag *diag,
 
   if (b == NULL) {
     tb_diag_place(diag, s->gen, TB_NO_THREAD, TB_NO_OFFSET);
-    return tb_fail(diag, TB_NOTFOUND, "blob %" PRIu64 " does not exist in this generation", id);
+    return tb_fail(diag, TB_NOTFOUND, "blob %" PRIu64 " does not exist", id);
   }
   if (b->fault != WHOLE) return describe_fault(s, b, diag);
   if (b->first == b->last) b->joined = b->first->data;

@@ -81,7 +81,7 @@ Test(heap_graph, a_blob_that_is_not_whole_is_said_and_left_out) {
   tt_blobs_put(&t, "heap.spans", 3, "\1\2\3", 3);
   tt_blobs_end(&t);
   run(": generation 1, thread 7, offset 55: blob 1: bytes 6 to 9 of 9 are missing\n"
-      ": generation 1: no blob 2 has come\n"
+      ": generation 1: blob 2 does not exist\n"
       "1005: 1 spans of 8 KiB, 0 KiB of it live\n");
   tt_blobs_close(&t);
 }

@@ -152,7 +152,7 @@ static void expect_batch_fault(const char *text) {
   cr_assert_eq(t.bytes.data[r.heard.fault[0].offset - 1], 'k', "the place is behind \"ok\"");
   tb_diag_clear(&diag);
   cr_assert_eq(to_blob_read(r.s, 98, &diag, &bytes), TB_NOTFOUND);
-  cr_assert_str_eq(diag.text, "blob 98 does not exist in this generation");
+  cr_assert_str_eq(diag.text, "blob 98 does not exist");
   cr_assert_eq(diag.gen, 1);
   read_no_more(&r);
 }
