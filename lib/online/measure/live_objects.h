@@ -5,9 +5,9 @@
  * An object's size is its size class's, or its type's if the trace does not show the heap's spans. The allocating goroutine of an
  * object older than the trace is unknown. Objects of one type and function are listed by age, so that the oldest is known.
  *
- * Memory    from the mem of the windows: 17 bytes for each place of two maps, of objects and of pages, which have at most
- *           TO_OBJECTS_MAX and TO_HEAP_PAGES_MAX entries, and 32 an object; 48 bytes and a series for each pair of type and
- *           function, of which there are at most TO_ALLOCATORS_MAX.
+ * Memory    from the mem of the windows: 32 bytes for each of at most TO_OBJECTS_MAX objects; 17 bytes for each slot of two maps,
+ *           of these objects and of at most TO_HEAP_PAGES_MAX pages; 48 bytes and a series for each of at most
+ *           TO_ALLOCATORS_MAX pairs of type and function.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM: the event is not counted.
  */
@@ -28,7 +28,7 @@ enum {
 struct to_allocator {
   struct to_string type; /* a NUL follows */
   uint32_t entry;        /* number of the entry function in online/spans/sums.h */
-  uint32_t series;       /* of allocations, with bytes as lengths */
+  uint32_t series;       /* counts allocations, with bytes as lengths */
   uint64_t live, live_bytes;
   uint32_t oldest, youngest; /* places in to_live_objects.object; 0: none */
 };
@@ -45,7 +45,7 @@ struct to_live_objects {
   struct to_allocfree allocfree;
   struct tb_arena text;
   struct tb_map objects; /* id -> place, from 1 */
-  struct tb_map pages;   /* of the heap's spans: number -> pages << 8 | size class */
+  struct tb_map pages;   /* page number -> pages of its span << 8 | size class */
   struct tb_map by_type; /* hash of the name -> its text */
   struct tb_map by_key;  /* type's text and entry -> allocator */
   struct to_live_object *object;
@@ -63,7 +63,7 @@ TB_MUST tb_rc to_live_objects_init(struct to_live_objects *o, struct to_windows 
 void to_live_objects_fini(struct to_live_objects *o); /* accepts a zeroed one */
 TB_MUST tb_rc to_live_objects_generation(struct to_live_objects *o,
                                          const struct to_generation *gen);
-/* Takes any event; others than the experiment's are ignored. entry: entry function of the event's goroutine. */
+/* Ignores events of other experiments and of Go. entry: entry function of the event's goroutine. */
 TB_MUST tb_rc to_live_objects_event(struct to_live_objects *o, const struct to_generation *gen,
                                     const struct to_event *ev, uint32_t entry);
 /* Returns when the allocator's oldest object was allocated. Requires a live object. */

@@ -3,7 +3,7 @@
  *
  * Memory    48 bytes a span, from the mem of the windows.
  * Threads   use each object from one thread at a time.
- * Errors    TB_BUDGET, TB_NOMEM: a span is missing.
+ * Errors    TB_BUDGET, TB_NOMEM: spans are missing from the lists.
  */
 #ifndef TO_MEASURE_LONGEST_H
 #define TO_MEASURE_LONGEST_H
@@ -20,7 +20,7 @@ struct to_long_span {
   uint32_t sum;             /* number in online/spans/sums.h; for a task its type */
   uint32_t longer;          /* number of later spans that are longer */
   uint32_t stack;           /* for a task: where it began */
-  bool past;                /* the clock went back since: only the window "all" contains it */
+  bool past;                /* the clock has gone back: only the window "all" contains the span */
 };
 
 struct to_longest {

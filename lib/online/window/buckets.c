@@ -182,7 +182,7 @@ void to_words_begins(const struct to_words *words, uint32_t *begin, size_t n) {
 enum { FAMILIES_MAX = 64 };
 
 struct extent {
-  uint64_t values; /* ever */
+  uint64_t values; /* since the start */
   uint32_t series, words;
   uint32_t family;
   bool is_parent;
@@ -270,7 +270,7 @@ size_t to_words_of_parts(const struct to_words *words, const struct to_series *s
 
 /* Marks the series to fold. Returns false if none can be folded. */
 static bool choose_folded(const struct to_words *words, struct extent *extent, uint32_t *rank,
-                   const struct to_series *series, size_t max, uint64_t *folded) {
+                          const struct to_series *series, size_t max, uint64_t *folded) {
   size_t n = find_extents(words, series, extent), share;
   struct families families;
   bool any = false;
@@ -336,8 +336,9 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   if (left <= max) return TB_OK;
   TB_TRY(tb_mem_take(words->mem, bytes, &extent));
   uint32_t *rank = (uint32_t *)(extent + words->n);
-  /* A parent grows by its children's words, so more than necessary is folded at once, and repeatedly if needed. */
-  while (rc == TB_OK && left > max && choose_folded(words, extent, rank, series, max / 4 * 3, folded)) {
+  /* Folding adds words to the parents, so each pass folds more than necessary. */
+  while (rc == TB_OK && left > max &&
+         choose_folded(words, extent, rank, series, max / 4 * 3, folded)) {
     rc = to_words_give_parents(words, series, folded);
     left = to_words_of_parts(words, series);
   }

@@ -8,7 +8,7 @@
  * If there are too many words, series are folded: those with the fewest values add theirs to their parent series. The
  * parent's quantiles stay exact; a folded series has only count, sum and maximum.
  *
- * Memory    from mem; bounds are the caller's.
+ * Memory    from mem; limits are set by the caller.
  * Threads   use each object from one thread at a time.
  * Errors    TB_BUDGET, TB_NOMEM; nothing has changed then.
  */
@@ -34,7 +34,7 @@ static inline unsigned to_word_bucket(uint64_t word) {
   return (unsigned)(word >> 32) & ((1u << TO_BUCKET_BITS) - 1);
 }
 
-/* ---- words in the order in which they come ---- */
+/* ---- hash table of words ---- */
 
 struct to_buckets {
   uint64_t *word; /* 0: a free place */
@@ -66,10 +66,10 @@ static inline bool to_buckets_add(struct to_buckets *b, uint32_t key) {
 TB_MUST tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem);
 /* Keeps the table, unless it was almost empty. */
 void to_buckets_clear(struct to_buckets *b, struct tb_mem *mem);
-/* Adds a word's count; there is room for it. */
+/* Adds a word's count. Requires room. */
 void to_buckets_put(struct to_buckets *b, uint64_t word);
 
-/* ---- words, rising ---- */
+/* ---- sorted words ---- */
 
 struct to_words {
   struct tb_mem *mem;
@@ -89,10 +89,10 @@ TB_MUST tb_rc to_words_join(struct to_words *words, const struct to_words *other
 
 struct to_series {
   uint32_t parent; /* the series that this one is a part of, or TO_NO_SERIES */
-  uint32_t home;   /* the series that gets the words: this one, unless its number is too high for words */
-  uint32_t place;  /* the series that gets them now: home, or a series into which home was folded */
+  uint32_t home;   /* the series that gets the words: an ancestor if this number is too high */
+  uint32_t place;  /* the series that gets them now: home, or the series home is folded into */
   bool is_parent;
-  uint64_t values; /* in slots that have closed */
+  uint64_t values; /* in closed slots */
 };
 
 /* Counts the words of series with a parent. */
@@ -124,7 +124,7 @@ static inline uint64_t to_runs_next(const unsigned char **at, const unsigned cha
                                     uint32_t key) {
   uint64_t step = 0, count = 1;
 
-  *at += tw_varint_read(*at, end, &step); /* we wrote them */
+  *at += tw_varint_read(*at, end, &step); /* our own encoding: no errors */
   if ((step & 1) != 0) *at += tw_varint_read(*at, end, &count);
   return ((uint64_t)key + (step >> 1)) << 32 | count;
 }

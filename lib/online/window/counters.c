@@ -40,7 +40,7 @@ tb_rc to_counters_reserve(struct to_counters *counters, size_t n) {
   if (n <= counters->capacity) return TB_OK;
   while (capacity < n) capacity *= 2;
 
-  /* Two blocks grow as one: used is worthless beyond capacity if the second fails. */
+  /* Both blocks must grow, or neither: capacity is the size of both. */
   void *used = NULL;
   TB_TRY(tb_mem_take(counters->mem, capacity * sizeof(*counters->used), &used));
   block = counters->cell;

@@ -53,7 +53,8 @@ static inline void to_counters_add(struct to_counters *counters, uint32_t series
   }
 }
 
-/* For series without tag and lower bounds whose earliest begin does not matter. since: any time near the begin. */
+/* Adds a length to a series without tag and lower bounds whose earliest begin does not matter. since: any time near
+ * the begin. */
 static inline void to_counters_add_length(struct to_counters *counters, uint32_t series,
                                           to_ns since, uint64_t ns) {
   struct to_count *cell = &counters->cell[series];
@@ -73,9 +74,9 @@ void to_counters_merge(struct to_counters *into, const struct to_counters *from)
 /* Adds the sums of series to into and clears them. */
 void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t into);
 
-/* Packed sums in one block. bytes: of the block. */
+/* Packed sums in one block. */
 struct to_packed {
-  size_t bytes;
+  size_t bytes; /* of the block */
   size_t cells;
   to_ns base; /* begins are relative to base */
   /* varints */

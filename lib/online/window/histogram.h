@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-  TO_HISTOGRAM_DIGIT_BITS = 10, /* 2^10 buckets a power of two: half a bucket is below 0.05 % */
+  TO_HISTOGRAM_DIGIT_BITS = 10, /* 2^10 buckets a power of two: each is at most 0.1 % wide */
   TO_HISTOGRAM_BUCKETS = (65 - TO_HISTOGRAM_DIGIT_BITS) * (1 << TO_HISTOGRAM_DIGIT_BITS),
 };
 _Static_assert(TO_HISTOGRAM_BUCKETS <= 1 << 16, "a bucket's number fits in 16 bits");
@@ -28,7 +28,7 @@ static inline unsigned to_histogram_bucket(uint64_t value) {
 static inline uint64_t to_histogram_bucket_top(unsigned bucket) {
   unsigned shift = bucket >> TO_HISTOGRAM_DIGIT_BITS;
 
-  if (shift > 0) shift--; /* the first two thousand are exact */
+  if (shift > 0) shift--; /* values below 2048 are exact */
   uint64_t leading = bucket - ((uint64_t)shift << TO_HISTOGRAM_DIGIT_BITS);
   return (leading << shift) | ((UINT64_C(1) << shift) - 1);
 }

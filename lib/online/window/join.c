@@ -72,7 +72,7 @@ static tb_rc put_word(struct to_words *words, uint32_t series, unsigned bucket, 
   return TB_OK;
 }
 
-/* Copies the words of a series that only one list has. */
+/* Copies the words of a series that occurs in no other list. */
 static tb_rc copy_words(struct to_join_list *list, uint32_t series, struct to_words *words) {
   for (; list->next != DONE && to_word_series(list->next) == series; next_word(list)) {
     if (words->n == words->room) return TB_BUDGET;

@@ -22,7 +22,7 @@ struct to_join_list {
 };
 struct to_join {
   struct to_join_list list[TO_JOIN_LISTS];
-  size_t lists, words; /* words: of all */
+  size_t lists, words; /* words: of all lists */
 };
 
 void to_join_words(struct to_join *join, const struct to_words *words);

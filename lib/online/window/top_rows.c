@@ -21,7 +21,7 @@ void to_top_rows(uint32_t *numbers, size_t n, size_t top, to_top_rows_fn *before
                  const void *rows) {
   if (top > n) top = n;
   for (size_t i = n / 2; i-- > 0;) sift_down(numbers, i, n, before, rows);
-  for (size_t left = n; left > n - top;) { /* the first ones gather at the end, in reverse */
+  for (size_t left = n; left > n - top;) { /* the first rows collect at the end, reversed */
     swap(&numbers[0], &numbers[--left]);
     sift_down(numbers, 0, left, before, rows);
   }

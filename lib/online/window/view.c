@@ -97,8 +97,8 @@ static tb_rc sum_slots(const struct to_windows *w, size_t first, size_t n,
   return TB_BUDGET;
 }
 
-/* Joins slots by halves, folding each result to the limit; without folding, the result is the same as in one pass.
- * folds: one pass is known to exceed the limit. */
+/* Joins slots by halves and folds each result to the limit. Without folding, the result is the same as in one pass.
+ * folds: skip the attempt in one pass. */
 static tb_rc join_halves(struct to_windows *w, size_t first, size_t n, bool folds,
                          struct to_words *words) {
   static const struct to_words none;
@@ -119,7 +119,7 @@ static tb_rc join_halves(struct to_windows *w, size_t first, size_t n, bool fold
 }
 
 static tb_rc join_slots(struct to_windows *w, const struct to_words *open, size_t first) {
-  bool *folds = &w->folds[w->viewed_window]; /* if it did last time, it is likely to do so again */
+  bool *folds = &w->folds[w->viewed_window]; /* windows folded last time likely fold again */
   bool has_base = w->base_words.n > 0;
   struct to_words *words = &w->view_words;
   tb_rc rc = TB_BUDGET;
@@ -201,7 +201,7 @@ tb_rc to_windows_view(struct to_windows *w, enum to_window window, struct to_vie
   to_ns begin = to__window_begin(window, w->last);
   to_ns first = window == TO_WINDOW_ALL ? w->first : w->windows_first;
 
-  /* Reports of several kinds look at the same window one after the other. */
+  /* Several reports read the same window in turn. */
   if (!w->viewed || w->viewed_window != window) {
     leave_window(w, window, begin);
     w->viewed = true;
@@ -247,7 +247,7 @@ static void set_quantile(struct to_distribution *d, unsigned q, unsigned bucket)
   uint64_t *const out[QUANTILES] = { &d->p50_ns, &d->p90_ns, &d->p99_ns, &d->p999_ns };
   uint64_t top = to_histogram_bucket_top(bucket);
 
-  *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* it may lie above the largest value */
+  *out[q] = top < d->sum.max_ns ? top : d->sum.max_ns; /* a bucket's top can exceed the maximum */
 }
 
 static struct list list_of(const struct to_windows *w, uint32_t series) {
@@ -277,12 +277,12 @@ static unsigned find_rank(const uint64_t counter[BYTE], uint64_t *rank) {
   return i;
 }
 
-/* Values are counted by the upper byte of their bucket, then those near a quantile by the lower one: nothing is sorted. */
+/* Counts values by the upper byte of their bucket, and those near a quantile by the lower byte, instead of sorting. */
 struct row_counts {
   uint64_t upper[BYTE];
-  uint8_t place[BYTE]; /* by the upper byte: one of lower, from 1; 0: no quantile is there */
+  uint8_t place[BYTE]; /* by upper byte: index in lower, from 1; 0: no quantile */
   unsigned places;
-  uint64_t lower[QUANTILES][BYTE]; /* of the places: cleared when there is one */
+  uint64_t lower[QUANTILES][BYTE]; /* cleared when their place is assigned */
 };
 
 /* Returns the number of values. */

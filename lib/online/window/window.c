@@ -14,8 +14,8 @@
 
 static const struct {
   const char *name;
-  to_ns length_ns; /* 0: since ever */
-  to_ns slot_ns;   /* of slots this old or younger */
+  to_ns length_ns; /* 0: since the start */
+  to_ns slot_ns;   /* length of the window's slots */
 } windows[TO_WINDOWS] = {
   [TO_WINDOW_10S] = { "10s", 10 * SECOND_NS, 1 * SECOND_NS },
   [TO_WINDOW_1MIN] = { "1m", 60 * SECOND_NS, 5 * SECOND_NS },
@@ -135,7 +135,7 @@ static size_t spared_words(const struct to_windows *w, size_t max, uint64_t even
 
 static size_t slot_words_max(const struct to_windows *w, const struct to_slot *slot) {
   return spared_words(w, TO_WORDS_SLOT_MAX, slot->stretch.events,
-               (to_ns)((uint64_t)slot->end - (uint64_t)slot->begin));
+                      (to_ns)((uint64_t)slot->end - (uint64_t)slot->begin));
 }
 
 /* Folds words to at most max, and packs them. */
@@ -158,7 +158,7 @@ static tb_rc join_slot_runs(struct to_windows *w, size_t first, size_t n, size_t
   return rc;
 }
 
-/* Makes one slot of slots first to first+n-1. */
+/* Merges n slots into one. */
 static tb_rc join_slots(struct to_windows *w, size_t first, size_t n) {
   struct to_slot joined = w->slot[first];
 
@@ -238,7 +238,7 @@ static void take_closed(struct to_windows *w, struct to_runs *closed) {
 
 static size_t closed_words_max(const struct to_windows *w) {
   return spared_words(w, TO_WORDS_CLOSED_MAX, w->closed_stretch.events,
-               (to_ns)((uint64_t)w->open_begin - (uint64_t)w->first));
+                      (to_ns)((uint64_t)w->open_begin - (uint64_t)w->first));
 }
 
 /* Adds the words of the loose slots to those since the start. */
@@ -319,7 +319,7 @@ static void open_slot(struct to_windows *w, to_ns time) {
 }
 
 tb_rc to_windows_move(struct to_windows *w, to_ns time) {
-  if (time < TIME_MIN) time = TIME_MIN; /* a made-up trace: no room for a window before it */
+  if (time < TIME_MIN) time = TIME_MIN; /* forged: the begin of a window must not overflow */
   if (w->open_begin == w->open_end) {   /* the first event */
     w->first = w->windows_first = time;
     open_slot(w, time);
