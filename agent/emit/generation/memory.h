@@ -12,7 +12,7 @@
  *
  * Memory    static: 64 KiB a table, one for each parity of the generation, touched by threads that trace objects.
  * Threads   put: any that is in a section. write: the flusher, when no thread is in that generation.
- * Errors    no room for a type: 0, which means unknown.
+ * Errors    if there is no room for a type, its id is 0, which means unknown.
  */
 #ifndef TA_EMIT_GENERATION_MEMORY_H
 #define TA_EMIT_GENERATION_MEMORY_H
@@ -23,10 +23,10 @@
 
 enum { TA_TYPES_MAX = 8192 };
 
-void ta_memory_begin(void); /* of a session, when it is known whether it traces them */
+void ta_memory_begin(void); /* of a session, when ta_emit.allocfree is set */
 void ta_memory_put(struct ta_thread *t, enum ta_memory what, uintptr_t at, size_t bytes,
                    uint32_t name);
-/* How to read ids, and the generation's types, whose table is empty afterwards. */
+/* Writes how to read ids, and the generation's types; the table of types is empty afterwards. */
 void ta_memory_write(struct ta_generation *k, uint32_t gen);
 
 #endif
