@@ -33,8 +33,8 @@ void ta_hold_end(void) {
   if (--t->holds == 0) ta_leave(t);
 }
 
-/* A section of a thread that the flusher has left behind is over: the thread left it by a jump, or it lasted too long. The jump
- * may have come from a signal handler in the middle of an event, and may return there: so the event's batch is not reused. */
+/* A section is over if the flusher has left its thread behind: the thread left by a jump, or the section took too long. A signal
+ * handler may have jumped out of the middle of an event, and may return there: so the event's batch is not reused. */
 bool ta_begin_in_hold(struct ta_thread *t) {
   uint32_t behind = atomic_load(&t->left_behind);
 

@@ -207,8 +207,7 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Ends the running goroutine. Its place is freed at once, unless the flusher may still read its state for the generation before,
- * or a waker may still refer to it. */
+/* Frees the goroutine's place at once, unless the flusher may still read it for the generation before, or a waker refers to it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);

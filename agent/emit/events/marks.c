@@ -3,8 +3,7 @@
 #include "agent/emit/events/act.h"
 #include "traceagent.h"
 
-/* Regions. Each goroutine has a stack of open regions. Regions beyond TA_REGIONS_MAX are only counted, so that ends still match
- * their begins. */
+/* Regions. Each goroutine has a stack of open ones. Beyond TA_REGIONS_MAX they are only counted, so that ends still match. */
 
 void ta_region_begin(ta_name name, ta_task task) {
   struct ta_thread *t = ta_enter_running();

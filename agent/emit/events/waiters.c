@@ -58,8 +58,7 @@ static struct ta_thread *enter(void) {
   return t;
 }
 
-/* Wakes the waiter in a place, if it still waits and no other thread wakes it. If the wait has reached a newer generation, *t
- * enters that one, and becomes NULL if the session is over. */
+/* Wakes a place's waiter, unless another thread does. If the wait is in a newer generation, *t enters that; NULL: session over. */
 static bool wake_at(struct ta_thread **t, uint32_t place, uintptr_t what, ta_name call,
                     const void *from) {
   struct waiter *w = &waiters[place];

@@ -63,8 +63,7 @@ static bool leave_session(struct ta_thread *t) {
   return false;
 }
 
-/* A new thread starts its place's proc, which is idle since the last holder ended. It takes the goroutine that its creator
- * reported for it, or creates one. */
+/* A new thread starts the idle proc of its place, and runs the goroutine that its creator reported for it, or a new one. */
 static bool join_session(struct ta_thread *t, uint32_t gen) {
   uint32_t name = thread_name();
   struct ta_go *reported = ta_spawned_take(), *own = reported != NULL ? reported : take_go(name);
@@ -106,8 +105,7 @@ static bool join_session(struct ta_thread *t, uint32_t gen) {
   return true;
 }
 
-/* Enters the next generation. A thread that wrote nothing in the generation before stores the state it held there, for the
- * flusher. */
+/* A thread that wrote nothing in the generation before stores the state that it held there, for the flusher. */
 static void enter_next_gen(struct ta_thread *t, uint32_t gen) {
   if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < gen) {
     uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
@@ -166,8 +164,7 @@ static void forget_generation(struct ta_thread *t, uint32_t gen) {
   t->session = 0;
 }
 
-/* Clears left_behind. Until then an older generation may leave the thread behind again, which does no harm: the thread takes
- * no part in that one. */
+/* Until left_behind is cleared, an older generation may leave the thread behind again; the thread takes no part in that one. */
 static void finish_coming_back(struct ta_thread *t, uint32_t gen) {
   uint32_t since = TA_COMES_BACK;
 
@@ -244,7 +241,7 @@ static void end_thread(void *self) {
   KEEP_ERRNO;
   struct ta_thread *t = self;
 
-  if (t != ta_self) return;  /* the parent's, in a forked child */
+  if (t != ta_self) return;  /* in a forked child: a thread of the parent */
   atomic_store(&t->busy, 0); /* a section that was cut off in the middle is over */
   t->holds = 0;
   ta_samples_disarm(t);
@@ -254,8 +251,8 @@ static void end_thread(void *self) {
   ta_threads_give_back(t);
 }
 
-/* Destructors of other keys free memory, which the trace should still show. So with allocfree our destructor sets its key
- * again: glibc then calls it a second time, after all others have run once. */
+/* Other keys' destructors free memory, which allocfree should trace. So the first call sets the key again: glibc then calls it
+ * once more, after all others have run once. */
 static void end_at_exit(void *self) {
   if (ta_emit.allocfree && !ends) {
     ends = true;

@@ -87,8 +87,7 @@ static void answer_callers(struct ta_flusher *r, uint64_t n) {
   pthread_mutex_unlock(&r->lock);
 }
 
-/* Returns when the generation ends: after its period, or sooner if it is too large or given up, but not before
- * TA_PERIOD_MS_MIN. */
+/* The generation ends after its period, or after TA_PERIOD_MS_MIN if it is too large or given up. */
 static uint64_t due_ns(const struct ta_flusher *r) {
   bool sooner = r->generation.bytes >= r->bytes_max || ta_given_up(ta_gen_now());
 
@@ -145,8 +144,7 @@ static void look_for_host(struct ta_flusher *r, uint64_t now) {
     ta_process_end_as_first();
 }
 
-/* Sleeps until the next thing is due. First it stores that it sleeps, then it looks once more for posted batches, so that no
- * wakeup is missed. */
+/* Sleeps until something is due. To miss no wakeup, it stores that it sleeps before it looks again for posted batches. */
 static void sleep_until_due(struct ta_flusher *r, bool rest) {
   atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
   uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The flusher: the thread that ends generations. It sleeps until a batch is full or a generation's end is due.
  *
- * While batches are posted it collects them every 10 ms, and is woken earlier only if half of the pool is in use: waking a
- * thread is a system call, which the program's threads should seldom make.
+ * While batches are posted the flusher collects them every 10 ms, and is woken earlier only if half of the pool is in use:
+ * waking a thread is a system call, which the program's threads should seldom make.
  *
  * Threads   run() on one; the rest from any.
  */
@@ -53,15 +53,12 @@ uint64_t ta_flusher_ask(struct ta_flusher *r);
 /* Makes run() end. Up to a fifth of the time until until_ns is spent on functions' names. */
 void ta_flusher_stop(struct ta_flusher *r, uint64_t until_ns);
 
-/* Request a snap of the current session, or only the end of a generation; from any thread and from signal handlers. Of
- * several pending snaps the last one counts. */
+/* Request a snap, or only the end of a generation; also from signal handlers. The last of several pending snaps counts. */
 void ta_flusher_snap(uint64_t last_ms);
 void ta_flusher_cut(void);
-/* Waits until generation n is over or, for 0, run() has ended. Returns false if until_ns passed first; UINT64_MAX: no
- * deadline. */
+/* Waits for generation n or, for 0, for run() to end. Returns false if until_ns passed first; UINT64_MAX: no deadline. */
 bool ta_flusher_wait(struct ta_flusher *r, uint64_t n, uint64_t until_ns);
-/* After stop() and a wait that timed out: run() continues to check for the host's end until the next stop(). Returns false
- * if it has ended by now. */
+/* Call if the wait after stop() timed out: run() then watches for the host's end. Returns false if run() has ended. */
 bool ta_flusher_abandon(struct ta_flusher *r);
 
 #endif

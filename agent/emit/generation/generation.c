@@ -150,8 +150,7 @@ static void leave_behind(struct ta_thread *t, uint32_t gen) {
   ta_give_up(gen, TA_LOST_STUCK);
 }
 
-/* Returns whether the thread takes no part in gen because an earlier generation left it behind. A thread that is coming
- * back right now has to be waited for. */
+/* Returns whether an earlier generation left the thread behind, for gen as well; one that is coming back is waited for. */
 static bool stays_behind(struct ta_thread *t, uint32_t gen) {
   uint32_t since = atomic_load(&t->left_behind);
 
@@ -206,8 +205,7 @@ void ta_generation_close_batch(struct ta_generation *k, uint32_t gen) {
   if (!tw_write_is_empty(&k->write)) ship(k, gen, &k->write);
 }
 
-/* Writes an event with the time of the generation's beginning: into the open batch or, if that is full, into a new one that
- * belongs to no thread. */
+/* Writes an event at the generation's beginning: into the open batch or, if that is full, into a new one of no thread. */
 static void write_event(struct ta_generation *k, uint32_t gen, uint8_t type, const uint64_t *args) {
   if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
   ta_generation_close_batch(k, gen);
@@ -349,8 +347,7 @@ static void write_clocks(struct ta_generation *k, uint32_t gen) {
   ta_generation_close_batch(k, gen);
 }
 
-/* Makes the next generation's clock, in place of the one before the current, which no thread uses any more. Returns the rate
- * to use if the generation does end. */
+/* Makes the next generation's clock, in the place of an unused older one. Returns the rate to use if the generation ends. */
 static struct ta_rate make_clock(const struct ta_generation *k, uint32_t gen,
                                  const struct ta_moment *next) {
   struct ta_rate rate = k->rate;

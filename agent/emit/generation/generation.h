@@ -18,13 +18,11 @@
 
 #include "agent/emit/core/emit.h"
 
-/* Receiver of the trace, in order: its header, then for each generation its batches and, if the version has one, its
- * end mark. */
+/* Receives the trace: the header, then for each generation the batches and, if the version has one, the end mark. */
 struct ta_outlet {
   void *self;
   void (*header)(void *self, const void *bytes, size_t n);
-  void (*put)(void *self, uint64_t gen, const void *bytes,
-              size_t n); /* one batch, or the end mark */
+  void (*put)(void *self, uint64_t gen, const void *bytes, size_t n); /* a batch or an end mark */
   /* Called before end(): the whole generation is lost, including batches that follow. */
   void (*lose)(void *self, uint64_t gen, enum ta_loss why);
   /* Called after the generation's last byte. */
@@ -67,7 +65,7 @@ bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind);
  * never freed. */
 bool ta_generation_is_lost(const struct ta_generation *k);
 
-/* Surround the flusher's own writes into k->write; an empty batch is not sent. */
+/* Call before and after the flusher's own writes into k->write; an empty batch is not sent. */
 void ta_generation_open_batch(struct ta_generation *k, uint32_t gen, int64_t thread);
 void ta_generation_close_batch(struct ta_generation *k, uint32_t gen);
 

@@ -2,8 +2,8 @@
 /* Memory objects, traced as Go's runtime does with GODEBUG=traceallocfree=1: the AllocFree experiment, which any
  * reader of Go's traces accepts.
  *
- * An event's id is an address minus the program's base, in units of the object kind's alignment. So the ids of a heap
- * that grows after the program are small; those of mappings far above, or of addresses below, are as large as addresses.
+ * An event's id is an address minus the program's base, in units of the object kind's alignment. So ids are small for a
+ * heap right above the program; for mappings far above and for addresses below they are as large as addresses.
  * C has no types at run time: a type here is a size and, if the caller passed one, a name. Equal pairs are one type of
  * their generation; its number is the pair's slot in a table, which is filled by compare-and-swap.
  *

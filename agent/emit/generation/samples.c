@@ -29,7 +29,7 @@ struct sample {
   uint32_t stack;
 };
 
-/* Samples of one place in one generation; several threads may have the place in turn. */
+/* Samples of one place in one generation; several threads may occupy the place in turn. */
 struct samples {
   uint32_t n;
   struct sample of[];
@@ -89,10 +89,6 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 
 /* Timers, by system call: glibc's timer_create() allocates before 2.34, and a thread may be armed in a hook. */
 
-static bool make_timer(struct sigevent *event, int *out) {
-  return syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, event, out) == 0;
-}
-
 /* Returns the number of places that have had threads and have memory here. */
 static uint32_t usable_places(void) {
   uint32_t places = ta_threads_end();
@@ -132,7 +128,7 @@ void ta_samples_arm(struct ta_thread *t) {
   if (yielded || is_blocked() || !make_room(t->place) || !is_spared()) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
-  if (!make_timer(&event, &timer)) return;
+  if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
   syscall(SYS_timer_settime, timer, 0, &every, NULL);
   ta_samples_disarm(t);
   atomic_store(&t->timer, (uintptr_t)timer + 1);

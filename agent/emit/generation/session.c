@@ -117,8 +117,7 @@ static TA_CODE_AT_FORK void unlock_parent(void) {
   unlock();
 }
 
-/* Most children call exec() next, and each page that they write to is copied. So the rest of the parent's session is forgotten
- * only when the child first takes the gate. */
+/* Most children call exec() next, and each page they write to is copied: the rest is reset when the child first takes the gate. */
 static TA_CODE_AT_FORK void start_child(void) {
   atomic_store(&ta_emit.word, 0);
   ta_self = NULL;
@@ -178,11 +177,6 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   }
 }
 
-/* A late session must not sleep to measure the cycle counter's rate: it measures it during its first generation. */
-static struct ta_ticks first_clock(bool cycles, bool late, struct ta_rate *rate) {
-  return late ? ta_ticks_begin_late(cycles, rate) : ta_ticks_begin(cycles, rate);
-}
-
 /* From here on threads may write. Generations are numbered on from the previous session, so that no thread mistakes an old
  * one for a new one. After a fork the parent may have been two generations ahead of `done`. */
 static int begin(struct session *s, const struct ta_outlet *out,
@@ -193,8 +187,10 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_threads_reset();
   ta_goes_reset();
   struct ta_rate rate;
+  bool cycles = config->monotonic_clock == 0 && ta_cycles_are_trusted();
+  /* A late session must not sleep: it measures the cycle counter's rate during its first generation. */
   struct ta_ticks clock =
-      first_clock(config->monotonic_clock == 0 && ta_cycles_are_trusted(), s->late, &rate);
+      s->late ? ta_ticks_begin_late(cycles, &rate) : ta_ticks_begin(cycles, &rate);
   ta_emit.session++;
   ta_emit.first_gen = gen;
   ta_emit.version = config->version != 0 ? config->version : VERSION;

@@ -24,8 +24,7 @@ int ta_emit_run(uint64_t first_try_ns);
 static inline bool ta_emit_is_due(void) {
   return atomic_load_explicit(&ta_emit.due, memory_order_relaxed);
 }
-/* Ends the session after all threads of the program have ended; called on a thread of its own. By default it stops the
- * session and waits a second at most. */
+/* Called on a thread of its own when all threads of the program have ended. Default: stops the session, within a second. */
 extern void (*ta_emit_deserted)(void);
 bool ta_emit_end_deserted(void);    /* creates that thread; returns false if it cannot be created */
 void ta_emit_abandon(void);         /* does nothing to a session that runs */

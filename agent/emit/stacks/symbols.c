@@ -221,8 +221,7 @@ TA_CODE_AT_FORK void ta_symbols_forked_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* Names that the parent has found are valid in the child, unless another thread was changing the tables. The child looks up
- * the names that the parent still waited for. */
+/* The parent's names are valid in the child, unless a thread was changing the tables. The child looks up those still pending. */
 void ta_symbols_keep_or_forget(void) {
   ta_cond_init(&changed);
   running = to_be_joined = false;
