@@ -124,7 +124,7 @@ static void ship_open_batches(struct ta_generation *k, struct ta_open_batches *o
 
 /* Leaving the generation. */
 
-/* A thread that comes back first clears its open batches. Until that is done, its generation is not known. */
+/* A thread that was left behind and enters again first clears its open batches. Until then its generation is not known. */
 static bool has_left(const struct ta_thread *t, uint32_t gen) {
   if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
   return atomic_load(&t->busy) == 0 || atomic_load(&t->gen) > gen;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of a generation that is over: strings, stacks, locks and samples.
  *
- * Threads the flusher's, when no thread is in that generation.
+ * Threads   the flusher's, when no other thread is in that generation.
  */
 #ifndef TA_EMIT_GENERATION_TABLES_H
 #define TA_EMIT_GENERATION_TABLES_H
