@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the agent decides to drop: ta__make_room(), before a batch, and ta__begin_generation(). Order: what a recorder
- * keeps, then a wait if the caller allows one, then the oldest generation of which nothing was sent, then the one that is
- * being written. */
+/* Drops happen in two functions: ta__make_room(), before a batch, and ta__begin_generation(). To make room the agent first
+ * forgets what a recorder holds, then waits if the writer allows that, then drops the oldest generation of which nothing was
+ * sent, and at last the one being written. */
 #include "agent/spool/losses.h"
 
 #include "agent/host/clock.h"
@@ -9,18 +9,18 @@
 
 enum { WAIT_STEP_NS = 100000000 };
 
-static void give_reason(struct ta_spool *s, struct ta_run *loss, uint32_t reason) {
+static void set_reason(struct ta_spool *s, struct ta_run *loss, uint32_t reason) {
   loss->reason = s->counters.last_loss = reason;
 }
 
-static void set_reason(struct ta_spool *s, struct ta_run *loss) {
-  give_reason(s, loss,
-              s->capped ? TRACECOLLECT__V1__LOSS_REASON__LOSS_RATE_CAP
-                        : TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL);
+static void set_reason_full(struct ta_spool *s, struct ta_run *loss) {
+  set_reason(s, loss,
+             s->capped ? TRACECOLLECT__V1__LOSS_REASON__LOSS_RATE_CAP
+                       : TRACECOLLECT__V1__LOSS_REASON__LOSS_SPOOL_FULL);
 }
 
-/* Nothing of it was sealed: its run becomes the LOSS, or joins the one before it that is not said yet. An
- * open one swallows what is still to come. */
+/* Drops a generation of which nothing was sealed: its run becomes a LOSS, merged into one before it that has no record yet. If
+ * the generation is open, the LOSS counts its later records, too. */
 static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   struct ta_run *run = &s->runs.run[at];
 
@@ -32,7 +32,7 @@ static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   run->kind = TA_RUN_LOSS;
   run->first_page = run->last_page = TA_NONE;
   run->bytes = 0;
-  set_reason(s, run);
+  set_reason_full(s, run);
   ta_run_touch(&s->runs, run);
   for (int p = 0; p < TA_KEPT; p++)
     if (s->runs.place[p].run == at)
@@ -54,7 +54,7 @@ static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   s->runs.free++;
 }
 
-/* The one being written, and some of it was sealed: what is not goes, the LOSS comes behind it. */
+/* Abandons the generation being written, of which a part was sealed: the rest is dropped, and a LOSS follows the run. */
 static void abandon(struct ta_spool *s) {
   struct ta_run *run = &s->runs.run[s->runs.last];
   struct ta_place *end = &s->runs.place[TA_SEALED];
@@ -66,7 +66,7 @@ static void abandon(struct ta_spool *s) {
   run->open = false;
   run->lost = true;
   if (run->kept_bytes > run->bytes) run->kept_bytes = run->bytes;
-  s->runs.place[TA_KEPT].run = TA_NONE; /* it may stand in a page that is gone */
+  s->runs.place[TA_KEPT].run = TA_NONE; /* its page may be freed */
   ta_run_touch(&s->runs, run);
   ta_count_add(&s->counters.lost, run->all);
   ta_count_sub(&s->counters.spooled, run->all);
@@ -80,21 +80,20 @@ static void abandon(struct ta_spool *s) {
   loss->all = run->all;
   loss->sealed = run->sealed;
   loss->first_wall_ns = run->first_wall_ns;
-  set_reason(s, loss);
+  set_reason_full(s, loss);
 }
 
-/* The one being written, and it is held: a LOSS that is held as well. */
+/* Turns a held generation that is being written into a held LOSS. */
 static void spill(struct ta_spool *s, struct ta_run *run) {
   ta_pages_give_chain(&s->runs.pages, run->first_page);
   run->kind = TA_RUN_LOSS;
   run->first_page = run->last_page = TA_NONE;
   run->bytes = 0;
-  set_reason(s, run);
+  set_reason_full(s, run);
   ta_run_touch(&s->runs, run);
 }
 
-/* The oldest generation of which nothing was sealed; the complete ones come before the one being
- * written. */
+/* Returns the oldest generation of which nothing was sealed, or TA_NONE. The one being written is the last. */
 static uint32_t oldest_unsent(struct ta_spool *s, uint32_t *out_before) {
   *out_before = TA_NONE;
   for (uint32_t at = s->runs.place[TA_SEALED].run; at != TA_NONE; at = s->runs.run[at].next) {
@@ -105,12 +104,12 @@ static uint32_t oldest_unsent(struct ta_spool *s, uint32_t *out_before) {
   return TA_NONE;
 }
 
-/* Waits for acks where the writer may; false: it may not, or has waited enough. The spool may have moved meanwhile. */
+/* Waits for acks if the writer allows that; returns false if not, or if it waited long enough. Releases the lock meanwhile. */
 static bool waited(struct ta_spool *s) {
   if (s->impatient == NULL || s->over) return false;
   struct timespec until = ta_timespec(ta_mono_ns() + WAIT_STEP_NS);
   pthread_cond_timedwait(&s->moved, &s->lock, &until);
-  pthread_mutex_unlock(&s->lock); /* it may look at the spool */
+  pthread_mutex_unlock(&s->lock); /* impatient() may call the spool */
   bool enough = s->impatient(s->impatient_self);
   pthread_mutex_lock(&s->lock);
   if (enough) s->over = true;
@@ -155,7 +154,7 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
     last = ta_runs_append(&s->runs, TA_RUN_LOSS, gen, s->records);
   last->open = true;
   last->last_gen = gen;
-  set_reason(s, last);
+  set_reason_full(s, last);
   ta_run_touch(&s->runs, last);
   s->counters.lost_generations++;
 }
@@ -163,7 +162,7 @@ void ta__begin_generation(struct ta_spool *s, uint64_t gen) {
 void ta__lose_writing(struct ta_spool *s, uint32_t reason) {
   uint32_t before = TA_NONE, last = s->runs.last;
 
-  if (s->runs.run[last].kind != TA_RUN_GENERATION) return; /* it is lost already */
+  if (s->runs.run[last].kind != TA_RUN_GENERATION) return; /* already lost */
   if (s->runs.run[last].held) {
     spill(s, &s->runs.run[last]);
   } else if (s->runs.run[last].sealed_records > 0) {
@@ -173,7 +172,7 @@ void ta__lose_writing(struct ta_spool *s, uint32_t reason) {
       before = at;
     drop_whole(s, last, before);
   }
-  give_reason(s, &s->runs.run[s->runs.last], reason);
+  set_reason(s, &s->runs.run[s->runs.last], reason);
   ta_run_touch(&s->runs, &s->runs.run[s->runs.last]);
 }
 

@@ -10,7 +10,7 @@ static struct ta_run *first_held(struct ta_spool *s) {
   return s->recorder.first == TA_NONE ? NULL : &s->runs.run[s->recorder.first];
 }
 
-/* The run before it, or TA_NONE. */
+/* Returns the run before a run, or TA_NONE. */
 static uint32_t run_before(const struct ta_runs *r, uint32_t at) {
   uint32_t before = TA_NONE;
 
@@ -18,16 +18,16 @@ static uint32_t run_before(const struct ta_runs *r, uint32_t at) {
   return before;
 }
 
-/* A sender that has walked all that is before a held run stands in it, or at the end of the one before. */
+/* Frees the oldest held run. Places in it move to the next run or, if there is none, to the end of the run before. */
 static void forget_first(struct ta_spool *s) {
   struct ta_runs *r = &s->runs;
   uint32_t at = s->recorder.first, next = r->run[at].next, before = run_before(r, at);
-  struct ta_place stand = { .run = next, .page = TA_NONE };
+  struct ta_place moved = { .run = next, .page = TA_NONE };
 
   if (next == TA_NONE && before != TA_NONE)
-    stand = (struct ta_place){ .run = before, .page = TA_NONE, .at = r->run[before].bytes };
+    moved = (struct ta_place){ .run = before, .page = TA_NONE, .at = r->run[before].bytes };
   for (int p = 0; p < TA_KEPT; p++)
-    if (r->place[p].run == at) r->place[p] = stand;
+    if (r->place[p].run == at) r->place[p] = moved;
   if (before != TA_NONE) r->run[before].next = next;
   if (r->last == at) r->last = before;
   s->recorder.first = next;
@@ -56,9 +56,9 @@ static uint64_t ago(uint64_t ns) {
   return now > ns ? now - ns : 0;
 }
 
-/* Runs that go out. */
+/* Released runs. */
 
-static void note(struct ta_snap *snap, const struct ta_run *run) {
+static void count_run(struct ta_snap *snap, const struct ta_run *run) {
   struct ta_snapped *out = &snap->out;
 
   if (out->first_gen == 0) {
@@ -75,8 +75,8 @@ static void note(struct ta_snap *snap, const struct ta_run *run) {
   ta_count_add(&out->all, run->all);
 }
 
-/* It becomes a part of the stream as if it had been put just now. */
-static void let_out_first(struct ta_spool *s, struct ta_snap *snap) {
+/* Releases the oldest held run: it becomes a part of the stream as if it had been put just now. */
+static void release_first(struct ta_spool *s, struct ta_snap *snap) {
   struct ta_run *run = first_held(s);
 
   run->held = false;
@@ -91,7 +91,7 @@ static void let_out_first(struct ta_spool *s, struct ta_snap *snap) {
     if (s->counters.spooled.bytes > s->counters.spooled_peak.bytes)
       s->counters.spooled_peak = s->counters.spooled;
   }
-  if (snap != NULL && !run->open) note(snap, run);
+  if (snap != NULL && !run->open) count_run(snap, run);
   s->recorder.first = run->next;
 }
 
@@ -122,7 +122,7 @@ static tb_rc begin_snap(struct ta_spool *s, uint64_t last_ns, uint64_t id) {
   unsigned ends = s->finished ? 0 : r->ends;
   if (snap != NULL) *snap = (struct ta_snap){ .out = { .id = id }, .ends = ends };
   if (last_ns != 0) forget_before(s, ago(last_ns));
-  while (r->first != TA_NONE) let_out_first(s, snap);
+  while (r->first != TA_NONE) release_first(s, snap);
   if (r->tail < ends) r->tail = ends;
   if (snap != NULL) snap->records = s->records;
   r->snaps++;
@@ -138,7 +138,7 @@ tb_rc ta_spool_snap(struct ta_spool *s, uint64_t last_ns, uint64_t id, bool *out
   return rc;
 }
 
-/* The answer. */
+/* Results. */
 
 bool ta_spool_snapped(struct ta_spool *s, struct ta_snapped *out) {
   struct ta_recorder *r = &s->recorder;
@@ -176,7 +176,7 @@ void ta_spool_recorded(struct ta_spool *s, struct ta_recorded *out) {
   pthread_mutex_unlock(&s->lock);
 }
 
-/* The writer's. */
+/* Calls of the writer. */
 
 void ta__recorder_began(struct ta_spool *s) {
   struct ta_recorder *r = &s->recorder;
@@ -201,7 +201,7 @@ bool ta__recorder_ended(struct ta_spool *s, struct ta_run *run) {
   if (r->tail > 0) r->tail--;
   for (struct ta_snap *snap = r->snap; snap < r->snap + TA_SNAPS_MAX; snap++) {
     if (snap->out.id == 0 || snap->ends == 0) continue;
-    note(snap, run);
+    count_run(snap, run);
     snap->ends--;
     snap->records = s->records;
   }

@@ -38,11 +38,11 @@ struct ta_snap {
 
 struct ta_recorder {
   uint64_t keep_ns; /* 0: nothing is held */
-  unsigned
-      ends; /* generation ends until a snap is complete: 1, or 2 if an end is known only when the next one begins */
+  /* Generation ends until a snap is complete: 1, or 2 if an end is known only when the next one begins. */
+  unsigned ends;
   unsigned tail;          /* ends to wait for before generations are held again */
   uint32_t first;         /* the oldest held run, or TA_NONE */
-  uint64_t ended_wall_ns; /* end of the last generation, or start of the stream: start of the next generation */
+  uint64_t ended_wall_ns; /* end of the last generation; before the first, start of the stream */
   uint64_t forgotten_generations, snaps;
   struct ta_snap snap[TA_SNAPS_MAX];
 };
@@ -51,7 +51,7 @@ struct ta_recorded {
   uint64_t generations, bytes, forgotten_generations, snaps;
 };
 
-/* Before the first record; 0: nothing is held. */
+/* Call before the first record. keep_ns 0: nothing is held. */
 void ta_spool_record(struct ta_spool *s, uint64_t keep_ns);
 void ta_spool_record_ends(struct ta_spool *s, unsigned ends); /* default 1 */
 /* Releases runs that ended within the last last_ns, 0: all; id 0: nobody reads the result. *out_wake: the sender

@@ -1,43 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector lost what it had acked: its state was wiped, or restored from an older copy. The agent has
- * freed those records, so the stream can never be whole again there. It goes on as another stream: HEADER, LOSS
- * for what is gone, then what the spool still holds of whole generations, under new numbers. */
+/* Restarts a stream after the collector lost records that it had acked: its state was wiped, or restored from an older copy.
+ * The agent has freed these records, so the collector can never have the whole stream again. A new stream begins: HEADER, a
+ * LOSS for the freed records, then the whole generations that the spool still holds, under new numbers. */
 #include "agent/spool/restart.h"
 
 #include "agent/spool/losses.h"
 #include "base/check.h"
 #include "proto/frame.pb-c.h"
 
-/* Of the old stream, from its front on. */
+/* Result of removing the old stream's front. */
 struct remains {
-  bool open;                /* more is to come of the last that goes */
-  struct ta_count whole;    /* in generations that stay */
-  struct ta_count reported; /* in losses that stay */
+  bool open;                /* the last removed generation is still being written */
+  struct ta_count whole;    /* in remaining generations */
+  struct ta_count reported; /* in remaining LOSS runs */
 };
 
-/* A generation of which records were acked, or that was given up already. Its LOSS goes with it, and any LOSS at
- * the front: the one that the new stream begins with counts them all. */
-static bool goes(const struct ta_run *run) {
+/* Removed are generations that are partly acked or abandoned, and LOSS runs: the new stream's first LOSS counts them all. */
+static bool is_removed(const struct ta_run *run) {
   if (run->held) return false;
   if (run->kind == TA_RUN_GENERATION) return run->acked_records > 0 || run->lost;
   return run->kind != TA_RUN_CLOSE;
 }
 
-/* A generation whose end was acked is counted already, one that was abandoned too. */
-static bool ends_here(const struct ta_runs *r, const struct ta_run *run) {
+/* Returns whether the removal loses a generation: one whose end was acked is counted already, as is an abandoned one. */
+static bool becomes_lost(const struct ta_runs *r, const struct ta_run *run) {
   bool whole = !run->open && r->place[TA_ACKED].at == run->bytes;
 
   return run->kind == TA_RUN_GENERATION && !run->lost && !whole;
 }
 
-/* Answers the first run that stays, or TA_NONE. */
+/* Returns the first run that remains, or TA_NONE. */
 static uint32_t remove_front(struct ta_spool *s, struct remains *rest) {
   struct ta_runs *r = &s->runs;
   uint32_t at = r->place[TA_ACKED].run;
 
-  while (at != TA_NONE && goes(&r->run[at])) {
+  while (at != TA_NONE && is_removed(&r->run[at])) {
     const struct ta_run *run = &r->run[at];
-    if (ends_here(r, run)) s->counters.lost_generations++;
+    if (becomes_lost(r, run)) s->counters.lost_generations++;
     rest->open = run->open;
     if (r->place[TA_SEALED].run == at) r->place[TA_SEALED].run = TA_NONE;
     ta__note_gone(s, run);
@@ -58,7 +57,7 @@ static void count_rest(const struct ta_runs *r, uint32_t at, struct remains *res
   }
 }
 
-/* Nothing is acked of the new stream: what is not kept is lost. */
+/* No record of the new stream is acked yet: whatever does not remain is lost. */
 static void count_anew(struct ta_counters *c, const struct remains *rest) {
   c->spooled = rest->whole;
   c->lost = c->produced;
@@ -80,7 +79,7 @@ static void put_loss(struct ta_spool *s, uint64_t order, const struct remains *r
   ta_count_sub(&loss->all, rest->reported);
 }
 
-/* CLOSE reports the counters, which are others now. It is the last. */
+/* Composes CLOSE, the last record, again: it reports the counters, which have changed. */
 static void put_close(struct ta_spool *s) {
   struct ta_run *run = &s->runs.run[s->runs.last];
   struct ta_place *sealed = &s->runs.place[TA_SEALED];
@@ -90,7 +89,7 @@ static void put_close(struct ta_spool *s) {
   run->sealed_bytes = run->sealed_records = 0;
 }
 
-/* The next frame, which was sealed before or is one of those above. */
+/* Numbers the frame at TA_GRANTED, which was sealed in the old stream or is the new HEADER or LOSS. */
 static bool number_next(struct ta_spool *s) {
   struct ta_place *p = &s->runs.place[TA_GRANTED];
   struct ta_run *run = &s->runs.run[p->run];
@@ -113,7 +112,7 @@ static bool number_next(struct ta_spool *s) {
   return true;
 }
 
-/* Sealed records have numbers in them: they are given again, up to there. */
+/* Renumbers all records up to TA_SEALED, because their headers contain the old numbers. */
 static void number_anew(struct ta_spool *s) {
   struct ta_place *place = s->runs.place;
 

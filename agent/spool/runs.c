@@ -9,7 +9,7 @@
 
 enum { RUNS_MIN = 256 };
 
-/* Takes the place of a frame's header. */
+/* Header of a frame that has no number yet, stored in the place of the final header. */
 struct unsealed {
   uint64_t gen;
   uint32_t kind, len, payload_crc;
@@ -43,7 +43,7 @@ void ta_runs_fini(struct ta_runs *r) {
 
 /* The list. */
 
-static uint32_t take(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uint64_t order) {
+static uint32_t take_run(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uint64_t order) {
   uint32_t at = r->hint;
 
   while (r->run[at].kind != TA_RUN_FREE) at = (at + 1) % r->max;
@@ -67,7 +67,7 @@ static uint32_t take(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen, uin
 
 struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                               uint64_t order) {
-  uint32_t at = take(r, kind, gen, order);
+  uint32_t at = take_run(r, kind, gen, order);
 
   if (r->last != TA_NONE) r->run[r->last].next = at;
   r->last = at;
@@ -78,7 +78,7 @@ struct ta_run *ta_runs_append(struct ta_runs *r, enum ta_run_kind kind, uint64_t
 
 struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_t gen,
                                uint64_t order) {
-  uint32_t at = take(r, kind, gen, order);
+  uint32_t at = take_run(r, kind, gen, order);
 
   r->run[at].next = r->place[TA_ACKED].run;
   if (r->last == TA_NONE) r->last = at;
@@ -152,8 +152,7 @@ uint32_t ta_runs_extend(struct ta_runs *r, struct ta_run *run, size_t bytes) {
 
 /* Places. */
 
-/* Nothing more comes into it: not the writer's next batch, not the words of a LOSS still to be
- * said. */
+/* Returns whether no bytes will be added to the run: neither a batch nor the record of a LOSS. */
 static bool is_complete(const struct ta_run *run) {
   return !run->open && (run->kind != TA_RUN_LOSS || run->bytes > 0);
 }

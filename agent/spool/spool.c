@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer takes pages under the lock, copies into them without it, and publishes them under it again:
- * no other thread looks past run->bytes. Only the writer drops, only the sender frees what was sent, and what
- * the writer drops was never granted, so neither pulls memory from under the other. */
+/* The writer takes pages under the lock, copies into them without the lock, and publishes them under the lock: no other thread
+ * reads past run->bytes. Only the writer drops, and only records that were never granted; only the sender frees records that
+ * were sent. So neither frees memory that the other uses. */
 #include "agent/spool/spool.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ void ta_spool_fini(struct ta_spool *s) {
 
 /* Writing. */
 
-/* Into a chain that no other thread sees yet. */
+/* Copies into a chain of pages that no other thread reads yet. */
 static void fill(struct ta_pages *pages, struct ta_place *p, const void *bytes, size_t n) {
   for (const unsigned char *from = bytes; n > 0;) {
     if (p->off == TA_PAGE_BYTES) {
@@ -55,7 +55,7 @@ static void fill(struct ta_pages *pages, struct ta_place *p, const void *bytes, 
   }
 }
 
-/* Appends a frame to the generation being written; the lock is let go while its bytes are copied. */
+/* Appends a frame to the generation being written; the lock is released while the bytes are copied. */
 static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp_frame *frame) {
   unsigned char head[TP_HEADER_BYTES];
   size_t n = TP_HEADER_BYTES + frame->len;
@@ -74,7 +74,7 @@ static void append_frame(struct ta_spool *s, struct ta_run *run, const struct tp
   ta_run_touch(&s->runs, run);
 }
 
-/* Whether n bytes more are what a sleeping sender waits for. */
+/* Counts n more bytes; returns whether the sender sleeps and now has enough to wake up. */
 static bool wake_sender(struct ta_spool *s, uint64_t n) {
   if (s->wake_bytes > n) {
     s->wake_bytes -= n;
@@ -97,7 +97,7 @@ bool ta_spool_header(struct ta_spool *s, const void *bytes, size_t n) {
   return wake;
 }
 
-/* Held records count when they are let out. */
+/* Held records are counted when they are released. */
 static void count_record(struct ta_spool *s, struct ta_run *run, struct ta_count n) {
   if (run->held) {
     run->held_records++;
@@ -183,7 +183,7 @@ bool ta_spool_lose(struct ta_spool *s, uint64_t gen, uint32_t reason) {
   return wake;
 }
 
-static _Atomic(const char *) closes_by; /* NULL: nothing but its writer */
+static _Atomic(const char *) closes_by; /* see ta_spool_closes_by() */
 
 void ta_spool_closes_by(const char *reason) {
   atomic_store(&closes_by, reason);
@@ -222,7 +222,7 @@ void ta__count_reported(struct ta_spool *s, const struct ta_run *run,
   s->counters.reported_seq = s->seq;
   if (frame->kind == TP_BATCH)
     ta_count_add(&s->counters.reported, (struct ta_count){ 1, frame->len });
-  if (frame->kind == TP_LOSS) { /* what was sent of an abandoned generation was reported then */
+  if (frame->kind == TP_LOSS) { /* the sent part of an abandoned generation is counted already */
     ta_count_add(&s->counters.reported, run->all);
     ta_count_sub(&s->counters.reported, run->sealed);
   }
@@ -242,12 +242,12 @@ void ta__seal(struct ta_spool *s, struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&run->sealed, (struct ta_count){ 1, frame->len });
 }
 
-/* With a spool on disk nothing goes out that is not there: a successor must know all that has a number. */
+/* Returns whether the frame at p is on disk. Only then may it get a number: a successor must find every numbered record. */
 static bool is_kept(const struct ta_run *run, const struct ta_place *p) {
   return run->kind == TA_RUN_GENERATION ? p->at < run->kept_bytes : !run->unsaved;
 }
 
-/* The next frame that may go out; false: there is none. */
+/* Returns the next frame that may be sent, and whether it has no number yet (*out_fresh); false: there is none. */
 static bool next_frame(struct ta_spool *s, bool *out_fresh, struct tp_frame *out) {
   struct ta_place *p = &s->runs.place[TA_GRANTED], *sealed = &s->runs.place[TA_SEALED];
   unsigned char bytes[TP_HEADER_BYTES];
@@ -324,7 +324,7 @@ void ta_spool_sent(struct ta_spool *s, size_t n) {
 
 /* Acks. */
 
-/* The page at the front is behind every place; those that stand at its very end step over. */
+/* Frees the first page of a run. No place is before its end; places exactly at the end move to the next page. */
 static void release_page(struct ta_spool *s, struct ta_run *run, uint32_t page) {
   run->first_page = s->runs.pages.next[page];
   for (int p = 0; p < TA_PLACES; p++)
@@ -355,7 +355,7 @@ static void release_runs(struct ta_spool *s) {
   }
 }
 
-/* The acked part of produced, and of lost. */
+/* Adds an acked frame to the settled parts of `produced` and `lost`. */
 static void count_settled(struct ta_spool *s, const struct ta_run *run,
                           const struct tp_frame *frame) {
   if (frame->kind == TP_BATCH) ta_count_add(&s->settled, (struct ta_count){ 1, frame->len });
@@ -392,7 +392,7 @@ static void ack_frame(struct ta_spool *s, const struct tp_frame *frame) {
   }
 }
 
-/* Nothing may be acked that did not go out whole on this connection or an earlier one. */
+/* Returns TB_PROTOCOL if the collector acks a record that was not completely sent, on this or an earlier connection. */
 static tb_rc ack_up_to(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
   struct ta_place *acked = &s->runs.place[TA_ACKED], *sent = &s->runs.place[TA_SENT];
   unsigned char head[TP_HEADER_BYTES];
@@ -424,11 +424,11 @@ tb_rc ta_spool_ack(struct ta_spool *s, uint64_t seq, struct tb_diag *diag) {
   return rc;
 }
 
-/* The last record of which the files know that it may have been sent. Once the collector has agreed, what it has is
- * what this process sends. */
+/* Returns the highest number that the collector may have. For an inherited stream that is the last one which may have been sent
+ * according to the files, until the collector has agreed: later records come from this process. */
 static uint64_t known_seq(const struct ta_spool *s) {
   if (!s->inherited || s->agreed) return UINT64_MAX;
-  return s->inherited_seq < s->seq ? s->inherited_seq : s->seq; /* fewer, if they are damaged */
+  return s->inherited_seq < s->seq ? s->inherited_seq : s->seq; /* lower if files are damaged */
 }
 
 tb_rc ta_spool_resume(struct ta_spool *s, uint64_t durable_seq, struct tb_diag *diag) {
@@ -534,7 +534,7 @@ bool ta_spool_done(struct ta_spool *s) {
   return done;
 }
 
-/* Records up to target and, while a snap goes out, those that it lets out. */
+/* Returns whether records up to target are not settled yet; in a recorder, a snap in progress and all that it releases. */
 static bool is_awaited(struct ta_spool *s, uint64_t target) {
   if (s->recorder.keep_ns != 0) target = s->records;
   return s->recorder.tail > 0 || ta__records_settled(s) < target;
@@ -550,14 +550,14 @@ void ta_spool_hope(struct ta_spool *s, enum ta_hope hope) {
   pthread_mutex_unlock(&s->lock);
 }
 
-/* Until when waiting makes sense. */
+/* Returns until when acks may be expected. */
 static uint64_t hopeful_ns(const struct ta_spool *s, uint64_t began_ns, uint64_t patience_ns) {
   if (s->hope == TA_HOPE_NONE) return 0;
   if (s->hope != TA_HOPE_TRYING) return UINT64_MAX;
   return (s->tried_ns != 0 ? s->tried_ns : began_ns) + patience_ns;
 }
 
-/* False: until_ns has passed. */
+/* Returns false if until_ns has passed. */
 static bool wait_until(struct ta_spool *s, uint64_t until_ns) {
   struct timespec until = ta_timespec(until_ns);
 

@@ -57,16 +57,13 @@ struct ta_spool {
   uint64_t records; /* put so far, lost ones included */
   uint64_t seq, acked_seq;
   struct ta_span gone; /* generations freed since the spool was made */
-  struct ta_count settled,
-      settled_lost; /* counts that records 1 to acked_seq report of produced, and of lost */
-  bool
-      keeping; /* there is a spool on disk, agent/persist/serializer.h: records not on it must wait */
+  struct ta_count settled, settled_lost; /* acked part of counters.produced, and of counters.lost */
+  bool keeping;          /* there is a spool on disk; only records on it are sent (agent/persist) */
   uint64_t kept_records; /* value of records when the disk last had all of them */
-  bool
-      inherited; /* no writer: the records are an earlier process's, read from disk, agent/api/recovery.h */
+  bool inherited;        /* the records are an earlier process's (agent/api/recovery.h) */
   uint64_t inherited_seq; /* the last number that the earlier process may have sent */
   bool agreed;            /* on the first resume the collector had no later number than that */
-  bool superseded; /* it had a later one: the process continued without its disk, or a file is damaged */
+  bool superseded;        /* it had: that process went on without its disk, or a file is damaged */
   struct ta_recorder recorder;
   struct { /* HEADER's payload */
     unsigned char bytes[TA_SLOT_BYTES - TP_HEADER_BYTES];
@@ -74,8 +71,8 @@ struct ta_spool {
   } header;
   bool filling;                  /* the writer copies a frame, without the lock */
   bool finished;                 /* the CLOSE record was put */
-  bool (*impatient)(void *self); /* if set, the writer waits for room instead of dropping, until this
-                                    returns true (called every 100 ms; tracectl send) */
+  /* If set (tracectl send), the writer waits for room until this returns true; called every 100 ms. */
+  bool (*impatient)(void *self);
   void *impatient_self;
   enum ta_hope hope;
   uint64_t tried_ns;   /* when the first try began; 0: none did */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program's own experiments: events, bytes, and what holds them together.
+/* The program's own experiments: events, bytes, and holds, which keep several calls in one generation.
  *
- * A sequence counts in two places, by the generation's parity: a thread that is still in the old generation counts on
- * there, while others have started at one in the next. A thread that comes in an old generation to a thing that a
- * newer generation has touched would write a later event as an earlier one; so unless it holds the generation it
- * comes in again. */
+ * A sequence has two counters, one for each parity of the generation: a thread still in the old generation continues there,
+ * while others start at one in the next. If a sequence was already used in the next generation, an event written in the old
+ * one would appear to come before it. So the thread enters again, unless it is in a hold. */
 #include "agent/emit/events/experiments.h"
 #include "agent/emit/events/held.h"
 #include "agent/host/keep.h"
@@ -13,7 +12,7 @@
 
 enum { WRITE_BYTES_MAX = 64000 };
 
-/* Holding. */
+/* Holds. */
 
 void ta_hold_begin(void) {
   struct ta_thread *t = ta_self;
@@ -34,8 +33,8 @@ void ta_hold_end(void) {
   if (--t->holds == 0) ta_leave(t);
 }
 
-/* A section that the flusher no longer waits for was left by a jump, or lasts too long: it is over. A jump may have
- * come in the middle of an event, by a signal handler that may yet return there: its batch is given to no other. */
+/* A section is over if the flusher has left its thread behind: the thread left by a jump, or the section took too long. A signal
+ * handler may have jumped out of the middle of an event, and may return there: so the event's batch is not reused. */
 bool ta_begin_in_hold(struct ta_thread *t) {
   uint32_t behind = atomic_load(&t->left_behind);
 
@@ -54,6 +53,7 @@ static uint64_t *count_of(ta_sequence *s, uint32_t gen) {
   return &s->word[gen & 1];
 }
 
+/* Returns whether the sequence was already used in the next generation. */
 static bool is_late(ta_sequence *s, uint32_t gen) {
   return (uint32_t)(__atomic_load_n(count_of(s, gen + 1), __ATOMIC_RELAXED) >> 32) == gen + 1;
 }
@@ -67,7 +67,7 @@ static uint64_t next_number(ta_sequence *s, uint32_t gen) {
   return next & UINT32_MAX;
 }
 
-/* The number that stands in the trace for what the caller gave. */
+/* Returns the number to write in the trace for the caller's argument. */
 static uint64_t converted(struct ta_thread *t, enum tw_arg_type type, uint64_t arg,
                           const void *from) {
   uint32_t name = ta_name_known(arg < TA_NAMES_MAX ? (uint32_t)arg : 0);
@@ -90,8 +90,8 @@ static ta_sequence *sequence_of(const struct ta_own_row *row, const uint64_t *ar
   return NULL;
 }
 
-/* A number in the place of TA_SEQUENCE() is no address of a sequence: 0, a small one, or an odd one. */
-static bool is_fit(const struct ta_own_row *row, const uint64_t *args) {
+/* Finds plain numbers in the place of TA_SEQUENCE(): a sequence's address is neither small nor misaligned. */
+static bool sequences_are_valid(const struct ta_own_row *row, const uint64_t *args) {
   enum { LEAST_ADDRESS = 4096 }; /* nothing is ever mapped below */
 
   for (unsigned i = 0; i < row->nargs; i++)
@@ -101,15 +101,15 @@ static bool is_fit(const struct ta_own_row *row, const uint64_t *args) {
   return true;
 }
 
-/* In a section, which is left. */
+/* Leaves t's section. */
 static __attribute__((noinline)) void put_converted(struct ta_thread *t, ta_event event,
                                                     uint64_t args[TW_TIMED_ARGS_MAX],
                                                     const void *from) {
   const struct ta_own_row *row = &ta_own_rows[event];
   ta_sequence *s = sequence_of(row, args);
 
-  if (!is_fit(row, args)) {
-    ta_misuse(t, "an event of an experiment: its _seq is no TA_SEQUENCE()");
+  if (!sequences_are_valid(row, args)) {
+    ta_misuse(t, "an event of an experiment: its _seq is not a TA_SEQUENCE()");
     ta_leave_inside(t);
     return;
   }
@@ -165,7 +165,7 @@ void ta_own_put(uint8_t event, const struct ta_own_arg *args) {
 
 /* Bytes. */
 
-/* A batch of this kind: the open batch, or a fresh one in its place with room for n bytes at least. */
+/* Returns the open batch if it is of the wanted kind; otherwise a new one in its place, with room for n bytes at least. */
 static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *wanted, size_t n) {
   struct ta_bytes *have = &t->at->bytes;
 
@@ -181,9 +181,7 @@ static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *
   enum tw_substream_kind kind =
       wanted->kind == TA_BYTES_BLOBS ? TW_SUBSTREAM_BLOBS : TW_SUBSTREAM_BYTES;
   if (tw_write_substream(&have->batch->write, kind, name, len) == TB_OK) return have->batch;
-  ta_misuse(
-      t,
-      "ta_experiment_write() or ta_emit_blob(): not a name for a stream"); /* not a name for a sub-stream */
+  ta_misuse(t, "ta_experiment_write() or ta_emit_blob(): not a name for a stream");
   ta_pool_give(&ta_emit.pool, have->batch);
   *have = (struct ta_bytes){ 0 };
   return NULL;
@@ -213,7 +211,7 @@ void ta_experiment_write(ta_experiment experiment, ta_name stream, const void *b
   ta_leave_inside(t);
 }
 
-/* False: not all of it is written, and the event must not refer to it. */
+/* Returns false if the blob was not written whole: the event must not refer to it. */
 static bool put_blob(struct ta_thread *t, const struct ta_bytes *wanted, struct tw_blob *blob) {
   for (;;) {
     struct ta_batch *batch = bytes_batch(t, wanted, 0);
@@ -233,11 +231,11 @@ void ta_emit_blob(ta_event event, ta_name stream, const void *bytes, size_t n, u
   uint64_t args[TW_TIMED_ARGS_MAX] = { a, b, c, d };
 
   if (!is_reported(row)) return;
-  ta_hold_begin(); /* the blob and its event in one generation */
+  ta_hold_begin(); /* keeps the blob and its event in one generation */
   struct ta_thread *t = ta_enter_inside(row->running);
   bool has_bytes = bytes != NULL || n == 0;
   if (t != NULL && (row->blob < 0 || wanted.name == 0 || n > TW_BLOB_BYTES_MAX || !has_bytes ||
-                    !is_fit(row, args))) {
+                    !sequences_are_valid(row, args))) {
     ta_misuse(t, "ta_emit_blob(): the event has no blob, the stream no name, or there are no bytes "
                  "or too many");
     ta_leave_inside(t);

@@ -14,8 +14,8 @@
 struct ta_own_row ta_own_rows[UINT8_MAX + 1];
 atomic_uint ta_own_experiments;
 
-/* Under the lock. The spec that is given is read beside, numbered, and then added as the text it will be in the
- * trace. */
+/* Guards the variables below. A new spec is read into `asked`, gets numbers there, and is then added to `all` as the text that
+ * the trace will contain. */
 static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tw_experiments all, asked;
 
@@ -26,7 +26,6 @@ TA_CODE_AT_FORK void ta_experiments_unlock(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* 119 lines at most: they fit one batch. */
 bool ta_experiments_write(struct tw_write *w) {
   char line[TW_EXPERIMENT_LINE_MAX];
   tb_rc rc;
@@ -53,7 +52,7 @@ static bool is_blob(const char *label) {
   return strcmp(last == NULL ? label : last + 1, "blob") == 0;
 }
 
-static bool takes_the_number(enum tw_arg_type type) {
+static bool is_plain(enum tw_arg_type type) {
   return type != TW_ARG_STRING && type != TW_ARG_STACK && type != TW_ARG_G && type != TW_ARG_SEQ;
 }
 
@@ -68,7 +67,7 @@ static void fill_row(const struct tw_own_event *event) {
   for (uint8_t i = 0; i < event->spec.nargs; i++) {
     const struct tw_arg *arg = &event->spec.args[i];
     row->types[i] = (uint8_t)arg->type;
-    if (!takes_the_number(arg->type)) row->plain = false;
+    if (!is_plain(arg->type)) row->plain = false;
     if (is_blob(arg->label)) row->blob = (int8_t)i;
   }
   atomic_store_explicit(&row->known, true, memory_order_release);
@@ -80,7 +79,7 @@ static int find_experiment(const char *name) {
   return -1;
 }
 
-/* Numbers for what is asked for: those of the same experiment if it is there already, else the next. */
+/* Numbers `asked`: as the experiment of the same name if there is one, otherwise with the next free numbers. */
 static int number_asked(void) {
   int at = find_experiment(asked.experiment[0].name);
   unsigned known = 0;
@@ -100,17 +99,13 @@ static int number_asked(void) {
   return TA_OK;
 }
 
-/* How much there was: what is refused in its middle leaves nothing behind. */
-struct mark {
+/* Sizes of `all` before a spec was added, to remove a spec that is refused halfway. */
+struct sizes {
   unsigned experiments, sequences, events;
   size_t text_bytes;
 };
 
-static struct mark mark(void) {
-  return (struct mark){ all.experiments, all.sequences, all.events, all.text_bytes };
-}
-
-static void take_back(const struct mark *to) {
+static void truncate_all(const struct sizes *to) {
   for (unsigned i = to->events; i < all.events; i++)
     all.place[all.event[i].type - TW_OWN_EVENT_FIRST] = 0;
   all.experiments = to->experiments;
@@ -119,11 +114,11 @@ static void take_back(const struct mark *to) {
   all.text_bytes = to->text_bytes;
 }
 
-/* In the words of the trace, event by event; of an experiment that is there already, only what is the same is taken. */
+/* Adds `asked` event by event, as the trace's text. An experiment that exists already must have the same text. */
 static int add_asked(void) {
   char text[2 * TW_EXPERIMENT_LINE_MAX];
   size_t n = tw_experiment_write(&asked, 0, text);
-  struct mark before = mark();
+  struct sizes before = { all.experiments, all.sequences, all.events, all.text_bytes };
   struct tb_diag diag;
   tb_rc rc;
 
@@ -133,7 +128,7 @@ static int add_asked(void) {
     rc = tw_experiments_read(&all, text, n + tw_own_event_write(&asked.event[i], text + n), true,
                              &diag);
   if (rc != TB_OK) {
-    take_back(&before);
+    truncate_all(&before);
     return ta_forward_fault(TA_E_CONFIG, diag.text);
   }
   for (unsigned i = before.events; i < all.events; i++) fill_row(&all.event[i]);
@@ -141,7 +136,7 @@ static int add_asked(void) {
   return TA_OK;
 }
 
-/* The numbers stand in `asked` then. */
+/* Leaves the numbers in `asked`. */
 static int register_locked(const char *spec, const ta_event *events, unsigned n) {
   struct tb_diag diag;
   int error;
@@ -155,14 +150,14 @@ static int register_locked(const char *spec, const ta_event *events, unsigned n)
   if (asked.experiments != 1)
     return ta_forward_fault(TA_E_CONFIG, "a spec has one line that begins with experiment");
   if (asked.events != n)
-    return ta_forward_fault(TA_E_CONFIG, "the spec has another number of events");
+    return ta_forward_fault(TA_E_CONFIG, "n is not the spec's number of events");
   error = number_asked();
   return error == TA_OK ? add_asked() : error;
 }
 
-/* In a session that is under way: before the caller's first event, be the experiment new or another thread's, which may
- * not have said it yet. In a hold, too: its generation is the one that the events will be in. */
-static void say_now(void) {
+/* Writes the specs into a running session, before the caller's first event. Even if the experiment is not new: the thread that
+ * registered it may not have written the specs yet. In a hold, too: the events will be in the hold's generation. */
+static void post_specs(void) {
   struct ta_thread *t = ta_enter_inside(false);
 
   if (t == NULL) return;
@@ -192,8 +187,8 @@ int ta_experiment_register_abi(unsigned abi, const char *spec, ta_experiment *ou
   ta_experiment number = asked.experiment[0].number;
   ta_experiments_unlock();
   if (error != TA_OK) return error;
-  say_now();
-  for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* now: no thread emits them before */
+  post_specs();
+  for (unsigned i = 0; i < n; i++) events[i] = numbers[i]; /* only now may others emit them */
   if (out != NULL) *out = number;
   return TA_OK;
 }

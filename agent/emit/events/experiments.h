@@ -28,8 +28,7 @@ struct ta_own_row {
   uint8_t types[TW_TIMED_ARGS_MAX]; /* enum tw_arg_type */
 };
 extern struct ta_own_row ta_own_rows[UINT8_MAX + 1];
-extern atomic_uint
-    ta_own_experiments; /* registered; their numbers are from TW_EXPERIMENT_FIRST on */
+extern atomic_uint ta_own_experiments; /* registered, with numbers from TW_EXPERIMENT_FIRST on */
 
 /* Emits an event whose _string arguments are texts, written at once without a look-up. args: as many as the event has. A
  * _stack is the caller's, from ta_origin on. */
@@ -39,7 +38,7 @@ struct ta_own_arg {
 };
 void ta_own_put(uint8_t event, const struct ta_own_arg *args);
 
-/* Writes the specs into a batch of TW_EXPERIMENT_SPECS; false: there are none. The caller holds the lock. */
+/* Writes the specs into a batch of TW_EXPERIMENT_SPECS. Returns false if there are none. The caller holds the lock. */
 bool ta_experiments_write(struct tw_write *w);
 
 /* Held around fork(), and while a session begins: a concurrent registration is then in the session's first specs or posts

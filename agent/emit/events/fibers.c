@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fibers: goroutines that no thread owns. While one runs on a thread, the thread's own goroutine waits.
+/* Fibers: goroutines that no thread owns. While a fiber runs on a thread, the thread's own goroutine waits.
  *
- * A fiber's handle is its number with its place in the low bits, so that one which has ended is known as such. Several
- * threads may speak of one fiber at once; ta_change() lets one of them have its way. */
+ * A fiber's handle is its number, with its place in the low bits; so the handle of an ended fiber is recognized. If several
+ * threads change one fiber at once, ta_change() lets one of them succeed. */
 #include "agent/emit/events/act.h"
 #include "agent/emit/events/waiters.h"
 #include "traceagent.h"
@@ -10,7 +10,7 @@
 static const unsigned running = TA_FROM(TW_GO_RUNNING), waiting = TA_FROM(TW_GO_WAITING),
                       kept_waiting = TA_FROM(TA_GO_KEPT_WAITING);
 
-/* Of a fiber's stack: a size beyond it is a mistake, and frames would be looked for all over the memory. */
+/* A larger stack is a mistake of the caller, and a walk would search all of memory for frames. */
 #define STACK_BYTES_MAX (UINT64_C(1) << 40)
 
 static struct ta_go *go_of(ta_fiber fiber) {
@@ -19,7 +19,7 @@ static struct ta_go *go_of(ta_fiber fiber) {
   return go != NULL && ta_go_id(go) == fiber >> TA_GOES_LOG2 ? go : NULL;
 }
 
-/* A thread that stops the world runs on until it has started it again. */
+/* Enters a section, but not in a pause: a thread that stops the world must not change goroutines before the pause ends. */
 static struct ta_thread *enter_free(void) {
   struct ta_thread *t = ta_enter_running();
 
@@ -45,7 +45,7 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
   struct ta_doing d = { .gen = ta_gen(t), .status = blocked ? TW_GO_WAITING : TW_GO_RUNNABLE };
   atomic_store(&go->word, ta_doing_word(d));
   if (TB_LIKELY(!ta_is_left_behind(t, atomic_load(&t->left_behind)))) return go;
-  /* Its creation stands in a generation that nothing comes of. */
+  /* The creation was written in a generation that is lost. */
   d.status = TA_GO_DEAD;
   atomic_store(&go->word, ta_doing_word(d));
   atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
@@ -107,7 +107,7 @@ void ta_fiber_unblock(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Only a thread starts its own goroutine. */
+/* Status of a goroutine that waits or is runnable: no other thread may start t's own goroutine. */
 static uint8_t parked(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_WAITING : TW_GO_WAITING;
 }
@@ -115,20 +115,20 @@ static uint8_t woken(const struct ta_thread *t, const struct ta_go *go) {
   return go == t->own ? TA_GO_KEPT_RUNNABLE : TW_GO_RUNNABLE;
 }
 
-/* The running goroutine waits, or has yielded. */
+/* Makes the running goroutine wait or yield. */
 static void leave_go(struct ta_thread *t, enum ta_leaving how, uint32_t reason, const void *from) {
   ta_put_from(t, how == TA_YIELDS ? TW_EV_GO_STOP : TW_EV_GO_BLOCK, 1, ta_string(t, reason), 0, 0,
               from);
   ta_change(t, t->go, running, how == TA_YIELDS ? woken(t, t->go) : parked(t, t->go), 0, NULL);
 }
 
-/* go runs on t from now on; *seq was taken for it. */
+/* Makes go run on t; seq is the number from claim(). */
 static void start(struct ta_thread *t, struct ta_go *go, uint64_t seq) {
   ta_put(t, TW_EV_GO_START, 2, ta_go_id(go), seq, 0, 0);
   ta_hold(t, go, TA_HOLDS_RUNNING);
 }
 
-/* Makes it run, waking it where it waits. */
+/* Makes go running, after waking it if it waits. */
 static enum ta_change claim(struct ta_thread *t, struct ta_go *go, uint64_t *seq) {
   enum ta_change change = ta_change(t, go, TA_FROM(parked(t, go)), woken(t, go), 1, seq);
 
@@ -168,7 +168,7 @@ void ta_fiber_yield(ta_name reason) {
   leave_fiber(TA_YIELDS, reason, TA_CALLER);
 }
 
-/* One event where the other waits and the version has it; else what that event stands for. */
+/* Writes one event if go waits and the version has GoSwitch; otherwise the events that GoSwitch stands for. */
 static enum ta_change switch_to(struct ta_thread *t, struct ta_go *go, const void *from) {
   uint64_t seq;
 
@@ -207,8 +207,7 @@ void ta_fiber_switch(ta_fiber fiber) {
   ta_leave(t);
 }
 
-/* Its place is free at once, unless the flusher may still read what it did in the generation before, or a waker may
- * mean it. */
+/* Frees the goroutine's place at once, unless the flusher may still read it for the generation before, or a waker refers to it. */
 void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, uint64_t b) {
   struct ta_go *go = t->go;
   uint64_t id = ta_go_id(go);

@@ -22,8 +22,7 @@ static inline struct ta_thread *ta_enter_inside(bool running) {
 
   if (TB_LIKELY(t == NULL || !ta_is_held(t))) return running ? ta_enter_running() : ta_enter();
   if (running && t->hold != TA_HOLDS_RUNNING) {
-    ta_misuse(t,
-              "an event that wants a thread that runs, on one that waits or is in a system call");
+    ta_misuse(t, "an event of running threads, from a thread that waits or is in a system call");
     return NULL;
   }
   atomic_store_explicit(&t->busy, 1, memory_order_relaxed);

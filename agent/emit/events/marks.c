@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures and marks of the program itself: regions, tasks, logs, labels, pauses, figures. */
+/* The program's own marks: regions, tasks, logs, labels, pauses and figures. */
 #include "agent/emit/events/act.h"
 #include "traceagent.h"
 
-/* Regions. The stack of those that are open belongs to the goroutine; those deeper than it has room for are counted,
- * so that ends still meet their begins. */
+/* Regions. Each goroutine has a stack of open ones. Beyond TA_REGIONS_MAX they are only counted, so that ends still match. */
 
 void ta_region_begin(ta_name name, ta_task task) {
   struct ta_thread *t = ta_enter_running();
@@ -90,9 +89,9 @@ void ta_label(ta_name label) {
   ta_leave(t);
 }
 
-/* Pauses. The generation's word counts them, so that it does not move on while one is open. */
+/* Pauses. ta_emit.word counts open pauses, so that no generation ends in one. */
 
-/* False: the generation is over. */
+/* Returns false if the generation is over. */
 static bool count_pause(uint32_t gen, int64_t by) {
   uint64_t word = atomic_load(&ta_emit.word);
 
@@ -122,7 +121,7 @@ void ta_pause_begin(ta_name kind) {
   ta_leave(t);
 }
 
-/* One that went on for so long that its generation was given up has no end. */
+/* A pause whose generation was given up because it took too long has no end event. */
 void ta_act_pause_end(struct ta_thread *t) {
   if (t->pause_gen == 0) return;
   if (t->pause_gen == ta_gen(t)) {

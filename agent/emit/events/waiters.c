@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses waited for lie apart from the rest, eight to a line, because a waker looks at all of them. */
+/* The addresses waited for are in an array of their own, eight to a cache line, because a waker reads all of them. */
 #include "agent/emit/events/waiters.h"
 
 #include "agent/emit/events/put.h"
 
-enum { TRIES = 4 }; /* at one that waits, where others are woken at the same time */
+enum { TRIES = 4 }; /* to find a waiter that no other thread wakes at the same time */
 
 static const uint32_t none = UINT32_MAX;
 
 struct waiter {
   _Atomic(struct ta_go *) go;
-  _Atomic uint64_t word;  /* the goroutine's, when it began to wait; 0: that wait is over */
+  _Atomic uint64_t word;  /* the goroutine's word when the wait began; 0: the wait is over */
   _Atomic uint64_t since; /* ticks */
 };
 
 _Atomic uint32_t ta_waited[1 << TA_WAITED_BITS];
 static _Atomic uintptr_t waited_for[TA_THREADS_MAX]; /* by the thread's place; 0: nothing */
 static struct waiter waiters[TA_THREADS_MAX];
-static atomic_uint wakers; /* under way */
+static atomic_uint wakers; /* number of threads in ta_wake() */
 
 void ta_waiters_add(const struct ta_thread *t, const void *what) {
   struct waiter *w = &waiters[t->place];
@@ -34,7 +34,8 @@ void ta_waiters_remove(const struct ta_thread *t) {
   struct waiter *w = &waiters[t->place];
 
   if (atomic_load_explicit(&w->word, memory_order_relaxed) == 0) return;
-  atomic_store_explicit(&w->word, 0, memory_order_relaxed); /* before the goroutine's changes */
+  atomic_store_explicit(&w->word, 0,
+                        memory_order_relaxed); /* before the goroutine's word changes */
   uintptr_t what = atomic_exchange(&waited_for[t->place], 0);
   if (what != 0) atomic_fetch_sub(&ta_waited[ta_waited_at(what)], 1);
 }
@@ -57,8 +58,7 @@ static struct ta_thread *enter(void) {
   return t;
 }
 
-/* The waiter in that place, if it is still there and no other thread has taken it. If its wait has come to a newer
- * generation than *t, *t enters that. NULL afterwards: the session is over. */
+/* Wakes a place's waiter, unless another thread does. If the wait is in a newer generation, *t enters that; NULL: session over. */
 static bool wake_at(struct ta_thread **t, uint32_t place, uintptr_t what, ta_name call,
                     const void *from) {
   struct waiter *w = &waiters[place];
@@ -77,7 +77,7 @@ static bool wake_at(struct ta_thread **t, uint32_t place, uintptr_t what, ta_nam
     word = atomic_load_explicit(&go->word, memory_order_acquire);
     if (atomic_load_explicit(&w->word, memory_order_relaxed) != begun) return false;
   }
-  if (change != TA_CHANGED) return false; /* it has gone on itself */
+  if (change != TA_CHANGED) return false; /* the waiter has written its own wakeup */
   ta_put_called(*t, TW_EV_GO_UNBLOCK, 2, ta_go_id(go), seq, call, from);
   return true;
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that wait for something known, and threads in the kernel.
+/* Waits and system calls of threads.
  *
- * A wait gives the proc up: the goroutine is blocked for a reason, none runs. On return the thread wakes
- * itself, unless another thread has written the wakeup by then (waiters.h). A system call keeps the proc; whether it
- * blocked shows only at its end, and then the loss of the proc is written with the date when it would have been
- * noticed. All of that lies in the thread's own batch, where only the order counts. So a call that has not ended has
- * its proc as yet: reports count it as blocked by its length. To let another thread take the proc in the trace, each
- * end of a call would have to ask whether one has. */
+ * A wait releases the proc: the goroutine is blocked with a reason, and no goroutine runs there. At the wait's end the thread
+ * writes its own wakeup, unless another thread has written it already (waiters.h).
+ *
+ * A system call keeps the proc. Only at its end is it known whether it blocked; if so, the loss of the proc is written with the
+ * time at which Go's runtime would have noticed. That is allowed, because all of it is in the thread's own batch. Until it ends,
+ * a blocking call still has its proc in the trace; reports count the call as blocked by its length. To let another thread take
+ * the proc in the trace, each end of a call would have to check whether one has. */
 #include "agent/emit/events/act.h"
 #include "agent/emit/events/locks.h"
 #include "agent/emit/events/waiters.h"
 #include "wire/locks.h"
 
-/* A system call that lasts longer is one that blocked: when Go's runtime begins to look, too. */
+/* A longer system call is one that blocked. Go's runtime first checks after the same 20 us. */
 enum { CALL_BLOCKS_TICKS = 20000 / TA_TICK_NS };
 
 _Static_assert((int)TA_WAIT_MUTEX == (int)TA_NAME_WAIT_MUTEX, "waits are named in their order");
@@ -21,7 +22,7 @@ _Static_assert((int)TA_WAIT_POLL == (int)TA_NAME_WAIT_POLL, "waits are named in 
 static const unsigned waiting = TA_FROM(TA_GO_KEPT_WAITING),
                       runnable = TA_FROM(TA_GO_KEPT_RUNNABLE);
 
-/* A section for a begin; one inside another wait or call counts, and says nothing. */
+/* Enters a section for the begin of a wait or call. One inside another wait or call is only counted: returns NULL. */
 static struct ta_thread *begin(void) {
   struct ta_thread *t = ta_enter();
 
@@ -32,7 +33,7 @@ static struct ta_thread *begin(void) {
   return NULL;
 }
 
-/* A section for the end of what the thread holds so. */
+/* Enters a section for the end of a wait or call; hold: what the thread holds meanwhile. */
 static struct ta_thread *end(enum ta_holds hold) {
   struct ta_thread *t = ta_enter();
 
@@ -42,12 +43,12 @@ static struct ta_thread *end(enum ta_holds hold) {
   else if (t->hold == hold)
     return t;
   else
-    ta_misuse_end(t, "ta_wait_end() or ta_syscall_end(): nothing like that has begun");
+    ta_misuse_end(t, "ta_wait_end() or ta_syscall_end() without its begin");
   ta_leave(t);
   return NULL;
 }
 
-/* Of a wait: its string. */
+/* Returns the id of the string with a wait's reason. */
 static inline uint64_t reason_of(const struct ta_thread *t, ta_name reason,
                                  struct ta_waited_for what) {
   if (what.object == 0 || ta_emit.version < TW_FIRST_VERSION_WITH_LOCKS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slow ways into a section: the first of a thread, and the first of a generation. */
+/* The slow paths into a section: a thread's first section ever, and its first in each generation. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -17,17 +17,17 @@
 #include "traceagent.h"
 
 __thread bool ta_in_hook __attribute__((tls_model("initial-exec")));
-static __thread uint32_t name_wanted __attribute__((tls_model("initial-exec")));
+static __thread uint32_t chosen_name __attribute__((tls_model("initial-exec")));
 static __thread bool ends __attribute__((tls_model("initial-exec")));
-static __thread bool ended __attribute__((
-    tls_model("initial-exec"))); /* destructors of others may still come after ours */
+/* Our destructor has run; destructors of others may still run and emit. */
+static __thread bool ended __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static bool key_made;
 
 static uint32_t thread_name(void) {
   char name[16] = "";
 
-  if (name_wanted != 0) return name_wanted;
+  if (chosen_name != 0) return chosen_name;
   pthread_getname_np(pthread_self(), name, sizeof name);
   return ta_names_find(name, strlen(name));
 }
@@ -56,15 +56,14 @@ static struct ta_go *take_go(uint32_t name) {
   return go;
 }
 
-/* Out again, before it has a goroutine. */
-static bool part(struct ta_thread *t) {
+/* Leaves the session again: the thread got no goroutine. */
+static bool leave_session(struct ta_thread *t) {
   ta_put(t, TW_EV_PROC_STOP, 0, 0, 0, 0, 0);
   t->session = 0;
   return false;
 }
 
-/* A new thread finds a proc of its own, idle since its last holder ended, and the goroutine that its creator made
- * for it; or it makes itself one. */
+/* A new thread starts the idle proc of its place, and runs the goroutine that its creator reported for it, or a new one. */
 static bool join_session(struct ta_thread *t, uint32_t gen) {
   uint32_t name = thread_name();
   struct ta_go *reported = ta_spawned_take(), *own = reported != NULL ? reported : take_go(name);
@@ -85,12 +84,12 @@ static bool join_session(struct ta_thread *t, uint32_t gen) {
   atomic_store(&t->claim, gen);
 
   ta_put_proc_start(t, ta_now(t));
-  /* Never too late: its creator was in no later generation. But its creator may have ended it. */
+  /* Never TA_LATE: its creator was in no later generation. But the creator may have ended the goroutine. */
   if (reported != NULL &&
       ta_change(t, reported, TA_FROM(TW_GO_RUNNABLE), TW_GO_RUNNING, 1, &seq) != TA_CHANGED) {
     reported = NULL;
     t->own = own = take_go(name);
-    if (own == NULL) return part(t);
+    if (own == NULL) return leave_session(t);
   }
   if (reported == NULL) {
     seq = 1;
@@ -106,8 +105,8 @@ static bool join_session(struct ta_thread *t, uint32_t gen) {
   return true;
 }
 
-/* A thread that was silent for the generation before stores what it held for the flusher. */
-static void go_on(struct ta_thread *t, uint32_t gen) {
+/* A thread that wrote nothing in the generation before stores the state that it held there, for the flusher. */
+static void enter_next_gen(struct ta_thread *t, uint32_t gen) {
   if (atomic_load_explicit(&t->claim, memory_order_relaxed) + 1 < gen) {
     uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
     atomic_store_explicit(&t->before, now, memory_order_relaxed);
@@ -121,7 +120,7 @@ static void go_on(struct ta_thread *t, uint32_t gen) {
     return;
   }
 
-  /* No other thread changes which goroutine runs. */
+  /* Only this thread changes a goroutine that runs on it. */
   struct ta_doing d = ta_doing(atomic_load_explicit(&t->go->word, memory_order_relaxed));
   bool runs = t->hold == TA_HOLDS_RUNNING;
   ta_put_proc_status(t, runs ? TW_PROC_RUNNING : TW_PROC_SYSCALL);
@@ -129,9 +128,8 @@ static void go_on(struct ta_thread *t, uint32_t gen) {
   atomic_store_explicit(&t->go->word, ta_doing_word(ta_doing_in(d, gen)), memory_order_release);
 }
 
-/* The generation to enter. The thread stores it before it reads left_behind, so that no older generation leaves it
- * behind from here on; a generation that has ended without the thread is not entered any more. 0: the session is
- * over. */
+/* Returns the generation to enter; 0: the session is over. The thread stores the generation before it reads left_behind, so
+ * that no older generation can leave it behind from here on. A generation that ended without the thread is not entered. */
 static uint32_t choose_gen(struct ta_thread *t, bool *out_behind) {
   for (;;) {
     uint32_t gen = ta_gen_now(), since;
@@ -151,13 +149,13 @@ static void end_silently(struct ta_go *go, uint32_t gen) {
   atomic_store(&go->word, ta_doing_word(dead));
 }
 
-/* Its goroutine is in no trace any more, and its writes of the lost generation are not read. A fiber that it
- * had just left may run on another thread by now. */
+/* For a thread that was left behind: its goroutine is no longer in the trace, and nothing reads what it wrote in the lost
+ * generation. A fiber that the thread had just left may already run on another thread. */
 static void forget_generation(struct ta_thread *t, uint32_t gen) {
   bool same_session = t->session == ta_emit.session;
 
   ta_drop_open_batches(t, same_session);
-  atomic_store(&ta_misuse_unreported, true); /* what is open on it is forgotten */
+  atomic_store(&ta_misuse_unreported, true); /* ends may follow whose begins are forgotten */
   atomic_store_explicit(&t->now, 0, memory_order_relaxed);
   if (!same_session) return;
   ta_waiters_remove(t);
@@ -166,19 +164,19 @@ static void forget_generation(struct ta_thread *t, uint32_t gen) {
   t->session = 0;
 }
 
-/* An older generation may have left it behind once more while it came in. It takes no part in that generation. */
-static void be_back(struct ta_thread *t, uint32_t gen) {
+/* Until left_behind is cleared, an older generation may leave the thread behind again; the thread takes no part in that one. */
+static void finish_coming_back(struct ta_thread *t, uint32_t gen) {
   uint32_t since = TA_COMES_BACK;
 
   while (!atomic_compare_exchange_strong(&t->left_behind, &since, 0))
-    if (since >= gen) return; /* its own generation has left it behind */
+    if (since >= gen) return; /* the entered generation has left the thread behind */
 }
 
-static bool go_on_or_join(struct ta_thread *t, uint32_t gen) {
+static bool enter_next_gen_or_join(struct ta_thread *t, uint32_t gen) {
   bool known = t->stack.high != 0;
 
   if (t->session != ta_emit.session) return join_session(t, gen);
-  go_on(t, gen);
+  enter_next_gen(t, gen);
   if (ta_emit.allocfree && !known) put_stack(t, TA_STACK_EXISTS);
   return true;
 }
@@ -193,8 +191,8 @@ struct ta_thread *ta_enter_gen(struct ta_thread *t) {
     return NULL;
   }
   if (behind) forget_generation(t, gen);
-  bool in = go_on_or_join(t, gen);
-  if (behind) be_back(t, gen);
+  bool in = enter_next_gen_or_join(t, gen);
+  if (behind) finish_coming_back(t, gen);
   if (!in) {
     atomic_store(&t->gen, 0); /* the next call tries again */
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
@@ -211,7 +209,7 @@ struct ta_thread *ta_enter_running_slowly(struct ta_thread *t) {
   else if (ta_gen_now() != ta_gen(t))
     t = ta_enter_gen(t);
   if (t == NULL || t->hold == TA_HOLDS_RUNNING) return t;
-  ta_misuse(t, "a call that wants a thread that runs, on one that waits or is in a system call");
+  ta_misuse(t, "a call for running threads, from a thread that waits or is in a system call");
   ta_leave(t);
   return NULL;
 }
@@ -243,18 +241,18 @@ static void end_thread(void *self) {
   KEEP_ERRNO;
   struct ta_thread *t = self;
 
-  if (t != ta_self) return;  /* the parent's, in a forked child */
-  atomic_store(&t->busy, 0); /* whatever was cut off in the middle of one */
+  if (t != ta_self) return;  /* in a forked child: a thread of the parent */
+  atomic_store(&t->busy, 0); /* a section that was cut off in the middle is over */
   t->holds = 0;
   ta_samples_disarm(t);
   if (ta_enter() == t) end_in_session(t, TA_CALLER);
-  ta_samples_disarm(t); /* coming in may have been its first time in the session */
+  ta_samples_disarm(t); /* ta_enter() arms a thread that joins the session only now */
   ta_self = NULL;
   ta_threads_give_back(t);
 }
 
-/* Others' destructors free what is theirs. To make sure it is called, our handler is registered once more after all
- * others have run once. */
+/* Other keys' destructors free memory, which allocfree should trace. So the first call sets the key again: glibc then calls it
+ * once more, after all others have run once. */
 static void end_at_exit(void *self) {
   if (ta_emit.allocfree && !ends) {
     ends = true;
@@ -275,7 +273,7 @@ void ta_enter_prepare(void) {
   pthread_once(&once, make_key);
 }
 
-/* glibc allocates a thread's values of later keys when the first of them is set. */
+/* In a hook nothing may be allocated, and glibc allocates the values of all but the first 32 keys when one is set. */
 static bool may_watch_end(void) {
   enum { KEYS_WITHOUT_MEMORY = 32 };
 
@@ -307,7 +305,7 @@ void ta_thread_attach(ta_name name) {
   struct ta_thread *t;
 
   name = ta_name_known(name);
-  if (name != 0) name_wanted = name;
+  if (name != 0) chosen_name = name;
   if ((t = ta_enter()) == NULL) return;
   if (name != 0 && atomic_load_explicit(&t->own->name, memory_order_relaxed) != name) {
     ta_go_name(t->own, name);

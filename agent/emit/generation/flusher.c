@@ -13,15 +13,15 @@ enum {
   LOOK_NS = 1000000000,
   LOOK_OFTEN_NS = 100000000,
   DESERTED_IN_VAIN_MAX = 10,
-  NAMES_SHARE = 5, /* of the time that stop() has, for functions' names */
-  /* A pause, or a thread in the middle of an event, that lasts longer costs its generation. */
+  NAMES_SHARE = 5, /* divisor: the part of stop()'s time that may be spent on functions' names */
+  /* A generation is given up if a pause, or a thread in the middle of an event, lasts longer. */
   PATIENCE_PERIODS = 10,
-  PATIENCE_LEAST_MS = 2000, /* of the second: a thread may be kept from its processor */
+  PATIENCE_LEAST_MS = 2000, /* for such a thread: it may be descheduled */
 };
 static const uint64_t names_wait_max_ns = UINT64_C(5000000000);
 
 static sem_t work;
-static atomic_bool cut;    /* asked for by ta_flusher_cut() */
+static atomic_bool cut;    /* requested by ta_flusher_cut() */
 static atomic_ullong snap; /* in ms, agent/spool/wanted.h */
 
 void ta_emit_wake(bool urgent) {
@@ -37,7 +37,7 @@ void ta_emit_wake(bool urgent) {
 }
 
 static void wake(void) {
-  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* the thread that runs it looks first */
+  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* run() first looks for work */
     atomic_store(&ta_emit.due, true);
     return;
   }
@@ -73,28 +73,28 @@ void ta_flusher_fini(struct ta_flusher *r) {
   pthread_mutex_destroy(&r->lock);
 }
 
-static uint64_t asked(struct ta_flusher *r) {
+static uint64_t asked_for(struct ta_flusher *r) {
   pthread_mutex_lock(&r->lock);
   uint64_t n = r->asked;
   pthread_mutex_unlock(&r->lock);
   return n;
 }
 
-static void answer(struct ta_flusher *r, uint64_t n) {
+static void answer_callers(struct ta_flusher *r, uint64_t n) {
   pthread_mutex_lock(&r->lock);
   r->answered = n;
   pthread_cond_broadcast(&r->generation_ended);
   pthread_mutex_unlock(&r->lock);
 }
 
-/* When the generation ends: at its time, or sooner if it is too large or given up, but not at once. */
+/* The generation ends after its period, or after TA_PERIOD_MS_MIN if it is too large or given up. */
 static uint64_t due_ns(const struct ta_flusher *r) {
   bool sooner = r->generation.bytes >= r->bytes_max || ta_given_up(ta_gen_now());
 
   return sooner ? r->began_ns + TA_PERIOD_MS_MIN * UINT64_C(1000000) : r->began_ns + r->period_ns;
 }
 
-/* The first data that is let out includes the generation that ends now. */
+/* Called before the generation ends, so that a snap includes it. */
 static void take_snap(struct ta_flusher *r) {
   const struct ta_outlet *out = &r->generation.out;
   uint64_t last_ms;
@@ -103,13 +103,13 @@ static void take_snap(struct ta_flusher *r) {
   if (atomic_exchange(&cut, false)) r->cut = true;
 }
 
-/* Ends the generation if it is time. A pause puts that off, but not for ever; before the first thread has written
+/* Ends the generation if it is due. An open pause delays that, up to PATIENCE_PERIODS. Until a first thread has written
  * anything there is nothing to end. */
-static void gen(struct ta_flusher *r, uint64_t now) {
-  uint64_t asked_for = asked(r);
+static void end_if_due(struct ta_flusher *r, uint64_t now) {
+  uint64_t asked = asked_for(r);
 
   take_snap(r);
-  if (now < due_ns(r) && asked_for == r->answered && !r->cut) return;
+  if (now < due_ns(r) && asked == r->answered && !r->cut) return;
   if (ta_goes_any()) {
     uint32_t ends = ta_gen_of(atomic_load(&ta_emit.word));
     bool forced = (r->paused_ns != 0 && now >= r->paused_ns + PATIENCE_PERIODS * r->period_ns) ||
@@ -122,10 +122,10 @@ static void gen(struct ta_flusher *r, uint64_t now) {
   r->paused_ns = 0;
   r->began_ns = now;
   r->cut = false;
-  answer(r, asked_for);
+  answer_callers(r, asked);
 }
 
-/* A process ends with its last thread, and this one must not be the last. */
+/* Returns when to look next whether the host's threads have all ended: the flusher must not keep the process alive. */
 static uint64_t look_ns(const struct ta_flusher *r) {
   bool soon = ta_process_first_has_left() || r->deserted_in_vain > 0;
   uint64_t often = soon ? LOOK_OFTEN_NS : LOOK_NS;
@@ -133,7 +133,7 @@ static uint64_t look_ns(const struct ta_flusher *r) {
   return r->deserted != NULL ? r->looked_ns + often : UINT64_MAX;
 }
 
-/* Where no thread can be made to end the session, the process ends without. */
+/* If no thread can be made to end the session, the process ends without that. */
 static void look_for_host(struct ta_flusher *r, uint64_t now) {
   if (now < look_ns(r)) return;
   r->looked_ns = now;
@@ -144,8 +144,8 @@ static void look_for_host(struct ta_flusher *r, uint64_t now) {
     ta_process_end_as_first();
 }
 
-/* Looks again at what would have been a reason not to sleep, now that others see that this thread does. */
-static void doze(struct ta_flusher *r, bool rest) {
+/* Sleeps until something is due. To miss no wakeup, it stores that it sleeps before it looks again for posted batches. */
+static void sleep_until_due(struct ta_flusher *r, bool rest) {
   atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
   uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
   if (until_ns > look_ns(r)) until_ns = look_ns(r);
@@ -170,7 +170,7 @@ void ta_flusher_end(struct ta_flusher *r) {
   tb_check_keep(before);
 }
 
-static void look_on(struct ta_flusher *r) {
+static void watch_host_while_abandoned(struct ta_flusher *r) {
   pthread_mutex_lock(&r->lock);
   while (r->abandoned) {
     struct timespec until = ta_timespec(ta_mono_ns() + LOOK_OFTEN_NS);
@@ -189,15 +189,15 @@ void ta_flusher_run(struct ta_flusher *r) {
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
          !ta_generation_is_lost(&r->generation)) {
     bool busy = ta_generation_collect(&r->generation);
-    gen(r, ta_mono_ns());
+    end_if_due(r, ta_mono_ns());
     look_for_host(r, ta_mono_ns());
-    doze(r, busy || r->paused_ns != 0);
+    sleep_until_due(r, busy || r->paused_ns != 0);
   }
   ta_flusher_end(r);
-  look_on(r);
+  watch_host_while_abandoned(r);
 }
 
-/* Others' calls. */
+/* Calls of other threads. */
 
 uint64_t ta_flusher_ask(struct ta_flusher *r) {
   pthread_mutex_lock(&r->lock);
@@ -230,7 +230,7 @@ bool ta_flusher_abandon(struct ta_flusher *r) {
   return set_abandoned(r, true);
 }
 
-/* On a busy machine half a second may be too short, and who stops has mostly more. */
+/* On a busy machine the default of half a second may be too short, and most callers of stop() allow more. */
 static uint64_t names_wait_ns(uint64_t until_ns) {
   uint64_t now = ta_mono_ns();
   uint64_t share = until_ns > now ? (until_ns - now) / NAMES_SHARE : 0;

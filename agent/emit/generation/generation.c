@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One generation: the word moves on, every thread leaves the old generation, and then the generation is completed with
- * what no thread wrote: the last batches, the status of whatever was silent for all of it, tables and clocks.
+/* Ends a generation: ta_emit.word moves to the next one, every thread leaves the old one, and the flusher completes the old
+ * one: with the open batches, the status of goroutines and procs that no event named, tables and clocks.
  *
- * Every goroutine and proc has a status in every generation, because a generation must be readable alone. A
- * thread that has not entered the generation that ends has not changed since, and its status is written as it stood
- * then; but it may enter the next generation at this very
- * moment. So for a thread: read what it holds, then move its claim to the old generation. If that succeeds it had
- * not gone on. If it fails the thread stored `before` first, and took the claim after. */
+ * Every goroutine and proc has a status in every generation, because a generation must be readable alone. A thread that did
+ * not enter the ending generation still has its last state, which the flusher writes. But the thread may enter the next
+ * generation at this very moment. So the flusher reads what the thread holds, then moves the thread's claim to the old
+ * generation by a compare-and-swap. If that succeeds, what it read is valid. If it fails, the thread has entered; it stored
+ * its old state in `before` first. */
 #include "agent/emit/generation/generation.h"
 
 #include <sched.h>
@@ -23,10 +23,10 @@ enum {
   FIRST_VERSION_WITH_END_MARK = 26,
   SPINS = 100,
   NAP_NS = 50000,
-  NAMES_WAIT_NS = 50000000, /* for functions' names, at most; the last time for longer */
+  NAMES_WAIT_NS = 50000000, /* longest wait for functions' names, but for the last generation */
   NAMES_WAIT_LAST_NS = 500000000,
   PATIENCE_LAST_NS = 1000000000,
-  STRAY = TA_GO_SEQ_MAX, /* the sequence number of a goroutine that no trace knows */
+  STRAY = TA_GO_SEQ_MAX, /* sequence number of a goroutine that is not in the trace */
 };
 
 static uint64_t names_wait_ns(const struct ta_generation *k, enum ta_end_kind kind) {
@@ -43,7 +43,7 @@ static void ship(struct ta_generation *k, uint32_t gen, struct tw_write *w) {
   k->bytes += n;
 }
 
-/* First in a generation, so that a reader knows each event when it comes. */
+/* Called first in a generation, so that readers know each event's definition before the event. */
 static void write_experiments(struct ta_generation *k, uint32_t gen) {
   struct tw_batch head = { .gen = ta_gen_number(gen),
                            .thread = TB_NO_THREAD,
@@ -77,8 +77,8 @@ static void ship_batch(struct ta_generation *k, struct ta_batch *batch) {
   ta_pool_give(&ta_emit.pool, batch);
 }
 
-/* Of the generation that ends; what belongs to the next is kept. */
-static bool collect(struct ta_generation *k, uint32_t gen) {
+/* Ships the posted batches of gen and keeps those of the next generation for later. Returns whether there were any. */
+static bool collect_batches(struct ta_generation *k, uint32_t gen) {
   struct ta_batch *batch = ta_pool_collect(&ta_emit.pool), *next;
   bool any = batch != NULL;
 
@@ -88,7 +88,7 @@ static bool collect(struct ta_generation *k, uint32_t gen) {
       ship_batch(k, batch);
       continue;
     }
-    if (batch->gen < gen) { /* of a thread that was left behind */
+    if (batch->gen < gen) { /* a thread that was left behind has written it */
       ta_pool_give(&ta_emit.pool, batch);
       continue;
     }
@@ -109,10 +109,10 @@ static void ship_later(struct ta_generation *k) {
 }
 
 bool ta_generation_collect(struct ta_generation *k) {
-  return collect(k, ta_gen_of(atomic_load(&ta_emit.word)));
+  return collect_batches(k, ta_gen_of(atomic_load(&ta_emit.word)));
 }
 
-static void take_open_batches(struct ta_generation *k, struct ta_open_batches *open_batches) {
+static void ship_open_batches(struct ta_generation *k, struct ta_open_batches *open_batches) {
   if (open_batches->events != NULL) {
     open_batches->events->write.pos = open_batches->pos;
     ship_batch(k, open_batches->events);
@@ -124,26 +124,25 @@ static void take_open_batches(struct ta_generation *k, struct ta_open_batches *o
 
 /* Leaving the generation. */
 
-/* A thread that comes back clears its open batches first. Until then it is not known which generation it takes part
- * in. */
+/* A thread that was left behind and enters again first clears its open batches. Until then its generation is not known. */
 static bool has_left(const struct ta_thread *t, uint32_t gen) {
   if (atomic_load(&t->left_behind) == TA_COMES_BACK) return false;
   return atomic_load(&t->busy) == 0 || atomic_load(&t->gen) > gen;
 }
 
-/* The thread may enter a later generation at this very moment. It stores its generation and then reads left_behind; the
- * flusher stores left_behind and then reads the generation. So at least one sees the other's store. If both do, one
+/* The thread may enter a later generation at this very moment. The thread stores its generation and then reads left_behind;
+ * the flusher stores left_behind and then reads the generation. So at least one sees the other's store. If both do, one
  * compare-and-swap wins. */
 static void leave_behind(struct ta_thread *t, uint32_t gen) {
   uint32_t since = atomic_load(&t->left_behind), ours = gen;
 
   if (since == TA_COMES_BACK && atomic_load(&t->gen) > gen) {
-    /* It has no part in this one, if that is still the same coming back. */
+    /* If it is still coming back, it takes no part in this generation. */
     if (atomic_load(&t->left_behind) == TA_COMES_BACK) t->skipped_gen = gen;
     return;
   }
   if (!atomic_compare_exchange_strong(&t->left_behind, &since, gen)) return; /* look again */
-  bool sees = ta_fence_heavy(); /* where it fails the next generation ends the session */
+  bool sees = ta_fence_heavy(); /* if it fails, the next generation's end gives the session up */
   if (sees && since == 0 && has_left(t, gen) &&
       atomic_compare_exchange_strong(&t->left_behind, &ours, 0))
     return;
@@ -151,15 +150,14 @@ static void leave_behind(struct ta_thread *t, uint32_t gen) {
   ta_give_up(gen, TA_LOST_STUCK);
 }
 
-/* A thread that an earlier generation left behind has no part in this one either, unless it is coming in just now:
- * then it is waited for. */
+/* Returns whether an earlier generation left the thread behind, for gen as well; one that is coming back is waited for. */
 static bool stays_behind(struct ta_thread *t, uint32_t gen) {
   uint32_t since = atomic_load(&t->left_behind);
 
   if (since == 0 || since == TA_COMES_BACK) return false;
   if (!atomic_compare_exchange_strong(&t->left_behind, &since, gen)) return false;
   t->skipped_gen = gen;
-  if (atomic_load(&t->gen) >= gen) ta_give_up(gen, TA_LOST_STUCK); /* it was just coming in */
+  if (atomic_load(&t->gen) >= gen) ta_give_up(gen, TA_LOST_STUCK); /* it was coming back */
   return true;
 }
 
@@ -185,7 +183,7 @@ static void wait_until_all_left(const struct ta_generation *k, uint32_t gen,
   for (uint32_t i = 0; i < ta_threads_end(); i++) wait_until_left(&ta_threads[i], gen, until_ns);
 }
 
-/* False: the world is stopped. */
+/* Moves the word to the next generation. Returns false if the world is stopped. */
 static bool move_on(uint32_t gen, enum ta_end_kind kind) {
   uint64_t word = (uint64_t)gen << 32;
 
@@ -207,20 +205,15 @@ void ta_generation_close_batch(struct ta_generation *k, uint32_t gen) {
   if (!tw_write_is_empty(&k->write)) ship(k, gen, &k->write);
 }
 
-/* A batch holds many events more than one; the numbers of all fit. */
-static void must(tb_rc rc) {
-  TB_CHECK(rc == TB_OK);
-}
-
-/* At the generation's beginning, in the batch that is open or, where that is full, in another of no thread. */
+/* Writes an event at the generation's beginning: into the open batch or, if that is full, into a new one of no thread. */
 static void write_event(struct ta_generation *k, uint32_t gen, uint8_t type, const uint64_t *args) {
   if (tw_write_event(&k->write, type, k->write.time, args) != TB_AGAIN) return;
   ta_generation_close_batch(k, gen);
   ta_generation_open_batch(k, gen, TB_NO_THREAD);
-  must(tw_write_event(&k->write, type, k->write.time, args));
+  TB_CHECK(tw_write_event(&k->write, type, k->write.time, args) == TB_OK);
 }
 
-/* The operation that go is in the middle of stands right behind its status. */
+/* Writes go's status and, right after it, the operation that go is in the middle of. */
 static void write_go(struct ta_generation *k, uint32_t gen, const struct ta_held *go,
                      uint64_t thread, uint8_t status) {
   if (ta_emit.version < 23)
@@ -231,8 +224,8 @@ static void write_go(struct ta_generation *k, uint32_t gen, const struct ta_held
   if (go->assists) write_event(k, gen, TW_EV_GC_MARK_ASSIST_ACTIVE, &go->id);
 }
 
-/* The state t held through all of gen, if it wrote nothing in it; nothing at all: there is nothing to write. */
-static struct ta_held silent(struct ta_thread *t, uint32_t gen) {
+/* Returns the state that t held throughout gen. If t wrote events in gen, there is nothing to write: TA_HOLDS_NOTHING. */
+static struct ta_held state_if_silent(struct ta_thread *t, uint32_t gen) {
   struct ta_held nothing = { .hold = TA_HOLDS_NOTHING };
   uint64_t now = atomic_load_explicit(&t->now, memory_order_relaxed);
   uint32_t claim = atomic_load(&t->claim);
@@ -244,7 +237,7 @@ static struct ta_held silent(struct ta_thread *t, uint32_t gen) {
 }
 
 static void write_thread(struct ta_generation *k, struct ta_thread *t, uint32_t gen) {
-  struct ta_held held = silent(t, gen);
+  struct ta_held held = state_if_silent(t, gen);
   uint64_t thread = atomic_load_explicit(&t->system_id, memory_order_relaxed), place = t->place;
   static const uint8_t proc[] = { [TA_HOLDS_NOTHING] = TW_PROC_IDLE,
                                   [TA_HOLDS_RUNNING] = TW_PROC_RUNNING,
@@ -265,17 +258,16 @@ static void finish_threads(struct ta_generation *k, uint32_t gen) {
   for (uint32_t i = 0; i < ta_threads_end(); i++) {
     struct ta_thread *t = &ta_threads[i];
     if (t->skipped_gen != gen) {
-      take_open_batches(k, &t->open_batches[gen & 1]);
+      ship_open_batches(k, &t->open_batches[gen & 1]);
       write_thread(k, t, gen);
     }
     if (atomic_load(&t->state) == TA_THREAD_DEAD) ta_threads_free(t);
   }
 }
 
-/* A goroutine that waits is found in the generation before, at least because the flusher visited it. One that is not
- * was made, or set waiting, by a thread that was left behind before that: the trace does not know it, and may not. Its
- * place stays taken, because that thread may still have to do with it; it gives the place back when it comes in
- * again. */
+/* Ends a waiting goroutine that must not be in the trace. The flusher visits every waiting goroutine in every generation, so
+ * d.gen is at least the generation before. If it is older, a thread that had been left behind created the goroutine or set it
+ * waiting. Its place stays taken, because that thread may still use it, and releases it when it enters again. */
 static bool end_stray(struct ta_go *go, uint32_t gen) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   struct ta_doing d = ta_doing(word), dead = { .gen = gen, .seq = STRAY, .status = TA_GO_DEAD };
@@ -285,7 +277,7 @@ static bool end_stray(struct ta_go *go, uint32_t gen) {
   return atomic_compare_exchange_strong(&go->word, &word, ta_doing_word(dead));
 }
 
-/* The status that go had through all of gen, if it is not written yet and no thread writes it; else TW_GO_BAD. */
+/* Returns the status that go had throughout gen, if the flusher has to write it; otherwise TW_GO_BAD. */
 static uint8_t unwritten_status(struct ta_go *go, uint32_t gen, bool *out_assists) {
   uint64_t word = atomic_load_explicit(&go->word, memory_order_acquire);
   uint8_t status;
@@ -322,8 +314,8 @@ static void finish_goes(struct ta_generation *k, uint32_t gen) {
   ta_generation_close_batch(k, gen);
 }
 
-/* That a collection was under way when the generation began. It is said where a goroutine runs, and none need have:
- * so by one of our own, that is there for this. */
+/* Writes that a garbage collection was under way when the generation began. The event must be in a running goroutine, and the
+ * program may have none: so the agent creates one for it. */
 static void write_collection(struct ta_generation *k, uint32_t gen) {
   enum { PROC = TA_THREADS_MAX, THREAD = 0 }; /* numbers that no thread has */
   uint64_t seq = ta_gc_active(gen), proc = PROC;
@@ -351,12 +343,11 @@ static void write_clocks(struct ta_generation *k, uint32_t gen) {
                               .wall_sec = k->began.wall_ns / 1000000000u,
                               .wall_nsec = k->began.wall_ns % 1000000000u };
   ta_generation_open_batch(k, gen, TB_NO_THREAD);
-  must(tw_write_sync(&k->write, &clocks));
+  TB_CHECK(tw_write_sync(&k->write, &clocks) == TB_OK);
   ta_generation_close_batch(k, gen);
 }
 
-/* The next generation's clock, in the place of the last one's, which everybody has left. The rate known then holds
- * if the generation does end. */
+/* Makes the next generation's clock, in the place of an unused older one. Returns the rate to use if the generation ends. */
 static struct ta_rate make_clock(const struct ta_generation *k, uint32_t gen,
                                  const struct ta_moment *next) {
   struct ta_rate rate = k->rate;
@@ -376,7 +367,7 @@ static void begin_gen(struct ta_generation *k, uint32_t gen, const struct ta_mom
   k->bytes = 0;
 }
 
-/* Which threads are in the middle of writing an event cannot be known without the fence, now or later. */
+/* Without the fence the flusher cannot find out which threads are in the middle of an event, now or later. */
 static void give_session_up(struct ta_generation *k, uint64_t gen) {
   atomic_store(&ta_emit.word, 0);
   k->lost = true;
@@ -412,7 +403,7 @@ bool ta_generation_end(struct ta_generation *k, enum ta_end_kind kind) {
     k->out.lose(k->out.self, number, (enum ta_loss)atomic_load(&ta_emit.given_up_why[gen & 1]));
     atomic_fetch_add(&ta_emit.lost_generations, 1);
   }
-  collect(k, gen);
+  collect_batches(k, gen);
   finish_threads(k, gen);
   finish_goes(k, gen);
   write_collection(k, gen);

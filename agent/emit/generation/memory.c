@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 5 to 7 bytes an event, where the heap lies behind the program. */
+/* An event takes 5 to 7 bytes if the heap's addresses are above the program's. */
 #include "agent/emit/generation/memory.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "agent/emit/events/held.h"
 #include "base/check.h"
 
-/* The format of the experiment's batches, and the units of its ids. Any allocator's objects are aligned to 8 bytes,
- * stacks to what the processor wants. */
+/* The format of the experiment's batches, and the units of its ids. All allocators align objects to 8 bytes; processors
+ * require 16 for stacks. */
 enum {
   BATCH_TYPES = 0,
   BATCH_INFO = 1,
@@ -22,7 +22,7 @@ enum {
 enum { PROBES = 32, NAME_BITS = 12, NAME_MASK = (1 << NAME_BITS) - 1 };
 _Static_assert(TA_NAMES_MAX <= 1 << NAME_BITS, "a name fits beside a size");
 
-/* A slot: bytes << NAME_BITS | name, and one. */
+/* A slot is (bytes << NAME_BITS | name) + 1; 0: free. */
 struct types {
   atomic_bool any;
   _Atomic uint64_t slot[TA_TYPES_MAX];
@@ -30,8 +30,8 @@ struct types {
 static struct types types[2];
 static uintptr_t start;
 
-/* In a process that was forked in the middle of a generation the tables hold what the parent wrote. */
-static void clear(struct types *table) {
+/* In a process that was forked in the middle of a generation, the tables still hold the parent's types. */
+static void clear_types(struct types *table) {
   atomic_store(&table->any, false);
   for (unsigned i = 0; i < TA_TYPES_MAX; i++)
     if (atomic_load_explicit(&table->slot[i], memory_order_relaxed) != 0)
@@ -40,13 +40,13 @@ static void clear(struct types *table) {
 
 void ta_memory_begin(void) {
   if (!ta_emit.allocfree) return;
-  clear(&types[0]);
-  clear(&types[1]);
+  clear_types(&types[0]);
+  clear_types(&types[1]);
   ta_initial_threads_note();
   start = (uintptr_t)getauxval(AT_PHDR) & ~(uintptr_t)(PAGE_BYTES - 1);
 }
 
-/* 0: there is no room, or no size is so large. */
+/* Returns 0 if there is no room, or if the size is too large for a key. */
 static uint64_t type_id(uint32_t gen, size_t bytes, uint32_t name) {
   struct types *table = &types[gen & 1];
   uint64_t key = ((uint64_t)bytes << NAME_BITS | name) + 1;
@@ -65,7 +65,7 @@ static uint64_t type_id(uint32_t gen, size_t bytes, uint32_t name) {
   return 0;
 }
 
-/* The number of bits of the least power of two that holds so many. */
+/* Returns the bit length of the smallest power of two that is at least bytes. */
 static uint64_t order_of(size_t bytes) {
   unsigned bits = 1;
 
@@ -131,8 +131,8 @@ static void write_info(struct ta_generation *k, uint32_t gen) {
   ta_generation_close_batch(k, gen);
 }
 
-/* Where the type is described is, in Go, an address that stays the same from one generation to the next: here it is the
- * key. And any word of it may be a pointer. */
+/* In Go the second field is the address of the type's description, the same in all generations: here it is the key. The
+ * fourth is the number of bytes that may hold pointers: here any may. */
 static void write_type(struct ta_generation *k, uint32_t gen, uint64_t id, uint64_t key) {
   size_t len;
   const char *name = ta_names_text((key - 1) & NAME_MASK, &len);
@@ -175,6 +175,6 @@ void ta_memory_tell(enum ta_memory what, const void *at, size_t bytes, ta_name t
   if ((unsigned)what <= TA_STACK_FREE)
     ta_memory_put(t, what, (uintptr_t)at, bytes, ta_name_known(type));
   else
-    ta_misuse(t, "ta_memory_tell(): kind and object do not fit");
+    ta_misuse(t, "ta_memory_tell(): no such kind");
   ta_leave_inside(t);
 }

@@ -19,30 +19,30 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { NO_CLOCK = 1000, NO_TIMER = -1 }; /* there is none of that number */
+enum { NO_CLOCK = 1000, NO_TIMER = -1 }; /* invalid numbers */
 enum { ROOM_MIN = 16, ROOM_MAX = 2048, PLACES_MIN = 64 };
 
 struct sample {
-  uint64_t time, go; /* ticks; go: 0 where none is known */
+  uint64_t time, go; /* time: in ticks; go: 0 if it is not known */
   int64_t proc;      /* -1: none */
   uint64_t thread;
   uint32_t stack;
 };
 
-/* A thread's of one generation; its place's, if several threads have it in turn. */
+/* Samples of one place in one generation; several threads may occupy the place in turn. */
 struct samples {
   uint32_t n;
   struct sample of[];
 };
 
-static struct ta_reserve memory; /* two of each place */
+static struct ta_reserve memory; /* two struct samples for each place, by the generation's parity */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static size_t room_bytes;
 static uint32_t room;
 static unsigned depth;
 static struct timespec interval;
 static int signal_number;
-static atomic_bool yielded; /* the program takes the signal */
+static atomic_bool yielded; /* the program waits for the signal itself */
 atomic_bool ta_samples_on;
 
 static struct samples *samples_of(uint32_t place, uint32_t gen) {
@@ -51,9 +51,9 @@ static struct samples *samples_of(uint32_t place, uint32_t gen) {
 
 /* The handler. */
 
-static const char our_timers; /* by the address they carry */
+static const char our_timers; /* its address in si_value marks our timers' signals */
 
-static void note(struct ta_thread *t, uint32_t gen, const void *context) {
+static void add_sample(struct ta_thread *t, uint32_t gen, const void *context) {
   uint64_t pcs[TA_FRAMES_MAX] TA_UNSET;
   struct samples *samples = samples_of(t->place, gen);
   int64_t now = (int64_t)(ta_ticks_now(&ta_emit.clock[gen & 1]) - ta_emit.origin);
@@ -71,8 +71,8 @@ static void note(struct ta_thread *t, uint32_t gen, const void *context) {
                                                .stack = stack };
 }
 
-/* Busy, a thread holds the generation that it reads then, be it newer than the one it is in: the flusher ends
- * neither. If it was busy before it was interrupted in a section, or holds one, and stays so. */
+/* While the thread is busy, the flusher ends neither the generation that the thread is in nor the one that is read here,
+ * which may be newer. A thread that is busy already was interrupted in a section or is in a hold, and stays busy. */
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code != SI_TIMER || info->si_value.sival_ptr != (const void *)&our_timers) {
     ta_caught_pass_on(number, info, context);
@@ -83,17 +83,13 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   if (t == NULL) return;
   bool outside = atomic_load_explicit(&t->busy, memory_order_relaxed) == 0 && ta_begin(t);
   uint32_t gen = ta_gen_now();
-  if (gen != 0 && t->session == ta_emit.session && ta_samples_are_on()) note(t, gen, context);
+  if (gen != 0 && t->session == ta_emit.session && ta_samples_are_on()) add_sample(t, gen, context);
   if (outside) ta_leave(t);
 }
 
-/* Timers, by the kernel's numbers: glibc before 2.34 allocates for its own, and a thread may be armed in a hook. */
+/* Timers, by system call: glibc's timer_create() allocates before 2.34, and a thread may be armed in a hook. */
 
-static bool make_timer(struct sigevent *event, int *out) {
-  return syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, event, out) == 0;
-}
-
-/* Of the places that threads have had. */
+/* Returns the number of places that have had threads and have memory here. */
 static uint32_t usable_places(void) {
   uint32_t places = ta_threads_end();
 
@@ -110,13 +106,13 @@ static bool make_room(uint32_t place) {
   return grown;
 }
 
-/* No filter that this thread has kills it for its timer. */
+/* Returns false if a seccomp filter would kill this thread for using a timer. */
 static bool is_spared(void) {
   return ta_filter_spares(SYS_timer_create, NO_CLOCK, 0, 0) &&
          ta_filter_spares(SYS_timer_settime, NO_TIMER, 0, 0);
 }
 
-/* Then a signal would wait until the program unblocks or takes it. */
+/* A blocked signal would stay pending until the program unblocks it or waits for it. */
 static bool is_blocked(void) {
   sigset_t blocked;
 
@@ -132,7 +128,7 @@ void ta_samples_arm(struct ta_thread *t) {
   if (yielded || is_blocked() || !make_room(t->place) || !is_spared()) return;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)&our_timers;
   event.sigev_notify_thread_id = gettid();
-  if (!make_timer(&event, &timer)) return;
+  if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0) return;
   syscall(SYS_timer_settime, timer, 0, &every, NULL);
   ta_samples_disarm(t);
   atomic_store(&t->timer, (uintptr_t)timer + 1);

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPU samples: stacks of the program's threads, taken at intervals of their CPU time.
  *
- * Each attached thread has a timer on its own CPU clock, which sends it a signal: a thread that waits uses no processor
- * and gets none. The handler walks the stack by frame pointers, puts it among the generation's and notes the moment,
- * thread, proc and goroutine in memory that is there already. It calls nothing that is not async-signal-safe, and
- * may come in the middle of an emit function: what that has begun, it leaves alone. A signal that is not of our
- * timers goes to the handler that was there before, or does what it would have done without us.
+ * Each attached thread has a timer on its own CPU clock, which sends the thread a signal; a waiting thread uses no CPU
+ * time and gets no signals. The handler walks the stack by frame pointers, stores it in the generation's table of stacks,
+ * and stores the time, thread, proc and goroutine in preallocated memory. The handler is async-signal-safe and may interrupt
+ * an emit function: it does not touch a half-written event. A signal that is not from our timers (si_code SI_TIMER, and our
+ * address in si_value) goes to the handler that was installed before, or does what it would have done without us.
  *
- * The handler stays when the session has ended (caught.h). A program that has put one of its own in its place since
- * then keeps it: a later session with samples by that signal is refused. Ours have si_code SI_TIMER and an address
- * in si_value that is none of the program's. Under the preload library the program's handlers never take its place.
- * Without a signal chosen it is SIGURG, which ends no program whose default is restored, and which Go's runtime
- * interrupts threads by, too.
+ * The handler stays installed when the session has ended (caught.h). If the program has installed its own handler since
+ * then, a later session with samples by that signal is refused. Under the preload library the program's handlers never
+ * replace ours. The default signal is SIGURG: its default action is to be ignored, and Go's runtime interrupts threads with
+ * it, too.
  *
- * Samples have effects that a program may notice: the signal is taken. Calls that are restarted by SA_RESTART are; a
- * few never are (poll, epoll_wait, nanosleep, see signal(7)), and one of them may return EINTR if the sample falls due
- * while the thread is on its way into it. A thread that blocks the signal when it first emits has no samples.
+ * A program may notice samples: the signal is in use. The kernel restarts most interrupted calls (SA_RESTART). A few are
+ * never restarted (poll, epoll_wait, nanosleep, see signal(7)); one of them may return EINTR if the timer expires
+ * while the thread enters the call. A thread that blocks the signal when it first emits has no samples.
  *
  * Memory    one mapping, touched as it is used: 40 bytes a sample, as many as are due in a generation.
  * Threads   arm: the thread itself, not in the handler. disarm: any. The rest: start, stop and the flusher.
- * Errors    a thread without a timer has no samples. A sample without room is counted.
+ * Errors    a thread without a timer has no samples. A sample that finds no room is counted as lost.
  */
 #ifndef TA_EMIT_GENERATION_SAMPLES_H
 #define TA_EMIT_GENERATION_SAMPLES_H
@@ -30,10 +29,10 @@
 
 enum { TA_SAMPLES_HZ_MAX = 1000, TA_SAMPLES_DEPTH = 32 };
 
-/* A filter may forbid timers. */
+/* Returns false if a seccomp filter forbids timers. */
 bool ta_samples_are_allowed(void);
-/* Arms threads as they enter, until stop. depth: of a sample's stack. TB_NOMEM; TB_BROKEN: the signal cannot be caught;
- * TB_REFUSED: the program has replaced the agent's handler. */
+/* From now until stop, threads are armed when they enter. depth: longest stack of a sample. TB_NOMEM; TB_BROKEN: the signal
+ * cannot be caught; TB_REFUSED: the program has replaced the agent's handler. */
 TB_MUST tb_rc ta_samples_start(unsigned hz, int signal, unsigned depth, uint64_t period_ns);
 void ta_samples_stop(void); /* when no thread is in a section */
 /* The program waits for these signals: if the samples' signal is among them, sampling ends. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one session of a process: what it starts from, and what it leaves.
+/* The one session of a process: its start, its end, and the calls in between.
  *
- * The gate is held for moments only: a call that waits is counted as a user of the session meanwhile, and the
- * thread that ends the session tells its users to stop waiting, then waits for them. */
+ * The gate is a lock that is held only briefly. A call that waits releases it and is counted as a user of the session; the
+ * thread that ends the session makes the users stop waiting, and then waits for them to leave. */
 #include "agent/emit/generation/session.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ enum {
   MEMORY_BYTES_MIN = 2 << 20,
   VERSION = 26,
   STACK_BYTES = 512 << 10,
-  TIDY_MS = 1000, /* past the deadline of stop(), for the flusher to end */
+  TIDY_MS = 1000, /* least time that stop() gives the flusher to end, whatever the deadline */
 };
 
 struct session {
@@ -42,21 +42,21 @@ struct session {
   ta_forward *forward; /* NULL: the outlet is the caller's */
   pthread_t thread;
   bool has_thread;
-  /* By the gate. */
-  bool late;      /* nothing runs yet */
-  bool starting;  /* its threads are being made */
-  bool failed;    /* they could not be */
-  bool stopping;  /* a call to stop() is at work */
+  /* Guarded by the gate. */
+  bool late;      /* start_late() was called, run() was not */
+  bool starting;  /* its threads are being created */
+  bool failed;    /* its threads could not be created */
+  bool stopping;  /* a call to stop() is under way */
   unsigned users; /* calls that wait */
 };
 
 static TA_AT_FORK pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static TA_AT_FORK bool
-    inherited; /* by a child: all that follows, and the tables, are still its parent's */
-static pthread_cond_t moved; /* something above has changed */
+/* In a forked child: the variables below and the tables are still the parent's. */
+static TA_AT_FORK bool inherited;
+static pthread_cond_t moved; /* a field that the gate guards has changed */
 static struct session *session;
-static bool changing;         /* one is being opened or freed */
-static atomic_bool recording; /* it does */
+static bool changing;         /* a session is being opened or freed */
+static atomic_bool recording; /* the session's stream is a flight recorder's */
 
 static void forget_parent(void) {
   inherited = false;
@@ -98,7 +98,7 @@ static int start_thread(struct session *s) {
 
 /* Starting and stopping. */
 
-/* In a forked child no flusher runs, and of the threads only the forking one is left. */
+/* A forked child has no flusher, and only the thread that forked: no other may hold a lock. */
 static TA_CODE_AT_FORK void lock_for_fork(void) {
   ta_names_lock();
   ta_emit_lock();
@@ -117,8 +117,7 @@ static TA_CODE_AT_FORK void unlock_parent(void) {
   unlock();
 }
 
-/* Most children call exec() next, and what they write to is copied: the rest is forgotten when they first come to
- * the gate. */
+/* Most children call exec() next, and each page they write to is copied: the rest is reset when the child first takes the gate. */
 static TA_CODE_AT_FORK void start_child(void) {
   atomic_store(&ta_emit.word, 0);
   ta_self = NULL;
@@ -148,7 +147,7 @@ static struct session *new_session(const struct ta_emit_config *c) {
   return s;
 }
 
-/* A thread that was left behind may yet write into its batch: then the batches stay mapped. */
+/* If a thread was left behind, the batches stay mapped, because the thread may still write into one. */
 static void free_session(struct session *s) {
   if (!ta_generation_is_lost(&s->flusher.generation) && !ta_threads_any_left_behind())
     ta_pool_fini(&ta_emit.pool);
@@ -156,7 +155,7 @@ static void free_session(struct session *s) {
   free(s);
 }
 
-/* Makes ready for stacks and samples, if they are wanted. */
+/* Prepares for stacks and samples, if the configuration has them. */
 static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   ta_emit.stack_depth = c->stack_depth;
   ta_emit.unwinds = c->stack_tables != 0;
@@ -172,28 +171,26 @@ static int begin_stacks(const struct ta_emit_config *c, uint64_t period_ns) {
   case TB_NOMEM: return TA_E_NOMEM;
   case TB_REFUSED:
     return ta_forward_fault(
-        TA_E_CONFIG, "samples_signal has a handler that came after ours of a former session");
-  default: return ta_forward_fault(TA_E_CONFIG, "samples_signal is none that can be caught");
+        TA_E_CONFIG,
+        "samples_signal: the program has replaced the agent's handler, choose another");
+  default: return ta_forward_fault(TA_E_CONFIG, "samples_signal cannot be caught");
   }
 }
 
-/* One that begins late must not sleep: it learns how fast the counter runs in its first generation. */
-static struct ta_ticks first_clock(bool cycles, bool late, struct ta_rate *rate) {
-  return late ? ta_ticks_begin_late(cycles, rate) : ta_ticks_begin(cycles, rate);
-}
-
-/* From here on threads may write. Generations are numbered on from the session before, so that no thread takes an
- * old one for new; a forked child's parent may be two ahead of what it has written. */
+/* From here on threads may write. Generations are numbered on from the previous session, so that no thread mistakes an old
+ * one for a new one. After a fork the parent may have been two generations ahead of `done`. */
 static int begin(struct session *s, const struct ta_outlet *out,
                  const struct ta_emit_config *config) {
   uint32_t gen = atomic_load(&ta_emit.done) + 3;
 
-  ta_names_find("", 0); /* makes our own */
+  ta_names_find("", 0); /* adds the agent's own names */
   ta_threads_reset();
   ta_goes_reset();
   struct ta_rate rate;
+  bool cycles = config->monotonic_clock == 0 && ta_cycles_are_trusted();
+  /* A late session must not sleep: it measures the cycle counter's rate during its first generation. */
   struct ta_ticks clock =
-      first_clock(config->monotonic_clock == 0 && ta_cycles_are_trusted(), s->late, &rate);
+      s->late ? ta_ticks_begin_late(cycles, &rate) : ta_ticks_begin(cycles, &rate);
   ta_emit.session++;
   ta_emit.first_gen = gen;
   ta_emit.version = config->version != 0 ? config->version : VERSION;
@@ -204,7 +201,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   ta_memory_begin();
   ta_gc_reset(gen);
   atomic_store(&ta_emit.done, gen - 1);
-  atomic_store(&ta_emit.ids, TA_LOCKS_IDS_END); /* below are names and locks */
+  atomic_store(&ta_emit.ids, TA_LOCKS_IDS_END); /* lower ids are those of names and locks */
   ta_locks_clear(gen - 2);
   ta_locks_clear(gen - 1);
   atomic_store(&ta_emit.workers, 0);
@@ -232,7 +229,7 @@ static int begin(struct session *s, const struct ta_outlet *out,
   return error;
 }
 
-/* *out_session is left as it is after an error. */
+/* Does not write *out_session after an error. */
 static int open_session(const struct ta_outlet *out, const struct ta_emit_config *config,
                         uint64_t memory_bytes, ta_forward *forward, bool late,
                         struct session **out_session) {
@@ -255,7 +252,7 @@ static int open_session(const struct ta_outlet *out, const struct ta_emit_config
   return error;
 }
 
-/* False: there is a session, or another thread makes one. */
+/* Claims the right to make a session. Returns false if there is a session, or another thread makes one. */
 static bool begin_change(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -409,8 +406,8 @@ static int64_t left_ms(uint64_t until_ns) {
   return until_ns > now ? (int64_t)((until_ns - now) / 1000000) : 0;
 }
 
-/* The session, which stays as long as this call uses it; NULL: there is none. */
-static struct session *use(void) {
+/* Returns the session, which exists until leave_session(); NULL: there is none. */
+static struct session *use_session(void) {
   if (!ta_process_is_owner()) return NULL;
   open_gate();
   struct session *s = session != NULL && !session->stopping ? session : NULL;
@@ -419,29 +416,29 @@ static struct session *use(void) {
   return s;
 }
 
-static void leave(struct session *s) {
+static void leave_session(struct session *s) {
   open_gate();
   s->users--;
   close_gate_and_report();
 }
 
-/* A thread that was cancelled in here would use the session for ever. */
+/* Not cancellable: a cancelled thread would never leave the session. */
 int ta_emit_sync(int64_t deadline_ms) {
   KEEP_ERRNO;
   KEEP_FROM_CANCEL;
   uint64_t until = ta_deadline_ns(deadline_ms);
-  struct session *s = use();
+  struct session *s = use_session();
 
   if (s == NULL) return TA_E_OFF;
   uint64_t n = ta_flusher_ask(&s->flusher);
   int error = !ta_flusher_wait(&s->flusher, n, until) ? TA_E_TIMEOUT
               : s->forward != NULL                    ? ta_forward_sync(s->forward, left_ms(until))
                                                       : TA_OK;
-  leave(s);
+  leave_session(s);
   return error;
 }
 
-/* Takes no lock: it may be called from a signal handler. A session that ends meanwhile takes no notice. */
+/* Takes no lock: may be called from a signal handler. A session that is ending ignores the request. */
 int ta_emit_snap(uint64_t last_ms) {
   KEEP_ERRNO;
 
@@ -451,7 +448,7 @@ int ta_emit_snap(uint64_t last_ms) {
   return TA_OK;
 }
 
-/* Claims the session for one call of stop(); *out NULL: there is none. */
+/* Claims the session for one call of stop(); sets *out to NULL if there is none. */
 static int begin_stop(uint64_t until_ns, struct session **out) {
   struct timespec until = ta_timespec(until_ns);
   int timed_out = 0;
@@ -473,7 +470,7 @@ static void wait_until_started(struct session *s) {
   close_gate();
 }
 
-/* From here on no call finds the session. */
+/* Waits for the users; afterwards no call finds the session. */
 static void take_away(struct session *s) {
   open_gate();
   while (s->users > 0) pthread_cond_wait(&moved, &gate);
@@ -482,7 +479,7 @@ static void take_away(struct session *s) {
   close_gate();
 }
 
-/* Until the data on its way is acked, or the deadline has passed. */
+/* Waits until all data is acked, or the deadline has passed. */
 static int end_stream(struct session *s, uint64_t until, uint64_t patience_ns) {
   if (s->forward == NULL) return TA_OK;
   int error = s->failed ? TA_E_THREAD : ta_forward_end(s->forward, until, patience_ns);
@@ -505,7 +502,7 @@ static int end(struct session *s, uint64_t until, uint64_t patience_ns) {
   return error;
 }
 
-/* A flusher that waits for a thread that was stopped in the middle of an event does not end. */
+/* The flusher does not end while a thread is stopped in the middle of an event. */
 static int give_stop_up(struct session *s) {
   open_gate();
   s->stopping = false;
@@ -540,7 +537,7 @@ int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms) {
   return stop(deadline_ms, patience_ms * UINT64_C(1000000));
 }
 
-/* With the gate held, in a session. An outlet that is the caller's has no stream: its figures are zeroes. */
+/* Call with the gate held and a session. With the caller's own outlet there is no stream, and the figures are 0. */
 static int read_stream(struct ta_forward_status *out) {
   int error = session->forward != NULL ? ta_forward_status(session->forward, out) : TA_OK;
 

@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of emitting beyond traceagent.h: with an outlet of the caller's own, for tests and benchmarks; and one that
- * begins late, for the preload library.
+/* Emitting sessions that traceagent.h does not offer: with the caller's own outlet, for tests and benchmarks; and late ones,
+ * for the preload library.
  *
- * Late means: what threads write is kept from start_late() on, but there is no thread of ours, no connection and
- * nothing of OpenSSL, and start_late() sleeps for nothing. Most programs are over in a moment, and should not pay
- * for a stream. run() makes it a session like any other. is_due() says that so much was written that it is time; the
- * caller looks at the clock. abandon() ends a session that never ran: with a spool on disk its trace goes there, for
- * the next program. */
+ * A late session keeps what threads write from start_late() on, but has no thread of its own and no connection, does not load
+ * OpenSSL and does not sleep: most programs end soon and should not pay for a stream. run() makes it an ordinary session.
+ * is_due() returns true once so much was written that run() should be called; the caller may also call it after some time.
+ * abandon() ends a session that never ran; if there is a spool on disk, its trace is stored there for the next program. */
 #ifndef TA_EMIT_GENERATION_SESSION_H
 #define TA_EMIT_GENERATION_SESSION_H
 
 #include "agent/emit/generation/generation.h"
 #include "traceagent.h"
 
-/* As ta_emit_start(), to that outlet, which is called from the flusher's thread until ta_emit_stop() returns.
- * memory_bytes: of the batches. */
+/* As ta_emit_start(), but writes to out, whose functions the flusher's thread calls until ta_emit_stop() returns.
+ * memory_bytes: size of all batches. */
 int ta_emit_start_to(const struct ta_outlet *out, const struct ta_emit_config *config,
                      uint64_t memory_bytes);
 
 int ta_emit_start_late(const struct ta_forward_config *where, const struct ta_emit_config *how);
-/* No connection is tried before first_try_ns of the monotonic clock. TA_E_OFF: there is nothing to run. TA_E_THREAD,
- * TA_E_SYSTEM: the session is over, and is still to be stopped. */
+/* Does not connect before first_try_ns of the monotonic clock. TA_E_OFF: there is no late session. TA_E_THREAD, TA_E_SYSTEM:
+ * the session is over, but ta_emit_stop() must still be called. */
 int ta_emit_run(uint64_t first_try_ns);
 static inline bool ta_emit_is_due(void) {
   return atomic_load_explicit(&ta_emit.due, memory_order_relaxed);
 }
-/* What ends the session where the program's threads have all ended without it; as ta_emit_stop() if nobody sets it. It runs
- * on a thread of its own. */
+/* Called on a thread of its own when all threads of the program have ended. Default: stops the session, within a second. */
 extern void (*ta_emit_deserted)(void);
-bool ta_emit_end_deserted(void); /* makes that thread; false: it cannot be made */
-void ta_emit_abandon(void);         /* one that runs is left alone */
-void ta_emit_abandon_at_exit(void); /* the same, and memory is left to the end of the process */
-/* ta_emit_stop(), but it waits no longer than there is hope (agent/spool/spool.h). */
+bool ta_emit_end_deserted(void);    /* creates that thread; returns false if it cannot be created */
+void ta_emit_abandon(void);         /* does nothing to a session that runs */
+void ta_emit_abandon_at_exit(void); /* frees nothing unless the spool is on disk */
+/* As ta_emit_stop(), but stops waiting when the collector is unlikely to answer (enum ta_hope, agent/spool/spool.h). */
 int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum {
   FIRST_BYTES =
-      offsetof(struct ta_emit_config, allocfree) + sizeof(int), /* of the config in 0.1.0 */
+      offsetof(struct ta_emit_config, allocfree) + sizeof(int), /* size of the struct in 0.1.0 */
   PERIOD_MS_MAX = 60000,
   GENERATION_BYTES_MIN = 64 << 10,
 };
@@ -31,7 +31,7 @@ int ta_emit_config_check(const struct ta_emit_config *c) {
 
   for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
     if (c->version == versions[i]) known = true;
-  if (!known) return ta_forward_fault(TA_E_CONFIG, "version is none of 22, 23, 25, 26");
+  if (!known) return ta_forward_fault(TA_E_CONFIG, "version is not 22, 23, 25 or 26");
   if (c->generation_ms != 0 &&
       (c->generation_ms < TA_PERIOD_MS_MIN || c->generation_ms > PERIOD_MS_MAX))
     return ta_forward_fault(TA_E_CONFIG, "generation_ms is not 50 to 60000");

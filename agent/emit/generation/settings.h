@@ -5,9 +5,9 @@
 
 #include "traceagent.h"
 
-/* The program's struct may be of an earlier version, and shorter; NULL: all defaults. */
+/* Copies the program's struct, which may be shorter if it was compiled with an earlier version. NULL: all defaults. */
 struct ta_emit_config ta_emit_config_of(const struct ta_emit_config *config);
-/* TA_E_CONFIG: the thread's last error says why. */
+/* Returns TA_E_CONFIG if a setting is invalid; the thread's last error is the reason. */
 int ta_emit_config_check(const struct ta_emit_config *config);
 
 #endif

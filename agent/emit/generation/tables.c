@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings go before the stacks that name them, so what a stack's addresses are called must not change in between: it is
- * held from the first to the last. A stack ends before the first address that belongs to no module, because where frame
- * pointers are not kept what looks like a chain may be anything; but it has its first, if only as a number. */
+/* Strings are written before the stacks that use them, and the symbols are held from the first string to the last stack: an
+ * address must not change its name in between. A stack ends before its first address outside all modules: in code without
+ * frame pointers, what looks like a chain of frames may be anything. The top frame is always written, if only as a number. */
 #include "agent/emit/generation/tables.h"
 
 #include "agent/emit/events/locks.h"
@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "wire/locks.h"
 
-/* One entry more; what does not fit goes into the next batch. */
+/* Writes one entry; if it does not fit, into a new batch. */
 static void write_string(struct ta_generation *k, uint32_t gen, uint64_t id, const char *text,
                          size_t len) {
   if (tw_write_string(&k->write, id, text, len) != TB_AGAIN) return;
@@ -28,7 +28,7 @@ static void write_stack(struct ta_generation *k, uint32_t gen, uint64_t id,
   TB_CHECK(tw_write_stack(&k->write, id, frames, n) == TB_OK);
 }
 
-/* Stacks. Each pc is where a call returns to; the call is before it. */
+/* Stacks. Each pc is a return address; pc - 1 is in the call. */
 
 static void each_stack(struct ta_generation *k, uint32_t gen,
                        void (*each)(struct ta_generation *k, uint32_t gen, uint64_t id,
@@ -42,8 +42,8 @@ static void each_stack(struct ta_generation *k, uint32_t gen,
   }
 }
 
-static void want(struct ta_generation *k, uint32_t gen, uint64_t id, const uint64_t *pcs,
-                 unsigned n) {
+static void request_symbols(struct ta_generation *k, uint32_t gen, uint64_t id, const uint64_t *pcs,
+                            unsigned n) {
   (void)k;
   (void)gen;
   (void)id;
@@ -83,7 +83,7 @@ static void write_frames(struct ta_generation *k, uint32_t gen, uint64_t id, con
   write_stack(k, gen, id, frames, i);
 }
 
-/* Names. One may be that of a function, which is known by its address alone until it is needed. */
+/* Names. A function's name has only an address until it is needed here. */
 
 static bool in_use(uint32_t name, uint32_t gen) {
   /* A stack's frame names its string. */
@@ -102,16 +102,16 @@ static void write_name(struct ta_generation *k, uint32_t gen, uint32_t name) {
     write_string(k, gen, name, text, pc != 0 ? 0 : len);
 }
 
-/* Its pc is its number: two stacks of one pc would be one to Go's tools. */
+/* The stack's pc is the name's number: Go's tools take two stacks with the same pc for one. */
 static void write_name_stack(struct ta_generation *k, uint32_t gen, uint32_t name) {
   struct tw_frame frame = { .pc = name, .function = name };
 
   write_stack(k, gen, name, &frame, 1);
 }
 
-/* Locks. Each has a string that says the reason of waits for it, and those that lie in a module a name. */
+/* Locks. Each has a string, the reason of waits for it. A lock at an address in a module has a name, too. */
 
-static void want_locks(uint32_t gen) {
+static void request_lock_symbols(uint32_t gen) {
   struct ta_lock lock;
 
   for (uint32_t i = 0; i < ta_locks_end(gen); i++)
@@ -136,7 +136,8 @@ static void write_lock_strings(struct ta_generation *k, uint32_t gen) {
   }
 }
 
-/* A batch of locks takes no strings: a lock that a thread of an older generation has put here since has no name. */
+/* Returns 0 if the name's string was not written: a thread of an older generation may have added the lock after the strings,
+ * and a batch of locks cannot hold strings. */
 static uint64_t written_name(uint32_t gen, const struct ta_lock *lock) {
   const struct ta_text *name = name_of_lock(lock);
 
@@ -176,8 +177,8 @@ void ta_tables_write(struct ta_generation *k, uint32_t gen, uint64_t wait_ns) {
   ta_symbols_begin();
   for (uint32_t name = 1; name < end; name++)
     if (in_use(name, gen) && ta_names_function(name) != 0) ta_symbols_want(ta_names_function(name));
-  each_stack(k, gen, want);
-  want_locks(gen);
+  each_stack(k, gen, request_symbols);
+  request_lock_symbols(gen);
   ta_symbols_hold(ta_mono_ns() + wait_ns);
   ta_generation_open_batch(k, gen, TB_NO_THREAD);
   for (uint32_t name = 1; name < end; name++)

@@ -12,7 +12,6 @@
 
 #include "agent/host/process.h"
 
-/* The functions of libdw that are used. */
 #define LIBDW(X)                                                                                   \
   X(dwfl_begin)                                                                                    \
   X(dwfl_end)                                                                                      \
@@ -41,8 +40,8 @@ static struct {
 
 static Dwfl_Callbacks callbacks;
 
-/* Debug information is found by build id. libdw's standard search ends with a server on the network, and on its way
- * there sets up libcurl and all that this uses, OpenSSL too, in a program that may be at its end. */
+/* Debug information is found by build id only. libdw's standard search ends with a server on the network: for that it
+ * initializes libcurl and OpenSSL, in a program that may be about to exit. */
 bool ta_dwarf_load(void) {
   static bool tried, loaded;
 
@@ -59,7 +58,7 @@ bool ta_dwarf_load(void) {
   return loaded = true;
 }
 
-/* Modules are made known one by one, as they are needed. */
+/* Reports one module to libdw, when it is first needed. */
 static Dwfl_Module *report(Dwfl *dwfl, const struct ta_module *module) {
   int fd = open(module->path, O_RDONLY | O_CLOEXEC);
 
@@ -71,6 +70,7 @@ static Dwfl_Module *report(Dwfl *dwfl, const struct ta_module *module) {
   return m;
 }
 
+/* Returns whether the file's build id is that of the module in memory. */
 static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
   const unsigned char *id;
   GElf_Addr at;
@@ -80,9 +80,8 @@ static bool is_in_memory(Dwfl_Module *m, const struct ta_module *module) {
          memcmp(id, module->build_id, module->build_id_len) == 0;
 }
 
-/* A name as its author wrote it. Suffixes that compilers append to names of a function's parts and copies are cut
- * off; C++ is spelled out by the program's own runtime: one that has none loaded, as it uses nothing of it, keeps
- * its names as they are. */
+/* Returns a name as in source code. Suffixes that compilers append to the names of a function's parts and copies are cut off.
+ * C++ names are demangled by the program's own C++ runtime; if none is loaded, they stay mangled. */
 static const char *spell(const char *name, struct ta_found *out) {
   typedef char *demangle_fn(const char *name, char *room, size_t *n, int *status);
   static demangle_fn *demangle;
@@ -107,10 +106,10 @@ static const char *spell(const char *name, struct ta_found *out) {
   return out->room;
 }
 
-/* Files. A function of a header that tracectl has written (MODULE.trace.h, NAME.experiment.h) is inlined into
- * its caller, and users want to see the line of the call. */
+/* Files. Functions in headers that tracectl generates (MODULE.trace.h, NAME.experiment.h) are inlined into their caller;
+ * for them the line of the call is shown. */
 
-static bool is_written_by_us(const char *file) {
+static bool is_generated(const char *file) {
   static const char *const endings[] = { ".trace.h", ".experiment.h" };
   size_t n = strlen(file);
 
@@ -127,7 +126,7 @@ static bool number_of(Dwarf_Die *die, unsigned name, Dwarf_Word *out) {
   return libdw.dwarf_formudata(libdw.dwarf_attr(die, name, &attribute), out) == 0;
 }
 
-/* Where the innermost function at pc that is part of another was called. */
+/* Replaces file and line by those of the call of the innermost inlined function at pc. */
 static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
   Dwarf_Word file, line;
   Dwarf_Files *files;
@@ -150,7 +149,7 @@ static void go_to_call(Dwfl_Module *m, uint64_t pc, struct ta_found *out) {
   free(scopes);
 }
 
-/* One is in a structure or in an array; the name of what merely lies before it is not its name. */
+/* An address inside a structure or array gets the variable's name and an offset. Behind the variable's end it has no name. */
 static bool name_variable(const char *name, GElf_Off offset, const GElf_Sym *symbol,
                           struct ta_found *out) {
   if (offset >= symbol->st_size && offset > 0) return false;
@@ -183,7 +182,7 @@ bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t 
   int number = 0;
   out->file = line == NULL ? NULL : libdw.dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
   out->line = number > 0 ? (unsigned)number : 0;
-  if (out->file != NULL && is_written_by_us(out->file)) go_to_call(m, pc, out);
+  if (out->file != NULL && is_generated(out->file)) go_to_call(m, pc, out);
   return true;
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of addresses, out of symbol tables and debug information: function, file and line.
+/* Finds function, file and line of an address, from symbol tables and debug information.
  *
- * elfutils' libdw does the work: it knows separate debug files, by build id and by link, and compressed sections. It is
- * loaded when the first name is needed, so that a program that wants no stacks does not carry it, and one on a machine
- * without it still has its stacks, as module and offset (docs/decisions/007-stacks-and-samples.md).
+ * elfutils' libdw does the work: it reads separate debug files, found by build id, and compressed sections. libdw is loaded
+ * when the first name is needed, so programs without stacks do not load it. If libdw is not installed, stacks contain
+ * modules and offsets (docs/decisions/007-stacks-and-samples.md).
  *
  *   struct ta_dwarf d = { 0 };
  *   while (more) if (ta_dwarf_find(&d, &module, pc, &found)) ...
  *   ta_dwarf_close(&d);
  *
- * A file that is not the one in memory any more (by its build id) names nothing.
+ * No names are read from a file whose build id differs from the module's in memory.
  *
- * Memory    libdw's, from malloc(): some MB for a large program, given back by close.
- * Threads   one. Takes as long as it takes: 1 ms to 1 s for the first address of a module.
- * Errors    false: no name is known.
+ * Memory    libdw's, from malloc(): some MB for a large program, freed by close.
+ * Threads   one. No time limit: 1 ms to 1 s for the first address of a module.
+ * Errors    find returns false if no name is known.
  */
 #ifndef TA_EMIT_STACKS_DWARF_H
 #define TA_EMIT_STACKS_DWARF_H
@@ -25,15 +25,15 @@ struct ta_dwarf {
 };
 
 struct ta_found {
-  const char *function; /* or variable, as people write it; lent until the next find */
+  const char *function; /* or variable, as in source code; lent until the next find */
   const char *file;     /* NULL: not known */
   unsigned line;
-  char room[1024]; /* for a name that was not read as it stands */
+  char room[1024]; /* holds a demangled or shortened name */
 };
 
-/* libdw, once; false: it is not there. Asks the loader: no fork may be under way. */
+/* Loads libdw, once. Returns false if it is not installed. Calls the loader: no fork may be under way. */
 bool ta_dwarf_load(void);
-/* It is loaded. May take long, and holds no lock that a forked child could want. */
+/* Call after load() returned true. May take long; holds no lock that a forked child may need. */
 bool ta_dwarf_find(struct ta_dwarf *d, const struct ta_module *module, uint64_t pc,
                    struct ta_found *out);
 void ta_dwarf_close(struct ta_dwarf *d);

@@ -12,14 +12,13 @@
 #include <unwind.h>
 
 enum {
-  LEAST_PC = 4096, /* nothing is ever mapped below */
-  FIRST_STACK_BYTES_MAX =
-      128 << 20, /* below the first stack the kernel maps nothing for as far as this */
+  LEAST_PC = 4096,                   /* nothing is ever mapped below */
+  FIRST_STACK_BYTES_MAX = 128 << 20, /* the kernel keeps this free for the first stack */
 };
 
 __thread struct ta_origin ta_origin __attribute__((tls_model("initial-exec")));
 
-/* A frame as x86-64 and aarch64 lay it out. */
+/* The layout of a frame on x86-64 and aarch64. */
 struct frame {
   uintptr_t next, pc;
 };
@@ -28,11 +27,11 @@ static bool within(struct ta_bounds b, uintptr_t at) {
   return at >= b.low && at < b.high;
 }
 
-/* Where stacks lie. */
+/* Bounds of stacks. */
 
 static __thread struct ta_bounds learned __attribute__((tls_model("initial-exec")));
 
-/* The stack that the kernel made for the process. The random bytes that it hands every program lie at the upper end. */
+/* Returns the stack that the kernel made for the process. Its upper end holds the random bytes of AT_RANDOM. */
 static struct ta_bounds first_stack(void) {
   uintptr_t high = (uintptr_t)getauxval(AT_RANDOM);
   size_t bytes = FIRST_STACK_BYTES_MAX;
@@ -54,7 +53,7 @@ void ta_frames_learn(void) {
   pthread_attr_destroy(&attr);
 }
 
-/* A list of mappings, read piece by piece: "low-high access ...", in hexadecimal digits. */
+/* State of parsing /proc/self/maps piece by piece; a line is "low-high access ...", with hexadecimal addresses. */
 struct maps {
   struct ta_bounds line, found;
   enum { IN_LOW, IN_HIGH, IN_REST } at;
@@ -65,7 +64,7 @@ static int digit_of(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static void take_char(struct maps *m, char c, uintptr_t sp) {
+static void parse_char(struct maps *m, char c, uintptr_t sp) {
   int digit = digit_of(c);
 
   if (c == '\n') {
@@ -81,7 +80,7 @@ static void take_char(struct maps *m, char c, uintptr_t sp) {
   }
 }
 
-/* The mapping that sp is in, without libc: the caller may be an allocator. */
+/* Returns the mapping that sp is in, without using libc: the caller may be an allocator. */
 static struct ta_bounds mapping_of(uintptr_t sp) {
   struct maps m = { .at = IN_LOW };
   char text[512];
@@ -90,7 +89,7 @@ static struct ta_bounds mapping_of(uintptr_t sp) {
   long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return m.found;
   while (m.found.high == 0 && (n = syscall(SYS_read, fd, text, sizeof text)) > 0)
-    for (long i = 0; i < n && m.found.high == 0; i++) take_char(&m, text[i], sp);
+    for (long i = 0; i < n && m.found.high == 0; i++) parse_char(&m, text[i], sp);
   syscall(SYS_close, fd);
   return m.found;
 }
@@ -111,14 +110,14 @@ void ta_frames_bounds(struct ta_thread *t) {
   t->stack = learned;
 }
 
-/* The rest of the stack that sp is on, which is all mapped; none where it is not known. */
-static struct ta_bounds rest(const struct ta_thread *t, uintptr_t sp) {
+/* Returns the used part of the stack that sp is on, which is all mapped; empty if the stack is not known. */
+static struct ta_bounds used_stack(const struct ta_thread *t, uintptr_t sp) {
   if (within(t->stack, sp)) return (struct ta_bounds){ sp, t->stack.high };
   if (t->go != NULL && within(t->go->stack, sp)) return (struct ta_bounds){ sp, t->go->stack.high };
   return (struct ta_bounds){ 0, 0 };
 }
 
-/* The sanitizers know nothing of what lies between variables. */
+/* Not sanitized: the walk reads stack memory that is not a variable. */
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) static unsigned
 walk(uintptr_t fp, struct ta_bounds in, uint64_t *pcs, unsigned max) {
   unsigned n = 0;
@@ -133,14 +132,14 @@ walk(uintptr_t fp, struct ta_bounds in, uint64_t *pcs, unsigned max) {
   return n;
 }
 
-/* By tables. */
+/* By unwind tables. */
 
 struct found {
   uint64_t *pcs, from;
   unsigned n, max;
 };
 
-/* Frames before `from` are ours. */
+/* Skips the frames before `from`, which are the agent's. */
 static _Unwind_Reason_Code next_frame(struct _Unwind_Context *context, void *self) {
   struct found *f = self;
   uint64_t pc = _Unwind_GetIP(context);
@@ -157,13 +156,12 @@ static unsigned by_tables(const void *from, uint64_t *pcs, unsigned max) {
   return f.n;
 }
 
-/* By pointers. */
-
-/* The chain begins with ours, of which there may be one frame or all, and comes to `from` in the second case. */
+/* By frame pointers. The chain begins with the agent's own frames. If all emit functions have frames, the chain contains
+ * `from` and begins there; if not, only its first frame is the agent's, and `from` replaces it. */
 static unsigned by_pointers(const struct ta_thread *t, const void *from, uintptr_t fp,
                             uint64_t *pcs, unsigned max) {
   uint64_t program = (uint64_t)(uintptr_t)from;
-  unsigned n = walk(fp, rest(t, fp), pcs, max + TA_FRAMES_OURS), ours = 0;
+  unsigned n = walk(fp, used_stack(t, fp), pcs, max + TA_FRAMES_OURS), ours = 0;
 
   while (ours < n && ours < TA_FRAMES_OURS && pcs[ours] != program) ours++;
   if (ours < n && pcs[ours] == program) {
@@ -187,7 +185,7 @@ __attribute__((noinline)) unsigned ta_frames_here(const struct ta_thread *t, con
     return by_pointers(t, from, (uintptr_t)__builtin_frame_address(0), pcs, max);
   uintptr_t fp = (uintptr_t)origin.frame;
   pcs[0] = (uint64_t)(uintptr_t)from;
-  return 1 + walk(fp, rest(t, fp), pcs + 1, max - 1);
+  return 1 + walk(fp, used_stack(t, fp), pcs + 1, max - 1);
 }
 
 unsigned ta_frames_of_signal(const struct ta_thread *t, const void *context, uint64_t *pcs,
@@ -199,9 +197,9 @@ unsigned ta_frames_of_signal(const struct ta_thread *t, const void *context, uin
 #elif defined __aarch64__
   uintptr_t pc = c->pc, sp = c->sp, fp = c->regs[29];
 #else
-#error "which register holds what is not known for this processor"
+#error "add this processor's registers for program counter, stack pointer and frame pointer"
 #endif
 
   pcs[0] = pc + 1;
-  return 1 + walk(fp, rest(t, sp), pcs + 1, max - 1);
+  return 1 + walk(fp, used_stack(t, sp), pcs + 1, max - 1);
 }

@@ -10,7 +10,7 @@ enum { NAME_BYTES = 48 << 10 };
 
 struct list {
   unsigned n;
-  uint64_t adds, subs; /* the loader's counts when it was made */
+  uint64_t adds, subs; /* the loader's counters when the list was made */
   size_t names_used;
   struct ta_module module[TA_MODULES_MAX];
   char names[NAME_BYTES];
@@ -29,9 +29,9 @@ static bool overlap(const struct ta_module *a, const struct ta_module *b) {
   return a->begin < b->end && b->begin < a->end;
 }
 
-/* The name is the loader's, which is asked under its lock: ThreadSanitizer does not know that one. */
-__attribute__((no_sanitize("thread"))) static void add(struct list *list,
-                                                       const struct ta_module *module) {
+/* The path belongs to the loader and is read under the loader's lock, which ThreadSanitizer does not see. */
+__attribute__((no_sanitize("thread"))) static void add_module(struct list *list,
+                                                              const struct ta_module *module) {
   const volatile char *path = module->path;
   char *name = list->names + list->names_used;
   size_t n = 0, room = NAME_BYTES - list->names_used;
@@ -48,7 +48,7 @@ __attribute__((no_sanitize("thread"))) static void add(struct list *list,
 
 /* Asking the loader. */
 
-/* The notes of one segment; each part is padded to four bytes. */
+/* Searches the notes of one segment; name and text of a note are padded to four bytes each. */
 static void find_build_id(const char *at, size_t left, struct ta_module *out) {
   ElfW(Nhdr) note;
 
@@ -102,7 +102,7 @@ __attribute__((no_sanitize("thread"))) static int list_one(struct dl_phdr_info *
     if (at < m.begin) m.begin = at;
     if (at + p->p_memsz > m.end) m.end = at + p->p_memsz;
   }
-  if (m.end != 0) add(list, &m);
+  if (m.end != 0) add_module(list, &m);
   return 0;
 }
 
@@ -127,7 +127,7 @@ bool ta_modules_look(void) {
       room = !overlap(old, &next->module[k]);
       if (!room) gone = !same(old, &next->module[k]);
     }
-    if (room) add(next, old);
+    if (room) add_module(next, old);
     moved |= gone && !room;
   }
   now = next;

@@ -4,7 +4,7 @@
  * look() reads the loader's counters of loaded and unloaded modules, and makes a new list if they have changed. An
  * unloaded module stays in the list until another is loaded at its addresses, so that older stacks keep their names.
  *
- * Memory    static: two lists of 512 modules and 48 KiB of names, turn about.
+ * Memory    static: two lists of 512 modules and 48 KiB of names, used in turn.
  * Threads   one at a time.
  * Errors    modules beyond the room are not in the list.
  */
@@ -17,17 +17,17 @@
 enum { TA_MODULES_MAX = 512, TA_BUILD_ID_MAX = 20 };
 
 struct ta_module {
-  uint64_t bias;       /* where its address 0 lies */
-  uint64_t begin, end; /* of what can be executed */
-  uint64_t low, high;  /* of all of it */
+  uint64_t bias;       /* address in memory of the file's address 0 */
+  uint64_t begin, end; /* bounds of the executable segments */
+  uint64_t low, high;  /* bounds of all segments */
   const char *path;    /* lent until the next look() */
   uint8_t build_id[TA_BUILD_ID_MAX];
-  uint8_t build_id_len; /* 0: it has none */
+  uint8_t build_id_len; /* 0: no build id */
 };
 
 /* Returns true if addresses of one module now belong to another. */
 bool ta_modules_look(void);
-const struct ta_module *ta_modules_find(uint64_t pc);     /* NULL: none */
-const struct ta_module *ta_modules_find_any(uint64_t at); /* of variables, too */
+const struct ta_module *ta_modules_find(uint64_t pc);     /* by a code address; NULL: none */
+const struct ta_module *ta_modules_find_any(uint64_t at); /* by any address, also a variable's */
 
 #endif

@@ -44,8 +44,8 @@ static bool is_same(const struct ta_stacks *table, uint64_t slot, const uint64_t
   return kept[0] == n && memcmp(kept + 1, pcs, n * sizeof *pcs) == 0;
 }
 
-/* Where it was written; 0: there is no room. */
-static uint32_t write_down(struct ta_stacks *table, const uint64_t *pcs, unsigned n) {
+/* Returns the index in words, or 0 if there is no room. */
+static uint32_t write_pcs(struct ta_stacks *table, const uint64_t *pcs, unsigned n) {
   if (atomic_load_explicit(&table->words_used, memory_order_relaxed) + n >= TA_STACKS_WORDS)
     return 0;
   uint32_t at = atomic_fetch_add_explicit(&table->words_used, n + 1, memory_order_relaxed);
@@ -63,7 +63,7 @@ uint32_t ta_stacks_put(uint32_t gen, const uint64_t *pcs, unsigned n) {
   for (unsigned i = 0; i < PROBES; i++, at = (at + 1) % TA_STACKS_SLOTS) {
     uint64_t slot = atomic_load_explicit(&table->slots[at], memory_order_acquire);
     if (slot == 0) {
-      if (mine == 0) mine = write_down(table, pcs, n);
+      if (mine == 0) mine = write_pcs(table, pcs, n);
       if (mine == 0) break;
       if (atomic_compare_exchange_strong_explicit(&table->slots[at], &slot,
                                                   hash >> 32 << 32 | (uint32_t)mine,
@@ -81,7 +81,7 @@ const uint64_t *ta_stacks_at(uint32_t gen, uint32_t slot, unsigned *out_n) {
   uint32_t at = (uint32_t)atomic_load_explicit(&table->slots[slot], memory_order_acquire);
   uint64_t n = table->words[at];
 
-  /* A thread that was left behind in the middle of write_down() may write where another stack stands now. */
+  /* A thread that was left behind in the middle of write_pcs() may overwrite another stack. */
   if (at == 0 || n > TA_FRAMES_MAX || n > TA_STACKS_WORDS - at - 1) return NULL;
   *out_n = (unsigned)n;
   return &table->words[at + 1];

@@ -25,22 +25,22 @@ enum {
 enum state { FREE, WANTED, KNOWN };
 
 struct memory {
-  struct ta_symbol symbols[SYMBOLS]; /* by a hash of their pc */
-  uint32_t texts[TEXTS];             /* by a hash of theirs: where in bytes / 8; 0: free */
+  struct ta_symbol symbols[SYMBOLS]; /* hash table by pc */
+  uint32_t texts[TEXTS];             /* hash table by text: index in bytes; 0: free */
   uint64_t bytes[TEXT_BYTES / 8];
 };
 
 static struct memory *memory;
-static TA_AT_FORK pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of memory */
+/* Guards memory and the variables below. */
+static TA_AT_FORK pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static uint32_t used, texts_used, bytes_used; /* bytes_used in words */
 static uint32_t wanted, epoch;
 static bool full, running, stopping;
 static pthread_t thread;
-static bool to_be_joined; /* thread */
+static bool to_be_joined; /* `thread` was started and not joined yet */
 
-/* Texts, each kept once. */
+/* Texts, each stored once. */
 
 static uint32_t hash_text(const char *bytes, size_t n) {
   uint32_t hash = 2166136261u;
@@ -80,7 +80,7 @@ static struct ta_symbol *place_of(uint64_t pc) {
   return &memory->symbols[at];
 }
 
-static void empty(void) {
+static void empty_tables(void) {
   if (bytes_used > 1) {
     memset(memory->symbols, 0, sizeof memory->symbols);
     memset(memory->texts, 0, sizeof memory->texts);
@@ -98,7 +98,7 @@ static const char *base_name(const char *path) {
   return slash != NULL ? slash + 1 : path;
 }
 
-/* Its name while no other is known. */
+/* Returns the name to use while no other is known. */
 static struct ta_text *by_offset(const struct ta_module *module, uint64_t pc) {
   char text[300];
 
@@ -107,7 +107,7 @@ static struct ta_text *by_offset(const struct ta_module *module, uint64_t pc) {
   return text_of(text);
 }
 
-/* The thread that looks names up. A fork waits for it while it asks the loader, not while it reads files. */
+/* The thread that looks names up. A fork waits while the thread calls the loader, not while it reads files. */
 
 static struct ta_symbol *next_wanted(uint32_t *at) {
   for (uint32_t i = 0; i < SYMBOLS; i++, *at = (*at + 1) % SYMBOLS)
@@ -157,7 +157,7 @@ static void *thread_main(void *self) {
       look_up(&dwarf, symbol);
       if (epoch == begun && wanted > 0) continue;
     }
-    /* Modules may change before the next is asked for; and what libdw knows takes memory. */
+    /* libdw's data takes memory, and may be out of date when the next name is requested. */
     ta_dwarf_close(&dwarf);
     if (wanted > 0) continue;
     pthread_cond_broadcast(&changed);
@@ -170,24 +170,24 @@ static void *thread_main(void *self) {
   return self;
 }
 
-/* The flusher's. */
+/* Calls of the flusher. */
 
-/* Once: our thread of the session before may still be at a large file. */
-static void first(void) {
+/* Called once for all sessions: the previous session's thread may still use the condition. */
+static void init_changed(void) {
   ta_cond_init(&changed);
 }
 
 void ta_symbols_open(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-  pthread_once(&once, first);
+  pthread_once(&once, init_changed);
   pthread_mutex_lock(&lock);
   stopping = false;
   pthread_mutex_unlock(&lock);
 }
 
-/* One that is in the middle of a large file ends when it is through with it; any other has ended here: the program may
- * unload us next. */
+/* Waits for the thread to end, because the program may unload this library next. A thread in the middle of a large file is
+ * detached after END_MS and ends when it has read the file. */
 void ta_symbols_close(void) {
   struct timespec until = ta_timespec(ta_mono_ns() + END_MS * UINT64_C(1000000));
 
@@ -205,8 +205,8 @@ void ta_symbols_close(void) {
     pthread_detach(thread);
 }
 
-static TA_AT_FORK bool forks; /* around fork(): the lock is ours */
-static TA_AT_FORK bool torn;  /* a fork() came in the middle of a change of memory */
+static TA_AT_FORK bool forks; /* the forking thread holds the lock */
+static TA_AT_FORK bool torn;  /* another thread was changing memory at the fork() */
 
 TA_CODE_AT_FORK void ta_symbols_fork(void) {
   forks = pthread_mutex_trylock(&lock) == 0;
@@ -221,8 +221,7 @@ TA_CODE_AT_FORK void ta_symbols_forked_child(void) {
   lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-/* Names that the parent has found are as good in the child, if no other thread was in the middle of changing them. The
- * child looks up itself the names that the parent still waited for. */
+/* The parent's names are valid in the child, unless a thread was changing the tables. The child looks up those still pending. */
 void ta_symbols_keep_or_forget(void) {
   ta_cond_init(&changed);
   running = to_be_joined = false;
@@ -240,17 +239,17 @@ static bool make_memory(void) {
   if (map == MAP_FAILED) return false;
   memory = map;
   bytes_used = 1;
-  empty();
+  empty_tables();
   return true;
 }
 
-/* The loader is asked while no fork is under way: its lock would stay locked in the child. */
+/* Calls the loader only while no fork is under way: the loader's lock would stay locked in the child. */
 void ta_symbols_begin(void) {
   ta_process_work_begin();
   pthread_mutex_lock(&lock);
   bool moved = ta_modules_look();
   ta_process_work_end();
-  if (memory != NULL && (moved || full)) empty();
+  if (memory != NULL && (moved || full)) empty_tables();
 }
 
 static void want_in(const struct ta_module *module, uint64_t pc) {
@@ -273,7 +272,7 @@ void ta_symbols_want_data(uint64_t at) {
   want_in(ta_modules_find_any(at), at);
 }
 
-/* The usual size would be the program's limit of its first thread's stack. */
+/* Sets the stack's size, because the default is the program's limit for the first thread's stack. */
 static bool start_thread(void) {
   enum { STACK_BYTES = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Function, file and line of the addresses that a generation's stacks hold.
+/* Function, file and line of the addresses in a generation's stacks.
  *
  *   ta_symbols_begin();
  *   for each pc: ta_symbols_want(pc);
@@ -7,15 +7,13 @@
  *   for each pc: symbol = ta_symbols_of(pc) ...
  *   ta_symbols_release();
  *
- * A thread of their own looks names up, because a look-up has no time limit; what it finds is kept for as long as
- * the program has the same modules loaded. hold() waits for it until a moment its caller chooses. A function
- * whose name is not known by then, or that has none, is named by its module and the offset in it; in a later
- * generation it has its name.
+ * A separate thread looks names up, because a look-up has no time limit. Names are kept until an address belongs to another
+ * module. hold() waits for the thread until a time that the caller chooses. If a function's name is not known by then, or if it
+ * has none, the symbol is its module and offset; later generations have the name.
  *
- * Memory    one mapping of 1.8 MiB, touched as it is used; when it is full it is emptied. libdw's, while names are
- *           looked up. Threads the flusher's, and one of our own from the first want() until close(). Signals are
- *           blocked on both.
- * Errors    without memory or a thread: NULL from of(), for everything.
+ * Memory    one mapping of 1.8 MiB, touched as it is used and emptied when it is full; libdw's, while names are looked up.
+ * Threads   the flusher's, and one of this file from the first hold() until close(). Signals are blocked on both.
+ * Errors    if memory cannot be allocated, of() returns NULL for every address. Without the thread, symbols are offsets.
  */
 #ifndef TA_EMIT_STACKS_SYMBOLS_H
 #define TA_EMIT_STACKS_SYMBOLS_H
@@ -25,8 +23,8 @@
 #include <stdint.h>
 
 struct ta_text {
-  uint64_t id;  /* the flusher's, valid in its generation */
-  uint32_t gen; /* 0: in none yet */
+  uint64_t id;  /* of the string in generation gen; set by the flusher */
+  uint32_t gen; /* 0: in no generation yet */
   uint32_t len;
   char bytes[];
 };
@@ -38,21 +36,20 @@ struct ta_symbol {
   uint32_t state;
 };
 
-void ta_symbols_open(void); /* with a session; names are kept from the one before */
+void ta_symbols_open(void); /* at the start of a session; the names of the previous one are kept */
 void ta_symbols_close(void);
-/* Around fork(): before, in the parent, in the child. None of them waits. */
+/* Around fork(): before, in the parent, in the child. They never wait. */
 void ta_symbols_fork(void);
 void ta_symbols_forked(void);
 void ta_symbols_forked_child(void);
 void ta_symbols_keep_or_forget(void); /* in a child, before its first session */
 
-/* The addresses are those that were called or interrupted, not where calls return to. */
+/* Addresses are those of calls or interrupted code, not return addresses. */
 void ta_symbols_begin(void);
 void ta_symbols_want(uint64_t pc);
-void ta_symbols_want_data(
-    uint64_t at); /* of a variable; its symbol's function is the variable's name */
+void ta_symbols_want_data(uint64_t at);       /* a variable's; the symbol's function is its name */
 void ta_symbols_hold(uint64_t until_ns);      /* on CLOCK_MONOTONIC */
-struct ta_symbol *ta_symbols_of(uint64_t pc); /* NULL: in no module, or never wanted */
+struct ta_symbol *ta_symbols_of(uint64_t pc); /* NULL: in no module, or want() was not called */
 void ta_symbols_release(void);
 
 #endif

@@ -442,7 +442,7 @@ Test(emit_experiments, say_what_is_wrong_with_a_spec) {
     const char *reason;
   } bad[] = {
     { "experiment A\nevent B a b c d e\n", 1, "line 2: event B has more than 4" },
-    { "experiment A\nevent B\n", 2, "another number of events" },
+    { "experiment A\nevent B\n", 2, "n is not the spec's number" },
     { "experiment A\nexperiment B\n", 0, "one line that begins with experiment" },
     { "experiment Cache\nevent Hit\n", 1, "registered with other events" },
     { "experiment Cache\nevent Hit key_string\nevent Evict\nevent Dump\nevent Tick\n", 4,
