@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the analyses cost on top of ordering, and what publishing their reports costs.
+/* Measures what the analyses cost on top of ordering, and what publishing their reports costs.
  *
  * bench_analyses [--no-reports] TRACE...: prints for each a row "name events order_ns analyses_ns report_us KiB peak_KiB": CPU time
  * of one thread, the best of ROUNDS; analyses_ns an event is the difference of the two runs, report_us

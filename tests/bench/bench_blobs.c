@@ -79,7 +79,7 @@ __attribute__((noinline)) static void write_blobs(uint64_t n, uint64_t time, str
   ship(&w, out);
 }
 
-/* What every generation has: clocks, names, one goroutine on one thread. */
+/* Writes the batches that every generation has: clocks, names, one goroutine on one thread. */
 static void write_frame(struct tb_buf *out) {
   const struct tw_clocks clocks = { .frequency = 1000000000, .time = 1000, .mono_ns = 1000 };
   unsigned char header[TW_HEADER_BYTES];

@@ -183,7 +183,7 @@ struct slow {
   unsigned at; /* bytes said */
 };
 
-/* Not more of one address than it may have at once. */
+/* Spreads the peers over source addresses, so that none exceeds the limit per address. */
 static in_addr_t source_of(size_t i) {
   return htonl(0x7f000100u + (uint32_t)(i / SOURCE_PEERS));
 }

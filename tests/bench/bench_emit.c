@@ -108,7 +108,7 @@ static void lock_burst(void) {
 static void (*const bursts[KINDS])(void) = { floor_burst,  workers_burst, region_burst,
                                              switch_burst, wait_burst,    lock_burst };
 
-/* So deep that each stack is as long as is asked for. */
+/* Recurses until each stack is as long as requested. */
 __attribute__((noinline)) static void run_under(unsigned depth, void (*burst)(void)) {
   if (depth == 0)
     burst();
@@ -207,7 +207,8 @@ static uint64_t produced_bytes(void) {
   return status.produced_bytes;
 }
 
-/* Of a region's begin or end, with what a generation takes besides. */
+/* Returns the bytes per event of a region's begin or end, its share of the generation's other
+ * batches included. */
 static double bytes_an_event(void) {
   enum { BURSTS = 50 };
   ta_emit_sync(10000);

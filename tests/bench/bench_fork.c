@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fork() takes, with a child that ends at once.
+/* Measures fork() with a child that exits at once.
  *
  * bench_fork DESCRIPTORS COUNT MIB: sets the limit of open files, writes to so many MiB, and prints the median of so many
  * forks in us, from the call to the child's end seen. Knows nothing of us. */

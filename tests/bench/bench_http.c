@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the collector spends on its HTTP readers with many streams, without the sockets.
+/* Measures the CPU time that the collector's HTTP readers cost with many streams, without the
+ * sockets.
  *
  * bench_http TRACE STREAMS: prints two rows "name milliseconds bytes": CPU time of one scrape of /metrics,
  * and of one overview, which all live readers share each second. The streams stand in a real catalog;

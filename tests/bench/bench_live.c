@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long /healthz waits behind live readers.
+/* Measures how long /healthz waits while live readers are served.
  *
  * bench_live READERS RATE SECONDS: so many connections read /api/v1/live while RATE generations a second
  * are published, after the ring of live events was filled. Another connection asks for /healthz every

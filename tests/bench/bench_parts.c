@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a collector take that must be there, each alone, on one core and warm:
+/* Measures the steps that no collector can do without, each alone, on one core and warm:
  *
  *     tls      AES-128-GCM opened, records of 16 KiB
  *     crc      CRC32C of the bytes
@@ -41,7 +41,7 @@ static double cpu_ms(void) {
 
 static const unsigned char key[16] = { 1 }, iv[IV_BYTES] = { 2 };
 
-/* One record's bytes, sealed or opened; the tag lies behind the sealed ones. */
+/* Seals or opens the bytes of one record; the tag follows the sealed bytes. */
 static int crypt_record(EVP_CIPHER_CTX *ctx, int seal, const unsigned char *from, size_t n,
                         unsigned char *to, unsigned char *tag) {
   int len;

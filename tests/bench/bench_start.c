@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a start takes after a kill: RUNS streams, each with an open run of MB MiB in generations of 46 KB, all of them
- * in checkpoints. From opening the store until it takes records, until the first new one is acked, and until a barrier
- * has seen every run, each read back by then. Once with the files in the page cache, once without.
+/* Measures a start after a kill: RUNS streams, each with an open run of MB MiB in generations of 46 KB, all of them in
+ * checkpoints. Prints the time from opening the store until it accepts records, until the first new record is acked,
+ * and until a barrier has passed every run, each of them read back by then. Measured once with the files in the page
+ * cache, once without.
  *
  * bench_start [RUNS] [MB] [FOLDER] */
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What storing costs: CPU of the store's two threads per MB and wall MB/s, from submit to the last ack and seal,
- * beside plain pwrite + fdatasync of the same bytes in the same run (once, as one file; the store writes
- * them twice, to the log and to the segment). Then how long a start takes with all of that still in the
- * log, because a stream that began first has not ended its generation.
+/* Measures the cost of storing: CPU of the store's two threads per MB, and wall MB/s from submit to the last ack and
+ * seal. The floor beside it is plain pwrite + fdatasync of the same bytes in the same run, to one file; the store
+ * writes them twice, to the log and to the segment. Last, the time of a start with all of these bytes still in the log,
+ * because the first stream has not ended its generation.
  *
  * bench_store [MB] [BATCH_BYTES] [STREAMS] [FOLDER] */
 #include <fcntl.h>
@@ -140,7 +140,7 @@ static void write_all(struct bench *bench, const unsigned char *bytes, uint64_t 
   free(w);
 }
 
-/* One batch of a generation that does not end: the log is kept from there on. */
+/* Writes one batch of a generation that does not end, so that the log is kept from here on. */
 static void hold_log(struct bench *bench, unsigned stream, const unsigned char *bytes, size_t len) {
   struct writer w = { .gen = 1 };
 

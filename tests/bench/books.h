@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each stream of a fleet wrote and was acked, in memory that outlives a process that is killed. At the end
- * check_books.py compares it with what the collector has.
+/* Records what each stream of a fleet wrote and had acked, in memory that survives a killed process. At the end
+ * check_books.py compares the records with what the collector has.
  *
  * Threads   one process writes an entry; the file is written when all processes have ended.
  * Errors    NULL, false: errno.

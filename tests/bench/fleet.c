@@ -74,7 +74,7 @@ struct trace {
   struct piece *gens;
 };
 
-/* One that wrote its last and waits for its acks. */
+/* A stream that wrote its last bytes and waits for its acks. */
 struct leaver {
   ta_forward *forward;
   struct book *book;
@@ -221,7 +221,7 @@ static void close_leaver(struct fleet *fleet, struct leaver *leaver, bool ended)
   ta_forward_close(leaver->forward, 0);
 }
 
-/* It writes no more; the process goes on meanwhile. */
+/* Stops writing the stream; its process goes on. */
 static void leave(struct fleet *fleet, struct stream *stream) {
   if (fleet->nleavers == fleet->leavers_cap) {
     fleet->leavers_cap = fleet->leavers_cap * 2 + 16;
@@ -284,7 +284,8 @@ static void write_generation(struct fleet *fleet, struct stream *stream, uint64_
   if (--stream->left == 0) replace(fleet, stream);
 }
 
-/* So many leave by now, since the process began at `from_ns`; *gone have. */
+/* Lets as many streams leave as are due since the process began at `from_ns`; *gone counts those
+ * that left. */
 static void let_leave(struct fleet *fleet, uint64_t from_ns, uint64_t now, uint64_t *gone) {
   uint64_t due = fleet->n * fleet->options.leave_percent * ((now - from_ns) / MS) / (100 * 60000);
 

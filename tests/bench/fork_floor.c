@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fork() costs at least in a program that has a TLS connection in it: preloaded, makes two threads, connects to
- * FLOOR_SERVER (address:port) with the certificates in FLOOR_CERTS, and does nothing more. bench_fork's peer; knows nothing of
- * us. */
+/* Measures the floor for fork() in a program with a TLS connection: when preloaded, makes two threads and connects to
+ * FLOOR_SERVER (address:port) with the certificates in FLOOR_CERTS, and does nothing more. Compared with bench_fork;
+ * independent of the agent. */
 #include <arpa/inet.h>
 #include <openssl/ssl.h>
 #include <pthread.h>

@@ -57,7 +57,7 @@ static void write_tables(struct maker *m, uint64_t time) {
   end_batch(m);
 }
 
-/* One thread's events of a generation; answers when the last one was. */
+/* Writes one thread's events of a generation; returns the time of the last event. */
 static uint64_t write_thread(struct maker *m, uint64_t thread, uint64_t time, uint64_t bytes_max) {
   uint64_t until = m->bytes + bytes_max, seq = 0, g = thread + 1;
   const uint64_t proc[] = { thread, TW_PROC_RUNNING }, status[] = { g, thread, TW_GO_RUNNING };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the benches that send a trace as a program would have in common: the trace in memory, a stream to a
- * collector, the trace's batches one by one. Whatever fails ends the program and says what.
+/* Shared by the benches that send a trace as a program would: the trace in memory, a stream to a collector, the trace's
+ * batches one by one. Any failure prints its reason and ends the program.
  */
 #ifndef TT_BENCH_SESSION_H
 #define TT_BENCH_SESSION_H

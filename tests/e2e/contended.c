@@ -53,7 +53,7 @@ static void until_it_sleeps(void) {
   while (atomic_load(&waiter) == 0 || !sleeps(atomic_load(&waiter))) sched_yield();
 }
 
-/* One is held, and the other thread waits for it; round after round. */
+/* Holds a lock while the other thread waits for it, round after round. */
 static void hold(int rounds, void (*take)(void), void (*give)(void)) {
   for (int i = 0; i < rounds; i++) {
     until(4 * i);

@@ -111,7 +111,8 @@ static void end(void) {
   const char *reason_ms = getenv("REASON_MS");
 
   int error = ta_emit_sync(1000);
-  /* So long the reason why nothing was acked may take to come: whoever calls the collector may wait for a core. */
+  /* Wait up to reason_ms for the reason why nothing was acked: the thread that calls the collector may have to wait for
+   * a core. */
   for (int left = reason_ms != NULL ? atoi(reason_ms) : 0; left > 0; left--) {
     if (ta_emit_forward_status(&status) != TA_OK || status.last_error[0] != '\0') break;
     usleep(1000);

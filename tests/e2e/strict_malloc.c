@@ -49,7 +49,7 @@ static void leave(void) {
   inside = false;
 }
 
-/* One of the things that allocators do inside, in turns. */
+/* Does one of the things that allocators do internally, in turns. */
 static void busy_itself(unsigned long turn) {
   struct timespec moment = { 0, 1000 };
   int before = errno;

@@ -75,13 +75,14 @@ static long now_us(void) {
   return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* And for longer than 20 us: a system call that is shorter is not one that blocked. */
+/* Waits until the other thread has slept for more than 20 us: a shorter system call does not count
+ * as blocked. */
 static void wait_until_it_sleeps(void) {
   while (ready == 0 || !sleeps(ready)) sched_yield();
   for (long end = now_us() + 100; now_us() < end;) sched_yield();
 }
 
-/* How each waits, and what ends that. */
+/* The ways in which a thread waits, and what wakes it. */
 
 static void in_mutex(void) {
   MUST(pthread_mutex_lock(&mutex) == 0);
@@ -430,7 +431,8 @@ static void linger(void) {
   while ((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000 < LINGER_MS);
 }
 
-/* Nothing of the agent's runs beside a program that has only begun: it may still part from its namespaces. */
+/* Asserts that no thread of the agent runs beside a program that has only begun: the program may still unshare its
+ * namespaces. */
 static void alone(void) {
   char line[512];
   int tasks = 0;
@@ -515,7 +517,8 @@ static void use_heap(void) {
   MUST(reallocarray(NULL, SIZE_MAX / 2, 3) == NULL && errno == ENOMEM);
 }
 
-/* What a careful daemon does when it begins; and its next descriptor is the lowest free one. */
+/* Closes all descriptors, as a careful daemon does at its start; its next descriptor is the lowest
+ * free number. */
 static void close_everything(void) {
   closefrom(3);
   for (int fd = 3; fd < 1024; fd++) MUST(close(fd) == -1 && errno == EBADF);
@@ -772,7 +775,7 @@ static void run_another(const char *self) {
   MUST(false);
 }
 
-/* One of the agent's threads has begun its work: it has a name then. */
+/* Returns whether a thread of the agent has begun its work: it has a name then. */
 static bool agent_is_at_work(void) {
   DIR *tasks = opendir("/proc/self/task");
   char path[64], name[16];
@@ -790,7 +793,7 @@ static bool agent_is_at_work(void) {
   return found;
 }
 
-/* What is open stays open, whatever the agent's threads do with descriptors. */
+/* Asserts that the program's descriptors stay open, whatever the agent's threads do with theirs. */
 static void keep_descriptors(void) {
   enum { KEPT = 40 };
   int kept[KEPT], n = 0;

@@ -43,7 +43,7 @@ enum {
 
 #define NOBODY "127.0.0.1:9"
 
-/* Who is out of memory. */
+/* Which threads run out of memory. */
 
 static _Thread_local bool in_call; /* the host's thread is inside the agent */
 static atomic_bool tls_counts;     /* else the agent's own do */
@@ -233,7 +233,7 @@ static bool session(struct scene *s, long n, bool ever) {
   return true;
 }
 
-/* Nobody listens, and there is what an earlier program left: it is read, and stays. */
+/* No collector listens, and an earlier program left a trace: it is read, and kept. */
 static void session_away(struct scene *s, long n, bool ever) {
   ta_forward *f = NULL;
 

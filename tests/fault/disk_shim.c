@@ -94,7 +94,7 @@ static bool is_unreadable_file(int fd) {
   return orders->inode == 0 || (fstat(fd, &st) == 0 && (int64_t)st.st_ino == orders->inode);
 }
 
-/* How many of the n bytes can be read; -1: not one. */
+/* Returns how many of the n bytes can be read, or -1 with errno if not even the first can. */
 static ssize_t readable(int fd, size_t n, off_t at) {
   off_t from = orders->unreadable_from, end = orders->unreadable_end;
 
@@ -111,7 +111,7 @@ ssize_t pread(int fd, void *to, size_t n, off_t at) {
   return can < 0 ? -1 : syscall(SYS_pread64, fd, to, (size_t)can, at);
 }
 
-/* Of one place in memory, as HTTP reads a file. */
+/* Reads into one buffer only, as HTTP does with files. */
 ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags) {
   struct iovec to = *iov;
   ssize_t can = readable(fd, to.iov_len, at);

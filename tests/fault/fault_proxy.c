@@ -221,7 +221,8 @@ static void queue(struct pump *p, const char *bytes, size_t n) {
   proxy.bytes += n;
 }
 
-/* How many of n bytes go before the next fault, and which; KINDS: none of them strikes. */
+/* Returns how many of n bytes pass before the next fault; *out is its kind, KINDS if no fault
+ * strikes. */
 static size_t until_fault(const struct pump *p, size_t n, enum kind *out) {
   size_t best = n;
 

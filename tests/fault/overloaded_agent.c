@@ -98,7 +98,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of all threads' calls together. */
+/* Returns the quantile over the calls of all threads. */
 static uint32_t quantile(const struct writer *w, bool cpu, double q) {
   static uint32_t all[THREADS * CALLS_MAX / 8];
   size_t n = 0;

@@ -75,7 +75,7 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of all threads' measured events together. */
+/* Returns the quantile over the measured events of all threads. */
 static uint32_t quantile(double q) {
   static uint32_t all[THREADS * NOTED_MAX];
   size_t n = 0;

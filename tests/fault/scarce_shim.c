@@ -51,7 +51,7 @@ static struct range { uintptr_t from, to; } program, c_library;
 static __thread int inside
     __attribute__((tls_model("initial-exec"))); /* the shim's own doing does not count */
 
-/* What malloc() is without us: the sanitizer's, else the C library's. */
+/* The malloc() that is used without this shim: the sanitizer's, else the C library's. */
 #define REAL(type, name, args)                                                                     \
   type __interceptor_##name args __attribute__((weak));                                            \
   type __libc_##name args
@@ -364,7 +364,7 @@ OPEN(openat, at, int at, )
 OPEN(openat64, at, int at, )
 #undef OPEN
 
-/* What the C library adds something to. */
+/* Functions that call the C library's own after a chance to fail. */
 #define FORWARD(type, name, error, broken, args, types, pass)                                      \
   type name args {                                                                                 \
     if (call_fails(error, false, #name "\n")) return broken;                                       \

@@ -88,7 +88,8 @@ static void rest_until(ta_forward *f, uint64_t moment_ns, uint64_t *report_ns, u
   }
 }
 
-/* What an end of this program, by whatever, cannot lose any more. Told at once: it may come right now. */
+/* Syncs: what is synced cannot be lost by any end of this program. Reported at once, since the end may come right
+ * now. */
 static void make_safe(ta_forward *f, uint64_t gen) {
   int said = ta_forward_sync(f, SYNC_MS);
 
@@ -101,7 +102,8 @@ static void wait_for_acks(ta_forward *f, uint64_t gen) {
   while (!stop && ta_forward_sync(f, REPORT_EVERY_NS / 1000000) == TA_E_TIMEOUT) report(f, gen);
 }
 
-/* Nothing else waits in the spool, which could take the place of the half that is held. */
+/* Waits for the acks first: nothing else may remain in the spool that could be evicted instead of
+ * the half that is held. */
 static void write_in_halves(ta_forward *f, const unsigned char *bytes, size_t n, uint64_t gen) {
   wait_for_acks(f, gen);
   ta_forward_write(f, bytes, n / 2);

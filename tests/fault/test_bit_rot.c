@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One bit flipped, anywhere in the log or the archive (reliability.md, row 11): it is always noticed, and costs no
- * more than the record or the segment it hit.
+/* Flips one bit anywhere in the log or the archive (reliability.md, row 11): the damage is always noticed, and costs no
+ * more than the record or the segment that it hit.
  *
  * Each flip is tried on the files themselves and taken back. TC_FULL=1 tries 20,000 of them. */
 #include <criterion/criterion.h>
@@ -132,8 +132,8 @@ static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
          a->payload_crc == b->payload_crc;
 }
 
-/* What is read back is what was written, without the record that was hit; unless that was the last group, of which
- * nothing after it counts. A file whose first record is hit has no salt: it is all of it. */
+/* Expects what was written to be read back, without the damaged record. If that record was in the last group, nothing
+ * after it counts. A file whose first record is damaged has no salt: the whole file is lost. */
 static void expect_log(int wal, const struct image *image, size_t hit) {
   const struct place *place = &image->places[hit];
   struct tc_log_scan scan;

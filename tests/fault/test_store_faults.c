@@ -297,7 +297,7 @@ Test(store_faults, a_shortage_is_waited_for_and_other_errors_are_told) {
 Test(store_faults, damage_in_the_log_costs_the_generation_it_hits) {
   struct tt_writer a = tt_attach_as(&tt, 1, 1), b = tt_attach_as(&tt, 2, 2);
 
-  /* Nothing is sealed, so that all of it is in the log only. */
+  /* No generation ends, so nothing is sealed and all of it is only in the log. */
   tt_header(&a);
   tt_header(&b);
   parts_errno = ENOSPC;
@@ -486,7 +486,7 @@ Test(store_faults, a_row_that_lags_behind_its_meta_is_mended_at_the_next_start) 
   tt_expect_proven(&tt);
 }
 
-/* It was ordered from open/, and the file has its meta and not yet its name. */
+/* The verdict is on a file in open/ that has its meta but not yet its final name. */
 Test(store_faults, a_verdict_is_kept_that_comes_while_the_disk_fails) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
   struct tc_submit *msg = tc_submit_new(TC_SUBMIT_VERDICT);

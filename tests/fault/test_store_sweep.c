@@ -212,7 +212,8 @@ static void try_fault(const char *what) {
   tt_child_expect(&store, acked, what);
 }
 
-/* How many calls a run without a fault makes; a few more or less each time, since threads race. */
+/* Counts the calls of a run without faults; the number varies a little between runs, since threads
+ * race. */
 static unsigned count_calls(const atomic_uint *calls) {
   sweep->fail_io = sweep->fail_allocation = 0;
   try_fault("nothing fails");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fuzz target is: one function that takes any bytes, and aborts where a promise is broken.
+/* A fuzz target is one function that accepts any bytes, and aborts if a promise is broken.
  *
  * The same target runs under clang's libFuzzer (preset fuzz), and under every compiler with
  * fuzz_main.c, which replays a corpus and can mutate by itself.

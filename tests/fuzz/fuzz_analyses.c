@@ -90,7 +90,7 @@ static void compare_distributions(const struct to_distribution *a,
              a->p90_ns == b->p90_ns && a->p99_ns == b->p99_ns && a->p999_ns == b->p999_ns);
 }
 
-/* What is made of the figures alone is what a whole report says. */
+/* Checks that a report made of the figures alone has the same figures as a whole report. */
 static void check_figures(const struct figures *kept, const struct to_report *r) {
   for (unsigned t = 0; t < r->schema->tables; t++)
     FUZZ_CHECK(r->table[t].rows_total == kept->rows_total[t] && r->table[t].rows == 0);

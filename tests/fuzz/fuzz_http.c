@@ -22,7 +22,7 @@ static tb_rc moment(const char *text, struct tb_diag *diag, uint64_t *out_wall_n
   return tc_time_parse(text, 1, diag, out_wall_ns);
 }
 
-/* What is read out of parameters, a client may ask again. */
+/* Checks that a client can ask again with what was parsed from the parameters. */
 static void look_at_query(const struct tp_route *route, const char *text) {
   static const struct tp_times times = { moment, tc_span_parse };
   ProtobufCMessage *message;
@@ -81,7 +81,7 @@ static void look_at_body(const struct tp_route *route, const struct tc_http_requ
   tb_arena_fini(&arena);
 }
 
-/* What follows a head is its body, if all of it is there. */
+/* Takes what follows a head as its body, if all of the body is present. */
 static void look_at(const struct tc_http_request *r, const uint8_t *rest, size_t size) {
   unsigned unused;
 

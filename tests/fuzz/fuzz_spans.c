@@ -102,7 +102,7 @@ static void mix_span(uint64_t *hash, const struct to_span *span) {
   mix(hash, more.parent);
 }
 
-/* Also looks at every byte of its texts. */
+/* Adds the span to the checksum, and so reads every byte of its texts. */
 static void add_to_sum(struct checker *c, const struct to_span *span) {
   uint64_t hash = 0;
 
@@ -229,7 +229,7 @@ static void add_goroutine(struct checker *c, const struct to_span *span) {
   c->closing++;
 }
 
-/* One that ends before its call has lost its P. */
+/* Adds a piece of a system call; a piece that ends before its call has lost its P. */
 static void add_piece(struct checker *c, const struct to_span *span) {
   struct seen *seen = see(c, span->life, 0);
 

@@ -54,7 +54,7 @@ static struct sum split_in(const uint8_t *data, size_t size, size_t piece) {
     FUZZ_CHECK(used <= n && (rc == TB_OK || used == n));
     if (rc == TB_OK) take_item(&sum, &item);
     at += used;
-    /* What one piece holds is asked for until nothing comes, as its reader does. */
+    /* Each piece is drained before the next one is fed, as its reader does. */
     while (rc == TB_OK && used == n) {
       rc = tw_split_feed(&split, data + at, 0, &used, &item);
       if (rc == TB_OK) take_item(&sum, &item);

@@ -16,7 +16,8 @@ static tb_rc encode(const char *source, struct tb_mem *mem, struct tb_buf *out) 
   return rc;
 }
 
-/* What is written of a trace's bytes reads back as what is written the same. */
+/* Writes the trace as text, reads the text back, and checks that writing it again gives the same
+ * text. */
 static void write_and_read(const unsigned char *bytes, size_t n, struct tb_mem *mem) {
   struct tb_buf text, back, again;
   struct tb_diag diag;

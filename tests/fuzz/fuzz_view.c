@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users build on: whatever the reader lets through, every event can be pulled, viewed, made a span,
- * its stack asked by depth; the survey answers; all memory comes back. */
+/* Checks what users build on: for any input that the reader accepts, every event can be pulled, viewed and made a span,
+ * its stack read by depth; the survey answers; all memory is released. */
 #include "fuzz/fuzz.h"
 #include "fuzz/trace_budget.h"
 #include "online/event/allocfree.h"
@@ -55,7 +55,7 @@ static tb_rc no_open(void *self, const struct to_span *span) {
   return TB_OK;
 }
 
-/* Its arguments by their types: what is a stack or a string can be asked for. */
+/* Looks up the arguments that are stacks or strings by their types. */
 static void look_at_args(const struct to_generation *gen, const struct to_event *ev) {
   enum tw_arg_type types[4];
   unsigned n = to_event_args(ev->type, types);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One input in four is read with little memory left, so that each request for more is refused some time. */
+/* Reads one input in four with little memory left, so that each allocation is refused some time. */
 #ifndef TT_TRACE_BUDGET_H
 #define TT_TRACE_BUDGET_H
 

@@ -51,7 +51,7 @@ static size_t put_varint(unsigned char *p, uint64_t v) {
   return n;
 }
 
-/* What does not parse becomes one last piece. */
+/* Cuts the seed into pieces; the part that does not parse becomes one last piece. */
 static void cut_pieces(const struct tt_seed *seed, struct pieces *out) {
   size_t pos = HEADER_BYTES < seed->len ? HEADER_BYTES : seed->len;
 

@@ -36,7 +36,7 @@ static uint64_t mix(uint64_t h, uint64_t w) {
   return h ^ h >> 29;
 }
 
-/* How many arguments of an ordered event mean something: see online/event/event.h. */
+/* Returns how many arguments of an ordered event have a meaning: see online/event/event.h. */
 static unsigned meaningful_args(unsigned type) {
   switch (type) {
   case TW_EV_SYNC:
@@ -67,7 +67,7 @@ static tb_rc hash_events(void *self, const struct to_generation *gen, const stru
   return TB_OK;
 }
 
-/* One mutant in eight is fed in small pieces: chunking must not matter. */
+/* Feeds one mutant in eight in small pieces: chunking must not matter. */
 static tb_rc read_trace(struct to_reader *reader, const unsigned char *data, size_t len,
                         struct tt_rng *rng) {
   bool chunked = tt_below(rng, 8) == 0;
@@ -94,7 +94,7 @@ static struct answer our_answer(const unsigned char *data, size_t len, uint64_t 
   tb_mem_init(&mem, tb_mem_libc, NULL, 256 << 20);
   tb_diag_clear(&diag);
   struct to_limits limits = { .fuel_tries = UINT64_C(1) << 40 }; /* Go has no such limit */
-  /* How the bytes are held and which instructions are used must not matter either. */
+  /* The storage of the bytes and the choice of instructions must not matter either. */
   unsigned flags = (unsigned)tt_below(&rng, 2) * TO_READER_BYTES_STAY |
                    (unsigned)tt_below(&rng, 2) * TO_READER_PLAIN;
   if (to_reader_new(&mem, &limits, flags, sink, &diag, &reader) != TB_OK) abort();

@@ -56,7 +56,7 @@ static unsigned stream_of_conn(const struct sim_agents *agents, uint64_t conn) {
   return stream;
 }
 
-/* What sets out to an agent, which will hear it later, or never. */
+/* Takes a reply that is sent to an agent over a connection, which delivers it later or never. */
 static void hear_wired(struct sim_agents *agents, const struct tc_reply *reply) {
   unsigned stream = sim_wires_answer(agents, reply);
   const struct sim_agent *agent = &agents->agents[stream];
@@ -275,7 +275,7 @@ bool sim_agents_understand(struct sim_agents *agents) {
 
 /* ---- runs */
 
-/* What was traced about now, as a trigger would. */
+/* Keeps what was traced about now, as a trigger would. */
 static void keep_some(struct sim_agents *agents) {
   uint64_t now = sim_world->wall_ns;
   struct tc_keep keep = { .from_ns = now - agents->keep_ns,
@@ -328,7 +328,7 @@ bool sim_agents_end_soon(struct sim_agents *agents) {
       if (agent->conn == 0) attach(agents, i);
       if (sim_world->mono_ns >= limit) sim_violation("stream %u: no answer to its attach", i);
     }
-    /* What is on its way arrives, too. */
+    /* Records that are already sent arrive, too. */
     agent->end_at = sim_script_border(&agents->scripts[i], agent->next > 1 ? agent->next - 1 : 1);
   }
   return true;

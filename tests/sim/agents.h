@@ -54,7 +54,7 @@ bool sim_agents_end_soon(struct sim_agents *agents);
 bool sim_agents_send(struct sim_agents *agents, unsigned stream);
 /* The agent is gone, and will come again. */
 void sim_agents_leave(struct sim_agents *agents, unsigned stream);
-/* Its connection moves nothing for so long; or never again, and nobody knows. */
+/* Stalls the stream's connection for `ns`, or for ever, without either side noticing. */
 void sim_agents_stall(struct sim_agents *agents, unsigned stream, uint64_t ns);
 void sim_agents_lose_touch(struct sim_agents *agents, unsigned stream);
 /* Something of what is on its way arrives. */
@@ -65,11 +65,11 @@ bool sim_agents_are_done(const struct sim_agents *agents); /* all is acked */
 /* Until all is acked, and archived. False: the store has failed. */
 bool sim_agents_finish(struct sim_agents *agents, bool understand);
 
-/* Who wants to write this stream. */
+/* Fills in who asks to write this stream. */
 void sim_attach_fill(struct tc_attach *attach, unsigned stream,
                      const unsigned char id[TC_STREAM_BYTES]);
 
-/* What must not be: says where, and ends the program. */
+/* Reports a broken promise with its place, and ends the program. */
 _Noreturn void sim_violation(const char *fmt, ...) TB_PRINTF(1, 2);
 /* Said of each violation: the run's name, and what to begin it with again. */
 void sim_violation_context(void (*say)(void *self), void *self);

@@ -35,7 +35,8 @@ static int fail(int why) {
   return -1;
 }
 
-/* What goes wrong with this call, as an errno; 0: nothing, or only a part of it is done. */
+/* Returns the errno that this call fails with; 0 if it succeeds, perhaps only in part
+ * (*out_short). */
 static int fault(const char *call, bool *out_short) {
   struct sim_world *world = sim_world;
   enum sim_fault f =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a power cut leaves. */
+/* The state of the disk after a power cut. */
 #include <string.h>
 
 #include "sim/disk_private.h"
@@ -72,7 +72,7 @@ static struct sim_file *twin_of(void *self, struct sim_file *file) {
   if (!file->is_folder) {
     sim__image_free(twin->live);
     sim__image_free(twin->medium);
-    /* What a failed sync dropped is nowhere but in memory. */
+    /* Bytes that a failed sync dropped exist only in memory. */
     twin->medium = file->believed != NULL ? sim__image_share(file->medium)
                                           : torn_image(crash, file->medium, file->live);
     twin->live = sim__image_share(twin->medium);

@@ -53,8 +53,8 @@ struct sim_disk {
 struct sim_disk *sim_disk_new(void);
 void sim_disk_free(struct sim_disk *disk);
 
-/* What the power cut leaves. The first patterns are the plain ones, the others are chance's:
- * 0 nothing that was not synced · 1 all of it · 2 the names, not the bytes · 3 the bytes, not the names */
+/* Patterns of what survives a power cut. The first ones are fixed, the others are random: 0 nothing that was not synced
+ * · 1 all of it · 2 the names, not the bytes · 3 the bytes, not the names */
 enum { SIM_PLAIN_PATTERNS = 4 };
 struct sim_disk *sim_disk_crash(struct sim_disk *disk, unsigned pattern, struct sim_chance *chance);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run shared by processes: each takes the part of its number. */
+/* A run shared by several processes: each handles the jobs of its number. */
 #ifndef SIM_JOBS_H
 #define SIM_JOBS_H
 

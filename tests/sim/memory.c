@@ -7,7 +7,7 @@
 
 #include "sim/world.h"
 
-/* What malloc() is without us: a sanitizer's, else the C library's. */
+/* The malloc() that is used without this file: a sanitizer's, else the C library's. */
 #ifdef TC_SANITIZED
 #define REAL(name) __interceptor_##name
 #else

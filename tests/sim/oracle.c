@@ -15,7 +15,7 @@
 #include "proto/frame.pb-c.h"
 #include "sim/world.h"
 
-/* What the metas have of a unit. */
+/* Counts what the metas report of a unit. */
 struct seen {
   unsigned times;          /* archived; or its LOSS told */
   uint64_t batches, bytes; /* told as lost, by whomever */
@@ -166,7 +166,8 @@ static unsigned stream_of(const tc_meta *meta, const char *path) {
 
 /* ---- ledgers */
 
-/* Of what is not lost between its first record and its last, a record has the sums. */
+/* Expects the sums in a record to match all units between its first and its last record that are
+ * not lost. */
 static void expect_sums(struct proof *proof, const tc_meta *meta, const char *path) {
   const Tracecollect__V1__GenerationMeta *sum = meta->generations[0];
   unsigned stream = stream_of(meta, path);

@@ -88,7 +88,7 @@ static void add_generation(struct writer *w, size_t batches) {
   add_unit(w, unit);
 }
 
-/* Of a generation of which `sent` batches are on their way already. */
+/* Adds the loss of a generation of which `sent` batches were sent already. */
 static void add_loss(struct writer *w, size_t sent) {
   Tracecollect__V1__GenerationEnd begun = TRACECOLLECT__V1__GENERATION_END__INIT;
   Tracecollect__V1__Loss loss = TRACECOLLECT__V1__LOSS__INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agents of a simulation say: record n of a stream is given by the seed and n alone, so who has the script
- * knows what the archive must hold.
+/* Scripts of what the agents of a simulation send. The seed and n alone determine record n of a stream, so the script
+ * says what the archive must hold.
  *
  * A stream is its header, generations and losses, and at last a CLOSE, which comes where the stream is told to end:
  * behind a whole generation or a loss. */

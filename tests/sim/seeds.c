@@ -91,7 +91,7 @@ static enum sim_fault fail_some(void *self, const char *call) {
   if (life->failing == 0) return SIM_NO_FAULT;
   life->failing--;
   bool fails = sim_once_in(&life->chance, 6);
-  /* What is lost on the disk is another test's (store_order): here each read succeeds at last. */
+  /* Loss by the disk is tested elsewhere (store_order): here each read succeeds at last. */
   if (is_read && (!fails || life->failed_reads == TC_READ_TRIES - 1)) {
     life->failed_reads = 0;
     return SIM_NO_FAULT;
@@ -135,7 +135,8 @@ static void arm(struct life *life) {
   life->world.self = life;
 }
 
-/* Of each file in open/ one in two. What of it the log has not let go of is made again; the rest is lost, and told. */
+/* Flips a bit in about half of the files in open/. Data that the log still has is written again; the rest is lost, and
+ * reported as lost. */
 static void rot(struct life *life) {
   const struct sim_file *open = sim_find(life->left->root, "open");
   const char *name;
@@ -190,7 +191,7 @@ static void stop(struct life *life) {
 
 /* ---- a life */
 
-/* Its end, in two of three; else silence, for a while or for good. */
+/* Ends a connection in two cases of three; else silences it, for a while or for good. */
 static void hurt_connection(struct life *life) {
   struct sim_chance *chance = &life->chance;
   unsigned stream = (unsigned)sim_below(chance, SIM_STREAMS);
@@ -265,8 +266,8 @@ static void start_well(struct life *life) {
   if (!sim_agents_start(&life->agents, &diag)) sim_violation("it does not start: %s", diag.text);
 }
 
-/* Nothing goes wrong any more: all that was begun is reported, acked and archived. A store may say only now that it has
- * failed before; one that starts from here on does not fail. */
+/* Ends the life without further faults: everything begun is reported, acked and archived. A store may report only now
+ * that it failed before; a store that starts from here on does not fail. */
 static void end(struct life *life) {
   life->world.boundary = NULL;
   life->world.fault = NULL;
@@ -444,8 +445,8 @@ int main(int argc, char **argv) {
   read_arguments(argc, argv);
   pid_t below = sim_split(&run.job, run.jobs);
   sim_vfs_register();
-  /* What libraries make once is made before the first life, as in a daemon that has long begun: its allocations
-   * would be other ones. */
+  /* Libraries make their one-time allocations before the first life, as in a long-running daemon: else the allocations
+   * of the first life would differ. */
   ERR_clear_error();
   live_through(0, &life);
   double began = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);

@@ -222,7 +222,7 @@ unsigned sim_wires_answer(struct sim_agents *agents, const struct tc_reply *repl
   return wire->stream;
 }
 
-/* Nobody hears anything; that nothing comes is noticed after a while, by both. */
+/* A step in which no message arrives; both sides notice the silence after a while. */
 static void step_silently(struct sim_wire *wire) {
   struct sim_agent *agent = &wire->agents->agents[wire->stream];
 

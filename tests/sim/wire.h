@@ -23,7 +23,7 @@ struct sim_wire;
 void sim_wire_open(struct sim_agents *agents, unsigned stream, uint64_t conn,
                    const unsigned char id[TC_STREAM_BYTES]);
 void sim_wire_say(struct sim_agents *agents, uint64_t conn, const struct tc_record *record);
-/* Its agent is gone. */
+/* Ends a connection whose agent has left. */
 void sim_wire_leave(struct sim_agents *agents, uint64_t conn);
 void sim_wire_stall(struct sim_agents *agents, uint64_t conn, uint64_t ns);
 void sim_wire_swallow(struct sim_agents *agents, uint64_t conn);

@@ -22,7 +22,7 @@ enum { SIM_FD_FIRST = 1 << 20, SIM_FDS = 128, SIM_THREADS = 8, SIM_MAPS = 16 };
 
 #define SIM_STATE "/simulated"
 
-/* What may go wrong with a call; 0: nothing. */
+/* The faults of a call; 0: none. */
 enum sim_fault { SIM_NO_FAULT, SIM_EIO, SIM_ENOSPC, SIM_EINTR, SIM_SHORT };
 
 struct sim_fd {

@@ -38,7 +38,7 @@ void tt_blobs_batch(struct tt_blobs *t, enum tw_substream_kind kind, const char 
 void tt_blobs_raw(struct tt_blobs *t, const void *bytes, size_t n);
 /* A blob after what the open batch has (tt_blobs_batch()), over as many more as it takes. */
 void tt_blobs_add(struct tt_blobs *t, const char *name, uint64_t id, const void *bytes, size_t n);
-/* One piece as it is told to be, right or wrong; it must fit into the open batch. */
+/* Writes one piece exactly as described, valid or not; it must fit into the open batch. */
 void tt_blobs_piece(struct tt_blobs *t, uint64_t id, uint64_t blob_bytes, uint64_t at,
                     const void *bytes, size_t n);
 /* The log that holds it. */

@@ -11,8 +11,8 @@
  * tracecollect:ROLE/test; the server's certificate also names localhost, 127.0.0.1 and ::1. */
 void tt_certs_make(const char *dir);
 
-/* One more certificate of the CA in dir, NAME.pem and NAME.key. san is what an openssl
- * configuration would say after subjectAltName=, e.g. "URI:tracecollect:agent/shop", or NULL for
+/* Issues another certificate of the CA in dir, NAME.pem and NAME.key. san is the value that an
+ * openssl configuration has after subjectAltName=, e.g. "URI:tracecollect:agent/shop", or NULL for
  * none. seconds counts from now to its end; negative: it has expired. */
 void tt_certs_issue(const char *dir, const char *name, const char *san, long seconds);
 

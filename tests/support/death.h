@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call does to its process: it is run in a child, with stderr read. Only where no other thread runs. */
+/* Runs a call in a child process and reads its stderr, to see how the call ends the process. Only for use while no
+ * other thread runs. */
 #ifndef TT_DEATH_H
 #define TT_DEATH_H
 

@@ -25,7 +25,7 @@ struct tt_http {
 /* Limits as a test wants them quick: seconds where the daemon has tens of them. */
 struct tc_http_limits tt_http_limits(void);
 
-/* Of the servers that are started: http.metrics: open. */
+/* Value of http.metrics for the servers that are started: true for "open". */
 extern bool tt_http_metrics_are_open;
 
 /* The unix socket and a port for metrics are there, too; address "": nothing else. query: NULL where no question goes there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a test waits for what must come: only a failure takes so long, and a busy machine is none. TC_PATIENCE in the
- * environment makes it longer, as for the end-to-end tests: how much slower than two free cores this machine may be.
- * A case has no timeout of its own beside it; ctest ends an entry that hangs. */
+/* How long a test waits for an event that must happen. Only a failing test waits that long, and a busy machine is not a
+ * failure. TC_PATIENCE in the environment multiplies it, as for the end-to-end tests: how much slower than two free
+ * cores this machine may be. Test cases have no timeout of their own; ctest ends an entry that hangs. */
 #ifndef TT_PATIENCE_H
 #define TT_PATIENCE_H
 
@@ -25,7 +25,7 @@ static inline _Bool tt_full(void) {
   return text != NULL && *text != '\0';
 }
 
-/* Of a sweep or a size: so much, and under a sanitizer, which takes ten times as long for it, so much less. */
+/* Size of a sweep: the full one, and a smaller one under a sanitizer, which is ten times slower. */
 #ifdef TC_SANITIZED
 #define TT_LESS(all, sanitized) (sanitized)
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where tests that write much have their folders: in memory if there is room for them, since they ask for no disk and
- * wait for it at every sync. TMPDIR says otherwise. */
+/* Chooses the folder of tests that write much: in memory if there is room, since they do not test the disk and would
+ * wait for it at every sync. TMPDIR overrides the choice. */
 #ifndef TT_SCRATCH_H
 #define TT_SCRATCH_H
 

@@ -338,7 +338,7 @@ static struct tt_collector_rules rules_now(struct tt_collector *p) {
   return rules;
 }
 
-/* What was read is judged and answered under the lock. */
+/* Judges and answers the bytes that were read, under the lock. */
 static bool hear(struct tt_collector *p, const unsigned char *bytes, int n) {
   Tracecollect__V1__Heartbeat beat = TRACECOLLECT__V1__HEARTBEAT__INIT;
   bool go_on = true;

@@ -12,7 +12,7 @@ struct tt_pack tt_seeds_load(void);
 struct tt_place { /* of a generation in its trace */
   size_t offset, bytes;
 };
-/* Where each generation stands in a trace: at most max, answers how many. */
+/* Finds the place of each generation in a trace, at most max; returns their number. */
 size_t tt_generations(const unsigned char *trace, size_t n, struct tt_place *out, size_t max);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { TT_CHILD_STREAMS = 4, TT_CHILD_BATCHES = 7 };
 
-/* What a child ends with. */
+/* Exit codes of a child. */
 enum { TT_CHILD_DONE = 0, TT_CHILD_NO_START = 2, TT_CHILD_REFUSED = 4 };
 
 /* Writes until killed, until each stream has stop_seq acked, or until the store refuses: then ends as a daemon

@@ -27,7 +27,7 @@ void tt_shell(const struct tt_store *t, const char *command) {
   cr_assert_eq(system(line), 0, "%s", line);
 }
 
-/* What changed while it was copied is copied again. */
+/* Copies a folder, and again whatever changed during the copy. */
 static void copy_at_rest(const struct tt_store *t, const char *from, const char *to) {
   char line[900];
   bool copied = false;

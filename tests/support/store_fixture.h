@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of the store have in common: one store that is open, streams written as an agent would, and
- * the proof at the end. Compiled into each test; failures are the test's. */
+/* Shared by the tests of the store: one open store, streams written as an agent would, and the proof at the end.
+ * Compiled into each test; failures are the test's. */
 #ifndef TT_STORE_FIXTURE_H
 #define TT_STORE_FIXTURE_H
 
@@ -16,8 +16,8 @@ void tt_fixture_remove(void);
 /* Runs in the state folder, and succeeds. */
 void tt_shell(const struct tt_store *t, const char *command);
 
-/* What a process that is killed now leaves, in the folder `to`; its log alone, in the folder `name` beside it. The store
- * runs on meanwhile, and may let go of a file of its log: the copy is of one moment all the same. */
+/* Copies what a process that is killed now would leave into the folder `to`; its log alone into the folder `name`
+ * beside it. The store runs on meanwhile and may delete a file of its log: the copy is of one moment all the same. */
 void tt_crash_into(const struct tt_store *t, const char *to);
 void tt_copy_log(const struct tt_store *t, const char *name);
 
@@ -30,7 +30,7 @@ struct tt_writer tt_go_on(struct tt_store *t, uint64_t conn, unsigned id,
 /* Stops the store; nothing may be wrong with what it leaves. */
 struct tc_audited tt_expect_proven(struct tt_store *t);
 
-/* What the catalog says of the stream; zeroes if it does not know it. */
+/* Returns the catalog's row of the stream; zeroes if there is none. */
 struct tc_stream_row tt_stream_row(struct tt_store *t, unsigned id);
 
 #endif

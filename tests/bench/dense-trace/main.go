@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Dense-trace writes a Go trace that is nearly all scheduling: pairs of goroutines that pass a token.
-// It is the collector's worst case, the most events a byte and the least work in between.
+// The collector's worst case: the most events per byte and the least work between them.
 package main
 
 import (

@@ -35,7 +35,8 @@ type lives struct {
 	last trace.Time
 }
 
-// What has passed since it is in its state. cut: of a call, the part without its P.
+// leave adds the time since the state began to its sum. cut: for a system call, the part without
+// its P.
 func (l *life) leave(now trace.Time, s *lives) {
 	ns := int64(now - l.since)
 	switch l.state {
@@ -125,7 +126,8 @@ func (s *lives) begin(id trace.GoID, born trace.Time) *life {
 	return l
 }
 
-// It was in this state since the trace began; a call that is stated without a P had none so far.
+// state records that the goroutine has been in this state since the trace began; a call that is
+// reported without a P had none so far.
 func (s *lives) state(ev trace.Event, id trace.GoID, to trace.GoState) *life {
 	l := s.begin(id, s.sync)
 	before := int64(ev.Time() - s.sync)

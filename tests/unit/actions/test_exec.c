@@ -78,7 +78,7 @@ Test(exec, its_signal_is_told) {
   both_are_dead();
 }
 
-/* It stops us itself, when both are there. */
+/* The command ends the wait itself, through the pipe, once both processes run. */
 Test(exec, one_that_is_stopped_leaves_nothing) {
   char then[128];
   int ends[2];
@@ -129,7 +129,7 @@ static void *run_on(void *self) {
   return NULL;
 }
 
-/* Of wardens, and their commands. */
+/* Counts the wardens and their commands. */
 static size_t processes(void) {
   char path[64], line[4096];
   size_t n = 0;

@@ -60,7 +60,7 @@ Test(waiting, one_that_is_tried_again_delays_its_own_rule_only) {
   put("fine", 3);
   struct ac_task task = taken(0);
   cr_assert_eq(task.id, 1);
-  /* Not the second of a rule whose first is under way. */
+  /* The second action of a rule is not taken while its first one runs. */
   cr_assert(ac_waiting_take(&waiting, 0, &other));
   cr_assert_eq(other.id, 3);
   ac_waiting_over(&waiting, &other);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of a forwarded stream share: a scripted collector, its certificates, and a stream opened
- * to it. Each asserts what must hold in any test. */
+/* Shared by the tests of a forwarded stream: a scripted collector, its certificates, and a stream opened to it. Each
+ * asserts what must hold in any test. */
 #ifndef TT_UNIT_FORWARD_SCENE_H
 #define TT_UNIT_FORWARD_SCENE_H
 

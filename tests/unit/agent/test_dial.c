@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a stream goes: the words a user wrote, and hosts with more than one address. */
+/* Parsing of the addresses that users write, and hosts with more than one address. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -41,7 +41,7 @@ Test(forward, what_is_written_arrives_byte_for_byte_in_any_chunking) {
   }
 }
 
-/* What the agent tells its host of it. */
+/* The notices that the agent sends to its host. */
 
 struct effects {
   pthread_mutex_t lock;
@@ -135,7 +135,7 @@ Test(forward, a_silent_collector_is_left_after_three_heartbeats) {
   scene_end(&s);
 }
 
-/* Its status says why only until it is welcome again. */
+/* The status has the reason of the GOAWAY only until the agent is welcome again. */
 Test(forward, goaway_is_followed_and_its_wait_is_kept) {
   struct scene s = scene_begin((struct tt_collector_rules){ 0 }, 0);
   struct tt_stream t = tt_stream_make(26, 2, 4, 1000);

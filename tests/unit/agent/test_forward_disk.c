@@ -87,7 +87,8 @@ static void end(struct host *h) {
   remove_certs(h->certs);
 }
 
-/* One that was closed in vain goes on to its end by itself: it must not meet the end of the process. */
+/* Counts the agent's threads. A thread whose close timed out runs on to its end, and must not meet the end of the
+ * process. */
 static unsigned agents(void) {
   char path[300], name[32];
   unsigned found = 0;
@@ -147,7 +148,7 @@ Test(forward_disk, what_is_not_acked_is_kept) {
   end(&h);
 }
 
-/* Its owner's thread lets go of it when it ends. */
+/* Waits until the owner's thread releases the folder, which it does when it ends. */
 static bool becomes_free(struct ta_spool_dir *dir, const char *name,
                          struct ta_spool_dir_state *out) {
   struct tb_diag diag;

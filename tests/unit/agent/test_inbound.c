@@ -42,7 +42,7 @@ static void add(struct ta_inbound *in, const unsigned char *bytes, size_t n) {
   ta_inbound_add(in, n);
 }
 
-/* What the first message is refused with. */
+/* Expects the first message to be refused with these words. */
 static void refused(const struct wire *w, const char *words) {
   struct ta_inbound in;
   struct ta_message message;

@@ -32,7 +32,7 @@ static void put(struct ta_spool *s, uint64_t gen, unsigned batches, size_t bytes
   for (unsigned i = 0; i < batches; i++) ta_spool_put(s, gen, noise, bytes);
 }
 
-/* What went out, frame by frame. */
+/* Collects what was sent, frame by frame. */
 struct wire {
   unsigned char *bytes;
   size_t n, at;

@@ -32,7 +32,7 @@ struct dirent *readdir(DIR *dir) {
   return NULL;
 }
 
-/* What a collector has of the stream. */
+/* What a collector has received of the stream. */
 struct archive {
   uint64_t seq;
   uint32_t crc[RECORDS_MAX]; /* of each record's frame, by number */
@@ -169,7 +169,7 @@ static void take(struct archive *a, const struct tp_frame *frame, const unsigned
   tracecollect__v1__loss__free_unpacked(loss, NULL);
 }
 
-/* What was granted goes out, and `records` of what is on its way arrive. */
+/* Sends what was granted; `records` of the records on their way arrive. */
 static void send_granted(struct life *l, uint64_t records) {
   const unsigned char *bytes;
   struct tp_frame frame;
@@ -212,7 +212,7 @@ static void send_some(struct life *l, uint64_t bytes, uint64_t records) {
   send_granted(l, records);
 }
 
-/* One thing that happens in a program's life. */
+/* Does one random thing of a program's life. */
 static void step(struct life *l) {
   switch (below(l, 8)) {
   case 0:
@@ -250,7 +250,7 @@ static void deliver(struct life *l) {
   cr_assert(ta_spool_done(&l->spool) || !l->spool.inherited);
 }
 
-/* So does the successor, when some of it has arrived. */
+/* Ends the successor, too, after some of its records have arrived. */
 static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   struct tb_diag diag;
   uint64_t need;
@@ -609,7 +609,8 @@ static struct life *begin_with_files(void) {
   return l;
 }
 
-/* What is left cannot be sent, and is not forgotten: who finds it removes it. */
+/* Files that are left cannot be sent, and are not forgotten: the next program that finds the folder
+ * removes it. */
 Test(spool_disk, a_folder_that_is_not_listed_to_its_end_is_removed_by_the_next) {
   for (unsigned bad = 1; bad <= 5; bad++) {
     struct life *l = begin_with_files();

@@ -179,7 +179,7 @@ Test(verify_law, the_books_of_a_living_stream_add_up) {
   struct tc_audited seen = verify(false);
   expect_living(&seen, 5, 2, 4);
   cr_assert_eq(seen.segments, 3, "what is acked is looked at, however young");
-  /* What comes after the heartbeat changes nothing in what was true then. */
+  /* Records after the heartbeat do not change what was true at its time. */
   tt_loss(&w, 6, 6, 5, 5000);
   tt_generation(&w, 7, 3, 1000);
   tt_barrier(&tt);
@@ -278,7 +278,7 @@ static void start_impatient(void) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* Its agent is gone for too long: so much is lost of it then. */
+/* The agent stays away for too long: `lost` batches count as lost then. */
 static void leave(struct tt_writer *w, uint64_t lost) {
   cr_assert(tt_wait_acked(&tt, w->stream, w->seq));
   tt_detach(&tt, w->conn);
@@ -333,7 +333,7 @@ Test(verify_law, a_restart_knows_what_was_given_up) {
   expect_nine_lost(&again);
 }
 
-/* What the agent says of it and what lies in a segment by then is told by different metas. */
+/* The agent's loss and the bytes of a segment up to then are reported by different metas. */
 Test(verify_law, what_was_given_up_twice_is_lost_once) {
   struct tt_writer w = stay_away(), again = come_back(&w, 2);
 
@@ -354,7 +354,7 @@ Test(verify_law, a_generation_after_one_that_was_given_up_twice_is_whole) {
   cr_assert_eq(row.generations, 4);
 }
 
-/* Nothing of the stream is archived yet, so its losses lie in a meta of their own, which another run goes on with. */
+/* No segment of the stream is archived yet, so a meta of its own holds the losses; another run continues it. */
 Test(verify_law, losses_without_a_segment_are_kept_over_a_restart) {
   start_impatient();
   struct tt_writer w = tt_attach_as(&tt, 1, 1);

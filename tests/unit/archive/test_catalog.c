@@ -141,7 +141,7 @@ Test(catalog, since_until_and_last_go_by_the_wall_clock) {
       (struct tc_select){ .service = "odd", .since_wall_ns = 3500, .until_wall_ns = 5000 });
   cr_assert_eq(some.n, 3); /* 3 reaches into it, 4 is inside, 5 begins at its end */
   cr_assert_eq(some.first[0], 3);
-  /* Of each stream its own newest: stream 2 ended long before stream 1. */
+  /* Each stream has its own newest segment: stream 2 ended long before stream 1. */
   struct found newest = select_segments((struct tc_select){ .last_ns = 1000 });
   cr_assert_eq(newest.n, 4);
   cr_assert_eq(newest.first[0], 9);

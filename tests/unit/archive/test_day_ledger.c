@@ -320,7 +320,7 @@ Test(day_ledger, damage_in_the_middle_costs_its_record_alone_and_is_reported) {
   cr_assert_str_eq(streams_read(false), "134");
 }
 
-/* Of the last record a flipped bit looks as one that was cut off: it does not count. */
+/* A flipped bit in the last record looks like a record that was cut off: it does not count. */
 Test(day_ledger, each_flipped_bit_costs_its_record) {
   static const char *const left[RECORDS] = { "23", "13", "12" };
   off_t ends[RECORDS];
@@ -363,7 +363,7 @@ static void append_with_a_new_kind_of_hash(void) {
   tc_fold_fini(&fold);
 }
 
-/* Of a program that is newer, say: what is whole was not torn by a crash. */
+/* A newer program may have written the record: a whole record was not torn by a crash. */
 Test(day_ledger, a_whole_record_that_is_not_understood_stays_where_it_is) {
   const struct {
     void (*append)(void);

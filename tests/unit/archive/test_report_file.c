@@ -41,7 +41,7 @@ static void fill(unsigned n, unsigned char out[RECORD_BYTES]) {
   snprintf((char *)out + RECORD_BYTES / 2, 20, "%u", n);
 }
 
-/* Of 10 ns, from 10 n on. */
+/* Appends a report of 10 ns that begins at 10 n. */
 static void append(unsigned n) {
   unsigned char bytes[RECORD_BYTES];
   struct tb_diag diag = { 0 };

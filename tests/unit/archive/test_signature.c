@@ -329,7 +329,8 @@ Test(signed_metas, a_verdict_that_comes_later_leaves_them_signed) {
   cr_assert_eq(seen.signed_metas, seen.segments);
 }
 
-/* Else changing a meta, which the collector does when its segment expires, would sign what a person made of it. */
+/* If it were signed, the collector's change of a meta, when its segment expires, would sign what a person made of the
+ * meta. */
 Test(signed_metas, what_is_not_ours_is_not_signed_by_being_changed) {
   struct tt_writer w = write_generations(GENERATIONS);
   size_t len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may have the folder: a daemon and the tools that change it, on a disk and on a network's file system. */
+/* Locking of the folder between a daemon and the tools that change it, on a disk and on a network file system. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a path may name that is no small file: none of it holds the reader. */
+/* Paths that are not small files: none of them blocks the reader. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

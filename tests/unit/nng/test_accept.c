@@ -160,7 +160,7 @@ struct reader {
   struct tc_nng_tls *tls;
 };
 
-/* It has come in. */
+/* Returns a reader that is connected. */
 static struct reader read_from(const struct publisher *p) {
   struct reader r = { .tls = terms_of(context(TLS_client_method(), "reader"), false, 0) };
   nng_dialer dialer;
@@ -194,7 +194,7 @@ Test(accept, silent_and_slow_peers_over_tls_are_ended_and_the_listener_lives) {
   }
   struct reader reader = read_from(&p);
   uint64_t came_ns = tc_mono_ns();
-  /* One that says nothing more stays. */
+  /* A reader that sends nothing more stays connected. */
   TT_WAIT_UNTIL(tc_mono_ns() - came_ns > 2 * 200 * UINT64_C(1000000));
   tc_nng_tls_expire();
   cr_assert_eq(refused, LEAST);
@@ -268,7 +268,7 @@ static void expect_share(bool over_tls) {
     for (int i = 0; i < MANY; i++) close(others[i]);
   }
   for (int i = 0; i < MANY; i++) close(fds[i]);
-  /* Those that have left count no more. */
+  /* Connections that have ended do not count. */
   for (unsigned before = turned_away;; before = turned_away) {
     int fd = come(&p, 1);
     char byte;
@@ -315,7 +315,7 @@ Test(accept, who_comes_after_one_that_has_ended_is_let_in) {
   end(&p);
 }
 
-/* Of all that come at once. */
+/* Connects many peers at once. */
 Test(accept, a_burst_gets_no_more_than_its_share) {
   struct publisher p = publish(false, 0);
   const struct tc_nng_accept_limits limits = { LEAST, LEAST, 0, 0, count_away, NULL };

@@ -42,7 +42,7 @@ static void remove_certs(void) {
 
 TestSuite(engine, .init = make_certs, .fini = remove_certs);
 
-/* What one side's refused() was told. */
+/* Collects what one side's refused() received. */
 struct words {
   nng_mtx *mtx;
   nng_cv *cv;

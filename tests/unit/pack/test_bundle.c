@@ -216,7 +216,7 @@ Test(bundle, an_object_of_the_heap_has_the_name_of_its_type) {
   cr_assert_gt(run.type_names, 100);
 }
 
-/* One object, in a bundle that has so much memory: 0 it has no place, 1 no name, 2 both. */
+/* Packs one object into a bundle with a memory limit: 0 has no place, 1 no name, 2 both. */
 static int pack_object(const struct to_generation *gen, const struct to_event *ev, size_t limit) {
   const struct to_duration none = { 0 };
   struct tp_bundle bundle;

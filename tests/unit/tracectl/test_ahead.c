@@ -190,7 +190,7 @@ static tb_rc refuse(void *self, const void **out_bytes, size_t *out_n) {
   return b->left == 0 ? TB_IO : next_piece(self, out_bytes, out_n);
 }
 
-/* What came before it is told first. */
+/* Events before the failure are delivered first. */
 Test(ahead, a_source_that_fails_ends_the_trace) {
   struct tt_pack seeds = tt_seeds_load();
   struct bytes bytes = { seeds.input[0].data, seeds.input[0].len, 100, NULL };

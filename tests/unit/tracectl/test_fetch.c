@@ -415,7 +415,7 @@ static void *serve_cuts(void *self) {
   return self;
 }
 
-/* What is cut may be the head of the list, or each of sixteen parts of the file. */
+/* The cut hits the head of the list, or each of sixteen parts of the file. */
 Test(fetch_joined, what_is_cut_goes_on_where_it_was) {
   struct sockaddr_un at = { .sun_family = AF_UNIX };
   struct tt_writer w = write_generations(7, 1, 9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a collector answers is not trusted: numbers that do not fit together are refused by name. */
+/* A collector's answers are not trusted: numbers that do not fit together are refused by name. */
 #include <criterion/criterion.h>
 #include <string.h>
 

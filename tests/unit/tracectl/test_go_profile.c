@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Go's profiles count; tests/conformance compares whole ones with Go's. */
+/* Counts of Go's profiles; tests/conformance compares whole profiles with Go's. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static void row_is(size_t row, uint64_t pc, uint64_t count, uint64_t ns) {
   cr_assert_eq(d->total_ns, ns, "%lu", (unsigned long)d->total_ns);
 }
 
-/* One goroutine: two selects, a read, a sleep. */
+/* A goroutine with two selects, a read, a sleep. */
 static void tell(void) {
   create(10, 2);
   start(20, 2);

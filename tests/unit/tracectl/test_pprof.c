@@ -18,7 +18,7 @@ struct tb_mem tk_mem;
 
 enum { ROWS = 4, PC = 0x4000 };
 
-/* One stream whose stacks have one frame each. */
+/* A stream whose stacks have one frame each. */
 struct stream {
   Tracecollect__V1__Frame frame[ROWS], *frames[ROWS];
   Tracecollect__V1__Stack stack[ROWS], *stacks[ROWS];
@@ -35,7 +35,7 @@ static char *text(const char *literal) {
   return (char *)(uintptr_t)literal; /* only read */
 }
 
-/* Of all streams: stack | waits. */
+/* Columns of all streams: stack | waits. */
 static Tracecollect__V1__FieldSchema column[2], *columns[2];
 static Tracecollect__V1__TableSchema table_schema, *table_schemas[1];
 static Tracecollect__V1__ReportSchema schema;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracectl top` makes of a collector's answers, and how it lays that out. */
+/* The view that `tracectl top` makes of a collector's answers, and its layout. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

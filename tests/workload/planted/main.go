@@ -75,7 +75,7 @@ func main() {
 	trace.Stop()
 }
 
-// One request: what is asked of the worker takes so long.
+// checkout serves one request; the worker needs `work` for its part.
 func (s *shop) checkout(work time.Duration, begun ...func()) {
 	ctx, task := trace.NewTask(context.Background(), "checkout")
 	defer task.End()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of an emitted trace, for tests of Criterion's. */
+/* Reads an emitted trace back, for tests under Criterion. */
 #ifndef TT_UNIT_EMIT_EMIT_READ_H
 #define TT_UNIT_EMIT_EMIT_READ_H
 

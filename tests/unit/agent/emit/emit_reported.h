@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was emitted, event by event in order: a line for each with its name, and behind it every stack that it has, from
- * the innermost function on, as " < FUNCTION FILE:LINE"; files without their folders. Of an experiment's event also
- * every other argument, as " LABEL=WHAT". */
+/* Lists what was emitted, event by event in order: a line for each with its name, followed by every stack of the event,
+ * from the innermost function on, as " < FUNCTION FILE:LINE"; files without their folders. An experiment's event has
+ * all other arguments, too, as " LABEL=WHAT". */
 #ifndef TT_UNIT_EMIT_EMIT_TOLD_H
 #define TT_UNIT_EMIT_EMIT_TOLD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of emitting share: a session whose trace stays here.
+/* Shared by the tests of emitting: a session whose trace is kept in memory.
  *
  * Where a generation is lost the collector has a hole, and behind it a new trace begins; so here. */
 #ifndef TT_UNIT_EMIT_EMIT_SCENE_H
@@ -20,7 +20,7 @@ struct emitted {
   atomic_ulong lost;     /* generations; a test may look while they are lost */
   enum ta_loss lost_why; /* the last of them */
   uint64_t ended, ended_gen;
-  /* Of the generation being written. */
+  /* Fields of the generation being written. */
   uint64_t gen;
   unsigned char header[TW_HEADER_BYTES];
   size_t began; /* in the last trace */

@@ -409,7 +409,7 @@ static void *collects(void *arg) {
   return NULL;
 }
 
-/* Nothing runs in the second generation, and who ends it is new. */
+/* No goroutine runs in the second generation, and the thread that ends the collection is new. */
 static void a_collection_goes_from_thread_to_thread(void) {
   ta_thread_attach(0);
   for (int i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program may do, each thing in all its generations: every one of these makes a trace that every reader takes.
- * The unit tests show them to our reader, the end-to-end tests to Go's (emit_shapes_main.c). */
+/* Shapes of programs: each does one thing in all its generations, and makes a trace that every reader accepts. The unit
+ * tests read them with our reader, the end-to-end tests with Go's (emit_shapes_main.c). */
 #ifndef TT_UNIT_EMIT_EMIT_SHAPES_H
 #define TT_UNIT_EMIT_EMIT_SHAPES_H
 

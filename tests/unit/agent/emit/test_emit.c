@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program emits is a trace, whatever it does; and what becomes of it where memory or time run out. */
+/* A program's emitted events are a valid trace, whatever the program does and even if memory or time run out. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -76,7 +76,7 @@ Test(emit, every_shape_is_a_trace_of_1_26) {
   every_shape(26);
 }
 
-/* What stands for what. */
+/* Abbreviations for expected events. */
 
 #define ATTACHED "ProcStart GoCreate GoStart "
 
@@ -93,7 +93,7 @@ Test(emit, a_short_call_keeps_it) {
   struct emitted e;
 
   cr_assert_eq(emit_begin_version(&e, 26), 0);
-  /* What is nested goes unsaid, so that only the clock decides; the shortest of many is short. */
+  /* Nested calls are left out, so that only the clock decides; the shortest of many is short. */
   for (int i = 0; i < 1000; i++) {
     ta_syscall_begin();
     ta_syscall_end();
@@ -506,7 +506,7 @@ Test(emit, a_process_ends_with_the_last_thread_of_its_host) {
   expect_exit("leave", 6);
 }
 
-/* It stayed for ever, with the agent's threads alone. */
+/* Such a process once stayed for ever, with only the agent's threads left. */
 Test(emit, a_process_whose_host_has_left_ends_though_threads_cannot_be_made) {
   expect_exit("leave-without-thread", 6);
   expect_exit("leave-without-threads", 6);

@@ -132,7 +132,7 @@ Test(emit_births, nothing_is_told_without_a_session_or_in_the_middle_of_a_wait) 
   tt_run_fini(&reported.run);
 }
 
-/* Its handler, say, has come before. */
+/* Enters the heap first, as a handler of the thread may have done before. */
 static void *live_first(void *arg) {
   ta_heap_alloc(3);
   return live(arg);

@@ -40,7 +40,7 @@ static struct ta_ticks begin_on(const struct machine *m, struct ta_rate *rate) {
   return ta_ticks_from(&from, &to);
 }
 
-/* How far the clock is off in what it takes for a second that begins then. */
+/* Returns the error of the clock over the second that begins at `ns`. */
 static int64_t off_ns(const struct ta_ticks *clock, const struct machine *m, uint64_t ns) {
   uint64_t ticks = ta_ticks_of_cycles(clock, cycles_at(m, ns + second_ns)) -
                    ta_ticks_of_cycles(clock, cycles_at(m, ns));
@@ -211,7 +211,7 @@ static void interrupt(int signal) {
   (void)signal;
 }
 
-/* Of a program with a timer that is faster than the sleep. */
+/* The program has a timer that is faster than the sleep. */
 Test(emit_clock, is_measured_for_long_enough_whatever_signals_come) {
   const struct itimerval fast = { { 0, 100 }, { 0, 100 } }, none = { 0 };
   struct ta_rate rate;
@@ -226,7 +226,7 @@ Test(emit_clock, is_measured_for_long_enough_whatever_signals_come) {
   cr_assert_eq(setitimer(ITIMER_REAL, &none, NULL), 0);
 }
 
-/* Where somebody was interrupted between the readings each time that he tried. */
+/* Each attempt was interrupted between the readings. */
 Test(emit_clock, does_not_go_by_a_moment_that_is_blurred) {
   struct machine m = { 2000000000, BLUR, born_ns };
   struct ta_rate rate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session begins and ends: late, or while other threads wait for it. */
+/* Begin and end of a session: late, or while other threads wait for it. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void *sync_for_ever(void *answer) {
   return NULL;
 }
 
-/* It did, for ever. */
+/* Both once waited for ever. */
 Test(emit_ends, neither_stop_nor_status_waits_for_a_sync_without_end) {
   struct scene s = quiet_scene((struct tt_collector_rules){ .no_acks = true });
   struct ta_forward_config where = config_of(&s);

@@ -24,7 +24,7 @@ static ta_experiment cache;
 static ta_event event[EVENTS];
 static struct emitted emitted;
 
-/* What the reader tells of the trace. */
+/* Collects what the reader reports of the trace. */
 struct reported {
   struct tb_mem mem;
   struct to_substreams *streams;
@@ -522,7 +522,7 @@ Test(emit_experiments, a_program_of_another_version_registers_nothing) {
   cr_assert_neq(events[HIT], 0);
 }
 
-/* It is a function, too, as programs call it that were compiled before there were versions. */
+/* The call is also a function, for programs that were compiled before there were versions. */
 Test(emit_experiments, a_program_of_the_first_version_still_registers) {
   int (*then)(const char *, ta_experiment *, ta_event *, unsigned) = ta_experiment_register;
   ta_event events[EVENTS] = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens while a generation ends: a thread is still in the old one, others are in the next already. The test is
- * the thread that stays, so the order is the same each time. */
+/* Behaviour while a generation ends: one thread is still in the old generation, others are already in the next. The
+ * test is the thread that stays, so the order is the same each time. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -180,7 +180,7 @@ static void run_prizes(void) {
   }
 }
 
-/* Of one generation: how often each goroutine was stated, and how often woken. */
+/* Counts how often each goroutine of a generation has a status, and how often it is woken. */
 static void expect_one_status(const struct to_event *ev, size_t n) {
   struct {
     uint64_t g;
@@ -410,7 +410,7 @@ static void expect_delivery_after(void (*get_stuck)(void)) {
   pass_by(&e, 1);
   in_the_next_generation(live_on, NULL);
   emit_end_generation();
-  /* It comes in again, as a new goroutine. */
+  /* The thread enters again, as a new goroutine. */
   ta_heap_alloc(2);
   ta_region_begin(TA_WAIT_POLL, 0);
   emit_end_generation();

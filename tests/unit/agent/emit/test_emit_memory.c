@@ -207,7 +207,7 @@ Test(emit_memory, a_thread_older_than_the_session_has_its_stack_told_as_there) {
   cr_assert_eq(reported.stacks[TO_HEAP_FREE], 2);
 }
 
-/* What a destructor frees when a thread ends is told, whoever made its key first. */
+/* Memory freed by a destructor at a thread's end is reported, whoever made the key first. */
 static pthread_key_t late;
 
 static void free_late(void *p) {

@@ -139,7 +139,7 @@ Test(emit_points, a_name_that_is_too_long_is_refused_in_words) {
   ta_unlock();
 }
 
-/* Of one's own experiment. */
+/* Events of the test's own experiment. */
 static ta_event here[1];
 
 __attribute__((noinline)) static void emit_here(void) {

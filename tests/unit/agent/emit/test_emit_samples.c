@@ -149,7 +149,7 @@ Test(emit_samples, in_a_hold_they_are_no_misuse) {
   free(emit_reported_end(&e));
 }
 
-/* Its detaching is the first that the new session hears of it. */
+/* The new session first hears of the thread when the thread detaches. */
 Test(emit_samples, a_thread_that_is_detached_has_no_timer) {
   struct emitted e;
 

@@ -103,7 +103,7 @@ Test(emit_stacks, a_thread_is_called_as_the_function_it_runs) {
                       "GoBlock < waits test_emit_stacks.c:");
 }
 
-/* Its caller is gone when the generation ends. */
+/* Logs from a library that is unloaded before the generation ends. */
 static void log_from_a_library(void) {
   void *library = dlopen(TT_EMIT_PLUGIN, RTLD_NOW);
   void (*log_from)(void);
@@ -121,7 +121,7 @@ Test(emit_stacks, a_library_that_is_unloaded_is_still_named) {
                       "UserLog < log_from_plugin emit_plugin.c:");
 }
 
-/* Of its files: one of another build, of the same path and size. */
+/* Files of libraries: one of another build has the same path and size. */
 
 static void copy_plugin(const char *path, const struct ta_module *of) {
   static unsigned char bytes[1 << 20];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is said to have woken whom: it is who let go, if it was in time; and whoever is late, in another generation, or
- * means another wait than the one that goes on makes no trace that is not valid. */
+/* The waker of a wait is the thread that released the lock, if it did so in time. A waker that is late, in another
+ * generation, or that means another wait than the current one must not make the trace invalid. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static struct tt_run read_trace(const struct emitted *e, unsigned trace) {
   return run;
 }
 
-/* What comes out of the session: how many were woken by another goroutine, and how many by themselves. */
+/* Counts the goroutines of the session that were woken by another goroutine, and those that woke by themselves. */
 struct woken {
   size_t by_others, by_themselves;
 };
@@ -183,7 +183,7 @@ static void *end_generation(void *arg) {
   return arg;
 }
 
-/* Who is in the generation that ends may not write of what began in the next. */
+/* A thread in the generation that ends may not write about a wait that began in the next. */
 Test(emit_waiters, a_wait_of_the_next_generation_is_not_ended_in_this_one) {
   struct waiter waiter;
   pthread_t generation;

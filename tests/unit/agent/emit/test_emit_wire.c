@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands on the wire of an emitted trace, byte by byte: times (E9), names (E13) and texts that are used once
- * (E14). */
+/* The bytes of an emitted trace: times (E9), names (E13) and texts that are used once (E14). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -229,7 +228,7 @@ static struct text long_text(size_t at, const char *character) {
   return text;
 }
 
-/* What is no UTF-8 may lose up to three bytes more, never all. */
+/* Text that is not UTF-8 may lose up to three bytes more, never all. */
 static struct text broken_text(const char *repeated) {
   struct text text;
   size_t n = strlen(repeated);

@@ -94,7 +94,8 @@ Test(seccomp, a_filter_that_refuses_membarrier_costs_the_light_fence) {
   whole_session(false);
 }
 
-/* What docker's default profile forbids, of what we use or libc tries for us. */
+/* The filter forbids what docker's default profile forbids of the calls that the agent uses or libc
+ * tries for it. */
 Test(seccomp, a_filter_as_docker_has_it_costs_nothing) {
   PUT_UP({ SYS_clone3, FAILS(ENOSYS) }, { SYS_unshare, FAILS(EPERM) }, { SYS_setns, FAILS(EPERM) },
          { SYS_mount, FAILS(EPERM) }, { SYS_bpf, FAILS(EPERM) },

@@ -132,7 +132,7 @@ Test(expect, who_cannot_come_is_a_deadlock) {
   cr_assert_eq(ta_expect_close(x), TA_OK);
 }
 
-/* One that stands there when the script ends; when that is the thread decides, so it is given longer and longer. */
+/* The event is still unexpected when the script ends. The thread decides when that is, so it gets longer and longer. */
 Test(expect, an_event_that_nobody_expected_is_told_at_the_end) {
   int error = TA_OK;
 

@@ -396,7 +396,7 @@ Test(points, next_is_safe_at_any_time) {
   cr_assert_gt(atomic_load(&walked), 0);
 }
 
-/* One that ends its thread: it has left by that. */
+/* A handler that ends its thread: the thread has left the point by that. */
 
 static void end_thread(void *self, int n) {
   (void)n;

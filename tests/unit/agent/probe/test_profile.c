@@ -16,7 +16,7 @@
 
 typedef Tracecollect__Pprof__Profile message;
 
-/* One place that calls, however the compiler likes loops. */
+/* A single call site, however the compiler unrolls loops. */
 static __attribute__((noinline)) void repeat(volatile int n, void (*from)(int n)) {
   for (int i = 0; i < n; i++) from(i);
 }
@@ -55,7 +55,7 @@ static const char *name_of(const message *m, uint64_t location) {
   return m->string_table[m->function[l->line[0]->function_id - 1]->name];
 }
 
-/* How often an event came, in how many stacks. */
+/* Returns how often an event was counted; *stacks is the number of its stacks. */
 static int64_t count_of(const message *m, const char *event, unsigned *stacks) {
   int64_t sum = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream says on the feed, from ordered events made by hand. */
+/* Messages of a stream on the feed, from ordered events made by hand. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

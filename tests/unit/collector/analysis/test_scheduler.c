@@ -484,7 +484,7 @@ Test(understand, a_queue_that_is_full_leaves_generations_out_and_makes_their_ver
   struct bench b;
 
   bench_begin_waiting(&b, 8);
-  /* Nobody turns the loop: the first stream gets half of the places, the next half of the rest. */
+  /* The loop is not run: the first stream gets half of the places, the next half of the rest. */
   for (size_t i = 0; i < 12; i++) store_generation_of(&b, 3, i % b.gens, i == 0, false);
   cr_expect_eq(b.metrics.generations_waiting, 4);
   store_generation_of(&b, 4, 0, true, false);
@@ -538,7 +538,8 @@ Test(understand, beyond_the_bound_of_late_ones_the_verdict_is_that_there_was_no_
   bench_end(&b);
 }
 
-/* One a second was forgotten: programs that are killed more often than that grew the collector. */
+/* Only one stream a second was forgotten once: programs that were killed more often made the
+ * collector grow. */
 Test(understand, all_streams_that_ended_without_a_word_are_forgotten) {
   enum { STREAMS = 40 };
   struct bench b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads hand to each other, used after its release: the process ends at once, in every build. */
+/* Objects that threads hand to each other, used after their release: the process ends at once, in every build. */
 #include <criterion/criterion.h>
 
 #include "collector/daemon/worker.h"

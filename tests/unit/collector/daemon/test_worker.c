@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a worker's orders where it never runs, and of who finds its queue full. */
+/* Orders to a worker that never runs, and senders that find its queue full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static struct scene {
   atomic_uint handshakes;
 } scene;
 
-/* One that is never started: what it is sent stays. */
+/* Opens a worker that is never started: what it is sent stays in its queue. */
 static void open_station(void) {
   struct tb_diag diag;
 
@@ -79,7 +79,7 @@ static int connect_to(const char *address) {
   return fd;
 }
 
-/* What a peer's being turned away has in the log. */
+/* Returns the log line of a peer that is turned away. */
 static void turned_away(char *out, size_t bytes) {
   struct tc_worker *const workers[] = { scene.worker };
   struct tc_metrics metrics = { .connections = 0 };

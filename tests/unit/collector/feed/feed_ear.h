@@ -31,7 +31,7 @@ void tt_ear_close(struct tt_ear *ear);
 
 /* Waits for the n-th message (from 0) whose topic is so; ends the test where none comes. */
 const Tracecollect__V1__FeedMessage *tt_ear_wait(struct tt_ear *ear, const char *topic, size_t n);
-/* Of those heard so far. */
+/* Returns the number of messages heard so far on the topic. */
 size_t tt_ear_count(const struct tt_ear *ear, const char *topic);
 
 #endif

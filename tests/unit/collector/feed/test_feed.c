@@ -17,7 +17,7 @@
 
 static const enum tc_feed_slot LOGS = (enum tc_feed_slot)(TC_FEED_EVENTS + TC_FEED_EVENT_LOGS);
 
-/* One log event. */
+/* Publishes one log event. */
 static void publish_sized(struct tc_feed *feed, unsigned port, struct tc_feed_origin *origin,
                           uint64_t gen, size_t text_bytes) {
   Tracecollect__V1__FeedMessage message = TRACECOLLECT__V1__FEED_MESSAGE__INIT;

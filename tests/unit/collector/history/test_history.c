@@ -24,7 +24,7 @@ static void begin(void) {
   cr_assert_eq(tc_history_start(history), TB_OK);
 }
 
-/* What waits is on the disk then, and what has to go is gone. */
+/* Restarts: pending data is on the disk then, and expired data is deleted. */
 static void begin_again(void) {
   tc_history_stop(history);
   tc_history_free(history);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the server speaks HTTP/1.1. What the API answers: test_http_api.c; peers that mean ill:
+/* HTTP/1.1 as the server speaks it. The answers of the API: test_http_api.c; hostile peers:
  * test_http_hostile.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -109,7 +109,8 @@ Test(http, pipelined_requests_are_answered_in_order) {
   static char asks[100000];
   size_t len = 0;
 
-  /* One is answered by a worker, the others at once: the order must hold all the same. */
+  /* A worker answers one of them, the loop answers the others at once: the order must hold all the
+   * same. */
   for (int i = 0; i < 200; i++)
     len += (size_t)snprintf(asks + len, sizeof asks - len,
                             "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may do what: each route by each door in each role, and what a browser may be made to do by a page elsewhere. */
+/* Access rules: each route through each listener in each role, and what a page from elsewhere may make a browser do. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,12 +334,12 @@ static void expect_change(enum who who, const struct tp_route *route, int status
   }
 }
 
-/* Who asks for a lease gives events back. */
+/* Returns whether the route changes nothing; reading a lease does, since it acknowledges events. */
 static bool only_reads(const struct tp_route *route) {
   return route->method == TP_GET && route->id != TP_ROUTE_LEASE && route->id != TP_ROUTE_JOB;
 }
 
-/* Of every route that changes something, by all who may use it. */
+/* Tries every route that changes something, in every role that may use it. */
 static void expect_changes(int status, const char *fields) {
   for (unsigned i = 0; i < TP_ROUTES; i++) {
     if (only_reads(&tp_routes[i])) continue;

@@ -174,7 +174,7 @@ Test(http_body, one_who_waits_for_100_continue_hears_it) {
   EXPECT(answer, "HTTP/1.1 201");
   close(fd);
 
-  /* And who may not is told so instead. */
+  /* A client without the right is refused instead. */
   fd = tt_http_dial(server);
   tt_http_say(fd, head, sizeof head - 1);
   tt_http_hear(fd, answer, NULL);

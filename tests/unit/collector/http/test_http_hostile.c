@@ -202,7 +202,7 @@ Test(http_hostile, one_owner_has_a_share_of_the_live_readers) {
   tt_http_stop(s);
 }
 
-/* Nothing tells it apart from one that has closed. */
+/* Such a client cannot be told apart from one that has closed. */
 Test(http_hostile, one_who_ends_its_side_before_its_answer_begins_has_left) {
   struct tt_http *s = tt_http_start("127.0.0.1:0", NULL, NULL);
   int fds[] = { tt_http_dial(s), tt_http_dial_path(s) };

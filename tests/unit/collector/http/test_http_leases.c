@@ -55,7 +55,7 @@ static void take_in_the_new(void) {
   for (size_t i = 0; i < n; i++) post(fresh[i], true, NULL, 0, 0);
 }
 
-/* One event, as a loop packs it. */
+/* Posts one event, as a loop packs it. */
 static void post_event(uint64_t lease, uint64_t generation) {
   Tracecollect__V1__EventBundle bundle = TRACECOLLECT__V1__EVENT_BUNDLE__INIT;
   Tracecollect__V1__LeasedEvent event = TRACECOLLECT__V1__LEASED_EVENT__INIT, *events = &event;

@@ -73,7 +73,7 @@ static const char *const values[] = { "x",   "-x",  "18446744073709551616", "184
                                       "%zz",   "%00", "1e3",                  "%1b%5b2J",
                                       "%C3%28" };
 
-/* What is asked well but for one parameter. */
+/* Writes a request that is valid but for one parameter. */
 static void put_wrong(char *out, size_t bytes, const struct path *path, const char *param,
                       const char *value) {
   char whole[200], *rest = whole;

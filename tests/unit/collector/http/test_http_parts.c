@@ -367,7 +367,7 @@ static const char *readiness_of(const struct tc_store_stats *stats) {
   return text;
 }
 
-/* Who routes agents by the answer keeps a collector that takes what they send. */
+/* A proxy that routes agents by the answer keeps a collector that accepts their data. */
 Test(http_parts, what_does_not_stop_the_intake_is_a_warning) {
   const struct tc_store_stats gone = { .health = "ok", .files_missing = 2 },
                               low = { .health = "ok", .retention_at_floor = true },

@@ -500,7 +500,7 @@ Test(connection, a_silent_agent_gets_heartbeats_and_is_then_let_go) {
   server_stop(s);
 }
 
-/* It has read nothing meanwhile: all its agents would have to come again at once. */
+/* The server has read nothing meanwhile: all its agents would have to reconnect at once. */
 Test(connection, a_server_that_stood_still_calls_nobody_silent) {
   struct server *s = server_start(hurry);
   struct tt_peer peer;
@@ -786,7 +786,8 @@ Test(connection, a_frame_that_trickles_is_refused) {
   server_stop(s);
 }
 
-/* It tells one frame from all of them together, and a machine that stands still for a moment is no slow peer. */
+/* A limit that distinguishes one slow frame from all frames together, and tolerates a machine that pauses for a
+ * moment. */
 static void patient_with_one(struct tc_config *config) {
   config->agents_frame_time = 900000000;
   config->agents_frame_rate_min = 1024;
@@ -830,7 +831,7 @@ Test(connection, those_that_came_together_leave_within_a_fifth_of_their_age) {
   cr_expect(max > 109000 && max <= 110000, "the last after %d ms", (int)max);
 }
 
-/* It need not come again with the same certificate. */
+/* The agent must not try again with the same certificate. */
 Test(connection, a_refused_certificate_is_refused_for_good) {
   struct server *s = server_start(NULL);
   struct tt_peer_terms terms = agent_of(s);

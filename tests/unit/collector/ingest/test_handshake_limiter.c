@@ -13,7 +13,7 @@ static const struct tc_handshake_limiter_limits limits = { .half_open_max = 3,
                                                            .failures_burst = 50 };
 static const uint64_t second_ns = 1000000000;
 
-/* One that comes and fails. False: it was not let in. */
+/* A peer connects and its handshake fails. Returns false if the peer was not let in. */
 static bool fail_once(struct tc_handshake_limiter *limiter, uint64_t source, uint64_t now_ns) {
   if (tc_handshake_limiter_enter(limiter, source, &limits, now_ns) != TC_HANDSHAKE_LIMITER_OPEN)
     return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is asked for a snap and what comes of it; the test is the loop, a thread of it the archive's worker. */
+/* Selection of the streams for a snap, and its outcome. The test is the loop, one of its threads the archive's
+ * worker. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "collector/ingest/record_pool.h"
 #include "collector/ingest/session.h"
 
-/* What an agent says, and what ingest made of it as one line of text. */
+/* The messages of an agent, and what ingest made of them as one line of text. */
 struct talk {
   struct tc_ingest in;
   struct tb_diag diag;
@@ -314,7 +314,7 @@ static void speak_snap_backwards(struct talk *t) {
   say_snapped(t, 4, 6, 2000);
 }
 
-/* It ended the agent for good, whose clock had been set back. */
+/* Such a snap once ended the agent for good, because its clock had been set back. */
 Test(ingest, a_snap_may_end_before_it_began_by_a_clock_that_was_set_back) {
   struct talk t;
 

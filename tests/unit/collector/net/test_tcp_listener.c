@@ -89,7 +89,7 @@ static void open_door(struct acceptor *d) {
   cr_assert_eq(getrlimit(RLIMIT_NOFILE, &d->limit), 0);
 }
 
-/* So that exactly n more descriptors can be had. */
+/* Lowers the limit so that exactly n more descriptors can be opened. */
 static void leave(struct acceptor *d, unsigned n) {
   struct rlimit limit = d->limit;
   int next = dup(0);
@@ -252,7 +252,7 @@ static void close_named(struct named *n) {
   uv_run(&n->uv, UV_RUN_DEFAULT);
 }
 
-/* Nothing is left beside the name either: the folder can go. */
+/* Expects no file to be left beside the socket: the folder can be removed. */
 static void end_named(struct named *n) {
   close_named(n);
   cr_expect_eq(rmdir(n->folder), 0, "%s", strerror(errno));

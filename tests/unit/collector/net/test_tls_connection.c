@@ -174,7 +174,7 @@ Test(tls, what_the_socket_does_not_take_is_kept_and_close_waits_for_it) {
   finish();
 }
 
-/* What has gone out in front of what is kept makes room for what is added. */
+/* Bytes sent from the front of the buffer make room for the bytes that are added. */
 Test(tls, what_is_kept_stays_in_order_whatever_is_added) {
   struct end a;
   static unsigned char piece[1 << 17], got[1 << 16];

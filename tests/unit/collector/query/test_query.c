@@ -68,7 +68,7 @@ static struct tt_writer write_generations(uint64_t n, unsigned batches, size_t b
 
 /* --- the catalog ------------------------------------------------------------------------------- */
 
-/* What the catalog has is lost to its writer, who finds out with the next row and rebuilds it under the readers. */
+/* Breaks the catalog for its writer, which finds out with the next row and rebuilds it while readers use it. */
 static void break_catalog(void) {
   char path[160];
   sqlite3 *db;
@@ -199,7 +199,7 @@ static tb_rc open_segment(uint64_t id) {
   return rc;
 }
 
-/* Its row says so only when all of a round is through. */
+/* The segment's row says so only after a whole round of retention. */
 Test(query, a_segment_that_retention_takes_at_this_moment_has_expired) {
   int state_fd = tc_store_dirfd(host.store.store), fd;
   unsigned char *bytes;

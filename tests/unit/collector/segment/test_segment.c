@@ -68,7 +68,7 @@ static tb_rc end(void) {
   return rc;
 }
 
-/* Of the file's bytes, read back; of XXH3-128 without what lies behind the whole generations. */
+/* Hashes the file's bytes as read back; XXH3-128 covers only whole generations. */
 static struct tc_content_hash hash_again(const struct tc_segment *s, const unsigned char *bytes,
                                          size_t n) {
   enum tc_hash_kind kind = tc_hasher_kind(s->hasher);
@@ -90,7 +90,7 @@ static struct tc_content_hash hash_again(const struct tc_segment *s, const unsig
   return got;
 }
 
-/* What lies in the file is what its checksums say, and what was said of it. */
+/* Expects the content of the file to match its checksums and `text`. */
 static void expect(struct tc_segment *s, const char *text) {
   unsigned char got[4096];
   struct tc_content_hash hash, want;
@@ -253,7 +253,7 @@ Test(segment, a_known_hash_is_taken_and_not_made_again) {
   tc_hasher_free(hasher);
 }
 
-/* What a checkpoint notes of generations 5 and 6, "five" and "six", is taken up again by the next start. */
+/* The next start resumes what a checkpoint notes of generations 5 and 6, "five" and "six". */
 static void take_up_vouched(void) {
   append(5, "five");
   cr_assert_eq(end(), TB_OK);
@@ -337,7 +337,7 @@ Test(segment, nothing_came_behind_damaged_bytes) {
   cr_assert_null(rest);
 }
 
-/* Of a file that ends too soon, or whose last generation is not what it was, all is read at once. */
+/* If the file ends too soon or its last generation has changed, all of it is read at once. */
 Test(segment, a_seam_that_does_not_fit_is_seen_when_it_is_taken_up) {
   struct tc_segment_part part = {
     .first_gen = 5, .header_len = 16, .ngens = 1, .is_vouched_for = true

@@ -254,7 +254,7 @@ Test(store, a_generation_that_comes_again_at_once_is_refused) {
   cr_assert_eq(tt_store_start(&tt), TB_OK, "%s", tt.notes);
 }
 
-/* Its loss stands in a meta, with the stream's end, and the log does not know: its agent is there again and goes on. */
+/* A meta holds the loss and the stream's end, but the log does not: its agent reconnects and goes on. */
 Test(store, a_generation_that_was_refused_unsaid_is_lost_once) {
   uint64_t patience = tt.config.agents_abandon_after;
 

@@ -189,7 +189,7 @@ Test(store_checkpoint, after_a_kill_what_was_put_down_is_taken_up) {
   tt_store_remove(&copy);
 }
 
-/* Its six batches were in the checkpoint; the writer goes on with generation 2. */
+/* The checkpoint held its six batches; the writer goes on with generation 2. */
 static void expect_six_lost(struct tt_writer *w) {
   tt_end(w, 1);
   tt_generation(w, 2, 3, 1000);
@@ -242,7 +242,7 @@ static void rewrite(int wal, const struct tc_log_scan *scan, const struct tc_log
   close(fd);
 }
 
-/* Of the stream with this ref; 0: of any. */
+/* Changes the records of the stream with this ref; 0: of any stream. */
 static void change_records(const struct tt_store *t, unsigned kind, uint32_t ref,
                            void (*change)(unsigned char *payload, size_t len)) {
   struct tc_log_scan scan;
@@ -378,14 +378,15 @@ Test(store_checkpoint, a_generation_that_only_grows_is_given_up) {
   tt_barrier(&tt);
   others_write(&other, 2);
   cr_assert_eq(tt_count_files(&tt, "quarantine", ".part"), 1, "%s", tt.notes);
-  /* Where the disk is slow, it is given up in the middle: the rest is lost too, and is counted at the end. */
+  /* On a slow disk the generation is abandoned in the middle: the rest is lost too, and is counted at the end. */
   tt_close_with(&w, 150, 150 * sizeof bytes);
   tt_barrier(&tt);
   cr_assert_eq(tt_stream_row(&tt, SLOW).lost_batches, 150);
   tt_expect_proven(&tt);
 }
 
-/* Its agent gave it up, which a meta tells and the log does not know; retention has taken its part from quarantine. */
+/* The agent gave the generation up, which is in a meta but not in the log; retention has deleted its part from
+ * quarantine. */
 Test(store_checkpoint, a_loss_that_was_told_is_not_told_again_of_the_part) {
   uint64_t patience = tt.config.agents_abandon_after;
 

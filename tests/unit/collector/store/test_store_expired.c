@@ -54,7 +54,7 @@ Test(store_expired, what_expires_is_gone_from_the_disk_before_the_catalog_says_s
   tt_expect_proven(&tt);
 }
 
-/* So much the store says it has, when it has said so to the end. */
+/* Waits for the store to count `expired` segments, and compares its totals. */
 static void expect_totals(uint64_t segments, uint64_t bytes, uint64_t expired) {
   struct tc_store_stats stats;
 
@@ -119,7 +119,7 @@ Test(store_expired, the_size_of_the_archive_is_what_its_metas_say) {
   tt_expect_proven(&tt);
 }
 
-/* Its rows are no measure any more: the batch in which it fails is the last one before it is rebuilt. */
+/* The catalog's rows cannot be trusted any more: the batch in which it fails is the last one before it is rebuilt. */
 Test(store_expired, a_round_of_retention_ends_where_the_catalog_fails) {
   enum { SEGMENTS = 40, BATCH = 32 }; /* TC__EXPIRE_MAX */
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);

@@ -48,7 +48,7 @@ static void write_crowd(struct tt_writer *w, uint64_t first, unsigned n) {
   }
 }
 
-/* Of all threads, so that a slow disk and a busy machine do not count. */
+/* Returns the CPU time of all threads, so that a slow disk and a busy machine do not count. */
 static uint64_t cpu_ns(void) {
   struct timespec ts;
 
@@ -56,7 +56,8 @@ static uint64_t cpu_ns(void) {
   return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
 }
 
-/* Those that are not analysed come first, those that wait come last: each was looked for behind all that wait. */
+/* Verdicts without an analysis come first, those that wait come last: the search for each once passed all waiting
+ * ones. */
 Test(store_flood, verdicts_come_in_any_order) {
   struct tt_writer w = tt_attach_as(&tt, 1, 7);
   unsigned crowd = tt_full() ? CROWD_FULL : CROWD;

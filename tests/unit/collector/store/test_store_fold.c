@@ -169,7 +169,7 @@ static void make_the_catalog_again(void) {
   tt_store_stop(&tt);
 }
 
-/* What is rotten stays so: it must not keep the mark, beside which nothing is folded any more. */
+/* A rotten record stays rotten. It must not keep the mark, which stops all folding beside it. */
 Test(store_fold, a_rotten_record_does_not_end_the_folding) {
   fold_two_streams();
   tt_shell(&tt, "printf x | dd of=$(echo archive/*/ledger) bs=1 seek=40 conv=notrunc status=none");
@@ -229,7 +229,8 @@ Test(store_fold, a_catalog_that_is_made_again_has_the_sums_that_it_had) {
   cr_assert_eq(segments_expired(), SEGMENTS);
 }
 
-/* What a run could not take away the next start does, and folds nothing twice. */
+/* A meta that one run could not delete is deleted by the next start, and nothing is folded
+ * twice. */
 Test(store_fold, a_meta_that_stays_beside_its_record_goes_with_the_next_start) {
   write_stream(1, FIRST);
   tt_calls_fail("unlink archive/*.meta", EIO, 1);

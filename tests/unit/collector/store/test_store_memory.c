@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is durable, and whom the store owes a word, when an allocation fails at the worst place: the faults that
- * simulated lives found (docs/RELIABILITY.md, row 4), each as a scene of a real store. The allocation is named by its
- * size. */
+/* Durability and replies of the store when an allocation fails at the worst place: the faults that simulated lives
+ * found (docs/RELIABILITY.md, row 4), each as a scene of a real store. A scene picks the allocation by its size. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -128,7 +127,7 @@ Test(store_memory, who_is_refused_is_told_once_there_is_memory) {
   tt_expect_proven(&tt);
 }
 
-/* It may be the younger one, whose HELLO was faster. */
+/* The superseded connection may be the younger one, whose HELLO was faster. */
 Test(store_memory, who_is_superseded_is_told_once_there_is_memory) {
   struct tt_writer w = begin();
 
@@ -183,7 +182,8 @@ Test(store_memory, a_stream_that_cannot_be_connected_does_not_count_as_live) {
 
 /* ---- what is durable */
 
-/* Its place in the log is remembered without memory, or its file would be let go of. */
+/* The place of a record in the log is remembered without an allocation, or its file would be
+ * deleted. */
 Test(store_memory, a_record_that_is_acked_stays_in_the_log) {
   struct tt_writer w = begin(), other = tt_attach_as(&tt, 2, OTHER);
   char command[200];
@@ -246,7 +246,7 @@ Test(store_memory, a_batch_that_begins_a_file_is_tried_again) {
   tt_expect_proven(&tt);
 }
 
-/* Its row is in the catalog, its publication is not at its end: what is tried again says what was there before. */
+/* The segment's row is in the catalog, its publication is not complete: the retry reports what was there before. */
 Test(store_memory, what_is_being_published_does_not_expire) {
   enum { TRIES = 1 << 20 };
 

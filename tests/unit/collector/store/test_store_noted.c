@@ -62,7 +62,8 @@ static void expect_two_lost(void) {
   cr_assert_eq(row.lost_bytes, 2000);
 }
 
-/* Not in the third one's meta as well; and a start whose log knows of neither finds it where the first one is. */
+/* The losses are not in the third segment's meta as well, and a start whose log has neither finds them with the first
+ * one. */
 Test(store_noted, losses_are_told_once_and_no_segment_overtakes_them) {
   struct tt_writer w = note_and_go_on();
 
@@ -163,7 +164,7 @@ Test(store_noted, a_note_that_the_catalog_had_to_leave_out_is_found) {
   close_and_prove(4);
 }
 
-/* What cannot be looked at may be there, and is not written over. */
+/* A note that cannot be read may exist, and is not overwritten. */
 Test(store_noted, a_note_that_could_not_be_found_keeps_what_it_says) {
   leave_note();
   tt_store_stop(&tt);

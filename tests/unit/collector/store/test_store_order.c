@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must be on the disk before what, and what becomes of a sync or a read that fails: the faults that simulated
- * lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A power cut cannot be had here;
- * that a call comes before another can. Here the log, publication and the next start; checkpoints are in
- * test_store_put_down.c, retention in test_store_expired.c. */
+/* The order in which data must reach the disk, and the handling of a sync or a read that fails: the faults that
+ * simulated lives found (docs/RELIABILITY.md, rows 3 and 4), each as a scene of a real store. A test cannot cut the
+ * power, but can check that one call precedes another. Here: the log, publication and the next start. Checkpoints are
+ * in test_store_put_down.c, retention in test_store_expired.c. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -49,7 +49,7 @@ Test(store_order, an_empty_last_file_does_not_cost_the_one_that_knows_the_stream
   tt_expect_proven(&tt);
 }
 
-/* Its name stays taken, so the next file begins behind it. */
+/* The name of the file stays taken, so the next file begins after it. */
 Test(store_order, a_file_of_the_log_that_failed_and_cannot_be_deleted_is_gone_past) {
   tt_calls_watch(&tt);
   tt_calls_fail("[wu][rn]*wal/*", EIO, 2); /* write, unlink */
@@ -132,7 +132,7 @@ Test(store_order, what_an_amended_meta_says_is_on_the_disk_before_the_catalog_sa
   tt_expect_proven(&tt);
 }
 
-/* What is lost of it is told before what comes behind it is settled: the log has let go of it then. */
+/* The lost part of the generation is reported before what follows is settled, since the log deletes it then. */
 Test(store_order, a_generation_that_is_refused_is_told_as_lost_by_the_next_meta) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 
@@ -195,8 +195,8 @@ Test(store_order, a_segment_that_cannot_be_looked_at_is_not_taken_for_missing) {
   tt_expect_proven(&copy);
 }
 
-/* What the disk has lost is no reason not to start: the log has all of it. What lay there has no known
- * owner, and is kept. */
+/* A file that the disk has lost does not prevent the start: the log has all of its data. The file found in its place
+ * has no known owner, and is kept. */
 Test(store_order, a_segment_whose_meta_cannot_be_read_is_made_anew) {
   struct tt_writer w = publish_unsaid();
 
@@ -248,7 +248,7 @@ Test(store_order, a_catalog_is_made_of_metas_whose_names_are_on_the_disk) {
   tt_expect_proven(&tt);
 }
 
-/* It may be sound: the start does without it, and the next one looks again. */
+/* The meta may be sound: the start leaves it out, and the next one looks again. */
 Test(store_order, a_catalog_that_had_to_leave_a_meta_out_is_made_again_at_the_next_start) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
 

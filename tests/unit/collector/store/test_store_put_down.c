@@ -196,7 +196,7 @@ Test(store_put_down, what_was_given_up_unsaid_stays_lost) {
   tt_expect_proven(&copy);
 }
 
-/* What an earlier run gave up of the generation: its bytes are as good as the checkpoint's part, but its place is taken
+/* An earlier run gave up this part of the generation: its bytes equal those of the checkpoint, but its place is taken
  * (sim_seeds, 95111). */
 Test(store_put_down, a_part_in_quarantine_is_not_taken_up_where_the_generation_is_published) {
   struct tt_writer w = put_down();
@@ -222,7 +222,7 @@ Test(store_put_down, a_part_in_quarantine_is_not_taken_up_where_the_generation_i
   tt_expect_proven(&tt);
 }
 
-/* Its records were passed over as damaged ones, and with them those that were acked (sim_seeds, seed 105377). */
+/* Its records were once skipped as damaged, and acked records with them (sim_seeds, seed 105377). */
 Test(store_put_down, a_log_that_cannot_be_read_for_now_is_not_taken_for_damaged) {
   struct tt_writer w = put_down();
 

@@ -159,7 +159,7 @@ Test(store_retention, what_a_trigger_keeps_has_an_age_of_its_own) {
   tt_expect_proven(&tt);
 }
 
-/* Where there is room for two, the youngest is the other one; where there is room for none, it goes, too. */
+/* With room for two, the youngest is the other one; with room for none, the kept segment is deleted, too. */
 Test(store_retention, what_a_trigger_keeps_goes_last_where_there_is_no_room) {
   keep_the_oldest_of(SEGMENTS);
   tt.config.retention_bytes = 2 * row_of(KEPT_GEN).bytes;

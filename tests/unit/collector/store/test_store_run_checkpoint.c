@@ -107,7 +107,7 @@ static tb_rc keep_kind(void *self, const struct tc_segment_row *row) {
   return TB_OK;
 }
 
-/* Of the last segment of the quiet stream. */
+/* Returns the kind of hash of the quiet stream's last segment. */
 static enum tc_hash_kind kind_of_quiet(void) {
   enum tc_hash_kind kind = TC_HASH_NONE;
   struct tc_catalog *catalog;
@@ -129,7 +129,8 @@ static size_t bytes_of(unsigned ngens) {
   return HEADER_BYTES + (size_t)ngens * BATCHES * BATCH_BYTES;
 }
 
-/* One generation is open when it is killed; the next start goes on with the run under another kind of hash, or the same. */
+/* Kills the store while one generation is open; the next start continues the run under another kind of hash, or the
+ * same. */
 static void go_on_as(const char *before, const char *after, enum tc_hash_kind kind) {
   struct tb_diag diag = { 0 };
 
@@ -172,9 +173,8 @@ Test(store_run_checkpoint, a_run_of_xxh3_goes_on_by_sha256) {
   go_on_as("archive.hash=xxh3", "archive.hash=sha256", TC_HASH_SHA256);
 }
 
-/* What lies before the generation that is open needs no more than a checkpoint, though the last one is of the time before
- * the kill. What is open itself holds less of the log than it may, with what the start leaves of a file: else it would be
- * cut. */
+/* A checkpoint suffices for all before the open generation, though the last one was made before the kill. The open
+ * generation, with what the start leaves of a file, holds less of the log than it may: else the run would be cut. */
 Test(store_run_checkpoint, a_run_is_not_cut_when_the_log_is_long_at_a_start) {
   const struct timespec pause = { .tv_nsec = 10000000 };
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
@@ -309,7 +309,7 @@ Test(store_run_checkpoint, a_damaged_file_costs_its_run_and_every_batch_is_count
   tt_expect_proven(&copy);
 }
 
-/* What the log still had came behind it before anybody knew. */
+/* The records that the log still had were appended before anybody knew of the damage. */
 Test(store_run_checkpoint, what_came_behind_a_damaged_run_has_a_file_of_its_own) {
   struct tt_writer w = tt_attach_as(&tt, 1, QUIET), busy = tt_attach_as(&tt, 2, BUSY);
   unsigned offered = 10;

@@ -130,7 +130,7 @@ Test(store_runs, a_run_is_listed_while_it_grows_and_keeps_its_id) {
   tt_expect_proven(&tt);
 }
 
-/* Its first generations are given to the catalog once: what a reader sees is the same. */
+/* The run's first generations are written to the catalog once: a reader sees no difference. */
 Test(store_runs, a_long_run_is_listed_in_parts) {
   enum { GENERATIONS = 90, AT_ONCE = 9 };
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
@@ -222,7 +222,7 @@ Test(store_runs, damage_in_a_run_that_is_written_is_found) {
   cr_assert_str_eq(problems.text, want);
 }
 
-/* What the archive holds is what is sealed: retention goes by it. */
+/* The archive's totals count published segments only: retention depends on them. */
 Test(store_runs, open_runs_are_in_no_total) {
   struct tt_writer w = tt_attach_as(&tt, 1, STREAM);
   struct tc_store_stats stats;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator sees when the store runs short of something: one line with the true reason when it begins, one when it
- * is over, the same reason in the health and in the counters. */
+/* The operator's view of a shortage in the store: one line with the true reason when it begins, one line when it is
+ * over, the same reason in the health and in the counters. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static void play(const struct scene *scene, const char *call, const char *part, 
   tt_expect_proven(&tt);
 }
 
-/* Where sanitizers look for other things, the log and the archive have half of them. */
+/* Under a sanitizer the log and the archive are half as large. */
 #ifdef TC_SANITIZED
 #define IN_TURN(mine)                                                                              \
   if (!(mine) && !tt_full()) cr_skip_test("the other one has it")
@@ -316,7 +316,7 @@ Test(store_shortage, all_of_the_newest_hour_is_in_the_floor) {
   cr_assert_eq(stats_now().expired_segments, 0, "%s", tt.notes);
 }
 
-/* Who fills the disk is the archive itself: it goes on. */
+/* The archive itself fills the disk: it goes on. */
 Test(store_shortage, an_archive_of_most_of_the_disk_has_no_floor) {
   disk_blocks = 1;
   write_some_and_fill_the_disk(UINT64_C(3600000000000));

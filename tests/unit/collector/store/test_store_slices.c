@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long retention holds the sealer's thread, on a clock that only a sync of that thread moves on: 15 ms each, and
- * 1 us for a look at it. No slice is longer than 20 ms. */
+/* Limits how long retention holds the sealer's thread. The clock advances only by that thread's calls: 15 ms each sync,
+ * 1 us each reading. No slice is longer than 20 ms. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -108,7 +108,8 @@ Test(store_slices, retention_on_a_slow_disk_holds_no_work_longer_than_a_slice) {
   tt_expect_proven(&tt);
 }
 
-/* What is half gone goes before the store ends: the next start need not make the catalog again. */
+/* Half-deleted segments are deleted completely before the store ends: the next start need not
+ * rebuild the catalog. */
 Test(store_slices, an_end_in_the_middle_of_a_round_leaves_nothing_half_gone) {
   write_segments();
   begin_slowly();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log must keep of a stream takes a bounded number of units, and streams that are over are found by age. */
+/* The log must be kept for a bounded number of units per stream, and ended streams are found by age. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

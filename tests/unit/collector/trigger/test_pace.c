@@ -5,7 +5,7 @@
 
 static const uint64_t SECOND_NS = 1000000000, HOUR_NS = UINT64_C(3600000000000);
 
-/* How many of one each step are taken in that time. */
+/* Counts how many of the attempts, one each step, are accepted in that time. */
 static unsigned taken(struct tc_pace *pace, const struct tc_pace_limits *limits, uint64_t from_ns,
                       uint64_t span_ns, uint64_t step_ns) {
   unsigned n = 0;

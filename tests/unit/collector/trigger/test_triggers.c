@@ -137,7 +137,8 @@ Test(triggers, a_rule_that_fires_all_the_time_is_limited_and_takes_nothing_of_an
   cr_assert_eq(limited, TC_FIRINGS_MAX + 6);
 }
 
-/* It is in the history although it fires far more often than that has room for. */
+/* The snap is in the history although the rule fires far more often than the history has room
+ * for. */
 Test(triggers, the_limit_of_snaps_alone_holds_across_a_restart) {
   struct tb_diag diag;
 
@@ -163,7 +164,7 @@ Test(triggers, the_limits_hold_across_a_restart) {
   cr_assert_eq(fire(RARE), 0);
 }
 
-/* How many firings the file has after the thread's turn at that time. */
+/* Returns how many firings the file has after the thread's turn at that time. */
 static unsigned saved_at(double seconds) {
   struct tc_firings *firings = tc_triggers_firings(triggers);
   struct tb_diag diag;

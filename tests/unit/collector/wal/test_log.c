@@ -334,7 +334,7 @@ Test(log, groups_begin_at_a_multiple_of_a_block) {
     cr_assert_eq(group_at[i] % TC_LOG_BLOCK, 0);
     cr_assert_eq(tc_log_durable_lsn(logs) % TC_LOG_BLOCK, 0);
   }
-  /* One whose records end just so that a PAD does not fit into the block. */
+  /* A file whose records end just so that a PAD does not fit into the block. */
   for (uint32_t len = TC_LOG_BLOCK - 180; len < TC_LOG_BLOCK - 80; len += 8) {
     struct tc_log_head head = { .kind = TP_BATCH, .ref = 1, .len = len };
     static unsigned char bytes[TC_LOG_BLOCK];
@@ -433,7 +433,7 @@ Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
   unreadable_end = 0;
 }
 
-/* Its records are on the disk, and the next try may find them. */
+/* The records are on the disk, and the next attempt may find them. */
 Test(log, what_cannot_be_read_for_the_moment_is_no_end_of_the_log) {
   struct tc_log_scan out;
   unsigned groups = 0, reads = 0, batches = 0;

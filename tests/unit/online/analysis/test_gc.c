@@ -169,7 +169,8 @@ static void take_words(void *self, const struct to_finding *finding) {
   snprintf(self, 200, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* What is found after three generations of 1 s, in which one goroutine computes and another is in assists for 800 ms. */
+/* Returns the finding after three generations of 1 s, in which one goroutine computes and another is in assists for 800
+ * ms. */
 static void find(to_ns runs_ns, char out[200]) {
   struct tt_analyses t;
 

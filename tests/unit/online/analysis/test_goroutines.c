@@ -105,7 +105,7 @@ Test(an_goroutines, time_adds_up_by_entry_function_with_what_goes_on) {
   tt_analyses_close(&t);
 }
 
-/* Where it was interrupted, Go 1.22 to 1.26 may give one frame without a name: Go's summary takes the next stack then. */
+/* At an interruption Go 1.22 to 1.26 may give one frame without a name: Go's summary takes the next stack then. */
 Test(an_goroutines, a_frame_without_a_name_names_no_goroutine) {
   struct tt_analyses t;
 

@@ -55,7 +55,7 @@ static void take_words(void *self, const struct to_finding *finding) {
     snprintf(self, 400, "%.*s", (int)finding->words.len, finding->words.data);
 }
 
-/* One goroutine each 5 s, for 65 s: none ends. */
+/* Starts one goroutine every 5 s, for 65 s: none ends. */
 Test(an_leak, ever_more_that_wait_are_suspects) {
   struct tt_analyses t;
 
@@ -124,7 +124,7 @@ Test(an_leak, a_place_that_does_not_grow_is_no_suspect) {
   tt_analyses_close(&t);
 }
 
-/* Those that end live for 10 ns: 10 times that is the limit. */
+/* The goroutines that end live for 10 ns: 10 times that is the limit. */
 Test(an_leak, the_limit_is_ten_times_the_median_life) {
   struct tt_analyses t;
 

@@ -134,7 +134,7 @@ Test(an_sched, time_is_wasted_while_a_goroutine_waits_and_a_P_is_idle) {
   tt_analyses_close(&t);
 }
 
-/* One wait a second, of ever other lengths: each window lists the longest of its own stretch. */
+/* A wait each second, each of another length: every window lists the longest of its own stretch. */
 Test(an_sched, the_longest_waits_are_those_of_the_window) {
   enum { SECONDS = 400 };
   static to_ns length[SECONDS + 1];
@@ -164,7 +164,7 @@ Test(an_sched, the_longest_waits_are_those_of_the_window) {
   tt_analyses_close(&t);
 }
 
-/* Nothing beats the first ones, and more come than are kept. */
+/* No wait is longer than the first ones, and there are more than are kept. */
 Test(an_sched, the_longest_waits_are_known_where_waits_get_ever_shorter) {
   enum { SECONDS = 1000 };
   struct tt_analyses t;

@@ -190,7 +190,7 @@ Test(an_syscall, goroutines_may_be_born_and_die_in_a_call) {
           .type = TW_EV_GO_CREATE_SYSCALL, .args = { 77 });
   end(&t, &gen1, 130, 1, 77, true);
   begin(&t, &gen1, 200, 1, 77, 1);
-  /* What the orderer puts in front of the end of a thread that has a P. */
+  /* The orderer inserts this before the end of a thread that has a P. */
   TT_FEED(&t, &gen1, .time = 299, .m = 1, .p = 0, .g = 77, .type = TW_EV_PROC_STEAL,
           .args = { 0, 0, 0, TW_PROC_SYSCALL });
   TT_FEED(&t, &gen1, .time = 300, .m = 1, .g = 77, .type = TW_EV_GO_DESTROY_SYSCALL);

@@ -4,9 +4,8 @@
 
 #include "online/event/heap.h"
 
-/* Where entries of equal time end up is visible in the order of events, so it must be where Go's
- * slices.SortFunc puts them. For each pattern: a hash over the permutations that Go 1.26 made of the
- * same inputs, of lengths from 0 to 3,000. */
+/* The order of entries with equal time is visible in the order of events, so it must be that of Go's slices.SortFunc.
+ * For each pattern: a hash over the permutations that Go 1.26 made of the same inputs, of lengths from 0 to 3,000. */
 enum { PATTERNS = 7, LENGTH_MAX = 3000 };
 static const uint64_t made_by_go[PATTERNS] = {
   UINT64_C(0xcb7107b3e9d2f024), UINT64_C(0xb58d8793797e3662), UINT64_C(0xe10b406bed2490e8),

@@ -479,7 +479,7 @@ Test(order, an_assist_under_way_may_be_of_a_goroutine_that_waits) {
   tt_run_fini(&run);
 }
 
-/* What the program says */
+/* User annotations: tasks, regions, logs */
 
 /* D7 */
 Test(order, a_task_carries_its_parent_and_name_into_the_next_generation) {

@@ -315,7 +315,7 @@ Test(own_events, say_what_they_are) {
 
 enum { NOTE = 139, PUSH = 137, POP = 138 };
 
-/* What a handler of the tests remembers: a Note may come only between a Push and its Pop. */
+/* State of the tests' handler: a Note may come only between a Push and its Pop. */
 struct queue {
   unsigned pushed, asked;
   const char *order;

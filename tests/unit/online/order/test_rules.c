@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rules.def and events.def promise of every event, walked row by row; test_order.c tells what is
+/* Walks rules.def and events.def row by row, and tests what they promise of every event; test_order.c tests what is
  * special about each. */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static uint64_t fitting(uint8_t type, enum tw_arg_type arg) {
   }
 }
 
-/* One line; the argument numbered marked is MARK. */
+/* Writes one line; argument number `marked` is MARK. */
 static void say(char *out, size_t room, uint8_t type, unsigned marked) {
   const struct tw_spec *spec = tw_spec(type);
   size_t at = (size_t)snprintf(out, room, "%s dt=1", spec->name);

@@ -485,7 +485,7 @@ Test(spans, the_last_p_whose_calls_are_counted_counts_as_the_first) {
   cr_expect_eq(call_time_on(TO_SPANS_PROCS_NEAR), 0);
 }
 
-/* One whose number is beyond those that are found without a map. */
+/* The P's number is beyond those that are found without a map. */
 Test(spans, a_call_on_a_far_p_knows_when_it_lost_it) {
   enum { FAR = TO_SPANS_PROCS_NEAR + 44 };
 

@@ -163,7 +163,7 @@ Test(spans_read, a_blocked_thread_that_gets_a_proc_is_blocked_until_its_call_end
   end();
 }
 
-/* Its goroutine comes with the call. */
+/* The thread's goroutine begins with the call. */
 Test(spans_read, a_c_thread_was_idle_before_its_call) {
   read_text(TO_WANT(THREAD), "Trace Go1.26\nEventBatch gen=1 m=0 time=0\n"
                              "GoCreateSyscall dt=1 new_g=4\n"

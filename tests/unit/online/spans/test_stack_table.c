@@ -28,7 +28,7 @@ static struct to_frame frame(uint64_t pc, const char *function, uint64_t line) {
   return (struct to_frame){ .pc = pc, .line = line, .function = text(function), .file = text("f") };
 }
 
-/* Of two frames, the innermost first. */
+/* Copies a stack of two frames, the innermost first. */
 static uint32_t copy(struct to_frame inner, struct to_frame outer) {
   const struct to_frame *frames[] = { &inner, &outer };
   const struct to_callstack stack = { 2, frames };

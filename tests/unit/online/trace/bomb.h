@@ -21,7 +21,7 @@ void bomb_end(struct bomb *bomb);
 void bomb_flush(struct bomb *bomb);
 /* Before an event: a full batch is written out. */
 void bomb_room(struct bomb *bomb);
-/* What follows an event: frames of a stack. */
+/* Writes what follows an event: the frames of a stack. */
 void bomb_numbers(struct bomb *bomb, const uint64_t *numbers, size_t n);
 void bomb_add(struct bomb *bomb, const uint64_t *numbers, size_t n);
 #define ADD(bomb, ...)                                                                             \

@@ -88,7 +88,7 @@ Test(active, packed_ids_come_back_in_their_order) {
   cr_assert_eq(mem.bytes, 0);
 }
 
-/* What an index by goroutine does: the batches of a generation, event by event, none of them in order. */
+/* Reads the batches of a generation event by event, without ordering, as an index by goroutine does. */
 static void scan(struct to_active *active, const unsigned char *trace, struct tt_place place) {
   const unsigned char *bytes = trace + place.offset;
   struct tw_experiments *none = calloc(1, sizeof *none);
@@ -124,7 +124,7 @@ static bool restates(const struct to_event *ev) {
          status != TW_GO_RUNNING && status != TW_GO_SYSCALL;
 }
 
-/* What it does, and what is done to it. */
+/* Notes the goroutines that the event belongs to or acts on. */
 static void note(struct tb_map *seen, const struct to_event *ev) {
   enum tw_arg_type types[4];
   uint64_t *ignored;

@@ -250,7 +250,7 @@ Test(bomb_costs, a_slot_a_wait) {
   wait_bomb("waits", SECOND, 1, 1);
 }
 
-/* None makes an earlier one uninteresting. */
+/* No wait makes an earlier one uninteresting. */
 Test(bomb_costs, waits_that_get_ever_shorter) {
   wait_bomb("shorter waits", FAST, FAST, 1000000);
 }

@@ -132,7 +132,7 @@ Test(bombs, a_coarse_clock_and_hundreds_of_threads_keep_gos_order_for_events_of_
   end(&bomb);
 }
 
-/* One proc goes from thread to thread, the last one first. */
+/* A single proc moves from thread to thread, the last one first. */
 Test(bombs, many_threads_that_wait_for_one_proc_wake_one_by_one) {
   enum { THREADS = TT_LESS(20000, 4000) };
   struct bomb bomb;

@@ -60,7 +60,7 @@ static void look(const struct to_generation *gen, const struct to_event *ev) {
   }
 }
 
-/* What pulling gives is what pushing gave. */
+/* Compares pulled events with pushed ones. */
 static void compare(const struct tt_run *pushed, const unsigned char *bytes, size_t n,
                     size_t piece) {
   struct pieces pieces = { bytes, n, piece, NULL };

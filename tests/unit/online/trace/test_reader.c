@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where generations end, what any chunking gives, and what is left when memory runs out. */
+/* The end of generations, results under any chunking, and what is left when memory runs out. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -193,7 +193,7 @@ Test(reader, tables_are_checked) {
   }
 }
 
-/* What a sink sees of a stack, as text. */
+/* Collects what a sink sees of a stack, as text. */
 struct stack_check {
   char text[200];
 };

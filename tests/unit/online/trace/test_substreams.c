@@ -11,7 +11,7 @@
 
 static struct tt_blobs t;
 
-/* What a trace is looked at with. */
+/* The reader and its state for looking at a trace. */
 struct look {
   struct tb_mem mem;
   struct tb_diag diag;

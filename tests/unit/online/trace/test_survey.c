@@ -21,7 +21,8 @@ static tb_rc survey(const void *bytes, size_t n, size_t trace_bytes, struct tb_d
   return rc;
 }
 
-/* What the reader delivers, less what it adds: Syncs, and two events for each coroutine switch. */
+/* Counts the events that the reader delivers, less those that it adds: Syncs, and two for each
+ * coroutine switch. */
 static uint64_t standing(const struct tt_run *run) {
   uint64_t n = 0, switches = 0;
 
