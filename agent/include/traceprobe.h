@@ -180,7 +180,7 @@ TA_API int ta_expect_open(int64_t deadline_ms, ta_expect **out);
 TA_API int ta_expect_attach(ta_expect *x, struct ta_tracepoint *at, struct ta_probe *probe);
 TA_API void ta_expect_name(const char *thread);
 TA_API int ta_expect_pause(ta_expect *x, const char *thread, const char *text);
-TA_API void ta_expect_go(ta_expect *x); /* continues the paused thread; the next step does so, too */
+TA_API void ta_expect_go(ta_expect *x); /* continues the paused thread, as the next step does */
 TA_API int ta_expect_event(ta_expect *x, const char *thread, const char *text);
 /* Lets every stopped thread continue. TA_E_MISUSE: a step failed before. */
 TA_API int ta_expect_end(ta_expect *x);

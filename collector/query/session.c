@@ -61,7 +61,7 @@ tb_rc tc__query_settle(struct tc_query_session *s, struct tb_diag *diag) {
   uint64_t barrier = 0;
 
   tc_store_stats(q->env.store, &stats);
-  if (stats.failed) return TB_OK; /* the store has stopped: all there is is in files */
+  if (stats.failed) return TB_OK; /* the store has stopped: what it has is in files */
 
   pthread_mutex_lock(&q->lock);
   tb_rc rc = submit_barrier(q, &deadline, diag, &barrier);

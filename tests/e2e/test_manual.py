@@ -70,7 +70,7 @@ class Manual(Case):
                 self.assertIn(option, page)
         for name in ("traceagent", "traceexperiment", "traceprobe"):
             page = self.page(SOURCE / f"docs/man/{name}.3")
-            header = (SOURCE / f"agent/include/{name}.h").read_text().partition("/* The rest is for what")[0]
+            header = (SOURCE / f"agent/include/{name}.h").read_text().partition("/* The rest is used by")[0]
             for function in re.findall(r"^TA_API .*?(ta_\w+)\(", header, re.M):
                 self.assertIn(f"{function}(", page)
 

@@ -48,7 +48,7 @@ class Watched:
         self.collector = Collector(case, "loops=2", name=thread, env=self.manager.environment(WATCHDOG_USEC="3000000"))
 
     def times_still(self):
-        return self.case.log(self.thread).count(f"thread={self.thread}: stands still")
+        return self.case.log(self.thread).count(f"thread={self.thread}: is stuck")
 
     def count(self):
         """Lines that name the thread, and signs of life."""

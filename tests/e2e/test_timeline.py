@@ -251,7 +251,7 @@ class Timeline(Served, TimelineCase):
             ("spans", {**newest, "px": "9000"}, 400, "px=9000 is not a whole number from 1 to 8192"),
             ("spans", {**newest, "lanes": "proc,procs"}, 400, '"procs" is none of count'),
             ("spans", {**newest, "goroutines": "1,x"}, 400, "goroutines=x is not"),
-            ("spans", {**newest, "format": "xml"}, 400, "none of json, binary"),
+            ("spans", {**newest, "format": "xml"}, 400, "not one of json, binary"),
             ("span", {**newest, "gen": 1, "ns": 5}, 400, "one of goroutine, proc, thread"),
             ("span", {**newest, "gen": 99, "ns": 5, "goroutine": 1}, 404, "no such generation"),
             ("span", {**newest, "gen": 1, "ns": 5, "goroutine": 12345}, 404, "has nothing there"),

@@ -133,6 +133,6 @@ class Verify(Case):
             self.assertIn(f"archive.sign: {private}: others may use this private key (mode 0644): its mode must be 0600", done.err)
         self.assertFalse((self.folder / "state").exists())
         (self.folder / "state/archive").mkdir(parents=True)
-        self.assertIn('is "PRIVATE KEY", a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
+        self.assertIn('is "PRIVATE KEY", expected a public key', self.verify(self.folder / "state", "--public-key", private, expect=1).err)
         self.assertIn("--public-key needs ARCHIVE", self.verify("--public-key", public, expect=2).err)
         self.assertIn("--rebuild needs ARCHIVE", self.verify("--rebuild", expect=2).err)

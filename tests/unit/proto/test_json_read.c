@@ -90,11 +90,11 @@ Test(json_read, what_is_wrong_is_named) {
   expect_fault(snap, "{\"service\":null}", "service: must be a string");
   expect_fault(snap, "{\"stream\":\"abc\"}", "stream: must be a string of hexadecimal");
   expect_fault(snap, "{\"stream\":\"zz\"}", "stream: must be a string of hexadecimal");
-  expect_fault(snap, "{\"last_ns\":\"5\"}", "last_ns: a whole number");
-  expect_fault(snap, "{\"last_ns\":-1}", "last_ns: a whole number");
-  expect_fault(snap, "{\"last_ns\":1.0}", "last_ns: a whole number");
+  expect_fault(snap, "{\"last_ns\":\"5\"}", "last_ns: must be a whole number");
+  expect_fault(snap, "{\"last_ns\":-1}", "last_ns: must be a whole number");
+  expect_fault(snap, "{\"last_ns\":1.0}", "last_ns: must be a whole number");
   expect_fault(snap, "{\"last_ns\":9223372036854775808}", "too big integer");
-  expect_fault(snap, "{\"wait_ms\":4294967296}", "wait_ms: a whole number");
+  expect_fault(snap, "{\"wait_ms\":4294967296}", "wait_ms: must be a whole number");
   expect_fault(&tracecollect__v1__list_request__descriptor, "{\"settle\":1}", "true or false");
   expect_fault(lease, "{\"filter\":[]}", "filter: must be an object");
   expect_fault(lease, "{\"filter\":{\"kinds\":\"stw\"}}", "kinds: must be a list");

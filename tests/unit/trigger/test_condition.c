@@ -99,7 +99,7 @@ Test(condition, says_what_is_wrong_with_it) {
   refused("orders.served.p99 > infs", "no value");
   refused("orders.idle < 1e999", "no value");
   refused("orders.served.p99 > 3", "unit");
-  refused("orders.served.count > 3 apples", "too much");
+  refused("orders.served.count > 3 apples", "unexpected \"apples\"");
   refused("orders.queued > 3 %", "too much");
 }
 

@@ -78,7 +78,7 @@ Test(rule, names_what_the_helper_does) {
   refused("a WHEN finding leak DO exec p, exec page, exec p", "exec p appears twice");
   refused("a WHEN finding leak DO exec a, exec b, exec c, exec d, exec e, exec f, exec g, exec h, "
           "exec i",
-          "more than 8 of exec and webhook");
+          "more than 8 exec and webhook actions");
 }
 
 Test(rule, snaps_and_helpers_have_a_pace_each) {

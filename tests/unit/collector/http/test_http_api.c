@@ -325,7 +325,7 @@ Test(http_api, reports_are_a_line_a_stream) {
   cr_assert_null(strstr(answer, "till"));
   get("/api/v1/report/stw", "");
   cr_assert_not_null(strstr(answer, "}\n{"), "%s", answer);
-  EXPECT("/api/v1/report/stw?window=1h", "", "none of all, 10s, 1m, 5m");
+  EXPECT("/api/v1/report/stw?window=1h", "", "not one of all, 10s, 1m, 5m");
   EXPECT("/api/v1/report/weather", "", "no report \\\"weather\\\"; there are syscall");
   EXPECT("/api/v1/report/stw/x", "", "HTTP/1.1 404");
   get("/api/v1/report/all?service=till", "");

@@ -103,7 +103,7 @@ Test(http_body, what_is_wrong_in_a_body_is_said) {
     { "", "add: a rule is needed" },
     { "{}", "add: a rule is needed" },
     { "{\"rule\":\"x\"}", "no field \\\"rule\\\" in a TriggerRequest" },
-    { "{\"add\":7}", "add: a text is needed" },
+    { "{\"add\":7}", "add: must be a string" },
     { "{\"add\":\"x\",\"add\":\"y\"}", "duplicate object key" },
     { "{\"add\":\"slow\"}", "\"status\":400" },
     { "{\"remove\":\"slow\"}", "no field \\\"remove\\\" in a TriggerRequest" },

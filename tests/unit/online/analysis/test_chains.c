@@ -287,7 +287,7 @@ Test(an_chains, a_circle_is_a_suspect_after_two_whole_generations) {
       "goroutine 2 main.first waits at main.first:9 (sync, 5.0 s) for goroutine 3 main.next, "
       "which waits at main.next:19 (sync, 5.0 s) for goroutine 4 main.next, which waits at "
       "main.next:19 (sync, 5.0 s) for goroutine 2 main.first: a circle (inferred: each "
-      "ended such a wait of the one before it last time)");
+      "ended the last such wait of the one before)");
   struct found found = findings(&t);
   cr_assert_eq(found.n[TO_FINDING_DEADLOCK], 1);
   cr_assert_eq(found.count, 3);
