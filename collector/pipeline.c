@@ -463,7 +463,7 @@ void tc_pipeline_free(struct tc_pipeline *p) {
   tc_recorders_free(p->recorders);
   tc_pauses_history_free(p->history);
   tc_reports_free(p->reports);
-  tc_revocations_let_go(p->revoked);
+  tc_revocations_release(p->revoked);
   free(p->workers);
   free(p);
 }
@@ -492,7 +492,7 @@ bool tc_pipeline_turns(struct tc_pipeline *p, char out_stuck[TC_THREAD_NAME_MAX 
   tc_store_stats(p->store, &stats);
   for (unsigned i = 0; i < p->count; i++) turns[i] = tc_worker_beats(p->workers[i]);
   turns[p->count] = stats.commit_turns;
-  turns[p->count + 1] = stats.segment_turns;
+  turns[p->count + 1] = stats.sealer_turns;
   turns[p->count + 2] = tc_feed_turns(p->feed);
   turns[p->count + 3] = tc_leases_turns(p->leases);
   turns[p->count + 4] = tc_triggers_turns(p->triggers);

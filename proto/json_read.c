@@ -34,7 +34,7 @@ static tb_rc read_bytes(struct walk *w, const ProtobufCFieldDescriptor *field, c
   size_t n = json_string_length(json);
 
   if (!json_is_string(json) || n % 2 != 0) return unfit(w, field, "a string of hexadecimal bytes");
-  TB_TRY(tb_arena_take(w->arena, n / 2, &out->data));
+  TB_TRY(tb_arena_alloc(w->arena, n / 2, &out->data));
   out->len = n / 2;
   return tb_unhex(json_string_value(json), out->data, n / 2)
              ? TB_OK
@@ -84,7 +84,7 @@ static tb_rc read_list(struct walk *w, const ProtobufCFieldDescriptor *field, co
 
   if (!json_is_array(json)) return unfit(w, field, "a list");
   assert(field->type == PROTOBUF_C_TYPE_STRING || field->type == PROTOBUF_C_TYPE_MESSAGE);
-  TB_TRY(tb_arena_take(w->arena, n * sizeof *items, &items));
+  TB_TRY(tb_arena_alloc(w->arena, n * sizeof *items, &items));
   for (size_t i = 0; i < n; i++) TB_TRY(read_value(w, field, json_array_get(json, i), &items[i]));
   *(size_t *)(void *)(message + field->quantifier_offset) = n;
   *(void ***)(void *)(message + field->offset) = items;
@@ -97,7 +97,7 @@ static tb_rc read_message(struct walk *w, const ProtobufCMessageDescriptor *of, 
   json_t *value;
   char *message;
 
-  TB_TRY(tb_arena_take(w->arena, of->sizeof_message, &message));
+  TB_TRY(tb_arena_alloc(w->arena, of->sizeof_message, &message));
   protobuf_c_message_init(of, message);
   json_object_foreach((json_t *)(uintptr_t)json, name, value) {
     const ProtobufCFieldDescriptor *field =

@@ -73,7 +73,7 @@ static tb_rc find_field(const struct tp_param *p, ProtobufCMessage *message, str
     ProtobufCMessage **slot = (ProtobufCMessage **)(void *)(base + outer->offset);
 
     if (*slot == NULL && arena != NULL) {
-      TB_TRY(tb_arena_take(arena, inner->sizeof_message, slot));
+      TB_TRY(tb_arena_alloc(arena, inner->sizeof_message, slot));
       protobuf_c_message_init(inner, *slot);
     }
     base = (char *)*slot;
@@ -157,7 +157,7 @@ static tb_rc read_value(const struct tp_param *p, char *value, const struct tp_t
   case TP_PARAM_WORD: TB_TRY(read_word(p, value, diag)); /* fall through */
   case TP_PARAM_TEXT: put_text(to, value); return TB_OK;
   case TP_PARAM_STREAM:
-    TB_TRY(tb_arena_take(arena, TP_STREAM_BYTES, &id));
+    TB_TRY(tb_arena_alloc(arena, TP_STREAM_BYTES, &id));
     TB_TRY(read_stream(p->name, value, diag, id));
     *(ProtobufCBinaryData *)(void *)to->at = (ProtobufCBinaryData){ TP_STREAM_BYTES, id };
     return TB_OK;
@@ -179,7 +179,7 @@ static tb_rc set_default(const struct tp_param *p, struct tb_arena *arena, const
   if (p->type == TP_PARAM_NUMBER) put_number(to, p->byself);
   if (p->type != TP_PARAM_WORD) return TB_OK;
   size_t n = next_word(&words, &word);
-  TB_TRY(tb_arena_take(arena, n + 1, &copy));
+  TB_TRY(tb_arena_alloc(arena, n + 1, &copy));
   memcpy(copy, word, n);
   copy[n] = '\0';
   put_text(to, copy);

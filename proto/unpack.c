@@ -4,7 +4,7 @@
 static void *arena_alloc(void *self, size_t bytes) {
   void *block;
 
-  return tb_arena_take(self, bytes, &block) == TB_OK ? block : NULL;
+  return tb_arena_alloc(self, bytes, &block) == TB_OK ? block : NULL;
 }
 
 static void arena_free(void *self, void *block) {

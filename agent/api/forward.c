@@ -50,7 +50,7 @@ static void restore_keeper(struct tb_keeper *const *before) {
 
 /* The thread. */
 
-static void let_go(struct ta_forward *f) {
+static void release(struct ta_forward *f) {
   if (atomic_fetch_sub(&f->holders, 1) > 1) return;
   ta_process_leave(&f->member);
   ta_process_leave(&f->recovery_member);
@@ -73,7 +73,7 @@ static void *thread_main(void *self) {
   ta_client_run(&f->client);
   if (ta_process_exiting()) ta_process_park(&f->member);
   ta_process_quiet(&f->member);
-  let_go(f);
+  release(f);
   return NULL;
 }
 
@@ -100,7 +100,7 @@ static void *recovery_main(void *self) {
   ta_recovery_run(&f->recovery);
   if (ta_process_exiting()) ta_process_park(&f->recovery_member);
   ta_process_quiet(&f->recovery_member);
-  let_go(f);
+  release(f);
   return NULL;
 }
 
@@ -244,7 +244,7 @@ static int open_stream(const struct ta_forward_config *config, const struct pati
   if (error == TA_OK)
     *out = f;
   else
-    let_go(f);
+    release(f);
   return error;
 }
 
@@ -291,7 +291,7 @@ void ta_forward_abandon(ta_forward *f) {
     return;
   }
   if (f->disk.spool != NULL && may_leave_files(f)) ta_client_keep_only(&f->client);
-  let_go(f);
+  release(f);
 }
 
 bool ta_forward_keeps(ta_forward *f) {
@@ -483,7 +483,7 @@ static int wait_for_acks(struct ta_forward *f, uint64_t until_ns, uint64_t patie
   bool kept, waits = until_ns > ta_mono_ns(); /* a check without waiting wakes no thread */
 
   if (waits) ta_client_hurry(&f->client, true);
-  tb_rc rc = ta_spool_wait_in_hope(&f->spool, until_ns, patience_ns, &kept);
+  tb_rc rc = ta_spool_wait_by_outlook(&f->spool, until_ns, patience_ns, &kept);
   if (waits) ta_client_hurry(&f->client, false);
   switch (rc) {
   case TB_OK: return TA_OK;
@@ -543,7 +543,7 @@ int ta_forward_free(ta_forward *f, int error) {
   if (f->disk.spool != NULL) ta_recovery_stop(&f->recovery);
   if (ta_process_wait_quiet(&f->member, TIDY_MS)) error = left_behind(f, error);
   if (f->disk.spool != NULL) ta_process_wait_quiet(&f->recovery_member, TIDY_MS);
-  let_go(f);
+  release(f);
   return error;
 }
 

@@ -29,7 +29,7 @@ void ta_pages_fini(struct ta_pages *p) {
   *p = (struct ta_pages){ 0 };
 }
 
-uint32_t ta_pages_take(struct ta_pages *p) {
+uint32_t ta_pages_acquire(struct ta_pages *p) {
   while (p->used[p->hint] == UINT64_MAX) p->hint++;
 
   uint32_t page = p->hint * 64 + (uint32_t)__builtin_ctzll(~p->used[p->hint]);
@@ -40,16 +40,16 @@ uint32_t ta_pages_take(struct ta_pages *p) {
   return page;
 }
 
-void ta_pages_give(struct ta_pages *p, uint32_t page) {
+void ta_pages_release(struct ta_pages *p, uint32_t page) {
   p->used[page / 64] &= ~(UINT64_C(1) << page % 64);
   p->free++;
   if (page / 64 < p->hint) p->hint = page / 64;
 }
 
-void ta_pages_give_chain(struct ta_pages *p, uint32_t page) {
+void ta_pages_release_chain(struct ta_pages *p, uint32_t page) {
   while (page != TA_NONE) {
     uint32_t next = p->next[page];
-    ta_pages_give(p, page);
+    ta_pages_release(p, page);
     page = next;
   }
 }

@@ -29,9 +29,9 @@ struct ta_pages {
 TB_MUST tb_rc ta_pages_init(struct ta_pages *p, uint64_t bytes);
 void ta_pages_fini(struct ta_pages *p); /* accepts zeroed memory */
 
-uint32_t ta_pages_take(struct ta_pages *p); /* requires p->free > 0 */
-void ta_pages_give(struct ta_pages *p, uint32_t page);
-void ta_pages_give_chain(struct ta_pages *p, uint32_t page); /* from page on; TA_NONE: nothing */
+uint32_t ta_pages_acquire(struct ta_pages *p); /* requires p->free > 0 */
+void ta_pages_release(struct ta_pages *p, uint32_t page);
+void ta_pages_release_chain(struct ta_pages *p, uint32_t page); /* from page on; TA_NONE: nothing */
 /* Call about once a second: frees pages above the last interval's peak, which are not needed soon. */
 void ta_pages_trim(struct ta_pages *p);
 

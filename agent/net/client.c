@@ -136,7 +136,7 @@ static tb_rc act_dial(struct ta_client *c) {
   tb_diag_clear(&c->diag);
   limit(c, CONNECT_MS);
   ta_report_connect(&c->report);
-  ta_spool_hope(c->spool, TA_HOPE_TRYING);
+  ta_spool_set_outlook(c->spool, TA_OUTLOOK_TRYING);
   tb_rc rc = ta_lookup_begin(c->config.server, &c->diag, &c->addresses, &c->lookup);
   if (rc == TB_AGAIN) return TB_OK;
   return rc == TB_OK ? call(c) : rc;
@@ -185,7 +185,7 @@ static tb_rc act_stream(struct ta_client *c) {
   c->tries = 0;
   c->sent_bytes = 0;
   c->flows = true;
-  ta_spool_hope(c->spool, TA_HOPE_WELCOMED);
+  ta_spool_set_outlook(c->spool, TA_OUTLOOK_WELCOMED);
   ta_report_log(&c->report, LOG_INFO, "connected");
   return TB_OK;
 }
@@ -209,7 +209,7 @@ static tb_rc act_back_off(struct ta_client *c) {
     ms = (uint64_t)BACK_OFF_MIN_MS << c->tries;
   c->tries++;
   hang_up(c);
-  ta_spool_hope(c->spool, TA_HOPE_NONE);
+  ta_spool_set_outlook(c->spool, TA_OUTLOOK_NONE);
   report_error(c);
   if (c->away_ns < now) c->away_ns = now;
   c->until_ns = c->away_ns + random_below(c, ms * MS);
@@ -258,7 +258,7 @@ static tb_rc receive(struct ta_client *c, struct tb_diag *diag) {
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return TB_OK;
     if (n < 0) return tb_fail(diag, TB_IO, "receiving: %s", strerror(errno));
     if (n == 0) return tb_fail(diag, TB_IO, "collector hung up without good-bye");
-    if (c->state != TA_AT_STREAMING) ta_spool_hope(c->spool, TA_HOPE_HEARD);
+    if (c->state != TA_AT_STREAMING) ta_spool_set_outlook(c->spool, TA_OUTLOOK_HEARD);
     TB_TRY(ta_tls_feed(c->tls, bytes, (size_t)n));
     if ((size_t)n < sizeof c->received) return TB_OK;
     all += (size_t)n;

@@ -18,7 +18,7 @@ struct ta_lookup {
   struct ta_addresses addresses;
 };
 
-static void let_go(struct ta_lookup *l) {
+static void release(struct ta_lookup *l) {
   if (atomic_fetch_sub(&l->holders, 1) > 1) return;
   free(l->server);
   free(l);
@@ -29,7 +29,7 @@ static void *look_up(void *self) {
 
   l->rc = ta_dial_find(l->server, &l->diag, &l->addresses);
   atomic_store(&l->done, true);
-  let_go(l);
+  release(l);
   return NULL;
 }
 
@@ -68,6 +68,6 @@ tb_rc ta_lookup_poll(struct ta_lookup **lookup, struct tb_diag *diag, struct ta_
 }
 
 void ta_lookup_give_up(struct ta_lookup **lookup) {
-  if (*lookup != NULL) let_go(*lookup);
+  if (*lookup != NULL) release(*lookup);
   *lookup = NULL;
 }

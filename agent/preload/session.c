@@ -182,7 +182,7 @@ void ta_preload_begin(bool child) {
 
 static void stop(void *unused) {
   (void)unused;
-  ta_emit_stop_in_hope((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
+  ta_emit_stop_by_outlook((int64_t)variables.exit_ms, variables.exit_ms / PATIENCE_OF_EXIT);
 }
 
 /* A child that was not made by fork() leaves its parent's session alone. */

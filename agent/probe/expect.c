@@ -157,7 +157,7 @@ static struct waiter *standing(struct ta_expect *x, const char *stream) {
   return NULL;
 }
 
-static void let_go(struct ta_expect *x) {
+static void release(struct ta_expect *x) {
   if (x->paused == NULL) return;
   x->paused->may_go = true;
   x->paused = NULL;
@@ -169,7 +169,7 @@ static int pause_at(struct ta_expect *x, const char *stream, const char *text) {
   struct waiter *w;
 
   if (x->over) return TA_E_MISUSE;
-  let_go(x);
+  release(x);
   while ((w = standing(x, stream)) == NULL)
     if (pthread_cond_timedwait(&x->changed, &x->lock, &until) == ETIMEDOUT &&
         standing(x, stream) == NULL)
@@ -194,7 +194,7 @@ int ta_expect_pause(ta_expect *x, const char *stream, const char *text) {
 void ta_expect_go(ta_expect *x) {
   if (!is_here(x)) return;
   pthread_mutex_lock(&x->lock);
-  let_go(x);
+  release(x);
   pthread_mutex_unlock(&x->lock);
 }
 
@@ -236,7 +236,7 @@ int ta_expect_end(ta_expect *x) {
 
   if (!is_here(x)) return TA_E_MISUSE;
   pthread_mutex_lock(&x->lock);
-  let_go(x);
+  release(x);
   if (x->fault[0] != '\0')
     error = TA_E_MISUSE;
   else if (!x->over)

@@ -25,7 +25,7 @@ static void drop_whole(struct ta_spool *s, uint32_t at, uint32_t before) {
   struct ta_run *run = &s->runs.run[at];
 
   if (!run->open) ta__recorder_lost(s, run);
-  ta_pages_give_chain(&s->runs.pages, run->first_page);
+  ta_pages_release_chain(&s->runs.pages, run->first_page);
   ta_count_add(&s->counters.lost, run->all);
   ta_count_sub(&s->counters.spooled, run->all);
   s->counters.lost_generations++;
@@ -59,7 +59,7 @@ static void abandon(struct ta_spool *s) {
   struct ta_run *run = &s->runs.run[s->runs.last];
   struct ta_place *end = &s->runs.place[TA_SEALED];
 
-  ta_pages_give_chain(&s->runs.pages, s->runs.pages.next[end->page]);
+  ta_pages_release_chain(&s->runs.pages, s->runs.pages.next[end->page]);
   s->runs.pages.next[end->page] = TA_NONE;
   run->last_page = end->page;
   run->bytes = run->sealed_bytes;
@@ -85,7 +85,7 @@ static void abandon(struct ta_spool *s) {
 
 /* Turns a held generation that is being written into a held LOSS. */
 static void spill(struct ta_spool *s, struct ta_run *run) {
-  ta_pages_give_chain(&s->runs.pages, run->first_page);
+  ta_pages_release_chain(&s->runs.pages, run->first_page);
   run->kind = TA_RUN_LOSS;
   run->first_page = run->last_page = TA_NONE;
   run->bytes = 0;

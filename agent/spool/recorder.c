@@ -32,7 +32,7 @@ static void forget_first(struct ta_spool *s) {
   if (r->last == at) r->last = before;
   s->recorder.first = next;
   s->recorder.forgotten_generations++;
-  ta_runs_give(r, at);
+  ta_runs_release(r, at);
 }
 
 bool ta__recorder_forget(struct ta_spool *s) {

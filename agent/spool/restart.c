@@ -41,7 +41,7 @@ static uint32_t remove_front(struct ta_spool *s, struct remains *rest) {
     if (r->place[TA_SEALED].run == at) r->place[TA_SEALED].run = TA_NONE;
     ta__note_gone(s, run);
     uint32_t next = run->next;
-    ta_runs_give(r, at);
+    ta_runs_release(r, at);
     at = next;
   }
   if (at == TA_NONE) r->last = TA_NONE;

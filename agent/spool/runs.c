@@ -86,8 +86,8 @@ struct ta_run *ta_runs_prepend(struct ta_runs *r, enum ta_run_kind kind, uint64_
   return &r->run[at];
 }
 
-void ta_runs_give(struct ta_runs *r, uint32_t run) {
-  ta_pages_give_chain(&r->pages, r->run[run].first_page);
+void ta_runs_release(struct ta_runs *r, uint32_t run) {
+  ta_pages_release_chain(&r->pages, r->run[run].first_page);
   ta_run_untouch(r, &r->run[run]);
   if (r->place[TA_KEPT].run == run) r->place[TA_KEPT].run = TA_NONE;
   r->run[run].kind = TA_RUN_FREE;
@@ -139,7 +139,7 @@ uint32_t ta_runs_extend(struct ta_runs *r, struct ta_run *run, size_t bytes) {
   uint32_t first = run->bytes % TA_PAGE_BYTES == 0 ? TA_NONE : run->last_page;
 
   for (uint64_t more = ta_run_pages_wanted(run, bytes); more > 0; more--) {
-    uint32_t page = ta_pages_take(&r->pages);
+    uint32_t page = ta_pages_acquire(&r->pages);
     if (run->last_page == TA_NONE)
       run->first_page = page;
     else

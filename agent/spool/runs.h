@@ -98,7 +98,7 @@ static inline void ta_run_untouch(struct ta_runs *r, struct ta_run *run) {
 }
 
 /* Frees a run and its pages; it must not be in the list any more. */
-void ta_runs_give(struct ta_runs *r, uint32_t run);
+void ta_runs_release(struct ta_runs *r, uint32_t run);
 struct ta_run *ta_runs_writing(struct ta_runs *r); /* the last one if it is open, or NULL */
 
 /* Frames without a number have an internal header in the place of the final one. */

@@ -332,7 +332,7 @@ static void release_page(struct ta_spool *s, struct ta_run *run, uint32_t page) 
       s->runs.place[p].page = s->runs.pages.next[page];
       s->runs.place[p].off = 0;
     }
-  ta_pages_give(&s->runs.pages, page);
+  ta_pages_release(&s->runs.pages, page);
 }
 
 void ta__note_gone(struct ta_spool *s, const struct ta_run *run) {
@@ -351,7 +351,7 @@ static void release_runs(struct ta_spool *s) {
   for (uint32_t at = acked->run; ta_runs_settle_once(&s->runs, acked); at = acked->run) {
     for (int p = TA_ACKED + 1; p < TA_KEPT; p++) ta_runs_settle(&s->runs, &s->runs.place[p]);
     ta__note_gone(s, &s->runs.run[at]);
-    ta_runs_give(&s->runs, at);
+    ta_runs_release(&s->runs, at);
   }
 }
 
@@ -540,20 +540,20 @@ static bool is_awaited(struct ta_spool *s, uint64_t target) {
   return s->recorder.tail > 0 || ta__records_settled(s) < target;
 }
 
-void ta_spool_hope(struct ta_spool *s, enum ta_hope hope) {
+void ta_spool_set_outlook(struct ta_spool *s, enum ta_outlook outlook) {
   pthread_mutex_lock(&s->lock);
   if (s->tried_ns == 0) s->tried_ns = ta_mono_ns();
-  bool stays = s->hope == hope || s->hope == TA_HOPE_WELCOMED ||
-               (s->hope == TA_HOPE_NONE && hope == TA_HOPE_TRYING);
-  if (!stays) s->hope = hope;
+  bool stays = s->outlook == outlook || s->outlook == TA_OUTLOOK_WELCOMED ||
+               (s->outlook == TA_OUTLOOK_NONE && outlook == TA_OUTLOOK_TRYING);
+  if (!stays) s->outlook = outlook;
   if (!stays) pthread_cond_broadcast(&s->moved);
   pthread_mutex_unlock(&s->lock);
 }
 
 /* Returns until when acks may be expected. */
-static uint64_t hopeful_ns(const struct ta_spool *s, uint64_t began_ns, uint64_t patience_ns) {
-  if (s->hope == TA_HOPE_NONE) return 0;
-  if (s->hope != TA_HOPE_TRYING) return UINT64_MAX;
+static uint64_t wait_limit_ns(const struct ta_spool *s, uint64_t began_ns, uint64_t patience_ns) {
+  if (s->outlook == TA_OUTLOOK_NONE) return 0;
+  if (s->outlook != TA_OUTLOOK_TRYING) return UINT64_MAX;
   return (s->tried_ns != 0 ? s->tried_ns : began_ns) + patience_ns;
 }
 
@@ -565,7 +565,7 @@ static bool wait_until(struct ta_spool *s, uint64_t until_ns) {
   return pthread_cond_timedwait(&s->moved, &s->lock, &until) == 0;
 }
 
-tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
+tb_rc ta_spool_wait_by_outlook(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
                             bool *out_kept) {
   uint64_t began_ns = ta_mono_ns();
   tb_rc rc = TB_OK;
@@ -573,7 +573,7 @@ tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t p
   pthread_mutex_lock(&s->lock);
   uint64_t target = s->records;
   while (rc == TB_OK && is_awaited(s, target)) {
-    uint64_t until = patience_ns == UINT64_MAX ? UINT64_MAX : hopeful_ns(s, began_ns, patience_ns);
+    uint64_t until = patience_ns == UINT64_MAX ? UINT64_MAX : wait_limit_ns(s, began_ns, patience_ns);
     if (until > deadline_ns) until = deadline_ns;
     if (s->over)
       rc = TB_END;
@@ -586,5 +586,5 @@ tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t p
 }
 
 tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept) {
-  return ta_spool_wait_in_hope(s, deadline_ns, UINT64_MAX, out_kept);
+  return ta_spool_wait_by_outlook(s, deadline_ns, UINT64_MAX, out_kept);
 }

@@ -43,11 +43,11 @@ struct ta_span {
 };
 
 /* Outlook that records will be acked. */
-enum ta_hope {
-  TA_HOPE_TRYING,   /* the collector has not answered yet */
-  TA_HOPE_HEARD,    /* the collector has sent something */
-  TA_HOPE_WELCOMED, /* a connection was established once; never changes again */
-  TA_HOPE_NONE,     /* the last try failed, and no connection was ever established */
+enum ta_outlook {
+  TA_OUTLOOK_TRYING,   /* the collector has not answered yet */
+  TA_OUTLOOK_HEARD,    /* the collector has sent something */
+  TA_OUTLOOK_WELCOMED, /* a connection was established once; never changes again */
+  TA_OUTLOOK_NONE,     /* the last try failed, and no connection was ever established */
 };
 
 struct ta_spool {
@@ -74,7 +74,7 @@ struct ta_spool {
   /* If set (tracectl send), the writer waits for room until this returns true; called every 100 ms. */
   bool (*impatient)(void *self);
   void *impatient_self;
-  enum ta_hope hope;
+  enum ta_outlook outlook;
   uint64_t tried_ns;   /* when the first try began; 0: none did */
   atomic_bool over;    /* nothing will be sent any more, and no call waits */
   uint64_t wake_bytes; /* the sender sleeps until this many bytes are put; 0: it is awake */
@@ -116,7 +116,7 @@ bool ta_spool_sleep(struct ta_spool *s);
 bool ta_spool_rest(struct ta_spool *s, uint64_t bytes);
 void ta_spool_trim(struct ta_spool *s);
 void ta_spool_over(struct ta_spool *s);
-void ta_spool_hope(struct ta_spool *s, enum ta_hope hope);
+void ta_spool_set_outlook(struct ta_spool *s, enum ta_outlook outlook);
 
 /* Any thread. */
 void ta_spool_counters(struct ta_spool *s, struct ta_counters *out);
@@ -129,7 +129,7 @@ bool ta_spool_done(struct ta_spool *s); /* finished and all acked */
 TB_MUST tb_rc ta_spool_wait(struct ta_spool *s, uint64_t deadline_ns, bool *out_kept);
 /* As wait(), but returns TB_AGAIN as soon as acks are unlikely: the last try failed and none ever succeeded, or the
  * collector has not answered patience_ns after the first try began. */
-TB_MUST tb_rc ta_spool_wait_in_hope(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
+TB_MUST tb_rc ta_spool_wait_by_outlook(struct ta_spool *s, uint64_t deadline_ns, uint64_t patience_ns,
                                     bool *out_kept);
 
 #endif

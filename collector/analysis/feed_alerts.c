@@ -23,7 +23,7 @@ static tb_rc fill_page(struct tc_feed_encoder *source, Tracecollect__V1__Alert *
 
   if (page == NULL || alert->begin_wall_ns <= around) return TB_OK;
   if (alert->goroutine > 0) snprintf(pin, sizeof pin, "&pin=%" PRId64, alert->goroutine);
-  TB_TRY(tb_arena_take(&source->arena, LINE_BYTES, &url));
+  TB_TRY(tb_arena_alloc(&source->arena, LINE_BYTES, &url));
   snprintf(url, LINE_BYTES, "%s/timeline/%s?from=%" PRIu64 "&to=%" PRIu64 "%s", page, source->hex,
            alert->begin_wall_ns - around, alert->begin_wall_ns + alert->duration_ns + around, pin);
   alert->page = url;

@@ -46,7 +46,7 @@ void tc__source_publish(struct tc_feed_encoder *source, enum tc_feed_slot slot, 
   size_t len = tracecollect__v1__feed_message__get_packed_size(message);
   void *bytes;
 
-  if (tb_arena_take(&source->arena, len, &bytes) != TB_OK) {
+  if (tb_arena_alloc(&source->arena, len, &bytes) != TB_OK) {
     tc_feed_miss(source->env.feed, &source->origin, slot, 1);
     return;
   }
@@ -78,7 +78,7 @@ tb_rc tc__source_fetch_line(struct tc_feed_encoder *source, uint64_t first_gen, 
                             char **out) {
   void *line;
 
-  TB_TRY(tb_arena_take(&source->arena, FETCH_BYTES, &line));
+  TB_TRY(tb_arena_alloc(&source->arena, FETCH_BYTES, &line));
   snprintf(line, FETCH_BYTES,
            "tracectl fetch --stream %s --gen %" PRIu64 "..%" PRIu64 " -o %s-%" PRIu64 ".trace",
            source->hex, first_gen, last_gen, source->origin.service, first_gen);
@@ -185,7 +185,7 @@ static tb_rc publish_report(struct tc_feed_encoder *source, enum tc_feed_slot sl
   unsigned char head[TC__FIELD_BYTES_MAX], *field;
   size_t n = tc__put_field(head, REPORTS_FIELD, len);
 
-  TB_TRY(tb_arena_take(&source->arena, n + len, &field));
+  TB_TRY(tb_arena_alloc(&source->arena, n + len, &field));
   memcpy(field, head, n);
   memcpy(field + n, bytes, len);
   struct tc_feed_note note = { .slot = slot,

@@ -60,7 +60,7 @@ bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_verdict *v
   return false;
 }
 
-static void count_verdict(struct tc__understood *s, tb_rc rc) {
+static void count_verdict(struct tc__analysed *s, tb_rc rc) {
   struct tc_metrics *m = s->u->env.metrics;
 
   if (rc == TB_OK)
@@ -72,12 +72,12 @@ static void count_verdict(struct tc__understood *s, tb_rc rc) {
   tc_metric_add(&m->events_ordered_total, s->delivered);
 }
 
-static void log_fault(const struct tc__understood *s, const struct tc_reply *stored) {
+static void log_fault(const struct tc__analysed *s, const struct tc_reply *stored) {
   char reason[TC_ESCAPE_MAX + 1], offset[40] = "";
 
   if (s->verdict.offset != TB_NO_OFFSET)
     snprintf(offset, sizeof offset, " offset=%" PRIu64, s->verdict.offset);
-  tc_log_about(s->ref, TC_WARN, "understand",
+  tc_log_about(s->ref, TC_WARN, "analysis",
                "service=%s instance=%s gen=%" PRIu64
                "%s: %s; archived as it came, analysis resumes at the next generation",
                s->service, s->instance, stored->gen, offset,
@@ -85,14 +85,14 @@ static void log_fault(const struct tc__understood *s, const struct tc_reply *sto
 }
 
 /* End of a generation without a clock snapshot (before Go 1.25): as sent by the agent, else the time of arrival. */
-static uint64_t end_wall_ns(const struct tc__understood *s) {
+static uint64_t end_wall_ns(const struct tc__analysed *s) {
   uint64_t said = s->jobs->stored->end_wall_ns;
 
   return said != 0 ? said : s->jobs->stored_wall_ns;
 }
 
 /* Ends the generation for the leases that receive its events. */
-static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
+static void conclude_tapped(struct tc__analysed *s, tb_rc rc) {
   if (s->tapped == NULL) return;
   tc_tap_event_end(s->tapped);
   if (rc != TB_OK)
@@ -101,17 +101,17 @@ static void conclude_tapped(struct tc__understood *s, tb_rc rc) {
     tc_tap_event_clock(s->tapped, s->verdict.last_ns, end_wall_ns(s));
 }
 
-static void go_on_to_tell(struct tc__understood *s) {
-  bool keeps = tc__understood_keeps(s, s->jobs->stored->stream_closed);
+static void go_on_to_tell(struct tc__analysed *s) {
+  bool keeps = tc__analysed_keeps(s, s->jobs->stored->stream_closed);
 
   s->step = keeps ? TC__SCHEDULER_KEEP : TC__SCHEDULER_TELL;
 }
 
 /* Wrong annotations make a generation broken, but it is still analysed. */
-static void log_misannotated(const struct tc__understood *s, const struct tc_reply *stored) {
+static void log_misannotated(const struct tc__analysed *s, const struct tc_reply *stored) {
   char reason[TC_ESCAPE_MAX + 1];
 
-  tc_log_about(s->ref, TC_WARN, "understand",
+  tc_log_about(s->ref, TC_WARN, "analysis",
                "service=%s instance=%s gen=%" PRIu64 " offset=%" PRIu64
                ": %s; Go's tools refuse it; analysed without the regions of that goroutine",
                s->service, s->instance, stored->gen, s->verdict.offset,
@@ -119,7 +119,7 @@ static void log_misannotated(const struct tc__understood *s, const struct tc_rep
 }
 
 /* Ends the work on a generation; rc: how it went. */
-static void conclude(struct tc__understood *s, tb_rc rc) {
+static void conclude(struct tc__analysed *s, tb_rc rc) {
   const struct tc_reply *stored = s->jobs->stored;
   const struct tb_diag *wrong = rc == TB_OK ? to_reader_misannotated(s->reader) : NULL;
   struct tc_verdict *v = &s->verdict;
@@ -140,9 +140,9 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
       strcpy(v->reason, "analysis.memory_max is reached by all streams");
     log_fault(s, stored);
     s->broken++;
-    if (rc != TB_BROKEN) tc__understood_reader_drop(s); /* may have grown too large */
+    if (rc != TB_BROKEN) tc__analysed_reader_drop(s); /* may have grown too large */
     if (s->analyses_failed) {
-      tc__understood_analyses_drop(s);
+      tc__analysed_analyses_drop(s);
       s->analyses_failed = false;
     }
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
@@ -153,13 +153,13 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
     if (rc == TB_OK) tc_feed_encoder_findings(s->feed, v->last_ns);
   }
   if (rc == TB_OK) {
-    tc__understood_look(s, v);
-    tc__understood_kept_see(s, v->last_ns);
+    tc__analysed_look(s, v);
+    tc__analysed_kept_see(s, v->last_ns);
   } else {
-    tc__understood_look_at_hole(s);
+    tc__analysed_look_at_hole(s);
   }
   if (s->feed != NULL) tc_feed_encoder_end(s->feed, v);
-  tc__understood_bytes_drop(s);
+  tc__analysed_bytes_drop(s);
   go_on_to_tell(s);
 }
 
@@ -167,7 +167,7 @@ static void conclude(struct tc__understood *s, tb_rc rc) {
 
 static tb_rc on_events(void *self, const struct to_generation *gen, const struct to_event *events,
                        size_t n) {
-  struct tc__understood *s = self;
+  struct tc__analysed *s = self;
   tb_rc rc;
 
   if (s->verdict.last_ns == 0) s->verdict.first_ns = events[0].time;
@@ -181,14 +181,14 @@ static tb_rc on_events(void *self, const struct to_generation *gen, const struct
 }
 
 static tb_rc on_end(void *self, const struct to_generation *gen) {
-  struct tc__understood *s = self;
+  struct tc__analysed *s = self;
   tb_rc rc = to_analyses_generation_ends(s->analyses, gen);
 
   if (rc != TB_OK) s->analyses_failed = true;
   return rc;
 }
 
-static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
+static tb_rc take_bytes(struct tc__analysed *s, uint64_t len) {
   struct tc_scheduler *u = s->u;
   void *bytes = u->spare;
   tb_rc rc = TB_OK;
@@ -211,7 +211,7 @@ static tb_rc take_bytes(struct tc__understood *s, uint64_t len) {
 }
 
 /* Passes the version on even if it is not supported. */
-static void say_version(struct tc__understood *s) {
+static void say_version(struct tc__analysed *s) {
   struct tb_diag ignored;
   unsigned version = 0;
   size_t used;
@@ -224,7 +224,7 @@ static void say_version(struct tc__understood *s) {
 
 /* read(), not mmap(): a read error in a mapping is a SIGBUS, which would kill the process again after each
  * restart. */
-static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *stored) {
+static tb_rc open_generation(struct tc__analysed *s, const struct tc_reply *stored) {
   s->have = 0;
   s->fd = s->u->env.open_file(s->u->env.files, stored);
   if (s->fd < 0) return tb_fail(&s->diag, TB_IO, "%s: %s", stored->path, strerror(errno));
@@ -236,7 +236,7 @@ static tb_rc open_generation(struct tc__understood *s, const struct tc_reply *st
   return take_bytes(s, stored->len);
 }
 
-static tb_rc prepare_analysis(struct tc__understood *s) {
+static tb_rc prepare_analysis(struct tc__analysed *s) {
   const struct tc_config *config = s->u->env.config;
   struct to_analysis_config analysis = { .blocked_after_ns = (to_ns)config->syscall_blocked_after,
                                          .stacks_max = config->analysis_stacks_max,
@@ -260,7 +260,7 @@ static tb_rc prepare_analysis(struct tc__understood *s) {
   return to_reader_begin(s->reader); /* the first segment, too, must not end with a last Sync */
 }
 
-static tb_rc begin_generation(struct tc__understood *s) {
+static tb_rc begin_generation(struct tc__analysed *s) {
   const struct tc_reply *stored = s->jobs->stored;
   const struct tc_tap_event_about about = { s->id, s->service, s->instance };
   size_t used;
@@ -281,7 +281,7 @@ static tb_rc begin_generation(struct tc__understood *s) {
     if (s->reader != NULL) to_reader_epoch(s->reader);
     if (s->analyses != NULL) to_analyses_epoch(s->analyses);
     if (s->tapped != NULL) tc_tap_event_epoch(s->tapped);
-    tc__understood_look_at_hole(s);
+    tc__analysed_look_at_hole(s);
   }
   TB_TRY(open_generation(s, stored));
   TB_TRY(prepare_analysis(s));
@@ -292,7 +292,7 @@ static tb_rc begin_generation(struct tc__understood *s) {
 
 /* Each stream in work holds the bytes of its generation. Beyond BYTES_PART of the share a generation waits for
  * others to end, but if none is in work it always begins. */
-static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
+static bool has_room_for_bytes(struct tc__analysed *s, uint64_t len) {
   struct tc_scheduler *u = s->u;
   size_t max = u->share.bytes_max / BYTES_PART;
 
@@ -303,7 +303,7 @@ static bool has_room_for_bytes(struct tc__understood *s, uint64_t len) {
 }
 
 /* Returns TB_BUDGET if other streams must end a generation first. */
-static tb_rc step_next_job(struct tc__understood *s) {
+static tb_rc step_next_job(struct tc__analysed *s) {
   const struct tc_reply *stored = s->jobs->stored;
 
   if (stored->gen == TB_NO_GEN) { /* end of the stream: nothing to order */
@@ -317,7 +317,7 @@ static tb_rc step_next_job(struct tc__understood *s) {
   return TB_OK;
 }
 
-static void step_read(struct tc__understood *s) {
+static void step_read(struct tc__analysed *s) {
   const struct tc_reply *stored = s->jobs->stored;
   size_t n = s->len - s->have < READ_BYTES ? s->len - s->have : READ_BYTES;
   uint64_t from = stored->offset + s->have;
@@ -335,7 +335,7 @@ static void step_read(struct tc__understood *s) {
   s->step = TC__SCHEDULER_FEED;
 }
 
-static void step_feed(struct tc__understood *s) {
+static void step_feed(struct tc__analysed *s) {
   size_t used = 0, left = s->len - s->fed;
   tb_rc rc = left > 0 ? to_reader_feed_some(s->reader, s->bytes + s->fed, left, FEED_BYTES, &used)
                       : to_reader_finish(s->reader);
@@ -347,7 +347,7 @@ static void step_feed(struct tc__understood *s) {
     conclude(s, rc);
 }
 
-static void step_run(struct tc__understood *s) {
+static void step_run(struct tc__analysed *s) {
   tb_rc rc = to_reader_run(s->reader, RUN_EVENTS);
 
   if (rc == TB_OK)
@@ -357,7 +357,7 @@ static void step_run(struct tc__understood *s) {
 }
 
 /* Returns false if the store has no room now. */
-static bool step_report(struct tc__understood *s) {
+static bool step_report(struct tc__analysed *s) {
   if (s->jobs->stored->gen != TB_NO_GEN &&
       s->verdict.code != TRACECOLLECT__V1__VERDICT_CODE__VERDICT_PENDING &&
       !tc__verdict_submit(s->u, &s->verdict))
@@ -365,13 +365,13 @@ static bool step_report(struct tc__understood *s) {
   s->step = TC__SCHEDULER_NEXT_JOB;
   s->heard_ns = uv_hrtime();
   s->closed = s->jobs->stored->stream_closed;
-  tc__understood_job_drop(s);
-  tc__understood_news(s);
-  if (s->closed) tc__understood_last_reports(s);
+  tc__analysed_job_drop(s);
+  tc__analysed_news(s);
+  if (s->closed) tc__analysed_last_reports(s);
   return true;
 }
 
-tb_rc tc__understood_step(struct tc__understood *s) {
+tb_rc tc__analysed_step(struct tc__analysed *s) {
   if (s->jobs == NULL) return TB_END;
   switch (s->step) {
   case TC__SCHEDULER_NEXT_JOB: return step_next_job(s);
@@ -379,13 +379,13 @@ tb_rc tc__understood_step(struct tc__understood *s) {
   case TC__SCHEDULER_FEED: step_feed(s); break;
   case TC__SCHEDULER_RUN:
     step_run(s);
-    if (s->step == TC__SCHEDULER_RUN && uv_hrtime() - s->told_ns >= TC__SCHEDULER_REPORT_NS) {
-      tc__understood_news(s);
+    if (s->step == TC__SCHEDULER_RUN && uv_hrtime() - s->reported_ns >= TC__SCHEDULER_REPORT_NS) {
+      tc__analysed_news(s);
       if (s->feed != NULL) tc_feed_encoder_overdue(s->feed);
     }
     break;
   case TC__SCHEDULER_KEEP:
-    if (tc__understood_keep(s)) s->step = TC__SCHEDULER_TELL;
+    if (tc__analysed_keep(s)) s->step = TC__SCHEDULER_TELL;
     break;
   case TC__SCHEDULER_TELL: return step_report(s) ? TB_OK : TB_AGAIN;
   }

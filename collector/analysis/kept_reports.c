@@ -23,7 +23,7 @@ static const struct length *length_of(uint64_t every_ns) {
   return last;
 }
 
-static tb_rc put_report(struct tc__understood *s, enum to_analysis_kind kind,
+static tb_rc put_report(struct tc__analysed *s, enum to_analysis_kind kind,
                         struct tb_buf *packed) {
   const struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
   const struct length *length = length_of(s->u->env.config->reports_every);
@@ -38,7 +38,7 @@ static tb_rc put_report(struct tc__understood *s, enum to_analysis_kind kind,
 }
 
 /* Packs one kind only: a slice of the loop has no time for more. */
-static tb_rc put_next(struct tc__understood *s) {
+static tb_rc put_next(struct tc__analysed *s) {
   struct tb_buf packed;
 
   tb_buf_init(&packed, &s->mem);
@@ -48,7 +48,7 @@ static tb_rc put_next(struct tc__understood *s) {
   return rc;
 }
 
-static tb_rc add_record(const struct tc__understood *s) {
+static tb_rc add_record(const struct tc__analysed *s) {
   const struct tb_buf *reply = &s->kept.reply;
   const struct tc_report_record record = {
     .from_ns = s->kept.seen_ns - length_of(s->u->env.config->reports_every)->ns,
@@ -61,7 +61,7 @@ static tb_rc add_record(const struct tc__understood *s) {
 }
 
 /* The first report of a stream is due after the same time as later ones. */
-void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns) {
+void tc__analysed_kept_see(struct tc__analysed *s, to_ns last_ns) {
   uint64_t now_ns = to_analyses_wall(s->analyses, last_ns);
 
   if (now_ns == 0) return;
@@ -69,25 +69,25 @@ void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns) {
   if (s->kept.last_ns == 0 || now_ns < s->kept.last_ns) s->kept.last_ns = now_ns;
 }
 
-bool tc__understood_keeps(const struct tc__understood *s, bool is_over) {
+bool tc__analysed_keeps(const struct tc__analysed *s, bool is_over) {
   uint64_t every_ns = s->u->env.config->reports_every, since_ns = s->kept.seen_ns - s->kept.last_ns;
 
   if (s->u->env.kept == NULL || s->analyses == NULL || every_ns == 0) return false;
   return is_over ? since_ns > 0 : since_ns >= every_ns;
 }
 
-bool tc__understood_keep(struct tc__understood *s) {
+bool tc__analysed_keep(struct tc__analysed *s) {
   if (s->kept.kinds == 0) tb_buf_init(&s->kept.reply, &s->mem);
   tb_rc rc = put_next(s);
   if (rc == TB_OK && s->kept.kinds < TO_ANALYSIS_KINDS) return false;
   if (rc == TB_OK) rc = add_record(s);
   if (rc != TB_OK) tc_metric_add(&s->u->env.metrics->reports_not_kept_total, 1);
-  tc__understood_kept_drop(s);
+  tc__analysed_kept_drop(s);
   s->kept.last_ns = s->kept.seen_ns;
   return true;
 }
 
-void tc__understood_kept_drop(struct tc__understood *s) {
+void tc__analysed_kept_drop(struct tc__analysed *s) {
   tb_buf_fini(&s->kept.reply);
   s->kept.kinds = 0;
 }

@@ -190,8 +190,8 @@ tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
   h->room = bytes_max / 2 / sizeof *h->ring;
   h->streams_max = bytes_max / 2 / (sizeof *h->streams + MAP_BYTES);
   if (h->streams_max > UINT16_MAX) h->streams_max = UINT16_MAX;
-  tb_rc rc = tb_mem_take(&h->mem, h->room * sizeof *h->ring, &h->ring);
-  if (rc == TB_OK) rc = tb_mem_take(&h->mem, h->streams_max * sizeof *h->streams, &h->streams);
+  tb_rc rc = tb_mem_alloc(&h->mem, h->room * sizeof *h->ring, &h->ring);
+  if (rc == TB_OK) rc = tb_mem_alloc(&h->mem, h->streams_max * sizeof *h->streams, &h->streams);
   if (rc != TB_OK) {
     tc_pauses_history_free(h);
     return rc;
@@ -203,8 +203,8 @@ tb_rc tc_pauses_history_new(size_t bytes_max, uint64_t now_wall_ns,
 void tc_pauses_history_free(struct tc_pauses_history *h) {
   if (h == NULL) return;
   tb_map_fini(&h->by_id);
-  if (h->streams != NULL) tb_mem_give(&h->mem, h->streams, h->streams_max * sizeof *h->streams);
-  if (h->ring != NULL) tb_mem_give(&h->mem, h->ring, h->room * sizeof *h->ring);
+  if (h->streams != NULL) tb_mem_free(&h->mem, h->streams, h->streams_max * sizeof *h->streams);
+  if (h->ring != NULL) tb_mem_free(&h->mem, h->ring, h->room * sizeof *h->ring);
   pthread_mutex_destroy(&h->lock);
   free(h);
 }

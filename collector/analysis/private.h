@@ -50,8 +50,8 @@ enum tc__scheduler_step {
   TC__SCHEDULER_TELL
 };
 
-struct tc__understood {
-  STAILQ_ENTRY(tc__understood) in_work; /* in the ring */
+struct tc__analysed {
+  STAILQ_ENTRY(tc__analysed) in_work; /* in the ring */
   struct tc_scheduler *u;
   bool in_ring;
   uint32_t ref;
@@ -78,19 +78,19 @@ struct tc__understood {
   } kept;
   bool closed; /* all generations are done: forget it once its reports are made */
   uint64_t broken;
-  TAILQ_ENTRY(tc__understood) by_heard; /* in the order of heard_ns */
+  TAILQ_ENTRY(tc__analysed) by_heard; /* in the order of heard_ns */
   uint64_t heard_ns;
 
   /* Reports to be made; those of them that are also published on the feed. */
   struct tc_report_set due, due_on_feed;
   bool in_asked; /* in the list `asked`: readers wait for its reports */
-  TAILQ_ENTRY(tc__understood) asked;
-  uint64_t told_ns;      /* when pause ring and feed last received its figures */
-  bool in_told;          /* in the list by_told */
-  bool has_news;         /* newer figures for the pause ring */
-  unsigned news_on_feed; /* windows with newer figures for the feed, a bit each */
-  uint64_t window_told_ns[TO_WINDOWS];
-  TAILQ_ENTRY(tc__understood) by_told; /* in the order of told_ns */
+  TAILQ_ENTRY(tc__analysed) asked;
+  uint64_t reported_ns;      /* when pause ring and feed last received its figures */
+  bool in_by_reported;          /* in the list by_reported */
+  bool history_pending;         /* newer figures for the pause ring */
+  unsigned feed_pending; /* windows with newer figures for the feed, a bit each */
+  uint64_t window_reported_ns[TO_WINDOWS];
+  TAILQ_ENTRY(tc__analysed) by_reported; /* in the order of reported_ns */
 
   struct tc__scheduler_job *jobs, **jobs_end;
   size_t waiting;
@@ -123,7 +123,7 @@ struct tc_scheduler {
   unsigned idle_version;
   struct tr_rules *rules; /* copy of env.triggers' rules, of rules_version; NULL: none yet */
   uint64_t rules_version;
-  struct tc__understood *first_in_line; /* waits for memory; no other stream begins before it */
+  struct tc__analysed *first_in_line; /* waits for memory; no other stream begins before it */
   size_t bytes_held;                    /* of all generations in work */
   void *spare; /* buffer of the last generation, reused: fresh memory costs a fault a page */
   size_t spare_bytes;
@@ -135,33 +135,33 @@ struct tc_scheduler {
     tb_rc rc;                   /* result, if is_judged */
     bool is_judged;             /* done; the store had no room for the verdict yet */
   } late;
-  STAILQ_HEAD(, tc__understood) ring;
-  TAILQ_HEAD(, tc__understood) by_heard; /* the longest silent first */
+  STAILQ_HEAD(, tc__analysed) ring;
+  TAILQ_HEAD(, tc__analysed) by_heard; /* the longest silent first */
   struct tc_report_maker *maker;
-  TAILQ_HEAD(, tc__understood) asked;
-  TAILQ_HEAD(, tc__understood) by_told; /* told less than TC__SCHEDULER_REPORT_NS ago */
+  TAILQ_HEAD(, tc__analysed) asked;
+  TAILQ_HEAD(, tc__analysed) by_reported; /* told less than TC__SCHEDULER_REPORT_NS ago */
 };
 
 /* --- stream.c ------------------------------------------------------------------------ */
 
 /* Finds the stream that `said` is about, or creates it. */
-TB_MUST tb_rc tc__understood_find(struct tc_scheduler *u, const struct tc_reply *said,
-                                  struct tc__understood **out);
-void tc__understood_heard(struct tc__understood *s); /* notes a sign of life */
+TB_MUST tb_rc tc__analysed_find(struct tc_scheduler *u, const struct tc_reply *said,
+                                  struct tc__analysed **out);
+void tc__analysed_heard(struct tc__analysed *s); /* notes a sign of life */
 /* Forgets the stream and its totals. It must not be in the ring. */
-void tc__understood_forget(struct tc__understood *s);
-void tc__understood_job_drop(struct tc__understood *s); /* the first job */
-void tc__understood_bytes_drop(struct tc__understood *s);
+void tc__analysed_forget(struct tc__analysed *s);
+void tc__analysed_job_drop(struct tc__analysed *s); /* the first job */
+void tc__analysed_bytes_drop(struct tc__analysed *s);
 void tc__scheduler_spare_drop(struct tc_scheduler *u);
-void tc__understood_analyses_drop(struct tc__understood *s);
-void tc__understood_reader_drop(struct tc__understood *s);
-void tc__understood_report_memory(struct tc__understood *s); /* to the metric */
+void tc__analysed_analyses_drop(struct tc__analysed *s);
+void tc__analysed_reader_drop(struct tc__analysed *s);
+void tc__analysed_report_memory(struct tc__analysed *s); /* to the metric */
 
 /* --- job.c ------------------------------------------------------------------------- */
 
 /* Does one step. TB_OK: continue; TB_AGAIN: the store must make room first; TB_END: no work left; TB_BUDGET: continue with
  * other streams, which must end a generation first. */
-TB_MUST tb_rc tc__understood_step(struct tc__understood *s);
+TB_MUST tb_rc tc__analysed_step(struct tc__analysed *s);
 
 /* Fills in how a generation was ordered. The code PENDING means that its bytes were not read. */
 void tc__verdict_say(struct tc_verdict *v, tb_rc rc, const struct tb_diag *diag,
@@ -172,20 +172,20 @@ TB_MUST bool tc__verdict_submit(const struct tc_scheduler *u, const struct tc_ve
 /* --- triggers.c -------------------------------------------------------------------- */
 
 /* Checks the rules after a whole generation was analysed; v is its verdict. */
-void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v);
-void tc__understood_look_at_hole(struct tc__understood *s);
-/* Reports that a built-in rule has fired; the caller sends the alert. self: a struct tc__understood. */
-void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
+void tc__analysed_look(struct tc__analysed *s, const struct tc_verdict *v);
+void tc__analysed_look_at_hole(struct tc__analysed *s);
+/* Reports that a built-in rule has fired; the caller sends the alert. self: a struct tc__analysed. */
+void tc__analysed_passed(void *self, const char *rule, const char *words, uint64_t gen, to_ns at);
 
 /* --- kept_reports.c ---------------------------------------------------------------- */
 
 /* Notes the time of the last event of a whole, analysed generation. */
-void tc__understood_kept_see(struct tc__understood *s, to_ns last_ns);
+void tc__analysed_kept_see(struct tc__analysed *s, to_ns last_ns);
 /* Returns true if reports are due to be archived; is_over: the stream has ended. */
-bool tc__understood_keeps(const struct tc__understood *s, bool is_over);
+bool tc__analysed_keeps(const struct tc__analysed *s, bool is_over);
 /* Makes the report of the next kind. Returns true if it was the last. */
-bool tc__understood_keep(struct tc__understood *s);
-void tc__understood_kept_drop(struct tc__understood *s);
+bool tc__analysed_keep(struct tc__analysed *s);
+void tc__analysed_kept_drop(struct tc__analysed *s);
 
 /* --- late.c ------------------------------------------------------------------------ */
 
@@ -199,18 +199,18 @@ void tc__late_drop(struct tc_scheduler *u);
 /* --- reports.c --------------------------------------------------------------------- */
 
 /* Returns true if reports are to be made. */
-bool tc__understood_is_due(const struct tc__understood *s);
+bool tc__analysed_is_due(const struct tc__analysed *s);
 /* Makes and publishes the next report. */
-void tc__understood_report(struct tc__understood *s);
+void tc__analysed_report(struct tc__analysed *s);
 /* Call when the stream has new figures. */
-void tc__understood_news(struct tc__understood *s);
+void tc__analysed_news(struct tc__analysed *s);
 /* Call before the stream is forgotten: all reports that are out of date become due. */
-void tc__understood_last_reports(struct tc__understood *s);
+void tc__analysed_last_reports(struct tc__analysed *s);
 /* Adds what other threads wait for to the reports that are due. */
 void tc__scheduler_take_asked(struct tc_scheduler *u);
 /* Publishes figures that were held back because earlier ones had been published less than TC__SCHEDULER_REPORT_NS before.
  * Returns the next stream with reports to be made, or NULL. */
-struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now);
-void tc__understood_reports_forget(struct tc__understood *s);
+struct tc__analysed *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now);
+void tc__analysed_reports_forget(struct tc__analysed *s);
 
 #endif

@@ -16,19 +16,19 @@ static const uint64_t window_pause_ns[TO_WINDOWS] = {
   [TO_WINDOW_ALL] = 2500000000,
 };
 
-bool tc__understood_is_due(const struct tc__understood *s) {
+bool tc__analysed_is_due(const struct tc__analysed *s) {
   uint32_t any = 0;
 
   for (unsigned w = 0; w < TO_WINDOWS; w++) any |= s->due.kinds[w];
   return any != 0;
 }
 
-static void add_due(struct tc__understood *s, const struct tc_report_set *set) {
+static void add_due(struct tc__analysed *s, const struct tc_report_set *set) {
   for (unsigned w = 0; w < TO_WINDOWS; w++) s->due.kinds[w] |= set->kinds[w];
 }
 
 /* Window by window: only the first kind of a window has to sum it up. */
-static void take_due(struct tc__understood *s, enum to_analysis_kind *kind, enum to_window *window,
+static void take_due(struct tc__analysed *s, enum to_analysis_kind *kind, enum to_window *window,
                      bool *on_feed) {
   unsigned w = 0;
 
@@ -41,7 +41,7 @@ static void take_due(struct tc__understood *s, enum to_analysis_kind *kind, enum
   s->due_on_feed.kinds[w] &= ~bit;
 }
 
-static tb_rc publish(struct tc__understood *s, enum to_analysis_kind kind, enum to_window window,
+static tb_rc publish(struct tc__analysed *s, enum to_analysis_kind kind, enum to_window window,
                      const struct tb_buf *packed) {
   const struct tc_report report = {
     .stream = s->id,
@@ -55,7 +55,7 @@ static tb_rc publish(struct tc__understood *s, enum to_analysis_kind kind, enum 
   return tc_reports_publish(s->u->env.reports, &report);
 }
 
-void tc__understood_report(struct tc__understood *s) {
+void tc__analysed_report(struct tc__analysed *s) {
   struct tc_scheduler *u = s->u;
   struct tp_report_about about = { s->id, s->service, s->instance, s->broken };
   enum to_analysis_kind kind;
@@ -82,7 +82,7 @@ void tc__understood_report(struct tc__understood *s) {
   tb_buf_fini(&buf);
 }
 
-static void note_pauses(struct tc__understood *s) {
+static void note_pauses(struct tc__analysed *s) {
   struct tc_pauses_history_of of = { s->id, s->service, s->instance, !s->in_history };
   struct tc_pause_total total[PAUSE_REASONS_MAX];
   const struct to_report *report;
@@ -107,59 +107,59 @@ static void note_pauses(struct tc__understood *s) {
 }
 
 /* Publishes each window with news once its pause is over; at_end: all at once. */
-static void publish_on_feed(struct tc__understood *s, uint64_t now, bool at_end) {
+static void publish_on_feed(struct tc__analysed *s, uint64_t now, bool at_end) {
   unsigned windows = s->feed != NULL ? tc_feed_encoder_report_windows(s->feed) : 0;
 
-  s->news_on_feed &= windows;
+  s->feed_pending &= windows;
   for (unsigned w = 0; w < TO_WINDOWS; w++) {
-    if ((s->news_on_feed >> w & 1) == 0) continue;
-    if (!at_end && now - s->window_told_ns[w] < window_pause_ns[w]) continue;
-    s->news_on_feed &= ~(1u << w);
-    s->window_told_ns[w] = now;
+    if ((s->feed_pending >> w & 1) == 0) continue;
+    if (!at_end && now - s->window_reported_ns[w] < window_pause_ns[w]) continue;
+    s->feed_pending &= ~(1u << w);
+    s->window_reported_ns[w] = now;
     s->due_on_feed.kinds[w] = (uint32_t)((UINT64_C(1) << TO_ANALYSIS_KINDS) - 1);
     s->due.kinds[w] |= s->due_on_feed.kinds[w];
   }
 }
 
-static void leave_told(struct tc__understood *s) {
-  if (s->in_told) TAILQ_REMOVE(&s->u->by_told, s, by_told);
-  s->in_told = false;
+static void leave_told(struct tc__analysed *s) {
+  if (s->in_by_reported) TAILQ_REMOVE(&s->u->by_reported, s, by_reported);
+  s->in_by_reported = false;
 }
 
-static void tell(struct tc__understood *s, bool at_end) {
+static void tell(struct tc__analysed *s, bool at_end) {
   leave_told(s);
-  s->told_ns = uv_hrtime();
-  s->in_told = true;
-  TAILQ_INSERT_TAIL(&s->u->by_told, s, by_told);
-  if (s->has_news) note_pauses(s);
-  s->has_news = false;
-  publish_on_feed(s, s->told_ns, at_end);
+  s->reported_ns = uv_hrtime();
+  s->in_by_reported = true;
+  TAILQ_INSERT_TAIL(&s->u->by_reported, s, by_reported);
+  if (s->history_pending) note_pauses(s);
+  s->history_pending = false;
+  publish_on_feed(s, s->reported_ns, at_end);
 }
 
-void tc__understood_news(struct tc__understood *s) {
+void tc__analysed_news(struct tc__analysed *s) {
   if (s->analyses == NULL) return;
   if (tc_reports_outdate(s->u->maker, s->id, s->service, s->instance, s->ref) != TB_OK)
     tc_metric_add(&s->u->env.metrics->reports_refused_total, 1);
-  s->has_news = true;
-  s->news_on_feed = (1u << TO_WINDOWS) - 1;
-  if (!s->in_told || uv_hrtime() - s->told_ns >= TC__SCHEDULER_REPORT_NS) tell(s, false);
+  s->history_pending = true;
+  s->feed_pending = (1u << TO_WINDOWS) - 1;
+  if (!s->in_by_reported || uv_hrtime() - s->reported_ns >= TC__SCHEDULER_REPORT_NS) tell(s, false);
 }
 
-void tc__understood_last_reports(struct tc__understood *s) {
+void tc__analysed_last_reports(struct tc__analysed *s) {
   if (s->analyses == NULL) return;
-  if (s->has_news || s->news_on_feed != 0) tell(s, true);
+  if (s->history_pending || s->feed_pending != 0) tell(s, true);
   const struct tc_report_set set = tc_reports_outdated(s->u->env.reports, s->id);
   add_due(s, &set);
 }
 
-struct tc__understood *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now) {
-  struct tc__understood *s;
+struct tc__analysed *tc__scheduler_tell_late(struct tc_scheduler *u, uint64_t now) {
+  struct tc__analysed *s;
 
-  while ((s = TAILQ_FIRST(&u->by_told)) != NULL && s->told_ns + TC__SCHEDULER_REPORT_NS <= now) {
+  while ((s = TAILQ_FIRST(&u->by_reported)) != NULL && s->reported_ns + TC__SCHEDULER_REPORT_NS <= now) {
     leave_told(s);
-    if (s->analyses == NULL || (!s->has_news && s->news_on_feed == 0)) continue;
+    if (s->analyses == NULL || (!s->history_pending && s->feed_pending == 0)) continue;
     tell(s, false);
-    if (tc__understood_is_due(s)) return s;
+    if (tc__analysed_is_due(s)) return s;
   }
   return NULL;
 }
@@ -169,7 +169,7 @@ void tc__scheduler_take_asked(struct tc_scheduler *u) {
   uint32_t ref;
 
   while (tc_reports_asked(u->maker, &ref, &set)) {
-    struct tc__understood *s = tb_map_at(&u->by_ref, ref);
+    struct tc__analysed *s = tb_map_at(&u->by_ref, ref);
 
     if (s == NULL) continue; /* just forgotten: no reader waits any more */
     add_due(s, &set);
@@ -179,7 +179,7 @@ void tc__scheduler_take_asked(struct tc_scheduler *u) {
   }
 }
 
-void tc__understood_reports_forget(struct tc__understood *s) {
+void tc__analysed_reports_forget(struct tc__analysed *s) {
   leave_told(s);
   if (s->in_asked) TAILQ_REMOVE(&s->u->asked, s, asked);
   s->in_asked = false;

@@ -21,7 +21,7 @@ static void begin_work(struct tc_scheduler *u) {
   if (!uv_is_active((uv_handle_t *)&u->retry)) uv_idle_start(&u->work, on_work);
 }
 
-static void ring_add(struct tc__understood *s) {
+static void ring_add(struct tc__analysed *s) {
   struct tc_scheduler *u = s->u;
 
   if (s->in_ring) return;
@@ -30,8 +30,8 @@ static void ring_add(struct tc__understood *s) {
   begin_work(u);
 }
 
-static struct tc__understood *ring_take(struct tc_scheduler *u) {
-  struct tc__understood *s = STAILQ_FIRST(&u->ring);
+static struct tc__analysed *ring_take(struct tc_scheduler *u) {
+  struct tc__analysed *s = STAILQ_FIRST(&u->ring);
 
   if (s == NULL) return NULL;
   STAILQ_REMOVE_HEAD(&u->ring, in_work);
@@ -60,14 +60,14 @@ static void count_time(struct tc_scheduler *u, uint64_t took) {
 /* Makes one report of each stream in turn. */
 static void answer_readers(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), took = 0;
-  struct tc__understood *s;
+  struct tc__analysed *s;
 
   while (took < u->env.config->analysis_slice / 2 && (s = TAILQ_FIRST(&u->asked)) != NULL) {
     TAILQ_REMOVE(&u->asked, s, asked);
     s->in_asked = false;
-    if (tc__understood_is_due(s)) tc__understood_report(s);
-    tc__understood_report_memory(s);
-    if (tc__understood_is_due(s)) {
+    if (tc__analysed_is_due(s)) tc__analysed_report(s);
+    tc__analysed_report_memory(s);
+    if (tc__analysed_is_due(s)) {
       TAILQ_INSERT_TAIL(&u->asked, s, asked);
       s->in_asked = true;
     }
@@ -77,22 +77,22 @@ static void answer_readers(struct tc_scheduler *u) {
 }
 
 /* Returns TB_END if the stream has no work left. */
-static tb_rc work_on(struct tc__understood *s) {
+static tb_rc work_on(struct tc__analysed *s) {
   struct tc_scheduler *u = s->u;
   uint64_t began = uv_hrtime(), took = 0;
   tb_rc rc = TB_OK;
 
-  if (tc__understood_is_due(s)) {
-    tc__understood_report(s);
+  if (tc__analysed_is_due(s)) {
+    tc__analysed_report(s);
     took = uv_hrtime() - began;
   }
   /* Half of the slice only: the last step may take the other half. */
-  while (rc == TB_OK && !tc__understood_is_due(s) && took < u->env.config->analysis_slice / 2) {
-    rc = tc__understood_step(s);
+  while (rc == TB_OK && !tc__analysed_is_due(s) && took < u->env.config->analysis_slice / 2) {
+    rc = tc__analysed_step(s);
     took = uv_hrtime() - began;
   }
   if (s->feed != NULL) tc_feed_encoder_pause(s->feed, began + took);
-  tc__understood_report_memory(s);
+  tc__analysed_report_memory(s);
   count_time(u, took);
   return rc;
 }
@@ -122,14 +122,14 @@ static void on_work(uv_idle_t *handle) {
   struct tc_scheduler *u = handle->data;
 
   answer_readers(u);
-  struct tc__understood *s = ring_take(u);
+  struct tc__analysed *s = ring_take(u);
   if (s == NULL) {
     if (TAILQ_EMPTY(&u->asked)) do_late_work(u);
     return;
   }
   tb_rc rc = work_on(s);
   if (rc == TB_END) {
-    if (s->closed) tc__understood_forget(s);
+    if (s->closed) tc__analysed_forget(s);
     return;
   }
   ring_add(s);
@@ -138,7 +138,7 @@ static void on_work(uv_idle_t *handle) {
 
 /* A stream may queue as many generations as there is room left for all: a single stream that lags gets half of the room,
  * and later ones still find some. The end of a stream is always queued. */
-static bool has_room(const struct tc__understood *s, const struct tc_reply *stored) {
+static bool has_room(const struct tc__analysed *s, const struct tc_reply *stored) {
   const struct tc_scheduler *u = s->u;
   size_t left = u->waiting < u->waiting_max ? u->waiting_max - u->waiting : 0;
 
@@ -147,12 +147,12 @@ static bool has_room(const struct tc__understood *s, const struct tc_reply *stor
 
 /* Defers the verdict until there is time. Above TC__LATE_MAX the verdict is BEHIND at once; if the store has no room for
  * that verdict either, the generation stays pending until the next start. Owns stored. */
-static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
+static void leave_out(struct tc__analysed *s, struct tc_reply *stored) {
   struct tc_scheduler *u = s->u;
 
   s->left_out = true;
   tc_metric_add(&u->env.metrics->generations_left_out_total, 1);
-  tc_log_about(s->ref, TC_WARN, "understand",
+  tc_log_about(s->ref, TC_WARN, "analysis",
                "service=%s instance=%s gen=%" PRIu64
                ": %zu generations wait before it; archived, not analysed",
                s->service, s->instance, stored->gen, s->waiting);
@@ -173,10 +173,10 @@ static void leave_out(struct tc__understood *s, struct tc_reply *stored) {
 
 static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   struct tc__scheduler_job *job = calloc(1, sizeof *job);
-  struct tc__understood *s;
+  struct tc__analysed *s;
 
-  if (job == NULL || tc__understood_find(u, stored, &s) != TB_OK) {
-    tc_log(TC_ERROR, "understand", "gen=%" PRIu64 ": out of memory; archived, not analysed",
+  if (job == NULL || tc__analysed_find(u, stored, &s) != TB_OK) {
+    tc_log(TC_ERROR, "analysis", "gen=%" PRIu64 ": out of memory; archived, not analysed",
            stored->gen);
     tc_reply_free(stored);
     free(job);
@@ -195,29 +195,29 @@ static void take_stored(struct tc_scheduler *u, struct tc_reply *stored) {
   job->stored_wall_ns = tc_wall_ns();
   *s->jobs_end = job;
   s->jobs_end = &job->next;
-  tc__understood_heard(s);
+  tc__analysed_heard(s);
   tc_metric_add(&u->env.metrics->generations_waiting, 1);
   ring_add(s);
 }
 
 void tc_scheduler_reply(struct tc_scheduler *u, struct tc_reply *reply) {
-  struct tc__understood *s;
+  struct tc__analysed *s;
 
   if (reply->kind == TC_REPLY_STORED) {
     take_stored(u, reply);
     return;
   }
   if (u->env.feed != NULL && tc_feed_wanted(u->env.feed) &&
-      tc__understood_find(u, reply, &s) == TB_OK)
+      tc__analysed_find(u, reply, &s) == TB_OK)
     tc_feed_encoder_reported(s->feed, reply);
   tc_reply_free(reply);
 }
 
 /* A stream whose agent vanished is treated like one that was closed: forgotten once its last reports are made. */
-static void abandon(struct tc__understood *s) {
-  tc__understood_last_reports(s);
-  if (!tc__understood_is_due(s)) {
-    tc__understood_forget(s);
+static void abandon(struct tc__analysed *s) {
+  tc__analysed_last_reports(s);
+  if (!tc__analysed_is_due(s)) {
+    tc__analysed_forget(s);
     return;
   }
   s->closed = true;
@@ -226,10 +226,10 @@ static void abandon(struct tc__understood *s) {
 
 /* Silent streams must not use up the memory that new ones need. Above three quarters of the share a stream is abandoned
  * after three heartbeats of silence, the time after which its agent's connection is closed. */
-static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
+static uint64_t patience_ns(const struct tc_scheduler *u, size_t release) {
   const struct tc_config *config = u->env.config;
   uint64_t short_ns = 3 * config->agents_heartbeat;
-  bool is_crowded = u->share.bytes > let_go + u->share.bytes_max / 4 * 3;
+  bool is_crowded = u->share.bytes > release + u->share.bytes_max / 4 * 3;
 
   return is_crowded && short_ns < config->agents_abandon_after ? short_ns
                                                                : config->agents_abandon_after;
@@ -238,25 +238,25 @@ static uint64_t patience_ns(const struct tc_scheduler *u, size_t let_go) {
 /* Starts with the longest silent. What does not fit into SWEEP_NS is left for the next tick. */
 void tc_scheduler_tick(struct tc_scheduler *u) {
   uint64_t began = uv_hrtime(), abandon_after = u->env.config->agents_abandon_after;
-  struct tc__understood *late, *newer;
-  size_t early = 0, let_go = 0;
+  struct tc__analysed *late, *newer;
+  size_t early = 0, release = 0;
 
   while ((late = tc__scheduler_tell_late(u, began)) != NULL) ring_add(late);
-  for (struct tc__understood *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
+  for (struct tc__analysed *s = TAILQ_FIRST(&u->by_heard); s != NULL; s = newer) {
     uint64_t silent_ns = began - s->heard_ns;
     newer = TAILQ_NEXT(s, by_heard);
-    if (silent_ns < patience_ns(u, let_go)) break;
+    if (silent_ns < patience_ns(u, release)) break;
     if (!s->in_ring) {
       size_t bytes = s->mem.bytes, before = u->share.bytes;
       abandon(s);
-      if (u->share.bytes == before) let_go += bytes; /* released once its reports are made */
+      if (u->share.bytes == before) release += bytes; /* released once its reports are made */
       early += silent_ns < abandon_after;
     }
     if (uv_hrtime() - began >= SWEEP_NS) break;
   }
   if (early > 0)
     tc_log(
-        TC_WARN, "understand",
+        TC_WARN, "analysis",
         "the memory for analyses is almost spent (analysis.memory_max): %zu silent streams are no "
         "longer reported",
         early);
@@ -291,7 +291,7 @@ tb_rc tc_scheduler_new(const struct tc_scheduler_env *env, struct tc_scheduler *
   STAILQ_INIT(&u->late.jobs);
   TAILQ_INIT(&u->by_heard);
   TAILQ_INIT(&u->asked);
-  TAILQ_INIT(&u->by_told);
+  TAILQ_INIT(&u->by_reported);
   tb_mem_init(&u->mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_mem_init(&u->share, tb_mem_libc, NULL,
               env->config->analysis_memory_max / env->config->top_loops);
@@ -315,7 +315,7 @@ void tc_scheduler_close(struct tc_scheduler *u) {
   while (ring_take(u) != NULL) {
   }
   for (size_t i = 0; tb_map_next(&u->by_ref, &i, &key, &value); i = 0)
-    tc__understood_forget((struct tc__understood *)(uintptr_t)value);
+    tc__analysed_forget((struct tc__analysed *)(uintptr_t)value);
   tc__late_drop(u);
   tc__scheduler_spare_drop(u);
 }
@@ -327,7 +327,7 @@ size_t tc_scheduler_late(const struct tc_scheduler *u) {
 void tc_scheduler_free(struct tc_scheduler *u) {
   if (u == NULL) return;
   tb_map_fini(&u->by_ref);
-  tr_rules_let_go(u->rules);
+  tr_rules_release(u->rules);
   free(u->idle_patterns);
   free(u);
 }

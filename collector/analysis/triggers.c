@@ -6,11 +6,11 @@
 #include "collector/analysis/private.h"
 
 struct look {
-  struct tc__understood *s;
+  struct tc__analysed *s;
   const struct tc_verdict *verdict;
 };
 
-static void note_firing(struct tc__understood *s, const struct tr_fired *fired, uint64_t gen,
+static void note_firing(struct tc__analysed *s, const struct tr_fired *fired, uint64_t gen,
                         to_ns at) {
   const struct tc_trigger_firing firing = {
     .fired = fired,
@@ -29,15 +29,15 @@ static void note_firing(struct tc__understood *s, const struct tr_fired *fired, 
 
 static void on_fired(void *self, const struct tr_fired *fired) {
   const struct look *look = self;
-  struct tc__understood *s = look->s;
+  struct tc__analysed *s = look->s;
 
   note_firing(s, fired, look->verdict->gen, look->verdict->last_ns);
   if (fired->rule->alert && s->feed != NULL) tc_feed_encoder_fired(s->feed, fired, look->verdict);
 }
 
-void tc__understood_passed(void *self, const char *rule, const char *words, uint64_t gen,
+void tc__analysed_passed(void *self, const char *rule, const char *words, uint64_t gen,
                            to_ns at) {
-  struct tc__understood *s = self;
+  struct tc__analysed *s = self;
   struct tr_rule built_in = { .alert = true };
   struct tr_fired fired = { .rule = &built_in };
 
@@ -52,12 +52,12 @@ static tb_rc take_rules(struct tc_scheduler *u) {
 
   if (u->rules != NULL && u->rules_version == tc_triggers_version(u->env.triggers)) return TB_OK;
   TB_TRY(tc_triggers_rules(u->env.triggers, &rules, &u->rules_version));
-  tr_rules_let_go(u->rules);
+  tr_rules_release(u->rules);
   u->rules = rules;
   return TB_OK;
 }
 
-static tb_rc take_watch(struct tc__understood *s) {
+static tb_rc take_watch(struct tc__analysed *s) {
   struct tc_scheduler *u = s->u;
 
   TB_TRY(take_rules(u));
@@ -68,7 +68,7 @@ static tb_rc take_watch(struct tc__understood *s) {
   return TB_OK;
 }
 
-void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v) {
+void tc__analysed_look(struct tc__analysed *s, const struct tc_verdict *v) {
   struct look look = { s, v };
 
   if (s->u->env.triggers == NULL) return;
@@ -78,6 +78,6 @@ void tc__understood_look(struct tc__understood *s, const struct tc_verdict *v) {
   if (rc != TB_OK) tc_metric_add(&s->u->env.metrics->triggers_missed_total, 1);
 }
 
-void tc__understood_look_at_hole(struct tc__understood *s) {
+void tc__analysed_look_at_hole(struct tc__analysed *s) {
   if (s->watch != NULL) tr_watch_hole(s->watch);
 }

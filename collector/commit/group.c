@@ -58,7 +58,7 @@ static void free_payloads(struct tc_commit *commit) {
   }
 }
 
-static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
+static tb_rc stage_message(struct tc_commit *commit, struct tc_wal_head *head,
                            const ProtobufCMessage *message) {
   size_t len = protobuf_c_message_get_packed_size(message);
   struct tc__payload *payload = malloc(sizeof *payload + len);
@@ -68,30 +68,30 @@ static tb_rc stage_message(struct tc_commit *commit, struct tc_log_head *head,
   commit->payloads = payload;
   protobuf_c_message_pack(message, payload->bytes);
   head->len = (uint32_t)len;
-  return tc_log_stage(commit->log, head, payload->bytes, tb_crc32c(0, payload->bytes, len));
+  return tc_wal_stage(commit->log, head, payload->bytes, tb_crc32c(0, payload->bytes, len));
 }
 
 static tb_rc stage_report(struct tc_commit *commit, struct tc_settled *settled) {
   const struct tc_checkpoint *checkpoint = settled->checkpoint;
   struct tc_settled_message message;
-  struct tc_log_head head = {
-    .kind = TC_LOG_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
+  struct tc_wal_head head = {
+    .kind = TC_WAL_SETTLED, .flags = TP_CRITICAL, .ref = settled->stream, .seq = settled->seq
   };
 
   if (checkpoint == NULL) {
     tc_settled_to_log(settled, &message);
     return stage_message(commit, &head, &message.settled.base);
   }
-  head.kind = checkpoint->run ? TC_LOG_RUN : TC_LOG_CHECKPOINT;
+  head.kind = checkpoint->run ? TC_WAL_RUN : TC_WAL_CHECKPOINT;
   head.seq = checkpoint->seq;
   head.len = (uint32_t)checkpoint->len;
-  return tc_log_stage(commit->log, &head, checkpoint->packed,
+  return tc_wal_stage(commit->log, &head, checkpoint->packed,
                       tb_crc32c(0, checkpoint->packed, checkpoint->len));
 }
 
 static tb_rc stage_settled(struct tc_commit *commit) {
   for (; commit->settled_staged < commit->nsettled; commit->settled_staged++) {
-    if (tc_log_group_full(commit->log)) break;
+    if (tc_wal_group_full(commit->log)) break;
     TB_TRY(stage_report(commit, commit->settled[commit->settled_staged]));
   }
   return TB_OK;
@@ -100,7 +100,7 @@ static tb_rc stage_settled(struct tc_commit *commit) {
 static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
   Tracecollect__V1__LogStream message;
   struct tc_settled_message settled;
-  struct tc_log_head head = { .kind = TC_LOG_STREAM, .flags = TP_CRITICAL, .ref = stream->ref };
+  struct tc_wal_head head = { .kind = TC_WAL_STREAM, .flags = TP_CRITICAL, .ref = stream->ref };
 
   tc_stream_to_log(stream, &message, &settled);
   TB_TRY(stage_message(commit, &head, &message.base));
@@ -109,22 +109,22 @@ static tb_rc stage_stream(struct tc_commit *commit, struct tc_stream *stream) {
 }
 
 static tb_rc stage_records(struct tc_commit *commit) {
-  while (commit->backlog != NULL && !tc_log_group_full(commit->log)) {
+  while (commit->backlog != NULL && !tc_wal_group_full(commit->log)) {
     struct tc_record *record = commit->backlog;
     struct tc_stream *stream = tc_streams_by_ref(&commit->streams, record->stream);
     assert(stream != NULL);
     if (!stream->logged) TB_TRY(stage_stream(commit, stream));
-    struct tc_log_head head = { .kind = record->kind,
+    struct tc_wal_head head = { .kind = record->kind,
                                 .ref = record->stream,
                                 .seq = record->seq,
                                 .gen = record->gen,
                                 .len = record->len };
     TB_TRY(TB_GROW(commit->lsns, commit->lsns_cap, commit->nlsns));
-    TB_TRY(tc_log_stage(commit->log, &head, record->payload, record->crc));
+    TB_TRY(tc_wal_stage(commit->log, &head, record->payload, record->crc));
     commit->lsns[commit->nlsns++] = head.lsn;
     commit->backlog = record->next;
     if (record->next == NULL) commit->backlog_tail = &commit->backlog;
-    commit->backlog_bytes -= tc_log_record_bytes(record->len);
+    commit->backlog_bytes -= tc_wal_record_bytes(record->len);
     record->next = NULL;
     *commit->group_tail = record;
     commit->group_tail = &record->next;
@@ -184,7 +184,7 @@ static void hand_on(struct tc_commit *commit, uint64_t wall_ns) {
     tc_wakeup_sleep(&commit->wakeup, 1000000, NULL, NULL);
   work->records.head = commit->group;
   work->records.wall_ns = wall_ns;
-  work->records.end_lsn = tc_log_durable_lsn(commit->log);
+  work->records.end_lsn = tc_wal_durable_lsn(commit->log);
   commit->group = NULL;
   commit->group_tail = &commit->group;
 }
@@ -275,7 +275,7 @@ static void count_commit(struct tc_commit *commit, uint64_t began_ns) {
 
 /* Requests checkpoints of streams that hold the log for long: their data goes to files, so that the log can be deleted. */
 static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
-  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
+  uint64_t end = tc_wal_durable_lsn(commit->log), max = commit->opt.config->log_checkpoint_bytes;
 
   for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
        unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
@@ -292,7 +292,7 @@ static void ask_checkpoints(struct tc_commit *commit, uint64_t now) {
 /* Gives up units that hold too much of the log: a single stream that never ends its generation, or sends only losses, would hold
  * the log for all. */
 static void give_up_holders(struct tc_commit *commit, uint64_t now) {
-  uint64_t end = tc_log_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
+  uint64_t end = tc_wal_durable_lsn(commit->log), max = commit->opt.config->log_held_bytes_max;
 
   for (struct tc_unit *unit = TAILQ_FIRST(&commit->streams.held);
        unit != NULL && end - unit->first_lsn > max; unit = TAILQ_NEXT(unit, in_log)) {
@@ -308,11 +308,11 @@ static void give_up_holders(struct tc_commit *commit, uint64_t now) {
 }
 
 static void trim_log(struct tc_commit *commit, uint64_t now) {
-  if (tc_log_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
+  if (tc_wal_file_count(commit->log) < 2 || now - commit->trim_mono_ns < TRIM_EVERY_NS) return;
   commit->trim_mono_ns = now;
   ask_checkpoints(commit, now);
   give_up_holders(commit, now);
-  tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
+  tc_wal_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
 }
 
 void tc__commit_group(struct tc_commit *commit) {
@@ -321,14 +321,14 @@ void tc__commit_group(struct tc_commit *commit) {
 
   if (commit->failed) return;
   commit->nlsns = 0;
-  tb_rc rc = tc_log_begin(commit->log, wall, &diag);
+  tb_rc rc = tc_wal_begin(commit->log, wall, &diag);
   if (tc_rc_is_full(rc) || tc_rc_is_short(rc)) {
     wait_to_begin(commit, rc, &diag);
     return;
   }
   /* If memory runs out, commit the records that are staged so far. */
   bool whole = rc == TB_OK && stage_settled(commit) == TB_OK && stage_records(commit) == TB_OK;
-  if (rc == TB_OK) rc = tc_log_commit(commit->log, &diag);
+  if (rc == TB_OK) rc = tc_wal_commit(commit->log, &diag);
   free_payloads(commit);
   if (rc == TB_OK) {
     hand_on(commit, wall);
@@ -340,7 +340,7 @@ void tc__commit_group(struct tc_commit *commit) {
   commit->group_mono_ns = tc_mono_ns();
   if (rc == TB_OK) count_commit(commit, began);
   trim_log(commit, commit->group_mono_ns);
-  tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log));
+  tc_gauge(&commit->opt.stats->log_bytes, tc_wal_bytes(commit->log));
 }
 
 void tc__take_settled(struct tc_commit *commit) {

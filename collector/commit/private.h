@@ -20,7 +20,7 @@ struct tc_commit {
   struct tc_commit_options opt;
   struct tc_sealer *sealer;
   struct tc_streams streams;
-  struct tc_log *log;
+  struct tc_wal *log;
   struct tc_reply_queue replies;
   struct tc_spsc_queue *inboxes; /* by sender */
   unsigned next_sender;          /* the sender whose inbox is read next */

@@ -220,7 +220,7 @@ static void take_record(struct tc_commit *commit, struct tc_record *record) {
   record->next = NULL;
   *commit->backlog_tail = record;
   commit->backlog_tail = &record->next;
-  commit->backlog_bytes += tc_log_record_bytes(record->len);
+  commit->backlog_bytes += tc_wal_record_bytes(record->len);
   commit->taken++;
 }
 

@@ -61,7 +61,7 @@ tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_diag *dia
 
 tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
                          struct tb_diag *diag) {
-  struct tc_log_options options = {
+  struct tc_wal_options options = {
     .wal_fd = commit->opt.dirs->wal,
     .file_bytes = commit->opt.config->log_file_bytes,
     .group_bytes = commit->opt.config->log_group_bytes,
@@ -72,14 +72,14 @@ tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t p
     .sync = commit->opt.sync,
   };
 
-  return tc_log_new(&options, diag, &commit->log);
+  return tc_wal_new(&options, diag, &commit->log);
 }
 
 struct tc_streams *tc_commit_streams(struct tc_commit *commit) {
   return &commit->streams;
 }
 
-struct tc_log *tc_commit_log(struct tc_commit *commit) {
+struct tc_wal *tc_commit_wal(struct tc_commit *commit) {
   return commit->log;
 }
 
@@ -108,7 +108,7 @@ void tc_commit_free(struct tc_commit *commit) {
   free(commit->lsns);
   tc_streams_fini(&commit->streams);
   tc_reply_queue_fini(&commit->replies);
-  tc_log_free(commit->log);
+  tc_wal_free(commit->log);
   tc_wakeup_fini(&commit->wakeup);
   free(commit);
 }
@@ -148,7 +148,7 @@ static void look_at_files(struct tc_commit *commit, uint64_t now) {
 
   if (now - commit->files_mono_ns < FILES_EVERY_NS) return;
   commit->files_mono_ns = now;
-  uint64_t before = atomic_load(&stats->log_files_missing), n = tc_log_missing(commit->log);
+  uint64_t before = atomic_load(&stats->log_files_missing), n = tc_wal_missing(commit->log);
   tc_gauge(&stats->log_files_missing, n);
   if (n > before)
     tc__commit_note_as(commit, TC_ERROR, 0,
@@ -311,7 +311,7 @@ tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer, struct
   for (struct tc_stream *stream = LIST_FIRST(&commit->streams.all); stream != NULL;
        stream = LIST_NEXT(stream, all))
     stream->contact_mono_ns = now;
-  tc_gauge(&commit->opt.stats->log_bytes, tc_log_bytes(commit->log)); /* what recovery found */
+  tc_gauge(&commit->opt.stats->log_bytes, tc_wal_bytes(commit->log)); /* what recovery found */
   int rc = tc_thread_start(&commit->thread, NULL, run_thread, commit);
   if (rc != 0) return tb_fail(diag, TB_IO, "commit thread: %s", strerror(rc));
   pthread_setname_np(commit->thread, "tc-commit");
@@ -332,7 +332,7 @@ void tc_commit_finish(struct tc_commit *commit) {
   if (commit->sealer == NULL || commit->failed) return;
   tc__take_settled(commit);
   if (commit->nsettled > 0) tc__commit_group(commit);
-  tc_log_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
+  tc_wal_trim(commit->log, tc_streams_hold_lsn(&commit->streams));
   tc_reply_queue_flush(&commit->replies);
 }
 

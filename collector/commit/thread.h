@@ -29,7 +29,7 @@ TB_MUST tb_rc tc_commit_new(const struct tc_commit_options *options, struct tb_d
 struct tc_streams *tc_commit_streams(struct tc_commit *commit);
 TB_MUST tb_rc tc_commit_open_log(struct tc_commit *commit, uint64_t next_lsn, uint64_t previous_end,
                                  struct tb_diag *diag);
-struct tc_log *tc_commit_log(struct tc_commit *commit);
+struct tc_wal *tc_commit_wal(struct tc_commit *commit);
 void tc_commit_wake(void *commit); /* struct tc_commit; the sealer has settled reports */
 
 TB_MUST tb_rc tc_commit_start(struct tc_commit *commit, struct tc_sealer *sealer,

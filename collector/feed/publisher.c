@@ -157,10 +157,10 @@ static void send_to_readers(struct tc_feed *feed, const struct tc_feed_bundle *b
   for (size_t i = 0; i < sizeof feed->readers / sizeof feed->readers[0]; i++) {
     struct tc_feed_reader *reader = atomic_load(&feed->readers[i]);
 
-    if (reader != NULL && !tc_feed_reader_give(reader, message))
+    if (reader != NULL && !tc_feed_reader_return(reader, message))
       count_dropped(feed, bundle->messages);
   }
-  tc_feed_message_let_go(message);
+  tc_feed_message_release(message);
 }
 
 static bool send_to_subscribers(const struct outlet *outlet, const struct tc_feed_bundle *bundle) {

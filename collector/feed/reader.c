@@ -11,7 +11,7 @@ struct tc_feed_reader {
   atomic_bool listens, wants_reports;
 };
 
-void tc_feed_message_let_go(struct tc_feed_message *message) {
+void tc_feed_message_release(struct tc_feed_message *message) {
   if (atomic_fetch_sub_explicit(&message->holders, 1, memory_order_acq_rel) == 1) free(message);
 }
 
@@ -31,7 +31,7 @@ void tc_feed_reader_free(struct tc_feed_reader *reader) {
   struct tc_feed_message *message;
 
   if (reader == NULL) return;
-  while ((message = tc_feed_reader_take(reader)) != NULL) tc_feed_message_let_go(message);
+  while ((message = tc_feed_reader_take(reader)) != NULL) tc_feed_message_release(message);
   free(reader);
 }
 
@@ -58,13 +58,13 @@ struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader) {
   return message;
 }
 
-bool tc_feed_reader_give(struct tc_feed_reader *reader, struct tc_feed_message *message) {
+bool tc_feed_reader_return(struct tc_feed_reader *reader, struct tc_feed_message *message) {
   if (!atomic_load(&reader->listens)) return true;
   if (atomic_load(&reader->bytes) + message->len > TC_FEED_READER_BYTES) return false;
   atomic_fetch_add(&reader->bytes, message->len);
   atomic_fetch_add_explicit(&message->holders, 1, memory_order_relaxed);
   if (tc_spsc_queue_post(&reader->inbox, message)) return true;
   atomic_fetch_sub(&reader->bytes, message->len);
-  tc_feed_message_let_go(message);
+  tc_feed_message_release(message);
   return false;
 }

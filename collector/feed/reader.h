@@ -29,7 +29,7 @@ struct tc_feed_message {
   char bytes[];
 };
 
-void tc_feed_message_let_go(struct tc_feed_message *message); /* any thread */
+void tc_feed_message_release(struct tc_feed_message *message); /* any thread */
 
 struct tc_feed_reader;
 
@@ -45,6 +45,6 @@ bool tc_feed_reader_wants_reports(const struct tc_feed_reader *reader);
 struct tc_feed_message *tc_feed_reader_take(struct tc_feed_reader *reader);
 
 /* Called on the feed's thread. Returns false if the message was dropped for lack of room. */
-bool tc_feed_reader_give(struct tc_feed_reader *reader, struct tc_feed_message *message);
+bool tc_feed_reader_return(struct tc_feed_reader *reader, struct tc_feed_message *message);
 
 #endif

@@ -58,7 +58,7 @@ static void on_wake(uv_async_t *handle) {
   if (http->closing) return;
   while ((message = tc_feed_reader_take(http->feed->reader)) != NULL) {
     publish(http, message);
-    tc_feed_message_let_go(message);
+    tc_feed_message_release(message);
     if (uv_hrtime() < end_ns) continue;
     uv_async_send(handle);
     break;

@@ -9,17 +9,17 @@
 
 /* --- a worker's turn --------------------------------------------------------------------------- */
 
-/* Returns false if the server is closing. *out_desk is NULL if a session cannot be allocated. */
-static bool turn_begin(struct tc_http *http, struct tc_query_session **out_desk) {
+/* Returns false if the server is closing. *out_session is NULL if a session cannot be allocated. */
+static bool turn_begin(struct tc_http *http, struct tc_query_session **out_session) {
   bool welcome;
 
-  *out_desk = NULL;
+  *out_session = NULL;
   pthread_mutex_lock(&http->lock);
   welcome = !http->jobs_refused;
   if (welcome) http->jobs_running++;
-  if (welcome && http->desk_count > 0) *out_desk = http->sessions[--http->desk_count];
+  if (welcome && http->session_count > 0) *out_session = http->sessions[--http->session_count];
   pthread_mutex_unlock(&http->lock);
-  if (welcome && *out_desk == NULL) *out_desk = tc_query_session_new(http->env.query);
+  if (welcome && *out_session == NULL) *out_session = tc_query_session_new(http->env.query);
   return welcome;
 }
 
@@ -28,8 +28,8 @@ static void turn_end(struct tc_http *http, struct tc_query_session *session) {
   bool kept = false;
 
   pthread_mutex_lock(&http->lock);
-  if (session != NULL && http->desk_count < sizeof http->sessions / sizeof http->sessions[0]) {
-    http->sessions[http->desk_count++] = session;
+  if (session != NULL && http->session_count < sizeof http->sessions / sizeof http->sessions[0]) {
+    http->sessions[http->session_count++] = session;
     kept = true;
   }
   pthread_mutex_unlock(&http->lock);
@@ -181,5 +181,5 @@ void tc__jobs_end(struct tc_http *http) {
   http->jobs_refused = true;
   while (http->jobs_running > 0) pthread_cond_wait(&http->idle, &http->lock);
   pthread_mutex_unlock(&http->lock);
-  while (http->desk_count > 0) tc_query_session_free(http->sessions[--http->desk_count]);
+  while (http->session_count > 0) tc_query_session_free(http->sessions[--http->session_count]);
 }

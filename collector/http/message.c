@@ -27,7 +27,7 @@ static tb_rc read_parameters(const struct tp_route *route, char *query, struct t
   const struct tp_times times = { moment, tc_span_parse };
   ProtobufCMessage *message;
 
-  TB_TRY(tb_arena_take(arena, route->ask->sizeof_message, &message));
+  TB_TRY(tb_arena_alloc(arena, route->ask->sizeof_message, &message));
   protobuf_c_message_init(route->ask, message);
   TB_TRY(tp_query_read(route, query, &times, arena, diag, message));
   *out = message;

@@ -280,7 +280,7 @@ static tb_rc write_blocked(struct tb_buf *out, const struct all_rows *calls) {
     total += calls->rows[i].table.table->rows_total;
     listed += calls->rows[i].table.table->n_rows;
   }
-  TB_TRY(tb_arena_take(calls->arena, (listed + 1) * sizeof *all, &all));
+  TB_TRY(tb_arena_alloc(calls->arena, (listed + 1) * sizeof *all, &all));
   for (size_t i = 0; i < calls->n; i++) n += list_calls(&calls->rows[i], &all[n]);
   qsort(all, n, sizeof *all, busy_then_longest_first);
   write_name(out, "blocked");

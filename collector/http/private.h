@@ -166,7 +166,7 @@ struct tc_http {
   unsigned jobs_running;
   atomic_bool jobs_refused;                           /* running jobs read it without the lock */
   struct tc_query_session *sessions[TC_HTTP_WORKERS]; /* idle sessions */
-  unsigned desk_count;
+  unsigned session_count;
   STAILQ_HEAD(, tc__lease_wait) leases_answered;
 };
 

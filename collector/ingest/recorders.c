@@ -174,7 +174,7 @@ static tb_rc find_agents(struct tc_recorders *r, const struct tc_snap_ask *ask,
   if (w->n > TC_SNAP_AGENTS_MAX)
     return tb_fail(diag, TB_BUDGET, "%zu agents match, at most %d can be asked at a time", w->n,
                    TC_SNAP_AGENTS_MAX);
-  TB_TRY(tb_arena_take(arena, w->n * sizeof *w->rows, &w->rows));
+  TB_TRY(tb_arena_alloc(arena, w->n * sizeof *w->rows, &w->rows));
   memset(w->rows, 0, w->n * sizeof *w->rows);
   struct tc_snap_row *row = w->rows;
   for (const struct member *m = r->first; m != NULL; m = m->next)

@@ -15,7 +15,7 @@ struct tc_stats {
   _Atomic uint64_t quarantine_bytes, quarantine_files, quarantine_expired;
   _Atomic uint64_t retention_slices, retention_ns_total, retention_ns_max;
   _Atomic uint64_t streams, streams_live;
-  _Atomic uint64_t commit_turns, segment_turns; /* turns of the threads: a hung disk stops them */
+  _Atomic uint64_t commit_turns, sealer_turns; /* turns of the threads: a hung disk stops them */
   atomic_bool catalog_stale; /* the catalog failed and is incomplete until it is rebuilt */
   _Atomic uint64_t files_missing, log_files_missing; /* removed under the running daemon */
   atomic_bool retention_at_floor; /* the disk is short; the floor protects all the rest */

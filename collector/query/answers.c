@@ -45,7 +45,7 @@ static tb_rc add_stream(void *self, const struct tc_stream_row *row) {
   struct stream_list *to = self;
   Tracecollect__V1__StreamStatus *s;
 
-  TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
+  TB_TRY(tb_arena_alloc(to->arena, sizeof *s, &s));
   tracecollect__v1__stream_status__init(s);
   TB_TRY(tc__query_bytes(to->arena, row->stream, sizeof row->stream, &s->stream));
   TB_TRY(tc__query_text(to->arena, row->service, &s->service));
@@ -97,7 +97,7 @@ static tb_rc answer_status(struct tc_query_session *s, struct tb_diag *diag,
   struct tc_store_stats stats;
   Tracecollect__V1__StatusReply *status;
 
-  TB_TRY(tb_arena_take(&s->arena, sizeof *status, &status));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *status, &status));
   tracecollect__v1__status_reply__init(status);
   tc_store_show_runs(env->store);
   TB_TRY(tc__query_catalog(s, diag));
@@ -160,7 +160,7 @@ static tb_rc add_segment(void *self, const struct tc_segment_row *row) {
     to->more = true;
     return TB_OK;
   }
-  TB_TRY(tb_arena_take(to->arena, sizeof *s, &s));
+  TB_TRY(tb_arena_alloc(to->arena, sizeof *s, &s));
   tracecollect__v1__segment_info__init(s);
   char rule[TC_KEEP_RULE_MAX + 1] = "";
   if (tc_keeps_meets(to->keeps, row->stream, row->service, row->first_wall_ns, row->last_wall_ns,
@@ -201,7 +201,7 @@ tb_rc tc__query_move_in(struct tb_arena *arena, const ProtobufCMessage *message,
   ProtobufCAllocator allocator = tp_arena_allocator(arena);
   void *packed;
 
-  TB_TRY(tb_arena_take(arena, n, &packed));
+  TB_TRY(tb_arena_alloc(arena, n, &packed));
   protobuf_c_message_pack(message, packed);
   *out = protobuf_c_message_unpack(message->descriptor, &allocator, n, packed);
   return *out != NULL ? TB_OK : arena->is_short ? TB_NOMEM : TB_BUDGET;
@@ -275,7 +275,7 @@ static tb_rc read_place(const char *text, struct tb_arena *arena, struct tb_diag
   unsigned char *stream;
   int end = 0;
 
-  TB_TRY(tb_arena_take(arena, TC_STREAM_BYTES, &stream));
+  TB_TRY(tb_arena_alloc(arena, TC_STREAM_BYTES, &stream));
   if (strspn(text, "0123456789") == strlen(text)) {
     if (sscanf(text, "%" SCNu64 "%n", &out->after, &end) == 1 && out->after <= INT64_MAX)
       return TB_OK;
@@ -335,7 +335,7 @@ static tb_rc answer_list(struct tc_query_session *s, const Tracecollect__V1__Lis
   for (size_t i = 0; ask->detail && i < segments.list.count; i++)
     TB_TRY(add_detail(s, segments.list.items[i], diag));
 
-  TB_TRY(tb_arena_take(&s->arena, sizeof *list, &list));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *list, &list));
   tracecollect__v1__list_reply__init(list);
   list->n_segments = segments.list.count;
   list->segments = (void *)segments.list.items;
@@ -378,7 +378,7 @@ static tb_rc answer_report(struct tc_query_session *s, const Tracecollect__V1__R
   if (ask->stream.len != 0 && select.stream == NULL)
     return tb_fail(diag, TB_PROTOCOL, "a stream's id has 16 bytes");
   TB_TRY(tc_reports_collect(s->query->env.reports, &select, add_report, &reports));
-  TB_TRY(tb_arena_take(&s->arena, sizeof **out, out));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof **out, out));
   tracecollect__v1__report_reply__init(*out);
   (*out)->n_reports = reports.list.count;
   (*out)->reports = (void *)reports.list.items;

@@ -69,9 +69,9 @@ static tb_rc answer_verify(struct tc_query_session *s, const struct tc_query_wat
   Tracecollect__V1__VerifiedBooks *books;
   Tracecollect__V1__VerifyReply *reply;
 
-  TB_TRY(tb_arena_take(&s->arena, 2 * sizeof *books, &books));
-  TB_TRY(tb_arena_take(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
-  TB_TRY(tb_arena_take(&s->arena, sizeof *reply, &reply));
+  TB_TRY(tb_arena_alloc(&s->arena, 2 * sizeof *books, &books));
+  TB_TRY(tb_arena_alloc(&s->arena, PROBLEMS_MAX * sizeof *findings.problems, &findings.problems));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *reply, &reply));
   TB_TRY(tc__query_settle(s, diag)); /* so that acked records are in files and counted */
   TB_TRY(run_audit(&findings, diag, &seen));
 

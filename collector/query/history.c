@@ -89,7 +89,7 @@ static tb_rc add_report(struct collecting *c, const ProtobufCBinaryData *packed)
 
   TB_TRY(unpack_report(c, packed, &report));
   if (report == NULL) return TB_OK;
-  TB_TRY(tb_arena_take(&c->s->arena, sizeof *item, &item));
+  TB_TRY(tb_arena_alloc(&c->s->arena, sizeof *item, &item));
   *item = (struct reports){ .report = report };
   *c->end = item;
   c->end = &item->next;
@@ -147,7 +147,7 @@ static tb_rc take_stream(void *self, const struct tc_stream_row *row) {
 static tb_rc put_list(struct collecting *c) {
   size_t n = 0;
 
-  TB_TRY(tb_arena_take(&c->s->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
+  TB_TRY(tb_arena_alloc(&c->s->arena, (c->reply->n_reports + 1) * sizeof *c->reply->reports,
                        &c->reply->reports));
   for (const struct reports *item = c->first; item != NULL; item = item->next)
     c->reply->reports[n++] = item->report;
@@ -179,7 +179,7 @@ static tb_rc answer_history(struct tc_query_session *s, const Tracecollect__V1__
     return tb_fail(diag, TB_UNSUPPORTED, "this collector keeps no reports");
   TB_TRY(read_select(ask, diag, &select));
   c.end = &c.first;
-  TB_TRY(tb_arena_take(&s->arena, sizeof *c.reply, &c.reply));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *c.reply, &c.reply));
   tracecollect__v1__history_reply__init(c.reply);
   TB_TRY(tc__query_catalog(s, diag));
   tb_arena_init(&c.scratch, &s->mem, CHUNK_BYTES);

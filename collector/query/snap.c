@@ -11,7 +11,7 @@ static tb_rc add_agent(struct tb_arena *arena, const struct tc_snap_row *row,
   const struct tc_recorder *who = &row->who;
   void *place;
 
-  TB_TRY(tb_arena_take(arena, sizeof **out, &place));
+  TB_TRY(tb_arena_alloc(arena, sizeof **out, &place));
   Tracecollect__V1__AgentSnap *a = *out = place;
   tracecollect__v1__agent_snap__init(a);
   TB_TRY(tc__query_bytes(arena, who->stream, sizeof who->stream, &a->stream));
@@ -74,9 +74,9 @@ static tb_rc answer_snap(struct tc_query_session *s, const Tracecollect__V1__Sna
   if (rc == TB_NOTFOUND) return fail_not_connected(s, &ask, diag);
   TB_TRY(rc);
 
-  TB_TRY(tb_arena_take(&s->arena, sizeof **out, out));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof **out, out));
   tracecollect__v1__snap_reply__init(*out);
-  TB_TRY(tb_arena_take(&s->arena, n * sizeof *(*out)->agents, &(*out)->agents));
+  TB_TRY(tb_arena_alloc(&s->arena, n * sizeof *(*out)->agents, &(*out)->agents));
   for (; (*out)->n_agents < n; (*out)->n_agents++)
     TB_TRY(add_agent(&s->arena, &rows[(*out)->n_agents], &(*out)->agents[(*out)->n_agents]));
   return TB_OK;

@@ -19,7 +19,7 @@ static tb_rc add_rule(void *self, const struct tc_trigger_status *status, const 
   const struct rule_list *list = self;
   Tracecollect__V1__TriggerRule *rule;
 
-  TB_TRY(tb_arena_take(list->arena, sizeof *rule, &rule));
+  TB_TRY(tb_arena_alloc(list->arena, sizeof *rule, &rule));
   tracecollect__v1__trigger_rule__init(rule);
   TB_TRY(copy(list->arena, status->name, &rule->name));
   TB_TRY(copy(list->arena, text, &rule->text));
@@ -48,7 +48,7 @@ static tb_rc copy_actions(struct tb_arena *arena, const char *actions, size_t *o
 
   if (actions[0] == '\0') return TB_OK;
   TB_TRY(copy(arena, actions, &copied));
-  TB_TRY(tb_arena_take(arena, (TR_ACTIONS_MAX + 1) * sizeof **out, out));
+  TB_TRY(tb_arena_alloc(arena, (TR_ACTIONS_MAX + 1) * sizeof **out, out));
   for (rest = copied; rest != NULL && *out_n < TR_ACTIONS_MAX + 1;)
     (*out)[(*out_n)++] = strsep(&rest, ",");
   return TB_OK;
@@ -63,7 +63,7 @@ static tb_rc add_firing(void *self, const struct tc_firing *firing) {
     reply->more = true;
     return TB_END;
   }
-  TB_TRY(tb_arena_take(list->arena, sizeof *out, &out));
+  TB_TRY(tb_arena_alloc(list->arena, sizeof *out, &out));
   tracecollect__v1__firing__init(out);
   out->id = firing->id;
   out->gen = firing->gen;
@@ -91,9 +91,9 @@ static tb_rc answer_firings(struct tc_query_session *s, const Tracecollect__V1__
     .newest = ask->newest < TC_FIRINGS_ANSWER_MAX ? ask->newest : TC_FIRINGS_ANSWER_MAX,
     .newest_of_rule = ask->newest_of_rule
   };
-  TB_TRY(tb_arena_take(&s->arena, sizeof *list.reply, &list.reply));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__firings_reply__init(list.reply);
-  TB_TRY(tb_arena_take(&s->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
+  TB_TRY(tb_arena_alloc(&s->arena, TC_FIRINGS_ANSWER_MAX * sizeof *list.reply->firings,
                        &list.reply->firings));
   tb_rc rc = tc_firings_each(tc_triggers_firings(s->query->env.triggers), &which, &list,
                              add_firing);
@@ -109,9 +109,9 @@ static tb_rc answer_triggers(struct tc_query_session *s, const char *add, const 
     return tb_fail(diag, TB_UNSUPPORTED, "this collector has no rules");
   if (add != NULL) TB_TRY(tc_triggers_add(s->query->env.triggers, add, diag));
   if (remove != NULL) TB_TRY(tc_triggers_remove(s->query->env.triggers, remove, diag));
-  TB_TRY(tb_arena_take(&s->arena, sizeof *list.reply, &list.reply));
+  TB_TRY(tb_arena_alloc(&s->arena, sizeof *list.reply, &list.reply));
   tracecollect__v1__trigger_reply__init(list.reply);
-  TB_TRY(tb_arena_take(&s->arena, TR_RULES_MAX * sizeof *list.reply->rules, &list.reply->rules));
+  TB_TRY(tb_arena_alloc(&s->arena, TR_RULES_MAX * sizeof *list.reply->rules, &list.reply->rules));
   TB_TRY(tc_triggers_each(s->query->env.triggers, &list, add_rule));
   *out = list.reply;
   return TB_OK;

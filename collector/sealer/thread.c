@@ -187,7 +187,7 @@ static tb_rc apply_more_verdicts(struct tc_sealer *sealer, uint64_t until_ns,
                                  struct tb_diag *diag) {
   while (sealer->seal.verdicts.first != NULL && tc_spsc_queue_is_empty(&sealer->inbox) &&
          !tc__is_late(&sealer->env) && tc_mono_ns() < until_ns) {
-    tc_count(&sealer->env.opt.stats->segment_turns, 1);
+    tc_count(&sealer->env.opt.stats->sealer_turns, 1);
     TB_TRY(tc__apply_verdicts(&sealer->seal.verdicts, METAS_AT_ONCE, diag));
   }
   return TB_OK;
@@ -222,7 +222,7 @@ static tb_rc work_off(struct tc_sealer *sealer, struct tb_diag *diag) {
     struct tc_work *work = sealer->work.first;
     TB_MAGIC_CHECK(work, TC_WORK_MAGIC);
     if (tc__is_late(&sealer->env)) return TB_AGAIN;
-    tc_count(&sealer->env.opt.stats->segment_turns, 1); /* after a start there may be long work */
+    tc_count(&sealer->env.opt.stats->sealer_turns, 1); /* after a start there may be long work */
     TB_TRY(do_work(sealer, work, diag));
     sealer->work.first = work->next;
     if (work->next == NULL) sealer->work.tail = &sealer->work.first;
@@ -341,7 +341,7 @@ static void do_turn(struct tc_sealer *sealer) {
   uint64_t now = tc_mono_ns();
 
   assert(tc__catalog_check(&sealer->catalog) == NULL);
-  tc_count(&sealer->env.opt.stats->segment_turns, 1);
+  tc_count(&sealer->env.opt.stats->sealer_turns, 1);
   if (now >= sealer->trouble.retry_mono_ns) {
     sealer->trouble.retry_mono_ns = 0;
     react(sealer, work_off(sealer, &diag), &diag);

@@ -22,10 +22,10 @@ struct recovery {
   struct tc_sealer *sealer;
   struct tc_streams *streams;
   unsigned loops;
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct known { /* of a stream: the furthest state in any record */
     struct tc_settled settled;
-    const struct tc_log_entry *checkpoint; /* or NULL */
+    const struct tc_wal_entry *checkpoint; /* or NULL */
     bool lost_checkpoint;                  /* the checkpoint cannot be used */
     uint64_t lost_seq; /* last record that only the lost checkpoint had; 0: none */
     unsigned char header[sizeof((struct tc_stream_intro *)NULL)->header];
@@ -83,7 +83,7 @@ static tb_rc note_stream(struct recovery *recovery, const Tracecollect__V1__LogS
   return message->settled == NULL ? TB_OK : note_settled(recovery, message->ref, message->settled);
 }
 
-static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
+static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_wal_entry *entry) {
   struct known *known;
 
   TB_TRY(know(recovery, entry->head.ref, &known));
@@ -93,27 +93,27 @@ static tb_rc note_checkpoint(struct recovery *recovery, const struct tc_log_entr
 }
 
 /* Returns the checkpoint to resume the stream from; NULL: none, or the stream is settled past it. */
-static const struct tc_log_entry *checkpoint_of(const struct recovery *recovery,
+static const struct tc_wal_entry *checkpoint_of(const struct recovery *recovery,
                                                 const struct tc_stream *stream) {
   const struct known *known = known_of(recovery, stream->ref);
-  const struct tc_log_entry *checkpoint = known != NULL ? known->checkpoint : NULL;
+  const struct tc_wal_entry *checkpoint = known != NULL ? known->checkpoint : NULL;
 
   return checkpoint != NULL && checkpoint->head.seq > stream->intro.settled.seq ? checkpoint : NULL;
 }
 
 /* Returns the last record that need not be replayed. */
 static uint64_t kept_seq(const struct recovery *recovery, const struct tc_stream *stream) {
-  const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
+  const struct tc_wal_entry *checkpoint = checkpoint_of(recovery, stream);
 
   return checkpoint != NULL ? checkpoint->head.seq : stream->intro.settled.seq;
 }
 
 /* Returns TB_OK with *out NULL if the sector has become unreadable since the scan: the record counts as damaged. */
-static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *entry,
+static tb_rc payload_of(struct recovery *recovery, const struct tc_wal_entry *entry,
                         const unsigned char **out) {
-  if (!tc_log_scan_has_payload(&recovery->scan, entry))
+  if (!tc_wal_scan_has_payload(&recovery->scan, entry))
     TB_TRY(tc_sealer_replay_flush(recovery->sealer, recovery->diag)); /* it borrows the window */
-  tb_rc rc = tc_log_scan_payload(&recovery->scan, entry, recovery->diag, out);
+  tb_rc rc = tc_wal_scan_payload(&recovery->scan, entry, recovery->diag, out);
 
   if (rc != TB_CORRUPT) return rc;
   recovery->out->corrupt++;
@@ -124,7 +124,7 @@ static tb_rc payload_of(struct recovery *recovery, const struct tc_log_entry *en
 
 /* Unpacks a message of the log. Returns NULL with TB_OK in *rc if it is unreadable and to be skipped. A message with a
  * valid checksum that does not parse is an error: it was written so, and a start must not drop whole streams. */
-static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry, size_t skip,
+static void *unpack(struct recovery *recovery, const struct tc_wal_entry *entry, size_t skip,
                     const ProtobufCMessageDescriptor *type, tb_rc *rc) {
   const unsigned char *payload;
   struct tp_allocator heap;
@@ -144,7 +144,7 @@ static void *unpack(struct recovery *recovery, const struct tc_log_entry *entry,
 }
 
 static Tracecollect__V1__LogSnapshot *unpack_snapshot(struct recovery *recovery,
-                                                      const struct tc_log_entry *entry, tb_rc *rc) {
+                                                      const struct tc_wal_entry *entry, tb_rc *rc) {
   return unpack(recovery, entry, 4, &tracecollect__v1__log_snapshot__descriptor, rc);
 }
 
@@ -152,19 +152,19 @@ static tb_rc learn_known(struct recovery *recovery) {
   tb_rc rc = TB_OK;
 
   for (size_t i = 0; rc == TB_OK && i < recovery->scan.nentries; i++) {
-    const struct tc_log_entry *entry = &recovery->scan.entries[i];
-    if (entry->head.kind == TC_LOG_SNAPSHOT) {
+    const struct tc_wal_entry *entry = &recovery->scan.entries[i];
+    if (entry->head.kind == TC_WAL_SNAPSHOT) {
       Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(recovery, entry, &rc);
       for (size_t k = 0; snapshot != NULL && rc == TB_OK && k < snapshot->n_streams; k++)
         rc = note_stream(recovery, snapshot->streams[k]);
       if (snapshot != NULL) tracecollect__v1__log_snapshot__free_unpacked(snapshot, NULL);
-    } else if (entry->head.kind == TC_LOG_SETTLED) {
+    } else if (entry->head.kind == TC_WAL_SETTLED) {
       Tracecollect__V1__LogSettled *settled =
           unpack(recovery, entry, 0, &tracecollect__v1__log_settled__descriptor, &rc);
       if (settled == NULL) continue;
       rc = note_settled(recovery, entry->head.ref, settled);
       tracecollect__v1__log_settled__free_unpacked(settled, NULL);
-    } else if (entry->head.kind == TC_LOG_CHECKPOINT || entry->head.kind == TC_LOG_RUN) {
+    } else if (entry->head.kind == TC_WAL_CHECKPOINT || entry->head.kind == TC_WAL_RUN) {
       rc = note_checkpoint(recovery, entry);
     }
   }
@@ -229,17 +229,17 @@ static tb_rc check_stream(struct recovery *recovery, const Tracecollect__V1__Log
 
 typedef tb_rc stream_fn(struct recovery *recovery, const Tracecollect__V1__LogStream *message);
 
-static tb_rc each_stream(struct recovery *recovery, const struct tc_log_entry *entry,
+static tb_rc each_stream(struct recovery *recovery, const struct tc_wal_entry *entry,
                          stream_fn *each) {
   tb_rc rc = TB_OK;
 
-  if (entry->head.kind == TC_LOG_STREAM) {
+  if (entry->head.kind == TC_WAL_STREAM) {
     Tracecollect__V1__LogStream *message =
         unpack(recovery, entry, 0, &tracecollect__v1__log_stream__descriptor, &rc);
     if (message == NULL) return rc;
     rc = each(recovery, message);
     tracecollect__v1__log_stream__free_unpacked(message, NULL);
-  } else if (entry->head.kind == TC_LOG_SNAPSHOT) {
+  } else if (entry->head.kind == TC_WAL_SNAPSHOT) {
     Tracecollect__V1__LogSnapshot *snapshot = unpack_snapshot(recovery, entry, &rc);
     if (snapshot == NULL) return rc;
     for (size_t i = 0; rc == TB_OK && i < snapshot->n_streams; i++)
@@ -258,8 +258,8 @@ static void skip_to(struct recovery *recovery, struct tc_stream *stream, uint64_
     stream->intro.settled = *tc_sealer_settled(recovery->sealer, stream->ref);
 }
 
-static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry *entry) {
-  const struct tc_log_head *head = &entry->head;
+static tb_rc replay_record(struct recovery *recovery, const struct tc_wal_entry *entry) {
+  const struct tc_wal_head *head = &entry->head;
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, head->ref);
   const unsigned char *payload;
   uint64_t adopted;
@@ -292,7 +292,7 @@ static tb_rc replay_record(struct recovery *recovery, const struct tc_log_entry 
 }
 
 /* Makes the log keep the checkpoint, like the stream's records after it. */
-static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry *entry) {
+static void hold_checkpoint(struct recovery *recovery, const struct tc_wal_entry *entry) {
   struct tc_stream *stream = tc_streams_by_ref(recovery->streams, entry->head.ref);
 
   if (stream == NULL || checkpoint_of(recovery, stream) != entry || !TAILQ_EMPTY(&stream->units))
@@ -305,7 +305,7 @@ static void hold_checkpoint(struct recovery *recovery, const struct tc_log_entry
 /* Drops an unusable checkpoint: its records will be in no segment. The log may still have the last ones, from the stream's
  * first mention on. */
 static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *stream,
-                            const struct tc_log_entry *checkpoint, bool was_read) {
+                            const struct tc_wal_entry *checkpoint, bool was_read) {
   struct known *known = known_of(recovery, stream->ref);
   uint64_t seq = checkpoint->head.seq;
   uint64_t last = stream->durable_seq < seq ? stream->durable_seq : seq;
@@ -320,7 +320,7 @@ static void lose_checkpoint(struct recovery *recovery, const struct tc_stream *s
 static tb_rc resume_all(struct recovery *recovery) {
   for (struct tc_stream *stream = LIST_FIRST(&recovery->streams->all); stream != NULL;
        stream = LIST_NEXT(stream, all)) {
-    const struct tc_log_entry *checkpoint = checkpoint_of(recovery, stream);
+    const struct tc_wal_entry *checkpoint = checkpoint_of(recovery, stream);
     const unsigned char *payload;
     uint64_t adopted;
     if (checkpoint == NULL) continue;
@@ -340,16 +340,16 @@ static tb_rc resume_all(struct recovery *recovery) {
 
 static tb_rc replay_all(struct recovery *recovery) {
   for (size_t i = 0; i < recovery->scan.nentries; i++) {
-    const struct tc_log_entry *entry = &recovery->scan.entries[i];
+    const struct tc_wal_entry *entry = &recovery->scan.entries[i];
     recovery->lsn = entry->head.lsn;
     tc_sealer_replay_from(recovery->sealer, entry->head.lsn);
     switch (entry->head.kind) {
-    case TC_LOG_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
-    case TC_LOG_GROUP: recovery->wall_ns = entry->head.gen; break;
-    case TC_LOG_STREAM: break;  /* handled by the second pass */
-    case TC_LOG_SETTLED: break; /* handled by the first pass */
-    case TC_LOG_CHECKPOINT:
-    case TC_LOG_RUN: hold_checkpoint(recovery, entry); break;
+    case TC_WAL_SNAPSHOT: TB_TRY(each_stream(recovery, entry, check_stream)); break;
+    case TC_WAL_GROUP: recovery->wall_ns = entry->head.gen; break;
+    case TC_WAL_STREAM: break;  /* handled by the second pass */
+    case TC_WAL_SETTLED: break; /* handled by the first pass */
+    case TC_WAL_CHECKPOINT:
+    case TC_WAL_RUN: hold_checkpoint(recovery, entry); break;
     default: TB_TRY(replay_record(recovery, entry));
     }
   }
@@ -411,14 +411,14 @@ static tb_rc remove_parts(const struct recovery *recovery, const struct tc_state
 }
 
 static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) {
-  TB_TRY(tc_log_scan(dirs->wal, recovery->diag, &recovery->scan));
+  TB_TRY(tc_wal_scan(dirs->wal, recovery->diag, &recovery->scan));
   recovery->out->unreadable = recovery->scan.unreadable;
   recovery->out->unreadable_file = recovery->scan.unreadable_file;
   recovery->out->unreadable_at = recovery->scan.unreadable_at;
   recovery->out->had_log = recovery->scan.nfiles > 0;
   recovery->out->corrupt = recovery->scan.corrupt;
   recovery->out->torn_bytes = recovery->scan.torn_bytes;
-  TB_TRY(tc_log_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
+  TB_TRY(tc_wal_scan_to_disk(dirs->wal, &recovery->scan, recovery->diag));
   TB_TRY(learn_known(recovery));
   /* Add the log's streams before pending segments look for theirs; replay records last. */
   for (size_t i = 0; i < recovery->scan.nentries; i++)
@@ -431,7 +431,7 @@ static tb_rc recover(struct recovery *recovery, const struct tc_statedir *dirs) 
   TB_TRY(tc_commit_open_log(recovery->commit, recovery->scan.next_lsn, recovery->scan.previous_end,
                             recovery->diag));
   for (size_t i = 0; i < recovery->scan.nfiles; i++)
-    TB_TRY(tc_log_add_old_file(tc_commit_log(recovery->commit), recovery->scan.files[i].start,
+    TB_TRY(tc_wal_add_old_file(tc_commit_wal(recovery->commit), recovery->scan.files[i].start,
                                recovery->scan.files[i].bytes));
   return TB_OK;
 }
@@ -449,7 +449,7 @@ tb_rc tc_recover(struct tc_commit *commit, struct tc_sealer *sealer, const struc
   tb_mem_init(&recovery.mem, tb_mem_libc, NULL, SIZE_MAX);
   tb_map_init(&recovery.by_ref, &recovery.mem, 0x9e3779b97f4a7c15u); /* no peer chooses refs */
   tb_rc rc = recover(&recovery, dirs);
-  tc_log_scan_free(&recovery.scan);
+  tc_wal_scan_free(&recovery.scan);
   tb_map_fini(&recovery.by_ref);
   free(recovery.known);
   return rc;

@@ -38,10 +38,10 @@ static tb_rc make_run_id(struct tc_store *store, struct tb_diag *diag) {
 
 static void note_unreadable(struct tc_store_sink sink, const struct tc_recovered *recovered) {
   static struct tc_log_site site;
-  char text[300], name[TC_LOG_NAME_BYTES];
+  char text[300], name[TC_WAL_NAME_BYTES];
 
   if (sink.note == NULL || recovered->unreadable == 0) return;
-  tc_log_file_name(recovered->unreadable_file, name);
+  tc_wal_file_name(recovered->unreadable_file, name);
   snprintf(text, sizeof text,
            "recovery: wal/%s: the block at offset %" PRIu64
            " cannot be read: %s; records in this block and in others like it are lost",
@@ -226,7 +226,7 @@ void tc_store_stats(const struct tc_store *store, struct tc_store_stats *out) {
     GET(streams),
     GET(streams_live),
     GET(commit_turns),
-    GET(segment_turns),
+    GET(sealer_turns),
     GET(retention_at_floor),
     GET(failed),
     GET(log_waits),

@@ -59,7 +59,7 @@ struct tc_store_stats {
   uint64_t kept_stretches;
   uint64_t retention_slices, retention_ns_total, retention_ns_max;
   uint64_t streams, streams_live;
-  uint64_t commit_turns, segment_turns; /* turns of each thread, at least one a second */
+  uint64_t commit_turns, sealer_turns; /* turns of each thread, at least one a second */
   uint64_t files_missing;  /* number of files found to be removed under the running daemon */
   bool retention_at_floor; /* the disk is short, and retention.floor protects all that is left */
   bool failed;

@@ -13,7 +13,7 @@
 typedef Tracecollect__V1__SegmentInfo segment_info;
 
 void tc__places_fini(struct tc__places *places) {
-  tb_mem_give(places->mem, places->place, places->room * sizeof *places->place);
+  tb_mem_free(places->mem, places->place, places->room * sizeof *places->place);
 }
 
 static tb_rc add_place(struct tc__places *to, const struct tc__place *place) {

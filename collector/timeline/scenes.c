@@ -8,7 +8,7 @@
 static void drop(struct tc_timeline *t, struct tc__scene *s) {
   TAILQ_REMOVE(&t->scenes, s, by_use);
   to_scene_free(s->scene);
-  tb_mem_give(&t->mem, s, sizeof *s);
+  tb_mem_free(&t->mem, s, sizeof *s);
 }
 
 void tc__scenes_drop_all(struct tc_timeline *t) {
@@ -42,7 +42,7 @@ tb_rc tc__mem_rc(const struct tc_timeline *t, tb_rc rc, struct tb_diag *diag) {
 /* ---- bytes ---- */
 
 void tc__bytes_free(struct tc__bytes *bytes) {
-  tb_mem_give(&bytes->mem, bytes->bytes, bytes->len);
+  tb_mem_free(&bytes->mem, bytes->bytes, bytes->len);
   bytes->bytes = NULL;
 }
 
@@ -60,7 +60,7 @@ tb_rc tc__bytes_read(struct tc_timeline *t, struct tc_query_session *session,
   *out = (struct tc__bytes){ .len = (size_t)place->bytes };
   tc__mem_init(t, &out->mem);
   TB_TRY(tc_query_session_open(session, place->segment, diag, &row, &fd));
-  tb_rc rc = tc__mem_rc(t, tb_mem_take(&out->mem, out->len, &out->bytes), diag);
+  tb_rc rc = tc__mem_rc(t, tb_mem_alloc(&out->mem, out->len, &out->bytes), diag);
   if (rc == TB_OK) rc = read_bytes(fd, row.path, place, diag, out);
   close(fd);
   if (rc != TB_OK) tc__bytes_free(out);
@@ -107,7 +107,7 @@ static tb_rc make_scene(struct tc_timeline *t, struct tc_query_session *session,
                         struct tb_diag *diag, struct tc__scene **out) {
   struct tc__scene *s;
 
-  TB_TRY(tb_mem_take(&t->mem, sizeof *s, &s));
+  TB_TRY(tb_mem_alloc(&t->mem, sizeof *s, &s));
   memcpy(s->stream, ask->stream, sizeof s->stream);
   s->gen = place->gen;
   s->after = place->after;
@@ -116,7 +116,7 @@ static tb_rc make_scene(struct tc_timeline *t, struct tc_query_session *session,
   if (rc == TB_OK)
     *out = s;
   else
-    tb_mem_give(&t->mem, s, sizeof *s);
+    tb_mem_free(&t->mem, s, sizeof *s);
   return rc;
 }
 

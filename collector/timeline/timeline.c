@@ -20,7 +20,7 @@ void tc_timeline_answer_init(struct tc_timeline_answer *answer, struct tb_mem *m
 
 void tc_timeline_answer_fini(struct tc_timeline_answer *answer) {
   to_picture_free(answer->picture);
-  tb_mem_give(answer->mem, answer->generation, answer->room * sizeof *answer->generation);
+  tb_mem_free(answer->mem, answer->generation, answer->room * sizeof *answer->generation);
 }
 
 static tb_rc add_generation(struct tc_timeline_answer *answer, const struct tc__place *place,

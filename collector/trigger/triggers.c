@@ -93,7 +93,7 @@ static tb_rc read_rules(const struct tc_triggers *t, char *added, bool is_start,
   if (rc == TB_OK)
     *out = rules;
   else
-    tr_rules_let_go(rules);
+    tr_rules_release(rules);
   return rc;
 }
 
@@ -116,7 +116,7 @@ static void use_rules(struct tc_triggers *t, struct tr_rules *rules, unsigned of
     states[i].shown.is_added = i >= of_file;
   }
   memcpy(t->states, states, n * sizeof *states);
-  tr_rules_let_go(t->rules);
+  tr_rules_release(t->rules);
   t->rules = rules;
   atomic_fetch_add(&t->version, 1);
 }
@@ -146,7 +146,7 @@ static tb_rc change_rules(struct tc_triggers *t, char *text, bool is_new, struct
   tb_rc rc = lines != NULL ? read_rules(t, lines, false, diag, &rules, &of_file) : TB_NOMEM;
   if (rc == TB_OK && is_new) {
     rc = tc_file_replace(t->env.state_fd, ADDED_FILE, text, strlen(text), diag);
-    if (rc != TB_OK) tr_rules_let_go(rules);
+    if (rc != TB_OK) tr_rules_release(rules);
   }
   if (rc == TB_OK) {
     pthread_mutex_lock(&t->lock);
@@ -184,7 +184,7 @@ tb_rc tc_triggers_add(struct tc_triggers *t, const char *text, struct tb_diag *d
     pthread_mutex_unlock(&t->changing);
   }
   if (rc == TB_OK) tc_log(TC_NOTICE, "trigger", "rule=%s: added", tr_rules_at(alone, 0)->name);
-  tr_rules_let_go(alone);
+  tr_rules_release(alone);
   return rc;
 }
 
@@ -247,7 +247,7 @@ tb_rc tc_triggers_rules(struct tc_triggers *t, struct tr_rules **out, uint64_t *
   if (rc == TB_OK)
     *out = copy;
   else
-    tr_rules_let_go(copy);
+    tr_rules_release(copy);
   return rc;
 }
 
@@ -572,7 +572,7 @@ void tc_triggers_stop(struct tc_triggers *t) {
 void tc_triggers_free(struct tc_triggers *t) {
   if (t == NULL) return;
   tc_firings_free(t->firings);
-  tr_rules_let_go(t->rules);
+  tr_rules_release(t->rules);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);
   pthread_mutex_destroy(&t->changing);

@@ -14,33 +14,33 @@
 #include "base/result.h"
 
 /* Groups begin at multiples of this and have a multiple of it as length, as O_DIRECT requires. */
-enum { TC_LOG_BLOCK = 4096, TC_LOG_NAME_BYTES = 24 };
+enum { TC_WAL_BLOCK = 4096, TC_WAL_NAME_BYTES = 24 };
 
-struct tc_log_files {
+struct tc_wal_files {
   int wal_fd;    /* the folder, borrowed */
   bool durable;  /* sync names, and bypass the page cache if the file system can */
   bool unsynced; /* files were removed, and the folder was not synced since */
-  struct tc_log_file {
+  struct tc_wal_file {
     uint64_t start, bytes;
     bool poisoned; /* a write failed: do not reuse its blocks */
   } * items;       /* the last is the one that is written */
   size_t n, cap;
 };
 
-void tc_log_files_init(struct tc_log_files *files, int wal_fd, bool durable);
-void tc_log_files_fini(struct tc_log_files *files);
+void tc_wal_files_init(struct tc_wal_files *files, int wal_fd, bool durable);
+void tc_wal_files_fini(struct tc_wal_files *files);
 
-void tc_log_file_name(uint64_t start_lsn, char out[TC_LOG_NAME_BYTES]);
+void tc_wal_file_name(uint64_t start_lsn, char out[TC_WAL_NAME_BYTES]);
 
 /* Adds an existing file, in rising order. */
-TB_MUST tb_rc tc_log_files_add(struct tc_log_files *files, uint64_t start, uint64_t bytes);
+TB_MUST tb_rc tc_wal_files_add(struct tc_wal_files *files, uint64_t start, uint64_t bytes);
 /* Makes a file with allocated blocks and a durable name; unbuffered if the file system can. */
-TB_MUST tb_rc tc_log_files_make(struct tc_log_files *files, uint64_t start, uint64_t bytes,
+TB_MUST tb_rc tc_wal_files_make(struct tc_wal_files *files, uint64_t start, uint64_t bytes,
                                 struct tb_diag *diag, int *out_fd);
-void tc_log_files_poison(struct tc_log_files *files); /* the last file */
+void tc_wal_files_poison(struct tc_wal_files *files); /* the last file */
 /* Removes the last file, which could not be used. After an error it stays in the list, to be removed later. */
-void tc_log_files_undo(struct tc_log_files *files);
+void tc_wal_files_undo(struct tc_wal_files *files);
 /* Removes all files that end at or before lsn, oldest first, except the last: recovery needs a snapshot. */
-void tc_log_files_trim(struct tc_log_files *files, uint64_t lsn);
+void tc_wal_files_trim(struct tc_wal_files *files, uint64_t lsn);
 
 #endif

@@ -16,13 +16,13 @@
 
 #include "collector/wal/format.h"
 
-struct tc_log_entry {
-  struct tc_log_head head;
+struct tc_wal_entry {
+  struct tc_wal_head head;
   uint32_t payload_crc;
   uint32_t file; /* index into files */
 };
 
-struct tc_log_scan_file {
+struct tc_wal_scan_file {
   uint64_t start, bytes;
   uint64_t data;   /* bytes up to the hole at the end */
   uint64_t end;    /* end lsn of the valid part */
@@ -32,21 +32,21 @@ struct tc_log_scan_file {
   bool readable; /* its snapshot is valid */
 };
 
-struct tc_log_window {
+struct tc_wal_window {
   unsigned char *bytes;
   size_t len, cap;
   uint64_t file_start, at; /* source of the bytes: file and offset */
   int fd;                  /* that file; -1: none */
 };
 
-struct tc_log_scan {
-  int wal_fd; /* the caller's; open until tc_log_scan_free() */
-  struct tc_log_window window;
+struct tc_wal_scan {
+  int wal_fd; /* the caller's; open until tc_wal_scan_free() */
+  struct tc_wal_window window;
   uint64_t unreadable;                     /* number of blocks of 4 KiB */
   uint64_t unreadable_file, unreadable_at; /* the first one */
-  struct tc_log_entry *entries;
+  struct tc_wal_entry *entries;
   size_t nentries, entries_cap;
-  struct tc_log_scan_file *files;
+  struct tc_wal_scan_file *files;
   size_t nfiles, files_cap;
   uint64_t next_lsn;     /* start of a new file */
   uint64_t previous_end; /* end of the last file's valid part */
@@ -54,18 +54,18 @@ struct tc_log_scan {
   uint64_t torn_bytes;
 };
 
-TB_MUST tb_rc tc_log_scan(int wal_fd, struct tb_diag *diag, struct tc_log_scan *out);
+TB_MUST tb_rc tc_wal_scan(int wal_fd, struct tb_diag *diag, struct tc_wal_scan *out);
 /* Writes the last group again and syncs it and the files' names. The group is valid but may not have reached the disk before
  * the crash. (A sync alone is not enough: after a failed one it would not write again.) Must be called before anything is
  * reported as durable, and before anything is changed according to the log: after a power failure a file could be
  * missing that names the end of the one before, and a group that was given up would count again. */
-TB_MUST tb_rc tc_log_scan_to_disk(int wal_fd, const struct tc_log_scan *scan, struct tb_diag *diag);
-/* Reads a payload, valid until the next call that reads (see tc_log_scan_has_payload()). TB_CORRUPT: it was readable
+TB_MUST tb_rc tc_wal_scan_to_disk(int wal_fd, const struct tc_wal_scan *scan, struct tb_diag *diag);
+/* Reads a payload, valid until the next call that reads (see tc_wal_scan_has_payload()). TB_CORRUPT: it was readable
  * during the scan and no longer is. */
-TB_MUST tb_rc tc_log_scan_payload(struct tc_log_scan *scan, const struct tc_log_entry *entry,
+TB_MUST tb_rc tc_wal_scan_payload(struct tc_wal_scan *scan, const struct tc_wal_entry *entry,
                                   struct tb_diag *diag, const unsigned char **out);
 /* Returns whether the payload is in the window already: reading it keeps earlier payloads valid. */
-bool tc_log_scan_has_payload(const struct tc_log_scan *scan, const struct tc_log_entry *entry);
-void tc_log_scan_free(struct tc_log_scan *scan); /* accepts a zeroed one */
+bool tc_wal_scan_has_payload(const struct tc_wal_scan *scan, const struct tc_wal_entry *entry);
+void tc_wal_scan_free(struct tc_wal_scan *scan); /* accepts a zeroed one */
 
 #endif

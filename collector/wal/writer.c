@@ -22,14 +22,14 @@
 #include "proto/frame.h"
 
 enum {
-  PAD_BYTES_MIN = TC_LOG_HEAD_BYTES + 8,
-  PAD_BYTES_MAX = TC_LOG_BLOCK + PAD_BYTES_MIN,
+  PAD_BYTES_MIN = TC_WAL_HEAD_BYTES + 8,
+  PAD_BYTES_MAX = TC_WAL_BLOCK + PAD_BYTES_MIN,
   HUGE_PAGE = 2 << 20,
 };
 
-struct tc_log {
-  struct tc_log_options opt;
-  struct tc_log_files files;
+struct tc_wal {
+  struct tc_wal_options opt;
+  struct tc_wal_files files;
   int fd; /* -1: the next group begins a new file */
   uint32_t salt;
   uint64_t start, size; /* of the current file */
@@ -39,13 +39,13 @@ struct tc_log {
   size_t group_cap, staged;
 };
 
-tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, struct tc_log **out) {
-  struct tc_log *log = calloc(1, sizeof *log);
+tb_rc tc_wal_new(const struct tc_wal_options *options, struct tb_diag *diag, struct tc_wal **out) {
+  struct tc_wal *log = calloc(1, sizeof *log);
 
   if (log == NULL) return tb_fail(diag, TB_NOMEM, "log: no memory");
   log->opt = *options;
   if (log->opt.sync == NULL) log->opt.sync = fdatasync;
-  tc_log_files_init(&log->files, options->wal_fd, options->durable);
+  tc_wal_files_init(&log->files, options->wal_fd, options->durable);
   log->fd = -1;
   log->start = options->next_lsn;
   log->end = options->previous_end;
@@ -53,25 +53,25 @@ tb_rc tc_log_new(const struct tc_log_options *options, struct tb_diag *diag, str
   return TB_OK;
 }
 
-void tc_log_free(struct tc_log *log) {
+void tc_wal_free(struct tc_wal *log) {
   if (log == NULL) return;
   if (log->fd >= 0) close(log->fd);
-  tc_log_files_fini(&log->files);
+  tc_wal_files_fini(&log->files);
   free(log->group);
   free(log);
 }
 
 static uint64_t blocks(uint64_t bytes) { /* rounded up to whole blocks, in bytes */
-  return (bytes + TC_LOG_BLOCK - 1) & ~(uint64_t)(TC_LOG_BLOCK - 1);
+  return (bytes + TC_WAL_BLOCK - 1) & ~(uint64_t)(TC_WAL_BLOCK - 1);
 }
 
 /* Returns the size of the largest group: one that was almost full and got the largest record. */
-static uint64_t group_bytes_max(const struct tc_log *log) {
-  return blocks(log->opt.group_bytes + tc_log_record_bytes(TP_FRAME_BYTES_MAX) + PAD_BYTES_MAX);
+static uint64_t group_bytes_max(const struct tc_wal *log) {
+  return blocks(log->opt.group_bytes + tc_wal_record_bytes(TP_FRAME_BYTES_MAX) + PAD_BYTES_MAX);
 }
 
 /* Makes room for a record and a PAD after it. */
-static tb_rc make_room(struct tc_log *log, uint64_t record_bytes) {
+static tb_rc make_room(struct tc_wal *log, uint64_t record_bytes) {
   uint64_t want = blocks(log->staged + record_bytes + PAD_BYTES_MAX);
 
   if (want <= log->group_cap) return TB_OK;
@@ -87,42 +87,42 @@ static tb_rc make_room(struct tc_log *log, uint64_t record_bytes) {
   return TB_OK;
 }
 
-static void put_record(struct tc_log *log, struct tc_log_head *head, const void *payload,
+static void put_record(struct tc_wal *log, struct tc_wal_head *head, const void *payload,
                        uint32_t payload_crc) {
-  unsigned char *at = log->group + log->staged, *tail = at + TC_LOG_HEAD_BYTES + head->len;
-  size_t bytes = (size_t)tc_log_record_bytes(head->len);
+  unsigned char *at = log->group + log->staged, *tail = at + TC_WAL_HEAD_BYTES + head->len;
+  size_t bytes = (size_t)tc_wal_record_bytes(head->len);
 
   head->lsn = log->end + log->staged;
-  tc_log_head_put(head, at);
-  if (head->len > 0) memcpy(at + TC_LOG_HEAD_BYTES, payload, head->len);
+  tc_wal_head_put(head, at);
+  if (head->len > 0) memcpy(at + TC_WAL_HEAD_BYTES, payload, head->len);
   uint32_t crc =
-      htole32(tb_crc32c_join(tb_crc32c(log->salt, at, TC_LOG_HEAD_BYTES), payload_crc, head->len));
+      htole32(tb_crc32c_join(tb_crc32c(log->salt, at, TC_WAL_HEAD_BYTES), payload_crc, head->len));
   memcpy(tail, &crc, sizeof crc);
   memset(tail + sizeof crc, 0, (size_t)(at + bytes - tail) - sizeof crc);
   log->staged += bytes;
 }
 
-static tb_rc stage_record(struct tc_log *log, struct tc_log_head *head, const void *payload,
+static tb_rc stage_record(struct tc_wal *log, struct tc_wal_head *head, const void *payload,
                           uint32_t payload_crc) {
-  TB_TRY(make_room(log, tc_log_record_bytes(head->len)));
+  TB_TRY(make_room(log, tc_wal_record_bytes(head->len)));
   put_record(log, head, payload, payload_crc);
   return TB_OK;
 }
 
 /* Pads the group to a multiple of the block size. */
-static void pad_group(struct tc_log *log) {
+static void pad_group(struct tc_wal *log) {
   static const unsigned char zeros[PAD_BYTES_MAX];
   size_t gap = (size_t)(blocks(log->staged) - log->staged);
 
   if (gap == 0) return;
-  if (gap < PAD_BYTES_MIN) gap += TC_LOG_BLOCK;
-  struct tc_log_head head = { .kind = TC_LOG_PAD,
-                              .len = (uint32_t)(gap - TC_LOG_HEAD_BYTES - sizeof(uint32_t)) };
+  if (gap < PAD_BYTES_MIN) gap += TC_WAL_BLOCK;
+  struct tc_wal_head head = { .kind = TC_WAL_PAD,
+                              .len = (uint32_t)(gap - TC_WAL_HEAD_BYTES - sizeof(uint32_t)) };
   put_record(log, &head, zeros, tb_crc32c(0, zeros, head.len));
-  assert(log->staged % TC_LOG_BLOCK == 0 && log->staged <= log->group_cap);
+  assert(log->staged % TC_WAL_BLOCK == 0 && log->staged <= log->group_cap);
 }
 
-static int write_group(struct tc_log *log) {
+static int write_group(struct tc_wal *log) {
   size_t done = 0;
 
   pad_group(log);
@@ -132,7 +132,7 @@ static int write_group(struct tc_log *log) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return -1;
     /* After a short write, write a partial block again as a whole. */
-    n &= ~(ssize_t)(TC_LOG_BLOCK - 1);
+    n &= ~(ssize_t)(TC_WAL_BLOCK - 1);
     errno = EIO;
     if (n == 0) return -1;
     done += (size_t)n;
@@ -140,7 +140,7 @@ static int write_group(struct tc_log *log) {
   return log->opt.durable ? log->opt.sync(log->fd) : 0;
 }
 
-tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
+tb_rc tc_wal_commit(struct tc_wal *log, struct tb_diag *diag) {
   if (log->staged == 0) return TB_OK;
   int failed = write_group(log);
   int why = errno;
@@ -150,9 +150,9 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
     log->end += staged;
     return TB_OK;
   }
-  char name[TC_LOG_NAME_BYTES];
-  tc_log_file_name(log->start, name);
-  tc_log_files_poison(&log->files);
+  char name[TC_WAL_NAME_BYTES];
+  tc_wal_file_name(log->start, name);
+  tc_wal_files_poison(&log->files);
   close(log->fd);
   log->fd = -1;
   log->start += log->size;
@@ -161,7 +161,7 @@ tb_rc tc_log_commit(struct tc_log *log, struct tb_diag *diag) {
 }
 
 /* Packs a snapshot's payload: the salt, then the message. */
-static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char **out,
+static tb_rc pack_snapshot(struct tc_wal *log, uint64_t wall_ns, unsigned char **out,
                            uint32_t *out_len) {
   Tracecollect__V1__LogSnapshot snapshot = TRACECOLLECT__V1__LOG_SNAPSHOT__INIT;
 
@@ -180,14 +180,14 @@ static tb_rc pack_snapshot(struct tc_log *log, uint64_t wall_ns, unsigned char *
 }
 
 /* Begins the next file with the snapshot and makes it durable before anything else is staged. */
-static tb_rc begin_file(struct tc_log *log, const unsigned char *snapshot, uint32_t len,
+static tb_rc begin_file(struct tc_wal *log, const unsigned char *snapshot, uint32_t len,
                         struct tb_diag *diag) {
   uint64_t before = log->end;
-  uint64_t least = blocks(tc_log_record_bytes(len) + PAD_BYTES_MAX) + 2 * group_bytes_max(log);
+  uint64_t least = blocks(tc_wal_record_bytes(len) + PAD_BYTES_MAX) + 2 * group_bytes_max(log);
 
   log->size = blocks(log->opt.file_bytes < least ? least : log->opt.file_bytes);
-  TB_TRY(tc_log_files_make(&log->files, log->start, log->size, diag, &log->fd));
-  struct tc_log_head head = { .kind = TC_LOG_SNAPSHOT, .flags = TP_CRITICAL, .len = len };
+  TB_TRY(tc_wal_files_make(&log->files, log->start, log->size, diag, &log->fd));
+  struct tc_wal_head head = { .kind = TC_WAL_SNAPSHOT, .flags = TP_CRITICAL, .len = len };
   log->end = log->start; /* from here on LSNs are positions in this file */
   tb_rc rc = stage_record(log, &head, snapshot, tb_crc32c(0, snapshot, len));
   if (rc == TB_OK && write_group(log) != 0) rc = tc_errno_rc(errno);
@@ -198,13 +198,13 @@ static tb_rc begin_file(struct tc_log *log, const unsigned char *snapshot, uint3
     close(log->fd);
     log->fd = -1;
     log->end = before;
-    tc_log_files_undo(&log->files);
+    tc_wal_files_undo(&log->files);
   }
   log->staged = 0;
   return rc;
 }
 
-static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
+static tb_rc open_file(struct tc_wal *log, uint64_t wall_ns, struct tb_diag *diag) {
   unsigned char *snapshot;
   uint32_t len;
 
@@ -220,7 +220,7 @@ static tb_rc open_file(struct tc_log *log, uint64_t wall_ns, struct tb_diag *dia
   return rc;
 }
 
-tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
+tb_rc tc_wal_begin(struct tc_wal *log, uint64_t wall_ns, struct tb_diag *diag) {
   assert(log->staged == 0);
   if (log->fd >= 0 && log->end - log->start + group_bytes_max(log) > log->size) {
     close(log->fd);
@@ -228,56 +228,56 @@ tb_rc tc_log_begin(struct tc_log *log, uint64_t wall_ns, struct tb_diag *diag) {
     log->start += log->size;
   }
   if (log->fd < 0) TB_TRY(open_file(log, wall_ns, diag));
-  struct tc_log_head head = {
-    .kind = TC_LOG_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns
+  struct tc_wal_head head = {
+    .kind = TC_WAL_GROUP, .flags = TP_CRITICAL, .seq = log->end, .gen = wall_ns
   };
   if (stage_record(log, &head, NULL, 0) == TB_OK) return TB_OK;
   return tb_fail(diag, TB_NOMEM, "log: no memory for a group");
 }
 
-bool tc_log_group_full(const struct tc_log *log) {
+bool tc_wal_group_full(const struct tc_wal *log) {
   return log->staged >= log->opt.group_bytes;
 }
 
-tb_rc tc_log_stage(struct tc_log *log, struct tc_log_head *head, const void *payload,
+tb_rc tc_wal_stage(struct tc_wal *log, struct tc_wal_head *head, const void *payload,
                    uint32_t payload_crc) {
   assert(log->fd >= 0 && log->staged > 0);
   assert(head->len <= TP_FRAME_BYTES_MAX);
   return stage_record(log, head, payload, payload_crc);
 }
 
-tb_rc tc_log_add_old_file(struct tc_log *log, uint64_t start_lsn, uint64_t bytes) {
-  return tc_log_files_add(&log->files, start_lsn, bytes);
+tb_rc tc_wal_add_old_file(struct tc_wal *log, uint64_t start_lsn, uint64_t bytes) {
+  return tc_wal_files_add(&log->files, start_lsn, bytes);
 }
 
-void tc_log_trim(struct tc_log *log, uint64_t lsn) {
+void tc_wal_trim(struct tc_wal *log, uint64_t lsn) {
   /* Only the newest snapshot names all streams. While no file is open it is unknown which of the older files has it, as the
    * last one may be empty. */
-  if (log->fd >= 0) tc_log_files_trim(&log->files, lsn);
+  if (log->fd >= 0) tc_wal_files_trim(&log->files, lsn);
 }
 
-size_t tc_log_missing(const struct tc_log *log) {
-  char name[TC_LOG_NAME_BYTES];
+size_t tc_wal_missing(const struct tc_wal *log) {
+  char name[TC_WAL_NAME_BYTES];
   size_t n = 0;
 
   for (size_t i = 0; i < log->files.n; i++) {
-    tc_log_file_name(log->files.items[i].start, name);
+    tc_wal_file_name(log->files.items[i].start, name);
     n += faccessat(log->files.wal_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
   }
   return n;
 }
 
-uint64_t tc_log_durable_lsn(const struct tc_log *log) {
+uint64_t tc_wal_durable_lsn(const struct tc_wal *log) {
   return log->end;
 }
 
-uint64_t tc_log_bytes(const struct tc_log *log) {
+uint64_t tc_wal_bytes(const struct tc_wal *log) {
   uint64_t bytes = 0;
 
   for (size_t i = 0; i < log->files.n; i++) bytes += log->files.items[i].bytes;
   return bytes;
 }
 
-size_t tc_log_file_count(const struct tc_log *log) {
+size_t tc_wal_file_count(const struct tc_wal *log) {
   return log->files.n;
 }

@@ -52,17 +52,17 @@ static tb_rc check_version(int state_fd, const char *path, struct tb_diag *diag,
   unsigned long version = strtoul(text, &end, 10);
   if (n <= 0 || end == text || *end != '\n')
     return tb_fail(diag, TB_CORRUPT, "%s/VERSION: is not a number and a newline", path);
-  if (version > TC_LOG_VERSION)
+  if (version > TC_STATE_VERSION)
     return tb_fail(
         diag, TB_UNSUPPORTED,
         "%s/VERSION: the log has version %lu, this program knows up to %d; nothing was touched",
-        path, version, TC_LOG_VERSION);
+        path, version, TC_STATE_VERSION);
   return TB_OK;
 }
 
 static tb_rc write_version(int state_fd, const char *path, struct tb_diag *diag) {
   char text[32];
-  int n = snprintf(text, sizeof text, "%d\n", TC_LOG_VERSION);
+  int n = snprintf(text, sizeof text, "%d\n", TC_STATE_VERSION);
   struct tb_diag why = { 0 };
 
   if (tc_file_replace(state_fd, "VERSION", text, (size_t)n, &why) == TB_OK) return TB_OK;

@@ -18,7 +18,7 @@
 #include "base/result.h"
 
 enum {
-  TC_LOG_VERSION = 1,
+  TC_STATE_VERSION = 1,
   TC_DAY_BYTES = 11, /* YYYY-MM-DD and NUL */
   TC_STREAM_HEX_BYTES = 33,
   TC_FILE_NAME_BYTES = 72,

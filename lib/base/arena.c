@@ -16,7 +16,7 @@ void tb_arena_init(struct tb_arena *arena, struct tb_mem *mem, size_t chunk_byte
 }
 
 static void drop_chunk(struct tb_arena *arena, struct tb_arena_chunk *chunk) {
-  tb_mem_give(arena->mem, chunk, sizeof *chunk + chunk->size);
+  tb_mem_free(arena->mem, chunk, sizeof *chunk + chunk->size);
 }
 
 void tb_arena_reset(struct tb_arena *arena) {
@@ -57,7 +57,7 @@ static tb_rc arena_grow(struct tb_arena *arena, size_t bytes) {
   return TB_OK;
 }
 
-tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out) {
+tb_rc tb_arena_alloc(struct tb_arena *arena, size_t bytes, void *out) {
   if (bytes > SIZE_MAX - 15) return TB_BUDGET; /* first, so the rounding cannot wrap */
   bytes = (bytes + 15) & ~(size_t)15;
   if (arena->top == NULL || bytes > arena->top->size - arena->used)
@@ -72,7 +72,7 @@ tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out) {
 tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out) {
   void *copy = NULL;
 
-  TB_TRY(tb_arena_take(arena, n, &copy));
+  TB_TRY(tb_arena_alloc(arena, n, &copy));
   if (n > 0) memcpy(copy, bytes, n);
   memcpy(out, &copy, sizeof copy);
   return TB_OK;
@@ -84,7 +84,7 @@ tb_rc tb_arena_grow(struct tb_arena *arena, void *items, size_t *room, size_t n,
   void *old, *more = NULL;
 
   if (n < *room) return TB_OK;
-  TB_TRY(tb_arena_take(arena, wanted * item_bytes, &more));
+  TB_TRY(tb_arena_alloc(arena, wanted * item_bytes, &more));
   memcpy(&old, items, sizeof old);
   if (n > 0) memcpy(more, old, n * item_bytes);
   memcpy(items, &more, sizeof more);

@@ -27,7 +27,7 @@ void tb_arena_fini(struct tb_arena *arena); /* accepts a zeroed arena */
 
 /* Allocates bytes aligned to 16, not zeroed, valid until reset or fini. out: the address of a pointer of any type,
  * untouched on failure. */
-TB_MUST tb_rc tb_arena_take(struct tb_arena *arena, size_t bytes, void *out);
+TB_MUST tb_rc tb_arena_alloc(struct tb_arena *arena, size_t bytes, void *out);
 TB_MUST tb_rc tb_arena_copy(struct tb_arena *arena, const void *bytes, size_t n, void *out);
 /* Makes room for one more item after the n items of a list in the arena, which may move. An empty list is NULL with room 0. */
 #define TB_ARENA_GROW(arena, items, room, n)                                                       \

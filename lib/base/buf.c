@@ -10,7 +10,7 @@ void tb_buf_init(struct tb_buf *buf, struct tb_mem *mem) {
 }
 
 void tb_buf_fini(struct tb_buf *buf) {
-  if (buf->mem != NULL) tb_mem_give(buf->mem, buf->data, buf->cap);
+  if (buf->mem != NULL) tb_mem_free(buf->mem, buf->data, buf->cap);
   *buf = (struct tb_buf){ 0 };
 }
 

@@ -10,14 +10,14 @@ void tb_map_init(struct tb_map *map, struct tb_mem *mem, uint64_t seed) {
 }
 
 void tb_map_fini(struct tb_map *map) {
-  if (map->mem != NULL) tb_mem_give(map->mem, map->keys, map->slots * SLOT_BYTES);
+  if (map->mem != NULL) tb_mem_free(map->mem, map->keys, map->slots * SLOT_BYTES);
   *map = (struct tb_map){ 0 };
 }
 
 /* Frees a table that is much too large now, so that a peer's past peak does not slow down later clears and walks. */
 void tb_map_clear(struct tb_map *map) {
   if (map->slots > SLOTS_KEPT && map->count < map->slots / SPARSE) {
-    tb_mem_give(map->mem, map->keys, map->slots * SLOT_BYTES);
+    tb_mem_free(map->mem, map->keys, map->slots * SLOT_BYTES);
     *map = (struct tb_map){ .mem = map->mem, .seed = map->seed };
     return;
   }
@@ -67,7 +67,7 @@ static tb_rc map_grow(struct tb_map *map) {
   memset(bigger.full, 0, slots);
   for (size_t i = 0; i < map->slots; i++)
     if (map->full[i]) insert_fresh(&bigger, map->keys[i], map->values[i]);
-  tb_mem_give(map->mem, map->keys, map->slots * SLOT_BYTES);
+  tb_mem_free(map->mem, map->keys, map->slots * SLOT_BYTES);
   *map = bigger;
   return TB_OK;
 }
@@ -90,10 +90,10 @@ tb_rc tb_map_claim(struct tb_map *map, uint64_t key, size_t bytes, void *out, bo
 
   *out_fresh = block == NULL;
   if (block == NULL) {
-    TB_TRY(tb_mem_take(map->mem, bytes, &block));
+    TB_TRY(tb_mem_alloc(map->mem, bytes, &block));
     tb_rc rc = tb_map_put(map, key, &value, NULL);
     if (rc != TB_OK) {
-      tb_mem_give(map->mem, block, bytes);
+      tb_mem_free(map->mem, block, bytes);
       return rc;
     }
     *value = (uintptr_t)block;

@@ -23,7 +23,7 @@ tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, size_t n
   return TB_OK;
 }
 
-tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void *out) {
+tb_rc tb_mem_alloc(struct tb_mem *mem, size_t bytes, void *out) {
   void *block = NULL;
 
   TB_TRY(tb_mem_resize(mem, &block, 0, bytes));
@@ -32,7 +32,7 @@ tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void *out) {
   return TB_OK;
 }
 
-void tb_mem_give(struct tb_mem *mem, void *block, size_t bytes) {
+void tb_mem_free(struct tb_mem *mem, void *block, size_t bytes) {
   if (block == NULL) return;
   if (!TB_CHECK(mem->bytes >= bytes)) return;
   mem->resize(mem->self, block, bytes, 0);

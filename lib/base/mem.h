@@ -29,8 +29,8 @@ void tb_mem_init(struct tb_mem *mem, tb_mem_resize_fn *resize, void *self, size_
 /* On failure *block stays as it was. Fresh bytes are not zeroed. */
 TB_MUST tb_rc tb_mem_resize(struct tb_mem *mem, void **block, size_t old_bytes, size_t new_bytes);
 /* Allocates zeroed bytes. out: the address of a pointer of any type, untouched on failure. */
-TB_MUST tb_rc tb_mem_take(struct tb_mem *mem, size_t bytes, void *out);
-void tb_mem_give(struct tb_mem *mem, void *block, size_t bytes); /* block may be NULL */
+TB_MUST tb_rc tb_mem_alloc(struct tb_mem *mem, size_t bytes, void *out);
+void tb_mem_free(struct tb_mem *mem, void *block, size_t bytes); /* block may be NULL */
 
 /* Allocates from the C library; for daemon, tools and tests only. */
 tb_mem_resize_fn tb_mem_libc;

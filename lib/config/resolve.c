@@ -213,7 +213,7 @@ static tb_rc check_triggers(const struct tc_config *c, struct tb_diag *diag) {
   tb_diag_clear(&why);
   TB_TRY(tr_rules_new(&rules));
   tb_rc rc = tr_rules_read(rules, c->trigger_file, &why);
-  tr_rules_let_go(rules);
+  tr_rules_release(rules);
   return rc == TB_OK ? rc : tb_fail(diag, rc, "trigger.file: %s", why.text);
 }
 

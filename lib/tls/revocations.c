@@ -311,7 +311,7 @@ tb_rc tc_revocations_new(const char *path, bool optional, const char *authoritie
   r->optional = optional;
   if (snprintf(r->path, sizeof r->path, "%s", path) >= PATH_MAX ||
       snprintf(r->authorities, sizeof r->authorities, "%s", authorities) >= PATH_MAX) {
-    tc_revocations_let_go(r);
+    tc_revocations_release(r);
     return tb_fail(diag, TB_IO, "%.300s: path too long", path);
   }
   *out = r;
@@ -323,7 +323,7 @@ struct tc_revocations *tc_revocations_hold(struct tc_revocations *r) {
   return r;
 }
 
-void tc_revocations_let_go(struct tc_revocations *r) {
+void tc_revocations_release(struct tc_revocations *r) {
   if (r == NULL || atomic_fetch_sub(&r->refs, 1) > 1) return;
   tc_revocations_drop(r->lists);
   pthread_rwlock_destroy(&r->lock);

@@ -26,7 +26,7 @@ struct tc_revocations;
 TB_MUST tb_rc tc_revocations_new(const char *path, bool optional, const char *authorities,
                                  struct tb_diag *diag, struct tc_revocations **out);
 struct tc_revocations *tc_revocations_hold(struct tc_revocations *r);
-void tc_revocations_let_go(struct tc_revocations *r); /* accepts NULL */
+void tc_revocations_release(struct tc_revocations *r); /* accepts NULL */
 
 const char *tc_revocations_path(const struct tc_revocations *r);
 /* Has the file changed since the last call or read? */

@@ -9,7 +9,7 @@ static int revoked_index = -1;
 static void free_revoked(void *parent, void *revoked, CRYPTO_EX_DATA *data, int index, long argl,
                          void *argp) {
   (void)parent, (void)data, (void)index, (void)argl, (void)argp;
-  tc_revocations_let_go(revoked);
+  tc_revocations_release(revoked);
 }
 
 static void make_index(void) {

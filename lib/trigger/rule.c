@@ -43,7 +43,7 @@ tb_rc tr_rules_new(struct tr_rules **out) {
   if (rc == TB_OK)
     *out = rules;
   else
-    tr_rules_let_go(rules);
+    tr_rules_release(rules);
   return rc;
 }
 
@@ -51,7 +51,7 @@ void tr_rules_hold(struct tr_rules *rules) {
   rules->holders++;
 }
 
-void tr_rules_let_go(struct tr_rules *rules) {
+void tr_rules_release(struct tr_rules *rules) {
   if (rules == NULL || --rules->holders > 0) return;
   for (unsigned i = 0; i < rules->n; i++) free(rules->rule[i]);
   tb_arena_fini(&rules->arena);

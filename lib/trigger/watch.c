@@ -81,8 +81,8 @@ tb_rc tr_watch_new(struct tb_mem *mem, struct tr_rules *rules, const char *servi
 
 void tr_watch_free(struct tr_watch *w) {
   if (w == NULL) return;
-  tr_rules_let_go(w->rules);
-  tb_mem_give(w->mem, w, bytes_of(w->n));
+  tr_rules_release(w->rules);
+  tb_mem_free(w->mem, w, bytes_of(w->n));
 }
 
 void tr_watch_hole(struct tr_watch *w) {

@@ -16,7 +16,7 @@ void tw_split_init(struct tw_split *split, struct tb_mem *mem) {
 
 void tw_split_fini(struct tw_split *split) {
   if (split->mem != NULL)
-    tb_mem_give(split->mem, split->carry, split->carry == NULL ? 0 : CARRY_BYTES);
+    tb_mem_free(split->mem, split->carry, split->carry == NULL ? 0 : CARRY_BYTES);
   *split = (struct tw_split){ 0 };
 }
 

@@ -101,31 +101,31 @@ struct place {
 
 /* Every record that stands in the log, before any damage. */
 struct image {
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct place *places;
 };
 
 static void remember(int wal, struct image *image) {
   struct tb_diag diag = { 0 };
 
-  cr_assert_eq(tc_log_scan(wal, &diag, &image->scan), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &image->scan), TB_OK, "%s", diag.text);
   cr_assert_eq(image->scan.corrupt, 0);
   image->places = calloc(image->scan.nentries, sizeof *image->places);
   for (size_t i = 0; i < image->scan.nentries; i++) {
-    const struct tc_log_head *head = &image->scan.entries[i].head;
+    const struct tc_wal_head *head = &image->scan.entries[i].head;
     for (uint32_t f = 0; f < image->scan.nfiles; f++)
       if (head->lsn >= image->scan.files[f].start &&
           head->lsn < image->scan.files[f].start + image->scan.files[f].bytes)
         image->places[i] = (struct place){ .lsn = head->lsn,
                                            .file = f,
                                            .at = head->lsn - image->scan.files[f].start,
-                                           .bytes = TC_LOG_HEAD_BYTES + (uint64_t)head->len + 4 };
+                                           .bytes = TC_WAL_HEAD_BYTES + (uint64_t)head->len + 4 };
   }
 }
 
 /* The payload's checksum stands for it: the scan has just computed it. */
-static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
-  const struct tc_log_head *x = &a->head, *y = &b->head;
+static bool same(const struct tc_wal_entry *a, const struct tc_wal_entry *b) {
+  const struct tc_wal_head *x = &a->head, *y = &b->head;
 
   return x->lsn == y->lsn && x->seq == y->seq && x->gen == y->gen && x->ref == y->ref &&
          x->len == y->len && x->kind == y->kind && x->flags == y->flags &&
@@ -136,12 +136,12 @@ static bool same(const struct tc_log_entry *a, const struct tc_log_entry *b) {
  * after it counts. A file whose first record is damaged has no salt: the whole file is lost. */
 static void expect_log(int wal, const struct image *image, size_t hit) {
   const struct place *place = &image->places[hit];
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct tb_diag diag = { 0 };
   size_t missing = 0, at = 0;
   bool found = false;
 
-  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
   for (size_t i = 0; i < image->scan.nentries; i++) {
     if (at < scan.nentries && same(&image->scan.entries[i], &scan.entries[at])) {
       found |= i == hit;
@@ -158,7 +158,7 @@ static void expect_log(int wal, const struct image *image, size_t hit) {
                   "nothing was noticed");
   else if (!first_of_file)
     cr_assert_eq(missing, 1, "one flip cost %zu records", missing);
-  tc_log_scan_free(&scan);
+  tc_wal_scan_free(&scan);
 }
 
 Test(bit_rot, of_the_log_is_noticed_and_costs_the_record_it_hit) {
@@ -193,7 +193,7 @@ Test(bit_rot, of_the_log_is_noticed_and_costs_the_record_it_hit) {
   fprintf(stderr, "%u flips in a log of %zu records in %zu files, %u of them in its last\n", flips,
           image.scan.nentries, image.scan.nfiles, in_tail);
   for (size_t f = 0; f < image.scan.nfiles; f++) close(fds[f]);
-  tc_log_scan_free(&image.scan);
+  tc_wal_scan_free(&image.scan);
   free(image.places);
   close(wal);
 }

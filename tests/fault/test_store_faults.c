@@ -87,13 +87,13 @@ TestSuite(store_faults, .init = open_store, .fini = remove_store);
 
 /* Flips a byte of the n-th record of that kind and generation in the copy's log (gen 0: any). */
 static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct tb_diag diag = { 0 };
   char path[300], name[64];
 
   snprintf(path, sizeof path, "%s/wal", copy.dir);
   int wal = open(path, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
   uint64_t lsn = UINT64_MAX;
   for (size_t i = 0; i < scan.nentries && lsn == UINT64_MAX; i++)
     if (scan.entries[i].head.kind == kind && (gen == 0 || scan.entries[i].head.gen == gen) &&
@@ -105,23 +105,23 @@ static void damage_record(unsigned kind, uint64_t gen, unsigned n) {
       snprintf(name, sizeof name, "wal/%016lx.wal", scan.files[i].start);
       tt_flip(&copy, name, lsn - scan.files[i].start + 50);
     }
-  tc_log_scan_free(&scan);
+  tc_wal_scan_free(&scan);
   close(wal);
 }
 
 /* The log has a record of that kind, which reaches up to a sequence number. */
 static bool log_reaches(const struct tt_store *t, unsigned kind, uint64_t seq) {
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct tb_diag diag = { 0 };
   char path[300];
   bool found = false;
 
   snprintf(path, sizeof path, "%s/wal", t->dir);
   int wal = open(path, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &scan), TB_OK);
   for (size_t i = 0; i < scan.nentries; i++)
     found |= scan.entries[i].head.kind == kind && scan.entries[i].head.seq >= seq;
-  tc_log_scan_free(&scan);
+  tc_wal_scan_free(&scan);
   close(wal);
   return found;
 }
@@ -340,7 +340,7 @@ Test(store_faults, a_gap_is_written_down_and_the_books_still_add_up) {
     cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
     tt_barrier(&copy);
     tt_store_stop(&copy);
-    cr_assert(has_log_record(&copy, TC_LOG_CHECKPOINT), "%s", copy.notes);
+    cr_assert(has_log_record(&copy, TC_WAL_CHECKPOINT), "%s", copy.notes);
   }
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   struct tt_writer again = tt_attach_as(&copy, 1, 7);
@@ -362,7 +362,7 @@ static struct tt_writer publish_three(void) {
   tt_header(&w);
   for (uint64_t gen = 1; gen <= 3; gen++) tt_generation(&w, gen, 3, 1000);
   tt_barrier(&tt);
-  TT_WAIT_UNTIL(log_reaches(&tt, TC_LOG_SETTLED, w.seq));
+  TT_WAIT_UNTIL(log_reaches(&tt, TC_WAL_SETTLED, w.seq));
   return w;
 }
 
@@ -379,7 +379,7 @@ Test(store_faults, a_segment_published_without_the_log_knowing_is_taken_as_it_is
   struct tt_writer w = publish_three();
 
   tt_crash_into(&tt, copy.dir);
-  damage_record(TC_LOG_SETTLED, 0, 0);
+  damage_record(TC_WAL_SETTLED, 0, 0);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   publish_fourth(&w);
   cr_assert_eq(tt_count_files(&copy, "quarantine", ""), 0);
@@ -392,7 +392,7 @@ Test(store_faults, what_the_chain_goes_on_from_is_known_after_a_second_crash) {
 
   tt_crash_into(&tt, copy.dir);
   for (int crash = 0; crash < 2; crash++) {
-    while (has_log_record(&copy, TC_LOG_SETTLED)) damage_record(TC_LOG_SETTLED, 0, 0);
+    while (has_log_record(&copy, TC_WAL_SETTLED)) damage_record(TC_WAL_SETTLED, 0, 0);
     cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
     tt_barrier(&copy);
     if (crash == 0) tt_store_stop(&copy);
@@ -408,9 +408,9 @@ Test(store_faults, half_a_publication_is_made_anew_from_the_log) {
   tt_header(&w);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
-  TT_WAIT_UNTIL(has_log_record(&tt, TC_LOG_SETTLED));
+  TT_WAIT_UNTIL(has_log_record(&tt, TC_WAL_SETTLED));
   tt_crash_into(&tt, copy.dir);
-  damage_record(TC_LOG_SETTLED, 0, 0);
+  damage_record(TC_WAL_SETTLED, 0, 0);
   snprintf(command, sizeof command,
            "find %s/archive -name '*.meta' -delete; rm -f %s/catalog.sqlite*", copy.dir, copy.dir);
   cr_assert_eq(system(command), 0);

@@ -37,7 +37,7 @@ static void look_at_query(const struct tp_route *route, const char *text) {
   tb_buf_init(&again, &mem);
   tb_diag_clear(&diag);
   FUZZ_CHECK(tb_arena_copy(&arena, text, strlen(text) + 1, &query) == TB_OK &&
-             tb_arena_take(&arena, route->ask->sizeof_message, &message) == TB_OK);
+             tb_arena_alloc(&arena, route->ask->sizeof_message, &message) == TB_OK);
   protobuf_c_message_init(route->ask, message);
   tb_rc rc = tp_query_read(route, query, &times, &arena, &diag, message);
   FUZZ_CHECK(rc == TB_OK || (rc == TB_PROTOCOL && diag.text[0] != '\0'));

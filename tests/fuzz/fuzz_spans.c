@@ -121,7 +121,7 @@ static struct told *tell(struct checker *c, int64_t id, bool *fresh) {
 }
 
 static void forget(struct checker *c, int64_t id) {
-  tb_mem_give(&c->own, tb_map_at(&c->told, (uint64_t)id), sizeof(struct told));
+  tb_mem_free(&c->own, tb_map_at(&c->told, (uint64_t)id), sizeof(struct told));
   tb_map_remove(&c->told, (uint64_t)id);
 }
 
@@ -368,7 +368,7 @@ static void drop(struct checker *c, struct tb_map *map, size_t bytes) {
   uint64_t key, value;
 
   for (size_t i = 0; tb_map_next(map, &i, &key, &value);)
-    tb_mem_give(&c->own, (void *)(uintptr_t)value, bytes);
+    tb_mem_free(&c->own, (void *)(uintptr_t)value, bytes);
   tb_map_clear(map);
 }
 

@@ -28,8 +28,8 @@ static struct {
   unsigned times, failed;
   char hold[LINE_BYTES]; /* empty: none is held */
   unsigned held;
-  pthread_cond_t let_go;
-} calls = { .lock = PTHREAD_MUTEX_INITIALIZER, .let_go = PTHREAD_COND_INITIALIZER };
+  pthread_cond_t release;
+} calls = { .lock = PTHREAD_MUTEX_INITIALIZER, .release = PTHREAD_COND_INITIALIZER };
 
 static atomic_bool watching;
 
@@ -66,7 +66,7 @@ unsigned tt_calls_failed(void) {
 void tt_calls_hold(const char *pattern) {
   pthread_mutex_lock(&calls.lock);
   snprintf(calls.hold, sizeof calls.hold, "%s", pattern != NULL ? pattern : "");
-  pthread_cond_broadcast(&calls.let_go);
+  pthread_cond_broadcast(&calls.release);
   pthread_mutex_unlock(&calls.lock);
 }
 
@@ -110,7 +110,7 @@ static bool place_of(int fd, const char *name, char out[LINE_BYTES]) {
 static void wait_while_held(const char *line) {
   calls.held++;
   while (calls.hold[0] != '\0' && fnmatch(calls.hold, line, 0) == 0)
-    pthread_cond_wait(&calls.let_go, &calls.lock);
+    pthread_cond_wait(&calls.release, &calls.lock);
   calls.held--;
 }
 

@@ -33,7 +33,7 @@ static void show(struct top *t) {
   const struct tk_top_model *model = tk_poll_look(t->poll);
   const struct tk_page_about about = { .window = to_window_name((enum to_window)t->window),
                                        .trouble = tk_poll_trouble(t->poll),
-                                       .deafness = tk_poll_deafness(t->poll),
+                                       .alert_error = tk_poll_deafness(t->poll),
                                        .paused = t->paused,
                                        .help = t->help };
   tk_page_fill(t->page, model, &about);

@@ -111,7 +111,7 @@ static int test(struct trigger_options *o, char **args, int n) {
   if (code == TK_DONE) code = tk_inputs_open(&o->inputs, args + 1, n - 1);
   if (code == TK_DONE) code = replay(o, rules);
   tk_inputs_close(&o->inputs);
-  tr_rules_let_go(rules);
+  tr_rules_release(rules);
   return code;
 }
 

@@ -39,7 +39,7 @@ void tk_points_fault(struct tk_points *set, const char *file, unsigned line, con
 tb_rc tk_points_text(struct tk_points *set, const char *text, size_t len, const char **out) {
   void *copy;
 
-  TB_TRY(tb_arena_take(&set->arena, len + 1, &copy));
+  TB_TRY(tb_arena_alloc(&set->arena, len + 1, &copy));
   memcpy(copy, text, len);
   ((char *)copy)[len] = '\0';
   *out = copy;
@@ -253,7 +253,7 @@ static tb_rc read_event(struct words *w) {
     return TB_OK;
   }
   TB_TRY(tk_points_text(w->set, name.word, name.len, &found.name));
-  TB_TRY(tb_arena_take(&w->set->arena, sizeof found, &block));
+  TB_TRY(tb_arena_alloc(&w->set->arena, sizeof found, &block));
   *w->set->end = memcpy(block, &found, sizeof found);
   w->set->end = &(*w->set->end)->next;
   return TB_OK;
@@ -262,7 +262,7 @@ static tb_rc read_event(struct words *w) {
 static tb_rc want(struct words *w, struct tk_wanted ***end, const char *text, size_t len) {
   struct tk_wanted *wanted;
 
-  TB_TRY(tb_arena_take(&w->set->arena, sizeof **end[0], &wanted));
+  TB_TRY(tb_arena_alloc(&w->set->arena, sizeof **end[0], &wanted));
   *wanted = (struct tk_wanted){ .file = w->file, .line = w->line };
   TB_TRY(tk_points_text(w->set, text, len, &wanted->what));
   **end = wanted;

@@ -128,7 +128,7 @@ struct ta_emit {
       __attribute__((aligned(128))); /* the last generation that is over and written */
   _Atomic uint32_t given_up[2];      /* by parity: a generation that is lost */
   atomic_uint given_up_why[2];       /* enum ta_loss */
-  atomic_uint drowsy;                /* enum ta_drowsy */
+  atomic_uint flusher_state;                /* enum ta_flusher_state */
   atomic_size_t late_bytes;          /* posted before there is a flusher */
   atomic_bool due;                   /* a flusher is needed: TA_DUE_BYTES were posted, or a generation given up */
   _Atomic uint64_t ids; /* next id of tasks and of texts used once; threads take TA_IDS_AT_ONCE */
@@ -259,8 +259,8 @@ static inline void ta_hold(struct ta_thread *t, struct ta_go *go, enum ta_holds 
 /* Threads' places: for max threads, at most TA_THREADS_MAX; only a process's first call sets max. take returns NULL if
  * all are taken. give_back is for a thread that has written its last event. */
 TB_MUST tb_rc ta_threads_make(uint32_t max);
-struct ta_thread *ta_threads_take(void);
-void ta_threads_give_back(struct ta_thread *t);
+struct ta_thread *ta_threads_acquire(void);
+void ta_threads_release(struct ta_thread *t);
 void ta_threads_free(struct ta_thread *t); /* flusher only: t is dead, and its end is written */
 bool ta_threads_are_all_taken(void);
 bool ta_threads_any_left_behind(void);

@@ -51,7 +51,7 @@ static void mark(uint32_t place, bool is_taken) {
     atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed);
 }
 
-struct ta_go *ta_goes_take(uint32_t name) {
+struct ta_go *ta_goes_acquire(uint32_t name) {
   uint32_t place = first_free;
 
   if (place != none)
@@ -74,7 +74,7 @@ uint64_t ta_goes_number(void) {
   return ++last_id;
 }
 
-void ta_goes_give(struct ta_go *go, uint64_t id) {
+void ta_goes_release(struct ta_go *go, uint64_t id) {
   uint32_t place = (uint32_t)(go - ta_goes);
 
   if (atomic_load_explicit(&go->id, memory_order_relaxed) != id) return;

@@ -203,7 +203,7 @@ bool ta_batch_has_room(enum ta_batch_size size, size_t bytes) {
   return bytes + TW_BATCH_HEADER_BYTES_MAX <= ta_batch_room_bytes(size);
 }
 
-struct ta_batch *ta_pool_take(struct ta_pool *p, enum ta_batch_size size, size_t need_bytes) {
+struct ta_batch *ta_pool_acquire(struct ta_pool *p, enum ta_batch_size size, size_t need_bytes) {
   for (;; size--) {
     if (!ta_batch_has_room(size, need_bytes)) return NULL;
     uint32_t block = take_block(p, size);
@@ -216,7 +216,7 @@ struct ta_batch *ta_pool_take(struct ta_pool *p, enum ta_batch_size size, size_t
   }
 }
 
-void ta_pool_give(struct ta_pool *p, struct ta_batch *batch) {
+void ta_pool_release(struct ta_pool *p, struct ta_batch *batch) {
   enum ta_batch_size size = batch->size;
 
   give_block(p, size, block_at(p, size, (const unsigned char *)batch));

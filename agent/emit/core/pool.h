@@ -58,8 +58,8 @@ TB_MUST tb_rc ta_pool_init(struct ta_pool *p, uint64_t bytes);
 void ta_pool_fini(struct ta_pool *p); /* accepts zeroed memory */
 
 /* Takes a batch of that size, or of a smaller one that has need_bytes after its header. */
-struct ta_batch *ta_pool_take(struct ta_pool *p, enum ta_batch_size size, size_t need_bytes);
-void ta_pool_give(struct ta_pool *p, struct ta_batch *batch);
+struct ta_batch *ta_pool_acquire(struct ta_pool *p, enum ta_batch_size size, size_t need_bytes);
+void ta_pool_release(struct ta_pool *p, struct ta_batch *batch);
 void ta_pool_post(struct ta_pool *p, struct ta_batch *batch);
 /* Takes all posted batches, oldest first, linked by next. */
 struct ta_batch *ta_pool_collect(struct ta_pool *p);

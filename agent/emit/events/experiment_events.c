@@ -182,7 +182,7 @@ static struct ta_batch *bytes_batch(struct ta_thread *t, const struct ta_bytes *
       wanted->kind == TA_BYTES_BLOBS ? TW_SUBSTREAM_BLOBS : TW_SUBSTREAM_BYTES;
   if (tw_write_substream(&have->batch->write, kind, name, len) == TB_OK) return have->batch;
   ta_misuse(t, "ta_experiment_write() or ta_emit_blob(): not a name for a stream");
-  ta_pool_give(&ta_emit.pool, have->batch);
+  ta_pool_release(&ta_emit.pool, have->batch);
   *have = (struct ta_bytes){ 0 };
   return NULL;
 }

@@ -34,7 +34,7 @@ struct ta_go *ta_act_create(struct ta_thread *t, uint32_t name, bool waits, uint
   bool blocked = waits && ta_emit.version >= 23;
 
   ta_emit_lock();
-  struct ta_go *go = ta_goes_take(name);
+  struct ta_go *go = ta_goes_acquire(name);
   ta_emit_unlock();
   if (go == NULL) {
     atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed);
@@ -221,7 +221,7 @@ void ta_act_destroy(struct ta_thread *t, uint8_t type, unsigned n, uint64_t a, u
   ta_hold(t, go, TA_HOLDS_NOTHING);
   if (!reported) return;
   ta_emit_lock();
-  ta_goes_give(go, id);
+  ta_goes_release(go, id);
   ta_emit_unlock();
 }
 

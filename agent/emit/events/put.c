@@ -38,7 +38,7 @@ static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size
   if (ta_given_up(gen)) return NULL;
   if (size > fair) size = fair;
   while (size < TA_BATCH_LARGE && !ta_batch_has_room(size, need_bytes)) size++;
-  struct ta_batch *batch = ta_pool_take(&ta_emit.pool, size, need_bytes);
+  struct ta_batch *batch = ta_pool_acquire(&ta_emit.pool, size, need_bytes);
   if (batch == NULL) {
     give_up(gen);
     return NULL;
@@ -56,7 +56,7 @@ static struct ta_batch *take_batch(const struct ta_thread *t, enum ta_batch_size
 static void post(struct ta_batch *batch) {
   struct ta_pool *pool = &ta_emit.pool;
 
-  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.drowsy, memory_order_relaxed) == TA_NOT_STARTED))
+  if (TB_UNLIKELY(atomic_load_explicit(&ta_emit.flusher_state, memory_order_relaxed) == TA_NOT_STARTED))
     atomic_fetch_add_explicit(&ta_emit.late_bytes, (size_t)(batch->write.pos - batch->room),
                               memory_order_relaxed);
   ta_pool_post(pool, batch);
@@ -99,7 +99,7 @@ bool ta_next_batch(struct ta_thread *t, struct ta_open_batches *open_batches) {
 }
 
 static void give_back(struct ta_batch **batch) {
-  if (*batch != NULL) ta_pool_give(&ta_emit.pool, *batch);
+  if (*batch != NULL) ta_pool_release(&ta_emit.pool, *batch);
   *batch = NULL;
 }
 
@@ -156,7 +156,7 @@ void ta_post_experiments(const struct ta_thread *t) {
   if (any)
     post(batch);
   else
-    ta_pool_give(&ta_emit.pool, batch);
+    ta_pool_release(&ta_emit.pool, batch);
 }
 
 /* Numbers and texts. */

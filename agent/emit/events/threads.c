@@ -35,7 +35,7 @@ tb_rc ta_threads_make(uint32_t max) {
   return TB_OK;
 }
 
-struct ta_thread *ta_threads_take(void) {
+struct ta_thread *ta_threads_acquire(void) {
   struct ta_thread *t = NULL;
 
   ta_emit_lock();
@@ -65,7 +65,7 @@ static void free_place(struct ta_thread *t) {
 }
 
 /* While the flusher is at the generation before t's last one, it may still need t's state. */
-void ta_threads_give_back(struct ta_thread *t) {
+void ta_threads_release(struct ta_thread *t) {
   ta_emit_lock();
   if (ta_gen_before_is_reported(ta_gen(t)))
     free_place(t);

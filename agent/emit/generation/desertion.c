@@ -8,7 +8,7 @@
 enum { STACK_BYTES = 512 << 10, WAIT_MS = 1000 };
 
 static void stop_session(void) {
-  ta_emit_stop_in_hope(WAIT_MS, WAIT_MS);
+  ta_emit_stop_by_outlook(WAIT_MS, WAIT_MS);
 }
 
 void (*ta_emit_deserted)(void) = stop_session;

@@ -51,7 +51,7 @@ static void find_stack(struct ta_thread *t) {
 
 static struct ta_go *take_go(uint32_t name) {
   ta_emit_lock();
-  struct ta_go *go = ta_goes_take(name);
+  struct ta_go *go = ta_goes_acquire(name);
   ta_emit_unlock();
   return go;
 }
@@ -248,7 +248,7 @@ static void end_thread(void *self) {
   if (ta_enter() == t) end_in_session(t, TA_CALLER);
   ta_samples_disarm(t); /* ta_enter() arms a thread that joins the session only now */
   ta_self = NULL;
-  ta_threads_give_back(t);
+  ta_threads_release(t);
 }
 
 /* Other keys' destructors free memory, which allocfree should trace. So the first call sets the key again: glibc then calls it
@@ -285,9 +285,9 @@ struct ta_thread *ta_enter_new(void) {
 
   if (ended) return NULL;
   ta_enter_prepare();
-  struct ta_thread *t = may_watch_end() ? ta_threads_take() : NULL;
+  struct ta_thread *t = may_watch_end() ? ta_threads_acquire() : NULL;
   if (t != NULL && pthread_setspecific(key, t) != 0) {
-    ta_threads_give_back(t);
+    ta_threads_release(t);
     t = NULL;
   }
   if (t == NULL) {

@@ -25,30 +25,30 @@ static atomic_bool cut;    /* requested by ta_flusher_cut() */
 static atomic_ullong snap; /* in ms, agent/spool/wanted.h */
 
 void ta_emit_wake(bool urgent) {
-  unsigned drowsy = atomic_load(&ta_emit.drowsy);
+  unsigned flusher_state = atomic_load(&ta_emit.flusher_state);
 
-  if (drowsy == TA_AWAKE || (drowsy == TA_RESTS && !urgent)) return;
-  if (drowsy == TA_NOT_STARTED) {
+  if (flusher_state == TA_AWAKE || (flusher_state == TA_RESTS && !urgent)) return;
+  if (flusher_state == TA_NOT_STARTED) {
     if (urgent || atomic_load(&ta_emit.late_bytes) >= TA_DUE_BYTES)
       atomic_store(&ta_emit.due, true);
     return;
   }
-  if (atomic_exchange(&ta_emit.drowsy, TA_AWAKE) != TA_AWAKE) sem_post(&work);
+  if (atomic_exchange(&ta_emit.flusher_state, TA_AWAKE) != TA_AWAKE) sem_post(&work);
 }
 
 static void wake(void) {
-  if (atomic_load(&ta_emit.drowsy) == TA_NOT_STARTED) { /* run() first looks for work */
+  if (atomic_load(&ta_emit.flusher_state) == TA_NOT_STARTED) { /* run() first looks for work */
     atomic_store(&ta_emit.due, true);
     return;
   }
-  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  atomic_store(&ta_emit.flusher_state, TA_AWAKE);
   sem_post(&work);
 }
 
 void ta_flusher_wait_for_run(void) {
   atomic_store(&ta_emit.late_bytes, 0);
   atomic_store(&ta_emit.due, false);
-  atomic_store(&ta_emit.drowsy, TA_NOT_STARTED);
+  atomic_store(&ta_emit.flusher_state, TA_NOT_STARTED);
 }
 
 void ta_flusher_init(struct ta_flusher *r, uint64_t period_ns, uint64_t bytes_max) {
@@ -146,7 +146,7 @@ static void look_for_host(struct ta_flusher *r, uint64_t now) {
 
 /* Sleeps until something is due. To miss no wakeup, it stores that it sleeps before it looks again for posted batches. */
 static void sleep_until_due(struct ta_flusher *r, bool rest) {
-  atomic_store(&ta_emit.drowsy, rest ? TA_RESTS : TA_SLEEPS);
+  atomic_store(&ta_emit.flusher_state, rest ? TA_RESTS : TA_SLEEPS);
   uint64_t until_ns = due_ns(r), rested_ns = ta_mono_ns() + REST_NS;
   if (until_ns > look_ns(r)) until_ns = look_ns(r);
   if (r->paused_ns != 0 || (rest && until_ns > rested_ns)) until_ns = rested_ns;
@@ -154,13 +154,13 @@ static void sleep_until_due(struct ta_flusher *r, bool rest) {
   if (rest || atomic_load(&ta_emit.pool.posted) == NULL)
     while (sem_clockwait(&work, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
       ;
-  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  atomic_store(&ta_emit.flusher_state, TA_AWAKE);
 }
 
 void ta_flusher_end(struct ta_flusher *r) {
   struct tb_keeper *before = tb_check_keep(&r->keeper);
 
-  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  atomic_store(&ta_emit.flusher_state, TA_AWAKE);
   take_snap(r);
   if (!ta_generation_is_lost(&r->generation)) ta_generation_end(&r->generation, TA_END_LAST);
   pthread_mutex_lock(&r->lock);
@@ -184,7 +184,7 @@ static void watch_host_while_abandoned(struct ta_flusher *r) {
 
 void ta_flusher_run(struct ta_flusher *r) {
   tb_check_keep(&r->keeper);
-  atomic_store(&ta_emit.drowsy, TA_AWAKE);
+  atomic_store(&ta_emit.flusher_state, TA_AWAKE);
   r->began_ns = r->looked_ns = r->generation.began.mono_ns;
   while (!atomic_load(&r->stopping) && atomic_load(&r->keeper.where) == NULL &&
          !ta_generation_is_lost(&r->generation)) {

@@ -74,7 +74,7 @@ void ta_generation_open(struct ta_generation *k, const struct ta_outlet *out, st
 
 static void ship_batch(struct ta_generation *k, struct ta_batch *batch) {
   ship(k, batch->gen, &batch->write);
-  ta_pool_give(&ta_emit.pool, batch);
+  ta_pool_release(&ta_emit.pool, batch);
 }
 
 /* Ships the posted batches of gen and keeps those of the next generation for later. Returns whether there were any. */
@@ -89,7 +89,7 @@ static bool collect_batches(struct ta_generation *k, uint32_t gen) {
       continue;
     }
     if (batch->gen < gen) { /* a thread that was left behind has written it */
-      ta_pool_give(&ta_emit.pool, batch);
+      ta_pool_release(&ta_emit.pool, batch);
       continue;
     }
     batch->next = NULL;
@@ -307,7 +307,7 @@ static void finish_goes(struct ta_generation *k, uint32_t gen) {
     struct ta_doing d = ta_doing(atomic_load(&go->word));
     if (d.status == TA_GO_DEAD && d.gen <= gen && d.seq != STRAY) {
       ta_emit_lock();
-      ta_goes_give(go, id);
+      ta_goes_release(go, id);
       ta_emit_unlock();
     }
   }

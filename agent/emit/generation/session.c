@@ -531,7 +531,7 @@ int ta_emit_stop(int64_t deadline_ms) {
   return stop(deadline_ms, UINT64_MAX);
 }
 
-int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms) {
+int ta_emit_stop_by_outlook(int64_t deadline_ms, uint64_t patience_ms) {
   KEEP_ERRNO;
   KEEP_FROM_CANCEL;
   return stop(deadline_ms, patience_ms * UINT64_C(1000000));

@@ -29,7 +29,7 @@ extern void (*ta_emit_deserted)(void);
 bool ta_emit_end_deserted(void);    /* creates that thread; returns false if it cannot be created */
 void ta_emit_abandon(void);         /* does nothing to a session that runs */
 void ta_emit_abandon_at_exit(void); /* frees nothing unless the spool is on disk */
-/* As ta_emit_stop(), but stops waiting when the collector is unlikely to answer (enum ta_hope, agent/spool/spool.h). */
-int ta_emit_stop_in_hope(int64_t deadline_ms, uint64_t patience_ms);
+/* As ta_emit_stop(), but stops waiting when the collector is unlikely to answer (enum ta_outlook, agent/spool/spool.h). */
+int ta_emit_stop_by_outlook(int64_t deadline_ms, uint64_t patience_ms);
 
 #endif

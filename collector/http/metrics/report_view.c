@@ -81,7 +81,7 @@ static tb_rc find_items(struct tb_arena *arena, ProtobufCBinaryData *at, unsigne
     out->n[field.number]++;
   if (!more && here.len != 0) return TB_BUDGET;
   for (unsigned i = 0; i < LISTS; i++) {
-    TB_TRY(tb_arena_take(arena, out->n[i] * sizeof(ProtobufCBinaryData), &out->item[i]));
+    TB_TRY(tb_arena_alloc(arena, out->n[i] * sizeof(ProtobufCBinaryData), &out->item[i]));
     out->n[i] = 0;
   }
   while (at->len > here.len && tp_next_field(at, &field))
@@ -95,7 +95,7 @@ static tb_rc find_items(struct tb_arena *arena, ProtobufCBinaryData *at, unsigne
 static tb_rc take_list(struct tb_arena *arena, size_t n, size_t *out_n, void *out) {
   void *list;
 
-  TB_TRY(tb_arena_take(arena, n * sizeof(void *), &list));
+  TB_TRY(tb_arena_alloc(arena, n * sizeof(void *), &list));
   memset(list, 0, n * sizeof(void *));
   memcpy(out, &list, sizeof list);
   *out_n = n;
@@ -133,7 +133,7 @@ tb_rc tc_report_view_open(struct tc_report_view *view, const struct tc_report *p
 
   tb_arena_reset(&view->open_arena);
   view->until_wall_ns = 0;
-  TB_TRY(tb_arena_take(view->arena, sizeof *view->report, &view->report));
+  TB_TRY(tb_arena_alloc(view->arena, sizeof *view->report, &view->report));
   tracecollect__v1__report__init(view->report);
   while (tp_next_field(&at, &field)) {
     if (field.number == STREAM_UNTIL_WALL) view->until_wall_ns = field.value;

@@ -25,7 +25,7 @@ enum tc_work_kind {
 struct tc_checkpoint {
   uint64_t seq;
   uint64_t lsn; /* later records of the stream are after this in the log */
-  bool run;     /* of whole generations: a record of kind TC_LOG_RUN */
+  bool run;     /* of whole generations: a record of kind TC_WAL_RUN */
   size_t len;
   unsigned char packed[]; /* LogCheckpoint */
 };

@@ -485,7 +485,7 @@ bool tc__retains(const struct tc__retaining *retaining) {
 static bool do_slice(struct tc__retaining *retaining) {
   uint64_t until_ns = tc_mono_ns() + TC__SLICE_NS;
 
-  tc_count(&retaining->env->opt.stats->segment_turns, 1);
+  tc_count(&retaining->env->opt.stats->sealer_turns, 1);
   tc_count(&retaining->env->opt.stats->retention_slices, 1);
   if (retaining->quarantine.pass != NULL) {
     tc__quarantine_go_on(retaining, until_ns);

@@ -119,7 +119,7 @@ static tb_rc prove(struct tc__seal *seal, struct tc__file *file, uint64_t until_
 
   if (tc__is_proven(file)) return TB_OK;
   while ((rc = tc_segment_prove(file->segment, &why)) == TB_AGAIN) {
-    tc_count(&seal->env->opt.stats->segment_turns, 1);
+    tc_count(&seal->env->opt.stats->sealer_turns, 1);
     if (tc__is_late(seal->env) || tc_mono_ns() >= until_ns) return TB_AGAIN;
   }
   if (rc == TB_CORRUPT || rc == TB_UNREADABLE) return lose(seal, file, &why, diag);

@@ -428,7 +428,7 @@ tb_rc tc__publish_queue(struct tc__seal *seal, struct tb_diag *diag) {
     if (tc__is_late(seal->env)) return TB_AGAIN;
     TB_TRY(tc__prove_queue(seal, diag));
     TB_TRY(publish_some(seal, count_next(seal), diag));
-    tc_count(&seal->env->opt.stats->segment_turns, 1);
+    tc_count(&seal->env->opt.stats->sealer_turns, 1);
   }
   return TB_OK;
 }

@@ -112,7 +112,7 @@ static tb_rc init(struct to_analyses *a) {
   a->spans->sums = &a->sums;
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     size_t bytes = analyses[k].ops->state_bytes;
-    if (bytes > 0) TB_TRY(tb_mem_take(a->mem, bytes, &a->state[k]));
+    if (bytes > 0) TB_TRY(tb_mem_alloc(a->mem, bytes, &a->state[k]));
   }
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++)
     if (analyses[k].ops->init != NULL) TB_TRY(analyses[k].ops->init(a));
@@ -124,7 +124,7 @@ tb_rc to_analyses_new(struct tb_mem *mem, const struct to_analysis_config *confi
                       struct to_analyses **out) {
   struct to_analyses *a;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_analyses), &a));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_analyses), &a));
   a->mem = mem;
   a->config = *config;
   to_windows_init(&a->windows, mem);
@@ -144,14 +144,14 @@ void to_analyses_free(struct to_analyses *a) {
   for (unsigned k = 0; k < TO_ANALYSIS_KINDS; k++) {
     if (a->state[k] == NULL) continue;
     if (analyses[k].ops->fini != NULL) analyses[k].ops->fini(a);
-    tb_mem_give(a->mem, a->state[k], analyses[k].ops->state_bytes);
+    tb_mem_free(a->mem, a->state[k], analyses[k].ops->state_bytes);
   }
   to_span_sums_fini(&a->sums);
   to_idle_fini(&a->idle);
   to_spans_free(a->spans);
   tb_arena_fini(&a->report_arena);
   to_windows_fini(&a->windows);
-  tb_mem_give(a->mem, a, sizeof(*a));
+  tb_mem_free(a->mem, a, sizeof(*a));
 }
 
 tb_rc to_analyses_idle(struct to_analyses *a, const char *patterns) {

@@ -9,11 +9,11 @@ static tb_rc take_values(struct to_draft *d, const struct to_field *field, unsig
                          struct to_draft_value **out) {
   struct to_draft_value *values;
 
-  TB_TRY(tb_arena_take(d->arena, (n + 1) * sizeof(*values), &values));
+  TB_TRY(tb_arena_alloc(d->arena, (n + 1) * sizeof(*values), &values));
   for (unsigned i = 0; i < n; i++) {
     values[i] = (struct to_draft_value){ .value.none = true };
     if (field[i].type != TO_VALUE_DISTRIBUTION) continue;
-    TB_TRY(tb_arena_take(d->arena, sizeof(*values[i].sum), &values[i].sum));
+    TB_TRY(tb_arena_alloc(d->arena, sizeof(*values[i].sum), &values[i].sum));
     *values[i].sum = (struct to_draft_sum){ 0 };
     values[i].value = (struct to_value){ .distribution = &values[i].sum->distribution };
   }
@@ -32,7 +32,7 @@ tb_rc to_draft_begin(struct to_draft *d, const struct to_schema *schema, const s
   struct to_draft_table *tables;
 
   *d = (struct to_draft){ .arena = arena, .view = view, .schema = schema };
-  TB_TRY(tb_arena_take(arena, (schema->tables + 1) * sizeof(*tables), &tables));
+  TB_TRY(tb_arena_alloc(arena, (schema->tables + 1) * sizeof(*tables), &tables));
   memset(tables, 0, schema->tables * sizeof(*tables));
   for (unsigned t = 0; t < schema->tables; t++) {
     tables[t].schema = &schema->table[t];
@@ -55,7 +55,7 @@ static tb_rc grow(struct tb_arena *arena, void **array, size_t *capacity, size_t
   void *block;
 
   if (n < *capacity) return TB_OK;
-  TB_TRY(tb_arena_take(arena, wanted * item, &block));
+  TB_TRY(tb_arena_alloc(arena, wanted * item, &block));
   if (n > 0) memcpy(block, *array, n * item);
   *array = block;
   *capacity = wanted;
@@ -214,7 +214,7 @@ static tb_rc settle_fields(struct to_draft *d, unsigned n, const struct to_draft
                            const struct to_value **out) {
   struct to_value *block;
 
-  TB_TRY(tb_arena_take(d->arena, (n + 1) * sizeof(*block), &block));
+  TB_TRY(tb_arena_alloc(d->arena, (n + 1) * sizeof(*block), &block));
   *out = block;
   return settle(d, n, values, block);
 }
@@ -229,7 +229,7 @@ static tb_rc finish_table(struct to_draft *d, unsigned table, size_t rows_max,
 
   *out = (struct to_table){ .rows_total = t->rows + (t->other != NULL) };
   if (d->is_of_figures) return TB_OK;
-  TB_TRY(tb_arena_take(d->arena, (t->rows + 1) * sizeof(*rank), &rank));
+  TB_TRY(tb_arena_alloc(d->arena, (t->rows + 1) * sizeof(*rank), &rank));
   for (size_t i = 0; i < t->rows; i++) rank[i] = (uint32_t)i;
   to_top_rows(rank, t->rows, listed, row_before, t);
   for (size_t i = listed; i < t->rows && !schema->is_list; i++) {
@@ -240,7 +240,7 @@ static tb_rc finish_table(struct to_draft *d, unsigned table, size_t rows_max,
   }
   out->has_other = t->other != NULL;
   out->rows = listed + out->has_other;
-  TB_TRY(tb_arena_take(d->arena, (out->rows * schema->columns + 1) * sizeof(*values), &values));
+  TB_TRY(tb_arena_alloc(d->arena, (out->rows * schema->columns + 1) * sizeof(*values), &values));
   for (size_t i = 0; i < out->rows; i++)
     TB_TRY(settle(d, schema->columns, i < listed ? t->row[rank[i]] : t->other,
                   values + i * schema->columns));
@@ -254,7 +254,7 @@ tb_rc to_draft_finish(struct to_draft *d, size_t rows_max, struct to_report *rep
 
   TB_TRY(settle_fields(d, schema->options, d->option, &report->option));
   TB_TRY(settle_fields(d, schema->figures, d->figure, &report->figure));
-  TB_TRY(tb_arena_take(d->arena, (schema->tables + 1) * sizeof(*tables), &tables));
+  TB_TRY(tb_arena_alloc(d->arena, (schema->tables + 1) * sizeof(*tables), &tables));
   for (unsigned t = 0; t < schema->tables; t++) TB_TRY(finish_table(d, t, rows_max, &tables[t]));
   report->table = tables;
   report->notes = d->notes;

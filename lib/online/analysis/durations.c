@@ -56,20 +56,20 @@ tb_rc to_durations_new(struct tb_mem *mem, struct to_durations **out) {
                                           .times_only = true };
   struct to_durations *d;
 
-  TB_TRY(tb_mem_take(mem, sizeof *d, &d));
+  TB_TRY(tb_mem_alloc(mem, sizeof *d, &d));
   d->mem = mem;
   tb_rc rc = to_spans_new(mem, &config, (struct to_span_sink){ d, take_spans }, &d->spans);
   if (rc == TB_OK)
     *out = d;
   else
-    tb_mem_give(mem, d, sizeof *d);
+    tb_mem_free(mem, d, sizeof *d);
   return rc;
 }
 
 void to_durations_free(struct to_durations *d) {
   if (d == NULL) return;
   to_spans_free(d->spans);
-  tb_mem_give(d->mem, d, sizeof *d);
+  tb_mem_free(d->mem, d, sizeof *d);
 }
 
 tb_rc to_durations_events(struct to_durations *d, const struct to_generation *gen,

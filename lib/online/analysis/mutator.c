@@ -135,8 +135,8 @@ void to_mutator_fini(struct to_mutator *m) {
   if (m->mem == NULL) return;
   for (struct to_mutator_of *s = m->set; s < m->set + TO_MUTATOR_SETS; s++) {
     for (size_t i = 0; i < s->curves; i++) to_utilization_fini(&s->curve[i], m->mem);
-    tb_mem_give(m->mem, s->curve, s->curves_room * sizeof(*s->curve));
-    tb_mem_give(m->mem, s->on, s->on_room * sizeof(*s->on));
+    tb_mem_free(m->mem, s->curve, s->curves_room * sizeof(*s->curve));
+    tb_mem_free(m->mem, s->on, s->on_room * sizeof(*s->on));
   }
   tb_map_fini(&m->watched);
 }

@@ -29,8 +29,8 @@ void to_utilization_init(struct to_utilization *u) {
 }
 
 void to_utilization_fini(struct to_utilization *u, struct tb_mem *mem) {
-  tb_mem_give(mem, u->step, u->room * sizeof(*u->step));
-  tb_mem_give(mem, u->slot, u->slots_room * sizeof(*u->slot));
+  tb_mem_free(mem, u->step, u->room * sizeof(*u->step));
+  tb_mem_free(mem, u->slot, u->slots_room * sizeof(*u->slot));
 }
 
 /* ---- windows that slide ---- */

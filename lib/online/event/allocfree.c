@@ -16,7 +16,7 @@ void to_allocfree_init(struct to_allocfree *af, struct tb_mem *mem) {
 
 void to_allocfree_fini(struct to_allocfree *af) {
   if (af->mem == NULL) return;
-  tb_mem_give(af->mem, af->type, af->room * sizeof *af->type);
+  tb_mem_free(af->mem, af->type, af->room * sizeof *af->type);
   tb_map_fini(&af->by_id);
   *af = (struct to_allocfree){ 0 };
 }

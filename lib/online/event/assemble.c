@@ -9,7 +9,7 @@
 tb_rc to__keep_batch(struct to_generation *gen, struct tw_batch *batch) {
   void *copy;
 
-  TB_TRY(tb_arena_take(&gen->bytes_arena, batch->len + TO_BATCH_SLACK, &copy));
+  TB_TRY(tb_arena_alloc(&gen->bytes_arena, batch->len + TO_BATCH_SLACK, &copy));
   if (batch->len > 0) memcpy(copy, batch->data, batch->len);
   memset((char *)copy + batch->len, 0, TO_BATCH_SLACK);
   batch->data = copy;
@@ -105,7 +105,7 @@ static tb_rc add_specs(struct to_generation *gen, const struct tw_batch *batch,
 
   if (!tw_experiments_text(batch->experiment, batch->data, batch->len, &text, &len)) return TB_OK;
   if (gen->experiments == NULL) {
-    TB_TRY(tb_mem_take(gen->mem, sizeof *gen->experiments, &gen->experiments));
+    TB_TRY(tb_mem_alloc(gen->mem, sizeof *gen->experiments, &gen->experiments));
     tw_experiments_init(gen->experiments);
   }
   return tw_experiments_read(gen->experiments, text, len, true, diag);
@@ -138,7 +138,7 @@ static tb_rc add_events(struct to_generation *gen, const struct tw_batch *batch,
     *place = gen->threads.count - 1;
   }
   struct to_thread_batches *batches = (struct to_thread_batches *)gen->threads.items + *place;
-  TB_TRY(tb_arena_take(&gen->batches, sizeof(struct to_batch), &added));
+  TB_TRY(tb_arena_alloc(&gen->batches, sizeof(struct to_batch), &added));
   *added = (struct to_batch){
     .data = batch->data, .end = batch->data + batch->len, .time = batch->time, .offset = offset
   };

@@ -31,7 +31,7 @@ void to__generation_init(struct to_generation *gen, struct tb_mem *mem) {
 }
 
 static void vec_fini(struct tb_mem *mem, struct to_vec *vec, size_t item_bytes) {
-  tb_mem_give(mem, vec->items, vec->cap * item_bytes);
+  tb_mem_free(mem, vec->items, vec->cap * item_bytes);
 }
 
 void to__generation_fini(struct to_generation *gen) {
@@ -52,7 +52,7 @@ void to__generation_fini(struct to_generation *gen) {
   vec_fini(gen->mem, &gen->sample_times, sizeof(struct to_heap_entry));
   vec_fini(gen->mem, &gen->experimental, sizeof(struct to_experimental));
   vec_fini(gen->mem, &gen->extra_strings, sizeof(struct to_string));
-  tb_mem_give(gen->mem, gen->experiments, sizeof *gen->experiments);
+  tb_mem_free(gen->mem, gen->experiments, sizeof *gen->experiments);
   *gen = (struct to_generation){ 0 };
 }
 
@@ -238,7 +238,7 @@ static tb_rc find_places(struct to_generation *gen, const struct to_stack *stack
 
   TB_TRY(tb_map_put(&gen->places_by_stack, stack->id, &place, &fresh));
   if (*place == 0) { /* fresh, or memory could not be allocated the last time */
-    TB_TRY(tb_arena_take(&gen->extra, stack->nframes * sizeof **out, &places));
+    TB_TRY(tb_arena_alloc(&gen->extra, stack->nframes * sizeof **out, &places));
     const unsigned char *pos = stack->frames;
     for (uint32_t i = 0; i < stack->nframes; i++) {
       struct tw_frame frame;

@@ -12,7 +12,7 @@ void to__ids_init(struct to_ids *ids, struct tb_mem *mem) {
 
 void to__ids_fini(struct to_ids *ids) {
   if (ids->mem == NULL) return;
-  tb_mem_give(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);
+  tb_mem_free(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);
   tb_map_fini(&ids->sparse);
   *ids = (struct to_ids){ 0 };
 }
@@ -20,7 +20,7 @@ void to__ids_fini(struct to_ids *ids) {
 /* Frees the array if one generation made it large and later ones are small, as tb_map_clear() does. */
 void to__ids_clear(struct to_ids *ids) {
   if (ids->dense_len > DENSE_MIN && ids->count < ids->dense_len / DENSE_SPARSE) {
-    tb_mem_give(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);
+    tb_mem_free(ids->mem, ids->dense, ids->dense_len * sizeof *ids->dense);
     ids->dense = NULL;
     ids->dense_len = 0;
   }

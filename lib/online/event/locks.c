@@ -11,7 +11,7 @@ void to_locks_init(struct to_locks *locks, struct tb_mem *mem) {
 
 void to_locks_fini(struct to_locks *locks) {
   if (locks->mem == NULL) return;
-  tb_mem_give(locks->mem, locks->lock, locks->room * sizeof *locks->lock);
+  tb_mem_free(locks->mem, locks->lock, locks->room * sizeof *locks->lock);
   tb_map_fini(&locks->by_string);
   *locks = (struct to_locks){ 0 };
 }

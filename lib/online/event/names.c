@@ -44,7 +44,7 @@ tb_rc to__name_hold(struct to_names *names, struct to_string text, struct to_nam
   if (name->listed) {
     tb_rc rc = tb_map_put(&names->by_hash, hash, &place, NULL);
     if (rc != TB_OK) {
-      tb_mem_give(names->mem, name, sizeof *name + name->len);
+      tb_mem_free(names->mem, name, sizeof *name + name->len);
       return rc;
     }
     *place = (uintptr_t)name;
@@ -53,8 +53,8 @@ tb_rc to__name_hold(struct to_names *names, struct to_string text, struct to_nam
   return TB_OK;
 }
 
-void to__name_let_go(struct to_names *names, struct to_name *name) {
+void to__name_release(struct to_names *names, struct to_name *name) {
   if (--name->holders > 0) return;
   if (name->listed) tb_map_remove(&names->by_hash, name->hash);
-  tb_mem_give(names->mem, name, sizeof *name + name->len);
+  tb_mem_free(names->mem, name, sizeof *name + name->len);
 }

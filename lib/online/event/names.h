@@ -27,7 +27,7 @@ void to__names_init(struct to_names *names, struct tb_mem *mem);
 void to__names_fini(struct to_names *names); /* every name must be released before */
 
 TB_MUST tb_rc to__name_hold(struct to_names *names, struct to_string text, struct to_name **out);
-void to__name_let_go(struct to_names *names, struct to_name *name);
+void to__name_release(struct to_names *names, struct to_name *name);
 bool to__name_is(const struct to_name *name, struct to_string text);
 
 #endif

@@ -20,7 +20,7 @@ void to_reasons_init(struct to_reasons *r, struct tb_mem *mem) {
 }
 
 void to_reasons_fini(struct to_reasons *r) {
-  for (unsigned i = 0; i < r->n; i++) tb_mem_give(r->mem, r->own[i], bytes_of(r->own[i]->len));
+  for (unsigned i = 0; i < r->n; i++) tb_mem_free(r->mem, r->own[i], bytes_of(r->own[i]->len));
   r->n = 0;
 }
 

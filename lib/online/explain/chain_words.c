@@ -143,7 +143,7 @@ tb_rc to_chain_words(const struct to_chains *chains, const struct to_span_sums *
                      struct tb_arena *arena, struct to_string *out) {
   struct words w = { .chains = chains, .sums = sums };
 
-  TB_TRY(tb_arena_take(arena, WORDS_BYTES, &w.text));
+  TB_TRY(tb_arena_alloc(arena, WORDS_BYTES, &w.text));
   w.text[0] = '\0';
   say_steps(&w, slot);
   *out = (struct to_string){ w.text, w.n };

@@ -250,10 +250,10 @@ static tb_rc take_arrays(struct finder *f, struct tb_arena *arena) {
   c->spans = f->ask->spans;
   c->gen = f->ask->gen;
   c->slots = slots;
-  TB_TRY(tb_arena_take(arena, slots * sizeof *c->of_slot, &c->of_slot));
+  TB_TRY(tb_arena_alloc(arena, slots * sizeof *c->of_slot, &c->of_slot));
   memset(c->of_slot, 0, slots * sizeof *c->of_slot);
-  TB_TRY(tb_arena_take(arena, slots * sizeof *f->path, &f->path));
-  TB_TRY(tb_arena_take(arena, TO_CYCLES_MAX * sizeof *c->cycle, &c->cycle));
+  TB_TRY(tb_arena_alloc(arena, slots * sizeof *f->path, &f->path));
+  TB_TRY(tb_arena_alloc(arena, TO_CYCLES_MAX * sizeof *c->cycle, &c->cycle));
   return to_lock_holders(f->ask->spans, arena, &c->held, &c->n_held);
 }
 

@@ -185,7 +185,7 @@ tb_rc to_critical_path(const struct to_timeline *t, uint64_t life, to_ns from, t
   *out = (struct to_path){ .mem = mem };
   tb_rc rc = follow(&w, life, from, until);
   if (rc == TB_OK) rc = walk_back(&w, from);
-  tb_mem_give(mem, w.stage, w.room * sizeof(*w.stage));
+  tb_mem_free(mem, w.stage, w.room * sizeof(*w.stage));
   if (rc == TB_OK)
     reverse(out);
   else
@@ -194,6 +194,6 @@ tb_rc to_critical_path(const struct to_timeline *t, uint64_t life, to_ns from, t
 }
 
 void to_path_fini(struct to_path *path) {
-  if (path->mem != NULL) tb_mem_give(path->mem, path->piece, path->room * sizeof(*path->piece));
+  if (path->mem != NULL) tb_mem_free(path->mem, path->piece, path->room * sizeof(*path->piece));
   *path = (struct to_path){ 0 };
 }

@@ -31,8 +31,8 @@ static void sum_up(struct to_crowd_edge *edge, size_t n) {
 tb_rc to_crowd_new(struct to_crowd *c, const struct to_timeline *t, struct tb_mem *mem) {
   *c = (struct to_crowd){ .mem = mem, .room = count(t) };
   if (c->room == 0) return TB_OK;
-  tb_rc rc = tb_mem_take(mem, c->room * sizeof *c->begin, &c->begin);
-  if (rc == TB_OK) rc = tb_mem_take(mem, c->room * sizeof *c->end, &c->end);
+  tb_rc rc = tb_mem_alloc(mem, c->room * sizeof *c->begin, &c->begin);
+  if (rc == TB_OK) rc = tb_mem_alloc(mem, c->room * sizeof *c->end, &c->end);
   if (rc != TB_OK) {
     to_crowd_fini(c);
     return rc;
@@ -51,8 +51,8 @@ tb_rc to_crowd_new(struct to_crowd *c, const struct to_timeline *t, struct tb_me
 
 void to_crowd_fini(struct to_crowd *c) {
   if (c->mem != NULL) {
-    tb_mem_give(c->mem, c->begin, c->begin == NULL ? 0 : c->room * sizeof *c->begin);
-    tb_mem_give(c->mem, c->end, c->end == NULL ? 0 : c->room * sizeof *c->end);
+    tb_mem_free(c->mem, c->begin, c->begin == NULL ? 0 : c->room * sizeof *c->begin);
+    tb_mem_free(c->mem, c->end, c->end == NULL ? 0 : c->room * sizeof *c->end);
   }
   *c = (struct to_crowd){ 0 };
 }

@@ -102,8 +102,8 @@ tb_rc to_lock_holders(const struct to_spans *s, struct tb_arena *arena,
 
   *out_n = 0;
   if (s->locks.n == 0) return TB_OK;
-  TB_TRY(tb_arena_take(arena, s->locks.n * sizeof *place, &place));
-  TB_TRY(tb_arena_take(arena, TO_HELD_MAX * sizeof *held, &held));
+  TB_TRY(tb_arena_alloc(arena, s->locks.n * sizeof *place, &place));
+  TB_TRY(tb_arena_alloc(arena, TO_HELD_MAX * sizeof *held, &held));
   memset(place, 0, s->locks.n * sizeof *place);
   *out_n = find_waits(s, place, held);
   if (*out_n > 0) find_holders(s, held, *out_n);

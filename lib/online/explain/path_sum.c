@@ -77,6 +77,6 @@ tb_rc to_path_sum_new(struct to_path_sum *s, const struct to_path *path, uint64_
 }
 
 void to_path_sum_fini(struct to_path_sum *s) {
-  if (s->mem != NULL) tb_mem_give(s->mem, s->behind, s->room * sizeof(*s->behind));
+  if (s->mem != NULL) tb_mem_free(s->mem, s->behind, s->room * sizeof(*s->behind));
   *s = (struct to_path_sum){ 0 };
 }

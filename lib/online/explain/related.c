@@ -91,6 +91,6 @@ tb_rc to_related_find(struct to_related *r, const struct to_timeline *t, uint64_
 }
 
 void to_related_fini(struct to_related *r) {
-  if (r->mem != NULL) tb_mem_give(r->mem, r->one, r->room * sizeof *r->one);
+  if (r->mem != NULL) tb_mem_free(r->mem, r->one, r->room * sizeof *r->one);
   *r = (struct to_related){ 0 };
 }

@@ -16,7 +16,7 @@ tb_rc to_stretches_add(struct to_stretches *s, struct tb_mem *mem, to_ns from, t
 }
 
 void to_stretches_fini(struct to_stretches *s, struct tb_mem *mem) {
-  tb_mem_give(mem, s->one, s->room * sizeof(*s->one));
+  tb_mem_free(mem, s->one, s->room * sizeof(*s->one));
   *s = (struct to_stretches){ 0 };
 }
 

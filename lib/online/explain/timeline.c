@@ -11,11 +11,11 @@ void to_timeline_init(struct to_timeline *t, struct tb_mem *mem, to_ns from, to_
 
 void to_timeline_fini(struct to_timeline *t) {
   for (size_t i = 0; i < t->n; i++) {
-    tb_mem_give(t->mem, t->history[i].span, t->history[i].room * sizeof(*t->history[i].span));
+    tb_mem_free(t->mem, t->history[i].span, t->history[i].room * sizeof(*t->history[i].span));
     to_stretches_fini(&t->history[i].assists, t->mem);
   }
   if (t->mem != NULL) {
-    tb_mem_give(t->mem, t->history, t->room * sizeof(*t->history));
+    tb_mem_free(t->mem, t->history, t->room * sizeof(*t->history));
     to_stretches_fini(&t->stops, t->mem);
   }
   tb_map_fini(&t->by_life);

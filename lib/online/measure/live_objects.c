@@ -53,8 +53,8 @@ void to_live_objects_fini(struct to_live_objects *o) {
   tb_map_fini(&o->pages);
   tb_map_fini(&o->by_type);
   tb_map_fini(&o->by_key);
-  tb_mem_give(o->windows->mem, o->allocator, o->room * sizeof(*o->allocator));
-  tb_mem_give(o->windows->mem, o->object, o->objects_room * sizeof(*o->object));
+  tb_mem_free(o->windows->mem, o->allocator, o->room * sizeof(*o->allocator));
+  tb_mem_free(o->windows->mem, o->object, o->objects_room * sizeof(*o->object));
 }
 
 tb_rc to_live_objects_generation(struct to_live_objects *o, const struct to_generation *gen) {
@@ -85,7 +85,7 @@ static tb_rc keep_type(struct to_live_objects *o, struct to_string name, struct 
   uint64_t hash = tb_hash(o->secret, name.data, name.len);
   TB_TRY(tb_map_put(&o->by_type, hash, &place, &fresh));
   if (fresh) {
-    tb_rc rc = tb_arena_take(&o->text, name.len + 1, &copy);
+    tb_rc rc = tb_arena_alloc(&o->text, name.len + 1, &copy);
     if (rc != TB_OK) {
       tb_map_remove(&o->by_type, hash);
       return rc;

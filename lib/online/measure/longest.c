@@ -9,7 +9,7 @@
 enum { OLDER_MAX = (TO_SLOTS_MAX + 2) * TO_LONGEST };
 
 void to_longest_fini(struct to_longest *l, struct tb_mem *mem) {
-  tb_mem_give(mem, l->older, l->older_room * sizeof(*l->older));
+  tb_mem_free(mem, l->older, l->older_room * sizeof(*l->older));
 }
 
 static to_ns length(const struct to_long_span *span) {
@@ -121,9 +121,9 @@ tb_rc to_longest_in(const struct to_longest *l, const struct to_view *view, enum
   struct to_long_span *span, *sorted;
   uint32_t *rank, n = 0;
 
-  TB_TRY(tb_arena_take(arena, (l->n_older + TO_LONGEST) * sizeof(*span), &span));
-  TB_TRY(tb_arena_take(arena, (l->n_older + TO_LONGEST) * sizeof(*rank), &rank));
-  TB_TRY(tb_arena_take(arena, TO_LONGEST * sizeof(*sorted), &sorted));
+  TB_TRY(tb_arena_alloc(arena, (l->n_older + TO_LONGEST) * sizeof(*span), &span));
+  TB_TRY(tb_arena_alloc(arena, (l->n_older + TO_LONGEST) * sizeof(*rank), &rank));
+  TB_TRY(tb_arena_alloc(arena, TO_LONGEST * sizeof(*sorted), &sorted));
   for (size_t i = 0; i < l->n_older + l->n_open; i++) {
     span[n] = i < l->n_older ? l->older[i] : l->open[i - l->n_older];
     rank[n] = n;

@@ -4,12 +4,12 @@
 #include <string.h>
 
 static void free_note(struct to_totals_note *note, struct tb_mem *mem) {
-  tb_mem_give(mem, note->total, note->n * sizeof(*note->total));
+  tb_mem_free(mem, note->total, note->n * sizeof(*note->total));
 }
 
 void to_totals_fini(struct to_totals *t, struct tb_mem *mem) {
   for (size_t i = 0; i < t->notes; i++) free_note(&t->note[i], mem);
-  tb_mem_give(mem, t->now, t->n * sizeof(*t->now));
+  tb_mem_free(mem, t->now, t->n * sizeof(*t->now));
 }
 
 tb_rc to_totals_reserve(struct to_totals *t, struct tb_mem *mem, size_t n) {
@@ -48,7 +48,7 @@ tb_rc to_totals_slot(struct to_totals *t, const struct to_windows *w) {
   drop_old(t, w);
   t->windows_first = w->windows_first;
   if (t->n == 0) return TB_OK;
-  TB_TRY(tb_mem_take(w->mem, t->n * sizeof(*note.total), &note.total));
+  TB_TRY(tb_mem_alloc(w->mem, t->n * sizeof(*note.total), &note.total));
   memcpy(note.total, t->now, t->n * sizeof(*note.total));
   t->note[t->notes++] = note;
   return TB_OK;

@@ -52,7 +52,7 @@ tb_rc to__frontier_reserve(struct to_order *order, size_t threads) {
 
 void to__frontier_fini(struct to_order *order) {
   if (order->frontier == NULL) return;
-  tb_mem_give(order->mem, order->frontier, places(order->frontier_cap) * sizeof no_entry);
+  tb_mem_free(order->mem, order->frontier, places(order->frontier_cap) * sizeof no_entry);
   order->frontier = NULL;
   order->frontier_cap = 0;
 }

@@ -26,7 +26,7 @@ void to__builder_init(struct to_builder *builder, struct tb_mem *mem, bool bytes
 void to__builder_fini(struct to_builder *builder) {
   if (builder->mem == NULL) return;
   tw_split_fini(&builder->split);
-  tb_mem_give(builder->mem, builder->spill_bytes, builder->spill_bytes == NULL ? 0 : SPILL_BYTES);
+  tb_mem_free(builder->mem, builder->spill_bytes, builder->spill_bytes == NULL ? 0 : SPILL_BYTES);
   *builder = (struct to_builder){ 0 };
 }
 

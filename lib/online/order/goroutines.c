@@ -28,7 +28,7 @@ void to__goroutines_init(struct to_goroutines *gs, struct tb_mem *mem) {
 
 static void give_buckets(struct to_goroutines *gs) {
   if (gs->buckets == gs->few) return;
-  tb_mem_give(gs->mem, gs->buckets, (gs->mask + 1) * sizeof *gs->buckets);
+  tb_mem_free(gs->mem, gs->buckets, (gs->mask + 1) * sizeof *gs->buckets);
 }
 
 static void unlist_block(struct to_goroutines *gs, struct to_g_block *block) {
@@ -50,10 +50,10 @@ void to__goroutines_fini(struct to_goroutines *gs) {
   if (gs->mem == NULL) return;
   for (struct to_g_block *block; (block = gs->roomy) != NULL;) {
     unlist_block(gs, block);
-    tb_mem_give(gs->mem, block, sizeof *block);
+    tb_mem_free(gs->mem, block, sizeof *block);
   }
   give_buckets(gs);
-  tb_mem_give(gs->mem, gs->free_numbers, gs->free_room * sizeof *gs->free_numbers);
+  tb_mem_free(gs->mem, gs->free_numbers, gs->free_room * sizeof *gs->free_numbers);
   gs->mem = NULL;
   gs->buckets = NULL;
 }
@@ -122,7 +122,7 @@ static void release_goroutine(struct to_goroutines *gs, struct to_g *g) {
   }
   unlist_block(gs, block);
   gs->free_numbers[gs->free_count++] = block->number;
-  tb_mem_give(gs->mem, block, sizeof *block);
+  tb_mem_free(gs->mem, block, sizeof *block);
 }
 
 static void put_in_bucket(struct to_goroutines *gs, struct to_g *g) {
@@ -147,7 +147,7 @@ static __attribute__((noinline)) tb_rc grow_buckets(struct to_goroutines *gs) {
       put_in_bucket(gs, g);
     }
   }
-  if (old != gs->few) tb_mem_give(gs->mem, old, old_count * sizeof *old);
+  if (old != gs->few) tb_mem_free(gs->mem, old, old_count * sizeof *old);
   return TB_OK;
 }
 

@@ -128,7 +128,7 @@ tb_rc to__order_new(struct tb_mem *mem, const struct to_limits *limits, struct t
                     struct tb_diag *diag, struct to_order **out) {
   struct to_order *order;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_order), &order));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_order), &order));
   to__state_init(order, mem);
   order->sink = sink;
   order->diag = diag;
@@ -170,7 +170,7 @@ void to__order_free(struct to_order *order) {
   if (order == NULL) return;
   to__frontier_fini(order);
   to__state_fini(order);
-  tb_mem_give(order->mem, order, sizeof *order);
+  tb_mem_free(order->mem, order, sizeof *order);
 }
 
 void to__order_clear(struct to_order *order) {

@@ -12,7 +12,7 @@ void to__parked_init(struct to_parked *parked, struct tb_mem *mem) {
 
 void to__parked_fini(struct to_parked *parked) {
   if (parked->mem == NULL) return;
-  tb_mem_give(parked->mem, parked->heap, parked->cap * sizeof *parked->heap);
+  tb_mem_free(parked->mem, parked->heap, parked->cap * sizeof *parked->heap);
   tb_map_fini(&parked->waiting);
   *parked = (struct to_parked){ 0 };
 }

@@ -21,10 +21,10 @@ void to__state_init(struct to_order *order, struct tb_mem *mem) {
 }
 
 static void drop_ranges(struct to_order *order, struct to_ranges *ranges) {
-  tb_mem_give(order->mem, ranges->items, ranges->cap * sizeof *ranges->items);
+  tb_mem_free(order->mem, ranges->items, ranges->cap * sizeof *ranges->items);
   if (ranges->texts != NULL) {
     tb_map_fini(ranges->texts);
-    tb_mem_give(order->mem, ranges->texts, sizeof *ranges->texts);
+    tb_mem_free(order->mem, ranges->texts, sizeof *ranges->texts);
   }
   *ranges = (struct to_ranges){ 0 };
 }
@@ -33,21 +33,21 @@ void to__region_drop(struct to_order *order, struct to_g *g) {
   struct to_region *top = g->more->regions;
 
   g->more->regions = top->below;
-  to__name_let_go(&order->names, top->name);
-  tb_mem_give(order->mem, top, sizeof *top);
+  to__name_release(&order->names, top->name);
+  tb_mem_free(order->mem, top, sizeof *top);
 }
 
 void to__g_drop_more(struct to_order *order, struct to_g *g) {
   if (g->more == NULL) return;
   while (g->more->regions != NULL) to__region_drop(order, g);
   drop_ranges(order, &g->more->ranges);
-  tb_mem_give(order->mem, g->more, sizeof *g->more);
+  tb_mem_free(order->mem, g->more, sizeof *g->more);
   g->more = NULL;
 }
 
 static void drop_task(struct to_order *order, struct to_task *task) {
-  to__name_let_go(&order->names, task->name);
-  tb_mem_give(order->mem, task, sizeof *task);
+  to__name_release(&order->names, task->name);
+  tb_mem_free(order->mem, task, sizeof *task);
 }
 
 void to__task_drop(struct to_order *order, uint64_t id) {
@@ -76,10 +76,10 @@ static void drop_all(struct to_order *order) {
   drop_goroutines(order);
   for (size_t i = 0; tb_map_next(&order->procs, &i, &key, &value);) {
     struct to_p *p = (struct to_p *)(uintptr_t)value;
-    tb_mem_give(order->mem, p, sizeof *p);
+    tb_mem_free(order->mem, p, sizeof *p);
   }
   for (size_t i = 0; tb_map_next(&order->threads, &i, &key, &value);)
-    tb_mem_give(order->mem, (void *)(uintptr_t)value, sizeof(struct to_thread));
+    tb_mem_free(order->mem, (void *)(uintptr_t)value, sizeof(struct to_thread));
   for (size_t i = 0; tb_map_next(&order->tasks, &i, &key, &value);)
     drop_task(order, (struct to_task *)(uintptr_t)value);
 }
@@ -120,7 +120,7 @@ struct to_g *to__g_look_far(struct to_order *order, int64_t id) {
 }
 
 tb_rc to__g_more(struct to_order *order, struct to_g *g, struct to_g_more **out) {
-  if (g->more == NULL) TB_TRY(tb_mem_take(order->mem, sizeof *g->more, &g->more));
+  if (g->more == NULL) TB_TRY(tb_mem_alloc(order->mem, sizeof *g->more, &g->more));
   *out = g->more;
   return TB_OK;
 }
@@ -178,7 +178,7 @@ static tb_rc list_texts(struct to_order *order, struct to_ranges *ranges) {
   struct tb_map *texts;
   tb_rc rc = TB_OK;
 
-  TB_TRY(tb_mem_take(order->mem, sizeof *texts, &texts));
+  TB_TRY(tb_mem_alloc(order->mem, sizeof *texts, &texts));
   tb_map_init(texts, order->mem, tb_seed());
   for (uint32_t i = 0; i < ranges->count && rc == TB_OK; i++) {
     uint64_t *place;
@@ -190,7 +190,7 @@ static tb_rc list_texts(struct to_order *order, struct to_ranges *ranges) {
     return TB_OK;
   }
   tb_map_fini(texts);
-  tb_mem_give(order->mem, texts, sizeof *texts);
+  tb_mem_free(order->mem, texts, sizeof *texts);
   return rc;
 }
 
@@ -238,7 +238,7 @@ tb_rc to__region_add(struct to_order *order, struct to_g *g, uint64_t task, stru
   struct to_region *region = block;
   tb_rc rc = to__name_hold(&order->names, name, &region->name);
   if (rc != TB_OK) {
-    tb_mem_give(order->mem, region, sizeof *region);
+    tb_mem_free(order->mem, region, sizeof *region);
     return rc;
   }
   region->task = task;
@@ -299,7 +299,7 @@ tb_rc to__task_add(struct to_order *order, uint64_t id, uint64_t parent, struct 
   struct to_task *task = block;
   tb_rc rc = to__name_hold(&order->names, name, &task->name);
   if (rc != TB_OK) {
-    tb_mem_give(order->mem, task, sizeof *task);
+    tb_mem_free(order->mem, task, sizeof *task);
     return rc;
   }
   task->parent = parent;

@@ -25,13 +25,13 @@ struct to_counts {
 tb_rc to__counts_new(struct to_picture *p, struct to_counts **out) {
   size_t bytes = sizeof **out + (p->ask.px + 2) * sizeof(struct count_pixel);
 
-  TB_TRY(tb_mem_take(p->mem, bytes, out));
+  TB_TRY(tb_mem_alloc(p->mem, bytes, out));
   (*out)->bytes = bytes;
   return TB_OK;
 }
 
 void to__counts_free(struct to_picture *p, struct to_counts *counts) {
-  if (counts != NULL) tb_mem_give(p->mem, counts, counts->bytes);
+  if (counts != NULL) tb_mem_free(p->mem, counts, counts->bytes);
 }
 
 void to__counts_add(const struct to_picture *p, struct to_counts *counts,

@@ -205,7 +205,7 @@ static tb_rc reuse_lane(struct to_picture *p, int64_t id, uint32_t name, size_t 
   (void)tb_map_remove(&p->work->lane[TO_LANE_GOROUTINE], key_of(lane->id, 0));
   TB_TRY(tb_map_put(&p->work->lane[TO_LANE_GOROUTINE], key_of(id, 0), &number, NULL));
   *number = greatest;
-  to__brush_free(p, lane);
+  to__cell_builder_free(p, lane);
   lane->cells = 0;
   lane->id = id;
   lane->name = name;
@@ -374,14 +374,14 @@ tb_rc to_picture_add(struct to_picture *p, const struct to_scene *scene) {
   size_t bytes = (scene->names.n + 1 + scene->goroutines) * sizeof(uint32_t);
   struct to_picture_work *w = p->work;
 
-  TB_TRY(tb_mem_take(p->mem, bytes, &w->name));
+  TB_TRY(tb_mem_alloc(p->mem, bytes, &w->name));
   memset(w->name, 0xff, bytes);
   w->name[0] = 0;
   w->entry_name = w->name + scene->names.n + 1;
   w->scene = scene;
   w->until = scene->until;
   tb_rc rc = draw_scene(p);
-  tb_mem_give(p->mem, w->name, bytes);
+  tb_mem_free(p->mem, w->name, bytes);
   w->name = w->entry_name = NULL;
   w->scene = NULL;
   return rc;
@@ -431,7 +431,7 @@ static void drop_lone_regions(struct to_picture *p) {
 
     if (lane->kind == TO_LANE_REGION &&
         tb_map_find(&p->work->lane[TO_LANE_GOROUTINE], key_of(lane->id, 0)) == NULL)
-      tb_mem_give(p->mem, lane->cell, lane->room * sizeof *lane->cell);
+      tb_mem_free(p->mem, lane->cell, lane->room * sizeof *lane->cell);
     else
       p->lane[kept++] = *lane;
   }
@@ -451,7 +451,7 @@ tb_rc to_picture_end(struct to_picture *p) {
 static tb_rc begin(struct to_picture *p) {
   struct to_picture_work *w;
 
-  TB_TRY(tb_mem_take(p->mem, sizeof *w, &w));
+  TB_TRY(tb_mem_alloc(p->mem, sizeof *w, &w));
   p->work = w;
   for (unsigned kind = 0; kind < TO_LANE_KINDS; kind++)
     tb_map_init(&w->lane[kind], p->mem, tb_seed());
@@ -466,7 +466,7 @@ tb_rc to_picture_new(struct tb_mem *mem, const struct to_picture_ask *ask,
   to_ns length = ask->until - ask->from;
   struct to_picture *p;
 
-  TB_TRY(tb_mem_take(mem, sizeof *p, &p));
+  TB_TRY(tb_mem_alloc(mem, sizeof *p, &p));
   p->mem = mem;
   p->ask = *ask;
   p->px_ns = (length + ask->px - 1) / ask->px;
@@ -488,8 +488,8 @@ static void free_work(struct to_picture *p) {
   to__rows_free(p, w->rows);
   to__counts_free(p, w->all);
   for (size_t i = 0; i < w->groups_room; i++) to__counts_free(p, w->group[i]);
-  tb_mem_give(p->mem, w->group, w->groups_room * sizeof(struct to_counts *));
-  tb_mem_give(p->mem, w, sizeof *w);
+  tb_mem_free(p->mem, w->group, w->groups_room * sizeof(struct to_counts *));
+  tb_mem_free(p->mem, w, sizeof *w);
 }
 
 void to_picture_free(struct to_picture *p) {
@@ -498,10 +498,10 @@ void to_picture_free(struct to_picture *p) {
 
   if (p->work != NULL) free_work(p);
   for (size_t i = 0; i < p->lanes; i++) {
-    to__brush_free(p, &p->lane[i]);
-    tb_mem_give(mem, p->lane[i].cell, p->lane[i].room * sizeof *p->lane[i].cell);
+    to__cell_builder_free(p, &p->lane[i]);
+    tb_mem_free(mem, p->lane[i].cell, p->lane[i].room * sizeof *p->lane[i].cell);
   }
-  tb_mem_give(mem, p->lane, p->lanes_room * sizeof *p->lane);
+  tb_mem_free(mem, p->lane, p->lanes_room * sizeof *p->lane);
   to_texts_fini(&p->names);
-  tb_mem_give(mem, p, sizeof *p);
+  tb_mem_free(mem, p, sizeof *p);
 }

@@ -76,7 +76,7 @@ struct to_lane {
   uint32_t name;
   struct to_cell *cell; /* in the order of time; they do not overlap */
   size_t cells, room;
-  struct to_brush *brush; /* NULL after to_picture_end() */
+  struct to_cell_builder *builder; /* NULL after to_picture_end() */
 };
 
 struct to_picture_ask {

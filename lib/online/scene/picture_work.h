@@ -2,7 +2,7 @@
 /* Shared by the files that make a picture:
  *
  *   picture.c  lanes, and the spans of a scene on them
- *   brush.c    cells of one lane, merged by pixel
+ *   cell_builder.c    cells of one lane, merged by pixel
  *   counts.c   numbers of goroutines by state: of groups, and of all
  *   rows.c     tasks and regions, which overlap */
 #ifndef TO_SCENE_PICTURE_WORK_H
@@ -19,7 +19,7 @@ struct to_stroke {
   bool from_known, open;
 };
 
-/* brush.c: draws strokes in the order of time, without the part that overlaps an earlier one. */
+/* cell_builder.c: draws strokes in the order of time, without the part that overlaps an earlier one. */
 TB_MUST tb_rc to__draw(struct to_picture *p, struct to_lane *lane, const struct to_stroke *stroke);
 /* Draws a moment. Those of one pixel share a cell, which counts them. */
 TB_MUST tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane,
@@ -27,7 +27,7 @@ TB_MUST tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane,
 TB_MUST tb_rc to__draw_value(struct to_picture *p, struct to_lane *lane, to_ns at, double value);
 /* Finishes the lane. until: the end of the last value. */
 TB_MUST tb_rc to__draw_end(struct to_picture *p, struct to_lane *lane, to_ns until);
-void to__brush_free(struct to_picture *p, struct to_lane *lane);
+void to__cell_builder_free(struct to_picture *p, struct to_lane *lane);
 /* Appends a cell without merging. */
 TB_MUST tb_rc to__put_cell(struct to_picture *p, struct to_lane *lane, const struct to_cell *cell);
 uint32_t to__unit_of(const struct to_picture *p, to_ns at); /* clipped to the picture */

@@ -20,7 +20,7 @@ struct to_rows {
 };
 
 tb_rc to__rows_new(struct to_picture *p, struct to_rows **out) {
-  TB_TRY(tb_mem_take(p->mem, sizeof **out, out));
+  TB_TRY(tb_mem_alloc(p->mem, sizeof **out, out));
   tb_map_init(&(*out)->open, p->mem, tb_seed());
   return TB_OK;
 }
@@ -28,8 +28,8 @@ tb_rc to__rows_new(struct to_picture *p, struct to_rows **out) {
 void to__rows_free(struct to_picture *p, struct to_rows *rows) {
   if (rows == NULL) return;
   tb_map_fini(&rows->open);
-  tb_mem_give(p->mem, rows->piece, rows->room * sizeof *rows->piece);
-  tb_mem_give(p->mem, rows, sizeof *rows);
+  tb_mem_free(p->mem, rows->piece, rows->room * sizeof *rows->piece);
+  tb_mem_free(p->mem, rows, sizeof *rows);
 }
 
 /* Identifies a task by its id, a region by goroutine and name. If two have one key, the later one is open. */

@@ -228,9 +228,9 @@ static tb_rc put_in_order(struct to_scene *s, struct to_scene_order *order, size
 
   for (size_t i = 0; i < s->spans; i++) n += which(&s->span[i]) < of;
   if (n == 0) return TB_OK;
-  TB_TRY(tb_mem_take(s->mem, (of + 2) * sizeof *order->first, &order->first));
+  TB_TRY(tb_mem_alloc(s->mem, (of + 2) * sizeof *order->first, &order->first));
   order->of = of;
-  TB_TRY(tb_mem_take(s->mem, n * sizeof *order->span, &order->span));
+  TB_TRY(tb_mem_alloc(s->mem, n * sizeof *order->span, &order->span));
   order->n = n;
   /* First first[k + 2] is a count; then first[k + 1] is the place of k's next span. */
   for (size_t i = 0; i < s->spans; i++)
@@ -266,15 +266,15 @@ static tb_rc sort(struct builder *b) {
   uint32_t *numbers = NULL;
 
   if (s->goroutines == 0) return TB_OK;
-  TB_TRY(tb_mem_take(s->mem, bytes, &numbers));
-  tb_rc rc = tb_mem_take(s->mem, room * sizeof *sorted, &sorted);
+  TB_TRY(tb_mem_alloc(s->mem, bytes, &numbers));
+  tb_rc rc = tb_mem_alloc(s->mem, room * sizeof *sorted, &sorted);
   if (rc == TB_OK) {
     rc = sort_with(b, numbers, sorted);
-    tb_mem_give(s->mem, s->span, s->spans_room * sizeof *s->span);
+    tb_mem_free(s->mem, s->span, s->spans_room * sizeof *s->span);
     s->span = sorted;
     s->spans_room = room;
   }
-  tb_mem_give(s->mem, numbers, bytes);
+  tb_mem_free(s->mem, numbers, bytes);
   return rc;
 }
 
@@ -299,7 +299,7 @@ tb_rc to_scene_new(struct tb_mem *mem, const struct to_scene_source *source, str
                    struct to_scene **out) {
   struct builder b = { .scene = NULL };
 
-  TB_TRY(tb_mem_take(mem, sizeof *b.scene, &b.scene));
+  TB_TRY(tb_mem_alloc(mem, sizeof *b.scene, &b.scene));
   b.scene->mem = mem;
   to_texts_init(&b.scene->names, mem);
   tb_map_init(&b.goroutine, mem, tb_seed());
@@ -316,8 +316,8 @@ tb_rc to_scene_new(struct tb_mem *mem, const struct to_scene_source *source, str
 }
 
 static void free_order(struct tb_mem *mem, struct to_scene_order *order) {
-  if (order->first != NULL) tb_mem_give(mem, order->first, (order->of + 2) * sizeof *order->first);
-  tb_mem_give(mem, order->span, order->n * sizeof *order->span);
+  if (order->first != NULL) tb_mem_free(mem, order->first, (order->of + 2) * sizeof *order->first);
+  tb_mem_free(mem, order->span, order->n * sizeof *order->span);
 }
 
 void to_scene_free(struct to_scene *s) {
@@ -325,11 +325,11 @@ void to_scene_free(struct to_scene *s) {
   struct tb_mem *mem = s->mem;
 
   to_texts_fini(&s->names);
-  tb_mem_give(mem, s->span, s->spans_room * sizeof *s->span);
-  tb_mem_give(mem, s->mark, s->marks_room * sizeof *s->mark);
-  tb_mem_give(mem, s->goroutine, s->goroutines_room * sizeof *s->goroutine);
-  tb_mem_give(mem, s->thread, s->threads_room * sizeof *s->thread);
+  tb_mem_free(mem, s->span, s->spans_room * sizeof *s->span);
+  tb_mem_free(mem, s->mark, s->marks_room * sizeof *s->mark);
+  tb_mem_free(mem, s->goroutine, s->goroutines_room * sizeof *s->goroutine);
+  tb_mem_free(mem, s->thread, s->threads_room * sizeof *s->thread);
   free_order(mem, &s->on_proc);
   free_order(mem, &s->on_thread);
-  tb_mem_give(mem, s, sizeof *s);
+  tb_mem_free(mem, s, sizeof *s);
 }

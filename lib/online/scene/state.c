@@ -108,9 +108,9 @@ tb_rc to_scene_state_at(struct tb_mem *mem, const struct to_scene_source *source
   if (rc == TB_OK) rc = group_held(&f);
   if (rc == TB_OK)
     rc = found(self, &(struct to_scene_states){ f.reading.gen, at, f.state, f.states, f.n });
-  tb_mem_give(mem, f.held, f.room * sizeof *f.held);
-  tb_mem_give(mem, f.goroutine, f.goroutines_room * sizeof *f.goroutine);
-  tb_mem_give(mem, f.state, f.states_room * sizeof *f.state);
+  tb_mem_free(mem, f.held, f.room * sizeof *f.held);
+  tb_mem_free(mem, f.goroutine, f.goroutines_room * sizeof *f.goroutine);
+  tb_mem_free(mem, f.state, f.states_room * sizeof *f.state);
   to__reading_fini(&f.reading);
   return rc;
 }

@@ -13,8 +13,8 @@ void to_texts_init(struct to_texts *names, struct tb_mem *mem) {
 
 void to_texts_fini(struct to_texts *names) {
   for (size_t i = 0; i < names->n; i++)
-    tb_mem_give(names->mem, (void *)(uintptr_t)names->name[i].data, names->name[i].len);
-  tb_mem_give(names->mem, names->name, names->room * sizeof *names->name);
+    tb_mem_free(names->mem, (void *)(uintptr_t)names->name[i].data, names->name[i].len);
+  tb_mem_free(names->mem, names->name, names->room * sizeof *names->name);
   tb_map_fini(&names->by_hash);
 }
 
@@ -23,7 +23,7 @@ static tb_rc copy_text(struct to_texts *names, struct to_string text) {
 
   TB_TRY(TB_MEM_GROW(names->mem, names->name, names->room, names->n));
   if (text.len > 0) {
-    TB_TRY(tb_mem_take(names->mem, text.len, &copy));
+    TB_TRY(tb_mem_alloc(names->mem, text.len, &copy));
     memcpy(copy, text.data, text.len);
   }
   names->name[names->n++] = (struct to_string){ copy, text.len };

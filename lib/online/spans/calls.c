@@ -14,7 +14,7 @@ tb_rc to_calls_init(struct to_calls *c, struct tb_mem *mem, struct to_windows *w
 }
 
 void to_calls_fini(struct to_calls *c) {
-  if (c->mem != NULL) tb_mem_give(c->mem, c->of_stack, c->of_stacks * sizeof(*c->of_stack));
+  if (c->mem != NULL) tb_mem_free(c->mem, c->of_stack, c->of_stacks * sizeof(*c->of_stack));
 }
 
 static tb_rc grow(struct to_calls *c, uint32_t number) {

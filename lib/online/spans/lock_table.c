@@ -24,7 +24,7 @@ static void forget_name(struct to_lock_table *t, uint32_t number) {
 
   if (lock->name.len == 0) return;
   if (!lock->is_namesake) tb_map_remove(&t->by_name, hash_of(t, lock->name));
-  tb_mem_give(t->mem, (void *)(uintptr_t)lock->name.data, lock->name.len);
+  tb_mem_free(t->mem, (void *)(uintptr_t)lock->name.data, lock->name.len);
   lock->name = (struct to_string){ 0 };
 }
 
@@ -32,7 +32,7 @@ void to_lock_table_fini(struct to_lock_table *t) {
   if (t->mem == NULL) return;
   to_locks_fini(&t->here);
   for (uint32_t i = 0; i < t->n; i++) forget_name(t, i);
-  tb_mem_give(t->mem, t->lock, t->room * sizeof *t->lock);
+  tb_mem_free(t->mem, t->lock, t->room * sizeof *t->lock);
   tb_map_fini(&t->by_object);
   tb_map_fini(&t->by_name);
   *t = (struct to_lock_table){ 0 };
@@ -55,12 +55,12 @@ static tb_rc set_name(struct to_lock_table *t, uint32_t number, struct to_string
   if (name.len > TO_LOCK_NAME_MAX) name.len = TO_LOCK_NAME_MAX;
   if (name.len == 0) return TB_OK;
   if (name.len == lock->name.len && memcmp(name.data, lock->name.data, name.len) == 0) return TB_OK;
-  TB_TRY(tb_mem_take(t->mem, name.len, &copy));
+  TB_TRY(tb_mem_alloc(t->mem, name.len, &copy));
   memcpy(copy, name.data, name.len);
   forget_name(t, number);
   tb_rc rc = tb_map_put(&t->by_name, hash_of(t, name), &first, &fresh);
   if (rc != TB_OK) {
-    tb_mem_give(t->mem, copy, name.len);
+    tb_mem_free(t->mem, copy, name.len);
     return rc;
   }
   if (fresh) *first = number;

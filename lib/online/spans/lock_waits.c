@@ -27,8 +27,8 @@ tb_rc to_lock_waits_init(struct to_lock_waits *w, struct tb_mem *mem, struct to_
 
 void to_lock_waits_fini(struct to_lock_waits *w) {
   if (w->mem == NULL) return;
-  tb_mem_give(w->mem, w->sum, w->room * sizeof *w->sum);
-  tb_mem_give(w->mem, w->of_lock, w->locks * sizeof *w->of_lock);
+  tb_mem_free(w->mem, w->sum, w->room * sizeof *w->sum);
+  tb_mem_free(w->mem, w->of_lock, w->locks * sizeof *w->of_lock);
   tb_map_fini(&w->by_key);
   tb_map_fini(&w->pairs);
   to_queues_fini(&w->queues);

@@ -25,7 +25,7 @@ tb_rc to__misnested(struct to_spans *s, const struct to_generation *gen, const s
   struct to_user_event user;
   uint32_t stack;
 
-  if (s->misnesting == NULL) TB_TRY(tb_mem_take(s->mem, sizeof *s->misnesting, &s->misnesting));
+  if (s->misnesting == NULL) TB_TRY(tb_mem_alloc(s->mem, sizeof *s->misnesting, &s->misnesting));
   s->misnesting->generation = s->generation_from;
   s->misnesting->ends++;
   to_event_user(ev, &user);

@@ -31,7 +31,7 @@ tb_rc to__spans_flush(struct to_spans *s, const struct to_generation *gen) {
 
   s->n = 0;
   tb_rc rc = n == 0 ? TB_OK : s->sink.spans(s->sink.self, gen, s->out, n);
-  while (s->n_done > 0) to__name_let_go(&s->names, s->done[--s->n_done]);
+  while (s->n_done > 0) to__name_release(&s->names, s->done[--s->n_done]);
   return rc;
 }
 
@@ -216,7 +216,7 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
                    struct to_span_sink sink, struct to_spans **out) {
   struct to_spans *s;
 
-  TB_TRY(tb_mem_take(mem, sizeof *s, &s));
+  TB_TRY(tb_mem_alloc(mem, sizeof *s, &s));
   s->mem = mem;
   s->sink = sink;
   s->wanted = config->wanted;
@@ -234,10 +234,10 @@ tb_rc to_spans_new(struct tb_mem *mem, const struct to_spans_config *config,
   tb_map_init(&s->by_id, mem, tb_seed());
   to__spans_rare_init(s);
   to__spans_threads_init(s);
-  tb_rc rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
-  if (rc == TB_OK) rc = tb_mem_take(mem, SLOTS_MIN * sizeof *s->births, &s->births);
+  tb_rc rc = tb_mem_alloc(mem, SLOTS_MIN * sizeof *s->lives, &s->lives);
+  if (rc == TB_OK) rc = tb_mem_alloc(mem, SLOTS_MIN * sizeof *s->births, &s->births);
   if (rc != TB_OK) {
-    tb_mem_give(mem, s->lives, SLOTS_MIN * sizeof *s->lives);
+    tb_mem_free(mem, s->lives, SLOTS_MIN * sizeof *s->lives);
     s->lives = NULL;
     to_spans_free(s);
     return rc;
@@ -259,7 +259,7 @@ void to_spans_free(struct to_spans *s) {
   to_stack_table_fini(&s->stacks);
   to_lock_table_fini(&s->locks);
   to_reasons_fini(&s->known_reasons);
-  tb_mem_give(s->mem, s->lives, s->slots * sizeof *s->lives);
-  tb_mem_give(s->mem, s->births, s->births_room * sizeof *s->births);
-  tb_mem_give(s->mem, s, sizeof *s);
+  tb_mem_free(s->mem, s->lives, s->slots * sizeof *s->lives);
+  tb_mem_free(s->mem, s->births, s->births_room * sizeof *s->births);
+  tb_mem_free(s->mem, s, sizeof *s);
 }

@@ -78,7 +78,7 @@ tb_rc to_span_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsig
                        struct tb_diag *diag, struct to_span_pull **out) {
   struct to_span_pull *pull;
 
-  TB_TRY(tb_mem_take(mem, sizeof *pull, &pull));
+  TB_TRY(tb_mem_alloc(mem, sizeof *pull, &pull));
   pull->mem = mem;
   pull->feed.source = source;
   tb_arena_init(&pull->text, mem, TEXT_CHUNK_BYTES);
@@ -100,8 +100,8 @@ void to_span_pull_free(struct to_span_pull *pull) {
   to_reader_free(pull->feed.reader);
   to_spans_free(pull->spans);
   tb_arena_fini(&pull->text);
-  tb_mem_give(pull->mem, pull->kept, pull->room * sizeof *pull->kept);
-  tb_mem_give(pull->mem, pull, sizeof *pull);
+  tb_mem_free(pull->mem, pull->kept, pull->room * sizeof *pull->kept);
+  tb_mem_free(pull->mem, pull, sizeof *pull);
 }
 
 static tb_rc fill(struct to_span_pull *pull) {

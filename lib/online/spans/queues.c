@@ -16,7 +16,7 @@ tb_rc to_queues_init(struct to_queues *q, struct tb_mem *mem, struct to_windows 
 }
 
 void to_queues_fini(struct to_queues *q) {
-  if (q->mem != NULL) tb_mem_give(q->mem, q->queue, q->room * sizeof(*q->queue));
+  if (q->mem != NULL) tb_mem_free(q->mem, q->queue, q->room * sizeof(*q->queue));
 }
 
 tb_rc to_queues_grow(struct to_queues *q, uint32_t number) {

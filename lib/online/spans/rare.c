@@ -31,7 +31,7 @@ static tb_rc release_later(struct to_spans *s, const struct to_generation *gen,
 }
 
 static void release_name(struct to_spans *s, struct to_name *name) {
-  if (name != NULL) to__name_let_go(&s->names, name);
+  if (name != NULL) to__name_release(&s->names, name);
 }
 
 static uint64_t context_life(struct to_spans *s, const struct to_event *ev) {
@@ -57,7 +57,7 @@ enum { BLOCK = sizeof(union block) };
 static tb_rc acquire_block(struct to_spans *s, void *out) {
   struct to_spare *spare = s->spare;
 
-  if (spare == NULL) return tb_mem_take(s->mem, BLOCK, out);
+  if (spare == NULL) return tb_mem_alloc(s->mem, BLOCK, out);
   s->spare = spare->next;
   memcpy(out, &spare, sizeof spare);
   return TB_OK;
@@ -74,7 +74,7 @@ static void release_block(struct to_spans *s, void *block) {
 static void free_spare(struct to_spans *s) {
   for (struct to_spare *spare; (spare = s->spare) != NULL;) {
     s->spare = spare->next;
-    tb_mem_give(s->mem, spare, BLOCK);
+    tb_mem_free(s->mem, spare, BLOCK);
   }
 }
 
@@ -439,7 +439,7 @@ tb_rc to__spans_end_more(struct to_spans *s, const struct to_generation *gen,
   if (label == NULL) return TB_OK;
   struct to_name *name = label->name;
   tb_map_remove(&s->labels, slot_of(s, g));
-  tb_mem_give(s->mem, label, sizeof *label);
+  tb_mem_free(s->mem, label, sizeof *label);
   *out_label = to__name_text(name);
   return release_later(s, gen, name);
 }
@@ -542,7 +542,7 @@ static void drop_labels(struct to_spans *s) {
   for (size_t i = 0; tb_map_next(&s->labels, &i, &key, &value);) {
     struct to_label *label = (struct to_label *)(uintptr_t)value;
     release_name(s, label->name);
-    tb_mem_give(s->mem, label, sizeof *label);
+    tb_mem_free(s->mem, label, sizeof *label);
   }
   tb_map_clear(&s->labels);
 }
@@ -563,6 +563,6 @@ void to__spans_rare_fini(struct to_spans *s) {
   tb_map_fini(&s->tasks);
   tb_map_fini(&s->regions);
   tb_map_fini(&s->labels);
-  if (s->misnesting != NULL) tb_mem_give(s->mem, s->misnesting, sizeof *s->misnesting);
+  if (s->misnesting != NULL) tb_mem_free(s->mem, s->misnesting, sizeof *s->misnesting);
   to__names_fini(&s->names);
 }

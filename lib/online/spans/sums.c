@@ -254,11 +254,11 @@ void to_span_sums_fini(struct to_span_sums *s) {
   tb_map_fini(&s->by_key);
   tb_map_fini(&s->entry_of);
   tb_map_fini(&s->site_of);
-  tb_mem_give(s->mem, s->site, s->sites_room * sizeof(*s->site));
-  tb_mem_give(s->mem, s->sum, s->room * sizeof(*s->sum));
-  tb_mem_give(s->mem, s->entry, s->entries_room * sizeof(*s->entry));
-  tb_mem_give(s->mem, s->entry_of_stack, s->entry_of_stacks * sizeof(*s->entry_of_stack));
-  tb_mem_give(s->mem, s->goroutine, s->goroutines * sizeof(*s->goroutine));
+  tb_mem_free(s->mem, s->site, s->sites_room * sizeof(*s->site));
+  tb_mem_free(s->mem, s->sum, s->room * sizeof(*s->sum));
+  tb_mem_free(s->mem, s->entry, s->entries_room * sizeof(*s->entry));
+  tb_mem_free(s->mem, s->entry_of_stack, s->entry_of_stacks * sizeof(*s->entry_of_stack));
+  tb_mem_free(s->mem, s->goroutine, s->goroutines * sizeof(*s->goroutine));
 }
 
 struct to_string to_span_sums_entry(const struct to_span_sums *s, uint32_t entry) {

@@ -141,7 +141,7 @@ static void drop_all(struct to_spans *s, struct tb_map *map, size_t bytes) {
   uint64_t id, value;
 
   for (size_t i = 0; tb_map_next(map, &i, &id, &value);)
-    tb_mem_give(s->mem, (void *)(uintptr_t)value, bytes);
+    tb_mem_free(s->mem, (void *)(uintptr_t)value, bytes);
   tb_map_clear(map);
 }
 

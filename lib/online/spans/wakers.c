@@ -11,8 +11,8 @@ void to_wakers_init(struct to_wakers *w, struct tb_mem *mem) {
 
 void to_wakers_fini(struct to_wakers *w) {
   if (w->mem == NULL) return;
-  tb_mem_give(w->mem, w->of_slot, w->slots * sizeof *w->of_slot);
-  tb_mem_give(w->mem, w->of_stack, w->stacks * sizeof *w->of_stack);
+  tb_mem_free(w->mem, w->of_slot, w->slots * sizeof *w->of_slot);
+  tb_mem_free(w->mem, w->of_stack, w->stacks * sizeof *w->of_stack);
 }
 
 void to_wakers_clear(struct to_wakers *w) {

@@ -71,7 +71,7 @@ tb_rc to_active_pack(const struct to_active *active, struct tb_buf *out) {
   struct to_heap_entry *ids = NULL;
   tb_rc rc = TB_OK;
 
-  if (bytes > 0) TB_TRY(tb_mem_take(mem, bytes, &ids));
+  if (bytes > 0) TB_TRY(tb_mem_alloc(mem, bytes, &ids));
   for (size_t i = 0; tb_map_next(&active->ids, &i, &id, &(uint64_t){ 0 });)
     ids[n++] = (struct to_heap_entry){ (to_ns)id, NULL };
   to__sort(ids, n);
@@ -80,7 +80,7 @@ tb_rc to_active_pack(const struct to_active *active, struct tb_buf *out) {
     rc = put_number(out, (uint64_t)ids[i].time - last);
     last = (uint64_t)ids[i].time;
   }
-  tb_mem_give(mem, ids, bytes);
+  tb_mem_free(mem, ids, bytes);
   return rc;
 }
 

@@ -16,7 +16,7 @@ tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigne
                      struct to_prepare **out) {
   struct to_prepare *prepare;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepare), &prepare));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_prepare), &prepare));
   prepare->mem = mem;
   tb_diag_clear(&prepare->diag);
   prepare->frames = (flags & TO_READER_FRAMES) != 0;
@@ -29,13 +29,13 @@ tb_rc to_prepare_new(struct tb_mem *mem, const struct to_limits *limits, unsigne
 void to_prepare_free(struct to_prepare *prepare) {
   if (prepare == NULL) return;
   to__builder_fini(&prepare->builder);
-  tb_mem_give(prepare->mem, prepare, sizeof *prepare);
+  tb_mem_free(prepare->mem, prepare, sizeof *prepare);
 }
 
 tb_rc to_prepared_new(struct tb_mem *mem, struct to_prepared **out) {
   struct to_prepared *p;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_prepared), &p));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_prepared), &p));
   p->mem = mem;
   to__generation_init(&p->gen, mem);
   *out = p;
@@ -45,7 +45,7 @@ tb_rc to_prepared_new(struct tb_mem *mem, struct to_prepared **out) {
 void to_prepared_free(struct to_prepared *prepared) {
   if (prepared == NULL) return;
   to__generation_fini(&prepared->gen);
-  tb_mem_give(prepared->mem, prepared, sizeof *prepared);
+  tb_mem_free(prepared->mem, prepared, sizeof *prepared);
 }
 
 bool to_prepared_is_last(const struct to_prepared *prepared) {

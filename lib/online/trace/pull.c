@@ -49,14 +49,14 @@ tb_rc to_pull_new(struct tb_mem *mem, const struct to_limits *limits, unsigned f
                   struct to_pull_source source, struct tb_diag *diag, struct to_pull **out) {
   struct to_pull *pull;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_pull), &pull));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_pull), &pull));
   pull->mem = mem;
   pull->has_goroutine = false;
   pull->feed.source = source;
   tb_rc rc = to_reader_new(mem, limits, flags | TO_READER_HOLD,
                            (struct to_event_sink){ pull, keep }, diag, &pull->feed.reader);
   if (rc != TB_OK) {
-    tb_mem_give(mem, pull, sizeof *pull);
+    tb_mem_free(mem, pull, sizeof *pull);
     return rc;
   }
   *out = pull;
@@ -75,7 +75,7 @@ void to_pull_only(struct to_pull *pull, int64_t goroutine) {
 void to_pull_free(struct to_pull *pull) {
   if (pull == NULL) return;
   to_reader_free(pull->feed.reader);
-  tb_mem_give(pull->mem, pull, sizeof *pull);
+  tb_mem_free(pull->mem, pull, sizeof *pull);
 }
 
 unsigned to_pull_version(const struct to_pull *pull) {

@@ -42,7 +42,7 @@ tb_rc to_reader_new(struct tb_mem *mem, const struct to_limits *limits, unsigned
                     struct to_event_sink sink, struct tb_diag *diag, struct to_reader **out) {
   struct to_reader *reader;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct to_reader), &reader));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct to_reader), &reader));
   reader->mem = mem;
   reader->diag = diag;
   reader->flags = flags;
@@ -71,7 +71,7 @@ void to_reader_free(struct to_reader *reader) {
   to__order_free(reader->order);
   to__generation_fini(&reader->own);
   to__builder_fini(&reader->builder);
-  tb_mem_give(reader->mem, reader, sizeof *reader);
+  tb_mem_free(reader->mem, reader, sizeof *reader);
 }
 
 void to_reader_on_end(struct to_reader *reader, void *self,

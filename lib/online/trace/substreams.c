@@ -55,7 +55,7 @@ struct to_substreams {
 tb_rc to_substreams_new(struct tb_mem *mem, struct to_fault_sink sink, struct to_substreams **out) {
   struct to_substreams *s;
 
-  TB_TRY(tb_mem_take(mem, sizeof *s, &s));
+  TB_TRY(tb_mem_alloc(mem, sizeof *s, &s));
   s->mem = mem;
   s->sink = sink;
   tb_diag_clear(&s->diag);
@@ -71,7 +71,7 @@ void to_substreams_free(struct to_substreams *s) {
   tb_arena_fini(&s->parts);
   tb_arena_fini(&s->joined);
   tb_map_fini(&s->by_id);
-  tb_mem_give(s->mem, s, sizeof *s);
+  tb_mem_free(s->mem, s, sizeof *s);
 }
 
 static void clear_all(struct to_substreams *s) {
@@ -163,7 +163,7 @@ static tb_rc add_content(struct to_substreams *s, struct stream *stream,
                          const struct to_experimental *batch, const struct tw_substream *head) {
   struct to_content *content;
 
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct to_content), &content));
+  TB_TRY(tb_arena_alloc(&s->parts, sizeof(struct to_content), &content));
   *content = (struct to_content){ .thread = batch->thread,
                                   .offset = batch->offset + (uint64_t)(head->data - batch->data),
                                   .data = head->data,
@@ -187,7 +187,7 @@ static tb_rc find_or_add_blob(struct to_substreams *s, struct stream *stream,
     *out = (struct blob *)(uintptr_t)*place;
     return TB_OK;
   }
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct blob), &b));
+  TB_TRY(tb_arena_alloc(&s->parts, sizeof(struct blob), &b));
   *b = (struct blob){ .is = { .substream = &stream->is, .id = p->id, .bytes = p->blob_bytes },
                       .in_order = true };
   *place = (uintptr_t)b;
@@ -212,7 +212,7 @@ static tb_rc add_piece(struct to_substreams *s, struct stream *stream,
     set_fault(s, b, TWO_SIZES, b->is.bytes, p->blob_bytes, batch, p->data);
   if (p->len == 0 && b->count > 0) set_fault(s, b, TWICE, 0, 0, batch, p->data);
   if (b->fault != WHOLE) return TB_OK;
-  TB_TRY(tb_arena_take(&s->parts, sizeof(struct piece), &piece));
+  TB_TRY(tb_arena_alloc(&s->parts, sizeof(struct piece), &piece));
   *piece = (struct piece){ .batch = batch, .data = p->data, .at = p->at, .len = p->len };
   if (b->first == NULL)
     b->first = piece;
@@ -265,7 +265,7 @@ static tb_rc sort_pieces(struct to_substreams *s, struct blob *b) {
   struct to_heap_entry *sorted;
   size_t n = 0;
 
-  TB_TRY(tb_arena_take(&s->parts, b->count * sizeof *sorted, &sorted));
+  TB_TRY(tb_arena_alloc(&s->parts, b->count * sizeof *sorted, &sorted));
   for (struct piece *p = b->first; p != NULL; p = p->next)
     sorted[n++] = (struct to_heap_entry){ .time = (to_ns)p->at, .value = p };
   to__sort(sorted, n);
@@ -358,7 +358,7 @@ const struct to_blob *to_blob_find(const struct to_substreams *s, uint64_t id) {
 static tb_rc join(struct to_substreams *s, struct blob *b) {
   unsigned char *joined;
 
-  TB_TRY(tb_arena_take(&s->joined, b->is.bytes, &joined));
+  TB_TRY(tb_arena_alloc(&s->joined, b->is.bytes, &joined));
   unsigned char *end = joined;
   for (const struct piece *p = b->first; p != NULL; p = p->next) {
     memcpy(end, p->data, p->len);

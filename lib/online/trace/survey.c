@@ -133,7 +133,7 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
   tb_rc rc;
 
   *out = (struct to_survey){ 0 };
-  TB_TRY(tb_mem_take(mem, sizeof *look.experiments, &look.experiments));
+  TB_TRY(tb_mem_alloc(mem, sizeof *look.experiments, &look.experiments));
   tw_split_init(&split, mem);
   while ((rc = tw_split_feed(&split, pos, n, &used, &item)) == TB_OK) {
     pos += used;
@@ -150,7 +150,7 @@ tb_rc to_survey(const void *bytes, size_t n, uint64_t trace_bytes, struct tb_mem
     rc = split.fault.rc;
   }
   tw_split_fini(&split);
-  tb_mem_give(mem, look.experiments, sizeof *look.experiments);
+  tb_mem_free(mem, look.experiments, sizeof *look.experiments);
   if (rc != TB_OK) return rc;
   reckon_start(&look);
   reckon_events(&look, trace_bytes);

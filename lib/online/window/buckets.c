@@ -11,7 +11,7 @@ enum { PLACES_MIN = 256, ALMOST_EMPTY = 8, RADIX = 256 };
 /* ---- hash ---- */
 
 void to_buckets_fini(struct to_buckets *b, struct tb_mem *mem) {
-  tb_mem_give(mem, b->word, b->places * sizeof(*b->word));
+  tb_mem_free(mem, b->word, b->places * sizeof(*b->word));
   *b = (struct to_buckets){ 0 };
 }
 
@@ -33,7 +33,7 @@ tb_rc to_buckets_grow(struct to_buckets *b, struct tb_mem *mem) {
                               .multiplier = b->places > 0 ? b->multiplier : tb_seed() | 1 };
 
   grown.shift = 64 - (unsigned)__builtin_ctzll(grown.places);
-  TB_TRY(tb_mem_take(mem, grown.places * sizeof(*grown.word), &grown.word));
+  TB_TRY(tb_mem_alloc(mem, grown.places * sizeof(*grown.word), &grown.word));
   for (size_t i = 0; i < b->places; i++)
     if (b->word[i] != 0) to_buckets_put(&grown, b->word[i]);
   to_buckets_fini(b, mem);
@@ -57,7 +57,7 @@ void to_words_init(struct to_words *words, struct tb_mem *mem) {
 }
 
 void to_words_fini(struct to_words *words) {
-  if (words->mem != NULL) tb_mem_give(words->mem, words->word, words->room * sizeof(*words->word));
+  if (words->mem != NULL) tb_mem_free(words->mem, words->word, words->room * sizeof(*words->word));
   *words = (struct to_words){ .mem = words->mem };
 }
 
@@ -334,7 +334,7 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
   size_t left = words->n <= max ? words->n : to_words_of_parts(words, series);
 
   if (left <= max) return TB_OK;
-  TB_TRY(tb_mem_take(words->mem, bytes, &extent));
+  TB_TRY(tb_mem_alloc(words->mem, bytes, &extent));
   uint32_t *rank = (uint32_t *)(extent + words->n);
   /* Folding adds words to the parents, so each pass folds more than necessary. */
   while (rc == TB_OK && left > max &&
@@ -342,7 +342,7 @@ tb_rc to_words_fold(struct to_words *words, const struct to_series *series, size
     rc = to_words_give_parents(words, series, folded);
     left = to_words_of_parts(words, series);
   }
-  tb_mem_give(words->mem, extent, bytes);
+  tb_mem_free(words->mem, extent, bytes);
   if (out_folded != NULL) memcpy(out_folded, folded, sizeof folded);
   return rc;
 }
@@ -398,5 +398,5 @@ tb_rc to_words_unpack(struct to_words *words, const struct to_runs *runs) {
 }
 
 void to_runs_free(struct to_runs *runs, struct tb_mem *mem) {
-  if (runs != NULL) tb_mem_give(mem, runs, runs->bytes);
+  if (runs != NULL) tb_mem_free(mem, runs, runs->bytes);
 }

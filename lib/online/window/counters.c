@@ -15,8 +15,8 @@ void to_counters_init(struct to_counters *counters, struct tb_mem *mem) {
 
 void to_counters_fini(struct to_counters *counters) {
   if (counters->mem != NULL) {
-    tb_mem_give(counters->mem, counters->cell, counters->capacity * sizeof(*counters->cell));
-    tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
+    tb_mem_free(counters->mem, counters->cell, counters->capacity * sizeof(*counters->cell));
+    tb_mem_free(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
   }
   *counters = (struct to_counters){ 0 };
 }
@@ -42,12 +42,12 @@ tb_rc to_counters_reserve(struct to_counters *counters, size_t n) {
 
   /* Both blocks must grow, or neither: capacity is the size of both. */
   void *used = NULL;
-  TB_TRY(tb_mem_take(counters->mem, capacity * sizeof(*counters->used), &used));
+  TB_TRY(tb_mem_alloc(counters->mem, capacity * sizeof(*counters->used), &used));
   block = counters->cell;
   tb_rc rc = tb_mem_resize(counters->mem, &block, counters->capacity * sizeof(*counters->cell),
                            capacity * sizeof(*counters->cell));
   if (rc != TB_OK) {
-    tb_mem_give(counters->mem, used, capacity * sizeof(*counters->used));
+    tb_mem_free(counters->mem, used, capacity * sizeof(*counters->used));
     return rc;
   }
   counters->cell = block;
@@ -55,7 +55,7 @@ tb_rc to_counters_reserve(struct to_counters *counters, size_t n) {
          (capacity - counters->capacity) * sizeof(*counters->cell));
   if (counters->used_len > 0)
     memcpy(used, counters->used, counters->used_len * sizeof(*counters->used));
-  tb_mem_give(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
+  tb_mem_free(counters->mem, counters->used, counters->capacity * sizeof(*counters->used));
   counters->used = used;
   counters->capacity = capacity;
   return TB_OK;
@@ -158,5 +158,5 @@ void to_counters_move(struct to_counters *counters, uint32_t series, uint32_t in
 }
 
 void to_packed_free(struct to_packed *packed, struct tb_mem *mem) {
-  if (packed != NULL) tb_mem_give(mem, packed, packed->bytes);
+  if (packed != NULL) tb_mem_free(mem, packed, packed->bytes);
 }

@@ -126,11 +126,11 @@ tb_rc to_join_sum(struct to_join *join, size_t max, struct to_words *words) {
   size_t room = join->words < max ? join->words : max;
   struct table *table;
 
-  TB_TRY(tb_mem_take(words->mem, sizeof(*table), &table));
+  TB_TRY(tb_mem_alloc(words->mem, sizeof(*table), &table));
   tb_rc rc = to_words_reserve(words, room);
   if (rc == TB_OK) rc = sum_all(join, table, words);
   if (rc == TB_OK) rc = to_words_shrink(words);
-  tb_mem_give(words->mem, table, sizeof(*table));
+  tb_mem_free(words->mem, table, sizeof(*table));
   if (rc != TB_OK) to_words_fini(words);
   return rc;
 }

@@ -17,7 +17,7 @@ struct list {
 
 static void drop_words(struct to_windows *w) {
   to_words_fini(&w->view_words);
-  tb_mem_give(w->mem, w->view_begin, w->view_begins * VIEW_BYTES);
+  tb_mem_free(w->mem, w->view_begin, w->view_begins * VIEW_BYTES);
   w->view_begin = NULL;
   w->view_begins = 0;
   w->viewed_words = false;
@@ -161,7 +161,7 @@ static tb_rc join_words(struct to_windows *w) {
     take_base(w);
   else
     TB_TRY(join_all(w, first));
-  TB_TRY(tb_mem_take(w->mem, (w->series_n + 1) * VIEW_BYTES, &w->view_begin));
+  TB_TRY(tb_mem_alloc(w->mem, (w->series_n + 1) * VIEW_BYTES, &w->view_begin));
   w->view_begins = w->series_n + 1;
   w->view_row = w->view_begin + w->view_begins;
   w->view_parts = w->view_row + w->view_begins;

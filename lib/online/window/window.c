@@ -57,7 +57,7 @@ void to_windows_fini(struct to_windows *w) {
   if (w->mem != NULL) {
     to_buckets_fini(&w->open_buckets, w->mem);
     to_runs_free(w->closed_runs, w->mem);
-    tb_mem_give(w->mem, w->series, w->series_room * sizeof(*w->series));
+    tb_mem_free(w->mem, w->series, w->series_room * sizeof(*w->series));
   }
   *w = (struct to_windows){ 0 };
 }

@@ -133,7 +133,7 @@ static tb_rc inherit(struct life *l, struct ta_spool_dir *dir) {
   return rc;
 }
 
-static void let_go(struct ta_spool_dir *dir) {
+static void release(struct ta_spool_dir *dir) {
   int root = dir->root;
 
   ta_spool_dir_leave(dir);
@@ -261,7 +261,7 @@ static void die_on_the_way(struct life *l, struct ta_spool_dir *dir) {
   send_granted(l, below(l, 20));
   ta_spool_fini(&l->spool);
   l->wire_n = 0;
-  let_go(dir);
+  release(dir);
 }
 
 /* Whatever happened, and at whatever moment the program died: the collector gets what was on disk, each record
@@ -294,7 +294,7 @@ Test(spool_disk, a_program_dies_at_any_moment) {
     cr_assert_eq(l->there.reported.batches, had, "seed %lu", (unsigned long)seed);
     losses += l->there.losses;
     abandoned += l->there.abandoned;
-    let_go(&dir);
+    release(&dir);
     end(l);
   }
   cr_assert_gt(losses, 50);
@@ -347,7 +347,7 @@ Test(spool_disk, a_full_disk_keeps_what_it_has) {
   cr_assert_eq(produced(l), 17);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, 17);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -370,7 +370,7 @@ Test(spool_disk, a_disk_that_was_full_goes_on) {
   cr_assert_eq(produced(l), 12);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, 12);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -401,7 +401,7 @@ Test(spool_disk, a_disk_smaller_than_what_waits_holds_its_beginning) {
       cr_assert(had >= 3 && had < 12, "%lu of 12", (unsigned long)had);
       deliver(l);
       cr_assert_eq(l->there.batches.batches, had);
-      let_go(&dir);
+      release(&dir);
     }
     end(l);
   }
@@ -438,7 +438,7 @@ Test(spool_disk, what_a_disk_had_before_it_was_full_is_kept) {
       cr_assert_geq(had, vouched, "seed %lu", (unsigned long)seed);
       deliver(l);
       cr_assert_geq(l->there.reported.batches, had, "seed %lu", (unsigned long)seed);
-      let_go(&dir);
+      release(&dir);
     }
     end(l);
   }
@@ -460,7 +460,7 @@ Test(spool_disk, files_of_the_past_are_not_sent) {
   cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(ta_spool_resume(&l->spool, 2, &diag), TB_REFUSED, "%s", diag.text);
   cr_assert(l->spool.superseded);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -486,7 +486,7 @@ Test(spool_disk, an_heir_whose_connection_breaks_goes_on) {
   deliver(l);
   cr_assert_eq(l->there.batches.batches, had);
   cr_assert_not(l->spool.superseded);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -515,13 +515,13 @@ Test(spool_disk, files_that_cannot_be_read_now_are_kept) {
     cr_assert_eq(ta_spool_dir_take(&dir, name, &diag, &state), TB_OK, "%s", diag.text);
     cr_assert_eq(ta_recovery_load(&dir, &state, &l->spool), TB_IO);
     ta_spool_fini(&l->spool);
-    let_go(&dir);
+    release(&dir);
     cr_assert(rmdir(path) == 0 && rename(away, path) == 0);
   }
   cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(produced(l), had);
   deliver(l);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -553,7 +553,7 @@ Test(spool_disk, a_flush_ends_where_the_writer_is_faster) {
   die(l);
   cr_assert_eq(inherit(l, &dir), TB_OK);
   cr_assert_eq(produced(l), had);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -593,7 +593,7 @@ Test(spool_disk, what_the_collector_has_and_the_files_lost_is_not_asked_for) {
   cr_assert_eq(inherit(l, &dir), TB_CORRUPT);
   cr_assert_eq(ta_spool_resume(&l->spool, l->there.seq, &diag), TB_REFUSED, "%s", diag.text);
   cr_assert(l->spool.superseded);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -646,7 +646,7 @@ Test(spool_disk, files_begin_anew_where_some_were_left) {
   cr_assert_eq(inherit(l, &dir), TB_OK);
   deliver(l);
   cr_assert_eq(l->there.batches.batches, had);
-  let_go(&dir);
+  release(&dir);
   end(l);
 }
 
@@ -687,7 +687,7 @@ static void flip_one(void *self, const char *name) {
     }
     f->noticed += rc != TB_OK;
     f->l->there = before;
-    let_go(&dir);
+    release(&dir);
     byte ^= bit;
     cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
   }

@@ -117,12 +117,12 @@ Test(base, an_arena_keeps_to_its_budget_and_gives_everything_back) {
 
   tb_mem_init(&mem, tb_mem_libc, NULL, 1 << 20);
   tb_arena_init(&arena, &mem, 64 << 10);
-  while (tb_arena_take(&arena, 1000, &p) == TB_OK) memset(p, 1, 1000);
+  while (tb_arena_alloc(&arena, 1000, &p) == TB_OK) memset(p, 1, 1000);
   cr_assert_leq(mem.bytes, 1 << 20);
   cr_assert_gt(mem.bytes, 900 << 10);
   tb_arena_reset(&arena);
   cr_assert_leq(mem.bytes, 65 << 10);
-  cr_assert_eq(tb_arena_take(&arena, SIZE_MAX, &p), TB_BUDGET);
+  cr_assert_eq(tb_arena_alloc(&arena, SIZE_MAX, &p), TB_BUDGET);
   tb_arena_fini(&arena);
   cr_assert_eq(mem.bytes, 0);
 }

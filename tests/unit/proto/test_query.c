@@ -119,7 +119,7 @@ static void scene_fini(struct scene *s) {
 static void *message_new(struct scene *s, const ProtobufCMessageDescriptor *of) {
   void *message;
 
-  cr_assert_eq(tb_arena_take(&s->arena, of->sizeof_message, &message), TB_OK);
+  cr_assert_eq(tb_arena_alloc(&s->arena, of->sizeof_message, &message), TB_OK);
   protobuf_c_message_init(of, message);
   return message;
 }

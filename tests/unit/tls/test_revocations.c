@@ -59,7 +59,7 @@ static void remove_all(const char *path) {
 }
 
 static void tear_down(void) {
-  tc_revocations_let_go(revoked);
+  tc_revocations_release(revoked);
   remove_all(folder);
 }
 
@@ -387,7 +387,7 @@ Test(revoked, a_path_that_is_too_long_is_refused) {
 /* --- while it runs ----------------------------------------------------------------------------- */
 
 static void reopen(bool optional) {
-  tc_revocations_let_go(revoked);
+  tc_revocations_release(revoked);
   open_it(optional);
 }
 

@@ -28,7 +28,7 @@ static void refused(const char *text, const char *why) {
   cr_assert_eq(tr_rules_add(r, text, &diag), TB_BROKEN, "%s", text);
   cr_assert_not_null(strstr(diag.text, why), "%s: %s", text, diag.text);
   cr_assert_eq(tr_rules_count(r), 0);
-  tr_rules_let_go(r);
+  tr_rules_release(r);
 }
 
 Test(rule, says_what_where_how_long_and_what_then) {
@@ -55,7 +55,7 @@ Test(rule, says_what_where_how_long_and_what_then) {
   cr_assert(tr_rule_is_about(rule, "shop-2", NULL));
   cr_assert_not(tr_rule_is_about(rule, "shop", "a:1"));
   cr_assert_not(tr_rule_is_about(rule, "shop-2", "a:10"));
-  tr_rules_let_go(r);
+  tr_rules_release(r);
 }
 
 Test(rule, names_what_the_helper_does) {
@@ -71,7 +71,7 @@ Test(rule, names_what_the_helper_does) {
                TB_BROKEN);
   cr_assert_not_null(strstr(diag.text, "c: DO: exec is for rules of the file trigger.file"));
   cr_assert_eq(tr_rules_add_by_hand(r, "c WHEN finding leak DO alert, keep", &diag), TB_OK);
-  tr_rules_let_go(r);
+  tr_rules_release(r);
   refused("a WHEN finding leak DO exec", "exec: \"the end\" is not a name of an action");
   refused("a WHEN finding leak DO exec , alert", "exec: \",\" is not a name of an action");
   refused("a WHEN finding leak DO webhook a/b", "webhook: \"a/b\" is not a name of an action");
@@ -96,7 +96,7 @@ Test(rule, snaps_and_helpers_have_a_pace_each) {
   cr_assert(!rule->action_pace[2].has_every && !rule->action_pace[2].has_hour_max);
   cr_assert(!rule->snap_pace.has_every && rule->snap_pace.has_hour_max);
   cr_assert_eq(rule->snap_pace.hour_max, 0);
-  tr_rules_let_go(r);
+  tr_rules_release(r);
   refused("a WHEN finding leak DO exec p every", "\"the end\" is not a time");
   refused("a WHEN finding leak DO exec p every 25h", "of at most a day");
   refused("a WHEN finding leak DO exec p every 1s every 1s", "every appears twice");
@@ -118,7 +118,7 @@ Test(rule, the_least_is_a_condition_and_an_action) {
   cr_assert(tr_rule_is_about(rule, "any", "thing"));
   cr_assert_eq(taken(r, "a when finding leak for 1 generation in all of x do snap all")->snap,
                TR_REACH_ALL);
-  tr_rules_let_go(r);
+  tr_rules_release(r);
 }
 
 Test(rule, keep_has_a_reach_and_two_sides) {
@@ -146,7 +146,7 @@ Test(rule, keep_has_a_reach_and_two_sides) {
     cr_assert_eq(rule->keep_after_ns, cases[i].after_s * 1000000000, "%s", text);
     cr_assert_eq(rule->alert, cases[i].alert, "%s", text);
   }
-  tr_rules_let_go(r);
+  tr_rules_release(r);
 }
 
 Test(rule, what_is_wrong_is_named) {
@@ -204,7 +204,7 @@ Test(rule, lines_are_numbered_and_names_stand_once) {
   cr_assert_eq(tr_rules_add_lines(r, "FILE", "#\na WHEN finding leak DO alert\n", &diag),
                TB_BROKEN);
   cr_assert_str_eq(diag.text, "FILE line 2: a: there is a rule \"a\" already");
-  tr_rules_let_go(r);
+  tr_rules_release(r);
 }
 
 Test(rule, there_is_an_end_to_rules_and_to_their_length) {
@@ -218,7 +218,7 @@ Test(rule, there_is_an_end_to_rules_and_to_their_length) {
   }
   tb_diag_clear(&diag);
   cr_assert_eq(tr_rules_add(r, "one-more WHEN finding leak DO alert", &diag), TB_BUDGET);
-  tr_rules_let_go(r);
+  tr_rules_release(r);
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
   refused(text, "at most 1024 bytes");

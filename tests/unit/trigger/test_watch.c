@@ -46,7 +46,7 @@ static void set_up(struct stage *s, const char *rules) {
 
 static void tear_down(struct stage *s) {
   tr_watch_free(s->watch);
-  tr_rules_let_go(s->rules);
+  tr_rules_release(s->rules);
   tt_analyses_close(&s->t);
 }
 

@@ -219,7 +219,7 @@ static tb_rc chrome_open(void *self, FILE *file, const struct tk_format_options 
 
   (void)options;
   tb_map_init(&c->named, &tk_mem, tb_seed());
-  TB_TRY(tb_mem_take(&tk_mem, sizeof *c->out, &c->out));
+  TB_TRY(tb_mem_alloc(&tk_mem, sizeof *c->out, &c->out));
   tk_out_init(c->out, fileno(file));
   tk_out_text(c->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
   return TB_OK;
@@ -229,7 +229,7 @@ static void chrome_fini(void *self) {
   struct chrome *c = self;
 
   tb_map_fini(&c->named);
-  tb_mem_give(&tk_mem, c->out, sizeof *c->out);
+  tb_mem_free(&tk_mem, c->out, sizeof *c->out);
 }
 
 static tb_rc chrome_begin(void *self, const struct tk_stream *s) {

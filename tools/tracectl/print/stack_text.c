@@ -50,7 +50,7 @@ tb_rc tk_printer_init(struct tk_printer *printer, struct tb_mem *mem, struct tk_
                       struct tb_diag *diag) {
   void *stacks = NULL;
 
-  TB_TRY(tb_mem_take(mem, sizeof(struct tk_stack_texts), &stacks));
+  TB_TRY(tb_mem_alloc(mem, sizeof(struct tk_stack_texts), &stacks));
   *printer = (struct tk_printer){ .out = out, .diag = diag, .stacks = stacks };
   printer->stacks->plain = isatty(out->fd);
   cache_init(&printer->stacks->stacks, mem);
@@ -66,7 +66,7 @@ void tk_printer_fini(struct tk_printer *printer) {
   struct tb_mem *mem = texts->stacks.text.mem;
   cache_fini(&texts->stacks);
   cache_fini(&texts->frames);
-  tb_mem_give(mem, texts, sizeof *texts);
+  tb_mem_free(mem, texts, sizeof *texts);
   to_allocfree_fini(&printer->heap);
   *printer = (struct tk_printer){ 0 };
 }

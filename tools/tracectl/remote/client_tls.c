@@ -23,7 +23,7 @@ static tb_rc check(int fits, const char *path, const char *wanted, struct tb_dia
 }
 
 static void revocations_freep(struct tc_revocations **revoked) {
-  tc_revocations_let_go(*revoked);
+  tc_revocations_release(*revoked);
 }
 
 static tb_rc take_lists(SSL_CTX *ctx, const char *ca, const char *crl, struct tb_diag *diag) {

@@ -87,7 +87,7 @@ static tb_rc find_or_make(struct tk_go_profile *p, struct tb_map *map, uint64_t 
   TB_TRY(tb_map_put(map, key, &place, NULL));
   if (*place == 0) {
     void *block;
-    TB_TRY(tb_arena_take(&p->arena, bytes, &block));
+    TB_TRY(tb_arena_alloc(&p->arena, bytes, &block));
     memset(block, 0, bytes);
     *place = (uintptr_t)block;
   }

@@ -30,7 +30,7 @@ static tb_rc put_live_first(struct tk_report_set *set) {
   size_t n = 0;
 
   if (set->n == 0) return TB_OK;
-  TB_TRY(tb_arena_take(&set->arena, set->n * sizeof *sorted, &sorted));
+  TB_TRY(tb_arena_alloc(&set->arena, set->n * sizeof *sorted, &sorted));
   for (int ended = 0; ended < 2; ended++)
     for (size_t i = 0; i < set->n; i++)
       if ((set->report[i]->ended_wall_ns != 0) == ended) sorted[n++] = set->report[i];

@@ -74,7 +74,7 @@ static tb_rc function_id(struct tk_profile *p, const char *name, const char *fil
   TB_TRY(
       tb_map_put(&p->functions, (uint64_t)name_index << 32 | (uint64_t)file_index, &place, NULL));
   if (*place == 0) {
-    TB_TRY(tb_arena_take(&p->arena, sizeof *f, &f));
+    TB_TRY(tb_arena_alloc(&p->arena, sizeof *f, &f));
     tracecollect__pprof__function__init(f);
     TB_TRY(push(p, &p->function, f));
     f->id = *place = p->function.n;
@@ -89,9 +89,9 @@ static tb_rc add_location(struct tk_profile *p, uint64_t pc, uint64_t function, 
   Tracecollect__Pprof__Location *location;
   Tracecollect__Pprof__Line *l, **lines;
 
-  TB_TRY(tb_arena_take(&p->arena, sizeof *location, &location));
-  TB_TRY(tb_arena_take(&p->arena, sizeof *l, &l));
-  TB_TRY(tb_arena_take(&p->arena, sizeof *lines, &lines));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *location, &location));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *l, &l));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *lines, &lines));
   tracecollect__pprof__location__init(location);
   tracecollect__pprof__line__init(l);
   l->function_id = function;
@@ -181,7 +181,7 @@ static tb_rc add_type(struct tk_profile *p, const char *name, const char *ending
 
   snprintf(text, sizeof(text), "%s%s", name, ending);
   TB_TRY(tb_arena_copy(&p->arena, text, strlen(text) + 1, &copy));
-  TB_TRY(tb_arena_take(&p->arena, sizeof *type, &type));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *type, &type));
   tracecollect__pprof__value_type__init(type);
   TB_TRY(text_index(p, copy, &type->type));
   TB_TRY(text_index(p, unit, &type->unit));
@@ -229,9 +229,9 @@ static tb_rc add_sample(struct tk_profile *p, const struct tk_pprof_ask *ask,
   size_t n = tp_stack_length(table->report, stack);
   Tracecollect__Pprof__Sample *sample;
 
-  TB_TRY(tb_arena_take(&p->arena, sizeof *sample, &sample));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *sample, &sample));
   tracecollect__pprof__sample__init(sample);
-  TB_TRY(tb_arena_take(&p->arena, (n + 1) * sizeof(uint64_t), &sample->location_id));
+  TB_TRY(tb_arena_alloc(&p->arena, (n + 1) * sizeof(uint64_t), &sample->location_id));
   for (size_t i = 0; i < n; i++) {
     const Tracecollect__V1__Frame *f = tp_stack_frame(table->report, stack, i);
     if (f == NULL) continue;
@@ -244,7 +244,7 @@ static tb_rc add_sample(struct tk_profile *p, const struct tk_pprof_ask *ask,
     TB_TRY(location_id(p, 0, place, "", 0, &sample->location_id[0]));
     sample->n_location_id = 1;
   }
-  TB_TRY(tb_arena_take(&p->arena, p->types.n * sizeof(int64_t), &sample->value));
+  TB_TRY(tb_arena_alloc(&p->arena, p->types.n * sizeof(int64_t), &sample->value));
   fill_values(ask, table, row, sample->value);
   sample->n_value = p->types.n;
   return push(p, &p->samples, sample);
@@ -355,7 +355,7 @@ tb_rc tk_pprof_write(const char *path, const struct tk_pprof_ask *ask, StreamRep
 tb_rc tk_profile_new(struct tk_profile **out) {
   struct tk_profile *p;
 
-  TB_TRY(tb_mem_take(&tk_mem, sizeof(*p), &p));
+  TB_TRY(tb_mem_alloc(&tk_mem, sizeof(*p), &p));
   init(p);
   *out = p;
   return begin_profile(p);
@@ -364,7 +364,7 @@ tb_rc tk_profile_new(struct tk_profile **out) {
 void tk_profile_free(struct tk_profile *p) {
   if (p == NULL) return;
   fini(p);
-  tb_mem_give(&tk_mem, p, sizeof(*p));
+  tb_mem_free(&tk_mem, p, sizeof(*p));
 }
 
 void tk_profile_program(struct tk_profile *p) {
@@ -398,9 +398,9 @@ tb_rc tk_profile_sample(struct tk_profile *p, const struct to_callstack *stack,
   Tracecollect__Pprof__Sample *sample;
   const void *copy;
 
-  TB_TRY(tb_arena_take(&p->arena, sizeof *sample, &sample));
+  TB_TRY(tb_arena_alloc(&p->arena, sizeof *sample, &sample));
   tracecollect__pprof__sample__init(sample);
-  TB_TRY(tb_arena_take(&p->arena, (n_above + n + 1) * sizeof(uint64_t), &sample->location_id));
+  TB_TRY(tb_arena_alloc(&p->arena, (n_above + n + 1) * sizeof(uint64_t), &sample->location_id));
   for (size_t i = 0; i < n_above; i++) {
     const char *name;
     TB_TRY(keep_name(p, above[i], &name));

@@ -63,7 +63,7 @@ static tb_rc show(struct stream *s) {
 
   if (s->bundle.count == 0) return TB_OK;
   s->bundle.count = 0;
-  TB_TRY(tb_arena_take(&r->unpacked, len, &packed));
+  TB_TRY(tb_arena_alloc(&r->unpacked, len, &packed));
   tp_bundle_write(&s->bundle, packed);
   Tracecollect__V1__EventBundle *b =
       tracecollect__v1__event_bundle__unpack(&allocator, len, packed);

@@ -197,8 +197,8 @@ static void put_list(struct tk_page *page, const struct tk_top_model *m,
     break;
   case ALERTS:
     put(page, TK_LOOK_HEADING, "ALERTS: %s", tk_format_count(m->alerts_total, count));
-    if (m->alerts == 0 && about->deafness != NULL)
-      put(page, TK_LOOK_WARN, "the feed: %s", about->deafness);
+    if (m->alerts == 0 && about->alert_error != NULL)
+      put(page, TK_LOOK_WARN, "the feed: %s", about->alert_error);
     else if (m->alerts == 0)
       put(page, TK_LOOK_DIM, "none since this began (collector's alert.* say when there is one)");
     for (size_t i = 0; i < m->alerts && i < rows; i++) put_alert(page, &m->alert[i]);

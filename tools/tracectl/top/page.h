@@ -39,7 +39,7 @@ struct tk_page {
 struct tk_page_about {
   const char *window;   /* "10s" */
   const char *trouble;  /* why answers are not fresh, for people; NULL: they are */
-  const char *deafness; /* why alerts are not received; NULL: they are */
+  const char *alert_error; /* why alerts are not received; NULL: they are */
   bool paused, help;
 };
 

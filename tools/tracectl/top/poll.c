@@ -35,7 +35,7 @@ struct tk_poll {
   uint64_t answered_ns; /* last answer */
   char fault[200];      /* of the last round; "": none */
   char trouble[300];
-  char deafness[200]; /* "": alerts are received */
+  char alert_error[200]; /* "": alerts are received */
 };
 
 static uint64_t now_ns(void) {
@@ -151,7 +151,7 @@ static void take_deafness(void *self, const char *why) {
   struct tk_poll *p = self;
 
   pthread_mutex_lock(&p->lock);
-  snprintf(p->deafness, sizeof p->deafness, "%s", why != NULL ? why : "");
+  snprintf(p->alert_error, sizeof p->alert_error, "%s", why != NULL ? why : "");
   pthread_mutex_unlock(&p->lock);
 }
 
@@ -282,7 +282,7 @@ const char *tk_poll_trouble(const struct tk_poll *p) {
 }
 
 const char *tk_poll_deafness(const struct tk_poll *p) {
-  return p->deafness[0] != '\0' ? p->deafness : NULL;
+  return p->alert_error[0] != '\0' ? p->alert_error : NULL;
 }
 
 void tk_poll_done(struct tk_poll *p) {

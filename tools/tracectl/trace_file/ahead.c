@@ -107,7 +107,7 @@ tb_rc tk_ahead_open(unsigned flags, struct to_pull_source source, struct tk_ahea
   struct tk_ahead *ahead;
 
   tb_mem_init(&mem, tb_mem_libc, NULL, SIZE_MAX);
-  TB_TRY(tb_mem_take(&mem, sizeof(struct tk_ahead), &ahead));
+  TB_TRY(tb_mem_alloc(&mem, sizeof(struct tk_ahead), &ahead));
   ahead->mem = mem;
   ahead->source = source;
   pthread_mutex_init(&ahead->lock, NULL);
@@ -135,7 +135,7 @@ void tk_ahead_close(struct tk_ahead *ahead) {
   for (unsigned i = 0; i < PLACES; i++) to_prepared_free(ahead->place[i]);
   to_prepare_free(ahead->prepare);
   struct tb_mem mem = ahead->mem;
-  tb_mem_give(&mem, ahead, sizeof *ahead);
+  tb_mem_free(&mem, ahead, sizeof *ahead);
 }
 
 struct to_prepared *tk_ahead_next(struct tk_ahead *ahead) {

@@ -251,7 +251,7 @@ static tb_rc find_stalls(struct to_analyses *a, const struct to_chains *chains,
   struct group *behind; /* goroutines that wait for the call, by the slot of its goroutine */
   bool is;
 
-  TB_TRY(tb_arena_take(&a->report_arena, chains->slots * sizeof *behind, &behind));
+  TB_TRY(tb_arena_alloc(&a->report_arena, chains->slots * sizeof *behind, &behind));
   memset(behind, 0, chains->slots * sizeof *behind);
   for (uint32_t slot = 1; slot < chains->slots; slot++) {
     const struct to_chain *chain = &chains->of_slot[slot];

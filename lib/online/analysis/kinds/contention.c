@@ -500,7 +500,7 @@ static tb_rc describe_place(struct to_analyses *a, const struct to_queue *queue,
   char label[TO_LOCK_LABEL_MAX], *words;
   int n;
 
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
   if (lock != TO_LOCK_NONE) {
     to_lock_table_label(&a->spans->locks, lock, label);
     n = snprintf(words, WORDS_BYTES, "they wait for %s (%s)", label, reason);

@@ -121,8 +121,8 @@ static void cpu_fini(struct to_analyses *a) {
   tb_arena_fini(&s->text);
   tb_map_fini(&s->by_label);
   tb_map_fini(&s->by_key);
-  tb_mem_give(a->mem, s->label, s->labels_room * sizeof(*s->label));
-  tb_mem_give(a->mem, s->sum, s->room * sizeof(*s->sum));
+  tb_mem_free(a->mem, s->label, s->labels_room * sizeof(*s->label));
+  tb_mem_free(a->mem, s->sum, s->room * sizeof(*s->sum));
 }
 
 static tb_rc add_label_text(struct to_analyses *a, struct to_string text, uint64_t *out) {
@@ -130,7 +130,7 @@ static tb_rc add_label_text(struct to_analyses *a, struct to_string text, uint64
   char *copy;
 
   TB_TRY(TB_MEM_GROW(a->mem, s->label, s->labels_room, s->labels));
-  TB_TRY(tb_arena_take(&s->text, text.len + 1, &copy));
+  TB_TRY(tb_arena_alloc(&s->text, text.len + 1, &copy));
   memcpy(copy, text.data, text.len);
   copy[text.len] = '\0';
   s->label[s->labels] = (struct to_string){ copy, text.len };

@@ -183,7 +183,7 @@ static tb_rc gc_init(struct to_analyses *a) {
 
 static void gc_fini(struct to_analyses *a) {
   to_mutator_fini(&state(a)->mutator);
-  tb_mem_give(a->mem, state(a)->of_entry, state(a)->of_entries * sizeof(uint32_t));
+  tb_mem_free(a->mem, state(a)->of_entry, state(a)->of_entries * sizeof(uint32_t));
 }
 
 /* ---- cycles ---- */
@@ -490,7 +490,7 @@ static tb_rc gc_findings(struct to_analyses *a, const struct to_finding_sink *si
                      running->area + running->n * (uint64_t)now, ASSISTS_SHARE))
     return TB_OK;
   TB_TRY(find_helper(a, &helper));
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
   int n = snprintf(words, WORDS_BYTES,
                    "%.0f %% of the time that goroutines ran went into helping the garbage "
                    "collector%s%.120s",

@@ -160,8 +160,8 @@ static tb_rc goroutines_init(struct to_analyses *a) {
 static void goroutines_fini(struct to_analyses *a) {
   struct goroutines_state *s = state(a);
 
-  tb_mem_give(a->mem, s->entry, s->entries * sizeof(*s->entry));
-  tb_mem_give(a->mem, s->oldest, s->sites * sizeof(*s->oldest));
+  tb_mem_free(a->mem, s->entry, s->entries * sizeof(*s->entry));
+  tb_mem_free(a->mem, s->oldest, s->sites * sizeof(*s->oldest));
 }
 
 /* Sums of a forged trace may overflow. */

@@ -303,7 +303,7 @@ static tb_rc report_size(struct to_analyses *a, const struct to_view *view, stru
   const struct to_heap *s = state(a);
   size_t n;
 
-  TB_TRY(tb_arena_take(d->arena, (SECONDS_MAX + 1) * sizeof(*stretch), &stretch));
+  TB_TRY(tb_arena_alloc(d->arena, (SECONDS_MAX + 1) * sizeof(*stretch), &stretch));
   if (a->report.window == TO_WINDOW_ALL) {
     n = collect_all(s, stretch);
     all = (struct to_heap_stretch){ .min = s->min, .max = s->max };

@@ -100,7 +100,7 @@ static tb_rc leak_slot(struct to_analyses *a) {
 static void leak_fini(struct to_analyses *a) {
   struct to_leak *s = state(a);
 
-  tb_mem_give(a->mem, s->site, s->room * sizeof(*s->site));
+  tb_mem_free(a->mem, s->site, s->room * sizeof(*s->site));
 }
 
 static void leak_epoch(struct to_analyses *a) {
@@ -142,7 +142,7 @@ static tb_rc find_suspects(struct to_analyses *a, struct tb_arena *arena,
 
   *out = NULL;
   if (state(a)->readings < READINGS) return TB_OK;
-  TB_TRY(tb_arena_take(arena, a->sums.sites * sizeof(*site), &site));
+  TB_TRY(tb_arena_alloc(arena, a->sums.sites * sizeof(*site), &site));
   for (size_t i = 0; i < a->sums.sites; i++) {
     site[i] = (struct suspect_site){ 0 };
     if (!rises(state(a), i)) continue;
@@ -170,7 +170,7 @@ static tb_rc add_waiter(struct to_analyses *a, struct tb_arena *arena, struct tb
   TB_TRY(to_spans_stack(a->spans, a->generation, g->stack, &stack));
   TB_TRY(tb_map_put(waiters, (uint64_t)site << 32 | stack, &place, &fresh));
   if (fresh) {
-    TB_TRY(tb_arena_take(arena, sizeof(*w), &w));
+    TB_TRY(tb_arena_alloc(arena, sizeof(*w), &w));
     *w = (struct waiters){ .goroutine = g->id };
     *place = (uintptr_t)w;
   }
@@ -275,7 +275,7 @@ static tb_rc find_leak(struct to_analyses *a, void *self, const struct suspects 
                             *site = to_stack_table_stack(a->stacks, a->sums.site[s->site].stack);
   char *words;
 
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
   bool begins = a->sums.site[s->site].begins;
   int n = snprintf(words, WORDS_BYTES,
                    "%s %.120s, they wait at %.120s, the longest for %.0f s; %" PRIu32

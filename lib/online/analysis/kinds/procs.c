@@ -363,7 +363,7 @@ static tb_rc procs_findings(struct to_analyses *a, const struct to_finding_sink 
   if (!to__over_look(&s->over, now, to__runnable_time(a->spans, now), s->proc_ns, STARVED_LENGTH))
     return TB_OK;
   TB_TRY(find_runner(a, &runner, &share));
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
   int n = snprintf(
       words, WORDS_BYTES,
       "%.1f goroutines waited for each of %" PRId64 " Ps on average; goroutines of %.120s had "

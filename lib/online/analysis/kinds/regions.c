@@ -234,7 +234,7 @@ static tb_rc find_wrong(struct to_analyses *a, const struct to_misnested *at,
   const struct to_callstack *stack = to_stack_table_stack(a->stacks, at->ended.stack);
   char *words;
 
-  TB_TRY(tb_arena_take(&a->report_arena, WORDS_BYTES, &words));
+  TB_TRY(tb_arena_alloc(&a->report_arena, WORDS_BYTES, &words));
   int n = snprintf(words, WORDS_BYTES,
                    "at %.120s goroutine %" PRId64 " ends region \"%s\" of task %" PRIu64
                    ", but its innermost is \"%s\" of task %" PRIu64

@@ -133,7 +133,7 @@ static tb_rc stw_init(struct to_analyses *a) {
 static void stw_fini(struct to_analyses *a) {
   tb_arena_fini(&state(a)->text);
   tb_map_fini(&state(a)->who_of);
-  tb_mem_give(a->mem, state(a)->who, state(a)->whos_room * sizeof(struct to_stw_who));
+  tb_mem_free(a->mem, state(a)->who, state(a)->whos_room * sizeof(struct to_stw_who));
 }
 
 /* ---- reasons ---- */
@@ -165,7 +165,7 @@ static tb_rc add_kind(struct to_analyses *a, struct to_string reason) {
   struct to_stw_kind *kind = &s->kind[s->kinds];
   void *copy;
 
-  TB_TRY(tb_arena_take(&s->text, reason.len + 1, &copy));
+  TB_TRY(tb_arena_alloc(&s->text, reason.len + 1, &copy));
   if (reason.len > 0) memcpy(copy, reason.data, reason.len);
   ((char *)copy)[reason.len] = '\0';
   kind->text = (struct to_string){ .data = copy, .len = reason.len };

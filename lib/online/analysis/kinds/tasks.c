@@ -101,7 +101,7 @@ static void tasks_fini(struct to_analyses *a) {
   to_longest_fini(&state(a)->longest, a->mem);
   to_user_types_fini(&state(a)->types);
   if (state(a)->done != NULL)
-    tb_mem_give(a->mem, state(a)->done, DONE_KEPT * sizeof(struct task_done));
+    tb_mem_free(a->mem, state(a)->done, DONE_KEPT * sizeof(struct task_done));
 }
 
 static bool is_watched(const struct to_analyses *a) {
@@ -111,7 +111,7 @@ static bool is_watched(const struct to_analyses *a) {
 static tb_rc note_done(struct to_analyses *a, uint64_t task, const struct to_region_time *time) {
   struct to_tasks *s = state(a);
 
-  if (s->done == NULL) TB_TRY(tb_mem_take(a->mem, DONE_KEPT * sizeof *s->done, &s->done));
+  if (s->done == NULL) TB_TRY(tb_mem_alloc(a->mem, DONE_KEPT * sizeof *s->done, &s->done));
   struct task_done *done = &s->done[task % DONE_KEPT];
   if (!done->is_known || done->task != task)
     *done = (struct task_done){ .task = task, .is_known = true };

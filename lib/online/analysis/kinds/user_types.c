@@ -29,7 +29,7 @@ static tb_rc add_type(struct to_user_types *t, struct to_string text, uint64_t h
   char *copy;
 
   TB_TRY(TB_MEM_GROW(t->windows->mem, t->type, t->types_room, t->types));
-  TB_TRY(tb_arena_take(&t->text, text.len + 1, &copy));
+  TB_TRY(tb_arena_alloc(&t->text, text.len + 1, &copy));
   if (text.len > 0) memcpy(copy, text.data, text.len);
   copy[text.len] = '\0';
   type.text = (struct to_string){ copy, text.len };
@@ -59,8 +59,8 @@ void to_user_types_fini(struct to_user_types *t) {
   tb_arena_fini(&t->text);
   tb_map_fini(&t->by_hash);
   tb_map_fini(&t->by_site);
-  tb_mem_give(t->windows->mem, t->type, t->types_room * sizeof(*t->type));
-  tb_mem_give(t->windows->mem, t->site, t->sites_room * sizeof(*t->site));
+  tb_mem_free(t->windows->mem, t->type, t->types_room * sizeof(*t->type));
+  tb_mem_free(t->windows->mem, t->site, t->sites_room * sizeof(*t->site));
 }
 
 bool to_user_types_pass_over(struct to_user_types *t, const struct to_span *span) {
@@ -200,7 +200,7 @@ struct open_ones {
 static tb_rc keep_text(struct to_draft *d, struct to_string text, struct to_string *out) {
   char *copy;
 
-  TB_TRY(tb_arena_take(d->arena, text.len + 1, &copy));
+  TB_TRY(tb_arena_alloc(d->arena, text.len + 1, &copy));
   if (text.len > 0) memcpy(copy, text.data, text.len);
   copy[text.len] = '\0';
   *out = (struct to_string){ copy, text.len };
@@ -260,7 +260,7 @@ tb_rc to_user_types_report_open(const struct to_user_types *t, struct to_analyse
   struct open_ones open = { .types = t, .draft = d, .table = table };
   uint32_t stack;
 
-  TB_TRY(tb_arena_take(d->arena, sizeof(*open.oldest), &open.oldest));
+  TB_TRY(tb_arena_alloc(d->arena, sizeof(*open.oldest), &open.oldest));
   open.oldest->n = open.oldest->youngest = 0;
   TB_TRY(to_spans_open_of(a->spans, kind, take_open, &open));
   to_draft_number(to_draft_figure(d, TO_USER_OPEN), open.total);

@@ -70,9 +70,9 @@ static void keep_first(struct to_waits_now *w) {
 
 tb_rc to__waits_now_begin(struct to_waits_now *w, struct to_draft *d) {
   *w = (struct to_waits_now){ .n = 0 };
-  TB_TRY(tb_arena_take(d->arena, ROOM * sizeof(*w->wait), &w->wait));
-  TB_TRY(tb_arena_take(d->arena, ROOM * sizeof(*w->spare), &w->spare));
-  return tb_arena_take(d->arena, ROOM * sizeof(*w->rank), &w->rank);
+  TB_TRY(tb_arena_alloc(d->arena, ROOM * sizeof(*w->wait), &w->wait));
+  TB_TRY(tb_arena_alloc(d->arena, ROOM * sizeof(*w->spare), &w->spare));
+  return tb_arena_alloc(d->arena, ROOM * sizeof(*w->rank), &w->rank);
 }
 
 void to__waits_now_note(struct to_waits_now *w, const struct to_wait_now *wait) {

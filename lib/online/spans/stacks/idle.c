@@ -287,7 +287,7 @@ tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem, const struct to_sta
   *idle = (struct to_idle){ .mem = mem, .stacks = stacks, .reasons = reasons };
   TB_TRY(add_builtin(idle));
   if (patterns == NULL || *patterns == '\0') return TB_OK;
-  TB_TRY(tb_mem_take(mem, strlen(patterns) + 1, &idle->text));
+  TB_TRY(tb_mem_alloc(mem, strlen(patterns) + 1, &idle->text));
   idle->text_bytes = strlen(patterns) + 1;
   memcpy(idle->text, patterns, idle->text_bytes);
   for (rest = idle->text; next_pattern(&rest, &text);) {
@@ -299,9 +299,9 @@ tb_rc to_idle_init(struct to_idle *idle, struct tb_mem *mem, const struct to_sta
 
 void to_idle_fini(struct to_idle *idle) {
   if (idle->mem == NULL) return;
-  tb_mem_give(idle->mem, idle->rule, idle->rules_room * sizeof(*idle->rule));
-  tb_mem_give(idle->mem, idle->of_stack, idle->of_stacks * sizeof(*idle->of_stack));
-  if (idle->text != NULL) tb_mem_give(idle->mem, idle->text, idle->text_bytes);
+  tb_mem_free(idle->mem, idle->rule, idle->rules_room * sizeof(*idle->rule));
+  tb_mem_free(idle->mem, idle->of_stack, idle->of_stacks * sizeof(*idle->of_stack));
+  if (idle->text != NULL) tb_mem_free(idle->mem, idle->text, idle->text_bytes);
 }
 
 tb_rc to_idle_replace(struct to_idle *idle, const char *patterns) {

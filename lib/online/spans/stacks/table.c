@@ -51,7 +51,7 @@ void to_stack_table_fini(struct to_stack_table *table) {
   tb_map_fini(&table->texts);
   tb_map_fini(&table->by_id);
   if (table->mem != NULL)
-    tb_mem_give(table->mem, table->stack, table->capacity * sizeof(*table->stack));
+    tb_mem_free(table->mem, table->stack, table->capacity * sizeof(*table->stack));
   *table = (struct to_stack_table){ 0 };
 }
 
@@ -84,7 +84,7 @@ static tb_rc keep_text(struct to_stack_table *table, struct to_string *text) {
 
   TB_TRY(intern(&table->texts, mix_text(table->texts.seed, *text), same_text, text, true, &place));
   if (*place == 0) {
-    TB_TRY(tb_arena_take(&table->arena, sizeof(struct to_string) + text->len + 1, &kept));
+    TB_TRY(tb_arena_alloc(&table->arena, sizeof(struct to_string) + text->len + 1, &kept));
     *kept = (struct to_string){ .data = (const char *)(kept + 1), .len = text->len };
     if (text->len > 0) memcpy(kept + 1, text->data, text->len);
     ((char *)(kept + 1))[text->len] = '\0';
@@ -116,7 +116,7 @@ static tb_rc keep_frame(struct to_stack_table *table, struct to_frame frame, boo
   if (*place == 0) {
     TB_TRY(keep_text(table, &frame.function));
     TB_TRY(keep_text(table, &frame.file));
-    TB_TRY(tb_arena_take(&table->arena, sizeof(frame), &block));
+    TB_TRY(tb_arena_alloc(&table->arena, sizeof(frame), &block));
     memcpy(block, &frame, sizeof(frame));
     *place = (uintptr_t)block;
   }
@@ -196,7 +196,7 @@ static tb_rc add_stack(struct to_stack_table *table, const struct to_frame *cons
   struct kept_stack *kept;
 
   TB_TRY(TB_MEM_GROW(table->mem, table->stack, table->capacity, table->count));
-  TB_TRY(tb_arena_take(&table->arena, sizeof(struct kept_stack) + n * sizeof(*frames), &kept));
+  TB_TRY(tb_arena_alloc(&table->arena, sizeof(struct kept_stack) + n * sizeof(*frames), &kept));
   if (n > 0) memcpy(kept + 1, frames, n * sizeof(*frames));
   kept->stack = (struct to_callstack){ .len = n, .frames = (void *)(kept + 1) };
   kept->index = (uint32_t)table->count;

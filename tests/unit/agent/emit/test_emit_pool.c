@@ -33,7 +33,7 @@ static unsigned take_all(struct ta_pool *pool, enum ta_batch_size size, struct t
   size_t need = size == TA_BATCH_SMALL ? 0 : ta_batch_room_bytes(size - 1);
   unsigned n = 0;
 
-  for (; (out[n] = ta_pool_take(pool, size, need)) != NULL; n++) {
+  for (; (out[n] = ta_pool_acquire(pool, size, need)) != NULL; n++) {
     cr_assert_eq(out[n]->size, size);
     fill(out[n], (int)(n & 0xff));
   }
@@ -43,7 +43,7 @@ static unsigned take_all(struct ta_pool *pool, enum ta_batch_size size, struct t
 static void give_all(struct ta_pool *pool, struct ta_batch **batch, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     cr_assert(holds(batch[i], (int)(i & 0xff)), "batch %u was written by another", i);
-    ta_pool_give(pool, batch[i]);
+    ta_pool_release(pool, batch[i]);
   }
   cr_assert_eq(atomic_load(&pool->taken), 0, "not every large block is whole again");
 }
@@ -66,19 +66,19 @@ Test(emit_pool, all_of_the_memory_serves_any_size_again_and_again) {
 
 Test(emit_pool, a_smaller_batch_serves_where_no_larger_one_is_left) {
   struct ta_pool pool = pool_of(1);
-  struct ta_batch *small = ta_pool_take(&pool, TA_BATCH_SMALL, 0);
-  struct ta_batch *medium = ta_pool_take(&pool, TA_BATCH_LARGE, 100);
+  struct ta_batch *small = ta_pool_acquire(&pool, TA_BATCH_SMALL, 0);
+  struct ta_batch *medium = ta_pool_acquire(&pool, TA_BATCH_LARGE, 100);
 
   cr_assert_eq(small->size, TA_BATCH_SMALL);
   cr_assert_eq(medium->size, TA_BATCH_MEDIUM);
-  cr_assert_null(ta_pool_take(&pool, TA_BATCH_LARGE, ta_batch_room_bytes(TA_BATCH_MEDIUM)),
+  cr_assert_null(ta_pool_acquire(&pool, TA_BATCH_LARGE, ta_batch_room_bytes(TA_BATCH_MEDIUM)),
                  "too small for what is to be written");
-  ta_pool_give(&pool, small);
-  ta_pool_give(&pool, medium);
-  struct ta_batch *large = ta_pool_take(&pool, TA_BATCH_LARGE, 100);
+  ta_pool_release(&pool, small);
+  ta_pool_release(&pool, medium);
+  struct ta_batch *large = ta_pool_acquire(&pool, TA_BATCH_LARGE, 100);
   cr_assert_eq(large->size, TA_BATCH_LARGE);
-  cr_assert_null(ta_pool_take(&pool, TA_BATCH_SMALL, 0));
-  ta_pool_give(&pool, large);
+  cr_assert_null(ta_pool_acquire(&pool, TA_BATCH_SMALL, 0));
+  ta_pool_release(&pool, large);
   ta_pool_fini(&pool);
 }
 
@@ -112,14 +112,14 @@ static void *take_and_give(void *self) {
     struct ta_batch **slot = &held[random % HELD];
     if (*slot != NULL) {
       faults += (*slot)->room[0] != mine || (*slot)->room[100] != mine;
-      ta_pool_give(&shared, *slot);
+      ta_pool_release(&shared, *slot);
       *slot = NULL;
-    } else if ((*slot = ta_pool_take(&shared, random >> 32 & 1, 0)) != NULL) {
+    } else if ((*slot = ta_pool_acquire(&shared, random >> 32 & 1, 0)) != NULL) {
       (*slot)->room[0] = (*slot)->room[100] = (unsigned char)mine;
     }
   }
   for (int i = 0; i < HELD; i++)
-    if (held[i] != NULL) ta_pool_give(&shared, held[i]);
+    if (held[i] != NULL) ta_pool_release(&shared, held[i]);
   return (void *)faults;
 }
 

@@ -676,17 +676,17 @@ Test(feed_source, a_stream_is_told_once_a_tick) {
   uint64_t now = uv_hrtime();
 
   begin(NULL);
-  struct tc__understood s = { .u = &u,
+  struct tc__analysed s = { .u = &u,
                               .feed = b.source,
                               .analyses = b.t.a,
-                              .in_told = true,
-                              .news_on_feed = (1u << TO_WINDOWS) - 1 };
-  for (unsigned w = 0; w < TO_WINDOWS; w++) s.window_told_ns[w] = now;
-  TAILQ_INIT(&u.by_told);
-  TAILQ_INSERT_TAIL(&u.by_told, &s, by_told);
+                              .in_by_reported = true,
+                              .feed_pending = (1u << TO_WINDOWS) - 1 };
+  for (unsigned w = 0; w < TO_WINDOWS; w++) s.window_reported_ns[w] = now;
+  TAILQ_INIT(&u.by_reported);
+  TAILQ_INSERT_TAIL(&u.by_reported, &s, by_reported);
   cr_assert_eq(tc__scheduler_tell_late(&u, now), &s);
   cr_assert_neq(s.due.kinds[TO_WINDOW_10S], 0);
-  cr_assert_neq(s.news_on_feed >> TO_WINDOW_5MIN & 1, 0);
+  cr_assert_neq(s.feed_pending >> TO_WINDOW_5MIN & 1, 0);
   s.due = s.due_on_feed = (struct tc_report_set){ 0 }; /* they were made */
   cr_assert_null(tc__scheduler_tell_late(&u, now));
   cr_assert_eq(s.due.kinds[TO_WINDOW_1MIN], 0);

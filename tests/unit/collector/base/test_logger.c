@@ -52,7 +52,7 @@ Test(journal, many_sites_never_reset_each_other) {
 }
 
 static void about(uint64_t stream) {
-  tc_log_about(stream, TC_WARN, "understand", "stream=%d: broken", (int)stream);
+  tc_log_about(stream, TC_WARN, "analysis", "stream=%d: broken", (int)stream);
 }
 
 Test(journal, a_stream_that_floods_hides_no_other) {

@@ -64,7 +64,7 @@ static void take_all(struct tt_ear *ear) {
     heard->message = tracecollect__v1__feed_message__unpack(
         NULL, wire->len - wire->topic_len - 1, (const uint8_t *)wire->bytes + wire->topic_len + 1);
     cr_assert_not_null(heard->message);
-    tc_feed_message_let_go(wire);
+    tc_feed_message_release(wire);
   }
 }
 

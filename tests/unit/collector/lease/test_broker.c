@@ -254,7 +254,7 @@ Test(leases, that_of_a_revoked_reader_ends_and_others_go_on) {
   wait_answer(&good);
   cr_expect_eq(good.answer.n, 1);
   tc_leases_stop(leases);
-  tc_revocations_let_go(revoked);
+  tc_revocations_release(revoked);
   snprintf(command, sizeof command, "rm -r %s", dir);
   cr_assert_eq(system(command), 0);
 }

@@ -224,14 +224,14 @@ Test(store_checkpoint, a_damaged_file_costs_its_generation_and_every_batch_is_co
 
 /* ---- checkpoints that are whole by their checksum, and wrong */
 
-static void rewrite(int wal, const struct tc_log_scan *scan, const struct tc_log_entry *entry,
+static void rewrite(int wal, const struct tc_wal_scan *scan, const struct tc_wal_entry *entry,
                     const unsigned char *payload) {
-  const struct tc_log_scan_file *file = &scan->files[entry->file];
-  unsigned char head[TC_LOG_HEAD_BYTES];
+  const struct tc_wal_scan_file *file = &scan->files[entry->file];
+  unsigned char head[TC_WAL_HEAD_BYTES];
   off_t at = (off_t)(entry->head.lsn - file->start);
-  char name[TC_LOG_NAME_BYTES];
+  char name[TC_WAL_NAME_BYTES];
 
-  tc_log_file_name(file->start, name);
+  tc_wal_file_name(file->start, name);
   int fd = openat(wal, name, O_RDWR);
   cr_assert_eq(pread(fd, head, sizeof head, at), sizeof head);
   uint32_t crc = htole32(tb_crc32c_join(tb_crc32c(file->salt, head, sizeof head),
@@ -245,7 +245,7 @@ static void rewrite(int wal, const struct tc_log_scan *scan, const struct tc_log
 /* Changes the records of the stream with this ref; 0: of any stream. */
 static void change_records(const struct tt_store *t, unsigned kind, uint32_t ref,
                            void (*change)(unsigned char *payload, size_t len)) {
-  struct tc_log_scan scan;
+  struct tc_wal_scan scan;
   struct tb_diag diag = { 0 };
   const unsigned char *payload;
   unsigned char changed[4096];
@@ -254,19 +254,19 @@ static void change_records(const struct tt_store *t, unsigned kind, uint32_t ref
 
   snprintf(path, sizeof path, "%s/wal", t->dir);
   int wal = open(path, O_RDONLY | O_DIRECTORY);
-  cr_assert_eq(tc_log_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &scan), TB_OK, "%s", diag.text);
   for (size_t i = 0; i < scan.nentries; i++) {
-    const struct tc_log_entry *entry = &scan.entries[i];
+    const struct tc_wal_entry *entry = &scan.entries[i];
     if (entry->head.kind != kind || (ref != 0 && entry->head.ref != ref)) continue;
     cr_assert_leq(entry->head.len, sizeof changed);
-    cr_assert_eq(tc_log_scan_payload(&scan, entry, &diag, &payload), TB_OK);
+    cr_assert_eq(tc_wal_scan_payload(&scan, entry, &diag, &payload), TB_OK);
     memcpy(changed, payload, entry->head.len);
     change(changed, entry->head.len);
     rewrite(wal, &scan, entry, changed);
     n++;
   }
   cr_assert_gt(n, 0);
-  tc_log_scan_free(&scan);
+  tc_wal_scan_free(&scan);
   close(wal);
 }
 
@@ -297,7 +297,7 @@ static struct tt_writer start_with_wrong_checkpoints(void (*change)(unsigned cha
   batches(&w, 1, 5, 5);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   crash();
-  change_records(&copy, TC_LOG_CHECKPOINT, w.stream, change);
+  change_records(&copy, TC_WAL_CHECKPOINT, w.stream, change);
   cr_assert_eq(tt_store_start(&copy), TB_OK, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, words), "%s", copy.notes);
   return tt_go_on(&copy, 1, SLOW, &w);
@@ -336,7 +336,7 @@ Test(store_checkpoint, a_stream_record_that_does_not_parse_is_no_start) {
   batches(&w, 1, 0, 4);
   cr_assert(tt_wait_acked(&tt, w.stream, w.seq));
   crash();
-  change_records(&copy, TC_LOG_STREAM, 0, make_nonsense);
+  change_records(&copy, TC_WAL_STREAM, 0, make_nonsense);
   cr_assert_eq(tt_store_start(&copy), TB_CORRUPT, "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "does not parse"), "%s", copy.notes);
   cr_assert_not_null(strstr(copy.notes, "at lsn "), "%s", copy.notes);

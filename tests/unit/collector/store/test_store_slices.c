@@ -133,12 +133,12 @@ Test(store_slices, a_catalog_is_made_again_between_other_work) {
   tt_header(&w);
   begin_slowly();
   tt.config.retention_bytes = 0;
-  uint64_t turns = stats_now().segment_turns;
+  uint64_t turns = stats_now().sealer_turns;
   tc_store_rebuild_catalog(tt.store);
   tt_generation(&w, 1, 3, 1000);
   tt_barrier(&tt);
   TT_WAIT_UNTIL(!tc_store_catalog_is_stale(tt.store));
-  cr_assert_geq(stats_now().segment_turns - turns, STREAMS);
+  cr_assert_geq(stats_now().sealer_turns - turns, STREAMS);
   slow = false;
   tt_generation(&w, 2, 3, 1000);
   tt_barrier(&tt);

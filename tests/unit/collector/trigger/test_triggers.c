@@ -39,7 +39,7 @@ static void open_triggers(void) {
 }
 
 static void close_triggers(void) {
-  tr_rules_let_go(rules);
+  tr_rules_release(rules);
   tc_triggers_free(triggers);
 }
 

@@ -20,7 +20,7 @@ enum { GROUPS = 6, RECORDS = 5 };
 
 static char dir[] = "/tmp/tc-log-XXXXXX";
 static int wal;
-static struct tc_log *logs;
+static struct tc_wal *logs;
 static struct tb_diag diag;
 static int sync_fails;
 
@@ -75,7 +75,7 @@ static tb_rc no_streams(void *self, Tracecollect__V1__LogSnapshot *out) {
 }
 
 static void start_log(uint64_t next_lsn, uint64_t previous_end) {
-  struct tc_log_options options = { .wal_fd = wal,
+  struct tc_wal_options options = { .wal_fd = wal,
                                     .file_bytes = 64 << 10,
                                     .group_bytes = 4 << 10,
                                     .durable = true,
@@ -84,7 +84,7 @@ static void start_log(uint64_t next_lsn, uint64_t previous_end) {
                                     .snapshot = { NULL, no_streams },
                                     .sync = fake_sync };
 
-  cr_assert_eq(tc_log_new(&options, &diag, &logs), TB_OK);
+  cr_assert_eq(tc_wal_new(&options, &diag, &logs), TB_OK);
 }
 
 static void open_log(void) {
@@ -96,7 +96,7 @@ static void open_log(void) {
 static void remove_log(void) {
   char command[64];
 
-  tc_log_free(logs);
+  tc_wal_free(logs);
   close(wal);
   snprintf(command, sizeof command, "rm -r %s", dir);
   cr_assert_eq(system(command), 0);
@@ -110,17 +110,17 @@ static unsigned char payload[300];
 
 /* A group of RECORDS records, payload bytes and seq by number. */
 static tb_rc write_group(unsigned group) {
-  cr_assert_eq(tc_log_begin(logs, 1000 + group, &diag), TB_OK, "%s", diag.text);
-  group_at[group] = tc_log_durable_lsn(logs);
+  cr_assert_eq(tc_wal_begin(logs, 1000 + group, &diag), TB_OK, "%s", diag.text);
+  group_at[group] = tc_wal_durable_lsn(logs);
   for (unsigned i = 0; i < RECORDS; i++) {
-    struct tc_log_head head = {
+    struct tc_wal_head head = {
       .kind = TP_BATCH, .ref = 1, .seq = group * RECORDS + i + 1, .gen = 1, .len = 100 + i
     };
     memset(payload, (int)(group + 1), sizeof payload);
-    cr_assert_eq(tc_log_stage(logs, &head, payload, tb_crc32c(0, payload, head.len)), TB_OK);
+    cr_assert_eq(tc_wal_stage(logs, &head, payload, tb_crc32c(0, payload, head.len)), TB_OK);
     record_at[group][i] = head.lsn;
   }
-  return tc_log_commit(logs, &diag);
+  return tc_wal_commit(logs, &diag);
 }
 
 static void write_groups(unsigned n) {
@@ -128,10 +128,10 @@ static void write_groups(unsigned n) {
 }
 
 /* The seqs that a scan gives, as a bit each. */
-static uint64_t scan(struct tc_log_scan *out) {
+static uint64_t scan(struct tc_wal_scan *out) {
   uint64_t seqs = 0;
 
-  cr_assert_eq(tc_log_scan(wal, &diag, out), TB_OK, "%s", diag.text);
+  cr_assert_eq(tc_wal_scan(wal, &diag, out), TB_OK, "%s", diag.text);
   for (size_t i = 0; i < out->nentries; i++)
     if (out->entries[i].head.kind == TP_BATCH) {
       uint64_t bit = UINT64_C(1) << out->entries[i].head.seq;
@@ -162,43 +162,43 @@ static void change(uint64_t offset, bool cut) {
 }
 
 Test(log, what_was_committed_is_read_back_in_order) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   write_groups(GROUPS);
   cr_assert_eq(scan(&out), up_to(GROUPS * RECORDS));
   cr_assert_eq(out.corrupt, 0);
   cr_assert_eq(out.torn_bytes, 0);
-  cr_assert_eq(out.previous_end, tc_log_durable_lsn(logs));
+  cr_assert_eq(out.previous_end, tc_wal_durable_lsn(logs));
   for (size_t i = 1, seq = 0; i < out.nentries; i++) {
     if (out.entries[i].head.kind != TP_BATCH) continue;
     cr_assert_eq(out.entries[i].head.seq, ++seq);
     const unsigned char *bytes;
-    cr_assert_eq(tc_log_scan_payload(&out, &out.entries[i], &diag, &bytes), TB_OK);
+    cr_assert_eq(tc_wal_scan_payload(&out, &out.entries[i], &diag, &bytes), TB_OK);
     cr_assert_eq(bytes[0], (seq - 1) / RECORDS + 1);
   }
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }
 
 Test(log, a_flipped_bit_costs_the_record_it_hits_and_no_other) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   write_groups(GROUPS);
   for (unsigned group = 0; group + 1 < GROUPS; group++)
     for (unsigned i = 0; i < RECORDS; i++)
-      for (unsigned at = 0; at < TC_LOG_HEAD_BYTES + 104 + i; at += TT_LESS(13, 53)) {
+      for (unsigned at = 0; at < TC_WAL_HEAD_BYTES + 104 + i; at += TT_LESS(13, 53)) {
         change(record_at[group][i] + at, false);
         uint64_t lost = UINT64_C(1) << (group * RECORDS + i + 1);
         cr_assert_eq(scan(&out), up_to(GROUPS * RECORDS) & ~lost, "group %u record %u byte %u",
                      group, i, at);
         cr_assert_eq(out.corrupt, 1);
         cr_assert_eq(out.torn_bytes, 0);
-        tc_log_scan_free(&out);
+        tc_wal_scan_free(&out);
         change(record_at[group][i] + at, false);
       }
 }
 
 Test(log, a_flip_in_the_last_group_is_a_torn_tail) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   write_groups(GROUPS);
   change(record_at[GROUPS - 1][2] + 50, false);
@@ -206,32 +206,32 @@ Test(log, a_flip_in_the_last_group_is_a_torn_tail) {
   cr_assert_eq(out.corrupt, 0);
   cr_assert_gt(out.torn_bytes, 0);
   cr_assert_eq(out.previous_end, record_at[GROUPS - 1][2]);
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }
 
 Test(log, a_cut_anywhere_keeps_every_whole_record_before_it) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   uint64_t end;
 
   write_groups(GROUPS);
-  end = tc_log_durable_lsn(logs);
+  end = tc_wal_durable_lsn(logs);
   for (uint64_t cut = end - 1; cut > group_at[0]; cut -= TT_LESS(11, 47)) {
     unsigned whole = 0;
     for (unsigned n = 0; n < GROUPS * RECORDS; n++)
       whole +=
-          record_at[n / RECORDS][n % RECORDS] + tc_log_record_bytes(100 + n % RECORDS) <= cut + 7;
+          record_at[n / RECORDS][n % RECORDS] + tc_wal_record_bytes(100 + n % RECORDS) <= cut + 7;
     change(cut, true);
     uint64_t seqs = scan(&out);
     /* The last record may be whole but for its padding. */
     cr_assert(seqs == up_to(whole) || seqs == up_to(whole == 0 ? 0 : whole - 1), "cut at %" PRIu64,
               cut);
     cr_assert_eq(out.corrupt, 0);
-    tc_log_scan_free(&out);
+    tc_wal_scan_free(&out);
   }
 }
 
 Test(log, a_failed_sync_gives_the_file_up_and_its_group_never_counts) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   write_groups(2);
   sync_fails = 1;
@@ -239,35 +239,35 @@ Test(log, a_failed_sync_gives_the_file_up_and_its_group_never_counts) {
   sync_fails = 0;
   /* The agent sends the same records again; the first copy lies whole in the poisoned file. */
   cr_assert_eq(write_group(2), TB_OK);
-  cr_assert_eq(tc_log_file_count(logs), 2);
+  cr_assert_eq(tc_wal_file_count(logs), 2);
   cr_assert_eq(scan(&out), up_to(3 * RECORDS)); /* each once: scan() looks for doubles */
   cr_assert_eq(out.corrupt, 0);
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }
 
 Test(log, a_group_that_there_is_no_memory_for_is_not_begun_and_one_behind_it_is) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   memory_is_short = true;
-  cr_assert_eq(tc_log_begin(logs, 1000, &diag), TB_NOMEM);
+  cr_assert_eq(tc_wal_begin(logs, 1000, &diag), TB_NOMEM);
   memory_is_short = false;
   write_groups(1);
   cr_assert_eq(scan(&out), up_to(RECORDS));
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }
 
 Test(log, bytes_of_another_file_never_validate) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   char old_path[64], path[64];
   unsigned char bytes[4096];
 
   write_groups(2);
-  uint64_t end = tc_log_durable_lsn(logs);
+  uint64_t end = tc_wal_durable_lsn(logs);
   /* The same records at the same place in a file with another salt. */
   snprintf(path, sizeof path, "%s/0000000000000000.wal", dir);
   snprintf(old_path, sizeof old_path, "%s/old", dir);
   cr_assert_eq(rename(path, old_path), 0);
-  tc_log_free(logs);
+  tc_wal_free(logs);
   start_log(0, 0);
   write_groups(1);
   int from = open(old_path, O_RDONLY), to = open(path, O_RDWR);
@@ -278,30 +278,30 @@ Test(log, bytes_of_another_file_never_validate) {
   close(from);
   close(to);
   cr_assert_eq(scan(&out), up_to(RECORDS));
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }
 
 Test(log, files_below_what_is_held_are_deleted_oldest_first) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   unsigned group = 0;
 
-  while (tc_log_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  while (tc_wal_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
   uint64_t held = record_at[(group - 1) % 8][0];
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
   uint64_t second = out.files[1].start;
-  tc_log_scan_free(&out);
-  tc_log_trim(logs, second - 8);
-  cr_assert_eq(tc_log_file_count(logs), 4);
-  tc_log_trim(logs, second + 8);
-  cr_assert_eq(tc_log_file_count(logs), 3);
-  tc_log_trim(logs, held);
-  cr_assert_eq(tc_log_file_count(logs), 1);
-  tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_file_count(logs), 1); /* the current one stays */
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  tc_wal_scan_free(&out);
+  tc_wal_trim(logs, second - 8);
+  cr_assert_eq(tc_wal_file_count(logs), 4);
+  tc_wal_trim(logs, second + 8);
+  cr_assert_eq(tc_wal_file_count(logs), 3);
+  tc_wal_trim(logs, held);
+  cr_assert_eq(tc_wal_file_count(logs), 1);
+  tc_wal_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_wal_file_count(logs), 1); /* the current one stays */
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
   cr_assert_eq(out.nfiles, 1);
-  cr_assert_eq(out.entries[0].head.kind, TC_LOG_SNAPSHOT);
-  tc_log_scan_free(&out);
+  cr_assert_eq(out.entries[0].head.kind, TC_WAL_SNAPSHOT);
+  tc_wal_scan_free(&out);
 }
 
 static bool has_file(const char *name) {
@@ -309,69 +309,69 @@ static bool has_file(const char *name) {
 }
 
 Test(log, a_file_stays_until_the_older_ones_are_gone_on_the_disk_too) {
-  struct tc_log_scan out;
-  char second[TC_LOG_NAME_BYTES];
+  struct tc_wal_scan out;
+  char second[TC_WAL_NAME_BYTES];
   unsigned group = 0;
 
-  while (tc_log_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
-  tc_log_file_name(out.files[1].start, second);
-  tc_log_scan_free(&out);
+  while (tc_wal_file_count(logs) < 4) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
+  tc_wal_file_name(out.files[1].start, second);
+  tc_wal_scan_free(&out);
   folder_sync_fails = true;
-  tc_log_trim(logs, UINT64_MAX);
-  tc_log_trim(logs, UINT64_MAX);
+  tc_wal_trim(logs, UINT64_MAX);
+  tc_wal_trim(logs, UINT64_MAX);
   cr_assert_not(has_file("0000000000000000.wal"));
   cr_assert(has_file(second));
-  cr_assert_eq(tc_log_file_count(logs), 3);
+  cr_assert_eq(tc_wal_file_count(logs), 3);
   folder_sync_fails = false;
-  tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_file_count(logs), 1);
+  tc_wal_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_wal_file_count(logs), 1);
 }
 
 Test(log, groups_begin_at_a_multiple_of_a_block) {
   for (unsigned i = 0; i < GROUPS; i++) {
     cr_assert_eq(write_group(i), TB_OK);
-    cr_assert_eq(group_at[i] % TC_LOG_BLOCK, 0);
-    cr_assert_eq(tc_log_durable_lsn(logs) % TC_LOG_BLOCK, 0);
+    cr_assert_eq(group_at[i] % TC_WAL_BLOCK, 0);
+    cr_assert_eq(tc_wal_durable_lsn(logs) % TC_WAL_BLOCK, 0);
   }
   /* A file whose records end just so that a PAD does not fit into the block. */
-  for (uint32_t len = TC_LOG_BLOCK - 180; len < TC_LOG_BLOCK - 80; len += 8) {
-    struct tc_log_head head = { .kind = TP_BATCH, .ref = 1, .len = len };
-    static unsigned char bytes[TC_LOG_BLOCK];
-    cr_assert_eq(tc_log_begin(logs, 1, &diag), TB_OK);
-    cr_assert_eq(tc_log_stage(logs, &head, bytes, tb_crc32c(0, bytes, len)), TB_OK);
-    cr_assert_eq(tc_log_commit(logs, &diag), TB_OK);
-    cr_assert_eq(tc_log_durable_lsn(logs) % TC_LOG_BLOCK, 0);
+  for (uint32_t len = TC_WAL_BLOCK - 180; len < TC_WAL_BLOCK - 80; len += 8) {
+    struct tc_wal_head head = { .kind = TP_BATCH, .ref = 1, .len = len };
+    static unsigned char bytes[TC_WAL_BLOCK];
+    cr_assert_eq(tc_wal_begin(logs, 1, &diag), TB_OK);
+    cr_assert_eq(tc_wal_stage(logs, &head, bytes, tb_crc32c(0, bytes, len)), TB_OK);
+    cr_assert_eq(tc_wal_commit(logs, &diag), TB_OK);
+    cr_assert_eq(tc_wal_durable_lsn(logs) % TC_WAL_BLOCK, 0);
   }
-  struct tc_log_scan out;
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  struct tc_wal_scan out;
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
   cr_assert_eq(out.corrupt, 0);
   cr_assert_eq(out.torn_bytes, 0);
-  cr_assert_eq(out.previous_end, tc_log_durable_lsn(logs));
-  tc_log_scan_free(&out);
+  cr_assert_eq(out.previous_end, tc_wal_durable_lsn(logs));
+  tc_wal_scan_free(&out);
 }
 
 Test(log, a_file_that_is_not_needed_becomes_the_next_one_and_what_it_said_counts_no_more) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   unsigned group = 0;
 
-  while (tc_log_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  while (tc_wal_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
   cr_assert_not(has_file("spare"));
-  tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_file_count(logs), 1);
+  tc_wal_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_wal_file_count(logs), 1);
   cr_assert(has_file("spare"));
-  while (tc_log_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
+  while (tc_wal_file_count(logs) < 2) cr_assert_eq(write_group(group++ % 8), TB_OK);
   cr_assert_not(has_file("spare"), "it is the second file now");
-  tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
+  tc_wal_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
   cr_assert_eq(out.nfiles, 1);
   size_t batches = 0;
   for (size_t i = 0; i < out.nentries; i++) batches += out.entries[i].head.kind == TP_BATCH;
   cr_assert_eq(batches, RECORDS, "the one group that was written to it since, not the many before");
   cr_assert_eq(out.corrupt, 0);
   cr_assert_eq(out.torn_bytes, 0);
-  cr_assert_eq(out.previous_end, tc_log_durable_lsn(logs));
-  tc_log_scan_free(&out);
+  cr_assert_eq(out.previous_end, tc_wal_durable_lsn(logs));
+  tc_wal_scan_free(&out);
 }
 
 Test(log, a_file_that_was_given_up_is_not_written_again) {
@@ -380,9 +380,9 @@ Test(log, a_file_that_was_given_up_is_not_written_again) {
   cr_assert_eq(write_group(1), TB_IO);
   sync_fails = 0;
   cr_assert_eq(write_group(1), TB_OK);
-  cr_assert_eq(tc_log_file_count(logs), 2);
-  tc_log_trim(logs, UINT64_MAX);
-  cr_assert_eq(tc_log_file_count(logs), 1);
+  cr_assert_eq(tc_wal_file_count(logs), 2);
+  tc_wal_trim(logs, UINT64_MAX);
+  cr_assert_eq(tc_wal_file_count(logs), 1);
   cr_assert_not(has_file("spare"));
 }
 
@@ -399,25 +399,25 @@ Test(log, a_spare_file_of_another_size_is_replaced) {
 }
 
 Test(log, an_unknown_critical_record_stops_the_reader) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
-  cr_assert_eq(tc_log_begin(logs, 1, &diag), TB_OK);
-  struct tc_log_head head = { .kind = 99, .len = 0 };
-  cr_assert_eq(tc_log_stage(logs, &head, NULL, 0), TB_OK);
-  cr_assert_eq(tc_log_commit(logs, &diag), TB_OK);
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_OK);
-  tc_log_scan_free(&out);
-  cr_assert_eq(tc_log_begin(logs, 1, &diag), TB_OK);
+  cr_assert_eq(tc_wal_begin(logs, 1, &diag), TB_OK);
+  struct tc_wal_head head = { .kind = 99, .len = 0 };
+  cr_assert_eq(tc_wal_stage(logs, &head, NULL, 0), TB_OK);
+  cr_assert_eq(tc_wal_commit(logs, &diag), TB_OK);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_OK);
+  tc_wal_scan_free(&out);
+  cr_assert_eq(tc_wal_begin(logs, 1, &diag), TB_OK);
   head.flags = TP_CRITICAL;
-  cr_assert_eq(tc_log_stage(logs, &head, NULL, 0), TB_OK);
-  cr_assert_eq(tc_log_commit(logs, &diag), TB_OK);
-  cr_assert_eq(tc_log_scan(wal, &diag, &out), TB_UNSUPPORTED);
-  tc_log_scan_free(&out);
+  cr_assert_eq(tc_wal_stage(logs, &head, NULL, 0), TB_OK);
+  cr_assert_eq(tc_wal_commit(logs, &diag), TB_OK);
+  cr_assert_eq(tc_wal_scan(wal, &diag, &out), TB_UNSUPPORTED);
+  tc_wal_scan_free(&out);
 }
 
 /* Under a mapping each of these reads is a SIGBUS. */
 Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
 
   write_groups(3);
   unreadable_from = record_at[1][1] & ~UINT64_C(511);
@@ -429,23 +429,23 @@ Test(log, an_unreadable_sector_costs_the_records_in_it_and_no_other) {
   cr_assert_eq(seqs & up_to(RECORDS), up_to(RECORDS), "the group before it is whole");
   uint64_t last = up_to(3 * RECORDS) & ~up_to(2 * RECORDS);
   cr_assert_eq(seqs & last, last, "the group after it is whole");
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
   unreadable_end = 0;
 }
 
 /* The records are on the disk, and the next attempt may find them. */
 Test(log, what_cannot_be_read_for_the_moment_is_no_end_of_the_log) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   unsigned groups = 0, reads = 0, batches = 0;
   tb_rc rc;
 
-  while (tc_log_file_count(logs) < 3) cr_assert_eq(write_group(groups++ % GROUPS), TB_OK);
+  while (tc_wal_file_count(logs) < 3) cr_assert_eq(write_group(groups++ % GROUPS), TB_OK);
   do {
     reads_left = ++reads;
-    rc = tc_log_scan(wal, &diag, &out);
+    rc = tc_wal_scan(wal, &diag, &out);
     for (size_t i = 0; rc == TB_OK && i < out.nentries; i++)
       batches += out.entries[i].head.kind == TP_BATCH;
-    tc_log_scan_free(&out);
+    tc_wal_scan_free(&out);
   } while (rc == TB_NOMEM);
   cr_assert_eq(rc, TB_OK, "%s", diag.text);
   cr_assert_eq(batches, groups * RECORDS, "after %u reads", reads);
@@ -453,15 +453,15 @@ Test(log, what_cannot_be_read_for_the_moment_is_no_end_of_the_log) {
 }
 
 Test(log, a_file_cut_under_the_reader_is_a_damaged_record) {
-  struct tc_log_scan out;
+  struct tc_wal_scan out;
   const unsigned char *bytes;
 
   write_groups(3);
   scan(&out);
   change(record_at[1][1], true);
-  cr_assert_eq(tc_log_scan_payload(&out, &out.entries[1], &diag, &bytes), TB_OK);
+  cr_assert_eq(tc_wal_scan_payload(&out, &out.entries[1], &diag, &bytes), TB_OK);
   out.window.len = 0; /* so that it is read again */
-  cr_assert_eq(tc_log_scan_payload(&out, &out.entries[out.nentries - 2], &diag, &bytes),
+  cr_assert_eq(tc_wal_scan_payload(&out, &out.entries[out.nentries - 2], &diag, &bytes),
                TB_CORRUPT);
-  tc_log_scan_free(&out);
+  tc_wal_scan_free(&out);
 }

@@ -6,7 +6,7 @@
 
 enum { SHARE_ALL = 65535, SHARE_ALIKE = SHARE_ALL / 32 };
 
-struct to_brush {
+struct to_cell_builder {
   to_ns drawn_until; /* no cell reaches further */
   bool last_is_open; /* the last cell was open at its generation's end */
   /* The current pixel, not drawn yet: */
@@ -35,16 +35,16 @@ tb_rc to__put_cell(struct to_picture *p, struct to_lane *lane, const struct to_c
   return TB_OK;
 }
 
-static tb_rc brush_of(struct to_picture *p, struct to_lane *lane) {
-  if (lane->brush != NULL) return TB_OK;
-  TB_TRY(tb_mem_take(p->mem, sizeof *lane->brush, &lane->brush));
-  lane->brush->drawn_until = p->ask.from;
+static tb_rc builder_of(struct to_picture *p, struct to_lane *lane) {
+  if (lane->builder != NULL) return TB_OK;
+  TB_TRY(tb_mem_alloc(p->mem, sizeof *lane->builder, &lane->builder));
+  lane->builder->drawn_until = p->ask.from;
   return TB_OK;
 }
 
-void to__brush_free(struct to_picture *p, struct to_lane *lane) {
-  tb_mem_give(p->mem, lane->brush, sizeof *lane->brush);
-  lane->brush = NULL;
+void to__cell_builder_free(struct to_picture *p, struct to_lane *lane) {
+  tb_mem_free(p->mem, lane->builder, sizeof *lane->builder);
+  lane->builder = NULL;
 }
 
 /* ---- strokes shorter than a pixel ---- */
@@ -53,7 +53,7 @@ static bool is_waiting(unsigned look) {
   return look >= TO_LOOK_WAITING && look <= TO_LOOK_WAITING_GC;
 }
 
-static unsigned most_of(const struct to_brush *b) {
+static unsigned most_of(const struct to_cell_builder *b) {
   unsigned most = TO_LOOK_WAITING;
   bool any = false;
 
@@ -86,7 +86,7 @@ static tb_rc put_mixed(struct to_picture *p, struct to_lane *lane, const struct 
 
 /* Draws the current pixel. limit: the begin of the next stroke. */
 static tb_rc flush(struct to_picture *p, struct to_lane *lane, to_ns limit) {
-  struct to_brush *b = lane->brush;
+  struct to_cell_builder *b = lane->builder;
   to_ns from = b->pixel > b->drawn_until ? b->pixel : b->drawn_until;
   to_ns until = b->pixel + p->px_ns < limit ? b->pixel + p->px_ns : limit;
 
@@ -109,7 +109,7 @@ static tb_rc flush(struct to_picture *p, struct to_lane *lane, to_ns limit) {
 }
 
 static tb_rc gather(struct to_picture *p, struct to_lane *lane, const struct to_stroke *s) {
-  struct to_brush *b = lane->brush;
+  struct to_cell_builder *b = lane->builder;
   to_ns pixel = p->ask.from + (s->from - p->ask.from) / p->px_ns * p->px_ns;
 
   if (b->has && b->pixel != pixel) TB_TRY(flush(p, lane, s->from));
@@ -136,12 +136,12 @@ static bool are_one(uint8_t look, uint8_t restated) {
 static bool goes_on(const struct to_lane *lane, const struct to_stroke *s) {
   const struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
 
-  return last != NULL && !lane->brush->has && lane->brush->last_is_open && !s->from_known &&
+  return last != NULL && !lane->builder->has && lane->builder->last_is_open && !s->from_known &&
          are_one(last->look, s->look) && last->subject == s->subject;
 }
 
 /* Joins a stroke with its first part, which was left open in the current pixel. */
-static void take_up(struct to_brush *b, struct to_stroke *s) {
+static void take_up(struct to_cell_builder *b, struct to_stroke *s) {
   const struct to_stroke *first = &b->unended;
 
   if (!b->has || !first->open || s->from_known || first->subject != s->subject ||
@@ -165,11 +165,11 @@ static uint8_t flags_of(const struct to_picture *p, const struct to_stroke *s) {
 static tb_rc extend(struct to_picture *p, struct to_lane *lane, const struct to_stroke *s) {
   struct to_cell *last = &lane->cell[lane->cells - 1];
 
-  if (s->until <= lane->brush->drawn_until) return TB_OK; /* the stream's time moved backwards */
+  if (s->until <= lane->builder->drawn_until) return TB_OK; /* the stream's time moved backwards */
   last->until = to__unit_of(p, s->until);
   last->flags = (uint8_t)((last->flags & ~TO_CELL_GOES_ON) | (flags_of(p, s) & TO_CELL_GOES_ON));
-  lane->brush->drawn_until = s->until < p->ask.until ? s->until : p->ask.until;
-  lane->brush->last_is_open = s->open;
+  lane->builder->drawn_until = s->until < p->ask.until ? s->until : p->ask.until;
+  lane->builder->last_is_open = s->open;
   return TB_OK;
 }
 
@@ -185,8 +185,8 @@ static tb_rc put_exact(struct to_picture *p, struct to_lane *lane, const struct 
 
   TB_TRY(flush(p, lane, s->from));
   TB_TRY(to__put_cell(p, lane, &cell));
-  lane->brush->drawn_until = s->until;
-  lane->brush->last_is_open = s->open;
+  lane->builder->drawn_until = s->until;
+  lane->builder->last_is_open = s->open;
   return TB_OK;
 }
 
@@ -194,13 +194,13 @@ tb_rc to__draw(struct to_picture *p, struct to_lane *lane, const struct to_strok
   struct to_stroke s = *stroke;
 
   if (s.until <= p->ask.from || s.from >= p->ask.until) return TB_OK;
-  TB_TRY(brush_of(p, lane));
+  TB_TRY(builder_of(p, lane));
   if (goes_on(lane, &s)) return extend(p, lane, &s);
-  take_up(lane->brush, &s);
+  take_up(lane->builder, &s);
   uint8_t flags = flags_of(p, &s);
   /* The whole length counts, not the visible part. A forged trace may have any times. */
   bool is_long = (uint64_t)s.until - (uint64_t)s.from >= (uint64_t)p->px_ns;
-  if (s.from < lane->brush->drawn_until) s.from = lane->brush->drawn_until;
+  if (s.from < lane->builder->drawn_until) s.from = lane->builder->drawn_until;
   if (s.until > p->ask.until) s.until = p->ask.until;
   if (s.until <= s.from) return TB_OK;
   return is_long ? put_exact(p, lane, &s, flags) : gather(p, lane, &s);
@@ -230,7 +230,7 @@ tb_rc to__draw_moment(struct to_picture *p, struct to_lane *lane, const struct t
 /* Adds the current value's cell. Values within one pixel share a cell, with the greatest. */
 static tb_rc put_value(struct to_picture *p, struct to_lane *lane, to_ns until) {
   struct to_cell *last = lane->cells > 0 ? &lane->cell[lane->cells - 1] : NULL;
-  const struct to_brush *b = lane->brush;
+  const struct to_cell_builder *b = lane->builder;
   const struct to_cell cell = { .value = b->value,
                                 .from = to__unit_of(p, b->at),
                                 .until = to__unit_of(p, until),
@@ -254,18 +254,18 @@ static tb_rc put_value(struct to_picture *p, struct to_lane *lane, to_ns until) 
 }
 
 tb_rc to__draw_value(struct to_picture *p, struct to_lane *lane, to_ns at, double value) {
-  TB_TRY(brush_of(p, lane));
+  TB_TRY(builder_of(p, lane));
   TB_TRY(put_value(p, lane, at));
-  lane->brush->has_value = true;
-  lane->brush->at = at;
-  lane->brush->value = value;
+  lane->builder->has_value = true;
+  lane->builder->at = at;
+  lane->builder->value = value;
   return TB_OK;
 }
 
 tb_rc to__draw_end(struct to_picture *p, struct to_lane *lane, to_ns until) {
-  if (lane->brush == NULL) return TB_OK;
+  if (lane->builder == NULL) return TB_OK;
   TB_TRY(put_value(p, lane, until));
   TB_TRY(flush(p, lane, p->ask.until));
-  to__brush_free(p, lane);
+  to__cell_builder_free(p, lane);
   return TB_OK;
 }
